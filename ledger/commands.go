@@ -1,0 +1,161 @@
+package ledger
+
+import "time"
+
+// OpenRun asks for a managed run.
+type OpenRun struct {
+	Workflow string
+	Item     string
+	// Once declares that a re-run is new work: the item becomes "once:" + run id.
+	Once bool
+	// Attempt must be the item's current one; 0 takes it.
+	Attempt    int
+	Title      string
+	Mutations  Mutations
+	OnFailure  OnFailure
+	BlockScope BlockScope
+	// Takeover ends the item's running run instead of answering ErrItemBusy.
+	Takeover    bool
+	TTL         time.Duration
+	ResumeHint  string
+	Labels      map[string]string
+	TokenSHA256 string
+}
+
+// Claim asks whether a mutation may be sent.
+type Claim struct {
+	Scope
+	Key        Key
+	DispatchID string
+	// Record is the record to store if there is none: everything of it but
+	// Version, State, times, dispatches and generation is taken from the claim.
+	Record Mutation
+	// Body is the request's body if it is at most InlineBody; a longer one was
+	// written before and is named by Record.Request.Body.
+	Body []byte
+	// Connector is the content of the rule file, stored under Record.ConnectorHash.
+	Connector []byte
+	// ClientKey is the digest of the client's own Idempotency-Key, "" without one.
+	ClientKey string
+	// RepeatReplay is the rule's repeat: replay.
+	RepeatReplay bool
+	// Redelivery says that the caller of the earlier answer is gone or another
+	// run's, so that asking again isn't a repeat. The proxy knows.
+	Redelivery bool
+}
+
+// Decision is what a claim answers. The zero value refuses.
+type Decision string
+
+const (
+	// DecideRefused: not sent; Problem says why.
+	DecideRefused Decision = ""
+	// DecideDispatch: the record is in flight and yours to send, once.
+	DecideDispatch Decision = "dispatch"
+	// DecideReplay: answer with the stored result.
+	DecideReplay Decision = "replay"
+	// DecideJoin: it is in flight in this process.
+	DecideJoin Decision = "join"
+	// DecideBlocked: stopped by an unresolved mutation (its own, or another).
+	DecideBlocked Decision = "blocked"
+	// DecideMismatch: another payload for what was applied, or, with a native key, for
+	// what an open generation already carried.
+	DecideMismatch Decision = "mismatch"
+	// DecideRepeated: a second intent without a subkey.
+	DecideRepeated Decision = "repeated"
+)
+
+// Claimed is the answer to a Claim.
+type Claimed struct {
+	Decision Decision
+	// Problem names the refusal as the problem types do: "run-aborted", "one-mutation",
+	// "read-only-run", "item-done", "skipped", "attempt", "no-result", "blocked",
+	// "payload-mismatch", "repeated", "item-attention".
+	Problem string
+	// Detail says why, in a sentence for the script's author.
+	Detail string
+	// Mutation is the record after the claim; nil if there is none.
+	Mutation *Mutation
+	// Dispatch is the new dispatch (DecideDispatch only).
+	Dispatch *Dispatch
+	// Run is the run after the claim; nil for an unmanaged scope.
+	Run *Run
+	// Blockers are what stops the scope (DecideBlocked only).
+	Blockers []Blocker
+	// RunRefused says that this refusal ended the managed run.
+	RunRefused bool
+}
+
+// Finish records the end of a dispatch.
+type Finish struct {
+	Key      Key
+	Dispatch Dispatch // the dispatch with its end, verdict and evidence
+	// Result is the answer, with Body content in Body or written before.
+	Result     *Result
+	Body       []byte
+	TooLarge   bool
+	RetryAfter time.Time
+	// PassedOn marks a 307 or 308, which don't abort the run.
+	PassedOn bool
+	// Unauthorized marks a 401, which opens the retry grace.
+	Unauthorized bool
+	// Pending says that an inline try follows: an uncertain end leaves the
+	// record in flight, judged uncertain, until Observe or Park.
+	Pending bool
+	// NextTryAt is when the runner shall look, if the outcome is unknown.
+	NextTryAt time.Time
+}
+
+// Finished is the answer to Finish, Observe and the like: the record and run as
+// they are now.
+type Finished struct {
+	Mutation *Mutation
+	Run      *Run
+}
+
+// Observe records what a reconcile try saw.
+type Observe struct {
+	Key Key
+	// Version is the record's version when the asking began; a record that moved
+	// meanwhile answers ErrVersion.
+	Version     int64
+	Observation Observation
+	// AbsenceIsProof says that the rule lets absence count.
+	AbsenceIsProof bool
+	// Result is what the script shall get (SeenApplied).
+	Result *Result
+	Body   []byte
+	// Reached says that the API answered, so that the try counts.
+	Reached bool
+	// Inline marks the inline try of an in-flight record.
+	Inline    bool
+	NextTryAt time.Time
+	// Ran is the running time since the previous try.
+	Ran time.Duration
+}
+
+// Resend asks for a dispatch by the resend strategy, recorded before it is sent.
+type Resend struct {
+	Key        Key
+	Version    int64
+	DispatchID string
+	// Deadline is the resend's own total deadline.
+	Deadline time.Duration
+}
+
+// Resolve is a person's decision.
+type Resolve struct {
+	Key     Key
+	Action  Trigger
+	Actor   string
+	Reason  string
+	Version int64
+	Force   bool
+	NewKey  bool
+	// Result is what the script shall get (OnHappened); nil with NoResult.
+	Result   *Result
+	Body     []byte
+	NoResult bool
+	// NextTryAt is when the runner shall look (OnCheckAgain).
+	NextTryAt time.Time
+}

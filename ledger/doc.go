@@ -1,0 +1,33 @@
+// Package ledger is the durable record of every mutation that keep-proxy carries.
+//
+// It holds the words of docs/semantics.md as types: mutation states and the one
+// transition table that moves them (State, Next), the records (Mutation,
+// Dispatch, Observation, Run, Item, Escalation, Event), the keys by which a
+// mutation is known (MutationKey, VendorKey, Marker), and the commands that change
+// them (Claim, MarkCommitted, Finish, Observe, Resolve, OpenRun, Recover and so on).
+//
+// A command is a pure function over a Tx, the view of one storage transaction.
+// Commands are evaluated one after another by a Store; a command that returns
+// an error has changed nothing. Ledger, made by New, binds the commands to a
+// Store and is what the rest of the program holds.
+//
+// # What is durable when
+//
+// A method of Ledger that returns nil has been synced to stable storage, with
+// the record, its events, its run and item, and its queue entries in one
+// transaction. The exceptions are Note and Deliver, which are
+// appended without waiting: a delivery that is not known to be durable counts
+// as not delivered.
+//
+// # Failure
+//
+// A Store that can't commit answers ErrUnavailable from then on: nothing may be
+// sent on its word. A missing, damaged, foreign or shortened ledger refuses to
+// open (ErrDamaged, ErrMissing, ErrForeign, ErrShortened). A command that the
+// table doesn't hold answers ErrNotAllowed and changes nothing.
+//
+// # Caveats
+//
+// The package knows no clock, no disk and no network: callers pass a Stamp.
+// It knows nothing of rules either: the proxy turns a match into a Claim.
+package ledger

@@ -1,0 +1,94 @@
+package ledger
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Errors of a Store.
+var (
+	// ErrNotFound: there is no such record.
+	ErrNotFound = errors.New("not in the ledger")
+	// ErrVersion: the record was changed since it was read.
+	ErrVersion = errors.New("the record has changed meanwhile")
+	// ErrEvidence: the upstream object is evidence for another mutation.
+	ErrEvidence = errors.New("the object is evidence for another mutation")
+	// ErrUnavailable: the store can't commit; nothing may be sent on its word.
+	ErrUnavailable = errors.New("ledger unavailable")
+	// ErrLowSpace: too little free disk; new mutations are refused before they
+	// are claimed. It is an ErrUnavailable.
+	ErrLowSpace = fmt.Errorf("%w: low disk space", ErrUnavailable)
+	// ErrBodyDropped: retention removed the content.
+	ErrBodyDropped = errors.New("the content was dropped by retention")
+)
+
+// Errors of opening a Store. Each refuses to start, and its text names the
+// command that goes on deliberately.
+var (
+	// ErrLocked: another process has the ledger open.
+	ErrLocked = errors.New("ledger in use")
+	// ErrMissing: there was a ledger and it is gone.
+	ErrMissing = errors.New("ledger missing")
+	// ErrForeign: the ledger has another id than the one expected.
+	ErrForeign = errors.New("another ledger")
+	// ErrDamaged: stored content doesn't match its checksum.
+	ErrDamaged = errors.New("ledger damaged")
+	// ErrShortened: the ledger ends before what was acknowledged.
+	ErrShortened = errors.New("ledger shorter than acknowledged")
+	// ErrFormat: the ledger was written by a newer version.
+	ErrFormat = errors.New("ledger of a newer format")
+)
+
+// Errors of commands.
+var (
+	// ErrNotAllowed: the transition table doesn't hold this move.
+	ErrNotAllowed = errors.New("not allowed")
+	// ErrItemDone: the item is done or skipped.
+	ErrItemDone = errors.New("the item is done")
+	// ErrItemBusy: another run of the item and attempt is running.
+	ErrItemBusy = errors.New("the item is busy")
+	// ErrItemAttention: the item waits for a person.
+	ErrItemAttention = errors.New("the item needs attention")
+	// ErrAttempt: the attempt isn't the item's current one.
+	ErrAttempt = errors.New("not the current attempt")
+	// ErrBlocked: the scope is stopped by an unresolved mutation.
+	ErrBlocked = errors.New("stopped by an unresolved mutation")
+	// ErrRunUnfinished: a mutation of the run isn't settled.
+	ErrRunUnfinished = errors.New("the run is unfinished")
+	// ErrRunEnded: the run is over.
+	ErrRunEnded = errors.New("the run is over")
+)
+
+// NotAllowedError says which move was refused and which are open.
+type NotAllowedError struct {
+	State  State
+	On     Trigger
+	Reason string
+	// Open lists the triggers that a person may use now.
+	Open []Trigger
+}
+
+// Error names the state, the trigger and the reason.
+func (e *NotAllowedError) Error() string {
+	return fmt.Sprintf("%s is not allowed on a mutation in state %s: %s", e.On, e.State, e.Reason)
+}
+
+// Unwrap makes it an ErrNotAllowed.
+func (e *NotAllowedError) Unwrap() error { return ErrNotAllowed }
+
+// BlockedError names what stops a scope.
+type BlockedError struct {
+	Blockers []Blocker
+}
+
+// Error names the first blocker.
+func (e *BlockedError) Error() string {
+	if len(e.Blockers) == 0 {
+		return ErrBlocked.Error()
+	}
+	b := e.Blockers[0]
+	return fmt.Sprintf("%s %s (%s) of item %q", ErrBlocked, b.ID, b.State, b.Item)
+}
+
+// Unwrap makes it an ErrBlocked.
+func (e *BlockedError) Unwrap() error { return ErrBlocked }

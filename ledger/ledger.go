@@ -1,0 +1,48 @@
+package ledger
+
+import "time"
+
+// Ledger binds the commands to a Store.
+type Ledger struct {
+	Store
+	config Config
+}
+
+// Config holds what commands need beyond their arguments.
+type Config struct {
+	// RetryGrace is how long a run stays failing (default 60 s).
+	RetryGrace time.Duration
+	// RetryGraceTries is how often the same mutation may be tried in it (default 5).
+	RetryGraceTries int
+	// Reconcile bounds the runner's work on one record.
+	Reconcile ReconcileLimits
+	// Now stamps commands; required.
+	Now func() Stamp
+	// NewID makes run and dispatch ids: unguessable, [a-z0-9]; required.
+	NewID func() string
+}
+
+// ReconcileLimits bound the runner's work on one record; see docs/semantics.md, "When".
+type ReconcileLimits struct {
+	// MaxAttempts is the number of tries after settle is over (default 8).
+	MaxAttempts int
+	// MaxAge is the longest running time (default 24 h).
+	MaxAge time.Duration
+}
+
+// New returns a Ledger over s. Zero values of c get their defaults.
+func New(s Store, c Config) *Ledger {
+	if c.RetryGrace == 0 {
+		c.RetryGrace = 60 * time.Second
+	}
+	if c.RetryGraceTries == 0 {
+		c.RetryGraceTries = 5
+	}
+	if c.Reconcile.MaxAttempts == 0 {
+		c.Reconcile.MaxAttempts = 8
+	}
+	if c.Reconcile.MaxAge == 0 {
+		c.Reconcile.MaxAge = 24 * time.Hour
+	}
+	return &Ledger{Store: s, config: c}
+}

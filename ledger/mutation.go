@@ -1,0 +1,301 @@
+package ledger
+
+import (
+	"encoding/hex"
+	"fmt"
+	"time"
+)
+
+// Key identifies a mutation: the SHA-256 of its canonical identity, see
+// MutationKey.
+type Key [32]byte
+
+// String returns the key as 64 lower-case hex digits.
+func (k Key) String() string { return hex.EncodeToString(k[:]) }
+
+// MarshalText writes the key as hex.
+func (k Key) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
+
+// UnmarshalText reads 64 hex digits.
+func (k *Key) UnmarshalText(b []byte) error {
+	if len(b) != hex.EncodedLen(len(k)) {
+		return fmt.Errorf("mutation key: want %d hex digits, got %d", hex.EncodedLen(len(k)), len(b))
+	}
+	if _, err := hex.Decode(k[:], b); err != nil {
+		return fmt.Errorf("mutation key: %w", err)
+	}
+	return nil
+}
+
+// ID is the name by which people refer to a mutation: "m-" and the first 20 hex
+// digits of its key.
+func (k Key) ID() string { return "m-" + k.String()[:20] }
+
+// Scope is on whose behalf a mutation is made.
+type Scope struct {
+	Workflow string `json:"workflow"`
+	Item     string `json:"item"`
+	Attempt  int    `json:"attempt"`
+	// Run is empty for an unmanaged scope.
+	Run string `json:"run,omitempty"`
+}
+
+// Header maps a field name to its values, in the order received.
+type Header map[string][]string
+
+// Body refers to stored content by digest, so that it can be dropped without
+// breaking the chain. The zero value is an empty body.
+type Body struct {
+	// SHA256 is the hex digest of the whole content; empty for no content.
+	SHA256 string `json:"sha256,omitempty"`
+	// Size is in bytes.
+	Size int64 `json:"size,omitempty"`
+	// Dropped is set when retention removed the content.
+	Dropped bool `json:"dropped,omitempty"`
+}
+
+// Request is what was judged, as far as reconciling and people need it: without
+// credentials, and with secret places masked.
+type Request struct {
+	Method string `json:"method"`
+	URL    string `json:"url"`
+	Header Header `json:"headers,omitempty"`
+	Body   Body   `json:"body"`
+}
+
+// Result is the answer that a replay gives.
+type Result struct {
+	Status int    `json:"status"`
+	Header Header `json:"headers,omitempty"`
+	Body   Body   `json:"body"`
+	// Source says where it comes from: "answer", "observation" or "person".
+	Source string `json:"source,omitempty"`
+}
+
+// Policy is what the operation's rule and the configuration said when the
+// mutation was first claimed; it is kept so that the record can be moved on
+// without the rule. Durations are as the rule resolved them.
+type Policy struct {
+	// Reconciler says that a strategy other than none exists.
+	Reconciler bool `json:"reconciler"`
+	// Resend says that resend is one of the strategies.
+	Resend bool `json:"resend,omitempty"`
+	// NativeKey says that the API dedupes on our vendor key.
+	NativeKey bool `json:"native_key,omitempty"`
+	// KeyFormat and KeyMaxLength shape the vendor key, see VendorKey.
+	KeyFormat    string `json:"key_format,omitempty"`
+	KeyMaxLength int    `json:"key_max_length,omitempty"`
+	// KeyWindow is how long the API remembers the vendor key.
+	KeyWindow     time.Duration `json:"key_window,omitempty"`
+	BlockScope    BlockScope    `json:"block_scope"`
+	OnAbsent      OnAbsent      `json:"on_absent"`
+	Settle        time.Duration `json:"settle"`
+	Confirmations int           `json:"absent_confirmations"`
+	Spacing       time.Duration `json:"absent_spacing"`
+	// ResultLimit is the longest answer kept, in bytes.
+	ResultLimit int64 `json:"result_limit,omitempty"`
+	// OnFailure of the run decides what a definite failure does; it is not here.
+}
+
+// OnAbsent says what a believed absence leads to. The zero value is read as
+// AbsentEscalate.
+type OnAbsent string
+
+const (
+	// AbsentFail moves the record to Failed: safe to attempt again.
+	AbsentFail OnAbsent = "fail"
+	// AbsentEscalate moves it to Indeterminate.
+	AbsentEscalate OnAbsent = "escalate"
+)
+
+// Mutation is one ledger record: one intended effect.
+type Mutation struct {
+	Key     Key    `json:"key"`
+	ID      string `json:"id"`
+	Version int64  `json:"version"`
+	State   State  `json:"state"`
+	// Committed says that success is known although the result may not be.
+	// Once set, absence, "it did not happen" and every further dispatch are closed.
+	Committed   bool        `json:"committed,omitempty"`
+	ResultState ResultState `json:"result_state,omitempty"`
+	// Watching marks a 202 that is followed to its end; it stops nothing.
+	Watching bool `json:"watching,omitempty"`
+
+	Connector        string `json:"connector"`
+	ConnectorVersion int    `json:"connector_version"`
+	// ConnectorHash names the pinned content of the rule file (Tx.Connector).
+	ConnectorHash string `json:"connector_hash"`
+	Operation     string `json:"operation"`
+	// Target is the operation in the rule's words ("Refund 12 of pi_1").
+	Target  string `json:"target,omitempty"`
+	Account string `json:"account,omitempty"`
+	// HostGroup is part of the key, see KeyParts.
+	HostGroup string `json:"host_group,omitempty"`
+	// Identity holds canonical JSON by name.
+	Identity map[string]string `json:"identity,omitempty"`
+	Subkey   string            `json:"subkey,omitempty"`
+	Scope
+
+	// PayloadDigest and SignificantDigest compare payloads: equal digests are
+	// the same payload, equal significant digests differ in minor places only.
+	PayloadDigest     string `json:"payload_digest"`
+	SignificantDigest string `json:"significant_digest"`
+	// Accepted holds payload digests which a person accepted as covered.
+	Accepted []string `json:"accepted,omitempty"`
+
+	Marker     string `json:"marker,omitempty"`
+	VendorKey  string `json:"vendor_key,omitempty"`
+	Generation int    `json:"generation"`
+
+	Class  Class  `json:"class,omitempty"`
+	Reason string `json:"reason,omitempty"`
+	// RetryAfter is the earliest time at which the API wants to be asked again.
+	RetryAfter time.Time `json:"retry_after,omitzero"`
+
+	CreatedAt time.Time `json:"created_at"`
+	UpdatedAt time.Time `json:"updated_at"`
+	// NextTryAt is when the runner is due (needs_reconcile only).
+	NextTryAt time.Time `json:"next_try_at,omitzero"`
+	// Tries counts reconcile tries that reached the API, since the outcome became unknown or a
+	// person asked to check again.
+	Tries int `json:"tries,omitempty"`
+	// ResendTries counts resends; ResendClosed is set after a failure verdict
+	// to one, or after three.
+	ResendTries  int  `json:"resend_tries,omitempty"`
+	ResendClosed bool `json:"resend_closed,omitempty"`
+	// UnknownSince is when the outcome became unknown; RunningAge how long the
+	// runner has had it, in running time.
+	UnknownSince Stamp         `json:"unknown_since,omitzero"`
+	RunningAge   time.Duration `json:"running_age,omitempty"`
+
+	Policy       Policy        `json:"policy"`
+	Request      Request       `json:"request"`
+	Result       *Result       `json:"result,omitempty"`
+	Dispatches   []Dispatch    `json:"dispatches,omitempty"`
+	Observations []Observation `json:"observations,omitempty"`
+	Escalation   *Escalation   `json:"escalation,omitempty"`
+}
+
+// Dispatch is one sending of a mutation.
+type Dispatch struct {
+	// ID is made by the caller before the claim, so that an ambiguous commit can
+	// be re-read.
+	ID string `json:"id"`
+	// Owner is the process that sends it; it is known to be gone when another
+	// process recovered the ledger.
+	Owner      string `json:"owner"`
+	Run        string `json:"run,omitempty"`
+	Generation int    `json:"generation"`
+	// Resend says that it was made by the resend strategy.
+	Resend        bool   `json:"resend,omitempty"`
+	PayloadDigest string `json:"payload_digest"`
+	Started       Stamp  `json:"started"`
+	// Ended is zero until the end was recorded. A lost owner's dispatch keeps it zero.
+	Ended Stamp `json:"ended,omitzero"`
+	// Lost says that its owner was lost before an end was recorded.
+	Lost bool `json:"lost,omitempty"`
+	// Verdict is empty until judged; see the Verdict constants.
+	Verdict Verdict `json:"verdict,omitempty"`
+	Class   Class   `json:"class,omitempty"`
+	Reason  string  `json:"reason,omitempty"`
+	// Resolved says that a believed absence or a person's decision came after
+	// it, or that its own verdict is definite.
+	Resolved bool `json:"resolved,omitempty"`
+
+	// What was seen on the wire.
+	BytesWritten int64  `json:"bytes_written"`
+	Head         bool   `json:"head"`
+	Status       int    `json:"status,omitempty"`
+	BodyComplete bool   `json:"body_complete"`
+	ErrorClass   string `json:"error_class,omitempty"`
+	Error        string `json:"error,omitempty"`
+	Protocol     string `json:"protocol,omitempty"`
+	Remote       string `json:"remote,omitempty"`
+}
+
+// Verdict is how one dispatch ended. The zero value means not judged yet.
+type Verdict string
+
+const (
+	// VerdictApplied: success, with its whole answer (or one over the limit).
+	VerdictApplied Verdict = "applied"
+	// VerdictCommitted: success, the answer's body was lost.
+	VerdictCommitted Verdict = "committed"
+	// VerdictFailed: a definite failure verdict.
+	VerdictFailed Verdict = "failed"
+	// VerdictNotSent: proven that nothing was sent; counts as a failure verdict.
+	VerdictNotSent Verdict = "not_sent"
+	// VerdictUncertain: any other end.
+	VerdictUncertain Verdict = "uncertain"
+)
+
+// Failure reports whether v is a definite failure verdict, proven not sent included.
+func (v Verdict) Failure() bool { return v == VerdictFailed || v == VerdictNotSent }
+
+// Seen is what one reconcile try saw. The zero value is SeenRetry.
+type Seen string
+
+const (
+	// SeenRetry: nothing can be said; ask again.
+	SeenRetry Seen = "retry"
+	// SeenApplied: the effect is there.
+	SeenApplied Seen = "applied"
+	// SeenAbsent: the effect is not there; believed only as docs/semantics.md says.
+	SeenAbsent Seen = "absent"
+	// SeenDuplicate: the effect is there more than once.
+	SeenDuplicate Seen = "duplicate"
+)
+
+// Observation is what a reconciler saw.
+type Observation struct {
+	// At is when the asking started: absence counts from there.
+	At       Stamp  `json:"at"`
+	Strategy string `json:"strategy"`
+	Seen     Seen   `json:"seen"`
+	Reason   string `json:"reason,omitempty"`
+	// Evidence is readable and free of secrets.
+	Evidence string `json:"evidence,omitempty"`
+	// Objects are the upstream's ids of what was found, oldest first.
+	Objects []string `json:"objects,omitempty"`
+	// Strong says that the tie is vendor_key or marker.
+	Strong bool `json:"strong,omitempty"`
+	// Counted says that it is one of the confirmations of absence.
+	Counted bool `json:"counted,omitempty"`
+	// Voided says that a later dispatch made it worthless.
+	Voided bool `json:"voided,omitempty"`
+}
+
+// Unresolved reports whether the outcome is unknown in the sense of
+// docs/semantics.md: it stops its block scope. A watching record is not
+// unresolved; an in-flight one only once its dispatch was judged uncertain or
+// its owner was lost.
+func (m *Mutation) Unresolved() bool {
+	switch m.State {
+	case NeedsReconcile, Indeterminate:
+		return !m.Watching
+	case InFlight:
+		d := m.Current()
+		return d == nil || d.Lost || d.Verdict == VerdictUncertain
+	case Applied, Failed, Skipped:
+		return false
+	}
+	return true
+}
+
+// Current returns the newest dispatch, nil if there is none.
+func (m *Mutation) Current() *Dispatch {
+	if len(m.Dispatches) == 0 {
+		return nil
+	}
+	return &m.Dispatches[len(m.Dispatches)-1]
+}
+
+// Dispatch returns the dispatch with this id, nil if there is none.
+func (m *Mutation) Dispatch(id string) *Dispatch {
+	for i := range m.Dispatches {
+		if m.Dispatches[i].ID == id {
+			return &m.Dispatches[i]
+		}
+	}
+	return nil
+}

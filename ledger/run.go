@@ -1,0 +1,137 @@
+package ledger
+
+import "time"
+
+// RunState is where a run stands. The zero value is invalid.
+type RunState string
+
+const (
+	// RunRunning: the script may read and mutate.
+	RunRunning RunState = "running"
+	// RunFailing: a transient failure or a 401 happened under on_failure abort;
+	// for a grace only the same key and payload may claim.
+	RunFailing RunState = "failing"
+	// RunFinished: ended by finish with outcome done.
+	RunFinished RunState = "finished"
+	// RunAborted: over; class and reason say why.
+	RunAborted RunState = "aborted"
+	// RunPausedReconciliation: it caused an unknown outcome; over.
+	RunPausedReconciliation RunState = "paused:reconciliation"
+	// RunPausedAttention: a payload mismatch or refused drift; over.
+	RunPausedAttention RunState = "paused:attention"
+)
+
+// Ended reports whether no further request of the run is admitted. An unknown
+// state has ended.
+func (s RunState) Ended() bool { return s != RunRunning && s != RunFailing }
+
+// Mutations is how many different mutations a run may make.
+type Mutations string
+
+const (
+	// MutationsMany is the default.
+	MutationsMany Mutations = "many"
+	// MutationsOne lets only the same mutation and reads pass after the first.
+	MutationsOne Mutations = "one"
+	// MutationsNone admits reads only.
+	MutationsNone Mutations = "none"
+)
+
+// OnFailure is what a definite failure does to the run.
+type OnFailure string
+
+const (
+	// FailureAbort ends the run; the default.
+	FailureAbort OnFailure = "abort"
+	// FailureReturn hands the answer to the script and goes on.
+	FailureReturn OnFailure = "return"
+)
+
+// Run is one execution of the script.
+type Run struct {
+	ID       string   `json:"id"`
+	Version  int64    `json:"version"`
+	Workflow string   `json:"workflow"`
+	Item     string   `json:"item"`
+	Attempt  int      `json:"attempt"`
+	Once     bool     `json:"once,omitempty"`
+	State    RunState `json:"state"`
+	Class    Class    `json:"class,omitempty"`
+	Reason   string   `json:"reason,omitempty"`
+	// Cause is the mutation that ended or stopped the run, if one did.
+	Cause      string            `json:"cause,omitempty"`
+	Mutations  Mutations         `json:"mutations"`
+	OnFailure  OnFailure         `json:"on_failure"`
+	BlockScope BlockScope        `json:"block_scope,omitempty"`
+	Title      string            `json:"title,omitempty"`
+	ResumeHint string            `json:"resume_hint,omitempty"`
+	Labels     map[string]string `json:"labels,omitempty"`
+	// TokenSHA256 is the digest of the proxy credentials; the token itself is
+	// never stored.
+	TokenSHA256 string    `json:"token_sha256"`
+	OpenedAt    time.Time `json:"opened_at"`
+	EndedAt     time.Time `json:"ended_at,omitzero"`
+	ExpiresAt   time.Time `json:"expires_at,omitzero"`
+	// Only is the single mutation of a run with MutationsOne, once it has one.
+	Only *Key `json:"only,omitempty"`
+	// Failing* describe the grace of RunFailing.
+	FailingKey    *Key      `json:"failing_key,omitempty"`
+	FailingDigest string    `json:"failing_digest,omitempty"`
+	FailingUntil  time.Time `json:"failing_until,omitzero"`
+	FailingTries  int       `json:"failing_tries,omitempty"`
+}
+
+// ItemState is where a unit of work stands. The zero value is invalid.
+type ItemState string
+
+const (
+	// ItemOpen may be worked on.
+	ItemOpen ItemState = "open"
+	// ItemDone can't produce new effects.
+	ItemDone ItemState = "done"
+	// ItemFailed: its last run was aborted after a definite failure; a new run opens it.
+	ItemFailed ItemState = "failed"
+	// ItemNeedsAttention admits no run until a person decided.
+	ItemNeedsAttention ItemState = "needs_attention"
+	// ItemSkipped is as done.
+	ItemSkipped ItemState = "skipped"
+)
+
+// Item is the unit of work that must not be done twice.
+type Item struct {
+	ID       string    `json:"id"`
+	Version  int64     `json:"version"`
+	Workflow string    `json:"workflow"`
+	Item     string    `json:"item"`
+	State    ItemState `json:"state"`
+	Attempt  int       `json:"attempt"`
+	Title    string    `json:"title,omitempty"`
+	Reason   string    `json:"reason,omitempty"`
+	// Cause is the mutation that needs attention, if one does.
+	Cause string `json:"cause,omitempty"`
+	// ActiveRun is the running run of the current attempt, if any.
+	ActiveRun string    `json:"active_run,omitempty"`
+	OpenedAt  time.Time `json:"opened_at"`
+	UpdatedAt time.Time `json:"updated_at"`
+}
+
+// Escalation is an open question to a person. It lives inside its mutation; its
+// id is the mutation's id and a number.
+type Escalation struct {
+	ID   string `json:"id"`
+	Kind string `json:"kind"`
+	// Why says in one sentence why a person is asked.
+	Why      string    `json:"why"`
+	OpenedAt time.Time `json:"opened_at"`
+	ClosedAt time.Time `json:"closed_at,omitzero"`
+	ClosedBy string    `json:"closed_by,omitempty"`
+}
+
+// Kinds of escalation.
+const (
+	EscalationIndeterminate = "indeterminate"
+	EscalationNoResult      = "no_result"
+	EscalationMismatch      = "payload_mismatch"
+	EscalationPermission    = "permission"
+	EscalationPrecondition  = "precondition"
+)

@@ -1,0 +1,43 @@
+package ledger
+
+// Trigger is what moves a mutation from state to state.
+type Trigger string
+
+// What the proxy sees.
+const (
+	OnClaim   Trigger = "claim"
+	OnSuccess Trigger = "success"
+	// OnTooLarge is a success whose body is over the limit.
+	OnTooLarge Trigger = "success_too_large"
+	// OnFailure is a definite failure verdict, proven not sent included.
+	OnFailure Trigger = "failure"
+	// OnUnknown is any other end without a whole success, after the inline try.
+	OnUnknown Trigger = "unknown"
+	// OnResend is a dispatch by the resend strategy.
+	OnResend Trigger = "resend"
+	// OnLateSuccess is a success of an earlier dispatch, whatever its fence.
+	OnLateSuccess Trigger = "late_success"
+	// OnOwnerLost is a crash, a restart, or a lease that ran out.
+	OnOwnerLost Trigger = "owner_lost"
+)
+
+// What reconciling sees.
+const (
+	OnObservedApplied   Trigger = "observed_applied"
+	OnObservedDuplicate Trigger = "observed_duplicate"
+	// OnObservedAbsent is a believable absence.
+	OnObservedAbsent Trigger = "observed_absent"
+	OnRetry          Trigger = "retry"
+	OnExhausted      Trigger = "exhausted"
+)
+
+// What a person decides; the values are the names of the resolve actions.
+const (
+	OnCheckAgain   Trigger = "check_again"
+	OnDidNotHappen Trigger = "did_not_happen"
+	OnNewKey       Trigger = "new_key"
+	OnHappened     Trigger = "happened"
+	OnSkip         Trigger = "skip"
+	OnAccept       Trigger = "accept_payload"
+	OnAcknowledge  Trigger = "acknowledge"
+)

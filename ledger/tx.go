@@ -1,0 +1,156 @@
+package ledger
+
+import (
+	"context"
+	"io"
+	"time"
+)
+
+// Process is the program that has the ledger open.
+type Process struct {
+	// ID is made anew at every start. A dispatch whose owner has another id has
+	// lost its owner.
+	ID string `json:"id"`
+	// Started is when the store was opened, before its listener.
+	Started Stamp `json:"started"`
+}
+
+// Blocker is an unresolved mutation, as the gate sees it.
+type Blocker struct {
+	Key      Key
+	ID       string
+	Workflow string
+	Item     string
+	Run      string
+	Scope    BlockScope
+	State    State
+}
+
+// Delivery says that an answer reached a run whole.
+type Delivery struct {
+	At time.Time `json:"at"`
+	// ClientKey is the digest of the client's own Idempotency-Key, if it sent one.
+	ClientKey string `json:"client_key,omitempty"`
+}
+
+// View is the read side of a transaction. Records are private copies. What is
+// not there answers ErrNotFound; damage answers ErrDamaged, never ErrNotFound.
+type View interface {
+	Mutation(Key) (*Mutation, error)
+	Run(id string) (*Run, error)
+	RunByToken(sha256 string) (*Run, error)
+	Item(workflow, item string) (*Item, error)
+	// Blockers lists the unresolved mutations of a workflow.
+	Blockers(workflow string) ([]Blocker, error)
+	// Active lists the keys of a run's mutations.
+	RunMutations(run string) ([]Key, error)
+	// ItemMutations lists the keys of an item's mutations, oldest first.
+	ItemMutations(workflow, item string) ([]Key, error)
+	// EvidenceOf names the mutation for which an upstream object is evidence.
+	EvidenceOf(connector, account, object string) (Key, error)
+	Delivery(run string, key Key) (*Delivery, error)
+	Process() Process
+}
+
+// Tx is the view and the pending changes of one command. Changes of a command
+// that returns an error are dropped whole.
+type Tx interface {
+	View
+	// PutMutation stores m as version m.Version, which must be the stored
+	// version plus one (1 for a new record), else ErrVersion. Indexes and queues
+	// follow from the record.
+	PutMutation(m *Mutation) error
+	// PutRun and PutItem compare versions likewise.
+	PutRun(r *Run) error
+	PutItem(i *Item) error
+	// PutEvidence ties an upstream object to one mutation; ErrEvidence if it is
+	// another's.
+	PutEvidence(connector, account, object string, k Key) error
+	PutDelivery(run string, k Key, d Delivery) error
+	// PutConnector keeps the content of a rule file under its hash.
+	PutConnector(hash string, content []byte) error
+	// PutBody keeps content of at most InlineBody bytes; longer content must
+	// have gone through Store.WriteBody first.
+	PutBody(b Body, content []byte) error
+	// Append adds to the history; Seq is set by the store.
+	Append(e Event)
+}
+
+// InlineBody is the longest body, in bytes, that is stored in the same
+// transaction as its record. Longer ones are written and synced before it.
+const InlineBody = 64 << 10
+
+// Filter selects records for a listing. Zero fields don't filter.
+type Filter struct {
+	States     []State
+	Connector  string
+	Operation  string
+	Workflow   string
+	Item       string
+	Run        string
+	Since      time.Time
+	Unresolved bool
+	// Escalated selects records with an open escalation.
+	Escalated bool
+	// Cursor continues a listing after the page that returned it.
+	Cursor string
+	// Limit is the longest page; 0 means 100, at most 1000.
+	Limit int
+}
+
+// Page is one part of a listing, newest first. Next is empty at the end.
+type Page[T any] struct {
+	Items []T
+	Next  string
+}
+
+// Store keeps the ledger. Its implementations must pass ledgertest.TestStore.
+type Store interface {
+	// Update evaluates the command fn after every earlier one and returns once
+	// its changes are synced; commands that wait together may share one sync.
+	// fn may be evaluated on another goroutine, once. An error of fn is
+	// returned as it is, and nothing was changed. ErrUnavailable: the store
+	// can't commit (any more), and whether this command's changes are kept will
+	// be known after a restart only. If ctx ends before fn was evaluated,
+	// nothing was changed; after that Update waits for the sync regardless.
+	Update(ctx context.Context, fn func(Tx) error) error
+	// Note is Update without waiting for the sync: it returns once fn was evaluated, or queued.
+	Note(fn func(Tx) error)
+	// View evaluates fn on a consistent snapshot of what is durable.
+	View(ctx context.Context, fn func(View) error) error
+	// Standing answers the gate from memory, without I/O: the run, and the blockers of its workflow.
+	Standing(run string) (Run, []Blocker, error)
+	// StandingByToken does so for proxy credentials.
+	StandingByToken(sha256 string) (Run, []Blocker, error)
+	// BlockersOf answers the gate of an unmanaged scope.
+	BlockersOf(workflow string) ([]Blocker, error)
+
+	// WriteBody stores content of any size and syncs it. A body to which no
+	// record refers by the next start is swept.
+	WriteBody(ctx context.Context, content io.Reader) (Body, error)
+	// Body opens stored content. ErrBodyDropped if retention removed it.
+	Body(ctx context.Context, b Body) (io.ReadCloser, error)
+	// Connector returns the content of a pinned rule file.
+	Connector(ctx context.Context, hash string) ([]byte, error)
+
+	Mutations(ctx context.Context, f Filter) (Page[*Mutation], error)
+	Runs(ctx context.Context, f Filter) (Page[*Run], error)
+	Items(ctx context.Context, f Filter) (Page[*Item], error)
+	// Events returns the history of one mutation, oldest first; for "" the
+	// events after seq, at most limit.
+	Events(ctx context.Context, mutation string, after uint64, limit int) ([]Event, error)
+	// MutationByID finds a record by its ID, or by a prefix that fits one only.
+	MutationByID(ctx context.Context, id string) (*Mutation, error)
+	// Due lists up to limit records in needs_reconcile with NextTryAt not after now, most
+	// overdue first, and the next time at which one will be due (zero if none).
+	Due(ctx context.Context, now time.Time, limit int) ([]Key, time.Time, error)
+	// InFlight lists every record in flight.
+	InFlight(ctx context.Context) ([]Key, error)
+	Process() Process
+	// ID is the ledger's own id.
+	ID() string
+	// Healthy returns nil while the store takes updates, else why not.
+	Healthy() error
+	// Close syncs and lets the folder go.
+	Close() error
+}
