@@ -1,0 +1,244 @@
+package config
+
+import "time"
+
+// Config is the whole configuration. A Config returned by [Load] is complete:
+// every path in it is absolute and every default is filled in.
+type Config struct {
+	Proxy      Proxy
+	Admin      Admin
+	Ledger     Ledger
+	Connectors Connectors
+	Reconcile  Reconcile
+	Runs       Runs
+	Log        Log
+}
+
+// Proxy configures the front door: what listens, what is let through, and the
+// bounds of one request.
+type Proxy struct {
+	// Listen holds the addresses scripts connect to, each host:port or
+	// unix:/absolute/path. Port 0 takes a free one. At least one. Default
+	// 127.0.0.1:8080.
+	Listen []string
+	// Advertise is the host:port under which sandboxes reach the proxy; it goes
+	// into proxy_url. Empty: the first TCP listener's own address.
+	Advertise string
+	// CA is the certificate authority that signs leaf certificates.
+	CA CA
+	// Unmanaged is the scope of requests that carry no run token. Its zero
+	// value refuses them.
+	Unmanaged Unmanaged
+	// Unmatched is what happens to a mutation on a host that no connector
+	// covers. Default deny.
+	Unmatched Unmatched
+	// BlockScope is what an unresolved mutation stops, unless its operation,
+	// connector or run says otherwise. Default workflow.
+	BlockScope BlockScope
+	// Hold is how long requests of a stopped scope wait, after the inline try,
+	// before they are refused. 0 to 1h. Default 0.
+	Hold time.Duration
+	// MaxBody bounds a mutation's request body (beyond it 413, nothing is sent)
+	// and the answer that is kept (beyond it the result is too_large). 1 B to
+	// 1 GiB. Default 10 MiB.
+	MaxBody Size
+	// MaxHead bounds the head of a request; beyond it 431. 1 KiB to 1 MiB.
+	// Default 64 KiB.
+	MaxHead Size
+	// Timeouts bounds one dispatch.
+	Timeouts Timeouts
+	// Passthrough lists hosts that are tunnelled blind, each host, host:port or
+	// *.suffix. Mutations there are not seen. Default none.
+	Passthrough []string
+	// Egress is checked after DNS, for every connection to an upstream.
+	Egress Egress
+	// UpstreamCA is a PEM file of roots trusted for upstreams in addition to
+	// the system's. Empty: the system's alone.
+	UpstreamCA string
+}
+
+// CA names the files of the proxy's own certificate authority. CertFile and
+// KeyFile are set together; by default both are in the data folder and are made
+// at first start.
+type CA struct {
+	// CertFile is the CA certificate, PEM.
+	CertFile string
+	// KeyFile is the CA's private key, PEM, readable by the owner alone.
+	KeyFile string
+	// BundleOut is where the system's roots and the CA are written together,
+	// for clients whose CA variable replaces their roots.
+	BundleOut string
+}
+
+// Unmanaged is the scope of requests without a run token. Either both fields
+// are set or neither is; the zero value refuses such requests.
+type Unmanaged struct {
+	Workflow string
+	Item     string
+}
+
+// Enabled reports whether requests without a run token are allowed.
+func (u Unmanaged) Enabled() bool { return u.Workflow != "" && u.Item != "" }
+
+// Timeouts bounds one dispatch. Each is at least 1ms.
+type Timeouts struct {
+	// Dial bounds DNS, connecting and the TLS handshake together. At most
+	// Total. Default 10s.
+	Dial time.Duration
+	// Response bounds the wait for the answer's head once the request is
+	// written. At most Total. Default 100s.
+	Response time.Duration
+	// Total bounds the whole dispatch, on the boot-time clock. At most 24h.
+	// Default 10m.
+	Total time.Duration
+}
+
+// Egress decides which addresses the proxy may connect to. Its own listeners
+// are refused whatever it says. An entry is an address prefix (10.0.0.0/8), an
+// address, a host name or *.suffix; all but a prefix may end in :port. Deny
+// wins over Allow, and Allow over DenyPrivate.
+type Egress struct {
+	// DenyPrivate refuses loopback, link-local, private and other addresses
+	// that are not public. Default true.
+	DenyPrivate bool
+	// Allow lists exceptions to DenyPrivate. Default none.
+	Allow []string
+	// Deny lists what is always refused. Default none.
+	Deny []string
+}
+
+// Admin configures the operator's API.
+type Admin struct {
+	// Listen is a loopback host:port or unix:/absolute/path. Default
+	// 127.0.0.1:8081.
+	Listen string
+	// TokenFile holds the operator's token, in clear, mode 0600, made at first
+	// start when it is missing. By default it is in the data folder.
+	TokenFile string
+}
+
+// Ledger configures the durable record of mutations.
+type Ledger struct {
+	// Engine is badger, the embedded engine.
+	Engine Engine
+	// Dir is the data folder, mode 0700. By default
+	// $XDG_STATE_HOME/keep-proxy, else ~/.local/state/keep-proxy.
+	Dir string
+	// ID, when set, is the id the ledger must have: a missing or another ledger
+	// then refuses to start. At most 128 letters, digits and .-_: characters.
+	ID string
+	// HighWaterFile is kept outside Dir, so that a restored copy of Dir is
+	// found out. Empty: inside the ledger, where a whole older copy is not.
+	HighWaterFile string
+	// MinFree is the free space below which new mutations are refused before
+	// they are claimed. At least 1 MiB. Default 256 MiB.
+	MinFree Size
+}
+
+// Connectors says which rule files are loaded and how they are adjusted.
+type Connectors struct {
+	// Dirs are folders of connector files, read in this order. Default none.
+	Dirs []string
+	// Bundled selects bundled connectors. Default all.
+	Bundled Bundled
+	// Settings adjusts connectors, at most one entry for each.
+	Settings []ConnectorSettings
+}
+
+// ConnectorSettings adjusts one connector, bundled or not.
+type ConnectorSettings struct {
+	// Connector is the connector's name.
+	Connector string
+	// Hosts, when not empty, replaces the connector's own hosts.
+	Hosts []string
+	// Credentials are added by the proxy. Nil: none.
+	Credentials *Credentials
+	// Overrides maps an operation's name to changed policies.
+	Overrides map[string]Override
+}
+
+// Credentials is one request header that the proxy sets itself.
+type Credentials struct {
+	// Header is the field name (RFC 9110 §5.1) in canonical form, such as
+	// Authorization.
+	Header string
+	// Value is the field's value.
+	Value Secret
+	// Use says on which requests the header is set. Default reconcile.
+	Use CredentialUse
+}
+
+// Override changes the policies of one operation. A zero field changes nothing.
+// Settle, AbsentConfirmations and AbsentSpacing below the defaults of
+// [Reconcile] take effect only for a rule that declares bounds; elsewhere the
+// default holds.
+type Override struct {
+	// Settle is how long after a dispatch's end its absence is not believed.
+	Settle time.Duration
+	// AbsentConfirmations is how often absence must be seen, 1 to 100.
+	AbsentConfirmations int
+	// AbsentSpacing is the least time between two such observations.
+	AbsentSpacing time.Duration
+	// OnAbsent is what a believed absence leads to.
+	OnAbsent OnAbsent
+	// BlockScope is what an unresolved mutation of this operation stops.
+	BlockScope BlockScope
+	// Timeout is the deadline of one dispatch, at most Timeouts.Total.
+	Timeout time.Duration
+	// MaxBody replaces Proxy.MaxBody, within the same bounds.
+	MaxBody Size
+}
+
+// Reconcile sets how unknown outcomes are asked about. Settle,
+// AbsentConfirmations and AbsentSpacing below their defaults are accepted here,
+// but work only for rules that declare bounds; elsewhere the default holds.
+type Reconcile struct {
+	// Inline bounds the try made before the script is answered. 0 to 10m, 0
+	// for none. Default 10s.
+	Inline time.Duration
+	// Base is the wait before the runner's first try. Default 10s.
+	Base time.Duration
+	// Factor multiplies the wait after each try. 1 to 10. Default 2.
+	Factor float64
+	// Cap bounds the wait. At least Base. Default 10m.
+	Cap time.Duration
+	// Jitter spreads each wait by this share of it, both ways. 0 to 1. Default
+	// 0.2.
+	Jitter float64
+	// MaxAttempts is how many tries after settle is over end the work. 1 to
+	// 1000. Default 8.
+	MaxAttempts int
+	// MaxAge is the running time that ends the work. Longer than absence takes
+	// to be believed: Settle + (AbsentConfirmations-1) × AbsentSpacing. Default
+	// 24h.
+	MaxAge time.Duration
+	// Settle is how long after a dispatch's end its absence is not believed.
+	// More than 0. Default 5m.
+	Settle time.Duration
+	// AbsentConfirmations is how often absence must be seen. 1 to 100. Default
+	// 2.
+	AbsentConfirmations int
+	// AbsentSpacing is the least time between two such observations. More than
+	// 0. Default 10s.
+	AbsentSpacing time.Duration
+}
+
+// Runs sets the defaults of managed runs.
+type Runs struct {
+	// TTL ends a run that sends no heartbeat for so long. 1s to 8760h. Default
+	// 1h.
+	TTL time.Duration
+	// RetryGrace is how long a failing run may repeat its failed mutation. 0 to
+	// 1h, 0 for not at all. Default 60s.
+	RetryGrace time.Duration
+	// RetryGraceTries is how often it may. 0 to 1000. Default 5.
+	RetryGraceTries int
+}
+
+// Log configures the program's own log, on standard error.
+type Log struct {
+	// Level is the least level written. Default info.
+	Level LogLevel
+	// Format is console or json. Default console.
+	Format LogFormat
+}

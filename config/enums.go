@@ -1,0 +1,69 @@
+package config
+
+// Unmatched is the policy for a mutation on a host that no connector covers.
+// The zero value is invalid and must be treated as deny.
+type Unmatched string
+
+// The policies for unmatched mutations.
+const (
+	UnmatchedDeny    Unmatched = "deny"    // refused
+	UnmatchedObserve Unmatched = "observe" // recorded and passed, every answer says so
+	UnmatchedAllow   Unmatched = "allow"   // passed
+)
+
+// BlockScope is what an unresolved mutation stops. The zero value is invalid
+// and must be treated as workflow.
+type BlockScope string
+
+// The block scopes, from the widest.
+const (
+	BlockWorkflow BlockScope = "workflow"
+	BlockItem     BlockScope = "item"
+	BlockMutation BlockScope = "mutation"
+)
+
+// Engine is a ledger engine.
+type Engine string
+
+// EngineBadger is the embedded engine.
+const EngineBadger Engine = "badger"
+
+// CredentialUse says on which requests a credential is set. The zero value is
+// invalid and must be treated as reconcile.
+type CredentialUse string
+
+// The uses of a credential.
+const (
+	UseReconcile CredentialUse = "reconcile" // only on requests the proxy makes to find out an outcome
+	UseAlways    CredentialUse = "always"    // on those and on the script's requests
+)
+
+// OnAbsent is what a believed absence leads to. The zero value is no override.
+type OnAbsent string
+
+// The ways on after a believed absence.
+const (
+	OnAbsentFail     OnAbsent = "fail"     // the record fails; the next request may claim it again
+	OnAbsentEscalate OnAbsent = "escalate" // a person decides
+)
+
+// LogLevel is the least level that is logged.
+type LogLevel string
+
+// The log levels, from the most talkative.
+const (
+	LevelTrace LogLevel = "trace"
+	LevelDebug LogLevel = "debug"
+	LevelInfo  LogLevel = "info"
+	LevelWarn  LogLevel = "warn"
+	LevelError LogLevel = "error"
+)
+
+// LogFormat is the form of a log line.
+type LogFormat string
+
+// The log formats.
+const (
+	FormatConsole LogFormat = "console" // for people
+	FormatJSON    LogFormat = "json"    // one object a line
+)
