@@ -9,8 +9,8 @@ const (
 	OnSuccess Trigger = "success"
 	// OnTooLarge is a success whose body is over the limit.
 	OnTooLarge Trigger = "success_too_large"
-	// OnFailure is a definite failure verdict, proven not sent included.
-	OnFailure Trigger = "failure"
+	// OnDefiniteFailure is a definite failure verdict, proven not sent included.
+	OnDefiniteFailure Trigger = "failure"
 	// OnUnknown is any other end without a whole success, after the inline try.
 	OnUnknown Trigger = "unknown"
 	// OnResend is a dispatch by the resend strategy.

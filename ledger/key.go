@@ -1,0 +1,127 @@
+package ledger
+
+import (
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// KeyFormat is the first element of every mutation key's array.
+const KeyFormat = "keep/v1"
+
+// KeyParts is what makes two requests the same mutation.
+type KeyParts struct {
+	Workflow string
+	Item     string
+	Attempt  int
+	// Connector and Operation are names, not versions.
+	Connector string
+	Operation string
+	// Account is whose data is changed; never a secret.
+	Account string
+	// HostGroup is the connector's host_group (default: its name), and HostVars
+	// its host variables that are not identity; never the list of hosts.
+	HostGroup string
+	HostVars  map[string]string
+	// Identity holds a JSON text by name.
+	Identity map[string]string
+	Subkey   string
+}
+
+// MutationKey is the SHA-256 of the canonical form (RFC 8785, but integers keep
+// all their digits) of the array
+//
+//	["keep/v1", workflow, item, attempt, connector, operation, account,
+//	 [host group, {host variable: value}], {identity name: value}, subkey]
+//
+// docs/mutation-key.md has test vectors. It fails only for an identity value
+// that is no JSON or repeats a member name.
+func MutationKey(p KeyParts) (Key, error) {
+	identity := make(map[string]jsontext.Value, len(p.Identity))
+	for name, value := range p.Identity {
+		identity[name] = jsontext.Value(value)
+	}
+	vars := p.HostVars
+	if vars == nil {
+		vars = map[string]string{}
+	}
+	array, err := json.Marshal([]any{
+		KeyFormat, p.Workflow, p.Item, p.Attempt, p.Connector, p.Operation, p.Account,
+		[]any{p.HostGroup, vars}, identity, p.Subkey,
+	})
+	if err != nil {
+		return Key{}, fmt.Errorf("mutation key: %w", err)
+	}
+	canonical := jsontext.Value(array)
+	if err := canonical.Canonicalize(jsontext.CanonicalizeRawInts(false)); err != nil {
+		return Key{}, fmt.Errorf("mutation key: %w", err)
+	}
+	return sha256.Sum256(canonical), nil
+}
+
+// Marker is the text by which an object in the outside world is tied to the
+// mutation: 24 lower-case hex digits.
+func Marker(k Key) string {
+	sum := sha256.Sum256(append([]byte("keep/v1 marker\x00"), k[:]...))
+	return hex.EncodeToString(sum[:12])
+}
+
+// Formats of a vendor key.
+const (
+	// KeyUUID is a version 8 UUID (RFC 9562 §5.8).
+	KeyUUID = "uuid"
+	// KeyUUID4 has the layout of a version 4 UUID, for APIs that check it.
+	KeyUUID4 = "uuid4"
+	// KeyHex is 64 lower-case hex digits.
+	KeyHex = "hex"
+	// KeyToken is 52 characters of a–z and 2–7.
+	KeyToken = "token"
+)
+
+// minVendorKey is the shortest vendor key that is still unlikely to collide, in
+// characters (80 bits of hex).
+const minVendorKey = 20
+
+// VendorKey derives the API's own idempotency key. It depends on the mutation and
+// the generation alone: never on run, process or count. maxLength 0 means no
+// limit; a longer key is cut to it, but a limit below 20, or one that would cut a UUID, is an error.
+func VendorKey(k Key, generation int, format string, maxLength int) (string, error) {
+	buf := append([]byte("keep/v1 vendor key\x00"), k[:]...)
+	buf = binary.BigEndian.AppendUint64(buf, uint64(max(generation, 0)))
+	sum := sha256.Sum256(buf)
+	var key string
+	switch format {
+	case KeyUUID:
+		key = uuid(sum, 8)
+	case KeyUUID4:
+		key = uuid(sum, 4)
+	case KeyHex:
+		key = hex.EncodeToString(sum[:])
+	case KeyToken:
+		key = strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:]))
+	default:
+		return "", fmt.Errorf("vendor key: unknown format %q (want uuid, uuid4, hex or token)", format)
+	}
+	if maxLength == 0 || len(key) <= maxLength {
+		return key, nil
+	}
+	if maxLength < minVendorKey || format == KeyUUID || format == KeyUUID4 {
+		return "", fmt.Errorf("vendor key: %d characters are too few for format %q", maxLength, format)
+	}
+	return key[:maxLength], nil
+}
+
+// uuid lays 16 bytes of sum out as a UUID of the given version, variant 10.
+func uuid(sum [sha256.Size]byte, version byte) string {
+	b := sum[:16]
+	b[6] = b[6]&0x0f | version<<4
+	b[8] = b[8]&0x3f | 0x80
+	h := hex.EncodeToString(b)
+	return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]
+}
