@@ -1,0 +1,39 @@
+// Package script says how a fake upstream misbehaves: a [Fault] is a list of
+// steps that is followed, in place of ordinary service, for the next requests
+// that match it.
+//
+// Ordinary service is the list "commit, answer": the API does the work, and its
+// answer is sent. A fault tells another story with the same words. That the
+// acknowledgement is lost is "commit, close"; that a server commits after the
+// sender has given up is "gone, wait, commit". Steps run in their order. The
+// body of the request has been read before the first of them, unless that is
+// [Early].
+//
+//	do       what happens                                        fields
+//	early    answer at once, then read the body                  status header body
+//	commit   the API does the work; its answer is kept in hand   hold, for, status body
+//	fail     the API fails inside, having changed nothing        status body, hold, for
+//	wait     wait for a gate to be released, or for a time       hold | for
+//	gone     wait until the client has closed or reset
+//	answer   send the answer in hand                             chunked
+//	status   send another answer                                 status header body
+//	cut      send the head and a part of the body, then close    bytes, chunked
+//	slow     send the body a few bytes at a time                 bytes, for
+//	huge     send a body of this many bytes                      bytes
+//	close    close the connection (TLS: with close_notify)
+//	reset    reset the connection (TCP RST)
+//	abort    end the stream: h2 RST_STREAM, h1 an abrupt close
+//
+// A gate (hold) stays shut until it is released by name and stays open after
+// that, so a release that comes first is not lost; arming a fault that names a
+// gate shuts it again. On commit and fail, hold and for act inside the API:
+// after it has taken in the idempotency key, before the effect. A status there
+// is the API's own answer, which a vendor keeps under the key; the status step
+// is a gateway's, of which the API knows nothing. A commit may be repeated,
+// which is what a gateway that retries inside does.
+//
+// Every script ends the request's connection or answers it exactly once: by
+// early, gone, answer, status, cut, slow, huge, close, reset or abort; only
+// wait, commit and fail may follow. A script that does not is refused when it
+// is armed. [Named] holds the common stories by name.
+package script
