@@ -1,0 +1,55 @@
+package rules
+
+import "time"
+
+// Connector is one external API, as its file describes it with the user's
+// settings applied.
+type Connector struct {
+	Name    string
+	Title   string
+	Version int
+	// Hash is the hex SHA-256 of Content. Records are pinned to it.
+	Hash string
+	// Content is the file as loaded; it loads again to the same connector.
+	Content []byte
+	// File is the name the file was loaded under.
+	File string
+	// Hosts are the host patterns in force (settings replace the file's).
+	Hosts []string
+	// HostGroup is part of every mutation key; the connector's name by default.
+	HostGroup string
+	// ReadsSafe says that GET, HEAD and OPTIONS which match no operation pass.
+	ReadsSafe bool
+	// ReadPaths are the path patterns whose GET, HEAD and OPTIONS pass.
+	ReadPaths []string
+	// TrustRefused says that HTTP/2 REFUSED_STREAM and GOAWAY prove that a
+	// request was not processed (RFC 9113 §8.7).
+	TrustRefused bool
+	// HasAccount says that a rule derives whose data is changed.
+	HasAccount bool
+	// Rate bounds dispatches and probes together; the zero value bounds nothing.
+	Rate Rate
+	// Operations are in the order in which they are tried.
+	Operations []*Operation
+
+	hosts     []*hostPattern
+	readPaths []*pathPattern
+	account   *expr
+	cases     []*testCase
+}
+
+// Rate is at most Requests per Per.
+type Rate struct {
+	Requests int
+	Per      time.Duration
+}
+
+// Operation looks an operation up by name; nil if there is none.
+func (c *Connector) Operation(name string) *Operation {
+	for _, op := range c.Operations {
+		if op.Name == name {
+			return op
+		}
+	}
+	return nil
+}

@@ -1,0 +1,174 @@
+package rules
+
+import "time"
+
+// Effect is what an operation does to the world.
+type Effect uint8
+
+// Effects. The zero value denies.
+const (
+	// EffectDeny is never sent.
+	EffectDeny Effect = iota
+	// EffectRead changes nothing; it is streamed.
+	EffectRead
+	// EffectMutation changes the world and is recorded before it is sent.
+	EffectMutation
+	// EffectIgnore passes unrecorded: telemetry, token endpoints.
+	EffectIgnore
+)
+
+// String is the word of the connector format; an unknown effect is "deny".
+func (e Effect) String() string {
+	switch e {
+	case EffectRead:
+		return "read"
+	case EffectMutation:
+		return "mutation"
+	case EffectIgnore:
+		return "ignore"
+	case EffectDeny:
+		return "deny"
+	}
+	return "deny"
+}
+
+// OnAbsent is what a believed absence leads to.
+type OnAbsent string
+
+// What a believed absence leads to. Anything else escalates.
+const (
+	// OnAbsentFail ends the mutation as failed; the next request sends again.
+	OnAbsentFail OnAbsent = "fail"
+	// OnAbsentEscalate leaves it to a person.
+	OnAbsentEscalate OnAbsent = "escalate"
+)
+
+// Repeat is what happens when one run asks twice for the same applied mutation.
+type Repeat string
+
+// What a repeat inside one run is. Anything else is refused.
+const (
+	// RepeatRefuse takes it for a second intent and refuses it; the default.
+	RepeatRefuse Repeat = "refuse"
+	// RepeatReplay answers it with the stored result.
+	RepeatReplay Repeat = "replay"
+)
+
+// WhenPresent is what happens to a native key that the script sent itself.
+type WhenPresent string
+
+// What happens to the script's own native key.
+const (
+	// PresentReplace overwrites it; the default.
+	PresentReplace WhenPresent = "replace"
+	// PresentKeepFirst keeps the first one with the record and uses that.
+	PresentKeepFirst WhenPresent = "keep_first"
+	// PresentRefuse refuses the request.
+	PresentRefuse WhenPresent = "refuse"
+)
+
+// NativeKey is the API's own idempotency key.
+type NativeKey struct {
+	// In is header, json, form or query; Name the header's name or the place.
+	In   string
+	Name string
+	// Format is uuid, uuid4, hex or token, as ledger.VendorKey makes them.
+	Format string
+	// MaxLength is in characters; 0 means no limit.
+	MaxLength int
+	// Window is how long the API remembers a key; 0 means unknown, so that
+	// nothing may be sent again on the strength of it.
+	Window time.Duration
+	// WhenPresent is about a key that the script sent.
+	WhenPresent WhenPresent
+
+	at place
+}
+
+// Bounds is what is known of an API's delays, with where it is known from.
+type Bounds struct {
+	// Commit is the longest late commit after a dispatch ended.
+	Commit time.Duration
+	// Lag is how far the API's reads may be behind its writes.
+	Lag time.Duration
+	// Source is a URL, or where it was measured.
+	Source string
+}
+
+// Operation is one kind of call of an API, with defaults, the rule's own numbers
+// and the user's overrides resolved.
+type Operation struct {
+	Name      string
+	Connector *Connector
+	Effect    Effect
+	// BlockScope is workflow, item or mutation; empty leaves it to the run.
+	BlockScope string
+	// Settle, Confirmations and Spacing say when absence is believed.
+	Settle        time.Duration
+	Confirmations int
+	Spacing       time.Duration
+	// Bounds is nil unless the rule has one.
+	Bounds   *Bounds
+	OnAbsent OnAbsent
+	Repeat   Repeat
+	// Timeout is the deadline of one dispatch, at most Defaults.Total.
+	Timeout time.Duration
+	// MaxBody bounds the request's body and the kept answer, in bytes.
+	MaxBody int64
+	// NativeKey is nil where the API has none.
+	NativeKey *NativeKey
+	// Strategies are tried in order; empty unless Effect is EffectMutation.
+	Strategies []Strategy
+	// NoIdentity says that the rule asks for one mutation per item and subkey.
+	NoIdentity bool
+
+	matches      []*matcher
+	before       []string
+	describe     *text
+	manualCheck  *text
+	identity     []namedExpr
+	subkey       *expr
+	ignore       *mask
+	minor        *mask
+	hasMinor     bool
+	headers      []string
+	marker       *marker
+	outcome      []*outcomeRule
+	otherwise    bool
+	success      *expr
+	secret       []place
+	encodedSlash bool
+	place        placed
+}
+
+// Reconciles reports whether the operation has a strategy other than none.
+func (op *Operation) Reconciles() bool {
+	for _, s := range op.Strategies {
+		if s.Kind != StrategyNone {
+			return true
+		}
+	}
+	return false
+}
+
+// StrategyKind is a way to find out what happened.
+type StrategyKind string
+
+// Kinds of strategies. Anything else is no strategy.
+const (
+	// StrategyResend sends the stored request again under the same native key.
+	StrategyResend StrategyKind = "resend"
+	// StrategyProbe asks the API by reads.
+	StrategyProbe StrategyKind = "probe"
+	// StrategyNone says why it can't be found out.
+	StrategyNone StrategyKind = "none"
+)
+
+// Strategy is one entry of an operation's ordered list.
+type Strategy struct {
+	Kind StrategyKind
+	// Probe is set for StrategyProbe.
+	Probe *Probe
+	// Why is the reason given with StrategyNone.
+	Why string
+}

@@ -1,0 +1,140 @@
+package rules
+
+import (
+	"net/http"
+	"strings"
+	"sync"
+)
+
+// Raw is a request as it came in, before anything is judged.
+type Raw struct {
+	// Method is the request method (RFC 9110 §9).
+	Method string
+	// Scheme is http or https.
+	Scheme string
+	// Authority is host or host:port, without userinfo.
+	Authority string
+	// Target is the request target in origin form (RFC 9112 §3.2.1), or "*" for
+	// OPTIONS.
+	Target string
+	Header http.Header
+	// Body is the content; it may be nil while HasBody says that there is one
+	// that was not read yet.
+	Body    []byte
+	HasBody bool
+}
+
+// Request is a request in the one form that is judged and sent: host in lower
+// case as A-labels without a default port, path with unreserved characters
+// decoded, no ambiguous spelling. It is immutable; callers must not change its
+// Header or the slices it gives out.
+//
+// For a ledger it is Method, URL, Header, Body and HasBody; [Rebuild] makes the
+// same Request of them.
+type Request struct {
+	Method string
+	// Scheme is http or https.
+	Scheme string
+	// Host is without port; an IPv6 address is without brackets.
+	Host string
+	// Port is empty for the scheme's default port.
+	Port string
+	// Header holds the fields by their canonical names, as they came.
+	Header http.Header
+
+	path     path
+	rawQuery string
+	hasQuery bool // a target ending in "?" keeps it
+	body     []byte
+	hasBody  bool
+	loaded   bool
+
+	// One read of the body serves every judgement; a request is shared by the
+	// goroutines that judge and send it.
+	once    sync.Once
+	content *content
+}
+
+// HasBody reports whether the request has content, read or not.
+func (r *Request) HasBody() bool { return r.hasBody }
+
+// BodyLoaded reports whether Body gives the content. It is true for a request
+// that has none.
+func (r *Request) BodyLoaded() bool { return r.loaded || !r.hasBody }
+
+// Body is the content as it is sent, encodings included.
+func (r *Request) Body() []byte { return r.body }
+
+// Authority is the host with its port, unless that is the scheme's default; an
+// IPv6 address is in brackets.
+func (r *Request) Authority() string {
+	host := r.Host
+	if strings.Contains(host, ":") {
+		host = "[" + host + "]"
+	}
+	if r.Port == "" {
+		return host
+	}
+	return host + ":" + r.Port
+}
+
+// Target is the rebuilt request target in origin form.
+func (r *Request) Target() string {
+	if !r.hasQuery {
+		return r.path.wire
+	}
+	return r.path.wire + "?" + r.rawQuery
+}
+
+// URL is the rebuilt absolute URL, without fragment.
+func (r *Request) URL() string { return r.Scheme + "://" + r.Authority() + r.Target() }
+
+// Raw gives the request back as it would have come in, in its judged form.
+func (r *Request) Raw() Raw {
+	return Raw{
+		Method: r.Method, Scheme: r.Scheme, Authority: r.Authority(), Target: r.Target(),
+		Header: r.Header, Body: r.body, HasBody: r.hasBody,
+	}
+}
+
+// WithBody returns the request with its whole content, as it was sent by the
+// script; an empty body means that there is none.
+func (r *Request) WithBody(body []byte) *Request {
+	next := r.copy()
+	next.body, next.hasBody, next.loaded = body, len(body) > 0, true
+	return next
+}
+
+// Rebuild makes the request that a ledger keeps: method, URL, header and body as
+// a Request gave them. A URL that is not in the judged form is refused as
+// [Normalize] would.
+func Rebuild(method, url string, header http.Header, body []byte) (*Request, *Refusal) {
+	scheme, rest, ok := strings.Cut(url, "://")
+	if !ok {
+		return nil, refuse(ProblemAmbiguous, "the stored URL has no scheme")
+	}
+	authority, target := rest, "/"
+	if i := strings.IndexAny(rest, "/?"); i >= 0 {
+		authority, target = rest[:i], rest[i:]
+	} else if strings.HasSuffix(rest, "*") && method == http.MethodOptions {
+		authority, target = strings.TrimSuffix(rest, "*"), "*"
+	}
+	req, refusal := Normalize(Raw{
+		Method: method, Scheme: scheme, Authority: authority, Target: target,
+		Header: header, Body: body, HasBody: len(body) > 0,
+	})
+	if refusal != nil {
+		return nil, refusal
+	}
+	req.loaded = true
+	return req, nil
+}
+
+// copy returns a copy that shares nothing mutable with r.
+func (r *Request) copy() *Request {
+	return &Request{
+		Method: r.Method, Scheme: r.Scheme, Host: r.Host, Port: r.Port, Header: r.Header,
+		path: r.path, rawQuery: r.rawQuery, hasQuery: r.hasQuery,
+		body: r.body, hasBody: r.hasBody, loaded: r.loaded,
+	}
+}
