@@ -1,0 +1,93 @@
+package upstream
+
+import (
+	"context"
+	"crypto/x509"
+	"net"
+	"net/netip"
+	"time"
+
+	"keep-proxy/internal/clock"
+)
+
+// Defaults of [Config], and fixed limits.
+const (
+	// DefaultDialTimeout bounds looking up, connecting and the TLS handshake.
+	DefaultDialTimeout = 10 * time.Second
+	// DefaultResponseTimeout bounds the wait for an answer's complete head.
+	DefaultResponseTimeout = 100 * time.Second
+	// DefaultTotal bounds a dispatch from its start to the end of its answer.
+	DefaultTotal = 10 * time.Minute
+	// DefaultFreshFor is how long an idle connection may still carry a mutation.
+	DefaultFreshFor = 2 * time.Second
+	// DefaultMaxHead bounds an answer's head, interim responses included, in bytes.
+	DefaultMaxHead = 1 << 20
+	// MaxInterim is how many 1xx responses one answer may bring.
+	MaxInterim = 8
+)
+
+// Config says how to reach upstreams. The zero value of each field is a safe
+// default, so Config{} works.
+type Config struct {
+	// Roots verify upstream certificates. Nil means those of the system.
+	Roots *x509.CertPool
+
+	// Dial connects to addr, which is "host:port". Nil means the system's
+	// resolver and dialer. It must not apply TLS.
+	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
+
+	// Egress is asked for every address that is about to be dialled, after DNS;
+	// an error refuses the address, and if no other one answers, nothing is sent
+	// and the error class is ErrorEgress. With a Dial of one's own it is asked for
+	// the remote address of the connection, before a byte is sent on it. Nil
+	// allows every address. Its error text goes into the evidence.
+	Egress func(netip.AddrPort) error
+
+	// Clock tells the time. Nil means clock.System().
+	Clock clock.Clock
+
+	// DialTimeout bounds looking up, connecting and the TLS handshake together.
+	// Zero means DefaultDialTimeout.
+	DialTimeout time.Duration
+
+	// ResponseTimeout bounds the wait for a complete head, from the moment when
+	// the request was written whole. Zero means DefaultResponseTimeout.
+	ResponseTimeout time.Duration
+
+	// FreshFor is the age from which an idle connection is no longer used for a
+	// dispatch, since upstreams close idle connections without a word. Zero means
+	// DefaultFreshFor; negative means that every dispatch gets a new connection.
+	FreshFor time.Duration
+
+	// MaxHead bounds, in bytes, the head of an answer with all its interim
+	// responses; beyond it the outcome is uncertain. Zero means DefaultMaxHead.
+	MaxHead int64
+
+	// LookEvery is how often a waiting dispatch looks at the boot-time clock: so
+	// late can a deadline take effect after the machine slept. Zero means 1s.
+	LookEvery time.Duration
+}
+
+// withDefaults returns a copy in which every field is set, but for Roots, Dial
+// and Egress.
+func (c Config) withDefaults() Config {
+	if c.Clock == nil {
+		c.Clock = clock.System()
+	}
+	setDefault(&c.DialTimeout, DefaultDialTimeout)
+	setDefault(&c.ResponseTimeout, DefaultResponseTimeout)
+	setDefault(&c.LookEvery, time.Second)
+	if c.FreshFor == 0 {
+		c.FreshFor = DefaultFreshFor
+	}
+	if c.MaxHead <= 0 {
+		c.MaxHead = DefaultMaxHead
+	}
+	return c
+}
+
+func setDefault(d *time.Duration, value time.Duration) {
+	if *d <= 0 {
+		*d = value
+	}
+}

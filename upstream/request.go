@@ -1,0 +1,65 @@
+package upstream
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// Request is one request in parsed form, to be sent once.
+type Request struct {
+	// Method is the request method. It must not be empty or CONNECT.
+	Method string
+
+	// URL is where it goes: scheme http or https, host with an optional port,
+	// path and query. It must not carry user information or a fragment.
+	URL *url.URL
+
+	// Host is the Host header or :authority. Empty means URL.Host. Connections
+	// and certificates go by URL alone.
+	Host string
+
+	// Header holds the end-to-end fields. Those that speak of the connection or
+	// of framing (Host, Content-Length, Transfer-Encoding, Connection, Keep-Alive,
+	// Proxy-Connection, TE, Trailer, Upgrade, Expect) are left out: Send decides
+	// on them. Send does not change Header.
+	Header http.Header
+
+	// Body is the content. Nil means none.
+	Body Body
+
+	// Total bounds the dispatch from the call of Send to the end of the answer,
+	// on the boot-time clock. Zero or less means DefaultTotal.
+	Total time.Duration
+
+	// TrustRefused says that this upstream's REFUSED_STREAM and GOAWAY may be
+	// believed (RFC 9113 §8.7). The zero value believes neither.
+	TrustRefused bool
+
+	// Check is asked once, immediately before byte one, after the deadline was
+	// looked at; an error means that nothing is sent, with class ErrorCheck. It is
+	// the place for what may have run out while connecting: a lease, a vendor
+	// key's window. Its error text goes into the evidence. Nil allows.
+	Check func() error
+}
+
+// Body is the content of a request. Its length is known before it is sent.
+type Body interface {
+	// Open returns a reader over the whole content. It is called at most once for
+	// a dispatch, before byte one; Send closes what it returns.
+	Open() (io.ReadCloser, error)
+	// Len is the content's length in bytes, 0 or more. A reader that yields
+	// fewer or more breaks the dispatch off.
+	Len() int64
+}
+
+// Bytes is a Body in memory.
+type Bytes []byte
+
+// Open returns a reader over b.
+func (b Bytes) Open() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b)), nil }
+
+// Len returns len(b).
+func (b Bytes) Len() int64 { return int64(len(b)) }
