@@ -1,10 +1,11 @@
 package script
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
+	"io"
 	"time"
 )
 
@@ -101,17 +102,37 @@ func (d *Duration) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Decode reads a fault from JSON, in which unknown names are errors, and
-// validates it.
+// Decode reads a fault from JSON and validates it. Unknown names are errors. In
+// place of steps, "named" takes those of a named fault.
 func Decode(data []byte) (Fault, error) {
-	dec := json.NewDecoder(strings.NewReader(string(data)))
+	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
-	var f Fault
-	if err := dec.Decode(&f); err != nil {
+	var in struct {
+		Fault
+		Named string `json:"named"`
+	}
+	if err := dec.Decode(&in); err != nil {
 		return Fault{}, fmt.Errorf("script: decode fault: %w", err)
 	}
-	if dec.More() {
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
 		return Fault{}, errors.New("script: decode fault: more than one value")
+	}
+	if in.Named == "" {
+		return in.Fault, in.Validate()
+	}
+	if len(in.Steps) > 0 {
+		return Fault{}, errors.New("script: decode fault: named and steps exclude each other")
+	}
+	f, err := Named(in.Named)
+	if err != nil {
+		return Fault{}, err
+	}
+	f.Match, f.Times = in.Match, in.Times
+	if in.Name != "" {
+		f.Name = in.Name
 	}
 	return f, f.Validate()
 }
+
+// Std returns the duration as the standard library's.
+func (d Duration) Std() time.Duration { return time.Duration(d) }

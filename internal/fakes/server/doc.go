@@ -1,0 +1,33 @@
+// Package server runs a fake API as a real upstream: an HTTP server on loopback
+// over TLS, with HTTP/1.1 and HTTP/2, that writes what it sees into an
+// [oracle.Log] and follows the faults of package script.
+//
+// One request runs like this:
+//
+//	head event → (an early fault answers) → body read → received event
+//	→ fault or "commit, answer" → ended event
+//
+// Commit calls the API. The API records its effect through [Call.Commit], which
+// returns only when the effect is on stable storage, and gives back the answer,
+// which is sent after that. A log that can't be written ends the service: the
+// connection is closed without an answer, and [Server.Err] says why.
+//
+// # Control
+//
+// A second listener, plain HTTP on loopback and never the one under test, is
+// there for tests and demos in other processes. Package control is its client.
+//
+//	POST   /_control/faults        arm a fault (JSON of script.Fault, or {"named": NAME,
+//	                               "match": {...}, "times": N}) → 201
+//	GET    /_control/faults        the faults that are armed, with the times left
+//	DELETE /_control/faults        disarm all → 204
+//	POST   /_control/release/GATE  open a gate → 204
+//	GET    /_control/log           the events so far, as JSON lines
+//	GET    /_control/counts        {identity: {"sends": n, "effects": n, "answers": n}}
+//	GET    /_control/books         the API's own books, as text
+//	POST   /_control/settings      change the API's settings (JSON of its own) → 204
+//	GET    /_control/health        {"api": NAME, "url": URL, "connections": n}
+//
+// Errors there are text/plain sentences: 400 for a bad fault or setting, 404
+// for what an API does not have.
+package server
