@@ -1,0 +1,128 @@
+package wire
+
+import (
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Mutation is one ledger record: one intended effect.
+type Mutation struct {
+	ID        string `json:"id"`
+	Version   int64  `json:"version"`
+	Key       string `json:"key"`
+	State     string `json:"state"`
+	Committed bool   `json:"committed"`
+	Watching  bool   `json:"watching"`
+	// ResultState is known, unknown or too_large once the mutation is applied.
+	ResultState string `json:"result_state,omitzero"`
+
+	Connector        string `json:"connector"`
+	ConnectorVersion int    `json:"connector_version"`
+	ConnectorHash    string `json:"connector_hash,omitzero"`
+	Operation        string `json:"operation"`
+	// Target is the operation in the rule's words.
+	Target   string                    `json:"target"`
+	Account  string                    `json:"account,omitzero"`
+	Identity map[string]jsontext.Value `json:"identity"`
+	Subkey   string                    `json:"subkey,omitzero"`
+	Workflow string                    `json:"workflow"`
+	Item     string                    `json:"item"`
+	Attempt  int                       `json:"attempt"`
+	// Run is the run that claimed it first; absent for an unmanaged scope.
+	Run        string `json:"run,omitzero"`
+	VendorKey  string `json:"vendor_key,omitzero"`
+	Marker     string `json:"marker,omitzero"`
+	Generation int    `json:"generation"`
+	Class      string `json:"class,omitzero"`
+	Reason     string `json:"reason,omitzero"`
+
+	CreatedAt  time.Time `json:"created_at"`
+	UpdatedAt  time.Time `json:"updated_at"`
+	NextTryAt  time.Time `json:"next_try_at,omitzero"`
+	RetryAfter time.Time `json:"retry_after,omitzero"`
+	Tries      int       `json:"tries"`
+
+	Request      Request       `json:"request"`
+	Result       *Result       `json:"result,omitzero"`
+	Dispatches   []Dispatch    `json:"dispatches"`
+	Observations []Observation `json:"observations"`
+	// Escalation is the open or the latest question to a person.
+	Escalation *EscalationRef `json:"escalation,omitzero"`
+	// Events and Actions are left out of listings.
+	Events  []Event  `json:"events,omitzero"`
+	Actions []Action `json:"actions,omitzero"`
+}
+
+// Request is what was judged: without credentials, and with secret places masked.
+type Request struct {
+	Method  string `json:"method"`
+	URL     string `json:"url"`
+	Headers Header `json:"headers"`
+	Body    Body   `json:"body"`
+}
+
+// Result is the answer that a replay gives.
+type Result struct {
+	Status  int    `json:"status"`
+	Headers Header `json:"headers,omitzero"`
+	Body    Body   `json:"body,omitzero"`
+	// Source says where it comes from: answer, observation or person.
+	Source string `json:"source,omitzero"`
+}
+
+// Dispatch is one sending of a mutation, with what was seen on the wire.
+type Dispatch struct {
+	ID         string    `json:"id"`
+	Run        string    `json:"run,omitzero"`
+	Generation int       `json:"generation"`
+	Resend     bool      `json:"resend,omitzero"`
+	StartedAt  time.Time `json:"started_at"`
+	// EndedAt is absent where no end was recorded.
+	EndedAt      time.Time `json:"ended_at,omitzero"`
+	Lost         bool      `json:"lost,omitzero"`
+	BytesWritten int64     `json:"bytes_written"`
+	// Head says that a complete response head was read.
+	Head         bool   `json:"head"`
+	Status       int    `json:"status,omitzero"`
+	BodyComplete bool   `json:"body_complete"`
+	ErrorClass   string `json:"error_class,omitzero"`
+	Error        string `json:"error,omitzero"`
+	Protocol     string `json:"protocol,omitzero"`
+	Remote       string `json:"remote,omitzero"`
+	Verdict      string `json:"verdict,omitzero"`
+	Class        string `json:"class,omitzero"`
+	Reason       string `json:"reason,omitzero"`
+	Resolved     bool   `json:"resolved"`
+}
+
+// Observation is what one reconcile try saw.
+type Observation struct {
+	At       time.Time `json:"at"`
+	Strategy string    `json:"strategy"`
+	Seen     string    `json:"seen"`
+	Reason   string    `json:"reason,omitzero"`
+	Evidence string    `json:"evidence,omitzero"`
+	Objects  []string  `json:"objects,omitzero"`
+	// Counted says that it is one of the confirmations of absence.
+	Counted bool `json:"counted,omitzero"`
+	// Voided says that a later dispatch made it worthless.
+	Voided bool `json:"voided,omitzero"`
+}
+
+// Event is one line of history.
+type Event struct {
+	Seq      uint64    `json:"seq"`
+	At       time.Time `json:"at"`
+	Actor    string    `json:"actor"`
+	What     string    `json:"what"`
+	Why      string    `json:"why,omitzero"`
+	Mutation string    `json:"mutation,omitzero"`
+	Dispatch string    `json:"dispatch,omitzero"`
+	Run      string    `json:"run,omitzero"`
+	Workflow string    `json:"workflow,omitzero"`
+	Item     string    `json:"item,omitzero"`
+	From     string    `json:"from,omitzero"`
+	To       string    `json:"to,omitzero"`
+	Evidence string    `json:"evidence,omitzero"`
+}

@@ -1,0 +1,86 @@
+package wire
+
+import "time"
+
+// OpenRun asks for a managed run. Workflow and either Item or Once are required.
+type OpenRun struct {
+	Workflow string `json:"workflow"`
+	Item     string `json:"item,omitzero"`
+	// Once declares that a re-run is new work.
+	Once bool `json:"once,omitzero"`
+	// Attempt must be the item's current one; absent takes it.
+	Attempt int    `json:"attempt,omitzero"`
+	Title   string `json:"title,omitzero"`
+	// Mutations is none, one or many (the default).
+	Mutations string `json:"mutations,omitzero"`
+	// OnFailure is abort (the default) or return.
+	OnFailure string `json:"on_failure,omitzero"`
+	// Takeover ends the item's running run instead of refusing this one.
+	Takeover bool `json:"takeover,omitzero"`
+	// TTL ends a run that sends no heartbeat for so long; absent takes the
+	// configured one.
+	TTL    Duration          `json:"ttl,omitzero"`
+	Labels map[string]string `json:"labels,omitzero"`
+	// BlockScope is what an unresolved mutation of the run stops: workflow, item
+	// or mutation; absent leaves it to rules and configuration.
+	BlockScope string `json:"block_scope,omitzero"`
+	// ResumeHint tells a person how to start the work again.
+	ResumeHint string `json:"resume_hint,omitzero"`
+}
+
+// OpenedRun is the answer to [OpenRun]; the token is given here only.
+type OpenedRun struct {
+	ID string `json:"id"`
+	// Token is the password of the proxy credentials; the user name is "run".
+	Token    string `json:"token"`
+	ProxyURL string `json:"proxy_url"`
+	// CAPEM is the certificate of the proxy's own CA.
+	CAPEM string `json:"ca_pem"`
+	// Env is the environment for the script: proxy and CA variables for every
+	// common client, and KEEP_*.
+	Env map[string]string `json:"env"`
+	Run Run               `json:"run"`
+}
+
+// Heartbeat keeps a run from expiring.
+type Heartbeat struct {
+	// TTL counts from now; absent takes the configured one.
+	TTL Duration `json:"ttl,omitzero"`
+}
+
+// FinishRun ends a run by its script's own word.
+type FinishRun struct {
+	// Outcome is done or failed.
+	Outcome string `json:"outcome"`
+	// KeepOpen leaves the item open although the outcome is done.
+	KeepOpen bool `json:"keep_open,omitzero"`
+}
+
+// EndRun ends a run from outside.
+type EndRun struct {
+	Reason string `json:"reason"`
+	Actor  string `json:"actor"`
+}
+
+// Run is one execution of the script.
+type Run struct {
+	ID         string            `json:"id"`
+	Version    int64             `json:"version"`
+	Workflow   string            `json:"workflow"`
+	Item       string            `json:"item"`
+	Attempt    int               `json:"attempt"`
+	Once       bool              `json:"once,omitzero"`
+	State      string            `json:"state"`
+	Class      string            `json:"class,omitzero"`
+	Reason     string            `json:"reason,omitzero"`
+	Cause      string            `json:"cause,omitzero"`
+	Mutations  string            `json:"mutations"`
+	OnFailure  string            `json:"on_failure"`
+	BlockScope string            `json:"block_scope,omitzero"`
+	Title      string            `json:"title,omitzero"`
+	Labels     map[string]string `json:"labels,omitzero"`
+	OpenedAt   time.Time         `json:"opened_at"`
+	EndedAt    time.Time         `json:"ended_at,omitzero"`
+	ExpiresAt  time.Time         `json:"expires_at,omitzero"`
+	ResumeHint string            `json:"resume_hint,omitzero"`
+}
