@@ -213,13 +213,13 @@ type Reconcile struct {
 	// 24h.
 	MaxAge time.Duration
 	// Settle is how long after a dispatch's end its absence is not believed.
-	// More than 0. Default 5m.
+	// 1ms to 8760h. Default 5m.
 	Settle time.Duration
 	// AbsentConfirmations is how often absence must be seen. 1 to 100. Default
 	// 2.
 	AbsentConfirmations int
-	// AbsentSpacing is the least time between two such observations. More than
-	// 0. Default 10s.
+	// AbsentSpacing is the least time between two such observations. 1ms to
+	// 8760h. Default 10s.
 	AbsentSpacing time.Duration
 }
 

@@ -184,3 +184,17 @@ func (Secret) MarshalYAML() (any, error) { return Redacted, nil }
 
 // LogValue returns <secret>.
 func (Secret) LogValue() slog.Value { return slog.StringValue(Redacted) }
+
+// files returns the paths that the secret names.
+func (s Secret) files() []string {
+	if s.parts == nil {
+		return nil
+	}
+	var paths []string
+	for _, part := range *s.parts {
+		if part.kind == partFile {
+			paths = append(paths, part.text)
+		}
+	}
+	return paths
+}

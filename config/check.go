@@ -1,0 +1,203 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"net"
+	"net/netip"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// maxName bounds the names that become part of a mutation's key.
+const maxName = 256
+
+const year = 365 * 24 * time.Hour
+
+// check adds a problem for every rule that c breaks.
+func check(r *report, c *Config) {
+	checkProxy(r, &c.Proxy)
+	checkTimeouts(r, &c.Proxy.Timeouts)
+	checkAdmin(r, c)
+	checkLedger(r, &c.Ledger)
+	checkReconcile(r, &c.Reconcile)
+	checkRuns(r, &c.Runs)
+	checkConnectors(r, c)
+}
+
+func checkProxy(r *report, p *Proxy) {
+	if len(p.Listen) == 0 {
+		r.rejected(&fault{"no address to listen on", "give at least one, such as 127.0.0.1:8080"}, "proxy.listen")
+	}
+	distinct(r, "proxy.listen", p.Listen, anyPort)
+	distinct(r, "proxy.passthrough", p.Passthrough, nil)
+	distinct(r, "proxy.egress.allow", p.Egress.Allow, nil)
+	distinct(r, "proxy.egress.deny", p.Egress.Deny, nil)
+	together(r, "proxy.ca.cert_file", p.CA.CertFile, "proxy.ca.key_file", p.CA.KeyFile)
+	together(r, "proxy.unmanaged.workflow", p.Unmanaged.Workflow, "proxy.unmanaged.item", p.Unmanaged.Item)
+	shortName(r, "proxy.unmanaged.workflow", p.Unmanaged.Workflow)
+	shortName(r, "proxy.unmanaged.item", p.Unmanaged.Item)
+	between(r, "proxy.hold", p.Hold, 0, time.Hour)
+	between(r, "proxy.max_body", p.MaxBody, Byte, GiB)
+	between(r, "proxy.max_head", p.MaxHead, KiB, MiB)
+}
+
+func checkTimeouts(r *report, t *Timeouts) {
+	between(r, "proxy.timeouts.total", t.Total, time.Millisecond, 24*time.Hour)
+	atLeast(r, "proxy.timeouts.dial", t.Dial, time.Millisecond)
+	atLeast(r, "proxy.timeouts.response", t.Response, time.Millisecond)
+	notMore(r, "proxy.timeouts.dial", t.Dial, "proxy.timeouts.total", t.Total)
+	notMore(r, "proxy.timeouts.response", t.Response, "proxy.timeouts.total", t.Total)
+}
+
+func checkAdmin(r *report, c *Config) {
+	if !isLoopback(c.Admin.Listen) {
+		r.rejected(&fault{
+			"the admin API answers on loopback alone",
+			"use 127.0.0.1:PORT, [::1]:PORT or unix:/path, and reach it from elsewhere through a tunnel that authenticates",
+		}, "admin.listen")
+	}
+	if slices.Contains(c.Proxy.Listen, c.Admin.Listen) && !anyPort(c.Admin.Listen) {
+		r.rejected(&fault{"the proxy listens there", "give the admin API an address of its own"}, "admin.listen", "proxy.listen")
+	}
+}
+
+func checkLedger(r *report, l *Ledger) {
+	if l.ID != "" && (len(l.ID) > 128 || strings.Trim(l.ID, ledgerIDAlphabet) != "") {
+		r.rejected(&fault{"not a ledger's id", "copy it from what serve prints, or from keep-proxy status"}, "ledger.id")
+	}
+	if l.HighWaterFile != "" && inside(l.HighWaterFile, l.Dir) {
+		r.rejected(&fault{
+			"the file is inside the ledger's folder " + l.Dir + ", so that a restored copy would bring it along",
+			"keep it on another disk or at least in another folder",
+		}, "ledger.high_water_file", "ledger.dir")
+	}
+	atLeast(r, "ledger.min_free", l.MinFree, MiB)
+}
+
+const ledgerIDAlphabet = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_:"
+
+func checkReconcile(r *report, c *Reconcile) {
+	between(r, "reconcile.inline", c.Inline, 0, 10*time.Minute)
+	atLeast(r, "reconcile.base", c.Base, time.Millisecond)
+	between(r, "reconcile.factor", c.Factor, 1, 10)
+	between(r, "reconcile.jitter", c.Jitter, 0, 1)
+	between(r, "reconcile.max_attempts", c.MaxAttempts, 1, 1000)
+	between(r, "reconcile.settle", c.Settle, time.Millisecond, year)
+	between(r, "reconcile.absent_confirmations", c.AbsentConfirmations, 1, 100)
+	between(r, "reconcile.absent_spacing", c.AbsentSpacing, time.Millisecond, year)
+	notMore(r, "reconcile.base", c.Base, "reconcile.cap", c.Cap)
+	if believed := beliefAge(c); c.MaxAge <= believed {
+		r.rejected(&fault{
+			"work would end before absence can be believed, " + short(believed) + " after a dispatch",
+			"write more than " + short(believed),
+		}, "reconcile.max_age", "reconcile.settle", "reconcile.absent_spacing", "reconcile.absent_confirmations")
+	}
+}
+
+// beliefAge is the least time after a dispatch at which its absence can be
+// believed. Factors out of bounds, which could overflow, count as their bound.
+func beliefAge(c *Reconcile) time.Duration {
+	confirmations := min(max(c.AbsentConfirmations, 1), 100)
+	return min(c.Settle, year) + time.Duration(confirmations-1)*min(c.AbsentSpacing, year)
+}
+
+func checkRuns(r *report, c *Runs) {
+	between(r, "runs.ttl", c.TTL, time.Second, year)
+	between(r, "runs.retry_grace", c.RetryGrace, 0, time.Hour)
+	between(r, "runs.retry_grace_tries", c.RetryGraceTries, 0, 1000)
+}
+
+// between requires lo ≤ v ≤ hi.
+func between[T cmp.Ordered](r *report, key string, v, lo, hi T) {
+	if !(v >= lo && v <= hi) { // not v < lo || v > hi: NaN is outside too
+		r.rejected(&fault{"out of bounds", fmt.Sprintf("write a value from %s to %s", short(lo), short(hi))}, key)
+	}
+}
+
+func atLeast[T cmp.Ordered](r *report, key string, v, lo T) {
+	if v < lo {
+		r.rejected(&fault{"too small", "write at least " + short(lo)}, key)
+	}
+}
+
+func notMore(r *report, key string, v time.Duration, boundKey string, bound time.Duration) {
+	if v > bound {
+		r.rejected(&fault{
+			fmt.Sprintf("%s (%s) is more than %s (%s)", key, short(v), boundKey, short(bound)),
+			"lower the one or raise the other",
+		}, key, boundKey)
+	}
+}
+
+// together requires both values or neither.
+func together(r *report, keyA, a, keyB, b string) {
+	missing, given := keyA, keyB
+	if a != "" {
+		missing, given = keyB, keyA
+	}
+	if (a == "") != (b == "") {
+		r.rejected(&fault{missing + " is missing", "set both " + keyA + " and " + keyB + ", or neither"}, given, missing)
+	}
+}
+
+func shortName(r *report, key, v string) {
+	if len(v) > maxName {
+		r.rejected(&fault{"longer than a name may be", fmt.Sprintf("use at most %d bytes", maxName)}, key)
+	}
+}
+
+// distinct reports every element that stands in the list before, but for those
+// that may repeat.
+func distinct(r *report, key string, list []string, mayRepeat func(string) bool) {
+	for i, v := range list {
+		if mayRepeat != nil && mayRepeat(v) {
+			continue
+		}
+		if first := slices.Index(list, v); first < i {
+			r.rejected(&fault{"given twice, first as " + indexed(key, first), "remove one of them"}, indexed(key, i))
+		}
+	}
+}
+
+// anyPort reports whether a listener takes a free port, so that two of them are
+// two listeners.
+func anyPort(address string) bool {
+	_, port, err := net.SplitHostPort(address)
+	return err == nil && port == "0"
+}
+
+func isLoopback(address string) bool {
+	if strings.HasPrefix(address, unixPrefix) {
+		return true
+	}
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return false
+	}
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
+}
+
+// inside reports whether path is dir or below it.
+func inside(path, dir string) bool {
+	rel, err := filepath.Rel(dir, path)
+	return err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
+}
+
+// short writes a bound as people do: 10m, not 10m0s.
+func short(v any) string {
+	s := fmt.Sprint(v)
+	if _, ok := v.(time.Duration); !ok {
+		return s
+	}
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}

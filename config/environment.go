@@ -1,0 +1,108 @@
+package config
+
+import (
+	"slices"
+	"strings"
+)
+
+const envPrefix = "KEEP_"
+
+// notConfiguration holds the KEEP_ names that have another meaning: what run
+// sets for its child, what the command line reads as a client, and the fault
+// points of tests.
+var notConfiguration = []string{
+	"KEEP_RUN_ID", "KEEP_WORKFLOW", "KEEP_ITEM", "KEEP_ATTEMPT", "KEEP_ITEM_DONE",
+	"KEEP_ADMIN_URL", "KEEP_ADMIN_TOKEN_FILE",
+	"KEEP_FAULT",
+}
+
+// EnvName returns the environment variable of a key: KEEP_PROXY_MAX_BODY for
+// proxy.max_body.
+func EnvName(key string) string {
+	return envPrefix + strings.ToUpper(strings.ReplaceAll(key, ".", "_"))
+}
+
+// decodeEnvironment reads the KEEP_ variables of environ, each NAME=value, and
+// returns the values they give, by key. An empty variable is an unset one; of a
+// name given twice the last counts, as it does for a process.
+func decodeEnvironment(r *report, environ []string) map[string]any {
+	d := &decoder{report: r, source: "environment", in: reading{base: workingFolder(r)}}
+	values := map[string]any{}
+	given := keepVariables(environ)
+	for _, e := range entries() {
+		name := EnvName(e.path)
+		text, set := given[name]
+		if !set || e.texts == nil || slices.Contains(notConfiguration, name) {
+			continue
+		}
+		delete(given, name)
+		if v, ok := e.texts(d, e.path, splitText(text, e.list)); ok {
+			values[e.path] = v
+		}
+	}
+	d.strayVariables(given)
+	return values
+}
+
+func keepVariables(environ []string) map[string]string {
+	given := map[string]string{}
+	for _, line := range environ {
+		name, text, _ := strings.Cut(line, "=")
+		if !strings.HasPrefix(name, envPrefix) {
+			continue
+		}
+		if text == "" {
+			delete(given, name)
+			continue
+		}
+		given[name] = text
+	}
+	return given
+}
+
+// splitText parts the elements of a list; they hold no commas.
+func splitText(text string, list bool) []string {
+	if !list {
+		return []string{text}
+	}
+	parts := strings.Split(text, ",")
+	for i := range parts {
+		parts[i] = strings.TrimSpace(parts[i])
+	}
+	return parts
+}
+
+// strayVariables reports the variables that stand for no key. Their values are
+// not shown: they may be secrets of something else.
+func (d *decoder) strayVariables(given map[string]string) {
+	var known, names []string
+	for _, e := range entries() {
+		if e.texts != nil {
+			known = append(known, EnvName(e.path))
+		}
+	}
+	for name := range given {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		if !slices.Contains(notConfiguration, name) {
+			d.report.add(name, origin{source: d.source}, strayFault(name, known))
+		}
+	}
+}
+
+func strayFault(name string, known []string) *fault {
+	if name == EnvName("connectors.settings") {
+		return &fault{"connectors.settings is a list of maps and has no variable", "write it in the configuration file"}
+	}
+	for _, later := range laterKeys() {
+		if v := EnvName(later); name == v || strings.HasPrefix(name, v+"_") {
+			return notYet("the key "+later, "unset it")
+		}
+	}
+	if near := nearest(name, append(slices.Clone(known), notConfiguration...)); near != "" {
+		return &fault{"no such variable", "did you mean " + near + "?"}
+	}
+	return &fault{"no such variable", "unset it; variables that begin with KEEP_ are keep-proxy's own, one for each key of config.example.yaml"}
+}
