@@ -39,6 +39,9 @@ type Claim struct {
 	ClientKey string
 	// RepeatReplay is the rule's repeat: replay.
 	RepeatReplay bool
+	// Hold says that a request which is blocked will wait and ask again, so that
+	// it wasn't refused: the run goes on. Without it a blocked run is over.
+	Hold bool
 	// Redelivery says that the caller of the earlier answer is gone or another
 	// run's, so that asking again isn't a repeat. The proxy knows.
 	Redelivery bool
@@ -74,6 +77,9 @@ type Claimed struct {
 	Problem string
 	// Detail says why, in a sentence for the script's author.
 	Detail string
+	// Again says that the payload differs from the one in flight (DecideJoin only):
+	// wait for its end, then claim again instead of taking its answer.
+	Again bool
 	// Mutation is the record after the claim; nil if there is none.
 	Mutation *Mutation
 	// Dispatch is the new dispatch (DecideDispatch only).

@@ -41,6 +41,8 @@ var (
 
 // Errors of commands.
 var (
+	// ErrInvalid: the command itself is wrong: a field is missing or unknown.
+	ErrInvalid = errors.New("invalid command")
 	// ErrNotAllowed: the transition table doesn't hold this move.
 	ErrNotAllowed = errors.New("not allowed")
 	// ErrItemDone: the item is done or skipped.

@@ -16,6 +16,7 @@ type Event struct {
 	What string `json:"what"`
 	Why  string `json:"why,omitempty"`
 
+	// Mutation is the mutation's ID.
 	Mutation string `json:"mutation,omitempty"`
 	Dispatch string `json:"dispatch,omitempty"`
 	Run      string `json:"run,omitempty"`

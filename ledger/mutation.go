@@ -142,6 +142,9 @@ type Mutation struct {
 	SignificantDigest string `json:"significant_digest"`
 	// Accepted holds payload digests which a person accepted as covered.
 	Accepted []string `json:"accepted,omitempty"`
+	// Disputed is the payload digest of the last request that differed
+	// significantly and was refused; accept_payload moves it to Accepted.
+	Disputed string `json:"disputed,omitempty"`
 
 	Marker     string `json:"marker,omitempty"`
 	VendorKey  string `json:"vendor_key,omitempty"`
@@ -189,7 +192,9 @@ type Dispatch struct {
 	// Resend says that it was made by the resend strategy.
 	Resend        bool   `json:"resend,omitempty"`
 	PayloadDigest string `json:"payload_digest"`
-	Started       Stamp  `json:"started"`
+	// ClientKey is the digest of the client's own Idempotency-Key, if it sent one.
+	ClientKey string `json:"client_key,omitempty"`
+	Started   Stamp  `json:"started"`
 	// Ended is zero until the end was recorded. A lost owner's dispatch keeps it zero.
 	Ended Stamp `json:"ended,omitzero"`
 	// Lost says that its owner was lost before an end was recorded.
@@ -201,6 +206,8 @@ type Dispatch struct {
 	// Resolved says that a believed absence or a person's decision came after
 	// it, or that its own verdict is definite.
 	Resolved bool `json:"resolved,omitempty"`
+	// PassedOn marks a 307 or 308 that was handed to the script.
+	PassedOn bool `json:"passed_on,omitempty"`
 
 	// What was seen on the wire.
 	BytesWritten int64  `json:"bytes_written"`
@@ -267,19 +274,29 @@ type Observation struct {
 
 // Unresolved reports whether the outcome is unknown in the sense of
 // docs/semantics.md: it stops its block scope. A watching record is not
-// unresolved; an in-flight one only once its dispatch was judged uncertain or
-// its owner was lost.
+// unresolved; an in-flight one only once one of its dispatches was judged
+// uncertain, lost the answer of a success, or lost its owner.
 func (m *Mutation) Unresolved() bool {
 	switch m.State {
 	case NeedsReconcile, Indeterminate:
 		return !m.Watching
 	case InFlight:
-		d := m.Current()
-		return d == nil || d.Lost || d.Verdict == VerdictUncertain
+		return len(m.Dispatches) == 0 || m.unsettled(len(m.Dispatches))
 	case Applied, Failed, Skipped:
 		return false
 	}
 	return true
+}
+
+// unsettled reports whether one of the first n dispatches ended, or lost its
+// owner, without an answer to whether it took effect and what it answered.
+func (m *Mutation) unsettled(n int) bool {
+	for _, d := range m.Dispatches[:n] {
+		if !d.Resolved && (d.Lost || d.Verdict == VerdictUncertain || d.Verdict == VerdictCommitted) {
+			return true
+		}
+	}
+	return false
 }
 
 // Current returns the newest dispatch, nil if there is none.

@@ -118,8 +118,10 @@ type Item struct {
 // Escalation is an open question to a person. It lives inside its mutation; its
 // id is the mutation's id and a number.
 type Escalation struct {
-	ID   string `json:"id"`
-	Kind string `json:"kind"`
+	ID string `json:"id"`
+	// Number counts the escalations of one mutation from 1.
+	Number int    `json:"number"`
+	Kind   string `json:"kind"`
 	// Why says in one sentence why a person is asked.
 	Why      string    `json:"why"`
 	OpenedAt time.Time `json:"opened_at"`
@@ -134,4 +136,7 @@ const (
 	EscalationMismatch      = "payload_mismatch"
 	EscalationPermission    = "permission"
 	EscalationPrecondition  = "precondition"
+	// EscalationDuplicate tells that the effect is there more than once and that
+	// the newer ones have to be undone; it stops nothing.
+	EscalationDuplicate = "duplicate"
 )

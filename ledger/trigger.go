@@ -17,6 +17,8 @@ const (
 	OnResend Trigger = "resend"
 	// OnLateSuccess is a success of an earlier dispatch, whatever its fence.
 	OnLateSuccess Trigger = "late_success"
+	// OnCommitted is a success that is known before its whole answer is, or without it.
+	OnCommitted Trigger = "committed"
 	// OnOwnerLost is a crash, a restart, or a lease that ran out.
 	OnOwnerLost Trigger = "owner_lost"
 )
@@ -41,3 +43,27 @@ const (
 	OnAccept       Trigger = "accept_payload"
 	OnAcknowledge  Trigger = "acknowledge"
 )
+
+// Triggers lists every trigger, in the order above.
+func Triggers() []Trigger {
+	return append([]Trigger{
+		OnClaim, OnSuccess, OnTooLarge, OnDefiniteFailure, OnUnknown, OnResend, OnLateSuccess, OnCommitted, OnOwnerLost,
+		OnObservedApplied, OnObservedDuplicate, OnObservedAbsent, OnRetry, OnExhausted,
+	}, PersonTriggers()...)
+}
+
+// PersonTriggers lists what a person may decide, in the order in which actions
+// are offered.
+func PersonTriggers() []Trigger {
+	return []Trigger{OnCheckAgain, OnHappened, OnDidNotHappen, OnNewKey, OnSkip, OnAccept, OnAcknowledge}
+}
+
+// ByPerson reports whether only a person may use t.
+func (t Trigger) ByPerson() bool {
+	for _, p := range PersonTriggers() {
+		if t == p {
+			return true
+		}
+	}
+	return false
+}

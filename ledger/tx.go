@@ -42,7 +42,7 @@ type View interface {
 	Item(workflow, item string) (*Item, error)
 	// Blockers lists the unresolved mutations of a workflow.
 	Blockers(workflow string) ([]Blocker, error)
-	// Active lists the keys of a run's mutations.
+	// RunMutations lists the keys of a run's mutations.
 	RunMutations(run string) ([]Key, error)
 	// ItemMutations lists the keys of an item's mutations, oldest first.
 	ItemMutations(workflow, item string) ([]Key, error)
@@ -82,13 +82,15 @@ const InlineBody = 64 << 10
 
 // Filter selects records for a listing. Zero fields don't filter.
 type Filter struct {
-	States     []State
-	Connector  string
-	Operation  string
-	Workflow   string
-	Item       string
-	Run        string
-	Since      time.Time
+	States    []State
+	Connector string
+	Operation string
+	Workflow  string
+	Item      string
+	Run       string
+	Since     time.Time
+	// Unresolved selects unresolved mutations; in a listing of runs, those that
+	// have not ended.
 	Unresolved bool
 	// Escalated selects records with an open escalation.
 	Escalated bool

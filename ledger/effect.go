@@ -1,0 +1,180 @@
+package ledger
+
+import (
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Effects are what a move does to a record besides its state, as a set of bits.
+type Effects uint16
+
+// The effects.
+const (
+	// EffectDispatch adds a dispatch and voids every earlier observation.
+	EffectDispatch Effects = 1 << iota
+	// EffectAnswer keeps the answer at hand, or that it was too large.
+	EffectAnswer
+	// EffectAnswerLost sets the result to unknown.
+	EffectAnswerLost
+	// EffectCommitted sets committed.
+	EffectCommitted
+	// EffectResolve resolves every dispatch.
+	EffectResolve
+	// EffectQueue sets when the runner looks next.
+	EffectQueue
+	// EffectReset sets the counters of reconciling to zero.
+	EffectReset
+	// EffectNewKey raises the generation, which changes the vendor key.
+	EffectNewKey
+	// EffectAccept takes the disputed payload as covered.
+	EffectAccept
+	// EffectClose closes the open escalation.
+	EffectClose
+)
+
+// effectNames are in the order of the bits.
+var effectNames = [...]string{
+	"new dispatch, observations void", "answer kept", "result unknown", "committed", "dispatches resolved",
+	"queued for the runner", "counters reset", "generation + 1", "payload accepted", "escalation closed",
+}
+
+// Has reports whether every effect of g is in e.
+func (e Effects) Has(g Effects) bool { return e&g == g }
+
+// String joins the effects in prose.
+func (e Effects) String() string {
+	var names []string
+	for i, name := range effectNames {
+		if e&(1<<i) != 0 {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, "; ")
+}
+
+// move is what a row needs to be carried out on a record.
+type move struct {
+	now Stamp
+	// actor and why are who moved it, and the reason in a sentence.
+	actor, why string
+	// tooLarge says that the answer at hand was not kept.
+	tooLarge bool
+}
+
+// apply carries the row out on m. The caller has put the answer at hand into
+// m.Result, the time of the next try into m.NextTryAt, and adds the dispatch.
+func (m *Mutation) apply(r Row, mv move) error {
+	if r.Effects.Has(EffectAnswer) {
+		m.ResultState = ResultKnown
+		if mv.tooLarge {
+			m.Result, m.ResultState = nil, ResultTooLarge
+		}
+	}
+	if r.Effects.Has(EffectAnswerLost) {
+		m.Result, m.ResultState = nil, ResultUnknown
+	}
+	if r.Effects.Has(EffectCommitted) {
+		m.Committed = true
+	}
+	if r.Effects.Has(EffectResolve) {
+		m.resolveDispatches()
+	}
+	if r.Effects.Has(EffectReset) {
+		m.Tries, m.RunningAge = 0, 0
+	}
+	if r.Effects.Has(EffectAccept) {
+		m.Accepted, m.Disputed = append(m.Accepted, m.Disputed), ""
+	}
+	if r.Effects.Has(EffectDispatch) {
+		m.voidObservations()
+	}
+	if r.Effects.Has(EffectNewKey) {
+		if err := m.newGeneration(); err != nil {
+			return err
+		}
+	}
+	if r.Effects.Has(EffectClose) {
+		m.closeEscalation(mv)
+	}
+	if r.Escalation != "" {
+		m.escalate(r.Escalation, mv)
+	}
+	m.enter(r.To, mv.now)
+	return nil
+}
+
+// enter sets the state and what belongs to it alone.
+func (m *Mutation) enter(to State, now Stamp) {
+	if to == NeedsReconcile && m.State != NeedsReconcile {
+		m.UnknownSince, m.Tries, m.RunningAge = now, 0, 0
+	}
+	if to != NeedsReconcile {
+		m.NextTryAt = time.Time{}
+	}
+	if to == Applied || to == Skipped {
+		m.Class = ""
+	}
+	if to == NeedsReconcile || to == Indeterminate {
+		m.Class = ClassIndeterminate
+	}
+	m.State = to
+}
+
+// resolveDispatches marks every dispatch as answered for, whatever its own verdict.
+func (m *Mutation) resolveDispatches() {
+	for i := range m.Dispatches {
+		m.Dispatches[i].Resolved = true
+	}
+}
+
+// voidObservations makes all that was seen before a new dispatch worthless.
+func (m *Mutation) voidObservations() {
+	for i := range m.Observations {
+		m.Observations[i].Voided = true
+	}
+}
+
+// newGeneration raises the generation and derives its vendor key.
+func (m *Mutation) newGeneration() error {
+	m.Generation++
+	return m.deriveVendorKey()
+}
+
+// deriveVendorKey sets the vendor key of the present generation, if the API takes one.
+func (m *Mutation) deriveVendorKey() error {
+	if m.Policy.KeyFormat == "" && !m.Policy.NativeKey {
+		return nil
+	}
+	key, err := VendorKey(m.Key, m.Generation, m.Policy.KeyFormat, m.Policy.KeyMaxLength)
+	if err != nil {
+		return err
+	}
+	m.VendorKey = key
+	return nil
+}
+
+// Escalated reports whether a person is asked about m now.
+func (m *Mutation) Escalated() bool { return m.Escalation != nil && m.Escalation.ClosedAt.IsZero() }
+
+// escalate opens an escalation. One of the same kind that is open already stays
+// as it is, so that its age is told from its first cause.
+func (m *Mutation) escalate(kind string, mv move) {
+	if m.Escalated() && m.Escalation.Kind == kind {
+		return
+	}
+	number := 1
+	if m.Escalation != nil {
+		number = m.Escalation.Number + 1
+	}
+	m.Escalation = &Escalation{
+		ID: m.ID + "-" + strconv.Itoa(number), Number: number, Kind: kind, Why: mv.why, OpenedAt: mv.now.Wall,
+	}
+}
+
+// closeEscalation closes the open escalation, if there is one.
+func (m *Mutation) closeEscalation(mv move) {
+	if m.Escalated() {
+		m.Escalation.ClosedAt, m.Escalation.ClosedBy = mv.now.Wall, mv.actor
+	}
+}

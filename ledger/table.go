@@ -1,0 +1,149 @@
+package ledger
+
+// Row is one move of the transition table of docs/semantics.md §3.
+type Row struct {
+	// From is "" for a mutation without a record.
+	From State
+	On   Trigger
+	// Has are the facts that must hold, Not those that must not; the others
+	// don't matter.
+	Has, Not Facts
+	To       State
+	Effects  Effects
+	// Escalation is the kind of escalation that the move opens, "" for none.
+	Escalation string
+}
+
+// Fits reports whether the row is the one for this move.
+func (r Row) Fits(from State, on Trigger, f Facts) bool {
+	return r.From == from && r.On == on && f.Has(r.Has) && f&r.Not == 0
+}
+
+// Shorthands that keep one row on one line.
+const (
+	none      = State("")
+	committed = FactCommitted
+	asks      = FactReconciler
+	earlier   = FactEarlier
+	inline    = FactInline
+	judged    = FactJudged
+	result    = FactResult
+	believed  = FactBelievable
+
+	// keepAnswer and lostAnswer end a mutation as applied.
+	keepAnswer = EffectAnswer | EffectCommitted | EffectResolve | EffectClose
+	lostAnswer = EffectAnswerLost | EffectCommitted | EffectResolve
+	giveUp     = EscalationIndeterminate
+	noResult   = EscalationNoResult
+)
+
+// table holds every move there is; what it doesn't hold is refused.
+var table = []Row{
+	{none, OnClaim, 0, 0, InFlight, EffectDispatch, ""},
+	{Failed, OnClaim, 0, committed, InFlight, EffectDispatch, ""},
+
+	{InFlight, OnSuccess, 0, 0, Applied, keepAnswer, ""},
+	{InFlight, OnTooLarge, 0, 0, Applied, keepAnswer, ""},
+
+	{InFlight, OnDefiniteFailure, 0, committed | earlier, Failed, 0, ""},
+	{InFlight, OnDefiniteFailure, earlier | asks | inline, committed, InFlight, 0, ""},
+	{InFlight, OnDefiniteFailure, earlier | asks, committed | inline, NeedsReconcile, EffectQueue, ""},
+	{InFlight, OnDefiniteFailure, earlier, committed | asks, Indeterminate, 0, giveUp},
+	{InFlight, OnDefiniteFailure, committed | asks | inline, 0, InFlight, 0, ""},
+	{InFlight, OnDefiniteFailure, committed | asks, inline, NeedsReconcile, EffectQueue, ""},
+	{InFlight, OnDefiniteFailure, committed, asks, Applied, lostAnswer, noResult},
+
+	{InFlight, OnUnknown, asks | inline, 0, InFlight, 0, ""},
+	{InFlight, OnUnknown, asks, inline, NeedsReconcile, EffectQueue, ""},
+	{InFlight, OnUnknown, 0, asks | committed, Indeterminate, 0, giveUp},
+	{InFlight, OnUnknown, committed, asks, Applied, lostAnswer, noResult},
+
+	{InFlight, OnOwnerLost, asks, 0, NeedsReconcile, EffectQueue, ""},
+	{InFlight, OnOwnerLost, 0, asks | committed, Indeterminate, 0, giveUp},
+	{InFlight, OnOwnerLost, committed, asks, Applied, lostAnswer, noResult},
+
+	{InFlight, OnCommitted, 0, 0, InFlight, EffectCommitted, ""},
+	{NeedsReconcile, OnCommitted, 0, 0, NeedsReconcile, EffectCommitted, ""},
+	{Indeterminate, OnCommitted, asks, 0, NeedsReconcile, EffectCommitted | EffectQueue | EffectClose, ""},
+	{Indeterminate, OnCommitted, 0, asks, Applied, lostAnswer, noResult},
+	{Failed, OnCommitted, asks, 0, NeedsReconcile, EffectCommitted | EffectQueue | EffectClose, ""},
+	{Failed, OnCommitted, 0, asks, Applied, lostAnswer, noResult},
+
+	{InFlight, OnLateSuccess, FactNewer, 0, InFlight, EffectAnswer | EffectCommitted, ""},
+	{InFlight, OnLateSuccess, 0, FactNewer, Applied, keepAnswer, ""},
+	{NeedsReconcile, OnLateSuccess, 0, 0, Applied, keepAnswer, ""},
+	{Indeterminate, OnLateSuccess, 0, 0, Applied, keepAnswer, ""},
+	{Failed, OnLateSuccess, 0, 0, Applied, keepAnswer, ""},
+	{Applied, OnLateSuccess, FactResultMissing, 0, Applied, keepAnswer, ""},
+
+	{InFlight, OnResend, judged | FactResendOpen, committed, InFlight, EffectDispatch, ""},
+	{NeedsReconcile, OnResend, judged | FactResendOpen, committed, NeedsReconcile, EffectDispatch, ""},
+	{NeedsReconcile, OnUnknown, 0, 0, NeedsReconcile, EffectQueue, ""},
+	{NeedsReconcile, OnDefiniteFailure, 0, 0, NeedsReconcile, EffectQueue, ""},
+
+	{InFlight, OnObservedApplied, judged | result, 0, Applied, keepAnswer, ""},
+	{InFlight, OnObservedApplied, judged, result, Applied, lostAnswer, noResult},
+	{NeedsReconcile, OnObservedApplied, result, 0, Applied, keepAnswer, ""},
+	{NeedsReconcile, OnObservedApplied, 0, result, Applied, lostAnswer, noResult},
+
+	{InFlight, OnObservedDuplicate, judged | FactStrong | result, 0, Applied, keepAnswer, EscalationDuplicate},
+	{InFlight, OnObservedDuplicate, judged | FactStrong, result, Applied, lostAnswer, EscalationDuplicate},
+	{InFlight, OnObservedDuplicate, judged, FactStrong | committed, Indeterminate, 0, giveUp},
+	{InFlight, OnObservedDuplicate, judged | committed, FactStrong, Applied, lostAnswer, noResult},
+	{NeedsReconcile, OnObservedDuplicate, FactStrong | result, 0, Applied, keepAnswer, EscalationDuplicate},
+	{NeedsReconcile, OnObservedDuplicate, FactStrong, result, Applied, lostAnswer, EscalationDuplicate},
+	{NeedsReconcile, OnObservedDuplicate, 0, FactStrong | committed, Indeterminate, 0, giveUp},
+	{NeedsReconcile, OnObservedDuplicate, committed, FactStrong, Applied, lostAnswer, noResult},
+
+	{InFlight, OnObservedAbsent, judged | believed | FactAbsentFails, committed, Failed, EffectResolve, ""},
+	{InFlight, OnObservedAbsent, judged | believed, committed | FactAbsentFails, Indeterminate, 0, giveUp},
+	{InFlight, OnObservedAbsent, judged, committed | believed, InFlight, 0, ""},
+	{InFlight, OnObservedAbsent, judged | committed, 0, InFlight, 0, ""},
+	{NeedsReconcile, OnObservedAbsent, believed | FactAbsentFails, committed, Failed, EffectResolve, ""},
+	{NeedsReconcile, OnObservedAbsent, believed, committed | FactAbsentFails, Indeterminate, 0, giveUp},
+	{NeedsReconcile, OnObservedAbsent, 0, committed | believed, NeedsReconcile, EffectQueue, ""},
+	{NeedsReconcile, OnObservedAbsent, committed, 0, NeedsReconcile, EffectQueue, ""},
+
+	{InFlight, OnRetry, judged, 0, InFlight, 0, ""},
+	{NeedsReconcile, OnRetry, 0, 0, NeedsReconcile, EffectQueue, ""},
+	{NeedsReconcile, OnExhausted, 0, committed, Indeterminate, 0, giveUp},
+	{NeedsReconcile, OnExhausted, committed, 0, Applied, lostAnswer, noResult},
+
+	{NeedsReconcile, OnCheckAgain, asks, 0, NeedsReconcile, EffectQueue | EffectReset | EffectClose, ""},
+	{Indeterminate, OnCheckAgain, asks, 0, NeedsReconcile, EffectQueue | EffectReset | EffectClose, ""},
+	{NeedsReconcile, OnDidNotHappen, FactDeniable, committed, Failed, EffectResolve | EffectClose, ""},
+	{Indeterminate, OnDidNotHappen, FactDeniable, committed, Failed, EffectResolve | EffectClose, ""},
+	{Failed, OnNewKey, 0, committed, Failed, EffectNewKey | EffectClose, ""},
+	{NeedsReconcile, OnHappened, result, 0, Applied, keepAnswer, ""},
+	{NeedsReconcile, OnHappened, 0, result, Applied, lostAnswer | EffectClose, ""},
+	{Indeterminate, OnHappened, result, 0, Applied, keepAnswer, ""},
+	{Indeterminate, OnHappened, 0, result, Applied, lostAnswer | EffectClose, ""},
+	{Applied, OnHappened, FactResultMissing | result, 0, Applied, keepAnswer, ""},
+	{NeedsReconcile, OnSkip, 0, 0, Skipped, EffectResolve | EffectClose, ""},
+	{Indeterminate, OnSkip, 0, 0, Skipped, EffectResolve | EffectClose, ""},
+	{Failed, OnSkip, 0, 0, Skipped, EffectResolve | EffectClose, ""},
+	{Applied, OnAccept, FactDisputed, 0, Applied, EffectAccept | EffectClose, ""},
+	{Applied, OnAcknowledge, FactEscalated, 0, Applied, EffectClose, ""},
+}
+
+// Table returns a copy of the transition table.
+func Table() []Row { return append([]Row(nil), table...) }
+
+// Next returns the one row that fits, or a *NotAllowedError: for none, and for
+// more than one, which the table's test excludes.
+func Next(from State, on Trigger, f Facts) (Row, error) {
+	var found *Row
+	for i := range table {
+		if !table[i].Fits(from, on, f) {
+			continue
+		}
+		if found != nil {
+			return Row{}, &NotAllowedError{State: from, On: on, Reason: "the transition table is ambiguous"}
+		}
+		found = &table[i]
+	}
+	if found == nil {
+		return Row{}, &NotAllowedError{State: from, On: on, Reason: "the transition table doesn't hold it"}
+	}
+	return *found, nil
+}
