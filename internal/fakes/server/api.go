@@ -43,6 +43,7 @@ type Adjustable interface {
 // Request is what an API sees of a request.
 type Request struct {
 	Method   string
+	Scheme   string // http or https
 	Host     string
 	Path     string // decoded
 	Query    url.Values

@@ -60,7 +60,7 @@ func (x *exchange) run() error {
 	if err := x.note(x.headEvent()); err != nil {
 		return err
 	}
-	x.req = &Request{Method: x.r.Method, Host: x.r.Host, Path: x.r.URL.Path, Query: x.r.URL.Query(), Header: x.r.Header}
+	x.req = request(x.r)
 	steps, err := x.beforeBody()
 	if err != nil {
 		return err
@@ -78,6 +78,14 @@ func (x *exchange) run() error {
 		}
 	}
 	return x.ended(nil)
+}
+
+func request(r *http.Request) *Request {
+	scheme := "http"
+	if r.TLS != nil {
+		scheme = "https"
+	}
+	return &Request{Method: r.Method, Scheme: scheme, Host: r.Host, Path: r.URL.Path, Query: r.URL.Query(), Header: r.Header}
 }
 
 // beforeBody answers early if a fault wants that, and returns the steps that

@@ -1,0 +1,39 @@
+// Package fakes runs fakes of external APIs, by which keep-proxy is judged: real
+// HTTP servers on loopback, over TLS, with HTTP/1.1 and HTTP/2, which count for
+// themselves and sync a log of their own before they answer.
+//
+//	subpackage  what it is
+//	oracle      the log: every request, effect and answer, and how to count them
+//	script      how a fake misbehaves: faults as lists of steps
+//	server      the server, and the protocol of its control listener
+//	control     the client of a control listener
+//	testca      certificate authority and leaves
+//	vendorkey   how a vendor dedupes on an idempotency key
+//	bank        transfers, with a key and a listing; notices, with no read
+//	quotes      a read-only API, with a stream of server-sent events
+//	stripe      refunds
+//	github      issues and pull requests
+//	webhook     a sink that can't be asked
+//
+// Each API's package tells its endpoints, the identities that its log counts,
+// and its settings.
+//
+// # In process
+//
+//	ca, err := testca.New()
+//	bank, err := fakes.Start(fakes.Options{API: "bank", Log: path, CA: ca})
+//	bank.ArmNamed("commit-close")       // next mutation: committed, no answer
+//	…                                   // through the proxy, with ca.PEM() as upstream_ca
+//	tally, err := bank.Tally()
+//	tally.Effects("transfer:R-17")      // how often it happened
+//	tally.Sends("transfer:R-17")        // how often it was asked
+//
+// # As a process
+//
+// [Main] is the same from a command line, so that a program which embeds it can
+// start a fake that outlives whatever else is killed; [Spawn] starts it. It
+// prints an [Announcement] as one line of JSON when it listens, and ends with
+// its standard input under -until-eof, or with SIGTERM. After a restart with
+// the same -log and -ca-dir it has the same books, keys and authority; give it
+// the address that it had with -listen.
+package fakes
