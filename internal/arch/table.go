@@ -1,0 +1,65 @@
+package arch
+
+// module is the path that our own imports begin with.
+const module = "keep-proxy"
+
+// row says what one package, or a tree of packages, may import of ours.
+type row struct {
+	// pkg is a folder from the module's root. "name/..." covers the folder and
+	// all below it, which may also import each other; "*" stands for part of one
+	// name.
+	pkg string
+	// may lists, in the same form, what the package may import.
+	may []string
+	// tests lists what only its test files may import besides.
+	tests []string
+}
+
+// doubles is what any test may be built on: test ledgers and counting upstreams.
+var doubles = []string{"ledger/ledgertest", "internal/fakes/...", "internal/clock"}
+
+// table is the whole house. A new room needs a row here.
+var table = []row{
+	{pkg: "internal/clock"},
+	{pkg: "internal/fault"},
+	{pkg: "internal/arch"},
+	{pkg: "config"},
+	{pkg: "rules"},
+	{pkg: "connectors", tests: []string{"rules"}},
+	{pkg: "internal/fakes/...", may: []string{"internal/clock"}},
+	{pkg: "ledger", may: []string{"internal/clock"}},
+	{pkg: "ledger/ledgertest", may: []string{"ledger", "internal/fault", "internal/clock"}, tests: []string{"ledger/*store"}},
+	{pkg: "ledger/*store", may: []string{"ledger", "internal/fault", "internal/clock"}},
+	{pkg: "upstream", may: []string{"internal/fault", "internal/clock"}},
+	{pkg: "reconcilers", may: []string{"rules", "ledger", "upstream", "internal/fault", "internal/clock"}, tests: []string{"connectors", "ledger/*store"}},
+	{pkg: "proxy", may: []string{"rules", "ledger", "upstream", "internal/fault", "internal/clock"}, tests: []string{"connectors", "ledger/*store"}},
+	{pkg: "admin/wire"},
+	{pkg: "admin/client", may: []string{"admin/wire"}, tests: []string{"admin", "ledger"}},
+	{pkg: "admin", may: []string{"admin/wire", "ledger", "internal/clock"}, tests: []string{"admin/client", "ledger/*store"}},
+	{pkg: "app", may: []string{
+		"config", "rules", "connectors", "ledger", "ledger/*store", "upstream", "reconcilers", "proxy",
+		"admin", "admin/wire", "admin/client", "internal/fault", "internal/clock",
+	}},
+	{pkg: "cmd/keep-proxy", may: []string{
+		"app", "config", "rules", "admin/client", "admin/wire", "internal/fakes/...", "ledger", "ledger/*store",
+	}, tests: []string{"connectors"}},
+	{pkg: "integration", may: []string{"app", "config", "admin/client", "admin/wire", "internal/fakes/...", "internal/clock"}, tests: []string{"connectors"}},
+}
+
+// confinement keeps a library in one place, so that it can be replaced, and its
+// traps guarded against, there.
+type confinement struct {
+	// lib is the import path; paths below it are meant too.
+	lib string
+	// pkg is the only package that may import it, "" for none.
+	pkg string
+	// files bounds how many files may. 0: any number.
+	files int
+}
+
+var confined = []confinement{
+	{lib: "github.com/elazarl/goproxy", pkg: "proxy", files: 1},
+	{lib: "github.com/dgraph-io/badger", pkg: "ledger/badgerstore"},
+	{lib: "github.com/spf13/viper", pkg: "config"},
+	{lib: "C"}, // the program builds without a C compiler
+}
