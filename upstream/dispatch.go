@@ -1,12 +1,198 @@
 package upstream
 
 import (
-	"context"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
 
 	"keep-proxy/internal/clock"
 )
 
-func (s *Sender) dispatch(_ context.Context, _ *Request) *Answer {
-	now := clock.Take(s.cfg.Clock)
-	return &Answer{Body: noBody{}, ex: &ended{Started: now, Ended: now, NotSent: true, ErrorClass: ErrorRequest, Error: "no transport"}}
+// lastWords is how long a success that came before the request was written whole
+// waits for the rest to be written: the upstream may still need it.
+const lastWords = 5 * time.Second
+
+// dispatch is one sending from byte one to its end.
+type dispatch struct {
+	sender  *Sender
+	plan    *plan
+	conn    *conn
+	trusted bool
+	content *content // nil for none
+	watch   watch
+	handed  counters // at hand-over
+
+	written  chan struct{} // closed when the writer has ended; nil if there is none
+	writeErr error         // to be read after that
+	whole    atomic.Bool   // the request was written whole
+	got      atomic.Int64  // bytes of the answer's content that were read
+
+	once sync.Once // the end
+	mu   sync.Mutex
+	ev   Evidence
+}
+
+// counters are a connection's bytes at one moment.
+type counters struct{ begun, written, raw int64 }
+
+func (c *conn) count() counters {
+	return counters{begun: c.plain.begun.Load(), written: c.plain.written.Load(), raw: c.raw.written.Load()}
+}
+
+func newDispatch(s *Sender, p *plan, c *conn, started clock.Stamp) *dispatch {
+	d := &dispatch{sender: s, plan: p, conn: c, handed: c.count()}
+	d.ev = Evidence{Started: started, Protocol: c.protocol(), Remote: c.remote, Reused: c.reused}
+	d.watch = watch{clock: s.cfg.Clock, lookEvery: s.cfg.LookEvery, kill: c.kill}
+	return d
+}
+
+// drop ends a dispatch before byte one.
+func (d *dispatch) drop() {
+	d.watch.stop()
+	d.content.close()
+}
+
+// evidence returns what was seen so far.
+func (d *dispatch) evidence() Evidence {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	ev := d.ev
+	if ev.Ended.BootID == "" {
+		d.fill(&ev)
+	}
+	return ev
+}
+
+func (d *dispatch) fill(ev *Evidence) {
+	ev.BytesWritten = d.conn.count().written - d.handed.written
+	ev.RequestComplete = d.whole.Load()
+	ev.BodyBytes = d.got.Load()
+}
+
+// wrote notes that the request was written whole.
+func (d *dispatch) wrote() {
+	d.whole.Store(true)
+	d.watch.awaitHead(d.sender.cfg.ResponseTimeout)
+	pointRequestWritten.Pass()
+}
+
+// abandon ends the dispatch if its answer was not drained.
+func (d *dispatch) abandon() {
+	d.watch.end(ErrorClosed)
+	d.fail(nil)
+}
+
+// read notes the head of the answer and returns the answer.
+func (d *dispatch) read(resp *http.Response) *Answer {
+	d.watch.gotHead()
+	d.mu.Lock()
+	d.ev.Head, d.ev.Status, d.ev.HeadAt = true, resp.StatusCode, d.sender.cfg.Clock.Now()
+	d.mu.Unlock()
+	pointHeadRead.Pass()
+	a := &Answer{
+		Status: resp.StatusCode, Proto: resp.Proto, Header: resp.Header, Trailer: resp.Trailer,
+		ContentLength: resp.ContentLength, ex: d,
+	}
+	a.Body = &body{d: d, answer: a, resp: resp}
+	if resp.Body == http.NoBody {
+		_, _ = a.Body.Read(nil)
+	}
+	return a
+}
+
+// complete ends the dispatch after the whole answer was read.
+func (d *dispatch) complete(reusable bool) {
+	d.once.Do(func() {
+		d.awaitWriter()
+		killed := d.watch.stop() != ""
+		d.end(func(ev *Evidence) { ev.BodyComplete = true })
+		if reusable && !killed && d.whole.Load() {
+			d.sender.pool.put(d.conn)
+		} else {
+			d.conn.close()
+		}
+	})
+	pointAnswerComplete.Pass()
+}
+
+// awaitWriter lets the rest of the request go out after a success, and cuts it off
+// after anything else.
+func (d *dispatch) awaitWriter() {
+	if d.written == nil {
+		return
+	}
+	patience := time.Duration(0)
+	if d.ev.Status < 300 {
+		patience = lastWords
+	}
+	t := time.NewTimer(patience)
+	defer t.Stop()
+	select {
+	case <-d.written:
+	case <-t.C:
+		d.conn.kill()
+		<-d.written
+	}
+}
+
+// fail ends the dispatch in disorder: the connection is closed first, so that what
+// is counted afterwards can't grow any more. It returns what is in the evidence.
+func (d *dispatch) fail(err error) *Error {
+	d.once.Do(func() {
+		cause := d.watch.stop()
+		d.conn.kill()
+		if d.conn.h2 != nil {
+			d.conn.close()
+		}
+		if d.written != nil {
+			<-d.written
+		}
+		why := d.explain(cause, err)
+		d.end(func(ev *Evidence) {
+			ev.ErrorClass, ev.Error = why.Class, why.Text
+			ev.NotSent = d.untouched() && !ev.Head
+			ev.Refused = d.trusted && d.refused() && !ev.Head
+		})
+	})
+	ev := d.evidence()
+	return &Error{ev.ErrorClass, ev.Error}
+}
+
+// explain classifies an error; what ended the dispatch by force comes first.
+func (d *dispatch) explain(cause ErrorClass, err error) *Error {
+	switch {
+	case cause != "":
+		return causeError(cause)
+	case d.conn.h2 != nil:
+		return d.explainH2(err)
+	}
+	return d.explainH1(err)
+}
+
+// untouched reports whether it is proven that no byte of the request went out; the
+// connection is closed. Over HTTP/2, where other goroutines write, not even an
+// attempt may have been made.
+func (d *dispatch) untouched() bool {
+	now := d.conn.count()
+	if d.conn.h2 != nil {
+		return now.begun == d.handed.begun
+	}
+	return now.written == d.handed.written && now.raw == d.handed.raw
+}
+
+// end makes the evidence final.
+func (d *dispatch) end(finish func(*Evidence)) {
+	d.content.close()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.fill(&d.ev)
+	finish(&d.ev)
+	d.ev.Ended = clock.Take(d.sender.cfg.Clock)
+}
+
+// noAnswer is the answer of a dispatch that ended without a head.
+func (d *dispatch) noAnswer(err error) *Answer {
+	d.fail(err)
+	return &Answer{Body: noBody{}, ContentLength: -1, ex: d}
 }

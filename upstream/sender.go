@@ -1,15 +1,24 @@
 package upstream
 
-import "context"
+import (
+	"context"
+
+	"keep-proxy/internal/clock"
+)
 
 // Sender sends requests, each of them once. Make it with [New]; its methods may be
 // called concurrently.
 type Sender struct {
-	cfg Config
+	cfg    Config
+	dialer *dialer
+	pool   *pool
 }
 
 // New returns a Sender.
-func New(cfg Config) *Sender { return &Sender{cfg: cfg.withDefaults()} }
+func New(cfg Config) *Sender {
+	cfg = cfg.withDefaults()
+	return &Sender{cfg: cfg, dialer: newDialer(cfg), pool: newPool(cfg.Clock, cfg.FreshFor)}
+}
 
 // Send sends the request once and returns when the head of the answer is complete
 // or the dispatch has failed. It never returns nil and never sends again.
@@ -18,8 +27,76 @@ func New(cfg Config) *Sender { return &Sender{cfg: cfg.withDefaults()} }
 // should outlive the script that asked. Request.Total and Config.ResponseTimeout
 // bound the dispatch anyway.
 func (s *Sender) Send(ctx context.Context, r *Request) *Answer {
-	return s.dispatch(ctx, r)
+	started := clock.Take(s.cfg.Clock)
+	p, err := makePlan(r)
+	if err != nil {
+		return s.unsent(started, nil, &Error{ErrorRequest, err.Error()})
+	}
+	c, failure := s.connection(ctx, p)
+	if failure != nil {
+		return s.unsent(started, nil, failure)
+	}
+	d, failure := s.begin(ctx, r, p, c, started)
+	if failure != nil {
+		return s.unsent(started, c, failure)
+	}
+	if c.h2 != nil {
+		return d.sendH2(ctx)
+	}
+	return d.sendH1()
 }
 
 // CloseIdle closes the connections that carry no dispatch.
-func (s *Sender) CloseIdle() {}
+func (s *Sender) CloseIdle() { s.pool.drain(false) }
+
+// Close closes the connections that carry no dispatch, and lets every other be
+// closed at the end of its dispatch. Dispatches can still be sent.
+func (s *Sender) Close() { s.pool.drain(true) }
+
+// connection returns one that is fresh and quiet, or makes one.
+func (s *Sender) connection(ctx context.Context, p *plan) (*conn, *Error) {
+	key := p.url.Scheme + "://" + p.addr
+	if c := s.pool.get(key); c != nil {
+		return c, nil
+	}
+	return s.dialer.connect(ctx, p, key, p.total)
+}
+
+// begin does everything that can still go wrong before byte one, the deadlines and
+// the caller's check last.
+func (s *Sender) begin(ctx context.Context, r *Request, p *plan, c *conn, started clock.Stamp) (*dispatch, *Error) {
+	d := newDispatch(s, p, c, started)
+	d.trusted = r.TrustRefused
+	if p.body != nil {
+		src, err := p.body.Open()
+		if err != nil {
+			return nil, &Error{ErrorBody, "the request's body can't be opened"}
+		}
+		d.content = &content{src: src, left: p.length}
+	}
+	d.watch.start(ctx, started.Boot+p.total)
+	if cause := d.watch.ready(ctx); cause != "" {
+		d.drop()
+		return nil, causeError(cause)
+	}
+	if r.Check != nil {
+		if err := r.Check(); err != nil {
+			d.drop()
+			return nil, &Error{ErrorCheck, err.Error()}
+		}
+	}
+	pointBeforeByteOne.Pass()
+	return d, nil
+}
+
+// unsent is the answer of a dispatch of which no byte was written. Its connection,
+// if it had one, is closed.
+func (s *Sender) unsent(started clock.Stamp, c *conn, why *Error) *Answer {
+	ev := ended{Started: started, NotSent: true, ErrorClass: why.Class, Error: why.Text}
+	if c != nil {
+		c.close()
+		ev.Protocol, ev.Remote, ev.Reused = c.protocol(), c.remote, c.reused
+	}
+	ev.Ended = clock.Take(s.cfg.Clock)
+	return &Answer{Body: noBody{}, ContentLength: -1, ex: &ev}
+}

@@ -1,0 +1,62 @@
+package upstream
+
+import (
+	"io"
+	"net/http"
+)
+
+// body is an answer's content; reading it to its end ends the dispatch.
+type body struct {
+	d      *dispatch
+	answer *Answer
+	resp   *http.Response
+	err    error
+}
+
+// Read returns io.EOF if and only if the content was whole.
+func (b *body) Read(p []byte) (int, error) {
+	if b.err != nil {
+		return 0, b.err
+	}
+	n, err := b.resp.Body.Read(p)
+	b.d.got.Add(int64(n))
+	switch {
+	case err == io.EOF:
+		b.err = b.finish()
+	case err != nil:
+		b.err = b.d.fail(err)
+	}
+	return n, b.err
+}
+
+// finish ends the dispatch when the content seems to have come to its end.
+func (b *body) finish() error {
+	b.answer.Trailer = b.resp.Trailer
+	_ = b.resp.Body.Close()
+	if b.cutSilently() {
+		return b.d.fail(errTruncated)
+	}
+	b.d.complete(b.leavesNothing())
+	if ev := b.d.evidence(); !ev.BodyComplete {
+		return &Error{ev.ErrorClass, ev.Error}
+	}
+	return io.EOF
+}
+
+// cutSilently reports whether content that ends with the connection came without
+// TLS's closing alert: that is how a cut looks (RFC 9112 §8, §9.8).
+func (b *body) cutSilently() bool {
+	c := b.d.conn
+	toTheEnd := c.h2 == nil && b.resp.Body != http.NoBody && b.resp.ContentLength < 0 && len(b.resp.TransferEncoding) == 0
+	return toTheEnd && c.secure && c.raw.eof.Load()
+}
+
+// leavesNothing reports whether the connection is as it was before the exchange.
+func (b *body) leavesNothing() bool {
+	c := b.d.conn
+	if c.h2 != nil {
+		c.plain.frames.forget()
+		return c.h2.Err() == nil
+	}
+	return !b.resp.Close && c.br.Buffered() == 0
+}

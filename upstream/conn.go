@@ -1,0 +1,69 @@
+package upstream
+
+import (
+	"bufio"
+	"errors"
+	"net/http"
+	"os"
+	"time"
+)
+
+// conn is one connection to an upstream. It carries one dispatch at a time.
+type conn struct {
+	key    string
+	remote string
+	raw    *rawConn
+	plain  *plainConn
+	secure bool
+	reused bool
+
+	// HTTP/1.1
+	br *bufio.Reader
+	bw *bufio.Writer
+
+	// HTTP/2
+	h2      *http.ClientConn
+	streams uint32 // opened so far
+
+	idleSince time.Duration // boot time
+	idleTimer *time.Timer
+}
+
+// bufferSize holds the head and a small body, so that most requests are one write.
+const bufferSize = 8 << 10
+
+func (c *conn) protocol() string {
+	if c.h2 != nil {
+		return "HTTP/2.0"
+	}
+	return "HTTP/1.1"
+}
+
+// kill ends the connection at once, so that reads, writes and the HTTP/2 loop
+// return. It may be called by any goroutine, more than once.
+func (c *conn) kill() { _ = c.raw.Close() }
+
+// close ends an idle connection, with the alert that TLS asks for.
+func (c *conn) close() {
+	if c.h2 != nil {
+		_ = c.h2.Close()
+		return
+	}
+	_ = c.plain.Close()
+}
+
+// quiet looks whether the connection can still be used: it is open, and nothing
+// arrived on it that nobody had asked for. The look does not block. TLS may take
+// in a session ticket; that is no answer.
+func (c *conn) quiet() bool {
+	if c.h2 != nil {
+		return c.h2.Err() == nil && c.h2.Available() > 0
+	}
+	if c.raw.sys == nil || c.br.Buffered() > 0 {
+		return false
+	}
+	c.raw.looking = true
+	_, err := c.br.Peek(1)
+	c.raw.looking = false
+	return errors.Is(err, os.ErrDeadlineExceeded)
+}

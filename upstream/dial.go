@@ -1,0 +1,132 @@
+package upstream
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"syscall"
+	"time"
+)
+
+// dialer makes connections that policy allows.
+type dialer struct {
+	cfg    Config
+	tls    *tls.Config
+	direct net.Dialer
+}
+
+func newDialer(cfg Config) *dialer {
+	d := &dialer{cfg: cfg}
+	d.tls = &tls.Config{
+		RootCAs:            cfg.Roots,
+		MinVersion:         tls.VersionTLS12,
+		NextProtos:         []string{"h2", "http/1.1"},
+		ClientSessionCache: tls.NewLRUClientSessionCache(0),
+	}
+	d.direct = net.Dialer{KeepAlive: 30 * time.Second}
+	if cfg.Egress != nil {
+		d.direct.ControlContext = func(_ context.Context, _, address string, _ syscall.RawConn) error {
+			return d.allow(address)
+		}
+	}
+	return d
+}
+
+// egressError is a refusal by policy.
+type egressError struct{ err error }
+
+func (e *egressError) Error() string { return e.err.Error() }
+func (e *egressError) Unwrap() error { return e.err }
+
+// allow asks the policy about an address. One that can't be read is refused.
+func (d *dialer) allow(address string) error {
+	if d.cfg.Egress == nil {
+		return nil
+	}
+	ap, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return &egressError{fmt.Errorf("the address %q is no IP address and port", address)}
+	}
+	if err := d.cfg.Egress(netip.AddrPortFrom(ap.Addr().Unmap(), ap.Port())); err != nil {
+		return &egressError{err}
+	}
+	return nil
+}
+
+// dialTCP connects without TLS.
+func (d *dialer) dialTCP(ctx context.Context, network, addr string) (net.Conn, error) {
+	if d.cfg.Dial == nil {
+		return d.direct.DialContext(ctx, network, addr)
+	}
+	c, err := d.cfg.Dial(ctx, network, addr)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.allow(c.RemoteAddr().String()); err != nil {
+		_ = c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// connect makes a connection that is ready for its first request, within the dial
+// timeout and the time left of the dispatch.
+func (d *dialer) connect(ctx context.Context, p *plan, key string, left time.Duration) (*conn, *Error) {
+	ctx, cancel := context.WithTimeout(ctx, min(d.cfg.DialTimeout, left))
+	defer cancel()
+	tcp, err := d.dialTCP(ctx, "tcp", p.addr)
+	if err != nil {
+		return nil, dialError(err)
+	}
+	c := &conn{key: key, remote: tcp.RemoteAddr().String(), raw: newRawConn(tcp), secure: p.secure}
+	if !p.secure {
+		c.plain = &plainConn{Conn: c.raw}
+		return c.speakH1(), nil
+	}
+	cfg := d.tls.Clone()
+	cfg.ServerName = p.url.Hostname()
+	session := tls.Client(c.raw, cfg)
+	if err := session.HandshakeContext(ctx); err != nil {
+		c.kill()
+		return nil, tlsError(err)
+	}
+	c.plain = &plainConn{Conn: session}
+	if session.ConnectionState().NegotiatedProtocol == "h2" {
+		return d.speakH2(ctx, c, p.addr)
+	}
+	return c.speakH1(), nil
+}
+
+func (c *conn) speakH1() *conn {
+	c.plain.left.Store(-1)
+	c.br = bufio.NewReaderSize(c.plain, bufferSize)
+	c.bw = bufio.NewWriterSize(c.plain, bufferSize)
+	return c
+}
+
+// speakH2 hands the connection to net/http. The transport is told that it speaks
+// HTTP/2 by prior knowledge, as TLS is below the connection that it gets; requests
+// carry their real scheme nevertheless.
+func (d *dialer) speakH2(ctx context.Context, c *conn, addr string) (*conn, *Error) {
+	c.plain.left.Store(-1)
+	c.plain.frames = newFrameWatch()
+	protocols := new(http.Protocols)
+	protocols.SetUnencryptedHTTP2(true)
+	t := &http.Transport{
+		DialContext:            func(context.Context, string, string) (net.Conn, error) { return c.plain, nil },
+		Protocols:              protocols,
+		DisableCompression:     true,
+		MaxResponseHeaderBytes: d.cfg.MaxHead,
+	}
+	h2, err := t.NewClientConn(ctx, "http", addr)
+	if err != nil {
+		c.kill()
+		return nil, tlsError(err)
+	}
+	c.h2 = h2
+	return c, nil
+}

@@ -1,0 +1,137 @@
+package upstream
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+)
+
+// inlineBody is the size up to which a body is written before the answer is read.
+// Sockets buffer at least that much, so an upstream that answers without reading
+// can't hold the write up. Larger bodies get a goroutine that writes while the
+// answer is awaited.
+const inlineBody = 16 << 10
+
+// sendH1 is one exchange over HTTP/1.1.
+func (d *dispatch) sendH1() *Answer {
+	if d.plan.length > inlineBody {
+		d.written = make(chan struct{})
+		go d.writeBeside()
+	} else if d.writeErr = d.writeH1(); d.writeErr != nil {
+		var broken *bodyError
+		if errors.As(d.writeErr, &broken) || d.untouched() {
+			return d.noAnswer(d.writeErr)
+		}
+	}
+	resp, err := d.readHeadH1()
+	if err != nil {
+		return d.noAnswer(err)
+	}
+	return d.read(resp)
+}
+
+// writeBeside writes while the answer is being read. A body that breaks ends the
+// dispatch; a connection that breaks is left to the reader, as the upstream may
+// have answered before it stopped reading.
+func (d *dispatch) writeBeside() {
+	defer close(d.written)
+	d.writeErr = d.writeH1()
+	var broken *bodyError
+	if errors.As(d.writeErr, &broken) {
+		d.watch.end(ErrorBody)
+	}
+}
+
+// writeH1 writes the request (RFC 9112 §3).
+func (d *dispatch) writeH1() error {
+	w := d.conn.bw
+	d.plan.writeHead(w)
+	if d.content != nil {
+		if _, err := io.Copy(w, d.content); err != nil {
+			return err
+		}
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	d.wrote()
+	return nil
+}
+
+// writeHead writes the head, fields in the order of their names so that a request
+// always looks the same. Errors are kept by w.
+func (p *plan) writeHead(w *bufio.Writer) {
+	writeStrings(w, p.method, " ", p.target, " HTTP/1.1\r\nHost: ", p.host, "\r\n")
+	var space [24]string
+	names := space[:0]
+	for name := range p.header {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		if p.skips(name) {
+			continue
+		}
+		for _, v := range p.header[name] {
+			writeStrings(w, name, ": ", v, "\r\n")
+		}
+	}
+	if p.announcesLength() {
+		var digits [20]byte
+		writeStrings(w, "Content-Length: ")
+		_, _ = w.Write(strconv.AppendInt(digits[:0], p.length, 10))
+		writeStrings(w, "\r\n")
+	}
+	writeStrings(w, "\r\n")
+}
+
+func writeStrings(w *bufio.Writer, parts ...string) {
+	for _, s := range parts {
+		_, _ = w.WriteString(s)
+	}
+}
+
+// readHeadH1 reads the final head. Interim responses before it are dropped: their
+// receiver is the script, which for a mutation waits for what is certain.
+func (d *dispatch) readHeadH1() (*http.Response, error) {
+	c := d.conn
+	c.plain.left.Store(d.sender.cfg.MaxHead)
+	defer c.plain.left.Store(-1)
+	asked := &http.Request{Method: d.plan.method}
+	for range MaxInterim + 1 {
+		resp, err := http.ReadResponse(c.br, asked)
+		switch {
+		case err != nil:
+			return nil, err
+		case resp.ProtoMajor != 1, resp.StatusCode < 100, resp.StatusCode == http.StatusSwitchingProtocols:
+			return nil, errMalformed
+		case resp.StatusCode >= 200:
+			return resp, nil
+		}
+	}
+	return nil, errManyInterim
+}
+
+// explainH1 prefers the error of reading, unless it only follows from that of
+// writing.
+func (d *dispatch) explainH1(err error) *Error {
+	why := exchangeError(err)
+	if cut := d.conn.plain.readErr; why.Class == ErrorMalformed && cut != nil {
+		why = exchangeError(cut)
+	}
+	if d.writeErr == nil || errors.Is(d.writeErr, net.ErrClosed) {
+		return why
+	}
+	if why.Class != ErrorEOF && why.Class != ErrorReset {
+		return why
+	}
+	wrote := exchangeError(d.writeErr)
+	if wrote.Class == ErrorBody || wrote.Class == ErrorReset {
+		return wrote
+	}
+	return &Error{ErrorWrite, reason(d.writeErr)}
+}

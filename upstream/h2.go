@@ -1,0 +1,106 @@
+package upstream
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptrace"
+	"net/textproto"
+	"strings"
+)
+
+// sendH2 is one exchange over HTTP/2, on the only stream of its connection.
+func (d *dispatch) sendH2(ctx context.Context) *Answer {
+	d.conn.streams++
+	req := &http.Request{
+		Method: d.plan.method, URL: d.plan.url, Host: d.plan.host,
+		Header: d.plan.headerH2(), ContentLength: d.plan.length,
+		Proto: "HTTP/2.0", ProtoMajor: 2,
+	}
+	if d.content != nil {
+		req.Body = d.content
+	}
+	// The watch ends the dispatch; ctx carries no cancellation to net/http.
+	traced := httptrace.WithClientTrace(context.WithoutCancel(ctx), d.traceH2())
+	resp, err := d.conn.h2.RoundTrip(req.WithContext(traced))
+	if err != nil {
+		return d.noAnswer(err)
+	}
+	return d.read(resp)
+}
+
+// headerH2 returns the fields to send. An empty User-Agent keeps net/http from
+// adding its own.
+func (p *plan) headerH2() http.Header {
+	h := make(http.Header, len(p.header)+1)
+	h["User-Agent"] = nil
+	for name, values := range p.header {
+		name = http.CanonicalHeaderKey(name)
+		if !p.skips(name) {
+			h[name] = append(h[name], values...)
+		}
+	}
+	if strings.EqualFold(p.header.Get("Te"), "trailers") {
+		h["Te"] = []string{"trailers"} // RFC 9113 §8.2.2 allows just this value
+	}
+	return h
+}
+
+// traceH2 counts interim responses and learns when the request was written.
+func (d *dispatch) traceH2() *httptrace.ClientTrace {
+	interim, size := 0, int64(0)
+	return &httptrace.ClientTrace{
+		WroteRequest: func(info httptrace.WroteRequestInfo) {
+			if info.Err == nil {
+				d.wrote()
+			}
+		},
+		Got1xxResponse: func(_ int, h textproto.MIMEHeader) error {
+			interim++
+			for name, values := range h {
+				for _, v := range values {
+					size += int64(len(name) + len(v) + fieldOverhead)
+				}
+			}
+			switch {
+			case interim > MaxInterim:
+				return errManyInterim
+			case size > d.sender.cfg.MaxHead:
+				return errHeadTooBig
+			}
+			return nil
+		},
+	}
+}
+
+// fieldOverhead is what RFC 9113 §6.5.2 counts for a field besides its text.
+const fieldOverhead = 32
+
+// stream is the id of this dispatch's stream (RFC 9113 §5.1.1).
+func (d *dispatch) stream() uint32 { return 2*d.conn.streams - 1 }
+
+// refused reports whether the upstream declared that it did not process the
+// request.
+func (d *dispatch) refused() bool {
+	return d.conn.h2 != nil && d.conn.plain.frames.refused(d.stream())
+}
+
+// explainH2 prefers what the upstream said in frames to what net/http made of it.
+func (d *dispatch) explainH2(err error) *Error {
+	if d.refused() {
+		return &Error{ErrorRefused, "the upstream refused the stream"}
+	}
+	if code, ok := d.conn.plain.frames.reset(d.stream()); ok {
+		return &Error{ErrorReset, "the upstream reset the stream: " + code.String()}
+	}
+	why := exchangeError(err)
+	if why.Class != ErrorMalformed {
+		return why
+	}
+	switch {
+	case err != nil && strings.Contains(err.Error(), "header list larger"):
+		return &Error{ErrorTooBig, reason(errHeadTooBig)}
+	case d.conn.raw.eof.Load():
+		return &Error{ErrorEOF, "the connection ended early"}
+	}
+	return &Error{ErrorMalformed, "the HTTP/2 exchange failed"}
+}

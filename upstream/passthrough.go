@@ -1,0 +1,87 @@
+package upstream
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"net/http"
+	"time"
+)
+
+// Passthrough carries what is not a mutation: reads and ignored requests. It is an
+// http.RoundTripper that streams both ways, over the same roots, dialer and egress
+// check as [Sender], but over connections of its own.
+//
+// Unlike Sender it may send a request again where net/http does: use it only for
+// requests whose repetition does no harm. It reads no proxy environment, does not
+// decompress, and follows no redirect.
+type Passthrough struct {
+	transport *http.Transport
+}
+
+// idlePerHost is how many idle connections a Passthrough keeps to one upstream.
+const idlePerHost = 256
+
+// NewPassthrough returns a Passthrough. Of cfg it uses Roots, Dial, Egress,
+// DialTimeout, ResponseTimeout and MaxHead.
+func NewPassthrough(cfg Config) *Passthrough {
+	cfg = cfg.withDefaults()
+	d := newDialer(cfg)
+	return &Passthrough{&http.Transport{
+		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			ctx, cancel := context.WithTimeout(ctx, cfg.DialTimeout)
+			defer cancel()
+			c, err := d.dialTCP(ctx, network, addr)
+			if err != nil {
+				return nil, dialError(err)
+			}
+			return c, nil
+		},
+		TLSClientConfig: &tls.Config{
+			RootCAs: cfg.Roots, MinVersion: tls.VersionTLS12, ClientSessionCache: tls.NewLRUClientSessionCache(0),
+		},
+		TLSHandshakeTimeout:    cfg.DialTimeout,
+		ResponseHeaderTimeout:  cfg.ResponseTimeout,
+		MaxResponseHeaderBytes: cfg.MaxHead,
+		ForceAttemptHTTP2:      true,
+		DisableCompression:     true,
+		MaxIdleConnsPerHost:    idlePerHost,
+		IdleConnTimeout:        90 * time.Second,
+	}}
+}
+
+// RoundTrip sends the request. Its error is an *Error whose text holds no content;
+// the error of a request whose context has ended is that of the context.
+func (p *Passthrough) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := p.transport.RoundTrip(r)
+	if err == nil {
+		return resp, nil
+	}
+	if ctxErr := context.Cause(r.Context()); ctxErr != nil {
+		return nil, ctxErr
+	}
+	return nil, passError(err)
+}
+
+// CloseIdle closes the connections that carry no request.
+func (p *Passthrough) CloseIdle() { p.transport.CloseIdleConnections() }
+
+// passError classifies an error of net/http's transport.
+func passError(err error) *Error {
+	var own *Error
+	if errors.As(err, &own) {
+		return own
+	}
+	var verify *tls.CertificateVerificationError
+	var alert tls.AlertError
+	var record tls.RecordHeaderError
+	if errors.As(err, &verify) || errors.As(err, &alert) || errors.As(err, &record) {
+		return tlsError(err)
+	}
+	var timeout net.Error
+	if errors.As(err, &timeout) && timeout.Timeout() {
+		return causeError(ErrorTimeout)
+	}
+	return exchangeError(err)
+}

@@ -1,0 +1,151 @@
+package upstream
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"golang.org/x/net/http/httpguts"
+)
+
+// plan is a request that was found fit to be written.
+type plan struct {
+	method string
+	target string // request-target in origin form (RFC 9112 §3.2.1)
+	host   string // Host or :authority
+	url    *url.URL
+	addr   string // host:port to connect to
+	secure bool
+	header http.Header // still with the fields of skipField
+	drop   []string    // names that the Connection field nominates
+	body   Body
+	length int64
+	total  time.Duration
+}
+
+// makePlan checks everything that could break the framing of a message, since a
+// value that ends a line early is another request to the upstream.
+func makePlan(r *Request) (*plan, error) {
+	if err := checkURL(r.URL); err != nil {
+		return nil, err
+	}
+	p := &plan{method: r.Method, target: r.URL.RequestURI(), host: r.Host, url: r.URL, header: r.Header, body: r.Body, total: r.Total}
+	if p.host == "" {
+		p.host = r.URL.Host
+	}
+	if p.total <= 0 {
+		p.total = DefaultTotal
+	}
+	p.secure = r.URL.Scheme == "https"
+	p.addr = dialAddr(r.URL)
+	if r.Body != nil {
+		p.length = r.Body.Len()
+	}
+	p.drop = connectionOptions(r.Header)
+	return p, p.check()
+}
+
+func checkURL(u *url.URL) error {
+	switch {
+	case u == nil:
+		return errors.New("no URL")
+	case u.Scheme != "http" && u.Scheme != "https":
+		return errors.New("the URL's scheme is neither http nor https")
+	case u.Hostname() == "":
+		return errors.New("the URL has no host")
+	case u.User != nil, u.Opaque != "", u.Fragment != "":
+		return errors.New("the URL carries user information, a fragment, or no path")
+	}
+	return nil
+}
+
+func (p *plan) check() error {
+	switch {
+	case !httpguts.ValidHeaderFieldName(p.method) || p.method == http.MethodConnect:
+		return errors.New("the method is not a token, or CONNECT")
+	case !httpguts.ValidHostHeader(p.host):
+		return errors.New("the host is malformed")
+	case !validTarget(p.target):
+		return errors.New("the request target holds a space or a control character")
+	case p.length < 0:
+		return errors.New("the body's length is negative")
+	}
+	for name, values := range p.header {
+		if !httpguts.ValidHeaderFieldName(name) {
+			return errors.New("a header field's name is malformed")
+		}
+		for _, v := range values {
+			if !httpguts.ValidHeaderFieldValue(v) {
+				return fmt.Errorf("the value of header field %s is malformed", http.CanonicalHeaderKey(name))
+			}
+		}
+	}
+	return nil
+}
+
+// validTarget reports whether target is one word on a request line.
+func validTarget(target string) bool {
+	for i := range len(target) {
+		if c := target[i]; c <= ' ' || c == 0x7f {
+			return false
+		}
+	}
+	return strings.HasPrefix(target, "/")
+}
+
+func dialAddr(u *url.URL) string {
+	port := u.Port()
+	if port == "" {
+		port = "80"
+		if u.Scheme == "https" {
+			port = "443"
+		}
+	}
+	return net.JoinHostPort(u.Hostname(), port)
+}
+
+// connectionOptions returns the field names that Connection nominates
+// (RFC 9110 §7.6.1).
+func connectionOptions(h http.Header) []string {
+	var names []string
+	for _, v := range h["Connection"] {
+		for name := range strings.SplitSeq(v, ",") {
+			names = append(names, http.CanonicalHeaderKey(strings.TrimSpace(name)))
+		}
+	}
+	return names
+}
+
+// skips reports whether a field is not passed on: it is of this hop, or the
+// framing decides on it. Expect goes too, as the whole body is at hand.
+func (p *plan) skips(name string) bool {
+	name = http.CanonicalHeaderKey(name)
+	switch name {
+	case "Host", "Content-Length", "Transfer-Encoding", "Connection", "Keep-Alive", "Proxy-Connection",
+		"Proxy-Authorization", "Te", "Trailer", "Upgrade", "Expect":
+		return true
+	}
+	for _, d := range p.drop {
+		if d == name {
+			return true
+		}
+	}
+	return false
+}
+
+// announcesLength reports whether the request says how long its content is
+// (RFC 9110 §8.6: also when there is none, where the method expects some).
+func (p *plan) announcesLength() bool {
+	if p.body != nil {
+		return true
+	}
+	switch p.method {
+	case http.MethodPost, http.MethodPut, http.MethodPatch:
+		return true
+	}
+	return false
+}

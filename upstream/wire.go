@@ -1,0 +1,108 @@
+package upstream
+
+import (
+	"io"
+	"net"
+	"os"
+	"sync/atomic"
+	"syscall"
+)
+
+// rawConn is the connection below TLS.
+type rawConn struct {
+	net.Conn
+	sys     syscall.RawConn // nil if the connection can't be looked at
+	written atomic.Int64
+	eof     atomic.Bool // the peer ended the transport connection
+	looking bool        // reads don't block; set only while nobody else reads
+}
+
+func newRawConn(c net.Conn) *rawConn {
+	r := &rawConn{Conn: c}
+	if sc, ok := c.(syscall.Conn); ok {
+		if sys, err := sc.SyscallConn(); err == nil {
+			r.sys = sys
+		}
+	}
+	return r
+}
+
+// Write counts what was written.
+func (r *rawConn) Write(p []byte) (int, error) {
+	n, err := r.Conn.Write(p)
+	r.written.Add(int64(n))
+	return n, err
+}
+
+// Read notes the end of the transport connection, which TLS does not tell from
+// its own end (close_notify). While looking it does not wait: with nothing to
+// read it returns os.ErrDeadlineExceeded, which crypto/tls treats as temporary.
+func (r *rawConn) Read(p []byte) (n int, err error) {
+	if r.looking {
+		n, err = r.readNow(p)
+	} else {
+		n, err = r.Conn.Read(p)
+	}
+	if err == io.EOF {
+		r.eof.Store(true)
+	}
+	return n, err
+}
+
+func (r *rawConn) readNow(p []byte) (n int, err error) {
+	if ctlErr := r.sys.Read(func(fd uintptr) bool {
+		n, err = syscall.Read(int(fd), p)
+		return true
+	}); ctlErr != nil {
+		return 0, ctlErr
+	}
+	switch {
+	case err == syscall.EAGAIN || err == syscall.EINTR:
+		return 0, os.ErrDeadlineExceeded
+	case err != nil:
+		return 0, err
+	case n == 0 && len(p) > 0:
+		return 0, io.EOF
+	}
+	return n, nil
+}
+
+// plainConn is the connection above TLS, or above rawConn where there is none.
+type plainConn struct {
+	net.Conn
+	begun   atomic.Int64 // bytes handed to Write, counted before it writes
+	written atomic.Int64 // bytes that Write reported as written
+	left    atomic.Int64 // bytes that may still be read of a head; below 0: any
+	readErr error        // how reading ended, which parsers tend to hide; HTTP/1.1 only
+	frames  *frameWatch  // HTTP/2 only
+}
+
+// Write counts what is written, before and after.
+func (c *plainConn) Write(p []byte) (int, error) {
+	c.begun.Add(int64(len(p)))
+	n, err := c.Conn.Write(p)
+	c.written.Add(int64(n))
+	return n, err
+}
+
+// Read enforces the limit on a head and shows HTTP/2 frames to their watch.
+func (c *plainConn) Read(p []byte) (int, error) {
+	left := c.left.Load()
+	switch {
+	case left == 0:
+		c.readErr = errHeadTooBig
+		return 0, errHeadTooBig
+	case left > 0 && int64(len(p)) > left:
+		p = p[:left]
+	}
+	n, err := c.Conn.Read(p)
+	if left > 0 {
+		c.left.Add(-int64(n))
+	}
+	if c.frames != nil {
+		c.frames.see(p[:n])
+	} else {
+		c.readErr = err
+	}
+	return n, err
+}
