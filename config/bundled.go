@@ -1,6 +1,9 @@
 package config
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Bundled selects bundled connectors: all, none (the zero value), or those
 // named.
@@ -13,15 +16,7 @@ type Bundled struct {
 
 // Includes reports whether the bundled connector name is selected.
 func (b Bundled) Includes(name string) bool {
-	if b.All {
-		return true
-	}
-	for _, n := range b.Names {
-		if n == name {
-			return true
-		}
-	}
-	return false
+	return b.All || slices.Contains(b.Names, name)
 }
 
 // String returns true, false, or the names joined with commas: the forms that

@@ -112,9 +112,10 @@ func checkRuns(r *report, c *Runs) {
 
 // between requires lo ≤ v ≤ hi.
 func between[T cmp.Ordered](r *report, key string, v, lo, hi T) {
-	if !(v >= lo && v <= hi) { // not v < lo || v > hi: NaN is outside too
-		r.rejected(&fault{"out of bounds", fmt.Sprintf("write a value from %s to %s", short(lo), short(hi))}, key)
+	if v >= lo && v <= hi {
+		return
 	}
+	r.rejected(&fault{"out of bounds", fmt.Sprintf("write a value from %s to %s", short(lo), short(hi))}, key)
 }
 
 func atLeast[T cmp.Ordered](r *report, key string, v, lo T) {

@@ -96,8 +96,7 @@ func (d *decoder) document(data []byte) (*yaml.Node, bool) {
 // syntax reports what the YAML parser could not read.
 func (d *decoder) syntax(err error) {
 	at, text := origin{source: d.source}, "not YAML"
-	var load *yaml.LoadError
-	if errors.As(err, &load) {
+	if load, ok := errors.AsType[*yaml.LoadError](err); ok {
 		at.line, at.column = load.Mark.Line, load.Mark.Column
 		text += ": " + load.Message
 	}

@@ -41,7 +41,7 @@ func proxyEntries() []entry {
 		textEntry("proxy.ca.bundle_out", readPath, func(c *Config) *string { return &c.Proxy.CA.BundleOut }),
 		textEntry("proxy.unmanaged.workflow", readText, func(c *Config) *string { return &c.Proxy.Unmanaged.Workflow }),
 		textEntry("proxy.unmanaged.item", readText, func(c *Config) *string { return &c.Proxy.Unmanaged.Item }),
-		textEntry("proxy.unmatched.mutation", readEnum([]Unmatched{UnmatchedDeny, UnmatchedObserve, UnmatchedAllow}), func(c *Config) *Unmatched { return &c.Proxy.Unmatched }),
+		textEntry("proxy.unmatched.mutation", readUnmatched, func(c *Config) *Unmatched { return &c.Proxy.Unmatched }),
 		textEntry("proxy.block_scope", readBlockScope, func(c *Config) *BlockScope { return &c.Proxy.BlockScope }),
 		plainEntry("proxy.hold", readDuration, func(c *Config) *time.Duration { return &c.Proxy.Hold }),
 		plainEntry("proxy.max_body", readSize, func(c *Config) *Size { return &c.Proxy.MaxBody }),
@@ -109,6 +109,8 @@ func runsEntries() []entry {
 		textEntry("log.format", readEnum([]LogFormat{FormatConsole, FormatJSON}), func(c *Config) *LogFormat { return &c.Log.Format }),
 	}
 }
+
+var readUnmatched = readEnum([]Unmatched{UnmatchedDeny, UnmatchedObserve, UnmatchedAllow})
 
 var readBlockScope = readEnum([]BlockScope{BlockWorkflow, BlockItem, BlockMutation})
 

@@ -1,6 +1,9 @@
 package config
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // origin says where a value came from, so that a problem found after merging
 // can still point at it.
@@ -32,10 +35,8 @@ func (r *report) unreadable(key string, at origin, f *fault) {
 // the check involves, the one to change first; the problem points at the first
 // that was given.
 func (r *report) rejected(f *fault, keys ...string) {
-	for _, key := range keys {
-		if r.touchesBroken(key) {
-			return
-		}
+	if slices.ContainsFunc(keys, r.touchesBroken) {
+		return
 	}
 	for _, key := range keys {
 		if at, given := r.lookup(key); given {

@@ -64,26 +64,34 @@ func Check(tree fs.FS) []Finding {
 
 // parse reads every Go file outside testdata, hidden folders and nested modules.
 func parse(tree fs.FS) (sources []source, findings []Finding) {
-	err := fs.WalkDir(tree, ".", func(name string, d fs.DirEntry, err error) error {
+	names, err := goFiles(tree)
+	if err != nil {
+		findings = append(findings, Finding{File: ".", Problem: err.Error()})
+	}
+	for _, name := range names {
+		s, err := parseFile(tree, name)
+		if err != nil {
+			findings = append(findings, Finding{File: name, Problem: err.Error()})
+			continue
+		}
+		sources = append(sources, s)
+	}
+	return sources, findings
+}
+
+func goFiles(tree fs.FS) (names []string, err error) {
+	err = fs.WalkDir(tree, ".", func(name string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
 		case d.IsDir():
 			return skip(tree, name, d.Name())
 		case path.Ext(name) == ".go":
-			s, err := parseFile(tree, name)
-			if err != nil {
-				findings = append(findings, Finding{File: name, Problem: err.Error()})
-				return nil
-			}
-			sources = append(sources, s)
+			names = append(names, name)
 		}
 		return nil
 	})
-	if err != nil {
-		findings = append(findings, Finding{File: ".", Problem: err.Error()})
-	}
-	return sources, findings
+	return names, err
 }
 
 func skip(tree fs.FS, name, base string) error {

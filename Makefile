@@ -1,0 +1,72 @@
+# Every target works with Go and make alone, on a machine without a C compiler.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+CACHE := $(CURDIR)/.cache
+GOLANGCI := $(CACHE)/bin/golangci-lint
+BENCHSTAT := $(CACHE)/bin/benchstat
+
+# -race needs cgo, and cgo a C compiler that links. TESTFLAGS adds to every test.
+RACE = $(shell tools/race)
+TESTFLAGS ?=
+FUZZTIME ?= 20s
+BENCH ?= .
+COUNT ?= 6
+IMAGE ?= keep-proxy
+
+.PHONY: help
+help: ## Show this list
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-7s %s\n", $$1, $$2 }'
+
+.PHONY: run
+run: build ## Build, then play the demo and keep the proxy up until Ctrl-C
+	./bin/keep-proxy demo
+
+.PHONY: build
+build: ## Build the static binary bin/keep-proxy
+	CGO_ENABLED=0 go build -trimpath -o bin/keep-proxy ./cmd/keep-proxy
+
+.PHONY: test
+test: ## Run every test, with the race detector where cgo works
+	go test $(RACE) -timeout 10m $(TESTFLAGS) ./...
+
+.PHONY: fuzz
+fuzz: ## Fuzz every target for FUZZTIME (20s) each
+	tools/fuzz $(FUZZTIME)
+
+.PHONY: lint
+lint: $(GOLANGCI) ## Run golangci-lint, built from tools/go.mod
+	GOLANGCI_LINT_CACHE=$(CACHE)/golangci-lint $(GOLANGCI) run
+
+.PHONY: fmt
+fmt: $(GOLANGCI) ## Format the source
+	GOLANGCI_LINT_CACHE=$(CACHE)/golangci-lint $(GOLANGCI) fmt
+
+.PHONY: bench
+bench: $(BENCHSTAT) ## Run benchmarks matching BENCH, COUNT (6) times, and print their medians
+	go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) -timeout 60m ./... | tee $(CACHE)/bench.txt
+	$(BENCHSTAT) $(CACHE)/bench.txt
+
+.PHONY: cross
+cross: ## Build and vet for darwin, tests included
+	CGO_ENABLED=0 GOOS=darwin GOARCH=arm64 go vet ./...
+	CGO_ENABLED=0 GOOS=darwin GOARCH=arm64 go build -trimpath -o bin/keep-proxy-darwin-arm64 ./cmd/keep-proxy
+	CGO_ENABLED=0 GOOS=darwin GOARCH=amd64 go build -trimpath -o bin/keep-proxy-darwin-amd64 ./cmd/keep-proxy
+
+.PHONY: image
+image: ## Build the container image with docker, else from scratch with buildah
+	tools/image $(IMAGE)
+
+.PHONY: clean
+clean: ## Remove what these targets made
+	rm -rf bin $(CACHE)
+
+# Linters live in a module of their own, so that the program's module holds only
+# what is linked into it.
+$(GOLANGCI): tools/go.mod tools/go.sum
+	go -C tools build -o $@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+
+$(BENCHSTAT): tools/go.mod tools/go.sum
+	go -C tools build -o $@ golang.org/x/perf/cmd/benchstat
