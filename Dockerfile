@@ -7,16 +7,17 @@ WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
-RUN CGO_ENABLED=0 go build -trimpath -o /image/keep-proxy ./cmd/keep-proxy \
- && mkdir -p /image/etc/ssl/certs /image/var/lib/keep-proxy /image/tmp \
- && cp /etc/ssl/certs/ca-certificates.crt /image/etc/ssl/certs/ \
- && chmod 1777 /image/tmp
+RUN CGO_ENABLED=0 go build -trimpath -o /image/files/keep-proxy ./cmd/keep-proxy \
+ && mkdir -p /image/files/etc/ssl/certs /image/data \
+ && cp /etc/ssl/certs/ca-certificates.crt /image/files/etc/ssl/certs/ \
+ && mkdir -m 1777 /image/files/tmp \
+ && mkdir -m 0700 /image/data/keep-proxy
 
 FROM scratch
-COPY --from=build /image/ /
+COPY --from=build /image/files/ /
 # The ledger, the CA and the operator's token. A new named volume takes owner
 # and mode from here; a folder of the host must belong to 65532.
-COPY --from=build --chown=65532:65532 --chmod=0700 /image/var/lib/keep-proxy /var/lib/keep-proxy
+COPY --from=build --chown=65532:65532 /image/data/ /var/lib/
 VOLUME /var/lib/keep-proxy
 ENV KEEP_LEDGER_DIR=/var/lib/keep-proxy
 USER 65532:65532
