@@ -80,6 +80,9 @@ func (m *Mutation) apply(r Row, mv move) error {
 	if r.Effects.Has(EffectResolve) {
 		m.resolveDispatches()
 	}
+	if r.Effects.Has(EffectQueue) && m.NextTryAt.IsZero() {
+		m.NextTryAt = mv.now.Wall
+	}
 	if r.Effects.Has(EffectReset) {
 		m.Tries, m.RunningAge = 0, 0
 	}

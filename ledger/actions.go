@@ -1,0 +1,86 @@
+package ledger
+
+import "fmt"
+
+// Action is one decision that a person may take now.
+type Action struct {
+	Action Trigger `json:"action"`
+	// Consequence says what happens then, in a sentence.
+	Consequence string `json:"consequence"`
+	// NeedsForce says that it is refused without force, and Consequence why.
+	NeedsForce bool `json:"needs_force,omitempty"`
+}
+
+// Actions lists what a person may decide about m now, as far as the table allows
+// it; it is empty for a nil record.
+func (l *Ledger) Actions(m *Mutation, now Stamp) []Action {
+	return OpenActions(m, now, l.Process())
+}
+
+// OpenActions is Actions for a given process.
+func OpenActions(m *Mutation, now Stamp, process Process) []Action {
+	if m == nil {
+		return nil
+	}
+	var open []Action
+	for _, on := range PersonTriggers() {
+		if !allowedToPerson(m, on, true) {
+			continue
+		}
+		a := Action{Action: on, Consequence: consequence(m, on)}
+		if on == OnDidNotHappen && !Deniable(m, now, process, false) {
+			a.NeedsForce = true
+			a.Consequence += " A sending of it may still take effect, so it needs force."
+		}
+		open = append(open, a)
+	}
+	return open
+}
+
+// openTriggers names the open actions, for a NotAllowedError.
+func openTriggers(m *Mutation, now Stamp, process Process) []Trigger {
+	var open []Trigger
+	for _, a := range OpenActions(m, now, process) {
+		open = append(open, a.Action)
+	}
+	return open
+}
+
+// allowedToPerson asks the table whether a person may use the trigger, with
+// whatever they might say: a result, and force.
+func allowedToPerson(m *Mutation, on Trigger, force bool) bool {
+	_, err := Next(m.State, on, m.facts()|FactResult|FactDeniable.If(force))
+	return err == nil
+}
+
+// consequence says what a decision leads to.
+func consequence(m *Mutation, on Trigger) string {
+	switch on {
+	case OnCheckAgain:
+		return "keep-proxy asks the API again, from the beginning; the scope stays stopped until the outcome is known."
+	case OnHappened:
+		if m.State == Applied {
+			return "The result you give is stored, and later runs get it as the answer."
+		}
+		return "The mutation counts as applied and is never sent again; later runs get the result you give, or are refused if you give none."
+	case OnDidNotHappen:
+		return fmt.Sprintf("The mutation counts as failed, the scope is free, and the next run sends it again%s.", sameKey(m))
+	case OnNewKey:
+		return "The next run sends the mutation under a new vendor key, so that the API no longer recognises earlier sendings as the same."
+	case OnSkip:
+		return "The mutation is left out for good: it is never sent again, and later runs are refused at it."
+	case OnAccept:
+		return "The refused payload counts as covered by the stored result: later runs that send it get that result, and nothing is sent."
+	case OnAcknowledge:
+		return "The escalation is closed; nothing else changes."
+	}
+	return ""
+}
+
+// sameKey tells what a new sending means to an API that takes our key.
+func sameKey(m *Mutation) string {
+	if m.Policy.NativeKey {
+		return " with the same vendor key, unless you ask for a new one"
+	}
+	return ""
+}

@@ -1,0 +1,151 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// command is one command at work: a transaction, the moment at which it is
+// evaluated, and the limits that hold.
+type command struct {
+	Tx
+	now    Stamp
+	config Config
+	newID  func() string
+}
+
+// update evaluates fn as one command of the store.
+func (l *Ledger) update(ctx context.Context, fn func(*command) error) error {
+	return l.Update(ctx, func(tx Tx) error { return fn(l.command(tx)) })
+}
+
+// note evaluates fn without waiting for the sync.
+func (l *Ledger) note(fn func(*command) error) {
+	l.Note(func(tx Tx) error { return fn(l.command(tx)) })
+}
+
+func (l *Ledger) command(tx Tx) *command {
+	return &command{Tx: tx, now: l.config.Now(), config: l.config, newID: l.config.NewID}
+}
+
+// at says who acts now and why.
+func (c *command) at(actor, why string) move { return move{now: c.now, actor: actor, why: why} }
+
+// owner reports whether the dispatch belongs to this process.
+func (c *command) owns(d *Dispatch) bool { return d.Owner == c.Process().ID }
+
+// facts gathers what the table may ask about m, seen from dispatch d (the
+// current one for nil), and adds what the command knows.
+func (c *command) facts(m *Mutation, d *Dispatch, known Facts) Facts {
+	at := len(m.Dispatches) - 1
+	for i := range m.Dispatches {
+		if d != nil && m.Dispatches[i].ID == d.ID {
+			at = i
+		}
+	}
+	return known | m.facts() |
+		FactEarlier.If(at > 0 && m.openBefore(at)) |
+		FactJudged.If(!c.sending(m, 0)) |
+		FactNewer.If(c.sending(m, at+1))
+}
+
+// facts are those that the record tells by itself.
+func (m *Mutation) facts() Facts {
+	return FactCommitted.If(m.Committed) |
+		FactReconciler.If(m.Policy.Reconciler) |
+		FactAbsentFails.If(m.Policy.OnAbsent == AbsentFail) |
+		FactResultMissing.If(m.State == Applied && m.ResultState != ResultKnown) |
+		FactDisputed.If(m.Disputed != "") |
+		FactEscalated.If(m.Escalated())
+}
+
+// openBefore reports whether one of the first n dispatches is unresolved,
+// whether it ended or not.
+func (m *Mutation) openBefore(n int) bool {
+	for _, d := range m.Dispatches[:n] {
+		if !d.Resolved {
+			return true
+		}
+	}
+	return false
+}
+
+// sending reports whether a dispatch from index i on has neither ended nor lost
+// its owner.
+func (c *command) sending(m *Mutation, i int) bool {
+	for ; i < len(m.Dispatches); i++ {
+		if d := &m.Dispatches[i]; d.Verdict == "" && !d.Lost && c.owns(d) {
+			return true
+		}
+	}
+	return false
+}
+
+// move looks the table up and carries the row out on m, without storing it.
+func (c *command) move(m *Mutation, on Trigger, f Facts, mv move) (Row, error) {
+	row, err := Next(m.State, on, f)
+	if err != nil {
+		var refused *NotAllowedError
+		if errors.As(err, &refused) {
+			refused.Open = openTriggers(m, c.now, c.Process())
+		}
+		return Row{}, err
+	}
+	return row, m.apply(row, mv)
+}
+
+// store keeps m and appends what happened to it.
+func (c *command) store(m *Mutation, from State, on Trigger, mv move, dispatch, evidence string) error {
+	m.Version++
+	m.UpdatedAt = c.now.Wall
+	if err := c.PutMutation(m); err != nil {
+		return fmt.Errorf("%s of %s: %w", on, m.ID, err)
+	}
+	c.Append(Event{
+		At: c.now.Wall, Actor: mv.actor, What: string(on), Why: mv.why,
+		Mutation: m.ID, Dispatch: dispatch, Run: m.Run, Workflow: m.Workflow, Item: m.Item,
+		From: from, To: m.State, Evidence: bound(evidence),
+	})
+	return nil
+}
+
+// maxEvidence is the longest evidence of an event, in bytes.
+const maxEvidence = 4 << 10
+
+// bound cuts s to maxEvidence at a character's border.
+func bound(s string) string {
+	if len(s) <= maxEvidence {
+		return s
+	}
+	cut := maxEvidence - len("…")
+	for cut > 0 && s[cut]&0xc0 == 0x80 {
+		cut--
+	}
+	return s[:cut] + "…"
+}
+
+// keepBody stores content that travels with the command.
+func (c *command) keepBody(b Body, content []byte) error {
+	if len(content) == 0 {
+		return nil
+	}
+	return c.PutBody(b, content)
+}
+
+// invalid is an ErrInvalid with its reason.
+func invalid(format string, args ...any) error {
+	return fmt.Errorf("%w: "+format, append([]any{ErrInvalid}, args...)...)
+}
+
+// found turns ErrNotFound into an absent record.
+func found[T any](record *T, err error) (*T, error) {
+	if errors.Is(err, ErrNotFound) {
+		return nil, nil
+	}
+	return record, err
+}
+
+// over reports whether the moment t, if set, has come.
+func over(now Stamp, t time.Time) bool { return !t.IsZero() && !now.Wall.Before(t) }

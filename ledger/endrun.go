@@ -1,0 +1,261 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// ending says how a run ends.
+type ending struct {
+	state  RunState
+	class  Class
+	reason string
+	// cause is the ID of the mutation that ended it, if one did.
+	cause string
+	actor string
+	// failed makes the item failed: the run ends aborted after a definite
+	// failure, or by finish with outcome failed.
+	failed bool
+}
+
+// end ends r, which must not have ended yet. A run that ends in its grace ends
+// after a definite failure, whatever ended it.
+func (c *command) end(r *Run, e ending) error {
+	e.failed = e.state == RunAborted && (e.failed || r.State == RunFailing)
+	r.State, r.Class, r.Reason, r.Cause, r.EndedAt = e.state, e.class, e.reason, e.cause, c.now.Wall
+	r.FailingUntil = time.Time{}
+	if err := c.putRun(r); err != nil {
+		return fmt.Errorf("ending run %s: %w", r.ID, err)
+	}
+	c.Append(Event{
+		At: c.now.Wall, Actor: e.actor, What: "run_" + string(e.state), Why: e.reason,
+		Mutation: e.cause, Run: r.ID, Workflow: r.Workflow, Item: r.Item,
+	})
+	item, err := found(c.Item(r.Workflow, r.Item))
+	if err != nil || item == nil || item.ActiveRun != r.ID {
+		return err
+	}
+	item.ActiveRun = ""
+	if e.failed && item.State == ItemOpen {
+		item.State, item.Reason, item.Cause = ItemFailed, e.reason, e.cause
+	}
+	return c.putItem(item)
+}
+
+// onRun evaluates fn on a run that has not ended; one that has is returned as it
+// is, which makes ending idempotent.
+func (l *Ledger) onRun(ctx context.Context, id string, fn func(*command, *Run) error) (*Run, error) {
+	var r *Run
+	err := l.update(ctx, func(c *command) (err error) {
+		if r, err = c.Run(id); err != nil {
+			return fmt.Errorf("run %s: %w", id, err)
+		}
+		if r.State.Ended() {
+			return nil
+		}
+		return fn(c, r)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// EndRun ends a run from outside: `runs end`, a takeover, a time limit. A run
+// that has ended is returned as it is.
+func (l *Ledger) EndRun(ctx context.Context, id string, class Class, reason, actor string) (*Run, error) {
+	if reason == "" || actor == "" {
+		return nil, invalid("ending a run needs a reason and an actor")
+	}
+	return l.onRun(ctx, id, func(c *command, r *Run) error {
+		return c.end(r, ending{RunAborted, class, reason, r.Cause, actor, false})
+	})
+}
+
+// RefuseRun ends a managed run one of whose requests was refused because of a
+// stop: it has seen the world with a hole in it, also after the stop is lifted.
+// The run is aborted with class transient; cause is the ID of the mutation that
+// stops the scope. A run that has ended is returned as it is.
+func (l *Ledger) RefuseRun(ctx context.Context, id, why, cause string) (*Run, error) {
+	return l.onRun(ctx, id, func(c *command, r *Run) error { return c.refuse(r, why, cause) })
+}
+
+func (c *command) refuse(r *Run, why, cause string) error {
+	return c.end(r, ending{RunAborted, ClassTransient, why, cause, ActorProxy, false})
+}
+
+// FailRun gives a run its share of a definite failure that another run's
+// dispatch met and that it joined: as its own on_failure says, the run is
+// aborted, enters or stays in its grace, or goes on. A run that has ended is
+// returned as it is.
+func (l *Ledger) FailRun(
+	ctx context.Context, id string, key Key, digest string, class Class, reason string, unauthorized bool,
+) (*Run, error) {
+	return l.onRun(ctx, id, func(c *command, r *Run) error {
+		return c.fail(r, failure{key, digest, class, reason, unauthorized})
+	})
+}
+
+// failure is a definite failure of one mutation, as a run meets it.
+type failure struct {
+	key          Key
+	digest       string
+	class        Class
+	reason       string
+	unauthorized bool
+}
+
+// fail makes r meet a definite failure:
+//
+//  1. on_failure return: the script is told, the run goes on;
+//  2. transient or 401: the run is failing until its grace is over, which
+//     neither a further failure nor a success of another mutation extends;
+//  3. anything else, or no grace left: the run is aborted and the item failed.
+func (c *command) fail(r *Run, f failure) error {
+	if r.OnFailure == FailureReturn {
+		return nil
+	}
+	if f.class != ClassTransient && !f.unauthorized || r.State == RunFailing && c.graceOver(r) {
+		return c.end(r, ending{RunAborted, f.class, f.reason, f.key.ID(), ActorProxy, true})
+	}
+	r.Class, r.Reason, r.Cause = f.class, f.reason, f.key.ID()
+	if r.State != RunFailing {
+		r.State, r.FailingTries = RunFailing, 0
+		r.FailingUntil = c.now.Wall.Add(c.config.RetryGrace)
+		r.FailingKey, r.FailingDigest = &f.key, f.digest
+	}
+	return c.putRun(r)
+}
+
+// graceOver reports whether a failing run may not try again.
+func (c *command) graceOver(r *Run) bool {
+	return over(c.now, r.FailingUntil) || r.FailingTries >= c.config.RetryGraceTries
+}
+
+// succeed makes a failing run go on after the same mutation succeeded.
+func (c *command) succeed(runID string, key Key) error {
+	if runID == "" {
+		return nil
+	}
+	r, err := found(c.Run(runID))
+	if err != nil || r == nil || r.State != RunFailing || r.FailingKey == nil || *r.FailingKey != key {
+		return err
+	}
+	restore(r)
+	return c.putRun(r)
+}
+
+// restore takes a run out of its grace.
+func restore(r *Run) {
+	r.State, r.Class, r.Reason, r.Cause = RunRunning, "", "", ""
+	r.FailingKey, r.FailingDigest, r.FailingUntil, r.FailingTries = nil, "", time.Time{}, 0
+}
+
+// pause ends the run that caused an unknown outcome, whatever its block scope.
+func (c *command) pause(runID string, m *Mutation, why string) (*Run, error) {
+	if runID == "" {
+		return nil, nil
+	}
+	r, err := found(c.Run(runID))
+	if err != nil || r == nil || r.State.Ended() {
+		return r, err
+	}
+	return r, c.end(r, ending{RunPausedReconciliation, ClassIndeterminate, why, m.ID, ActorProxy, false})
+}
+
+// Heartbeat moves the run's time limit to ttl from now. ErrRunEnded, with the
+// run, if it has ended.
+func (l *Ledger) Heartbeat(ctx context.Context, id string, ttl time.Duration) (*Run, error) {
+	if ttl <= 0 {
+		return nil, invalid("ttl %s is not positive", ttl)
+	}
+	r, err := l.onRun(ctx, id, func(c *command, r *Run) error {
+		if c.overdue(r) {
+			return c.expire(r)
+		}
+		r.ExpiresAt = c.now.Wall.Add(ttl)
+		return c.putRun(r)
+	})
+	if err == nil && r.State.Ended() {
+		return r, ErrRunEnded
+	}
+	return r, err
+}
+
+// overdue reports whether the run's time limit, or its grace, is over.
+func (c *command) overdue(r *Run) bool {
+	return !r.State.Ended() && (over(c.now, r.ExpiresAt) || over(c.now, r.FailingUntil))
+}
+
+// expire ends a run that is overdue: with the failure whose grace is over, else
+// with its time limit.
+func (c *command) expire(r *Run) error {
+	if r.State == RunFailing {
+		if err := c.escalateGrace(r); err != nil {
+			return err
+		}
+		return c.end(r, ending{RunAborted, r.Class, r.Reason, r.Cause, ActorProxy, true})
+	}
+	return c.end(r, ending{RunAborted, ClassTransient, "the run's time limit is over", r.Cause, ActorProxy, false})
+}
+
+// escalateGrace asks a person about the failure that the grace didn't heal.
+func (c *command) escalateGrace(r *Run) error {
+	if r.FailingKey == nil {
+		return nil
+	}
+	m, err := found(c.Mutation(*r.FailingKey))
+	if err != nil || m == nil {
+		return err
+	}
+	before, mv := m.Escalation, c.at(ActorProxy, r.Reason)
+	if m.escalateFailure(mv); m.Escalation == before {
+		return nil
+	}
+	return c.store(m, m.State, "escalated", mv, "", "")
+}
+
+// ExpireRuns ends every run whose time limit or grace is over, and returns how
+// many. Runs that could not be ended are tried again by the next call; their
+// errors are joined.
+func (l *Ledger) ExpireRuns(ctx context.Context) (int, error) {
+	ended, cursor := 0, ""
+	var problems []error
+	for {
+		page, err := l.Runs(ctx, Filter{Unresolved: true, Cursor: cursor, Limit: 1000})
+		if err != nil {
+			return ended, errors.Join(append(problems, err)...)
+		}
+		for _, r := range page.Items {
+			done, err := l.expireRun(ctx, r)
+			if err != nil {
+				problems = append(problems, err)
+			}
+			if done {
+				ended++
+			}
+		}
+		if cursor = page.Next; cursor == "" {
+			return ended, errors.Join(problems...)
+		}
+	}
+}
+
+// expireRun ends one run if it is overdue, which is read again in the command.
+func (l *Ledger) expireRun(ctx context.Context, seen *Run) (bool, error) {
+	now := l.config.Now()
+	if !over(now, seen.ExpiresAt) && !over(now, seen.FailingUntil) {
+		return false, nil
+	}
+	done := false
+	_, err := l.onRun(ctx, seen.ID, func(c *command, r *Run) error {
+		if !c.overdue(r) {
+			return nil
+		}
+		done = true
+		return c.expire(r)
+	})
+	return done && err == nil, err
+}

@@ -1,0 +1,255 @@
+package ledger
+
+import "context"
+
+// MarkCommitted records that success is known before the whole answer is: from
+// then on absence, "it did not happen" and every further dispatch are closed. A
+// record that is committed, applied or skipped already is returned as it is.
+func (l *Ledger) MarkCommitted(ctx context.Context, key Key, dispatchID string, status int) (*Mutation, error) {
+	var m *Mutation
+	err := l.update(ctx, func(c *command) (err error) {
+		var d *Dispatch
+		if m, d, err = c.fenced(key, dispatchID); err != nil {
+			return err
+		}
+		if m.Committed || m.State == Applied || m.State == Skipped {
+			return nil
+		}
+		d.Head, d.Status = true, status
+		from, mv := m.State, c.at(ActorProxy, "the answer's head says success")
+		if _, err := c.move(m, OnCommitted, c.facts(m, d, 0), mv); err != nil {
+			return err
+		}
+		if err := c.store(m, from, OnCommitted, mv, dispatchID, ""); err != nil || m.State == InFlight {
+			return err
+		}
+		_, err = c.afterMove(m, d.Run, false, false)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// fenced loads a record and the dispatch of it that this process sends.
+func (c *command) fenced(key Key, dispatchID string) (*Mutation, *Dispatch, error) {
+	m, err := c.Mutation(key)
+	if err != nil {
+		return nil, nil, err
+	}
+	d := m.Dispatch(dispatchID)
+	if d == nil {
+		return nil, nil, invalid("mutation %s has no dispatch %q", m.ID, dispatchID)
+	}
+	if !c.owns(d) {
+		return nil, nil, &NotAllowedError{
+			State: m.State, On: OnSuccess, Reason: "dispatch " + d.ID + " belongs to another process",
+		}
+	}
+	return m, d, nil
+}
+
+// Finish records the end of a dispatch, and moves its record by the table:
+//
+//  1. a success with its whole answer settles the record, also as a late one of
+//     an older dispatch; while a newer one is in flight it makes it committed;
+//  2. a success without its answer makes it committed, and asks for the result;
+//  3. any other verdict counts only for the newest dispatch; of an older one
+//     only the end is recorded;
+//  4. while an earlier dispatch is unresolved, a failure leaves it unknown.
+//
+// The run that sent it goes on, fails or is paused in the same transaction. Only
+// the process that owns the dispatch may finish it, and a verdict is given once,
+// except that a success may follow an uncertain one.
+func (l *Ledger) Finish(ctx context.Context, f Finish) (Finished, error) {
+	return l.finishing(ctx, func(c *command) (*Mutation, *Run, error) { return c.finish(&f) })
+}
+
+// finishing evaluates fn and gathers its answer.
+func (l *Ledger) finishing(ctx context.Context, fn func(*command) (*Mutation, *Run, error)) (Finished, error) {
+	var out Finished
+	err := l.update(ctx, func(c *command) (err error) {
+		out.Mutation, out.Run, err = fn(c)
+		return err
+	})
+	if err != nil {
+		return Finished{}, err
+	}
+	return out, nil
+}
+
+func (c *command) finish(f *Finish) (*Mutation, *Run, error) {
+	m, d, err := c.fenced(f.Key, f.Dispatch.ID)
+	if err != nil {
+		return nil, nil, err
+	}
+	verdict := f.verdict()
+	if d.Verdict != "" && (verdict != VerdictApplied || d.Verdict != VerdictUncertain && d.Verdict != VerdictCommitted) {
+		return nil, nil, &NotAllowedError{State: m.State, On: OnSuccess, Reason: "dispatch " + d.ID + " has its verdict already"}
+	}
+	c.recordEnd(d, f, verdict)
+	on, known := c.ended(m, d, f)
+	if on == "" {
+		return c.keepEnd(m, d)
+	}
+	return c.moveByEnd(m, d, f, on, known)
+}
+
+// verdict reads the verdict as strictly as the rest of the finish allows: a
+// success without an answer is a committed one, and an unknown word is uncertain.
+func (f *Finish) verdict() Verdict {
+	switch v := f.Dispatch.Verdict; v {
+	case VerdictFailed, VerdictNotSent, VerdictUncertain:
+		return v
+	case VerdictApplied, VerdictCommitted:
+		if f.TooLarge || v == VerdictApplied && f.Result != nil {
+			return VerdictApplied
+		}
+		return VerdictCommitted
+	}
+	return VerdictUncertain
+}
+
+// recordEnd copies what was seen on the wire; what the claim recorded stays.
+func (c *command) recordEnd(d *Dispatch, f *Finish, verdict Verdict) {
+	seen := f.Dispatch
+	seen.ID, seen.Owner, seen.Run, seen.Generation = d.ID, d.Owner, d.Run, d.Generation
+	seen.Resend, seen.PayloadDigest, seen.ClientKey, seen.Started = d.Resend, d.PayloadDigest, d.ClientKey, d.Started
+	seen.Lost, seen.PassedOn, seen.Verdict = d.Lost, f.PassedOn, verdict
+	seen.Resolved = d.Resolved || verdict == VerdictApplied || verdict.Failure()
+	if seen.Ended == (Stamp{}) {
+		seen.Ended = c.now
+	}
+	*d = seen
+}
+
+// ended names the trigger of the dispatch's end, "" if the record stays as it is,
+// and the facts that come with it.
+func (c *command) ended(m *Mutation, d *Dispatch, f *Finish) (Trigger, Facts) {
+	newest := m.Current().ID == d.ID
+	known := FactInline.If(f.Pending)
+	switch {
+	case m.State == Skipped, m.State == Applied && m.ResultState == ResultKnown:
+		return "", 0
+	case d.Verdict == VerdictApplied && newest && m.State == InFlight && f.TooLarge:
+		return OnTooLarge, known
+	case d.Verdict == VerdictApplied && newest && m.State == InFlight:
+		return OnSuccess, known | FactResult
+	case d.Verdict == VerdictApplied && m.State == Applied && f.TooLarge:
+		return "", 0
+	case d.Verdict == VerdictApplied:
+		return OnLateSuccess, known | FactResult
+	case m.State == Applied:
+		return "", 0
+	case d.Verdict == VerdictCommitted && !(newest && m.State == InFlight):
+		return OnCommitted, known
+	case m.State != InFlight && m.State != NeedsReconcile, !newest:
+		return "", 0
+	case m.Committed && m.ResultState != ResultNone:
+		// An earlier dispatch's answer is kept already; this end adds nothing.
+		return OnLateSuccess, known | FactResult
+	case d.Verdict.Failure():
+		return OnDefiniteFailure, known
+	}
+	return OnUnknown, known
+}
+
+// keepEnd stores the end of a dispatch that doesn't move its record.
+func (c *command) keepEnd(m *Mutation, d *Dispatch) (*Mutation, *Run, error) {
+	mv := c.at(ActorProxy, "the end of a dispatch that doesn't move the record: "+d.Reason)
+	if err := c.store(m, m.State, "dispatch_ended", mv, d.ID, ""); err != nil {
+		return nil, nil, err
+	}
+	r, err := c.runOf(d.Run)
+	return m, r, err
+}
+
+// moveByEnd carries out the move of a dispatch's end, with its answer.
+func (c *command) moveByEnd(m *Mutation, d *Dispatch, f *Finish, on Trigger, known Facts) (*Mutation, *Run, error) {
+	tooLarge := f.TooLarge
+	if d.Verdict == VerdictApplied && !tooLarge {
+		m.keepResult(f.Result, "answer")
+		if err := c.keepBody(f.Result.Body, f.Body); err != nil {
+			return nil, nil, err
+		}
+	} else if on == OnLateSuccess {
+		tooLarge = tooLarge || m.ResultState == ResultTooLarge
+	}
+	if d.Verdict == VerdictCommitted {
+		m.Committed = true
+	}
+	if d.Resend && d.Verdict.Failure() || m.ResendTries >= maxResends {
+		m.ResendClosed = true
+	}
+	m.NextTryAt, m.RetryAfter = f.NextTryAt, f.RetryAfter
+	from, mv := m.State, c.at(ActorProxy, d.Reason)
+	mv.tooLarge = tooLarge
+	if _, err := c.move(m, on, c.facts(m, d, known), mv); err != nil {
+		return nil, nil, err
+	}
+	if m.State == Failed {
+		m.Class, m.Reason = d.Class, d.Reason
+	} else if m.State != Applied {
+		m.Reason = d.Reason
+	}
+	r, err := c.afterMove(m, d.Run, f.PassedOn, f.Unauthorized)
+	if err != nil {
+		return nil, nil, err
+	}
+	if r == nil || r.State != RunFailing {
+		m.escalateFailure(mv)
+	}
+	return m, r, c.store(m, from, on, mv, d.ID, d.Error)
+}
+
+// keepResult takes the answer at hand.
+func (m *Mutation) keepResult(r *Result, source string) {
+	kept := *r
+	if kept.Source == "" {
+		kept.Source = source
+	}
+	m.Result = &kept
+}
+
+// escalateFailure asks a person about a failure that no retry and no repair can
+// make right; it stops nothing. Within a run's grace it waits for the end of the
+// grace, as a refreshed token settles most of them.
+func (m *Mutation) escalateFailure(mv move) {
+	if m.State != Failed {
+		return
+	}
+	switch m.Class {
+	case ClassPermission:
+		m.escalate(EscalationPermission, mv)
+	case ClassPrecondition:
+		m.escalate(EscalationPrecondition, mv)
+	}
+}
+
+// afterMove does to the run what the record's new state means for it.
+func (c *command) afterMove(m *Mutation, runID string, passedOn, unauthorized bool) (*Run, error) {
+	switch m.State {
+	case Applied:
+		if err := c.succeed(runID, m.Key); err != nil {
+			return nil, err
+		}
+	case Failed:
+		r, err := c.runOf(runID)
+		if err != nil || r == nil || r.State.Ended() || passedOn {
+			return r, err
+		}
+		return r, c.fail(r, failure{m.Key, m.PayloadDigest, m.Class, m.Reason, unauthorized})
+	case NeedsReconcile, Indeterminate:
+		return c.pause(runID, m, "the outcome of mutation "+m.ID+" is unknown: "+m.Reason)
+	}
+	return c.runOf(runID)
+}
+
+// runOf loads a run, nil for an unmanaged scope or a run that was forgotten.
+func (c *command) runOf(id string) (*Run, error) {
+	if id == "" {
+		return nil, nil
+	}
+	return found(c.Run(id))
+}

@@ -1,0 +1,141 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// Outcomes of a run, as its host reports them.
+const (
+	OutcomeDone   = "done"
+	OutcomeFailed = "failed"
+)
+
+// FinishRun ends a run as its host reports it.
+//
+// Done is refused with ErrRunUnfinished unless the run is running and each of
+// its mutations is applied, skipped, or failed with its answer delivered under
+// on_failure return or as a 307 or 308; callers wait for those in flight first.
+// It closes the item too, unless keepOpen is set; then no mutation of the
+// item, whichever run made it, may be unresolved, watching or in flight.
+//
+// Failed aborts the run, whatever its mutations, and the item becomes failed.
+// Finishing again with the same outcome returns the run as it is; any other run
+// that has ended answers ErrRunEnded.
+func (l *Ledger) FinishRun(ctx context.Context, id, outcome string, keepOpen bool) (*Run, error) {
+	if outcome != OutcomeDone && outcome != OutcomeFailed {
+		return nil, invalid("outcome %q: want done or failed", outcome)
+	}
+	var r *Run
+	err := l.update(ctx, func(c *command) (err error) {
+		if r, err = c.Run(id); err != nil {
+			return fmt.Errorf("run %s: %w", id, err)
+		}
+		return c.finishRun(r, outcome, keepOpen)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// finishedAsFailed is the reason of a run whose host reported a failure.
+const finishedAsFailed = "finished as failed"
+
+func (c *command) finishRun(r *Run, outcome string, keepOpen bool) error {
+	switch {
+	case r.State == RunFinished && outcome == OutcomeDone:
+		return nil
+	case r.State == RunAborted && r.Reason == finishedAsFailed && outcome == OutcomeFailed:
+		return nil
+	case r.State.Ended() && outcome == OutcomeDone:
+		return fmt.Errorf("%w: it is %s: %s", ErrRunUnfinished, r.State, r.Reason)
+	case r.State.Ended():
+		return fmt.Errorf("%w: it is %s", ErrRunEnded, r.State)
+	case outcome == OutcomeFailed:
+		return c.end(r, ending{RunAborted, ClassLogic, finishedAsFailed, r.Cause, ActorProxy, true})
+	case r.State != RunRunning:
+		return fmt.Errorf("%w: it is %s: %s", ErrRunUnfinished, r.State, r.Reason)
+	}
+	if err := c.runSettled(r); err != nil {
+		return err
+	}
+	if !keepOpen {
+		if err := c.itemSettled(r.Workflow, r.Item); err != nil {
+			return err
+		}
+	}
+	if err := c.end(r, ending{RunFinished, "", "", "", ActorProxy, false}); err != nil {
+		return err
+	}
+	if keepOpen {
+		return nil
+	}
+	item, err := c.Item(r.Workflow, r.Item)
+	if err != nil {
+		return err
+	}
+	item.State = ItemDone
+	c.Append(Event{At: c.now.Wall, Actor: ActorProxy, What: "item_done", Run: r.ID, Workflow: r.Workflow, Item: r.Item})
+	return c.putItem(item)
+}
+
+// runSettled reports why a mutation of the run keeps it from finishing.
+func (c *command) runSettled(r *Run) error {
+	keys, err := c.RunMutations(r.ID)
+	if err != nil {
+		return err
+	}
+	for _, key := range keys {
+		m, err := c.Mutation(key)
+		if err != nil {
+			return err
+		}
+		ok, err := c.settledFor(r, m)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			return fmt.Errorf("%w: mutation %s is %s", ErrRunUnfinished, m.ID, m.State)
+		}
+	}
+	return nil
+}
+
+// settledFor reports whether m lets its run finish.
+func (c *command) settledFor(r *Run, m *Mutation) (bool, error) {
+	switch m.State {
+	case Applied, Skipped:
+		return true, nil
+	case Failed:
+		d := m.Current()
+		if r.OnFailure != FailureReturn && (d == nil || !d.PassedOn) {
+			return false, nil
+		}
+		_, err := c.Delivery(r.ID, m.Key)
+		if errors.Is(err, ErrNotFound) {
+			return false, nil
+		}
+		return err == nil, err
+	}
+	return false, nil
+}
+
+// itemSettled reports why a mutation keeps the item from being closed.
+func (c *command) itemSettled(workflow, item string) error {
+	keys, err := c.ItemMutations(workflow, item)
+	if err != nil {
+		return err
+	}
+	for _, key := range keys {
+		m, err := c.Mutation(key)
+		if err != nil {
+			return err
+		}
+		if m.State == InFlight || m.Watching || m.Unresolved() {
+			return fmt.Errorf("%w: mutation %s is %s", ErrRunUnfinished, m.ID, m.State)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,54 @@
+package ledger
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+)
+
+// ItemID is the name by which people refer to an item: "i-" and 20 hex digits
+// that depend on workflow and item alone.
+func ItemID(workflow, item string) string {
+	sum := sha256.Sum256([]byte("keep/v1 item\x00" + workflow + "\x00" + item))
+	return "i-" + hex.EncodeToString(sum[:10])
+}
+
+// newItem is an item at its first attempt, not stored yet.
+func (c *command) newItem(workflow, item string) *Item {
+	return &Item{
+		ID: ItemID(workflow, item), Workflow: workflow, Item: item,
+		State: ItemOpen, Attempt: 1, OpenedAt: c.now.Wall,
+	}
+}
+
+// putItem stores the next version of i.
+func (c *command) putItem(i *Item) error {
+	i.Version++
+	i.UpdatedAt = c.now.Wall
+	return c.PutItem(i)
+}
+
+// putRun stores the next version of r.
+func (c *command) putRun(r *Run) error {
+	r.Version++
+	return c.PutRun(r)
+}
+
+// needAttention makes the item wait for a person because of m.
+func (c *command) needAttention(m *Mutation, why string) error {
+	item, err := c.Item(m.Workflow, m.Item)
+	if err != nil {
+		return err
+	}
+	item.State, item.Reason, item.Cause = ItemNeedsAttention, why, m.ID
+	return c.putItem(item)
+}
+
+// attended opens the item again if it waited because of m.
+func (c *command) attended(m *Mutation) error {
+	item, err := found(c.Item(m.Workflow, m.Item))
+	if err != nil || item == nil || item.State != ItemNeedsAttention || item.Cause != m.ID {
+		return err
+	}
+	item.State, item.Reason, item.Cause = ItemOpen, "", ""
+	return c.putItem(item)
+}

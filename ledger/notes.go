@@ -1,0 +1,36 @@
+package ledger
+
+// Deliver notes that the answer of a mutation reached the run whole, without
+// waiting: a delivery that is not known to be durable counts as not delivered.
+// clientKey is the digest of the client's own Idempotency-Key, "" without one.
+func (l *Ledger) Deliver(run string, key Key, clientKey string) {
+	if run == "" {
+		return
+	}
+	l.note(func(c *command) error {
+		return c.PutDelivery(run, key, Delivery{At: c.now.Wall, ClientKey: clientKey})
+	})
+}
+
+// Refuse appends a refusal to the history, without waiting. At is set if it is
+// zero, Actor if it is empty.
+func (l *Ledger) Refuse(e Event) {
+	l.note(func(c *command) error {
+		if e.At.IsZero() {
+			e.At = c.now.Wall
+		}
+		if e.Actor == "" {
+			e.Actor = ActorProxy
+		}
+		e.Evidence = bound(e.Evidence)
+		c.Append(e)
+		return nil
+	})
+}
+
+// Replayed appends that a stored answer was given to the run ("" for an
+// unmanaged scope), without waiting.
+func (l *Ledger) Replayed(run string, m *Mutation) {
+	e := Event{What: "replayed", Mutation: m.ID, Run: run, Workflow: m.Workflow, Item: m.Item}
+	l.Refuse(e)
+}

@@ -1,0 +1,193 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// Observe records what a reconcile try saw, and moves the record by it.
+//
+// An absence is believed only as docs/semantics.md §6 says, read again inside
+// the transaction; until then it is a try without an outcome. An object that is
+// another mutation's evidence makes any observation a retry. A try that leaves
+// the record unknown counts: once settle is over and the API was reached the
+// given number of times, or the runner had the record for the longest running
+// time, it is exhausted in the same transaction.
+//
+// ErrVersion: the record moved since the asking began, so that what was seen may
+// be worthless. An in-flight record takes observations of the inline try only,
+// and only after its dispatch was judged.
+func (l *Ledger) Observe(ctx context.Context, o Observe) (Finished, error) {
+	return l.finishing(ctx, func(c *command) (*Mutation, *Run, error) { return c.observe(&o) })
+}
+
+// Exhaust ends automation for a record in needs_reconcile: no strategy is left
+// but none. It becomes indeterminate or, if committed, applied with an unknown
+// result; a person is asked either way. ErrVersion as for Observe.
+func (l *Ledger) Exhaust(ctx context.Context, key Key, version int64, reason string) (Finished, error) {
+	return l.finishing(ctx, func(c *command) (*Mutation, *Run, error) {
+		m, err := c.expect(key, version)
+		if err != nil {
+			return nil, nil, err
+		}
+		mv := c.at(ActorRunner, reason)
+		from := m.State
+		if _, err := c.move(m, OnExhausted, c.facts(m, nil, 0), mv); err != nil {
+			return nil, nil, err
+		}
+		m.Reason = reason
+		r, err := c.afterMove(m, m.Run, false, false)
+		if err != nil {
+			return nil, nil, err
+		}
+		return m, r, c.store(m, from, OnExhausted, mv, "", "")
+	})
+}
+
+func (c *command) observe(q *Observe) (*Mutation, *Run, error) {
+	m, err := c.expect(q.Key, q.Version)
+	if err != nil {
+		return nil, nil, err
+	}
+	if q.Inline != (m.State == InFlight) {
+		return nil, nil, &NotAllowedError{State: m.State, On: OnRetry, Reason: "the inline try is for records in flight only"}
+	}
+	o := q.Observation
+	on, known, err := c.judge(m, &o, q)
+	if err != nil {
+		return nil, nil, err
+	}
+	m.addObservation(o)
+	m.RunningAge += max(q.Ran, 0)
+	if q.Reached && Settled(m, o.At, c.Process()) {
+		m.Tries++
+	}
+	m.NextTryAt = q.NextTryAt
+	if known.Has(FactResult) {
+		m.keepResult(q.Result, "observation")
+		if err := c.keepBody(q.Result.Body, q.Body); err != nil {
+			return nil, nil, err
+		}
+	}
+	return c.moveByObservation(m, &o, on, known, q.Inline)
+}
+
+// judge turns what was seen into a trigger and what the table must know of it,
+// and ties the objects that were found to the mutation.
+func (c *command) judge(m *Mutation, o *Observation, q *Observe) (Trigger, Facts, error) {
+	o.Counted, o.Voided = false, false
+	taken, err := c.evidenceTaken(m, o)
+	if err != nil {
+		return "", 0, err
+	}
+	if taken != "" {
+		o.Seen, o.Reason = SeenRetry, taken
+	}
+	known := FactStrong.If(o.Strong)
+	switch o.Seen {
+	case SeenApplied, SeenDuplicate:
+		known |= FactResult.If(q.Result != nil)
+		if o.Seen == SeenDuplicate {
+			if o.Strong {
+				err = c.tie(m, o)
+			}
+			return OnObservedDuplicate, known &^ FactResult.If(!o.Strong), err
+		}
+		return OnObservedApplied, known, c.tie(m, o)
+	case SeenAbsent:
+		counts, why := c.countsAsAbsence(m, o, q.AbsenceIsProof)
+		o.Counted = counts
+		if !counts {
+			o.Reason = join(o.Reason, why)
+			return OnObservedAbsent, known, nil
+		}
+		_, wanted, _ := m.Policy.bounds()
+		return OnObservedAbsent, known | FactBelievable.If(m.confirmations(o.At)+1 >= wanted), nil
+	case SeenRetry:
+		return OnRetry, known, nil
+	}
+	// An unknown word says nothing.
+	o.Reason = join(o.Reason, fmt.Sprintf("unknown observation %q", o.Seen))
+	o.Seen = SeenRetry
+	return OnRetry, known, nil
+}
+
+// join adds a reason to what the reconciler said.
+func join(said, reason string) string {
+	if said == "" {
+		return reason
+	}
+	return said + "; " + reason
+}
+
+// evidenceTaken names the mutation whose evidence one of the objects is, "" if
+// all of them are free or ours.
+func (c *command) evidenceTaken(m *Mutation, o *Observation) (string, error) {
+	for _, object := range o.Objects {
+		owner, err := c.EvidenceOf(m.Connector, m.Account, object)
+		if errors.Is(err, ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return "", err
+		}
+		if owner != m.Key {
+			return fmt.Sprintf("object %s is evidence for mutation %s", object, owner.ID()), nil
+		}
+	}
+	return "", nil
+}
+
+// tie makes the objects evidence for m alone.
+func (c *command) tie(m *Mutation, o *Observation) error {
+	for _, object := range o.Objects {
+		if err := c.PutEvidence(m.Connector, m.Account, object, m.Key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// moveByObservation carries the observation out, and exhausts a record whose
+// tries are used up.
+func (c *command) moveByObservation(m *Mutation, o *Observation, on Trigger, known Facts, inlineTry bool) (*Mutation, *Run, error) {
+	from, mv := m.State, c.at(ActorRunner, join(o.Strategy, o.Reason))
+	if inlineTry {
+		mv.actor = ActorProxy
+	}
+	if _, err := c.move(m, on, c.facts(m, nil, known), mv); err != nil {
+		return nil, nil, err
+	}
+	if m.State == NeedsReconcile && c.exhausted(m) {
+		mv.why = join(mv.why, "the tries are used up")
+		if _, err := c.move(m, OnExhausted, c.facts(m, nil, 0), mv); err != nil {
+			return nil, nil, err
+		}
+	}
+	switch m.State {
+	case Failed:
+		m.Class, m.Reason = ClassTransient, mv.why
+	case Indeterminate:
+		m.Reason = mv.why
+	}
+	r, err := c.afterObservation(m)
+	if err != nil {
+		return nil, nil, err
+	}
+	return m, r, c.store(m, from, on, mv, "", o.Evidence)
+}
+
+// afterObservation does to the run what the record's new state means for it; a
+// record that is still in needs_reconcile has paused its run before.
+func (c *command) afterObservation(m *Mutation) (*Run, error) {
+	if m.State == NeedsReconcile || m.State == InFlight {
+		return c.runOf(m.Run)
+	}
+	return c.afterMove(m, m.Run, false, false)
+}
+
+// exhausted reports whether the runner has tried long enough.
+func (c *command) exhausted(m *Mutation) bool {
+	return m.Tries >= c.config.Reconcile.MaxAttempts || m.RunningAge >= c.config.Reconcile.MaxAge
+}

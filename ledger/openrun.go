@@ -1,0 +1,185 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// DefaultRunTTL is the time limit of a run that asks for none.
+const DefaultRunTTL = time.Hour
+
+// oncePrefix begins the item of a run that declares that a re-run is new work.
+const oncePrefix = "once:"
+
+// OpenRun opens a managed run, and its item if this is the item's first.
+//
+// It answers ErrInvalid for a command that is wrong in itself, ErrItemDone for
+// an item that is done or skipped, ErrItemAttention, ErrAttempt, ErrItemBusy
+// (with Takeover the running run is ended instead), and a *BlockedError while an
+// unresolved mutation stops the scope. A failed item is opened by it.
+func (l *Ledger) OpenRun(ctx context.Context, o OpenRun) (*Run, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	var r *Run
+	err := l.update(ctx, func(c *command) (err error) {
+		r, err = c.openRun(o)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// check reports what is wrong with the command itself.
+func (o OpenRun) check() error {
+	switch {
+	case o.Workflow == "":
+		return invalid("a run needs a workflow")
+	case o.Once == (o.Item != ""):
+		return invalid("a run needs either an item or once")
+	case strings.HasPrefix(o.Item, oncePrefix):
+		return invalid("the item %q is kept for runs with once", o.Item)
+	case o.Once && o.Attempt > 1:
+		return invalid("a run with once has attempt 1")
+	case o.Attempt < 0:
+		return invalid("attempt %d: attempts count from 1", o.Attempt)
+	case o.TTL < 0:
+		return invalid("ttl %s is negative", o.TTL)
+	}
+	switch o.Mutations {
+	case "", MutationsMany, MutationsOne, MutationsNone:
+	default:
+		return invalid("mutations %q: want many, one or none", o.Mutations)
+	}
+	switch o.OnFailure {
+	case "", FailureAbort, FailureReturn:
+	default:
+		return invalid("on_failure %q: want abort or return", o.OnFailure)
+	}
+	switch o.BlockScope {
+	case "", BlockWorkflow, BlockItem, BlockMutation:
+	default:
+		return invalid("block_scope %q: want workflow, item or mutation", o.BlockScope)
+	}
+	return nil
+}
+
+func (c *command) openRun(o OpenRun) (*Run, error) {
+	id := c.newID()
+	if o.Once {
+		o.Item, o.Attempt = oncePrefix+id, 1
+	}
+	item, err := c.admitItem(o)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.admitScope(o); err != nil {
+		return nil, err
+	}
+	if err := c.makeRoom(item, o.Takeover); err != nil {
+		return nil, err
+	}
+	// Ending the earlier run may have changed the item.
+	if stored, err := found(c.Item(o.Workflow, o.Item)); err != nil {
+		return nil, err
+	} else if stored != nil {
+		item = stored
+	}
+	r := c.newRun(id, o, item.Attempt)
+	item.State, item.Reason, item.Cause, item.ActiveRun = ItemOpen, "", "", id
+	if o.Title != "" {
+		item.Title = o.Title
+	}
+	if err := c.putItem(item); err != nil {
+		return nil, err
+	}
+	if err := c.putRun(r); err != nil {
+		return nil, err
+	}
+	c.Append(Event{At: c.now.Wall, Actor: ActorProxy, What: "run_opened", Run: id, Workflow: r.Workflow, Item: r.Item})
+	return r, nil
+}
+
+// admitItem returns the run's item, new if there was none, if it admits a run.
+func (c *command) admitItem(o OpenRun) (*Item, error) {
+	item, err := found(c.Item(o.Workflow, o.Item))
+	if err != nil {
+		return nil, err
+	}
+	if item == nil {
+		item = c.newItem(o.Workflow, o.Item)
+	}
+	switch item.State {
+	case ItemOpen, ItemFailed:
+	case ItemDone, ItemSkipped:
+		return nil, fmt.Errorf("%w: item %q is %s", ErrItemDone, item.Item, item.State)
+	default:
+		return nil, fmt.Errorf("%w: %s", ErrItemAttention, item.Reason)
+	}
+	if o.Attempt != 0 && o.Attempt != item.Attempt {
+		return nil, fmt.Errorf("%w: item %q is at attempt %d, not %d", ErrAttempt, item.Item, item.Attempt, o.Attempt)
+	}
+	return item, nil
+}
+
+// admitScope refuses a run whose scope is stopped. After an unknown of a once
+// run no other once run of the workflow may start, whatever the block scope: its
+// item would be a new one, and the same work would be done again.
+func (c *command) admitScope(o OpenRun) error {
+	all, err := c.Blockers(o.Workflow)
+	if err != nil {
+		return err
+	}
+	var stopping []Blocker
+	for _, b := range all {
+		if b.stops(o.Workflow, o.Item) || o.Once && strings.HasPrefix(b.Item, oncePrefix) {
+			stopping = append(stopping, b)
+		}
+	}
+	if len(stopping) > 0 {
+		return &BlockedError{Blockers: stopping}
+	}
+	return nil
+}
+
+// makeRoom ends the item's running run if it may be ended.
+func (c *command) makeRoom(item *Item, takeover bool) error {
+	if item.ActiveRun == "" {
+		return nil
+	}
+	active, err := found(c.Run(item.ActiveRun))
+	if err != nil || active == nil || active.State.Ended() {
+		return err
+	}
+	switch {
+	case c.overdue(active):
+		return c.expire(active)
+	case takeover:
+		return c.end(active, ending{RunAborted, ClassTransient, "taken over by another run", active.Cause, ActorProxy, false})
+	}
+	return fmt.Errorf("%w: run %s of item %q is %s", ErrItemBusy, active.ID, item.Item, active.State)
+}
+
+func (c *command) newRun(id string, o OpenRun, attempt int) *Run {
+	r := &Run{
+		ID: id, Workflow: o.Workflow, Item: o.Item, Attempt: attempt, Once: o.Once, State: RunRunning,
+		Mutations: o.Mutations, OnFailure: o.OnFailure, BlockScope: o.BlockScope, Title: o.Title,
+		ResumeHint: o.ResumeHint, Labels: o.Labels, TokenSHA256: o.TokenSHA256, OpenedAt: c.now.Wall,
+	}
+	if r.Mutations == "" {
+		r.Mutations = MutationsMany
+	}
+	if r.OnFailure == "" {
+		r.OnFailure = FailureAbort
+	}
+	ttl := o.TTL
+	if ttl == 0 {
+		ttl = DefaultRunTTL
+	}
+	r.ExpiresAt = c.now.Wall.Add(ttl)
+	return r
+}

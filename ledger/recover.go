@@ -1,0 +1,94 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// RecoverCounts tells what recovery found.
+type RecoverCounts struct {
+	// NeedsReconcile, Indeterminate and Applied count where the records went.
+	NeedsReconcile, Indeterminate, Applied int
+}
+
+// recoverBatch is how many records recovery moves in one transaction.
+const recoverBatch = 64
+
+// Recover moves on every record in flight whose owner is another process, which
+// is lost: to needs_reconcile (due at nextTryAt), or without a reconciler to
+// indeterminate, or to applied if success is known; nothing is sent again by that
+// alone. The runs that sent them are paused. It runs before the listener opens,
+// and on an error nothing may be sent.
+func (l *Ledger) Recover(ctx context.Context, nextTryAt func(*Mutation) time.Time) (RecoverCounts, error) {
+	var total RecoverCounts
+	keys, err := l.InFlight(ctx)
+	for err == nil && len(keys) > 0 {
+		n := min(recoverBatch, len(keys))
+		batch := keys[:n]
+		keys = keys[n:]
+		var counts RecoverCounts
+		err = l.update(ctx, func(c *command) error {
+			counts = RecoverCounts{}
+			for _, key := range batch {
+				if err := c.recover(key, nextTryAt, &counts); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err == nil {
+			total.NeedsReconcile += counts.NeedsReconcile
+			total.Indeterminate += counts.Indeterminate
+			total.Applied += counts.Applied
+		}
+	}
+	return total, err
+}
+
+// recover moves one record on if it has lost its owner.
+func (c *command) recover(key Key, nextTryAt func(*Mutation) time.Time, counts *RecoverCounts) error {
+	m, err := c.Mutation(key)
+	if errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	d := m.Current()
+	if m.State != InFlight || d != nil && !gone(d, c.Process()) {
+		return nil
+	}
+	return c.loseOwner(m, nextTryAt, counts)
+}
+
+// loseOwner carries out the loss: dispatches without an end stay without one.
+func (c *command) loseOwner(m *Mutation, nextTryAt func(*Mutation) time.Time, counts *RecoverCounts) error {
+	for i := range m.Dispatches {
+		if d := &m.Dispatches[i]; d.Ended == (Stamp{}) && gone(d, c.Process()) {
+			d.Lost = true
+		}
+	}
+	from, mv := m.State, c.at(ActorRecovery, "the proxy that sent it was lost before the outcome was recorded")
+	m.NextTryAt, m.Reason = nextTryAt(m), mv.why
+	if _, err := c.move(m, m.withoutAnswer(OnOwnerLost), c.facts(m, nil, FactResult), mv); err != nil {
+		return err
+	}
+	switch m.State {
+	case NeedsReconcile:
+		counts.NeedsReconcile++
+	case Indeterminate:
+		counts.Indeterminate++
+	case Applied:
+		counts.Applied++
+	}
+	dispatch := ""
+	if d := m.Current(); d != nil {
+		dispatch = d.ID
+	}
+	if err := c.store(m, from, OnOwnerLost, mv, dispatch, ""); err != nil {
+		return err
+	}
+	_, err := c.afterMove(m, m.Run, false, false)
+	return err
+}

@@ -1,0 +1,272 @@
+package ledger
+
+import (
+	"errors"
+	"time"
+)
+
+// byRecord decides by what the ledger says about the mutation.
+func (c *claiming) byRecord() (Claimed, error) {
+	if c.m == nil {
+		return c.dispatch()
+	}
+	if c.m.Workflow != c.q.Workflow || c.m.Item != c.q.Item || c.m.Attempt != c.q.Attempt {
+		return Claimed{}, invalid("mutation %s belongs to another scope", c.m.ID)
+	}
+	switch c.m.State {
+	case Applied:
+		return c.ofApplied()
+	case Failed:
+		return c.ofFailed()
+	case InFlight:
+		return c.ofInFlight()
+	case Skipped:
+		return c.ofSkipped()
+	case NeedsReconcile:
+		if c.m.Watching && c.m.Result != nil {
+			return c.ofApplied()
+		}
+	}
+	out, err := c.blocked([]Blocker{blockerOf(c.m)})
+	if err != nil {
+		return Claimed{}, err
+	}
+	return *out, nil
+}
+
+// blockerOf is the record as the gate sees it.
+func blockerOf(m *Mutation) Blocker {
+	return Blocker{
+		Key: m.Key, ID: m.ID, Workflow: m.Workflow, Item: m.Item, Run: m.Run,
+		Scope: m.Policy.BlockScope, State: m.State,
+	}
+}
+
+// repeated reports whether this run asks a second time for what it was answered
+// already, or is being answered: a second intent, not a replay. Not a repeat are
+// a request with the same client Idempotency-Key as before, a rule with repeat:
+// replay, and a request whose earlier caller has gone or was another run's.
+func (c *claiming) repeated() (bool, error) {
+	if c.run == nil || c.q.RepeatReplay {
+		return false, nil
+	}
+	d, err := c.Delivery(c.run.ID, c.m.Key)
+	if err == nil {
+		return c.q.ClientKey == "" || c.q.ClientKey != d.ClientKey, nil
+	}
+	if !errors.Is(err, ErrNotFound) {
+		return false, err
+	}
+	current := c.m.Current()
+	if c.q.Redelivery || current == nil || current.Run != c.run.ID {
+		return false, nil
+	}
+	return c.q.ClientKey == "" || c.q.ClientKey != current.ClientKey, nil
+}
+
+// refuseRepeat answers a second intent; the run goes on.
+func (c *claiming) refuseRepeat() Claimed {
+	out := refused("repeated", "This run already made mutation %s (%s). If a second one is meant, tell the two apart by a subkey.",
+		c.m.ID, c.m.Target)
+	out.Decision = DecideRepeated
+	return *out
+}
+
+// ofApplied replays, or refuses what the stored result doesn't answer.
+func (c *claiming) ofApplied() (Claimed, error) {
+	again, err := c.repeated()
+	if err != nil {
+		return Claimed{}, err
+	}
+	switch {
+	case again:
+		return c.refuseRepeat(), nil
+	case !c.m.covers(c.q.Record.PayloadDigest, c.q.Record.SignificantDigest):
+		return c.mismatch("it was applied with another payload")
+	case c.m.Result == nil || !c.m.Watching && c.m.ResultState != ResultKnown:
+		return c.withoutResult()
+	}
+	return Claimed{Decision: DecideReplay}, c.useRun(false)
+}
+
+// withoutResult refuses what happened but can't be answered; a person is asked once.
+func (c *claiming) withoutResult() (Claimed, error) {
+	out := *refused("no-result", "Mutation %s happened, but its answer is not known (%s), so it can't be replayed.",
+		c.m.ID, c.m.ResultState)
+	if c.m.Escalated() || c.m.Escalation != nil && c.m.Escalation.Kind == EscalationNoResult {
+		return out, c.useRun(false)
+	}
+	mv := c.at(ActorProxy, out.Detail)
+	c.m.escalate(EscalationNoResult, mv)
+	if err := c.store(c.m, c.m.State, "no_result", mv, "", ""); err != nil {
+		return Claimed{}, err
+	}
+	return out, c.useRun(false)
+}
+
+// mismatch refuses another payload under the same identity: the item waits for a
+// person, the run is paused, and nothing is sent.
+func (c *claiming) mismatch(why string) (Claimed, error) {
+	out := *refused("payload-mismatch", "Mutation %s (%s): %s. It is not sent; a person has to decide.", c.m.ID, c.m.Target, why)
+	out.Decision = DecideMismatch
+	mv := c.at(ActorProxy, out.Detail)
+	c.m.Disputed = c.q.Record.PayloadDigest
+	c.m.escalate(EscalationMismatch, mv)
+	if err := c.store(c.m, c.m.State, "payload_mismatch", mv, "", ""); err != nil {
+		return Claimed{}, err
+	}
+	if c.run != nil {
+		out.RunRefused = true
+		if err := c.end(c.run, ending{RunPausedAttention, ClassLogic, out.Detail, c.m.ID, ActorProxy, false}); err != nil {
+			return Claimed{}, err
+		}
+	}
+	return out, c.needAttention(c.m, out.Detail)
+}
+
+// ofFailed claims again, but never with a second payload under one vendor key.
+func (c *claiming) ofFailed() (Claimed, error) {
+	if c.m.carriesOther(c.q.Record.PayloadDigest) {
+		return c.mismatch("its vendor key was used with another payload by a sending that may still be remembered")
+	}
+	return c.dispatch()
+}
+
+// ofInFlight joins the sending of this process. One of another process is waited
+// for like any unresolved mutation.
+func (c *claiming) ofInFlight() (Claimed, error) {
+	again, err := c.repeated()
+	if err != nil {
+		return Claimed{}, err
+	}
+	current := c.m.Current()
+	switch {
+	case again:
+		return c.refuseRepeat(), nil
+	case current == nil || !c.owns(current):
+		out, err := c.blocked([]Blocker{blockerOf(c.m)})
+		if err != nil {
+			return Claimed{}, err
+		}
+		return *out, nil
+	}
+	other := !c.m.covers(c.q.Record.PayloadDigest, c.q.Record.SignificantDigest)
+	return Claimed{Decision: DecideJoin, Again: other}, c.useRun(false)
+}
+
+// ofSkipped refuses what a person decided to leave out.
+func (c *claiming) ofSkipped() (Claimed, error) {
+	again, err := c.repeated()
+	if err != nil {
+		return Claimed{}, err
+	}
+	if again {
+		return c.refuseRepeat(), nil
+	}
+	return *refused("skipped", "A person decided to go on without mutation %s (%s).", c.m.ID, c.m.Target), c.useRun(false)
+}
+
+// dispatch records that the mutation is about to be sent.
+func (c *claiming) dispatch() (Claimed, error) {
+	from, err := c.prepare()
+	if err != nil {
+		return Claimed{}, err
+	}
+	mv := c.at(ActorProxy, "")
+	if _, err := c.move(c.m, OnClaim, c.facts(c.m, nil, 0), mv); err != nil {
+		return Claimed{}, err
+	}
+	c.m.addDispatch(Dispatch{
+		ID: c.q.DispatchID, Owner: c.Process().ID, Run: c.q.Run, Generation: c.m.Generation,
+		PayloadDigest: c.q.Record.PayloadDigest, ClientKey: c.q.ClientKey, Started: c.now,
+	})
+	if err := c.keepContent(); err != nil {
+		return Claimed{}, err
+	}
+	if err := c.store(c.m, from, OnClaim, mv, c.q.DispatchID, ""); err != nil {
+		return Claimed{}, err
+	}
+	d := *c.m.Current()
+	return Claimed{Decision: DecideDispatch, Dispatch: &d}, c.useRun(true)
+}
+
+// prepare makes the record of a first claim, or lets a failed one take what this
+// claim carries, and returns the state it comes from. A record stays pinned to
+// its policy and its rule.
+func (c *claiming) prepare() (State, error) {
+	if c.m == nil {
+		if c.item == nil {
+			if err := c.putItem(c.newItem(c.q.Workflow, c.q.Item)); err != nil {
+				return "", err
+			}
+		}
+		c.m = newMutation(c.q, c.now)
+		return "", c.m.deriveVendorKey()
+	}
+	if c.m.Dispatch(c.q.DispatchID) != nil {
+		return "", invalid("dispatch %s of %s exists already", c.q.DispatchID, c.m.ID)
+	}
+	from := c.m.State
+	if c.m.generationFailed() {
+		if err := c.m.newGeneration(); err != nil {
+			return "", err
+		}
+	}
+	record := &c.q.Record
+	c.m.Scope, c.m.Request, c.m.Target = c.q.Scope, record.Request, record.Target
+	c.m.PayloadDigest, c.m.SignificantDigest = record.PayloadDigest, record.SignificantDigest
+	c.m.Class, c.m.Reason, c.m.RetryAfter = "", "", time.Time{}
+	c.m.ResendTries, c.m.ResendClosed = 0, false
+	return from, nil
+}
+
+// newMutation is the record of a first claim: what the claim says, and nothing
+// that only the ledger may decide.
+func newMutation(q *Claim, now Stamp) *Mutation {
+	r := q.Record
+	return &Mutation{
+		Key: q.Key, ID: q.Key.ID(), Scope: q.Scope, Generation: 1, CreatedAt: now.Wall, Marker: Marker(q.Key),
+		Connector: r.Connector, ConnectorVersion: r.ConnectorVersion, ConnectorHash: r.ConnectorHash,
+		Operation: r.Operation, Target: r.Target, Account: r.Account, HostGroup: r.HostGroup,
+		Identity: r.Identity, Subkey: r.Subkey,
+		PayloadDigest: r.PayloadDigest, SignificantDigest: r.SignificantDigest,
+		Policy: r.Policy, Request: r.Request,
+	}
+}
+
+// keepContent stores the request's body and the rule file with the record.
+func (c *claiming) keepContent() error {
+	if err := c.keepBody(c.m.Request.Body, c.q.Body); err != nil {
+		return err
+	}
+	if len(c.q.Connector) == 0 {
+		return nil
+	}
+	return c.PutConnector(c.q.Record.ConnectorHash, c.q.Connector)
+}
+
+// useRun notes what the claim means for its run: the one mutation it may make, a
+// try within its grace, or the end of its grace by a stored success.
+func (c *claiming) useRun(sent bool) error {
+	r := c.run
+	if r == nil {
+		return nil
+	}
+	changed := false
+	if r.Mutations == MutationsOne && r.Only == nil {
+		r.Only, changed = &c.m.Key, true
+	}
+	if r.State == RunFailing {
+		changed = changed || sent || c.m.State == Applied
+		if sent {
+			r.FailingTries++
+		}
+		if c.m.State == Applied {
+			restore(r)
+		}
+	}
+	if !changed {
+		return nil
+	}
+	return c.putRun(r)
+}

@@ -1,0 +1,87 @@
+package ledger
+
+import (
+	"context"
+	"time"
+)
+
+// maxResends is how often one mutation is sent by the resend strategy.
+const maxResends = 3
+
+// ResendOpen reports whether m may be sent once more by the resend strategy, by
+// a sending that ends within deadline:
+//
+//  1. the rule has the strategy, and the API's window is known;
+//  2. fewer than three resends were made, and none met a failure verdict;
+//  3. age + deadline + settle < 0.9 × window, the age counted from the start of
+//     the generation's first dispatch, on the wall or the boot clock, whichever
+//     is larger.
+func ResendOpen(m *Mutation, now Stamp, deadline time.Duration) bool {
+	p := m.Policy
+	if !p.Resend || p.KeyWindow <= 0 || deadline <= 0 || m.ResendClosed || m.ResendTries >= maxResends {
+		return false
+	}
+	settle, _, _ := p.bounds()
+	for i := range m.Dispatches {
+		if d := &m.Dispatches[i]; d.Generation == m.Generation {
+			return now.Age(d.Started)+deadline+settle < p.KeyWindow/10*9
+		}
+	}
+	return false
+}
+
+// Resend records a dispatch by the resend strategy before it is sent. It is
+// allowed from in_flight after the end of the dispatch was judged, and from
+// needs_reconcile, and only as ResendOpen says. ErrVersion: the record moved
+// since it was read. Read ResendOpen again before byte one.
+func (l *Ledger) Resend(ctx context.Context, r Resend) (*Mutation, *Dispatch, error) {
+	var m *Mutation
+	err := l.update(ctx, func(c *command) (err error) {
+		m, err = c.resend(r)
+		return err
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	return m, m.Current(), nil
+}
+
+func (c *command) resend(r Resend) (*Mutation, error) {
+	m, err := c.expect(r.Key, r.Version)
+	if err != nil {
+		return nil, err
+	}
+	if r.DispatchID == "" || m.Dispatch(r.DispatchID) != nil {
+		return nil, invalid("a resend of %s needs a dispatch id of its own", m.ID)
+	}
+	from, mv := m.State, c.at(ActorRunner, "sent again with the same vendor key")
+	if from == InFlight {
+		mv.actor = ActorProxy
+	}
+	f := c.facts(m, nil, FactResendOpen.If(ResendOpen(m, c.now, r.Deadline)))
+	if _, err := c.move(m, OnResend, f, mv); err != nil {
+		return nil, err
+	}
+	m.ResendTries++
+	m.addDispatch(Dispatch{
+		ID: r.DispatchID, Owner: c.Process().ID, Run: m.Run, Generation: m.Generation,
+		Resend: true, PayloadDigest: m.PayloadDigest, Started: c.now,
+	})
+	if m.State == NeedsReconcile {
+		// The runner looks again if the end of this sending is never recorded.
+		m.NextTryAt = c.now.Wall.Add(r.Deadline)
+	}
+	return m, c.store(m, from, OnResend, mv, r.DispatchID, "")
+}
+
+// expect loads the record that the caller saw.
+func (c *command) expect(key Key, version int64) (*Mutation, error) {
+	m, err := c.Mutation(key)
+	if err != nil {
+		return nil, err
+	}
+	if m.Version != version {
+		return nil, ErrVersion
+	}
+	return m, nil
+}

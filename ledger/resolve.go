@@ -1,0 +1,98 @@
+package ledger
+
+import "context"
+
+// Resolve carries out a person's decision. Actor, reason and the version that
+// they saw are required: ErrVersion if the record moved since, ErrInvalid for a
+// decision that is incomplete, *NotAllowedError, which lists the open actions,
+// for one that the table doesn't hold in this state.
+func (l *Ledger) Resolve(ctx context.Context, r Resolve) (Finished, error) {
+	if err := r.check(); err != nil {
+		return Finished{}, err
+	}
+	return l.finishing(ctx, func(c *command) (*Mutation, *Run, error) { return c.resolve(&r) })
+}
+
+// check reports what is wrong with the decision itself.
+func (r *Resolve) check() error {
+	switch {
+	case !r.Action.ByPerson():
+		return invalid("%q is no decision of a person", r.Action)
+	case r.Actor == "" || r.Reason == "":
+		return invalid("a decision needs an actor and a reason")
+	case r.NewKey && r.Action != OnDidNotHappen && r.Action != OnNewKey:
+		return invalid("a new key goes with did_not_happen or new_key only")
+	case r.Action != OnHappened && (r.Result != nil || r.NoResult):
+		return invalid("a result goes with happened only")
+	case r.Action == OnHappened && (r.Result != nil) == r.NoResult:
+		return invalid("happened needs either a result or, explicitly, none")
+	case r.Result != nil && (r.Result.Status < 200 || r.Result.Status > 599):
+		return invalid("status %d is no answer's status", r.Result.Status)
+	}
+	return nil
+}
+
+func (c *command) resolve(r *Resolve) (*Mutation, *Run, error) {
+	m, err := c.expect(r.Key, r.Version)
+	if err != nil {
+		return nil, nil, err
+	}
+	known := FactResult.If(r.Result != nil) | FactDeniable.If(Deniable(m, c.now, c.Process(), r.Force))
+	from, mv := m.State, c.at(PersonActor(r.Actor), r.Reason)
+	if r.Result != nil {
+		m.keepResult(r.Result, "person")
+		if err := c.keepBody(r.Result.Body, r.Body); err != nil {
+			return nil, nil, err
+		}
+	}
+	m.NextTryAt = r.NextTryAt
+	if _, err := c.move(m, r.Action, c.facts(m, nil, known), mv); err != nil {
+		return nil, nil, c.explain(err, m, r)
+	}
+	if r.NewKey && r.Action == OnDidNotHappen {
+		if err := m.newGeneration(); err != nil {
+			return nil, nil, err
+		}
+	}
+	m.decided(r)
+	if err := c.store(m, from, r.Action, mv, "", ""); err != nil {
+		return nil, nil, err
+	}
+	if r.Action == OnAccept || r.Action == OnNewKey || r.Action == OnSkip {
+		if err := c.attended(m); err != nil {
+			return nil, nil, err
+		}
+	}
+	run, err := c.runOf(m.Run)
+	return m, run, err
+}
+
+// decided writes the person's reason where the record tells its own.
+func (m *Mutation) decided(r *Resolve) {
+	switch r.Action {
+	case OnDidNotHappen:
+		m.Class, m.Reason = ClassTransient, r.Reason
+	case OnHappened, OnSkip:
+		m.Reason = r.Reason
+	case OnNewKey:
+		m.Disputed = ""
+	}
+}
+
+// explain says in words why a decision is refused where the table alone would
+// leave a person guessing.
+func (c *command) explain(err error, m *Mutation, r *Resolve) error {
+	refusal, ok := err.(*NotAllowedError)
+	if !ok {
+		return err
+	}
+	switch {
+	case r.Action == OnDidNotHappen && m.Committed:
+		refusal.Reason = "the mutation is known to have happened"
+	case r.Action == OnDidNotHappen && allowedToPerson(m, OnDidNotHappen, true):
+		refusal.Reason = "a sending of it may still take effect; it needs force"
+	case r.Action == OnCheckAgain && !m.Policy.Reconciler:
+		refusal.Reason = "the rule has no way to ask the API"
+	}
+	return refusal
+}
