@@ -1,0 +1,168 @@
+package badgerstore
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"keep-proxy/ledger"
+)
+
+// tip is the end of the ledger: of its events, and of its commits.
+type tip struct {
+	// Commit counts transactions from 1 without gaps; Link chains them.
+	Commit uint64   `cbor:"1,keyasint"`
+	Link   [32]byte `cbor:"2,keyasint"`
+	// Seq and Hash are those of the last event, zero before the first.
+	Seq  uint64   `cbor:"3,keyasint"`
+	Hash [32]byte `cbor:"4,keyasint"`
+	At   int64    `cbor:"5,keyasint"`
+}
+
+// advance links the next transaction to the chain of commits.
+func (t *tip) advance(at time.Time) {
+	t.Commit++
+	t.At = at.UnixNano()
+	t.Link = t.link(t.Link)
+}
+
+// link computes the commit's link from the one before it. The time makes two
+// histories that went apart differ, also where they hold no event.
+func (t *tip) link(prev [32]byte) [32]byte {
+	buf := make([]byte, 0, 32+8+8+32+8)
+	buf = append(buf, prev[:]...)
+	buf = binary.BigEndian.AppendUint64(buf, t.Commit)
+	buf = binary.BigEndian.AppendUint64(buf, t.Seq)
+	buf = append(buf, t.Hash[:]...)
+	buf = binary.BigEndian.AppendUint64(buf, uint64(t.At))
+	return sha256.Sum256(buf)
+}
+
+// storedCommit is a commit record: the tip after it, and the link before it.
+type storedCommit struct {
+	Tip  tip      `cbor:"1,keyasint"`
+	Prev [32]byte `cbor:"2,keyasint"`
+}
+
+func commitKey(n uint64) []byte { return numbered(kCommit, n%commitRing) }
+
+// appendEvent numbers e, chains it to t and stores it with its index.
+func (l *layer) appendEvent(t *tip, e ledger.Event) error {
+	e.Seq = t.Seq + 1
+	body, err := encode(e)
+	if err != nil {
+		return err
+	}
+	content := append(append(make([]byte, 0, 32+len(body)), t.Hash[:]...), body...)
+	if err := l.put(numbered(kEvent, e.Seq), content); err != nil {
+		return err
+	}
+	if e.Mutation != "" {
+		if err := l.put(historyKey(e.Mutation, e.Seq), nil); err != nil {
+			return err
+		}
+	}
+	t.Seq, t.Hash = e.Seq, sha256.Sum256(content)
+	return nil
+}
+
+func historyKey(mutation string, seq uint64) []byte {
+	d := digest(mutation)
+	return key(xHistory, d[:], binary.BigEndian.AppendUint64(nil, seq))
+}
+
+// chained is a stored event with its place in the chain.
+type chained struct {
+	ledger.Event
+	prev, hash [32]byte
+}
+
+// readEvent returns the event number seq; a missing one is ledger.ErrNotFound.
+func readEvent(src source, seq uint64) (chained, error) {
+	sk := numbered(kEvent, seq)
+	content, err := src.get(sk)
+	if err != nil {
+		return chained{}, err
+	}
+	if len(content) < 32 {
+		return chained{}, damaged(sk, "the event is cut")
+	}
+	c := chained{hash: sha256.Sum256(content)}
+	copy(c.prev[:], content)
+	if err := decode(sk, content[32:], &c.Event); err != nil {
+		return chained{}, err
+	}
+	if c.Seq != seq {
+		return chained{}, damaged(sk, fmt.Sprintf("it holds event %d", c.Seq))
+	}
+	return c, nil
+}
+
+// readCommit returns commit n; one that left the ring is ledger.ErrNotFound.
+func readCommit(src source, n uint64) (storedCommit, error) {
+	sk := commitKey(n)
+	content, err := src.get(sk)
+	if err != nil {
+		return storedCommit{}, err
+	}
+	var c storedCommit
+	if err := decode(sk, content, &c); err != nil {
+		return storedCommit{}, err
+	}
+	if c.Tip.link(c.Prev) != c.Tip.Link {
+		return storedCommit{}, damaged(sk, "the commit's link doesn't match")
+	}
+	if c.Tip.Commit != n {
+		return storedCommit{}, ledger.ErrNotFound
+	}
+	return c, nil
+}
+
+// verifyEvents walks the events after from up to to.
+func verifyEvents(src source, from, to tip, each func(*ledger.Event)) error {
+	prev := from.Hash
+	for seq := from.Seq + 1; seq <= to.Seq; seq++ {
+		e, err := readEvent(src, seq)
+		if errors.Is(err, ledger.ErrNotFound) {
+			return fmt.Errorf("%w: event %d of %d is missing", ledger.ErrDamaged, seq, to.Seq)
+		}
+		if err != nil {
+			return err
+		}
+		if e.prev != prev {
+			return fmt.Errorf("%w: event %d doesn't follow the one before it", ledger.ErrDamaged, seq)
+		}
+		prev = e.hash
+		if each != nil {
+			each(&e.Event)
+		}
+	}
+	if prev != to.Hash {
+		return fmt.Errorf("%w: the events up to %d don't lead to the last commit", ledger.ErrDamaged, to.Seq)
+	}
+	return nil
+}
+
+// verifyCommits walks the commits after from up to to.
+func verifyCommits(src source, from, to tip) error {
+	prev := from.Link
+	for n := from.Commit + 1; n <= to.Commit; n++ {
+		c, err := readCommit(src, n)
+		if errors.Is(err, ledger.ErrNotFound) {
+			return fmt.Errorf("%w: commit %d of %d is missing", ledger.ErrDamaged, n, to.Commit)
+		}
+		if err != nil {
+			return err
+		}
+		if c.Prev != prev {
+			return fmt.Errorf("%w: commit %d doesn't follow the one before it", ledger.ErrDamaged, n)
+		}
+		prev = c.Tip.Link
+	}
+	if prev != to.Link {
+		return fmt.Errorf("%w: the commits don't lead to the last one", ledger.ErrDamaged)
+	}
+	return nil
+}

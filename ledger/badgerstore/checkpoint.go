@@ -1,0 +1,88 @@
+package badgerstore
+
+import (
+	"fmt"
+
+	"keep-proxy/ledger"
+)
+
+// checkpoint is written so often that no memtable, and so no table that Badger
+// made of one, is without: a gap in their numbers shows a lost table.
+type checkpoint struct {
+	Number uint64 `cbor:"1,keyasint"`
+	// Bytes counts what was written to memtables since the ledger began.
+	Bytes uint64 `cbor:"2,keyasint"`
+	// Before is the tip before the transaction that holds the checkpoint.
+	Before tip `cbor:"3,keyasint"`
+}
+
+const (
+	// checkpointBytes is how much is written between two checkpoints.
+	checkpointBytes = memTableSize / 8
+	// verifyBytes is how far back Open verifies: three memtables can be in logs.
+	verifyBytes = 4 * memTableSize
+)
+
+func readCheckpoint(src source, sk []byte) (checkpoint, error) {
+	var c checkpoint
+	content, err := src.get(sk)
+	if err != nil {
+		return c, required(err, "checkpoint "+keyName(sk))
+	}
+	return c, decode(sk, content, &c)
+}
+
+// verifyCheckpoints checks that no checkpoint is missing and that each one's event
+// is there. It returns the last, and the one from which Open verifies all.
+func verifyCheckpoints(src snapshot) (last, from checkpoint, err error) {
+	keys, err := src.keys([]byte{kCheckpoint})
+	if err != nil {
+		return last, from, err
+	}
+	if len(keys) == 0 {
+		return last, from, fmt.Errorf("%w: it has no checkpoint", ledger.ErrDamaged)
+	}
+	all := make([]checkpoint, len(keys))
+	for i, sk := range keys {
+		c, err := readCheckpoint(src, sk)
+		if err != nil {
+			return last, from, err
+		}
+		if c.Number != uint64(i)+1 {
+			return last, from, fmt.Errorf("%w: checkpoint %d is missing", ledger.ErrDamaged, i+1)
+		}
+		if err := c.verify(src); err != nil {
+			return last, from, err
+		}
+		all[i] = c
+	}
+	last = all[len(all)-1]
+	return last, windowStart(all), nil
+}
+
+// windowStart is the newest checkpoint with verifyBytes behind it, else the first.
+func windowStart(all []checkpoint) checkpoint {
+	end := all[len(all)-1].Bytes
+	for i := len(all) - 1; i > 0; i-- {
+		if end-all[i].Bytes >= verifyBytes {
+			return all[i]
+		}
+	}
+	return all[0]
+}
+
+// verify checks the checkpoint's event.
+func (c checkpoint) verify(src source) error {
+	if c.Before.Seq == 0 {
+		return nil
+	}
+	e, err := readEvent(src, c.Before.Seq)
+	if err != nil {
+		return required(err, fmt.Sprintf("event %d, which checkpoint %d names,", c.Before.Seq, c.Number))
+	}
+	if e.hash != c.Before.Hash {
+		return fmt.Errorf("%w: event %d has another hash than checkpoint %d says",
+			ledger.ErrDamaged, c.Before.Seq, c.Number)
+	}
+	return nil
+}

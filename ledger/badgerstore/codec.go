@@ -1,0 +1,160 @@
+package badgerstore
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+
+	"github.com/fxamacker/cbor/v2"
+
+	"keep-proxy/ledger"
+)
+
+// format is the version of every stored value and of the folder's layout.
+const format = 1
+
+// sealSize is the length of the envelope: format, flags, CRC-32C.
+const sealSize = 6
+
+// flagSplit marks a value whose content is in parts.
+const flagSplit = 1
+
+var (
+	castagnoli = crc32.MakeTable(crc32.Castagnoli)
+	encoder    = mustEncMode()
+	decoder    = mustDecMode()
+)
+
+func mustEncMode() cbor.EncMode {
+	mode, err := cbor.EncOptions{
+		Sort: cbor.SortNone, Time: cbor.TimeRFC3339NanoUTC, ShortestFloat: cbor.ShortestFloatNone,
+	}.EncMode()
+	if err != nil {
+		panic(fmt.Sprintf("badgerstore: constant options: %v", err))
+	}
+	return mode
+}
+
+func mustDecMode() cbor.DecMode {
+	mode, err := cbor.DecOptions{
+		DupMapKey: cbor.DupMapKeyEnforcedAPF, ExtraReturnErrors: cbor.ExtraDecErrorUnknownField,
+	}.DecMode()
+	if err != nil {
+		panic(fmt.Sprintf("badgerstore: constant options: %v", err))
+	}
+	return mode
+}
+
+// seal wraps content for storage under key. The checksum covers the key, so that
+// values which changed places are found out.
+func seal(key, content []byte, flags byte) []byte {
+	out := make([]byte, sealSize, sealSize+len(content))
+	out[0], out[1] = format, flags
+	out = append(out, content...)
+	binary.LittleEndian.PutUint32(out[2:], checksum(key, out))
+	return out
+}
+
+// checksum covers the key and all of sealed but the checksum itself.
+func checksum(key, sealed []byte) uint32 {
+	sum := crc32.Update(0, castagnoli, key)
+	sum = crc32.Update(sum, castagnoli, sealed[:2])
+	return crc32.Update(sum, castagnoli, sealed[sealSize:])
+}
+
+// unseal checks a stored value and returns its content, which aliases sealed.
+func unseal(key, sealed []byte) (content []byte, flags byte, err error) {
+	if len(sealed) < sealSize {
+		return nil, 0, damaged(key, "the value is cut")
+	}
+	if binary.LittleEndian.Uint32(sealed[2:]) != checksum(key, sealed) {
+		return nil, 0, damaged(key, "the checksum doesn't match")
+	}
+	if sealed[0] > format {
+		return nil, 0, fmt.Errorf("%w: value %s has format %d, this program reads up to %d",
+			ledger.ErrFormat, keyName(key), sealed[0], format)
+	}
+	if sealed[0] != format || sealed[1]&^flagSplit != 0 {
+		return nil, 0, damaged(key, "the envelope is unknown")
+	}
+	return sealed[sealSize:], sealed[1], nil
+}
+
+func damaged(key []byte, why string) error {
+	return fmt.Errorf("%w: value %s: %s", ledger.ErrDamaged, keyName(key), why)
+}
+
+func encode(v any) ([]byte, error) {
+	b, err := encoder.Marshal(v)
+	if err != nil {
+		return nil, fmt.Errorf("encode %T: %w", v, err)
+	}
+	return b, nil
+}
+
+// decode reads content into v. Content passed its checksum, so that what doesn't
+// decode was written by other code: it is damage all the same.
+func decode(key, content []byte, v any) error {
+	if err := decoder.Unmarshal(content, v); err != nil {
+		return damaged(key, err.Error())
+	}
+	return nil
+}
+
+// decodeMutation also refuses an unknown state.
+func decodeMutation(key, content []byte) (*ledger.Mutation, error) {
+	m := new(ledger.Mutation)
+	if err := decode(key, content, m); err != nil {
+		return nil, err
+	}
+	if !m.State.Valid() {
+		return nil, damaged(key, fmt.Sprintf("unknown state %q", m.State))
+	}
+	return m, nil
+}
+
+// knownRunState reports whether a stored run may be used.
+func knownRunState(s ledger.RunState) bool {
+	switch s {
+	case ledger.RunRunning, ledger.RunFailing, ledger.RunFinished, ledger.RunAborted,
+		ledger.RunPausedReconciliation, ledger.RunPausedAttention:
+		return true
+	}
+	return false
+}
+
+func decodeRun(key, content []byte) (*ledger.Run, error) {
+	r := new(ledger.Run)
+	if err := decode(key, content, r); err != nil {
+		return nil, err
+	}
+	if !knownRunState(r.State) {
+		return nil, damaged(key, fmt.Sprintf("unknown run state %q", r.State))
+	}
+	return r, nil
+}
+
+func knownItemState(s ledger.ItemState) bool {
+	switch s {
+	case ledger.ItemOpen, ledger.ItemDone, ledger.ItemFailed, ledger.ItemNeedsAttention, ledger.ItemSkipped:
+		return true
+	}
+	return false
+}
+
+func decodeItem(key, content []byte) (*ledger.Item, error) {
+	i := new(ledger.Item)
+	if err := decode(key, content, i); err != nil {
+		return nil, err
+	}
+	if !knownItemState(i.State) {
+		return nil, damaged(key, fmt.Sprintf("unknown item state %q", i.State))
+	}
+	return i, nil
+}
+
+// isDamage reports whether err means that stored content can't be trusted.
+func isDamage(err error) bool {
+	return errors.Is(err, ledger.ErrDamaged) || errors.Is(err, ledger.ErrFormat)
+}

@@ -1,0 +1,301 @@
+package badgerstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	badger "github.com/dgraph-io/badger/v4"
+
+	"keep-proxy/internal/fault"
+	"keep-proxy/ledger"
+)
+
+var (
+	pointBeforeCommit    = fault.New("badgerstore.before_commit")
+	pointBeforeHighWater = fault.New("badgerstore.before_highwater")
+	pointAfterHighWater  = fault.New("badgerstore.after_highwater")
+	pointAfterPublish    = fault.New("badgerstore.after_publish")
+)
+
+// command waits in the queue. Whoever sets taken first decides: the committer
+// evaluates it, or its caller gave up.
+type command struct {
+	fn    func(*tx) error
+	taken atomic.Bool
+	// done gets the answer; nil for a Note.
+	done chan error
+	err  error
+}
+
+// batch is one transaction in the making.
+type batch struct {
+	txn  *badger.Txn
+	base snapshot
+	tip  tip
+	// size is what the transaction holds, in bytes.
+	size     int
+	waiting  []*command
+	gate     gateDelta
+	commands int
+	// referred are digests of bodies that this batch takes out of the sweep.
+	referred []string
+}
+
+func (b *batch) full() bool { return b.size >= fullBatch || b.commands >= fullCommands }
+
+// Update implements ledger.Store.
+func (s *Store) Update(ctx context.Context, fn func(ledger.Tx) error) error {
+	return s.do(ctx, func(t *tx) error { return fn(t) })
+}
+
+// Note implements ledger.Store.
+func (s *Store) Note(fn func(ledger.Tx) error) {
+	c := &command{fn: func(t *tx) error { return fn(t) }}
+	if err := s.enqueue(context.Background(), c); err != nil {
+		s.config.Logger.Warn().Err(err).Msg("note not recorded")
+	}
+}
+
+// do evaluates fn and waits until its changes are synced.
+func (s *Store) do(ctx context.Context, fn func(*tx) error) error {
+	c := &command{fn: fn, done: make(chan error, 1)}
+	if err := s.enqueue(ctx, c); err != nil {
+		return err
+	}
+	select {
+	case err := <-c.done:
+		return err
+	case <-ctx.Done():
+		if c.taken.CompareAndSwap(false, true) {
+			return ctx.Err()
+		}
+		return <-c.done
+	}
+}
+
+// enqueue holds the door so that Close can't end the committer before c is read.
+func (s *Store) enqueue(ctx context.Context, c *command) error {
+	s.door.RLock()
+	defer s.door.RUnlock()
+	if s.closed {
+		return fmt.Errorf("%w: the store is closed", ledger.ErrUnavailable)
+	}
+	if err := s.Healthy(); err != nil {
+		return err
+	}
+	select {
+	case s.queue <- c:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// commitLoop is the committer: the only goroutine that writes.
+func (s *Store) commitLoop() {
+	defer close(s.drained)
+	for c := range s.queue {
+		b := s.begin()
+		s.evaluate(b, c)
+		if !s.config.unmerged {
+			s.gather(b)
+		}
+		s.settle(b)
+	}
+}
+
+func (s *Store) begin() *batch {
+	txn := s.db.NewTransaction(true)
+	return &batch{txn: txn, base: snapshot{txn}, tip: s.tip}
+}
+
+// gather evaluates what else waits. A batch of notes alone waits a little for a
+// command whose sync it can share.
+func (s *Store) gather(b *batch) {
+	var timer *time.Timer
+	for yielded := false; !b.full(); {
+		select {
+		case c, ok := <-s.queue:
+			if !ok {
+				return
+			}
+			s.evaluate(b, c)
+			yielded = false
+			continue
+		default:
+		}
+		if !yielded {
+			runtime.Gosched()
+			yielded = true
+			continue
+		}
+		if len(b.waiting) > 0 {
+			return
+		}
+		if timer == nil {
+			timer = time.NewTimer(noteDelay)
+			defer timer.Stop()
+		}
+		select {
+		case c, ok := <-s.queue:
+			if !ok {
+				return
+			}
+			s.evaluate(b, c)
+		case <-timer.C:
+			return
+		}
+	}
+}
+
+// evaluate runs one command over the batch and, if it succeeds, adds its changes.
+func (s *Store) evaluate(b *batch, c *command) {
+	if !c.taken.CompareAndSwap(false, true) {
+		return
+	}
+	b.commands++
+	if c.done != nil {
+		b.waiting = append(b.waiting, c)
+	}
+	if c.err = s.Healthy(); c.err != nil {
+		return
+	}
+	t := newTx(s, b)
+	next := b.tip
+	c.err = t.run(c.fn, &next)
+	if c.err == nil {
+		c.err = t.layer.apply(b.txn)
+		if c.err != nil {
+			s.poison(fmt.Errorf("a transaction could not be filled: %w", c.err))
+		}
+	}
+	if c.err != nil {
+		if isDamage(c.err) {
+			s.poison(c.err)
+		}
+		if c.done == nil {
+			s.config.Logger.Warn().Err(c.err).Msg("note not recorded")
+		}
+		return
+	}
+	b.tip = next
+	b.size += t.layer.size
+	b.gate.add(t.gate)
+	b.referred = append(b.referred, t.referred...)
+	for _, u := range t.uploaded {
+		s.pending.add(u.sha256, u.number)
+	}
+}
+
+// run evaluates fn and completes its changes. A panic drops them: the committer
+// must outlive a faulty command.
+func (t *tx) run(fn func(*tx) error, next *tip) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("command panicked: %v", p)
+		}
+	}()
+	if err := fn(t); err != nil {
+		return err
+	}
+	if t.failed != nil {
+		return t.failed
+	}
+	for _, b := range t.bodies {
+		if err := t.requireBody(b); err != nil {
+			return err
+		}
+	}
+	for _, e := range t.events {
+		if err := t.layer.appendEvent(next, e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// settle commits the batch, publishes it, and wakes its callers.
+func (s *Store) settle(b *batch) {
+	defer b.txn.Discard()
+	var err error
+	if b.size > 0 {
+		if err = s.commit(b); err != nil {
+			s.poison(err)
+			err = s.Healthy()
+		}
+	}
+	for _, c := range b.waiting {
+		if c.err == nil {
+			c.err = err
+		}
+		c.done <- c.err
+	}
+}
+
+// commit makes the batch durable: Badger's sync, then the high-water file's.
+func (s *Store) commit(b *batch) error {
+	if err := s.Healthy(); err != nil {
+		return err
+	}
+	now := s.config.Now().Wall
+	if err := s.seal(b, now); err != nil {
+		return err
+	}
+	pointBeforeCommit.Pass()
+	if err := b.txn.Commit(); err != nil {
+		return fmt.Errorf("commit: %w", err)
+	}
+	pointBeforeHighWater.Pass()
+	if err := s.water.write(b.tip); err != nil {
+		return err
+	}
+	pointAfterHighWater.Pass()
+	s.tip = b.tip
+	s.commits.Add(1)
+	s.pending.forget(b.referred)
+	s.gate.publish(b.gate, now)
+	pointAfterPublish.Pass()
+	return nil
+}
+
+// seal adds the commit record, and a checkpoint if one is due.
+func (s *Store) seal(b *batch, now time.Time) error {
+	l := newLayer(b.base)
+	before := s.tip
+	b.tip.advance(now)
+	if err := l.putValue(commitKey(b.tip.Commit), storedCommit{Tip: b.tip, Prev: before.Link}); err != nil {
+		return err
+	}
+	bytes := s.written + uint64(b.size+l.size)
+	if next := s.checkpoint.Number + 1; bytes-s.checkpoint.Bytes >= checkpointBytes || s.checkpointDue {
+		c := checkpoint{Number: next, Bytes: bytes, Before: before}
+		if err := l.putValue(numbered(kCheckpoint, next), c); err != nil {
+			return err
+		}
+		s.checkpoint, s.checkpointDue = c, false
+	}
+	s.written = bytes
+	return l.apply(b.txn)
+}
+
+// poison makes every later Update fail; the first cause is kept.
+func (s *Store) poison(err error) {
+	if !errors.Is(err, ledger.ErrUnavailable) {
+		err = fmt.Errorf("%w: %w", ledger.ErrUnavailable, err)
+	}
+	if s.sick.CompareAndSwap(nil, &err) {
+		s.config.Logger.Error().Err(err).Msg("ledger stopped: nothing may be sent on its word until a restart")
+	}
+}
+
+// Healthy implements ledger.Store.
+func (s *Store) Healthy() error {
+	if err := s.sick.Load(); err != nil {
+		return *err
+	}
+	return nil
+}

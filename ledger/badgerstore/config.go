@@ -1,0 +1,90 @@
+package badgerstore
+
+import (
+	"errors"
+	"path/filepath"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"keep-proxy/ledger"
+)
+
+// Config says where the ledger is and what the store may ask of its surroundings.
+type Config struct {
+	// Dir is the ledger's folder. It is made, with mode 0700, at a first start.
+	Dir string
+	// ID is the id that the ledger must have; "" takes any. With an ID an absent
+	// ledger is ledger.ErrMissing, never a first start.
+	ID string
+	// HighWaterFile is the path of the high-water file; "" keeps it inside Dir.
+	// Elsewhere, it also finds a restored older copy of Dir.
+	HighWaterFile string
+	// MinFree is the free disk space, in bytes, below which new mutations are
+	// refused. 0 turns the guard off.
+	MinFree int64
+	// Version is the program's version. It is written into a new ledger, so that
+	// an older program can name the version to use.
+	Version string
+	// Now stamps the process and the commits; required.
+	Now func() ledger.Stamp
+	// NewID makes ledger and process ids, [a-z0-9]; required.
+	NewID func() string
+	// Logger gets Badger's warnings and the store's own; the zero value drops them.
+	Logger zerolog.Logger
+
+	// unmerged gives every command a transaction of its own, for comparison in
+	// benchmarks.
+	unmerged bool
+	// statfs measures free space; nil asks the operating system.
+	statfs func(dir string) (uint64, error)
+}
+
+// Limits of the engine, in bytes unless said otherwise.
+const (
+	memTableSize = 12 << 20
+	// maxBatch is what one transaction may hold: Badger's limit is 15 % of a
+	// memtable; the rest is a margin for its own bookkeeping.
+	maxBatch = memTableSize*15/100 - 128<<10
+	// fullBatch and fullCommands end the merging of further commands.
+	fullBatch    = 384 << 10
+	fullCommands = 1024
+	// maxCommand is what one command may change, so that it fits into any batch
+	// that isn't full. It holds a record with an answer's head of 1 MiB.
+	maxCommand = maxBatch - fullBatch - 16<<10
+	// partSize is the longest single value; a longer record is split.
+	partSize = 512 << 10
+	// chunkSize is how a long body is cut.
+	chunkSize = 256 << 10
+	// entryOverhead is what an entry costs a memtable beyond its key and value.
+	entryOverhead = 128
+)
+
+// noteDelay is the longest time that a Note waits for company before its sync.
+const noteDelay = 20 * time.Millisecond
+
+// rememberEnded is how long an ended run still answers the gate from memory.
+const rememberEnded = 24 * time.Hour
+
+func (c Config) validate() error {
+	switch {
+	case c.Dir == "":
+		return errors.New("ledger: no folder given")
+	case c.Now == nil:
+		return errors.New("ledger: no clock given")
+	case c.NewID == nil:
+		return errors.New("ledger: no source of ids given")
+	case c.MinFree < 0:
+		return errors.New("ledger: negative minimum of free space")
+	}
+	return nil
+}
+
+func (c Config) dataDir() string { return filepath.Join(c.Dir, "data") }
+
+func (c Config) highWaterPath() string {
+	if c.HighWaterFile != "" {
+		return c.HighWaterFile
+	}
+	return filepath.Join(c.Dir, "highwater")
+}

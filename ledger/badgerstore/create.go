@@ -1,0 +1,117 @@
+package badgerstore
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	badger "github.com/dgraph-io/badger/v4"
+
+	"keep-proxy/internal/fault"
+	"keep-proxy/ledger"
+)
+
+var pointCreating = fault.New("badgerstore.creating")
+
+// creatingPath marks a first start that isn't over: nothing was acknowledged yet,
+// so that what it left can be removed. It holds the new ledger's id.
+func (c Config) creatingPath() string { return filepath.Join(c.Dir, "ledger.creating") }
+
+var metaKey = []byte{kMeta}
+
+// create makes an empty ledger in a folder that holds none.
+func create(c Config, id string) error {
+	if err := writeSynced(c.creatingPath(), []byte(id)); err != nil {
+		return fmt.Errorf("ledger folder %s can't be written: %w", c.Dir, err)
+	}
+	i := identity{Format: format, ID: id, Version: c.Version, Created: c.Now().Wall.UTC()}
+	first, err := createEngine(c, i)
+	if err != nil {
+		return fmt.Errorf("make a ledger: %w", err)
+	}
+	pointCreating.Pass()
+	if err := createHighWater(c.highWaterPath(), id, first); err != nil {
+		return fmt.Errorf("make a ledger: %w", err)
+	}
+	if err := writeSynced(c.identityPath(), i.text()); err != nil {
+		return fmt.Errorf("make a ledger: %w", err)
+	}
+	if err := errors.Join(os.Remove(c.creatingPath()), syncDir(c.Dir)); err != nil {
+		return fmt.Errorf("make a ledger: %w", err)
+	}
+	return nil
+}
+
+// createEngine writes the meta value, the first commit and the first checkpoint.
+func createEngine(c Config, i identity) (first tip, err error) {
+	if err := os.MkdirAll(c.dataDir(), 0o700); err != nil {
+		return first, err
+	}
+	db, err := openEngine(engineOptions(c.dataDir(), c.Logger))
+	if err != nil {
+		return first, err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	err = db.Update(func(txn *badger.Txn) error {
+		l := newLayer(snapshot{txn})
+		first.advance(i.Created)
+		return errors.Join(
+			l.putValue(metaKey, i),
+			l.putValue(commitKey(first.Commit), storedCommit{Tip: first}),
+			l.putValue(numbered(kCheckpoint, 1), checkpoint{Number: 1}),
+			l.apply(txn),
+		)
+	})
+	return first, err
+}
+
+// abandon removes what a first start left that was cut short.
+func abandon(c Config) error {
+	id, err := os.ReadFile(c.creatingPath())
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if m, err := readHighWater(c.highWaterPath()); err == nil && m.ID == string(id) {
+		if err := os.Remove(c.highWaterPath()); err != nil {
+			return err
+		}
+	}
+	if i, err := readIdentity(c.identityPath()); err == nil && i.ID == string(id) {
+		if err := os.Remove(c.identityPath()); err != nil {
+			return err
+		}
+	}
+	return errors.Join(os.RemoveAll(c.dataDir()), os.Remove(c.creatingPath()))
+}
+
+// Init makes a new ledger in c.Dir and returns its id. A folder that holds one
+// already, or a part of one, is refused.
+func Init(c Config) (id string, err error) {
+	if err := c.validate(); err != nil {
+		return "", err
+	}
+	if err := makeFolder(c.Dir); err != nil {
+		return "", err
+	}
+	lock, err := lockFolder(c.Dir, c.Now().Wall)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, lock.release()) }()
+	found, err := look(c)
+	if err != nil {
+		return "", err
+	}
+	if !found.none() {
+		return "", fmt.Errorf("%w: folder %s, or the high-water file %s, holds a ledger already",
+			ledger.ErrNotAllowed, c.Dir, c.highWaterPath())
+	}
+	if id = c.ID; id == "" {
+		id = c.NewID()
+	}
+	return id, create(c, id)
+}

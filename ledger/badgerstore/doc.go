@@ -1,0 +1,42 @@
+// Package badgerstore is the embedded ledger: a ledger.Store over Badger, for one
+// process at a time.
+//
+// # Folder
+//
+//	ledger.id     identity, format, and the version that is needed to read it
+//	ledger.lock   held while the ledger is open; names the holder
+//	highwater     how far commands were acknowledged (or Config.HighWaterFile)
+//	reserve       space that is given back when the disk runs low
+//	data/         Badger
+//
+// # What is durable when
+//
+// One goroutine evaluates the commands one after another, each over an overlay of
+// its own, so that the error of one drops only its own changes. Commands that wait
+// together share one Badger transaction, which is synced; then the high-water file
+// is synced; then the in-memory gate is published; then the callers are woken.
+// Commands of Note wait for the next such transaction, at most noteDelay.
+//
+// # What is verified when
+//
+// Every value carries a checksum that covers its key, its format and its content.
+// Events form a hash chain. Every transaction writes a numbered commit record, and
+// a checkpoint at least once per eighth of a memtable. Open verifies the numbering
+// of all checkpoints, and every event and commit since the checkpoint that lies
+// four memtables back, which is more than Badger can hold in logs; tables are
+// verified by Badger when it opens them. Verify checks everything.
+//
+// # Failure
+//
+// A commit or sync that fails, and a value that doesn't match its checksum, poison
+// the store: every later Update answers ledger.ErrUnavailable, and Healthy says
+// why. Below Config.MinFree new mutations answer ledger.ErrLowSpace while outcomes
+// are still recorded. Open refuses as docs/semantics.md §9 says; its errors name
+// the command that goes on.
+//
+// # Caveats
+//
+// A consistent older copy of the whole folder is found only if the high-water file
+// is kept elsewhere. Stored content is not encrypted. A full disk can kill the
+// process (Badger writes through memory maps): keep MinFree above zero.
+package badgerstore

@@ -1,0 +1,204 @@
+package badgerstore
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+	"sync"
+	"time"
+
+	"keep-proxy/ledger"
+)
+
+// gate answers from memory what stands in a request's way: the runs that aren't
+// over, or ended less than rememberEnded ago, and what blocks each workflow.
+type gate struct {
+	mu       sync.RWMutex
+	runs     map[string]*ledger.Run
+	tokens   map[string]string
+	blocked  map[string][]blocked
+	blockers map[string][]ledger.Blocker
+	// ended lists runs by their end, so that the old ones are forgotten.
+	ended []endedRun
+}
+
+// blocked is a blocker with its age, by which blockers are ordered.
+type blocked struct {
+	created uint64
+	ledger.Blocker
+}
+
+type endedRun struct {
+	at time.Time
+	id string
+}
+
+// gateDelta is what one command, or one batch, changes in the gate.
+type gateDelta struct {
+	runs      []*ledger.Run
+	mutations []blockChange
+}
+
+// blockChange says whether a mutation stands in the way from now on.
+type blockChange struct {
+	blocked
+	unresolved bool
+}
+
+func newGate() *gate {
+	return &gate{
+		runs: map[string]*ledger.Run{}, tokens: map[string]string{},
+		blocked: map[string][]blocked{}, blockers: map[string][]ledger.Blocker{},
+	}
+}
+
+func (d *gateDelta) setRun(r *ledger.Run) {
+	c := *r
+	d.runs = append(d.runs, &c)
+}
+
+func (d *gateDelta) setMutation(m *ledger.Mutation) {
+	d.mutations = append(d.mutations, blockChange{blocked{nanos(m.CreatedAt), blockerOf(m)}, m.Unresolved()})
+}
+
+func (d *gateDelta) add(o gateDelta) {
+	d.runs = append(d.runs, o.runs...)
+	d.mutations = append(d.mutations, o.mutations...)
+}
+
+// publish makes d visible, in one step, and forgets runs that ended long ago.
+func (g *gate) publish(d gateDelta, now time.Time) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, r := range d.runs {
+		g.setRun(r)
+	}
+	touched := map[string]bool{}
+	for _, c := range d.mutations {
+		list, changed := apply(g.blocked[c.Workflow], c)
+		if changed {
+			g.blocked[c.Workflow] = list
+			touched[c.Workflow] = true
+		}
+	}
+	for workflow := range touched {
+		g.rebuild(workflow)
+	}
+	g.forget(now)
+}
+
+func (g *gate) setRun(r *ledger.Run) {
+	if old := g.runs[r.ID]; old != nil {
+		delete(g.tokens, old.TokenSHA256)
+	}
+	g.runs[r.ID] = r
+	if r.TokenSHA256 != "" {
+		g.tokens[r.TokenSHA256] = r.ID
+	}
+	if r.State.Ended() {
+		g.ended = append(g.ended, endedRun{r.EndedAt, r.ID})
+	}
+}
+
+// forget drops runs whose end is long past.
+func (g *gate) forget(now time.Time) {
+	n := 0
+	for ; n < len(g.ended) && now.Sub(g.ended[n].at) > rememberEnded; n++ {
+		r := g.runs[g.ended[n].id]
+		if r == nil || now.Sub(r.EndedAt) <= rememberEnded {
+			continue
+		}
+		delete(g.runs, r.ID)
+		delete(g.tokens, r.TokenSHA256)
+	}
+	g.ended = slices.Delete(g.ended, 0, n)
+}
+
+// rebuild makes the list that readers share; it is never changed afterwards.
+func (g *gate) rebuild(workflow string) {
+	list := g.blocked[workflow]
+	if len(list) == 0 {
+		delete(g.blocked, workflow)
+		delete(g.blockers, workflow)
+		return
+	}
+	g.blockers[workflow] = plain(list)
+}
+
+func plain(list []blocked) []ledger.Blocker {
+	out := make([]ledger.Blocker, len(list))
+	for i := range list {
+		out[i] = list[i].Blocker
+	}
+	return out
+}
+
+func byAge(a, b blocked) int {
+	return cmp.Or(cmp.Compare(a.created, b.created), bytes.Compare(a.Key[:], b.Key[:]))
+}
+
+// apply puts c into the ordered list, or takes it out.
+func apply(list []blocked, c blockChange) ([]blocked, bool) {
+	at, found := slices.BinarySearchFunc(list, c.blocked, byAge)
+	switch {
+	case c.unresolved && found:
+		if list[at] == c.blocked {
+			return list, false
+		}
+		list[at] = c.blocked
+		return list, true
+	case c.unresolved:
+		return slices.Insert(list, at, c.blocked), true
+	case found:
+		return slices.Delete(list, at, at+1), true
+	}
+	return list, false
+}
+
+// pending lists a workflow's blockers as the deltas leave them.
+func (g *gate) pending(workflow string, deltas ...*gateDelta) []ledger.Blocker {
+	g.mu.RLock()
+	list := slices.Clone(g.blocked[workflow])
+	g.mu.RUnlock()
+	for _, d := range deltas {
+		for _, c := range d.mutations {
+			if c.Workflow == workflow {
+				list, _ = apply(list, c)
+			}
+		}
+	}
+	if len(list) == 0 {
+		return nil
+	}
+	return plain(list)
+}
+
+func (g *gate) standing(id string) (ledger.Run, []ledger.Blocker, error) {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	return g.standingLocked(id)
+}
+
+func (g *gate) standingByToken(token string) (ledger.Run, []ledger.Blocker, error) {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	id, ok := g.tokens[token]
+	if !ok || token == "" {
+		return ledger.Run{}, nil, ledger.ErrNotFound
+	}
+	return g.standingLocked(id)
+}
+
+func (g *gate) standingLocked(id string) (ledger.Run, []ledger.Blocker, error) {
+	r := g.runs[id]
+	if r == nil {
+		return ledger.Run{}, nil, ledger.ErrNotFound
+	}
+	return *r, g.blockers[r.Workflow], nil
+}
+
+func (g *gate) blockersOf(workflow string) []ledger.Blocker {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	return g.blockers[workflow]
+}

@@ -1,0 +1,160 @@
+package badgerstore
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"keep-proxy/ledger"
+)
+
+// The high-water file says up to where commands were acknowledged. It has two
+// slots, written in turn, so that a torn write leaves the one before.
+const (
+	slotSize      = 4096
+	highWaterSize = 2 * slotSize
+)
+
+// mark is the content of a slot.
+type highMark struct {
+	ID  string `cbor:"1,keyasint"`
+	Tip tip    `cbor:"2,keyasint"`
+}
+
+var highWaterKey = []byte("highwater")
+
+type highWater struct {
+	file *os.File
+	id   string
+}
+
+// slot encodes the mark as length, then sealed content.
+func (m highMark) slot() ([]byte, error) {
+	content, err := encode(m)
+	if err != nil {
+		return nil, err
+	}
+	sealed := seal(highWaterKey, content, 0)
+	if len(sealed)+2 > slotSize {
+		return nil, errors.New("high-water mark: the ledger's id is too long")
+	}
+	return append(binary.BigEndian.AppendUint16(nil, uint16(len(sealed))), sealed...), nil
+}
+
+func parseSlot(b []byte) (highMark, error) {
+	var m highMark
+	n := int(binary.BigEndian.Uint16(b))
+	if n == 0 || n+2 > len(b) {
+		return m, damaged(highWaterKey, "a slot is cut")
+	}
+	content, _, err := unseal(highWaterKey, b[2:2+n])
+	if err != nil {
+		return m, err
+	}
+	return m, decode(highWaterKey, content, &m)
+}
+
+// readHighWater returns the newest mark of the file.
+func readHighWater(path string) (highMark, error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return highMark{}, fmt.Errorf("high-water file: %w", err)
+	}
+	if len(b) != highWaterSize {
+		return highMark{}, fmt.Errorf("%w: the high-water file %s has %d bytes instead of %d",
+			ledger.ErrDamaged, path, len(b), highWaterSize)
+	}
+	first, errFirst := parseSlot(b[:slotSize])
+	second, errSecond := parseSlot(b[slotSize:])
+	switch {
+	case errFirst != nil && errSecond != nil:
+		return highMark{}, fmt.Errorf("high-water file %s: %w", path, errFirst)
+	case errors.Is(errFirst, ledger.ErrFormat):
+		return highMark{}, errFirst
+	case errors.Is(errSecond, ledger.ErrFormat):
+		return highMark{}, errSecond
+	case errFirst != nil:
+		return second, nil
+	case errSecond != nil || first.Tip.Commit > second.Tip.Commit:
+		return first, nil
+	}
+	return second, nil
+}
+
+// createHighWater makes the file with both slots filled and synced.
+func createHighWater(path, id string, t tip) error {
+	slot, err := highMark{id, t}.slot()
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return fmt.Errorf("high-water file: %w", err)
+	}
+	b := make([]byte, highWaterSize)
+	copy(b, slot)
+	copy(b[slotSize:], slot)
+	return writeSynced(path, b)
+}
+
+func openHighWater(path, id string) (*highWater, error) {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return nil, fmt.Errorf("high-water file: %w", err)
+	}
+	return &highWater{f, id}, nil
+}
+
+// write records t in the older slot and syncs.
+func (h *highWater) write(t tip) error {
+	slot, err := highMark{h.id, t}.slot()
+	if err != nil {
+		return err
+	}
+	if _, err := h.file.WriteAt(slot, int64(t.Commit%2)*slotSize); err != nil {
+		return fmt.Errorf("high-water file: %w", err)
+	}
+	if err := datasync(h.file); err != nil {
+		return fmt.Errorf("high-water file: sync: %w", err)
+	}
+	return nil
+}
+
+func (h *highWater) close() error { return h.file.Close() }
+
+// writeSynced puts content at path by way of a synced temporary file.
+func writeSynced(path string, content []byte) error {
+	dir := filepath.Dir(path)
+	f, err := os.CreateTemp(dir, ".new-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	_, err = f.Write(content)
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	if err := os.Rename(f.Name(), path); err != nil {
+		return err
+	}
+	return syncDir(dir)
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+func exists(path string) (bool, error) {
+	_, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}

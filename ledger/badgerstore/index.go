@@ -1,0 +1,89 @@
+package badgerstore
+
+import "keep-proxy/ledger"
+
+// mutationIndexes lists the index keys that follow from a record.
+func mutationIndexes(m *ledger.Mutation) [][]byte {
+	at := mark(m.CreatedAt, m.Key)
+	item := digest(m.Workflow, m.Item)
+	out := [][]byte{key(xCreated, at), key(xByItem, item[:], at)}
+	if m.Unresolved() {
+		workflow := digest(m.Workflow)
+		out = append(out, key(xUnresolved, workflow[:], at))
+	}
+	if m.State == ledger.NeedsReconcile {
+		out = append(out, key(xDue, mark(m.NextTryAt, m.Key)))
+	}
+	if letter := stateLetter(m.State); letter != 0 {
+		out = append(out, key(xState, []byte{letter}, at))
+	}
+	if m.Escalation != nil && m.Escalation.ClosedAt.IsZero() {
+		out = append(out, key(xEscalated, at))
+	}
+	return append(out, runIndexes(m, at)...)
+}
+
+// runIndexes lists a record under its own run and under the run of each dispatch.
+func runIndexes(m *ledger.Mutation, at []byte) [][]byte {
+	runs := make([]string, 0, 2)
+	add := func(run string) {
+		for _, known := range runs {
+			if known == run {
+				return
+			}
+		}
+		if run != "" {
+			runs = append(runs, run)
+		}
+	}
+	add(m.Run)
+	for i := range m.Dispatches {
+		add(m.Dispatches[i].Run)
+	}
+	out := make([][]byte, len(runs))
+	for i, run := range runs {
+		d := digest(run)
+		out[i] = key(xByRun, d[:], at)
+	}
+	return out
+}
+
+// storedRunIndexes lists the index keys of a run record.
+func storedRunIndexes(r *ledger.Run) [][]byte {
+	id := digest(r.ID)
+	out := [][]byte{key(xRunOpened, mark(r.OpenedAt, id))}
+	if r.State.Ended() {
+		return append(out, key(xRunEnded, mark(r.EndedAt, id)))
+	}
+	return append(out, key(xRunActive, id[:]))
+}
+
+func itemIndexes(i *ledger.Item) [][]byte {
+	return [][]byte{key(xItemOpened, mark(i.OpenedAt, digest(i.Workflow, i.Item)))}
+}
+
+// reindex replaces the index keys before by those after.
+func (l *layer) reindex(before, after [][]byte) error {
+	for _, k := range after {
+		if !containsKey(before, k) {
+			if err := l.put(k, nil); err != nil {
+				return err
+			}
+		}
+	}
+	for _, k := range before {
+		if !containsKey(after, k) {
+			l.remove(k)
+		}
+	}
+	return nil
+}
+
+func containsKey(keys [][]byte, k []byte) bool {
+	for _, other := range keys {
+		if string(other) == string(k) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,254 @@
+package badgerstore
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"keep-proxy/ledger"
+)
+
+// Pages of a listing.
+const (
+	defaultLimit = 100
+	maxLimit     = 1000
+)
+
+// errCursor refuses a cursor that no page returned.
+var errCursor = errors.New("the cursor is not one of this listing")
+
+func pageLimit(f ledger.Filter) int {
+	if f.Limit <= 0 {
+		return defaultLimit
+	}
+	return min(f.Limit, maxLimit)
+}
+
+// parseCursor returns the mark of the last record of the page before, nil at first.
+func parseCursor(cursor string) ([]byte, error) {
+	if cursor == "" {
+		return nil, nil
+	}
+	b, err := hex.DecodeString(cursor)
+	if err != nil || len(b) != markSize {
+		return nil, errCursor
+	}
+	return b, nil
+}
+
+// Mutations implements ledger.Store. It walks the narrowest index of the filter.
+func (s *Store) Mutations(ctx context.Context, f ledger.Filter) (ledger.Page[*ledger.Mutation], error) {
+	return page(ctx, s, f, mutationPrefixes(f), func(v *view, name [32]byte) (*ledger.Mutation, bool, error) {
+		m, err := v.Mutation(name)
+		if err != nil {
+			return nil, false, required(err, "mutation "+ledger.Key(name).ID())
+		}
+		return m, matchMutation(m, f), nil
+	})
+}
+
+// Runs implements ledger.Store.
+func (s *Store) Runs(ctx context.Context, f ledger.Filter) (ledger.Page[*ledger.Run], error) {
+	return page(ctx, s, f, [][]byte{{xRunOpened}}, func(v *view, name [32]byte) (*ledger.Run, bool, error) {
+		r, err := v.runBy(name)
+		if err != nil {
+			return nil, false, required(err, "a run")
+		}
+		return r, matchScope(f, r.Workflow, r.Item, r.ID), nil
+	})
+}
+
+// Items implements ledger.Store.
+func (s *Store) Items(ctx context.Context, f ledger.Filter) (ledger.Page[*ledger.Item], error) {
+	return page(ctx, s, f, [][]byte{{xItemOpened}}, func(v *view, name [32]byte) (*ledger.Item, bool, error) {
+		i, err := v.itemBy(name)
+		if err != nil {
+			return nil, false, required(err, "an item")
+		}
+		return i, matchScope(f, i.Workflow, i.Item, f.Run), nil
+	})
+}
+
+func matchScope(f ledger.Filter, workflow, item, run string) bool {
+	return (f.Workflow == "" || f.Workflow == workflow) &&
+		(f.Item == "" || f.Item == item) && (f.Run == "" || f.Run == run)
+}
+
+func matchMutation(m *ledger.Mutation, f ledger.Filter) bool {
+	ran := m.Run == f.Run || slices.ContainsFunc(m.Dispatches, func(d ledger.Dispatch) bool { return d.Run == f.Run })
+	return (f.Run == "" || ran) && matchScope(f, m.Workflow, m.Item, f.Run) &&
+		(len(f.States) == 0 || slices.Contains(f.States, m.State)) &&
+		(f.Connector == "" || f.Connector == m.Connector) &&
+		(f.Operation == "" || f.Operation == m.Operation) &&
+		(!f.Unresolved || m.Unresolved()) &&
+		(!f.Escalated || m.Escalation != nil && m.Escalation.ClosedAt.IsZero())
+}
+
+// mutationPrefixes picks the index that holds the fewest records besides those
+// that are asked for.
+func mutationPrefixes(f ledger.Filter) [][]byte {
+	switch {
+	case f.Run != "":
+		return [][]byte{named(xByRun, f.Run)}
+	case f.Workflow != "" && f.Item != "":
+		return [][]byte{named(xByItem, f.Workflow, f.Item)}
+	case f.Unresolved && f.Workflow != "":
+		return [][]byte{named(xUnresolved, f.Workflow)}
+	case f.Unresolved:
+		return statePrefixes([]ledger.State{ledger.InFlight, ledger.NeedsReconcile, ledger.Indeterminate})
+	case f.Escalated:
+		return [][]byte{{xEscalated}}
+	case len(f.States) > 0 && !slices.Contains(f.States, ledger.Applied):
+		return statePrefixes(f.States)
+	}
+	return [][]byte{{xCreated}}
+}
+
+func statePrefixes(states []ledger.State) [][]byte {
+	var out [][]byte
+	for _, state := range states {
+		p := []byte{xState, stateLetter(state)}
+		if state.Valid() && !containsKey(out, p) {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// page walks the indexes in prefixes together, newest first, from the cursor on.
+func page[T any](ctx context.Context, s *Store, f ledger.Filter, prefixes [][]byte,
+	read func(*view, [32]byte) (T, bool, error),
+) (p ledger.Page[T], err error) {
+	from, err := parseCursor(f.Cursor)
+	if err != nil {
+		return p, err
+	}
+	limit, since := pageLimit(f), nanos(f.Since)
+	err = s.snapshot(func(src snapshot) error {
+		w := newWalk(src, prefixes, from)
+		defer w.close()
+		v := &view{src: src, process: s.process}
+		var last []byte
+		for n := 0; ; n++ {
+			m := w.next()
+			if m == nil || binary.BigEndian.Uint64(m) < since {
+				return nil
+			}
+			if n%256 == 0 && ctx.Err() != nil {
+				return ctx.Err()
+			}
+			record, match, err := read(v, markName(m))
+			if err != nil {
+				return err
+			}
+			if !match {
+				continue
+			}
+			if len(p.Items) == limit {
+				p.Next = hex.EncodeToString(last)
+				return nil
+			}
+			p.Items = append(p.Items, record)
+			last = m
+		}
+	})
+	return p, err
+}
+
+// Events implements ledger.Store.
+func (s *Store) Events(ctx context.Context, mutation string, after uint64, limit int) ([]ledger.Event, error) {
+	if limit <= 0 {
+		limit = defaultLimit
+	}
+	var out []ledger.Event
+	err := s.snapshot(func(src snapshot) error {
+		prefix := []byte{kEvent}
+		if mutation != "" {
+			prefix = named(xHistory, mutation)
+		}
+		var seqs []uint64
+		start := binary.BigEndian.AppendUint64(slices.Clone(prefix), after+1)
+		src.after(prefix, start, func(k []byte) bool {
+			seqs = append(seqs, binary.BigEndian.Uint64(k[len(k)-8:]))
+			return len(seqs) < limit && ctx.Err() == nil
+		})
+		for _, seq := range seqs {
+			e, err := readEvent(src, seq)
+			if err != nil {
+				return required(err, fmt.Sprintf("event %d", seq))
+			}
+			out = append(out, e.Event)
+		}
+		return ctx.Err()
+	})
+	return out, err
+}
+
+// MutationByID implements ledger.Store.
+func (s *Store) MutationByID(ctx context.Context, id string) (*ledger.Mutation, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	digits, ok := strings.CutPrefix(id, "m-")
+	prefix, err := hex.DecodeString(digits[:len(digits)&^1])
+	if !ok || err != nil || len(digits) == 0 || len(digits) > 64 {
+		return nil, fmt.Errorf("mutation %q: %w", id, ledger.ErrNotFound)
+	}
+	var m *ledger.Mutation
+	err = s.snapshot(func(src snapshot) error {
+		var found []ledger.Key
+		src.each(key(kMutation, prefix), func(k []byte) bool {
+			if name := ledger.Key(markName(k)); strings.HasPrefix(name.String(), digits) {
+				found = append(found, name)
+			}
+			return len(found) < 2
+		})
+		switch len(found) {
+		case 0:
+			return fmt.Errorf("mutation %q: %w", id, ledger.ErrNotFound)
+		case 1:
+			m, err = (&view{src: src}).Mutation(found[0])
+			return err
+		}
+		return fmt.Errorf("mutation %q: %w: several begin so", id, ledger.ErrNotFound)
+	})
+	return m, err
+}
+
+// Due implements ledger.Store.
+func (s *Store) Due(ctx context.Context, now time.Time, limit int) (due []ledger.Key, next time.Time, err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, time.Time{}, err
+	}
+	end := nanos(now)
+	err = s.snapshot(func(src snapshot) error {
+		src.each([]byte{xDue}, func(k []byte) bool {
+			if at := binary.BigEndian.Uint64(k[1:]); at <= end && len(due) < limit {
+				due = append(due, markName(k))
+				return true
+			}
+			next = markTime(k[1:])
+			return false
+		})
+		return nil
+	})
+	return due, next, err
+}
+
+// InFlight implements ledger.Store.
+func (s *Store) InFlight(ctx context.Context) ([]ledger.Key, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	var out []ledger.Key
+	err := s.snapshot(func(src snapshot) (err error) {
+		out, err = (&view{src: src}).mutationKeys([]byte{xState, stateLetter(ledger.InFlight)})
+		return err
+	})
+	return out, err
+}

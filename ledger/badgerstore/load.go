@@ -1,0 +1,149 @@
+package badgerstore
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	badger "github.com/dgraph-io/badger/v4"
+
+	"keep-proxy/ledger"
+)
+
+// load verifies what was opened and fills the memory. It reads the unresolved
+// records and the running runs only, never all.
+func (s *Store) load(accepted bool) error {
+	return s.db.View(func(txn *badger.Txn) error {
+		src := snapshot{txn}
+		if err := s.checkMeta(src); err != nil {
+			return err
+		}
+		last, from, err := verifyCheckpoints(src)
+		if err != nil {
+			return err
+		}
+		s.checkpoint, s.written = last, last.Bytes
+		if s.tip, err = findTip(src, from.Before); err != nil {
+			return err
+		}
+		if err := errors.Join(verifyCommits(src, from.Before, s.tip), verifyEvents(src, from.Before, s.tip, nil)); err != nil && !accepted {
+			return err
+		}
+		if err := s.checkHighWater(src); err != nil && !accepted {
+			return err
+		}
+		s.pending.next = lastUpload(src)
+		return s.loadGate(src)
+	})
+}
+
+// checkMeta compares the identity inside with the one outside.
+func (s *Store) checkMeta(src snapshot) error {
+	content, err := src.get(metaKey)
+	if err != nil {
+		return required(err, "its identity")
+	}
+	var i identity
+	if err := decode(metaKey, content, &i); err != nil {
+		return err
+	}
+	if i.ID != s.identity.ID || i.Format != s.identity.Format {
+		return fmt.Errorf("%w: ledger.id says %s (format %d), the data are those of %s (format %d)",
+			ledger.ErrDamaged, s.identity.ID, s.identity.Format, i.ID, i.Format)
+	}
+	return nil
+}
+
+// findTip walks the commits from a known tip to the last.
+func findTip(src snapshot, from tip) (tip, error) {
+	last := from
+	err := error(nil)
+	src.each([]byte{kCommit}, func(k []byte) bool {
+		var content []byte
+		if content, err = src.get(k); err != nil {
+			return false
+		}
+		var c storedCommit
+		if err = decode(k, content, &c); err != nil {
+			return false
+		}
+		if c.Tip.Commit > last.Commit {
+			last = c.Tip
+		}
+		return true
+	})
+	if err == nil && last.Commit == 0 {
+		err = fmt.Errorf("%w: it has no commit", ledger.ErrDamaged)
+	}
+	return last, err
+}
+
+// checkHighWater compares the ledger's end with what was acknowledged.
+func (s *Store) checkHighWater(src snapshot) error {
+	m, err := readHighWater(s.config.highWaterPath())
+	if err != nil {
+		return err
+	}
+	if m.ID != s.identity.ID {
+		return fmt.Errorf("%w: the high-water file %s is that of ledger %s, not of %s",
+			ledger.ErrForeign, s.config.highWaterPath(), m.ID, s.identity.ID)
+	}
+	if s.tip.Commit < m.Tip.Commit || s.tip.Seq < m.Tip.Seq {
+		return fmt.Errorf("%w: it ends at commit %d with event %d, and commit %d with event %d was acknowledged",
+			ledger.ErrShortened, s.tip.Commit, s.tip.Seq, m.Tip.Commit, m.Tip.Seq)
+	}
+	c, err := readCommit(src, m.Tip.Commit)
+	if err != nil && !errors.Is(err, ledger.ErrNotFound) {
+		return err
+	}
+	if err != nil || c.Tip.Link != m.Tip.Link {
+		return fmt.Errorf("%w: commit %d is another than the one acknowledged", ledger.ErrShortened, m.Tip.Commit)
+	}
+	return nil
+}
+
+// lastUpload is the greatest number of an upload that left traces.
+func lastUpload(src snapshot) uint64 {
+	var n uint64
+	for _, kind := range []byte{kChunk, kPending} {
+		if k := src.last([]byte{kind}); k != nil {
+			n = max(n, binary.BigEndian.Uint64(k[1:]))
+		}
+	}
+	return n
+}
+
+// loadGate reads what stands in the way of requests.
+func (s *Store) loadGate(src snapshot) error {
+	v := &view{src: src}
+	var d gateDelta
+	blocked, err := src.keys([]byte{xUnresolved})
+	if err != nil {
+		return err
+	}
+	for _, k := range blocked {
+		m, err := v.Mutation(markName(k))
+		if err != nil {
+			return required(err, "an unresolved mutation")
+		}
+		d.setMutation(m)
+	}
+	runs, err := src.keys([]byte{xRunActive})
+	if err != nil {
+		return err
+	}
+	since := s.now().Add(-rememberEnded)
+	src.after([]byte{xRunEnded}, key(xRunEnded, mark(since, [32]byte{})), func(k []byte) bool {
+		runs = append(runs, append([]byte(nil), k...))
+		return true
+	})
+	for _, k := range runs {
+		r, err := v.runBy(markName(k))
+		if err != nil {
+			return required(err, "a run")
+		}
+		d.setRun(r)
+	}
+	s.gate.publish(d, s.now())
+	return nil
+}

@@ -1,0 +1,70 @@
+package badgerstore
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"keep-proxy/ledger"
+)
+
+// folderLock is held on ledger.lock while the ledger is open. The kernel drops it
+// with the process, so that a crash leaves none behind.
+type folderLock struct {
+	file *os.File
+}
+
+// lockFolder takes the lock; a taken one is ledger.ErrLocked and names the holder.
+func lockFolder(dir string, now time.Time) (*folderLock, error) {
+	path := filepath.Join(dir, "ledger.lock")
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("ledger folder %s can't be written: %w", dir, err)
+	}
+	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		holder := lockHolder(f)
+		return nil, errors.Join(fmt.Errorf("%w: folder %s is held by %s; stop it, or go through its admin API",
+			ledger.ErrLocked, dir, holder), f.Close())
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), f.Close())
+	}
+	text := fmt.Sprintf("process %d (%s), since %s\n", os.Getpid(), commandName(), now.UTC().Format(time.RFC3339))
+	if err := errors.Join(f.Truncate(0), writeAll(f, text)); err != nil {
+		return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), f.Close())
+	}
+	return &folderLock{f}, nil
+}
+
+func writeAll(f *os.File, text string) error {
+	_, err := f.WriteAt([]byte(text), 0)
+	return err
+}
+
+// lockHolder reads what the holder wrote; it may not have written yet.
+func lockHolder(f *os.File) string {
+	b, err := io.ReadAll(io.NewSectionReader(f, 0, 4096))
+	text := strings.TrimSpace(string(b))
+	if err != nil || text == "" {
+		return "another process"
+	}
+	return text
+}
+
+// commandName is the program and its subcommand; further arguments may be secret.
+func commandName() string {
+	name := filepath.Base(os.Args[0])
+	if len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-") {
+		name += " " + os.Args[1]
+	}
+	return name
+}
+
+func (l *folderLock) release() error { return l.file.Close() }

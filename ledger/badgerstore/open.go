@@ -1,0 +1,216 @@
+package badgerstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"keep-proxy/ledger"
+)
+
+// howToGoOn ends the errors of a ledger that can't be trusted.
+const howToGoOn = "restore the folder, or go on deliberately without what is lost: " +
+	"keep-proxy ledger accept-loss --reason TEXT"
+
+// Open opens the ledger in c.Dir, or makes a new one at a first start: when neither
+// the folder, nor a high-water file, nor c.ID says that there was one. Everything
+// that docs/semantics.md §9 names is an error that refuses, wraps one of
+// ledger.ErrLocked, ErrMissing, ErrForeign, ErrDamaged, ErrShortened, ErrFormat, and
+// says how to go on.
+func Open(ctx context.Context, c Config) (*Store, error) {
+	return open(ctx, c, false)
+}
+
+// open refuses less if the loss is accepted: see AcceptLoss.
+func open(ctx context.Context, c Config, accepted bool) (s *Store, err error) {
+	if err := c.validate(); err != nil {
+		return nil, err
+	}
+	s = &Store{config: c, gate: newGate(), space: newSpace(c)}
+	s.pending.uploads = map[string]uint64{}
+	s.process = ledger.Process{ID: c.NewID(), Started: c.Now()}
+	defer func() {
+		if err != nil {
+			err = errors.Join(explain(err), s.release())
+			s = nil
+		}
+	}()
+	if err := makeFolder(c.Dir); err != nil {
+		return s, err
+	}
+	if s.lock, err = lockFolder(c.Dir, s.now()); err != nil {
+		return s, err
+	}
+	found, err := look(c)
+	if err != nil {
+		return s, err
+	}
+	if found.none() {
+		if c.ID != "" {
+			return s, fmt.Errorf("%w: ledger.id names %s, and %s is empty", ledger.ErrMissing, c.ID, c.Dir)
+		}
+		if err := create(c, c.NewID()); err != nil {
+			return s, err
+		}
+	}
+	if err := s.openFiles(found, accepted); err != nil {
+		return s, err
+	}
+	if err := s.load(accepted); err != nil {
+		return s, err
+	}
+	return s, s.begun(ctx)
+}
+
+// explain adds to an error how to go on.
+func explain(err error) error {
+	switch {
+	case errors.Is(err, ledger.ErrForeign):
+		return fmt.Errorf("%w; point ledger.dir at the right folder, or correct ledger.id", err)
+	case errors.Is(err, ledger.ErrMissing), errors.Is(err, ledger.ErrDamaged), errors.Is(err, ledger.ErrShortened):
+		return fmt.Errorf("%w; %s", err, howToGoOn)
+	}
+	return err
+}
+
+// makeFolder makes the folder, or takes away what others may do with it.
+func makeFolder(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("ledger folder: %w", err)
+	}
+	st, err := os.Stat(dir)
+	if err != nil {
+		return fmt.Errorf("ledger folder: %w", err)
+	}
+	if !st.IsDir() {
+		return fmt.Errorf("ledger folder: %s is no folder", dir)
+	}
+	if st.Mode().Perm()&0o077 == 0 {
+		return nil
+	}
+	if err := os.Chmod(dir, 0o700); err != nil {
+		return fmt.Errorf("ledger folder %s is open to others: %w", dir, err)
+	}
+	return nil
+}
+
+// signs say what is there of a ledger.
+type signs struct {
+	identity, data, water bool
+	// movable says that the high-water file lies inside the folder still, while
+	// the configuration wants it elsewhere.
+	movable bool
+}
+
+func (f signs) none() bool { return !f.identity && !f.data && !f.water && !f.movable }
+
+// look finds the signs, after it removed what an unfinished first start left.
+func look(c Config) (f signs, err error) {
+	if err := abandon(c); err != nil {
+		return f, err
+	}
+	var errs [4]error
+	f.identity, errs[0] = exists(c.identityPath())
+	f.data, errs[1] = exists(filepath.Join(c.dataDir(), "MANIFEST"))
+	f.water, errs[2] = exists(c.highWaterPath())
+	inside := filepath.Join(c.Dir, "highwater")
+	if c.highWaterPath() != inside {
+		f.movable, errs[3] = exists(inside)
+	}
+	if err == nil && !f.data {
+		left, _ := filepath.Glob(filepath.Join(c.dataDir(), "*.[sm][se][tm]"))
+		f.data = len(left) > 0
+	}
+	return f, errors.Join(errs[:]...)
+}
+
+// openFiles opens what look found, or what create has just made.
+func (s *Store) openFiles(found signs, accepted bool) (err error) {
+	if !found.none() {
+		if err := found.whole(s.config, accepted); err != nil {
+			return err
+		}
+	}
+	if s.identity, err = readIdentity(s.config.identityPath()); err != nil {
+		return err
+	}
+	if s.config.ID != "" && s.identity.ID != s.config.ID {
+		return fmt.Errorf("%w: folder %s holds ledger %s, %s is expected",
+			ledger.ErrForeign, s.config.Dir, s.identity.ID, s.config.ID)
+	}
+	if err := moveHighWater(s.config, found); err != nil {
+		return err
+	}
+	opt := engineOptions(s.config.dataDir(), s.config.Logger)
+	if err := quarantine(s.config, opt); err != nil {
+		return err
+	}
+	s.db, err = openChecked(opt)
+	return err
+}
+
+// whole refuses a folder that holds only a part of a ledger.
+func (f signs) whole(c Config, accepted bool) error {
+	water := f.water || f.movable || accepted
+	switch {
+	case f.identity && f.data && water:
+		return nil
+	case !f.data:
+		return fmt.Errorf("%w: folder %s has no data, although there was a ledger", ledger.ErrMissing, c.Dir)
+	case !f.identity:
+		return fmt.Errorf("%w: folder %s holds data but no ledger.id", ledger.ErrDamaged, c.Dir)
+	}
+	return fmt.Errorf("%w: there is no high-water file %s, so what was acknowledged can't be known",
+		ledger.ErrDamaged, c.highWaterPath())
+}
+
+// moveHighWater brings the high-water file to where the configuration wants it.
+func moveHighWater(c Config, found signs) error {
+	if found.water || !found.movable {
+		return nil
+	}
+	inside := filepath.Join(c.Dir, "highwater")
+	m, err := readHighWater(inside)
+	if err != nil {
+		return err
+	}
+	if err := createHighWater(c.highWaterPath(), m.ID, m.Tip); err != nil {
+		return fmt.Errorf("high-water file: %w", err)
+	}
+	return os.Remove(inside)
+}
+
+// begun ends opening: the first checkpoint, then the committer, then the sweep.
+func (s *Store) begun(ctx context.Context) (err error) {
+	if s.water, err = openHighWater(s.config.highWaterPath(), s.identity.ID); err != nil {
+		return err
+	}
+	if err := s.writeCheckpoint(); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(s.config.unlistedDir()); err != nil {
+		return fmt.Errorf("ledger folder: %w", err)
+	}
+	if s.config.MinFree > 0 {
+		if err := s.space.check(); err != nil && !errors.Is(err, ledger.ErrLowSpace) {
+			return err
+		}
+	}
+	s.start()
+	if err := s.sweep(ctx); err != nil {
+		return errors.Join(fmt.Errorf("sweep: %w", err), s.stop())
+	}
+	return nil
+}
+
+// stop ends the committer without closing files.
+func (s *Store) stop() error {
+	s.door.Lock()
+	s.closed = true
+	close(s.queue)
+	s.door.Unlock()
+	<-s.drained
+	return nil
+}

@@ -1,0 +1,107 @@
+package badgerstore
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"keep-proxy/ledger"
+)
+
+const (
+	// spaceEvery is how long a measurement of free space is believed.
+	spaceEvery = 100 * time.Millisecond
+	// reserveSize is the size of the reserve file.
+	reserveSize = 32 << 20
+)
+
+// space guards against a full disk, which would kill the process in a memory map.
+type space struct {
+	dir     string
+	minFree uint64
+	statfs  func(string) (uint64, error)
+
+	mu       sync.Mutex
+	measured time.Time
+	free     uint64
+	err      error
+	reserved bool
+}
+
+func newSpace(c Config) *space {
+	s := &space{dir: c.Dir, minFree: uint64(c.MinFree), statfs: c.statfs}
+	if s.statfs == nil {
+		s.statfs = freeSpace
+	}
+	return s
+}
+
+func freeSpace(dir string) (uint64, error) {
+	var st unix.Statfs_t
+	if err := unix.Statfs(dir, &st); err != nil {
+		return 0, err
+	}
+	return st.Bavail * uint64(st.Bsize), nil
+}
+
+// check refuses below the minimum; it measures at most every spaceEvery.
+func (s *space) check() error { return s.atLeast(s.minFree) }
+
+// checkBody refuses a long body below half of the minimum, so that outcomes still
+// find room for theirs when new mutations are refused.
+func (s *space) checkBody() error { return s.atLeast(s.minFree / 2) }
+
+func (s *space) atLeast(limit uint64) error {
+	if s.minFree == 0 {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.measured.IsZero() || time.Since(s.measured) >= spaceEvery {
+		s.measure()
+	}
+	if s.err != nil {
+		return fmt.Errorf("%w: free space can't be measured: %w", ledger.ErrUnavailable, s.err)
+	}
+	if s.free < limit {
+		return fmt.Errorf("%w: %d MiB free in %s, %d MiB are wanted",
+			ledger.ErrLowSpace, s.free>>20, s.dir, limit>>20)
+	}
+	return nil
+}
+
+// measure also gives the reserve up when space is low, and takes it back when there
+// is plenty.
+func (s *space) measure() {
+	s.measured = time.Now()
+	s.free, s.err = s.statfs(s.dir)
+	switch {
+	case s.err != nil:
+	case s.free < s.minFree && s.reserved:
+		s.err = os.Remove(s.reservePath())
+		s.reserved = false
+	case s.free > s.minFree+2*reserveSize && !s.reserved:
+		s.err = s.reserve()
+	}
+}
+
+func (s *space) reservePath() string { return filepath.Join(s.dir, "reserve") }
+
+// reserve sets the reserve file up; an existing one is kept.
+func (s *space) reserve() error {
+	f, err := os.OpenFile(s.reservePath(), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	st, err := f.Stat()
+	if err == nil && st.Size() < reserveSize {
+		err = allocate(f, reserveSize)
+	}
+	s.reserved = err == nil
+	return errors.Join(err, f.Close())
+}

@@ -1,0 +1,165 @@
+package badgerstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	badger "github.com/dgraph-io/badger/v4"
+
+	"keep-proxy/ledger"
+)
+
+// queueLength is how many commands may wait before callers do.
+const queueLength = 4096
+
+// Store is an open ledger. Its methods may be used by many goroutines at once.
+type Store struct {
+	config   Config
+	identity identity
+	process  ledger.Process
+	db       *badger.DB
+	lock     *folderLock
+	water    *highWater
+	space    *space
+	gate     *gate
+	pending  pendingBodies
+
+	queue   chan *command
+	drained chan struct{}
+	sick    atomic.Pointer[error]
+	commits atomic.Uint64
+
+	// door is held for reading by those who need the store open.
+	door    sync.RWMutex
+	closed  bool
+	readers sync.WaitGroup
+
+	// The committer's own, and Open's before it starts.
+	tip           tip
+	checkpoint    checkpoint
+	checkpointDue bool
+	written       uint64
+}
+
+var _ ledger.Store = (*Store)(nil)
+
+// Process implements ledger.Store.
+func (s *Store) Process() ledger.Process { return s.process }
+
+// ID implements ledger.Store.
+func (s *Store) ID() string { return s.identity.ID }
+
+// Dir returns the ledger's folder.
+func (s *Store) Dir() string { return s.config.Dir }
+
+// Commits returns how many transactions were synced since Open; each is one sync by
+// Badger and one of the high-water file.
+func (s *Store) Commits() uint64 { return s.commits.Load() }
+
+// Standing implements ledger.Store. The run's maps and the blockers are shared and
+// must not be changed.
+func (s *Store) Standing(run string) (ledger.Run, []ledger.Blocker, error) {
+	return s.gate.standing(run)
+}
+
+// StandingByToken implements ledger.Store; it shares as Standing does.
+func (s *Store) StandingByToken(sha256 string) (ledger.Run, []ledger.Blocker, error) {
+	return s.gate.standingByToken(sha256)
+}
+
+// BlockersOf implements ledger.Store; it shares as Standing does.
+func (s *Store) BlockersOf(workflow string) ([]ledger.Blocker, error) {
+	return s.gate.blockersOf(workflow), nil
+}
+
+// View implements ledger.Store.
+func (s *Store) View(ctx context.Context, fn func(ledger.View) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return s.snapshot(func(src snapshot) error { return fn(&view{src: src, process: s.process}) })
+}
+
+// readable enters a reader, who must leave with readers.Done.
+func (s *Store) readable() error {
+	s.door.RLock()
+	defer s.door.RUnlock()
+	if s.closed {
+		return fmt.Errorf("%w: the store is closed", ledger.ErrUnavailable)
+	}
+	s.readers.Add(1)
+	return nil
+}
+
+// snapshot reads what is durable. Damage stops the store.
+func (s *Store) snapshot(fn func(snapshot) error) error {
+	if err := s.readable(); err != nil {
+		return err
+	}
+	defer s.readers.Done()
+	txn := s.db.NewTransaction(false)
+	defer txn.Discard()
+	err := fn(snapshot{txn})
+	if err != nil && isDamage(err) {
+		s.poison(err)
+	}
+	return err
+}
+
+// Close implements ledger.Store: it lets queued commands end, waits for readers,
+// writes a last checkpoint and lets the folder go. A second Close does nothing.
+func (s *Store) Close() error {
+	s.door.Lock()
+	if s.closed {
+		s.door.Unlock()
+		return nil
+	}
+	s.closed = true
+	close(s.queue)
+	s.door.Unlock()
+	<-s.drained
+	s.readers.Wait()
+	var err error
+	if s.Healthy() == nil && s.written > s.checkpoint.Bytes {
+		err = s.writeCheckpoint()
+	}
+	return errors.Join(err, s.release())
+}
+
+// writeCheckpoint commits a transaction that holds nothing else. It must not run
+// beside the committer.
+func (s *Store) writeCheckpoint() error {
+	s.checkpointDue = true
+	b := s.begin()
+	defer b.txn.Discard()
+	return s.commit(b)
+}
+
+// release closes the files, in the order opposite to opening.
+func (s *Store) release() error {
+	var err error
+	if s.db != nil {
+		err = s.db.Close()
+	}
+	if s.water != nil {
+		err = errors.Join(err, s.water.close())
+	}
+	if s.lock != nil {
+		err = errors.Join(err, s.lock.release())
+	}
+	return err
+}
+
+// start lets the committer run.
+func (s *Store) start() {
+	s.queue = make(chan *command, queueLength)
+	s.drained = make(chan struct{})
+	go s.commitLoop()
+}
+
+// now is wall time, as injected.
+func (s *Store) now() time.Time { return s.config.Now().Wall }
