@@ -1,0 +1,103 @@
+package reconcilers
+
+import (
+	"sync"
+	"time"
+
+	"keep-proxy/ledger"
+)
+
+// busy admits tries: one at a time for a record, and a bounded number at once, so
+// that one connector that hangs does not keep the others waiting.
+type busy struct {
+	total, each int
+
+	mu sync.Mutex
+	// records counts who holds a record: a try, and an outcome that is still to be
+	// recorded.
+	records    map[ledger.Key]int
+	running    int
+	connectors map[string]int
+	// deferred holds back records whose try could not be recorded, until a time on
+	// the monotonic clock; without it they would stay due and be tried in a loop.
+	deferred map[ledger.Key]time.Duration
+}
+
+func newBusy(total, each int) *busy {
+	return &busy{
+		total: total, each: each,
+		records: map[ledger.Key]int{}, connectors: map[string]int{}, deferred: map[ledger.Key]time.Duration{},
+	}
+}
+
+// claim takes a record for a try outside the runner's bounds.
+func (b *busy) claim(k ledger.Key) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.records[k] > 0 {
+		return false
+	}
+	b.records[k] = 1
+	return true
+}
+
+// hold keeps a record that is taken already beyond the end of its try.
+func (b *busy) hold(k ledger.Key) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.records[k]++
+}
+
+// free gives a record back, once for each claim, start and hold.
+func (b *busy) free(k ledger.Key) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.records[k]--; b.records[k] <= 0 {
+		delete(b.records, k)
+	}
+}
+
+// open reports whether the runner could start a try of k now.
+func (b *busy) open(k ledger.Key, mono time.Duration) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if until, ok := b.deferred[k]; ok && mono >= until {
+		delete(b.deferred, k)
+	} else if ok {
+		return false
+	}
+	return b.running < b.total && b.records[k] == 0
+}
+
+// start takes a record and a place of its connector for the runner; it returns
+// how many tries are running, and whether this is one of them.
+func (b *busy) start(k ledger.Key, connector string) (int, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.running >= b.total || b.records[k] > 0 || b.connectors[connector] >= b.each {
+		return b.running, false
+	}
+	b.records[k] = 1
+	b.running++
+	b.connectors[connector]++
+	return b.running, true
+}
+
+// done gives the place back, but not the record: see free. It returns how many
+// tries are running.
+func (b *busy) done(connector string) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.running--
+	if b.connectors[connector]--; b.connectors[connector] == 0 {
+		delete(b.connectors, connector)
+	}
+	return b.running
+}
+
+// postpone holds a record back until a time on the monotonic clock.
+func (b *busy) postpone(k ledger.Key, until time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.deferred[k] = until
+}

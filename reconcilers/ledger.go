@@ -1,0 +1,41 @@
+package reconcilers
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"keep-proxy/ledger"
+)
+
+// Ledger is what reconciling needs of a [ledger.Ledger].
+type Ledger interface {
+	Commands
+	Records
+	Queue
+}
+
+// Commands move a record on. Each checks for itself, in its transaction, that the
+// move is allowed now.
+type Commands interface {
+	Resend(ctx context.Context, c ledger.Resend) (*ledger.Mutation, *ledger.Dispatch, error)
+	Finish(ctx context.Context, c ledger.Finish) (ledger.Finished, error)
+	Observe(ctx context.Context, c ledger.Observe) (ledger.Finished, error)
+	Exhaust(ctx context.Context, key ledger.Key, version int64, reason string) (ledger.Finished, error)
+	Recover(ctx context.Context, nextTryAt func(*ledger.Mutation) time.Time) (ledger.RecoverCounts, error)
+}
+
+// Records give what a try is made from.
+type Records interface {
+	View(ctx context.Context, fn func(ledger.View) error) error
+	Body(ctx context.Context, b ledger.Body) (io.ReadCloser, error)
+	WriteBody(ctx context.Context, content io.Reader) (ledger.Body, error)
+	Connector(ctx context.Context, hash string) ([]byte, error)
+}
+
+// Queue says what the runner shall look at.
+type Queue interface {
+	Due(ctx context.Context, now time.Time, limit int) ([]ledger.Key, time.Time, error)
+	Process() ledger.Process
+	Healthy() error
+}

@@ -1,0 +1,18 @@
+package reconcilers
+
+import "time"
+
+// Metrics counts the work.
+type Metrics interface {
+	// Tried counts one try and how long it took. seen is what the ledger recorded:
+	// applied, absent, duplicate or retry; a verdict for a resend; "exhausted";
+	// "dropped" if the record moved meanwhile; "error" if the ledger failed.
+	Tried(connector, operation, strategy, seen string, took time.Duration)
+	// Working says how many tries of the runner are under way.
+	Working(n int)
+}
+
+type noMetrics struct{}
+
+func (noMetrics) Tried(_, _, _, _ string, _ time.Duration) {}
+func (noMetrics) Working(int)                              {}

@@ -1,0 +1,112 @@
+package reconcilers
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+
+	"keep-proxy/ledger"
+	"keep-proxy/rules"
+)
+
+// maxPinned is how many stored versions of rule files stay loaded. More than a
+// few in use at once is unusual, and loading one again takes milliseconds.
+const maxPinned = 64
+
+// pinned loads stored versions of rule files, with the user's settings of now.
+type pinned struct {
+	records  Records
+	settings []rules.Settings
+	defaults rules.Defaults
+
+	mu   sync.Mutex
+	sets map[string]*rules.Set
+}
+
+func newPinned(records Records, settings []rules.Settings, defaults rules.Defaults) *pinned {
+	return &pinned{records: records, settings: settings, defaults: defaults, sets: map[string]*rules.Set{}}
+}
+
+// set returns the rules to which a record is pinned: its connector alone.
+func (p *pinned) set(ctx context.Context, m *ledger.Mutation) (*rules.Set, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if set := p.sets[m.ConnectorHash]; set != nil {
+		return set, nil
+	}
+	content, err := p.records.Connector(ctx, m.ConnectorHash)
+	if err != nil {
+		return nil, fmt.Errorf("the rule file of version %d: %w", m.ConnectorVersion, err)
+	}
+	set, err := p.load(m.Connector, content)
+	if err != nil {
+		return nil, err
+	}
+	if len(p.sets) >= maxPinned {
+		clear(p.sets)
+	}
+	p.sets[m.ConnectorHash] = set
+	return set, nil
+}
+
+// load reads one file under what the settings say of its connector; overrides of
+// operations that this version does not have are passed over.
+func (p *pinned) load(name string, content []byte) (*rules.Set, error) {
+	connector, findings := rules.LoadPinned(content, p.settings, p.defaults)
+	if findings.Failed() {
+		return nil, fmt.Errorf("the stored rule file does not load: %s", firstProblem(findings))
+	}
+	var settings []rules.Settings
+	for _, s := range p.settings {
+		if s.Connector != connector.Name {
+			continue
+		}
+		s.Overrides = maps.Clone(s.Overrides)
+		maps.DeleteFunc(s.Overrides, func(op string, _ rules.Override) bool { return connector.Operation(op) == nil })
+		settings = append(settings, s)
+	}
+	set, findings := rules.Load([]rules.File{{Name: name, Data: content}}, settings, p.defaults)
+	if findings.Failed() {
+		return nil, fmt.Errorf("the stored rule file does not load: %s", firstProblem(findings))
+	}
+	return set, nil
+}
+
+// firstProblem names the first error, without the value it is about.
+func firstProblem(fs rules.Findings) string {
+	i := slices.IndexFunc(fs, func(f rules.Finding) bool { return f.Severity != rules.SeverityWarning })
+	return fs[max(i, 0)].Code + " at " + fs[max(i, 0)].Key
+}
+
+// stored rebuilds the request of a record, without the header fields that were
+// masked when it was stored.
+func stored(ctx context.Context, records Records, m *ledger.Mutation) (*rules.Request, error) {
+	var body []byte
+	if m.Request.Body.Size > 0 {
+		content, err := records.Body(ctx, m.Request.Body)
+		if err != nil {
+			return nil, fmt.Errorf("the stored body: %w", err)
+		}
+		defer func() { _ = content.Close() }()
+		if body, err = io.ReadAll(content); err != nil {
+			return nil, fmt.Errorf("the stored body: %w", err)
+		}
+	}
+	header := http.Header(m.Request.Header).Clone()
+	if header == nil {
+		header = http.Header{}
+	}
+	maps.DeleteFunc(header, func(_ string, values []string) bool {
+		return slices.ContainsFunc(values, func(v string) bool { return strings.Contains(v, masked) })
+	})
+	request, refusal := rules.Rebuild(m.Request.Method, m.Request.URL, header, body)
+	if refusal != nil {
+		return nil, fmt.Errorf("the stored request: %w", refusal)
+	}
+	return request, nil
+}

@@ -1,0 +1,168 @@
+package reconcilers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"keep-proxy/ledger"
+	"keep-proxy/rules"
+	"keep-proxy/upstream"
+)
+
+// probe asks the API by reads, as the rule describes.
+type probe struct{ *Reconciler }
+
+func (p probe) try(ctx context.Context, t *try) (outcome, bool) {
+	return p.observe(ctx, t, p.ask(ctx, t)), true
+}
+
+// asked is what the reads of one try have in common.
+type asked struct {
+	lines     []string
+	reached   bool
+	notBefore time.Time
+	// ahead is the largest measured difference between the API's clock and ours.
+	ahead time.Duration
+}
+
+// ask sends every read of the probe and says what they showed.
+func (p probe) ask(ctx context.Context, t *try) sighting {
+	asking, err := t.strategy.Probe.Begin(t.env())
+	if err != nil {
+		return sighting{reached: true, reason: "the probe can't be made: " + err.Error()}
+	}
+	var all asked
+	for first := true; ; first = false {
+		next, more := asking.Next()
+		if !more {
+			return p.conclude(ctx, t, asking, all)
+		}
+		request, err := p.request(ctx, t, next)
+		if err != nil {
+			return sighting{reached: all.reached, notBefore: all.notBefore, reason: err.Error(), evidence: all.evidence()}
+		}
+		if first {
+			t.at = p.now()
+		}
+		sent := p.clock.Now()
+		reply := p.wire.send(ctx, request, p.settings.MaxAnswer)
+		all.note(len(all.lines)+1, next, reply, sent, p.clock.Now())
+		if reply.complete() {
+			asking.Answer(&rules.Response{Status: reply.status, Header: reply.header, Body: reply.body, Complete: true})
+		} else {
+			asking.Answer(nil)
+		}
+	}
+}
+
+// request makes one read ready, when the connector's rate admits it.
+func (p probe) request(ctx context.Context, t *try, ask *rules.Ask) (*upstream.Request, error) {
+	if err := p.limits.wait(ctx, t.connector); err != nil {
+		return nil, errors.New("the try was over before the connector's rate admitted a request")
+	}
+	name, value, err := p.credentials.For(t.mutation.Connector)
+	if err != nil {
+		return nil, fmt.Errorf("credentials: %w", err)
+	}
+	t.secrets = append(t.secrets, value)
+	target, err := url.ParseRequestURI(ask.Scheme + "://" + ask.Authority + ask.Target)
+	if err != nil {
+		return nil, errors.New("the probe's address is not a valid URL")
+	}
+	header := ask.Header.Clone()
+	if header == nil {
+		header = http.Header{}
+	}
+	if name != "" {
+		header.Set(name, value)
+	}
+	request := &upstream.Request{Method: ask.Method, URL: target, Header: header, Total: p.settings.Ask}
+	if ask.Body != nil {
+		request.Body = upstream.Bytes(ask.Body)
+	}
+	return request, nil
+}
+
+// conclude asks the rule what the answers mean.
+func (p probe) conclude(ctx context.Context, t *try, asking *rules.Asking, all asked) sighting {
+	var lookup error
+	claimed := func(object string) bool {
+		other, err := p.claimedByOther(ctx, t.mutation, object)
+		lookup = errors.Join(lookup, err)
+		return other
+	}
+	o := asking.Observation(claimed, all.ahead)
+	s := sighting{
+		reason: o.Reason, evidence: all.evidence(), objects: o.ObjectIDs, strong: o.Tie.Strong(),
+		proof: o.AbsenceIsProof, reached: all.reached, notBefore: all.notBefore,
+	}
+	if lookup != nil {
+		return sighting{reason: "the ledger could not say whose evidence an object is", evidence: s.evidence}
+	}
+	s.seen = seen(o.Seen)
+	if o.Result != nil {
+		s.result = &rules.Response{Status: o.Result.Status, Header: o.Result.Header, Body: o.Result.Body, Complete: true}
+	}
+	return s
+}
+
+// seen translates what a rule saw; anything unknown is a retry.
+func seen(s rules.Seen) ledger.Seen {
+	switch s {
+	case rules.SeenApplied:
+		return ledger.SeenApplied
+	case rules.SeenAbsent:
+		return ledger.SeenAbsent
+	case rules.SeenDuplicate:
+		return ledger.SeenDuplicate
+	case rules.SeenRetry:
+		return ledger.SeenRetry
+	}
+	return ledger.SeenRetry
+}
+
+// claimedByOther reports whether an upstream object is the evidence of another
+// mutation.
+func (r *Reconciler) claimedByOther(ctx context.Context, m *ledger.Mutation, object string) (bool, error) {
+	other := false
+	err := r.ledger.View(ctx, func(v ledger.View) error {
+		key, err := v.EvidenceOf(m.Connector, m.Account, object)
+		if errors.Is(err, ledger.ErrNotFound) {
+			return nil
+		}
+		other = err == nil && key != m.Key
+		return err
+	})
+	return other, err
+}
+
+// note adds one read to the evidence: method and authority, since the target may
+// hold what the rule keeps secret, and what came back.
+func (a *asked) note(n int, ask *rules.Ask, r reply, sent, received time.Time) {
+	line := fmt.Sprintf("read %d: %s %s: ", n, ask.Method, ask.Authority)
+	switch {
+	case r.complete():
+		line += fmt.Sprintf("status %d, %d bytes", r.status, len(r.body))
+	case r.tooLarge:
+		line += fmt.Sprintf("status %d, an answer over the limit", r.status)
+	case r.evidence.Head:
+		line += fmt.Sprintf("status %d, cut (%s)", r.status, r.evidence.ErrorClass)
+	default:
+		line += fmt.Sprintf("no answer (%s)", r.evidence.ErrorClass)
+	}
+	a.lines = append(a.lines, line)
+	a.reached = r.evidence.Head
+	if wait := r.facts.RetryAfter; wait > 0 && (r.status == http.StatusTooManyRequests || r.status == http.StatusServiceUnavailable) {
+		a.notBefore = received.Add(wait)
+	}
+	if diff, ok := upstream.MeasureClock(r.header, sent, received); ok {
+		a.ahead = max(a.ahead, diff.Ahead.Abs()+diff.Within)
+	}
+}
+
+func (a *asked) evidence() string { return strings.Join(a.lines, "\n") }

@@ -1,0 +1,141 @@
+package reconcilers
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"keep-proxy/internal/clock"
+	"keep-proxy/ledger"
+	"keep-proxy/rules"
+	"keep-proxy/upstream"
+)
+
+// Sender sends one request once. It is [upstream.Sender].
+type Sender interface {
+	Send(ctx context.Context, r *upstream.Request) *upstream.Answer
+}
+
+// Credentials gives what the operator configured for reconciling.
+type Credentials interface {
+	// For returns the header field that authorises requests to a connector; an
+	// empty header means that none is needed. It is called anew for each request,
+	// since tokens don't live through the night. Its error must not hold the value.
+	For(connector string) (header, value string, err error)
+}
+
+// Config is what a Reconciler needs. Ledger, Sender, Credentials, Clock and NewID
+// are required.
+type Config struct {
+	Ledger      Ledger
+	Sender      Sender
+	Credentials Credentials
+	Clock       clock.Clock
+	// NewID makes dispatch ids; they must be unguessable.
+	NewID func() string
+	// Settings bound the work; see there for the defaults.
+	Settings Settings
+	// Connectors and Defaults are the user's, as rules.Load takes them. They apply
+	// to pinned rule files too.
+	Connectors []rules.Settings
+	Defaults   rules.Defaults
+	// Random returns numbers in [0, 1) that spread the waits. Default
+	// math/rand/v2.
+	Random func() float64
+	Log    zerolog.Logger
+	// Metrics may be nil.
+	Metrics Metrics
+}
+
+// Reconciler finds out what became of mutations whose outcome is unknown. Make it
+// with [New]; its methods may be called concurrently.
+type Reconciler struct {
+	ledger      Ledger
+	wire        wire
+	credentials Credentials
+	clock       clock.Clock
+	newID       func() string
+	random      func() float64
+	settings    Settings
+	pinned      *pinned
+	limits      *limits
+	busy        *busy
+	strategies  map[rules.StrategyKind]strategy
+	log         zerolog.Logger
+	metrics     Metrics
+
+	kick chan struct{}
+	// life ends what outlasts its caller: outcomes that are still to be recorded.
+	life       context.Context
+	end        context.CancelFunc
+	background sync.WaitGroup
+}
+
+// New returns a Reconciler. Close it before the ledger.
+func New(c Config) (*Reconciler, error) {
+	if c.Ledger == nil || c.Sender == nil || c.Credentials == nil || c.Clock == nil || c.NewID == nil {
+		return nil, errors.New("reconcilers: incomplete configuration")
+	}
+	if c.Metrics == nil {
+		c.Metrics = noMetrics{}
+	}
+	if c.Random == nil {
+		c.Random = rand.Float64
+	}
+	s := c.Settings.filled()
+	r := &Reconciler{
+		ledger: c.Ledger, wire: wire{sender: c.Sender, clock: c.Clock}, credentials: c.Credentials,
+		clock: c.Clock, newID: c.NewID, random: c.Random, settings: s,
+		pinned: newPinned(c.Ledger, c.Connectors, c.Defaults), limits: newLimits(s.Rate),
+		busy: newBusy(s.Concurrency, s.PerConnector),
+		log:  c.Log, metrics: c.Metrics, kick: make(chan struct{}, 1),
+	}
+	r.strategies = map[rules.StrategyKind]strategy{
+		rules.StrategyResend: resend{r}, rules.StrategyProbe: probe{r}, rules.StrategyNone: none{r},
+	}
+	r.life, r.end = context.WithCancel(context.Background())
+	return r, nil
+}
+
+// Close gives up on outcomes that the ledger did not take and waits for what is
+// under way. Call it after Run has returned and no Inline is running; what was not
+// recorded is found by the next process's recovery.
+func (r *Reconciler) Close() {
+	r.end()
+	r.background.Wait()
+}
+
+// Kick wakes the runner: something may be due earlier than it knows. It never
+// blocks.
+func (r *Reconciler) Kick() {
+	select {
+	case r.kick <- struct{}{}:
+	default:
+	}
+}
+
+// NextTry is when the runner shall look at a record for the next time, as things
+// stand: for a record that becomes unknown now, after the first wait.
+func (r *Reconciler) NextTry(m *ledger.Mutation) time.Time { return r.after(m, r.now(), sighting{}) }
+
+func (r *Reconciler) now() ledger.Stamp { return ledger.Stamp(clock.Take(r.clock)) }
+
+// after is when the next try of m is due, given what one that began at has seen.
+func (r *Reconciler) after(m *ledger.Mutation, at ledger.Stamp, s sighting) time.Time {
+	now := r.now()
+	process := r.ledger.Process()
+	o := outlook{now: now, elapsed: elapsed(m, now, process), notBefore: s.notBefore, random: r.random()}
+	if m.RetryAfter.After(o.notBefore) {
+		o.notBefore = m.RetryAfter
+	}
+	o.settle, o.settling = untilSettled(m, now, process)
+	over, begun := untilSettled(m, at, process)
+	if s.seen == ledger.SeenAbsent && s.proof && !m.Committed && begun && over <= 0 {
+		o.confirm, o.confirming = untilConfirmed(m, at, now), true
+	}
+	return r.settings.next(o)
+}

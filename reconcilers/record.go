@@ -1,0 +1,47 @@
+package reconcilers
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"keep-proxy/ledger"
+)
+
+// How often an outcome that the ledger did not take is offered again.
+const (
+	firstOffer = time.Second
+	lastOffer  = 30 * time.Second
+)
+
+// record gives the end of a resend to the ledger. If the ledger can't take it, the
+// outcome is kept and offered again until it is durable or the Reconciler is
+// closed; the record stays taken until then, so that nothing is sent meanwhile.
+func (r *Reconciler) record(ctx context.Context, f ledger.Finish) (ledger.Finished, error) {
+	finished, err := r.ledger.Finish(context.WithoutCancel(ctx), f)
+	if err == nil || !errors.Is(err, ledger.ErrUnavailable) {
+		return finished, err
+	}
+	r.busy.hold(f.Key)
+	r.background.Go(func() {
+		defer r.busy.free(f.Key)
+		r.offer(f)
+	})
+	return finished, err
+}
+
+func (r *Reconciler) offer(f ledger.Finish) {
+	for wait := firstOffer; ; wait = min(2*wait, lastOffer) {
+		timer := time.NewTimer(wait)
+		select {
+		case <-r.life.Done():
+			timer.Stop()
+			return
+		case <-timer.C:
+		}
+		if _, err := r.ledger.Finish(context.WithoutCancel(r.life), f); !errors.Is(err, ledger.ErrUnavailable) {
+			r.Kick()
+			return
+		}
+	}
+}

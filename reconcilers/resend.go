@@ -1,0 +1,140 @@
+package reconcilers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"time"
+
+	"keep-proxy/ledger"
+	"keep-proxy/rules"
+	"keep-proxy/upstream"
+)
+
+// resend sends the stored request once more under the same vendor key: an API that
+// remembers the key answers as it did, or does now what it never did.
+type resend struct{ *Reconciler }
+
+func (s resend) try(ctx context.Context, t *try) (outcome, bool) {
+	deadline := s.deadline(ctx, t)
+	if t.mutation.Committed || t.mutation.VendorKey == "" || !ledger.ResendOpen(t.mutation, s.now(), deadline) {
+		return outcome{}, false
+	}
+	request, err := s.request(t, deadline)
+	if err != nil {
+		return outcome{}, false
+	}
+	if err := s.limits.wait(ctx, t.connector); err != nil {
+		return s.observe(ctx, t, sighting{reason: "the try was over before the connector's rate admitted a request"}), true
+	}
+	id := s.newID()
+	m, d, err := s.ledger.Resend(context.WithoutCancel(ctx), ledger.Resend{
+		Key: t.mutation.Key, Version: t.mutation.Version, DispatchID: id, Deadline: deadline,
+	})
+	if errors.Is(err, ledger.ErrNotAllowed) {
+		return outcome{}, false
+	}
+	if err != nil {
+		return s.lost(outcome{err: err, reason: "the resend was not recorded"}), true
+	}
+	resendRecorded.Pass()
+	// From here on the sending is lent its own time: stopping waits for it.
+	finish, verdict := s.send(context.WithoutCancel(ctx), t, request, *d)
+	resendAnswered.Pass()
+	finish.NextTryAt = s.after(m, t.at, sighting{notBefore: finish.RetryAfter})
+	out := outcome{seen: string(finish.Dispatch.Verdict), reason: verdict.Reason}
+	out.finished, out.err = s.record(ctx, finish)
+	return s.lost(out), true
+}
+
+// deadline is how long the sending may take: as the rule says, and within the
+// inline try's time.
+func (s resend) deadline(ctx context.Context, t *try) time.Duration {
+	deadline := t.operation.Timeout
+	if until, ok := ctx.Deadline(); ok && t.inline {
+		deadline = min(deadline, time.Until(until))
+	}
+	return deadline
+}
+
+// request rebuilds what was sent, with the same vendor key and marker and the
+// credentials of now. Immediately before byte one the window is looked at again,
+// with the record as it was before this resend was counted.
+func (s resend) request(t *try, deadline time.Duration) (*upstream.Request, error) {
+	outgoing, refusal := t.operation.Outgoing(t.request, t.known())
+	if refusal != nil {
+		return nil, refusal
+	}
+	target, err := url.ParseRequestURI(outgoing.URL())
+	if err != nil {
+		return nil, fmt.Errorf("the stored address: %w", err)
+	}
+	request := &upstream.Request{
+		Method: outgoing.Method, URL: target, Header: outgoing.Header, Total: deadline,
+		TrustRefused: t.connector.TrustRefused,
+		Check: func() error {
+			if !ledger.ResendOpen(t.mutation, s.now(), deadline) {
+				return errors.New("the API's window for the vendor key is nearly over")
+			}
+			return nil
+		},
+	}
+	if outgoing.HasBody() {
+		request.Body = upstream.Bytes(outgoing.Body())
+	}
+	return request, nil
+}
+
+// send sends and judges. Whatever goes wrong inside, the dispatch gets an end: an
+// uncertain one.
+func (s resend) send(ctx context.Context, t *try, request *upstream.Request, d ledger.Dispatch) (finish ledger.Finish, v upstream.Verdict) {
+	finish = ledger.Finish{Key: t.mutation.Key, Dispatch: d, Pending: t.inline}
+	defer func() {
+		if p := recover(); p != nil {
+			v = upstream.Verdict{Class: upstream.ClassIndeterminate, Reason: fmt.Sprintf("internal error: a panic of type %T", p)}
+			finish.Dispatch, finish.Result, finish.Body = ended(d, upstream.Evidence{Ended: s.stamp()}, v), nil, nil
+		}
+	}()
+	reply := s.wire.send(ctx, request, positive(t.mutation.Policy.ResultLimit, s.settings.MaxAnswer))
+	v = upstream.Judge(reply.evidence, reply.facts, s.opinion(t, reply))
+	finish.Dispatch = ended(d, reply.evidence, v)
+	finish.Dispatch.Error = t.secrets.mask(finish.Dispatch.Error)
+	finish.TooLarge = v.Kind == upstream.TooLarge
+	if v.RetryAfter > 0 {
+		finish.RetryAfter = s.clock.Now().Add(v.RetryAfter)
+	}
+	if v.Kind == upstream.Applied {
+		answer := &rules.Response{Status: reply.status, Header: reply.header, Body: reply.body, Complete: true}
+		var err error
+		if finish.Result, finish.Body, err = s.keep(ctx, t, answer, "answer"); err != nil {
+			// It committed; only the answer could not be kept.
+			v.Kind = upstream.Committed
+			finish.Dispatch = ended(d, reply.evidence, v)
+		}
+	}
+	return finish, v
+}
+
+// opinion asks the rule about the answer.
+func (s resend) opinion(t *try, r reply) upstream.Opinion {
+	if !r.evidence.Head {
+		return upstream.Opinion{}
+	}
+	answer := &rules.Response{Status: r.status, Header: r.header, Body: r.body, Complete: r.complete()}
+	o := t.operation.Judge(t.request, t.mutation.Account, t.known(), answer)
+	out := upstream.Opinion{Class: upstream.Class(o.Class), Reason: o.Reason}
+	switch o.Kind {
+	case rules.OpinionNone:
+		out.Kind = upstream.OpinionNone
+	case rules.OpinionApplied:
+		out.Kind = upstream.OpinionApplied
+	case rules.OpinionFailed:
+		out.Kind = upstream.OpinionFailed
+	case rules.OpinionUncertain:
+		out.Kind = upstream.OpinionUncertain
+	default:
+		out.Kind = upstream.OpinionUncertain
+	}
+	return out
+}

@@ -1,0 +1,108 @@
+package reconcilers
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"time"
+
+	"keep-proxy/ledger"
+	"keep-proxy/rules"
+)
+
+// sighting is what a try saw, before the ledger judges it. The zero value is a
+// retry that could not reach the API.
+type sighting struct {
+	seen     ledger.Seen
+	reason   string
+	evidence string
+	objects  []string
+	strong   bool
+	proof    bool
+	result   *rules.Response
+	// reached says that the API answered, so that the try counts.
+	reached bool
+	// notBefore is when the API wants to be asked again; zero if it did not say.
+	notBefore time.Time
+}
+
+// observe gives a sighting to the ledger.
+func (r *Reconciler) observe(ctx context.Context, t *try, s sighting) outcome {
+	if s.seen == "" {
+		s.seen = ledger.SeenRetry
+	}
+	if s.seen == ledger.SeenRetry && !t.inline && ctx.Err() != nil {
+		// The runner is being stopped: that says nothing about the API.
+		return outcome{seen: "stopped", finished: ledger.Finished{Mutation: t.mutation}}
+	}
+	out := outcome{seen: string(s.seen), reason: t.secrets.mask(s.reason)}
+	// What was seen is recorded even if the caller has gone.
+	ctx = context.WithoutCancel(ctx)
+	command := ledger.Observe{
+		Key: t.mutation.Key, Version: t.mutation.Version, AbsenceIsProof: s.proof, Reached: s.reached, Inline: t.inline,
+		NextTryAt: r.after(t.mutation, t.at, s), Ran: ran(t.mutation, t.at, r.ledger.Process()),
+		Observation: ledger.Observation{
+			At: t.at, Strategy: t.name(), Seen: s.seen, Reason: out.reason, Evidence: t.secrets.mask(s.evidence),
+			Objects: s.objects, Strong: s.strong,
+		},
+	}
+	if s.result != nil {
+		if command.Result, command.Body, out.err = r.keep(ctx, t, s.result, "observation"); out.err != nil {
+			return r.lost(out)
+		}
+	}
+	beforeObserve.Pass()
+	out.finished, out.err = r.ledger.Observe(ctx, command)
+	if errors.Is(out.err, ledger.ErrEvidence) {
+		return r.observe(ctx, t, sighting{reached: s.reached, reason: "the object is evidence for another mutation", evidence: s.evidence})
+	}
+	return r.lost(out)
+}
+
+// exhaust ends the record's tries: there is no way to ask.
+func (r *Reconciler) exhaust(ctx context.Context, t *try, reason string) (out outcome) {
+	out.seen, out.reason = "exhausted", reason
+	if t.inline {
+		// The proxy parks the record, and the runner gives it to a person.
+		out.finished.Mutation = t.mutation
+		return out
+	}
+	out.finished, out.err = r.ledger.Exhaust(context.WithoutCancel(ctx), t.mutation.Key, t.mutation.Version, reason)
+	return r.lost(out)
+}
+
+// lost names what became of a try whose record moved, or whose ledger failed.
+func (r *Reconciler) lost(out outcome) outcome {
+	switch {
+	case out.err == nil:
+	case errors.Is(out.err, ledger.ErrVersion):
+		out.seen = "dropped"
+	default:
+		out.seen = "error"
+	}
+	return out
+}
+
+// keep makes an answer the result that a replay gives. A longer body is written
+// first.
+func (r *Reconciler) keep(ctx context.Context, t *try, answer *rules.Response, source string) (*ledger.Result, []byte, error) {
+	answer = t.operation.RedactResponse(answer)
+	content := t.secrets.body(answer.Body)
+	result := &ledger.Result{Status: answer.Status, Header: t.secrets.header(answer.Header), Source: source}
+	if len(content) > ledger.InlineBody {
+		body, err := r.ledger.WriteBody(ctx, bytes.NewReader(content))
+		if err != nil {
+			return nil, nil, fmt.Errorf("keep the answer: %w", err)
+		}
+		result.Body = body
+		return result, nil, nil
+	}
+	if len(content) > 0 {
+		sum := sha256.Sum256(content)
+		result.Body = ledger.Body{SHA256: hex.EncodeToString(sum[:]), Size: int64(len(content))}
+	}
+	return result, content, nil
+}
