@@ -29,8 +29,10 @@ type dispatch struct {
 	got      atomic.Int64  // bytes of the answer's content that were read
 
 	once sync.Once // the end
-	mu   sync.Mutex
-	ev   Evidence
+
+	mu         sync.Mutex
+	ev         Evidence
+	interimErr error // why interim responses ended the dispatch; HTTP/2 only
 }
 
 // counters are a connection's bytes at one moment.

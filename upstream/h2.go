@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"net/http/httptrace"
 	"net/textproto"
@@ -16,8 +17,14 @@ func (d *dispatch) sendH2(ctx context.Context) *Answer {
 		Header: d.plan.headerH2(), ContentLength: d.plan.length,
 		Proto: "HTTP/2.0", ProtoMajor: 2,
 	}
-	if d.content != nil {
+	switch {
+	case d.content == nil:
+	case d.plan.length > 0:
 		req.Body = d.content
+	default: // net/http takes a Body of length 0 as one of unknown length
+		if err := d.content.atEnd(); err != io.EOF {
+			return d.noAnswer(err)
+		}
 	}
 	// The watch ends the dispatch; ctx carries no cancellation to net/http.
 	traced := httptrace.WithClientTrace(context.WithoutCancel(ctx), d.traceH2())
@@ -48,6 +55,12 @@ func (p *plan) headerH2() http.Header {
 // traceH2 counts interim responses and learns when the request was written.
 func (d *dispatch) traceH2() *httptrace.ClientTrace {
 	interim, size := 0, int64(0)
+	refuse := func(err error) error {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.interimErr = err // net/http hides it in an error of the stream
+		return err
+	}
 	return &httptrace.ClientTrace{
 		WroteRequest: func(info httptrace.WroteRequestInfo) {
 			if info.Err == nil {
@@ -63,9 +76,9 @@ func (d *dispatch) traceH2() *httptrace.ClientTrace {
 			}
 			switch {
 			case interim > MaxInterim:
-				return errManyInterim
+				return refuse(errManyInterim)
 			case size > d.sender.cfg.MaxHead:
-				return errHeadTooBig
+				return refuse(errHeadTooBig)
 			}
 			return nil
 		},
@@ -92,15 +105,20 @@ func (d *dispatch) explainH2(err error) *Error {
 	if code, ok := d.conn.plain.frames.reset(d.stream()); ok {
 		return &Error{ErrorReset, "the upstream reset the stream: " + code.String()}
 	}
-	why := exchangeError(err)
-	if why.Class != ErrorMalformed {
-		return why
+	d.mu.Lock()
+	interimErr := d.interimErr
+	d.mu.Unlock()
+	if interimErr != nil {
+		return exchangeError(interimErr)
 	}
+	why := exchangeError(err)
 	switch {
+	case why.Class != ErrorMalformed:
+		return why
 	case err != nil && strings.Contains(err.Error(), "header list larger"):
-		return &Error{ErrorTooBig, reason(errHeadTooBig)}
-	case d.conn.raw.eof.Load():
-		return &Error{ErrorEOF, "the connection ended early"}
+		return exchangeError(errHeadTooBig)
+	case d.conn.plain.ended.Load():
+		return exchangeError(io.EOF)
 	}
 	return &Error{ErrorMalformed, "the HTTP/2 exchange failed"}
 }

@@ -14,6 +14,7 @@ import (
 	"math/big"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"sync"
 	"sync/atomic"
@@ -30,6 +31,7 @@ type rawUpstream struct {
 	bytes atomic.Int64
 	sends atomic.Int64 // requests that the handler read
 	done  sync.WaitGroup
+	halt  chan struct{} // closed at the end of the test
 }
 
 // peer is one connection as the upstream sees it.
@@ -47,7 +49,7 @@ func serve(t testing.TB, cfg *tls.Config, handle func(*peer)) *rawUpstream {
 	if err != nil {
 		t.Fatal(err)
 	}
-	u := &rawUpstream{t: t, l: l}
+	u := &rawUpstream{t: t, l: l, halt: make(chan struct{})}
 	var mu sync.Mutex
 	open := map[net.Conn]bool{}
 	u.done.Go(func() {
@@ -82,6 +84,7 @@ func serve(t testing.TB, cfg *tls.Config, handle func(*peer)) *rawUpstream {
 	})
 	t.Cleanup(func() {
 		_ = l.Close()
+		close(u.halt)
 		mu.Lock()
 		for c := range open {
 			_ = c.Close()
@@ -122,6 +125,9 @@ func (p *peer) say(answer string) { _, _ = io.WriteString(p.Conn, answer) }
 
 // wait blocks until the peer has closed its side.
 func (p *peer) wait() { _, _ = io.Copy(io.Discard, p.br) }
+
+// hold keeps the connection open to the end of the test, without reading.
+func (p *peer) hold() { <-p.up.halt }
 
 // reset closes the TCP connection with a reset.
 func (p *peer) reset() {
@@ -262,3 +268,19 @@ func (z zeros) Open() (io.ReadCloser, error) {
 }
 
 func (z zeros) Len() int64 { return int64(z) }
+
+func mustURL(t testing.TB, s string) *url.URL {
+	t.Helper()
+	u, err := url.Parse(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+// srvRoots trusts a test server's certificate.
+func srvRoots(srv *httptest.Server) *x509.CertPool {
+	pool := x509.NewCertPool()
+	pool.AddCert(srv.Certificate())
+	return pool
+}

@@ -75,6 +75,7 @@ type plainConn struct {
 	left    atomic.Int64 // bytes that may still be read of a head; below 0: any
 	readErr error        // how reading ended, which parsers tend to hide; HTTP/1.1 only
 	frames  *frameWatch  // HTTP/2 only
+	ended   atomic.Bool  // the peer has ended the connection, in whatever way
 }
 
 // Write counts what is written, before and after.
@@ -98,6 +99,9 @@ func (c *plainConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if left > 0 {
 		c.left.Add(-int64(n))
+	}
+	if err == io.EOF {
+		c.ended.Store(true)
 	}
 	if c.frames != nil {
 		c.frames.see(p[:n])

@@ -1,0 +1,199 @@
+package upstream
+
+import (
+	"context"
+	"net"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"keep-proxy/internal/clock"
+)
+
+var whole = Evidence{Head: true, Status: 200, BodyComplete: true}
+
+func reused(ev Evidence) Evidence {
+	ev.Reused = true
+	return ev
+}
+
+// answeringAll answers every request of a connection.
+func answeringAll(answer string) func(*peer) {
+	return func(p *peer) {
+		for {
+			if _, _, read := p.request(); !read {
+				return
+			}
+			p.say(answer)
+		}
+	}
+}
+
+func TestConnectionsAreUsedAgainWhileFresh(t *testing.T) {
+	t.Parallel()
+	for _, scheme := range []string{"http", "https"} {
+		t.Run(scheme, func(t *testing.T) {
+			t.Parallel()
+			fake := clock.NewFake(time.Now())
+			cfg := serverTLS("http/1.1")
+			if scheme == "http" {
+				cfg = nil
+			}
+			u := serve(t, cfg, answeringAll(ok))
+			s := sender(t, Config{Clock: fake})
+			r := post(u.url(scheme, "/"), "x")
+			next := func(want Evidence, conns int64) {
+				t.Helper()
+				send(t, s, r).check(t, want)
+				if n := u.conns.Load(); n != conns {
+					t.Errorf("%d connections, want %d", n, conns)
+				}
+			}
+			next(whole, 1)
+			fake.Advance(2*time.Second - 1)
+			next(reused(whole), 1)
+			fake.Advance(2 * time.Second)
+			next(whole, 2)
+			fake.Sleep(2 * time.Second)
+			next(whole, 3)
+			fake.JumpWall(time.Hour)
+			next(reused(whole), 3)
+			s.CloseIdle()
+			next(whole, 4)
+			s.Close()
+			next(whole, 5)
+			next(whole, 6)
+		})
+	}
+}
+
+func TestConnectionsThatMustNotBeUsedAgain(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("a", 3*bufferSize)
+	for name, tc := range map[string]struct {
+		answer string
+		cfg    Config
+		closes bool
+	}{
+		"the upstream asks to close":           {"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok", Config{}, false},
+		"HTTP/1.0":                             {"HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok", Config{}, false},
+		"the upstream closed it":               {ok, Config{}, true},
+		"stray bytes after the answer":         {ok + "HTTP/1.1 200 OK\r\n\r\n", Config{}, false},
+		"stray bytes after a long answer":      {"HTTP/1.1 200 OK\r\nContent-Length: 24576\r\n\r\n" + long + "x", Config{}, false},
+		"a connection that can't be looked at": {ok, Config{Dial: opaqueDial}, false},
+		"never by configuration":               {ok, Config{FreshFor: -1}, false},
+	} {
+		for _, scheme := range []string{"http", "https"} {
+			t.Run(name+", "+scheme, func(t *testing.T) {
+				t.Parallel()
+				var answered atomic.Int64
+				cfg := serverTLS("http/1.1")
+				if scheme == "http" {
+					cfg = nil
+				}
+				u := serve(t, cfg, func(p *peer) {
+					if _, _, read := p.request(); !read {
+						return
+					}
+					p.say(tc.answer)
+					answered.Add(1)
+					if !tc.closes {
+						p.wait()
+					}
+				})
+				s := sender(t, tc.cfg)
+				for n := range int64(2) {
+					g := send(t, s, post(u.url(scheme, "/"), "x"))
+					g.check(t, whole)
+					if u.conns.Load() != n+1 {
+						t.Errorf("send %d: %d connections", n+1, u.conns.Load())
+					}
+					awaitNoQuiet(t, s)
+				}
+				if n := u.sends.Load(); n != 2 {
+					t.Errorf("the upstream read %d requests, want 2", n)
+				}
+			})
+		}
+	}
+}
+
+// awaitNoQuiet waits until no idle connection of s is quiet: what the upstream
+// wrote or closed is on its way to us.
+func awaitNoQuiet(t *testing.T, s *Sender) {
+	t.Helper()
+	deadline := time.Now().Add(10 * time.Second)
+	for anyQuiet(s) {
+		if time.Now().After(deadline) {
+			t.Fatal("the connection stays quiet")
+		}
+		runtime.Gosched()
+	}
+}
+
+func anyQuiet(s *Sender) bool {
+	s.pool.mu.Lock()
+	defer s.pool.mu.Unlock()
+	for _, conns := range s.pool.idle {
+		for _, c := range conns {
+			if c.quiet() {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// opaqueDial hides the socket.
+func opaqueDial(_ context.Context, network, addr string) (net.Conn, error) {
+	c, err := net.Dial(network, addr)
+	return struct{ net.Conn }{c}, err
+}
+
+func TestIdleConnectionsAreClosedWhenNoLongerFresh(t *testing.T) {
+	t.Parallel()
+	closed := make(chan struct{})
+	u := serve(t, nil, func(p *peer) {
+		p.request()
+		p.say(ok)
+		p.wait()
+		close(closed)
+	})
+	s := sender(t, Config{FreshFor: time.Millisecond})
+	send(t, s, post(u.url("http", "/"), "x")).check(t, whole)
+	<-closed
+}
+
+func TestAnEarlyTimerDoesNotCloseAFreshConnection(t *testing.T) {
+	t.Parallel()
+	fake := clock.NewFake(time.Now())
+	u := serve(t, nil, answeringAll(ok))
+	s := sender(t, Config{Clock: fake})
+	r := post(u.url("http", "/"), "x")
+	send(t, s, r).check(t, whole)
+	c := s.pool.idle["http://"+r.URL.Host][0]
+	s.pool.evict(c)
+	send(t, s, r).check(t, reused(whole))
+	fake.Advance(2 * time.Second)
+	s.pool.evict(c)
+	if len(s.pool.idle) != 0 {
+		t.Error("a connection that is no longer fresh was kept")
+	}
+}
+
+func TestOneUpstreamKeepsABoundedNumberOfIdleConnections(t *testing.T) {
+	t.Parallel()
+	p := newPool(clock.NewFake(time.Now()), time.Hour)
+	for range maxIdle + 1 {
+		ours, theirs := net.Pipe()
+		defer theirs.Close()
+		raw := newRawConn(ours)
+		p.put(&conn{key: "k", raw: raw, plain: &plainConn{Conn: raw}})
+	}
+	if n := len(p.idle["k"]); n != maxIdle {
+		t.Errorf("%d idle connections, want %d", n, maxIdle)
+	}
+	p.drain(true)
+}
