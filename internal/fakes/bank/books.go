@@ -49,12 +49,12 @@ func (b *Bank) Books() string {
 	for _, t := range b.booked {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s %s\t%s\n", t.ID, t.From, t.To, minor(t.Amount), t.Currency, t.Reference)
 	}
-	fmt.Fprintln(w, "ACCOUNT\tBALANCE")
+	fmt.Fprintln(w, "\nACCOUNT\tBALANCE")
 	for _, line := range b.balances() {
 		fmt.Fprintf(w, "%s\t%s %s\n", line.Account, minor(line.Balance), line.Currency)
 	}
 	if len(b.notices) > 0 {
-		fmt.Fprintln(w, "NOTICE\tTO\tREFERENCE\tTEXT")
+		fmt.Fprintln(w, "\nNOTICE\tTO\tREFERENCE\tTEXT")
 	}
 	for _, n := range b.notices {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", n.ID, n.To, n.Reference, n.Text)

@@ -114,7 +114,7 @@ func (g *GitHub) Serve(ctx context.Context, c *server.Call) (*server.Answer, err
 	case read && p.kind == "issues" && p.number == 0:
 		return g.list(c, p), nil
 	case read && p.kind == "issues":
-		return g.show(p), nil
+		return g.show(c, p), nil
 	case read:
 		return problem(http.StatusNotFound, "Not Found"), nil
 	case c.Header.Get("Authorization") == "":

@@ -25,14 +25,14 @@ type query struct {
 	perPage, page                   int
 }
 
-func (g *GitHub) show(p place) *server.Answer {
+func (g *GitHub) show(c *server.Call, p place) *server.Answer {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	i := g.index(p.repo, p.number)
 	if i < 0 {
 		return problem(http.StatusNotFound, "Not Found")
 	}
-	return server.JSON(http.StatusOK, g.objects[i].shown("", i))
+	return server.JSON(http.StatusOK, g.objects[i].shown(base(c.Request), i))
 }
 
 func (g *GitHub) list(c *server.Call, p place) *server.Answer {

@@ -38,7 +38,7 @@ var named = map[string][]Step{
 	"commit-error-in-200":  {commit(), {Do: Status, Status: 200, Body: inBandError}},
 	"commit-chunked":       {commit(), {Do: Answer, Chunked: true}},
 	"commit-slow":          {commit(), {Do: Slow, Bytes: 16, For: Duration(time.Millisecond)}},
-	"commit-huge":          {commit(), {Do: Huge, Bytes: 32 << 20}},
+	"commit-huge":          {commit(), {Do: Huge, Bytes: 12 << 20}},
 	"commit-late":          {{Do: Close}, {Do: Wait, Hold: GateLate}, commit()},
 	"silence-then-late":    {{Do: Gone}, {Do: Wait, Hold: GateLate}, commit()},
 	"hang":                 {{Do: Wait, Hold: GateHang}, commit(), {Do: Answer}},
