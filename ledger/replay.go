@@ -254,7 +254,8 @@ func (c *claiming) useRun(sent bool) error {
 	}
 	changed := false
 	if r.Mutations == MutationsOne && r.Only == nil {
-		r.Only, changed = &c.m.Key, true
+		key := c.m.Key
+		r.Only, changed = &key, true
 	}
 	if r.State == RunFailing {
 		changed = changed || sent || c.m.State == Applied

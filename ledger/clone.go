@@ -1,0 +1,61 @@
+package ledger
+
+import (
+	"maps"
+	"slices"
+)
+
+// Clone returns a copy of m that shares nothing with it. A nil record is nil.
+func (m *Mutation) Clone() *Mutation {
+	if m == nil {
+		return nil
+	}
+	c := *m
+	c.Identity = maps.Clone(m.Identity)
+	c.Accepted = slices.Clone(m.Accepted)
+	c.Request.Header = m.Request.Header.Clone()
+	c.Dispatches = slices.Clone(m.Dispatches)
+	c.Observations = slices.Clone(m.Observations)
+	for i := range c.Observations {
+		c.Observations[i].Objects = slices.Clone(c.Observations[i].Objects)
+	}
+	if m.Result != nil {
+		r := *m.Result
+		r.Header = r.Header.Clone()
+		c.Result = &r
+	}
+	c.Escalation = copied(m.Escalation)
+	return &c
+}
+
+// Clone returns a copy of h that shares nothing with it.
+func (h Header) Clone() Header {
+	c := maps.Clone(h)
+	for name, values := range c {
+		c[name] = slices.Clone(values)
+	}
+	return c
+}
+
+// Clone returns a copy of r that shares nothing with it. A nil run is nil.
+func (r *Run) Clone() *Run {
+	if r == nil {
+		return nil
+	}
+	c := *r
+	c.Labels = maps.Clone(r.Labels)
+	c.Only, c.FailingKey = copied(r.Only), copied(r.FailingKey)
+	return &c
+}
+
+// Clone returns a copy of i. A nil item is nil.
+func (i *Item) Clone() *Item { return copied(i) }
+
+// copied returns a pointer to a copy of what p points at.
+func copied[T any](p *T) *T {
+	if p == nil {
+		return nil
+	}
+	c := *p
+	return &c
+}

@@ -1,0 +1,240 @@
+// Package ledgertest holds doubles of the ledger for tests: Memory, a Store that
+// evaluates commands exactly like a real one but keeps nothing on disk.
+package ledgertest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"sync"
+
+	"keep-proxy/ledger"
+)
+
+// Memory is a ledger.Store in memory. Commands are evaluated one after another;
+// what was noted becomes durable with the next update, and is lost by Reopen
+// before that, as with a real store. It is safe for concurrent use.
+type Memory struct {
+	process ledger.Process
+
+	mu sync.Mutex
+	// durable is what was acknowledged, or kept although it wasn't.
+	durable *layer
+	// noted is evaluated, but not durable yet.
+	noted *layer
+	// broken is why the store takes no updates any more.
+	broken error
+	fail   failure
+	// syncs counts updates that were acknowledged.
+	syncs int
+}
+
+// failure says what happens to the next update.
+type failure int
+
+const (
+	noFailure failure = iota
+	failBefore
+	failAfter
+)
+
+var _ ledger.Store = (*Memory)(nil)
+
+// NewMemory returns an empty store for the process.
+func NewMemory(process ledger.Process) *Memory {
+	return &Memory{process: process, durable: newLayer(), noted: newLayer()}
+}
+
+// Reopen returns the store as another process finds it after this one was lost:
+// with what is durable, without what was only noted. The old store answers
+// ErrUnavailable from then on.
+func (s *Memory) Reopen(process ledger.Process) *Memory {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.broken = fmt.Errorf("%w: reopened by process %s", ledger.ErrUnavailable, process.ID)
+	next := NewMemory(process)
+	next.durable.add(s.durable)
+	return next
+}
+
+// FailBefore makes the next update fail before it is kept; from then on the
+// store answers ErrUnavailable until Reopen.
+func (s *Memory) FailBefore() { s.failNext(failBefore) }
+
+// FailAfter makes the next update fail after it was kept: its caller gets an
+// error although Reopen will find it.
+func (s *Memory) FailAfter() { s.failNext(failAfter) }
+
+func (s *Memory) failNext(f failure) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fail = f
+}
+
+// Syncs returns how many updates were acknowledged.
+func (s *Memory) Syncs() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.syncs
+}
+
+// Update implements ledger.Store.
+func (s *Memory) Update(ctx context.Context, fn func(ledger.Tx) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.broken != nil {
+		return s.broken
+	}
+	top, err := s.evaluate(fn)
+	if err != nil {
+		return err
+	}
+	if s.fail != noFailure {
+		s.broken = fmt.Errorf("%w: a failure was asked for", ledger.ErrUnavailable)
+	}
+	if s.fail == failBefore {
+		return s.broken
+	}
+	s.durable.add(s.noted)
+	s.durable.add(top)
+	s.noted = newLayer()
+	s.syncs++
+	return s.broken
+}
+
+// evaluate returns the changes of a command over everything before it.
+func (s *Memory) evaluate(fn func(ledger.Tx) error) (*layer, error) {
+	top := newLayer()
+	t := &tx{view: view{layers: layers{s.durable, s.noted, top}, process: s.process}, top: top}
+	return top, fn(t)
+}
+
+// Note implements ledger.Store.
+func (s *Memory) Note(fn func(ledger.Tx) error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.broken != nil {
+		return
+	}
+	if top, err := s.evaluate(fn); err == nil {
+		s.noted.add(top)
+	}
+}
+
+// View implements ledger.Store.
+func (s *Memory) View(ctx context.Context, fn func(ledger.View) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return fn(&view{layers: layers{s.durable}, process: s.process})
+}
+
+// read evaluates fn on what is durable.
+func (s *Memory) read(fn func(*view)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	fn(&view{layers: layers{s.durable}, process: s.process})
+}
+
+// Standing implements ledger.Store.
+func (s *Memory) Standing(run string) (r ledger.Run, blockers []ledger.Blocker, err error) {
+	s.read(func(v *view) { r, blockers, err = v.standing(v.Run(run)) })
+	return r, blockers, err
+}
+
+// StandingByToken implements ledger.Store.
+func (s *Memory) StandingByToken(sha256 string) (r ledger.Run, blockers []ledger.Blocker, err error) {
+	s.read(func(v *view) { r, blockers, err = v.standing(v.RunByToken(sha256)) })
+	return r, blockers, err
+}
+
+func (v *view) standing(r *ledger.Run, err error) (ledger.Run, []ledger.Blocker, error) {
+	if err != nil {
+		return ledger.Run{}, nil, err
+	}
+	return *r, v.layers.blockers(r.Workflow), nil
+}
+
+// BlockersOf implements ledger.Store.
+func (s *Memory) BlockersOf(workflow string) (blockers []ledger.Blocker, err error) {
+	s.read(func(v *view) { blockers = v.layers.blockers(workflow) })
+	return blockers, nil
+}
+
+// WriteBody implements ledger.Store.
+func (s *Memory) WriteBody(ctx context.Context, content io.Reader) (ledger.Body, error) {
+	if err := ctx.Err(); err != nil {
+		return ledger.Body{}, err
+	}
+	all, err := io.ReadAll(content)
+	if err != nil {
+		return ledger.Body{}, fmt.Errorf("reading a body: %w", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.broken != nil {
+		return ledger.Body{}, s.broken
+	}
+	b := BodyOf(all)
+	s.durable.bodies[b.SHA256] = all
+	return b, nil
+}
+
+// Body implements ledger.Store.
+func (s *Memory) Body(_ context.Context, b ledger.Body) (io.ReadCloser, error) {
+	if b.Dropped {
+		return nil, ledger.ErrBodyDropped
+	}
+	if b.SHA256 == "" {
+		return io.NopCloser(bytes.NewReader(nil)), nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	content, ok := s.durable.bodies[b.SHA256]
+	if !ok {
+		return nil, ledger.ErrNotFound
+	}
+	return io.NopCloser(bytes.NewReader(content)), nil
+}
+
+// Connector implements ledger.Store.
+func (s *Memory) Connector(_ context.Context, hash string) ([]byte, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	content, ok := s.durable.connectors[hash]
+	if !ok {
+		return nil, ledger.ErrNotFound
+	}
+	return append([]byte(nil), content...), nil
+}
+
+// Process implements ledger.Store.
+func (s *Memory) Process() ledger.Process { return s.process }
+
+// ID implements ledger.Store.
+func (s *Memory) ID() string { return "memory" }
+
+// Healthy implements ledger.Store.
+func (s *Memory) Healthy() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.broken
+}
+
+// Close implements ledger.Store.
+func (s *Memory) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.broken == nil {
+		s.durable.add(s.noted)
+		s.noted = newLayer()
+		s.broken = fmt.Errorf("%w: closed", ledger.ErrUnavailable)
+	}
+	return nil
+}
