@@ -1,5 +1,7 @@
 package wire
 
+import "strings"
+
 // ProblemContentType is the media type of a [Problem].
 const ProblemContentType = "application/problem+json"
 
@@ -44,3 +46,14 @@ type MutationRef struct {
 	Target    string `json:"target,omitzero"`
 	State     string `json:"state"`
 }
+
+// Error is the problem's detail, so that a Problem can be returned as an error.
+func (p *Problem) Error() string {
+	if p.Detail != "" {
+		return p.Detail
+	}
+	return p.Title
+}
+
+// Name returns the type without its prefix ("version").
+func (p *Problem) Name() string { return strings.TrimPrefix(p.Type, ProblemPrefix) }

@@ -1,0 +1,117 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"keep-proxy/admin/wire"
+	"keep-proxy/ledger"
+)
+
+// listEscalations answers GET /v1/escalations.
+func listEscalations(s *Server, r *http.Request) (any, error) {
+	f, err := filterOf(r.URL.Query(), s.config.Now().Wall)
+	if err != nil {
+		return nil, err
+	}
+	f.Escalated = true
+	page, err := s.config.Ledger.Mutations(r.Context(), f)
+	if err != nil {
+		return nil, err
+	}
+	list := wire.List[wire.Escalation]{Items: []wire.Escalation{}, Next: page.Next}
+	for _, m := range page.Items {
+		// A question may be answered between the index and the record.
+		if m.Escalation == nil || !m.Escalation.ClosedAt.IsZero() {
+			continue
+		}
+		e, err := s.escalation(r.Context(), m)
+		if err != nil {
+			return nil, err
+		}
+		list.Items = append(list.Items, e)
+	}
+	return list, nil
+}
+
+// escalation gathers what a person needs to decide on m, whose question is open.
+func (s *Server) escalation(ctx context.Context, m *ledger.Mutation) (wire.Escalation, error) {
+	hint, err := s.resumeHint(ctx, m.Run)
+	if err != nil {
+		return wire.Escalation{}, err
+	}
+	check := s.manualCheck(ctx, m)
+	return wire.Escalation{
+		ID: m.Escalation.ID, Mutation: m.ID, Version: m.Version, State: string(m.State),
+		Kind: m.Escalation.Kind, OpenedAt: m.Escalation.OpenedAt,
+		Waits:     wire.Duration(s.config.Now().Wall.Sub(m.Escalation.OpenedAt).Round(1e9)),
+		Connector: m.Connector, Operation: m.Operation, Account: m.Account, Target: m.Target,
+		Attempted:    attempted(m),
+		Asked:        m.Escalation.Why,
+		WhyUnknown:   whyUnknown(m),
+		Evidence:     each(m.Dispatches, dispatchOf),
+		Probed:       probed(m),
+		Observations: each(m.Observations, observationOf),
+		CanVerify:    m.Policy.Reconciler,
+		CannotVerify: check.CannotVerify,
+		ManualCheck:  check.Text,
+		Actions:      s.actions(m),
+		Workflow:     m.Workflow, Item: m.Item, Attempt: m.Attempt, Run: m.Run,
+		ResumeHint: hint,
+		Blocks:     blocksOf(m),
+	}, nil
+}
+
+// resumeHint is what the run's host said about starting it again; nothing for an
+// unmanaged scope, or for a run that retention dropped.
+func (s *Server) resumeHint(ctx context.Context, run string) (string, error) {
+	if run == "" {
+		return "", nil
+	}
+	var hint string
+	err := s.config.Ledger.View(ctx, func(v ledger.View) error {
+		r, err := v.Run(run)
+		if err == nil {
+			hint = r.ResumeHint
+		}
+		return err
+	})
+	if errors.Is(err, ledger.ErrNotFound) {
+		return "", nil
+	}
+	return hint, err
+}
+
+// manualCheck asks the rules; where they can't say, the person is told so, since
+// a question without its answer is better than none.
+func (s *Server) manualCheck(ctx context.Context, m *ledger.Mutation) ManualCheck {
+	check, err := s.config.Explainer.ManualCheck(ctx, m)
+	if err != nil {
+		s.config.Log.Error().Err(err).Str("mutation", m.ID).Msg("admin: no manual check")
+		check = ManualCheck{}
+	}
+	if check.Text == "" {
+		check.Text = "The rule gives no manual check: look in " + or(m.Connector, "the other system") +
+			" whether this is there: " + targetOf(m) + "."
+	}
+	if check.CannotVerify == "" && !m.Policy.Reconciler {
+		check.CannotVerify = "The rule knows no way to ask this API."
+	}
+	return check
+}
+
+// blocksOf says what m stops; nil if nothing.
+func blocksOf(m *ledger.Mutation) *wire.Blocks {
+	if !m.Unresolved() {
+		return nil
+	}
+	switch scope := scopeOf(m.Policy.BlockScope); scope {
+	case ledger.BlockItem:
+		return &wire.Blocks{Scope: string(scope), Name: m.Workflow + "/" + m.Item}
+	case ledger.BlockMutation:
+		return &wire.Blocks{Scope: string(scope), Name: m.ID}
+	default:
+		return &wire.Blocks{Scope: string(ledger.BlockWorkflow), Name: m.Workflow}
+	}
+}

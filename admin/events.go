@@ -1,0 +1,103 @@
+package admin
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+
+	"keep-proxy/admin/wire"
+)
+
+// eventPoll is how often the ledger is asked for new events, eventBatch how many
+// are read at once, and quietPolls after how many polls without one a comment
+// keeps the connection alive (15 s).
+const (
+	eventPoll  = time.Second
+	eventBatch = 500
+	quietPolls = 15
+)
+
+// sendEvents answers GET /v1/events with server-sent events: each of the
+// ledger's events after Last-Event-ID (or the parameter after), whose id is its
+// sequence number, then those to come, until the caller goes or the server
+// stops. An event is sent once it is durable.
+func sendEvents(s *Server, w http.ResponseWriter, r *http.Request) error {
+	after, err := eventCursor(r)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	ctx, cancel := s.untilShutdown(r.Context())
+	defer cancel()
+	return s.stream(w, r.WithContext(ctx), func(w io.Writer) error {
+		for quiet := 0; ; quiet++ {
+			events, err := s.config.Ledger.Events(ctx, "", after, eventBatch)
+			if ctx.Err() != nil {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			for _, e := range events {
+				if err := writeEvent(w, eventOf(e)); err != nil {
+					return nil
+				}
+				after, quiet = e.Seq, 0
+			}
+			if len(events) == eventBatch {
+				continue
+			}
+			if quiet%quietPolls == 0 {
+				if _, err := io.WriteString(w, ":\n\n"); err != nil {
+					return nil
+				}
+			}
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-s.config.After(eventPoll):
+			}
+		}
+	})
+}
+
+// writeEvent writes one event; its JSON is a single line.
+func writeEvent(w io.Writer, e wire.Event) error {
+	data, err := marshal(e)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(w, "id: %d\nevent: %s\ndata: %s\n\n", e.Seq, eventName(e), data)
+	return err
+}
+
+// eventName is "mutation", "run" or "ledger": what the event is about first.
+func eventName(e wire.Event) string {
+	switch {
+	case e.Mutation != "":
+		return "mutation"
+	case e.Run != "":
+		return "run"
+	default:
+		return "ledger"
+	}
+}
+
+// eventCursor is the sequence number after which to begin. The field, which a
+// client sets when it connects again, wins over the parameter.
+func eventCursor(r *http.Request) (uint64, error) {
+	where, text := "header:Last-Event-ID", r.Header.Get("Last-Event-ID")
+	if text == "" {
+		where, text = "query:after", r.URL.Query().Get("after")
+	}
+	if text == "" {
+		return 0, nil
+	}
+	after, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return 0, BadRequest(where, "no event's number", "give the id of the last event that you have")
+	}
+	return after, nil
+}

@@ -1,0 +1,45 @@
+package admin
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+
+	"golang.org/x/net/http/httpguts"
+
+	"keep-proxy/admin/wire"
+)
+
+// explain answers POST /v1/explain.
+func explain(s *Server, r *http.Request, q *wire.Explain) (any, error) {
+	var faults faults
+	if !httpguts.ValidHeaderFieldName(q.Method) {
+		faults.add("/method", "no HTTP method", "give GET, POST, …")
+	}
+	if u, err := url.Parse(q.URL); err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
+		faults.add("/url", "no absolute http or https URL", "write https://api.example.com/path")
+	}
+	for _, name := range slices.Sorted(maps.Keys(q.Headers)) {
+		if !httpguts.ValidHeaderFieldName(name) {
+			faults.add("/headers", fmt.Sprintf("%q is no field name", name), "see RFC 9110 §5.1")
+		}
+	}
+	if q.Body.Missing != "" {
+		faults.add("/body", "no content", `give a string or {"base64": "…"}`)
+	}
+	if q.Attempt < 0 {
+		faults.add("/attempt", "negative", "count from 1, or leave it out")
+	}
+	if err := faults.err(); err != nil {
+		return nil, err
+	}
+	return s.config.Explainer.Explain(r.Context(), *q)
+}
+
+// showEnvironment answers GET /v1/environment.
+func showEnvironment(s *Server, _ *http.Request) (any, error) {
+	e := s.config.Environment
+	return wire.Environment{ProxyURL: proxyURL(e, ""), CAPEM: string(e.CAPEM()), Env: environ(e, "")}, nil
+}

@@ -1,0 +1,47 @@
+package admin
+
+import (
+	"io"
+	"net/http"
+)
+
+// sendHealthz answers GET /healthz: the process answers.
+func sendHealthz(_ *Server, w http.ResponseWriter, _ *http.Request) error { return sayOK(w) }
+
+// sendReadyz answers GET /readyz: mutations would be carried. The reason why not
+// needs a token, see GET /v1/status.
+func sendReadyz(s *Server, w http.ResponseWriter, _ *http.Request) error {
+	if err := s.config.Ledger.Healthy(); err != nil {
+		return refuse("ledger-unavailable", "The ledger takes no records; see GET /v1/status.")
+	}
+	if s.config.Ready == nil {
+		return sayOK(w)
+	}
+	if err := s.config.Ready(); err != nil {
+		return refuse("not-ready", "The proxy isn't ready to serve.")
+	}
+	return sayOK(w)
+}
+
+// sayOK answers 200.
+func sayOK(w http.ResponseWriter) error {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, err := io.WriteString(w, "ok\n")
+	return err
+}
+
+// sendMetrics answers GET /metrics.
+func sendMetrics(s *Server, w http.ResponseWriter, r *http.Request) error {
+	if s.config.Metrics == nil {
+		return refuse("not-found", "This program serves no metrics.")
+	}
+	s.config.Metrics.ServeHTTP(w, r)
+	return nil
+}
+
+// sendOpenAPI answers GET /openapi.json.
+func sendOpenAPI(s *Server, w http.ResponseWriter, _ *http.Request) error {
+	w.Header().Set("Content-Type", "application/json")
+	_, err := w.Write(s.openapi)
+	return err
+}

@@ -1,0 +1,91 @@
+package admin
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"strings"
+)
+
+// unixPrefix begins the address of a unix socket ("unix:/run/keep/admin.sock").
+const unixPrefix = "unix:"
+
+// Listen opens a loopback host:port or unix:/path. A socket's mode is 0600; one
+// that nobody listens on any more is replaced, any other file in its place is
+// not.
+func Listen(address string) (net.Listener, error) {
+	if path, ok := strings.CutPrefix(address, unixPrefix); ok {
+		return listenUnix(path)
+	}
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, fmt.Errorf("admin.listen %q: %w; write 127.0.0.1:8081 or unix:/path", address, err)
+	}
+	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return nil, fmt.Errorf("admin.listen %q: the admin API is served on loopback alone; write 127.0.0.1:8081 or unix:/path", address)
+	}
+	ln, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("admin.listen: %w", err)
+	}
+	if err := checkLoopback(ln); err != nil {
+		return nil, err
+	}
+	return ln, nil
+}
+
+// listenUnix opens a socket that its owner alone can connect to.
+func listenUnix(path string) (net.Listener, error) {
+	if err := removeStale(path); err != nil {
+		return nil, fmt.Errorf("admin.listen: %w", err)
+	}
+	ln, err := net.Listen("unix", path)
+	if err != nil {
+		return nil, fmt.Errorf("admin.listen: %w", err)
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		return nil, errors.Join(fmt.Errorf("admin.listen: %w", err), ln.Close())
+	}
+	return ln, nil
+}
+
+// removeStale removes a socket whose listener is gone.
+func removeStale(path string) error {
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case info.Mode().Type() != fs.ModeSocket:
+		return fmt.Errorf("%s is in the way and no socket", path)
+	}
+	conn, err := net.Dial("unix", path)
+	if err == nil {
+		return errors.Join(fmt.Errorf("%s: another program listens there", path), conn.Close())
+	}
+	return os.Remove(path)
+}
+
+// checkLoopback refuses, and closes, a listener that others can reach. A name
+// such as localhost may point anywhere.
+func checkLoopback(ln net.Listener) error {
+	if isLoopback(ln.Addr()) {
+		return nil
+	}
+	return errors.Join(fmt.Errorf("admin.listen: %s isn't a loopback address", ln.Addr()), ln.Close())
+}
+
+// isLoopback reports whether only this machine reaches an address.
+func isLoopback(addr net.Addr) bool {
+	switch a := addr.(type) {
+	case *net.UnixAddr:
+		return true
+	case *net.TCPAddr:
+		return a.IP.IsLoopback()
+	default:
+		return false
+	}
+}

@@ -1,0 +1,147 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+
+	"keep-proxy/admin/wire"
+	"keep-proxy/ledger"
+)
+
+// maxShown is the longest body, in bytes, that a shown record holds; a longer one
+// is fetched by itself.
+const maxShown = 1 << 20
+
+// maxEvents is the longest history of one record that is shown.
+const maxEvents = 1000
+
+// listMutations answers GET /v1/mutations.
+func listMutations(s *Server, r *http.Request) (any, error) {
+	f, err := filterOf(r.URL.Query(), s.config.Now().Wall)
+	if err != nil {
+		return nil, err
+	}
+	page, err := s.config.Ledger.Mutations(r.Context(), f)
+	if err != nil {
+		return nil, err
+	}
+	return wire.List[wire.Mutation]{Items: each(page.Items, mutationOf), Next: page.Next}, nil
+}
+
+// showMutation answers GET /v1/mutations/{id}.
+func showMutation(s *Server, r *http.Request) (any, error) {
+	m, err := s.mutation(r.Context(), r.PathValue("id"))
+	if err != nil {
+		return nil, err
+	}
+	return s.shown(r.Context(), m)
+}
+
+// mutation finds a record by its id, a prefix of it, or its key.
+func (s *Server) mutation(ctx context.Context, id string) (*ledger.Mutation, error) {
+	m, err := s.config.Ledger.MutationByID(ctx, id)
+	if errors.Is(err, ledger.ErrNotFound) {
+		return nil, refuse("not-found", "There is no mutation %q in this ledger, or more than one begins so; see GET /v1/mutations.", id)
+	}
+	return m, err
+}
+
+// shown is a record with its bodies, history and open actions.
+func (s *Server) shown(ctx context.Context, m *ledger.Mutation) (*wire.Mutation, error) {
+	out := mutationOf(m)
+	if err := s.showBody(ctx, m.Request.Body, &out.Request.Body); err != nil {
+		return nil, err
+	}
+	if m.Result != nil {
+		if err := s.showBody(ctx, m.Result.Body, &out.Result.Body); err != nil {
+			return nil, err
+		}
+	}
+	events, err := s.config.Ledger.Events(ctx, m.ID, 0, maxEvents)
+	if err != nil {
+		return nil, err
+	}
+	out.Events = each(events, eventOf)
+	out.Actions = s.actions(m)
+	return &out, nil
+}
+
+// showBody puts content in the place of its reference, unless it is too long or
+// was dropped.
+func (s *Server) showBody(ctx context.Context, stored ledger.Body, shown *wire.Body) error {
+	if shown.Missing != wire.MissingOmitted || stored.Size > maxShown {
+		return nil
+	}
+	content, err := s.config.Ledger.Body(ctx, stored)
+	if errors.Is(err, ledger.ErrBodyDropped) {
+		shown.Missing = wire.MissingDropped
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer content.Close()
+	read, err := io.ReadAll(io.LimitReader(content, maxShown))
+	if err != nil {
+		return err
+	}
+	*shown = wire.Body{Content: read}
+	return nil
+}
+
+// Parts of a record whose content can be fetched by itself.
+const (
+	partRequest = "request"
+	partResult  = "result"
+)
+
+// sendBody answers GET /v1/mutations/{id}/{part}/body with the stored bytes as
+// they are. They are given as an attachment without a type of their own, since
+// a third party chose them.
+func sendBody(s *Server, w http.ResponseWriter, r *http.Request) error {
+	m, err := s.mutation(r.Context(), r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	var stored ledger.Body
+	switch part := r.PathValue("part"); {
+	case part == partRequest:
+		stored = m.Request.Body
+	case part == partResult && m.Result != nil:
+		stored = m.Result.Body
+	case part == partResult:
+		return refuse("not-found", "Mutation %s has no stored result.", m.ID)
+	default:
+		return refuse("not-found", "A mutation has a request and a result, no %q.", part)
+	}
+	w.Header().Set("Content-Type", "application/octet-stream")
+	w.Header().Set("Content-Disposition", "attachment")
+	if stored.Size == 0 {
+		return nil
+	}
+	content, err := s.config.Ledger.Body(r.Context(), stored)
+	if err != nil {
+		return err
+	}
+	defer content.Close()
+	return s.stream(w, r, func(w io.Writer) error {
+		_, err := io.Copy(w, content)
+		return err
+	})
+}
+
+// actions are the decisions that are open on m.
+func (s *Server) actions(m *ledger.Mutation) []wire.Action {
+	return each(s.config.Ledger.Actions(m, s.config.Now()), func(a ledger.Action) wire.Action {
+		return wire.Action{Action: string(a.Action), Consequence: a.Consequence, NeedsForce: a.NeedsForce}
+	})
+}
+
+// mutationRef names a record.
+func mutationRef(m *ledger.Mutation) wire.MutationRef {
+	return wire.MutationRef{
+		ID: m.ID, Connector: m.Connector, Operation: m.Operation, Target: m.Target, State: string(m.State),
+	}
+}

@@ -1,0 +1,163 @@
+package admin
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"keep-proxy/ledger"
+)
+
+// targetOf is the operation in the rule's words, or its name where the rule has
+// none.
+func targetOf(m *ledger.Mutation) string {
+	if m.Target != "" {
+		return m.Target
+	}
+	return m.Connector + " " + m.Operation
+}
+
+// attempted says what was attempted: in the rule's words, then as it went out.
+func attempted(m *ledger.Mutation) string {
+	text := fmt.Sprintf("%s: %s %s", targetOf(m), m.Request.Method, m.Request.URL)
+	if m.Account != "" {
+		text += " as " + m.Account
+	}
+	return text + ", sent " + times(len(m.Dispatches)) + "."
+}
+
+// times counts in words where that reads better.
+func times(n int) string {
+	switch n {
+	case 0:
+		return "not yet"
+	case 1:
+		return "once"
+	case 2:
+		return "twice"
+	default:
+		return fmt.Sprintf("%d times", n)
+	}
+}
+
+// whyUnknown tells each sending from its evidence, oldest first.
+func whyUnknown(m *ledger.Mutation) string {
+	if len(m.Dispatches) == 0 {
+		return "No sending is recorded."
+	}
+	sentences := make([]string, 0, len(m.Dispatches)+1)
+	for i := range m.Dispatches {
+		sentences = append(sentences, sending(i+1, &m.Dispatches[i]))
+	}
+	if m.Committed {
+		sentences = append(sentences, "Success is known; what is missing is the answer.")
+	}
+	return strings.Join(sentences, " ")
+}
+
+// sending tells one dispatch: when, what went out, what came back, and what
+// that proves.
+func sending(n int, d *ledger.Dispatch) string {
+	kind := "Sending"
+	if d.Resend {
+		kind = "Resending"
+	}
+	text := fmt.Sprintf("%s %d at %s: %s, %s", kind, n, instant(d.Started.Wall), wrote(d), cameBack(d))
+	if d.Error != "" {
+		text += fmt.Sprintf(" (%s)", or(d.ErrorClass, "error")+": "+d.Error)
+	}
+	if !d.Ended.Wall.IsZero() {
+		text += fmt.Sprintf(", ended after %s", d.Ended.Wall.Sub(d.Started.Wall).Round(time.Millisecond))
+	}
+	return text + ". " + proves(d)
+}
+
+// instant prints a time as people compare it.
+func instant(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05.000Z") }
+
+// wrote says what went out. A lost sender may have written more than it recorded.
+func wrote(d *ledger.Dispatch) string {
+	switch {
+	case d.Lost:
+		return "an unknown number of bytes written"
+	case d.BytesWritten == 1:
+		return "1 byte written"
+	default:
+		return fmt.Sprintf("%d bytes written", d.BytesWritten)
+	}
+}
+
+// cameBack says what was read.
+func cameBack(d *ledger.Dispatch) string {
+	switch {
+	case d.Lost:
+		return "keep-proxy stopped before it recorded an end"
+	case d.Ended.Wall.IsZero() && d.Verdict == "":
+		return "under way"
+	case !d.Head:
+		return "no answer"
+	case !d.BodyComplete:
+		return fmt.Sprintf("status %d with a body that was cut", d.Status)
+	default:
+		return fmt.Sprintf("status %d with its whole body", d.Status)
+	}
+}
+
+// proves says what the sending's verdict means for the question at hand.
+func proves(d *ledger.Dispatch) string {
+	reason := ""
+	if d.Reason != "" {
+		reason = " (" + d.Reason + ")"
+	}
+	switch d.Verdict {
+	case ledger.VerdictApplied:
+		return "It took effect" + reason + "."
+	case ledger.VerdictCommitted:
+		return "It took effect, but its answer was lost" + reason + "."
+	case ledger.VerdictFailed:
+		return "It took no effect" + reason + "."
+	case ledger.VerdictNotSent:
+		return "Nothing was sent" + reason + "."
+	case ledger.VerdictUncertain:
+		return "It may have taken effect or not" + reason + "."
+	}
+	return "It isn't judged: it may have taken effect or not" + reason + "."
+}
+
+// probed tells what was asked of the API since the last sending.
+func probed(m *ledger.Mutation) string {
+	var seen []string
+	for _, o := range m.Observations {
+		if o.Voided {
+			continue
+		}
+		text := fmt.Sprintf("%s %s: %s", instant(o.At.Wall), o.Strategy, saw(o.Seen))
+		if o.Reason != "" {
+			text += " (" + o.Reason + ")"
+		}
+		seen = append(seen, text)
+	}
+	switch {
+	case len(seen) > 0:
+		return strings.Join(seen, "; ") + "."
+	case m.Policy.Reconciler:
+		return "Nothing was seen since the last sending."
+	default:
+		return "Nothing was asked: the rule knows no way to ask this API."
+	}
+}
+
+// saw is an observation in words.
+func saw(s ledger.Seen) string {
+	switch s {
+	case ledger.SeenApplied:
+		return "it is there"
+	case ledger.SeenAbsent:
+		return "it isn't there"
+	case ledger.SeenDuplicate:
+		return "it is there more than once"
+	case ledger.SeenRetry:
+		return "no answer to go by"
+	}
+	return "no answer to go by"
+}

@@ -1,0 +1,198 @@
+package admin
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"keep-proxy/admin/wire"
+	"keep-proxy/ledger"
+)
+
+// reservedLabel begins the labels that the API itself sets.
+const reservedLabel = "keep."
+
+// requestLabel holds the digest of the request that opened a run with an
+// Idempotency-Key.
+const requestLabel = reservedLabel + "request"
+
+// openRun answers POST /v1/runs.
+//
+// With an Idempotency-Key, the run's token is derived from the key and the
+// operator's token, so that a repeated request, also after a restart, finds the
+// run that it opened and gets the same token. Repeats work as long as
+// the ledger knows the token (24 h after the run's end).
+func openRun(s *Server, r *http.Request, q *wire.OpenRun) (any, error) {
+	command, err := s.openCommand(q)
+	if err != nil {
+		return nil, err
+	}
+	keys := r.Header.Values("Idempotency-Key")
+	if len(keys) == 0 {
+		token, err := newToken(s.config.Random)
+		if err != nil {
+			return nil, err
+		}
+		return s.open(r, command, token)
+	}
+	if err := checkIdempotencyKey(keys); err != nil {
+		return nil, err
+	}
+	return s.openOnce(r, command, q, keys[0])
+}
+
+// checkIdempotencyKey wants one key of 1 to 255 bytes.
+func checkIdempotencyKey(keys []string) error {
+	if len(keys) > 1 || keys[0] == "" || len(keys[0]) > 255 {
+		return BadRequest("header:Idempotency-Key", "not one key of 1 to 255 bytes", "give one, or none")
+	}
+	return nil
+}
+
+// openOnce opens the run unless the same request did before.
+func (s *Server) openOnce(r *http.Request, command ledger.OpenRun, q *wire.OpenRun, key string) (any, error) {
+	token := s.derivedToken(callerOf(r.Context()).name, key)
+	defer s.opening.lock(token)()
+	digest, err := requestDigest(q)
+	if err != nil {
+		return nil, err
+	}
+	var before *ledger.Run
+	err = s.config.Ledger.View(r.Context(), func(v ledger.View) (err error) {
+		before, err = v.RunByToken(tokenDigest(token))
+		return err
+	})
+	switch {
+	case errors.Is(err, ledger.ErrNotFound):
+		if command.Labels == nil {
+			command.Labels = map[string]string{}
+		}
+		command.Labels[requestLabel] = digest
+		return s.open(r, command, token)
+	case err != nil:
+		return nil, err
+	case before.Labels[requestLabel] != digest:
+		return nil, refuse("idempotency-key", "This Idempotency-Key opened run %s with another request; use a new key for a new run.", before.ID)
+	}
+	return s.opened(before, token), nil
+}
+
+// derivedToken is 256 bits that only this server, or the holder of the
+// operator's token, can find.
+func (s *Server) derivedToken(caller, key string) string {
+	mac := hmac.New(sha256.New, []byte(s.config.OperatorToken))
+	fmt.Fprintf(mac, "keep run token\x00%d\x00%s\x00%s", len(caller), caller, key)
+	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
+}
+
+// requestDigest is the same for equal requests however they are written.
+func requestDigest(q *wire.OpenRun) (string, error) {
+	content, err := marshal(q)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(content)
+	return hex.EncodeToString(sum[:]), nil
+}
+
+// open opens the run; the ledger gets the token's digest only.
+func (s *Server) open(r *http.Request, command ledger.OpenRun, token string) (any, error) {
+	command.TokenSHA256 = tokenDigest(token)
+	run, err := s.config.Ledger.OpenRun(r.Context(), command)
+	if err != nil {
+		return nil, err
+	}
+	return s.opened(run, token), nil
+}
+
+// opened is the answer for a run that is open.
+func (s *Server) opened(run *ledger.Run, token string) wire.OpenedRun {
+	e := s.config.Environment
+	return wire.OpenedRun{
+		ID:       run.ID,
+		Token:    token,
+		ProxyURL: proxyURL(e, token),
+		CAPEM:    string(e.CAPEM()),
+		Env:      runEnviron(e, run, token),
+		Run:      runOf(run),
+	}
+}
+
+// openCommand checks a request and turns it into the ledger's command.
+func (s *Server) openCommand(q *wire.OpenRun) (ledger.OpenRun, error) {
+	var faults faults
+	faults.name("/workflow", q.Workflow)
+	switch {
+	case q.Once && q.Item != "":
+		faults.add("/once", "given together with item", "give one of them")
+	case !q.Once && q.Item == "":
+		faults.add("/item", "missing", "name the unit of work, or give once: true for work that is new at every run")
+	default:
+		faults.optionalName("/item", q.Item)
+	}
+	if q.Attempt < 0 {
+		faults.add("/attempt", "negative", "count from 1, or leave it out for the current one")
+	}
+	faults.optionalSentence("/title", q.Title)
+	faults.optionalSentence("/resume_hint", q.ResumeHint)
+	faults.optionalOneOf("/mutations", q.Mutations, "none", "one", "many")
+	faults.optionalOneOf("/on_failure", q.OnFailure, "abort", "return")
+	faults.optionalOneOf("/block_scope", q.BlockScope, "workflow", "item", "mutation")
+	faults.ttl("/ttl", q.TTL)
+	faults.labels("/labels", q.Labels)
+	if err := faults.err(); err != nil {
+		return ledger.OpenRun{}, err
+	}
+	return ledger.OpenRun{
+		Workflow: q.Workflow, Item: q.Item, Once: q.Once, Attempt: q.Attempt, Title: q.Title,
+		Mutations:  ledger.Mutations(or(q.Mutations, string(ledger.MutationsMany))),
+		OnFailure:  ledger.OnFailure(or(q.OnFailure, string(ledger.FailureAbort))),
+		BlockScope: ledger.BlockScope(q.BlockScope),
+		Takeover:   q.Takeover,
+		TTL:        s.ttl(q.TTL),
+		ResumeHint: q.ResumeHint,
+		Labels:     maps.Clone(q.Labels),
+	}, nil
+}
+
+// or returns text, or fallback if there is none.
+func or(text, fallback string) string {
+	if text == "" {
+		return fallback
+	}
+	return text
+}
+
+// labels wants a few short names and values, none of them the API's own.
+func (f *faults) labels(where string, labels map[string]string) {
+	if len(labels) > maxLabels {
+		f.add(where, fmt.Sprintf("more than %d labels", maxLabels), "leave some out")
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(labels)) {
+		value := labels[name]
+		place := where + "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
+		f.name(place, name)
+		f.optionalName(place, value)
+		if strings.HasPrefix(name, reservedLabel) {
+			f.add(place, "names that begin with "+reservedLabel+" are keep-proxy's own", "use another name")
+		}
+	}
+}
+
+// shownLabels leaves out what the API keeps for itself.
+func shownLabels(labels map[string]string) map[string]string {
+	shown := maps.Clone(labels)
+	delete(shown, requestLabel)
+	if len(shown) == 0 {
+		return nil
+	}
+	return shown
+}

@@ -1,0 +1,180 @@
+package admin
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/textproto"
+	"slices"
+	"strings"
+
+	"golang.org/x/net/http/httpguts"
+
+	"keep-proxy/admin/wire"
+	"keep-proxy/ledger"
+)
+
+// sourcePerson is the source of a result that a person gave.
+const sourcePerson = "person"
+
+// resolve answers POST /v1/mutations/{id}/resolve.
+func resolve(s *Server, r *http.Request, q *wire.Resolve) (any, error) {
+	if err := s.checkResolve(q); err != nil {
+		return nil, err
+	}
+	m, err := s.mutation(r.Context(), r.PathValue("id"))
+	if err != nil {
+		return nil, err
+	}
+	command := ledger.Resolve{
+		Key:      m.Key,
+		Action:   ledger.Trigger(q.Action),
+		Actor:    actorOf(r.Context(), q.Actor),
+		Reason:   q.Reason,
+		Version:  q.Version,
+		Force:    q.Force,
+		NewKey:   q.NewKey,
+		NoResult: q.NoResult,
+	}
+	if command.Action == ledger.OnCheckAgain {
+		command.NextTryAt = s.config.Now().Wall
+	}
+	if q.Result != nil {
+		if command.Result, command.Body, err = s.keepResult(r.Context(), q.Result); err != nil {
+			return nil, err
+		}
+	}
+	finished, err := s.config.Ledger.Resolve(r.Context(), command)
+	if err != nil {
+		return nil, s.explainRefusal(r.Context(), m.ID, q, err)
+	}
+	return s.shown(r.Context(), finished.Mutation)
+}
+
+// explainRefusal adds to a refused decision what the record says now.
+func (s *Server) explainRefusal(ctx context.Context, id string, q *wire.Resolve, refusal error) error {
+	if !errors.Is(refusal, ledger.ErrVersion) && !errors.Is(refusal, ledger.ErrNotAllowed) {
+		return refusal
+	}
+	m, err := s.config.Ledger.MutationByID(ctx, id)
+	if err != nil {
+		return refusal
+	}
+	p := problemOf(refusal)
+	ref := mutationRef(m)
+	p.Mutation, p.Run, p.Item = &ref, m.Run, m.Item
+	p.Actions = s.actions(m)
+	if errors.Is(refusal, ledger.ErrVersion) {
+		p.Detail = fmt.Sprintf("Mutation %s is %s at version %d now, not %d; read it again and decide on what it says now.",
+			m.ID, m.State, m.Version, q.Version)
+		return p
+	}
+	p.Detail += " " + openSentence(p.Actions)
+	return p
+}
+
+// openSentence names the actions that are open.
+func openSentence(actions []wire.Action) string {
+	if len(actions) == 0 {
+		return "Nothing is left to decide on it."
+	}
+	names := make([]string, 0, len(actions))
+	for _, a := range actions {
+		names = append(names, a.Action)
+	}
+	return "Open now: " + strings.Join(names, ", ") + "."
+}
+
+// checkResolve refuses a decision that isn't one, whatever the record says.
+func (s *Server) checkResolve(q *wire.Resolve) error {
+	var faults faults
+	faults.oneOf("/action", q.Action, wire.ActionNames()...)
+	faults.sentence("/reason", q.Reason)
+	faults.name("/actor", q.Actor)
+	if q.Version < 1 {
+		faults.add("/version", "missing", "give the version of the record that you saw")
+	}
+	if q.Force && q.Action != wire.ActionDidNotHappen {
+		faults.add("/force", "goes with did_not_happen only", "leave it out")
+	}
+	if q.NewKey && q.Action != wire.ActionDidNotHappen && q.Action != wire.ActionNewKey {
+		faults.add("/new_key", "goes with did_not_happen only", "leave it out")
+	}
+	faults.result(q)
+	if q.Result != nil {
+		faults.answer("/result", q.Result, s.config.MaxBody)
+	}
+	return faults.err()
+}
+
+// result wants a result or the word that there is none, with happened alone.
+func (f *faults) result(q *wire.Resolve) {
+	switch given := q.Result != nil || q.NoResult; {
+	case q.Action == wire.ActionHappened && q.Result != nil && q.NoResult:
+		f.add("/no_result", "given together with result", "give one of them")
+	case q.Action == wire.ActionHappened && !given:
+		f.add("/result", "missing", "give what the script shall get, or no_result: true")
+	case q.Action != wire.ActionHappened && given:
+		f.add("/result", "goes with happened only", "leave it out")
+	}
+}
+
+// hopByHop are fields that belong to a connection or to the message's framing,
+// not to the answer (RFC 9110 §7.6.1, RFC 9112 §6).
+var hopByHop = []string{
+	"Connection", "Content-Length", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Proxy-Connection",
+	"Te", "Trailer", "Transfer-Encoding", "Upgrade",
+}
+
+// answer wants an answer that can be replayed.
+func (f *faults) answer(where string, a *wire.Result, limit int64) {
+	if a.Status < 200 || a.Status > 599 {
+		f.add(where+"/status", "no final HTTP status", "give one from 200 to 599")
+	}
+	for _, name := range slices.Sorted(maps.Keys(a.Headers)) {
+		values := a.Headers[name]
+		place := where + "/headers/" + name
+		switch {
+		case !httpguts.ValidHeaderFieldName(name):
+			f.add(where+"/headers", fmt.Sprintf("%q is no field name", name), "see RFC 9110 §5.1")
+		case slices.Contains(hopByHop, textproto.CanonicalMIMEHeaderKey(name)):
+			f.add(place, "belongs to the connection, not to the answer", "leave it out")
+		case !slices.ContainsFunc(values, func(v string) bool { return !httpguts.ValidHeaderFieldValue(v) }):
+		default:
+			f.add(place, "no field value", "see RFC 9110 §5.5")
+		}
+	}
+	switch {
+	case a.Source != "":
+		f.add(where+"/source", "is set by keep-proxy", "leave it out")
+	case a.Body.Missing != "":
+		f.add(where+"/body", "no content", `give a string or {"base64": "…"}`)
+	case int64(len(a.Body.Content)) > limit:
+		f.add(where+"/body", fmt.Sprintf("longer than %d bytes", limit), "give no_result instead")
+	}
+}
+
+// keepResult turns a person's answer into a result, whose body is written first if
+// it is too long to travel with the command.
+func (s *Server) keepResult(ctx context.Context, a *wire.Result) (*ledger.Result, []byte, error) {
+	result := &ledger.Result{Status: a.Status, Header: ledger.Header(a.Headers), Source: sourcePerson}
+	content := a.Body.Content
+	if len(content) > ledger.InlineBody {
+		stored, err := s.config.Ledger.WriteBody(ctx, bytes.NewReader(content))
+		if err != nil {
+			return nil, nil, err
+		}
+		result.Body = stored
+		return result, nil, nil
+	}
+	if len(content) > 0 {
+		sum := sha256.Sum256(content)
+		result.Body = ledger.Body{SHA256: hex.EncodeToString(sum[:]), Size: int64(len(content))}
+	}
+	return result, content, nil
+}

@@ -1,0 +1,280 @@
+package admin
+
+import (
+	"net/http"
+	"slices"
+
+	"keep-proxy/admin/wire"
+)
+
+// route is one row of the API: what it is called by, who may, what goes in and
+// out. The server and the OpenAPI document are both made from it.
+type route struct {
+	method string
+	// path is a pattern of net/http; "{id}" is a parameter.
+	path string
+	// role is what a token must have; RoleNone needs no token.
+	role Role
+	// id is the operation's id.
+	id string
+	// summary is one sentence.
+	summary string
+	query   []parameter
+	// headers are the request fields that it reads.
+	headers []parameter
+	// request is a value of the body's type, nil without a body.
+	request any
+	shape   shape
+	// response is a value of the answer's type, nil where media isn't JSON.
+	response any
+	// status of success; 0 is 200.
+	status int
+	// media is the answer's media type; "" is application/json.
+	media string
+	// problems are the names of refusals beyond those that every route shares.
+	problems []string
+	serve    func(*Server, http.ResponseWriter, *http.Request, route) error
+}
+
+// reading makes a route's serve from a handler without a body.
+func reading(handle func(*Server, *http.Request) (any, error)) func(*Server, http.ResponseWriter, *http.Request, route) error {
+	return func(s *Server, w http.ResponseWriter, r *http.Request, rt route) error {
+		v, err := handle(s, r)
+		if err != nil {
+			return err
+		}
+		return respond(w, rt.successStatus(), v)
+	}
+}
+
+// taking makes a route's serve from a handler of a decoded body.
+func taking[T any](handle func(*Server, *http.Request, *T) (any, error)) func(*Server, http.ResponseWriter, *http.Request, route) error {
+	return func(s *Server, w http.ResponseWriter, r *http.Request, rt route) error {
+		content, err := readBody(w, r, rt.bodyShape(s.config))
+		if err != nil {
+			return err
+		}
+		q := new(T)
+		if err := decode(content, q, rt.shape.later); err != nil {
+			return err
+		}
+		v, err := handle(s, r, q)
+		if err != nil {
+			return err
+		}
+		return respond(w, rt.successStatus(), v)
+	}
+}
+
+// writing makes a route's serve from a handler that writes its answer itself.
+func writing(handle func(*Server, http.ResponseWriter, *http.Request) error) func(*Server, http.ResponseWriter, *http.Request, route) error {
+	return func(s *Server, w http.ResponseWriter, r *http.Request, _ route) error { return handle(s, w, r) }
+}
+
+// later makes the serve of a route that a later version builds.
+func later(what string) func(*Server, http.ResponseWriter, *http.Request, route) error {
+	return func(*Server, http.ResponseWriter, *http.Request, route) error {
+		return refuse("not-yet", "%s: this version doesn't build it yet.", what)
+	}
+}
+
+// successStatus is 200 unless the route says otherwise.
+func (rt route) successStatus() int {
+	if rt.status == 0 {
+		return http.StatusOK
+	}
+	return rt.status
+}
+
+// bodyShape fills in the limit: a body that holds an answer may be as long as
+// the answer in base64, and some more.
+func (rt route) bodyShape(c Config) shape {
+	sh := rt.shape
+	switch rt.request.(type) {
+	case wire.Resolve, wire.Explain:
+		sh.limit = c.MaxBody/3*4 + maxRequest
+	default:
+		sh.limit = maxRequest
+	}
+	return sh
+}
+
+// openLater and resolveLater are the keys of requests that later versions take.
+var (
+	openLater    = []string{"items", "if_done", "connectors", "max_in_flight", "listener"}
+	resolveLater = []string{"compensate"}
+)
+
+// openProblems are the refusals of opening a run.
+var openProblems = []string{"item-done", "item-busy", "item-attention", "attempt", "blocked", "idempotency-key"}
+
+// routes is the whole API.
+func routes() []route {
+	return slices.Concat(runRoutes(), recordRoutes(), operatorRoutes(), publicRoutes(), laterRoutes())
+}
+
+// runRoutes are a host's.
+func runRoutes() []route {
+	return []route{
+		{
+			method: http.MethodPost, path: "/v1/runs", role: RoleHost, id: "openRun",
+			summary: "Opens a managed run and gives its proxy credentials and environment.",
+			request: wire.OpenRun{}, shape: shape{later: openLater}, response: wire.OpenedRun{}, status: http.StatusCreated,
+			headers:  []parameter{{"Idempotency-Key", "a repeated request with the same key gets the run that the first one opened"}},
+			problems: openProblems, serve: taking(openRun),
+		},
+		{
+			method: http.MethodGet, path: "/v1/runs", role: RoleViewer, id: "listRuns",
+			summary: "Lists runs, newest first.",
+			query:   slices.Concat(scopeParameters, runParameters, pageParameters), response: wire.List[wire.Run]{}, serve: reading(listRuns),
+		},
+		{
+			method: http.MethodGet, path: "/v1/runs/{id}", role: RoleViewer, id: "showRun",
+			summary:  "Shows a run.",
+			response: wire.Run{}, problems: []string{"not-found"}, serve: reading(showRun),
+		},
+		{
+			method: http.MethodPost, path: "/v1/runs/{id}/heartbeat", role: RoleHost, id: "heartbeat",
+			summary: "Keeps a run from expiring.",
+			request: wire.Heartbeat{}, shape: shape{optional: true}, response: wire.Run{},
+			problems: []string{"not-found", "run-ended"}, serve: taking(heartbeat),
+		},
+		{
+			method: http.MethodPost, path: "/v1/runs/{id}/finish", role: RoleHost, id: "finishRun",
+			summary: "Ends a run with its script's own outcome.",
+			request: wire.FinishRun{}, response: wire.Run{},
+			problems: []string{"not-found", "run-unfinished", "run-ended"}, serve: taking(finishRun),
+		},
+		{
+			method: http.MethodPost, path: "/v1/runs/{id}/end", role: RoleHost, id: "endRun",
+			summary: "Ends a run from outside: it is aborted, with a reason.",
+			request: wire.EndRun{}, response: wire.Run{},
+			problems: []string{"not-found", "run-ended"}, serve: taking(endRun),
+		},
+		{
+			method: http.MethodGet, path: "/v1/environment", role: RoleViewer, id: "showEnvironment",
+			summary:  "Gives the proxy's address and variables without a run.",
+			response: wire.Environment{}, serve: reading(showEnvironment),
+		},
+	}
+}
+
+// recordRoutes read the ledger.
+func recordRoutes() []route {
+	return []route{
+		{
+			method: http.MethodGet, path: "/v1/items", role: RoleViewer, id: "listItems",
+			summary: "Lists items, newest first.",
+			query:   slices.Concat(scopeParameters, pageParameters), response: wire.List[wire.Item]{}, serve: reading(listItems),
+		},
+		{
+			method: http.MethodGet, path: "/v1/items/{id}", role: RoleViewer, id: "showItem",
+			summary:  "Shows an item with its runs and mutations.",
+			response: wire.Item{}, problems: []string{"not-found"}, serve: reading(showItem),
+		},
+		{
+			method: http.MethodGet, path: "/v1/mutations", role: RoleViewer, id: "listMutations",
+			summary: "Lists mutations, newest first, without bodies and events.",
+			query:   slices.Concat(mutationParameters, scopeParameters, pageParameters), response: wire.List[wire.Mutation]{},
+			serve: reading(listMutations),
+		},
+		{
+			method: http.MethodGet, path: "/v1/mutations/{id}", role: RoleViewer, id: "showMutation",
+			summary:  "Shows a mutation with its bodies, events, evidence and open actions.",
+			response: wire.Mutation{}, problems: []string{"not-found"}, serve: reading(showMutation),
+		},
+		{
+			method: http.MethodGet, path: "/v1/mutations/{id}/{part}/body", role: RoleViewer, id: "sendBody",
+			summary: "Gives the stored body of a mutation's request or result, byte for byte.",
+			media:   "application/octet-stream", problems: []string{"not-found", "body-dropped"}, serve: writing(sendBody),
+		},
+		{
+			method: http.MethodGet, path: "/v1/escalations", role: RoleViewer, id: "listEscalations",
+			summary: "Lists open questions to people, with all that is needed to answer them.",
+			query:   slices.Concat(scopeParameters, pageParameters), response: wire.List[wire.Escalation]{}, serve: reading(listEscalations),
+		},
+		{
+			method: http.MethodGet, path: "/v1/status", role: RoleViewer, id: "showStatus",
+			summary:  "Counts what is unknown, escalated and stopped.",
+			response: wire.Status{}, serve: reading(showStatus),
+		},
+		{
+			method: http.MethodGet, path: "/v1/events", role: RoleViewer, id: "sendEvents",
+			summary: "Streams the ledger's events; Last-Event-ID resumes.",
+			headers: []parameter{{"Last-Event-ID", "begins after the event with this number"}},
+			query:   []parameter{{"after", "begins after the event with this number"}},
+			media:   "text/event-stream", serve: writing(sendEvents),
+		},
+	}
+}
+
+// operatorRoutes decide, and look at the whole ledger.
+func operatorRoutes() []route {
+	return []route{
+		{
+			method: http.MethodPost, path: "/v1/mutations/{id}/resolve", role: RoleOperator, id: "resolve",
+			summary: "Records a person's decision on a mutation.",
+			request: wire.Resolve{}, shape: shape{later: resolveLater}, response: wire.Mutation{},
+			problems: []string{"not-found", "version", "not-allowed"}, serve: taking(resolve),
+		},
+		{
+			method: http.MethodPost, path: "/v1/explain", role: RoleViewer, id: "explain",
+			summary: "Says what would happen to a request. Sends nothing.",
+			request: wire.Explain{}, response: wire.Explanation{}, serve: taking(explain),
+		},
+		{
+			method: http.MethodGet, path: "/v1/ledger/verify", role: RoleOperator, id: "verifyLedger",
+			summary: "Checks the whole ledger; one JSON object a line, the last with the report.",
+			media:   "application/jsonl", response: wire.Progress{}, problems: []string{"not-yet"}, serve: writing(verifyLedger),
+		},
+		{
+			method: http.MethodGet, path: "/v1/ledger/backup", role: RoleOperator, id: "backupLedger",
+			summary: "Gives a consistent copy of the ledger.",
+			media:   "application/octet-stream", problems: []string{"not-yet"}, serve: writing(backupLedger),
+		},
+	}
+}
+
+// publicRoutes need no token.
+func publicRoutes() []route {
+	return []route{
+		{
+			method: http.MethodGet, path: "/healthz", id: "healthz", summary: "Answers while the process lives.",
+			media: "text/plain", serve: writing(sendHealthz),
+		},
+		{
+			method: http.MethodGet, path: "/readyz", id: "readyz", summary: "Answers 200 while mutations would be carried.",
+			media: "text/plain", problems: []string{"ledger-unavailable", "not-ready"}, serve: writing(sendReadyz),
+		},
+		{
+			method: http.MethodGet, path: "/metrics", id: "metrics", summary: "Gives metrics for Prometheus.",
+			media: "text/plain", problems: []string{"not-found"}, serve: writing(sendMetrics),
+		},
+		{
+			method: http.MethodGet, path: "/openapi.json", id: "openapi", summary: "Gives this document.",
+			media: "application/json", serve: writing(sendOpenAPI),
+		},
+	}
+}
+
+// laterRoutes are names that later versions build; they are refused by name.
+func laterRoutes() []route {
+	var list []route
+	for _, l := range []struct{ method, path, what string }{
+		{http.MethodPost, "/v1/items/{id}/done", "Closing an item"},
+		{http.MethodPost, "/v1/items/{id}/skip", "Skipping an item"},
+		{http.MethodPost, "/v1/items/{id}/reopen", "Opening an item again"},
+		{http.MethodPost, "/v1/items/{id}/new-attempt", "A new attempt"},
+		{http.MethodGet, "/v1/obligations", "Obligations"},
+		{http.MethodPost, "/v1/obligations/{id}/run", "Running an obligation"},
+		{http.MethodPost, "/v1/obligations/{id}/waive", "Waiving an obligation"},
+		{http.MethodPost, "/v1/reload", "Reloading"},
+		{http.MethodPost, "/v1/pause", "Pausing"},
+		{http.MethodPost, "/v1/drain", "Draining"},
+		{http.MethodPost, "/v1/resume", "Resuming"},
+		{http.MethodGet, "/v1/audit", "The audit export"},
+	} {
+		list = append(list, route{method: l.method, path: l.path, role: RoleViewer, serve: later(l.what)})
+	}
+	return list
+}

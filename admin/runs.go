@@ -1,0 +1,149 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"keep-proxy/admin/wire"
+	"keep-proxy/ledger"
+)
+
+// listRuns answers GET /v1/runs.
+func listRuns(s *Server, r *http.Request) (any, error) {
+	f, err := filterOf(r.URL.Query(), s.config.Now().Wall)
+	if err != nil {
+		return nil, err
+	}
+	page, err := s.config.Ledger.Runs(r.Context(), f)
+	if err != nil {
+		return nil, err
+	}
+	return wire.List[wire.Run]{Items: each(page.Items, runOf), Next: page.Next}, nil
+}
+
+// showRun answers GET /v1/runs/{id}.
+func showRun(s *Server, r *http.Request) (any, error) {
+	run, err := s.run(r, r.PathValue("id"))
+	if err != nil {
+		return nil, err
+	}
+	return runOf(run), nil
+}
+
+// run reads a run.
+func (s *Server) run(r *http.Request, id string) (*ledger.Run, error) {
+	var run *ledger.Run
+	err := s.config.Ledger.View(r.Context(), func(v ledger.View) (err error) {
+		run, err = v.Run(id)
+		return err
+	})
+	if errors.Is(err, ledger.ErrNotFound) {
+		return nil, refuse("not-found", "There is no run %q in this ledger; see GET /v1/runs.", id)
+	}
+	return run, err
+}
+
+// heartbeat answers POST /v1/runs/{id}/heartbeat.
+func heartbeat(s *Server, r *http.Request, q *wire.Heartbeat) (any, error) {
+	var faults faults
+	faults.ttl("/ttl", q.TTL)
+	if err := faults.err(); err != nil {
+		return nil, err
+	}
+	run, err := s.config.Ledger.Heartbeat(r.Context(), r.PathValue("id"), s.ttl(q.TTL))
+	return shownRun(run, err)
+}
+
+// ttl is the time limit asked for, or the configured one.
+func (s *Server) ttl(asked wire.Duration) time.Duration {
+	if asked == 0 {
+		return s.config.RunTTL
+	}
+	return time.Duration(asked)
+}
+
+// finishRun answers POST /v1/runs/{id}/finish.
+func finishRun(s *Server, r *http.Request, q *wire.FinishRun) (any, error) {
+	var faults faults
+	faults.oneOf("/outcome", q.Outcome, "done", "failed")
+	if q.KeepOpen && q.Outcome == "failed" {
+		faults.add("/keep_open", "an item of a failed run is not closed", "leave it out")
+	}
+	if err := faults.err(); err != nil {
+		return nil, err
+	}
+	id := r.PathValue("id")
+	if q.Outcome == ledger.OutcomeDone {
+		if err := s.awaitDispatches(r.Context(), id); err != nil {
+			return nil, err
+		}
+	}
+	run, err := s.config.Ledger.FinishRun(r.Context(), id, q.Outcome, q.KeepOpen)
+	return shownRun(run, err)
+}
+
+// settlePoll is how often a finishing run's sendings are looked at.
+const settlePoll = 100 * time.Millisecond
+
+// awaitDispatches waits until nothing of the run is being sent, which the total
+// deadline of each sending bounds, the caller goes, or the server stops.
+func (s *Server) awaitDispatches(ctx context.Context, id string) error {
+	ctx, cancel := s.untilShutdown(ctx)
+	defer cancel()
+	for {
+		sending := false
+		err := s.config.Ledger.View(ctx, func(v ledger.View) (err error) {
+			sending, err = isSending(v, id)
+			return err
+		})
+		if err != nil || !sending {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return refuse("run-unfinished", "A mutation of run %s is still being sent; try again.", id)
+		case <-s.config.After(settlePoll):
+		}
+	}
+}
+
+// isSending reports whether a mutation of the run is in flight and its outcome
+// may still be learned by waiting.
+func isSending(v ledger.View, id string) (bool, error) {
+	keys, err := v.RunMutations(id)
+	if err != nil {
+		return false, err
+	}
+	for _, key := range keys {
+		m, err := v.Mutation(key)
+		if err != nil {
+			return false, err
+		}
+		if m.State == ledger.InFlight && !m.Unresolved() {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// endRun answers POST /v1/runs/{id}/end.
+func endRun(s *Server, r *http.Request, q *wire.EndRun) (any, error) {
+	var faults faults
+	faults.sentence("/reason", q.Reason)
+	faults.name("/actor", q.Actor)
+	if err := faults.err(); err != nil {
+		return nil, err
+	}
+	run, err := s.config.Ledger.EndRun(r.Context(), r.PathValue("id"), ledger.ClassTransient, q.Reason, actorOf(r.Context(), q.Actor))
+	return shownRun(run, err)
+}
+
+// shownRun is a command's answer.
+func shownRun(run *ledger.Run, err error) (any, error) {
+	if err != nil {
+		return nil, err
+	}
+	return runOf(run), nil
+}

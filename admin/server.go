@@ -1,0 +1,160 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"keep-proxy/admin/wire"
+)
+
+// Server is the admin API: an [http.Handler], and the server that runs it.
+type Server struct {
+	config  Config
+	holders []holder
+	hosts   map[string]bool
+	mux     *http.ServeMux
+	openapi []byte
+	opening keyedLock
+	http    *http.Server
+	// base ends with Shutdown, and streams with it. Other requests go on to
+	// their end, so it isn't the base of their contexts.
+	base context.Context
+	stop context.CancelFunc
+}
+
+// Bounds of the HTTP server. Answers have no bound in time, since some are
+// streams; a body must come within readTimeout.
+const (
+	headerTimeout = 10 * time.Second
+	readTimeout   = time.Minute
+	idleTimeout   = 2 * time.Minute
+	maxHeader     = 32 << 10
+)
+
+// New returns a Server, or every fault of the configuration.
+func New(c Config) (*Server, error) {
+	c = c.withDefaults()
+	if err := c.validate(); err != nil {
+		return nil, err
+	}
+	s := &Server{config: c, holders: holders(c), hosts: map[string]bool{}}
+	for _, h := range c.Hosts {
+		s.hosts[strings.ToLower(strings.TrimSuffix(h, "."))] = true
+	}
+	routes := routes()
+	document, err := openAPI(routes)
+	if err != nil {
+		return nil, fmt.Errorf("admin: OpenAPI document: %w", err)
+	}
+	s.openapi = document
+	s.mux = s.newMux(routes)
+	s.base, s.stop = context.WithCancel(context.Background())
+	s.http = &http.Server{
+		Handler:           s,
+		ReadHeaderTimeout: headerTimeout,
+		ReadTimeout:       readTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeader,
+		ErrorLog:          log.New(c.Log, "", 0),
+	}
+	s.http.RegisterOnShutdown(s.stop)
+	return s, nil
+}
+
+// Serve answers on ln, which must be loopback TCP or a unix socket, until
+// Shutdown; then it returns nil.
+func (s *Server) Serve(ln net.Listener) error {
+	if err := checkLoopback(ln); err != nil {
+		return err
+	}
+	if err := s.http.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("admin: %w", err)
+	}
+	return nil
+}
+
+// Shutdown ends streams, lets other answers end, and closes the listeners. When
+// ctx ends first, it closes the connections too.
+func (s *Server) Shutdown(ctx context.Context) error {
+	if err := s.http.Shutdown(ctx); err != nil {
+		return errors.Join(fmt.Errorf("admin: %w", err), s.http.Close())
+	}
+	return nil
+}
+
+// ServeHTTP answers one request.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+	if p := s.guard(r); p != nil {
+		s.refuse(w, p)
+		return
+	}
+	s.mux.ServeHTTP(w, r)
+}
+
+// newMux registers the routes. Under /v1 a token comes before everything, what
+// isn't there included.
+func (s *Server) newMux(routes []route) *http.ServeMux {
+	mux := http.NewServeMux()
+	methods := map[string][]string{}
+	for _, rt := range routes {
+		mux.HandleFunc(rt.method+" "+rt.path, s.handler(rt))
+		methods[rt.path] = append(methods[rt.path], rt.method)
+	}
+	for path, allowed := range methods {
+		mux.HandleFunc(path, s.guarded(path, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Allow", strings.Join(allowed, ", "))
+			s.refuse(w, refuse("method", "%s takes %s, not %s.", r.URL.Path, strings.Join(allowed, " or "), r.Method))
+		}))
+	}
+	notFound := func(w http.ResponseWriter, r *http.Request) {
+		s.refuse(w, refuse("not-found", "There is nothing at %s; see /openapi.json.", r.URL.Path))
+	}
+	mux.HandleFunc("/v1/", s.guarded("/v1/", notFound))
+	mux.HandleFunc("/", notFound)
+	return mux
+}
+
+// guarded asks for a token, of any role, before a refusal under /v1.
+func (s *Server) guarded(path string, next http.HandlerFunc) http.HandlerFunc {
+	if !strings.HasPrefix(path, "/v1/") {
+		return next
+	}
+	return func(w http.ResponseWriter, r *http.Request) {
+		if _, p := s.authorize(r, RoleViewer); p != nil {
+			s.refuse(w, p)
+			return
+		}
+		next(w, r)
+	}
+}
+
+// handler answers a route: token, query, the route's own work, its problem.
+func (s *Server) handler(rt route) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		var who caller
+		if rt.role != RoleNone {
+			var p *wire.Problem
+			if who, p = s.authorize(r, rt.role); p != nil {
+				s.refuse(w, p)
+				return
+			}
+		}
+		if err := rt.checkQuery(r.URL.Query()); err != nil {
+			s.refuse(w, problemOf(err))
+			return
+		}
+		if err := rt.serve(s, w, r.WithContext(withCaller(r.Context(), who)), rt); err != nil {
+			s.fail(w, r, err)
+		}
+	}
+}

@@ -1,0 +1,76 @@
+package admin
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"slices"
+	"time"
+
+	"keep-proxy/admin/wire"
+	"keep-proxy/ledger"
+)
+
+// showStatus answers GET /v1/status.
+func showStatus(s *Server, r *http.Request) (any, error) {
+	out := wire.Status{LedgerID: s.config.Ledger.ID(), Healthy: true, Stopped: []wire.Stopped{}}
+	if err := s.config.Ledger.Healthy(); err != nil {
+		out.Healthy, out.Health = false, err.Error()
+	}
+	earliest := func(at time.Time) {
+		if !at.IsZero() && (out.Since.IsZero() || at.Before(out.Since)) {
+			out.Since = at
+		}
+	}
+	err := s.walk(r.Context(), ledger.Filter{Unresolved: true}, func(m *ledger.Mutation) {
+		out.Unknown++
+		earliest(unknownSince(m))
+		if b := blocksOf(m); b != nil {
+			out.Stopped = append(out.Stopped, wire.Stopped{
+				Blocks: *b, Mutation: m.ID, State: string(m.State), Since: unknownSince(m),
+			})
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = s.walk(r.Context(), ledger.Filter{Escalated: true}, func(m *ledger.Mutation) {
+		if m.Escalation != nil && m.Escalation.ClosedAt.IsZero() {
+			out.Escalated++
+			earliest(m.Escalation.OpenedAt)
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	slices.SortStableFunc(out.Stopped, func(a, b wire.Stopped) int {
+		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Mutation, b.Mutation))
+	})
+	return out, nil
+}
+
+// unknownSince is when the outcome became unknown, or, where that isn't
+// recorded, when the record was changed last.
+func unknownSince(m *ledger.Mutation) time.Time {
+	if at := m.UnknownSince.Wall; !at.IsZero() {
+		return at
+	}
+	return m.UpdatedAt
+}
+
+// walk visits every record that f selects.
+func (s *Server) walk(ctx context.Context, f ledger.Filter, visit func(*ledger.Mutation)) error {
+	f.Limit = maxPage
+	for {
+		page, err := s.config.Ledger.Mutations(ctx, f)
+		if err != nil {
+			return err
+		}
+		for _, m := range page.Items {
+			visit(m)
+		}
+		if f.Cursor = page.Next; f.Cursor == "" {
+			return nil
+		}
+	}
+}
