@@ -1,0 +1,194 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"keep-proxy/admin/wire"
+)
+
+// Problem is why the API refused a request (RFC 9457).
+type Problem = wire.Problem
+
+// Config is where the API is and who asks.
+type Config struct {
+	// URL is http://host:port, host:port, or unix:/path.
+	URL string
+	// Token is the bearer token; surrounding white space is ignored. Without
+	// one only Healthz and Readyz answer.
+	Token string
+	// Dialer connects; its zero value will do.
+	Dialer net.Dialer
+}
+
+// Client asks one API. It is safe for concurrent use.
+type Client struct {
+	base  string
+	token string
+	http  *http.Client
+}
+
+// Bounds of the client. Nothing bounds a whole answer, since some are streams: callers bound
+// them by their context.
+const (
+	maxAnswer    = 64 << 20
+	idleTimeout  = 30 * time.Second
+	maxIdleConns = 4
+)
+
+// New returns a client, or an error if the address is none.
+func New(c Config) (*Client, error) {
+	base, socket, err := parseAddress(c.URL)
+	if err != nil {
+		return nil, err
+	}
+	transport := &http.Transport{
+		MaxIdleConns:       maxIdleConns,
+		IdleConnTimeout:    idleTimeout,
+		DisableCompression: true,
+		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			if socket != "" {
+				network, address = "unix", socket
+			}
+			return c.Dialer.DialContext(ctx, network, address)
+		},
+	}
+	return &Client{
+		base:  base,
+		token: strings.TrimSpace(c.Token),
+		http: &http.Client{
+			Transport:     transport,
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+	}, nil
+}
+
+// parseAddress reads an address as people write it.
+func parseAddress(address string) (base, socket string, err error) {
+	if path, ok := strings.CutPrefix(address, "unix:"); ok {
+		path = strings.TrimPrefix(path, "//")
+		if !strings.HasPrefix(path, "/") {
+			return "", "", fmt.Errorf("admin address %q: a socket's path is absolute: unix:/path", address)
+		}
+		return "http://localhost", path, nil
+	}
+	if !strings.Contains(address, "://") {
+		address = "http://" + address
+	}
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") ||
+		strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.User != nil {
+		return "", "", fmt.Errorf("admin address %q: write http://127.0.0.1:8081 or unix:/path", address)
+	}
+	return u.Scheme + "://" + u.Host, "", nil
+}
+
+// Close lets idle connections go.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// request is one request to the API.
+type request struct {
+	method, path   string
+	query          url.Values
+	body           any
+	idempotencyKey string
+	lastEventID    string
+}
+
+// send sends q once and returns the answer if it is a success, else why not.
+func (c *Client) send(ctx context.Context, q request) (*http.Response, error) {
+	target := c.base + q.path
+	if len(q.query) > 0 {
+		target += "?" + q.query.Encode()
+	}
+	var content io.Reader
+	if q.body != nil {
+		text, err := json.Marshal(q.body)
+		if err != nil {
+			return nil, fmt.Errorf("%s %s: %w", q.method, q.path, err)
+		}
+		// An opaque reader, so that the transport can't send it twice.
+		content = io.MultiReader(bytes.NewReader(text))
+	}
+	r, err := http.NewRequestWithContext(ctx, q.method, target, content)
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w", q.method, q.path, err)
+	}
+	setFields(r.Header, q, c.token)
+	answer, err := c.http.Do(r)
+	if err != nil {
+		return nil, fmt.Errorf("admin API: %w", err)
+	}
+	if answer.StatusCode/100 == 2 {
+		return answer, nil
+	}
+	defer answer.Body.Close()
+	return nil, problemOf(answer)
+}
+
+// setFields adds what a request has beyond its body.
+func setFields(h http.Header, q request, token string) {
+	h.Set("Accept", "application/json, "+wire.ProblemContentType+", */*")
+	if token != "" {
+		h.Set("Authorization", "Bearer "+token)
+	}
+	if q.body != nil {
+		h.Set("Content-Type", "application/json")
+	}
+	if q.idempotencyKey != "" {
+		h.Set("Idempotency-Key", q.idempotencyKey)
+	}
+	if q.lastEventID != "" {
+		h.Set("Last-Event-ID", q.lastEventID)
+	}
+}
+
+// problemOf reads a refusal. An answer that isn't the API's own says so.
+func problemOf(answer *http.Response) error {
+	media, _, _ := mime.ParseMediaType(answer.Header.Get("Content-Type"))
+	content, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
+	p := new(Problem)
+	if media != wire.ProblemContentType || err != nil || json.Unmarshal(content, p) != nil || p.Type == "" {
+		return fmt.Errorf("admin API: status %d with an answer that isn't its own; is this keep-proxy's admin address?", answer.StatusCode)
+	}
+	return p
+}
+
+// call sends q and decodes the answer. Members that this client doesn't know are
+// ignored: a newer server may send them.
+func call[T any](ctx context.Context, c *Client, q request) (*T, error) {
+	answer, err := c.send(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Body.Close()
+	content, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer+1))
+	if err != nil {
+		return nil, fmt.Errorf("admin API: %s %s: answer cut: %w", q.method, q.path, err)
+	}
+	if len(content) > maxAnswer {
+		return nil, fmt.Errorf("admin API: %s %s: answer over %d bytes", q.method, q.path, maxAnswer)
+	}
+	v := new(T)
+	if err := json.Unmarshal(content, v); err != nil {
+		return nil, fmt.Errorf("admin API: %s %s: %w", q.method, q.path, err)
+	}
+	return v, nil
+}
+
+// IsProblem reports whether err is the API's refusal of this name ("version").
+func IsProblem(err error, name string) bool {
+	p, ok := errors.AsType[*Problem](err)
+	return ok && p.Name() == name
+}

@@ -1,0 +1,74 @@
+package client
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/url"
+
+	"keep-proxy/admin/wire"
+)
+
+// Mutations lists mutations, newest first, without bodies and events.
+func (c *Client) Mutations(ctx context.Context, f MutationFilter) (*wire.List[wire.Mutation], error) {
+	return call[wire.List[wire.Mutation]](ctx, c, request{method: http.MethodGet, path: "/v1/mutations", query: f.values()})
+}
+
+// Mutation shows a mutation by its id, or by a prefix of it that fits one only.
+func (c *Client) Mutation(ctx context.Context, id string) (*wire.Mutation, error) {
+	return call[wire.Mutation](ctx, c, request{method: http.MethodGet, path: mutationPath(id, "")})
+}
+
+// RequestBody gives the stored body of a mutation's request.
+func (c *Client) RequestBody(ctx context.Context, id string) (io.ReadCloser, error) {
+	return c.content(ctx, mutationPath(id, "/request/body"))
+}
+
+// ResultBody gives the stored body of a mutation's result.
+func (c *Client) ResultBody(ctx context.Context, id string) (io.ReadCloser, error) {
+	return c.content(ctx, mutationPath(id, "/result/body"))
+}
+
+// Resolve records a person's decision. `version` if the record has changed since
+// the person saw it, `not-allowed`, with the open actions, if its state doesn't
+// allow the decision.
+func (c *Client) Resolve(ctx context.Context, id string, r wire.Resolve) (*wire.Mutation, error) {
+	return call[wire.Mutation](ctx, c, request{method: http.MethodPost, path: mutationPath(id, "/resolve"), body: r})
+}
+
+// Escalations lists open questions to people.
+func (c *Client) Escalations(ctx context.Context, f Filter) (*wire.List[wire.Escalation], error) {
+	return call[wire.List[wire.Escalation]](ctx, c, request{method: http.MethodGet, path: "/v1/escalations", query: f.values()})
+}
+
+// Items lists items, newest first.
+func (c *Client) Items(ctx context.Context, f Filter) (*wire.List[wire.Item], error) {
+	return call[wire.List[wire.Item]](ctx, c, request{method: http.MethodGet, path: "/v1/items", query: f.values()})
+}
+
+// Item shows an item with its runs and mutations.
+func (c *Client) Item(ctx context.Context, id string) (*wire.Item, error) {
+	return call[wire.Item](ctx, c, request{method: http.MethodGet, path: "/v1/items/" + url.PathEscape(id)})
+}
+
+// Explain says what would happen to a request. Nothing is sent.
+func (c *Client) Explain(ctx context.Context, e wire.Explain) (wire.Explanation, error) {
+	v, err := call[wire.Explanation](ctx, c, request{method: http.MethodPost, path: "/v1/explain", body: e})
+	if err != nil {
+		return nil, err
+	}
+	return *v, nil
+}
+
+// content gives an answer's bytes as they come; an answer that is cut ends in an
+// error, never in io.EOF.
+func (c *Client) content(ctx context.Context, path string) (io.ReadCloser, error) {
+	answer, err := c.send(ctx, request{method: http.MethodGet, path: path})
+	if err != nil {
+		return nil, err
+	}
+	return answer.Body, nil
+}
+
+// mutationPath is the path of a mutation, whatever characters its id holds.
+func mutationPath(id, rest string) string { return "/v1/mutations/" + url.PathEscape(id) + rest }

@@ -1,0 +1,110 @@
+package client
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/go-json-experiment/json"
+
+	"keep-proxy/admin/wire"
+)
+
+// Status counts what is unknown, escalated and stopped.
+func (c *Client) Status(ctx context.Context) (*wire.Status, error) {
+	return call[wire.Status](ctx, c, request{method: http.MethodGet, path: "/v1/status"})
+}
+
+// Healthz returns nil while the process answers. It needs no token.
+func (c *Client) Healthz(ctx context.Context) error { return c.probe(ctx, "/healthz") }
+
+// Readyz returns nil while mutations would be carried. It needs no token.
+func (c *Client) Readyz(ctx context.Context) error { return c.probe(ctx, "/readyz") }
+
+func (c *Client) probe(ctx context.Context, path string) error {
+	answer, err := c.send(ctx, request{method: http.MethodGet, path: path})
+	if err != nil {
+		return err
+	}
+	return answer.Body.Close()
+}
+
+// VerifyLedger checks the whole ledger. progress, which may be nil, is called
+// as it goes on.
+func (c *Client) VerifyLedger(ctx context.Context, progress func(wire.Progress)) (*wire.VerifyReport, error) {
+	answer, err := c.send(ctx, request{method: http.MethodGet, path: "/v1/ledger/verify"})
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Body.Close()
+	lines := bufio.NewScanner(answer.Body)
+	lines.Buffer(nil, maxAnswer)
+	for lines.Scan() {
+		var p wire.Progress
+		if err := json.Unmarshal(lines.Bytes(), &p); err != nil {
+			return nil, fmt.Errorf("admin API: verification: %w", err)
+		}
+		switch {
+		case p.Problem != nil:
+			return nil, p.Problem
+		case p.Report != nil:
+			return p.Report, nil
+		case progress != nil:
+			progress(p)
+		}
+	}
+	return nil, fmt.Errorf("admin API: the verification ended without a report: %w", errors.Join(lines.Err(), io.ErrUnexpectedEOF))
+}
+
+// BackupLedger writes a consistent copy of the ledger to w and returns its
+// length. With an error, what was written is no backup.
+func (c *Client) BackupLedger(ctx context.Context, w io.Writer) (int64, error) {
+	content, err := c.content(ctx, "/v1/ledger/backup")
+	if err != nil {
+		return 0, err
+	}
+	defer content.Close()
+	n, err := io.Copy(w, content)
+	if err != nil {
+		return n, fmt.Errorf("admin API: backup cut after %d bytes: %w", n, err)
+	}
+	return n, nil
+}
+
+// Events calls each for every event after the one with this number (0 for all
+// that are kept), and goes on as new ones come, until ctx ends, the server stops
+// (io.ErrUnexpectedEOF), or each returns an error, which is returned.
+func (c *Client) Events(ctx context.Context, after uint64, each func(wire.Event) error) error {
+	q := request{method: http.MethodGet, path: "/v1/events"}
+	if after > 0 {
+		q.lastEventID = fmt.Sprint(after)
+	}
+	answer, err := c.send(ctx, q)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	lines := bufio.NewScanner(answer.Body)
+	lines.Buffer(nil, maxAnswer)
+	for lines.Scan() {
+		data, ok := bytes.CutPrefix(lines.Bytes(), []byte("data: "))
+		if !ok {
+			continue
+		}
+		var e wire.Event
+		if err := json.Unmarshal(data, &e); err != nil {
+			return fmt.Errorf("admin API: event: %w", err)
+		}
+		if err := each(e); err != nil {
+			return err
+		}
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return fmt.Errorf("admin API: the events ended: %w", errors.Join(lines.Err(), io.ErrUnexpectedEOF))
+}
