@@ -1,0 +1,90 @@
+package proxy
+
+import (
+	"io"
+	"net/http"
+	"sync"
+)
+
+// answerWriter passes an answer to the client and knows how far that went.
+type answerWriter struct {
+	http.ResponseWriter
+	// stream flushes after each write: an answer of unknown length may be a
+	// stream whose next bytes are far away.
+	stream bool
+	status int
+	bytes  int64
+	// cut says that the answer's source ended early.
+	cut bool
+	// lost says that the client didn't take all of it.
+	lost bool
+}
+
+var copyBuffers = sync.Pool{New: func() any { b := make([]byte, 32<<10); return &b }}
+
+// Unwrap serves http.ResponseController.
+func (w *answerWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// Flush implements http.Flusher.
+func (w *answerWriter) Flush() { w.flush() }
+
+func (w *answerWriter) flush() {
+	if http.NewResponseController(w.ResponseWriter).Flush() != nil {
+		w.lost = true
+	}
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (w *answerWriter) WriteHeader(status int) {
+	w.status = status
+	w.stream = len(w.Header()["Content-Length"]) == 0
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Write implements io.Writer.
+func (w *answerWriter) Write(p []byte) (int, error) {
+	n, err := w.ResponseWriter.Write(p)
+	w.bytes += int64(n)
+	if err != nil {
+		w.lost = true
+		return n, err
+	}
+	if w.stream {
+		w.flush()
+	}
+	return n, nil
+}
+
+// ReadFrom implements io.ReaderFrom, so that a source that ends early can be
+// told from a client that went away.
+func (w *answerWriter) ReadFrom(src io.Reader) (int64, error) {
+	buffer := copyBuffers.Get().(*[]byte)
+	defer copyBuffers.Put(buffer)
+	var total int64
+	for {
+		n, err := src.Read(*buffer)
+		if n > 0 {
+			written, writeErr := w.Write((*buffer)[:n])
+			total += int64(written)
+			if writeErr != nil {
+				return total, writeErr
+			}
+		}
+		if err == io.EOF {
+			return total, nil
+		}
+		if err != nil {
+			w.cut = true
+			return total, err
+		}
+	}
+}
+
+// finish flushes and reports whether the client got the whole answer.
+func (w *answerWriter) finish() bool {
+	if w.status == 0 || w.cut || w.lost {
+		return false
+	}
+	w.flush()
+	return !w.lost
+}

@@ -1,0 +1,90 @@
+package proxy
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"net/http"
+	"strings"
+
+	"keep-proxy/ledger"
+)
+
+// caller is on whose behalf a request is made. The zero value is nobody.
+type caller struct {
+	// token is the digest of a managed run's credentials.
+	token string
+	// run is the managed run, empty for the unmanaged scope.
+	run       string
+	unmanaged bool
+	workflow  string
+	item      string
+	attempt   int
+	// scope is the run's own block scope, empty if it has none.
+	scope ledger.BlockScope
+}
+
+// managed reports whether a run stands behind the request.
+func (c caller) managed() bool { return c.run != "" }
+
+// TokenDigest is how a run's token is kept: the hex SHA-256 of it.
+func TokenDigest(token string) string {
+	sum := sha256.Sum256([]byte(token))
+	return hex.EncodeToString(sum[:])
+}
+
+var errCredentials = errors.New("no valid proxy credentials")
+
+// who tells the caller from the Proxy-Authorization field (RFC 9110 §11.7.2)
+// of a request. errCredentials means 407.
+func (p *Proxy) who(h http.Header) (caller, error) {
+	values := h["Proxy-Authorization"]
+	if len(values) == 0 {
+		if p.config.Unmanaged.Workflow == "" || p.config.Unmanaged.Item == "" {
+			return caller{}, errCredentials
+		}
+		return caller{unmanaged: true, workflow: p.config.Unmanaged.Workflow, item: p.config.Unmanaged.Item}, nil
+	}
+	token, ok := basicPassword(values)
+	if !ok {
+		return caller{}, errCredentials
+	}
+	digest := TokenDigest(token)
+	run, _, err := p.ledger.StandingByToken(digest)
+	switch {
+	case errors.Is(err, ledger.ErrNotFound):
+		return caller{}, errCredentials
+	case err != nil:
+		return caller{}, err
+	}
+	return caller{token: digest, run: run.ID, workflow: run.Workflow, item: run.Item, attempt: run.Attempt, scope: run.BlockScope}, nil
+}
+
+// basicPassword returns the password of Basic credentials (RFC 7617) whose user
+// name is "run". Other user names name items of a run, which runs do not have
+// yet, and are no credentials.
+func basicPassword(values []string) (string, bool) {
+	if len(values) != 1 {
+		return "", false
+	}
+	scheme, encoded, ok := strings.Cut(values[0], " ")
+	if !ok || !strings.EqualFold(scheme, "Basic") {
+		return "", false
+	}
+	decoded, err := base64.StdEncoding.DecodeString(strings.TrimSpace(encoded))
+	if err != nil {
+		return "", false
+	}
+	user, password, ok := strings.Cut(string(decoded), ":")
+	return password, ok && user == "run" && password != ""
+}
+
+// challenge asks for proxy credentials (RFC 9110 §11.7.1). Its body is empty and
+// its length is given, so that clients which send credentials only when asked can
+// go on over the same connection.
+func challenge(w http.ResponseWriter) {
+	w.Header().Set("Proxy-Authenticate", `Basic realm="keep-proxy"`)
+	w.Header().Set("Content-Length", "0")
+	w.WriteHeader(http.StatusProxyAuthRequired)
+}

@@ -1,0 +1,202 @@
+package proxy
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+
+	"keep-proxy/ledger"
+	"keep-proxy/rules"
+	"keep-proxy/upstream"
+)
+
+// conclude records the outcome of a dispatch and makes its answer. The script is
+// told of nothing that isn't durable.
+func (p *Proxy) conclude(ctx context.Context, s *sending) *settled {
+	finish, err := p.outcome(ctx, s)
+	if err != nil {
+		p.recordLater(s, lostFinish(s, s.dispatch.Ended))
+		return p.unrecorded(s)
+	}
+	endWait := func() {}
+	if finish.Pending {
+		endWait = p.inline.begin(s.w.key)
+	}
+	finished, recorded := p.finish(ctx, s, finish)
+	if !recorded {
+		endWait()
+		return p.unrecorded(s)
+	}
+	recordedPoint.Pass()
+	s.mutation = finished.Mutation
+	if finished.Mutation.State == ledger.InFlight {
+		defer endWait()
+		return p.tryInline(ctx, s)
+	}
+	endWait()
+	if finished.Run != nil && finished.Run.State.Ended() {
+		p.cutStopped()
+	}
+	return p.outcomeAnswer(s)
+}
+
+// outcome is what to record of a judged dispatch.
+func (p *Proxy) outcome(ctx context.Context, s *sending) (ledger.Finish, error) {
+	f := ledger.Finish{
+		Key: s.w.key, Dispatch: s.dispatch, TooLarge: s.tooLarge && s.verdict.Kind == upstream.TooLarge,
+		PassedOn:     s.answer.Status == http.StatusTemporaryRedirect || s.answer.Status == http.StatusPermanentRedirect,
+		Unauthorized: s.answer.Status == http.StatusUnauthorized,
+	}
+	if s.verdict.RetryAfter > 0 {
+		f.RetryAfter = p.config.Clock.Now().Add(s.verdict.RetryAfter)
+	}
+	if f.Dispatch.Verdict == ledger.VerdictUncertain || f.Dispatch.Verdict == ledger.VerdictCommitted {
+		f.Pending = s.w.op.Reconciles()
+		f.NextTryAt = p.config.Inliner.NextTry(s.mutation)
+	}
+	if s.verdict.Kind != upstream.Applied {
+		return f, nil
+	}
+	stored := s.w.op.RedactResponse(&rules.Response{Status: s.answer.Status, Header: s.wire, Body: s.body, Complete: true})
+	f.Result = &ledger.Result{Status: stored.Status, Header: ledger.Header(stored.Header), Body: bodyRef(stored.Body), Source: "answer"}
+	if len(stored.Body) <= ledger.InlineBody {
+		f.Body = stored.Body
+		return f, nil
+	}
+	written, err := p.ledger.WriteBody(ctx, bytes.NewReader(stored.Body))
+	if err != nil {
+		return ledger.Finish{}, fmt.Errorf("store the answer: %w", err)
+	}
+	f.Result.Body = written
+	return f, nil
+}
+
+// outcomeAnswer is what the script gets of its own dispatch, by the state that
+// was recorded.
+func (p *Proxy) outcomeAnswer(s *sending) *settled {
+	out := &settled{mutation: s.mutation, decision: ledger.DecideDispatch, shared: true}
+	switch {
+	case s.mutation.State == ledger.Applied && s.verdict.Kind.Success() && s.verdict.Kind != upstream.Committed,
+		s.mutation.State == ledger.Failed && s.dispatch.Verdict == ledger.VerdictFailed && s.dispatch.Head && (s.dispatch.BodyComplete || s.tooLarge):
+		s.carry(out)
+	case s.mutation.State == ledger.Failed:
+		out.refusal = notSent(s)
+	case s.mutation.State == ledger.Applied:
+		out.refusal = refuse(problemNoResult, "It happened (status "+fmt.Sprint(s.answer.Status)+"), but the answer was lost and can't be asked for. Don't send it again; keep-proxy resolve "+s.mutation.ID+" can supply the result.")
+	default:
+		p.unknownAnswer(s, out)
+	}
+	if s.mutation.State == ledger.Failed && !(s.answer.Status == http.StatusTemporaryRedirect || s.answer.Status == http.StatusPermanentRedirect) {
+		out.failure = &failure{class: s.dispatch.Class, reason: s.dispatch.Reason, unauthorized: s.answer.Status == http.StatusUnauthorized}
+	}
+	return out
+}
+
+// carry makes the upstream's own answer the script's.
+func (s *sending) carry(out *settled) {
+	out.status, out.header, out.body = s.answer.Status, s.wire, s.body
+	if s.tooLarge {
+		out.rest, out.shared = &drained{s.answer}, false
+	}
+}
+
+func notSent(s *sending) *refusal {
+	if s.answer.Evidence().ErrorClass == upstream.ErrorEgress {
+		return refuse(problemEgress, s.dispatch.Error)
+	}
+	f := refuse(problemNotSent, "Nothing was sent to "+s.w.req.Authority()+" ("+s.dispatch.Reason+": "+s.dispatch.Error+"), so it is safe to try again.")
+	f.class = s.dispatch.Class
+	f.retryAfter = s.verdict.RetryAfter
+	return f
+}
+
+// unknownAnswer refuses because the outcome is unknown, and stops what depends
+// on it.
+func (p *Proxy) unknownAnswer(s *sending, out *settled) {
+	m := s.mutation
+	detail := "Whether " + quoted(m.Target) + " took effect is unknown (" + s.dispatch.Reason + "). Don't send it again: the run is over"
+	if m.State == ledger.NeedsReconcile {
+		detail += ", and keep-proxy goes on asking the API what happened; start the run again later."
+	} else {
+		detail += ", and a person must decide: keep-proxy resolve " + m.ID + "."
+	}
+	out.refusal = refuse(problemUnknownOutcome, detail)
+	out.stops = true
+	p.cutStopped()
+	p.config.Inliner.Kick()
+}
+
+// tryInline asks once what happened, while the record is still in flight, and
+// parks it if that is still unknown.
+func (p *Proxy) tryInline(ctx context.Context, s *sending) *settled {
+	bounded, cancel := context.WithTimeout(ctx, p.config.Inline)
+	found, err := p.config.Inliner.Inline(bounded, s.mutation)
+	cancel()
+	if err != nil {
+		p.config.Log.Warn().Err(err).Str("mutation", s.mutation.ID).Msg("inline try")
+	}
+	if found == nil || found.State == ledger.InFlight {
+		parked, ok := p.park(ctx, s)
+		if !ok {
+			return p.unrecorded(s)
+		}
+		found = parked
+	}
+	s.mutation = found
+	out := &settled{mutation: found, decision: ledger.DecideDispatch, shared: true}
+	if found.State != ledger.Applied {
+		p.unknownAnswer(s, out)
+		return out
+	}
+	replayed := p.replay(ctx, found.Run, ledger.Claimed{Mutation: found, Decision: ledger.DecideDispatch})
+	replayed.replayed = false
+	return replayed
+}
+
+// park leaves an unknown outcome to the runner or to a person.
+func (p *Proxy) park(ctx context.Context, s *sending) (*ledger.Mutation, bool) {
+	var parked ledger.Finished
+	ok := p.recordNow(ctx, s, func(ctx context.Context) error {
+		var err error
+		parked, err = p.ledger.Park(ctx, s.w.key, p.currentDispatch(ctx, s), p.config.Inliner.NextTry(s.mutation), s.dispatch.Reason)
+		return err
+	})
+	return parked.Mutation, ok
+}
+
+// currentDispatch is the newest dispatch of the record: an inline resend may have
+// added one.
+func (p *Proxy) currentDispatch(ctx context.Context, s *sending) string {
+	id := s.dispatch.ID
+	_ = p.ledger.View(ctx, func(v ledger.View) error {
+		m, err := v.Mutation(s.w.key)
+		if err == nil && m.Current() != nil {
+			id = m.Current().ID
+		}
+		return err
+	})
+	return id
+}
+
+// lostFinish records a dispatch whose outcome the proxy itself has lost.
+func lostFinish(s *sending, now ledger.Stamp) ledger.Finish {
+	d := s.dispatch
+	if d.Ended.BootID == "" {
+		d.Ended = now
+	}
+	d.Verdict, d.Class, d.Reason = ledger.VerdictUncertain, ledger.ClassIndeterminate, "the proxy lost the outcome before it was recorded"
+	return ledger.Finish{Key: s.w.key, Dispatch: d}
+}
+
+// drained gives the rest of an answer and then ends the dispatch.
+type drained struct{ answer *upstream.Answer }
+
+// Read implements io.Reader.
+func (d *drained) Read(b []byte) (int, error) { return d.answer.Body.Read(b) }
+
+// Close implements io.Closer.
+func (d *drained) Close() error {
+	d.answer.Close()
+	return nil
+}

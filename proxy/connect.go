@@ -1,0 +1,171 @@
+package proxy
+
+import (
+	"crypto/tls"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"keep-proxy/rules"
+)
+
+// tlsHandshake is the first byte of a TLS record that opens a connection
+// (RFC 8446 §5.1).
+const tlsHandshake = 0x16
+
+// firstByteTimeout bounds the wait for a client to say what it speaks inside its
+// tunnel.
+const firstByteTimeout = 30 * time.Second
+
+// connect answers a CONNECT request: who asks, for which host, and then a
+// tunnel that ends in this proxy. Nothing is dialled yet.
+func (p *Proxy) connect(w http.ResponseWriter, r *http.Request) {
+	c, f := p.admitConnect(w, r)
+	if f == nil && c == nil {
+		return
+	}
+	if f != nil {
+		writeResponse(w, f.response(r, p.config.Help))
+		return
+	}
+	target, err := normalTarget(r.Host)
+	if err != nil {
+		writeResponse(w, refuse(problemAmbiguous, "CONNECT needs host:port: "+err.Error()).response(r, p.config.Help))
+		return
+	}
+	t := &tunnel{target: target, remote: r.RemoteAddr, caller: *c}
+	if p.blind(target) {
+		p.tunnelBlind(w, r, t)
+		return
+	}
+	p.goproxy.ServeHTTP(hijackKeeper{w}, r.WithContext(withTunnel(r.Context(), t)))
+}
+
+// admitConnect authenticates a CONNECT. Both results are nil when it has answered
+// with a challenge.
+func (p *Proxy) admitConnect(w http.ResponseWriter, r *http.Request) (*caller, *refusal) {
+	c, err := p.who(r.Header)
+	if err == nil {
+		return &c, nil
+	}
+	if err == errCredentials {
+		challenge(w)
+		return nil, nil
+	}
+	return nil, refuse(problemLedgerUnavailable, "the ledger can't say whose credentials these are; nothing was sent: "+err.Error())
+}
+
+// enterTunnel takes over a hijacked connection: TLS ends here with a leaf of our
+// CA, plaintext is served as it is, since some clients CONNECT to port 80.
+func (p *Proxy) enterTunnel(r *http.Request, client net.Conn) {
+	t := tunnelOf(r.Context())
+	if t == nil {
+		_ = client.Close()
+		return
+	}
+	_, err := io.WriteString(client, "HTTP/1.1 200 OK\r\n\r\n")
+	first := make([]byte, 1)
+	if err == nil {
+		_ = client.SetReadDeadline(time.Now().Add(firstByteTimeout))
+		_, err = io.ReadFull(client, first)
+		_ = client.SetReadDeadline(time.Time{})
+	}
+	if err != nil {
+		_ = client.Close()
+		return
+	}
+	t.Conn, t.first = client, strings.NewReader(string(first))
+	if first[0] != tlsHandshake {
+		p.tunnels.push(t)
+		return
+	}
+	p.tunnels.push(tls.Server(t, p.tlsConfig(t)))
+}
+
+// tlsConfig shows the name that the client asked for, else the tunnel's.
+func (p *Proxy) tlsConfig(t *tunnel) *tls.Config {
+	return &tls.Config{
+		MinVersion: tls.VersionTLS12,
+		NextProtos: []string{"h2", "http/1.1"},
+		GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+			if hello.ServerName != "" {
+				return p.leaves.get(strings.ToLower(hello.ServerName))
+			}
+			host, _, err := net.SplitHostPort(t.target)
+			if err != nil {
+				return nil, err
+			}
+			return p.leaves.get(host)
+		},
+	}
+}
+
+// normalTarget brings the authority of a CONNECT into the form host:port that
+// the requests inside are compared with.
+func normalTarget(authority string) (string, error) {
+	_, port, err := net.SplitHostPort(authority)
+	if err != nil {
+		return "", err
+	}
+	req, f := rules.Normalize(rules.Raw{Method: http.MethodGet, Scheme: "https", Authority: authority, Target: "/", Header: http.Header{}})
+	if f != nil {
+		return "", f
+	}
+	return net.JoinHostPort(req.Host, port), nil
+}
+
+// blind reports whether a host is tunnelled without being looked into. The
+// mutations of a connector's host are never passed by blindly.
+func (p *Proxy) blind(target string) bool {
+	host, _, err := net.SplitHostPort(target)
+	if err != nil || !p.passthrough[host] && !p.passthrough[target] {
+		return false
+	}
+	return !p.config.Rules().ConnectorHost(target)
+}
+
+// tunnelBlind joins a client to an upstream without looking inside. Only the
+// gate at CONNECT and later cuts apply to it.
+func (p *Proxy) tunnelBlind(w http.ResponseWriter, r *http.Request, t *tunnel) {
+	x := &exchange{caller: t.caller, client: r.Context()}
+	if f := p.gate(x); f != nil {
+		writeResponse(w, f.response(r, p.config.Help))
+		return
+	}
+	upstream, err := p.config.Dial(r.Context(), "tcp", t.target)
+	if err != nil {
+		writeResponse(w, refuse(problemNotSent, "no connection to "+t.target+": "+err.Error()).response(r, p.config.Help))
+		return
+	}
+	defer func() { _ = upstream.Close() }()
+	client, _, err := hijackKeeper{w}.Hijack()
+	if err != nil {
+		return
+	}
+	defer func() { _ = client.Close() }()
+	forget := p.open.add(t.caller, func() { _, _ = client.Close(), upstream.Close() })
+	defer forget()
+	if _, err := io.WriteString(client, "HTTP/1.1 200 OK\r\n\r\n"); err != nil {
+		return
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, _ = io.Copy(upstream, client)
+		closeWrite(upstream)
+	}()
+	_, _ = io.Copy(client, upstream)
+	closeWrite(client)
+	<-done
+}
+
+// closeWrite ends one direction of a connection.
+func closeWrite(c net.Conn) {
+	if half, ok := c.(interface{ CloseWrite() error }); ok {
+		_ = half.CloseWrite()
+		return
+	}
+	_ = c.Close()
+}

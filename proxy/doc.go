@@ -1,0 +1,45 @@
+// Package proxy is the front door: what a script's requests meet.
+//
+// # The life of a request
+//
+//  1. Connection. A listener takes plain proxy requests and CONNECT. A tunnel
+//     ends here: TLS is answered with a leaf of the proxy's own CA, and what is
+//     inside is served by one long-lived server, HTTP/1.1 or HTTP/2 (server.go,
+//     connect.go, tunnel.go). goproxy carries both kinds to the pipeline
+//     (goproxy.go); none of its own ways to send is left.
+//  2. Who (caller.go). Proxy credentials name a managed run; without any, the
+//     configured unmanaged scope, else 407. Inside a tunnel its CONNECT counts,
+//     and host, server name and tunnel must agree, else 421.
+//  3. Gate (gate.go). A run that is over, and every scope that an unresolved
+//     mutation stops, is refused, reads too. A refused run is over.
+//  4. Match (pipeline.go). The request is brought into the one form that is
+//     judged and sent, and the rules say what it is. What no rule declares is
+//     denied, but for safe methods on hosts of no connector.
+//  5. Reads and ignored requests are streamed both ways (pass.go).
+//  6. A mutation is read whole, its identity, payload and key are derived
+//     (mutate.go), and one caller of its key does the work while others wait for
+//     the same answer (flights.go).
+//  7. Claim (settle.go). The ledger decides, durably, in one transaction with the
+//     gate: dispatch, replay, blocked, mismatch, repeated, or refused.
+//  8. One sending (dispatch.go, collect.go). The script going away cancels nothing.
+//     A success whose body is late is recorded as committed ahead of it.
+//  9. Verdict and record (conclude.go, recorder.go). The outcome is durable before
+//     the script hears of it. One that can't be recorded is unknown to the script,
+//     and recording it goes on until it succeeds or the process ends.
+//  10. An unknown outcome is asked about once, at once; then it is parked, its
+//     scope is stopped and what is being streamed there is cut (open.go).
+//  11. Answer (settled.go, refusal.go). The delivery is noted once the client has
+//     the whole of it.
+//
+// # Failure
+//
+// The zero value of each decision refuses. An error inside the proxy means that
+// nothing was sent, or that the outcome is unknown. A panic in a handler is
+// answered as a refusal; a mutation which it had claimed is recorded as uncertain.
+//
+// # Caveats
+//
+// Raw header case is not kept, interim answers (1xx) are not forwarded, and
+// upgrades are refused. Blind tunnels (Config.Passthrough) are seen only at
+// CONNECT: mutations in them are not.
+package proxy

@@ -1,0 +1,83 @@
+package proxy
+
+import (
+	"context"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"keep-proxy/ledger"
+)
+
+// exchange is one request of a client and what became of it. It belongs to one
+// handler.
+type exchange struct {
+	caller caller
+	tunnel *tunnel
+	// client ends when the client's connection is gone.
+	client  context.Context
+	started time.Time
+	// after run when the answer was delivered, or couldn't be.
+	after []func(delivered bool)
+
+	// What the request's log line says.
+	effect, connector, operation, target string
+	problem                              problem
+	mutation                             *ledger.Mutation
+	decision                             ledger.Decision
+}
+
+// done runs what waits for the end of the exchange.
+func (x *exchange) done(delivered bool) {
+	for _, f := range x.after {
+		f(delivered)
+	}
+	x.after = nil
+}
+
+type exchangeKey struct{}
+
+type tunnelKey struct{}
+
+func withExchange(ctx context.Context, x *exchange) context.Context {
+	return context.WithValue(ctx, exchangeKey{}, x)
+}
+
+func exchangeOf(ctx context.Context) *exchange {
+	x, _ := ctx.Value(exchangeKey{}).(*exchange)
+	return x
+}
+
+func withTunnel(ctx context.Context, t *tunnel) context.Context {
+	return context.WithValue(ctx, tunnelKey{}, t)
+}
+
+func tunnelOf(ctx context.Context) *tunnel {
+	t, _ := ctx.Value(tunnelKey{}).(*tunnel)
+	return t
+}
+
+// log writes the request's one line.
+func (p *Proxy) log(x *exchange, method, host, path string, w *answerWriter, delivered bool) {
+	level := zerolog.InfoLevel
+	if x.problem != "" {
+		level = zerolog.WarnLevel
+	}
+	e := p.config.Log.WithLevel(level)
+	if e == nil || p.config.Log.GetLevel() > level {
+		return
+	}
+	e.Str("method", method).Str("host", host).Str("path", path).Int("status", w.status).Int64("bytes", w.bytes).
+		Dur("duration", p.config.Clock.Now().Sub(x.started)).Bool("delivered", delivered).
+		Str("effect", x.effect).Str("workflow", x.caller.workflow).Str("item", x.caller.item).Str("run", x.caller.run)
+	if x.connector != "" {
+		e.Str("connector", x.connector).Str("operation", x.operation)
+	}
+	if x.problem != "" {
+		e.Str("problem", string(x.problem))
+	}
+	if m := x.mutation; m != nil {
+		e.Str("mutation", m.ID).Str("state", string(m.State)).Str("decision", string(x.decision))
+	}
+	e.Msg("request")
+}

@@ -1,0 +1,112 @@
+package proxy
+
+import (
+	"context"
+	"sync"
+
+	"keep-proxy/ledger"
+)
+
+// call is one caller of a mutation key, from its arrival until its answer was
+// delivered or it went away.
+type call struct {
+	// run is empty for an unmanaged scope.
+	run string
+	// clientKey is the digest of the client's own Idempotency-Key, if it sent one.
+	clientKey string
+	// replay is the rule's repeat: replay.
+	replay bool
+	// payload is the digest of what it wants sent.
+	payload string
+	// client ends when the caller's connection is gone.
+	client context.Context
+}
+
+// flight is the work on one key: at most one at a time in this process.
+type flight struct {
+	payload string
+	// landed is closed once answer is set.
+	landed chan struct{}
+	answer *settled
+}
+
+// callers are the live callers of one key.
+type callers struct {
+	active *flight
+	calls  map[*call]struct{}
+}
+
+// flights lets one caller of a key do the work while the others wait for its
+// answer, and tells a repeat inside one run from a replay.
+type flights struct {
+	mu    sync.Mutex
+	byKey map[ledger.Key]*callers
+}
+
+func newFlights() *flights { return &flights{byKey: make(map[ledger.Key]*callers)} }
+
+// role is what a caller is to do. The zero value refuses.
+type role uint8
+
+const (
+	roleRepeated role = iota
+	roleLead
+	roleJoin
+)
+
+// enter adds c to the callers of k. A leader must call land once; a leader or
+// joiner must call leave once. A repeated call isn't added.
+func (f *flights) enter(k ledger.Key, c *call) (role, *flight) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	all := f.byKey[k]
+	if all == nil {
+		all = &callers{calls: make(map[*call]struct{})}
+		f.byKey[k] = all
+	}
+	for other := range all.calls {
+		if other != c && repeats(c, other) {
+			return roleRepeated, nil
+		}
+	}
+	all.calls[c] = struct{}{}
+	if all.active != nil {
+		return roleJoin, all.active
+	}
+	all.active = &flight{payload: c.payload, landed: make(chan struct{})}
+	return roleLead, all.active
+}
+
+// repeats reports whether c is a second intent beside other: the same managed
+// run asks again while its earlier caller is still connected.
+func repeats(c, other *call) bool {
+	if c.run == "" || c.run != other.run || other.client.Err() != nil {
+		return false
+	}
+	return !c.replay && (c.clientKey == "" || c.clientKey != other.clientKey)
+}
+
+// land gives the flight's answer to those who wait for it.
+func (f *flights) land(k ledger.Key, fl *flight, answer *settled) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	fl.answer = answer
+	if all := f.byKey[k]; all != nil && all.active == fl {
+		all.active = nil
+	}
+	close(fl.landed)
+}
+
+// leave removes c from the callers of k.
+func (f *flights) leave(k ledger.Key, c *call) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	all := f.byKey[k]
+	if all == nil {
+		return
+	}
+	delete(all.calls, c)
+	if len(all.calls) == 0 && all.active == nil {
+		delete(f.byKey, k)
+	}
+}

@@ -1,0 +1,110 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"strconv"
+
+	"keep-proxy/ledger"
+)
+
+// standing asks the gate about a caller.
+func (p *Proxy) standing(c caller) ledger.Admission {
+	if c.managed() {
+		if cause, stopped := p.stopped.Load(c.run); stopped {
+			id, _ := cause.(string)
+			return ledger.Admission{Problem: string(problemRunAborted), Run: ledger.Run{Class: ledger.ClassIndeterminate, Reason: "the outcome of " + id + " could not be recorded"}}
+		}
+		return p.ledger.GateToken(c.token)
+	}
+	return p.ledger.GateUnmanaged(c.workflow, c.item)
+}
+
+// gate refuses a caller whose scope is stopped, reads included. It waits for an
+// inline try that is under way, and then for the configured hold. A managed run
+// that is refused because of a stop is over.
+func (p *Proxy) gate(x *exchange) *refusal {
+	deadline := p.config.Clock.Mono() + p.config.Inline + p.config.Hold
+	for {
+		a := p.standing(x.caller)
+		if a.Open {
+			return nil
+		}
+		if a.Problem != string(problemBlocked) {
+			return overRefusal(a)
+		}
+		if p.await(x.client, []ledger.Blocker{a.Blocker}, deadline) {
+			continue
+		}
+		if x.caller.managed() {
+			if _, err := p.ledger.RefuseRun(context.WithoutCancel(x.client), x.caller.run, "refused because of a stop", a.Blocker.ID); err != nil {
+				return ledgerRefusal(err)
+			}
+		}
+		return p.blockedRefusal(x.caller, []ledger.Blocker{a.Blocker}, "")
+	}
+}
+
+// overRefusal answers a run that has ended, and a gate that can't be asked.
+func overRefusal(a ledger.Admission) *refusal {
+	switch a.Problem {
+	case string(problemRunAborted):
+		f := refuse(problemRunAborted, "This run is over ("+string(a.Run.State)+"): "+a.Run.Reason+". Nothing was sent; what it does from now on has no effect.")
+		f.class = a.Run.Class
+		return f
+	case "credentials":
+		return refuse(problemRunAborted, "This run is no longer known, so it is over; nothing was sent.")
+	}
+	if a.Err != nil {
+		return ledgerRefusal(a.Err)
+	}
+	return refuse(problemInternal, "The gate gave no answer that is known; nothing was sent.")
+}
+
+// blockedRefusal says what stops the scope and who can lift it.
+func (p *Proxy) blockedRefusal(c caller, blockers []ledger.Blocker, detail string) *refusal {
+	f := refuse(problemBlocked, detail)
+	if len(blockers) == 0 {
+		return f
+	}
+	b := blockers[0]
+	f.mutation = &ledger.Mutation{ID: b.ID, State: b.State}
+	// What is known about the blocker is a help, not a condition of refusing.
+	if m, err := p.ledger.MutationByID(p.ctx, b.ID); err == nil {
+		f.mutation = m
+	}
+	f.detail = "Stopped by " + b.ID
+	if f.mutation.Target != "" {
+		f.detail += " (" + f.mutation.Target + ")"
+	}
+	f.detail += " of item " + quoted(b.Item) + ", whose outcome is unknown. Nothing was sent. "
+	if b.State == ledger.Indeterminate {
+		f.detail += "A person must decide: keep-proxy resolve " + b.ID + "."
+		f.actions = []string{"keep-proxy resolve " + b.ID}
+	} else {
+		f.detail += "keep-proxy is asking the API what happened; start a new run later."
+	}
+	if c.managed() {
+		f.detail += " This run is over."
+	}
+	return f
+}
+
+// currentAttempt is the attempt at which an unmanaged scope works: its item's.
+func (p *Proxy) currentAttempt(ctx context.Context, workflow, item string) (int, error) {
+	attempt := 1
+	err := p.ledger.View(ctx, func(v ledger.View) error {
+		i, err := v.Item(workflow, item)
+		if errors.Is(err, ledger.ErrNotFound) {
+			return nil
+		}
+		if err == nil {
+			attempt = max(attempt, i.Attempt)
+		}
+		return err
+	})
+	return attempt, err
+}
+
+// quoted puts a name into a sentence.
+func quoted(s string) string { return strconv.Quote(s) }

@@ -1,0 +1,45 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+
+	"github.com/elazarl/goproxy"
+)
+
+// assemble makes the goproxy server that carries the pipeline. Of its own ways to
+// send, none is left: goproxy reads the environment's proxy, sends by a retrying
+// transport and ends a tunnel without an answer when an upstream fails, so the
+// pipeline takes the place of its transport for plain and tunnelled requests
+// alike, and always answers.
+func (p *Proxy) assemble() *goproxy.ProxyHttpServer {
+	g := goproxy.NewProxyHttpServer()
+	g.Logger = silent{}
+	g.Tr = &http.Transport{Proxy: nil, DialContext: neverDial}
+	g.ConnectDial = nil
+	// The pipeline strips hop-by-hop fields itself, nominated ones included.
+	g.KeepHeader = true
+	g.KeepAcceptEncoding = true
+	g.OnRequest().DoFunc(func(r *http.Request, ctx *goproxy.ProxyCtx) (*http.Request, *http.Response) {
+		ctx.RoundTripper = goproxy.RoundTripperFunc(func(r *http.Request, _ *goproxy.ProxyCtx) (*http.Response, error) {
+			return p.pipeline(r), nil
+		})
+		return r, nil
+	})
+	g.OnRequest().HijackConnect(func(r *http.Request, client net.Conn, _ *goproxy.ProxyCtx) {
+		p.enterTunnel(r, client)
+	})
+	return g
+}
+
+func neverDial(context.Context, string, string) (net.Conn, error) {
+	return nil, errors.New("goproxy must not dial")
+}
+
+// silent drops goproxy's log lines: the pipeline writes one line per request.
+type silent struct{}
+
+// Printf implements goproxy.Logger.
+func (silent) Printf(string, ...any) {}

@@ -1,0 +1,204 @@
+package proxy
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+
+	"keep-proxy/ledger"
+	"keep-proxy/rules"
+)
+
+// work is one request for a mutation, derived and ready to be claimed.
+type work struct {
+	req       *rules.Request
+	match     rules.Match
+	op        *rules.Operation
+	derived   *rules.Derived
+	key       ledger.Key
+	clientKey string
+	// stored is the request as it may be kept: redacted.
+	stored *rules.Request
+	claim  ledger.Claim
+}
+
+// mutate answers a request that changes the outside world.
+func (p *Proxy) mutate(x *exchange, r *http.Request, req *rules.Request, m rules.Match) *http.Response {
+	if _, given := r.Header[headerSubkey]; given {
+		return p.refused(x, r, refuse(problemIdentity, "The rule of "+m.Operation.Name+" takes no Keep-Subkey; nothing was sent. Leave the field out, or give the rule a subkey."))
+	}
+	if !req.BodyLoaded() {
+		body, err := readBody(r, m.Operation.MaxBody)
+		if err != nil {
+			return p.refused(x, r, bodyRefusal(err, m.Operation.MaxBody))
+		}
+		req = req.WithBody(body)
+	}
+	if int64(len(req.Body())) > m.Operation.MaxBody {
+		return p.refused(x, r, bodyRefusal(errBodyTooLarge, m.Operation.MaxBody))
+	}
+	w, f := p.prepare(x, req, m)
+	if f != nil {
+		return p.refused(x, r, f)
+	}
+	x.target = w.derived.Target
+	return p.fly(x, r, w)
+}
+
+// prepare derives identity, payload and key, and what the ledger would store.
+func (p *Proxy) prepare(x *exchange, req *rules.Request, m rules.Match) (*work, *refusal) {
+	derived, problem := m.Operation.Derive(req, m)
+	if problem != nil {
+		return nil, fromRules(problem)
+	}
+	scope, f := p.scope(x)
+	if f != nil {
+		return nil, f
+	}
+	identity := make(map[string]string, len(derived.Identity))
+	for name, value := range derived.Identity {
+		identity[name] = string(value)
+	}
+	key, err := ledger.MutationKey(ledger.KeyParts{
+		Workflow: scope.Workflow, Item: scope.Item, Attempt: scope.Attempt,
+		Connector: m.Connector.Name, Operation: m.Operation.Name, Account: derived.Account,
+		HostGroup: derived.HostGroup, HostVars: derived.HostVars, Identity: identity, Subkey: derived.Subkey,
+	})
+	if err != nil {
+		return nil, refuse(problemIdentity, "The identity can't be brought into canonical form; nothing was sent: "+err.Error())
+	}
+	w := &work{req: req, match: m, op: m.Operation, derived: derived, key: key, clientKey: clientKey(req, m.Operation), stored: m.Operation.Redact(req)}
+	w.claim = ledger.Claim{
+		Scope: scope, Key: key, Record: p.record(x, w, scope, identity),
+		Connector: m.Connector.Content, ClientKey: w.clientKey, RepeatReplay: m.Operation.Repeat == rules.RepeatReplay,
+	}
+	return w, nil
+}
+
+// scope is the ledger's scope of the caller. An unmanaged one works on the
+// item's current attempt.
+func (p *Proxy) scope(x *exchange) (ledger.Scope, *refusal) {
+	c := x.caller
+	if c.managed() {
+		return ledger.Scope{Workflow: c.workflow, Item: c.item, Attempt: c.attempt, Run: c.run}, nil
+	}
+	attempt, err := p.currentAttempt(x.client, c.workflow, c.item)
+	if err != nil {
+		return ledger.Scope{}, ledgerRefusal(err)
+	}
+	return ledger.Scope{Workflow: c.workflow, Item: c.item, Attempt: attempt}, nil
+}
+
+// record is the mutation as it would be stored at its first claim.
+func (p *Proxy) record(x *exchange, w *work, scope ledger.Scope, identity map[string]string) ledger.Mutation {
+	op, c := w.op, w.match.Connector
+	m := ledger.Mutation{
+		Connector: c.Name, ConnectorVersion: c.Version, ConnectorHash: c.Hash, Operation: op.Name,
+		Target: w.derived.Target, Account: w.derived.Account, HostGroup: w.derived.HostGroup,
+		Identity: identity, Subkey: w.derived.Subkey, Scope: scope,
+		PayloadDigest: w.derived.PayloadDigest, SignificantDigest: w.derived.SignificantDigest,
+		Policy:  p.policy(x, w),
+		Request: storedRequest(w.stored),
+	}
+	if k := op.NativeKey; k != nil && k.WhenPresent == rules.PresentKeepFirst {
+		m.VendorKey, _ = op.ClientKey(w.req)
+	}
+	return m
+}
+
+// policy is what the rule says, with the proxy's own defaults, kept with the
+// record.
+func (p *Proxy) policy(x *exchange, w *work) ledger.Policy {
+	op := w.op
+	out := ledger.Policy{
+		Reconciler: op.Reconciles(), OnAbsent: ledger.OnAbsent(op.OnAbsent),
+		Settle: op.Settle, Confirmations: op.Confirmations, Spacing: op.Spacing, ResultLimit: op.MaxBody,
+	}
+	// Operation and connector come before the run, the run before the proxy.
+	out.BlockScope = or(ledger.BlockScope(op.BlockScope), or(x.caller.scope, p.config.BlockScope))
+	for _, s := range op.Strategies {
+		out.Resend = out.Resend || s.Kind == rules.StrategyResend
+	}
+	if k := op.NativeKey; k != nil {
+		out.NativeKey, out.KeyFormat, out.KeyMaxLength, out.KeyWindow = true, k.Format, k.MaxLength, k.Window
+	}
+	return out
+}
+
+// storedRequest is what the ledger keeps of a request, without its body's
+// content. It is taken from the redacted form: no credentials, secret places masked.
+func storedRequest(req *rules.Request) ledger.Request {
+	return ledger.Request{Method: req.Method, URL: req.URL(), Header: ledger.Header(req.Header), Body: bodyRef(req.Body())}
+}
+
+// bodyRef names content by its digest.
+func bodyRef(content []byte) ledger.Body {
+	if len(content) == 0 {
+		return ledger.Body{}
+	}
+	sum := sha256.Sum256(content)
+	return ledger.Body{SHA256: hex.EncodeToString(sum[:]), Size: int64(len(content))}
+}
+
+// clientKey is the digest of the client's own idempotency key: the one the rule
+// knows, else the standard field.
+func clientKey(req *rules.Request, op *rules.Operation) string {
+	key, ok := op.ClientKey(req)
+	if !ok {
+		key = req.Header.Get("Idempotency-Key")
+	}
+	if key == "" {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(key))
+	return hex.EncodeToString(sum[:])
+}
+
+// fly lets one caller of the key do the work and the others have its answer.
+func (p *Proxy) fly(x *exchange, r *http.Request, w *work) *http.Response {
+	c := &call{
+		run: x.caller.run, clientKey: w.clientKey, replay: w.claim.RepeatReplay,
+		payload: w.derived.PayloadDigest, client: x.client,
+	}
+	leave := func(bool) { p.flights.leave(w.key, c) }
+	for {
+		role, fl := p.flights.enter(w.key, c)
+		switch role {
+		case roleLead:
+			x.after = append(x.after, leave)
+			return p.answered(x, r, w, p.lead(x, w, fl))
+		case roleJoin:
+			select {
+			case <-fl.landed:
+			case <-x.client.Done():
+				leave(false)
+				return p.refused(x, r, refuse(problemIncomplete, "The caller went away."))
+			}
+			if fl.answer.shared && fl.payload == c.payload {
+				x.after = append(x.after, leave)
+				return p.joined(x, r, w, fl.answer)
+			}
+			// Another payload, or an answer for its leader only: judged by the
+			// ledger as it is now.
+			leave(false)
+		case roleRepeated:
+			return p.refused(x, r, repeated(w.derived.Target))
+		default:
+			return p.refused(x, r, refuse(problemInternal, "Nothing was sent."))
+		}
+	}
+}
+
+func repeated(target string) *refusal {
+	return refuse(problemRepeated, "This run has already asked for "+quoted(target)+" and got its answer, so asking again is a second intent; nothing was sent. If two are meant, give the rule a subkey that tells them apart; if the same one is meant, use the answer, or send the same Idempotency-Key again.")
+}
+
+// lead does the work and lands the flight, whatever happens.
+func (p *Proxy) lead(x *exchange, w *work, fl *flight) (answer *settled) {
+	answer = &settled{refusal: refuse(problemInternal, "The proxy failed on this request; if it was claimed, its outcome is unknown.")}
+	defer func() { p.flights.land(w.key, fl, answer) }()
+	// The script going away cancels nothing that was claimed.
+	answer = p.settle(context.WithoutCancel(x.client), x, w)
+	return answer
+}

@@ -1,0 +1,95 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+
+	"keep-proxy/rules"
+	"keep-proxy/upstream"
+)
+
+// pass streams a request that is not recorded, both ways, never buffered. It is
+// cut when its scope is stopped.
+func (p *Proxy) pass(x *exchange, r *http.Request, req *rules.Request, connector string, _ bool) *http.Response {
+	out, err := p.passRequest(r, req, connector)
+	if err != nil {
+		return p.refused(x, r, refuse(problemInternal, "The request can't be rebuilt or lacks its configured credentials; nothing was sent: "+err.Error()))
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	forget := p.open.add(x.caller, cancel)
+	x.after = append(x.after, func(bool) { forget(); cancel() })
+	resp, err := p.config.Reads.RoundTrip(out.WithContext(ctx))
+	if err != nil {
+		return p.refused(x, r, passRefusal(err, out.URL.Host))
+	}
+	if resp.StatusCode == http.StatusSwitchingProtocols {
+		_ = resp.Body.Close()
+		return p.refused(x, r, refuse(problemDenied, "The upstream changed protocols, which was not asked for."))
+	}
+	length, known := resp.Header["Content-Length"]
+	stripAnswer(resp.Header)
+	if known {
+		resp.Header["Content-Length"] = length
+	}
+	if x.caller.unmanaged {
+		resp.Header.Set(headerScope, "unmanaged")
+	}
+	return resp
+}
+
+// passRequest rebuilds what is sent from what was judged.
+func (p *Proxy) passRequest(r *http.Request, req *rules.Request, connector string) (*http.Request, error) {
+	target, err := url.Parse(req.URL())
+	if err != nil {
+		return nil, err
+	}
+	header := req.Header.Clone()
+	stripRequest(header)
+	if err := p.addCredentials(header, connector); err != nil {
+		return nil, err
+	}
+	out := &http.Request{
+		Method: req.Method, URL: target, Host: req.Authority(), Header: header,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Body: r.Body, ContentLength: r.ContentLength, Trailer: r.Trailer,
+	}
+	if req.BodyLoaded() && req.HasBody() {
+		out.Body, out.ContentLength = io.NopCloser(newReader(req.Body())), int64(len(req.Body()))
+	}
+	if !req.HasBody() {
+		out.Body, out.ContentLength = http.NoBody, 0
+	}
+	if _, given := header["User-Agent"]; !given {
+		// net/http would add its own.
+		header["User-Agent"] = nil
+	}
+	return out, nil
+}
+
+// addCredentials sets the field that the operator configured for a connector.
+func (p *Proxy) addCredentials(header http.Header, connector string) error {
+	if connector == "" {
+		return nil
+	}
+	name, value, ok, err := p.config.Credentials.Always(connector)
+	if err != nil {
+		return err
+	}
+	if ok {
+		header.Set(name, value)
+	}
+	return nil
+}
+
+// passRefusal says why a read got no answer.
+func passRefusal(err error, host string) *refusal {
+	var failed *upstream.Error
+	if errors.As(err, &failed) && failed.Class == upstream.ErrorEgress {
+		return refuse(problemEgress, failed.Text)
+	}
+	f := refuse(problemNotSent, "No answer from "+host+": "+err.Error()+".")
+	return f
+}

@@ -1,0 +1,148 @@
+package proxy
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"runtime/debug"
+
+	"keep-proxy/ledger"
+	"keep-proxy/rules"
+)
+
+// pipeline answers one request, plain or out of a tunnel. It always answers: an
+// error inside it is a refusal, and nothing was sent on it.
+func (p *Proxy) pipeline(r *http.Request) (resp *http.Response) {
+	x := exchangeOf(r.Context())
+	if x == nil {
+		return refuse(problemInternal, "The request has no caller; nothing was sent.").response(r, p.config.Help)
+	}
+	defer func() {
+		if v := recover(); v != nil {
+			p.config.Log.Error().Str("panic", fmt.Sprint(v)).Bytes("stack", debug.Stack()).Msg("handler")
+			resp = p.refused(x, r, refuse(problemInternal, "The proxy failed on this request. If it was a mutation that had been claimed, its outcome is unknown."))
+		}
+	}()
+	if f := p.gate(x); f != nil {
+		return p.refused(x, r, f)
+	}
+	if wantsUpgrade(r.Header) {
+		return p.refused(x, r, refuse(problemDenied, "Protocol upgrades are refused; nothing was sent."))
+	}
+	req, problem := rules.Normalize(rawRequest(r))
+	if problem != nil {
+		return p.refused(x, r, fromRules(problem))
+	}
+	return p.route(x, r, req)
+}
+
+// route finds the rule for a request and does what its effect says.
+func (p *Proxy) route(x *exchange, r *http.Request, req *rules.Request) *http.Response {
+	m := p.config.Rules().Match(req)
+	if m.NeedsBody && m.Refusal == nil {
+		body, err := readBody(r, p.config.MaxBody)
+		if err != nil {
+			return p.refused(x, r, bodyRefusal(err, p.config.MaxBody))
+		}
+		req = req.WithBody(body)
+		if m = p.config.Rules().Match(req); m.NeedsBody && m.Refusal == nil {
+			return p.refused(x, r, refuse(problemInternal, "The rules ask for a body that was given; nothing was sent."))
+		}
+	}
+	if m.Connector != nil {
+		x.connector = m.Connector.Name
+	}
+	if m.Operation != nil {
+		x.operation = m.Operation.Name
+	}
+	switch {
+	case m.Refusal != nil:
+		return p.refused(x, r, fromRules(m.Refusal))
+	case m.Unmatched:
+		return p.unmatched(x, r, req)
+	case m.Effect == rules.EffectRead || m.Effect == rules.EffectIgnore:
+		x.effect = m.Effect.String()
+		return p.pass(x, r, req, x.connector, m.Effect == rules.EffectRead && x.caller.unmanaged)
+	case m.Effect == rules.EffectMutation && m.Operation != nil:
+		x.effect = m.Effect.String()
+		return p.mutate(x, r, req, m)
+	}
+	return p.refused(x, r, refuse(problemDenied, "The rule for this request denies it; nothing was sent."))
+}
+
+// unmatched applies the policy for hosts of no connector: safe methods
+// (RFC 9110 §9.2.1) pass, the rest as configured.
+func (p *Proxy) unmatched(x *exchange, r *http.Request, req *rules.Request) *http.Response {
+	switch req.Method {
+	case http.MethodGet, http.MethodHead, http.MethodOptions:
+		x.effect = "read"
+		return p.pass(x, r, req, "", false)
+	}
+	switch p.config.Unmatched {
+	case PolicyAllow:
+		x.effect = "allow"
+		return p.pass(x, r, req, "", false)
+	case PolicyObserve:
+		x.effect = "observe"
+		p.ledger.Refuse(ledger.Event{
+			Actor: ledger.ActorProxy, What: "observed", Why: req.Method + " to a host of no connector was passed unrecorded",
+			Run: x.caller.run, Workflow: x.caller.workflow, Item: x.caller.item, Evidence: req.Scheme + "://" + req.Authority(),
+		})
+		resp := p.pass(x, r, req, "", false)
+		resp.Header.Set(headerObserved, "true")
+		return resp
+	case PolicyDeny:
+	}
+	return p.refused(x, r, refuse(problemUnmatched, req.Method+" to "+req.Authority()+" is declared by no connector, so it can't be made safe to repeat. Write a connector for it (keep-proxy explain shows how it is read), or set proxy.unmatched.mutation."))
+}
+
+// refused makes the answer of a refusal and notes it on the exchange.
+func (p *Proxy) refused(x *exchange, r *http.Request, f *refusal) *http.Response {
+	x.problem = f.problem
+	if f.mutation != nil {
+		x.mutation = f.mutation
+	}
+	f.run, f.item = x.caller.run, x.caller.item
+	resp := f.response(r, p.config.Help)
+	if x.caller.unmanaged {
+		resp.Header.Set(headerScope, "unmanaged")
+	}
+	return resp
+}
+
+// fromRules turns a refusal of the rules into one of the proxy.
+func fromRules(f *rules.Refusal) *refusal {
+	out := refuse(problem(f.Problem), f.Detail)
+	if _, known := kinds[out.problem]; !known {
+		out.problem = problemDenied
+	}
+	out.status = f.Problem.Status()
+	return out
+}
+
+func bodyRefusal(err error, limit int64) *refusal {
+	if errors.Is(err, errBodyTooLarge) {
+		return refuse(problemTooLarge, fmt.Sprintf("The body is longer than %d bytes, which is the limit for a mutation; nothing was sent.", limit))
+	}
+	return refuse(problemIncomplete, "The body ended early; nothing was sent.")
+}
+
+// rawRequest is the request as it came in, as rules read it.
+func rawRequest(r *http.Request) rules.Raw {
+	target := r.RequestURI
+	if r.URL.IsAbs() && (len(target) == 0 || target[0] != '/' && target != "*") {
+		target = r.URL.EscapedPath()
+		if target == "" {
+			target = "/"
+		}
+		if r.URL.RawQuery != "" || r.URL.ForceQuery {
+			target += "?" + r.URL.RawQuery
+		}
+	}
+	header := r.Header.Clone()
+	stripHop(header)
+	return rules.Raw{
+		Method: r.Method, Scheme: r.URL.Scheme, Authority: r.URL.Host, Target: target, Header: header,
+		HasBody: r.ContentLength != 0 && r.Body != nil && r.Body != http.NoBody,
+	}
+}

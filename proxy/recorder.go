@@ -1,0 +1,94 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"keep-proxy/ledger"
+)
+
+// Backoff of outcomes that couldn't be recorded at once.
+const (
+	recordFirstWait = 50 * time.Millisecond
+	recordLastWait  = 5 * time.Second
+)
+
+// finish records an outcome. If that fails because the ledger can't commit, the
+// recorder goes on trying and finish reports false.
+func (p *Proxy) finish(ctx context.Context, s *sending, f ledger.Finish) (ledger.Finished, bool) {
+	var finished ledger.Finished
+	ok := p.recordNow(ctx, s, func(ctx context.Context) error {
+		var err error
+		finished, err = p.ledger.Finish(ctx, f)
+		return err
+	})
+	return finished, ok
+}
+
+// recordNow runs a command that records what is known of s, and leaves it to the
+// recorder if the ledger fails.
+func (p *Proxy) recordNow(ctx context.Context, s *sending, command func(context.Context) error) bool {
+	err := command(ctx)
+	if err == nil {
+		return true
+	}
+	p.config.Log.Error().Err(err).Str("mutation", s.mutation.ID).Msg("outcome not recorded; trying on")
+	p.goOnRecording(s, command)
+	return false
+}
+
+// recordLater leaves an outcome to the recorder.
+func (p *Proxy) recordLater(s *sending, f ledger.Finish) {
+	p.goOnRecording(s, func(ctx context.Context) error {
+		_, err := p.ledger.Finish(ctx, f)
+		return err
+	})
+}
+
+// goOnRecording runs a command until it has succeeded, was refused for a reason
+// that won't change, or the process ends; then recovery finds the record in
+// flight. The run is stopped here at once, as the ledger can't say so.
+func (p *Proxy) goOnRecording(s *sending, command func(context.Context) error) {
+	if s.mutation.Run != "" {
+		p.stopped.Store(s.w.claim.Run, s.mutation.ID)
+	}
+	p.config.Metrics.Unrecorded(1)
+	p.background.Go(func() {
+		defer p.config.Metrics.Unrecorded(-1)
+		wait := recordFirstWait
+		for {
+			err := command(p.ctx)
+			if err == nil {
+				p.cutStopped()
+				p.config.Inliner.Kick()
+				return
+			}
+			if permanent(err) {
+				p.config.Log.Error().Err(err).Str("mutation", s.mutation.ID).Msg("outcome refused by the ledger")
+				return
+			}
+			select {
+			case <-p.ctx.Done():
+				return
+			case <-time.After(wait):
+			}
+			wait = min(wait*2, recordLastWait)
+		}
+	})
+}
+
+// permanent reports whether trying again can't help: the record has moved on.
+func permanent(err error) bool {
+	return errors.Is(err, ledger.ErrNotAllowed) || errors.Is(err, ledger.ErrNotFound) || errors.Is(err, ledger.ErrVersion)
+}
+
+// unrecorded answers a request whose outcome could not be made durable: it is
+// unknown, whatever the upstream said.
+func (p *Proxy) unrecorded(s *sending) *settled {
+	p.cutStopped()
+	return &settled{
+		refusal:  refuse(problemUnknownOutcome, "The outcome of "+quoted(s.mutation.Target)+" could not be recorded, so it counts as unknown. Don't send it again: the run is over, and keep-proxy goes on trying to record it."),
+		mutation: s.mutation, decision: ledger.DecideDispatch, shared: true, stops: true,
+	}
+}

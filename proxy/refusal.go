@@ -1,0 +1,202 @@
+package proxy
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"keep-proxy/ledger"
+)
+
+// problem is the name of a refusal, as in urn:keep:problem:NAME.
+type problem string
+
+const (
+	problemUnknownOutcome    problem = "unknown-outcome"
+	problemBlocked           problem = "blocked"
+	problemRunAborted        problem = "run-aborted"
+	problemMismatch          problem = "payload-mismatch"
+	problemRepeated          problem = "repeated"
+	problemIdentity          problem = "identity"
+	problemAmbiguous         problem = "ambiguous-request"
+	problemIncomplete        problem = "incomplete-request"
+	problemItemDone          problem = "item-done"
+	problemItemAttention     problem = "item-attention"
+	problemAttempt           problem = "attempt"
+	problemOneMutation       problem = "one-mutation"
+	problemReadOnlyRun       problem = "read-only-run"
+	problemSkipped           problem = "skipped"
+	problemUnmatched         problem = "unmatched"
+	problemDenied            problem = "denied"
+	problemEgress            problem = "egress"
+	problemMethodOverride    problem = "method-override"
+	problemMisdirected       problem = "misdirected"
+	problemTooLarge          problem = "too-large"
+	problemNotSent           problem = "not-sent"
+	problemNoResult          problem = "no-result"
+	problemLedgerUnavailable problem = "ledger-unavailable"
+	problemDraining          problem = "draining"
+	problemOverloaded        problem = "overloaded"
+	problemNotAProxyRequest  problem = "not-a-proxy-request"
+	problemInternal          problem = "internal"
+)
+
+// kind is what is always the same about a refusal.
+type kind struct {
+	status int
+	title  string
+	class  ledger.Class
+	// proxyError is the error type of RFC 9209 §2.3.
+	proxyError string
+	// retryable leaves it to the client whether to try again; anything else
+	// tells client libraries not to.
+	retryable bool
+}
+
+// kinds is the one place that maps refusals to statuses.
+var kinds = map[problem]kind{
+	problemUnknownOutcome:    {http.StatusFailedDependency, "The outcome of this request is unknown", ledger.ClassIndeterminate, "http_response_incomplete", false},
+	problemBlocked:           {http.StatusLocked, "Stopped by an unresolved mutation", ledger.ClassTransient, "http_request_denied", false},
+	problemRunAborted:        {http.StatusFailedDependency, "The run is over", ledger.ClassTransient, "http_request_denied", false},
+	problemMismatch:          {http.StatusUnprocessableEntity, "Another payload for what was applied", ledger.ClassLogic, "http_request_denied", false},
+	problemRepeated:          {http.StatusUnprocessableEntity, "A second intent without a subkey", ledger.ClassLogic, "http_request_denied", false},
+	problemIdentity:          {http.StatusUnprocessableEntity, "The mutation's identity can't be derived", ledger.ClassLogic, "http_request_denied", false},
+	problemAmbiguous:         {http.StatusUnprocessableEntity, "Parsers could disagree about this request", ledger.ClassLogic, "http_request_denied", false},
+	problemIncomplete:        {http.StatusBadRequest, "The request ended early", ledger.ClassTransient, "http_request_error", true},
+	problemItemDone:          {http.StatusForbidden, "The item is done", ledger.ClassLogic, "http_request_denied", false},
+	problemItemAttention:     {http.StatusConflict, "The item needs attention", ledger.ClassLogic, "http_request_denied", false},
+	problemAttempt:           {http.StatusConflict, "Not the item's current attempt", ledger.ClassLogic, "http_request_denied", false},
+	problemOneMutation:       {http.StatusForbidden, "The run has made its one mutation", ledger.ClassLogic, "http_request_denied", false},
+	problemReadOnlyRun:       {http.StatusForbidden, "The run may only read", ledger.ClassLogic, "http_request_denied", false},
+	problemSkipped:           {http.StatusForbidden, "The mutation was skipped", ledger.ClassLogic, "http_request_denied", false},
+	problemUnmatched:         {http.StatusForbidden, "No rule declares this request", ledger.ClassLogic, "http_request_denied", false},
+	problemDenied:            {http.StatusForbidden, "Denied", ledger.ClassLogic, "http_request_denied", false},
+	problemEgress:            {http.StatusForbidden, "The destination is not allowed", ledger.ClassLogic, "destination_ip_prohibited", false},
+	problemMethodOverride:    {http.StatusForbidden, "Method overrides are refused", ledger.ClassLogic, "http_request_denied", false},
+	problemMisdirected:       {http.StatusMisdirectedRequest, "The request names another host than its tunnel", ledger.ClassLogic, "http_request_error", false},
+	problemTooLarge:          {http.StatusRequestEntityTooLarge, "The body is over the limit", ledger.ClassLogic, "http_request_denied", false},
+	problemNotSent:           {http.StatusBadGateway, "Nothing was sent", ledger.ClassTransient, "destination_unavailable", true},
+	problemNoResult:          {http.StatusFailedDependency, "It happened, but its result is not known", ledger.ClassPrecondition, "http_response_incomplete", false},
+	problemLedgerUnavailable: {http.StatusServiceUnavailable, "The ledger can't record anything", ledger.ClassTransient, "proxy_internal_error", true},
+	problemDraining:          {http.StatusServiceUnavailable, "The proxy is shutting down", ledger.ClassTransient, "proxy_internal_error", true},
+	problemOverloaded:        {http.StatusServiceUnavailable, "Too many connections", ledger.ClassTransient, "proxy_internal_error", true},
+	problemNotAProxyRequest:  {http.StatusBadRequest, "This is a proxy", ledger.ClassLogic, "http_request_error", false},
+	problemInternal:          {http.StatusInternalServerError, "An error inside the proxy", ledger.ClassTransient, "proxy_internal_error", false},
+}
+
+// refusal is an answer that the proxy makes itself.
+type refusal struct {
+	problem problem
+	// detail is a sentence that the script's author understands, with what to do.
+	detail string
+	// class overrides the kind's.
+	class ledger.Class
+	// status overrides the kind's, for refusals that rules give a status.
+	status     int
+	mutation   *ledger.Mutation
+	run, item  string
+	actions    []string
+	retryAfter time.Duration
+}
+
+func refuse(p problem, detail string) *refusal { return &refusal{problem: p, detail: detail} }
+
+// about names the mutation that the refusal is about.
+func (f *refusal) about(m *ledger.Mutation) *refusal {
+	f.mutation = m
+	return f
+}
+
+// problemBody is the problem details object (RFC 9457 §3).
+type problemBody struct {
+	Type     string           `json:"type"`
+	Title    string           `json:"title"`
+	Status   int              `json:"status"`
+	Detail   string           `json:"detail"`
+	Mutation *problemMutation `json:"mutation,omitempty"`
+	Run      string           `json:"run,omitempty"`
+	Item     string           `json:"item,omitempty"`
+	Class    ledger.Class     `json:"class,omitempty"`
+	Actions  []string         `json:"actions,omitempty"`
+	Help     string           `json:"help,omitempty"`
+}
+
+type problemMutation struct {
+	ID        string       `json:"id"`
+	Connector string       `json:"connector"`
+	Operation string       `json:"operation"`
+	Target    string       `json:"target,omitempty"`
+	State     ledger.State `json:"state"`
+	Committed bool         `json:"committed,omitempty"`
+}
+
+// response writes the refusal as an answer to r. help is the page's address.
+func (f *refusal) response(r *http.Request, help string) *http.Response {
+	k, known := kinds[f.problem]
+	if !known {
+		k = kinds[problemInternal]
+	}
+	if f.status != 0 {
+		k.status = f.status
+	}
+	if f.class != "" {
+		k.class = f.class
+	}
+	body := problemBody{
+		Type: "urn:keep:problem:" + string(f.problem), Title: k.title, Status: k.status, Detail: f.detail,
+		Run: f.run, Item: f.item, Class: k.class, Actions: f.actions, Help: help,
+	}
+	header := http.Header{
+		"Content-Type":  {"application/problem+json"},
+		"Cache-Control": {"no-store"},
+		"Proxy-Status":  {proxyStatus(k.proxyError, f.problem)},
+	}
+	if m := f.mutation; m != nil {
+		body.Mutation = &problemMutation{ID: m.ID, Connector: m.Connector, Operation: m.Operation, Target: m.Target, State: m.State, Committed: m.Committed}
+		header.Set(headerMutation, m.ID)
+		header.Set(headerState, string(m.State))
+	}
+	if !k.retryable {
+		header.Set("X-Should-Retry", "false")
+		header.Set("Stripe-Should-Retry", "false")
+	}
+	if f.retryAfter > 0 {
+		header.Set("Retry-After", strconv.Itoa(int((f.retryAfter+time.Second-1)/time.Second)))
+	}
+	text, err := json.Marshal(body)
+	if err != nil {
+		text = []byte(`{"type":"urn:keep:problem:internal","status":500}`)
+		k.status = http.StatusInternalServerError
+	}
+	return newResponse(r, k.status, header, append(text, '\n'))
+}
+
+// proxyStatus is the value of Proxy-Status (RFC 9209 §2): who refused, and why.
+func proxyStatus(proxyError string, p problem) string {
+	return `keep-proxy; error=` + proxyError + `; details="` + string(p) + `"`
+}
+
+// newResponse makes an answer with a whole body. It sets Content-Length, except for
+// a status that has no content (RFC 9110 §8.6).
+func newResponse(r *http.Request, status int, header http.Header, body []byte) *http.Response {
+	if status == http.StatusNoContent || status == http.StatusNotModified {
+		body = nil
+	} else {
+		header.Set("Content-Length", strconv.Itoa(len(body)))
+	}
+	return &http.Response{
+		Status:        strconv.Itoa(status) + " " + http.StatusText(status),
+		StatusCode:    status,
+		Proto:         "HTTP/1.1",
+		ProtoMajor:    1,
+		ProtoMinor:    1,
+		Header:        header,
+		Body:          io.NopCloser(bytes.NewReader(body)),
+		ContentLength: int64(len(body)),
+		Request:       r,
+	}
+}

@@ -1,0 +1,129 @@
+package proxy
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	stdlog "log"
+	"net"
+	"net/http"
+	"strings"
+
+	"github.com/rs/zerolog"
+)
+
+// serveOuter answers what arrives at a listener: CONNECT, plain proxy requests,
+// and requests that were not meant for a proxy.
+func (p *Proxy) serveOuter(w http.ResponseWriter, r *http.Request) {
+	switch {
+	case p.draining.Load():
+		w.Header().Set("Connection", "close")
+		f := refuse(problemDraining, "keep-proxy is shutting down; nothing was sent.")
+		f.retryAfter = drainRetryAfter
+		writeResponse(w, f.response(r, p.config.Help))
+	case r.Method == http.MethodConnect && r.ProtoMajor == 1:
+		p.connect(w, r)
+	case r.Method == http.MethodConnect:
+		writeResponse(w, refuse(problemDenied, "CONNECT over HTTP/2 is refused.").response(r, p.config.Help))
+	case !r.URL.IsAbs():
+		writeResponse(w, refuse(problemNotAProxyRequest, "Set http_proxy and https_proxy to this address; it answers no requests of its own.").response(r, p.config.Help))
+	default:
+		c, err := p.who(r.Header)
+		switch {
+		case errors.Is(err, errCredentials):
+			challenge(w)
+		case err != nil:
+			writeResponse(w, refuse(problemLedgerUnavailable, "the ledger can't say whose credentials these are; nothing was sent: "+err.Error()).response(r, p.config.Help))
+		default:
+			p.serve(w, r, c, nil)
+		}
+	}
+}
+
+// serveInner answers a request inside a tunnel.
+func (p *Proxy) serveInner(w http.ResponseWriter, r *http.Request) {
+	t := tunnelOf(r.Context())
+	if t == nil || r.Method == http.MethodConnect || r.URL.IsAbs() && r.ProtoMajor == 1 && r.URL.Host != r.Host {
+		writeResponse(w, refuse(problemDenied, "This can't be asked for inside a tunnel; nothing was sent.").response(r, p.config.Help))
+		return
+	}
+	r.URL.Scheme = "http"
+	if r.TLS != nil {
+		r.URL.Scheme = "https"
+	}
+	if !agrees(r, t) {
+		writeResponse(w, refuse(problemMisdirected, "The request is for "+r.Host+", but its tunnel was opened to "+t.target+"; nothing was sent.").response(r, p.config.Help))
+		return
+	}
+	r.URL.Host = t.target
+	p.serve(w, r, t.caller, t)
+}
+
+// agrees reports whether the request's authority and the TLS server name are the
+// tunnel's target.
+func agrees(r *http.Request, t *tunnel) bool {
+	host, port, err := net.SplitHostPort(t.target)
+	if err != nil {
+		return false
+	}
+	authority := r.Host
+	if _, _, err := net.SplitHostPort(authority); err != nil {
+		authority = net.JoinHostPort(strings.Trim(authority, "[]"), defaultPort(r.URL.Scheme))
+	}
+	asked, err := normalTarget(authority)
+	if err != nil || asked != net.JoinHostPort(host, port) {
+		return false
+	}
+	if r.TLS == nil || r.TLS.ServerName == "" {
+		return true
+	}
+	return strings.TrimSuffix(strings.ToLower(r.TLS.ServerName), ".") == host
+}
+
+func defaultPort(scheme string) string {
+	if scheme == "https" {
+		return "443"
+	}
+	return "80"
+}
+
+// serve runs one request through goproxy and the pipeline, and learns whether the
+// client got the whole answer.
+func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, c caller, t *tunnel) {
+	x := &exchange{caller: c, tunnel: t, client: r.Context(), started: p.config.Clock.Now()}
+	answer := &answerWriter{ResponseWriter: w}
+	delivered := false
+	defer func() {
+		x.done(delivered)
+		p.config.Metrics.Request(x.effect, string(x.problem), answer.status, p.config.Clock.Now().Sub(x.started))
+		p.log(x, r.Method, r.URL.Host, r.URL.Path, answer, delivered)
+	}()
+	p.goproxy.ServeHTTP(answer, r.WithContext(withExchange(r.Context(), x)))
+	if delivered = answer.finish() && r.Context().Err() == nil; answer.cut {
+		// net/http would end the answer as if it were whole.
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// writeResponse writes an answer that did not come through goproxy.
+func writeResponse(w http.ResponseWriter, resp *http.Response) {
+	defer func() { _ = resp.Body.Close() }()
+	for name, values := range resp.Header {
+		w.Header()[name] = values
+	}
+	w.WriteHeader(resp.StatusCode)
+	_, _ = io.Copy(w, resp.Body)
+}
+
+// quietLog sends what net/http says about broken connections to the debug level.
+func quietLog(l zerolog.Logger) *stdlog.Logger {
+	return stdlog.New(debugWriter{l}, "", 0)
+}
+
+type debugWriter struct{ log zerolog.Logger }
+
+// Write implements io.Writer.
+func (d debugWriter) Write(line []byte) (int, error) {
+	d.log.Debug().Str("detail", string(bytes.TrimSpace(line))).Msg("connection")
+	return len(line), nil
+}

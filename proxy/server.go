@@ -1,0 +1,252 @@
+package proxy
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/elazarl/goproxy"
+	"github.com/rs/zerolog"
+
+	"keep-proxy/internal/clock"
+	"keep-proxy/ledger"
+	"keep-proxy/rules"
+	"keep-proxy/upstream"
+)
+
+// Limits of client connections.
+const (
+	readHeaderTimeout = 10 * time.Second
+	idleTimeout       = 2 * time.Minute
+)
+
+// Sender sends one dispatch. It is upstream.Sender.
+type Sender interface {
+	Send(ctx context.Context, r *upstream.Request) *upstream.Answer
+}
+
+// Inliner tries once, right after a dispatch with an unknown end, to find out
+// what happened. It returns the record as it is afterwards.
+type Inliner interface {
+	Inline(ctx context.Context, m *ledger.Mutation) (*ledger.Mutation, error)
+	// NextTry says when the runner shall look at a record whose outcome stayed
+	// unknown.
+	NextTry(m *ledger.Mutation) time.Time
+	// Kick wakes the runner.
+	Kick()
+}
+
+// Credentials adds what the operator configured for a connector.
+type Credentials interface {
+	// Always returns the header field that is set on each of the connector's
+	// requests; ok is false if there is none.
+	Always(connector string) (name, value string, ok bool, err error)
+}
+
+// Policy is what happens to a mutation-like request that no rule declares. The
+// zero value denies.
+type Policy string
+
+const (
+	// PolicyDeny refuses it.
+	PolicyDeny Policy = "deny"
+	// PolicyObserve passes it, notes it, and says so in the answer.
+	PolicyObserve Policy = "observe"
+	// PolicyAllow passes it.
+	PolicyAllow Policy = "allow"
+)
+
+// Unmanaged is the scope of requests without credentials. Unless both are set
+// there is none, and such requests are refused.
+type Unmanaged struct{ Workflow, Item string }
+
+// Config is what a Proxy needs. All interfaces and functions are required.
+type Config struct {
+	Ledger *ledger.Ledger
+	// Rules returns the rules in force.
+	Rules  func() *rules.Set
+	Sender Sender
+	// Reads sends what is streamed: reads and ignored requests.
+	Reads http.RoundTripper
+	// Dial connects blind tunnels; it checks egress.
+	Dial        func(ctx context.Context, network, addr string) (net.Conn, error)
+	Inliner     Inliner
+	Credentials Credentials
+	CA          *CA
+	Clock       clock.Clock
+	NewID       func() string
+	Log         zerolog.Logger
+	Metrics     Metrics
+
+	Unmanaged Unmanaged
+	// Unmatched is the policy for mutation-like requests to hosts of no connector.
+	Unmatched Policy
+	// Passthrough lists hosts, or host:port, that are tunnelled blind.
+	Passthrough []string
+	// BlockScope applies where neither the rule nor the run says one. Default
+	// ledger.BlockWorkflow.
+	BlockScope ledger.BlockScope
+	// Hold is how long requests of a stopped scope wait after the inline try.
+	Hold time.Duration
+	// Inline bounds the inline try. Default 10 s.
+	Inline time.Duration
+	// MaxBody bounds, in bytes, a body that must be read before it is known which rule
+	// applies. Default 10 MiB.
+	MaxBody int64
+	// MaxHead bounds a request's head, in bytes. Default 64 KiB.
+	MaxHead int
+	// MaxConnections bounds the client connections. Default 20,000.
+	MaxConnections int
+	// Help is the address of the page, for refusals. Optional.
+	Help string
+}
+
+// Proxy is the front door. Make it with New, start it with Serve, end it with
+// Shutdown.
+type Proxy struct {
+	config      Config
+	ledger      *ledger.Ledger
+	goproxy     *goproxy.ProxyHttpServer
+	leaves      *leaves
+	outer       *http.Server
+	inner       *http.Server
+	tunnels     *handover
+	flights     *flights
+	open        *open
+	inline      *waits
+	passthrough map[string]bool
+
+	draining atomic.Bool
+	// stopped holds runs which must not go on although the ledger couldn't be told.
+	stopped sync.Map
+	// background counts work that outlives its request: outcomes that are still
+	// to be recorded.
+	background sync.WaitGroup
+	ctx        context.Context
+	cancel     context.CancelFunc
+}
+
+// New makes a Proxy.
+func New(c Config) (*Proxy, error) {
+	if c.Ledger == nil || c.Rules == nil || c.Sender == nil || c.Reads == nil || c.Inliner == nil || c.CA == nil || c.Clock == nil || c.NewID == nil || c.Credentials == nil {
+		return nil, errors.New("proxy: incomplete configuration")
+	}
+	if c.Metrics == nil {
+		c.Metrics = noMetrics{}
+	}
+	c.BlockScope = or(c.BlockScope, ledger.BlockWorkflow)
+	c.Inline = or(c.Inline, 10*time.Second)
+	c.MaxBody = or(c.MaxBody, 10<<20)
+	c.MaxHead = or(c.MaxHead, 64<<10)
+	c.MaxConnections = or(c.MaxConnections, 20_000)
+	made, err := newLeaves(c.CA, c.Clock.Now)
+	if err != nil {
+		return nil, fmt.Errorf("proxy: %w", err)
+	}
+	p := &Proxy{
+		config: c, ledger: c.Ledger, leaves: made,
+		tunnels: newHandover(), flights: newFlights(), open: newOpen(), inline: newWaits(),
+		passthrough: make(map[string]bool),
+	}
+	for _, host := range c.Passthrough {
+		p.passthrough[host] = true
+	}
+	p.ctx, p.cancel = context.WithCancel(context.Background())
+	p.goproxy = p.assemble()
+	p.outer = p.newServer(http.HandlerFunc(p.serveOuter))
+	p.inner = p.newServer(http.HandlerFunc(p.serveInner))
+	p.inner.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
+		if secure, ok := c.(*tls.Conn); ok {
+			c = secure.NetConn()
+		}
+		t, _ := c.(*tunnel)
+		return withTunnel(ctx, t)
+	}
+	return p, nil
+}
+
+func or[T comparable](value, fallback T) T {
+	var zero T
+	if value == zero {
+		return fallback
+	}
+	return value
+}
+
+func (p *Proxy) newServer(h http.Handler) *http.Server {
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	protocols.SetHTTP2(true)
+	return &http.Server{
+		Handler: h, ReadHeaderTimeout: readHeaderTimeout, IdleTimeout: idleTimeout,
+		MaxHeaderBytes: p.config.MaxHead, Protocols: protocols, ErrorLog: quietLog(p.config.Log),
+	}
+}
+
+// Serve answers on the listeners until Shutdown; then it returns nil.
+func (p *Proxy) Serve(listeners ...net.Listener) error {
+	go p.watch()
+	ended := make(chan error, len(listeners)+1)
+	go func() { ended <- p.inner.Serve(p.tunnels) }()
+	limit := newConnectionLimit(p.config.MaxConnections)
+	for _, l := range listeners {
+		go func() { ended <- p.outer.Serve(limit.wrap(l)) }()
+	}
+	var problems []error
+	for range len(listeners) + 1 {
+		if err := <-ended; !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
+			problems = append(problems, err)
+			p.Close()
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// Shutdown refuses new requests, lets dispatches end and their outcomes be
+// recorded, and closes what is left when ctx ends.
+func (p *Proxy) Shutdown(ctx context.Context) error {
+	p.draining.Store(true)
+	err := errors.Join(p.outer.Shutdown(ctx), p.inner.Shutdown(ctx))
+	recorded := make(chan struct{})
+	go func() { p.background.Wait(); close(recorded) }()
+	select {
+	case <-recorded:
+	case <-ctx.Done():
+		err = errors.Join(err, ctx.Err())
+	}
+	p.Close()
+	return err
+}
+
+// Close ends everything at once. Dispatches under way are left to recovery.
+func (p *Proxy) Close() {
+	p.draining.Store(true)
+	p.cancel()
+	_ = p.tunnels.Close()
+	_, _ = p.outer.Close(), p.inner.Close()
+}
+
+// watch cuts open streams whose scope was stopped, until Close.
+func (p *Proxy) watch() {
+	tick := time.NewTicker(cutInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-p.ctx.Done():
+			return
+		case <-tick.C:
+			p.cutStopped()
+		}
+	}
+}
+
+// cutStopped cuts what is being streamed to scopes that are stopped now.
+func (p *Proxy) cutStopped() {
+	p.open.sweep(func(c caller) bool { return !p.standing(c).Open })
+}

@@ -1,0 +1,188 @@
+package proxy
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"keep-proxy/internal/fault"
+	"keep-proxy/ledger"
+)
+
+// Crash points of one mutation in the proxy.
+var (
+	claimedPoint   = fault.New("proxy.claimed")
+	sentPoint      = fault.New("proxy.answer_head_read")
+	committedPoint = fault.New("proxy.committed_recorded")
+	judgedPoint    = fault.New("proxy.answer_judged")
+	recordedPoint  = fault.New("proxy.outcome_recorded")
+	deliveredPoint = fault.New("proxy.answer_delivered")
+)
+
+// holdTick is how often a held request asks the gate again.
+const holdTick = 25 * time.Millisecond
+
+// settle claims the mutation and does what the ledger decides.
+func (p *Proxy) settle(ctx context.Context, x *exchange, w *work) *settled {
+	if f := p.storeBody(ctx, w); f != nil {
+		return &settled{refusal: f}
+	}
+	deadline := p.config.Clock.Mono() + p.config.Inline + p.config.Hold
+	for {
+		claimed, err := p.tryClaim(ctx, w)
+		if err != nil {
+			return &settled{refusal: ledgerRefusal(err)}
+		}
+		if claimed.Decision == ledger.DecideBlocked && !claimed.RunRefused && p.await(x.client, claimed.Blockers, deadline) {
+			continue
+		}
+		return p.decided(ctx, x, w, claimed)
+	}
+}
+
+// storeBody writes a request body that is too long for its record's transaction
+// ahead of it.
+func (p *Proxy) storeBody(ctx context.Context, w *work) *refusal {
+	content := w.stored.Body()
+	if len(content) <= ledger.InlineBody {
+		w.claim.Body = content
+		return nil
+	}
+	stored, err := p.ledger.WriteBody(ctx, bytes.NewReader(content))
+	if err != nil {
+		return ledgerRefusal(err)
+	}
+	w.claim.Record.Request.Body = stored
+	return nil
+}
+
+func (p *Proxy) tryClaim(ctx context.Context, w *work) (ledger.Claimed, error) {
+	w.claim.DispatchID = p.config.NewID()
+	claimed, err := p.ledger.Claim(ctx, w.claim)
+	if err != nil {
+		return ledger.Claimed{}, fmt.Errorf("claim: %w", err)
+	}
+	return claimed, nil
+}
+
+// await waits for what may lift a stop soon: an inline try that is under way, then
+// the configured hold. It reports whether to ask again.
+func (p *Proxy) await(client context.Context, blockers []ledger.Blocker, deadline time.Duration) bool {
+	if client.Err() != nil || p.config.Clock.Mono() >= deadline {
+		return false
+	}
+	if p.inline.wait(client, blockers) {
+		return client.Err() == nil
+	}
+	if p.config.Hold <= 0 {
+		return false
+	}
+	select {
+	case <-client.Done():
+		return false
+	case <-p.ctx.Done():
+		return false
+	case <-time.After(holdTick):
+		return true
+	}
+}
+
+// decided turns the ledger's decision into an answer. What it doesn't know is
+// refused.
+func (p *Proxy) decided(ctx context.Context, x *exchange, w *work, c ledger.Claimed) *settled {
+	out := &settled{mutation: c.Mutation, decision: c.Decision, shared: true}
+	switch c.Decision {
+	case ledger.DecideDispatch:
+		claimedPoint.Pass()
+		return p.dispatch(ctx, w, c)
+	case ledger.DecideReplay:
+		return p.replay(ctx, x.caller.run, c)
+	case ledger.DecideRepeated:
+		out.refusal = repeated(w.derived.Target)
+	case ledger.DecideBlocked, ledger.DecideJoin:
+		// Joining is for the flight's waiters; a record that is in flight here
+		// without a flight waits for its outcome to be recorded.
+		out.refusal = p.blockedRefusal(x.caller, c.Blockers, c.Detail)
+		if x.caller.managed() && !c.RunRefused {
+			if _, err := p.ledger.RefuseRun(ctx, x.caller.run, "refused because of a stop", causeOf(c.Blockers)); err != nil {
+				out.refusal = ledgerRefusal(err)
+			}
+		}
+		p.cutStopped()
+	case ledger.DecideMismatch:
+		out.refusal = refuse(problemMismatch, c.Detail)
+		p.cutStopped()
+	case ledger.DecideRefused:
+		out.refusal = claimRefusal(c)
+	default:
+		out.refusal = refuse(problemInternal, "The ledger's decision is unknown; nothing was sent.")
+	}
+	// A refusal that belongs to one caller's run is not another's answer.
+	out.shared = false
+	return out
+}
+
+// claimRefusal names a refused claim. The class of an ended run is its own.
+func claimRefusal(c ledger.Claimed) *refusal {
+	f := refuse(problem(c.Problem), c.Detail)
+	if _, known := kinds[f.problem]; !known {
+		f.problem = problemInternal
+	}
+	if c.Run != nil && f.problem == problemRunAborted {
+		f.class = c.Run.Class
+	}
+	return f
+}
+
+// replay gives the stored answer.
+func (p *Proxy) replay(ctx context.Context, run string, c ledger.Claimed) *settled {
+	out := &settled{mutation: c.Mutation, decision: c.Decision, shared: true, replayed: true}
+	result := c.Mutation.Result
+	if result == nil {
+		out.refusal = refuse(problemNoResult, "It happened, but its result is not known.")
+		return out
+	}
+	body, err := p.bodyOf(ctx, result.Body)
+	switch {
+	case errors.Is(err, ledger.ErrBodyDropped):
+		out.refusal = refuse(problemNoResult, "It happened, but retention has dropped the stored answer.")
+	case err != nil:
+		out.refusal = ledgerRefusal(err)
+	default:
+		out.status, out.header, out.body = result.Status, map[string][]string(result.Header), body
+		p.ledger.Replayed(run, c.Mutation)
+	}
+	return out
+}
+
+func (p *Proxy) bodyOf(ctx context.Context, b ledger.Body) ([]byte, error) {
+	if b.SHA256 == "" {
+		return nil, nil
+	}
+	r, err := p.ledger.Body(ctx, b)
+	if err != nil {
+		return nil, err
+	}
+	content, err := io.ReadAll(r)
+	return content, errors.Join(err, r.Close())
+}
+
+// ledgerRefusal says that the ledger couldn't, so nothing was sent.
+func ledgerRefusal(err error) *refusal {
+	f := refuse(problemLedgerUnavailable, "The ledger can't record this, so nothing was sent: "+err.Error()+".")
+	if errors.Is(err, ledger.ErrLowSpace) {
+		f.detail = "The disk of the ledger is nearly full, so no new mutation is taken and nothing was sent; free some space."
+	}
+	f.retryAfter = drainRetryAfter
+	return f
+}
+
+func causeOf(blockers []ledger.Blocker) string {
+	if len(blockers) == 0 {
+		return ""
+	}
+	return blockers[0].ID
+}

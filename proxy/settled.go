@@ -1,0 +1,123 @@
+package proxy
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"strconv"
+
+	"keep-proxy/ledger"
+)
+
+// settled is what one piece of work came to: a refusal, or an answer.
+type settled struct {
+	// refusal is set when the proxy answers itself.
+	refusal *refusal
+	// mutation is the record as it is now; nil if there is none.
+	mutation *ledger.Mutation
+	decision ledger.Decision
+
+	status int
+	header http.Header
+	body   []byte
+	// rest follows body: an answer over the limit, which only its leader gets.
+	rest     io.ReadCloser
+	replayed bool
+
+	// shared says that joiners get the same.
+	shared bool
+	// failure is set for a definite failure, which joiners' runs share.
+	failure *failure
+	// stops says that joiners' runs are refused as stopped.
+	stops bool
+}
+
+// failure is a definite failure as a run feels it.
+type failure struct {
+	class        ledger.Class
+	reason       string
+	unauthorized bool
+}
+
+// answered makes the response of x from what the work came to, and notes the
+// delivery once the client has it whole.
+func (p *Proxy) answered(x *exchange, r *http.Request, w *work, s *settled) *http.Response {
+	x.mutation, x.decision = s.mutation, s.decision
+	state := ""
+	if s.mutation != nil {
+		state = string(s.mutation.State)
+	}
+	p.config.Metrics.Mutation(string(s.decision), state)
+	if s.refusal != nil {
+		f := *s.refusal
+		if s.mutation != nil && f.mutation == nil {
+			f.mutation = s.mutation
+		}
+		return p.refused(x, r, &f)
+	}
+	if x.caller.managed() {
+		x.after = append(x.after, func(delivered bool) {
+			if delivered {
+				p.ledger.Deliver(x.caller.run, w.key, w.clientKey)
+				deliveredPoint.Pass()
+			}
+		})
+	}
+	resp := s.response(r)
+	if x.caller.unmanaged {
+		resp.Header.Set(headerScope, "unmanaged")
+	}
+	return resp
+}
+
+// joined answers a caller that waited for another's work.
+func (p *Proxy) joined(x *exchange, r *http.Request, w *work, s *settled) *http.Response {
+	if x.caller.managed() && s.mutation != nil && s.mutation.Run != x.caller.run {
+		switch {
+		case s.failure != nil:
+			_, err := p.ledger.FailRun(r.Context(), x.caller.run, w.key, w.derived.PayloadDigest, s.failure.class, s.failure.reason, s.failure.unauthorized)
+			if err != nil {
+				return p.refused(x, r, ledgerRefusal(err))
+			}
+		case s.stops:
+			if _, err := p.ledger.RefuseRun(r.Context(), x.caller.run, "the outcome of a mutation it waited for is unknown", s.mutation.ID); err != nil {
+				return p.refused(x, r, ledgerRefusal(err))
+			}
+		}
+	}
+	return p.answered(x, r, w, s)
+}
+
+// response is the answer as the script sees it.
+func (s *settled) response(r *http.Request) *http.Response {
+	header := s.header.Clone()
+	if header == nil {
+		header = make(http.Header)
+	}
+	stripAnswer(header)
+	header.Set(headerMutation, s.mutation.ID)
+	header.Set(headerState, string(s.mutation.State))
+	if s.replayed {
+		header.Set(headerReplayed, "true")
+	}
+	if s.rest == nil {
+		return newResponse(r, s.status, header, s.body)
+	}
+	resp := newResponse(r, s.status, header, nil)
+	delete(resp.Header, "Content-Length")
+	if length := s.header.Get("Content-Length"); length != "" {
+		resp.Header.Set("Content-Length", length)
+	}
+	resp.Body = &joinedBody{Reader: io.MultiReader(bytes.NewReader(s.body), s.rest), Closer: s.rest}
+	resp.ContentLength, _ = strconv.ParseInt(resp.Header.Get("Content-Length"), 10, 64)
+	return resp
+}
+
+type joinedBody struct {
+	io.Reader
+	io.Closer
+}
+
+// newReader reads b without the WriterTo shortcut, so that the answer writer sees
+// every error.
+func newReader(b []byte) io.Reader { return struct{ io.Reader }{bytes.NewReader(b)} }

@@ -1,0 +1,118 @@
+package proxy
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+)
+
+// tunnel is a client's connection after CONNECT. What was authenticated and
+// asked for there holds for every request inside.
+type tunnel struct {
+	net.Conn
+	// target is the normalised host:port of the CONNECT request.
+	target string
+	// remote is the client's address.
+	remote string
+	caller caller
+	// first holds what was read ahead of the first byte of the tunnel.
+	first io.Reader
+}
+
+// Read gives what was read ahead before it reads on.
+func (t *tunnel) Read(p []byte) (int, error) {
+	if t.first == nil {
+		return t.Conn.Read(p)
+	}
+	n, err := t.first.Read(p)
+	if err == io.EOF {
+		t.first = nil
+		if n == 0 {
+			return t.Conn.Read(p)
+		}
+		err = nil
+	}
+	return n, err
+}
+
+// bufferedConn gives the bytes that a server had buffered when its connection
+// was hijacked.
+type bufferedConn struct {
+	net.Conn
+	buffered *bufio.Reader
+}
+
+// Read gives the buffered bytes first.
+func (b *bufferedConn) Read(p []byte) (int, error) {
+	if b.buffered == nil {
+		return b.Conn.Read(p)
+	}
+	if b.buffered.Buffered() == 0 {
+		b.buffered = nil
+		return b.Conn.Read(p)
+	}
+	return b.buffered.Read(p)
+}
+
+// hijackKeeper makes bytes that arrived together with CONNECT (a TLS
+// ClientHello, say) part of the hijacked connection: goproxy drops the buffer in
+// which they are.
+type hijackKeeper struct{ http.ResponseWriter }
+
+// Unwrap serves http.ResponseController.
+func (h hijackKeeper) Unwrap() http.ResponseWriter { return h.ResponseWriter }
+
+// Hijack implements http.Hijacker.
+func (h hijackKeeper) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	c, rw, err := http.NewResponseController(h.ResponseWriter).Hijack()
+	if err != nil {
+		return nil, nil, err
+	}
+	if rw.Reader.Buffered() > 0 {
+		c = &bufferedConn{Conn: c, buffered: rw.Reader}
+	}
+	return c, rw, nil
+}
+
+// handover is a listener whose connections are handed to it. One long-lived
+// server serves every tunnel through it, so that its Shutdown, its idle timeouts
+// and its GOAWAY reach them all.
+type handover struct {
+	conns chan net.Conn
+	done  chan struct{}
+	once  sync.Once
+}
+
+func newHandover() *handover {
+	return &handover{conns: make(chan net.Conn), done: make(chan struct{})}
+}
+
+// push hands c over; after Close it closes c.
+func (h *handover) push(c net.Conn) {
+	select {
+	case h.conns <- c:
+	case <-h.done:
+		_ = c.Close()
+	}
+}
+
+// Accept implements net.Listener.
+func (h *handover) Accept() (net.Conn, error) {
+	select {
+	case c := <-h.conns:
+		return c, nil
+	case <-h.done:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close implements net.Listener.
+func (h *handover) Close() error {
+	h.once.Do(func() { close(h.done) })
+	return nil
+}
+
+// Addr implements net.Listener; the listener has no address of its own.
+func (h *handover) Addr() net.Addr { return &net.UnixAddr{Name: "tunnels", Net: "unix"} }

@@ -1,0 +1,54 @@
+package proxy
+
+import (
+	"context"
+	"sync"
+
+	"keep-proxy/ledger"
+)
+
+// waits are the inline tries that are under way: requests of a stopped scope
+// wait for them before they are refused.
+type waits struct {
+	mu    sync.Mutex
+	byKey map[ledger.Key]chan struct{}
+}
+
+func newWaits() *waits { return &waits{byKey: make(map[ledger.Key]chan struct{})} }
+
+// begin says that an inline try of k is under way; the returned function ends it.
+func (w *waits) begin(k ledger.Key) (end func()) {
+	done := make(chan struct{})
+	w.mu.Lock()
+	w.byKey[k] = done
+	w.mu.Unlock()
+	return func() {
+		w.mu.Lock()
+		if w.byKey[k] == done {
+			delete(w.byKey, k)
+		}
+		w.mu.Unlock()
+		close(done)
+	}
+}
+
+// wait returns once no try of these mutations is under way, or ctx ends. It
+// reports whether it waited for any.
+func (w *waits) wait(ctx context.Context, blockers []ledger.Blocker) bool {
+	waited := false
+	for _, b := range blockers {
+		w.mu.Lock()
+		done := w.byKey[b.Key]
+		w.mu.Unlock()
+		if done == nil {
+			continue
+		}
+		waited = true
+		select {
+		case <-done:
+		case <-ctx.Done():
+			return true
+		}
+	}
+	return waited
+}
