@@ -33,7 +33,8 @@
 // [Main] is the same from a command line, so that a program which embeds it can
 // start a fake that outlives whatever else is killed; [Spawn] starts it. It
 // prints an [Announcement] as one line of JSON when it listens, and ends with
-// its standard input under -until-eof, or with SIGTERM. After a restart with
+// its context or, under -until-eof, with its standard input; killing it loses
+// nothing either. After a restart with
 // the same -log and -ca-dir it has the same books, keys and authority; give it
 // the address that it had with -listen.
 package fakes
