@@ -60,7 +60,7 @@ func checkAdmin(r *report, c *Config) {
 		}, "admin.listen")
 	}
 	if slices.Contains(c.Proxy.Listen, c.Admin.Listen) && !anyPort(c.Admin.Listen) {
-		r.rejected(&fault{"the proxy listens there", "give the admin API an address of its own"}, "admin.listen", "proxy.listen")
+		r.rejected(&fault{"the proxy and the admin API can't listen on one address", "give each its own"}, "admin.listen", "proxy.listen")
 	}
 }
 

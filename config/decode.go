@@ -67,7 +67,7 @@ func scalarFault(n *yaml.Node, form scalarForm) *fault {
 	case n.Tag == nullTag:
 		return &fault{"no value", "write one, or leave the key out for its default"}
 	case form == mustBeString && n.Tag != stringTag:
-		return &fault{"a number or boolean where text is expected", fmt.Sprintf("quote it: %q", n.Value)}
+		return &fault{"a number or boolean where text is expected", "put it in quotes"}
 	default:
 		return nil
 	}

@@ -49,7 +49,7 @@ func (r *report) rejected(f *fault, keys ...string) {
 
 func (r *report) add(key string, at origin, f *fault) {
 	value := at.value
-	if isSecretKey(key) {
+	if value != "" && isSecretKey(key) {
 		value = Redacted
 	}
 	r.problems = append(r.problems, Problem{
@@ -58,17 +58,18 @@ func (r *report) add(key string, at origin, f *fault) {
 	})
 }
 
-// lookup finds the origin of key, or of the list or map that holds it.
+// lookup finds the origin of key or, inside a list, of what holds it: a key
+// that is missing in an entry is a problem of the entry. A section is no origin
+// of the keys that it does not give.
 func (r *report) lookup(key string) (origin, bool) {
 	for {
 		if at, ok := r.origins[key]; ok {
 			return at, true
 		}
-		cut := strings.LastIndexAny(key, ".[")
-		if cut < 0 {
+		if !strings.Contains(key, "[") {
 			return origin{}, false
 		}
-		key = key[:cut]
+		key = key[:strings.LastIndexAny(key, ".[")]
 	}
 }
 

@@ -16,9 +16,10 @@ const Redacted = "<secret>"
 // YAML and text; only [Secret.Resolve] gives the value. The zero Secret is
 // empty and resolves to an error.
 type Secret struct {
-	// The pointer keeps the parts from reflection-based printers even where a
-	// method cannot be called, such as inside an unexported field.
-	parts *[]secretPart
+	// The pointer to a pointer keeps the parts from printers that cannot call a
+	// method, as fmt can't for an unexported field: fmt follows one pointer, and
+	// writes the second as an address.
+	parts **[]secretPart
 }
 
 type secretPart struct {
@@ -68,7 +69,8 @@ func ParseSecret(s string) (Secret, error) {
 		parts = append(parts, part)
 		s = after
 	}
-	return Secret{parts: &parts}, nil
+	inner := &parts
+	return Secret{parts: &inner}, nil
 }
 
 func parseReference(s string) (secretPart, error) {
@@ -109,7 +111,7 @@ func (s Secret) Resolve(from Sources) (string, error) {
 		return "", errors.New("no value is configured")
 	}
 	var b strings.Builder
-	for _, part := range *s.parts {
+	for _, part := range s.list() {
 		text, err := part.resolve(from)
 		if err != nil {
 			return "", err
@@ -148,17 +150,26 @@ func (p secretPart) resolve(from Sources) (string, error) {
 
 // EnvNames returns the variables that the secret names, so that they can be
 // kept from a child process.
-func (s Secret) EnvNames() []string {
+func (s Secret) EnvNames() []string { return s.texts(partEnv) }
+
+// files returns the paths that the secret names.
+func (s Secret) files() []string { return s.texts(partFile) }
+
+func (s Secret) texts(kind partKind) []string {
+	var texts []string
+	for _, part := range s.list() {
+		if part.kind == kind {
+			texts = append(texts, part.text)
+		}
+	}
+	return texts
+}
+
+func (s Secret) list() []secretPart {
 	if s.parts == nil {
 		return nil
 	}
-	var names []string
-	for _, part := range *s.parts {
-		if part.kind == partEnv {
-			names = append(names, part.text)
-		}
-	}
-	return names
+	return **s.parts
 }
 
 // IsZero reports whether no value is configured.
@@ -184,17 +195,3 @@ func (Secret) MarshalYAML() (any, error) { return Redacted, nil }
 
 // LogValue returns <secret>.
 func (Secret) LogValue() slog.Value { return slog.StringValue(Redacted) }
-
-// files returns the paths that the secret names.
-func (s Secret) files() []string {
-	if s.parts == nil {
-		return nil
-	}
-	var paths []string
-	for _, part := range *s.parts {
-		if part.kind == partFile {
-			paths = append(paths, part.text)
-		}
-	}
-	return paths
-}

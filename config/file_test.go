@@ -1,0 +1,132 @@
+package config
+
+import (
+	"reflect"
+	"testing"
+)
+
+func TestProblemsOfAFile(t *testing.T) {
+	t.Parallel()
+	cases := []struct {
+		name, yaml string
+		want       []string
+	}{
+		{"an empty file is no problem", "", nil},
+		{"comments alone are no problem", "# nothing\n", nil},
+		{"null alone is no problem", "~\n", nil},
+		{"a section whose keys are commented out is no problem", "proxy:\n  # hold: 1s\nlog: {level: debug}\n", nil},
+
+		{"YAML that does not parse", "proxy: [a\n", []string{
+			"keep.yaml:2:1: not YAML: did not find expected ',' or ']'; check the indentation (spaces, no tabs) and quote values that hold any of : # { [ * &",
+		}},
+		{"a tab as indentation", "proxy:\n\thold: 1s\n", []string{
+			"keep.yaml:2:1: not YAML: found character that cannot start any token; check the indentation (spaces, no tabs) and quote values that hold any of : # { [ * &",
+		}},
+		{"a NUL byte", "log: {level: \x00}\n", []string{
+			"keep.yaml: not YAML: control characters are not allowed (value: 0); check the indentation (spaces, no tabs) and quote values that hold any of : # { [ * &",
+		}},
+		{"a second document", "log: {level: debug}\n---\nlog: {level: warn}\n", []string{
+			"keep.yaml:2:1: a second YAML document; keep one document, without ---",
+		}},
+		{"a second document that does not parse", "log: {level: debug}\n---\n[\n", []string{
+			"keep.yaml:4:1: not YAML: did not find expected node content; check the indentation (spaces, no tabs) and quote values that hold any of : # { [ * &",
+		}},
+		{"a list at the top", "- proxy\n", []string{
+			"keep.yaml:1:1: not a map; write its keys below it, indented, or {key: value}",
+		}},
+		{"text at the top", "proxy\n", []string{
+			"keep.yaml:1:1: not a map; write its keys below it, indented, or {key: value}",
+		}},
+
+		{"an unknown key near a known one", "proxy: {lisen: []}\n", []string{
+			"keep.yaml:1:9: proxy.lisen: unknown key; did you mean listen?",
+		}},
+		{"a key with two letters swapped", "log: {levle: debug}\n", []string{
+			"keep.yaml:1:7: log.levle: unknown key; did you mean level?",
+		}},
+		{"a key of another section", "max_body: 1MiB\n", []string{
+			"keep.yaml:1:1: max_body: unknown key; did you mean proxy.max_body?",
+		}},
+		{"a key like nothing", "log: {colour: red}\n", []string{
+			"keep.yaml:1:7: log.colour: unknown key; use format or level",
+		}},
+		{"a key in capitals is another key", "Log: {level: debug}\n", []string{
+			"keep.yaml:1:1: Log: unknown key; did you mean log?",
+		}},
+		{"a dotted key is no path", "log.level: debug\n", []string{
+			"keep.yaml:1:1: log.level: unknown key; use admin, connectors, ledger, log, proxy, reconcile or runs",
+		}},
+		{"a key given twice", "log:\n  level: debug\n  level: warn\n", []string{
+			"keep.yaml:3:3: log.level: given twice, first on line 2; remove one of them",
+		}},
+		{"a section given twice", "log: {level: debug}\nlog: {format: json}\n", []string{
+			"keep.yaml:2:1: log: given twice, first on line 1; remove one of them",
+		}},
+		{"a key that is a list", "? [log]\n: x\n", []string{
+			"keep.yaml:1:3: a key that is not a plain name; write name: value",
+		}},
+		{"a key that is a number", "1: x\n", []string{
+			"keep.yaml:1:1: a key that is not a plain name; write name: value",
+		}},
+		{"a merge key", "log: {<<: {level: debug}}\n", []string{
+			"keep.yaml:1:7: log: a key that is not a plain name; write name: value",
+		}},
+
+		{"an anchor", "log: &l {level: debug}\n", []string{
+			"keep.yaml:1:6: log: anchors and aliases are not supported; write the value out where it is used",
+		}},
+		{"an alias", "log: {level: &d debug, format: *d}\n", []string{
+			`keep.yaml:1:14: log.level = "debug": anchors and aliases are not supported; write the value out where it is used`,
+			"keep.yaml:1:32: log.format: anchors and aliases are not supported; write the value out where it is used",
+		}},
+		{"a tag", "log: {level: !!str debug}\n", []string{
+			`keep.yaml:1:14: log.level = "debug": tags are not supported; remove the !!str`,
+		}},
+		{"a tag on a section", "log: !mine {level: debug}\n", []string{
+			"keep.yaml:1:6: log: tags are not supported; remove the !mine",
+		}},
+
+		{"a map where a value is expected", "log: {level: {is: debug}}\n", []string{
+			"keep.yaml:1:14: log.level: a map where one value is expected; write the value behind the colon",
+		}},
+		{"a list where a value is expected", "log: {level: [debug]}\n", []string{
+			"keep.yaml:1:14: log.level: a list where one value is expected; write one value",
+		}},
+		{"no value", "log: {level: }\n", []string{
+			"keep.yaml:1:14: log.level: no value; write one, or leave the key out for its default",
+		}},
+		{"a value where a list is expected", "proxy: {listen: 127.0.0.1:8080}\n", []string{
+			`keep.yaml:1:17: proxy.listen = "127.0.0.1:8080": not a list; write [a, b], [] for none, or one line with a dash for each`,
+		}},
+		{"a value where a section is expected", "log: debug\n", []string{
+			`keep.yaml:1:6: log = "debug": not a map; write its keys below it, indented, or {key: value}`,
+		}},
+		{"a number where text is expected", "ledger: {id: 42}\n", []string{
+			`keep.yaml:1:14: ledger.id = "42": a number or boolean where text is expected; put it in quotes`,
+		}},
+		{"a boolean in a list of texts", "proxy: {passthrough: [a.example, true]}\n", []string{
+			`keep.yaml:1:34: proxy.passthrough[1] = "true": a number or boolean where text is expected; put it in quotes`,
+		}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			compareLines(t, problems(t, Options{File: writeConfig(t, c.yaml), Environ: home}), c.want)
+		})
+	}
+}
+
+func TestAProblemPointsAtItsPlace(t *testing.T) {
+	t.Parallel()
+	r := newReport()
+	decodeFile(r, "keep.yaml", []byte("proxy:\n  listen:\n    - 127.0.0.1:8080\n    - 127.0.0.1:99999\n"))
+	want := []Problem{{
+		Source: "keep.yaml", Line: 4, Column: 7,
+		Key: "proxy.listen[1]", Value: "127.0.0.1:99999",
+		Text: "the port is not a number from 0 to 65535",
+		Fix:  "write host:port, such as 127.0.0.1:8080; port 0 takes a free one",
+	}}
+	if !reflect.DeepEqual(r.problems, want) {
+		t.Errorf("problems %+v\nwant     %+v", r.problems, want)
+	}
+}

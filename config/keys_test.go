@@ -1,0 +1,116 @@
+package config
+
+import (
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestEveryKeyOfTheFormatIsReadOrRefusedByName loads the whole format and
+// expects exactly the later keys as problems, and every other key as a value
+// that equals its default.
+func TestEveryKeyOfTheFormatIsReadOrRefusedByName(t *testing.T) {
+	t.Parallel()
+	data, err := os.ReadFile("testdata/format.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newReport()
+	values := decodeFile(r, "format.yaml", data)
+	var refused []string
+	for _, p := range r.problems {
+		if !strings.HasPrefix(p.Text, "not yet built: ") {
+			t.Errorf("not refused by name: %s", p)
+		}
+		refused = append(refused, p.Key)
+	}
+	later := slices.Clone(laterKeys())
+	slices.Sort(later)
+	slices.Sort(refused)
+	if !slices.Equal(refused, later) {
+		t.Errorf("refused %q\nwant    %q", refused, later)
+	}
+	defaults := Default()
+	for _, e := range entries() {
+		if got, ok := values[e.path]; !ok || !sameValue(got, e.get(&defaults)) {
+			t.Errorf("%s = %v (given: %t), want the default %v", e.path, got, ok, e.get(&defaults))
+		}
+	}
+}
+
+func TestALaterKeyIsRefusedByName(t *testing.T) {
+	t.Parallel()
+	file := writeConfig(t, "proxy: {via: true}\nnotify:\n  exec: [a]\n")
+	compareLines(t, problems(t, Options{File: file, Environ: home}), []string{
+		"keep.yaml:1:9: proxy.via: not yet built: this version does not know what to do with the key via; remove it",
+		"keep.yaml:2:1: notify: not yet built: this version does not know what to do with the key notify; remove it",
+	})
+}
+
+func TestEveryFieldOfConfigHasExactlyOneKey(t *testing.T) {
+	t.Parallel()
+	var c Config
+	fill(reflect.ValueOf(&c).Elem())
+	for _, e := range entries() {
+		if reflect.ValueOf(e.get(&c)).IsZero() {
+			t.Errorf("%s reads a field that another key reads too", e.path)
+		}
+		zero := reflect.Zero(reflect.TypeOf(e.get(&c))).Interface()
+		if err := e.set(&c, zero); err != nil {
+			t.Errorf("%s: %v", e.path, err)
+		}
+	}
+	if !reflect.ValueOf(c).IsZero() {
+		t.Errorf("fields without a key: %+v", c)
+	}
+}
+
+// fill gives every field below v a value that is not zero.
+func fill(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Struct:
+		for i := range v.NumField() {
+			fill(v.Field(i))
+		}
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+	case reflect.String:
+		v.SetString("x")
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Float64:
+		v.SetFloat(1)
+	default:
+		v.SetInt(1)
+	}
+}
+
+func TestAMergedValueOfAnotherTypeIsAnError(t *testing.T) {
+	t.Parallel()
+	for _, e := range entries() {
+		var c Config
+		if err := e.set(&c, struct{}{}); err == nil || !strings.HasPrefix(err.Error(), e.path+": merging gave a struct {}") {
+			t.Errorf("%s: error %v", e.path, err)
+		}
+	}
+}
+
+func TestEnvironmentNamesAreDistinct(t *testing.T) {
+	t.Parallel()
+	names := map[string]string{}
+	for _, e := range entries() {
+		name := EnvName(e.path)
+		if other, twice := names[name]; twice {
+			t.Errorf("%s and %s are both %s", e.path, other, name)
+		}
+		names[name] = e.path
+		if slices.Contains(notConfiguration, name) && e.path != "admin.token_file" {
+			t.Errorf("%s of %s has another meaning", name, e.path)
+		}
+	}
+	if got, want := EnvName("proxy.egress.deny_private"), "KEEP_PROXY_EGRESS_DENY_PRIVATE"; got != want {
+		t.Errorf("EnvName = %s, want %s", got, want)
+	}
+}
