@@ -116,7 +116,7 @@ func (cmd command) run(ctx context.Context, stdin io.Reader, stdout io.Writer) e
 		}
 		cmd.options.CA = ca
 	}
-	fake, err := Start(cmd.options)
+	fake, err := Start(cmd.options) //nolint:contextcheck // what it starts ends with Close
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ import (
 // an error.
 type Bench struct {
 	*server.Server
-	t      testing.TB
+	tb     testing.TB
 	log    *oracle.Log
 	client *http.Client
 
@@ -34,37 +34,37 @@ type Bench struct {
 var Epoch = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 
 // Start serves the API with a new log.
-func Start(t testing.TB, api server.API) *Bench {
-	t.Helper()
-	return Continue(t, api, filepath.Join(t.TempDir(), "effects.log"))
+func Start(tb testing.TB, api server.API) *Bench {
+	tb.Helper()
+	return Continue(tb, api, filepath.Join(tb.TempDir(), "effects.log"))
 }
 
 // Continue serves the API with the log at path, which may be that of a bench
 // that was closed.
-func Continue(t testing.TB, api server.API, path string) *Bench {
-	t.Helper()
-	b := &Bench{t: t, now: Epoch, client: &http.Client{Transport: &http.Transport{}, Timeout: time.Minute}}
+func Continue(tb testing.TB, api server.API, path string) *Bench {
+	tb.Helper()
+	b := &Bench{tb: tb, now: Epoch, client: &http.Client{Transport: &http.Transport{}, Timeout: time.Minute}}
 	log, err := oracle.Open(path, b.Now)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	b.log = log
 	if b.Server, err = server.Start(server.Config{API: api, Log: log, Now: b.Now}); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(b.End)
+	tb.Cleanup(b.End)
 	return b
 }
 
 // End closes the bench before the test's end. It may be called again.
 func (b *Bench) End() {
-	b.t.Helper()
+	b.tb.Helper()
 	b.client.CloseIdleConnections()
 	if err := b.Close(); err != nil {
-		b.t.Errorf("close the fake: %v", err)
+		b.tb.Errorf("close the fake: %v", err)
 	}
 	if err := b.log.Close(); err != nil {
-		b.t.Errorf("close its log: %v", err)
+		b.tb.Errorf("close its log: %v", err)
 	}
 }
 
@@ -90,16 +90,16 @@ type Reply struct {
 	Status int
 	Header http.Header
 	Body   string
-	t      testing.TB
+	tb     testing.TB
 }
 
 // Do sends a request; fields alternates names and values. The test fails if
 // there is no answer.
 func (b *Bench) Do(method, target, body string, fields ...string) Reply {
-	b.t.Helper()
+	b.tb.Helper()
 	r, err := b.Try(method, target, body, fields...)
 	if err != nil {
-		b.t.Fatalf("%s %s: %v", method, target, err)
+		b.tb.Fatalf("%s %s: %v", method, target, err)
 	}
 	return r
 }
@@ -110,7 +110,7 @@ func (b *Bench) Try(method, target, body string, fields ...string) (Reply, error
 		target = b.URL() + target
 	}
 	// Without GetBody, net/http never sends a request again.
-	req, err := http.NewRequestWithContext(b.t.Context(), method, target, io.NopCloser(strings.NewReader(body)))
+	req, err := http.NewRequestWithContext(b.tb.Context(), method, target, io.NopCloser(strings.NewReader(body)))
 	if err != nil {
 		return Reply{}, err
 	}
@@ -124,62 +124,62 @@ func (b *Bench) Try(method, target, body string, fields ...string) (Reply, error
 	}
 	defer func() { _ = resp.Body.Close() }()
 	data, err := io.ReadAll(resp.Body)
-	return Reply{Status: resp.StatusCode, Header: resp.Header, Body: string(data), t: b.t}, err
+	return Reply{Status: resp.StatusCode, Header: resp.Header, Body: string(data), tb: b.tb}, err
 }
 
 // Into decodes the reply's JSON strictly, so that the test's type is the whole
 // of what the API says.
 func (r Reply) Into(v any) {
-	r.t.Helper()
+	r.tb.Helper()
 	dec := json.NewDecoder(bytes.NewReader([]byte(r.Body)))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(v); err != nil {
-		r.t.Fatalf("%d %s: %v", r.Status, r.Body, err)
+		r.tb.Fatalf("%d %s: %v", r.Status, r.Body, err)
 	}
 }
 
 // Is fails the test unless the reply has this status and, in its body, this
 // text.
 func (r Reply) Is(status int, text string) Reply {
-	r.t.Helper()
+	r.tb.Helper()
 	if r.Status != status || !strings.Contains(r.Body, text) {
-		r.t.Errorf("got %d %s, want %d with %q", r.Status, r.Body, status, text)
+		r.tb.Errorf("got %d %s, want %d with %q", r.Status, r.Body, status, text)
 	}
 	return r
 }
 
 // Arm arms a fault.
 func (b *Bench) Arm(f script.Fault) {
-	b.t.Helper()
+	b.tb.Helper()
 	if err := b.Server.Arm(f); err != nil {
-		b.t.Fatal(err)
+		b.tb.Fatal(err)
 	}
 }
 
 // ArmNamed arms a fault by its name.
 func (b *Bench) ArmNamed(name string) {
-	b.t.Helper()
+	b.tb.Helper()
 	if err := b.Server.ArmNamed(name); err != nil {
-		b.t.Fatal(err)
+		b.tb.Fatal(err)
 	}
 }
 
 // Counted returns the log's counts.
 func (b *Bench) Counted() oracle.Tally {
-	b.t.Helper()
+	b.tb.Helper()
 	tally, err := b.Tally()
 	if err != nil {
-		b.t.Fatal(err)
+		b.tb.Fatal(err)
 	}
 	return tally
 }
 
 // Await waits until n events of the kind are in the log.
 func (b *Bench) Await(kind oracle.Kind, n int) oracle.Tally {
-	b.t.Helper()
-	tally, err := oracle.Wait(b.t.Context(), b.log.Path(), func(t oracle.Tally) bool { return len(t.Of(kind)) >= n })
+	b.tb.Helper()
+	tally, err := oracle.Wait(b.tb.Context(), b.log.Path(), func(t oracle.Tally) bool { return len(t.Of(kind)) >= n })
 	if err != nil {
-		b.t.Fatal(err)
+		b.tb.Fatal(err)
 	}
 	return tally
 }

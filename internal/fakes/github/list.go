@@ -2,6 +2,7 @@ package github
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -127,9 +128,7 @@ func links(c *server.Call, page, last int) string {
 	var out []string
 	add := func(rel string, n int) {
 		v := url.Values{}
-		for name, values := range c.Query {
-			v[name] = values
-		}
+		maps.Copy(v, c.Query)
 		v.Set("page", strconv.Itoa(n))
 		out = append(out, fmt.Sprintf("<%s%s?%s>; rel=%q", base(c.Request), c.Path, v.Encode(), rel))
 	}

@@ -60,8 +60,9 @@ func Parse(data []byte) (Tally, error) {
 // Effects returns how many times the identity took effect.
 func (t Tally) Effects(identity string) int { return t.count(KindEffect, identity) }
 
-// Sends returns how many requests for the identity were received, whole or not,
-// whether or not they took effect.
+// Sends returns how many requests for the identity were received, whether or not
+// they took effect. A request whose body was cut may have lost the place that
+// names its identity; [Tally.Heads] counts it in any case.
 func (t Tally) Sends(identity string) int { return t.count(KindReceived, identity) }
 
 // Answers returns how many requests for the identity were answered.

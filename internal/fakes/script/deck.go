@@ -93,8 +93,8 @@ func (m Match) fitsMethod(method string) bool {
 }
 
 func (m Match) fitsPath(path string) bool {
-	prefix, any := strings.CutSuffix(m.Path, "*")
-	if any {
+	prefix, open := strings.CutSuffix(m.Path, "*")
+	if open {
 		return strings.HasPrefix(path, prefix)
 	}
 	return m.Path == "" || m.Path == path

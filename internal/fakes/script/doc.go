@@ -35,5 +35,38 @@
 // Every script ends the request's connection or answers it exactly once: by
 // early, gone, answer, status, cut, slow, huge, close, reset or abort; only
 // wait, commit and fail may follow. A script that does not is refused when it
-// is armed. [Named] holds the common stories by name.
+// is armed.
+//
+// # Named faults
+//
+// [Named] holds the common stories. Those that begin with "commit" change
+// something, and so do answer, hang, hang-inside, silence-then-late and
+// early-200-and-commit; the others change nothing.
+//
+//	answer                 ordinary service, to let some requests pass first
+//	commit-close           committed, then closed before a byte of the answer
+//	commit-reset           the same with a TCP reset
+//	commit-abort           the same with RST_STREAM (h1: an abrupt close)
+//	commit-500, -502, -503 committed, and a gateway says otherwise
+//	commit-own-500         committed, and the API itself fails; kept under a key
+//	commit-cut             committed, head and half of the body by Content-Length
+//	commit-cut-chunked     committed, head and half of the body, no last chunk
+//	commit-silence         committed, never answered: until the client leaves
+//	commit-twice           a gateway sends it to the API twice (a key dedupes)
+//	commit-error-in-200    committed, and 200 {"ok":false,"error":"internal_error"}
+//	commit-chunked         committed, answered without Content-Length
+//	commit-slow            committed, answered 16 bytes at a time
+//	commit-huge            committed, answered with 12 MiB of spaces
+//	commit-late            closed; committed once gate "late" is released
+//	silence-then-late      the client leaves; committed once "late" is released
+//	hang                   held at gate "hang", then served
+//	hang-inside            held at "hang" with the key in use, then served
+//	close, reset, abort    the connection ends; nothing was done
+//	silence                never answered and never done
+//	400, 409, 500, 502, 503  refused by a gateway
+//	429                    the same, with Retry-After: 1
+//	own-500                the API fails inside; some vendors keep that
+//	error-in-200           200 {"ok":false,"error":"internal_error"}, nothing done
+//	early-413              answered before the body is read
+//	early-200-and-commit   answered before the body is read, then committed
 package script

@@ -2,7 +2,9 @@ package script_test
 
 import (
 	"encoding/json"
+	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -27,6 +29,25 @@ func TestEveryNamedFaultIsValid(t *testing.T) {
 	}
 	if _, err := script.Named("no such"); err == nil || !strings.Contains(err.Error(), "commit-close") {
 		t.Errorf("error %v, want one that lists the names", err)
+	}
+}
+
+func TestEveryNamedFaultIsDocumented(t *testing.T) {
+	t.Parallel()
+	doc, err := os.ReadFile("doc.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, found := strings.Cut(string(doc), "# Named faults")
+	if !found {
+		t.Fatal("the package comment has no section on named faults")
+	}
+	words := strings.FieldsFunc(section, func(r rune) bool { return strings.ContainsRune(" ,\t\n", r) })
+	for _, name := range script.Names() {
+		suffix := strings.TrimPrefix(name, "commit")
+		if !slices.Contains(words, name) && !slices.Contains(words, suffix) {
+			t.Errorf("%s is not in the package comment", name)
+		}
 	}
 }
 

@@ -25,6 +25,7 @@ type exchange struct {
 	fault script.Fault
 	hand  *Answer // what commit or fail gave, to be sent
 	over  bool    // answered, or its connection ended
+	lost  bool    // its connection or stream ended without a whole answer
 }
 
 // plain is the story of a request that no fault is armed for.
@@ -36,23 +37,12 @@ func (s *Server) handle(w http.ResponseWriter, r *http.Request) {
 	}
 	defer s.working.Done()
 	x := &exchange{s: s, w: w, r: r, fault: plain, id: fmt.Sprintf("%s-%d", s.prefix, s.nextID.Add(1))}
-	if err := x.run(); err != nil {
+	if err := x.run(); err != nil { //nolint:contextcheck // the exchange holds the request and its context
 		s.fail(err)
 	}
-	if !x.over || x.broken() {
+	if !x.over || x.lost {
 		panic(http.ErrAbortHandler) // leaves no answer of net/http's own behind
 	}
-}
-
-// broken reports whether the handler must not end as if it had answered.
-func (x *exchange) broken() bool {
-	for _, step := range x.fault.Steps {
-		switch step.Do {
-		case script.Gone, script.Cut, script.Close, script.Reset, script.Abort:
-			return true
-		}
-	}
-	return false
 }
 
 // run follows the request to its end. Only an unusable log is an error.

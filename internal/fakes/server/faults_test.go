@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net/http"
 	"slices"
 	"strings"
 	"syscall"
@@ -212,7 +213,7 @@ func TestEarlyAnswerComesBeforeTheBody(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = resp.Body.Close() }()
-	if resp.StatusCode != 200 {
+	if resp.StatusCode != http.StatusOK {
 		t.Errorf("status %d", resp.StatusCode)
 	}
 	if tally, err := b.Tally(); err != nil || len(tally.Of(oracle.KindReceived)) != 0 {

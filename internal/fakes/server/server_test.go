@@ -173,7 +173,7 @@ func TestPlainService(t *testing.T) {
 			t.Parallel()
 			b := start(t)
 			resp, body, err := b.post(t.Context(), b.client(proto == "HTTP/2.0"), "a")
-			if err != nil || resp.StatusCode != 201 || len(body) != 100 || resp.Proto != proto {
+			if err != nil || resp.StatusCode != http.StatusCreated || len(body) != 100 || resp.Proto != proto {
 				t.Fatalf("answer %v %q %v, want a 201 of 100 bytes over %s", resp, body, err, proto)
 			}
 			tally := b.await(oracle.KindEnded, 1)
@@ -373,7 +373,7 @@ func TestGateReleasedEarlyIsNotLost(t *testing.T) {
 	b := start(t)
 	b.arm("hang")
 	b.Release(script.GateHang)
-	if resp, _, err := b.post(t.Context(), b.client(false), "a"); err != nil || resp.StatusCode != 201 {
+	if resp, _, err := b.post(t.Context(), b.client(false), "a"); err != nil || resp.StatusCode != http.StatusCreated {
 		t.Fatalf("answer %v, %v", resp, err)
 	}
 	b.arm("hang") // shuts the gate again

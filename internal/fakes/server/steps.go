@@ -33,8 +33,10 @@ func (x *exchange) step(step script.Step) error {
 		return x.huge(step)
 	case script.Close, script.Reset, script.Abort:
 		return x.hangUp(step.Do)
+	case script.Early:
+		// Validate lets it pass only as the first step, which beforeBody takes.
 	}
-	return fmt.Errorf("server: no step %q", step.Do) // Validate has let it pass: a defect
+	return fmt.Errorf("server: step %q has no place here", step.Do)
 }
 
 // stepAnswer is the answer that a step spells out. Its default body is a JSON
@@ -173,7 +175,7 @@ func (x *exchange) huge(step script.Step) error {
 
 // awaitGone returns when the client has left, or the server is closed.
 func (x *exchange) awaitGone() error {
-	x.over = true
+	x.over, x.lost = true, true
 	<-x.r.Context().Done()
 	return x.s.life.Err()
 }
@@ -181,7 +183,7 @@ func (x *exchange) awaitGone() error {
 // hangUp ends the connection, for h2 with every other stream on it; Abort ends
 // an h2 stream alone, which the handler's end does.
 func (x *exchange) hangUp(how script.Action) error {
-	x.over = true
+	x.over, x.lost = true, true
 	if how == script.Abort && x.r.ProtoMajor >= 2 {
 		return nil
 	}

@@ -75,7 +75,7 @@ func (s *Stripe) refund(ctx context.Context, c *server.Call) (*server.Answer, er
 	case vendorkey.Busy:
 		return problem(http.StatusConflict, keyError, "idempotency_key_in_use", "There is currently another in-progress request using this key.", ""), nil
 	case vendorkey.Mismatch:
-		return problem(http.StatusBadRequest, keyError, "", "Keys for idempotent requests can only be used with the same parameters they were first used with.", ""), nil
+		return problem(http.StatusBadRequest, keyError, "", "The key was first used with other parameters.", ""), nil
 	}
 	return nil, fmt.Errorf("stripe: key meaning %d", meaning)
 }

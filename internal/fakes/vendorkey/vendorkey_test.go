@@ -79,6 +79,8 @@ func TestOneOfManyRuns(t *testing.T) {
 				fresh.Add(1)
 			case vendorkey.Busy:
 				busy.Add(1)
+			case vendorkey.Replay, vendorkey.Mismatch:
+				t.Errorf("meaning %d of a key that was just taken in", meaning)
 			}
 		})
 	}
