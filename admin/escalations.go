@@ -18,12 +18,12 @@ func listEscalations(s *Server, r *http.Request) (any, error) {
 	f.Escalated = true
 	page, err := s.config.Ledger.Mutations(r.Context(), f)
 	if err != nil {
-		return nil, err
+		return nil, listingError(f, err)
 	}
 	list := wire.List[wire.Escalation]{Items: []wire.Escalation{}, Next: page.Next}
 	for _, m := range page.Items {
 		// A question may be answered between the index and the record.
-		if m.Escalation == nil || !m.Escalation.ClosedAt.IsZero() {
+		if !m.Escalated() {
 			continue
 		}
 		e, err := s.escalation(r.Context(), m)

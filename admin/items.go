@@ -16,7 +16,7 @@ func listItems(s *Server, r *http.Request) (any, error) {
 	}
 	page, err := s.config.Ledger.Items(r.Context(), f)
 	if err != nil {
-		return nil, err
+		return nil, listingError(f, err)
 	}
 	return wire.List[wire.Item]{Items: each(page.Items, itemOf), Next: page.Next}, nil
 }

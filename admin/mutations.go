@@ -25,7 +25,7 @@ func listMutations(s *Server, r *http.Request) (any, error) {
 	}
 	page, err := s.config.Ledger.Mutations(r.Context(), f)
 	if err != nil {
-		return nil, err
+		return nil, listingError(f, err)
 	}
 	return wire.List[wire.Mutation]{Items: each(page.Items, mutationOf), Next: page.Next}, nil
 }

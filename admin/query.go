@@ -111,6 +111,15 @@ func filterOf(q url.Values, now time.Time) (ledger.Filter, error) {
 	return f, nil
 }
 
+// listingError says what a listing failed of: stores give an error of no special
+// kind for a cursor that isn't theirs.
+func listingError(f ledger.Filter, err error) error {
+	if f.Cursor != "" && problemOf(err).Name() == "internal" {
+		return BadRequest("query:cursor", "not one that this listing gave", "begin without it")
+	}
+	return err
+}
+
 // maxPage is the longest page of a listing.
 const maxPage = 1000
 

@@ -18,7 +18,7 @@ func listRuns(s *Server, r *http.Request) (any, error) {
 	}
 	page, err := s.config.Ledger.Runs(r.Context(), f)
 	if err != nil {
-		return nil, err
+		return nil, listingError(f, err)
 	}
 	return wire.List[wire.Run]{Items: each(page.Items, runOf), Next: page.Next}, nil
 }

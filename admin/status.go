@@ -35,7 +35,7 @@ func showStatus(s *Server, r *http.Request) (any, error) {
 		return nil, err
 	}
 	err = s.walk(r.Context(), ledger.Filter{Escalated: true}, func(m *ledger.Mutation) {
-		if m.Escalation != nil && m.Escalation.ClosedAt.IsZero() {
+		if m.Escalated() {
 			out.Escalated++
 			earliest(m.Escalation.OpenedAt)
 		}
