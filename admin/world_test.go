@@ -409,3 +409,16 @@ func indent(text string) string {
 	}
 	return string(v)
 }
+
+// different returns both values as JSON unless they are alike.
+func different(got, want any) string {
+	a, errA := json.Marshal(got, json.Deterministic(true))
+	b, errB := json.Marshal(want, json.Deterministic(true))
+	if err := errors.Join(errA, errB); err != nil {
+		return err.Error()
+	}
+	if bytes.Equal(a, b) {
+		return ""
+	}
+	return fmt.Sprintf("got\n%s\nwant\n%s", indent(string(a)), indent(string(b)))
+}
