@@ -1,6 +1,7 @@
 package reconcilers
 
 import (
+	"maps"
 	"sync"
 	"time"
 
@@ -61,9 +62,7 @@ func (b *busy) free(k ledger.Key) {
 func (b *busy) open(k ledger.Key, mono time.Duration) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if until, ok := b.deferred[k]; ok && mono >= until {
-		delete(b.deferred, k)
-	} else if ok {
+	if until, ok := b.deferred[k]; ok && mono < until {
 		return false
 	}
 	return b.running < b.total && b.records[k] == 0
@@ -95,9 +94,10 @@ func (b *busy) done(connector string) int {
 	return b.running
 }
 
-// postpone holds a record back until a time on the monotonic clock.
-func (b *busy) postpone(k ledger.Key, until time.Duration) {
+// postpone holds a record back for a while from now on the monotonic clock.
+func (b *busy) postpone(k ledger.Key, now, wait time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.deferred[k] = until
+	maps.DeleteFunc(b.deferred, func(_ ledger.Key, until time.Duration) bool { return now >= until })
+	b.deferred[k] = now + wait
 }

@@ -113,7 +113,7 @@ func (r *Reconciler) start(ctx context.Context, k ledger.Key, in *round) bool {
 	in.tries.Go(func() {
 		out := r.run(ctx, m, false)
 		if out.seen == "error" {
-			r.busy.postpone(k, r.now().Mono+r.settings.Base)
+			r.busy.postpone(k, r.now().Mono, r.settings.Base)
 		}
 		in.count(out)
 		r.metrics.Working(r.busy.done(m.Connector))

@@ -38,3 +38,58 @@ func TestUntilSettled(t *testing.T) {
 		})
 	}
 }
+
+func TestUntilConfirmed(t *testing.T) {
+	t.Parallel()
+	at := func(s int) ledger.Stamp {
+		return ledger.Stamp{Mono: time.Duration(s) * time.Second, BootID: "b"}
+	}
+	for name, tc := range map[string]struct {
+		seen []ledger.Observation
+		want time.Duration
+	}{
+		"the first confirmation counts from its start":   {nil, 8 * time.Second},
+		"one that was spaced counts itself":              {[]ledger.Observation{{At: at(80), Counted: true}}, 8 * time.Second},
+		"one too early leaves the one before":            {[]ledger.Observation{{At: at(95), Counted: true}}, 3 * time.Second},
+		"what was voided does not matter":                {[]ledger.Observation{{At: at(95), Counted: true, Voided: true}}, 8 * time.Second},
+		"what did not count does not matter":             {[]ledger.Observation{{At: at(95)}}, 8 * time.Second},
+		"a confirmation of another boot does not matter": {[]ledger.Observation{{At: ledger.Stamp{Mono: 95 * time.Second, BootID: "a"}, Counted: true}}, 8 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := &ledger.Mutation{Policy: ledger.Policy{Spacing: 10 * time.Second}, Observations: tc.seen}
+			if got := untilConfirmed(m, at(100), at(102)); got != tc.want {
+				t.Errorf("got %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestElapsedIsRunningTime(t *testing.T) {
+	t.Parallel()
+	at := func(d time.Duration, boot string) ledger.Stamp { return ledger.Stamp{Mono: d, BootID: boot} }
+	process := ledger.Process{ID: "p", Started: at(time.Hour, "b")}
+	now := at(2*time.Hour, "b")
+	for name, tc := range map[string]struct {
+		m    ledger.Mutation
+		want time.Duration
+	}{
+		"since it became unknown": {ledger.Mutation{State: ledger.NeedsReconcile, UnknownSince: at(90*time.Minute, "b")}, 30 * time.Minute},
+		"what it ran before is added": {ledger.Mutation{
+			State: ledger.NeedsReconcile, UnknownSince: at(90*time.Minute, "b"), RunningAge: time.Hour,
+			Observations: []ledger.Observation{{At: at(110*time.Minute, "b")}},
+		}, 70 * time.Minute},
+		"time between two processes is none": {ledger.Mutation{
+			State: ledger.NeedsReconcile, UnknownSince: at(10*time.Minute, "b"), RunningAge: 5 * time.Minute,
+		}, 65 * time.Minute},
+		"nor is another boot":        {ledger.Mutation{State: ledger.NeedsReconcile, UnknownSince: at(119*time.Minute, "a")}, time.Hour},
+		"in flight it has not begun": {ledger.Mutation{State: ledger.InFlight}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := elapsed(&tc.m, now, process); got != tc.want {
+				t.Errorf("got %v, want %v", got, tc.want)
+			}
+		})
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"keep-proxy/ledger"
@@ -69,13 +70,9 @@ func (r *Reconciler) run(ctx context.Context, m *ledger.Mutation, inline bool) (
 	if s, err := r.prepare(ctx, t); err != nil {
 		return r.observe(ctx, t, s)
 	}
-	for _, s := range order(t.operation.Strategies) {
-		known := r.strategies[s.Kind]
-		if known == nil {
-			continue
-		}
+	for _, s := range order(t.operation.Strategies, m) {
 		t.strategy = s
-		if out, usable := known.try(ctx, t); usable {
+		if out, usable := r.strategies[s.Kind].try(ctx, t); usable {
 			return out
 		}
 	}
@@ -83,17 +80,35 @@ func (r *Reconciler) run(ctx context.Context, m *ledger.Mutation, inline bool) (
 }
 
 // order puts resend first, since it answers at once and only while the API
-// remembers the key; the others keep the rule's order.
-func order(list []rules.Strategy) []rules.Strategy {
-	ordered := make([]rules.Strategy, 0, len(list))
-	for _, resend := range []bool{true, false} {
-		for _, s := range list {
-			if (s.Kind == rules.StrategyResend) == resend {
-				ordered = append(ordered, s)
-			}
+// remembers the key; the others keep the rule's order, but that several probes take
+// turns, since none of them is ever used up.
+func order(list []rules.Strategy, m *ledger.Mutation) []rules.Strategy {
+	var resends, probes, rest []rules.Strategy
+	for _, s := range list {
+		switch s.Kind {
+		case rules.StrategyResend:
+			resends = append(resends, s)
+		case rules.StrategyProbe:
+			probes = append(probes, s)
+		case rules.StrategyNone:
+			rest = append(rest, s)
 		}
 	}
-	return ordered
+	if len(probes) > 1 {
+		turn := probed(m) % len(probes)
+		probes = slices.Concat(probes[turn:], probes[:turn])
+	}
+	return slices.Concat(resends, probes, rest)
+}
+
+// probed counts the probes that the record lists.
+func probed(m *ledger.Mutation) (n int) {
+	for i := range m.Observations {
+		if m.Observations[i].Strategy == string(rules.StrategyProbe) {
+			n++
+		}
+	}
+	return n
 }
 
 // prepare loads what the try is made from. With an error comes what to record.

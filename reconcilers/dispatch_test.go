@@ -1,0 +1,70 @@
+package reconcilers
+
+import (
+	"slices"
+	"testing"
+
+	"keep-proxy/ledger"
+	"keep-proxy/rules"
+	"keep-proxy/upstream"
+)
+
+func TestVerdictOfAResend(t *testing.T) {
+	t.Parallel()
+	head := upstream.Evidence{Head: true}
+	for name, tc := range map[string]struct {
+		ev   upstream.Evidence
+		kind upstream.VerdictKind
+		want ledger.Verdict
+	}{
+		"applied":                     {head, upstream.Applied, ledger.VerdictApplied},
+		"too large is a success":      {head, upstream.TooLarge, ledger.VerdictApplied},
+		"cut is committed":            {head, upstream.Committed, ledger.VerdictCommitted},
+		"a failure by its answer":     {head, upstream.Failed, ledger.VerdictFailed},
+		"proven not sent":             {upstream.Evidence{NotSent: true}, upstream.Failed, ledger.VerdictNotSent},
+		"refused before processing":   {upstream.Evidence{Refused: true}, upstream.Failed, ledger.VerdictNotSent},
+		"uncertain":                   {upstream.Evidence{}, upstream.Uncertain, ledger.VerdictUncertain},
+		"an unknown kind is not told": {head, upstream.VerdictKind(99), ledger.VerdictUncertain},
+	} {
+		if got := verdict(tc.ev, tc.kind); got != tc.want {
+			t.Errorf("%s: got %s, want %s", name, got, tc.want)
+		}
+	}
+}
+
+func TestSeenIsRetryUnlessKnown(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[rules.Seen]ledger.Seen{
+		rules.SeenRetry: ledger.SeenRetry, rules.SeenApplied: ledger.SeenApplied, rules.SeenAbsent: ledger.SeenAbsent,
+		rules.SeenDuplicate: ledger.SeenDuplicate, rules.Seen(99): ledger.SeenRetry,
+	} {
+		if got := seen(in); got != want {
+			t.Errorf("%v: got %s, want %s", in, got, want)
+		}
+	}
+}
+
+func TestOrderOfStrategies(t *testing.T) {
+	t.Parallel()
+	one, two := &rules.Probe{}, &rules.Probe{}
+	list := []rules.Strategy{
+		{Kind: rules.StrategyProbe, Probe: one}, {Kind: "unknown"}, {Kind: rules.StrategyResend},
+		{Kind: rules.StrategyProbe, Probe: two}, {Kind: rules.StrategyNone, Why: "why"},
+	}
+	probed := ledger.Observation{Strategy: "probe"}
+	for name, tc := range map[string]struct {
+		seen []ledger.Observation
+		want []rules.Strategy
+	}{
+		"resend first, none last, what is unknown not at all": {nil, []rules.Strategy{list[2], list[0], list[3], list[4]}},
+		"probes take turns":                {[]ledger.Observation{probed, {Strategy: "prepare"}}, []rules.Strategy{list[2], list[3], list[0], list[4]}},
+		"and the first has its turn again": {[]ledger.Observation{probed, probed}, []rules.Strategy{list[2], list[0], list[3], list[4]}},
+	} {
+		if got := order(list, &ledger.Mutation{Observations: tc.seen}); !slices.Equal(got, tc.want) {
+			t.Errorf("%s: got %+v, want %+v", name, got, tc.want)
+		}
+	}
+	if list[0].Probe != one || list[3].Probe != two {
+		t.Error("the rule's own list was changed")
+	}
+}
