@@ -73,6 +73,13 @@ func (d *dialer) dialTCP(ctx context.Context, network, addr string) (net.Conn, e
 	return c, nil
 }
 
+// tlsFor returns the configuration for a host, whose certificate must name it.
+func (d *dialer) tlsFor(host string) *tls.Config {
+	cfg := d.tls.Clone()
+	cfg.ServerName = host
+	return cfg
+}
+
 // connect makes a connection that is ready for its first request, within the dial
 // timeout and the time left of the dispatch.
 func (d *dialer) connect(ctx context.Context, p *plan, key string, left time.Duration) (*conn, *Error) {
@@ -87,9 +94,7 @@ func (d *dialer) connect(ctx context.Context, p *plan, key string, left time.Dur
 		c.plain = &plainConn{Conn: c.raw}
 		return c.speakH1(), nil
 	}
-	cfg := d.tls.Clone()
-	cfg.ServerName = p.url.Hostname()
-	session := tls.Client(c.raw, cfg)
+	session := tls.Client(c.raw, d.tlsFor(p.url.Hostname()))
 	if err := session.HandshakeContext(ctx); err != nil {
 		c.kill()
 		return nil, tlsError(err)

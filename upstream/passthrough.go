@@ -29,19 +29,8 @@ func NewPassthrough(cfg Config) *Passthrough {
 	cfg = cfg.withDefaults()
 	d := newDialer(cfg)
 	return &Passthrough{&http.Transport{
-		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
-			ctx, cancel := context.WithTimeout(ctx, cfg.DialTimeout)
-			defer cancel()
-			c, err := d.dialTCP(ctx, network, addr)
-			if err != nil {
-				return nil, dialError(err)
-			}
-			return c, nil
-		},
-		TLSClientConfig: &tls.Config{
-			RootCAs: cfg.Roots, MinVersion: tls.VersionTLS12, ClientSessionCache: tls.NewLRUClientSessionCache(0),
-		},
-		TLSHandshakeTimeout:    cfg.DialTimeout,
+		DialContext:            d.passPlain,
+		DialTLSContext:         d.passTLS,
 		ResponseHeaderTimeout:  cfg.ResponseTimeout,
 		MaxResponseHeaderBytes: cfg.MaxHead,
 		ForceAttemptHTTP2:      true,
@@ -49,6 +38,40 @@ func NewPassthrough(cfg Config) *Passthrough {
 		MaxIdleConnsPerHost:    idlePerHost,
 		IdleConnTimeout:        90 * time.Second,
 	}}
+}
+
+// passPlain dials within the dial timeout; its error is an *Error.
+func (d *dialer) passPlain(ctx context.Context, network, addr string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, d.cfg.DialTimeout)
+	defer cancel()
+	c, err := d.dialTCP(ctx, network, addr)
+	if err != nil {
+		return nil, dialError(err)
+	}
+	return c, nil
+}
+
+// passTLS dials and shakes hands within the dial timeout; its error is an *Error.
+// The connection is a *tls.Conn, so that net/http sees which protocol was
+// negotiated.
+func (d *dialer) passTLS(ctx context.Context, network, addr string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, d.cfg.DialTimeout)
+	defer cancel()
+	c, err := d.dialTCP(ctx, network, addr)
+	if err != nil {
+		return nil, dialError(err)
+	}
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		_ = c.Close()
+		return nil, dialError(err)
+	}
+	session := tls.Client(c, d.tlsFor(host))
+	if err := session.HandshakeContext(ctx); err != nil {
+		_ = c.Close()
+		return nil, tlsError(err)
+	}
+	return session, nil
 }
 
 // RoundTrip sends the request. Its error is an *Error whose text holds no content;
@@ -72,12 +95,6 @@ func passError(err error) *Error {
 	var own *Error
 	if errors.As(err, &own) {
 		return own
-	}
-	var verify *tls.CertificateVerificationError
-	var alert tls.AlertError
-	var record tls.RecordHeaderError
-	if errors.As(err, &verify) || errors.As(err, &alert) || errors.As(err, &record) {
-		return tlsError(err)
 	}
 	var timeout net.Error
 	if errors.As(err, &timeout) && timeout.Timeout() {

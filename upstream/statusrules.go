@@ -1,7 +1,5 @@
 package upstream
 
-import "slices"
-
 // Reasons of verdicts. ReasonRule is followed by the rule's own words, ReasonCut
 // and ReasonTooLarge follow the reason of a success.
 const (
@@ -56,12 +54,21 @@ var statusRules = []statusRule{
 	{statuses: []int{408, 409, 412, 499}, kind: Uncertain, reason: ReasonAmbiguous},
 }
 
+// rulesByStatus is statusRules by their statuses.
+var rulesByStatus = func() map[int]statusRule {
+	m := map[int]statusRule{}
+	for _, r := range statusRules {
+		for _, s := range r.statuses {
+			m[s] = r
+		}
+	}
+	return m
+}()
+
 // ruleOf returns the row of a final status.
 func ruleOf(status int) statusRule {
-	for _, r := range statusRules {
-		if slices.Contains(r.statuses, status) {
-			return r
-		}
+	if r, ok := rulesByStatus[status]; ok {
+		return r
 	}
 	switch status / 100 {
 	case 2:
