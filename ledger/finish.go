@@ -85,7 +85,7 @@ func (c *command) finish(f *Finish) (*Mutation, *Run, error) {
 		return nil, nil, err
 	}
 	verdict := f.verdict()
-	if d.Verdict != "" && (verdict != VerdictApplied || d.Verdict != VerdictUncertain && d.Verdict != VerdictCommitted) {
+	if d.Verdict != "" && !outdoes(verdict, d.Verdict) {
 		return nil, nil, &NotAllowedError{State: m.State, On: OnSuccess, Reason: "dispatch " + d.ID + " has its verdict already"}
 	}
 	c.recordEnd(d, f, verdict)
@@ -94,6 +94,18 @@ func (c *command) finish(f *Finish) (*Mutation, *Run, error) {
 		return c.keepEnd(m, d)
 	}
 	return c.moveByEnd(m, d, f, on, known)
+}
+
+// outdoes reports whether a dispatch that was given the old verdict may still be
+// given the new one: only success may follow, and only what tells more.
+func outdoes(verdict, old Verdict) bool {
+	switch verdict {
+	case VerdictApplied:
+		return old == VerdictUncertain || old == VerdictCommitted
+	case VerdictCommitted:
+		return old == VerdictUncertain
+	}
+	return false
 }
 
 // verdict reads the verdict as strictly as the rest of the finish allows: a

@@ -63,7 +63,7 @@ var table = []Row{
 	{InFlight, OnOwnerLost, committed, asks, Applied, lostAnswer, noResult},
 
 	{InFlight, OnCommitted, 0, 0, InFlight, EffectCommitted, ""},
-	{NeedsReconcile, OnCommitted, 0, 0, NeedsReconcile, EffectCommitted, ""},
+	{NeedsReconcile, OnCommitted, 0, 0, NeedsReconcile, EffectCommitted | EffectQueue, ""},
 	{Indeterminate, OnCommitted, asks, 0, NeedsReconcile, EffectCommitted | EffectQueue | EffectClose, ""},
 	{Indeterminate, OnCommitted, 0, asks, Applied, lostAnswer, noResult},
 	{Failed, OnCommitted, asks, 0, NeedsReconcile, EffectCommitted | EffectQueue | EffectClose, ""},

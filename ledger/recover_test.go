@@ -1,0 +1,157 @@
+package ledger_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"keep-proxy/ledger"
+)
+
+func TestRecoveryMovesWhatLostItsOwner(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		until  func(w *world, r *ledger.Run)
+		state  ledger.State
+		counts ledger.RecoverCounts
+		run    ledger.RunState
+		class  ledger.Class
+	}{
+		{"being sent, with a reconciler", func(w *world, r *ledger.Run) { w.send(r, "a") },
+			ledger.NeedsReconcile, ledger.RecoverCounts{NeedsReconcile: 1}, ledger.RunPausedReconciliation, ledger.ClassIndeterminate},
+		{"being sent, no reconciler", func(w *world, r *ledger.Run) { w.send(r, "a", noReconciler) },
+			ledger.Indeterminate, ledger.RecoverCounts{Indeterminate: 1}, ledger.RunPausedReconciliation, ledger.ClassIndeterminate},
+		{"committed, with a reconciler", func(w *world, r *ledger.Run) { w.send(r, "a"); head(w, "a") },
+			ledger.NeedsReconcile, ledger.RecoverCounts{NeedsReconcile: 1}, ledger.RunPausedReconciliation, ledger.ClassIndeterminate},
+		{"committed, no reconciler", func(w *world, r *ledger.Run) { w.send(r, "a", noReconciler); head(w, "a") },
+			ledger.Applied, ledger.RecoverCounts{Applied: 1}, ledger.RunRunning, ""},
+		{"during the inline try", func(w *world, r *ledger.Run) {
+			w.finish("a", w.send(r, "a"), ledger.VerdictUncertain, pending)
+		}, ledger.NeedsReconcile, ledger.RecoverCounts{NeedsReconcile: 1}, ledger.RunPausedReconciliation, ledger.ClassIndeterminate},
+		{"during an inline resend", func(w *world, r *ledger.Run) {
+			w.finish("a", w.send(r, "a", nativeKey), ledger.VerdictUncertain, pending)
+			w.resend("a")
+		}, ledger.NeedsReconcile, ledger.RecoverCounts{NeedsReconcile: 1}, ledger.RunPausedReconciliation, ledger.ClassIndeterminate},
+		{"applied", func(w *world, r *ledger.Run) { w.finish("a", w.send(r, "a"), ledger.VerdictApplied) },
+			ledger.Applied, ledger.RecoverCounts{}, ledger.RunRunning, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			r := w.open()
+			c.until(w, r)
+			if counts := w.restart(); counts != c.counts {
+				t.Errorf("counts %+v, want %+v", counts, c.counts)
+			}
+			w.is("a", c.state)
+			w.stands(r, c.run, c.class)
+			if counts := w.restart(); counts != (ledger.RecoverCounts{}) {
+				t.Errorf("a second recovery moves %+v", counts)
+			}
+			w.is("a", c.state)
+		})
+	}
+}
+
+func TestRecoveryLeavesOwnDispatchesAlone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	d := w.send(w.open(), "a")
+	counts, err := w.Recover(t.Context(), func(*ledger.Mutation) time.Time { return w.now.Wall })
+	if err != nil || counts != (ledger.RecoverCounts{}) {
+		t.Errorf("recovery of its own: %+v, %v", counts, err)
+	}
+	w.finish("a", d, ledger.VerdictApplied)
+	w.is("a", ledger.Applied)
+}
+
+func TestRecoveryOfManyRecords(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := w.open()
+	names := make([]string, 150)
+	for i := range names {
+		names[i] = "m" + w.id()
+		w.send(r, names[i])
+	}
+	if counts := w.restart(); counts.NeedsReconcile != len(names) {
+		t.Errorf("counts %+v", counts)
+	}
+	for _, name := range names {
+		if m := w.is(name, ledger.NeedsReconcile); !m.Current().Lost || m.Current().Ended != (ledger.Stamp{}) {
+			t.Fatalf("dispatch of %s: %+v", name, m.Current())
+		}
+	}
+}
+
+func TestCrashWindows(t *testing.T) {
+	t.Parallel()
+	t.Run("before the claim is durable, nothing is known and a retry dispatches", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		r := w.open()
+		w.store.FailBefore()
+		if out, err := w.Claim(t.Context(), w.claimOf(r, "a")); !errors.Is(err, ledger.ErrUnavailable) || out.Decision != ledger.DecideRefused {
+			t.Fatalf("a claim that isn't kept: %q, %v", out.Decision, err)
+		}
+		w.checked = history{}
+		w.restart()
+		w.send(w.run(r.ID), "a")
+	})
+	t.Run("a claim that was kept unacknowledged is reconciled", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		r := w.open()
+		w.store.FailAfter()
+		if out, err := w.Claim(t.Context(), w.claimOf(r, "a")); !errors.Is(err, ledger.ErrUnavailable) || out.Decision != ledger.DecideRefused {
+			t.Fatalf("an ambiguous claim: %q, %v", out.Decision, err)
+		}
+		w.restart()
+		w.is("a", ledger.NeedsReconcile)
+	})
+	t.Run("answered, nothing durable: reconciled", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		d := w.send(w.open(), "a")
+		w.store.FailBefore()
+		before := *w.checked[key("a")]
+		if _, err := w.Finish(t.Context(), end("a", d, ledger.VerdictApplied)); !errors.Is(err, ledger.ErrUnavailable) {
+			t.Fatal(err)
+		}
+		w.checked[key("a")] = &before
+		w.restart()
+		w.is("a", ledger.NeedsReconcile)
+		w.see("a", ledger.SeenApplied)
+		w.is("a", ledger.Applied)
+	})
+	t.Run("outcome durable, script not answered: replayed", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		r := w.open()
+		d := w.send(r, "a")
+		w.store.FailAfter()
+		if _, err := w.Finish(t.Context(), end("a", d, ledger.VerdictApplied)); !errors.Is(err, ledger.ErrUnavailable) {
+			t.Fatal(err)
+		}
+		w.restart()
+		if out := w.claim(w.run(r.ID), "a", redelivery); out.Decision != ledger.DecideReplay || out.Mutation.Result.Status != 201 {
+			t.Errorf("%q: %s", out.Decision, out.Detail)
+		}
+	})
+	t.Run("a delivery that isn't known to be durable counts as not delivered", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		r := w.open()
+		w.finish("a", w.send(r, "a"), ledger.VerdictApplied)
+		w.Deliver(r.ID, key("a"), "")
+		w.restart()
+		if out := w.claim(r, "a", redelivery); out.Decision != ledger.DecideReplay {
+			t.Errorf("after the loss of the delivery: %q", out.Decision)
+		}
+		w.Deliver(r.ID, key("a"), "")
+		if out := w.claim(r, "a", redelivery); out.Decision != ledger.DecideRepeated {
+			t.Errorf("after a delivery: %q", out.Decision)
+		}
+	})
+}

@@ -1,0 +1,131 @@
+package ledger_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"keep-proxy/ledger"
+)
+
+func TestResendOpen(t *testing.T) {
+	t.Parallel()
+	start := ledger.Stamp{Wall: time.Unix(1e9, 0), Boot: time.Hour, Mono: time.Hour, BootID: "b"}
+	at := func(wall, boot time.Duration) ledger.Stamp {
+		return ledger.Stamp{Wall: start.Wall.Add(wall), Boot: start.Boot + boot, Mono: start.Mono, BootID: "b"}
+	}
+	// 0.9 × 100 min is 90 min, less 5 min settle and 1 min deadline: 84 min.
+	const last = 84*time.Minute - 1
+	for _, c := range []struct {
+		name   string
+		now    ledger.Stamp
+		change func(*ledger.Mutation)
+		want   bool
+	}{
+		{"at once", start, nil, true},
+		{"in the last moment", at(last, last), nil, true},
+		{"a moment later by the wall", at(last+1, 0), nil, false},
+		{"a moment later by the boot clock, the wall set back", at(-time.Hour, last+1), nil, false},
+		{"another boot: the wall counts", ledger.Stamp{Wall: start.Wall.Add(last), BootID: "c"}, nil, true},
+		{"three were made", start, func(m *ledger.Mutation) { m.ResendTries = 3 }, false},
+		{"two were made", start, func(m *ledger.Mutation) { m.ResendTries = 2 }, true},
+		{"one met a failure verdict", start, func(m *ledger.Mutation) { m.ResendClosed = true }, false},
+		{"the rule has no resend", start, func(m *ledger.Mutation) { m.Policy.Resend = false }, false},
+		{"the window isn't known", start, func(m *ledger.Mutation) { m.Policy.KeyWindow = 0 }, false},
+		{"the window is shorter than settle", start, func(m *ledger.Mutation) { m.Policy.KeyWindow = 6 * time.Minute }, false},
+		{"age counts from the generation's first dispatch", at(last+1, 0), func(m *ledger.Mutation) {
+			m.Dispatches = append(m.Dispatches, ledger.Dispatch{Generation: 2, Started: at(last, 0)})
+		}, false},
+		{"an earlier generation doesn't count", at(last+1, 0), func(m *ledger.Mutation) {
+			m.Dispatches = append([]ledger.Dispatch{{Generation: 1, Started: start}}, ledger.Dispatch{Generation: 2, Started: at(last, 0)})
+		}, true},
+		{"nothing was sent in this generation", start, func(m *ledger.Mutation) { m.Dispatches[0].Generation = 1 }, false},
+	} {
+		m := &ledger.Mutation{Generation: 2, Dispatches: []ledger.Dispatch{{Generation: 2, Started: start}}}
+		m.Policy = ledger.Policy{Resend: true, KeyWindow: 100 * time.Minute, Settle: 5 * time.Minute}
+		if c.change != nil {
+			c.change(m)
+		}
+		if got := ledger.ResendOpen(m, c.now, time.Minute); got != c.want {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+	}
+	m := &ledger.Mutation{Generation: 1, Dispatches: []ledger.Dispatch{{Generation: 1, Started: start}}}
+	m.Policy = ledger.Policy{Resend: true, KeyWindow: time.Hour}
+	if ledger.ResendOpen(m, start, 0) {
+		t.Error("a sending without a deadline is open")
+	}
+}
+
+func TestResendIsRecordedFirst(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.unknown("a", nativeKey)
+	w.pass(time.Minute)
+	d := w.resend("a")
+	m := w.is("a", ledger.NeedsReconcile)
+	if !d.Resend || d.Owner != "p1" || d.Started != w.now || m.ResendTries != 1 || !m.NextTryAt.Equal(w.now.Wall.Add(time.Minute)) {
+		t.Errorf("the resend is %+v, due again at %s", d, m.NextTryAt)
+	}
+	w.finish("a", d, ledger.VerdictApplied)
+	w.is("a", ledger.Applied)
+}
+
+func TestResendsEnd(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.unknown("a", nativeKey)
+	for range 3 {
+		w.finish("a", w.resend("a"), ledger.VerdictUncertain)
+	}
+	if m := w.is("a", ledger.NeedsReconcile); !m.ResendClosed || m.ResendTries != 3 {
+		t.Errorf("after three: closed %v, tries %d", m.ResendClosed, m.ResendTries)
+	}
+	w.resendRefused("a", ledger.ErrNotAllowed, "a fourth")
+}
+
+// resendRefused wants the resend to be refused with this error.
+func (w *world) resendRefused(name string, want error, why string) {
+	w.t.Helper()
+	m := w.mutation(name)
+	_, _, err := w.Resend(w.t.Context(), ledger.Resend{Key: m.Key, Version: m.Version, DispatchID: w.id(), Deadline: time.Minute})
+	if !errors.Is(err, want) {
+		w.t.Errorf("resend, %s: %v, want %v", why, err, want)
+	}
+	if after := w.mutation(name); after.Version != m.Version {
+		w.t.Errorf("resend, %s: refused, but the record changed", why)
+	}
+}
+
+func TestResendIsRefused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	d := w.send(w.open(), "a", nativeKey)
+	w.resendRefused("a", ledger.ErrNotAllowed, "while it is being sent")
+	w.finish("a", d, ledger.VerdictUncertain)
+	again := w.resend("a")
+	w.resendRefused("a", ledger.ErrNotAllowed, "while a resend is being sent")
+	m := w.mutation("a")
+	_, _, err := w.Resend(t.Context(), ledger.Resend{Key: m.Key, Version: m.Version - 1, DispatchID: "x", Deadline: time.Minute})
+	if !errors.Is(err, ledger.ErrVersion) {
+		t.Errorf("a stale version: %v", err)
+	}
+	w.finish("a", again, ledger.VerdictCommitted)
+	w.resendRefused("a", ledger.ErrNotAllowed, "of what is committed")
+	_, _, err = w.Resend(t.Context(), ledger.Resend{
+		Key: m.Key, Version: w.mutation("a").Version, DispatchID: d.ID, Deadline: time.Minute,
+	})
+	if !errors.Is(err, ledger.ErrInvalid) {
+		t.Errorf("a dispatch id used twice: %v", err)
+	}
+}
+
+func TestResendAfterACrashDuringOne(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.unknown("a", nativeKey)
+	w.resend("a")
+	w.restart()
+	w.finish("a", w.resend("a"), ledger.VerdictApplied)
+	w.is("a", ledger.Applied)
+}
