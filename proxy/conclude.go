@@ -97,6 +97,7 @@ func (p *Proxy) outcomeAnswer(s *sending) *settled {
 func (s *sending) carry(out *settled) {
 	out.status, out.header, out.body = s.answer.Status, s.wire, s.body
 	if s.tooLarge {
+		s.streaming = true
 		out.rest, out.shared = &drained{s.answer}, false
 	}
 }
@@ -156,11 +157,8 @@ func (p *Proxy) tryInline(ctx context.Context, s *sending) *settled {
 
 // park leaves an unknown outcome to the runner or to a person.
 func (p *Proxy) park(ctx context.Context, s *sending) (*ledger.Mutation, bool) {
-	var parked ledger.Finished
-	ok := p.recordNow(ctx, s, func(ctx context.Context) error {
-		var err error
-		parked, err = p.ledger.Park(ctx, s.w.key, p.currentDispatch(ctx, s), p.config.Inliner.NextTry(s.mutation), s.dispatch.Reason)
-		return err
+	parked, ok := p.recordNow(ctx, s, func(ctx context.Context) (ledger.Finished, error) {
+		return p.ledger.Park(ctx, s.w.key, p.currentDispatch(ctx, s), p.config.Inliner.NextTry(s.mutation), s.dispatch.Reason)
 	})
 	return parked.Mutation, ok
 }

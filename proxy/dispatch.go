@@ -21,6 +21,9 @@ type sending struct {
 	answer   *upstream.Answer
 	body     []byte
 	tooLarge bool
+	// streaming says that the rest of the answer goes to the script, which ends the
+	// dispatch.
+	streaming bool
 	// wire is the answer's end-to-end head, as the script gets it.
 	wire    http.Header
 	verdict upstream.Verdict
@@ -43,7 +46,11 @@ func (p *Proxy) dispatch(ctx context.Context, w *work, c ledger.Claimed) *settle
 		return p.unsendable(ctx, s, f)
 	}
 	s.answer = p.config.Sender.Send(ctx, request)
-	defer s.answer.Close()
+	defer func() {
+		if !s.streaming {
+			s.answer.Close()
+		}
+	}()
 	sentPoint.Pass()
 	p.collect(ctx, s)
 	p.judge(s)

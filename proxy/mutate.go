@@ -72,6 +72,9 @@ func (p *Proxy) prepare(x *exchange, req *rules.Request, m rules.Match) (*work, 
 	w.claim = ledger.Claim{
 		Scope: scope, Key: key, Record: p.record(x, w, scope, identity),
 		Connector: m.Connector.Content, ClientKey: w.clientKey, RepeatReplay: m.Operation.Repeat == rules.RepeatReplay,
+		// Repeats among connected callers are told apart before the claim, by the
+		// flights; and a blocked request is refused by the gate's own words.
+		Redelivery: true, Hold: true,
 	}
 	return w, nil
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strconv"
 
 	"keep-proxy/rules"
 	"keep-proxy/upstream"
@@ -13,7 +14,7 @@ import (
 
 // pass streams a request that is not recorded, both ways, never buffered. It is
 // cut when its scope is stopped.
-func (p *Proxy) pass(x *exchange, r *http.Request, req *rules.Request, connector string, _ bool) *http.Response {
+func (p *Proxy) pass(x *exchange, r *http.Request, req *rules.Request, connector string) *http.Response {
 	out, err := p.passRequest(r, req, connector)
 	if err != nil {
 		return p.refused(x, r, refuse(problemInternal, "The request can't be rebuilt or lacks its configured credentials; nothing was sent: "+err.Error()))
@@ -21,7 +22,7 @@ func (p *Proxy) pass(x *exchange, r *http.Request, req *rules.Request, connector
 	ctx, cancel := context.WithCancel(r.Context())
 	forget := p.open.add(x.caller, cancel)
 	x.after = append(x.after, func(bool) { forget(); cancel() })
-	resp, err := p.config.Reads.RoundTrip(out.WithContext(ctx))
+	resp, err := p.passOn(ctx, out)
 	if err != nil {
 		return p.refused(x, r, passRefusal(err, out.URL.Host))
 	}
@@ -38,6 +39,34 @@ func (p *Proxy) pass(x *exchange, r *http.Request, req *rules.Request, connector
 		resp.Header.Set(headerScope, "unmanaged")
 	}
 	return resp
+}
+
+// passOn sends an unrecorded request. net/http repeats a request without a body on
+// a connection that turns out to be dead, whatever its method when it carries an
+// Idempotency-Key; what is not safe (RFC 9110 §9.2.1) and has no body therefore goes
+// out by the way that sends once.
+func (p *Proxy) passOn(ctx context.Context, out *http.Request) (*http.Response, error) {
+	if safe(out.Method) || out.ContentLength != 0 {
+		return p.config.Reads.RoundTrip(out.WithContext(ctx))
+	}
+	a := p.config.Sender.Send(ctx, &upstream.Request{Method: out.Method, URL: out.URL, Host: out.Host, Header: out.Header})
+	if a.Status == 0 {
+		ev := a.Evidence()
+		a.Close()
+		return nil, &upstream.Error{Class: ev.ErrorClass, Text: ev.Error}
+	}
+	resp := newResponse(out, a.Status, a.Header.Clone(), nil)
+	resp.ContentLength, resp.Trailer = a.ContentLength, a.Trailer
+	resp.Header.Del("Content-Length")
+	if a.ContentLength >= 0 {
+		resp.Header.Set("Content-Length", strconv.FormatInt(a.ContentLength, 10))
+	}
+	resp.Body = &drained{a}
+	return resp, nil
+}
+
+func safe(method string) bool {
+	return method == http.MethodGet || method == http.MethodHead || method == http.MethodOptions
 }
 
 // passRequest rebuilds what is sent from what was judged.

@@ -62,7 +62,7 @@ func (p *Proxy) route(x *exchange, r *http.Request, req *rules.Request) *http.Re
 		return p.unmatched(x, r, req)
 	case m.Effect == rules.EffectRead || m.Effect == rules.EffectIgnore:
 		x.effect = m.Effect.String()
-		return p.pass(x, r, req, x.connector, m.Effect == rules.EffectRead && x.caller.unmanaged)
+		return p.pass(x, r, req, x.connector)
 	case m.Effect == rules.EffectMutation && m.Operation != nil:
 		x.effect = m.Effect.String()
 		return p.mutate(x, r, req, m)
@@ -73,22 +73,21 @@ func (p *Proxy) route(x *exchange, r *http.Request, req *rules.Request) *http.Re
 // unmatched applies the policy for hosts of no connector: safe methods
 // (RFC 9110 §9.2.1) pass, the rest as configured.
 func (p *Proxy) unmatched(x *exchange, r *http.Request, req *rules.Request) *http.Response {
-	switch req.Method {
-	case http.MethodGet, http.MethodHead, http.MethodOptions:
+	if safe(req.Method) {
 		x.effect = "read"
-		return p.pass(x, r, req, "", false)
+		return p.pass(x, r, req, "")
 	}
 	switch p.config.Unmatched {
 	case PolicyAllow:
 		x.effect = "allow"
-		return p.pass(x, r, req, "", false)
+		return p.pass(x, r, req, "")
 	case PolicyObserve:
 		x.effect = "observe"
 		p.ledger.Refuse(ledger.Event{
 			Actor: ledger.ActorProxy, What: "observed", Why: req.Method + " to a host of no connector was passed unrecorded",
 			Run: x.caller.run, Workflow: x.caller.workflow, Item: x.caller.item, Evidence: req.Scheme + "://" + req.Authority(),
 		})
-		resp := p.pass(x, r, req, "", false)
+		resp := p.pass(x, r, req, "")
 		resp.Header.Set(headerObserved, "true")
 		return resp
 	case PolicyDeny:

@@ -17,39 +17,33 @@ const (
 // finish records an outcome. If that fails because the ledger can't commit, the
 // recorder goes on trying and finish reports false.
 func (p *Proxy) finish(ctx context.Context, s *sending, f ledger.Finish) (ledger.Finished, bool) {
-	var finished ledger.Finished
-	ok := p.recordNow(ctx, s, func(ctx context.Context) error {
-		var err error
-		finished, err = p.ledger.Finish(ctx, f)
-		return err
-	})
-	return finished, ok
+	return p.recordNow(ctx, s, func(ctx context.Context) (ledger.Finished, error) { return p.ledger.Finish(ctx, f) })
 }
+
+// command records what is known of a sending.
+type command func(context.Context) (ledger.Finished, error)
 
 // recordNow runs a command that records what is known of s, and leaves it to the
 // recorder if the ledger fails.
-func (p *Proxy) recordNow(ctx context.Context, s *sending, command func(context.Context) error) bool {
-	err := command(ctx)
+func (p *Proxy) recordNow(ctx context.Context, s *sending, record command) (ledger.Finished, bool) {
+	finished, err := record(ctx)
 	if err == nil {
-		return true
+		return finished, true
 	}
 	p.config.Log.Error().Err(err).Str("mutation", s.mutation.ID).Msg("outcome not recorded; trying on")
-	p.goOnRecording(s, command)
-	return false
+	p.goOnRecording(s, record)
+	return ledger.Finished{}, false
 }
 
 // recordLater leaves an outcome to the recorder.
 func (p *Proxy) recordLater(s *sending, f ledger.Finish) {
-	p.goOnRecording(s, func(ctx context.Context) error {
-		_, err := p.ledger.Finish(ctx, f)
-		return err
-	})
+	p.goOnRecording(s, func(ctx context.Context) (ledger.Finished, error) { return p.ledger.Finish(ctx, f) })
 }
 
 // goOnRecording runs a command until it has succeeded, was refused for a reason
 // that won't change, or the process ends; then recovery finds the record in
 // flight. The run is stopped here at once, as the ledger can't say so.
-func (p *Proxy) goOnRecording(s *sending, command func(context.Context) error) {
+func (p *Proxy) goOnRecording(s *sending, record command) {
 	if s.mutation.Run != "" {
 		p.stopped.Store(s.w.claim.Run, s.mutation.ID)
 	}
@@ -58,7 +52,7 @@ func (p *Proxy) goOnRecording(s *sending, command func(context.Context) error) {
 		defer p.config.Metrics.Unrecorded(-1)
 		wait := recordFirstWait
 		for {
-			err := command(p.ctx)
+			_, err := record(p.ctx)
 			if err == nil {
 				p.cutStopped()
 				p.config.Inliner.Kick()

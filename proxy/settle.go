@@ -36,7 +36,7 @@ func (p *Proxy) settle(ctx context.Context, x *exchange, w *work) *settled {
 		if err != nil {
 			return &settled{refusal: ledgerRefusal(err)}
 		}
-		if claimed.Decision == ledger.DecideBlocked && !claimed.RunRefused && p.await(x.client, claimed.Blockers, deadline) {
+		if claimed.Decision == ledger.DecideBlocked && !claimed.RunRefused && p.await(x.client, blockersOf(claimed), deadline) {
 			continue
 		}
 		return p.decided(ctx, x, w, claimed)
@@ -105,9 +105,9 @@ func (p *Proxy) decided(ctx context.Context, x *exchange, w *work, c ledger.Clai
 	case ledger.DecideBlocked, ledger.DecideJoin:
 		// Joining is for the flight's waiters; a record that is in flight here
 		// without a flight waits for its outcome to be recorded.
-		out.refusal = p.blockedRefusal(x.caller, c.Blockers, c.Detail)
+		out.refusal = p.blockedRefusal(x.caller, blockersOf(c), c.Detail)
 		if x.caller.managed() && !c.RunRefused {
-			if _, err := p.ledger.RefuseRun(ctx, x.caller.run, "refused because of a stop", causeOf(c.Blockers)); err != nil {
+			if _, err := p.ledger.RefuseRun(ctx, x.caller.run, "refused because of a stop", causeOf(blockersOf(c))); err != nil {
 				out.refusal = ledgerRefusal(err)
 			}
 		}
@@ -178,6 +178,14 @@ func ledgerRefusal(err error) *refusal {
 	}
 	f.retryAfter = drainRetryAfter
 	return f
+}
+
+// blockersOf is what a blocked claim waits for: at least its own record.
+func blockersOf(c ledger.Claimed) []ledger.Blocker {
+	if len(c.Blockers) > 0 || c.Mutation == nil {
+		return c.Blockers
+	}
+	return []ledger.Blocker{{Key: c.Mutation.Key, ID: c.Mutation.ID, Item: c.Mutation.Item, State: c.Mutation.State}}
 }
 
 func causeOf(blockers []ledger.Blocker) string {

@@ -1,0 +1,204 @@
+package proxy
+
+import (
+	"bufio"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"keep-proxy/ledger"
+)
+
+func TestReadsStreamBothWays(t *testing.T) {
+	t.Parallel()
+	next := make(chan string)
+	w := newWorld(t, func(rw http.ResponseWriter, _ *http.Request) {
+		rw.Header().Set("Content-Type", "text/plain")
+		for line := range next {
+			_, _ = io.WriteString(rw, line+"\n")
+			rw.(http.Flusher).Flush()
+		}
+	})
+	r := w.open("a")
+	resp := r.start(t, "/stream", next)
+	lines := bufio.NewReader(resp.Body)
+	for _, want := range []string{"one", "two"} {
+		next <- want
+		if line, err := lines.ReadString('\n'); line != want+"\n" || err != nil {
+			t.Fatalf("got %q, %v", line, err)
+		}
+	}
+	close(next)
+	if rest, err := io.ReadAll(lines); len(rest) > 0 || err != nil {
+		t.Errorf("rest %q, %v", rest, err)
+	}
+}
+
+// start opens a stream; the first line makes the head arrive.
+func (r *run) start(t *testing.T, path string, next chan<- string) *http.Response {
+	t.Helper()
+	go func() { next <- "head" }()
+	resp, err := r.client.Get(r.upstream.URL + path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = resp.Body.Close() })
+	if line := make([]byte, len("head\n")); true {
+		if _, err := io.ReadFull(resp.Body, line); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return resp
+}
+
+func TestAStopCutsOpenStreams(t *testing.T) {
+	t.Parallel()
+	next := make(chan string)
+	done := make(chan struct{})
+	t.Cleanup(func() { close(done) })
+	w := newWorld(t, func(rw http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/pay" {
+			lost(rw, r)
+		}
+		for {
+			select {
+			case line := <-next:
+				_, _ = io.WriteString(rw, line+"\n")
+				rw.(http.Flusher).Flush()
+			case <-r.Context().Done():
+				return
+			case <-done:
+				return
+			}
+		}
+	})
+	other := w.open("b")
+	resp := other.start(t, "/stream", next)
+	wantProblem(t, w.open("a").post("/pay", `{"to":"x"}`), "unknown-outcome", 424, "")
+	if _, err := io.ReadAll(resp.Body); err == nil {
+		t.Error("the stream ended as if it were whole")
+	}
+}
+
+func TestACutReadIsCutForTheClient(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(rw http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(rw, "half")
+		rw.(http.Flusher).Flush()
+		panic(http.ErrAbortHandler)
+	})
+	g := w.open("a").get("/read")
+	if g.err == nil {
+		t.Errorf("got a whole answer: %d %q", g.status, g.body)
+	}
+}
+
+func TestHopByHopFieldsStay(t *testing.T) {
+	t.Parallel()
+	seen := make(chan http.Header, 2)
+	w := newWorld(t, func(rw http.ResponseWriter, r *http.Request) {
+		seen <- r.Header.Clone()
+		rw.Header().Set("Connection", "X-Hop")
+		rw.Header().Set("X-Hop", "1")
+		rw.Header().Set("Keep-Replayed", "true")
+		rw.Header().Set("X-End", "2")
+		_, _ = io.WriteString(rw, "ok")
+	})
+	r := w.open("a")
+	for _, send := range []func() got{
+		func() got { return send(r.client, "GET", w.upstream.URL+"/read", "", "Keep-Item", "i", "X-Mine", "m") },
+		func() got {
+			return send(r.client, "POST", w.upstream.URL+"/pay", `{"to":"x"}`, "Keep-Item", "i", "X-Mine", "m")
+		},
+	} {
+		g := send()
+		h := <-seen
+		if h.Get("Keep-Item") != "" || h.Get("Proxy-Authorization") != "" || h.Get("X-Mine") != "m" {
+			t.Errorf("the upstream saw %v", h)
+		}
+		if g.header.Get("X-Hop") != "" || g.header.Get("Keep-Replayed") != "" || g.header.Get("X-End") != "2" {
+			t.Errorf("the script saw %v", g.header)
+		}
+	}
+}
+
+func TestIgnoredRequestsLeaveNoRecord(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, created)
+	r := w.open("a")
+	if g := r.post("/telemetry", `{"n":1}`); g.status != 201 {
+		t.Errorf("got %d %s", g.status, g.body)
+	}
+	w.wantSends("/telemetry", 1)
+	if page, err := w.ledger.Mutations(t.Context(), ledger.Filter{}); err != nil || len(page.Items) != 0 {
+		t.Errorf("%d records, %v", len(page.Items), err)
+	}
+}
+
+func TestBothProtocolsTowardsTheClient(t *testing.T) {
+	t.Parallel()
+	for name, h2 := range map[string]bool{"HTTP/1.1": false, "HTTP/2": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, created)
+			r := w.open("a")
+			r.client = w.newClient(url.UserPassword("run", r.token), h2)
+			wantAnswer(t, r.post("/pay", `{"to":"x"}`), 201, `{"id":1}`, false)
+			w.wantSends("/pay", 1)
+		})
+	}
+}
+
+func TestAnAnswerOverTheLimitIsGivenOnceAndNotKept(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("y", 10_000)
+	w := newWorld(t, func(rw http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(rw, long) })
+	r := w.open("a")
+	wantAnswer(t, r.post("/pay", `{"to":"x"}`), 200, long, false)
+	if m := w.mutation("a"); m.State != ledger.Applied || m.ResultState != ledger.ResultTooLarge {
+		t.Errorf("record is %s, result %s", m.State, m.ResultState)
+	}
+	if _, err := w.ledger.EndRun(t.Context(), r.id, ledger.ClassTransient, "test", "test"); err != nil {
+		t.Fatal(err)
+	}
+	wantProblem(t, w.open("a").post("/pay", `{"to":"x"}`), "no-result", 424, "happened")
+	w.wantSends("/pay", 1)
+}
+
+func TestASuccessWhoseBodyIsLateIsCommittedFirst(t *testing.T) {
+	t.Parallel()
+	release := make(chan struct{})
+	w := newWorld(t, func(rw http.ResponseWriter, _ *http.Request) {
+		rw.WriteHeader(201)
+		rw.(http.Flusher).Flush()
+		<-release
+		panic(http.ErrAbortHandler)
+	})
+	r := w.open("a")
+	answer := make(chan got, 1)
+	go func() { answer <- r.post("/pay", `{"to":"x"}`) }()
+	deadline := time.After(10 * time.Second)
+	for committed := false; !committed; {
+		select {
+		case <-deadline:
+			t.Fatal("the success was not recorded ahead of its body")
+		default:
+		}
+		page, err := w.ledger.Mutations(t.Context(), ledger.Filter{Item: "a"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		committed = len(page.Items) == 1 && page.Items[0].Committed
+	}
+	close(release)
+	wantProblem(t, <-answer, "no-result", 424, "It happened")
+	if m := w.mutation("a"); m.State != ledger.Applied || m.ResultState != ledger.ResultUnknown {
+		t.Errorf("record is %s, result %s", m.State, m.ResultState)
+	}
+	if s := r.state().State; s != ledger.RunRunning {
+		t.Errorf("run is %s", s)
+	}
+}

@@ -1,0 +1,222 @@
+package proxy
+
+import (
+	"encoding/base64"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"keep-proxy/ledger"
+)
+
+func TestRefusalsSendNothing(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		method, path, body string
+		header             []string
+		problem            string
+		status             int
+		words              string
+	}{
+		"a rule denies it":                      {"POST", "/never", `{}`, nil, "denied", 403, "never"},
+		"no operation of the connector matches": {"POST", "/unknown", `{}`, nil, "unmatched", 403, ""},
+		"TRACE is denied":                       {"TRACE", "/pay", "", nil, "denied", 403, ""},
+		"the identity is missing":               {"POST", "/pay", `{"amount":1}`, nil, "identity", 422, ""},
+		"the body is no JSON":                   {"POST", "/pay", `{`, nil, "ambiguous-request", 422, "JSON"},
+		"a member name is repeated":             {"POST", "/pay", `{"to":"x","to":"y"}`, nil, "ambiguous-request", 422, ""},
+		"a dot segment":                         {"POST", "/a/../pay", `{"to":"x"}`, nil, "ambiguous-request", 422, ""},
+		"an encoded slash":                      {"POST", "/files/a%2Fb", `{"to":"x"}`, nil, "ambiguous-request", 422, ""},
+		"the method is overridden":              {"POST", "/pay", `{"to":"x"}`, []string{"X-HTTP-Method-Override", "PUT"}, "method-override", 403, ""},
+		"the body is over the limit":            {"POST", "/pay", `{"to":"` + strings.Repeat("x", 5000) + `"}`, nil, "too-large", 413, "4096"},
+		"a subkey that the rule doesn't take":   {"POST", "/pay", `{"to":"x"}`, []string{"Keep-Subkey", "s"}, "identity", 422, "Keep-Subkey"},
+		"an upgrade":                            {"GET", "/ws", "", []string{"Connection", "Upgrade", "Upgrade", "websocket"}, "denied", 403, "upgrade"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, created)
+			r := w.open("a")
+			wantProblem(t, send(r.client, c.method, w.upstream.URL+c.path, c.body, c.header...), c.problem, c.status, c.words)
+			if n := w.sends.total(); n != 0 {
+				t.Errorf("the upstream was sent %d requests", n)
+			}
+			if s := r.state().State; s != ledger.RunRunning {
+				t.Errorf("the run is %s", s)
+			}
+		})
+	}
+}
+
+func (c *counter) total() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := 0
+	for _, v := range c.n {
+		n += v
+	}
+	return n
+}
+
+func TestUnmatchedHosts(t *testing.T) {
+	t.Parallel()
+	other := newWorld(t, created)
+	for name, c := range map[string]struct {
+		policy   Policy
+		method   string
+		problem  string
+		observed string
+	}{
+		"a read passes":                {PolicyDeny, "GET", "", ""},
+		"a mutation is denied":         {PolicyDeny, "POST", "unmatched", ""},
+		"an unknown policy denies":     {"", "DELETE", "unmatched", ""},
+		"observe passes, and says so":  {PolicyObserve, "POST", "", "true"},
+		"allow passes":                 {PolicyAllow, "POST", "", ""},
+		"allow passes without content": {PolicyAllow, "DELETE", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, created, func(c2 *Config) {
+				c2.Unmatched = c.policy
+				c2.Reads = other.proxy.config.Reads
+				c2.Sender = other.proxy.config.Sender
+			})
+			path := "/" + strings.ReplaceAll(name, " ", "-")
+			body := `{"x":1}`
+			if c.method != "POST" {
+				body = ""
+			}
+			g := send(w.open("a").client, c.method, other.upstream.URL+path, body)
+			if c.problem != "" {
+				wantProblem(t, g, c.problem, 403, "connector")
+				other.wantSends(path, 0)
+				return
+			}
+			if g.status != 201 || g.header.Get("Keep-Observed") != c.observed {
+				t.Errorf("got %d, Keep-Observed %q: %s", g.status, g.header.Get("Keep-Observed"), g.body)
+			}
+			other.wantSends(path, 1)
+		})
+	}
+}
+
+func TestCredentials(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, created)
+	target := strings.TrimPrefix(w.upstream.URL, "https://")
+	for name, header := range map[string]string{
+		"none":              "",
+		"not Basic":         "Proxy-Authorization: Bearer x\r\n",
+		"not base64":        "Proxy-Authorization: Basic %%%\r\n",
+		"an unknown token":  "Proxy-Authorization: Basic " + basic("run", "nobody") + "\r\n",
+		"another user name": "Proxy-Authorization: Basic " + basic("item", "x") + "\r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, first := range []string{"CONNECT " + target + " HTTP/1.1\r\nHost: " + target + "\r\n", "POST http://" + target + "/pay HTTP/1.1\r\nHost: " + target + "\r\nContent-Length: 0\r\n"} {
+				resp, body := w.raw(first + header + "\r\n")
+				if resp.StatusCode != 407 || resp.Header.Get("Proxy-Authenticate") != `Basic realm="keep-proxy"` || resp.ContentLength != 0 || body != "" || resp.Close {
+					t.Errorf("%q: %d %v close=%t", first, resp.StatusCode, resp.Header, resp.Close)
+				}
+			}
+		})
+	}
+	if n := w.sends.total(); n != 0 {
+		t.Errorf("the upstream was sent %d requests", n)
+	}
+}
+
+func basic(user, password string) string {
+	return base64.StdEncoding.EncodeToString([]byte(user + ":" + password))
+}
+
+func TestWhatIsNoProxyRequestIsToldSo(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, created)
+	resp, body := w.raw("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+	if resp.StatusCode != 400 || !strings.Contains(body, "not-a-proxy-request") {
+		t.Errorf("got %d %s", resp.StatusCode, body)
+	}
+}
+
+func TestAnotherAuthorityInsideATunnelIsMisdirected(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, created)
+	r := w.open("a")
+	req, err := http.NewRequest(http.MethodPost, w.upstream.URL+"/pay", strings.NewReader(`{"to":"x"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Host = "elsewhere.example"
+	resp, err := r.client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	body, _ := io.ReadAll(resp.Body)
+	wantProblem(t, got{resp.StatusCode, resp.Header, string(body), nil}, "misdirected", 421, "elsewhere.example")
+	w.wantSends("/pay", 0)
+}
+
+func TestHalfABodySendsNothing(t *testing.T) {
+	t.Parallel()
+	plain := newWorld(t, created)
+	r := plain.open("a")
+	c, err := net.Dial("tcp", plain.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	host := strings.TrimPrefix(plain.upstream.URL, "https://")
+	_, err = io.WriteString(c, "POST http://"+host+"/pay HTTP/1.1\r\nHost: "+host+"\r\nProxy-Authorization: Basic "+basic("run", r.token)+"\r\nContent-Length: 100\r\n\r\n{\"to\":")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = c.(*net.TCPConn).CloseWrite()
+	_, _ = io.ReadAll(c)
+	_ = c.Close()
+	plain.wantSends("/pay", 0)
+	page, err := plain.ledger.Mutations(t.Context(), ledger.Filter{})
+	if err != nil || len(page.Items) != 0 {
+		t.Errorf("%d records, %v", len(page.Items), err)
+	}
+}
+
+func TestRunsThatMayNotMutate(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, created)
+	reader := w.open("a", func(o *ledger.OpenRun) { o.Mutations = ledger.MutationsNone })
+	wantProblem(t, reader.post("/pay", `{"to":"x"}`), "read-only-run", 403, "read")
+	one := w.open("b", func(o *ledger.OpenRun) { o.Mutations = ledger.MutationsOne })
+	wantAnswer(t, one.post("/pay", `{"to":"x"}`), 201, `{"id":1}`, false)
+	wantProblem(t, one.post("/pay", `{"to":"y"}`), "one-mutation", 403, "one mutation")
+	w.wantSends("/pay", 1)
+}
+
+func TestNothingToConnectToIsNotSent(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, created)
+	w.upstream.Close()
+	r := w.open("a")
+	wantProblem(t, r.post("/pay", `{"to":"x"}`), "not-sent", 502, "safe to try again")
+	if m := w.mutation("a"); m.State != ledger.Failed {
+		t.Errorf("record is %s", m.State)
+	}
+	if s := r.state().State; s != ledger.RunFailing {
+		t.Errorf("run is %s", s)
+	}
+}
+
+func TestTheUnmanagedScope(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, created, func(c *Config) { c.Unmanaged = Unmanaged{"wf", "shared"} })
+	client := w.newClient((*url.Userinfo)(nil), false)
+	first := send(client, "POST", w.upstream.URL+"/pay", `{"to":"x"}`)
+	wantAnswer(t, first, 201, `{"id":1}`, false)
+	again := send(client, "POST", w.upstream.URL+"/pay", `{"to":"x"}`)
+	wantAnswer(t, again, 201, `{"id":1}`, true)
+	if again.header.Get("Keep-Scope") != "unmanaged" {
+		t.Errorf("Keep-Scope %q", again.header.Get("Keep-Scope"))
+	}
+	w.wantSends("/pay", 1)
+}
