@@ -58,6 +58,9 @@ func (x *exchange) run() error {
 	if err := x.readBody(); err != nil {
 		return err
 	}
+	if !x.req.Complete {
+		return x.ended(x.refuseCut())
+	}
 	if steps == nil {
 		x.choose(true)
 		steps = x.fault.Steps
@@ -114,14 +117,15 @@ func (x *exchange) readBody() error {
 	x.ident = x.s.cfg.API.Identity(x.req)
 	e := oracle.Event{Kind: oracle.KindReceived, Method: x.r.Method, Target: x.r.RequestURI, Key: x.r.Header.Get("Idempotency-Key"),
 		Digest: x.sum, Length: int64(len(body)), Body: body[:min(len(body), oracle.MaxBody)], Complete: x.req.Complete}
-	if err := x.note(e); err != nil {
-		return err
+	return x.note(e)
+}
+
+// refuseCut ends a request whose body was cut, unless it was answered early.
+func (x *exchange) refuseCut() error {
+	if x.over {
+		return nil
 	}
-	if readErr != nil && !x.over {
-		x.fault = script.Fault{Name: "cut request", Steps: []script.Step{{Do: script.Abort}}}
-		return x.step(x.fault.Steps[0])
-	}
-	return nil
+	return x.hangUp(script.Abort)
 }
 
 // note writes an event of this request.

@@ -230,6 +230,26 @@ func TestEarlyAnswerComesBeforeTheBody(t *testing.T) {
 	}
 }
 
+func TestNothingIsDoneWithACutBodyAfterAnEarlyAnswer(t *testing.T) {
+	t.Parallel()
+	b := start(t)
+	b.arm("early-200-and-commit")
+	body, feed := io.Pipe()
+	resp, err := b.client(true).Post(b.URL()+"/things", "text/plain", body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if _, err := io.WriteString(feed, "half"); err != nil {
+		t.Fatal(err)
+	}
+	_ = feed.CloseWithError(errors.New("the client dies"))
+	tally := b.await(oracle.KindEnded, 1)
+	if received := tally.Of(oracle.KindReceived); received[0].Complete || len(tally.Of(oracle.KindEffect)) != 0 {
+		t.Errorf("received %+v, %d effects, want an incomplete body and none", received, len(tally.Of(oracle.KindEffect)))
+	}
+}
+
 func TestTimedWaitUsesTheServersClock(t *testing.T) {
 	t.Parallel()
 	timer := make(chan time.Time)
