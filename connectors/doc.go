@@ -1,3 +1,41 @@
 // Package connectors holds the connector files that come with the program. They
-// are data: rules loads and checks them, docs/connectors.md describes the format.
+// are data: package rules loads and checks them, docs/connectors.md describes the
+// format.
 package connectors
+
+import (
+	"embed"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+)
+
+// files are the bundled connector files, one per connector, NAME.yaml.
+//
+//go:embed *.yaml
+var files embed.FS
+
+// File is one bundled connector file.
+type File struct {
+	// Name is the connector's name, which is the file's without .yaml.
+	Name string
+	Data []byte
+}
+
+// Files are all bundled connector files, ordered by name.
+func Files() ([]File, error) {
+	entries, err := fs.ReadDir(files, ".")
+	if err != nil {
+		return nil, fmt.Errorf("bundled connectors: %w", err)
+	}
+	out := make([]File, 0, len(entries))
+	for _, entry := range entries {
+		data, err := fs.ReadFile(files, entry.Name())
+		if err != nil {
+			return nil, fmt.Errorf("bundled connectors: %w", err)
+		}
+		out = append(out, File{Name: strings.TrimSuffix(entry.Name(), path.Ext(entry.Name())), Data: data})
+	}
+	return out, nil
+}

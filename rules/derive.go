@@ -1,6 +1,13 @@
 package rules
 
-import "github.com/go-json-experiment/json/jsontext"
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"maps"
+	"slices"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
 
 // Derived is what an operation's rule makes of a request.
 type Derived struct {
@@ -23,4 +30,131 @@ type Derived struct {
 	// SignificantDigest leaves the minor places out too. Payloads that differ in
 	// PayloadDigest alone differ in minor ways.
 	SignificantDigest string
+}
+
+// Derive computes identity, subkey, account, target and payload of a mutation
+// from a request whose whole body is loaded. m is the match that chose op.
+func (op *Operation) Derive(req *Request, m Match) (*Derived, *Refusal) {
+	if op.Effect != EffectMutation {
+		return nil, refuse(ProblemDenied, op.Name+" is no mutation")
+	}
+	if c := req.read(); c.problem != nil {
+		return nil, c.problem
+	}
+	s := &scope{req: req, path: m.Path, host: m.Host}
+	d := &Derived{HostGroup: op.Connector.HostGroup, HostVars: maps.Clone(m.Host)}
+	var refusal *Refusal
+	if d.Account, refusal = op.deriveText(op.Connector.account, "account", s); refusal != nil {
+		return nil, refusal
+	}
+	s.account = d.Account
+	if d.Identity, refusal = op.deriveIdentity(s); refusal != nil {
+		return nil, refusal
+	}
+	if d.Subkey, refusal = op.deriveText(op.subkey, "subkey", s); refusal != nil {
+		return nil, refusal
+	}
+	maps.DeleteFunc(d.HostVars, func(name, _ string) bool { return op.identifies("host", name) })
+	if refusal := op.payload(s, d); refusal != nil {
+		return nil, refusal
+	}
+	d.Target = op.target(s)
+	return d, nil
+}
+
+// deriveIdentity computes the identity. A value that is missing refuses, and so
+// does one that a float64 would change; an absent optional has no entry.
+func (op *Operation) deriveIdentity(s *scope) (map[string]jsontext.Value, *Refusal) {
+	if op.NoIdentity {
+		return map[string]jsontext.Value{}, nil
+	}
+	out := make(map[string]jsontext.Value, len(op.identity))
+	for _, e := range op.identity {
+		v, present, refusal := op.derive(e.expr, "identity."+e.name, s)
+		if refusal != nil {
+			return nil, refusal
+		}
+		if !present {
+			continue
+		}
+		if !exactNumbers(&v) {
+			return nil, refuse(ProblemIdentity, "identity."+e.name+" is a number with more digits than can be told apart; send it as a string")
+		}
+		out[e.name] = op.hide(e.expr, &v)
+	}
+	if len(out) == 0 {
+		return nil, refuse(ProblemIdentity, "none of the values that say what this request changes is there ("+op.Name+")")
+	}
+	return out, nil
+}
+
+// derive evaluates one expression of the key.
+func (op *Operation) derive(e *expr, what string, s *scope) (jsonValue, bool, *Refusal) {
+	v, present, err := e.eval(s)
+	if r := s.take(); r != nil {
+		return jsonValue{}, false, r
+	}
+	if err != nil {
+		return jsonValue{}, false, refuse(ProblemIdentity, what+" ("+e.source+") has no value in this request; the rule "+op.Name+" needs it to tell mutations apart")
+	}
+	return v, present, nil
+}
+
+// deriveText evaluates an expression whose value is text; absent is "".
+func (op *Operation) deriveText(e *expr, what string, s *scope) (string, *Refusal) {
+	if e == nil {
+		return "", nil
+	}
+	v, present, refusal := op.derive(e, what, s)
+	if refusal != nil || !present {
+		return "", refusal
+	}
+	if e.readsSecret(op.secret) {
+		return "sha256:" + hexDigest(canonicalValue(&v)), nil
+	}
+	return scalarText(&v), nil
+}
+
+// hide is the canonical value, or its digest where the expression reads a secret
+// place.
+func (op *Operation) hide(e *expr, v *jsonValue) jsontext.Value {
+	canonical := canonicalValue(v)
+	if !e.readsSecret(op.secret) {
+		return canonical
+	}
+	return jsontext.Value(`{"sha256":"` + hexDigest(canonical) + `"}`)
+}
+
+// hexDigest is the hex SHA-256.
+func hexDigest(b []byte) string {
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}
+
+// exactNumbers reports whether every number in v keeps its value as canonical
+// JSON.
+func exactNumbers(v *jsonValue) bool {
+	if v.kind == jsonNumber {
+		_, exact := canonicalNumber(v.text)
+		return exact
+	}
+	for i := range v.items {
+		if !exactNumbers(&v.items[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// identifies reports whether an identity expression reads root.name.
+func (op *Operation) identifies(root, name string) bool {
+	return slices.ContainsFunc(op.identity, func(e namedExpr) bool { return e.readsName(root, name) })
+}
+
+// target renders describe.
+func (op *Operation) target(s *scope) string {
+	if op.describe == nil {
+		return op.Name
+	}
+	return op.describe.show(s, op.secret)
 }

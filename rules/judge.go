@@ -1,5 +1,7 @@
 package rules
 
+import "slices"
+
 // OpinionKind is what a rule thinks of an answer.
 type OpinionKind uint8
 
@@ -14,6 +16,22 @@ const (
 	// OpinionUncertain says that it can't be told.
 	OpinionUncertain
 )
+
+// String is the word of the connector format; "" for no opinion, and "uncertain"
+// for an unknown one.
+func (k OpinionKind) String() string {
+	switch k {
+	case OpinionNone:
+		return ""
+	case OpinionApplied:
+		return "applied"
+	case OpinionFailed:
+		return "failed"
+	case OpinionUncertain:
+		return "uncertain"
+	}
+	return "uncertain"
+}
 
 // Class is a failure's class; it decides who deals with it.
 type Class string
@@ -34,4 +52,47 @@ type Opinion struct {
 	Class Class
 	// Reason says which condition decided, in words for a person.
 	Reason string
+}
+
+// Judge asks the rule about an answer whose head is complete. account is the
+// record's. In this order:
+//
+//  1. the outcome list: the first condition that is true decides; one that can't
+//     be evaluated is uncertain;
+//  2. success, for 2xx: uncertain unless it is true;
+//  3. otherwise: uncertain, where the rule closes the default table.
+//
+// Else there is no opinion.
+func (op *Operation) Judge(req *Request, account string, mu Mutation, resp *Response) Opinion {
+	s := op.bind(req)
+	s.account, s.mutation, s.resp = account, &mu, newAnswer(resp)
+	for _, o := range op.outcome {
+		holds, err := o.when.test(s)
+		if err != nil {
+			return Opinion{Kind: OpinionUncertain, Reason: "the condition " + o.when.source + " can't be evaluated: " + printable(err.Error())}
+		}
+		if holds {
+			return Opinion{Kind: o.kind, Class: o.class, Reason: "the rule's condition holds: " + o.when.source}
+		}
+	}
+	if op.success != nil && resp.Status >= 200 && resp.Status <= 299 {
+		holds, err := op.success.test(s)
+		switch {
+		case err != nil:
+			return Opinion{Kind: OpinionUncertain, Reason: "the success condition can't be evaluated: " + printable(err.Error())}
+		case !holds:
+			return Opinion{Kind: OpinionUncertain, Reason: "the success condition is false: " + op.success.source}
+		}
+	}
+	if op.otherwise {
+		return Opinion{Kind: OpinionUncertain, Reason: "no condition of the rule holds, and it says otherwise: uncertain"}
+	}
+	return Opinion{}
+}
+
+// JudgesBody reports whether the verdict can depend on the answer's body: the
+// rule has a success condition, or an outcome that reads the body.
+func (op *Operation) JudgesBody() bool {
+	return op.success != nil ||
+		slices.ContainsFunc(op.outcome, func(o *outcomeRule) bool { return o.when.readsAnswerBody() })
 }

@@ -99,17 +99,21 @@ func normalAuthority(authority, scheme string) (host, port string, _ *Refusal) {
 	return host, port, nil
 }
 
-// defaultPort is the port of a scheme (RFC 9110 §4.2).
+// defaultPort is the port of a scheme (RFC 9110 §4.2); empty for another one.
 func defaultPort(scheme string) string {
-	if scheme == "http" {
+	switch scheme {
+	case "http":
 		return "80"
+	case "https":
+		return "443"
 	}
-	return "443"
+	return ""
 }
 
 // normalHost returns the host in lower case as A-labels; an address in its
 // shortest form, IPv6 without brackets.
 func normalHost(host string) (string, bool) {
+	host = lowerASCII(host)
 	if inner, ok := strings.CutPrefix(host, "["); ok {
 		inner, ok = strings.CutSuffix(inner, "]")
 		addr, err := netip.ParseAddr(inner)
@@ -130,6 +134,16 @@ func normalHost(host string) (string, bool) {
 		return "", false
 	}
 	return strings.ToLower(ascii), true
+}
+
+// lowerASCII lowers A to Z and leaves the rest to IDNA.
+func lowerASCII(s string) string {
+	return strings.Map(func(r rune) rune {
+		if 'A' <= r && r <= 'Z' {
+			return r + 'a' - 'A'
+		}
+		return r
+	}, s)
 }
 
 // isPlainHost reports whether the host needs no conversion. Underscores occur in
@@ -208,3 +222,6 @@ func normalHeader(in http.Header) (http.Header, *Refusal) {
 	}
 	return out, nil
 }
+
+// headerValues are the values of a field by its lower-case name.
+func headerValues(h http.Header, name string) []string { return h[http.CanonicalHeaderKey(name)] }

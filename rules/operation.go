@@ -85,6 +85,10 @@ type NativeKey struct {
 	at place
 }
 
+// usable is how old a generation may be at the end of a resend: nine tenths of
+// the window.
+func (k *NativeKey) usable() time.Duration { return k.Window / 10 * 9 }
+
 // Bounds is what is known of an API's delays, with where it is known from.
 type Bounds struct {
 	// Commit is the longest late commit after a dispatch ended.
@@ -128,8 +132,8 @@ type Operation struct {
 	manualCheck  *text
 	identity     []namedExpr
 	subkey       *expr
-	ignore       *mask
-	minor        *mask
+	ignored      *placed
+	minor        *placed
 	hasMinor     bool
 	headers      []string
 	marker       *marker
@@ -138,7 +142,6 @@ type Operation struct {
 	success      *expr
 	secret       []place
 	encodedSlash bool
-	place        placed
 }
 
 // Reconciles reports whether the operation has a strategy other than none.

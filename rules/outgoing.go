@@ -1,6 +1,13 @@
 package rules
 
-import "time"
+import (
+	"maps"
+	"net/http"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"golang.org/x/net/http/httpguts"
+)
 
 // Mutation is what a rule may know of the ledger's record.
 type Mutation struct {
@@ -15,4 +22,212 @@ type Mutation struct {
 	Generation int
 	// ClaimedAt is when the record was claimed, by the wall clock.
 	ClaimedAt time.Time
+}
+
+// Outgoing writes the native key and the marker into the request. Everything else
+// stays as it was judged: JSON keeps the order of its members and the digits of
+// its numbers. A body that came with a Content-Encoding and must be changed is
+// sent without one. A request that says a digest of a body which must be changed
+// is refused.
+func (op *Operation) Outgoing(req *Request, mu Mutation) (*Request, *Refusal) {
+	out := &outgoing{op: op, req: req, header: req.Header, query: req.rawQuery, hasQuery: req.hasQuery}
+	if refusal := out.key(mu); refusal != nil {
+		return nil, refusal
+	}
+	if refusal := out.mark(mu); refusal != nil {
+		return nil, refusal
+	}
+	return out.request()
+}
+
+// ClientKey is the native key that the script sent itself, if there is exactly
+// one and it isn't empty. It needs the body loaded.
+func (op *Operation) ClientKey(req *Request) (string, bool) {
+	if op.NativeKey == nil {
+		return "", false
+	}
+	s := &scope{req: req}
+	at := op.NativeKey.at
+	if at.root != "json" {
+		v, ok := s.named(at.root, at.steps[0].name)
+		return v, ok && v != "" && s.problem == nil
+	}
+	v, err := walk(s.json(), at.steps)
+	if err != nil || s.problem != nil || v.kind != jsonString && v.kind != jsonNumber {
+		return "", false
+	}
+	return v.text, v.text != ""
+}
+
+// outgoing is a request that is being changed.
+type outgoing struct {
+	op       *Operation
+	req      *Request
+	header   http.Header
+	query    string
+	hasQuery bool
+	// body is nil as long as it isn't changed.
+	body []byte
+}
+
+// key writes the native key.
+func (o *outgoing) key(mu Mutation) *Refusal {
+	k := o.op.NativeKey
+	if k == nil {
+		return nil
+	}
+	if mu.VendorKey == "" || !httpguts.ValidHeaderFieldValue(mu.VendorKey) {
+		return refuse(ProblemIdentity, "there is no usable key for "+k.Name+"; nothing is sent without it")
+	}
+	if k.WhenPresent == PresentRefuse && o.present(k.at) {
+		return refuse(ProblemAmbiguous, "the request brings its own "+k.Name+", which this operation does not take; leave it out")
+	}
+	return o.set(k.at, mu.VendorKey)
+}
+
+// present reports whether the request holds anything at the place.
+func (o *outgoing) present(at place) bool {
+	s := &scope{req: o.req}
+	switch at.root {
+	case "header":
+		return len(headerValues(o.req.Header, at.steps[0].name)) > 0
+	case "query":
+		return len(s.queryPairs().values(at.steps[0].name)) > 0
+	case "form":
+		return len(s.form().values(at.steps[0].name)) > 0
+	}
+	_, err := walk(s.json(), at.steps)
+	return err == nil
+}
+
+// set writes one text to a place.
+func (o *outgoing) set(at place, value string) *Refusal {
+	switch at.root {
+	case "header":
+		o.header = maps.Clone(o.header)
+		o.header[http.CanonicalHeaderKey(at.steps[0].name)] = []string{value}
+		return nil
+	case "query":
+		p := parsePairs(o.query, "query")
+		if p.problem != nil {
+			return p.problem
+		}
+		o.query, o.hasQuery = p.with(at.steps[0].name, value), true
+		return nil
+	case "form":
+		return o.setForm(at, value)
+	}
+	return o.editBody(at, func(jsontext.Value) (jsontext.Value, error) { return appendString(nil, value), nil })
+}
+
+// setForm writes one field of a form.
+func (o *outgoing) setForm(at place, value string) *Refusal {
+	c := o.req.read()
+	switch {
+	case c.problem != nil:
+		return c.problem
+	case c.form == nil && len(c.bytes) > 0:
+		return refuse(ProblemIdentity, "the body is no form, but the rule writes the field "+at.source+" into it; send application/x-www-form-urlencoded")
+	}
+	raw := ""
+	if c.form != nil {
+		raw = c.form.raw
+	}
+	if o.body != nil {
+		raw = string(o.body)
+	}
+	p := parsePairs(raw, "form")
+	if p.problem != nil {
+		return p.problem
+	}
+	if c.form == nil {
+		o.header = maps.Clone(o.header)
+		o.header["Content-Type"] = []string{"application/x-www-form-urlencoded"}
+	}
+	o.body = []byte(p.with(at.steps[0].name, value))
+	return nil
+}
+
+// editBody changes one place of a JSON body.
+func (o *outgoing) editBody(at place, edit func(jsontext.Value) (jsontext.Value, error)) *Refusal {
+	c := o.req.read()
+	switch {
+	case c.problem != nil:
+		return c.problem
+	case c.jsonProblem != nil:
+		return c.jsonProblem
+	case c.json == nil:
+		return refuse(ProblemIdentity, "the body is no JSON, but the rule writes "+at.source+" into it")
+	}
+	body := o.body
+	if body == nil {
+		body = c.bytes
+	}
+	changed, err := editJSON(body, at.steps, edit)
+	if err != nil {
+		return refuse(ProblemIdentity, "the rule can't write "+at.source+" into this body: "+err.Error())
+	}
+	o.body = changed
+	return nil
+}
+
+// mark writes the marker.
+func (o *outgoing) mark(mu Mutation) *Refusal {
+	mk := o.op.marker
+	if mk == nil {
+		return nil
+	}
+	value := mu.Marker
+	if mk.text != nil {
+		s := o.op.bind(o.req)
+		s.mutation = &mu
+		var err error
+		if value, err = mk.text.exact(s); err != nil {
+			return refuse(ProblemIdentity, "the marker's text has no value: "+err.Error())
+		}
+	}
+	if mu.Marker == "" {
+		return refuse(ProblemIdentity, "there is no marker; nothing is sent without it")
+	}
+	if !mk.append {
+		return o.set(mk.at, value)
+	}
+	return o.editBody(mk.at, func(old jsontext.Value) (jsontext.Value, error) { return appendText(old, value) })
+}
+
+// appendText appends to a JSON string; nothing and null count as empty.
+func appendText(old jsontext.Value, value string) (jsontext.Value, error) {
+	if len(old) == 0 || old.Kind() == jsontext.KindNull {
+		return appendString(nil, value), nil
+	}
+	if old.Kind() != jsontext.KindString {
+		return nil, errNoText
+	}
+	plain, err := jsontext.AppendUnquote(nil, old)
+	if err != nil {
+		return nil, errNoText
+	}
+	return appendString(nil, string(plain)+value), nil
+}
+
+// digestHeaders say something about the very bytes of the body.
+var digestHeaders = []string{"Content-Md5", "Digest", "Content-Digest", "Repr-Digest", "X-Amz-Content-Sha256"}
+
+// request is the changed request.
+func (o *outgoing) request() (*Request, *Refusal) {
+	next := o.req.copy()
+	next.Header, next.rawQuery, next.hasQuery = o.header, o.query, o.hasQuery
+	if o.body == nil {
+		return next, nil
+	}
+	for _, name := range digestHeaders {
+		if len(o.header[name]) > 0 {
+			return nil, refuse(ProblemAmbiguous, "the request says a digest of its body in "+name+", but the rule must change the body; leave the header out")
+		}
+	}
+	next.Header = maps.Clone(o.header)
+	delete(next.Header, "Content-Encoding")
+	delete(next.Header, "Content-Length")
+	next.body, next.hasBody, next.loaded = o.body, true, true
+	return next, nil
 }

@@ -1,6 +1,9 @@
 package rules
 
-import "net/http"
+import (
+	"errors"
+	"net/http"
+)
 
 // Problem names a refusal as users meet it, in urn:keep:problem:NAME.
 type Problem string
@@ -48,3 +51,6 @@ func (r *Refusal) Error() string { return string(r.Problem) + ": " + r.Detail }
 
 // refuse makes a refusal.
 func refuse(p Problem, detail string) *Refusal { return &Refusal{Problem: p, Detail: detail} }
+
+// asRefusal finds a refusal in an error's chain.
+func asRefusal(err error, into **Refusal) bool { return errors.As(err, into) }

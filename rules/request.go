@@ -109,15 +109,9 @@ func (r *Request) WithBody(body []byte) *Request {
 // a Request gave them. A URL that is not in the judged form is refused as
 // [Normalize] would.
 func Rebuild(method, url string, header http.Header, body []byte) (*Request, *Refusal) {
-	scheme, rest, ok := strings.Cut(url, "://")
+	scheme, authority, target, ok := splitURL(url, method)
 	if !ok {
 		return nil, refuse(ProblemAmbiguous, "the stored URL has no scheme")
-	}
-	authority, target := rest, "/"
-	if i := strings.IndexAny(rest, "/?"); i >= 0 {
-		authority, target = rest[:i], rest[i:]
-	} else if strings.HasSuffix(rest, "*") && method == http.MethodOptions {
-		authority, target = strings.TrimSuffix(rest, "*"), "*"
 	}
 	req, refusal := Normalize(Raw{
 		Method: method, Scheme: scheme, Authority: authority, Target: target,
@@ -128,6 +122,18 @@ func Rebuild(method, url string, header http.Header, body []byte) (*Request, *Re
 	}
 	req.loaded = true
 	return req, nil
+}
+
+// splitURL takes an absolute URL apart without changing anything.
+func splitURL(url, method string) (scheme, authority, target string, ok bool) {
+	scheme, rest, ok := strings.Cut(url, "://")
+	authority, target = rest, "/"
+	if i := strings.IndexAny(rest, "/?"); i >= 0 {
+		authority, target = rest[:i], rest[i:]
+	} else if star, found := strings.CutSuffix(rest, "*"); found && method == http.MethodOptions {
+		authority, target = star, "*"
+	}
+	return scheme, authority, target, ok
 }
 
 // copy returns a copy that shares nothing mutable with r.

@@ -5,8 +5,16 @@ package rules
 type Set struct {
 	connectors []*Connector
 	byName     map[string]*Connector
-	exact      map[string]*Connector
-	patterns   []*Connector
+	// exact holds the hosts without variables at the scheme's default port.
+	exact map[string]*Connector
+	// patterns holds the others.
+	patterns []hostOwner
+}
+
+// hostOwner is a host pattern and whose it is.
+type hostOwner struct {
+	pattern   *hostPattern
+	connector *Connector
 }
 
 // Connectors are all connectors, by name.
@@ -25,9 +33,24 @@ func (s *Set) ConnectorHost(authority string) bool {
 		if refusal != nil {
 			return true
 		}
-		if c, _ := s.lookup(host, port); c != nil {
+		if c, _ := s.lookup(scheme, host, port); c != nil {
 			return true
 		}
 	}
 	return false
+}
+
+// lookup finds the connector of a normalised host and its host variables.
+func (s *Set) lookup(scheme, host, port string) (*Connector, map[string]string) {
+	if port == "" {
+		if c := s.exact[host]; c != nil {
+			return c, nil
+		}
+	}
+	for _, o := range s.patterns {
+		if vars, ok := o.pattern.match(scheme, host, port); ok {
+			return o.connector, vars
+		}
+	}
+	return nil, nil
 }

@@ -1,0 +1,86 @@
+package rules
+
+import (
+	"strings"
+
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+	"cel.dev/cel-go/common/types/traits"
+)
+
+// answer is a response with its body parsed at most once.
+type answer struct {
+	*Response
+	parsed *content
+}
+
+// newAnswer wraps a response; nil for nil.
+func newAnswer(resp *Response) *answer {
+	if resp == nil {
+		return nil
+	}
+	return &answer{Response: resp}
+}
+
+// json is the answer's JSON; nil when the body holds none. A body that was cut, or
+// that can't be read without guessing, is refused.
+func (a *answer) json() (*jsonValue, *Refusal) {
+	if !a.Complete {
+		return nil, refuse(ProblemAmbiguous, "the answer's body is not complete")
+	}
+	if a.parsed == nil {
+		a.parsed = parseContent(a.Header, a.Body)
+	}
+	if a.parsed.problem != nil {
+		return nil, a.parsed.problem
+	}
+	return a.parsed.json, a.parsed.jsonProblem
+}
+
+// head is what CEL sees of the answer besides its body. Several lines of a field
+// are joined.
+func (a *answer) head() traits.Mapper {
+	header := make(map[string]string, len(a.Header))
+	for name, values := range a.Header {
+		header[strings.ToLower(name)] = strings.Join(values, ", ")
+	}
+	return types.NewStringInterfaceMap(types.DefaultTypeAdapter, map[string]any{
+		"status": int64(a.Status), "header": header, "complete": a.Complete,
+	})
+}
+
+// answerMap is the variable response. Reading json of a body that can't be read is
+// noted in the scope, where no default can hide it; conditions that are decided
+// by the head alone are not.
+type answerMap struct {
+	traits.Mapper
+	scope *scope
+}
+
+// Find implements traits.Mapper.
+func (m *answerMap) Find(key ref.Val) (ref.Val, bool) {
+	if key != types.String("json") {
+		return m.Mapper.Find(key)
+	}
+	v, problem := m.scope.resp.json()
+	if problem != nil {
+		m.scope.note(problem)
+		return nil, false
+	}
+	return types.DefaultTypeAdapter.NativeToValue(celOrEmpty(v)), true
+}
+
+// Get implements traits.Indexer.
+func (m *answerMap) Get(key ref.Val) ref.Val {
+	v, ok := m.Find(key)
+	if !ok {
+		return types.NewErr("no such key: %v", key)
+	}
+	return v
+}
+
+// Contains implements traits.Container.
+func (m *answerMap) Contains(key ref.Val) ref.Val {
+	_, ok := m.Find(key)
+	return types.Bool(ok)
+}

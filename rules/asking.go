@@ -1,0 +1,299 @@
+package rules
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"strings"
+)
+
+// Probe finds out by reads whether a mutation happened.
+type Probe struct {
+	op             *Operation
+	method         string
+	path           *text
+	query          *template
+	header         *template
+	json           *template
+	expect         *expr
+	observe        []observeRule
+	candidates     *expr
+	ours           *expr
+	tie            Tie
+	id             *expr
+	created        *expr
+	pages          *pages
+	result         *resultTemplate
+	absenceIsProof bool
+}
+
+// observeRule is one condition on a state.
+type observeRule struct {
+	when *expr
+	is   Seen
+}
+
+// pages says how a listing goes on.
+type pages struct {
+	// link follows Link rel="next" (RFC 8288); else more and set.
+	link bool
+	more *expr
+	set  *template
+	max  int
+}
+
+// resultTemplate makes the answer for a script.
+type resultTemplate struct {
+	status int
+	header *template
+	json   *template
+}
+
+// exprs are all expressions of the probe.
+func (p *Probe) exprs() []*expr {
+	out := append([]*expr{p.expect, p.candidates, p.ours, p.id, p.created}, p.path.exprs()...)
+	for _, t := range []*template{p.query, p.header, p.json} {
+		out = append(out, t.exprs()...)
+	}
+	for _, o := range p.observe {
+		out = append(out, o.when)
+	}
+	if p.pages != nil {
+		out = append(append(out, p.pages.more), p.pages.set.exprs()...)
+	}
+	if p.result != nil {
+		out = append(append(out, p.result.header.exprs()...), p.result.json.exprs()...)
+	}
+	return out
+}
+
+// Asking is one try of a probe: call Next, send, call Answer, until Next says
+// false; then Observation. It is not safe for concurrent use.
+type Asking struct {
+	probe *Probe
+	env   Env
+	scope *scope
+	// next is the request to send; nil when the try is over.
+	next *Ask
+	// query is the query of the last request, for pages that change it.
+	query []pair
+	read  int
+	// stopped says why the try ended without an observation.
+	stopped string
+	done    bool
+	found   []object
+	seen    Seen
+	reason  string
+	result  *Result
+	ids     []string
+	sent    map[string]bool
+}
+
+// Begin starts one try. It fails when the first request can't be made from env; a
+// try that can't begin is a retry.
+func (p *Probe) Begin(env Env) (*Asking, error) {
+	if env.Request == nil {
+		return nil, errors.New("probe: no request")
+	}
+	a := &Asking{probe: p, env: env, scope: p.op.scope(env), sent: map[string]bool{}}
+	ask, err := a.first()
+	if err != nil {
+		return nil, fmt.Errorf("probe of %s: %w", p.op.Name, err)
+	}
+	a.next = ask
+	return a, nil
+}
+
+// first makes the first request.
+func (a *Asking) first() (*Ask, error) {
+	p := a.probe
+	target, err := p.path.path(a.scope)
+	if err != nil {
+		return nil, err
+	}
+	if _, refusal := normalPath(p.method, target); refusal != nil {
+		return nil, refusal
+	}
+	if a.query, err = p.query.namedValues(a.scope); err != nil {
+		return nil, err
+	}
+	header, err := p.header.headers(a.scope)
+	if err != nil {
+		return nil, err
+	}
+	if header.Get("Accept") == "" {
+		header.Set("Accept", "application/json")
+	}
+	ask := &Ask{
+		Method: p.method, Scheme: a.env.Request.Scheme, Authority: a.env.Request.Authority(),
+		Target: withQuery(target, a.query), Header: header,
+	}
+	if p.json != nil {
+		v, _, err := p.json.build(a.scope)
+		if err != nil {
+			return nil, err
+		}
+		ask.Body = appendMasked(nil, &v, nil)
+		header.Set("Content-Type", "application/json")
+	}
+	return ask, nil
+}
+
+// headers computes header fields.
+func (t *template) headers(s *scope) (http.Header, error) {
+	values, err := t.namedValues(s)
+	if err != nil {
+		return nil, err
+	}
+	raw := http.Header{}
+	for _, one := range values {
+		raw.Add(one.name, one.value)
+	}
+	out, refusal := normalHeader(raw)
+	if refusal != nil {
+		return nil, refusal
+	}
+	return out, nil
+}
+
+// withQuery appends a query to a path.
+func withQuery(target string, query []pair) string {
+	if len(query) == 0 {
+		return target
+	}
+	spelt := make([]string, len(query))
+	for i, one := range query {
+		// %20, as some servers read + as itself.
+		spelt[i] = escapeSegment(one.name) + "=" + escapeSegment(one.value)
+	}
+	return target + "?" + strings.Join(spelt, "&")
+}
+
+// Next returns the next request to send; false when the try is over. Asking twice
+// without an answer between gives the same request.
+func (a *Asking) Next() (*Ask, bool) { return a.next, a.next != nil }
+
+// Answer takes the answer to the last Ask. An answer that can't be used ends the
+// try with retry; give nil for a request that got no whole answer.
+func (a *Asking) Answer(resp *Response) {
+	ask := a.next
+	a.next = nil
+	if ask == nil {
+		a.stop("an answer came to no question")
+		return
+	}
+	if resp == nil || !resp.Complete {
+		a.stop("the probe got no whole answer")
+		return
+	}
+	a.read++
+	a.sent[ask.Target] = true
+	a.scope.resp = newAnswer(resp)
+	if !a.expected(resp) {
+		return
+	}
+	if len(a.probe.observe) > 0 {
+		a.observeState()
+		return
+	}
+	if err := a.collect(); err != nil {
+		a.stop(err.Error())
+		return
+	}
+	next, err := a.following(ask)
+	if err != nil {
+		a.stop(err.Error())
+		return
+	}
+	a.next, a.done = next, next == nil
+}
+
+// stop ends the try with retry.
+func (a *Asking) stop(why string) { a.next, a.done, a.stopped = nil, false, printable(why) }
+
+// expected checks the answer. A listing's is 200 unless the rule says otherwise;
+// the conditions of observe speak for themselves.
+func (a *Asking) expected(resp *Response) bool {
+	e := a.probe.expect
+	if e == nil {
+		if len(a.probe.observe) == 0 && resp.Status != http.StatusOK {
+			a.stop(fmt.Sprintf("the probe was answered %d instead of 200", resp.Status))
+			return false
+		}
+		return true
+	}
+	holds, err := e.test(a.scope)
+	switch {
+	case err != nil:
+		a.stop("expect can't be evaluated: " + err.Error())
+	case !holds:
+		a.stop(fmt.Sprintf("the probe was answered %d, which is not what the rule expects: %s", resp.Status, e.source))
+	}
+	return err == nil && holds
+}
+
+// observeState judges a state by the conditions; none that holds is retry.
+func (a *Asking) observeState() {
+	for _, o := range a.probe.observe {
+		holds, err := o.when.test(a.scope)
+		if err != nil {
+			a.stop("the condition " + o.when.source + " can't be evaluated: " + err.Error())
+			return
+		}
+		if !holds {
+			continue
+		}
+		a.done, a.seen, a.reason = true, o.is, "the probe's condition holds: "+o.when.source
+		if o.is != SeenApplied {
+			return
+		}
+		if err := a.observed(); err != nil {
+			a.stop(err.Error())
+		}
+		return
+	}
+	a.stop("no condition of the probe holds")
+}
+
+// observed takes id and result of an applied state.
+func (a *Asking) observed() error {
+	if a.probe.id != nil {
+		id, err := objectID(a.probe.id, a.scope)
+		if err != nil {
+			return err
+		}
+		a.ids = []string{id}
+	}
+	result, err := a.probe.result.build(a.scope)
+	a.result = result
+	return err
+}
+
+// build makes the answer for a script; nil without a template.
+func (r *resultTemplate) build(s *scope) (*Result, error) {
+	if r == nil {
+		return nil, nil //nolint:nilnil // no template is no result, and no failure
+	}
+	header, err := r.header.headers(s)
+	if err != nil {
+		return nil, fmt.Errorf("result: %w", err)
+	}
+	out := &Result{Status: r.status, Header: header}
+	if r.json == nil {
+		return out, nil
+	}
+	v, present, err := r.json.build(s)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("result: %w", err)
+	case !present:
+		return nil, errors.New("result: its json has no value")
+	}
+	out.Body = appendMasked(nil, &v, nil)
+	if out.Header.Get("Content-Type") == "" {
+		out.Header = maps.Clone(out.Header)
+		out.Header.Set("Content-Type", "application/json")
+	}
+	return out, nil
+}

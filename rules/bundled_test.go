@@ -1,0 +1,43 @@
+package rules_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"keep-proxy/rules"
+)
+
+// bundled reads the connector files that come with the program.
+func bundled(t testing.TB) []rules.File {
+	t.Helper()
+	names, err := filepath.Glob("../connectors/*.yaml")
+	if err != nil || len(names) == 0 {
+		t.Fatalf("no bundled connectors: %v", err)
+	}
+	var files []rules.File
+	for _, name := range names {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, rules.File{Name: filepath.Base(name), Data: data})
+	}
+	return files
+}
+
+func TestBundledConnectorsLoadAndTheirCasesHold(t *testing.T) {
+	t.Parallel()
+	set, findings := rules.Load(bundled(t), nil, rules.Defaults{})
+	if len(findings) > 0 {
+		t.Fatalf("findings:\n%v", findings)
+	}
+	for _, c := range set.Connectors() {
+		if c.Cases() < 3 {
+			t.Errorf("%s has %d cases; each bundled connector shows how it works by at least 3", c.Name, c.Cases())
+		}
+	}
+	if failed := set.RunCases(); len(failed) > 0 {
+		t.Fatalf("cases:\n%v", failed)
+	}
+}

@@ -1,0 +1,161 @@
+package rules
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// caseRun is one case while it runs.
+type caseRun struct {
+	*testCase
+	problems []string
+}
+
+// run runs the case against its own connector and says what differs.
+func (c *testCase) run(connector *Connector) []string {
+	r := &caseRun{testCase: c}
+	req, refusal := Normalize(c.request)
+	if refusal == nil {
+		m := connector.Match(req)
+		if refusal = m.Refusal; refusal == nil {
+			r.matched(req, m)
+			return r.problems
+		}
+	}
+	r.differs("refused", c.expect.refused, string(refusal.Problem))
+	return r.problems
+}
+
+// differs notes a difference.
+func (r *caseRun) differs(what, want, got string) {
+	if problem := differs(what, want, got); problem != "" {
+		r.problems = append(r.problems, problem)
+	}
+}
+
+// matched goes on with a request that was not refused.
+func (r *caseRun) matched(req *Request, m Match) {
+	if m.Unmatched {
+		r.problems = append(r.problems, "the URL's host is none of the connector's")
+		return
+	}
+	operation := ""
+	if m.Operation != nil {
+		operation = m.Operation.Name
+	}
+	if r.expect.operation != "" {
+		r.differs("operation", r.expect.operation, operation)
+	}
+	if m.Effect != EffectMutation {
+		r.differs("refused", r.expect.refused, "")
+		return
+	}
+	d, refusal := m.Operation.Derive(req, m)
+	if refusal == nil {
+		_, refusal = m.Operation.Outgoing(req, caseMutation())
+	}
+	if refusal != nil {
+		r.differs("refused", r.expect.refused, string(refusal.Problem))
+		return
+	}
+	r.differs("refused", r.expect.refused, "")
+	r.derived(d)
+	if r.response != nil {
+		r.judged(m.Operation.Judge(req, d.Account, caseMutation(), r.response))
+	}
+	if len(r.probe) > 0 {
+		r.probed(m.Operation, Env{Request: req, Mutation: caseMutation(), Account: d.Account})
+	}
+}
+
+// derived compares the key's parts.
+func (r *caseRun) derived(d *Derived) {
+	if r.expect.identity != nil {
+		r.differs("identity", string(canonicalValue(r.expect.identity)), string(identityText(d.Identity)))
+	}
+	if r.expect.subkey != nil {
+		r.differs("subkey", *r.expect.subkey, d.Subkey)
+	}
+	if r.expect.account != nil {
+		r.differs("account", *r.expect.account, d.Account)
+	}
+}
+
+// identityText is the identity as one canonical object.
+func identityText(identity map[string]jsontext.Value) []byte {
+	v := jsonValue{kind: jsonObject}
+	for name, text := range identity {
+		one, err := parseJSON(text)
+		if err != nil {
+			continue
+		}
+		v.names = append(v.names, name)
+		v.items = append(v.items, *one)
+	}
+	return canonicalValue(&v)
+}
+
+// judged compares the opinion; no opinion is "default".
+func (r *caseRun) judged(o Opinion) {
+	verdict := o.Kind.String()
+	if o.Kind == OpinionNone {
+		verdict = "default"
+	}
+	r.differs("verdict", r.expect.verdict, verdict)
+	r.differs("class", r.expect.class, string(o.Class))
+}
+
+// probed plays the answers to the operation's first probe.
+func (r *caseRun) probed(op *Operation, env Env) {
+	i := slices.IndexFunc(op.Strategies, func(s Strategy) bool { return s.Kind == StrategyProbe })
+	if i < 0 {
+		r.problems = append(r.problems, "the operation has no probe")
+		return
+	}
+	asking, err := op.Strategies[i].Probe.Begin(env)
+	if err != nil {
+		r.problems = append(r.problems, "the probe can't begin: "+err.Error())
+		return
+	}
+	for j, answer := range r.probe {
+		if _, more := asking.Next(); !more {
+			r.problems = append(r.problems, "the probe ends after "+plural(j, "answer", "answers"))
+			break
+		}
+		asking.Answer(answer)
+	}
+	o := asking.Observation(func(string) bool { return false }, 0)
+	if r.expect.observation != o.Seen.String() {
+		r.problems = append(r.problems, differs("observation", r.expect.observation, o.Seen.String())+" ("+o.Reason+")")
+	}
+	r.resulted(o.Result)
+}
+
+// resulted compares the result, where the case expects one.
+func (r *caseRun) resulted(got *Result) {
+	want := r.expect.result
+	if want == nil {
+		return
+	}
+	if got == nil {
+		r.problems = append(r.problems, "there is no result")
+		return
+	}
+	r.differs("result status", strconv.Itoa(want.Status), strconv.Itoa(got.Status))
+	for name := range want.Header {
+		r.differs("result header "+name, want.Header.Get(name), got.Header.Get(name))
+	}
+	if len(want.Body) > 0 {
+		r.differs("result body", canonicalText(want.Body), canonicalText(got.Body))
+	}
+}
+
+// canonicalText is JSON in its canonical form, anything else as it is.
+func canonicalText(body []byte) string {
+	if c, err := CanonicalJSON(body); err == nil {
+		return string(c)
+	}
+	return string(body)
+}

@@ -1,0 +1,167 @@
+package rules
+
+import (
+	"bytes"
+	"compress/flate"
+	"compress/gzip"
+	"compress/zlib"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// maxDecoded bounds what a compressed body may grow to, in bytes.
+const maxDecoded = 64 << 20
+
+// content is a body as expressions see it.
+type content struct {
+	// bytes is the body with its Content-Encoding undone.
+	bytes []byte
+	// problem is set when the bytes can't be had without guessing; everything
+	// that reads the body then refuses with it.
+	problem *Refusal
+	// jsonProblem is set when the body is JSON that two parsers could read
+	// differently; everything that reads its values refuses with it.
+	jsonProblem *Refusal
+	// json is nil for a body that is not JSON.
+	json *jsonValue
+	// form is nil for a body that is not a form.
+	form *pairs
+}
+
+// read returns the parsed body; it is parsed once. A body that is not loaded is
+// refused.
+func (r *Request) read() *content {
+	r.once.Do(func() {
+		if !r.BodyLoaded() {
+			r.content = &content{problem: refuse(ProblemAmbiguous, "the body was not read yet")}
+			return
+		}
+		r.content = parseContent(r.Header, r.body)
+	})
+	return r.content
+}
+
+// parseContent decodes and parses a body by what its header declares.
+func parseContent(header http.Header, body []byte) *content {
+	if len(body) == 0 {
+		return &content{}
+	}
+	mediaType, problem := declaredType(header)
+	if problem != nil {
+		return &content{problem: problem}
+	}
+	plain, problem := decodeBody(header, body)
+	if problem != nil {
+		return &content{problem: problem}
+	}
+	c := &content{bytes: plain}
+	form := mediaType == "application/x-www-form-urlencoded"
+	if looksJSON(plain) || !form && !strings.HasPrefix(mediaType, "multipart/") {
+		c.parseJSON(mediaType)
+	}
+	if form && c.json == nil && c.jsonProblem == nil {
+		p := parsePairs(strings.TrimRight(string(plain), "\r\n"), "form")
+		c.form = &p
+	}
+	return c
+}
+
+// parseJSON parses the body as JSON whatever it is declared as: clients often
+// send JSON under another type, and APIs read it. A body that is not JSON holds
+// nothing; one that two parsers could read differently is a problem.
+func (c *content) parseJSON(mediaType string) {
+	v, err := parseJSON(c.bytes)
+	switch {
+	case err == nil:
+		c.json = v
+	case errors.Is(err, jsontext.ErrDuplicateName):
+		c.jsonProblem = refuse(ProblemAmbiguous, "the JSON body repeats a member name; send each name once")
+	case errors.Is(err, errNumberRange):
+		c.jsonProblem = refuse(ProblemAmbiguous, "the JSON body holds a number that parsers read differently; send it as a string")
+	case isJSONType(mediaType):
+		c.jsonProblem = refuse(ProblemAmbiguous, "the body is declared as JSON but can't be parsed as one UTF-8 JSON value")
+	}
+}
+
+// looksJSON reports whether the first character begins an object or a list.
+func looksJSON(body []byte) bool {
+	trimmed := bytes.TrimLeft(body, " \t\r\n")
+	return len(trimmed) > 0 && (trimmed[0] == '{' || trimmed[0] == '[')
+}
+
+// isJSONType knows application/json and the +json suffix (RFC 6839 §3.1).
+func isJSONType(mediaType string) bool {
+	return mediaType == "application/json" || strings.HasSuffix(mediaType, "+json")
+}
+
+// declaredType is the media type of a body, lower case, and refuses charsets
+// other than UTF-8.
+func declaredType(header http.Header) (string, *Refusal) {
+	values := header["Content-Type"]
+	if len(values) > 1 {
+		return "", refuse(ProblemAmbiguous, "Content-Type comes more than once")
+	}
+	if len(values) == 0 || values[0] == "" {
+		return "", nil
+	}
+	if values[0] == "application/json" {
+		return values[0], nil
+	}
+	mediaType, params, err := mime.ParseMediaType(values[0])
+	if err != nil && !errors.Is(err, mime.ErrInvalidMediaParameter) {
+		return "", refuse(ProblemAmbiguous, "Content-Type can't be parsed")
+	}
+	switch strings.ToLower(params["charset"]) {
+	case "", "utf-8", "utf8", "us-ascii":
+		return mediaType, nil
+	}
+	return "", refuse(ProblemAmbiguous, "the body is declared in a charset other than UTF-8; send UTF-8")
+}
+
+// decodeBody undoes the Content-Encoding: gzip, deflate or none.
+func decodeBody(header http.Header, body []byte) ([]byte, *Refusal) {
+	var r io.Reader
+	var err error
+	in := bytes.NewReader(body)
+	switch strings.ToLower(strings.TrimSpace(strings.Join(header["Content-Encoding"], ","))) {
+	case "", "identity":
+		return body, nil
+	case "gzip", "x-gzip":
+		var z *gzip.Reader
+		if z, err = gzip.NewReader(in); err == nil {
+			z.Multistream(false)
+			r = z
+		}
+	case "deflate":
+		r, err = newInflater(body, in)
+	default:
+		return nil, refuse(ProblemAmbiguous, "the body's Content-Encoding is not one that is understood here (gzip, deflate); send it plain")
+	}
+	if err != nil {
+		return nil, refuse(ProblemAmbiguous, "the body is not in its declared Content-Encoding")
+	}
+	plain, err := io.ReadAll(io.LimitReader(r, maxDecoded+1))
+	switch {
+	case err != nil:
+		return nil, refuse(ProblemAmbiguous, "the body is not in its declared Content-Encoding")
+	case len(plain) > maxDecoded:
+		return nil, refuse(ProblemTooLarge, "the body decodes to more than 64 MiB")
+	case in.Len() > 0:
+		return nil, refuse(ProblemAmbiguous, "the compressed body holds more than one stream")
+	}
+	return plain, nil
+}
+
+// newInflater reads deflate as RFC 9110 §8.4.1.2 has it (zlib), and the raw form
+// that some clients send.
+func newInflater(body []byte, in *bytes.Reader) (io.Reader, error) {
+	if len(body) >= 2 && body[0]&0x0f == 8 && (int(body[0])<<8|int(body[1]))%31 == 0 {
+		return zlib.NewReader(in)
+	}
+	return flate.NewReader(in), nil
+}

@@ -1,0 +1,229 @@
+package rules
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// expr reads and compiles an expression; nil when it can't be.
+func (d *decoder) expr(n *yaml.Node, key string, at position) *expr {
+	if n != nil && (n.Kind == yaml.MappingNode || n.Kind == yaml.SequenceNode) {
+		d.fail("type", key, n, "must be an expression", "put an expression that holds [ or { into quotes, or on a line of its own")
+		return nil
+	}
+	s, ok := d.text(n, key)
+	if !ok {
+		return nil
+	}
+	e, err := compileExpr(s, at)
+	if err != nil {
+		d.compileProblem(n, key, err)
+		return nil
+	}
+	return e
+}
+
+// compileProblem records why an expression or a text does not compile.
+func (d *decoder) compileProblem(n *yaml.Node, key string, err error) {
+	var later errNotYet
+	if errors.As(err, &later) {
+		d.fail("not-yet", key, n, err.Error(), "leave it out; this version refuses it rather than ignore it")
+		return
+	}
+	d.fail("expression", key, n, "does not compile: "+err.Error(), fixFor(err))
+}
+
+// fixFor says what to do about the usual mistakes.
+func fixFor(err error) string {
+	msg := err.Error()
+	switch {
+	case strings.Contains(msg, "undeclared reference"):
+		return "use the variables that exist at this place, see docs/connectors.md; a constant text is written \"'text'\""
+	case strings.Contains(msg, "brace"):
+		return "close each {insertion}; braces that are meant are doubled"
+	}
+	return "correct the expression; docs/connectors.md lists what there is"
+}
+
+// textWith reads a text with insertions; nil when it can't be compiled.
+func (d *decoder) textWith(n *yaml.Node, key string, at position) *text {
+	s, ok := d.text(n, key)
+	if !ok {
+		return nil
+	}
+	t, err := compileText(s, at)
+	if err != nil {
+		d.compileProblem(n, key, err)
+		return nil
+	}
+	return t
+}
+
+// pathText reads the path of a request that the proxy sends.
+func (d *decoder) pathText(n *yaml.Node, key string, at position) *text {
+	t := d.textWith(n, key, at)
+	if t == nil {
+		return nil
+	}
+	var literal strings.Builder
+	for _, p := range t.parts {
+		if p.expr != nil {
+			literal.WriteByte('x')
+		} else {
+			literal.WriteString(p.literal)
+		}
+	}
+	if strings.ContainsAny(literal.String(), "?#") {
+		d.fail("path", key, n, "a path holds no query", "put parameters under query:")
+		return nil
+	}
+	if p, refusal := normalPath("GET", literal.String()); refusal != nil || !strings.HasPrefix(literal.String(), "/") || p.wire != literal.String() {
+		d.fail("path", key, n, "is no path in its plain form", "begin it with /, without empty or dot segments and needless escapes")
+		return nil
+	}
+	return t
+}
+
+// place reads a selector with one of the allowed roots.
+func (d *decoder) place(n *yaml.Node, key string, roots ...string) (place, bool) {
+	s, ok := d.text(n, key)
+	if !ok {
+		return place{}, false
+	}
+	p, err := parsePlace(s)
+	if err != nil {
+		d.fail("place", key, n, err.Error(), "write a place such as json.items[*].id, form['a[b]'] or query.page")
+		return place{}, false
+	}
+	for _, root := range roots {
+		if p.root != root {
+			continue
+		}
+		if _, single := p.name(); root == "json" && len(p.steps) > 0 || root == "response" || single {
+			return p, true
+		}
+		d.fail("place", key, n, "names no single place below "+root, "write "+root+".name")
+		return place{}, false
+	}
+	d.fail("place", key, n, printable(p.root)+" can't be used here", "begin the place with "+strings.Join(roots, ", "))
+	return place{}, false
+}
+
+// writable reads where something is written: a name below form or query, or a
+// path of names below json.
+func (d *decoder) writable(n *yaml.Node, key, root string) (place, bool) {
+	s, ok := d.text(n, key)
+	if !ok {
+		return place{}, false
+	}
+	if root != "json" {
+		return place{source: s, root: root, steps: []placeStep{{name: s}}}, true
+	}
+	source := "json." + s
+	if strings.HasPrefix(s, "[") {
+		source = "json" + s
+	}
+	p, err := parsePlace(source)
+	if err != nil {
+		d.fail("place", key, n, err.Error(), "write names joined by dots, such as metadata.keep_id")
+		return place{}, false
+	}
+	for _, step := range p.steps {
+		if step.kind != stepName {
+			d.fail("place", key, n, "a value is written to one place, not to a list", "write names joined by dots, such as metadata.keep_id")
+			return place{}, false
+		}
+	}
+	return p, true
+}
+
+// template reads YAML values: literal, but {cel: EXPRESSION}.
+func (d *decoder) template(n *yaml.Node, key string, at position) *template {
+	if n == nil || !d.plain(n, key) {
+		return nil
+	}
+	switch n.Kind {
+	case yaml.ScalarNode:
+		return d.scalar(n, key)
+	case yaml.SequenceNode:
+		t := &template{value: jsonValue{kind: jsonArray}}
+		for i, item := range n.Content {
+			if sub := d.template(item, index(key, i), at); sub != nil {
+				t.items = append(t.items, sub)
+			}
+		}
+		return t
+	case yaml.MappingNode:
+		if len(n.Content) == 2 && n.Content[0].Value == "cel" {
+			if e := d.expr(n.Content[1], join(key, "cel"), at); e != nil {
+				return &template{expr: e}
+			}
+			return nil
+		}
+		t := &template{value: jsonValue{kind: jsonObject}}
+		d.members(n, key, "a value", func(name string, _, v *yaml.Node) {
+			if sub := d.template(v, join(key, name), at); sub != nil {
+				t.names = append(t.names, name)
+				t.items = append(t.items, sub)
+			}
+		})
+		return t
+	}
+	d.fail("type", key, n, "is no value", "write text, a number, true, false, null, a list or a map")
+	return nil
+}
+
+// scalar reads a literal value as JSON has it.
+func (d *decoder) scalar(n *yaml.Node, key string) *template {
+	switch n.Tag {
+	case "!!null":
+		return &template{}
+	case "!!bool":
+		return &template{value: boolValue(strings.EqualFold(n.Value, "true"))}
+	case "!!int", "!!float":
+		v, err := parseJSON([]byte(n.Value))
+		if err != nil || v.kind != jsonNumber {
+			d.fail("value", key, n, "is no number as JSON writes it", "write it in decimal, or quote it if it is text")
+			return nil
+		}
+		return &template{value: *v}
+	}
+	return &template{value: stringValue(n.Value)}
+}
+
+// mapOf reads values that must be a map of names, for a query or a header.
+func (d *decoder) mapOf(n *yaml.Node, key string, at position) *template {
+	t := d.template(n, key, at)
+	if t == nil {
+		return nil
+	}
+	if t.expr != nil || t.value.kind != jsonObject {
+		d.fail("type", key, n, "must be a map of names to values", "write name: value lines below it")
+		return nil
+	}
+	return t
+}
+
+// describeSteps is a place below json as a person reads it.
+func describeSteps(steps []placeStep) string {
+	var b strings.Builder
+	for _, s := range steps {
+		b.WriteString(s.String())
+	}
+	return strings.TrimPrefix(b.String(), ".")
+}
+
+// quoted quotes a short value for a sentence.
+func quoted(s string) string { return strconv.Quote(printable(s)) }
+
+// plural is for sentences that count.
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return fmt.Sprintf("%d %s", n, one)
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}

@@ -1,0 +1,260 @@
+package rules
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/ast"
+	"cel.dev/cel-go/common/operators"
+	"cel.dev/cel-go/common/types"
+)
+
+// expr is one compiled expression.
+type expr struct {
+	source string
+	// chain is set for a plain chain of names or a constant string, which runs
+	// without CEL.
+	chain *chain
+	prog  cel.Program
+	// refs are the values it can read, as far as that is plain from its text.
+	refs []place
+}
+
+// namedExpr is an expression with the name it gives a value to.
+type namedExpr struct {
+	name string
+	*expr
+}
+
+// errNotYet is an expression that reads a variable of a later version.
+type errNotYet string
+
+// Error implements error.
+func (e errNotYet) Error() string { return "the variable " + string(e) + " is not built yet" }
+
+// laterVariables are variables of the format that are not built yet.
+var laterVariables = []string{"multipart", "mail", "graphql", "jsonrpc", "aws"}
+
+// compileExpr compiles source for a position.
+func compileExpr(source string, at position) (*expr, error) {
+	envs, err := celEnvs()
+	if err != nil {
+		return nil, err
+	}
+	env := envs[at]
+	parsed, issues := env.Parse(source)
+	if issues.Err() != nil {
+		return nil, celProblem(issues)
+	}
+	e := &expr{source: source, refs: refsOf(parsed.NativeRep().Expr(), nil)}
+	if name, later := e.readsLater(); later {
+		return nil, errNotYet(name)
+	}
+	checked, issues := env.Check(parsed)
+	if issues.Err() != nil {
+		return nil, celProblem(issues)
+	}
+	e.prog, err = env.Program(checked, cel.CostLimit(costLimit), cel.MemoryLimit(memoryLimit))
+	if err != nil {
+		return nil, fmt.Errorf("expression: %w", err)
+	}
+	e.chain = chainOf(parsed.NativeRep().Expr())
+	return e, nil
+}
+
+// celProblem is the first problem of a compilation, without CEL's own picture.
+func celProblem(issues *cel.Issues) error {
+	if errs := issues.Errors(); len(errs) > 0 {
+		return fmt.Errorf("%s (at character %d)", errs[0].Message, errs[0].Location.Column()+1)
+	}
+	return issues.Err()
+}
+
+// readsLater finds a variable that is not built yet.
+func (e *expr) readsLater() (string, bool) {
+	for _, r := range e.refs {
+		if slices.Contains(laterVariables, r.root) {
+			return r.root, true
+		}
+		if len(r.steps) > 0 && (r.root == "response" && r.steps[0].name == "graphql" || r.root == "mutation" && r.steps[0].name == "kept") {
+			return r.root + "." + r.steps[0].name, true
+		}
+	}
+	return "", false
+}
+
+// eval computes the value; present is false for an absent optional. An ambiguity
+// that was read on the way is in the scope.
+func (e *expr) eval(s *scope) (v jsonValue, present bool, err error) {
+	if e.chain != nil {
+		v, err := e.chain.eval(s)
+		return v, err == nil, err
+	}
+	return e.evalCEL(s)
+}
+
+// evalCEL computes the value with CEL, whatever the expression is.
+func (e *expr) evalCEL(s *scope) (v jsonValue, present bool, err error) {
+	out, _, err := e.prog.Eval(s)
+	if err != nil {
+		return jsonValue{}, false, err
+	}
+	return fromCEL(out)
+}
+
+// test computes a condition; anything but true or false is an error.
+func (e *expr) test(s *scope) (bool, error) {
+	v, present, err := e.eval(s)
+	if err != nil {
+		return false, err
+	}
+	if s.problem != nil {
+		return false, s.take()
+	}
+	if !present || v.kind != jsonTrue && v.kind != jsonFalse {
+		return false, errors.New("the condition is neither true nor false")
+	}
+	return v.kind == jsonTrue, nil
+}
+
+// readsBody reports whether the value can depend on the request's body.
+func (e *expr) readsBody() bool {
+	return e.readsAny("json", "form", "form_all", "body_sha256")
+}
+
+// readsAny reports whether it reads one of the roots.
+func (e *expr) readsAny(roots ...string) bool {
+	return slices.ContainsFunc(e.refs, func(r place) bool { return slices.Contains(roots, r.root) })
+}
+
+// readsAnswerBody reports whether the value can depend on the answer's body.
+func (e *expr) readsAnswerBody() bool {
+	return slices.ContainsFunc(e.refs, func(r place) bool {
+		if r.root != "response" {
+			return false
+		}
+		return len(r.steps) == 0 || !slices.Contains([]string{"status", "header", "complete"}, r.steps[0].name)
+	})
+}
+
+// readsName reports whether it reads root.name, or the root as a whole.
+func (e *expr) readsName(root, name string) bool {
+	return slices.ContainsFunc(e.refs, func(r place) bool {
+		return r.covers(root, []placeStep{{name: name}})
+	})
+}
+
+// reads reports whether the value can depend on a place.
+func (e *expr) reads(at place) bool {
+	if at.root == "response" {
+		return false
+	}
+	return slices.ContainsFunc(e.refs, func(r place) bool {
+		switch {
+		case at.root == "json" || at.root == "form":
+			if r.root == "body_sha256" {
+				return true
+			}
+			if at.root == "form" && r.root == "form_all" {
+				return true
+			}
+		case at.root == "query" && r.root == "query_all":
+			return true
+		}
+		return at.covers(r.root, r.steps)
+	})
+}
+
+// refsOf collects every variable that an expression reads, each with the names
+// and indexes that follow it in the text. Variables that a macro declares are
+// among them where they are not told apart: that only ever finds too much.
+func refsOf(e ast.Expr, out []place) []place {
+	if root, steps, ok := accessOf(e); ok {
+		return append(out, place{root: root, steps: steps})
+	}
+	switch e.Kind() {
+	case ast.SelectKind:
+		return refsOf(e.AsSelect().Operand(), out)
+	case ast.CallKind:
+		return refsOfCall(e.AsCall(), out)
+	case ast.ListKind:
+		for _, item := range e.AsList().Elements() {
+			out = refsOf(item, out)
+		}
+	case ast.MapKind:
+		for _, entry := range e.AsMap().Entries() {
+			out = refsOf(entry.AsMapEntry().Value(), refsOf(entry.AsMapEntry().Key(), out))
+		}
+	case ast.StructKind:
+		for _, field := range e.AsStruct().Fields() {
+			out = refsOf(field.AsStructField().Value(), out)
+		}
+	case ast.ComprehensionKind:
+		c := e.AsComprehension()
+		for _, part := range []ast.Expr{c.IterRange(), c.AccuInit(), c.LoopCondition(), c.LoopStep(), c.Result()} {
+			out = refsOf(part, out)
+		}
+	case ast.UnspecifiedExprKind, ast.IdentKind, ast.LiteralKind:
+	}
+	return out
+}
+
+// refsOfCall collects from a call. header_of reads no more than the header.
+func refsOfCall(c ast.CallExpr, out []place) []place {
+	args := c.Args()
+	if c.FunctionName() == "header_of" && len(args) == 2 && args[0].Kind() == ast.IdentKind {
+		out = append(out, place{root: args[0].AsIdent(), steps: []placeStep{{name: "header"}}})
+		args = args[1:]
+	}
+	if c.IsMemberFunction() {
+		out = refsOf(c.Target(), out)
+	}
+	for _, arg := range args {
+		out = refsOf(arg, out)
+	}
+	return out
+}
+
+// accessOf takes apart a.b, a.?b, a[0], a['b'] and a[?'b'] down to the variable.
+func accessOf(e ast.Expr) (root string, steps []placeStep, ok bool) {
+	switch e.Kind() {
+	case ast.IdentKind:
+		return strings.TrimPrefix(e.AsIdent(), "."), nil, true
+	case ast.SelectKind:
+		sel := e.AsSelect()
+		root, steps, ok = accessOf(sel.Operand())
+		return root, append(steps, placeStep{name: sel.FieldName()}), ok
+	case ast.CallKind:
+		c := e.AsCall()
+		switch c.FunctionName() {
+		case operators.Index, operators.OptIndex, operators.OptSelect:
+		default:
+			return "", nil, false
+		}
+		step, literal := literalStep(c.Args()[1])
+		if !literal {
+			return "", nil, false
+		}
+		root, steps, ok = accessOf(c.Args()[0])
+		return root, append(steps, step), ok
+	default:
+		return "", nil, false
+	}
+}
+
+// literalStep is the step of a constant index.
+func literalStep(e ast.Expr) (placeStep, bool) {
+	if e.Kind() != ast.LiteralKind {
+		return placeStep{}, false
+	}
+	switch v := e.AsLiteral().(type) {
+	case types.String:
+		return placeStep{name: string(v)}, true
+	case types.Int:
+		return placeStep{kind: stepIndex, index: int(v)}, true
+	}
+	return placeStep{}, false
+}

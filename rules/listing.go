@@ -1,0 +1,221 @@
+package rules
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+)
+
+// object is one object of a listing that the rule calls ours.
+type object struct {
+	id      string
+	created time.Time
+	result  *Result
+}
+
+// collect takes the objects of one page.
+func (a *Asking) collect() error {
+	list, err := required(a.probe.candidates, a.scope)
+	if err != nil {
+		return fmt.Errorf("candidates: %w", err)
+	}
+	if list.kind != jsonArray {
+		return errors.New("candidates is no list")
+	}
+	for i := range list.items {
+		a.scope.found = &list.items[i]
+		err := a.consider()
+		a.scope.found = nil
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// consider takes the object in found if it is ours. One that comes again on
+// another page, as listings do when they shift, counts once.
+func (a *Asking) consider() error {
+	ours, err := a.probe.ours.test(a.scope)
+	if err != nil {
+		return fmt.Errorf("ours can't be evaluated: %w", err)
+	}
+	if !ours {
+		return nil
+	}
+	var o object
+	if o.id, err = objectID(a.probe.id, a.scope); err != nil {
+		return err
+	}
+	if slices.ContainsFunc(a.found, func(other object) bool { return other.id == o.id }) {
+		return nil
+	}
+	if a.probe.created != nil {
+		if o.created, err = createdAt(a.probe.created, a.scope); err != nil {
+			return err
+		}
+	}
+	if o.result, err = a.probe.result.build(a.scope); err != nil {
+		return err
+	}
+	a.found = append(a.found, o)
+	return nil
+}
+
+// objectID is an object's own id; it can't be empty.
+func objectID(e *expr, s *scope) (string, error) {
+	v, err := required(e, s)
+	if err != nil {
+		return "", fmt.Errorf("id: %w", err)
+	}
+	if v.kind != jsonString && v.kind != jsonNumber || v.text == "" {
+		return "", errors.New("id is neither text nor a number")
+	}
+	return scalarText(&v), nil
+}
+
+// createdAt is when an object was created: a timestamp, or its RFC 3339 text.
+func createdAt(e *expr, s *scope) (time.Time, error) {
+	v, err := required(e, s)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("created: %w", err)
+	}
+	t, err := time.Parse(time.RFC3339, v.text)
+	if v.kind != jsonString || err != nil {
+		return time.Time{}, errors.New("created is no timestamp")
+	}
+	return t, nil
+}
+
+// following is the request for the next page; nil after the last. A listing that
+// would go on beyond max, or in a circle, was cut.
+func (a *Asking) following(last *Ask) (*Ask, error) {
+	p := a.probe.pages
+	if p == nil {
+		return nil, nil //nolint:nilnil // a listing of one page has no next one
+	}
+	var target string
+	var err error
+	if p.link {
+		target, err = a.linked(last)
+	} else {
+		target, err = a.more(last)
+	}
+	if target == "" || err != nil {
+		return nil, err
+	}
+	if a.read >= p.max {
+		return nil, fmt.Errorf("the listing goes on after %s; absence and number can't be known", plural(p.max, "page", "pages"))
+	}
+	if a.sent[target] && last.Body == nil {
+		return nil, errors.New("the listing points to a page that was read already")
+	}
+	next := *last
+	next.Target = target
+	return &next, nil
+}
+
+// more is the target with the query changed as set says; "" after the last page.
+func (a *Asking) more(last *Ask) (string, error) {
+	goesOn, err := a.probe.pages.more.test(a.scope)
+	if err != nil {
+		return "", fmt.Errorf("more can't be evaluated: %w", err)
+	}
+	if !goesOn {
+		return "", nil
+	}
+	set, err := a.probe.pages.set.namedValues(a.scope)
+	if err != nil {
+		return "", fmt.Errorf("set: %w", err)
+	}
+	query := slices.DeleteFunc(slices.Clone(a.query), func(one pair) bool {
+		return slices.ContainsFunc(set, func(s pair) bool { return s.name == one.name })
+	})
+	a.query = append(query, set...)
+	target, _, _ := strings.Cut(last.Target, "?")
+	return withQuery(target, a.query), nil
+}
+
+// linked is the target of Link rel="next" (RFC 8288); "" without one. It must stay
+// on the same origin, since credentials are sent along.
+func (a *Asking) linked(last *Ask) (string, error) {
+	reference, found := nextLink(a.scope.resp.Header)
+	if !found {
+		return "", nil
+	}
+	rest := reference
+	if !strings.HasPrefix(reference, "/") || strings.HasPrefix(reference, "//") {
+		scheme, after, ok := strings.Cut(reference, "://")
+		if !ok {
+			return "", errors.New("the link to the next page is no absolute URL")
+		}
+		i := strings.IndexAny(after, "/?")
+		if i < 0 {
+			return "", errors.New("the link to the next page has no path")
+		}
+		req, refusal := Normalize(Raw{Method: http.MethodGet, Scheme: strings.ToLower(scheme), Authority: after[:i], Target: "/"})
+		if refusal != nil || req.Scheme != last.Scheme || req.Authority() != last.Authority {
+			return "", errors.New("the link to the next page leads to another host")
+		}
+		rest = after[i:]
+	}
+	rest, _, _ = strings.Cut(rest, "#")
+	req, refusal := Normalize(Raw{Method: last.Method, Scheme: last.Scheme, Authority: last.Authority, Target: rest})
+	if refusal != nil {
+		return "", errors.New("the link to the next page can't be read")
+	}
+	return req.Target(), nil
+}
+
+// nextLink finds the target of rel=next among Link fields.
+func nextLink(h http.Header) (string, bool) {
+	for _, line := range h["Link"] {
+		for line != "" {
+			_, after, ok := strings.Cut(line, "<")
+			if !ok {
+				break
+			}
+			target, params, ok := strings.Cut(after, ">")
+			if !ok {
+				break
+			}
+			var mine string
+			mine, line = cutLink(params)
+			if relatesNext(mine) {
+				return target, true
+			}
+		}
+	}
+	return "", false
+}
+
+// cutLink splits the parameters of one link from the rest of the line, at a comma
+// outside quotes.
+func cutLink(s string) (params, rest string) {
+	quoted := false
+	for i := range len(s) {
+		switch {
+		case s[i] == '"':
+			quoted = !quoted
+		case s[i] == ',' && !quoted:
+			return s[:i], s[i+1:]
+		}
+	}
+	return s, ""
+}
+
+// relatesNext finds next among the relation types of a link.
+func relatesNext(params string) bool {
+	for param := range strings.SplitSeq(params, ";") {
+		name, value, ok := strings.Cut(strings.TrimSpace(param), "=")
+		if !ok || !strings.EqualFold(strings.TrimSpace(name), "rel") {
+			continue
+		}
+		relations := strings.Fields(strings.ToLower(strings.Trim(strings.TrimSpace(value), `"`)))
+		return slices.Contains(relations, "next")
+	}
+	return false
+}

@@ -1,0 +1,239 @@
+package rules
+
+import (
+	"slices"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// matcher is one way in which a request can be an operation.
+type matcher struct {
+	methods []string // empty: any
+	path    *pathPattern
+	when    *expr
+}
+
+// outcomeRule is one entry of an outcome list.
+type outcomeRule struct {
+	when  *expr
+	kind  OpinionKind
+	class Class
+}
+
+// marker is where and how a mutation leaves its mark in what is sent.
+type marker struct {
+	at     place
+	text   *text // nil: the marker alone
+	append bool
+}
+
+// mutationKeys are the keys that say something about mutations only.
+var mutationKeys = []string{
+	"identity", "subkey", "payload", "native_key", "marker", "outcome", "success", "reconcile", "on_absent",
+	"manual_check", "max_body", "repeat", "settle", "absent_confirmations", "absent_spacing", "block_scope",
+	"bounds", "timeout", "describe",
+}
+
+// operations reads the list of operations.
+func (d *decoder) operations(n *yaml.Node, c *Connector, l *loading, blockScope string) {
+	if n == nil {
+		return
+	}
+	at := map[*Operation]*yaml.Node{}
+	for i, item := range d.elements(n, "operations") {
+		op := d.operation(item, index("operations", i), c, l, blockScope)
+		if op == nil {
+			continue
+		}
+		if other := c.Operation(op.Name); other != nil && op.Name != "" {
+			d.fail("repeated-operation", index("operations", i)+".name", item, "the operation "+op.Name+" is there twice", "give each operation a name of its own")
+		}
+		c.Operations = append(c.Operations, op)
+		at[op] = item
+	}
+	d.precedence(c, at)
+}
+
+// operation reads one operation.
+func (d *decoder) operation(n *yaml.Node, key string, c *Connector, l *loading, blockScope string) *Operation {
+	m := d.object(n, key, levelOperation)
+	if n.Kind != yaml.MappingNode {
+		return nil
+	}
+	op := &Operation{Connector: c, BlockScope: blockScope, OnAbsent: OnAbsentFail, Repeat: RepeatRefuse}
+	op.Name = d.name(n, m["name"], join(key, "name"), operationName)
+	op.Effect = d.effect(n, m["effect"], join(key, "effect"))
+	d.matches(n, m["match"], join(key, "match"), op)
+	if m["before"] != nil {
+		op.before = d.texts(m["before"], join(key, "before"))
+	}
+	if m["encoded_slash"] != nil {
+		op.encodedSlash = d.word(m["encoded_slash"], join(key, "encoded_slash"), "keep") != ""
+	}
+	for i, item := range d.optional(m["secret"], join(key, "secret")) {
+		k := index(join(key, "secret"), i)
+		if p, ok := d.place(item, k, "json", "form", "query", "path", "header", "response"); ok && d.secretPlace(item, k, p) {
+			op.secret = append(op.secret, p)
+		}
+	}
+	if op.Effect == EffectMutation {
+		d.mutation(n, m, key, op, l)
+	} else {
+		d.noMutation(m, key)
+	}
+	d.variables(n, key, op)
+	return op
+}
+
+// optional are the elements of a list that may be missing.
+func (d *decoder) optional(n *yaml.Node, key string) []*yaml.Node {
+	if n == nil {
+		return nil
+	}
+	return d.oneOrMore(n, key)
+}
+
+// secretPlace checks a place of an answer: below json or header.
+func (d *decoder) secretPlace(n *yaml.Node, key string, p place) bool {
+	if p.root != "response" {
+		return true
+	}
+	if len(p.steps) > 1 && (p.steps[0].name == "json" || p.steps[0].name == "header" && len(p.steps) == 2) {
+		return true
+	}
+	d.fail("place", key, n, "names no place of an answer", "write response.json.name or response.header.name")
+	return false
+}
+
+// noMutation refuses what only mutations have, where it would say nothing.
+func (d *decoder) noMutation(m map[string]*yaml.Node, key string) {
+	for _, name := range mutationKeys {
+		if name != "describe" && m[name] != nil {
+			d.fail("no-effect", join(key, name), m[name], name+" says nothing about an operation that is no mutation", "leave it out, or write effect: mutation")
+		}
+	}
+}
+
+// effect reads the effect.
+func (d *decoder) effect(at, n *yaml.Node, key string) Effect {
+	if n == nil {
+		d.fail("missing", key, at, "effect is missing", "add effect: read, mutation, deny or ignore")
+		return EffectDeny
+	}
+	switch d.word(n, key, "read", "mutation", "deny", "ignore") {
+	case "read":
+		return EffectRead
+	case "mutation":
+		return EffectMutation
+	case "ignore":
+		return EffectIgnore
+	}
+	return EffectDeny
+}
+
+// matches reads one match or a list of them.
+func (d *decoder) matches(at, n *yaml.Node, key string, op *Operation) {
+	if n == nil {
+		d.fail("missing", key, at, "match is missing", "add match: {method: POST, path: /…}")
+		return
+	}
+	for i, item := range d.oneOrMore(n, key) {
+		k := key
+		if n.Kind == yaml.SequenceNode {
+			k = index(key, i)
+		}
+		if m := d.match(item, k); m != nil {
+			op.matches = append(op.matches, m)
+		}
+	}
+}
+
+// match reads one match.
+func (d *decoder) match(n *yaml.Node, key string) *matcher {
+	m := d.object(n, key, levelMatch)
+	if n.Kind != yaml.MappingNode {
+		return nil
+	}
+	out := &matcher{}
+	for i, item := range d.optional(m["method"], join(key, "method")) {
+		s, ok := d.text(item, join(key, "method"))
+		if ok && (!validMethod(s) || s == "TRACE" || s == "CONNECT") {
+			d.fail("value", index(join(key, "method"), i), item, quoted(s)+" is no method that can be matched", "write it in upper case, such as POST; TRACE and CONNECT are always denied")
+			continue
+		}
+		out.methods = append(out.methods, s)
+	}
+	if m["path"] != nil {
+		out.path = d.pathPattern(m["path"], join(key, "path"))
+	}
+	if m["when"] != nil {
+		out.when = d.expr(m["when"], join(key, "when"), inRequest)
+	}
+	literal := out.path != nil && out.path.literal()
+	unread := m["path"] != nil && out.path == nil
+	if m["method"] == nil && m["when"] == nil && !literal && !unread {
+		d.fail("match-all", key, n, "matches everything: it has no method, no path with a literal and no condition", "add a method or a path")
+	}
+	return out
+}
+
+// variables checks that every path and host variable that is read is in a
+// pattern.
+func (d *decoder) variables(n *yaml.Node, key string, op *Operation) {
+	told := map[string]bool{}
+	for _, e := range op.exprs() {
+		for _, r := range e.refs {
+			if len(r.steps) == 0 || r.root != "path" && r.root != "host" {
+				continue
+			}
+			name := r.steps[0].name
+			if told[r.root+"."+name] || op.hasVariable(r.root, name) {
+				continue
+			}
+			told[r.root+"."+name] = true
+			d.fail("variable", key, n, "reads "+r.root+"."+name+", but no pattern has {"+name+"}", "add {"+name+"} to the pattern, or correct the name")
+		}
+	}
+}
+
+// hasVariable reports whether any pattern of the operation has the variable. An
+// operation without a pattern has been reported already.
+func (op *Operation) hasVariable(root, name string) bool {
+	if root == "host" {
+		return slices.ContainsFunc(op.Connector.hosts, func(p *hostPattern) bool {
+			return slices.ContainsFunc(p.labels, func(s segmentPattern) bool { return s.name == name })
+		})
+	}
+	return slices.ContainsFunc(op.matches, func(m *matcher) bool { return m.path != nil && m.path.has(name) })
+}
+
+// exprs are all expressions of the operation.
+func (op *Operation) exprs() []*expr {
+	var out []*expr
+	for _, m := range op.matches {
+		out = append(out, m.when)
+	}
+	for _, e := range op.identity {
+		out = append(out, e.expr)
+	}
+	out = append(out, op.subkey, op.success)
+	for _, o := range op.outcome {
+		out = append(out, o.when)
+	}
+	out = append(out, op.describe.exprs()...)
+	out = append(out, op.manualCheck.exprs()...)
+	if op.marker != nil {
+		out = append(out, op.marker.text.exprs()...)
+	}
+	for _, s := range op.Strategies {
+		if s.Probe != nil {
+			out = append(out, s.Probe.exprs()...)
+		}
+	}
+	return slices.DeleteFunc(out, func(e *expr) bool { return e == nil })
+}
+
+// readsSecret reports whether an expression reads a secret place of a request.
+func (e *expr) readsSecret(secret []place) bool {
+	return slices.ContainsFunc(secret, e.reads)
+}

@@ -1,0 +1,120 @@
+package rules
+
+import (
+	"fmt"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// strategies reads the ordered list of ways to find out.
+func (d *decoder) strategies(at, n *yaml.Node, key string, op *Operation) {
+	if n == nil {
+		d.fail("no-reconcile", key, at, "the mutation has no way to find out what happened",
+			"add reconcile: with resend or probe, or - none: \"why it can't be found out\"")
+		return
+	}
+	seen := map[StrategyKind]bool{}
+	for i, item := range d.elements(n, key) {
+		k := index(key, i)
+		s, ok := d.strategy(item, k, op)
+		if !ok {
+			continue
+		}
+		if seen[StrategyNone] {
+			d.fail("value", k, item, "none must be the last strategy", "move it to the end")
+		}
+		if seen[s.Kind] && s.Kind != StrategyProbe {
+			d.fail("value", k, item, string(s.Kind)+" is there twice", "keep one of them")
+		}
+		seen[s.Kind] = true
+		op.Strategies = append(op.Strategies, s)
+	}
+	if n.Kind == yaml.SequenceNode && len(n.Content) == 0 {
+		d.fail("no-reconcile", key, n, "reconcile is empty", "add resend or probe, or - none: \"why it can't be found out\"")
+	}
+	d.usable(n, key, op)
+	if seen[StrategyNone] && op.manualCheck == nil {
+		d.warn("manual-check", key, n, "a person will have to find out, and no manual_check says how", "add manual_check: \"where to look for what\"")
+	}
+}
+
+// strategy reads one entry.
+func (d *decoder) strategy(n *yaml.Node, key string, op *Operation) (Strategy, bool) {
+	m := d.object(n, key, levelStrategy)
+	if n.Kind != yaml.MappingNode {
+		return Strategy{}, false
+	}
+	if len(m) != 1 {
+		if len(n.Content) <= 2 && len(m) == 0 {
+			return Strategy{}, false // the one key was reported already
+		}
+		d.fail("value", key, n, "a strategy is exactly one of resend, probe and none", "write each as an entry of its own")
+		return Strategy{}, false
+	}
+	switch {
+	case m["resend"] != nil:
+		d.object(m["resend"], join(key, "resend"), levelResend)
+		return Strategy{Kind: StrategyResend}, true
+	case m["probe"] != nil:
+		p := d.probe(m["probe"], join(key, "probe"), op)
+		return Strategy{Kind: StrategyProbe, Probe: p}, p != nil
+	default:
+		why, ok := d.text(m["none"], join(key, "none"))
+		return Strategy{Kind: StrategyNone, Why: why}, ok
+	}
+}
+
+// usable checks that what resends can resend, and that what needs a value that is
+// not stored isn't there.
+func (d *decoder) usable(n *yaml.Node, key string, op *Operation) {
+	for i, s := range op.Strategies {
+		k := index(key, i)
+		switch s.Kind {
+		case StrategyResend:
+			d.resendable(n, k, op, len(op.Strategies) == 1)
+		case StrategyProbe:
+			d.probable(n, k, op, s.Probe)
+		case StrategyNone:
+		}
+	}
+}
+
+// resendable checks a resend: it needs a native key with a window in which
+// resending is safe for some time, and a request that is stored whole.
+func (d *decoder) resendable(n *yaml.Node, key string, op *Operation, only bool) {
+	switch {
+	case op.NativeKey == nil:
+		d.fail("resend", key, n, "resend needs a native_key: nothing else keeps the second request from taking effect", "add native_key, or remove resend")
+	case op.NativeKey.Window == 0:
+		d.fail("resend", key, n, "resend needs native_key.window: nothing says how long the API remembers a key", "add window, or remove resend")
+	case op.Timeout+op.Settle >= op.NativeKey.usable():
+		problem := fmt.Sprintf("the window of %v is too short for a resend: timeout (%v) and settle (%v) leave no time in 0.9 of it",
+			op.NativeKey.Window, op.Timeout, op.Settle)
+		if only {
+			d.fail("resend", key, n, problem, "add a probe or none:, or give the operation a shorter timeout")
+		} else {
+			d.warn("resend", key, n, problem, "remove resend, or give the operation a shorter timeout")
+		}
+	}
+	for _, p := range op.secret {
+		if p.root == "json" || p.root == "form" || p.root == "query" || p.root == "path" {
+			d.fail("resend-secret", key, n, "resend needs the whole request, but "+p.source+" is secret and is not stored", "remove resend, or the secret place")
+		}
+	}
+}
+
+// probable checks that a probe reads nothing that is not stored, and that its tie
+// exists.
+func (d *decoder) probable(n *yaml.Node, key string, op *Operation, p *Probe) {
+	for _, e := range p.exprs() {
+		if e.readsSecret(op.secret) {
+			d.fail("probe-secret", key, n, quoted(e.source)+" reads a secret place, which is not stored", "probe by something that is not secret")
+		}
+	}
+	switch {
+	case p.tie == TieMarker && op.marker == nil:
+		d.fail("tie", key, n, "tie: marker needs a marker in what is sent", "add marker:, or another tie")
+	case p.tie == TieVendorKey && op.NativeKey == nil:
+		d.fail("tie", key, n, "tie: vendor_key needs a native_key", "add native_key:, or another tie")
+	}
+}

@@ -1,0 +1,283 @@
+package rules
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// Match finds the operation of a request; see [Match] for how to read the answer.
+// Operations are tried in the order that before: gives them; two that fit without
+// an order deny, as does a condition that can't be evaluated.
+func (s *Set) Match(req *Request) Match {
+	m, _ := s.match(req, false)
+	return m
+}
+
+// Explain matches and says why each operation of the connector was taken or not.
+func (s *Set) Explain(req *Request) Explanation {
+	m, candidates := s.match(req, true)
+	return Explanation{Match: m, Candidates: candidates}
+}
+
+// match is Match, with the reasons when they are asked for.
+func (s *Set) match(req *Request, explain bool) (Match, []Candidate) {
+	if req.Method == http.MethodTrace || req.Method == http.MethodConnect {
+		return Match{Refusal: refuse(ProblemDenied, req.Method+" is always denied")}, nil
+	}
+	c, vars := s.lookup(req.Scheme, req.Host, req.Port)
+	if c == nil {
+		m := Match{Unmatched: true}
+		return m.checked(req), nil
+	}
+	m := Match{Connector: c, Host: vars}
+	candidates := c.match(&m, req, explain)
+	return m.checked(req), candidates
+}
+
+// Match matches a request with one connector alone, as if its host were the
+// connector's; it is for records that are pinned to an older version. The match
+// is Unmatched when the host is not one of the connector's.
+func (c *Connector) Match(req *Request) Match {
+	for _, h := range c.hosts {
+		vars, ok := h.match(req.Scheme, req.Host, req.Port)
+		if !ok {
+			continue
+		}
+		m := Match{Connector: c, Host: vars}
+		c.match(&m, req, false)
+		return m.checked(req)
+	}
+	return Match{Unmatched: true}
+}
+
+// match fills in the operation, or why there is none.
+func (c *Connector) match(m *Match, req *Request, explain bool) []Candidate {
+	var told []Candidate
+	tell := func(op *Operation, matched bool, reason string) {
+		if explain {
+			told = append(told, Candidate{Operation: op.Name, Matched: matched, Reason: reason})
+		}
+	}
+	for _, op := range c.Operations {
+		fit := op.fit(req, m.Host)
+		switch {
+		case !fit.ok:
+			tell(op, false, fit.reason)
+			continue
+		case m.Operation != nil:
+			if !m.Operation.goesBefore(op) && !fit.needsBody && fit.problem == nil {
+				m.Refusal = refuse(ProblemDenied, "both "+m.Operation.Name+" and "+op.Name+" fit this request and no rule says which goes first")
+			}
+			tell(op, false, "it fits, but "+m.Operation.Name+" goes first")
+			continue
+		case m.Refusal != nil || m.NeedsBody:
+			tell(op, false, "not decided: an operation that goes first could not be")
+			continue
+		}
+		tell(op, fit.problem == nil && !fit.needsBody, fit.reason)
+		m.decide(op, fit)
+	}
+	if m.Operation == nil && m.Refusal == nil && !m.NeedsBody {
+		c.unmatched(m, req)
+	}
+	return told
+}
+
+// decide takes the first operation that fits, or may fit.
+func (m *Match) decide(op *Operation, fit fit) {
+	switch {
+	case fit.needsBody:
+		m.NeedsBody = true
+	case fit.problem != nil:
+		m.Refusal = fit.problem
+	default:
+		m.Operation, m.Effect, m.Path = op, op.Effect, fit.path
+		if op.Effect == EffectDeny {
+			m.Refusal = refuse(ProblemDenied, "the rule "+op.Name+" of "+op.Connector.Name+" denies this request")
+		}
+	}
+}
+
+// goesBefore reports whether the rule names the other in before.
+func (op *Operation) goesBefore(other *Operation) bool { return slices.Contains(op.before, other.Name) }
+
+// unmatched is what happens to a request that no operation declares.
+func (c *Connector) unmatched(m *Match, req *Request) {
+	if isSafe(req.Method) && (c.ReadsSafe || slices.ContainsFunc(c.readPaths, func(p *pathPattern) bool { return p.fits(&req.path) })) {
+		m.Effect = EffectRead
+		return
+	}
+	m.Refusal = refuse(ProblemUnmatched, req.Method+" on this path is no operation of the connector "+c.Name+
+		" and not among its reads; add an operation to its file")
+}
+
+// isSafe knows the safe methods that may pass (RFC 9110 §9.2.1).
+func isSafe(method string) bool {
+	return method == http.MethodGet || method == http.MethodHead || method == http.MethodOptions
+}
+
+// fit is how one operation stands to a request.
+type fit struct {
+	ok        bool
+	reason    string
+	path      map[string]string
+	needsBody bool
+	problem   *Refusal
+}
+
+// fit tries every match of the operation.
+func (op *Operation) fit(req *Request, host map[string]string) fit {
+	last := fit{reason: "it has no match"}
+	for _, m := range op.matches {
+		last = m.fit(req, host)
+		if last.ok {
+			return last
+		}
+	}
+	return last
+}
+
+// fit tries one match. A condition that can't be evaluated fits, with a problem:
+// that it is false can't be said.
+func (m *matcher) fit(req *Request, host map[string]string) fit {
+	if len(m.methods) > 0 && !slices.Contains(m.methods, req.Method) {
+		return fit{reason: "its method is " + strings.Join(m.methods, " or ")}
+	}
+	var vars map[string]string
+	if m.path != nil {
+		var ok bool
+		if vars, ok = m.path.match(&req.path); !ok {
+			return fit{reason: "its path is " + m.path.source}
+		}
+	}
+	f := fit{ok: true, reason: "method and path fit", path: vars}
+	if m.when == nil {
+		return f
+	}
+	if m.when.readsBody() && !req.BodyLoaded() {
+		f.needsBody, f.reason = true, "its condition reads the body: "+m.when.source
+		return f
+	}
+	holds, err := m.when.test(&scope{req: req, path: vars, host: host})
+	switch {
+	case err != nil:
+		f.problem = conditionProblem(m.when, err)
+		f.reason = "its condition can't be evaluated: " + m.when.source
+	case !holds:
+		return fit{reason: "its condition is false: " + m.when.source}
+	default:
+		f.reason = "method, path and condition fit"
+	}
+	return f
+}
+
+// conditionProblem is the refusal for a condition that can't be evaluated.
+func conditionProblem(e *expr, err error) *Refusal {
+	if r := new(Refusal); asRefusal(err, &r) {
+		return r
+	}
+	return refuse(ProblemIdentity, "the rule's condition can't be evaluated on this request: "+e.source)
+}
+
+// checked adds what is judged whatever the operation: escaped slashes and method
+// overrides.
+func (m Match) checked(req *Request) Match {
+	if m.Refusal != nil || m.NeedsBody {
+		return m
+	}
+	if req.path.encodedSlash && !isSafe(req.Method) && (m.Operation == nil || !m.Operation.encodedSlash) {
+		m.Effect = EffectDeny
+		m.Refusal = refuse(ProblemAmbiguous, "the path holds an escaped slash, which servers read in two ways; the rule may say encoded_slash: keep")
+		return m
+	}
+	found, needsBody := m.override(req)
+	switch {
+	case found != "":
+		m.Effect = EffectDeny
+		m.Refusal = refuse(ProblemOverride, "the request overrides its method by "+found+"; send it with the method that is meant")
+	case needsBody:
+		m = Match{Connector: m.Connector, NeedsBody: true, Host: m.Host}
+	}
+	return m
+}
+
+// Names under which frameworks take another method than the request's.
+var (
+	overrideHeaders = []string{"X-Http-Method-Override", "X-Http-Method", "X-Method-Override"}
+	overrideNames   = []string{"_method", "x-http-method-override", "x-http-method", "x-method-override", "$httpmethod"}
+)
+
+// override finds a method override that the operation does not match on. It needs
+// the body only for forms that would otherwise pass unread.
+func (m *Match) override(req *Request) (found string, needsBody bool) {
+	for _, name := range overrideHeaders {
+		if len(req.Header[name]) > 0 && !m.matchesOn("header", strings.ToLower(name)) {
+			return "the header " + name, false
+		}
+	}
+	if name := m.overrideName("query", req.rawQuery); name != "" {
+		return "the query parameter " + name, false
+	}
+	if isSafe(req.Method) || !req.HasBody() || m.Unmatched {
+		return "", false
+	}
+	if mediaType, _ := declaredType(req.Header); mediaType != "application/x-www-form-urlencoded" {
+		return "", false
+	}
+	if !req.BodyLoaded() {
+		return "", m.Effect != EffectMutation
+	}
+	if form := req.read().form; form != nil {
+		if name := m.overrideName("form", form.raw); name != "" {
+			return "the form field " + name, false
+		}
+	}
+	return "", false
+}
+
+// overrideName finds an override among the names of a query or a form.
+func (m *Match) overrideName(root, raw string) string {
+	for piece := range strings.FieldsFuncSeq(raw, func(r rune) bool { return r == '&' || r == ';' }) {
+		name, _, _ := strings.Cut(piece, "=")
+		plain, ok := unescapePair(name)
+		if ok && slices.Contains(overrideNames, strings.ToLower(plain)) && !m.matchesOn(root, plain) {
+			return plain
+		}
+	}
+	return ""
+}
+
+// matchesOn reports whether the operation's conditions read the name.
+func (m *Match) matchesOn(root, name string) bool {
+	if m.Operation == nil {
+		return false
+	}
+	return slices.ContainsFunc(m.Operation.matches, func(one *matcher) bool {
+		return one.when != nil && slices.ContainsFunc(one.when.refs, func(r place) bool {
+			return r.root == root && len(r.steps) > 0 && r.steps[0].name == name
+		})
+	})
+}
+
+// bind finds the variables of a request that is known to be this operation's.
+func (op *Operation) bind(req *Request) *scope {
+	s := &scope{req: req, path: map[string]string{}, host: map[string]string{}}
+	for _, h := range op.Connector.hosts {
+		if vars, ok := h.match(req.Scheme, req.Host, req.Port); ok {
+			maps.Copy(s.host, vars)
+			break
+		}
+	}
+	for _, m := range op.matches {
+		if m.path == nil || len(m.methods) > 0 && !slices.Contains(m.methods, req.Method) {
+			continue
+		}
+		if vars, ok := m.path.match(&req.path); ok {
+			maps.Copy(s.path, vars)
+			break
+		}
+	}
+	return s
+}

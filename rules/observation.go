@@ -1,0 +1,81 @@
+package rules
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// createdMargin is how far a creation time may be off beyond the measured
+// difference of the clocks.
+const createdMargin = 2 * time.Minute
+
+// Observation is what the try came to; retry unless it ran to its end.
+//
+// claimedByOther says whether an object is another mutation's evidence; nil takes
+// every object for claimed. clockDiff is the measured difference between the
+// upstream's clock and ours, of either sign; it only counts for tie content.
+func (a *Asking) Observation(claimedByOther func(objectID string) bool, clockDiff time.Duration) Observation {
+	o := Observation{Tie: a.probe.tie, AbsenceIsProof: a.probe.absenceIsProof}
+	if claimedByOther == nil {
+		claimedByOther = func(string) bool { return true }
+	}
+	switch {
+	case !a.done && a.stopped == "":
+		o.Reason = "the probe did not run to its end"
+	case !a.done:
+		o.Reason = a.stopped
+	case len(a.probe.observe) > 0:
+		a.state(&o, claimedByOther)
+	default:
+		a.listing(&o, claimedByOther, clockDiff)
+	}
+	return o
+}
+
+// state is the observation of conditions on a state.
+func (a *Asking) state(o *Observation, claimedByOther func(string) bool) {
+	if slices.ContainsFunc(a.ids, claimedByOther) {
+		o.Reason = "the object is another mutation's"
+		return
+	}
+	o.Seen, o.Reason, o.ObjectIDs, o.Result = a.seen, a.reason, a.ids, a.result
+}
+
+// listing is the observation of objects in a listing, in this order: an object
+// whose time can't be told is retry; an object that is another mutation's is no
+// presence, and leaving it out proves nothing; then the number decides.
+func (a *Asking) listing(o *Observation, claimedByOther func(string) bool, clockDiff time.Duration) {
+	found := slices.Clone(a.found)
+	if a.probe.tie == TieContent {
+		margin := clockDiff.Abs() + createdMargin
+		claimed := a.env.Mutation.ClaimedAt
+		for _, one := range found {
+			if one.created.Before(claimed) && !one.created.Before(claimed.Add(-margin)) {
+				o.Reason = fmt.Sprintf("the object %s was created within %v before the claim, so it can't be told whose it is", printable(one.id), margin)
+				return
+			}
+		}
+		found = slices.DeleteFunc(found, func(one object) bool { return one.created.Before(claimed) })
+	}
+	all := len(found)
+	found = slices.DeleteFunc(found, func(one object) bool { return claimedByOther(one.id) })
+	if left := all - len(found); left > 0 && (len(found) == 0 || a.probe.tie != TieContent) {
+		o.Reason = fmt.Sprintf("%s of what was found belongs to another mutation", plural(left, "object", "objects"))
+		return
+	}
+	if a.probe.created != nil {
+		slices.SortStableFunc(found, func(x, y object) int { return x.created.Compare(y.created) })
+	}
+	for _, one := range found {
+		o.ObjectIDs = append(o.ObjectIDs, one.id)
+	}
+	switch len(found) {
+	case 0:
+		o.Seen, o.Reason = SeenAbsent, fmt.Sprintf("nothing of it in %s", plural(a.read, "page", "pages"))
+	case 1:
+		o.Seen, o.Reason, o.Result = SeenApplied, "the object "+printable(found[0].id)+" is ours", found[0].result
+	default:
+		o.Seen, o.Reason, o.Result = SeenDuplicate, plural(len(found), "object", "objects")+" are ours", found[0].result
+	}
+}

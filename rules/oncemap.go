@@ -1,0 +1,102 @@
+package rules
+
+import (
+	"fmt"
+	"reflect"
+
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+	"cel.dev/cel-go/common/types/traits"
+)
+
+// onceMap shows CEL the query, the form or the header as a map with exactly one
+// value per name. Reading a repeated name is noted as an ambiguity in the scope,
+// where no default can hide it.
+type onceMap struct {
+	scope *scope
+	root  string
+}
+
+var _ traits.Mapper = (*onceMap)(nil)
+
+// Find implements traits.Mapper.
+func (m *onceMap) Find(key ref.Val) (ref.Val, bool) {
+	name, ok := key.(types.String)
+	if !ok {
+		return types.MaybeNoSuchOverloadErr(key), false
+	}
+	v, ok := m.scope.named(m.root, string(name))
+	if !ok {
+		return nil, false
+	}
+	return types.String(v), true
+}
+
+// Get implements traits.Indexer.
+func (m *onceMap) Get(key ref.Val) ref.Val {
+	v, ok := m.Find(key)
+	switch {
+	case ok:
+		return v
+	case v != nil:
+		return v
+	}
+	return types.NewErr("no such key: %v", key)
+}
+
+// Contains implements traits.Container.
+func (m *onceMap) Contains(key ref.Val) ref.Val {
+	v, ok := m.Find(key)
+	if v != nil && !ok {
+		return v
+	}
+	return types.Bool(ok)
+}
+
+// whole is the map as a value of its own, for everything that isn't a lookup.
+func (m *onceMap) whole() traits.Mapper {
+	out := map[string]string{}
+	for _, name := range m.scope.names(m.root) {
+		if v, ok := m.scope.named(m.root, name); ok {
+			out[name] = v
+		}
+	}
+	return types.NewStringStringMap(types.DefaultTypeAdapter, out)
+}
+
+// Iterator implements traits.Iterable.
+func (m *onceMap) Iterator() traits.Iterator { return m.whole().Iterator() }
+
+// Size implements traits.Sizer.
+func (m *onceMap) Size() ref.Val { return m.whole().Size() }
+
+// Equal implements ref.Val.
+func (m *onceMap) Equal(other ref.Val) ref.Val {
+	if o, ok := other.(*onceMap); ok {
+		other = o.whole()
+	}
+	return m.whole().Equal(other)
+}
+
+// ConvertToNative implements ref.Val.
+func (m *onceMap) ConvertToNative(t reflect.Type) (any, error) {
+	v, err := m.whole().ConvertToNative(t)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", m.root, err)
+	}
+	return v, nil
+}
+
+// ConvertToType implements ref.Val.
+func (m *onceMap) ConvertToType(t ref.Type) ref.Val {
+	if t == types.MapType {
+		return m
+	}
+	return m.whole().ConvertToType(t)
+}
+
+// Type implements ref.Val.
+func (m *onceMap) Type() ref.Type { return types.MapType }
+
+// Value implements ref.Val.
+func (m *onceMap) Value() any { return m.whole().Value() }

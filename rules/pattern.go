@@ -1,0 +1,231 @@
+package rules
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// pathPattern is a compiled path pattern: literals, {x} for one segment and
+// {x...} for the rest.
+type pathPattern struct {
+	source   string
+	segments []segmentPattern
+	// rest names the variable of a trailing {x...}; hasRest says there is one.
+	rest    string
+	hasRest bool
+	// slash says that the path must end in a slash.
+	slash bool
+}
+
+// segmentPattern is prefix{name}suffix, or a literal when name is empty.
+type segmentPattern struct {
+	name           string
+	prefix, suffix string
+}
+
+// parsePathPattern reads a pattern such as /repos/{owner}/{repo}/contents/{file...}.
+func parsePathPattern(source string) (*pathPattern, error) {
+	if !strings.HasPrefix(source, "/") {
+		return nil, errors.New("a path pattern begins with \"/\"")
+	}
+	if strings.ContainsAny(source, "?#") {
+		return nil, errors.New("a path pattern holds no query; use when with query.x")
+	}
+	p := &pathPattern{source: source}
+	if source == "/" {
+		p.slash = true
+		return p, nil
+	}
+	body := source[1:]
+	if strings.HasSuffix(body, "/") {
+		p.slash, body = true, strings.TrimSuffix(body, "/")
+	}
+	pieces := strings.Split(body, "/")
+	for i, piece := range pieces {
+		if name, ok := restName(piece); ok {
+			if i != len(pieces)-1 || p.slash {
+				return nil, fmt.Errorf("%s must be the end of the pattern", piece)
+			}
+			p.rest, p.hasRest = name, true
+			break
+		}
+		segment, err := parseSegmentPattern(piece)
+		if err != nil {
+			return nil, err
+		}
+		p.segments = append(p.segments, segment)
+	}
+	return p, p.unique()
+}
+
+// unique refuses a variable name that comes twice.
+func (p *pathPattern) unique() error {
+	seen := map[string]bool{"": true}
+	if p.hasRest {
+		seen[p.rest] = true
+	}
+	for _, s := range p.segments {
+		if s.name != "" && seen[s.name] {
+			return fmt.Errorf("the variable {%s} comes twice", s.name)
+		}
+		seen[s.name] = true
+	}
+	return nil
+}
+
+// restName reads {x...}.
+func restName(piece string) (string, bool) {
+	name, ok := strings.CutPrefix(piece, "{")
+	if !ok {
+		return "", false
+	}
+	name, ok = strings.CutSuffix(name, "...}")
+	return name, ok && isName(name)
+}
+
+// parseSegmentPattern reads one segment.
+func parseSegmentPattern(piece string) (segmentPattern, error) {
+	before, rest, open := strings.Cut(piece, "{")
+	if !open {
+		literal, err := literalSegment(piece)
+		return segmentPattern{prefix: literal}, err
+	}
+	name, after, closed := strings.Cut(rest, "}")
+	if !closed || !isName(name) || strings.ContainsAny(after, "{}") {
+		return segmentPattern{}, fmt.Errorf("%q is no segment pattern; write a literal, {name}, or {name} with a literal before or after it", piece)
+	}
+	s := segmentPattern{name: name}
+	var err error
+	if before != "" {
+		if s.prefix, err = literalSegment(before); err != nil {
+			return segmentPattern{}, err
+		}
+	}
+	if after != "" {
+		s.suffix, err = literalSegment(after)
+	}
+	return s, err
+}
+
+// literalSegment decodes a literal as a request's segment is decoded.
+func literalSegment(piece string) (string, error) {
+	if strings.Contains(piece, "}") {
+		return "", fmt.Errorf("%q has a closing brace without an opening one", piece)
+	}
+	var wire strings.Builder
+	value, refusal := normalSegment(&wire, piece)
+	if refusal != nil {
+		return "", fmt.Errorf("%q can't be part of a path that is accepted: %s", piece, refusal.Detail)
+	}
+	return value, nil
+}
+
+// match matches a path and returns its variables; nil variables where the pattern
+// has none.
+func (p *pathPattern) match(at *path) (map[string]string, bool) {
+	if !p.fits(at) {
+		return nil, false
+	}
+	var vars map[string]string
+	set := func(name, value string) {
+		if vars == nil {
+			vars = make(map[string]string, len(p.segments)+1)
+		}
+		vars[name] = value
+	}
+	for i, s := range p.segments {
+		if s.name != "" {
+			v := at.segments[i]
+			set(s.name, v[len(s.prefix):len(v)-len(s.suffix)])
+		}
+	}
+	if p.hasRest {
+		set(p.rest, strings.Join(at.segments[len(p.segments):], "/"))
+	}
+	return vars, true
+}
+
+// fits reports whether the path matches.
+func (p *pathPattern) fits(at *path) bool {
+	if at.wire == "*" || len(at.segments) < len(p.segments) {
+		return false
+	}
+	if !p.hasRest && (len(at.segments) != len(p.segments) || at.slash != p.slash) {
+		return false
+	}
+	// "/" is a path without segments, not one that ends in a slash.
+	if p.hasRest && at.slash && len(at.segments) > 0 {
+		return false
+	}
+	for i, s := range p.segments {
+		if !s.fits(at.segments[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// fits reports whether one segment matches; a variable is never empty.
+func (s *segmentPattern) fits(value string) bool {
+	if s.name == "" {
+		return value == s.prefix
+	}
+	return len(value) > len(s.prefix)+len(s.suffix) &&
+		strings.HasPrefix(value, s.prefix) && strings.HasSuffix(value, s.suffix)
+}
+
+// has reports whether the pattern has the variable.
+func (p *pathPattern) has(name string) bool {
+	if p.hasRest && p.rest == name {
+		return true
+	}
+	for _, s := range p.segments {
+		if s.name == name && name != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// literal reports whether any segment is or holds a literal.
+func (p *pathPattern) literal() bool {
+	for _, s := range p.segments {
+		if s.prefix != "" || s.suffix != "" {
+			return true
+		}
+	}
+	return !p.hasRest && len(p.segments) == 0
+}
+
+// overlaps reports whether a path could match both. It may say yes where none
+// does, never no where one does.
+func (p *pathPattern) overlaps(q *pathPattern) bool {
+	n := min(len(p.segments), len(q.segments))
+	for i := range n {
+		if !p.segments[i].overlaps(&q.segments[i]) {
+			return false
+		}
+	}
+	switch {
+	case len(p.segments) > n && !q.hasRest, len(q.segments) > n && !p.hasRest:
+		return false
+	case !p.hasRest && !q.hasRest:
+		return p.slash == q.slash
+	}
+	return true
+}
+
+// overlaps reports whether a segment could match both.
+func (s *segmentPattern) overlaps(t *segmentPattern) bool {
+	switch {
+	case s.name == "" && t.name == "":
+		return s.prefix == t.prefix
+	case s.name == "":
+		return t.fits(s.prefix)
+	case t.name == "":
+		return s.fits(t.prefix)
+	}
+	return (strings.HasPrefix(s.prefix, t.prefix) || strings.HasPrefix(t.prefix, s.prefix)) &&
+		(strings.HasSuffix(s.suffix, t.suffix) || strings.HasSuffix(t.suffix, s.suffix))
+}

@@ -1,0 +1,143 @@
+package rules
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+// payloadFormat is the first element of what payload digests are made of.
+const payloadFormat = "keep/v1 payload"
+
+// payload computes both digests. The digested form is the canonical JSON array
+//
+//	[format, method, {path variables}, {host variables}, [[name, value], …], {headers}, body]
+//
+// without the places that don't count. Query and form are ordered by name; body is
+// [], ["json", value], ["form", [[name, value], …]] or ["bytes", SHA-256].
+func (op *Operation) payload(s *scope, d *Derived) *Refusal {
+	if !op.readableJSON(s) {
+		return s.req.read().jsonProblem
+	}
+	d.PayloadDigest = hexDigest(op.appendPayload(nil, s, op.ignored, nil))
+	d.SignificantDigest = d.PayloadDigest
+	if op.hasMinor {
+		d.SignificantDigest = hexDigest(op.appendPayload(nil, s, op.ignored, op.minor))
+	}
+	return nil
+}
+
+// readableJSON reports whether the rule's places can be found: a JSON body that
+// parsers could read differently is refused where any place is in it.
+func (op *Operation) readableJSON(s *scope) bool {
+	if s.req.read().jsonProblem == nil {
+		return true
+	}
+	for _, p := range op.secret {
+		if p.root == "json" {
+			return false
+		}
+	}
+	return op.ignored.json == nil && op.minor.json == nil
+}
+
+// appendPayload appends the canonical payload without the places of a and b.
+func (op *Operation) appendPayload(dst []byte, s *scope, a, b *placed) []byte {
+	gone := func(root, name string) bool { return a.has(root, name) || b.has(root, name) }
+	dst = append(appendString(append(dst, '['), payloadFormat), ',')
+	dst = append(appendString(dst, s.req.Method), ',')
+	for _, root := range []string{"path", "host"} {
+		vars := s.path
+		if root == "host" {
+			vars = s.host
+		}
+		dst = append(appendVars(dst, vars, func(name string) bool { return gone(root, name) || op.identifies(root, name) }), ',')
+	}
+	dst = append(appendPairs(dst, s.payloadQuery(), func(name string) bool { return gone("query", name) }), ',')
+	dst = append(op.appendHeaders(dst, s.req, func(name string) bool { return gone("header", name) }), ',')
+	dst = appendBody(dst, s.req.read(), a.tree().with(b.tree()), func(name string) bool { return gone("form", name) })
+	return append(dst, ']')
+}
+
+// payloadQuery is the query for the payload; one that can't be read without
+// guessing counts by its spelling.
+func (s *scope) payloadQuery() *pairs {
+	if s.query == nil {
+		p := parsePairs(s.req.rawQuery, "query")
+		s.query = &p
+	}
+	return s.query
+}
+
+// appendVars appends pattern variables by name.
+func appendVars(dst []byte, vars map[string]string, gone func(string) bool) []byte {
+	dst = append(dst, '{')
+	first := true
+	if len(vars) > 0 {
+		for _, name := range slices.Sorted(maps.Keys(vars)) {
+			if gone(name) {
+				continue
+			}
+			dst = appendMember(dst, &first, name, vars[name])
+		}
+	}
+	return append(dst, '}')
+}
+
+// appendMember appends "name":"value" after a comma where one is due.
+func appendMember(dst []byte, first *bool, name, value string) []byte {
+	if !*first {
+		dst = append(dst, ',')
+	}
+	*first = false
+	dst = append(appendString(dst, name), ':')
+	return appendString(dst, value)
+}
+
+// appendPairs appends a query or a form.
+func appendPairs(dst []byte, p *pairs, gone func(string) bool) []byte {
+	if p.problem != nil {
+		return appendString(dst, p.raw)
+	}
+	dst = append(dst, '[')
+	first := true
+	for _, one := range p.sorted() {
+		if gone(one.name) {
+			continue
+		}
+		if !first {
+			dst = append(dst, ',')
+		}
+		first = false
+		dst = append(appendString(append(dst, '['), one.name), ',')
+		dst = append(appendString(dst, one.value), ']')
+	}
+	return append(dst, ']')
+}
+
+// appendHeaders appends the header fields that the rule lists.
+func (op *Operation) appendHeaders(dst []byte, req *Request, gone func(string) bool) []byte {
+	dst = append(dst, '{')
+	first := true
+	for _, name := range op.headers {
+		values := headerValues(req.Header, name)
+		if len(values) == 0 || gone(name) {
+			continue
+		}
+		dst = appendMember(dst, &first, name, strings.Join(values, ", "))
+	}
+	return append(dst, '}')
+}
+
+// appendBody appends the body by what it is.
+func appendBody(dst []byte, c *content, m *mask, gone func(string) bool) []byte {
+	switch {
+	case len(c.bytes) == 0:
+		return append(dst, "[]"...)
+	case c.json != nil:
+		return append(appendCanonical(append(dst, `["json",`...), c.json, m), ']')
+	case c.form != nil:
+		return append(appendPairs(append(dst, `["form",`...), c.form, gone), ']')
+	}
+	return append(appendString(append(dst, `["bytes",`...), hexDigest(c.bytes)), ']')
+}

@@ -1,0 +1,119 @@
+package rules
+
+import (
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// precedence refuses operations that both fit a request unless one names the
+// other in before, and puts the operations into the order in which they are
+// tried.
+func (d *decoder) precedence(c *Connector, at map[*Operation]*yaml.Node) {
+	for i, op := range c.Operations {
+		for _, name := range op.before {
+			if other := c.Operation(name); other == nil || other == op {
+				d.fail("before", index("operations", i)+".before", at[op], quoted(name)+" is no other operation of this connector", "name an operation that comes after this one")
+			}
+		}
+		for _, other := range c.Operations[:i] {
+			if slices.Contains(op.before, other.Name) || slices.Contains(other.before, op.Name) || !op.overlaps(other) {
+				continue
+			}
+			d.fail("overlap", index("operations", i)+".match", at[op], "a request can fit both "+op.Name+" and "+other.Name,
+				"narrow one of them, or say before: ["+other.Name+"] in the one that goes first")
+		}
+	}
+	ordered, ok := orderOperations(c.Operations)
+	if !ok {
+		d.fail("before", "operations", nil, "the operations' before form a circle", "remove one of them")
+		return
+	}
+	c.Operations = ordered
+}
+
+// orderOperations sorts so that each comes before those it names, and otherwise
+// keeps the order of the file; false for a circle.
+func orderOperations(ops []*Operation) ([]*Operation, bool) {
+	var out []*Operation
+	rest := slices.Clone(ops)
+	for len(rest) > 0 {
+		i := slices.IndexFunc(rest, func(op *Operation) bool {
+			return !slices.ContainsFunc(rest, func(other *Operation) bool {
+				return other != op && slices.Contains(other.before, op.Name)
+			})
+		})
+		if i < 0 {
+			return nil, false
+		}
+		out = append(out, rest[i])
+		rest = slices.Delete(rest, i, i+1)
+	}
+	return out, true
+}
+
+// overlaps reports whether a request could fit both operations.
+func (op *Operation) overlaps(other *Operation) bool {
+	for _, a := range op.matches {
+		for _, b := range other.matches {
+			if a.overlaps(b) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// overlaps reports whether a request could fit both. Conditions only tell two
+// apart when their texts show that they exclude each other.
+
+func (m *matcher) overlaps(other *matcher) bool {
+	if len(m.methods) > 0 && len(other.methods) > 0 &&
+		!slices.ContainsFunc(m.methods, func(s string) bool { return slices.Contains(other.methods, s) }) {
+		return false
+	}
+	if m.path != nil && other.path != nil && !m.path.overlaps(other.path) {
+		return false
+	}
+	return m.when == nil || other.when == nil || !exclusive(m.when.source, other.when.source)
+}
+
+// exclusive recognises two conditions of which at most one is true: X and !X or
+// !(X), and the comparison of one value with two different constants.
+func exclusive(a, b string) bool {
+	a, b = strings.TrimSpace(a), strings.TrimSpace(b)
+	if negates(a, b) || negates(b, a) {
+		return true
+	}
+	leftA, constantA, okA := comparison(a)
+	leftB, constantB, okB := comparison(b)
+	return okA && okB && leftA == leftB && constantA != constantB
+}
+
+// negates reports whether a is the negation of b, as texts.
+func negates(a, b string) bool {
+	inner, ok := strings.CutPrefix(a, "!")
+	if !ok {
+		return false
+	}
+	// Without brackets ! binds to the first operand only.
+	return inner == "("+b+")" || inner == b && !strings.ContainsAny(b, " &|=<>?+-*/%!")
+}
+
+// comparison takes VALUE == 'constant' apart, where that is the whole condition.
+func comparison(s string) (left, constant string, ok bool) {
+	left, right, found := strings.Cut(s, "==")
+	if !found || strings.ContainsAny(left, "&|?!=<>'\"") {
+		return "", "", false
+	}
+	right = strings.TrimSpace(right)
+	if len(right) < 2 || right[0] != '\'' && right[0] != '"' || strings.ContainsAny(right, "\\&|?!=<>+") {
+		return "", "", false
+	}
+	inner := right[1 : len(right)-1]
+	if right[len(right)-1] != right[0] || strings.ContainsAny(inner, `'"`) {
+		return "", "", false
+	}
+	return strings.TrimSpace(left), inner, true
+}

@@ -1,0 +1,224 @@
+package rules
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// credentialHeaders usually hold credentials; they are never stored.
+var credentialHeaders = []string{
+	"Authorization", "Proxy-Authorization", "Cookie", "X-Api-Key", "Api-Key", "Apikey", "X-Auth-Token",
+	"X-Access-Token", "X-Amz-Security-Token", "X-Goog-Api-Key", "X-Shopify-Access-Token", "Private-Token",
+}
+
+// Redact returns the request as it may be stored: secret places and header fields
+// that usually hold credentials are masked. Where nothing of path, query or body
+// is masked, the stored request can be sent again once credentials are added.
+func (op *Operation) Redact(req *Request) *Request {
+	next := req.copy()
+	next.Header = maskHeader(req.Header, op.secretNames("header"), credentialHeaders)
+	for _, p := range op.secret {
+		switch p.root {
+		case "path":
+			next.path = op.maskPath(req, next.path, p)
+		case "query":
+			next.rawQuery = maskPairs(parsePairs(next.rawQuery, "query"), p)
+		}
+	}
+	op.redactBody(req, next)
+	return next
+}
+
+// secretNames are the names of the secret places below a root.
+func (op *Operation) secretNames(root string) []string {
+	var out []string
+	for _, p := range op.secret {
+		if name, ok := p.name(); ok && p.root == root {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// maskHeader masks fields; names are lower case or canonical.
+func maskHeader(h http.Header, lists ...[]string) http.Header {
+	out := maps.Clone(h)
+	for _, names := range lists {
+		for _, name := range names {
+			name = http.CanonicalHeaderKey(name)
+			if len(out[name]) > 0 {
+				out[name] = []string{secretShown}
+			}
+		}
+	}
+	return out
+}
+
+// maskPath masks one path variable in every pattern that fits the request.
+func (op *Operation) maskPath(req *Request, at path, secret place) path {
+	name, _ := secret.name()
+	for _, m := range op.matches {
+		if m.path == nil || !m.path.has(name) || !m.path.fits(&req.path) {
+			continue
+		}
+		return m.path.masked(at, name)
+	}
+	return at
+}
+
+// masked is the path with one variable masked.
+func (p *pathPattern) masked(at path, name string) path {
+	segments := slices.Clone(at.segments)
+	for i, s := range p.segments {
+		if s.name == name {
+			segments[i] = s.prefix + secretShown + s.suffix
+		}
+	}
+	if p.hasRest && p.rest == name {
+		segments = append(segments[:len(p.segments)], secretShown)
+	}
+	escaped := make([]string, len(segments))
+	for i, segment := range segments {
+		escaped[i] = escapeSegment(segment)
+	}
+	wire := "/" + strings.Join(escaped, "/")
+	if at.slash && len(segments) > 0 {
+		wire += "/"
+	}
+	out, refusal := normalPath(http.MethodGet, wire)
+	if refusal != nil {
+		return path{wire: "/", slash: true}
+	}
+	return out
+}
+
+// maskPairs masks every value of a name. What can't be parsed is masked whole.
+func maskPairs(p pairs, secret place) string {
+	name, _ := secret.name()
+	if p.problem != nil {
+		return escapePair(secretShown)
+	}
+	if len(p.values(name)) == 0 {
+		return p.raw
+	}
+	return p.with(name, secretShown)
+}
+
+// redactBody masks the secret places of the body. A body in which they can't be
+// found is not kept at all.
+func (op *Operation) redactBody(req, next *Request) {
+	tree, names := op.secretBody("")
+	if tree == nil && len(names) == 0 || !req.HasBody() {
+		return
+	}
+	body := []byte(secretShown)
+	c := req.read()
+	switch {
+	case c.problem != nil || c.jsonProblem != nil:
+	case c.json != nil && tree != nil:
+		body = appendMasked(nil, c.json, tree)
+	case c.form != nil && c.form.problem == nil && tree == nil:
+		p := *c.form
+		for _, name := range names {
+			if len(p.values(name)) > 0 {
+				p = parsePairs(p.with(name, secretShown), "form")
+			}
+		}
+		body = []byte(p.raw)
+	case len(c.bytes) == 0:
+		body = nil
+	}
+	next.body, next.hasBody, next.loaded = body, len(body) > 0, true
+	delete(next.Header, "Content-Encoding")
+	delete(next.Header, "Content-Length")
+}
+
+// secretBody collects the secret places of a body: of the request for under "",
+// of the answer for "response".
+func (op *Operation) secretBody(under string) (tree *mask, form []string) {
+	for _, p := range op.secret {
+		switch {
+		case under == "" && p.root == "json":
+			if tree == nil {
+				tree = &mask{}
+			}
+			tree.add(p.steps)
+		case under == "" && p.root == "form":
+			form = append(form, p.steps[0].name)
+		case under == "response" && p.root == under && p.steps[0].name == "json":
+			if tree == nil {
+				tree = &mask{}
+			}
+			tree.add(p.steps[1:])
+		}
+	}
+	return tree, form
+}
+
+// appendMasked appends v as it was written, but for white space, with the places
+// of m masked.
+func appendMasked(dst []byte, v *jsonValue, m *mask) []byte {
+	if m != nil && m.drop {
+		return appendString(dst, secretShown)
+	}
+	switch v.kind {
+	case jsonArray:
+		dst = append(dst, '[')
+		for i := range v.items {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			sub, _ := m.element(i, &v.items[i])
+			dst = appendMasked(dst, &v.items[i], sub)
+		}
+		return append(dst, ']')
+	case jsonObject:
+		dst = append(dst, '{')
+		for i := range v.items {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			sub, _ := m.member(v.names[i], &v.items[i])
+			dst = append(appendString(dst, v.names[i]), ':')
+			dst = appendMasked(dst, &v.items[i], sub)
+		}
+		return append(dst, '}')
+	case jsonNumber:
+		return append(dst, v.text...)
+	case jsonNull, jsonFalse, jsonTrue, jsonString:
+	}
+	return appendCanonical(dst, v, nil)
+}
+
+// SecretAnswer reports whether the rule declares a secret place in the answer.
+func (op *Operation) SecretAnswer() bool {
+	return slices.ContainsFunc(op.secret, func(p place) bool { return p.root == "response" })
+}
+
+// RedactResponse returns the answer as it may be stored. Where a secret place is
+// in the body, a body in which it can't be found is not kept at all.
+func (op *Operation) RedactResponse(resp *Response) *Response {
+	if !op.SecretAnswer() {
+		return resp
+	}
+	next := &Response{Status: resp.Status, Header: maps.Clone(resp.Header), Body: resp.Body, Complete: resp.Complete}
+	for _, p := range op.secret {
+		if p.root == "response" && p.steps[0].name == "header" {
+			next.Header = maskHeader(next.Header, []string{p.steps[1].name})
+		}
+	}
+	tree, _ := op.secretBody("response")
+	if tree == nil || len(resp.Body) == 0 {
+		return next
+	}
+	next.Body = nil
+	c := parseContent(resp.Header, resp.Body)
+	if resp.Complete && c.problem == nil && c.json != nil {
+		next.Body = appendMasked(nil, c.json, tree)
+	}
+	delete(next.Header, "Content-Encoding")
+	delete(next.Header, "Content-Length")
+	return next
+}

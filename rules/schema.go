@@ -1,0 +1,125 @@
+package rules
+
+import (
+	"slices"
+	"strings"
+)
+
+// APIVersion is the first line of every connector file that this version reads.
+const APIVersion = "keep/v1"
+
+// level is one kind of map in a connector file: the keys that work, and the keys
+// of the format that are refused by name until they are built.
+type level struct {
+	name  string
+	known []string
+	later []string
+}
+
+// The levels of the format. Every key of docs/connectors.md is in exactly one of
+// the two lists of its level.
+var (
+	levelConnector = level{
+		name: "the connector",
+		known: []string{
+			"apiVersion", "connector", "version", "title", "hosts", "host_group", "reads", "account",
+			"block_scope", "trust_refused", "rate", "operations", "cases",
+		},
+		later: []string{"aws"},
+	}
+	levelRate      = level{name: "rate", known: []string{"requests", "per"}}
+	levelAccount   = level{name: "account", later: []string{"get", "value", "cache"}}
+	levelOperation = level{
+		name: "an operation",
+		known: []string{
+			"name", "match", "before", "effect", "describe", "identity", "subkey", "payload", "native_key",
+			"marker", "outcome", "success", "reconcile", "on_absent", "manual_check", "max_body", "repeat",
+			"secret", "settle", "absent_confirmations", "absent_spacing", "block_scope", "bounds",
+			"encoded_slash", "timeout",
+		},
+		later: []string{
+			"send", "watch", "compensate", "subkey_header", "drift", "was", "stream", "max_dispatches",
+			"verify_on_replay", "resend", "on_skip", "on_no_result",
+		},
+	}
+	levelMatch = level{
+		name:  "match",
+		known: []string{"method", "path", "when"},
+		later: []string{"graphql", "jsonrpc", "aws", "mail"},
+	}
+	levelPayload = level{
+		name:  "payload",
+		known: []string{"ignore", "minor", "headers"},
+		later: []string{"normalise", "compare"},
+	}
+	levelNativeKey = level{
+		name:  "native_key",
+		known: []string{"header", "json", "form", "query", "format", "max_length", "window", "when_present"},
+		later: []string{"graphql", "aws"},
+	}
+	levelMarker   = level{name: "marker", known: []string{"json", "form", "append", "text"}}
+	levelOutcome  = level{name: "outcome", known: []string{"when", "then", "class", "otherwise"}}
+	levelStrategy = level{name: "reconcile", known: []string{"resend", "probe", "none"}, later: []string{"exec"}}
+	levelResend   = level{name: "resend", later: []string{"natural"}}
+	levelProbe    = level{
+		name: "probe",
+		known: []string{
+			"get", "post", "header", "query", "json", "result", "absence_is_proof", "expect", "observe",
+			"candidates", "ours", "tie", "id", "created", "pages",
+		},
+		later: []string{"steps", "name"},
+	}
+	levelObserve    = level{name: "observe", known: []string{"when", "is"}, later: []string{"step"}}
+	levelPages      = level{name: "pages", known: []string{"next", "more", "set", "max"}}
+	levelResult     = level{name: "result", known: []string{"status", "header", "json"}, later: []string{"graphql"}}
+	levelBounds     = level{name: "bounds", known: []string{"commit", "lag", "source"}}
+	levelCase       = level{name: "a case", known: []string{"name", "request", "response", "probe", "expect"}}
+	levelCaseAsk    = level{name: "request", known: []string{"method", "url", "headers", "body"}}
+	levelCaseAnswer = level{name: "an answer", known: []string{"status", "headers", "body"}}
+	levelExpect     = level{
+		name: "expect",
+		known: []string{
+			"operation", "identity", "subkey", "account", "refused", "verdict", "class", "observation", "result",
+		},
+	}
+)
+
+// nearest is the known name that a misspelt one probably means; "" if none is
+// near.
+func nearest(name string, known []string) string {
+	best, distance := "", max(2, len(name)/3)+1
+	for _, k := range known {
+		if d := editDistance(strings.ToLower(name), strings.ToLower(k)); d < distance && d < len(name) {
+			best, distance = k, d
+		}
+	}
+	return best
+}
+
+// editDistance counts the insertions, deletions and replacements between a and b.
+func editDistance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}
+
+// listed joins words for a sentence.
+func listed(words []string) string {
+	sorted := slices.Clone(words)
+	slices.Sort(sorted)
+	return strings.Join(sorted, ", ")
+}

@@ -1,0 +1,215 @@
+package rules
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/types"
+)
+
+// errMissing is a name that has no value here. Deriving refuses with it, judging
+// is uncertain.
+var errMissing = errors.New("no such value")
+
+// scope is what one evaluation may read. It belongs to one goroutine.
+type scope struct {
+	req        *Request
+	path, host map[string]string
+	account    string
+	mutation   *Mutation
+	resp       *answer
+	found      *jsonValue
+
+	query *pairs
+	// problem is the first ambiguity that was read. An expression could hide it
+	// behind a default, so it decides whatever the expression came to.
+	problem *Refusal
+}
+
+// note keeps the first ambiguity.
+func (s *scope) note(r *Refusal) {
+	if s.problem == nil {
+		s.problem = r
+	}
+}
+
+// take returns the ambiguity found so far and forgets it.
+func (s *scope) take() *Refusal {
+	r := s.problem
+	s.problem = nil
+	return r
+}
+
+// json is the request's JSON; nil when the body holds none.
+func (s *scope) json() *jsonValue {
+	c := s.req.read()
+	if c.problem != nil {
+		s.note(c.problem)
+	}
+	if c.jsonProblem != nil {
+		s.note(c.jsonProblem)
+	}
+	return c.json
+}
+
+// form is the request's form; empty when the body holds none.
+func (s *scope) form() *pairs {
+	c := s.req.read()
+	if c.problem != nil {
+		s.note(c.problem)
+	}
+	if c.form == nil {
+		return &pairs{}
+	}
+	if c.form.problem != nil {
+		s.note(c.form.problem)
+	}
+	return c.form
+}
+
+// queryPairs is the request's query.
+func (s *scope) queryPairs() *pairs {
+	if s.query == nil {
+		p := parsePairs(s.req.rawQuery, "query")
+		s.query = &p
+	}
+	if s.query.problem != nil {
+		s.note(s.query.problem)
+	}
+	return s.query
+}
+
+// bodyDigest is the digest of the decoded body.
+func (s *scope) bodyDigest() string {
+	c := s.req.read()
+	if c.problem != nil {
+		s.note(c.problem)
+	}
+	sum := sha256.Sum256(c.bytes)
+	return hex.EncodeToString(sum[:])
+}
+
+// one is the single value of a name; a repeated name is ambiguous.
+func (s *scope) one(values []string, what, name string) (string, bool) {
+	if len(values) > 1 {
+		s.note(refuse(ProblemAmbiguous, "the "+what+" repeats a name that the rule reads ("+name+"); send it once"))
+	}
+	if len(values) != 1 {
+		return "", false
+	}
+	return values[0], true
+}
+
+// named looks a single value up under the roots that hold names.
+func (s *scope) named(root, name string) (string, bool) {
+	switch root {
+	case "path":
+		v, ok := s.path[name]
+		return v, ok
+	case "host":
+		v, ok := s.host[name]
+		return v, ok
+	case "query":
+		return s.one(s.queryPairs().values(name), "query", name)
+	case "form":
+		return s.one(s.form().values(name), "form", name)
+	case "header":
+		if name != strings.ToLower(name) {
+			return "", false
+		}
+		return s.one(s.req.Header[http.CanonicalHeaderKey(name)], "header", name)
+	}
+	return "", false
+}
+
+// names lists what a root holds, for expressions that iterate.
+func (s *scope) names(root string) []string {
+	var out []string
+	switch root {
+	case "query":
+		out = pairNames(s.queryPairs())
+	case "form":
+		out = pairNames(s.form())
+	case "header":
+		for name := range s.req.Header {
+			out = append(out, strings.ToLower(name))
+		}
+	}
+	return out
+}
+
+// pairNames lists each name once, in order.
+func pairNames(p *pairs) []string {
+	var out []string
+	seen := map[string]bool{}
+	for _, one := range p.list {
+		if !seen[one.name] {
+			seen[one.name] = true
+			out = append(out, one.name)
+		}
+	}
+	return out
+}
+
+// Parent ends the chain of activations.
+func (s *scope) Parent() cel.Activation { return nil }
+
+// ResolveName gives CEL the variables of connector-format §2.
+func (s *scope) ResolveName(name string) (any, bool) {
+	switch name {
+	case "method":
+		return s.req.Method, true
+	case "path":
+		return s.path, true
+	case "host":
+		return s.host, true
+	case "query", "form", "header":
+		return &onceMap{scope: s, root: name}, true
+	case "query_all":
+		return allValues(s.queryPairs()), true
+	case "form_all":
+		return allValues(s.form()), true
+	case "json":
+		return celOrEmpty(s.json()), true
+	case "body_sha256":
+		return s.bodyDigest(), true
+	case "account":
+		return s.account, true
+	}
+	return s.resolveRecord(name)
+}
+
+// resolveRecord gives CEL the variables that only judging and probing have.
+func (s *scope) resolveRecord(name string) (any, bool) {
+	switch {
+	case name == "mutation" && s.mutation != nil:
+		return s.mutation.fields(), true
+	case name == "response" && s.resp != nil:
+		return &answerMap{Mapper: s.resp.head(), scope: s}, true
+	case name == "found" && s.found != nil:
+		return toCEL(s.found), true
+	}
+	return types.WrapErr(errMissing), true
+}
+
+// fields are the record's variables.
+func (m *Mutation) fields() map[string]any {
+	return map[string]any{
+		"id": m.ID, "marker": m.Marker, "vendor_key": m.VendorKey,
+		"generation": int64(m.Generation), "claimed_at": m.ClaimedAt.UTC().Truncate(time.Second),
+	}
+}
+
+// allValues is every value by name, in order.
+func allValues(p *pairs) map[string][]string {
+	out := map[string][]string{}
+	for _, one := range p.list {
+		out[one.name] = append(out[one.name], one.value)
+	}
+	return out
+}

@@ -1,0 +1,259 @@
+package rules
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// text is words with {expression} in them.
+type text struct {
+	source string
+	parts  []textPart
+}
+
+// textPart is a literal, or an expression with rest for {x...}.
+type textPart struct {
+	literal string
+	expr    *expr
+	rest    bool
+}
+
+// Insertions into texts for people are cut to this many characters.
+const maxShown = 200
+
+// secretShown stands for a secret value wherever one would be shown.
+const secretShown = "<secret>"
+
+// compileText compiles the insertions of a text for a position.
+func compileText(source string, at position) (*text, error) {
+	pieces, err := splitText(source)
+	if err != nil {
+		return nil, err
+	}
+	t := &text{source: source}
+	for _, p := range pieces {
+		if !p.insertion {
+			t.parts = append(t.parts, textPart{literal: p.text})
+			continue
+		}
+		body, rest := strings.CutSuffix(p.text, "...")
+		e, err := compileExpr(body, at)
+		if err != nil {
+			return nil, fmt.Errorf("in {%s}: %w", p.text, err)
+		}
+		t.parts = append(t.parts, textPart{expr: e, rest: rest})
+	}
+	return t, nil
+}
+
+// piece is a part of a text before it is compiled.
+type piece struct {
+	text      string
+	insertion bool
+}
+
+// splitText splits at insertions; {{ and }} are braces. Braces and quotes inside
+// an expression are its own.
+func splitText(source string) ([]piece, error) {
+	var out []piece
+	var literal strings.Builder
+	for i := 0; i < len(source); {
+		switch {
+		case strings.HasPrefix(source[i:], "{{") || strings.HasPrefix(source[i:], "}}"):
+			literal.WriteByte(source[i])
+			i += 2
+		case source[i] == '}':
+			return nil, errors.New("a closing brace without an opening one; write }} for a brace")
+		case source[i] == '{':
+			end := insertionEnd(source, i+1)
+			if end < 0 {
+				return nil, errors.New("an opening brace without a closing one; write {{ for a brace")
+			}
+			if literal.Len() > 0 {
+				out = append(out, piece{text: literal.String()})
+				literal.Reset()
+			}
+			out = append(out, piece{text: source[i+1 : end], insertion: true})
+			i = end + 1
+		default:
+			literal.WriteByte(source[i])
+			i++
+		}
+	}
+	if literal.Len() > 0 {
+		out = append(out, piece{text: literal.String()})
+	}
+	return out, nil
+}
+
+// insertionEnd finds the brace that closes the insertion beginning at i.
+func insertionEnd(source string, i int) int {
+	depth := 0
+	var quote byte
+	for ; i < len(source); i++ {
+		c := source[i]
+		switch {
+		case quote != 0:
+			if c == '\\' {
+				i++
+			} else if c == quote {
+				quote = 0
+			}
+		case c == '\'' || c == '"':
+			quote = c
+		case c == '{':
+			depth++
+		case c == '}' && depth > 0:
+			depth--
+		case c == '}':
+			return i
+		}
+	}
+	return -1
+}
+
+// show renders the text for a person: "?" for what is missing, <secret> for what
+// reads a secret place. It refuses nothing.
+func (t *text) show(s *scope, secret []place) string {
+	var b strings.Builder
+	for _, p := range t.parts {
+		switch {
+		case p.expr == nil:
+			b.WriteString(p.literal)
+		case p.expr.readsSecret(secret):
+			b.WriteString(secretShown)
+		default:
+			b.WriteString(shown(p.expr, s))
+		}
+	}
+	return b.String()
+}
+
+// shown renders one insertion for a person.
+func shown(e *expr, s *scope) string {
+	v, present, err := e.eval(s)
+	if s.take() != nil || err != nil || !present {
+		return "?"
+	}
+	return printable(scalarText(&v))
+}
+
+// scalarText is a string as it is, anything else as JSON.
+func scalarText(v *jsonValue) string {
+	if v.kind == jsonString {
+		return v.text
+	}
+	return string(canonicalValue(v))
+}
+
+// printable keeps values from the outside from steering a terminal or a page: no
+// control characters, a bounded length.
+func printable(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if unicode.IsSpace(r) {
+			return ' '
+		}
+		if !unicode.IsPrint(r) {
+			return utf8.RuneError
+		}
+		return r
+	}, s)
+	if utf8.RuneCountInString(s) <= maxShown {
+		return s
+	}
+	return string([]rune(s)[:maxShown-1]) + "…"
+}
+
+// exact renders the text as it is sent, such as a marker; a missing value is an
+// error.
+func (t *text) exact(s *scope) (string, error) {
+	var b strings.Builder
+	for _, p := range t.parts {
+		if p.expr == nil {
+			b.WriteString(p.literal)
+			continue
+		}
+		v, err := required(p.expr, s)
+		if err != nil {
+			return "", err
+		}
+		if v.kind == jsonArray || v.kind == jsonObject || v.kind == jsonNull {
+			return "", fmt.Errorf("{%s} is no single value", p.expr.source)
+		}
+		b.WriteString(scalarText(&v))
+	}
+	return b.String(), nil
+}
+
+// required evaluates what must be there.
+func required(e *expr, s *scope) (jsonValue, error) {
+	v, present, err := e.eval(s)
+	if r := s.take(); r != nil {
+		return jsonValue{}, r
+	}
+	if err != nil {
+		return jsonValue{}, fmt.Errorf("{%s}: %w", e.source, err)
+	}
+	if !present {
+		return jsonValue{}, fmt.Errorf("{%s}: %w", e.source, errMissing)
+	}
+	return v, nil
+}
+
+// path renders the text as a path: each insertion is escaped as one segment, or
+// as several where it says {x...}.
+func (t *text) path(s *scope) (string, error) {
+	var b strings.Builder
+	for _, p := range t.parts {
+		if p.expr == nil {
+			b.WriteString(p.literal)
+			continue
+		}
+		v, err := required(p.expr, s)
+		if err != nil {
+			return "", err
+		}
+		if v.kind == jsonArray || v.kind == jsonObject || v.kind == jsonNull {
+			return "", fmt.Errorf("{%s} is no single value", p.expr.source)
+		}
+		escaped, err := escapeInsertion(scalarText(&v), p.rest)
+		if err != nil {
+			return "", fmt.Errorf("{%s}: %w", p.expr.source, err)
+		}
+		b.WriteString(escaped)
+	}
+	return b.String(), nil
+}
+
+// escapeInsertion escapes a value for a path and refuses what would change the
+// path's shape.
+func escapeInsertion(value string, rest bool) (string, error) {
+	segments := []string{value}
+	if rest {
+		segments = strings.Split(value, "/")
+	}
+	for i, segment := range segments {
+		if _, refusal := checkSegment(segment); refusal != nil {
+			return "", errors.New("the value can't be part of a path")
+		}
+		segments[i] = escapeSegment(segment)
+	}
+	return strings.Join(segments, "/"), nil
+}
+
+// exprs are the expressions of the text.
+func (t *text) exprs() []*expr {
+	if t == nil {
+		return nil
+	}
+	var out []*expr
+	for _, p := range t.parts {
+		if p.expr != nil {
+			out = append(out, p.expr)
+		}
+	}
+	return out
+}
