@@ -82,7 +82,7 @@ func (d *dispatch) wrote() {
 // abandon ends the dispatch if its answer was not drained.
 func (d *dispatch) abandon() {
 	d.watch.end(ErrorClosed)
-	d.fail(nil)
+	d.once.Do(func() { d.breakOff(nil) })
 }
 
 // read notes the head of the answer and returns the answer.
@@ -138,27 +138,30 @@ func (d *dispatch) awaitWriter() {
 	}
 }
 
-// fail ends the dispatch in disorder: the connection is closed first, so that what
-// is counted afterwards can't grow any more. It returns what is in the evidence.
+// fail ends the dispatch in disorder, and returns what is in the evidence.
 func (d *dispatch) fail(err error) *Error {
-	d.once.Do(func() {
-		cause := d.watch.stop()
-		d.conn.kill()
-		if d.conn.h2 != nil {
-			d.conn.close()
-		}
-		if d.written != nil {
-			<-d.written
-		}
-		why := d.explain(cause, err)
-		d.end(func(ev *Evidence) {
-			ev.ErrorClass, ev.Error = why.Class, why.Text
-			ev.NotSent = d.untouched() && !ev.Head
-			ev.Refused = d.trusted && d.refused() && !ev.Head
-		})
-	})
+	d.once.Do(func() { d.breakOff(err) })
 	ev := d.evidence()
 	return &Error{ev.ErrorClass, ev.Error}
+}
+
+// breakOff closes the connection first, so that what is counted afterwards can't
+// grow any more.
+func (d *dispatch) breakOff(err error) {
+	cause := d.watch.stop()
+	d.conn.kill()
+	if d.conn.h2 != nil {
+		d.conn.close()
+	}
+	if d.written != nil {
+		<-d.written
+	}
+	why := d.explain(cause, err)
+	d.end(func(ev *Evidence) {
+		ev.ErrorClass, ev.Error = why.Class, why.Text
+		ev.NotSent = d.untouched() && !ev.Head
+		ev.Refused = d.trusted && d.refused() && !ev.Head
+	})
 }
 
 // explain classifies an error; what ended the dispatch by force comes first.

@@ -26,6 +26,7 @@ func (d *dispatch) sendH1() *Answer {
 		if errors.As(d.writeErr, &broken) || d.untouched() {
 			return d.noAnswer(d.writeErr)
 		}
+		d.watch.awaitHead(d.sender.cfg.ResponseTimeout)
 	}
 	resp, err := d.readHeadH1()
 	if err != nil {
@@ -41,8 +42,11 @@ func (d *dispatch) writeBeside() {
 	defer close(d.written)
 	d.writeErr = d.writeH1()
 	var broken *bodyError
-	if errors.As(d.writeErr, &broken) {
+	switch {
+	case errors.As(d.writeErr, &broken):
 		d.watch.end(ErrorBody)
+	case d.writeErr != nil:
+		d.watch.awaitHead(d.sender.cfg.ResponseTimeout)
 	}
 }
 

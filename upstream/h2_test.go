@@ -17,6 +17,11 @@ import (
 // framed is an HTTP/2 upstream in frames. It answers requests to /warm and calls
 // act for every other, which it counts.
 func framed(t testing.TB, act func(*peer, *http2.Framer, uint32)) *rawUpstream {
+	return framedMeta(t, func(p *peer, fr *http2.Framer, f *http2.MetaHeadersFrame) { act(p, fr, f.StreamID) })
+}
+
+// framedMeta is framed for an act that looks at the request's head.
+func framedMeta(t testing.TB, act func(*peer, *http2.Framer, *http2.MetaHeadersFrame)) *rawUpstream {
 	return serve(t, serverTLS("h2"), func(p *peer) {
 		preface := make([]byte, len(http2.ClientPreface))
 		if _, err := io.ReadFull(p.br, preface); err != nil {
@@ -41,7 +46,7 @@ func framed(t testing.TB, act func(*peer, *http2.Framer, uint32)) *rawUpstream {
 					continue
 				}
 				p.up.sends.Add(1)
-				act(p, fr, f.StreamID)
+				act(p, fr, f)
 			}
 		}
 	})
