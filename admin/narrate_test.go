@@ -1,0 +1,125 @@
+package admin
+
+import (
+	"testing"
+	"time"
+
+	"keep-proxy/ledger"
+)
+
+func TestWhyUnknown(t *testing.T) {
+	t.Parallel()
+	at := func(s int) ledger.Stamp { return ledger.Stamp{Wall: time.Date(2026, 3, 1, 12, 0, s, 0, time.UTC)} }
+	for _, c := range []struct {
+		name      string
+		committed bool
+		sendings  []ledger.Dispatch
+		want      string
+	}{
+		{"never sent", false, nil, "No sending is recorded."},
+		{"the sender was killed", false, []ledger.Dispatch{{Started: at(0), Lost: true}},
+			"Sending 1 at 2026-03-01 12:00:00.000Z: an unknown number of bytes written, keep-proxy stopped before it recorded an end. " +
+				"It isn't judged: it may have taken effect or not."},
+		{"a server's error", false, []ledger.Dispatch{{
+			Started: at(0), Ended: at(2), BytesWritten: 1, Head: true, Status: 500, BodyComplete: true,
+			Verdict: ledger.VerdictUncertain, Reason: "status 500 says nothing",
+		}}, "Sending 1 at 2026-03-01 12:00:00.000Z: 1 byte written, status 500 with its whole body, ended after 2s. " +
+			"It may have taken effect or not (status 500 says nothing)."},
+		{"a cut body, then a resend that was refused", true, []ledger.Dispatch{
+			{Started: at(0), Ended: at(1), BytesWritten: 90, Head: true, Status: 200, Verdict: ledger.VerdictCommitted},
+			{Started: at(30), Ended: at(31), Resend: true, BytesWritten: 90, Head: true, Status: 400, BodyComplete: true, Verdict: ledger.VerdictFailed},
+		}, "Sending 1 at 2026-03-01 12:00:00.000Z: 90 bytes written, status 200 with a body that was cut, ended after 1s. It took effect, but its answer was lost. " +
+			"Resending 2 at 2026-03-01 12:00:30.000Z: 90 bytes written, status 400 with its whole body, ended after 1s. It took no effect. " +
+			"Success is known; what is missing is the answer."},
+		{"nothing went out, then under way", false, []ledger.Dispatch{
+			{Started: at(0), Ended: at(1), Verdict: ledger.VerdictNotSent, Error: "no such host", ErrorClass: "dns"},
+			{Started: at(2)},
+		}, "Sending 1 at 2026-03-01 12:00:00.000Z: 0 bytes written, no answer (dns: no such host), ended after 1s. Nothing was sent. " +
+			"Sending 2 at 2026-03-01 12:00:02.000Z: 0 bytes written, under way. It isn't judged: it may have taken effect or not."},
+		{"a success whose record was damaged by a later one", false, []ledger.Dispatch{
+			{Started: at(0), Ended: at(1), Head: true, Status: 201, BodyComplete: true, Verdict: ledger.VerdictApplied, Error: "late"},
+		}, "Sending 1 at 2026-03-01 12:00:00.000Z: 0 bytes written, status 201 with its whole body (error: late), ended after 1s. It took effect."},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			if got := whyUnknown(&ledger.Mutation{Committed: c.committed, Dispatches: c.sendings}); got != c.want {
+				t.Errorf("got  %s\nwant %s", got, c.want)
+			}
+		})
+	}
+}
+
+func TestProbed(t *testing.T) {
+	t.Parallel()
+	at := ledger.Stamp{Wall: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
+	for _, c := range []struct {
+		name string
+		m    ledger.Mutation
+		want string
+	}{
+		{"nobody to ask", ledger.Mutation{}, "Nothing was asked: the rule knows no way to ask this API."},
+		{"not asked yet", ledger.Mutation{Policy: ledger.Policy{Reconciler: true}}, "Nothing was seen since the last sending."},
+		{"only before the last sending", ledger.Mutation{
+			Policy: ledger.Policy{Reconciler: true}, Observations: []ledger.Observation{{At: at, Seen: ledger.SeenAbsent, Voided: true}},
+		}, "Nothing was seen since the last sending."},
+		{"every kind", ledger.Mutation{Observations: []ledger.Observation{
+			{At: at, Strategy: "probe", Seen: ledger.SeenRetry, Reason: "status 503"},
+			{At: at, Strategy: "probe", Seen: ledger.SeenAbsent},
+			{At: at, Strategy: "probe", Seen: ledger.SeenDuplicate},
+			{At: at, Strategy: "resend", Seen: ledger.SeenApplied},
+			{At: at, Strategy: "probe", Seen: "new"},
+		}}, "2026-03-01 12:00:00.000Z probe: no answer to go by (status 503); 2026-03-01 12:00:00.000Z probe: it isn't there; " +
+			"2026-03-01 12:00:00.000Z probe: it is there more than once; 2026-03-01 12:00:00.000Z resend: it is there; " +
+			"2026-03-01 12:00:00.000Z probe: no answer to go by."},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			if got := probed(&c.m); got != c.want {
+				t.Errorf("got  %s\nwant %s", got, c.want)
+			}
+		})
+	}
+}
+
+func TestAttempted(t *testing.T) {
+	t.Parallel()
+	for sent, want := range map[int]string{0: "not yet", 1: "once", 2: "twice", 3: "3 times"} {
+		m := &ledger.Mutation{Connector: "bank", Operation: "pay", Request: ledger.Request{Method: "PUT", URL: "https://b/1"}, Dispatches: make([]ledger.Dispatch, sent)}
+		if got := attempted(m); got != "bank pay: PUT https://b/1, sent "+want+"." {
+			t.Errorf("%d sendings: %s", sent, got)
+		}
+	}
+}
+
+func TestBlocksOf(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name        string
+		state       ledger.State
+		scope       ledger.BlockScope
+		wantScope   string
+		wantBlocked string
+	}{
+		{"the widest scope is the default", ledger.Indeterminate, "", "workflow", "billing"},
+		{"an unknown scope is the widest", ledger.Indeterminate, "galaxy", "workflow", "billing"},
+		{"an item", ledger.NeedsReconcile, ledger.BlockItem, "item", "billing/order-1"},
+		{"only itself", ledger.Indeterminate, ledger.BlockMutation, "mutation", "m-1"},
+		{"nothing once it is settled", ledger.Applied, ledger.BlockWorkflow, "", ""},
+		{"an unknown state stops", "new", ledger.BlockWorkflow, "workflow", "billing"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			m := &ledger.Mutation{ID: "m-1", State: c.state, Scope: ledger.Scope{Workflow: "billing", Item: "order-1"}, Policy: ledger.Policy{BlockScope: c.scope}}
+			got := blocksOf(m)
+			if c.wantScope == "" {
+				if got != nil {
+					t.Errorf("got %+v, want nothing", got)
+				}
+				return
+			}
+			if got == nil || got.Scope != c.wantScope || got.Name != c.wantBlocked {
+				t.Errorf("got %+v, want %s %s", got, c.wantScope, c.wantBlocked)
+			}
+		})
+	}
+}
