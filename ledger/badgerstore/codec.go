@@ -39,6 +39,8 @@ func mustEncMode() cbor.EncMode {
 func mustDecMode() cbor.DecMode {
 	mode, err := cbor.DecOptions{
 		DupMapKey: cbor.DupMapKeyEnforcedAPF, ExtraReturnErrors: cbor.ExtraDecErrorUnknownField,
+		// Header fields and error texts are kept as they came: not always UTF-8.
+		UTF8: cbor.UTF8DecodeInvalid,
 	}.DecMode()
 	if err != nil {
 		panic(fmt.Sprintf("badgerstore: constant options: %v", err))

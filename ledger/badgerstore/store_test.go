@@ -1,0 +1,55 @@
+package badgerstore
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"keep-proxy/ledger"
+	"keep-proxy/ledger/ledgertest"
+)
+
+var ids atomic.Int64
+
+// testConfig is a configuration with ids of its own and a clock that runs.
+func testConfig(dir string) Config {
+	return Config{
+		Dir: dir, Version: "0.1.0", Logger: zerolog.Nop(),
+		NewID: func() string { return fmt.Sprintf("id%d", ids.Add(1)) },
+		Now: func() ledger.Stamp {
+			return ledger.Stamp{Wall: time.Now().Round(0), BootID: "boot"}
+		},
+	}
+}
+
+func mustOpen(tb testing.TB, c Config) *Store {
+	tb.Helper()
+	s, err := Open(context.Background(), c)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			tb.Errorf("Close: %v", err)
+		}
+	})
+	return s
+}
+
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	ledgertest.TestStore(t, func(t *testing.T) ledgertest.Subject {
+		c := testConfig(t.TempDir())
+		s := mustOpen(t, c)
+		return ledgertest.Subject{Store: s, Reopen: func() ledger.Store {
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			return mustOpen(t, c)
+		}}
+	})
+}

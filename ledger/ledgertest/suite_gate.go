@@ -1,0 +1,161 @@
+package ledgertest
+
+import (
+	"errors"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"keep-proxy/ledger"
+)
+
+func testBlockers(t *testing.T, s Subject) {
+	at := ledger.Stamp{Wall: Epoch}
+	cases := []struct {
+		name    string
+		m       *ledger.Mutation
+		blocker bool
+	}{
+		{"in flight", SampleMutation("in flight", ledger.InFlight, 5), false},
+		{"in flight, judged uncertain", SampleMutation("uncertain", ledger.InFlight, 4), true},
+		{"in flight, owner lost", SampleMutation("lost", ledger.InFlight, 3), true},
+		{"needs reconcile", SampleMutation("reconcile", ledger.NeedsReconcile, 2), true},
+		{"watching", SampleMutation("watching", ledger.NeedsReconcile, 1), false},
+		{"indeterminate", SampleMutation("indeterminate", ledger.Indeterminate, 0), true},
+		{"applied", SampleMutation("applied", ledger.Applied, 6), false},
+		{"another workflow's", SampleMutation("other", ledger.Indeterminate, 7), false},
+	}
+	cases[1].m.Dispatches[0].Ended, cases[1].m.Dispatches[0].Verdict = at, ledger.VerdictUncertain
+	cases[2].m.Dispatches[0].Lost = true
+	cases[4].m.Watching = true
+	cases[7].m.Workflow = "other"
+	var want []ledger.Key
+	for _, c := range cases {
+		put(t, s.Store, c.m)
+		if c.blocker {
+			want = append([]ledger.Key{c.m.Key}, want...)
+		}
+	}
+	check := func(where string, got []ledger.Blocker, err error) {
+		t.Helper()
+		if err != nil || !slices.Equal(blockerKeys(got), want) {
+			t.Errorf("%s: %v (%v), want %v", where, blockerKeys(got), err, want)
+		}
+	}
+	checkAll := func(store ledger.Store) {
+		got, err := store.BlockersOf("refunds")
+		check("memory", got, err)
+		viewOf(t, store, func(v ledger.View) error {
+			got, err := v.Blockers("refunds")
+			check("view", got, err)
+			return nil
+		})
+		update(t, store, func(tx ledger.Tx) error {
+			got, err := tx.Blockers("refunds")
+			check("command", got, err)
+			return nil
+		})
+	}
+	checkAll(s.Store)
+	again := s.Reopen()
+	checkAll(again)
+	settled := load(t, again, cases[5].m.Key)
+	settled.Version++
+	settled.State = ledger.Skipped
+	put(t, again, settled)
+	want = want[1:]
+	checkAll(again)
+}
+
+func blockerKeys(bs []ledger.Blocker) []ledger.Key {
+	var out []ledger.Key
+	for _, b := range bs {
+		out = append(out, b.Key)
+	}
+	return out
+}
+
+func testStanding(t *testing.T, s Subject) {
+	r := SampleRun("run-1", 0)
+	m := SampleMutation("a", ledger.NeedsReconcile, 0)
+	m.Policy.BlockScope = ledger.BlockItem
+	update(t, s.Store, func(tx ledger.Tx) error {
+		if blockers, err := tx.Blockers("refunds"); err != nil || len(blockers) != 0 {
+			t.Errorf("before: %v, %v", blockers, err)
+		}
+		if err := errors.Join(tx.PutRun(r), tx.PutMutation(m)); err != nil {
+			return err
+		}
+		blockers, err := tx.Blockers("refunds")
+		if len(blockers) != 1 {
+			t.Errorf("a command sees %v of its own, want one blocker", blockers)
+		}
+		return err
+	})
+	want := ledger.Blocker{
+		Key: m.Key, ID: m.ID, Workflow: "refunds", Item: "order-1", Run: "run-1",
+		Scope: ledger.BlockItem, State: ledger.NeedsReconcile,
+	}
+	run, blockers, err := s.Store.Standing("run-1")
+	if err != nil || !reflect.DeepEqual(&run, r) || len(blockers) != 1 || blockers[0] != want {
+		t.Errorf("Standing: %+v, %+v, %v", run, blockers, err)
+	}
+	ended := *r
+	ended.Version, ended.State, ended.EndedAt = 2, ledger.RunAborted, time.Now()
+	update(t, s.Store, func(tx ledger.Tx) error { return tx.PutRun(&ended) })
+	if run, _, err := s.Store.Standing("run-1"); err != nil || run.State != ledger.RunAborted {
+		t.Errorf("an ended run: %s, %v", run.State, err)
+	}
+}
+
+func testTokens(t *testing.T, s Subject) {
+	a, b := SampleRun("run-1", 0), SampleRun("run-2", 1)
+	update(t, s.Store, func(tx ledger.Tx) error { return errors.Join(tx.PutRun(a), tx.PutRun(b)) })
+	for _, want := range []*ledger.Run{a, b} {
+		run, _, err := s.Store.StandingByToken(want.TokenSHA256)
+		if err != nil || run.ID != want.ID {
+			t.Errorf("token of %s finds %q, %v", want.ID, run.ID, err)
+		}
+		viewOf(t, s.Store, func(v ledger.View) error {
+			run, err := v.RunByToken(want.TokenSHA256)
+			if err == nil && run.ID != want.ID {
+				t.Errorf("token of %s finds %q", want.ID, run.ID)
+			}
+			return err
+		})
+	}
+}
+
+func testMemberships(t *testing.T, s Subject) {
+	old, young := SampleMutation("old", ledger.Applied, 1), SampleMutation("young", ledger.Failed, 2)
+	other := SampleMutation("other", ledger.Applied, 0)
+	other.Item, other.Run, other.Dispatches[0].Run = "order-2", "run-2", "run-2"
+	put(t, s.Store, young, old, other)
+	young.Version, young.State, young.Run = 2, ledger.InFlight, "run-2"
+	young.Dispatches = append(young.Dispatches, ledger.Dispatch{ID: "d2", Run: "run-2", Owner: "p"})
+	put(t, s.Store, young)
+	for _, reopen := range []bool{false, true} {
+		store := s.Store
+		if reopen {
+			store = s.Reopen()
+		}
+		viewOf(t, store, func(v ledger.View) error {
+			for _, c := range []struct {
+				name string
+				got  func() ([]ledger.Key, error)
+				want []ledger.Key
+			}{
+				{"item", func() ([]ledger.Key, error) { return v.ItemMutations("refunds", "order-1") }, []ledger.Key{old.Key, young.Key}},
+				{"a run keeps what another went on with", func() ([]ledger.Key, error) { return v.RunMutations("run-1") }, []ledger.Key{old.Key, young.Key}},
+				{"run", func() ([]ledger.Key, error) { return v.RunMutations("run-2") }, []ledger.Key{other.Key, young.Key}},
+				{"no such item", func() ([]ledger.Key, error) { return v.ItemMutations("refunds", "order") }, nil},
+			} {
+				if got, err := c.got(); err != nil || !slices.Equal(got, c.want) {
+					t.Errorf("%s: %v (%v), want %v", c.name, got, err, c.want)
+				}
+			}
+			return nil
+		})
+	}
+}
