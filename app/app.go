@@ -1,0 +1,226 @@
+package app
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base32"
+	"errors"
+	"fmt"
+	"net"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"keep-proxy/admin"
+	"keep-proxy/config"
+	"keep-proxy/internal/clock"
+	"keep-proxy/ledger"
+	"keep-proxy/ledger/badgerstore"
+	"keep-proxy/proxy"
+	"keep-proxy/reconcilers"
+	"keep-proxy/rules"
+	"keep-proxy/upstream"
+)
+
+// expireEvery is how often runs are held against their time limits.
+const expireEvery = time.Second
+
+// Options are what New needs. Config is required and must come from config.Load.
+type Options struct {
+	Config config.Config
+	Log    zerolog.Logger
+	// Clock defaults to the system's.
+	Clock clock.Clock
+	// Version is the program's, for the ledger and the metrics.
+	Version string
+	// Note is called with what an operator should know at start, such as a count
+	// of recovered records or a warning about a connector. Default: the log.
+	Note func(string)
+}
+
+// App is the whole program. Make it with New.
+type App struct {
+	options    Options
+	config     config.Config
+	clock      clock.Clock
+	store      *badgerstore.Store
+	ledger     *ledger.Ledger
+	rules      *rules.Set
+	ca         *proxy.CA
+	egress     *egress
+	sender     *upstream.Sender
+	reads      *upstream.Passthrough
+	reconciler *reconcilers.Reconciler
+	proxy      *proxy.Proxy
+	admin      *admin.Server
+	metrics    *metrics
+	token      string
+	environ    *environment
+
+	proxyListeners []net.Listener
+	adminListener  net.Listener
+
+	ctx     context.Context
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+	ended   chan error
+	stop    sync.Once
+}
+
+// New opens everything but the listeners. An error has closed what was opened.
+func New(ctx context.Context, o Options) (*App, error) {
+	if o.Clock == nil {
+		o.Clock = clock.System()
+	}
+	a := &App{options: o, config: o.Config, clock: o.Clock, ended: make(chan error, 4)}
+	a.ctx, a.cancel = context.WithCancel(context.Background())
+	if err := a.open(ctx); err != nil {
+		return nil, errors.Join(err, a.close())
+	}
+	return a, nil
+}
+
+func (a *App) open(ctx context.Context) error {
+	set, findings, err := LoadRules(a.config)
+	if err != nil {
+		return err
+	}
+	if set == nil {
+		return fmt.Errorf("connectors: nothing was started\n%w", findings)
+	}
+	for _, f := range findings {
+		a.note(f.String())
+	}
+	a.rules = set
+	for _, step := range []func(context.Context) error{a.openLedger, a.openCA, a.openUpstream, a.openReconciler, a.openProxy, a.openAdmin} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *App) note(text string) {
+	if a.options.Note != nil {
+		a.options.Note(text)
+		return
+	}
+	a.options.Log.Warn().Msg(text)
+}
+
+func (a *App) now() ledger.Stamp { return ledger.Stamp(clock.Take(a.clock)) }
+
+// NewID makes unguessable ids of 26 characters, a–z and 2–7 (128 bits).
+func NewID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // Never fails (crypto/rand).
+	return strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(b[:]))
+}
+
+func (a *App) openLedger(ctx context.Context) error {
+	c := a.config.Ledger
+	store, err := badgerstore.Open(ctx, StoreConfig(a.config, a.options.Version, a.options.Log, a.clock))
+	if err != nil {
+		return fmt.Errorf("ledger in %s: %w", c.Dir, err)
+	}
+	a.store = store
+	a.ledger = ledger.New(store, ledger.Config{
+		RetryGrace: a.config.Runs.RetryGrace, RetryGraceTries: a.config.Runs.RetryGraceTries,
+		Reconcile: ledger.ReconcileLimits{MaxAttempts: a.config.Reconcile.MaxAttempts, MaxAge: a.config.Reconcile.MaxAge},
+		Now:       a.now, NewID: NewID,
+	})
+	return nil
+}
+
+// StoreConfig is how the configured ledger is opened.
+func StoreConfig(c config.Config, version string, log zerolog.Logger, k clock.Clock) badgerstore.Config {
+	return badgerstore.Config{
+		Dir: LedgerDir(c), ID: c.Ledger.ID, HighWaterFile: c.Ledger.HighWaterFile, MinFree: int64(c.Ledger.MinFree),
+		Version: version, Logger: log, NewID: NewID,
+		Now: func() ledger.Stamp { return ledger.Stamp(clock.Take(k)) },
+	}
+}
+
+// LedgerDir is the ledger's own folder inside the data folder, which holds the CA
+// and the token as well.
+func LedgerDir(c config.Config) string { return filepath.Join(c.Ledger.Dir, "ledger") }
+
+func (a *App) openCA(context.Context) error {
+	c := a.config.Proxy.CA
+	ca, err := proxy.LoadCA(c.CertFile, c.KeyFile, a.clock.Now())
+	if err != nil {
+		return err
+	}
+	a.ca = ca
+	caFile, bundle, err := writeCAFiles(a.config.Ledger.Dir, c.BundleOut, ca)
+	if err != nil {
+		return err
+	}
+	a.environ = &environment{pem: ca.PEM(), caFile: caFile, bundle: bundle, address: a.ProxyAddr}
+	return nil
+}
+
+func (a *App) openUpstream(context.Context) error {
+	roots, err := upstreamRoots(a.config.Proxy.UpstreamCA)
+	if err != nil {
+		return err
+	}
+	a.egress = newEgress(a.config.Proxy.Egress)
+	c := upstream.Config{
+		Roots: roots, Dial: a.egress.Dial, Clock: a.clock,
+		DialTimeout: a.config.Proxy.Timeouts.Dial, ResponseTimeout: a.config.Proxy.Timeouts.Response,
+	}
+	a.sender, a.reads = upstream.New(c), upstream.NewPassthrough(c)
+	return nil
+}
+
+func (a *App) openReconciler(context.Context) error {
+	r := a.config.Reconcile
+	settings := reconcilers.Settings{Inline: r.Inline, Base: r.Base, Factor: r.Factor, Cap: r.Cap, Jitter: r.Jitter, MaxAge: r.MaxAge}
+	if settings.Inline == 0 {
+		settings.Inline = -1 // Configured as none; there, zero is the default.
+	}
+	a.metrics = newMetrics(a)
+	made, err := reconcilers.New(reconcilers.Config{
+		Ledger: a.ledger, Sender: a.sender, Credentials: newCredentials(a.config.Connectors), Clock: a.clock, NewID: NewID,
+		Settings: settings, Connectors: RuleSettings(a.config.Connectors), Defaults: RuleDefaults(a.config),
+		Log: a.options.Log, Metrics: a.metrics,
+	})
+	a.reconciler = made
+	return err
+}
+
+func (a *App) openProxy(context.Context) error {
+	c := a.config.Proxy
+	made, err := proxy.New(proxy.Config{
+		Ledger: a.ledger, Rules: func() *rules.Set { return a.rules }, Sender: a.sender, Reads: a.reads, Dial: a.egress.Dial,
+		Inliner: a.reconciler, Credentials: newCredentials(a.config.Connectors), CA: a.ca, Clock: a.clock, NewID: NewID,
+		Log: a.options.Log, Metrics: a.metrics,
+		Unmanaged: proxy.Unmanaged{Workflow: c.Unmanaged.Workflow, Item: c.Unmanaged.Item},
+		Unmatched: proxy.Policy(c.Unmatched), Passthrough: c.Passthrough,
+		BlockScope: ledger.BlockScope(c.BlockScope), Hold: c.Hold, Inline: a.config.Reconcile.Inline,
+		MaxBody: int64(c.MaxBody), MaxHead: int(c.MaxHead),
+	})
+	a.proxy = made
+	return err
+}
+
+func (a *App) openAdmin(context.Context) error {
+	token, minted, err := admin.OperatorToken(a.config.Admin.TokenFile, rand.Reader)
+	if err != nil {
+		return fmt.Errorf("admin.token_file: %w", err)
+	}
+	if minted {
+		a.options.Log.Info().Str("file", a.config.Admin.TokenFile).Msg("made the operator's token")
+	}
+	a.token = token
+	a.admin, err = admin.New(admin.Config{
+		Ledger: a.ledger, OperatorToken: token, RunTTL: a.config.Runs.TTL, MaxBody: int64(a.config.Proxy.MaxBody),
+		Environment: a.environ, Explainer: &explainer{app: a}, Now: a.now, Random: rand.Reader,
+		Metrics: a.metrics.handler(), Ready: a.ready, Log: a.options.Log,
+	})
+	return err
+}

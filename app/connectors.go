@@ -1,0 +1,104 @@
+package app
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"keep-proxy/config"
+	"keep-proxy/connectors"
+	"keep-proxy/rules"
+)
+
+// LoadRules reads the bundled connectors that the configuration selects and those
+// of its folders. The set is nil if any finding is an error.
+func LoadRules(c config.Config) (*rules.Set, rules.Findings, error) {
+	files, err := ConnectorFiles(c.Connectors)
+	if err != nil {
+		return nil, nil, err
+	}
+	set, findings := rules.Load(files, RuleSettings(c.Connectors), RuleDefaults(c))
+	return set, findings, nil
+}
+
+// ConnectorFiles lists the connector files in force: bundled ones by name, then
+// each folder's in the order of their names.
+func ConnectorFiles(c config.Connectors) ([]rules.File, error) {
+	bundled, err := connectors.Files()
+	if err != nil {
+		return nil, err
+	}
+	var files []rules.File
+	for _, f := range bundled {
+		if c.Bundled.Includes(f.Name) {
+			files = append(files, rules.File{Name: "bundled:" + f.Name + ".yaml", Data: f.Data})
+		}
+	}
+	for _, dir := range c.Dirs {
+		found, err := folderFiles(dir)
+		if err != nil {
+			return nil, fmt.Errorf("connectors.dirs: %w", err)
+		}
+		files = append(files, found...)
+	}
+	return files, nil
+}
+
+func folderFiles(dir string) ([]rules.File, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	var files []rules.File
+	for _, e := range entries {
+		if ext := filepath.Ext(e.Name()); e.IsDir() || ext != ".yaml" && ext != ".yml" {
+			continue
+		}
+		name := filepath.Join(dir, e.Name())
+		data, err := os.ReadFile(name) //nolint:gosec // Named by the operator.
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, rules.File{Name: name, Data: data})
+	}
+	return files, nil
+}
+
+// RuleSettings are the user's settings as rules take them. Those for bundled
+// connectors that are not loaded are left out.
+func RuleSettings(c config.Connectors) []rules.Settings {
+	var out []rules.Settings
+	for _, s := range c.Settings {
+		overrides := make(map[string]rules.Override, len(s.Overrides))
+		for operation, o := range s.Overrides {
+			overrides[operation] = ruleOverride(o)
+		}
+		out = append(out, rules.Settings{Connector: s.Connector, Hosts: s.Hosts, Overrides: overrides})
+	}
+	return out
+}
+
+func ruleOverride(o config.Override) rules.Override {
+	return rules.Override{
+		Settle: given(o.Settle), Confirmations: given(o.AbsentConfirmations), Spacing: given(o.AbsentSpacing),
+		OnAbsent: rules.OnAbsent(o.OnAbsent), BlockScope: string(o.BlockScope),
+		Timeout: given(o.Timeout), MaxBody: given(int64(o.MaxBody)),
+	}
+}
+
+// given is nil for a zero value, which changes nothing.
+func given[T int | int64 | time.Duration](v T) *T {
+	if v == 0 {
+		return nil
+	}
+	return &v
+}
+
+// RuleDefaults are the configuration's numbers for rules that say nothing.
+func RuleDefaults(c config.Config) rules.Defaults {
+	return rules.Defaults{
+		Settle: c.Reconcile.Settle, Confirmations: c.Reconcile.AbsentConfirmations, Spacing: c.Reconcile.AbsentSpacing,
+		MaxBody: int64(c.Proxy.MaxBody), Total: c.Proxy.Timeouts.Total,
+	}
+}

@@ -1,0 +1,165 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+	"sync"
+
+	"keep-proxy/config"
+	"keep-proxy/upstream"
+)
+
+// egress connects to upstreams and refuses addresses that policy forbids. Names
+// are looked up here, so that what was checked is what is dialled.
+type egress struct {
+	denyPrivate bool
+	allow, deny []destination
+	dialer      net.Dialer
+	resolver    *net.Resolver
+
+	mu  sync.RWMutex
+	own map[netip.AddrPort]bool
+}
+
+// destination is one entry of proxy.egress: a prefix, an address, a name or a
+// suffix, all but a prefix with an optional port.
+type destination struct {
+	prefix netip.Prefix
+	name   string // with a leading dot for a suffix
+	port   string
+}
+
+func newEgress(c config.Egress) *egress {
+	return &egress{
+		denyPrivate: c.DenyPrivate, allow: destinations(c.Allow), deny: destinations(c.Deny),
+		resolver: net.DefaultResolver, own: make(map[netip.AddrPort]bool),
+	}
+}
+
+func destinations(entries []string) []destination {
+	out := make([]destination, 0, len(entries))
+	for _, e := range entries {
+		out = append(out, parseDestination(e))
+	}
+	return out
+}
+
+func parseDestination(entry string) destination {
+	if p, err := netip.ParsePrefix(entry); err == nil {
+		return destination{prefix: p.Masked()}
+	}
+	host, port := entry, ""
+	if h, p, err := net.SplitHostPort(entry); err == nil {
+		host, port = h, p
+	}
+	if a, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil {
+		a = a.Unmap()
+		return destination{prefix: netip.PrefixFrom(a, a.BitLen()), port: port}
+	}
+	return destination{name: strings.ToLower(strings.TrimPrefix(host, "*")), port: port}
+}
+
+// fits reports whether the entry covers host, as it was asked for, at this address.
+func (d destination) fits(host string, at netip.AddrPort) bool {
+	if d.port != "" && d.port != fmt.Sprint(at.Port()) {
+		return false
+	}
+	switch {
+	case d.prefix.IsValid():
+		return d.prefix.Contains(at.Addr())
+	case strings.HasPrefix(d.name, "."):
+		return strings.HasSuffix(host, d.name)
+	}
+	return d.name != "" && d.name == host
+}
+
+// protect adds listeners of our own, which are never dialled.
+func (e *egress) protect(addr net.Addr) {
+	if tcp, ok := addr.(*net.TCPAddr); ok {
+		e.mu.Lock()
+		e.own[tcp.AddrPort()] = true
+		e.mu.Unlock()
+	}
+}
+
+// check says why an address may not be dialled; nil allows.
+func (e *egress) check(host string, at netip.AddrPort) error {
+	if e.isOwn(at) {
+		return errors.New("this is a listener of keep-proxy itself")
+	}
+	for _, d := range e.deny {
+		if d.fits(host, at) {
+			return errors.New("proxy.egress.deny lists it")
+		}
+	}
+	for _, d := range e.allow {
+		if d.fits(host, at) {
+			return nil
+		}
+	}
+	if e.denyPrivate && !public(at.Addr()) {
+		return errors.New("it is not a public address; proxy.egress.allow can except it")
+	}
+	return nil
+}
+
+// isOwn reports whether at reaches one of our own listeners.
+func (e *egress) isOwn(at netip.AddrPort) bool {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	for own := range e.own {
+		if own.Port() != at.Port() {
+			continue
+		}
+		if own.Addr().Unmap() == at.Addr() || own.Addr().IsUnspecified() && !public(at.Addr()) {
+			return true
+		}
+	}
+	return false
+}
+
+// shared is the address space that carriers share between customers (RFC 6598).
+var shared = netip.MustParsePrefix("100.64.0.0/10")
+
+func public(a netip.Addr) bool {
+	return a.IsGlobalUnicast() && !a.IsPrivate() && !a.IsLoopback() && !a.IsLinkLocalUnicast() && !shared.Contains(a)
+}
+
+// Dial connects to host:port, trying its allowed addresses in turn.
+func (e *egress) Dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, err
+	}
+	number, err := e.resolver.LookupPort(ctx, network, port)
+	if err != nil {
+		return nil, err
+	}
+	addresses, err := e.resolver.LookupNetIP(ctx, "ip", host)
+	if err != nil {
+		return nil, err
+	}
+	var problems []error
+	refused := 0
+	for _, a := range addresses {
+		at := netip.AddrPortFrom(a.Unmap(), uint16(number)) //nolint:gosec // LookupPort answers 0–65535.
+		if err := e.check(strings.ToLower(host), at); err != nil {
+			refused++
+			problems = append(problems, fmt.Errorf("%s at %s: %w", host, at, err))
+			continue
+		}
+		c, err := e.dialer.DialContext(ctx, network, at.String())
+		if err == nil {
+			return c, nil
+		}
+		problems = append(problems, err)
+	}
+	if refused == len(addresses) && refused > 0 {
+		return nil, &upstream.Error{Class: upstream.ErrorEgress, Text: "The destination is not allowed: " + errors.Join(problems...).Error()}
+	}
+	return nil, errors.Join(problems...)
+}

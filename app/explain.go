@@ -1,0 +1,166 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"keep-proxy/admin"
+	"keep-proxy/admin/wire"
+	"keep-proxy/ledger"
+	"keep-proxy/rules"
+)
+
+// explainer answers in the words of the rules. It implements admin.Explainer.
+type explainer struct{ app *App }
+
+// ManualCheck implements admin.Explainer by the record's pinned rule.
+func (e *explainer) ManualCheck(ctx context.Context, m *ledger.Mutation) (admin.ManualCheck, error) {
+	op, request, err := e.app.pinned(ctx, m)
+	if err != nil {
+		return admin.ManualCheck{}, err
+	}
+	out := admin.ManualCheck{Text: op.ManualCheckText(rules.Env{
+		Request: request, Account: m.Account,
+		Mutation: rules.Mutation{ID: m.ID, Marker: m.Marker, VendorKey: m.VendorKey, Generation: m.Generation, ClaimedAt: m.CreatedAt},
+	})}
+	if op.Reconciles() {
+		return out, nil
+	}
+	for _, s := range op.Strategies {
+		if s.Kind == rules.StrategyNone {
+			out.CannotVerify = s.Why
+		}
+	}
+	return out, nil
+}
+
+// pinned loads the operation of a record from the content that it is pinned to,
+// and the request as it was stored.
+func (a *App) pinned(ctx context.Context, m *ledger.Mutation) (*rules.Operation, *rules.Request, error) {
+	content, err := a.ledger.Connector(ctx, m.ConnectorHash)
+	if err != nil {
+		return nil, nil, fmt.Errorf("rule of %s: %w", m.ID, err)
+	}
+	connector, findings := rules.LoadPinned(content, RuleSettings(a.config.Connectors), RuleDefaults(a.config))
+	if connector == nil {
+		return nil, nil, fmt.Errorf("rule of %s: %w", m.ID, findings)
+	}
+	op := connector.Operation(m.Operation)
+	if op == nil {
+		return nil, nil, fmt.Errorf("rule of %s has no operation %q", m.ID, m.Operation)
+	}
+	body, err := a.storedBody(ctx, m.Request.Body)
+	if err != nil {
+		return nil, nil, fmt.Errorf("request of %s: %w", m.ID, err)
+	}
+	request, refusal := rules.Rebuild(m.Request.Method, m.Request.URL, http.Header(m.Request.Header), body)
+	if refusal != nil {
+		return nil, nil, fmt.Errorf("request of %s: %w", m.ID, refusal)
+	}
+	return op, request, nil
+}
+
+func (a *App) storedBody(ctx context.Context, b ledger.Body) ([]byte, error) {
+	if b.SHA256 == "" {
+		return nil, nil
+	}
+	r, err := a.ledger.Body(ctx, b)
+	if err != nil {
+		return nil, err
+	}
+	content, err := io.ReadAll(r)
+	return content, errors.Join(err, r.Close())
+}
+
+// Explain implements admin.Explainer by the rules in force and by what the ledger
+// holds.
+func (e *explainer) Explain(ctx context.Context, asked wire.Explain) (wire.Explanation, error) {
+	raw, err := rawExplain(asked)
+	if err != nil {
+		return nil, admin.BadRequest("url", err.Error(), "write it whole, such as https://api.example/v1/things")
+	}
+	out := ExplainRequest(e.app.rules, raw, Scope{Workflow: asked.Workflow, Item: asked.Item, Attempt: asked.Attempt})
+	if out.Key != "" {
+		out.Now, err = e.app.standing(ctx, out)
+		if err != nil {
+			return nil, err
+		}
+	}
+	text, err := json.Marshal(out)
+	if err != nil {
+		return nil, fmt.Errorf("explain: %w", err)
+	}
+	return jsontext.Value(text), nil
+}
+
+func rawExplain(e wire.Explain) (rules.Raw, error) {
+	u, err := url.Parse(e.URL)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return rules.Raw{}, fmt.Errorf("%q is no http or https URL", e.URL)
+	}
+	target := u.EscapedPath()
+	if target == "" {
+		target = "/"
+	}
+	if u.RawQuery != "" {
+		target += "?" + u.RawQuery
+	}
+	method := e.Method
+	if method == "" {
+		method = http.MethodGet
+	}
+	header := http.Header{}
+	for name, values := range e.Headers {
+		for _, v := range values {
+			header.Add(name, v)
+		}
+	}
+	return rules.Raw{Method: method, Scheme: u.Scheme, Authority: u.Host, Target: target, Header: header, Body: e.Body.Content, HasBody: len(e.Body.Content) > 0}, nil
+}
+
+// standing says what would happen to an explained mutation now.
+func (a *App) standing(ctx context.Context, x Explained) (string, error) {
+	var key ledger.Key
+	if err := key.UnmarshalText([]byte(x.Key)); err != nil {
+		return "", fmt.Errorf("explain: %w", err)
+	}
+	text := "It would be claimed and sent."
+	err := a.ledger.View(ctx, func(v ledger.View) error {
+		m, err := v.Mutation(key)
+		if errors.Is(err, ledger.ErrNotFound) {
+			return nil
+		}
+		if err == nil {
+			text = "Its record " + m.ID + " is " + string(m.State) + ": " + whatNow(m, x)
+		}
+		return err
+	})
+	return text, err
+}
+
+// whatNow is the table of docs/semantics.md, "Replaying", in words.
+func whatNow(m *ledger.Mutation, x Explained) string {
+	switch m.State {
+	case ledger.Applied:
+		if m.SignificantDigest != x.SignificantDigest {
+			return "the payload differs, so it would be refused as payload-mismatch."
+		}
+		return "the stored answer would be replayed, and nothing sent."
+	case ledger.Failed:
+		return "it would be claimed again and sent."
+	case ledger.InFlight:
+		return "it would wait for the dispatch that is under way."
+	case ledger.NeedsReconcile, ledger.Indeterminate:
+		return "it would be refused as blocked."
+	case ledger.Skipped:
+		return "it would be refused as skipped."
+	}
+	return "it would be refused."
+}

@@ -1,0 +1,110 @@
+package app
+
+import (
+	"keep-proxy/ledger"
+	"keep-proxy/rules"
+)
+
+// Scope is under which an explained request would be made. The zero value names
+// placeholders.
+type Scope struct {
+	Workflow string
+	Item     string
+	Attempt  int
+}
+
+// Explained says how the rules read a request, and what key it has.
+type Explained struct {
+	// Effect is read, mutation, ignore or deny; "unmatched" for a host of no
+	// connector.
+	Effect    string `json:"effect"`
+	Connector string `json:"connector,omitempty"`
+	Operation string `json:"operation,omitempty"`
+	// Others are the operations that were looked at, with the reason for and
+	// against each.
+	Others []rules.Candidate `json:"candidates,omitempty"`
+	// Refused is why the request would not be sent, as problem and sentence.
+	Refused string            `json:"refused,omitempty"`
+	Detail  string            `json:"detail,omitempty"`
+	Target  string            `json:"target,omitempty"`
+	Account string            `json:"account,omitempty"`
+	Scope   ledger.Scope      `json:"scope,omitzero"`
+	Ident   map[string]string `json:"identity,omitempty"`
+	Subkey  string            `json:"subkey,omitempty"`
+
+	PayloadDigest     string `json:"payload_digest,omitempty"`
+	SignificantDigest string `json:"significant_digest,omitempty"`
+	Key               string `json:"key,omitempty"`
+	ID                string `json:"id,omitempty"`
+	Marker            string `json:"marker,omitempty"`
+	// VendorKey is that of generation 1.
+	VendorKey string `json:"vendor_key,omitempty"`
+	// Now says what would happen; empty without a ledger.
+	Now string `json:"now,omitempty"`
+}
+
+// ExplainRequest says how set reads a request. It sends nothing and needs no ledger.
+func ExplainRequest(set *rules.Set, raw rules.Raw, s Scope) Explained {
+	request, refusal := rules.Normalize(raw)
+	if refusal != nil {
+		return refusedExplained(Explained{Effect: "deny"}, refusal)
+	}
+	request = request.WithBody(raw.Body)
+	x := set.Explain(request)
+	out := Explained{Effect: x.Match.Effect.String(), Others: x.Candidates}
+	if x.Match.Connector != nil {
+		out.Connector = x.Match.Connector.Name
+	}
+	if x.Match.Operation != nil {
+		out.Operation = x.Match.Operation.Name
+	}
+	switch {
+	case x.Match.Refusal != nil:
+		return refusedExplained(out, x.Match.Refusal)
+	case x.Match.Unmatched:
+		out.Effect = "unmatched"
+		return out
+	case x.Match.Effect != rules.EffectMutation || x.Match.Operation == nil:
+		return out
+	}
+	return explainMutation(out, request, x.Match, s)
+}
+
+func refusedExplained(x Explained, f *rules.Refusal) Explained {
+	x.Effect, x.Refused, x.Detail = "deny", string(f.Problem), f.Detail
+	return x
+}
+
+func explainMutation(out Explained, request *rules.Request, m rules.Match, s Scope) Explained {
+	derived, refusal := m.Operation.Derive(request, m)
+	if refusal != nil {
+		return refusedExplained(out, refusal)
+	}
+	if s.Workflow == "" {
+		s.Workflow = "WORKFLOW"
+	}
+	if s.Item == "" {
+		s.Item = "ITEM"
+	}
+	s.Attempt = max(s.Attempt, 1)
+	out.Scope = ledger.Scope{Workflow: s.Workflow, Item: s.Item, Attempt: s.Attempt}
+	out.Target, out.Account, out.Subkey = derived.Target, derived.Account, derived.Subkey
+	out.PayloadDigest, out.SignificantDigest = derived.PayloadDigest, derived.SignificantDigest
+	out.Ident = make(map[string]string, len(derived.Identity))
+	for name, value := range derived.Identity {
+		out.Ident[name] = string(value)
+	}
+	key, err := ledger.MutationKey(ledger.KeyParts{
+		Workflow: s.Workflow, Item: s.Item, Attempt: s.Attempt, Connector: m.Connector.Name, Operation: m.Operation.Name,
+		Account: derived.Account, HostGroup: derived.HostGroup, HostVars: derived.HostVars, Identity: out.Ident, Subkey: derived.Subkey,
+	})
+	if err != nil {
+		return refusedExplained(out, &rules.Refusal{Problem: rules.ProblemIdentity, Detail: err.Error()})
+	}
+	out.Key, out.ID, out.Marker = key.String(), key.ID(), ledger.Marker(key)
+	if k := m.Operation.NativeKey; k != nil {
+		// A format that rules accept can be made.
+		out.VendorKey, _ = ledger.VendorKey(key, 1, k.Format, k.MaxLength)
+	}
+	return out
+}

@@ -1,0 +1,176 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	"keep-proxy/admin"
+)
+
+// Start settles what an earlier process left, listens and serves. It returns once
+// the listeners are open; Wait tells when serving ends.
+func (a *App) Start(ctx context.Context) error {
+	if err := a.start(ctx); err != nil {
+		return errors.Join(err, a.Stop(ctx))
+	}
+	return nil
+}
+
+func (a *App) start(ctx context.Context) error {
+	counts, err := a.reconciler.Recover(ctx)
+	if err != nil {
+		return fmt.Errorf("recovery: nothing was started: %w", err)
+	}
+	if text := recovered(counts); text != "" {
+		a.note(text)
+	}
+	if err := a.listen(); err != nil {
+		return err
+	}
+	a.running.Go(func() { a.end("proxy", a.proxy.Serve(a.proxyListeners...)) })
+	a.running.Go(func() { a.end("admin", a.admin.Serve(a.adminListener)) })
+	a.running.Go(func() { a.reconciler.Run(a.ctx) })
+	a.running.Go(a.expireRuns)
+	return nil
+}
+
+// end notes that a part has stopped serving.
+func (a *App) end(part string, err error) {
+	if err != nil && !errors.Is(err, context.Canceled) {
+		a.ended <- fmt.Errorf("%s: %w", part, err)
+	}
+}
+
+// listen opens every listener, and none if one fails.
+func (a *App) listen() error {
+	for _, address := range a.config.Proxy.Listen {
+		l, err := listenAt(address)
+		if err != nil {
+			return fmt.Errorf("proxy.listen %s: %w; choose another with --listen", address, taken(err, address))
+		}
+		a.egress.protect(l.Addr())
+		a.proxyListeners = append(a.proxyListeners, l)
+	}
+	l, err := admin.Listen(a.config.Admin.Listen)
+	if err != nil {
+		return fmt.Errorf("%w; choose another with --admin-listen", taken(err, a.config.Admin.Listen))
+	}
+	a.egress.protect(l.Addr())
+	a.adminListener = l
+	return nil
+}
+
+func listenAt(address string) (net.Listener, error) {
+	if path, ok := strings.CutPrefix(address, "unix:"); ok {
+		return net.Listen("unix", path)
+	}
+	return net.Listen("tcp", address)
+}
+
+// expireRuns ends runs whose time limit or grace is over.
+func (a *App) expireRuns() {
+	tick := time.NewTicker(expireEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-a.ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if _, err := a.ledger.ExpireRuns(a.ctx); err != nil && a.ctx.Err() == nil {
+			a.options.Log.Error().Err(err).Msg("runs not held against their time limits")
+		}
+	}
+}
+
+// Wait returns when ctx ends, or with the error of the first part that stopped
+// serving by itself.
+func (a *App) Wait(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case err := <-a.ended:
+		return err
+	}
+}
+
+// Stop refuses new requests, lets dispatches end and their outcomes be recorded
+// until ctx ends, and closes everything. It may be called more than once.
+func (a *App) Stop(ctx context.Context) error {
+	var err error
+	a.stop.Do(func() {
+		err = errors.Join(a.proxy.Shutdown(ctx), a.admin.Shutdown(ctx))
+		for _, l := range a.proxyListeners {
+			_ = l.Close()
+		}
+		if a.adminListener != nil {
+			_ = a.adminListener.Close()
+		}
+		a.cancel()
+		a.running.Wait()
+		err = errors.Join(err, a.close())
+	})
+	return err
+}
+
+// close releases what New opened, as far as it came.
+func (a *App) close() error {
+	a.cancel()
+	if a.proxy != nil {
+		a.proxy.Close()
+	}
+	if a.reconciler != nil {
+		a.reconciler.Close()
+	}
+	if a.sender != nil {
+		a.sender.CloseIdle()
+		a.reads.CloseIdle()
+	}
+	if a.store == nil {
+		return nil
+	}
+	if err := a.store.Close(); err != nil {
+		return fmt.Errorf("close the ledger: %w", err)
+	}
+	return nil
+}
+
+// ProxyAddr is the proxy's host:port as sandboxes see it; empty before Start.
+func (a *App) ProxyAddr() string { return advertised(a.config.Proxy, a.proxyListeners) }
+
+// AdminAddr is the admin API's address: host:port or unix:/path; empty before
+// Start.
+func (a *App) AdminAddr() string {
+	if a.adminListener == nil {
+		return ""
+	}
+	if path := a.adminListener.Addr(); path.Network() == "unix" {
+		return "unix:" + path.String()
+	}
+	return a.adminListener.Addr().String()
+}
+
+// AdminURL is AdminAddr as a URL.
+func (a *App) AdminURL() string {
+	if address := a.AdminAddr(); !strings.HasPrefix(address, "unix:") && address != "" {
+		return "http://" + address
+	}
+	return a.AdminAddr()
+}
+
+// LedgerID is the ledger's own id.
+func (a *App) LedgerID() string { return a.store.ID() }
+
+// CAFile is the path of the CA's certificate.
+func (a *App) CAFile() string { return a.environ.caFile }
+
+func (a *App) ready() error {
+	if a.adminListener == nil {
+		return errors.New("not listening yet")
+	}
+	return a.store.Healthy()
+}

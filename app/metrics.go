@@ -1,0 +1,90 @@
+package app
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// metrics are the program's counters, prefix keep_. It implements proxy.Metrics
+// and reconcilers.Metrics.
+type metrics struct {
+	registry   *prometheus.Registry
+	requests   *prometheus.CounterVec
+	durations  *prometheus.HistogramVec
+	mutations  *prometheus.CounterVec
+	unrecorded prometheus.Gauge
+	tries      *prometheus.CounterVec
+	tryTimes   prometheus.Histogram
+	working    prometheus.Gauge
+}
+
+func newMetrics(a *App) *metrics {
+	m := &metrics{
+		registry: prometheus.NewRegistry(),
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "keep_requests_total", Help: "Requests, by effect, refusal (empty for none) and status.",
+		}, []string{"effect", "problem", "status"}),
+		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "keep_request_duration_seconds", Help: "Time from a request's arrival to the end of its answer.",
+			Buckets: prometheus.ExponentialBuckets(0.0005, 4, 10),
+		}, []string{"effect"}),
+		mutations: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "keep_mutations_total", Help: "Claims, by decision and the state of the record afterwards.",
+		}, []string{"decision", "state"}),
+		unrecorded: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "keep_unrecorded_outcomes", Help: "Outcomes that the ledger did not take yet.",
+		}),
+		tries: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "keep_reconcile_tries_total", Help: "Reconcile tries, by connector, operation, strategy and what they saw.",
+		}, []string{"connector", "operation", "strategy", "seen"}),
+		tryTimes: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "keep_reconcile_try_duration_seconds", Help: "Time of one reconcile try.", Buckets: prometheus.ExponentialBuckets(0.001, 4, 10),
+		}),
+		working: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "keep_reconcile_working", Help: "Reconcile tries of the runner that are under way.",
+		}),
+	}
+	healthy := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "keep_ledger_healthy", Help: "1 while the ledger takes records.",
+	}, func() float64 {
+		if a.store == nil || a.store.Healthy() != nil {
+			return 0
+		}
+		return 1
+	})
+	m.registry.MustRegister(m.requests, m.durations, m.mutations, m.unrecorded, m.tries, m.tryTimes, m.working, healthy,
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return m
+}
+
+func (m *metrics) handler() http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
+}
+
+// Request implements proxy.Metrics.
+func (m *metrics) Request(effect, problem string, status int, took time.Duration) {
+	m.requests.WithLabelValues(effect, problem, strconv.Itoa(status)).Inc()
+	m.durations.WithLabelValues(effect).Observe(took.Seconds())
+}
+
+// Mutation implements proxy.Metrics.
+func (m *metrics) Mutation(decision, state string) {
+	m.mutations.WithLabelValues(decision, state).Inc()
+}
+
+// Unrecorded implements proxy.Metrics.
+func (m *metrics) Unrecorded(delta int) { m.unrecorded.Add(float64(delta)) }
+
+// Tried implements reconcilers.Metrics.
+func (m *metrics) Tried(connector, operation, strategy, seen string, took time.Duration) {
+	m.tries.WithLabelValues(connector, operation, strategy, seen).Inc()
+	m.tryTimes.Observe(took.Seconds())
+}
+
+// Working implements reconcilers.Metrics.
+func (m *metrics) Working(n int) { m.working.Set(float64(n)) }

@@ -1,0 +1,82 @@
+package app
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// taken says which process has a port, where that can be found out.
+func taken(err error, address string) error {
+	if !errors.Is(err, syscall.EADDRINUSE) {
+		return err
+	}
+	_, port, splitErr := net.SplitHostPort(address)
+	number, parseErr := strconv.ParseUint(port, 10, 16)
+	if splitErr != nil || parseErr != nil {
+		return err
+	}
+	if who := listenerOf(uint16(number)); who != "" {
+		return fmt.Errorf("%w: taken by %s", err, who)
+	}
+	return fmt.Errorf("%w: taken by another process", err)
+}
+
+// listenerOf names the process that listens on a TCP port, empty where it can't be
+// seen (another user's, or a system without /proc).
+func listenerOf(port uint16) string {
+	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
+		inode := listeningInode(table, port)
+		if inode == "" {
+			continue
+		}
+		if who := processOfSocket("socket:[" + inode + "]"); who != "" {
+			return who
+		}
+	}
+	return ""
+}
+
+// listening is the state TCP_LISTEN in /proc/net/tcp.
+const listening = "0A"
+
+func listeningInode(table string, port uint16) string {
+	f, err := os.Open(table) //nolint:gosec // A fixed path.
+	if err != nil {
+		return ""
+	}
+	defer func() { _ = f.Close() }()
+	suffix := fmt.Sprintf(":%04X", port)
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		fields := strings.Fields(lines.Text())
+		if len(fields) > 9 && strings.HasSuffix(fields[1], suffix) && fields[3] == listening {
+			return fields[9]
+		}
+	}
+	return ""
+}
+
+func processOfSocket(link string) string {
+	descriptors, err := filepath.Glob("/proc/[0-9]*/fd/*")
+	if err != nil {
+		return ""
+	}
+	for _, d := range descriptors {
+		if target, err := os.Readlink(d); err != nil || target != link {
+			continue
+		}
+		process := filepath.Dir(filepath.Dir(d))
+		name, err := os.ReadFile(filepath.Join(process, "comm")) //nolint:gosec // Below /proc.
+		if err != nil {
+			return "process " + filepath.Base(process)
+		}
+		return strings.TrimSpace(string(name)) + " (process " + filepath.Base(process) + ")"
+	}
+	return ""
+}
