@@ -298,3 +298,5 @@ func (w *world) escalated(name, kind string) {
 		w.t.Fatalf("mutation %s is escalated as %q, want %q", name, got, kind)
 	}
 }
+
+func bodyOf(content []byte) ledger.Body { return ledgertest.BodyOf(content) }

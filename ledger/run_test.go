@@ -1,0 +1,428 @@
+package ledger_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"keep-proxy/ledger"
+)
+
+func takeover(o *ledger.OpenRun) { o.Takeover = true }
+
+func once(o *ledger.OpenRun) { o.Once, o.Item = true, "" }
+
+func TestOpenRunDefaults(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r, err := w.OpenRun(t.Context(), ledger.OpenRun{Workflow: "w", Item: "i", Title: "Pay"})
+	w.ok(err)
+	if r.State != ledger.RunRunning || r.Mutations != ledger.MutationsMany || r.OnFailure != ledger.FailureAbort || r.Attempt != 1 {
+		t.Errorf("run %+v", r)
+	}
+	if !r.ExpiresAt.Equal(w.now.Wall.Add(ledger.DefaultRunTTL)) {
+		t.Errorf("expires at %s", r.ExpiresAt)
+	}
+	if i := w.item("i"); i.State != ledger.ItemOpen || i.ActiveRun != r.ID || i.Attempt != 1 || i.Title != "Pay" {
+		t.Errorf("item %+v", i)
+	}
+}
+
+func TestOpenRunIsRefused(t *testing.T) {
+	t.Parallel()
+	done := func(w *world) {
+		r := w.open()
+		_, err := w.FinishRun(w.t.Context(), r.ID, ledger.OutcomeDone, false)
+		w.ok(err)
+	}
+	unknown := func(scope ledger.BlockScope) func(*world) {
+		return func(w *world) { w.unknown("a", func(q *ledger.Claim) { q.Record.Policy.BlockScope = scope }) }
+	}
+	onceUnknown := func(w *world) {
+		r := w.open(once)
+		d := w.send(r, "a", func(q *ledger.Claim) { q.Record.Policy.BlockScope = ledger.BlockMutation })
+		w.finish("a", d, ledger.VerdictUncertain)
+	}
+	attempt := func(n int) func(*ledger.OpenRun) { return func(o *ledger.OpenRun) { o.Attempt = n } }
+	for _, c := range []struct {
+		name   string
+		before func(*world)
+		change []func(*ledger.OpenRun)
+		want   error
+	}{
+		{"a done item", done, nil, ledger.ErrItemDone},
+		{"a done item, by a takeover", done, []func(*ledger.OpenRun){takeover}, ledger.ErrItemDone},
+		{"a busy item", func(w *world) { w.open() }, nil, ledger.ErrItemBusy},
+		{"a busy item, by a takeover", func(w *world) { w.open() }, []func(*ledger.OpenRun){takeover}, nil},
+		{"a busy item whose run is overdue", func(w *world) { w.open(); w.pass(101 * time.Hour) }, nil, nil},
+		{"an item that needs attention", func(w *world) { w.applied("a"); w.claim(w.open(), "a", payload("other")) }, nil,
+			ledger.ErrItemAttention},
+		{"another attempt", nil, []func(*ledger.OpenRun){attempt(2)}, ledger.ErrAttempt},
+		{"the current attempt by number", nil, []func(*ledger.OpenRun){attempt(1)}, nil},
+		{"a stopped workflow, another item", unknown(ledger.BlockWorkflow), []func(*ledger.OpenRun){item("j")}, ledger.ErrBlocked},
+		{"a stopped workflow, once", unknown(ledger.BlockWorkflow), []func(*ledger.OpenRun){once}, ledger.ErrBlocked},
+		{"another workflow", unknown(ledger.BlockWorkflow), []func(*ledger.OpenRun){func(o *ledger.OpenRun) { o.Workflow = "v" }}, nil},
+		{"a stopped item", unknown(ledger.BlockItem), nil, ledger.ErrBlocked},
+		{"a stopped item, another item", unknown(ledger.BlockItem), []func(*ledger.OpenRun){item("j")}, nil},
+		{"a stopped mutation", unknown(ledger.BlockMutation), nil, nil},
+		{"once after an unknown of once, whatever its scope", onceUnknown, []func(*ledger.OpenRun){once}, ledger.ErrBlocked},
+		{"an item after an unknown of once", onceUnknown, nil, nil},
+		{"no workflow", nil, []func(*ledger.OpenRun){func(o *ledger.OpenRun) { o.Workflow = "" }}, ledger.ErrInvalid},
+		{"neither item nor once", nil, []func(*ledger.OpenRun){item("")}, ledger.ErrInvalid},
+		{"both item and once", nil, []func(*ledger.OpenRun){func(o *ledger.OpenRun) { o.Once = true }}, ledger.ErrInvalid},
+		{"an item named as one of once", nil, []func(*ledger.OpenRun){item("once:1")}, ledger.ErrInvalid},
+		{"once at a later attempt", nil, []func(*ledger.OpenRun){once, attempt(2)}, ledger.ErrInvalid},
+		{"a negative attempt", nil, []func(*ledger.OpenRun){attempt(-1)}, ledger.ErrInvalid},
+		{"a negative ttl", nil, []func(*ledger.OpenRun){func(o *ledger.OpenRun) { o.TTL = -1 }}, ledger.ErrInvalid},
+		{"unknown mutations", nil, []func(*ledger.OpenRun){func(o *ledger.OpenRun) { o.Mutations = "few" }}, ledger.ErrInvalid},
+		{"unknown on_failure", nil, []func(*ledger.OpenRun){func(o *ledger.OpenRun) { o.OnFailure = "shrug" }}, ledger.ErrInvalid},
+		{"unknown block_scope", nil, []func(*ledger.OpenRun){func(o *ledger.OpenRun) { o.BlockScope = "world" }}, ledger.ErrInvalid},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			if c.before != nil {
+				c.before(w)
+			}
+			o := ledger.OpenRun{Workflow: "w", Item: "i"}
+			for _, change := range c.change {
+				change(&o)
+			}
+			r, err := w.OpenRun(t.Context(), o)
+			if !errors.Is(err, c.want) || (r == nil) != (c.want != nil) {
+				t.Fatalf("run %+v, error %v; want %v", r, err, c.want)
+			}
+			var blocked *ledger.BlockedError
+			if errors.Is(err, ledger.ErrBlocked) && (!errors.As(err, &blocked) || blocked.Blockers[0].Key != key("a")) {
+				t.Errorf("the error doesn't name what blocks: %v", err)
+			}
+		})
+	}
+}
+
+func TestDefiniteFailures(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		open   []func(*ledger.OpenRun)
+		finish []func(*ledger.Finish)
+		state  ledger.RunState
+		class  ledger.Class
+		item   ledger.ItemState
+		kind   string
+	}{
+		{"logic aborts", nil, []func(*ledger.Finish){class(ledger.ClassLogic)},
+			ledger.RunAborted, ledger.ClassLogic, ledger.ItemFailed, ""},
+		{"precondition aborts and escalates", nil, []func(*ledger.Finish){class(ledger.ClassPrecondition)},
+			ledger.RunAborted, ledger.ClassPrecondition, ledger.ItemFailed, ledger.EscalationPrecondition},
+		{"permission aborts and escalates", nil, []func(*ledger.Finish){class(ledger.ClassPermission)},
+			ledger.RunAborted, ledger.ClassPermission, ledger.ItemFailed, ledger.EscalationPermission},
+		{"transient opens the grace", nil, nil, ledger.RunFailing, ledger.ClassTransient, ledger.ItemOpen, ""},
+		{"401 opens the grace, and nobody is asked yet", nil, []func(*ledger.Finish){unauthorized},
+			ledger.RunFailing, ledger.ClassPermission, ledger.ItemOpen, ""},
+		{"a redirect is passed on", nil, []func(*ledger.Finish){class(ledger.ClassLogic), passedOn},
+			ledger.RunRunning, "", ledger.ItemOpen, ""},
+		{"on_failure return tells the script", []func(*ledger.OpenRun){returns}, []func(*ledger.Finish){class(ledger.ClassLogic)},
+			ledger.RunRunning, "", ledger.ItemOpen, ""},
+		{"on_failure return, 401", []func(*ledger.OpenRun){returns}, []func(*ledger.Finish){unauthorized},
+			ledger.RunRunning, "", ledger.ItemOpen, ledger.EscalationPermission},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			r := w.open(c.open...)
+			w.finish("a", w.send(r, "a"), ledger.VerdictFailed, c.finish...)
+			w.is("a", ledger.Failed)
+			w.stands(r, c.state, c.class)
+			w.escalated("a", c.kind)
+			i := w.item("i")
+			if i.State != c.item || (i.ActiveRun == "") != c.state.Ended() {
+				t.Errorf("the item is %s with run %q", i.State, i.ActiveRun)
+			}
+			if c.item == ledger.ItemFailed && w.item("i").Cause != key("a").ID() {
+				t.Errorf("the item's cause is %q", i.Cause)
+			}
+			if c.state.Ended() {
+				if i = w.item("i"); w.open() == nil || w.item("i").State != ledger.ItemOpen {
+					t.Errorf("a new run doesn't open the item: %s", i.State)
+				}
+			}
+		})
+	}
+}
+
+func TestTheGrace(t *testing.T) {
+	t.Parallel()
+	failing := func(t *testing.T) (*world, *ledger.Run) {
+		w := newWorld(t)
+		r := w.open()
+		w.finish("a", w.send(r, "a"), ledger.VerdictFailed, unauthorized)
+		w.stands(r, ledger.RunFailing, ledger.ClassPermission)
+		return w, r
+	}
+	t.Run("success restores the run", func(t *testing.T) {
+		t.Parallel()
+		w, r := failing(t)
+		w.finish("a", w.send(r, "a"), ledger.VerdictApplied)
+		if run := w.stands(r, ledger.RunRunning, ""); run.FailingKey != nil || run.FailingTries != 0 || !run.FailingUntil.IsZero() {
+			t.Errorf("the grace left %+v", run)
+		}
+		w.escalated("a", "")
+		w.send(r, "b")
+	})
+	t.Run("a replayed success restores the run", func(t *testing.T) {
+		t.Parallel()
+		w, r := failing(t)
+		w.finish("a", w.send(nil, "a"), ledger.VerdictApplied)
+		w.stands(r, ledger.RunFailing, ledger.ClassPermission)
+		if out := w.claim(r, "a"); out.Decision != ledger.DecideReplay {
+			t.Errorf("%q", out.Decision)
+		}
+		w.stands(r, ledger.RunRunning, "")
+	})
+	t.Run("only the same key and payload may claim", func(t *testing.T) {
+		t.Parallel()
+		w, r := failing(t)
+		for name, out := range map[string]ledger.Claimed{
+			"another mutation": w.claim(r, "b"), "another payload": w.claim(r, "a", payload("other")),
+		} {
+			if out.Problem != "run-aborted" || out.RunRefused || !strings.Contains(out.Detail, "because of a test") {
+				t.Errorf("%s: %q (%s), run refused %v", name, out.Problem, out.Detail, out.RunRefused)
+			}
+		}
+		if a := w.Gate(r.ID); !a.Open {
+			t.Errorf("reads are refused: %+v", a)
+		}
+		w.send(r, "a")
+	})
+	t.Run("five tries, then it is over", func(t *testing.T) {
+		t.Parallel()
+		w, r := failing(t)
+		for range 4 {
+			w.finish("a", w.send(r, "a"), ledger.VerdictFailed, unauthorized)
+			w.stands(r, ledger.RunFailing, ledger.ClassPermission)
+		}
+		w.finish("a", w.send(r, "a"), ledger.VerdictFailed, unauthorized)
+		w.stands(r, ledger.RunAborted, ledger.ClassPermission)
+		w.escalated("a", ledger.EscalationPermission)
+	})
+	t.Run("60 seconds, then it is over, at the next claim", func(t *testing.T) {
+		t.Parallel()
+		w, r := failing(t)
+		w.pass(60 * time.Second)
+		if out := w.claim(r, "a"); out.Problem != "run-aborted" || !out.RunRefused || out.Mutation.Version != w.mutation("a").Version {
+			t.Errorf("%q, run refused %v", out.Problem, out.RunRefused)
+		}
+		w.stands(r, ledger.RunAborted, ledger.ClassPermission)
+		w.escalated("a", ledger.EscalationPermission)
+		if i := w.item("i"); i.State != ledger.ItemFailed {
+			t.Errorf("the item is %s", i.State)
+		}
+	})
+	t.Run("60 seconds, then it is over, without a claim", func(t *testing.T) {
+		t.Parallel()
+		w, r := failing(t)
+		w.pass(60*time.Second - 1)
+		if n, err := w.ExpireRuns(t.Context()); n != 0 || err != nil {
+			t.Errorf("too early: %d runs, %v", n, err)
+		}
+		w.pass(1)
+		if n, err := w.ExpireRuns(t.Context()); n != 1 || err != nil {
+			t.Errorf("%d runs, %v", n, err)
+		}
+		w.stands(r, ledger.RunAborted, ledger.ClassPermission)
+		w.escalated("a", ledger.EscalationPermission)
+	})
+	t.Run("further failures don't extend it", func(t *testing.T) {
+		t.Parallel()
+		w, r := failing(t)
+		w.pass(59 * time.Second)
+		d := w.send(r, "a")
+		w.pass(2 * time.Second)
+		w.finish("a", d, ledger.VerdictFailed, unauthorized)
+		w.stands(r, ledger.RunAborted, ledger.ClassPermission)
+	})
+	t.Run("another class ends it", func(t *testing.T) {
+		t.Parallel()
+		w, r := failing(t)
+		w.finish("a", w.send(r, "a"), ledger.VerdictFailed, class(ledger.ClassLogic))
+		w.stands(r, ledger.RunAborted, ledger.ClassLogic)
+	})
+	t.Run("a run that is ended in it ends after a definite failure", func(t *testing.T) {
+		t.Parallel()
+		w, r := failing(t)
+		_, err := w.EndRun(t.Context(), r.ID, ledger.ClassTransient, "stopped", "person:ada")
+		w.ok(err)
+		if i := w.item("i"); i.State != ledger.ItemFailed {
+			t.Errorf("the item is %s", i.State)
+		}
+	})
+}
+
+func TestJoinersShareAFailure(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := w.open()
+	out, err := w.FailRun(t.Context(), r.ID, key("a"), "payload", ledger.ClassLogic, "422", false)
+	if err != nil || out.State != ledger.RunAborted || out.Cause != key("a").ID() || out.Reason != "422" {
+		t.Errorf("run %+v, %v", out, err)
+	}
+	again, err := w.FailRun(t.Context(), r.ID, key("b"), "payload", ledger.ClassPermission, "403", false)
+	if err != nil || again.Reason != "422" {
+		t.Errorf("failing a run that is over: %+v, %v", again, err)
+	}
+	if _, err := w.FailRun(t.Context(), "nobody's", key("a"), "", ledger.ClassLogic, "", false); !errors.Is(err, ledger.ErrNotFound) {
+		t.Errorf("an unknown run: %v", err)
+	}
+}
+
+func TestFinishRun(t *testing.T) {
+	t.Parallel()
+	fails := func(change ...func(*ledger.Finish)) func(*world, *ledger.Run) {
+		return func(w *world, r *ledger.Run) {
+			w.finish("a", w.send(r, "a"), ledger.VerdictFailed, append(change, class(ledger.ClassLogic))...)
+		}
+	}
+	deliver := func(before func(*world, *ledger.Run)) func(*world, *ledger.Run) {
+		return func(w *world, r *ledger.Run) { before(w, r); w.Deliver(r.ID, key("a"), "") }
+	}
+	for _, c := range []struct {
+		name    string
+		open    []func(*ledger.OpenRun)
+		before  func(*world, *ledger.Run)
+		outcome string
+		want    error
+		state   ledger.RunState
+		item    ledger.ItemState
+	}{
+		{"nothing was mutated", nil, nil, ledger.OutcomeDone, nil, ledger.RunFinished, ledger.ItemDone},
+		{"all applied", nil, func(w *world, r *ledger.Run) { w.finish("a", w.send(r, "a"), ledger.VerdictApplied) },
+			ledger.OutcomeDone, nil, ledger.RunFinished, ledger.ItemDone},
+		{"one in flight", nil, func(w *world, r *ledger.Run) { w.send(r, "a") },
+			ledger.OutcomeDone, ledger.ErrRunUnfinished, ledger.RunRunning, ledger.ItemOpen},
+		{"one unknown", nil, func(w *world, r *ledger.Run) { w.finish("a", w.send(r, "a"), ledger.VerdictUncertain) },
+			ledger.OutcomeDone, ledger.ErrRunUnfinished, ledger.RunPausedReconciliation, ledger.ItemOpen},
+		{"one failed under on_failure return, delivered", []func(*ledger.OpenRun){returns}, deliver(fails()),
+			ledger.OutcomeDone, nil, ledger.RunFinished, ledger.ItemDone},
+		{"one failed under on_failure return, not delivered", []func(*ledger.OpenRun){returns}, fails(),
+			ledger.OutcomeDone, ledger.ErrRunUnfinished, ledger.RunRunning, ledger.ItemOpen},
+		{"a redirect, delivered", nil, deliver(fails(passedOn)),
+			ledger.OutcomeDone, nil, ledger.RunFinished, ledger.ItemDone},
+		{"a redirect, not delivered", nil, fails(passedOn),
+			ledger.OutcomeDone, ledger.ErrRunUnfinished, ledger.RunRunning, ledger.ItemOpen},
+		{"one failed and aborted the run", nil, fails(),
+			ledger.OutcomeDone, ledger.ErrRunUnfinished, ledger.RunAborted, ledger.ItemFailed},
+		{"failing", nil, func(w *world, r *ledger.Run) { w.finish("a", w.send(r, "a"), ledger.VerdictFailed) },
+			ledger.OutcomeDone, ledger.ErrRunUnfinished, ledger.RunFailing, ledger.ItemOpen},
+		{"an unmanaged mutation of the item is in flight", nil, func(w *world, _ *ledger.Run) { w.send(nil, "a") },
+			ledger.OutcomeDone, ledger.ErrRunUnfinished, ledger.RunRunning, ledger.ItemOpen},
+		{"finished as failed", nil, nil, ledger.OutcomeFailed, nil, ledger.RunAborted, ledger.ItemFailed},
+		{"finished as failed with one in flight", nil, func(w *world, r *ledger.Run) { w.send(r, "a") },
+			ledger.OutcomeFailed, nil, ledger.RunAborted, ledger.ItemFailed},
+		{"finished as failed after an unknown", nil,
+			func(w *world, r *ledger.Run) { w.finish("a", w.send(r, "a"), ledger.VerdictUncertain) },
+			ledger.OutcomeFailed, ledger.ErrRunEnded, ledger.RunPausedReconciliation, ledger.ItemOpen},
+		{"an unknown outcome word", nil, nil, "perhaps", ledger.ErrInvalid, ledger.RunRunning, ledger.ItemOpen},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			r := w.open(c.open...)
+			if c.before != nil {
+				c.before(w, r)
+			}
+			if _, err := w.FinishRun(t.Context(), r.ID, c.outcome, false); !errors.Is(err, c.want) {
+				t.Fatalf("%v, want %v", err, c.want)
+			}
+			if got := w.run(r.ID); got.State != c.state {
+				t.Errorf("the run is %s, want %s", got.State, c.state)
+			}
+			if got := w.item("i"); got.State != c.item || got.State != ledger.ItemOpen && got.ActiveRun != "" {
+				t.Errorf("the item is %s with run %q, want %s", got.State, got.ActiveRun, c.item)
+			}
+			if c.want != nil {
+				return
+			}
+			version := w.run(r.ID).Version
+			if again, err := w.FinishRun(t.Context(), r.ID, c.outcome, false); err != nil || again.Version != version {
+				t.Errorf("finishing again: %v", err)
+			}
+		})
+	}
+}
+
+func TestKeepOpenLeavesTheItemOpen(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := w.open()
+	_, err := w.FinishRun(t.Context(), r.ID, ledger.OutcomeDone, true)
+	w.ok(err)
+	if i := w.item("i"); i.State != ledger.ItemOpen || i.ActiveRun != "" {
+		t.Errorf("item %+v", i)
+	}
+	w.open()
+}
+
+func TestEndingARunTwice(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := w.open()
+	first, err := w.RefuseRun(t.Context(), r.ID, "stopped", "m-1")
+	if err != nil || first.State != ledger.RunAborted || first.Class != ledger.ClassTransient || first.Cause != "m-1" {
+		t.Errorf("run %+v, %v", first, err)
+	}
+	second, err := w.EndRun(t.Context(), r.ID, ledger.ClassLogic, "again", "person:ada")
+	if err != nil || second.Version != first.Version || second.Reason != "stopped" {
+		t.Errorf("run %+v, %v", second, err)
+	}
+	if _, err := w.EndRun(t.Context(), r.ID, ledger.ClassLogic, "", "person:ada"); !errors.Is(err, ledger.ErrInvalid) {
+		t.Errorf("ending without a reason: %v", err)
+	}
+}
+
+func TestTimeLimits(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := w.open(func(o *ledger.OpenRun) { o.TTL = time.Minute })
+	w.pass(59 * time.Second)
+	beat, err := w.Heartbeat(t.Context(), r.ID, time.Minute)
+	if err != nil || !beat.ExpiresAt.Equal(w.now.Wall.Add(time.Minute)) {
+		t.Errorf("heartbeat: %+v, %v", beat, err)
+	}
+	w.pass(time.Minute)
+	if out := w.claim(r, "a"); out.Problem != "run-aborted" || !out.RunRefused {
+		t.Errorf("a claim after the limit: %q", out.Problem)
+	}
+	w.stands(r, ledger.RunAborted, ledger.ClassTransient)
+	if i := w.item("i"); i.State != ledger.ItemOpen {
+		t.Errorf("the item is %s", i.State)
+	}
+	if out, err := w.Heartbeat(t.Context(), r.ID, time.Minute); !errors.Is(err, ledger.ErrRunEnded) || out == nil {
+		t.Errorf("a heartbeat after the end: %v", err)
+	}
+	if _, err := w.Heartbeat(t.Context(), r.ID, 0); !errors.Is(err, ledger.ErrInvalid) {
+		t.Errorf("a heartbeat of no time: %v", err)
+	}
+	late := w.open(func(o *ledger.OpenRun) { o.TTL = time.Minute })
+	w.pass(time.Minute)
+	if out, err := w.Heartbeat(t.Context(), late.ID, time.Minute); !errors.Is(err, ledger.ErrRunEnded) || out.State != ledger.RunAborted {
+		t.Errorf("a heartbeat after the limit: %+v, %v", out, err)
+	}
+}
+
+func TestExpireRunsGoesThroughAllPages(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for range 1100 {
+		w.open(item("i"+w.id()), func(o *ledger.OpenRun) { o.TTL = time.Minute })
+	}
+	w.open(item("last"))
+	w.pass(time.Minute)
+	if n, err := w.ExpireRuns(t.Context()); n != 1100 || err != nil {
+		t.Errorf("%d runs, %v", n, err)
+	}
+	if n, err := w.ExpireRuns(t.Context()); n != 0 || err != nil {
+		t.Errorf("again: %d runs, %v", n, err)
+	}
+}
