@@ -1,7 +1,9 @@
 package reconcilers
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -58,8 +60,8 @@ func (p *pinned) set(ctx context.Context, m *ledger.Mutation) (*rules.Set, error
 // operations that this version does not have are passed over.
 func (p *pinned) load(name string, content []byte) (*rules.Set, error) {
 	connector, findings := rules.LoadPinned(content, p.settings, p.defaults)
-	if findings.Failed() {
-		return nil, fmt.Errorf("the stored rule file does not load: %s", firstProblem(findings))
+	if connector == nil {
+		return nil, unloadable(findings)
 	}
 	var settings []rules.Settings
 	for _, s := range p.settings {
@@ -71,16 +73,20 @@ func (p *pinned) load(name string, content []byte) (*rules.Set, error) {
 		settings = append(settings, s)
 	}
 	set, findings := rules.Load([]rules.File{{Name: name, Data: content}}, settings, p.defaults)
-	if findings.Failed() {
-		return nil, fmt.Errorf("the stored rule file does not load: %s", firstProblem(findings))
+	if set == nil {
+		return nil, unloadable(findings)
 	}
 	return set, nil
 }
 
-// firstProblem names the first error, without the value it is about.
-func firstProblem(fs rules.Findings) string {
-	i := slices.IndexFunc(fs, func(f rules.Finding) bool { return f.Severity != rules.SeverityWarning })
-	return fs[max(i, 0)].Code + " at " + fs[max(i, 0)].Key
+// unloadable names the first error, without the value it is about.
+func unloadable(fs rules.Findings) error {
+	for _, f := range fs {
+		if f.Severity != rules.SeverityWarning {
+			return fmt.Errorf("the stored rule file does not load: %s at %s", f.Code, cmp.Or(f.Key, "its start"))
+		}
+	}
+	return errors.New("the stored rule file does not load")
 }
 
 // stored rebuilds the request of a record, without the header fields that were

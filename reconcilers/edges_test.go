@@ -1,0 +1,330 @@
+package reconcilers
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"keep-proxy/ledger"
+	"keep-proxy/rules"
+	"keep-proxy/upstream"
+)
+
+func TestConfigurationMustBeComplete(t *testing.T) {
+	t.Parallel()
+	if _, err := New(Config{}); err == nil {
+		t.Error("no error")
+	}
+}
+
+func TestMetricsCountEachTry(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, viaBoth)
+	m := w.unknown("a")
+	w.api.answering(http.StatusBadRequest, nil, "")
+	w.due(m)
+	w.api.script(nil)
+	w.api.commit("a", m.Marker, "")
+	w.due(m)
+	want := []string{"things thing.create resend failed", "things thing.create probe applied"}
+	if !slices.Equal(w.tally.tried, want) {
+		t.Errorf("counted %q, want %q", w.tally.tried, want)
+	}
+	if w.tally.most != 1 {
+		t.Errorf("%d tries at once, want 1", w.tally.most)
+	}
+}
+
+// What a try is made from may be gone or not fit any more; that is never an
+// observation, and in the end a person is asked.
+func TestTryThatCannotBeMadeIsRetry(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		operation string
+		rule      func(rule string) string
+		wrap      func(l Ledger) Ledger
+		creds     fixed
+		want      string
+	}{
+		"the rule file is gone": {viaProbe, nil, func(l Ledger) Ledger {
+			return broken{Ledger: l, connector: func([]byte) ([]byte, error) { return nil, ledger.ErrNotFound }}
+		}, fixed{}, "the rule file of version 1"},
+		"the rule file does not load any more": {viaProbe, nil, func(l Ledger) Ledger {
+			return broken{Ledger: l, connector: func([]byte) ([]byte, error) { return []byte("apiVersion: keep/v9"), nil }}
+		}, fixed{}, "the stored rule file does not load"},
+		"the stored body was dropped": {viaProbe, nil, func(l Ledger) Ledger {
+			return broken{Ledger: l, body: ledger.ErrBodyDropped}
+		}, fixed{}, "the stored body"},
+		"the credential is no field value": {viaProbe, nil, nil, fixed{header: "Authorization", value: "a\nb"}, "no valid header field"},
+		"the account can't be told": {viaProbe, func(rule string) string {
+			return strings.Replace(rule, "header[?'x-account'].orValue('')", "header['authorization']", 1)
+		}, nil, fixed{}, "can't be told"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, tc.operation)
+			if tc.rule != nil {
+				w.rule, w.scripted = tc.rule(w.rule), http.Header{"Authorization": {"Bearer of the script"}}
+			}
+			w.wrap, w.creds = tc.wrap, tc.creds
+			w.start()
+			m := w.unknown("a")
+			w.due(m)
+			w.wants(m, ledger.NeedsReconcile, tc.want)
+			for n := 0; n < 400 && w.read(m).State == ledger.NeedsReconcile; n++ {
+				w.due(m)
+			}
+			w.wants(m, ledger.Indeterminate, "")
+			if posts, gets, _ := w.api.counts(); posts+gets != 0 {
+				t.Errorf("%d requests were sent", posts+gets)
+			}
+		})
+	}
+}
+
+// broken is a Ledger in which something can't be read.
+type broken struct {
+	Ledger
+	connector func([]byte) ([]byte, error)
+	body      error
+	evidence  error
+}
+
+func (b broken) Connector(ctx context.Context, hash string) ([]byte, error) {
+	content, err := b.Ledger.Connector(ctx, hash)
+	if err != nil || b.connector == nil {
+		return content, err
+	}
+	return b.connector(content)
+}
+
+func (b broken) Body(ctx context.Context, body ledger.Body) (io.ReadCloser, error) {
+	if b.body != nil {
+		return nil, b.body
+	}
+	return b.Ledger.Body(ctx, body)
+}
+
+func (b broken) View(ctx context.Context, fn func(ledger.View) error) error {
+	return b.Ledger.View(ctx, func(v ledger.View) error { return fn(brokenView{v, b.evidence}) })
+}
+
+type brokenView struct {
+	ledger.View
+	evidence error
+}
+
+func (v brokenView) EvidenceOf(connector, account, object string) (ledger.Key, error) {
+	if v.evidence != nil {
+		return ledger.Key{}, v.evidence
+	}
+	return v.View.EvidenceOf(connector, account, object)
+}
+
+func TestEvidenceThatCannotBeLookedUpIsRetry(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, viaProbe)
+	w.wrap = func(l Ledger) Ledger { return broken{Ledger: l, evidence: ledger.ErrDamaged} }
+	w.start()
+	m := w.unknown("a")
+	w.api.commit("a", m.Marker, "")
+	w.due(m)
+	w.wants(m, ledger.NeedsReconcile, "whose evidence")
+}
+
+// racing loses the race for an object to another mutation.
+type racing struct{ Ledger }
+
+func (r racing) Observe(ctx context.Context, o ledger.Observe) (ledger.Finished, error) {
+	if o.Observation.Seen != ledger.SeenRetry {
+		return ledger.Finished{}, ledger.ErrEvidence
+	}
+	return r.Ledger.Observe(ctx, o)
+}
+
+func TestObjectLostToAnotherMutationMeanwhileIsRetry(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, viaProbe)
+	w.wrap = func(l Ledger) Ledger { return racing{l} }
+	w.start()
+	m := w.unknown("a")
+	w.api.commit("a", m.Marker, "")
+	w.due(m)
+	w.wants(m, ledger.NeedsReconcile, "evidence for another mutation")
+}
+
+func TestSettingsOfOperationsThatAPinnedVersionLacksArePassedOver(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, viaProbe)
+	w.user = []rules.Settings{
+		{Connector: "things", Overrides: map[string]rules.Override{"thing.rename": {BlockScope: "item"}}},
+		{Connector: "other", Hosts: []string{"elsewhere.test"}},
+	}
+	w.start()
+	m := w.unknown("a")
+	w.api.commit("a", m.Marker, "")
+	w.due(m)
+	w.wants(m, ledger.Applied, "")
+}
+
+func TestLongResultIsWrittenFirst(t *testing.T) {
+	t.Parallel()
+	for name, operation := range map[string]string{"found by a probe": viaProbe, "answered to a resend": viaResend} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, operation)
+			m := w.unknown("a")
+			made := w.api.commit("a", m.Marker, m.VendorKey)
+			w.api.script(func(http.ResponseWriter, *http.Request) bool {
+				w.api.mu.Lock()
+				defer w.api.mu.Unlock()
+				w.api.things[0].Note = strings.Repeat("x", ledger.InlineBody)
+				return false
+			})
+			w.due(m)
+			now := w.wants(m, ledger.Applied, "")
+			if body := w.resultOf(now); !strings.Contains(body, made.ID) || len(body) <= ledger.InlineBody {
+				t.Errorf("result of %d bytes; want the whole answer", len(body))
+			}
+		})
+	}
+}
+
+func TestAnswerOfAResendOverTheLimit(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "    max_body: 1KiB\n"+viaResend)
+	m := w.unknown("a")
+	w.api.answering(http.StatusCreated, nil, strings.Repeat("x", 2<<10))
+	w.due(m)
+	if now := w.wants(m, ledger.Applied, ""); now.ResultState != ledger.ResultTooLarge {
+		t.Errorf("result %s, want too_large", now.ResultState)
+	}
+}
+
+func TestRuleJudgesTheAnswerOfAResend(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		outcome string
+		status  int
+		want    ledger.Verdict
+	}{
+		"applied":                    {"{when: response.status == 409, then: applied}", http.StatusConflict, ledger.VerdictApplied},
+		"failed":                     {"{when: response.status == 409, then: failed, class: logic}", http.StatusConflict, ledger.VerdictFailed},
+		"uncertain":                  {"{when: response.status == 400, then: uncertain}", http.StatusBadRequest, ledger.VerdictUncertain},
+		"a broken condition":         {"{when: response.json.x == 1, then: failed, class: logic}", http.StatusBadRequest, ledger.VerdictUncertain},
+		"no opinion":                 {"{when: response.status == 409, then: applied}", http.StatusBadRequest, ledger.VerdictFailed},
+		"otherwise closes the table": {"{otherwise: uncertain}", http.StatusBadRequest, ledger.VerdictUncertain},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, "    outcome: ["+tc.outcome+"]\n"+viaResend)
+			m := w.unknown("a")
+			w.api.answering(tc.status, nil, "no JSON")
+			w.due(m)
+			if d := w.read(m).Current(); d.Verdict != tc.want {
+				t.Errorf("verdict %s (%s), want %s", d.Verdict, d.Reason, tc.want)
+			}
+		})
+	}
+}
+
+func TestPanicDuringAResendLeavesItAnEnd(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, viaResend)
+	m := w.unknown("a")
+	w.r.wire.sender = panicking{}
+	w.due(m)
+	now := w.wants(m, ledger.NeedsReconcile, "a panic of type")
+	if d := now.Current(); !d.Resend || d.Verdict != ledger.VerdictUncertain || d.Ended.BootID == "" {
+		t.Errorf("dispatch %+v, want an uncertain end", d)
+	}
+}
+
+func TestStopLetsAResendFinish(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, viaResend)
+	m := w.unknown("a")
+	w.clock.Advance(time.Minute)
+	arrived, release := make(chan struct{}), make(chan struct{})
+	w.api.script(func(http.ResponseWriter, *http.Request) bool {
+		close(arrived)
+		<-release
+		return false
+	})
+	ctx, stop := context.WithCancel(t.Context())
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		w.r.Run(ctx)
+	}()
+	<-arrived
+	stop()
+	select {
+	case <-stopped:
+		t.Error("the runner stopped in the middle of a resend")
+	default:
+	}
+	close(release)
+	<-stopped
+	w.wants(m, ledger.Applied, "")
+}
+
+func TestStopCutsAProbeShortAndRecordsNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, viaProbe)
+	m := w.unknown("a")
+	w.clock.Advance(time.Minute)
+	arrived, release := make(chan struct{}), make(chan struct{})
+	defer close(release)
+	w.api.script(func(http.ResponseWriter, *http.Request) bool {
+		close(arrived)
+		<-release
+		return false
+	})
+	ctx, stop := context.WithCancel(t.Context())
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		w.r.Run(ctx)
+	}()
+	<-arrived
+	stop()
+	<-stopped
+	if now := w.read(m); now.Version != m.Version {
+		t.Errorf("the record moved: %+v", last(now))
+	}
+}
+
+// counting is a Sender that must not be asked twice for one resend.
+type counting struct {
+	Sender
+	sends int
+}
+
+func (c *counting) Send(ctx context.Context, r *upstream.Request) *upstream.Answer {
+	c.sends++
+	return c.Sender.Send(ctx, r)
+}
+
+func TestResendThatCannotBeRecordedIsNotSent(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, viaResend)
+	m := w.unknown("a")
+	sender := &counting{Sender: w.r.wire.sender}
+	w.r.wire.sender = sender
+	w.store.FailAfter()
+	if c := w.after(10 * time.Second); c.Errors != 1 {
+		t.Errorf("counts %+v, want one error", c)
+	}
+	if sender.sends != 0 {
+		t.Errorf("%d sends", sender.sends)
+	}
+	w.restart()
+	if now := w.wants(m, ledger.NeedsReconcile, ""); now.ResendTries != 1 {
+		t.Errorf("%d resends recorded; the ambiguous one was kept", now.ResendTries)
+	}
+}

@@ -1,0 +1,271 @@
+package reconcilers
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"keep-proxy/ledger"
+	"keep-proxy/rules"
+)
+
+func TestProbeFindsWhatHappened(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, viaProbe)
+	m := w.unknown("a")
+	made := w.api.commit("a", m.Marker, "")
+	if c := w.after(10 * time.Second); c.Applied != 1 || c.Tried != 1 {
+		t.Fatalf("counts %+v, want one applied", c)
+	}
+	m = w.wants(m, ledger.Applied, "")
+	if m.ResultState != ledger.ResultKnown || m.Result.Status != http.StatusCreated {
+		t.Errorf("result %s %+v, want a known one with status 201", m.ResultState, m.Result)
+	}
+	if body := w.resultOf(m); !strings.Contains(body, made.ID) || !strings.Contains(body, `"reference":"a"`) {
+		t.Errorf("result %s is not what was found", body)
+	}
+	o := last(m)
+	if o.Strategy != "probe" || o.Seen != ledger.SeenApplied || !o.Strong || len(o.Objects) != 1 || o.Objects[0] != made.ID {
+		t.Errorf("observation %+v", o)
+	}
+	if posts, gets, _ := w.api.counts(); posts != 0 || gets != 1 {
+		t.Errorf("%d mutations and %d reads were sent, want 0 and 1", posts, gets)
+	}
+}
+
+func TestProbeSendsTheConfiguredCredential(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, viaProbe)
+	w.unknown("a")
+	w.creds.value = "Bearer a-newer-token"
+	w.after(10 * time.Second)
+	if got := w.api.gets[0].Header.Get("Authorization"); got != "Bearer a-newer-token" {
+		t.Errorf("sent %q", got)
+	}
+}
+
+func TestProbeReadsEveryPage(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, viaProbe)
+	w.api.pageSize = 2
+	for range 4 {
+		w.api.commit("a", "another", "")
+	}
+	m := w.unknown("a")
+	w.api.commit("a", m.Marker, "")
+	w.after(10 * time.Second)
+	w.wants(m, ledger.Applied, "")
+	if _, gets, _ := w.api.counts(); gets != 3 {
+		t.Errorf("%d reads, want 3 pages", gets)
+	}
+}
+
+// An answer that can't be relied on is never absence, however late it comes.
+func TestWhatIsNotAWholeListingIsRetry(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		prepare func(w *world)
+		reached bool
+	}{
+		"not found":              {func(w *world) { w.api.answering(http.StatusNotFound, nil, "{}") }, true},
+		"internal server error":  {func(w *world) { w.api.answering(http.StatusInternalServerError, nil, "") }, true},
+		"forbidden":              {func(w *world) { w.api.answering(http.StatusForbidden, nil, "") }, true},
+		"a redirect":             {func(w *world) { w.api.answering(http.StatusFound, http.Header{"Location": {"/"}}, "") }, true},
+		"no JSON":                {func(w *world) { w.api.answering(http.StatusOK, nil, "<html>") }, true},
+		"another shape":          {func(w *world) { w.api.answering(http.StatusOK, nil, `{"data":[]}`) }, true},
+		"a cut answer":           {func(w *world) { w.api.script(cut) }, true},
+		"a closed connection":    {func(w *world) { w.api.script(hangUp) }, false},
+		"nobody listens":         {func(w *world) { w.api.server.Close() }, false},
+		"more pages than it may": {func(w *world) { w.api.pageSize = 1; many(w, 9) }, true},
+		"an answer over the limit": {func(w *world) {
+			w.api.answering(http.StatusOK, nil, `{"items":[],"next":"","pad":"`+strings.Repeat("x", 11<<20)+`"}`)
+		}, true},
+		"a credential that can't be had": {func(w *world) { w.creds.err = http.ErrNoCookie }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, viaProbe)
+			m := w.unknown("a")
+			tc.prepare(w)
+			c := w.after(time.Hour)
+			if c.Waiting != 1 || c.Tried != 1 {
+				t.Fatalf("counts %+v, want one waiting", c)
+			}
+			now := w.wants(m, ledger.NeedsReconcile, "")
+			o := last(now)
+			if o.Seen != ledger.SeenRetry || o.Counted || o.Reason == "" {
+				t.Errorf("observation %+v, want a retry with its reason", o)
+			}
+			if used := now.Tries == 1; used != tc.reached {
+				t.Errorf("tries %d; an answer of the API: %v", now.Tries, tc.reached)
+			}
+		})
+	}
+}
+
+// many adds things of the reference that are not the mutation's.
+func many(w *world, n int) {
+	for range n {
+		w.api.commit("a", "another", "")
+	}
+}
+
+func TestRetryAfterIsObeyed(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		status int
+		after  string
+		want   time.Duration
+	}{
+		"429 in seconds":                      {http.StatusTooManyRequests, "3600", time.Hour},
+		"503 in seconds":                      {http.StatusServiceUnavailable, "7200", 2 * time.Hour},
+		"a shorter one than backoff":          {http.StatusTooManyRequests, "1", 20 * time.Second},
+		"years are cut to a day":              {http.StatusTooManyRequests, "99999999", 24 * time.Hour},
+		"on another status it says nothing":   {http.StatusOK, "3600", 20 * time.Second},
+		"one that can't be read says nothing": {http.StatusTooManyRequests, "soon", 20 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, probeText)
+			m := w.unknown("a")
+			w.api.answering(tc.status, http.Header{"Retry-After": {tc.after}}, "no")
+			w.after(10 * time.Second)
+			if got := w.read(m).NextTryAt.Sub(w.clock.Now()); got != tc.want {
+				t.Errorf("next try in %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestDuplicates(t *testing.T) {
+	t.Parallel()
+	weak := strings.Replace(viaProbe, "tie: marker", "tie: unique", 1)
+	for name, tc := range map[string]struct {
+		operation string
+		want      ledger.State
+	}{
+		"tied by the marker it is applied, and a person is told": {viaProbe, ledger.Applied},
+		"tied by anything else a person decides":                 {weak, ledger.Indeterminate},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, tc.operation)
+			m := w.unknown("a")
+			w.api.commit("a", m.Marker, "")
+			w.api.commit("a", m.Marker, "")
+			w.after(10 * time.Second)
+			now := w.wants(m, tc.want, "")
+			if o := last(now); o.Seen != ledger.SeenDuplicate || len(o.Objects) != 2 || o.Objects[0] != "t1" {
+				t.Errorf("observation %+v, want both objects, oldest first", o)
+			}
+			if !now.Escalated() {
+				t.Error("nobody was told")
+			}
+		})
+	}
+}
+
+func TestObjectOfAnotherMutationIsNeitherPresenceNorAbsence(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, strings.NewReplacer("ours: found.keep_id == mutation.marker", "ours: found.reference == json.reference",
+		"tie: marker", "tie: unique").Replace(viaProbe))
+	w.api.commit("a", "mine", "")
+	first := w.unknown("a")
+	w.after(10 * time.Second)
+	w.wants(first, ledger.Applied, "")
+
+	second := w.unknown("b")
+	w.api.mu.Lock()
+	w.api.things[0].Reference = "b"
+	w.api.mu.Unlock()
+	for range 4 {
+		w.after(time.Hour)
+	}
+	now := w.wants(second, ledger.NeedsReconcile, "")
+	for _, o := range now.Observations {
+		if o.Seen != ledger.SeenRetry {
+			t.Errorf("observation %+v, want a retry", o)
+		}
+	}
+}
+
+func TestAnotherAccountIsRetry(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, viaBoth)
+	m := w.unknown("a")
+	w.api.commit("a", m.Marker, m.VendorKey)
+	// The configured credential is the very field that names the account.
+	w.creds.header, w.creds.value = "X-Account", "acct_2"
+	w.after(10 * time.Second)
+	w.wants(m, ledger.NeedsReconcile, "another account")
+	if posts, gets, _ := w.api.counts(); posts+gets != 0 {
+		t.Errorf("%d requests were sent under another account", posts+gets)
+	}
+}
+
+func TestHostsThatAreNoLongerConfiguredAreNotAsked(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, viaBoth)
+	m := w.unknown("a")
+	w.user = []rules.Settings{{Connector: "things", Hosts: []string{"elsewhere.test"}}}
+	w.start()
+	w.after(10 * time.Second)
+	w.wants(m, ledger.NeedsReconcile, "the hosts configured now")
+	if posts, gets, _ := w.api.counts(); posts+gets != 0 {
+		t.Errorf("%d requests were sent to a host that is not configured", posts+gets)
+	}
+}
+
+func TestSecretsStayOutOfTheRecord(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, viaProbe)
+	m := w.unknown("a")
+	w.api.commit("a", m.Marker, "")
+	w.api.script(func(rw http.ResponseWriter, r *http.Request) bool {
+		// The API echoes the credential into what it lists.
+		w.api.mu.Lock()
+		defer w.api.mu.Unlock()
+		w.api.things[0].Reference = "a"
+		w.api.things[0].Note = r.Header.Get("Authorization")
+		return false
+	})
+	w.after(10 * time.Second)
+	now := w.wants(m, ledger.Applied, "")
+	if body := w.resultOf(now); strings.Contains(body, "sk_live_1234567890") || !strings.Contains(body, masked) {
+		t.Errorf("result %s; want the credential masked in it", body)
+	}
+	if o := last(now); strings.Contains(o.Evidence+o.Reason, "sk_live") {
+		t.Errorf("evidence %q, %q holds the credential", o.Evidence, o.Reason)
+	}
+	if logged := w.log.String(); strings.Contains(logged, "sk_live") || !strings.Contains(logged, `"strategy":"probe"`) {
+		t.Errorf("log %s; want one line without the credential", logged)
+	}
+}
+
+func TestEvidenceSaysWhatWasAskedAndAnswered(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, viaProbe)
+	m := w.unknown("a")
+	w.api.answering(http.StatusBadGateway, nil, "oops")
+	w.after(10 * time.Second)
+	want := "read 1: GET " + w.api.host() + ": status 502, 4 bytes"
+	if got := last(w.read(m)).Evidence; got != want {
+		t.Errorf("evidence %q, want %q", got, want)
+	}
+}
+
+func TestPanicInATryIsRetry(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, viaProbe)
+	m := w.unknown("a")
+	w.api.commit("a", m.Marker, "")
+	w.r.wire.sender = panicking{}
+	if c := w.after(10 * time.Second); c.Waiting != 1 {
+		t.Fatalf("counts %+v, want one waiting", c)
+	}
+	now := w.wants(m, ledger.NeedsReconcile, "a panic of type")
+	if o := last(now); strings.Contains(o.Reason, "sk_live") {
+		t.Errorf("reason %q holds the panic's value", o.Reason)
+	}
+}

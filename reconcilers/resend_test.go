@@ -1,0 +1,248 @@
+package reconcilers
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"keep-proxy/internal/fault"
+	"keep-proxy/ledger"
+)
+
+func TestResendOfWhatNeverArrived(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, viaResend)
+	m := w.unknown("a")
+	if c := w.after(10 * time.Second); c.Applied != 1 {
+		t.Fatalf("counts %+v, want one applied", c)
+	}
+	now := w.wants(m, ledger.Applied, "")
+	if posts, _, things := w.api.counts(); posts != 1 || things != 1 {
+		t.Errorf("%d sends made %d things, want 1 and 1", posts, things)
+	}
+	sent := w.api.posts[0]
+	if got := sent.Header.Get("Idempotency-Key"); got != m.VendorKey {
+		t.Errorf("sent under key %q, want the record's %q", got, m.VendorKey)
+	}
+	if got := sent.Header.Get("Authorization"); got != w.creds.value {
+		t.Errorf("sent with credential %q", got)
+	}
+	if w.api.things[0].KeepID != m.Marker {
+		t.Errorf("marker %q, want %q", w.api.things[0].KeepID, m.Marker)
+	}
+	if body := w.resultOf(now); now.Result.Status != http.StatusCreated || body == "" || now.Result.Source != "answer" {
+		t.Errorf("result %+v %q, want the answer", now.Result, body)
+	}
+	if d := now.Current(); !d.Resend || d.Verdict != ledger.VerdictApplied || d.Generation != m.Generation || len(now.Dispatches) != 2 {
+		t.Errorf("dispatch %+v", d)
+	}
+}
+
+func TestResendOfWhatArrivedIsTheAPIsReplay(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, viaResend)
+	m := w.unknown("a")
+	made := w.api.commit("a", m.Marker, m.VendorKey)
+	w.after(10 * time.Second)
+	w.wants(m, ledger.Applied, "")
+	if posts, _, things := w.api.counts(); posts != 1 || things != 1 {
+		t.Errorf("%d sends made %d things, want 1 and 1 (%s)", posts, things, made.ID)
+	}
+}
+
+func TestResendWithoutSuccessLeavesItUnknown(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		answer func(w *world)
+		// next is the strategy of the try after it.
+		next string
+	}{
+		"409 in progress is uncertain, so it is sent again": {func(w *world) { w.api.answering(http.StatusConflict, nil, "{}") }, "resend"},
+		"a lost answer is uncertain":                        {func(w *world) { w.api.script(hangUp) }, "resend"},
+		"500 is uncertain":                                  {func(w *world) { w.api.answering(http.StatusInternalServerError, nil, "") }, "resend"},
+		"400 is a failure of the resend alone":              {func(w *world) { w.api.answering(http.StatusBadRequest, nil, "") }, "probe"},
+		"401 is a failure of the resend alone":              {func(w *world) { w.api.answering(http.StatusUnauthorized, nil, "") }, "probe"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, viaBoth)
+			m := w.unknown("a")
+			tc.answer(w)
+			w.after(10 * time.Second)
+			now := w.wants(m, ledger.NeedsReconcile, "")
+			if now.ResendTries != 1 || now.Current().Ended.BootID == "" {
+				t.Fatalf("%d resends, the last ended %v; want one with its end", now.ResendTries, now.Current().Ended)
+			}
+			w.api.script(nil)
+			before, _, _ := w.api.counts()
+			w.due(m)
+			if posts, gets, _ := w.api.counts(); (posts > before) != (tc.next == "resend") || (gets > 0) != (tc.next == "probe") {
+				t.Errorf("then %d sends and %d reads, want a %s", posts-before, gets, tc.next)
+			}
+		})
+	}
+}
+
+func TestThreeResendsThenTheNextStrategy(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, viaBoth)
+	m := w.unknown("a")
+	w.api.script(func(rw http.ResponseWriter, r *http.Request) bool {
+		if r.Method == http.MethodPost {
+			rw.WriteHeader(http.StatusServiceUnavailable)
+		}
+		return r.Method == http.MethodPost
+	})
+	for range 6 {
+		w.due(m)
+	}
+	if posts, gets, _ := w.api.counts(); posts != 3 || gets != 3 {
+		t.Errorf("%d sends and %d reads, want 3 and then probes only", posts, gets)
+	}
+}
+
+func TestThreeResendsThenAPerson(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, viaResend)
+	m := w.unknown("a")
+	w.api.answering(http.StatusServiceUnavailable, nil, "")
+	for range 3 {
+		w.due(m)
+		w.wants(m, ledger.NeedsReconcile, "")
+	}
+	w.due(m)
+	if now := w.wants(m, ledger.Indeterminate, "can't be read back"); !now.Escalated() {
+		t.Error("nobody was asked")
+	}
+	if posts, _, _ := w.api.counts(); posts != 3 {
+		t.Errorf("%d sends, want 3", posts)
+	}
+}
+
+// 24 h: age + 10 min deadline + 5 min settle must stay below 21 h 36 min.
+func TestNothingIsSentWhenTheWindowIsNearlyOver(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		age   func(w *world)
+		sends int
+	}{
+		"well inside":                   {func(w *world) { w.clock.Advance(21 * time.Hour) }, 1},
+		"nearly over":                   {func(w *world) { w.clock.Advance(21*time.Hour + 21*time.Minute) }, 0},
+		"nearly over by a sleep":        {func(w *world) { w.clock.Sleep(21*time.Hour + 21*time.Minute) }, 0},
+		"nearly over by the wall clock": {func(w *world) { w.clock.JumpWall(21*time.Hour + 21*time.Minute) }, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, viaBoth)
+			m := w.unknown("a")
+			tc.age(w)
+			w.after(0)
+			posts, gets, _ := w.api.counts()
+			if posts != tc.sends || gets != 1-tc.sends {
+				t.Errorf("%d sends and %d reads, want %d and %d", posts, gets, tc.sends, 1-tc.sends)
+			}
+			if got := w.read(m).ResendTries; got != tc.sends {
+				t.Errorf("%d resends recorded, want %d", got, tc.sends)
+			}
+		})
+	}
+}
+
+func TestWindowThatEndsAfterTheResendWasRecorded(t *testing.T) {
+	w := newWorld(t, viaBoth)
+	m := w.unknown("a")
+	disarm, err := fault.Do("reconcilers.resend_recorded", 1, func() { w.clock.Sleep(24 * time.Hour) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer disarm()
+	w.after(10 * time.Second)
+	now := w.wants(m, ledger.NeedsReconcile, "")
+	if posts, _, _ := w.api.counts(); posts != 0 {
+		t.Fatalf("%d sends after the window was over", posts)
+	}
+	if d := now.Current(); !d.Resend || d.Verdict != ledger.VerdictNotSent || d.BytesWritten != 0 {
+		t.Errorf("dispatch %+v, want one that was not sent", d)
+	}
+}
+
+func TestLossOfTheProcessDuringAResend(t *testing.T) {
+	for name, point := range map[string]string{
+		"before it was sent":      "reconcilers.resend_recorded",
+		"before its end was kept": "reconcilers.resend_answered",
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, viaBoth)
+			m := w.unknown("a")
+			disarm, err := fault.Do(point, 1, func() { w.store.FailBefore() })
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer disarm()
+			if point == "reconcilers.resend_recorded" {
+				w.api.script(hangUp)
+			}
+			w.after(10 * time.Second)
+			w.api.script(nil)
+			w.restart()
+			if now := w.wants(m, ledger.NeedsReconcile, ""); now.ResendTries != 1 {
+				t.Fatalf("%d resends recorded, want 1", now.ResendTries)
+			}
+			for n := 0; n < 20 && w.read(m).State == ledger.NeedsReconcile; n++ {
+				w.due(m)
+			}
+			posts, _, things := w.api.counts()
+			if point == "reconcilers.resend_answered" {
+				w.wants(m, ledger.Applied, "")
+			}
+			if things > 1 {
+				t.Errorf("%d sends made %d things", posts, things)
+			}
+		})
+	}
+}
+
+func TestSuccessfulResendThatTheLedgerDoesNotTakeIsNotReported(t *testing.T) {
+	w := newWorld(t, viaResend)
+	m := w.unknown("a")
+	disarm, err := fault.Do("reconcilers.resend_answered", 1, func() { w.store.FailBefore() })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer disarm()
+	if c := w.after(10 * time.Second); c.Errors != 1 || c.Applied != 0 {
+		t.Errorf("counts %+v, want one error", c)
+	}
+	w.restart()
+	w.wants(m, ledger.NeedsReconcile, "")
+}
+
+func TestCommittedIsNeverSentAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, viaBoth)
+	m := w.claim("a")
+	w.api.commit("a", m.Marker, m.VendorKey)
+	d := *m.Current()
+	d.Verdict, d.Ended = ledger.VerdictCommitted, w.now()
+	if _, err := w.ledger.Finish(t.Context(), ledger.Finish{Key: m.Key, Dispatch: d, NextTryAt: w.r.NextTry(m)}); err != nil {
+		t.Fatal(err)
+	}
+	w.after(10 * time.Second)
+	now := w.wants(m, ledger.Applied, "")
+	if posts, gets, _ := w.api.counts(); posts != 0 || gets != 1 || now.ResultState != ledger.ResultKnown {
+		t.Errorf("%d sends, %d reads, result %s; want a probe for the result only", posts, gets, now.ResultState)
+	}
+}
+
+func TestCutAnswerOfAResendIsCommitted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, viaBoth)
+	m := w.unknown("a")
+	w.api.script(func(rw http.ResponseWriter, r *http.Request) bool {
+		return r.Method == http.MethodPost && cut(rw, r)
+	})
+	w.after(10 * time.Second)
+	if now := w.wants(m, ledger.NeedsReconcile, ""); !now.Committed || now.Current().Verdict != ledger.VerdictCommitted {
+		t.Errorf("committed %v, verdict %s", now.Committed, now.Current().Verdict)
+	}
+}
