@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"errors"
 	"io"
 	"net/http"
 )
@@ -21,7 +22,7 @@ func (b *body) Read(p []byte) (int, error) {
 	n, err := b.resp.Body.Read(p)
 	b.d.got.Add(int64(n))
 	switch {
-	case err == io.EOF:
+	case errors.Is(err, io.EOF):
 		b.err = b.finish()
 	case err != nil:
 		b.err = b.d.fail(err)

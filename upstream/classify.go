@@ -27,9 +27,12 @@ func (e *bodyError) Unwrap() error { return e.err }
 
 // dialError classifies what went wrong before TLS.
 func dialError(err error) *Error {
+	var own *Error
 	var egress *egressError
 	var dns *net.DNSError
 	switch {
+	case errors.As(err, &own):
+		return own
 	case errors.As(err, &egress):
 		return &Error{ErrorEgress, egress.Error()}
 	case errors.As(err, &dns):

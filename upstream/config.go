@@ -33,7 +33,8 @@ type Config struct {
 	Roots *x509.CertPool
 
 	// Dial connects to addr, which is "host:port". Nil means the system's
-	// resolver and dialer. It must not apply TLS.
+	// resolver and dialer. It must not apply TLS. An *Error that it returns is kept
+	// as it is: one that goes through a proxy says so with ErrorProxy.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 
 	// Egress is asked for every address that is about to be dialled, after DNS;

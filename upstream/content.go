@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"errors"
 	"io"
 	"sync"
 )
@@ -24,9 +25,9 @@ func (c *content) Read(p []byte) (int, error) {
 	n, err := c.src.Read(p)
 	c.left -= int64(n)
 	switch {
-	case err == io.EOF && c.left > 0:
+	case errors.Is(err, io.EOF) && c.left > 0:
 		return n, &bodyError{errBodyLength}
-	case err != nil && err != io.EOF:
+	case err != nil && !errors.Is(err, io.EOF):
 		return n, &bodyError{err}
 	case c.left == 0 && err == nil:
 		return n, c.atEnd()
@@ -37,14 +38,14 @@ func (c *content) Read(p []byte) (int, error) {
 // atEnd returns io.EOF if the source has indeed ended.
 func (c *content) atEnd() error {
 	var more [1]byte
-	switch _, err := io.ReadFull(c.src, more[:]); err {
-	case io.EOF:
-		return io.EOF
-	case nil:
+	_, err := io.ReadFull(c.src, more[:])
+	switch {
+	case err == nil:
 		return &bodyError{errBodyLength}
-	default:
-		return &bodyError{err}
+	case errors.Is(err, io.EOF):
+		return io.EOF
 	}
+	return &bodyError{err}
 }
 
 // Close closes the source, once.

@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptrace"
@@ -22,7 +23,7 @@ func (d *dispatch) sendH2(ctx context.Context) *Answer {
 	case d.plan.length > 0:
 		req.Body = d.content
 	default: // net/http takes a Body of length 0 as one of unknown length
-		if err := d.content.atEnd(); err != io.EOF {
+		if err := d.content.atEnd(); !errors.Is(err, io.EOF) {
 			return d.noAnswer(err)
 		}
 	}

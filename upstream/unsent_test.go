@@ -67,6 +67,7 @@ func TestUnreachableUpstreamIsProvenNotSent(t *testing.T) {
 	}{
 		"host not found":        {dialing(&net.OpError{Op: "dial", Err: &net.DNSError{Err: "no such host", Name: "api.example"}}), refusing, ErrorDNS, "looking up api.example: no such host"},
 		"connection refused":    {Config{}, refusing, ErrorDial, "connecting: connection refused"},
+		"an upstream proxy":     {dialing(&Error{ErrorProxy, "the proxy answered 503"}), refusing, ErrorProxy, "the proxy answered 503"},
 		"some other dial error": {dialing(errors.New("token=secret")), refusing, ErrorDial, "connecting: the connection failed"},
 		"no connection in time": {Config{DialTimeout: time.Millisecond, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			<-ctx.Done()

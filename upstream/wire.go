@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"errors"
 	"io"
 	"net"
 	"os"
@@ -43,7 +44,7 @@ func (r *rawConn) Read(p []byte) (n int, err error) {
 	} else {
 		n, err = r.Conn.Read(p)
 	}
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		r.eof.Store(true)
 	}
 	return n, err
@@ -57,7 +58,7 @@ func (r *rawConn) readNow(p []byte) (n int, err error) {
 		return 0, ctlErr
 	}
 	switch {
-	case err == syscall.EAGAIN || err == syscall.EINTR:
+	case errors.Is(err, syscall.EAGAIN), errors.Is(err, syscall.EINTR):
 		return 0, os.ErrDeadlineExceeded
 	case err != nil:
 		return 0, err
@@ -100,7 +101,7 @@ func (c *plainConn) Read(p []byte) (int, error) {
 	if left > 0 {
 		c.left.Add(-int64(n))
 	}
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		c.ended.Store(true)
 	}
 	if c.frames != nil {
