@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -120,10 +121,18 @@ func normalTarget(authority string) (string, error) {
 // mutations of a connector's host are never passed by blindly.
 func (p *Proxy) blind(target string) bool {
 	host, _, err := net.SplitHostPort(target)
-	if err != nil || !p.passthrough[host] && !p.passthrough[target] {
+	if err != nil || !slices.ContainsFunc(p.config.Passthrough, func(entry string) bool { return covers(entry, host, target) }) {
 		return false
 	}
 	return !p.config.Rules().ConnectorHost(target)
+}
+
+// covers reports whether an entry of Config.Passthrough names the target.
+func covers(entry, host, target string) bool {
+	if suffix, ok := strings.CutPrefix(entry, "*"); ok {
+		return strings.HasPrefix(suffix, ".") && strings.HasSuffix(host, suffix)
+	}
+	return strings.EqualFold(entry, host) || strings.EqualFold(entry, target)
 }
 
 // tunnelBlind joins a client to an upstream without looking inside. Only the

@@ -87,7 +87,7 @@ type Config struct {
 	Unmanaged Unmanaged
 	// Unmatched is the policy for mutation-like requests to hosts of no connector.
 	Unmatched Policy
-	// Passthrough lists hosts, or host:port, that are tunnelled blind.
+	// Passthrough lists hosts that are tunnelled blind: host, host:port or *.suffix.
 	Passthrough []string
 	// BlockScope applies where neither the rule nor the run says one. Default
 	// ledger.BlockWorkflow.
@@ -110,17 +110,16 @@ type Config struct {
 // Proxy is the front door. Make it with New, start it with Serve, end it with
 // Shutdown.
 type Proxy struct {
-	config      Config
-	ledger      *ledger.Ledger
-	goproxy     *goproxy.ProxyHttpServer
-	leaves      *leaves
-	outer       *http.Server
-	inner       *http.Server
-	tunnels     *handover
-	flights     *flights
-	open        *open
-	inline      *waits
-	passthrough map[string]bool
+	config  Config
+	ledger  *ledger.Ledger
+	goproxy *goproxy.ProxyHttpServer
+	leaves  *leaves
+	outer   *http.Server
+	inner   *http.Server
+	tunnels *handover
+	flights *flights
+	open    *open
+	inline  *waits
 
 	draining atomic.Bool
 	// stopped holds runs which must not go on although the ledger couldn't be told.
@@ -152,10 +151,6 @@ func New(c Config) (*Proxy, error) {
 	p := &Proxy{
 		config: c, ledger: c.Ledger, leaves: made,
 		tunnels: newHandover(), flights: newFlights(), open: newOpen(), inline: newWaits(),
-		passthrough: make(map[string]bool),
-	}
-	for _, host := range c.Passthrough {
-		p.passthrough[host] = true
 	}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.goproxy = p.assemble()

@@ -53,6 +53,12 @@ func (p *Proxy) answered(x *exchange, r *http.Request, w *work, s *settled) *htt
 		if s.mutation != nil && f.mutation == nil {
 			f.mutation = s.mutation
 		}
+		if f.mutation != nil {
+			p.ledger.Refuse(ledger.Event{
+				Actor: ledger.ActorProxy, What: string(f.problem), Why: f.detail, Mutation: f.mutation.ID,
+				Run: x.caller.run, Workflow: x.caller.workflow, Item: x.caller.item,
+			})
+		}
 		return p.refused(x, r, &f)
 	}
 	if x.caller.managed() {

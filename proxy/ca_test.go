@@ -1,0 +1,114 @@
+package proxy
+
+import (
+	"crypto/x509"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestTheCAIsMintedOnceAndItsLeavesAreTrusted(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	cert, key := filepath.Join(dir, "ca.pem"), filepath.Join(dir, "ca.key")
+	first, err := LoadCA(cert, key, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := LoadCA(cert, key, time.Now())
+	if err != nil || string(first.PEM()) != string(again.PEM()) {
+		t.Errorf("another CA at the second start: %v", err)
+	}
+	if info, err := os.Stat(key); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("mode of the key: %v, %v", info.Mode(), err)
+	}
+	made, err := newLeaves(again, time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(first.PEM())
+	for _, name := range []string{"api.example", "127.0.0.1", "::1"} {
+		leaf, err := made.get(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := leaf.Leaf.Verify(x509.VerifyOptions{DNSName: name, Roots: roots}); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if cached, _ := made.get(name); cached != leaf {
+			t.Errorf("%s: made twice", name)
+		}
+	}
+}
+
+func TestALeafIsRenewedBeforeItEnds(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	now := time.Now()
+	ca, err := LoadCA(filepath.Join(dir, "ca.pem"), filepath.Join(dir, "ca.key"), now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err := newLeaves(ca, func() time.Time { return now })
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, err := made.get("api.example")
+	if err != nil {
+		t.Fatal(err)
+	}
+	now = now.Add(leafLifetime / 2)
+	if second, err := made.get("api.example"); err != nil || second == first {
+		t.Errorf("not renewed: %v", err)
+	}
+}
+
+func TestABadCAIsRefusedAndKept(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(t *testing.T, cert, key string)
+		words  string
+	}{
+		"the key is gone":         {func(t *testing.T, _, key string) { remove(t, key) }, "remove both"},
+		"the certificate is gone": {func(t *testing.T, cert, _ string) { remove(t, cert) }, "remove both"},
+		"the certificate is no PEM": {func(t *testing.T, cert, _ string) {
+			if err := os.WriteFile(cert, []byte("x"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}, "remove both"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			cert, key := filepath.Join(dir, "ca.pem"), filepath.Join(dir, "ca.key")
+			if _, err := LoadCA(cert, key, time.Now()); err != nil {
+				t.Fatal(err)
+			}
+			c.change(t, cert, key)
+			if _, err := LoadCA(cert, key, time.Now()); err == nil || !strings.Contains(err.Error(), c.words) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+	t.Run("the CA has expired", func(t *testing.T) {
+		t.Parallel()
+		dir := t.TempDir()
+		cert, key := filepath.Join(dir, "ca.pem"), filepath.Join(dir, "ca.key")
+		if _, err := LoadCA(cert, key, time.Now().Add(-2*caLifetime)); err == nil {
+			t.Log("minted in the past")
+		}
+		if _, err := LoadCA(cert, key, time.Now()); err == nil || !strings.Contains(err.Error(), "expired") {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+func remove(t *testing.T, name string) {
+	t.Helper()
+	if err := os.Remove(name); err != nil {
+		t.Fatal(err)
+	}
+}
