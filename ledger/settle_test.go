@@ -7,7 +7,9 @@ import (
 
 func TestSettled(t *testing.T) {
 	t.Parallel()
-	stamp := func(boot string, mono time.Duration) Stamp { return Stamp{Mono: mono, BootID: boot, Wall: time.Unix(1e9, 0)} }
+	stamp := func(boot string, mono time.Duration) Stamp {
+		return Stamp{Mono: mono, BootID: boot, Wall: time.Unix(1e9, 0)}
+	}
 	process := Process{ID: "p2", Started: stamp("b2", 10*time.Minute)}
 	now := stamp("b2", 20*time.Minute)
 	settle := 5 * time.Minute

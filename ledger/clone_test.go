@@ -1,0 +1,107 @@
+package ledger
+
+import (
+	"reflect"
+	"testing"
+	"time"
+)
+
+// fill sets every field of v to something, and every pointer, slice and map to
+// one with content, so that a copy that shares one is found.
+func fill(t *testing.T, v reflect.Value) {
+	t.Helper()
+	switch v.Kind() {
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fill(t, v.Elem())
+	case reflect.Struct:
+		if v.Type() == reflect.TypeFor[time.Time]() {
+			v.Set(reflect.ValueOf(time.Unix(1e9, 0).UTC()))
+			return
+		}
+		for i := range v.NumField() {
+			fill(t, v.Field(i))
+		}
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 1, 2))
+		fill(t, v.Index(0))
+	case reflect.Array:
+		v.Index(0).SetUint(1)
+	case reflect.Map:
+		k, e := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
+		fill(t, k)
+		fill(t, e)
+		v.Set(reflect.MakeMap(v.Type()))
+		v.SetMapIndex(k, e)
+	case reflect.String:
+		v.SetString("x")
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Int, reflect.Int64:
+		v.SetInt(1)
+	case reflect.Uint64:
+		v.SetUint(1)
+	default:
+		t.Fatalf("a field of kind %s", v.Kind())
+	}
+}
+
+// shared reports the path of a pointer, slice or map that a and b share.
+func shared(a, b reflect.Value, path string) string {
+	switch a.Kind() {
+	case reflect.Pointer:
+		if a.Pointer() == b.Pointer() {
+			return path
+		}
+		return shared(a.Elem(), b.Elem(), path)
+	case reflect.Slice:
+		if a.Pointer() == b.Pointer() {
+			return path
+		}
+		return shared(a.Index(0), b.Index(0), path+"[0]")
+	case reflect.Map:
+		if a.Pointer() == b.Pointer() {
+			return path
+		}
+		k := a.MapKeys()[0]
+		return shared(a.MapIndex(k), b.MapIndex(k), path+"[]")
+	case reflect.Struct:
+		if a.Type() == reflect.TypeFor[time.Time]() {
+			return ""
+		}
+		for i := range a.NumField() {
+			if p := shared(a.Field(i), b.Field(i), path+"."+a.Type().Field(i).Name); p != "" {
+				return p
+			}
+		}
+	}
+	return ""
+}
+
+func TestClonesShareNothing(t *testing.T) {
+	t.Parallel()
+	var m Mutation
+	var r Run
+	var i Item
+	for _, c := range []struct {
+		name  string
+		of    any
+		clone func() any
+	}{
+		{"mutation", &m, func() any { return m.Clone() }},
+		{"run", &r, func() any { return r.Clone() }},
+		{"item", &i, func() any { return i.Clone() }},
+	} {
+		fill(t, reflect.ValueOf(c.of).Elem())
+		got := c.clone()
+		if !reflect.DeepEqual(c.of, got) {
+			t.Errorf("%s: the copy differs: %+v", c.name, got)
+		}
+		if p := shared(reflect.ValueOf(c.of), reflect.ValueOf(got), c.name); p != "" {
+			t.Errorf("the copy shares %s", p)
+		}
+	}
+	if (*Mutation)(nil).Clone() != nil || (*Run)(nil).Clone() != nil || (*Item)(nil).Clone() != nil {
+		t.Error("the copy of nothing is something")
+	}
+}

@@ -1,0 +1,38 @@
+package ledger
+
+import (
+	"testing"
+	"time"
+)
+
+func TestStampAges(t *testing.T) {
+	t.Parallel()
+	base := Stamp{Wall: time.Unix(1e9, 0), Mono: time.Hour, Boot: 2 * time.Hour, BootID: "b"}
+	later := func(wall, mono, boot time.Duration, id string) Stamp {
+		return Stamp{Wall: base.Wall.Add(wall), Mono: base.Mono + mono, Boot: base.Boot + boot, BootID: id}
+	}
+	for _, c := range []struct {
+		name       string
+		now        Stamp
+		mono, age  time.Duration
+		comparable bool
+	}{
+		{"the same moment", base, 0, 0, true},
+		{"all clocks agree", later(time.Minute, time.Minute, time.Minute, "b"), time.Minute, time.Minute, true},
+		{"the machine slept", later(time.Hour, time.Minute, time.Hour, "b"), time.Minute, time.Hour, true},
+		{"the wall was set back", later(-time.Hour, time.Minute, time.Minute, "b"), time.Minute, time.Minute, true},
+		{"the wall was set ahead", later(time.Hour, time.Minute, time.Minute, "b"), time.Minute, time.Hour, true},
+		{"another boot", later(time.Hour, time.Minute, 9*time.Hour, "c"), 0, time.Hour, false},
+		{"another boot, the wall set back", later(-time.Hour, time.Minute, time.Minute, "c"), 0, 0, false},
+		{"before it in the same boot", later(0, -time.Minute, -time.Minute, "b"), 0, 0, false},
+		{"no boot id", later(time.Minute, time.Minute, time.Hour, ""), 0, time.Minute, false},
+	} {
+		mono, comparable := c.now.MonoSince(base)
+		if mono != c.mono || comparable != c.comparable {
+			t.Errorf("%s: monotonic %s, %v; want %s, %v", c.name, mono, comparable, c.mono, c.comparable)
+		}
+		if age := c.now.Age(base); age != c.age {
+			t.Errorf("%s: age %s, want %s", c.name, age, c.age)
+		}
+	}
+}
