@@ -101,8 +101,7 @@ func memberNames(t reflect.Type) []string {
 
 // jsonFault says where a body is no JSON, or not the JSON that is wanted.
 func jsonFault(err error) error {
-	var syntactic *jsontext.SyntacticError
-	if errors.As(err, &syntactic) {
+	if syntactic, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
 		what := strings.TrimPrefix(syntactic.Err.Error(), "jsontext: ")
 		if errors.Is(err, io.ErrUnexpectedEOF) {
 			what = "it ends in the middle of a value"
@@ -110,8 +109,8 @@ func jsonFault(err error) error {
 		where := pointer(syntactic.JSONPointer)
 		return BadRequest(where, fmt.Sprintf("no valid JSON at byte %d: %s", syntactic.ByteOffset, what), "")
 	}
-	var semantic *json.SemanticError
-	if !errors.As(err, &semantic) {
+	semantic, ok := errors.AsType[*json.SemanticError](err)
+	if !ok {
 		return BadRequest("body", "it can't be read as JSON", "")
 	}
 	where := pointer(semantic.JSONPointer)
@@ -136,18 +135,20 @@ func pointer(p jsontext.Pointer) string {
 // kindName is how people call a kind of JSON value.
 func kindName(k jsontext.Kind) string {
 	switch k {
-	case 'n':
+	case jsontext.KindNull:
 		return "null"
-	case 't', 'f':
+	case jsontext.KindTrue, jsontext.KindFalse:
 		return "boolean"
-	case '"':
+	case jsontext.KindString:
 		return "string"
-	case '0':
+	case jsontext.KindNumber:
 		return "number"
-	case '[', ']':
+	case jsontext.KindBeginArray, jsontext.KindEndArray:
 		return "list"
-	case '{', '}':
+	case jsontext.KindBeginObject, jsontext.KindEndObject:
 		return "object"
+	case jsontext.KindInvalid:
+		return "value"
 	}
 	return "value"
 }

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -31,36 +32,43 @@ func sendEvents(s *Server, w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Content-Type", "text/event-stream")
 	ctx, cancel := s.untilShutdown(r.Context())
 	defer cancel()
-	return s.stream(w, r.WithContext(ctx), func(w io.Writer) error {
-		for quiet := 0; ; quiet++ {
-			events, err := s.config.Ledger.Events(ctx, "", after, eventBatch)
-			if ctx.Err() != nil {
-				return nil
-			}
-			if err != nil {
+	return s.stream(w, r, func(w io.Writer) error {
+		err := s.followEvents(ctx, w, after)
+		if ctx.Err() != nil {
+			// The caller has gone, or the server stops: the stream's ordinary end.
+			return nil
+		}
+		return err
+	})
+}
+
+// followEvents writes events until it fails, or ctx ends.
+func (s *Server) followEvents(ctx context.Context, w io.Writer, after uint64) error {
+	for quiet := 0; ; quiet++ {
+		events, err := s.config.Ledger.Events(ctx, "", after, eventBatch)
+		if err != nil {
+			return err
+		}
+		for _, e := range events {
+			if err := writeEvent(w, eventOf(e)); err != nil {
 				return err
 			}
-			for _, e := range events {
-				if err := writeEvent(w, eventOf(e)); err != nil {
-					return nil
-				}
-				after, quiet = e.Seq, 0
-			}
-			if len(events) == eventBatch {
-				continue
-			}
-			if quiet%quietPolls == 0 {
-				if _, err := io.WriteString(w, ":\n\n"); err != nil {
-					return nil
-				}
-			}
-			select {
-			case <-ctx.Done():
-				return nil
-			case <-s.config.After(eventPoll):
+			after, quiet = e.Seq, 0
+		}
+		if len(events) == eventBatch {
+			continue
+		}
+		if quiet%quietPolls == 0 {
+			if _, err := io.WriteString(w, ":\n\n"); err != nil {
+				return err
 			}
 		}
-	})
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-s.config.After(eventPoll):
+		}
+	}
 }
 
 // writeEvent writes one event; its JSON is a single line.

@@ -26,11 +26,11 @@ const maxTTL = 365 * 24 * time.Hour
 type faults []wire.Fault
 
 // err is nil if nothing was added.
-func (f faults) err() error {
-	if len(f) == 0 {
+func (f *faults) err() error {
+	if len(*f) == 0 {
 		return nil
 	}
-	return badRequest(f)
+	return badRequest(*f)
 }
 
 func (f *faults) add(where, what, how string) {

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -16,8 +17,10 @@ const unixPrefix = "unix:"
 // that nobody listens on any more is replaced, any other file in its place is
 // not.
 func Listen(address string) (net.Listener, error) {
+	// Opening a loopback socket doesn't wait for anything that could be cancelled.
+	ctx := context.Background()
 	if path, ok := strings.CutPrefix(address, unixPrefix); ok {
-		return listenUnix(path)
+		return listenUnix(ctx, path)
 	}
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -26,7 +29,7 @@ func Listen(address string) (net.Listener, error) {
 	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
 		return nil, fmt.Errorf("admin.listen %q: the admin API is served on loopback alone; write 127.0.0.1:8081 or unix:/path", address)
 	}
-	ln, err := net.Listen("tcp", address)
+	ln, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("admin.listen: %w", err)
 	}
@@ -37,11 +40,11 @@ func Listen(address string) (net.Listener, error) {
 }
 
 // listenUnix opens a socket that its owner alone can connect to.
-func listenUnix(path string) (net.Listener, error) {
-	if err := removeStale(path); err != nil {
+func listenUnix(ctx context.Context, path string) (net.Listener, error) {
+	if err := removeStale(ctx, path); err != nil {
 		return nil, fmt.Errorf("admin.listen: %w", err)
 	}
-	ln, err := net.Listen("unix", path)
+	ln, err := new(net.ListenConfig).Listen(ctx, "unix", path)
 	if err != nil {
 		return nil, fmt.Errorf("admin.listen: %w", err)
 	}
@@ -52,7 +55,7 @@ func listenUnix(path string) (net.Listener, error) {
 }
 
 // removeStale removes a socket whose listener is gone.
-func removeStale(path string) error {
+func removeStale(ctx context.Context, path string) error {
 	info, err := os.Lstat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -62,7 +65,7 @@ func removeStale(path string) error {
 	case info.Mode().Type() != fs.ModeSocket:
 		return fmt.Errorf("%s is in the way and no socket", path)
 	}
-	conn, err := net.Dial("unix", path)
+	conn, err := new(net.Dialer).DialContext(ctx, "unix", path)
 	if err == nil {
 		return errors.Join(fmt.Errorf("%s: another program listens there", path), conn.Close())
 	}

@@ -82,7 +82,7 @@ func (s *Server) showBody(ctx context.Context, stored ledger.Body, shown *wire.B
 	if err != nil {
 		return err
 	}
-	defer content.Close()
+	defer func() { _ = content.Close() }()
 	read, err := io.ReadAll(io.LimitReader(content, maxShown))
 	if err != nil {
 		return err
@@ -125,7 +125,7 @@ func sendBody(s *Server, w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	defer content.Close()
+	defer func() { _ = content.Close() }()
 	return s.stream(w, r, func(w io.Writer) error {
 		_, err := io.Copy(w, content)
 		return err

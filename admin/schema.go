@@ -103,8 +103,7 @@ func (s *schemas) ref(t reflect.Type) (object, error) {
 
 // members adds a struct's fields; those of embedded structs are its own.
 func (s *schemas) members(t reflect.Type, owner string, properties object, required *[]string) error {
-	for i := range t.NumField() {
-		f := t.Field(i)
+	for f := range t.Fields() {
 		if f.Anonymous {
 			if err := s.members(f.Type, schemaName(f.Type), properties, required); err != nil {
 				return err

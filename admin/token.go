@@ -129,7 +129,8 @@ func writeToken(path, token string) error {
 	if err != nil {
 		return fmt.Errorf("token file: %w", err)
 	}
-	defer os.Remove(f.Name())
+	// The link below is another name of the same file; this one goes either way.
+	defer func() { _ = os.Remove(f.Name()) }()
 	_, err = f.WriteString(token + "\n")
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return fmt.Errorf("token file: %w", err)

@@ -39,7 +39,9 @@ type world struct {
 	ledger *ledger.Ledger
 	server *admin.Server
 	// base is http://127.0.0.1:port.
-	base   string
+	base string
+	// http sends raw requests.
+	http   *http.Transport
 	client *client.Client
 	log    *syncBuffer
 }
@@ -108,7 +110,7 @@ func (r rule) Explain(_ context.Context, e wire.Explain) (wire.Explanation, erro
 // newWorld starts a server; change, which may be nil, changes its configuration.
 func newWorld(t *testing.T, change func(*admin.Config)) *world {
 	t.Helper()
-	w := &world{t: t, clock: &clock{}, log: &syncBuffer{}}
+	w := &world{t: t, clock: &clock{}, log: &syncBuffer{}, http: &http.Transport{}}
 	w.store = ledgertest.NewMemory(ledger.Process{ID: "process-1", Started: w.clock.now()})
 	ids := 0
 	w.ledger = ledger.New(w.store, ledger.Config{Now: w.clock.now, NewID: func() string {
@@ -147,6 +149,7 @@ func newWorld(t *testing.T, change func(*admin.Config)) *world {
 	w.client = w.as(operatorToken)
 	t.Cleanup(func() {
 		w.client.Close()
+		w.http.CloseIdleConnections()
 		if err := errors.Join(server.Shutdown(context.Background()), <-served); err != nil {
 			t.Errorf("shutting down: %v", err)
 		}
@@ -234,7 +237,7 @@ func (w *world) do(q ask) answer {
 		r.Header.Set(name, value)
 	}
 	r.Host = q.host
-	got, err := http.DefaultTransport.RoundTrip(r)
+	got, err := w.http.RoundTrip(r)
 	if err != nil {
 		w.t.Fatalf("%s %s: %v", method, q.path, err)
 	}

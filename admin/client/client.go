@@ -133,7 +133,7 @@ func (c *Client) send(ctx context.Context, q request) (*http.Response, error) {
 	if answer.StatusCode/100 == 2 {
 		return answer, nil
 	}
-	defer answer.Body.Close()
+	defer func() { _ = answer.Body.Close() }()
 	return nil, problemOf(answer)
 }
 
@@ -172,7 +172,7 @@ func call[T any](ctx context.Context, c *Client, q request) (*T, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer answer.Body.Close()
+	defer func() { _ = answer.Body.Close() }()
 	content, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer+1))
 	if err != nil {
 		return nil, fmt.Errorf("admin API: %s %s: answer cut: %w", q.method, q.path, err)

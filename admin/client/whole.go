@@ -40,7 +40,7 @@ func (c *Client) VerifyLedger(ctx context.Context, progress func(wire.Progress))
 	if err != nil {
 		return nil, err
 	}
-	defer answer.Body.Close()
+	defer func() { _ = answer.Body.Close() }()
 	lines := bufio.NewScanner(answer.Body)
 	lines.Buffer(nil, maxAnswer)
 	for lines.Scan() {
@@ -67,7 +67,7 @@ func (c *Client) BackupLedger(ctx context.Context, w io.Writer) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	defer content.Close()
+	defer func() { _ = content.Close() }()
 	n, err := io.Copy(w, content)
 	if err != nil {
 		return n, fmt.Errorf("admin API: backup cut after %d bytes: %w", n, err)
@@ -87,7 +87,7 @@ func (c *Client) Events(ctx context.Context, after uint64, each func(wire.Event)
 	if err != nil {
 		return err
 	}
-	defer answer.Body.Close()
+	defer func() { _ = answer.Body.Close() }()
 	lines := bufio.NewScanner(answer.Body)
 	lines.Buffer(nil, maxAnswer)
 	for lines.Scan() {
