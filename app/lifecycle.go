@@ -28,7 +28,7 @@ func (a *App) start(ctx context.Context) error {
 	if text := recovered(counts); text != "" {
 		a.note(text)
 	}
-	if err := a.listen(); err != nil {
+	if err := a.listen(ctx); err != nil {
 		return err
 	}
 	a.running.Go(func() { a.end("proxy", a.proxy.Serve(a.proxyListeners...)) })
@@ -46,16 +46,16 @@ func (a *App) end(part string, err error) {
 }
 
 // listen opens every listener, and none if one fails.
-func (a *App) listen() error {
+func (a *App) listen(ctx context.Context) error {
 	for _, address := range a.config.Proxy.Listen {
-		l, err := listenAt(address)
+		l, err := listenAt(ctx, address)
 		if err != nil {
 			return fmt.Errorf("proxy.listen %s: %w; choose another with --listen", address, taken(err, address))
 		}
 		a.egress.protect(l.Addr())
 		a.proxyListeners = append(a.proxyListeners, l)
 	}
-	l, err := admin.Listen(a.config.Admin.Listen)
+	l, err := admin.Listen(ctx, a.config.Admin.Listen)
 	if err != nil {
 		return fmt.Errorf("%w; choose another with --admin-listen", taken(err, a.config.Admin.Listen))
 	}
@@ -64,11 +64,11 @@ func (a *App) listen() error {
 	return nil
 }
 
-func listenAt(address string) (net.Listener, error) {
+func listenAt(ctx context.Context, address string) (net.Listener, error) {
 	if path, ok := strings.CutPrefix(address, "unix:"); ok {
-		return net.Listen("unix", path)
+		return (&net.ListenConfig{}).Listen(ctx, "unix", path)
 	}
-	return net.Listen("tcp", address)
+	return (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 }
 
 // expireRuns ends runs whose time limit or grace is over.
