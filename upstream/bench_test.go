@@ -46,6 +46,7 @@ func benchHeader() http.Header {
 }
 
 func drain(b *testing.B, r io.Reader) {
+	b.Helper()
 	if n, err := io.Copy(io.Discard, r); n != 1024 || err != nil {
 		b.Errorf("%d bytes, %v", n, err)
 	}
@@ -81,6 +82,7 @@ func BenchmarkPassthrough(b *testing.B) {
 }
 
 func benchRoundTripper(b *testing.B, rt http.RoundTripper) {
+	b.Helper()
 	u := serve(b, serverTLS("http/1.1"), echoing)
 	b.ReportAllocs()
 	b.SetParallelism(8)

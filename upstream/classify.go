@@ -114,6 +114,7 @@ func causeError(cause ErrorClass) *Error {
 		return &Error{cause, "cancelled"}
 	case ErrorBody:
 		return &Error{cause, "the request's body could not be read as announced"}
+	default:
+		return &Error{cause, "closed before the answer was drained"}
 	}
-	return &Error{cause, "closed before the answer was drained"}
 }

@@ -198,6 +198,6 @@ func (d *dispatch) end(finish func(*Evidence)) {
 
 // noAnswer is the answer of a dispatch that ended without a head.
 func (d *dispatch) noAnswer(err error) *Answer {
-	d.fail(err)
+	d.once.Do(func() { d.breakOff(err) })
 	return &Answer{Body: noBody{}, ContentLength: -1, ex: d}
 }

@@ -71,8 +71,9 @@ func payloadOf(kind http2.FrameType) int {
 		return 8
 	case http2.FrameRSTStream:
 		return 4
+	default:
+		return 0
 	}
-	return 0
 }
 
 func (w *frameWatch) keep(kind http2.FrameType, payload []byte) {

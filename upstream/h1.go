@@ -28,7 +28,7 @@ func (d *dispatch) sendH1() *Answer {
 		}
 		d.watch.awaitHead(d.sender.cfg.ResponseTimeout)
 	}
-	resp, err := d.readHeadH1()
+	resp, err := d.readHeadH1() //nolint:bodyclose // the answer closes it when it ends
 	if err != nil {
 		return d.noAnswer(err)
 	}

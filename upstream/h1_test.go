@@ -144,7 +144,7 @@ func TestH1UnframedContentOverTLSNeedsTheClosingAlert(t *testing.T) {
 				}
 				p.say("HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nok")
 				if alert {
-					_ = p.Conn.Close()
+					_ = p.Close()
 				}
 			})
 			want := Evidence{Head: true, Status: 200, BodyComplete: alert}

@@ -29,7 +29,7 @@ func (d *dispatch) sendH2(ctx context.Context) *Answer {
 	}
 	// The watch ends the dispatch; ctx carries no cancellation to net/http.
 	traced := httptrace.WithClientTrace(context.WithoutCancel(ctx), d.traceH2())
-	resp, err := d.conn.h2.RoundTrip(req.WithContext(traced))
+	resp, err := d.conn.h2.RoundTrip(req.WithContext(traced)) //nolint:bodyclose // the answer closes it when it ends
 	if err != nil {
 		return d.noAnswer(err)
 	}
@@ -47,7 +47,7 @@ func (p *plan) headerH2() http.Header {
 			h[name] = append(h[name], values...)
 		}
 	}
-	if strings.EqualFold(p.header.Get("Te"), "trailers") {
+	if strings.EqualFold(p.header.Get("TE"), "trailers") {
 		h["Te"] = []string{"trailers"} // RFC 9113 §8.2.2 allows just this value
 	}
 	return h

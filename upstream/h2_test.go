@@ -16,13 +16,15 @@ import (
 
 // framed is an HTTP/2 upstream in frames. It answers requests to /warm and calls
 // act for every other, which it counts.
-func framed(t testing.TB, act func(*peer, *http2.Framer, uint32)) *rawUpstream {
-	return framedMeta(t, func(p *peer, fr *http2.Framer, f *http2.MetaHeadersFrame) { act(p, fr, f.StreamID) })
+func framed(tb testing.TB, act func(*peer, *http2.Framer, uint32)) *rawUpstream {
+	tb.Helper()
+	return framedMeta(tb, func(p *peer, fr *http2.Framer, f *http2.MetaHeadersFrame) { act(p, fr, f.StreamID) })
 }
 
 // framedMeta is framed for an act that looks at the request's head.
-func framedMeta(t testing.TB, act func(*peer, *http2.Framer, *http2.MetaHeadersFrame)) *rawUpstream {
-	return serve(t, serverTLS("h2"), func(p *peer) {
+func framedMeta(tb testing.TB, act func(*peer, *http2.Framer, *http2.MetaHeadersFrame)) *rawUpstream {
+	tb.Helper()
+	return serve(tb, serverTLS("h2"), func(p *peer) {
 		preface := make([]byte, len(http2.ClientPreface))
 		if _, err := io.ReadFull(p.br, preface); err != nil {
 			return
@@ -154,6 +156,7 @@ func TestH2RefusalIsBelievedOnlyWhereAllowed(t *testing.T) {
 
 // h2server is net/http's own HTTP/2 server.
 func h2server(t *testing.T, h http.HandlerFunc) *httptest.Server {
+	t.Helper()
 	srv := httptest.NewUnstartedServer(h)
 	srv.TLS = serverTLS("h2")
 	srv.EnableHTTP2 = true

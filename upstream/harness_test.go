@@ -25,7 +25,6 @@ import (
 // rawUpstream is an upstream on a socket that counts for itself: connections, and
 // bytes that it read.
 type rawUpstream struct {
-	t     testing.TB
 	l     net.Listener
 	conns atomic.Int64
 	bytes atomic.Int64
@@ -43,13 +42,13 @@ type peer struct {
 
 // serve starts an upstream that calls handle for every connection, which is closed
 // when handle returns. With a certificate it speaks TLS.
-func serve(t testing.TB, cfg *tls.Config, handle func(*peer)) *rawUpstream {
-	t.Helper()
+func serve(tb testing.TB, cfg *tls.Config, handle func(*peer)) *rawUpstream {
+	tb.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	u := &rawUpstream{t: t, l: l, halt: make(chan struct{})}
+	u := &rawUpstream{l: l, halt: make(chan struct{})}
 	var mu sync.Mutex
 	open := map[net.Conn]bool{}
 	u.done.Go(func() {
@@ -82,7 +81,7 @@ func serve(t testing.TB, cfg *tls.Config, handle func(*peer)) *rawUpstream {
 			})
 		}
 	})
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		_ = l.Close()
 		close(u.halt)
 		mu.Lock()
@@ -189,13 +188,13 @@ func serverTLS(protos ...string) *tls.Config {
 
 // sender returns a Sender that trusts the test certificate and leaves no
 // connection behind.
-func sender(t testing.TB, cfg Config) *Sender {
-	t.Helper()
+func sender(tb testing.TB, cfg Config) *Sender {
+	tb.Helper()
 	if cfg.Roots == nil {
 		cfg.Roots = roots()
 	}
 	s := New(cfg)
-	t.Cleanup(s.Close)
+	tb.Cleanup(s.Close)
 	return s
 }
 
@@ -216,8 +215,8 @@ type got struct {
 }
 
 // send sends, drains and closes.
-func send(t testing.TB, s *Sender, r *Request) got {
-	t.Helper()
+func send(tb testing.TB, s *Sender, r *Request) got {
+	tb.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	a := s.Send(ctx, r)
@@ -227,30 +226,30 @@ func send(t testing.TB, s *Sender, r *Request) got {
 }
 
 // check compares what a dispatch came to with what it should have come to.
-func (g got) check(t testing.TB, want Evidence) {
-	t.Helper()
+func (g got) check(tb testing.TB, want Evidence) {
+	tb.Helper()
 	ev := g.ev
 	if ev.NotSent != want.NotSent || ev.Refused != want.Refused || ev.Head != want.Head || ev.Status != want.Status ||
 		ev.BodyComplete != want.BodyComplete || ev.ErrorClass != want.ErrorClass || ev.Reused != want.Reused {
-		t.Errorf("evidence\n got %s\nwant %s", brief(ev), brief(want))
+		tb.Errorf("evidence\n got %s\nwant %s", brief(ev), brief(want))
 	}
 	if (ev.Error == "") != (ev.ErrorClass == "") {
-		t.Errorf("error class %q with text %q", ev.ErrorClass, ev.Error)
+		tb.Errorf("error class %q with text %q", ev.ErrorClass, ev.Error)
 	}
 	if ev.NotSent && ev.BytesWritten != 0 || !ev.NotSent && ev.BytesWritten == 0 {
-		t.Errorf("%d bytes written, not sent: %v", ev.BytesWritten, ev.NotSent)
+		tb.Errorf("%d bytes written, not sent: %v", ev.BytesWritten, ev.NotSent)
 	}
 	if ev.Ended.BootID == "" || ev.Ended.Mono < ev.Started.Mono {
-		t.Errorf("ended %+v, started %+v", ev.Ended, ev.Started)
+		tb.Errorf("ended %+v, started %+v", ev.Ended, ev.Started)
 	}
 	if ev.BodyBytes != int64(len(g.content)) {
-		t.Errorf("%d body bytes in the evidence, %d read", ev.BodyBytes, len(g.content))
+		tb.Errorf("%d body bytes in the evidence, %d read", ev.BodyBytes, len(g.content))
 	}
 	if ev.BodyComplete != (g.err == nil) {
-		t.Errorf("body complete: %v, but reading it ended with %v", ev.BodyComplete, g.err)
+		tb.Errorf("body complete: %v, but reading it ended with %v", ev.BodyComplete, g.err)
 	}
 	if ev.Head != !ev.HeadAt.IsZero() {
-		t.Errorf("head: %v, read at %v", ev.Head, ev.HeadAt)
+		tb.Errorf("head: %v, read at %v", ev.Head, ev.HeadAt)
 	}
 }
 
@@ -269,11 +268,11 @@ func (z zeros) Open() (io.ReadCloser, error) {
 
 func (z zeros) Len() int64 { return int64(z) }
 
-func mustURL(t testing.TB, s string) *url.URL {
-	t.Helper()
+func mustURL(tb testing.TB, s string) *url.URL {
+	tb.Helper()
 	u, err := url.Parse(s)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return u
 }

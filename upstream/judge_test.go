@@ -142,7 +142,7 @@ func TestFirstRowsAlwaysHold(t *testing.T) {
 				ev.BytesWritten = 17
 			}
 			for _, op := range opinions {
-				for status := 0; status <= 600; status++ {
+				for status := range 601 {
 					ev.Status = status
 					if err := checkFirstRows(ev, Judge(ev, f, op)); err != nil {
 						t.Fatalf("%s, wrote %v, %+v, %+v: %v", brief(ev), wrote, f, op, err)

@@ -77,6 +77,7 @@ func TestEveryDispatchIsSentAtMostOnce(t *testing.T) {
 }
 
 func fickleH1(t *testing.T, counted *ledgerOf) *rawUpstream {
+	t.Helper()
 	return serve(t, serverTLS("http/1.1"), func(p *peer) {
 		for {
 			r, _, read := p.request()
@@ -105,6 +106,7 @@ func fickleH1(t *testing.T, counted *ledgerOf) *rawUpstream {
 }
 
 func fickleH2(t *testing.T, counted *ledgerOf) *rawUpstream {
+	t.Helper()
 	return framedMeta(t, func(p *peer, fr *http2.Framer, f *http2.MetaHeadersFrame) {
 		id := f.StreamID
 		var n int

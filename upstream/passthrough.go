@@ -92,8 +92,7 @@ func (p *Passthrough) CloseIdle() { p.transport.CloseIdleConnections() }
 
 // passError classifies an error of net/http's transport.
 func passError(err error) *Error {
-	var own *Error
-	if errors.As(err, &own) {
+	if own, ok := errors.AsType[*Error](err); ok {
 		return own
 	}
 	var timeout net.Error

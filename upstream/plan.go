@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -129,12 +130,7 @@ func (p *plan) skips(name string) bool {
 		"Proxy-Authorization", "Te", "Trailer", "Upgrade", "Expect":
 		return true
 	}
-	for _, d := range p.drop {
-		if d == name {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(p.drop, name)
 }
 
 // announcesLength reports whether the request says how long its content is

@@ -10,7 +10,7 @@ import (
 )
 
 // watched starts a watch that may take an hour, on a fake clock; killed counts.
-func watched(t *testing.T, ctx context.Context) (w *watch, fake *clock.Fake, killed *int) {
+func watched(ctx context.Context, t *testing.T) (w *watch, fake *clock.Fake, killed *int) {
 	t.Helper()
 	fake, killed = clock.NewFake(time.Now()), new(int)
 	w = &watch{clock: fake, lookEvery: time.Second, kill: func() { *killed++ }}
@@ -44,7 +44,7 @@ func TestWatchKillsOnceAndKeepsTheFirstCause(t *testing.T) {
 		"ended by a body that broke off": {func(w *watch, _ *clock.Fake) { w.end(ErrorBody) }, ErrorBody},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w, fake, killed := watched(t, context.Background())
+			w, fake, killed := watched(context.Background(), t)
 			tc.do(w, fake)
 			w.look()
 			w.look()
@@ -61,7 +61,7 @@ func TestWatchKillsOnceAndKeepsTheFirstCause(t *testing.T) {
 
 func TestWatchLooksAgainAndAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, fake, killed := watched(t, context.Background())
+		w, fake, killed := watched(context.Background(), t)
 		<-time.After(10 * time.Second)
 		if *killed != 0 {
 			t.Fatal("killed before its deadline")
@@ -77,13 +77,13 @@ func TestWatchLooksAgainAndAgain(t *testing.T) {
 func TestWatchEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
-		w, _, killed := watched(t, ctx)
+		w, _, killed := watched(ctx, t)
 		cancel()
 		synctest.Wait()
 		if cause := w.stop(); cause != ErrorCanceled || *killed != 1 {
 			t.Errorf("cause %q, killed %d times", cause, *killed)
 		}
-		after, _, _ := watched(t, ctx)
+		after, _, _ := watched(ctx, t)
 		synctest.Wait()
 		if cause := after.ready(ctx); cause != ErrorCanceled {
 			t.Errorf("ready with an ended context: %q", cause)
@@ -92,7 +92,7 @@ func TestWatchEndsWithItsContext(t *testing.T) {
 }
 
 func TestWatchIsReadyUntilItsDeadline(t *testing.T) {
-	w, fake, _ := watched(t, context.Background())
+	w, fake, _ := watched(context.Background(), t)
 	if cause := w.ready(context.Background()); cause != "" {
 		t.Errorf("not ready: %q", cause)
 	}
