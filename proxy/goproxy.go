@@ -14,7 +14,7 @@ import (
 // transport and ends a tunnel without an answer when an upstream fails, so the
 // pipeline takes the place of its transport for plain and tunnelled requests
 // alike, and always answers.
-func (p *Proxy) assemble() *goproxy.ProxyHttpServer {
+func (p *Proxy) assemble() http.Handler {
 	g := goproxy.NewProxyHttpServer()
 	g.Logger = silent{}
 	g.Tr = &http.Transport{Proxy: nil, DialContext: neverDial}

@@ -11,7 +11,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/elazarl/goproxy"
 	"github.com/rs/zerolog"
 
 	"keep-proxy/internal/clock"
