@@ -111,7 +111,7 @@ type Config struct {
 type Proxy struct {
 	config  Config
 	ledger  *ledger.Ledger
-	goproxy *goproxy.ProxyHttpServer
+	goproxy http.Handler
 	leaves  *leaves
 	outer   *http.Server
 	inner   *http.Server
