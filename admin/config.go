@@ -49,9 +49,11 @@ type Config struct {
 	// Ready says, beyond the ledger's health, why the program isn't ready to
 	// serve; nil is always ready.
 	Ready func() error
-	// Verify checks the whole ledger and reports its progress; nil is refused.
+	// Verify checks the whole ledger and reports its progress, one call at a
+	// time; nil is refused.
 	Verify func(ctx context.Context, progress func(wire.Progress)) (wire.VerifyReport, error)
-	// Backup writes a consistent copy of the ledger; nil is refused.
+	// Backup writes a consistent copy of the ledger, a tar archive; nil is
+	// refused.
 	Backup func(ctx context.Context, w io.Writer) error
 	// Log gets the causes of internal errors, which callers are not shown.
 	Log zerolog.Logger

@@ -33,13 +33,17 @@ func sendEvents(s *Server, w http.ResponseWriter, r *http.Request) error {
 	ctx, cancel := s.untilShutdown(r.Context())
 	defer cancel()
 	return s.stream(w, r, func(w io.Writer) error {
-		err := s.followEvents(ctx, w, after)
-		if ctx.Err() != nil {
-			// The caller has gone, or the server stops: the stream's ordinary end.
-			return nil
-		}
-		return err
+		return unlessEnded(ctx, s.followEvents(ctx, w, after))
 	})
+}
+
+// unlessEnded drops the error of a stream whose caller has gone or whose server
+// stops: that is its ordinary end.
+func unlessEnded(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
 }
 
 // followEvents writes events until it fails, or ctx ends.

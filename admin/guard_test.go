@@ -35,6 +35,11 @@ func TestAuthorize(t *testing.T) {
 		{"a host decides", ask{method: http.MethodPost, path: "/v1/mutations/m-1/resolve", body: `{}`, token: "host-token"}, 403, "role", []string{"scheduler", "needs operator"}},
 		{"a host takes a backup", ask{path: "/v1/ledger/backup", token: "host-token"}, 403, "role", nil},
 		{"nothing there", ask{path: "/v1/nothing"}, 404, "not-found", []string{"/v1/nothing", "/openapi.json"}},
+		{"nothing but the version", ask{path: "/v1"}, 404, "not-found", nil},
+		{"a slash too many", ask{path: "/v1//runs", token: "-"}, 404, "not-found", []string{"without //"}},
+		{"a slash at the end", ask{path: "/v1/runs/", token: "-"}, 404, "not-found", []string{"slash at its end"}},
+		{"a way around", ask{path: "/healthz/../v1/status", token: "-"}, 404, "not-found", []string{"/../"}},
+		{"the root", ask{path: "/", token: "-"}, 404, "not-found", nil},
 		{"the wrong method", ask{method: http.MethodDelete, path: "/v1/runs"}, 405, "method", []string{"POST or GET"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -186,3 +191,31 @@ type everywhere struct{}
 func (everywhere) Accept() (net.Conn, error) { return nil, net.ErrClosed }
 func (everywhere) Close() error              { return nil }
 func (everywhere) Addr() net.Addr            { return &net.TCPAddr{IP: net.IPv4zero, Port: 8081} }
+
+func TestHalfABody(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	conn, err := net.Dial("tcp", w.base[len("http://"):])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	fmt.Fprintf(conn, "POST /v1/runs HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{\"workflow\":\"w\"", operatorToken)
+	if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	got, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer got.Body.Close()
+	body, err := io.ReadAll(got.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := answer{got.StatusCode, got.Header, string(body)}.problem(t)
+	checkProblem(t, &p, 400, "bad-request", "body: it did not arrive whole")
+	if w.store.Syncs() != 0 {
+		t.Error("half a request changed the ledger")
+	}
+}

@@ -278,6 +278,9 @@ func TestRuns(t *testing.T) {
 	if err != nil || ended.State != "aborted" || ended.Reason != "stuck" {
 		t.Errorf("end: %+v, %v", ended, err)
 	}
+	if last := w.lastEvent(); last.Actor != "person:ann" || last.Why != "stuck" {
+		t.Errorf("history says %+v", last)
+	}
 	_, err = w.client.Heartbeat(t.Context(), second.ID, wire.Heartbeat{})
 	problemIn(t, err, 409, "run-ended", "open a new one")
 	_, err = w.client.FinishRun(t.Context(), second.ID, wire.FinishRun{Outcome: "done"})

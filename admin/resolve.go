@@ -53,7 +53,19 @@ func resolve(s *Server, r *http.Request, q *wire.Resolve) (any, error) {
 	if err != nil {
 		return nil, s.explainRefusal(r.Context(), m.ID, q, err)
 	}
-	return s.shown(r.Context(), finished.Mutation)
+	return s.decided(r.Context(), finished.Mutation), nil
+}
+
+// decided shows the record after a decision that is durable: what can't be read
+// now is left out, since an error would look like a decision not taken.
+func (s *Server) decided(ctx context.Context, m *ledger.Mutation) *wire.Mutation {
+	shown, err := s.shown(ctx, m)
+	if err != nil {
+		s.config.Log.Error().Err(err).Str("mutation", m.ID).Msg("admin: decided, but not shown whole")
+		bare := mutationOf(m)
+		return &bare
+	}
+	return shown
 }
 
 // explainRefusal adds to a refused decision what the record says now.

@@ -1,11 +1,13 @@
 package admin_test
 
 import (
+	"context"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
 
+	"keep-proxy/admin"
 	"keep-proxy/admin/wire"
 	"keep-proxy/ledger"
 )
@@ -201,4 +203,28 @@ func TestResolveRecordsWhoseTokenItWas(t *testing.T) {
 	if actor := got.Events[len(got.Events)-1].Actor; actor != "person:ann via night-shift" {
 		t.Errorf("actor %q, want the person and the token's holder", actor)
 	}
+}
+
+func TestResolveIsNoErrorOnceItIsDurable(t *testing.T) {
+	t.Parallel()
+	blind := &unreadable{}
+	w := newWorld(t, func(c *admin.Config) {
+		blind.Ledger = c.Ledger
+		c.Ledger = blind
+	})
+	_, m := w.unknown("order-1")
+	got, err := w.client.Resolve(t.Context(), m.ID, wire.Resolve{Action: wire.ActionSkip, Actor: "ann", Reason: "r", Version: m.Version})
+	if err != nil || got.State != "skipped" || got.Events != nil {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	if !strings.Contains(w.log.String(), "not shown whole") {
+		t.Errorf("log: %s", w.log.String())
+	}
+}
+
+// unreadable is a ledger whose history can't be read.
+type unreadable struct{ admin.Ledger }
+
+func (unreadable) Events(context.Context, string, uint64, int) ([]ledger.Event, error) {
+	return nil, ledger.ErrDamaged
 }

@@ -136,7 +136,8 @@ func endRun(s *Server, r *http.Request, q *wire.EndRun) (any, error) {
 	if err := faults.err(); err != nil {
 		return nil, err
 	}
-	run, err := s.config.Ledger.EndRun(r.Context(), r.PathValue("id"), ledger.ClassTransient, q.Reason, actorOf(r.Context(), q.Actor))
+	run, err := s.config.Ledger.EndRun(r.Context(), r.PathValue("id"), ledger.ClassTransient,
+		q.Reason, ledger.PersonActor(actorOf(r.Context(), q.Actor)))
 	return shownRun(run, err)
 }
 

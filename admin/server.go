@@ -7,6 +7,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"path"
 	"strings"
 	"time"
 
@@ -98,6 +99,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, p)
 		return
 	}
+	if escaped := r.URL.EscapedPath(); path.Clean("/"+escaped) != escaped {
+		// The mux would redirect, before a token was asked for.
+		s.refuse(w, refuse("not-found", "There is nothing at %s; write the path without //, /./, /../ or a slash at its end.", r.URL.Path))
+		return
+	}
 	s.mux.ServeHTTP(w, r)
 }
 
@@ -110,8 +116,8 @@ func (s *Server) newMux(routes []route) *http.ServeMux {
 		mux.HandleFunc(rt.method+" "+rt.path, s.handler(rt))
 		methods[rt.path] = append(methods[rt.path], rt.method)
 	}
-	for path, allowed := range methods {
-		mux.HandleFunc(path, s.guarded(path, func(w http.ResponseWriter, r *http.Request) {
+	for at, allowed := range methods {
+		mux.HandleFunc(at, s.guarded(at, func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Allow", strings.Join(allowed, ", "))
 			s.refuse(w, refuse("method", "%s takes %s, not %s.", r.URL.Path, strings.Join(allowed, " or "), r.Method))
 		}))
@@ -119,14 +125,15 @@ func (s *Server) newMux(routes []route) *http.ServeMux {
 	notFound := func(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, refuse("not-found", "There is nothing at %s; see /openapi.json.", r.URL.Path))
 	}
+	mux.HandleFunc("/v1", notFound)
 	mux.HandleFunc("/v1/", s.guarded("/v1/", notFound))
 	mux.HandleFunc("/", notFound)
 	return mux
 }
 
 // guarded asks for a token, of any role, before a refusal under /v1.
-func (s *Server) guarded(path string, next http.HandlerFunc) http.HandlerFunc {
-	if !strings.HasPrefix(path, "/v1/") {
+func (s *Server) guarded(at string, next http.HandlerFunc) http.HandlerFunc {
+	if !strings.HasPrefix(at, "/v1/") {
 		return next
 	}
 	return func(w http.ResponseWriter, r *http.Request) {

@@ -86,7 +86,7 @@ func backupLedger(s *Server, w http.ResponseWriter, r *http.Request) error {
 	if s.config.Backup == nil {
 		return refuse("not-yet", "This ledger can't be backed up through the API.")
 	}
-	name := fmt.Sprintf("keep-proxy-%s.backup", s.config.Now().Wall.UTC().Format("20060102T150405Z"))
+	name := fmt.Sprintf("keep-proxy-%s.tar", s.config.Now().Wall.UTC().Format("20060102T150405Z"))
 	w.Header().Set("Content-Type", "application/octet-stream")
 	w.Header().Set("Content-Disposition", `attachment; filename="`+name+`"`)
 	ctx, cancel := s.untilShutdown(r.Context())

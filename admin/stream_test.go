@@ -67,7 +67,7 @@ func TestBackupLedger(t *testing.T) {
 		t.Errorf("%d bytes %q, %v", n, got.String(), err)
 	}
 	name := w.do(ask{path: "/v1/ledger/backup"}).header.Get("Content-Disposition")
-	if name != `attachment; filename="keep-proxy-20260301T120000Z.backup"` {
+	if name != `attachment; filename="keep-proxy-20260301T120000Z.tar"` {
 		t.Errorf("named %s", name)
 	}
 }
