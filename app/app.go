@@ -155,12 +155,8 @@ func (a *App) openCA(context.Context) error {
 		return err
 	}
 	a.ca = ca
-	caFile, bundle, err := writeCAFiles(a.config.Ledger.Dir, c.BundleOut, ca)
-	if err != nil {
-		return err
-	}
-	a.environ = &environment{pem: ca.PEM(), caFile: caFile, bundle: bundle, address: a.ProxyAddr}
-	return nil
+	a.environ = &environment{pem: ca.PEM(), caFile: c.CertFile, bundle: c.BundleOut, address: a.ProxyAddr}
+	return writeBundle(c.BundleOut, ca)
 }
 
 func (a *App) openUpstream(context.Context) error {

@@ -41,24 +41,16 @@ var systemBundles = []string{
 	"/etc/ssl/cert.pem",
 }
 
-// writeCAFiles writes the CA alone and the combined bundle, and returns their
-// paths.
-func writeCAFiles(dir, bundleOut string, ca *proxy.CA) (caFile, bundle string, err error) {
-	caFile, bundle = filepath.Join(dir, "ca.pem"), bundleOut
-	if bundle == "" {
-		bundle = filepath.Join(dir, "ca-bundle.pem")
-	}
-	if err := replaceFile(caFile, ca.PEM()); err != nil {
-		return "", "", fmt.Errorf("write the CA's certificate: %w", err)
-	}
+// writeBundle writes the system's roots and the CA into one file.
+func writeBundle(file string, ca *proxy.CA) error {
 	roots, err := systemRoots()
 	if err != nil {
-		return "", "", err
+		return err
 	}
-	if err := replaceFile(bundle, append(roots, ca.PEM()...)); err != nil {
-		return "", "", fmt.Errorf("write the bundle of roots: %w", err)
+	if err := replaceFile(file, append(roots, ca.PEM()...)); err != nil {
+		return fmt.Errorf("write the bundle of roots: %w", err)
 	}
-	return caFile, bundle, nil
+	return nil
 }
 
 // systemRoots reads the system's roots; a system without any has none to combine.
