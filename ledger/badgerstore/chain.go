@@ -121,7 +121,7 @@ func readCommit(src source, n uint64) (storedCommit, error) {
 }
 
 // verifyEvents walks the events after from up to to.
-func verifyEvents(src source, from, to tip, each func(*ledger.Event)) error {
+func verifyEvents(src source, from, to tip) error {
 	prev := from.Hash
 	for seq := from.Seq + 1; seq <= to.Seq; seq++ {
 		e, err := readEvent(src, seq)
@@ -135,9 +135,6 @@ func verifyEvents(src source, from, to tip, each func(*ledger.Event)) error {
 			return fmt.Errorf("%w: event %d doesn't follow the one before it", ledger.ErrDamaged, seq)
 		}
 		prev = e.hash
-		if each != nil {
-			each(&e.Event)
-		}
 	}
 	if prev != to.Hash {
 		return fmt.Errorf("%w: the events up to %d don't lead to the last commit", ledger.ErrDamaged, to.Seq)

@@ -1,6 +1,7 @@
 package badgerstore
 
 import (
+	"errors"
 	"fmt"
 
 	"keep-proxy/ledger"
@@ -32,32 +33,61 @@ func readCheckpoint(src source, sk []byte) (checkpoint, error) {
 	return c, decode(sk, content, &c)
 }
 
-// verifyCheckpoints checks that no checkpoint is missing and that each one's event
-// is there. It returns the last, and the one from which Open verifies all.
+// baseline is from where a ledger is verified: its beginning, or where a loss was
+// accepted.
+type baseline struct {
+	// Checkpoint is the number of the first checkpoint.
+	Checkpoint uint64 `cbor:"1,keyasint"`
+	// Before is the tip before the transaction that holds that checkpoint.
+	Before tip `cbor:"2,keyasint"`
+}
+
+var baselineKey = []byte{kMeta, 'b'}
+
+func readBaseline(src source) (baseline, error) {
+	b := baseline{Checkpoint: 1}
+	content, err := src.get(baselineKey)
+	if errors.Is(err, ledger.ErrNotFound) {
+		return b, nil
+	}
+	if err != nil {
+		return b, err
+	}
+	return b, decode(baselineKey, content, &b)
+}
+
+// verifyCheckpoints checks that no checkpoint since the baseline is missing and that
+// each one's event is there. It returns the last, and the one from which Open
+// verifies all.
 func verifyCheckpoints(src snapshot) (last, from checkpoint, err error) {
-	keys, err := src.keys([]byte{kCheckpoint})
+	base, err := readBaseline(src)
 	if err != nil {
 		return last, from, err
 	}
-	if len(keys) == 0 {
+	var all []checkpoint
+	first := numbered(kCheckpoint, base.Checkpoint)
+	src.after([]byte{kCheckpoint}, first, func(k []byte) bool {
+		var c checkpoint
+		if c, err = readCheckpoint(src, k); err != nil {
+			return false
+		}
+		if want := base.Checkpoint + uint64(len(all)); c.Number != want {
+			err = fmt.Errorf("%w: checkpoint %d is missing", ledger.ErrDamaged, want)
+			return false
+		}
+		if err = c.verify(src); err != nil {
+			return false
+		}
+		all = append(all, c)
+		return true
+	})
+	if err != nil {
+		return last, from, err
+	}
+	if len(all) == 0 {
 		return last, from, fmt.Errorf("%w: it has no checkpoint", ledger.ErrDamaged)
 	}
-	all := make([]checkpoint, len(keys))
-	for i, sk := range keys {
-		c, err := readCheckpoint(src, sk)
-		if err != nil {
-			return last, from, err
-		}
-		if c.Number != uint64(i)+1 {
-			return last, from, fmt.Errorf("%w: checkpoint %d is missing", ledger.ErrDamaged, i+1)
-		}
-		if err := c.verify(src); err != nil {
-			return last, from, err
-		}
-		all[i] = c
-	}
-	last = all[len(all)-1]
-	return last, windowStart(all), nil
+	return all[len(all)-1], windowStart(all), nil
 }
 
 // windowStart is the newest checkpoint with verifyBytes behind it, else the first.

@@ -228,10 +228,14 @@ func (s *Store) Due(ctx context.Context, now time.Time, limit int) (due []ledger
 	end := nanos(now)
 	err = s.snapshot(func(src snapshot) error {
 		src.each([]byte{xDue}, func(k []byte) bool {
-			if at := binary.BigEndian.Uint64(k[1:]); at <= end && len(due) < limit {
-				due = append(due, markName(k))
-				return true
+			if len(due) == limit || binary.BigEndian.Uint64(k[1:]) > end {
+				return false
 			}
+			due = append(due, markName(k))
+			return true
+		})
+		later := binary.BigEndian.AppendUint64([]byte{xDue}, end+1)
+		src.after([]byte{xDue}, later, func(k []byte) bool {
 			next = markTime(k[1:])
 			return false
 		})

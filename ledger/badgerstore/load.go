@@ -18,23 +18,35 @@ func (s *Store) load(accepted bool) error {
 		if err := s.checkMeta(src); err != nil {
 			return err
 		}
-		last, from, err := verifyCheckpoints(src)
-		if err != nil {
-			return err
+		check := s.loadVerified
+		if accepted {
+			check = s.loadLeft
 		}
-		s.checkpoint, s.written = last, last.Bytes
-		if s.tip, err = findTip(src, from.Before); err != nil {
-			return err
-		}
-		if err := errors.Join(verifyCommits(src, from.Before, s.tip), verifyEvents(src, from.Before, s.tip, nil)); err != nil && !accepted {
-			return err
-		}
-		if err := s.checkHighWater(src); err != nil && !accepted {
+		if err := check(src); err != nil {
 			return err
 		}
 		s.pending.next = lastUpload(src)
 		return s.loadGate(src)
 	})
+}
+
+// loadVerified finds the tip and holds it against all that Open verifies.
+func (s *Store) loadVerified(src snapshot) error {
+	last, from, err := verifyCheckpoints(src)
+	if err != nil {
+		return err
+	}
+	s.checkpoint, s.written = last, last.Bytes
+	if s.tip, err = findTip(src, from.Before); err != nil {
+		return err
+	}
+	if err := s.checkHighWater(src); err != nil {
+		return err
+	}
+	if err := verifyCommits(src, from.Before, s.tip); err != nil {
+		return err
+	}
+	return verifyEvents(src, from.Before, s.tip)
 }
 
 // checkMeta compares the identity inside with the one outside.

@@ -47,6 +47,9 @@ func open(ctx context.Context, c Config, accepted bool) (s *Store, err error) {
 	if err != nil {
 		return s, err
 	}
+	if cut, err := exists(c.acceptingPath()); err != nil || cut && !accepted {
+		return s, errors.Join(err, fmt.Errorf("%w: accepting a loss was cut short; do it again", ledger.ErrDamaged))
+	}
 	if found.none() {
 		if c.ID != "" {
 			return s, fmt.Errorf("%w: ledger.id names %s, and %s is empty", ledger.ErrMissing, c.ID, c.Dir)
@@ -61,7 +64,7 @@ func open(ctx context.Context, c Config, accepted bool) (s *Store, err error) {
 	if err := s.load(accepted); err != nil {
 		return s, err
 	}
-	return s, s.begun(ctx)
+	return s, s.begun(ctx, accepted)
 }
 
 // explain adds to an error how to go on.
@@ -133,29 +136,34 @@ func (s *Store) openFiles(found signs, accepted bool) (err error) {
 			return err
 		}
 	}
-	if s.identity, err = readIdentity(s.config.identityPath()); err != nil {
+	s.identity, err = readIdentity(s.config.identityPath())
+	if err != nil && !(accepted && canRebuild(err)) {
 		return err
 	}
-	if s.config.ID != "" && s.identity.ID != s.config.ID {
+	rebuild := err != nil
+	if !rebuild && s.config.ID != "" && s.identity.ID != s.config.ID {
 		return fmt.Errorf("%w: folder %s holds ledger %s, %s is expected",
 			ledger.ErrForeign, s.config.Dir, s.identity.ID, s.config.ID)
 	}
-	if err := moveHighWater(s.config, found); err != nil {
-		return err
+	if !accepted {
+		if err := moveHighWater(s.config, found); err != nil {
+			return err
+		}
 	}
 	opt := engineOptions(s.config.dataDir(), s.config.Logger)
 	if err := quarantine(s.config, opt); err != nil {
 		return err
 	}
-	s.db, err = openChecked(opt)
-	return err
+	if s.db, err = openChecked(opt); err != nil || !rebuild {
+		return err
+	}
+	return s.rebuildIdentity()
 }
 
 // whole refuses a folder that holds only a part of a ledger.
 func (f signs) whole(c Config, accepted bool) error {
-	water := f.water || f.movable || accepted
 	switch {
-	case f.identity && f.data && water:
+	case f.data && (accepted || f.identity && (f.water || f.movable)):
 		return nil
 	case !f.data:
 		return fmt.Errorf("%w: folder %s has no data, although there was a ledger", ledger.ErrMissing, c.Dir)
@@ -183,7 +191,12 @@ func moveHighWater(c Config, found signs) error {
 }
 
 // begun ends opening: the first checkpoint, then the committer, then the sweep.
-func (s *Store) begun(ctx context.Context) (err error) {
+func (s *Store) begun(ctx context.Context, accepted bool) (err error) {
+	if accepted {
+		if err := s.beginAccepting(); err != nil {
+			return err
+		}
+	}
 	if s.water, err = openHighWater(s.config.highWaterPath(), s.identity.ID); err != nil {
 		return err
 	}

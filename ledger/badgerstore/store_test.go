@@ -1,7 +1,6 @@
 package badgerstore
 
 import (
-	"context"
 	"fmt"
 	"sync/atomic"
 	"testing"
@@ -28,16 +27,7 @@ func testConfig(dir string) Config {
 
 func mustOpen(tb testing.TB, c Config) *Store {
 	tb.Helper()
-	s, err := Open(context.Background(), c)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			tb.Errorf("Close: %v", err)
-		}
-	})
-	return s
+	return OpenForTest(tb, c)
 }
 
 func TestConformance(t *testing.T) {

@@ -12,6 +12,9 @@ type Subject struct {
 	// Reopen closes the store and opens it anew, as a new process, with what was
 	// committed.
 	Reopen func() ledger.Store
+	// KeepsOrphans says that the store doesn't sweep bodies that no record names,
+	// as a store that ends with its process needn't.
+	KeepsOrphans bool
 }
 
 // TestStore checks that what open returns keeps every promise of ledger.Store. open

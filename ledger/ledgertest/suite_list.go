@@ -34,7 +34,7 @@ func testDue(t *testing.T, s Subject) {
 		next  time.Time
 	}{
 		{"all that are due", 10, keys(ms[1], ms[2], ms[0]), ms[3].NextTryAt},
-		{"up to the limit", 2, keys(ms[1], ms[2]), ms[0].NextTryAt},
+		{"up to the limit", 2, keys(ms[1], ms[2]), ms[3].NextTryAt},
 	} {
 		got, next, err := s.Store.Due(t.Context(), now, c.limit)
 		if err != nil || !slices.Equal(got, c.want) || !next.Equal(c.next) {

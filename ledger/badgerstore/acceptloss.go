@@ -1,0 +1,298 @@
+package badgerstore
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	badger "github.com/dgraph-io/badger/v4"
+
+	"keep-proxy/ledger"
+)
+
+// Loss says what AcceptLoss found and changed.
+type Loss struct {
+	ID string `json:"id"`
+	// Cause is why the ledger refused to open.
+	Cause string `json:"cause"`
+	// New says that nothing was left, so that a new ledger was made.
+	New       bool `json:"new"`
+	Mutations int  `json:"mutations"`
+	Runs      int  `json:"runs"`
+	Items     int  `json:"items"`
+}
+
+// errNoLoss refuses to accept a loss that didn't happen.
+var errNoLoss = errors.New("the ledger opens as it is: there is no loss to accept")
+
+// WhatAcceptLoss names the event that AcceptLoss appends.
+const WhatAcceptLoss = "accept_loss"
+
+// lossBatch is how many records one command marks.
+const lossBatch = 100
+
+// AcceptLoss goes on deliberately with a ledger that Open refuses as missing,
+// damaged or shortened, where Badger can still read it. What was active may have
+// gone on in the part that is lost, so all of it waits for a person or for
+// recovery: dispatches in flight have lost their owner, runs that weren't over are
+// paused:attention, and every item that isn't done or skipped needs attention. An
+// event says who accepted and why, and the high-water file begins anew.
+//
+// What was begun only in the part that is lost leaves no trace: its items can't be
+// marked. Of a missing ledger nothing is left at all; a new one is made, under
+// Config.ID if that is set.
+func AcceptLoss(ctx context.Context, c Config, reason, actor string) (Loss, error) {
+	if strings.TrimSpace(reason) == "" || strings.TrimSpace(actor) == "" {
+		return Loss{}, errors.New("accept a loss: a reason and an actor are needed")
+	}
+	cause, err := causeOfLoss(ctx, c)
+	if err != nil {
+		return Loss{}, fmt.Errorf("accept a loss: %w", err)
+	}
+	loss := Loss{Cause: cause.Error()}
+	if errors.Is(cause, ledger.ErrMissing) {
+		loss.New = true
+		if err := startAnew(c); err != nil {
+			return loss, fmt.Errorf("accept a loss: %w", err)
+		}
+	}
+	s, err := open(ctx, c, true)
+	if err != nil {
+		return loss, fmt.Errorf("accept a loss: the rest can't be opened either; restore a backup, "+
+			"or move the folder away and accept that it is missing: %w", err)
+	}
+	loss.ID = s.ID()
+	err = s.acceptLoss(ctx, &loss, reason, actor)
+	return loss, errors.Join(err, s.Close())
+}
+
+// causeOfLoss opens the ledger to learn why that is refused.
+func causeOfLoss(ctx context.Context, c Config) (cause, err error) {
+	if c.ID == "" {
+		found, err := look(c)
+		if err != nil {
+			return nil, err
+		}
+		if found.none() {
+			return nil, fmt.Errorf("%w: there is no sign of a ledger in %s", errNoLoss, c.Dir)
+		}
+	}
+	s, cause := open(ctx, c, false)
+	switch {
+	case cause == nil:
+		return nil, errors.Join(errNoLoss, s.Close())
+	case errors.Is(cause, ledger.ErrMissing), errors.Is(cause, ledger.ErrDamaged), errors.Is(cause, ledger.ErrShortened):
+		return cause, nil
+	}
+	return nil, cause
+}
+
+// startAnew makes a new ledger where only its signs are left. Data that Badger
+// can't open are never removed.
+func startAnew(c Config) (err error) {
+	if err := makeFolder(c.Dir); err != nil {
+		return err
+	}
+	lock, err := lockFolder(c.Dir, c.Now().Wall)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lock.release()) }()
+	id := c.ID
+	if id == "" {
+		id = c.NewID()
+	}
+	for _, path := range []string{c.highWaterPath(), c.identityPath()} {
+		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+	}
+	return create(c, id)
+}
+
+// acceptLoss marks what was active, then says so.
+func (s *Store) acceptLoss(ctx context.Context, loss *Loss, reason, actor string) error {
+	flight, err := s.InFlight(ctx)
+	if err != nil {
+		return err
+	}
+	var runs, items [][32]byte
+	err = s.snapshot(func(src snapshot) error {
+		src.each([]byte{xRunActive}, func(k []byte) bool { runs = append(runs, markName(k)); return true })
+		src.each([]byte{kItem}, func(k []byte) bool { items = append(items, markName(k)); return true })
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	names := make([][32]byte, len(flight))
+	for i, k := range flight {
+		names[i] = k
+	}
+	for _, step := range []struct {
+		names [][32]byte
+		mark  func(*tx, [32]byte) (bool, error)
+		count *int
+	}{
+		{names, (*tx).loseOwner, &loss.Mutations},
+		{runs, (*tx).pauseRun, &loss.Runs},
+		{items, (*tx).holdItem, &loss.Items},
+	} {
+		if err := s.markAll(ctx, step.names, step.mark, step.count); err != nil {
+			return err
+		}
+	}
+	err = s.Update(ctx, func(t ledger.Tx) error {
+		t.Append(ledger.Event{
+			At: s.now(), Actor: ledger.PersonActor(actor), What: WhatAcceptLoss, Why: reason,
+			Evidence: shorten(loss.Cause),
+		})
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return errors.Join(os.Remove(s.config.acceptingPath()), syncDir(s.config.Dir))
+}
+
+// acceptingPath marks a ledger of which a part is marked only.
+func (c Config) acceptingPath() string { return filepath.Join(c.Dir, "ledger.accepting") }
+
+// canRebuild says whether ledger.id can be made anew from the data.
+func canRebuild(err error) bool {
+	return errors.Is(err, ledger.ErrDamaged) || errors.Is(err, os.ErrNotExist)
+}
+
+// rebuildIdentity writes ledger.id from what the data say.
+func (s *Store) rebuildIdentity() error {
+	return s.db.View(func(txn *badger.Txn) error {
+		content, err := snapshot{txn}.get(metaKey)
+		if err != nil {
+			return required(err, "its identity")
+		}
+		if err := decode(metaKey, content, &s.identity); err != nil {
+			return err
+		}
+		if s.config.ID != "" && s.identity.ID != s.config.ID {
+			return fmt.Errorf("%w: the data are those of %s, %s is expected", ledger.ErrForeign, s.identity.ID, s.config.ID)
+		}
+		return writeSynced(s.config.identityPath(), s.identity.text())
+	})
+}
+
+// loadLeft takes as the tip whatever is left. The chains go on behind it; a new
+// baseline says that nothing leads up to there.
+func (s *Store) loadLeft(src snapshot) (err error) {
+	if s.tip, err = findTip(src, tip{}); err != nil {
+		return err
+	}
+	s.tip.Seq, s.tip.Hash = 0, [32]byte{}
+	if k := src.last([]byte{kEvent}); k != nil {
+		seq := binary.BigEndian.Uint64(k[1:])
+		e, err := readEvent(src, seq)
+		if err != nil {
+			return err
+		}
+		s.tip.Seq, s.tip.Hash = seq, e.hash
+	}
+	if k := src.last([]byte{kCheckpoint}); k != nil {
+		if s.checkpoint, err = readCheckpoint(src, k); err != nil {
+			return err
+		}
+	}
+	s.written = s.checkpoint.Bytes
+	return nil
+}
+
+// beginAccepting puts a new high-water file and a new baseline in place. Until the
+// marking is over, ledger.accepting keeps the ledger from opening.
+func (s *Store) beginAccepting() error {
+	if err := writeSynced(s.config.acceptingPath(), []byte(s.ID())); err != nil {
+		return err
+	}
+	if err := createHighWater(s.config.highWaterPath(), s.ID(), s.tip); err != nil {
+		return err
+	}
+	return s.db.Update(func(txn *badger.Txn) error {
+		l := newLayer(snapshot{txn})
+		base := baseline{Checkpoint: s.checkpoint.Number + 1, Before: s.tip}
+		return errors.Join(l.putValue(baselineKey, base), l.apply(txn))
+	})
+}
+
+// markAll marks names by commands of a bounded size.
+func (s *Store) markAll(ctx context.Context, names [][32]byte, mark func(*tx, [32]byte) (bool, error), count *int) error {
+	for len(names) > 0 {
+		n := min(len(names), lossBatch)
+		err := s.do(ctx, func(t *tx) error {
+			for _, name := range names[:n] {
+				marked, err := mark(t, name)
+				if err != nil {
+					return err
+				}
+				if marked {
+					*count++
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		names = names[n:]
+	}
+	return nil
+}
+
+const lossReason = "a loss of the ledger was accepted: what happened since isn't known"
+
+// loseOwner makes a record in flight one that recovery settles.
+func (t *tx) loseOwner(name [32]byte) (bool, error) {
+	m, err := t.Mutation(name)
+	if err != nil {
+		return false, err
+	}
+	d := m.Current()
+	if d == nil || d.Lost {
+		return false, nil
+	}
+	d.Lost = true
+	m.Version++
+	m.UpdatedAt = t.store.now()
+	return true, t.PutMutation(m)
+}
+
+func (t *tx) pauseRun(name [32]byte) (bool, error) {
+	r, err := t.runBy(name)
+	if err != nil {
+		return false, err
+	}
+	r.Version++
+	r.State, r.Class, r.Reason = ledger.RunPausedAttention, ledger.ClassIndeterminate, lossReason
+	r.EndedAt = t.store.now()
+	return true, t.PutRun(r)
+}
+
+// holdItem stops an item that may have gone on.
+func (t *tx) holdItem(name [32]byte) (bool, error) {
+	i, err := t.itemBy(name)
+	if err != nil {
+		return false, err
+	}
+	switch i.State {
+	case ledger.ItemDone, ledger.ItemSkipped, ledger.ItemNeedsAttention:
+		return false, nil
+	case ledger.ItemOpen, ledger.ItemFailed:
+	}
+	i.Version++
+	i.State, i.Reason, i.ActiveRun = ledger.ItemNeedsAttention, lossReason, ""
+	i.UpdatedAt = t.store.now()
+	return true, t.PutItem(i)
+}
+
+// shorten keeps an event's evidence within its bound.
+func shorten(s string) string { return s[:min(len(s), 4<<10)] }

@@ -1,0 +1,98 @@
+package badgerstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	badger "github.com/dgraph-io/badger/v4"
+)
+
+// backupBatch is how many bytes of a backup share one transaction.
+const backupBatch = fullBatch
+
+// Backup writes a consistent copy of an open ledger into the folder dir, which must
+// be absent or empty. The copy is a whole ledger with the same id, and holds every
+// command that was acknowledged before Backup was called. To restore it, stop the
+// proxy, put the copy in the place of the ledger's folder and start with serve
+// --restored SINCE: a high-water file that is kept elsewhere refuses it until then.
+func (s *Store) Backup(ctx context.Context, dir string, progress Progress) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("backup: %w", err)
+	}
+	if len(entries) > 0 {
+		return fmt.Errorf("backup: folder %s is not empty", dir)
+	}
+	c := s.config
+	c.Dir, c.HighWaterFile = dir, ""
+	if err := os.MkdirAll(c.dataDir(), 0o700); err != nil {
+		return fmt.Errorf("backup: %w", err)
+	}
+	if err := writeSynced(c.creatingPath(), []byte(s.ID())); err != nil {
+		return fmt.Errorf("backup: %w", err)
+	}
+	last, err := s.copyEngine(ctx, c, progress)
+	if err != nil {
+		return fmt.Errorf("backup: %w", err)
+	}
+	if err := errors.Join(createHighWater(c.highWaterPath(), s.ID(), last),
+		writeSynced(c.identityPath(), s.identity.text()),
+		os.Remove(c.creatingPath()), syncDir(dir)); err != nil {
+		return fmt.Errorf("backup: %w", err)
+	}
+	return nil
+}
+
+// copyEngine copies one snapshot, checking every value, and returns its tip.
+func (s *Store) copyEngine(ctx context.Context, c Config, progress Progress) (last tip, err error) {
+	db, err := openEngine(engineOptions(c.dataDir(), c.Logger))
+	if err != nil {
+		return last, err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	err = s.snapshot(func(src snapshot) error {
+		_, from, err := verifyCheckpoints(src)
+		if err != nil {
+			return err
+		}
+		if last, err = findTip(src, from.Before); err != nil {
+			return err
+		}
+		return copyValues(ctx, src, db, progress)
+	})
+	return last, err
+}
+
+func copyValues(ctx context.Context, src snapshot, db *badger.DB, progress Progress) error {
+	it := src.txn.NewIterator(badger.IteratorOptions{})
+	defer it.Close()
+	to := newLayer(snapshot{})
+	flush := func() error {
+		defer func() { to = newLayer(snapshot{}) }()
+		return db.Update(to.apply)
+	}
+	n := 0
+	for it.Rewind(); it.Valid(); it.Next() {
+		k := it.Item().KeyCopy(nil)
+		v, err := it.Item().ValueCopy(nil)
+		if err != nil {
+			return err
+		}
+		if _, _, err := unseal(k, v); err != nil {
+			return err
+		}
+		to.set(k, v)
+		if n++; n%progressEvery == 0 && progress != nil {
+			progress(n)
+		}
+		if to.size < backupBatch {
+			continue
+		}
+		if err := errors.Join(ctx.Err(), flush()); err != nil {
+			return err
+		}
+	}
+	return flush()
+}

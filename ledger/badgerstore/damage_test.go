@@ -1,0 +1,285 @@
+package badgerstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"keep-proxy/ledger"
+	"keep-proxy/ledger/ledgertest"
+)
+
+// fill stores records and returns their keys. Filler makes memtables rotate, so that
+// the folder holds tables as well as logs.
+func fill(t *testing.T, s *Store, from, n, filler int) []ledger.Key {
+	t.Helper()
+	var keys []ledger.Key
+	for i := from; i < from+n; i++ {
+		m := ledgertest.SampleMutation(fmt.Sprint("record ", i), ledger.Applied, i)
+		m.Target = strings.Repeat("x", filler)
+		err := s.Update(context.Background(), func(tx ledger.Tx) error {
+			tx.Append(ledger.Event{What: "claim", Mutation: m.ID})
+			return tx.PutMutation(m)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys = append(keys, m.Key)
+	}
+	return keys
+}
+
+// copyFolder copies src to a new folder, as a crash at this moment leaves it.
+func copyFolder(t *testing.T, src string) string {
+	t.Helper()
+	dst := filepath.Join(t.TempDir(), "copy")
+	if err := os.CopyFS(dst, os.DirFS(src)); err != nil {
+		t.Fatal(err)
+	}
+	return dst
+}
+
+// crashed returns a folder with tables and logs, as a killed process leaves it, and
+// what was acknowledged.
+func crashed(t *testing.T) (string, []ledger.Key) {
+	t.Helper()
+	c := testConfig(t.TempDir())
+	s := mustOpen(t, c)
+	keys := fill(t, s, 0, 120, 150<<10)
+	keys = append(keys, fill(t, s, 120, 30, 10)...)
+	dir := copyFolder(t, c.Dir)
+	return dir, keys
+}
+
+// refusesOrKeeps opens the folder: it must refuse with an error that says how to go
+// on, or hold every record.
+func refusesOrKeeps(t *testing.T, c Config, keys []ledger.Key) (refusal error) {
+	t.Helper()
+	s, err := Open(context.Background(), c)
+	if err != nil {
+		known := []error{ledger.ErrDamaged, ledger.ErrShortened, ledger.ErrMissing, ledger.ErrForeign, ledger.ErrFormat}
+		for _, k := range known {
+			if errors.Is(err, k) {
+				return err
+			}
+		}
+		t.Errorf("refused, but not by name: %v", err)
+		return err
+	}
+	defer s.Close()
+	lost := 0
+	err = s.View(context.Background(), func(v ledger.View) error {
+		for _, k := range keys {
+			if _, err := v.Mutation(k); errors.Is(err, ledger.ErrNotFound) {
+				lost++
+			} else if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil && !isDamage(err) {
+		t.Errorf("reading: %v", err)
+	}
+	if lost > 0 {
+		t.Errorf("opened, and %d of %d acknowledged records are gone without a word", lost, len(keys))
+	}
+	return nil
+}
+
+// files lists the regular files below dir that hold something.
+func files(t *testing.T, dir string) (out []string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() {
+			out = append(out, path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// used is the length of a file up to its last byte that isn't zero: logs are
+// allocated in advance.
+func used(b []byte) int {
+	n := len(b)
+	for n > 0 && b[n-1] == 0 {
+		n--
+	}
+	return n
+}
+
+func TestDamageNeverLosesSilently(t *testing.T) {
+	t.Parallel()
+	origin, keys := crashed(t)
+	random := rand.New(rand.NewPCG(1, 2))
+	refused := map[string]int{}
+	for _, path := range files(t, origin) {
+		name, err := filepath.Rel(origin, path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if filepath.Base(name) == "ledger.lock" || filepath.Base(name) == "LOCK" {
+			continue
+		}
+		content, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		end := used(content)
+		kinds := map[string]func() []byte{
+			"deleted":        nil,
+			"emptied":        func() []byte { return []byte{} },
+			"cut in half":    func() []byte { return content[:end/2] },
+			"last byte gone": func() []byte { return content[:max(end-1, 0)] },
+		}
+		for n := range 3 {
+			kinds[fmt.Sprint("bit flip ", n)] = func() []byte {
+				b := append([]byte(nil), content...)
+				b[random.IntN(max(end, 1))] ^= 1 << random.IntN(8)
+				return b
+			}
+		}
+		for kind, change := range kinds {
+			dir := copyFolder(t, origin)
+			target := filepath.Join(dir, name)
+			if change == nil {
+				err = os.Remove(target)
+			} else if len(content) > 0 {
+				err = os.WriteFile(target, change(), 0o600)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Run(name+" "+kind, func(t *testing.T) {
+				if refusesOrKeeps(t, testConfig(dir), keys) != nil {
+					refused[filepath.Ext(name)]++
+				}
+			})
+		}
+	}
+	for _, ext := range []string{".sst", ".mem", ".id", ""} {
+		if refused[ext] == 0 {
+			t.Errorf("no damage of a %q file was refused: the test damaged nothing", ext)
+		}
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	water := filepath.Join(t.TempDir(), "elsewhere")
+	for _, c := range []struct {
+		name string
+		// change is done to a crashed folder and its configuration.
+		change func(t *testing.T, c *Config)
+		want   error
+		text   string
+	}{
+		{"a swapped folder", func(t *testing.T, c *Config) {
+			other := testConfig(t.TempDir())
+			mustInit(t, other)
+			swap(t, filepath.Join(other.Dir, "data"), filepath.Join(c.Dir, "data"))
+		}, ledger.ErrDamaged, "accept-loss"},
+		{"another ledger than configured", func(_ *testing.T, c *Config) { c.ID = "other" }, ledger.ErrForeign, "ledger.id"},
+		{"no data", func(t *testing.T, c *Config) { remove(t, c.Dir, "data") }, ledger.ErrMissing, "accept-loss"},
+		{"an empty folder, but an id is configured", func(t *testing.T, c *Config) {
+			c.Dir, c.ID = t.TempDir(), "mine"
+		}, ledger.ErrMissing, "accept-loss"},
+		{"an empty folder, but a high-water file elsewhere", func(t *testing.T, c *Config) {
+			first := testConfig(t.TempDir())
+			first.HighWaterFile = water
+			mustInit(t, first)
+			c.Dir, c.HighWaterFile = t.TempDir(), water
+		}, ledger.ErrMissing, "accept-loss"},
+		{"no ledger.id", func(t *testing.T, c *Config) { remove(t, c.Dir, "ledger.id") }, ledger.ErrDamaged, "ledger.id"},
+		{"no high-water file", func(t *testing.T, c *Config) { remove(t, c.Dir, "highwater") }, ledger.ErrDamaged, "high-water"},
+		{"a newer format", func(t *testing.T, c *Config) {
+			i, err := readIdentity(c.identityPath())
+			if err != nil {
+				t.Fatal(err)
+			}
+			i.Format, i.Version = format+1, "9.9.9"
+			if err := os.WriteFile(c.identityPath(), i.text(), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}, ledger.ErrFormat, "9.9.9"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			config := testConfig(t.TempDir())
+			s := mustOpenOnly(t, config)
+			fill(t, s, 0, 3, 10)
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			c.change(t, &config)
+			s, err := Open(context.Background(), config)
+			if err == nil {
+				s.Close()
+				t.Fatal("it opened")
+			}
+			if !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.text) {
+				t.Errorf("%v\nwant %v, naming %q", err, c.want, c.text)
+			}
+		})
+	}
+}
+
+func TestOlderCopyIsFoundByAHighWaterFileElsewhere(t *testing.T) {
+	t.Parallel()
+	c := testConfig(t.TempDir())
+	c.HighWaterFile = filepath.Join(t.TempDir(), "state", "highwater")
+	s := mustOpenOnly(t, c)
+	fill(t, s, 0, 3, 10)
+	older := copyFolder(t, c.Dir)
+	fill(t, s, 3, 1, 10)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	c.Dir = older
+	if _, err := Open(context.Background(), c); !errors.Is(err, ledger.ErrShortened) {
+		t.Errorf("got %v, want ErrShortened", err)
+	}
+}
+
+// mustOpenOnly opens without verifying on clean-up.
+func mustOpenOnly(t *testing.T, c Config) *Store {
+	t.Helper()
+	s, err := Open(context.Background(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+func mustInit(t *testing.T, c Config) {
+	t.Helper()
+	if _, err := Init(c); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func remove(t *testing.T, elem ...string) {
+	t.Helper()
+	if err := os.RemoveAll(filepath.Join(elem...)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func swap(t *testing.T, from, to string) {
+	t.Helper()
+	remove(t, to)
+	if err := os.Rename(from, to); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,162 @@
+package badgerstore
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"keep-proxy/internal/fault"
+	"keep-proxy/ledger"
+	"keep-proxy/ledger/ledgertest"
+)
+
+// childDir tells the test binary to be the process that is killed.
+const childDir = "KEEP_TEST_LEDGER_DIR"
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(childDir); dir != "" {
+		if err := claimForEver(dir); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	}
+	os.Exit(m.Run())
+}
+
+// claimForEver claims from four goroutines and prints the number of each record
+// after it was acknowledged.
+func claimForEver(dir string) error {
+	if err := fault.ArmFromEnv(); err != nil {
+		return err
+	}
+	s, err := Open(context.Background(), testConfig(dir))
+	if err != nil {
+		return err
+	}
+	start := rand.Uint32()
+	var out sync.Mutex
+	var wg sync.WaitGroup
+	for w := range uint32(4) {
+		wg.Go(func() {
+			for n := start + w; ; n += 4 {
+				m := ledgertest.SampleMutation(strconv.Itoa(int(n)), ledger.InFlight, 0)
+				err := s.Update(context.Background(), func(tx ledger.Tx) error {
+					tx.Append(ledger.Event{What: "claim", Mutation: m.ID})
+					return tx.PutMutation(m)
+				})
+				if err != nil {
+					return
+				}
+				out.Lock()
+				fmt.Println(n)
+				out.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	return nil
+}
+
+// runChild runs the child until it was killed, by a fault point or after so many
+// acknowledged records, and returns what it acknowledged.
+func runChild(t *testing.T, dir, faultSpec string, killAfter int) []string {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), childDir+"="+dir, fault.EnvVar+"="+faultSpec)
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	late := time.AfterFunc(20*time.Second, func() { _ = cmd.Process.Kill() })
+	defer late.Stop()
+	var acknowledged []string
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		acknowledged = append(acknowledged, lines.Text())
+		if len(acknowledged) == killAfter {
+			if err := cmd.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	err = cmd.Wait()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != -1 {
+		t.Fatalf("the child was not killed: %v\n%s", err, stderr.String())
+	}
+	return acknowledged
+}
+
+// holds opens the folder after a kill and looks for what was acknowledged.
+func holds(t *testing.T, dir string, acknowledged []string) {
+	t.Helper()
+	s, err := Open(context.Background(), testConfig(dir))
+	if err != nil {
+		t.Fatalf("after a kill the ledger must open: %v", err)
+	}
+	err = s.View(context.Background(), func(v ledger.View) error {
+		for _, n := range acknowledged {
+			if _, err := v.Mutation(ledgertest.SampleMutation(n, ledger.InFlight, 0).Key); err != nil {
+				return fmt.Errorf("acknowledged record %s: %w", n, err)
+			}
+		}
+		return nil
+	})
+	if err := errors.Join(err, s.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestNothingAcknowledgedIsLostWhenKilled(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	random := rand.New(rand.NewPCG(3, 4))
+	var all []string
+	for range 8 {
+		all = append(all, runChild(t, dir, "", 1+random.IntN(400))...)
+		holds(t, dir, all)
+	}
+	if _, err := Verify(context.Background(), testConfig(dir), nil); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestKilledAtEachPoint(t *testing.T) {
+	t.Parallel()
+	for _, point := range []string{
+		"badgerstore.before_commit", "badgerstore.before_highwater",
+		"badgerstore.after_highwater", "badgerstore.after_publish",
+	} {
+		for _, passing := range []int{1, 2, 25} {
+			t.Run(fmt.Sprintf("%s, passing %d", point, passing), func(t *testing.T) {
+				t.Parallel()
+				dir := t.TempDir()
+				got := runChild(t, dir, fmt.Sprintf("%s:%d", point, passing), 0)
+				if passing == 25 && len(got) == 0 {
+					t.Error("nothing was acknowledged before the point")
+				}
+				holds(t, dir, got)
+			})
+		}
+	}
+	t.Run("in the middle of a first start", func(t *testing.T) {
+		t.Parallel()
+		dir := t.TempDir()
+		runChild(t, dir, "badgerstore.creating", 0)
+		holds(t, dir, nil)
+	})
+}

@@ -1,0 +1,244 @@
+package badgerstore
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	badger "github.com/dgraph-io/badger/v4"
+
+	"keep-proxy/ledger"
+)
+
+// Report counts what Verify looked at.
+type Report struct {
+	ID        string `json:"id"`
+	Events    uint64 `json:"events"`
+	Commits   uint64 `json:"commits"`
+	Mutations int    `json:"mutations"`
+	Runs      int    `json:"runs"`
+	Items     int    `json:"items"`
+	Values    int    `json:"values"`
+}
+
+// Progress is told now and then how many values were verified; nil hears nothing.
+type Progress func(values int)
+
+// progressEvery is how many values lie between two calls of Progress.
+const progressEvery = 10_000
+
+// Verify checks a closed ledger whole, without changing it: every table, every
+// value's checksum, every event's and commit's place in its chain, every index
+// against its record, every reference, and the high-water file. The first thing that
+// is wrong is its error. Logs that a crash left make it open them once for writing,
+// as the next start would.
+func Verify(ctx context.Context, c Config, progress Progress) (r Report, err error) {
+	lock, err := lockFolder(c.Dir, c.Now().Wall)
+	if err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, lock.release()) }()
+	found, err := look(c)
+	if err != nil {
+		return r, err
+	}
+	if found.none() {
+		return r, fmt.Errorf("%w: there is no ledger in %s", ledger.ErrMissing, c.Dir)
+	}
+	if err := found.whole(c, false); err != nil {
+		return r, explain(err)
+	}
+	s := &Store{config: c, gate: newGate()}
+	if s.identity, err = readIdentity(c.identityPath()); err != nil {
+		return r, explain(err)
+	}
+	if s.db, err = openForReading(c); err != nil {
+		return r, explain(err)
+	}
+	defer func() { err = errors.Join(err, s.db.Close()) }()
+	if err := s.load(false); err != nil {
+		return r, explain(err)
+	}
+	if r, err = s.verifyAll(ctx, progress); err != nil {
+		return r, explain(err)
+	}
+	return r, nil
+}
+
+// openForReading opens Badger without writing, if no log needs to be cut.
+func openForReading(c Config) (*badger.DB, error) {
+	opt := engineOptions(c.dataDir(), c.Logger)
+	db, err := openChecked(opt.WithReadOnly(true))
+	if errors.Is(err, badger.ErrTruncateNeeded) {
+		return openChecked(opt)
+	}
+	return db, err
+}
+
+// verifyAll checks what load leaves out.
+func (s *Store) verifyAll(ctx context.Context, progress Progress) (Report, error) {
+	r := Report{ID: s.identity.ID, Events: s.tip.Seq, Commits: s.tip.Commit}
+	if err := s.db.VerifyChecksum(); err != nil {
+		return r, fmt.Errorf("%w: %w", ledger.ErrDamaged, err)
+	}
+	err := s.db.View(func(txn *badger.Txn) error {
+		v := &verifier{ctx: ctx, src: snapshot{txn}, report: &r, progress: progress}
+		base, err := readBaseline(v.src)
+		if err != nil {
+			return err
+		}
+		if err := verifyEvents(v.src, base.Before, s.tip); err != nil {
+			return err
+		}
+		return v.values()
+	})
+	return r, err
+}
+
+// verifier walks all values.
+type verifier struct {
+	ctx      context.Context
+	src      snapshot
+	report   *Report
+	progress Progress
+	// indexes counts the index keys that follow from records; found those stored.
+	indexes, found int
+}
+
+func (v *verifier) values() error {
+	it := v.src.txn.NewIterator(badger.IteratorOptions{})
+	defer it.Close()
+	for it.Rewind(); it.Valid(); it.Next() {
+		k := it.Item().KeyCopy(nil)
+		content, err := v.src.get(k)
+		if err != nil {
+			return required(err, "value "+keyName(k))
+		}
+		if err := v.value(k, content); err != nil {
+			return err
+		}
+		if v.report.Values++; v.report.Values%progressEvery == 0 {
+			if err := v.ctx.Err(); err != nil {
+				return err
+			}
+			if v.progress != nil {
+				v.progress(v.report.Values)
+			}
+		}
+	}
+	if v.found != v.indexes {
+		return fmt.Errorf("%w: %d index entries are stored, %d follow from the records",
+			ledger.ErrDamaged, v.found, v.indexes)
+	}
+	return nil
+}
+
+// value checks one value by its kind.
+func (v *verifier) value(k, content []byte) error {
+	switch k[0] {
+	case kMutation:
+		return v.mutation(k, content)
+	case kRun:
+		r, err := decodeRun(k, content)
+		if err != nil {
+			return err
+		}
+		v.report.Runs++
+		return v.belongs(k, named(kRun, r.ID), storedRunIndexes(r))
+	case kItem:
+		i, err := decodeItem(k, content)
+		if err != nil {
+			return err
+		}
+		v.report.Items++
+		return v.belongs(k, named(kItem, i.Workflow, i.Item), itemIndexes(i))
+	case kEvent:
+		return v.event(k)
+	case kBody:
+		return v.body(k, content)
+	case kMeta, kPart, kToken, kEvidence, kDelivery, kConnector, kChunk, kPending, kCommit, kCheckpoint:
+		return nil
+	case xUnresolved, xDue, xState, xByRun, xByItem, xCreated, xEscalated, xHistory, xRunActive, xRunEnded, xRunOpened, xItemOpened:
+		v.found++
+		return nil
+	}
+	return damaged(k, "its kind is unknown")
+}
+
+func (v *verifier) mutation(k, content []byte) error {
+	m, err := decodeMutation(k, content)
+	if err != nil {
+		return err
+	}
+	v.report.Mutations++
+	if err := v.belongs(k, mutationKey(m.Key), mutationIndexes(m)); err != nil {
+		return err
+	}
+	bodies := []ledger.Body{m.Request.Body}
+	if m.Result != nil {
+		bodies = append(bodies, m.Result.Body)
+	}
+	for _, b := range bodies {
+		if b.Size <= ledger.InlineBody || b.Dropped {
+			continue
+		}
+		t := &tx{layer: newLayer(v.src)}
+		if err := t.requireBody(b); err != nil {
+			return required(err, "the body of mutation "+m.ID)
+		}
+	}
+	return nil
+}
+
+func (v *verifier) event(k []byte) error {
+	seq := uint64(0)
+	for _, b := range k[1:] {
+		seq = seq<<8 | uint64(b)
+	}
+	e, err := readEvent(v.src, seq)
+	if err != nil {
+		return err
+	}
+	if seq > v.report.Events {
+		return damaged(k, "the event lies after the last commit")
+	}
+	if e.Mutation == "" {
+		return nil
+	}
+	return v.indexed([][]byte{historyKey(e.Mutation, seq)})
+}
+
+func (v *verifier) body(k, content []byte) error {
+	var h bodyHead
+	if err := decode(k, content, &h); err != nil {
+		return err
+	}
+	for n := range h.Chunks {
+		if _, err := v.src.get(chunkKey(h.Upload, n)); err != nil {
+			return required(err, fmt.Sprintf("chunk %d of %s", n, keyName(k)))
+		}
+	}
+	if sum := sum256(h.Inline); h.Chunks == 0 && !bytes.Equal(sum[:], k[1:]) {
+		return damaged(k, "the content has another digest")
+	}
+	return nil
+}
+
+// belongs checks that a record lies under its own key and in its indexes.
+func (v *verifier) belongs(k, own []byte, indexes [][]byte) error {
+	if !bytes.Equal(k, own) {
+		return damaged(k, "it holds another record")
+	}
+	return v.indexed(indexes)
+}
+
+func (v *verifier) indexed(indexes [][]byte) error {
+	for _, x := range indexes {
+		if _, err := v.src.get(x); err != nil {
+			return required(err, "index entry "+keyName(x))
+		}
+		v.indexes++
+	}
+	return nil
+}
