@@ -2,6 +2,8 @@ package reconcilers
 
 import (
 	"errors"
+	"maps"
+	"net/http"
 
 	"keep-proxy/rules"
 )
@@ -22,17 +24,63 @@ func authorised(request *rules.Request, name, value string) (*rules.Request, err
 }
 
 // sameAccount makes sure that what is asked with the credentials of now is asked
-// about the account of the record.
-func sameAccount(t *try, match rules.Match) error {
+// about the account of the record, and notes which header fields tell it.
+func sameAccount(t *try) error {
 	if !t.connector.HasAccount {
 		return nil
 	}
-	derived, refusal := t.operation.Derive(t.request, match)
+	derived, refusal := t.operation.Derive(t.request, t.match)
 	switch {
 	case refusal != nil:
 		return errors.New("the account of the configured credentials can't be told")
 	case derived.Account != t.mutation.Account:
 		return errors.New("the configured credentials are for another account")
 	}
+	t.account = accountFields(t)
+	return nil
+}
+
+// accountFields are the header fields of the request without which it would be for
+// another account, or for none that could be told.
+func accountFields(t *try) http.Header {
+	told := http.Header{}
+	for name, values := range t.request.Header {
+		header := t.request.Header.Clone()
+		header.Del(name)
+		if !accountStays(t, header) {
+			told[name] = values
+		}
+	}
+	return told
+}
+
+// accountStays reports whether the request with this header would still be for the
+// account of the record.
+func accountStays(t *try, header http.Header) bool {
+	changed, refusal := rules.Rebuild(t.request.Method, t.request.URL(), header, t.request.Body())
+	if refusal != nil {
+		return false
+	}
+	derived, refusal := t.operation.Derive(changed, t.match)
+	return refusal == nil && derived.Account == t.mutation.Account
+}
+
+// underAccount adds to a read the fields that tell the account. A read that the rule
+// sends under another one is an error: what isn't there may be elsewhere.
+func underAccount(t *try, read http.Header) error {
+	if !t.connector.HasAccount {
+		return nil
+	}
+	merged := t.request.Header.Clone()
+	for name, values := range read {
+		// How the read's own content is written says nothing about the account.
+		if name != "Content-Type" {
+			merged[name] = values
+		}
+	}
+	if !accountStays(t, merged) {
+		return errors.New("the probe asks under another account")
+	}
+	maps.Copy(read, t.account)
 	return nil
 }

@@ -3,6 +3,7 @@ package reconcilers
 import (
 	"encoding/json"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -68,9 +69,7 @@ func (a *api) once(made thing) (_ thing, known bool) {
 // answering makes the API answer each following request with this.
 func (a *api) answering(status int, header http.Header, body string) {
 	a.script(func(w http.ResponseWriter, _ *http.Request) bool {
-		for name, values := range header {
-			w.Header()[name] = values
-		}
+		maps.Copy(w.Header(), header)
 		w.WriteHeader(status)
 		_, _ = io.WriteString(w, body)
 		return true
@@ -153,7 +152,9 @@ func (a *api) list(w http.ResponseWriter, r *http.Request) {
 
 func write(w http.ResponseWriter, status int, v any) {
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(v)
+	if err := json.NewEncoder(w).Encode(v); err != nil {
+		panic(http.ErrAbortHandler)
+	}
 }
 
 // cut answers with a head that announces more than follows.

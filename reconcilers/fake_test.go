@@ -243,3 +243,9 @@ func running(r *Reconciler) (stop func()) {
 		<-done
 	}
 }
+
+// pass lets time pass in a bubble, until everything waits again.
+func pass(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}

@@ -41,7 +41,7 @@ func TestRateFollowsTheRule(t *testing.T) {
 	t.Parallel()
 	l := newLimits(5)
 	slow := &rules.Connector{Name: "api", Rate: rules.Rate{Requests: 1, Per: time.Hour}}
-	if l.of(slow) != l.of(slow) {
+	if first := l.of(slow); l.of(slow) != first {
 		t.Error("each request has a limiter of its own")
 	}
 	fast := &rules.Connector{Name: "api", Rate: rules.Rate{Requests: 1000, Per: time.Second}}

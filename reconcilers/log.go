@@ -21,22 +21,35 @@ const (
 	fieldTook      = "took"
 )
 
+// entry is what the line says.
+type entry struct {
+	*try
+	outcome
+	took time.Duration
+}
+
+// MarshalZerologObject adds the fields.
+func (e entry) MarshalZerologObject(line *zerolog.Event) {
+	m := e.mutation
+	line.Str(fieldMutation, m.ID).Str(fieldConnector, m.Connector).Str(fieldOperation, m.Operation).
+		Str(fieldStrategy, e.name()).Bool(fieldInline, e.inline).
+		Str(fieldSeen, e.seen).Str(fieldReason, e.reason).Dur(fieldTook, e.took)
+	if now := e.finished.Mutation; now != nil {
+		line.Str(fieldState, string(now.State)).Int(fieldTries, now.Tries)
+		if !now.NextTryAt.IsZero() {
+			line.Time(fieldNext, now.NextTryAt)
+		}
+	}
+	if e.err != nil {
+		line.AnErr(zerolog.ErrorFieldName, e.err)
+	}
+}
+
 // logTry writes the line. A try that the ledger could not take is a warning.
 func (r *Reconciler) logTry(t *try, out outcome, took time.Duration) {
 	level := zerolog.InfoLevel
 	if out.seen == "error" {
 		level = zerolog.WarnLevel
 	}
-	m := t.mutation
-	line := r.log.WithLevel(level).
-		Str(fieldMutation, m.ID).Str(fieldConnector, m.Connector).Str(fieldOperation, m.Operation).
-		Str(fieldStrategy, t.name()).Bool(fieldInline, t.inline).
-		Str(fieldSeen, out.seen).Str(fieldReason, out.reason).Dur(fieldTook, took)
-	if now := out.finished.Mutation; now != nil {
-		line = line.Str(fieldState, string(now.State)).Int(fieldTries, now.Tries)
-		if !now.NextTryAt.IsZero() {
-			line = line.Time(fieldNext, now.NextTryAt)
-		}
-	}
-	line.AnErr(zerolog.ErrorFieldName, out.err).Msg("reconcile")
+	r.log.WithLevel(level).EmbedObject(entry{t, out, took}).Msg("reconcile")
 }

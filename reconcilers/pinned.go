@@ -5,11 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
-	"net/http"
-	"slices"
-	"strings"
 	"sync"
 
 	"keep-proxy/ledger"
@@ -87,32 +83,4 @@ func unloadable(fs rules.Findings) error {
 		}
 	}
 	return errors.New("the stored rule file does not load")
-}
-
-// stored rebuilds the request of a record, without the header fields that were
-// masked when it was stored.
-func stored(ctx context.Context, records Records, m *ledger.Mutation) (*rules.Request, error) {
-	var body []byte
-	if m.Request.Body.Size > 0 {
-		content, err := records.Body(ctx, m.Request.Body)
-		if err != nil {
-			return nil, fmt.Errorf("the stored body: %w", err)
-		}
-		defer func() { _ = content.Close() }()
-		if body, err = io.ReadAll(content); err != nil {
-			return nil, fmt.Errorf("the stored body: %w", err)
-		}
-	}
-	header := http.Header(m.Request.Header).Clone()
-	if header == nil {
-		header = http.Header{}
-	}
-	maps.DeleteFunc(header, func(_ string, values []string) bool {
-		return slices.ContainsFunc(values, func(v string) bool { return strings.Contains(v, masked) })
-	})
-	request, refusal := rules.Rebuild(m.Request.Method, m.Request.URL, header, body)
-	if refusal != nil {
-		return nil, fmt.Errorf("the stored request: %w", refusal)
-	}
-	return request, nil
 }

@@ -14,6 +14,10 @@ import (
 	"keep-proxy/upstream"
 )
 
+// userAgent names the sender of reads whose rule does not (RFC 9110 §10.1.5); some
+// APIs refuse requests without one.
+const userAgent = "keep-proxy"
+
 // probe asks the API by reads, as the rule describes.
 type probe struct{ *Reconciler }
 
@@ -78,8 +82,14 @@ func (p probe) request(ctx context.Context, t *try, ask *rules.Ask) (*upstream.R
 	if header == nil {
 		header = http.Header{}
 	}
+	if err := underAccount(t, header); err != nil {
+		return nil, err
+	}
 	if name != "" {
 		header.Set(name, value)
+	}
+	if header.Get("User-Agent") == "" {
+		header.Set("User-Agent", userAgent)
 	}
 	request := &upstream.Request{Method: ask.Method, URL: target, Header: header, Total: p.settings.Ask}
 	if ask.Body != nil {

@@ -204,6 +204,43 @@ func TestAnotherAccountIsRetry(t *testing.T) {
 	}
 }
 
+func TestProbeAsksUnderTheAccountOfTheRecord(t *testing.T) {
+	t.Parallel()
+	other := strings.Replace(viaProbe, "get: /things\n", "get: /things\n          header: {x-account: acct_9}\n", 1)
+	post := strings.Replace(viaProbe, "get: /things\n", "post: /things\n          json: {}\n", 1)
+	same := strings.Replace(other, "acct_9", "acct_1", 1)
+	for name, tc := range map[string]struct {
+		operation string
+		want      ledger.State
+		reason    string
+	}{
+		"whose field is sent although the rule does not say so": {viaProbe, ledger.Applied, ""},
+		"which the rule may say as well":                        {same, ledger.Applied, ""},
+		"and under no other":                                    {other, ledger.NeedsReconcile, "under another account"},
+		"which a read of a body does not change":                {post, ledger.NeedsReconcile, "answered 201"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, tc.operation)
+			m := w.unknown("a")
+			w.api.commit("a", m.Marker, "")
+			w.due(m)
+			w.wants(m, tc.want, tc.reason)
+			for _, r := range w.api.gets {
+				if got := r.Header.Values("X-Account"); len(got) != 1 || got[0] != "acct_1" {
+					t.Errorf("asked under account %q", got)
+				}
+				if r.Header.Get("Content-Type") != "" || r.Header.Get("User-Agent") != "keep-proxy" {
+					t.Errorf("sent %v; want only the account's field of the stored ones, and a name", r.Header)
+				}
+			}
+			if tc.want != ledger.Applied && len(w.api.gets) != 0 {
+				t.Errorf("%d reads were sent under another account", len(w.api.gets))
+			}
+		})
+	}
+}
+
 func TestHostsThatAreNoLongerConfiguredAreNotAsked(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, viaBoth)

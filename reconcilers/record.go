@@ -23,14 +23,15 @@ func (r *Reconciler) record(ctx context.Context, f ledger.Finish) (ledger.Finish
 		return finished, err
 	}
 	r.busy.hold(f.Key)
+	kept := context.WithoutCancel(ctx)
 	r.background.Go(func() {
 		defer r.busy.free(f.Key)
-		r.offer(f)
+		r.offer(kept, f)
 	})
 	return finished, err
 }
 
-func (r *Reconciler) offer(f ledger.Finish) {
+func (r *Reconciler) offer(ctx context.Context, f ledger.Finish) {
 	for wait := firstOffer; ; wait = min(2*wait, lastOffer) {
 		timer := time.NewTimer(wait)
 		select {
@@ -39,7 +40,7 @@ func (r *Reconciler) offer(f ledger.Finish) {
 			return
 		case <-timer.C:
 		}
-		if _, err := r.ledger.Finish(context.WithoutCancel(r.life), f); !errors.Is(err, ledger.ErrUnavailable) {
+		if _, err := r.ledger.Finish(ctx, f); !errors.Is(err, ledger.ErrUnavailable) {
 			r.Kick()
 			return
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strings"
 	"time"
 
 	"keep-proxy/ledger"
@@ -18,12 +19,17 @@ type resend struct{ *Reconciler }
 
 func (s resend) try(ctx context.Context, t *try) (outcome, bool) {
 	deadline := s.deadline(ctx, t)
-	if t.mutation.Committed || t.mutation.VendorKey == "" || !ledger.ResendOpen(t.mutation, s.now(), deadline) {
-		return outcome{}, false
+	switch {
+	case t.mutation.Committed:
+		return t.pass("it is known to have happened, so that nothing is sent again")
+	case len(t.missing) > 0:
+		return t.pass("no credential is configured in place of %s", strings.Join(t.missing, ", "))
+	case !ledger.ResendOpen(t.mutation, s.now(), deadline):
+		return t.pass("used up, or too late for the time that the API remembers the key")
 	}
 	request, err := s.request(t, deadline)
 	if err != nil {
-		return outcome{}, false
+		return t.pass("the stored request can't be sent: %v", err)
 	}
 	if err := s.limits.wait(ctx, t.connector); err != nil {
 		return s.observe(ctx, t, sighting{reason: "the try was over before the connector's rate admitted a request"}), true
@@ -33,7 +39,7 @@ func (s resend) try(ctx context.Context, t *try) (outcome, bool) {
 		Key: t.mutation.Key, Version: t.mutation.Version, DispatchID: id, Deadline: deadline,
 	})
 	if errors.Is(err, ledger.ErrNotAllowed) {
-		return outcome{}, false
+		return t.pass("%v", err)
 	}
 	if err != nil {
 		return s.lost(outcome{err: err, reason: "the resend was not recorded"}), true

@@ -246,3 +246,15 @@ func TestCutAnswerOfAResendIsCommitted(t *testing.T) {
 		t.Errorf("committed %v, verdict %s", now.Committed, now.Current().Verdict)
 	}
 }
+
+func TestNothingIsSentAgainWithoutItsCredential(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, viaResend)
+	w.scripted = http.Header{"Authorization": {"Bearer of the script"}, "X-Api-Key": {"of the script"}}
+	m := w.unknown("a")
+	w.due(m)
+	w.wants(m, ledger.Indeterminate, "no credential is configured in place of X-Api-Key")
+	if posts, _, _ := w.api.counts(); posts != 0 {
+		t.Errorf("%d sends", posts)
+	}
+}

@@ -16,8 +16,7 @@ func TestRunnerTriesByBackoff(t *testing.T) {
 		start := time.Now()
 		f.add(1, "api", 10*time.Second)
 		stop := running(r)
-		time.Sleep(200 * time.Second)
-		synctest.Wait()
+		pass(200 * time.Second)
 		stop()
 		var at []time.Duration
 		for _, c := range f.observed {
@@ -59,8 +58,7 @@ func TestRunnerLooksAgainWithoutBeingWoken(t *testing.T) {
 		stop := running(r)
 		defer stop()
 		k := f.add(1, "api", 0)
-		time.Sleep(time.Minute)
-		synctest.Wait()
+		pass(time.Minute)
 		if n := f.tries()[k]; n != 1 {
 			t.Errorf("tried %d times after Poll, want 1", n)
 		}
@@ -143,13 +141,12 @@ func TestRunnerPausesWhileTheLedgerIsUnhealthy(t *testing.T) {
 		}
 		stop := running(r)
 		defer stop()
-		time.Sleep(time.Hour)
+		pass(time.Hour)
 		if n := f.tries()[k]; n != 0 {
 			t.Fatalf("tried %d times", n)
 		}
 		f.set(func() { f.unhealthy = nil })
-		time.Sleep(30 * time.Second)
-		synctest.Wait()
+		pass(30 * time.Second)
 		if n := f.tries()[k]; n != 1 {
 			t.Errorf("tried %d times after the ledger recovered, want 1", n)
 		}
@@ -172,7 +169,7 @@ func TestTryThatCannotBeRecordedIsPutOff(t *testing.T) {
 		if calls != 1 {
 			t.Fatalf("the record was tried again at once")
 		}
-		time.Sleep(10 * time.Second)
+		pass(10 * time.Second)
 		r.RunOnce(t.Context())
 		if calls != 2 {
 			t.Errorf("%d calls after Base, want 2", calls)
@@ -265,8 +262,7 @@ func TestOutcomeOfAResendIsOfferedUntilItIsDurable(t *testing.T) {
 		if r.busy.claim(k) {
 			t.Fatal("the record was free while its outcome was not recorded")
 		}
-		time.Sleep(time.Minute)
-		synctest.Wait()
+		pass(time.Minute)
 		if len(f.finished) != 1 {
 			t.Fatalf("recorded %d times, want once", len(f.finished))
 		}

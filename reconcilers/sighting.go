@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"keep-proxy/ledger"
@@ -62,8 +63,10 @@ func (r *Reconciler) observe(ctx context.Context, t *try, s sighting) outcome {
 	return r.lost(out)
 }
 
-// exhaust ends the record's tries: there is no way to ask.
-func (r *Reconciler) exhaust(ctx context.Context, t *try, reason string) (out outcome) {
+// exhaust ends the record's tries: there is no way to ask, for the reasons in
+// try.passed.
+func (r *Reconciler) exhaust(ctx context.Context, t *try) (out outcome) {
+	reason := "no strategy is left; " + strings.Join(t.passed, "; ")
 	out.seen, out.reason = "exhausted", reason
 	if t.inline {
 		// The proxy parks the record, and the runner gives it to a person.

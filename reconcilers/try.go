@@ -4,18 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"keep-proxy/ledger"
 	"keep-proxy/rules"
 )
 
-// masked is what a secret looks like in what is stored.
-const masked = "<secret>"
-
-// strategy is one way to find out. It reports false, having done nothing, if the
-// record can't be asked about in this way any more; then the next one is asked.
+// strategy is one way to find out. It reports false, having done nothing but say why
+// in try.passed, if the record can't be asked about in this way any more; then the
+// next one is asked.
 type strategy interface {
 	try(ctx context.Context, t *try) (outcome, bool)
 }
@@ -27,11 +27,18 @@ type try struct {
 	at     ledger.Stamp
 	inline bool
 
+	match     rules.Match
 	connector *rules.Connector
 	operation *rules.Operation
 	strategy  rules.Strategy
 	// request is the stored one, with the credentials of now.
 	request *rules.Request
+	// account holds the header fields that tell whose data the request changes.
+	account http.Header
+	// missing are the header fields that were not stored and are not configured.
+	missing []string
+	// passed says why strategies before this one were passed over.
+	passed []string
 	// secrets must not get into what is stored.
 	secrets secrets
 }
@@ -76,7 +83,7 @@ func (r *Reconciler) run(ctx context.Context, m *ledger.Mutation, inline bool) (
 			return out
 		}
 	}
-	return r.exhaust(ctx, t, "no strategy is left")
+	return r.exhaust(ctx, t)
 }
 
 // order puts resend first, since it answers at once and only while the API
@@ -122,7 +129,7 @@ func (r *Reconciler) prepare(ctx context.Context, t *try) (sighting, error) {
 	if err != nil {
 		return failed(true, err)
 	}
-	request, err := stored(ctx, r.ledger, t.mutation)
+	request, left, err := stored(ctx, r.ledger, t.mutation)
 	if err != nil {
 		return failed(true, err)
 	}
@@ -131,15 +138,16 @@ func (r *Reconciler) prepare(ctx context.Context, t *try) (sighting, error) {
 		return failed(false, fmt.Errorf("credentials: %w", err))
 	}
 	t.secrets = append(t.secrets, value)
+	t.missing = slices.DeleteFunc(left, func(field string) bool { return strings.EqualFold(field, name) })
 	if t.request, err = authorised(request, name, value); err != nil {
 		return failed(false, err)
 	}
-	match := set.Match(t.request)
-	if match.Refusal != nil || match.Operation == nil || match.Operation.Name != t.mutation.Operation {
+	t.match = set.Match(t.request)
+	if t.match.Refusal != nil || t.match.Operation == nil || t.match.Operation.Name != t.mutation.Operation {
 		return failed(true, errors.New("under the hosts configured now, the stored request is not one of this operation"))
 	}
-	t.connector, t.operation = match.Connector, match.Operation
-	if err := sameAccount(t, match); err != nil {
+	t.connector, t.operation = t.match.Connector, t.match.Operation
+	if err := sameAccount(t); err != nil {
 		return failed(true, err)
 	}
 	return sighting{}, nil
@@ -153,6 +161,12 @@ func (r *Reconciler) report(t *try, out outcome) {
 	}
 	r.metrics.Tried(t.mutation.Connector, t.mutation.Operation, t.name(), out.seen, took)
 	r.logTry(t, out, took)
+}
+
+// pass notes why a strategy is passed over.
+func (t *try) pass(format string, args ...any) (outcome, bool) {
+	t.passed = append(t.passed, t.name()+": "+fmt.Sprintf(format, args...))
+	return outcome{}, false
 }
 
 // name is the strategy's; before one was chosen it is "prepare".

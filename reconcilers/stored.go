@@ -1,0 +1,51 @@
+package reconcilers
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+
+	"keep-proxy/ledger"
+	"keep-proxy/rules"
+)
+
+// masked is what a secret looks like in what is stored.
+const masked = "<secret>"
+
+// stored rebuilds the request of a record. The header fields that were masked when
+// it was stored are left out of it, and named.
+func stored(ctx context.Context, records Records, m *ledger.Mutation) (*rules.Request, []string, error) {
+	body, err := storedBody(ctx, records, m.Request.Body)
+	if err != nil {
+		return nil, nil, fmt.Errorf("the stored body: %w", err)
+	}
+	header, left := http.Header{}, []string(nil)
+	for name, values := range m.Request.Header {
+		if slices.ContainsFunc(values, func(v string) bool { return strings.Contains(v, masked) }) {
+			left = append(left, name)
+			continue
+		}
+		header[name] = slices.Clone(values)
+	}
+	request, refusal := rules.Rebuild(m.Request.Method, m.Request.URL, header, body)
+	if refusal != nil {
+		return nil, nil, fmt.Errorf("the stored request: %w", refusal)
+	}
+	slices.Sort(left)
+	return request, left, nil
+}
+
+func storedBody(ctx context.Context, records Records, b ledger.Body) ([]byte, error) {
+	if b.Size == 0 {
+		return nil, nil
+	}
+	content, err := records.Body(ctx, b)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = content.Close() }()
+	return io.ReadAll(content)
+}
