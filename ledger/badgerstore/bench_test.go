@@ -1,0 +1,188 @@
+package badgerstore
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"keep-proxy/ledger"
+	"keep-proxy/ledger/ledgertest"
+)
+
+// benchLedger binds the real commands to a store.
+func benchLedger(s *Store) *ledger.Ledger {
+	return ledger.New(s, ledger.Config{Now: s.config.Now, NewID: s.config.NewID})
+}
+
+var benchNumber atomic.Uint64
+
+// benchClaim is a claim of a mutation that was never seen, in an item of its own.
+func benchClaim(n uint64) ledger.Claim {
+	name := strconv.FormatUint(n, 36)
+	m := ledgertest.SampleMutation(name, ledger.InFlight, 0)
+	m.Item, m.Run, m.Dispatches = "order-"+name, "", nil
+	binary.BigEndian.PutUint64(m.Key[:], n*0x9e3779b97f4a7c15)
+	m.ID = m.Key.ID()
+	body := fmt.Appendf(nil, "%01024d", n)
+	m.Request.Body = ledgertest.SampleBody(body)
+	return ledger.Claim{
+		Scope: m.Scope, Key: m.Key, DispatchID: "d-" + name, Record: *m, Body: body, Connector: []byte("connector: stripe"),
+	}
+}
+
+// mutate is one mutation of the proxy: a claim, then its outcome.
+func mutate(l *ledger.Ledger, n uint64) error {
+	c := benchClaim(n)
+	got, err := l.Claim(context.Background(), c)
+	if err != nil || got.Decision != ledger.DecideDispatch {
+		return fmt.Errorf("claim: %s %s %w", got.Decision, got.Detail, err)
+	}
+	d := *got.Dispatch
+	d.Verdict, d.Ended, d.Status, d.Head, d.BodyComplete = ledger.VerdictApplied, d.Started, 200, true, true
+	_, err = l.Finish(context.Background(), ledger.Finish{
+		Key: c.Key, Dispatch: d, Result: &ledger.Result{Status: 200, Body: c.Record.Request.Body}, Body: c.Body,
+	})
+	return err
+}
+
+// BenchmarkCommands measures claim and finish as the proxy uses them, merged into
+// shared transactions and, in the same run, one transaction each.
+func BenchmarkCommands(b *testing.B) {
+	for _, writers := range []int{1, 16, 64} {
+		for _, mode := range []string{"merged", "single"} {
+			b.Run(fmt.Sprintf("writers=%d/%s", writers, mode), func(b *testing.B) {
+				c := testConfig(b.TempDir())
+				c.unmerged = mode == "single"
+				s := mustOpen(b, c)
+				l := benchLedger(s)
+				before := s.Commits()
+				var wg sync.WaitGroup
+				var left atomic.Int64
+				left.Store(int64(b.N))
+				b.ResetTimer()
+				for range writers {
+					wg.Go(func() {
+						for left.Add(-1) >= 0 {
+							if err := mutate(l, benchNumber.Add(1)); err != nil {
+								b.Error(err)
+								return
+							}
+						}
+					})
+				}
+				wg.Wait()
+				b.StopTimer()
+				b.ReportMetric(2*float64(b.N)/b.Elapsed().Seconds(), "commands/s")
+				b.ReportMetric(float64(s.Commits()-before)/float64(2*b.N), "syncs/command")
+			})
+		}
+	}
+}
+
+// manyRecords is how many records the benchmarks of a large ledger hold;
+// KEEP_BENCH_RECORDS overrides it.
+func manyRecords(b *testing.B) int {
+	b.Helper()
+	n, err := strconv.Atoi(os.Getenv("KEEP_BENCH_RECORDS"))
+	if err != nil {
+		return 50_000
+	}
+	return n
+}
+
+// large makes a ledger with n settled records.
+func large(b *testing.B, n int) Config {
+	b.Helper()
+	c := testConfig(b.TempDir())
+	s, err := Open(context.Background(), c)
+	if err != nil {
+		b.Fatal(err)
+	}
+	l := benchLedger(s)
+	var wg sync.WaitGroup
+	for w := range 64 {
+		wg.Go(func() {
+			for i := w; i < n; i += 64 {
+				if err := mutate(l, benchNumber.Add(1)); err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if err := s.Close(); err != nil {
+		b.Fatal(err)
+	}
+	return c
+}
+
+// BenchmarkClaim gives the median latency of a claim in a ledger with few and with
+// many records.
+func BenchmarkClaim(b *testing.B) {
+	for _, n := range []int{0, manyRecords(b)} {
+		c := large(b, n)
+		b.Run(fmt.Sprintf("records=%d", n), func(b *testing.B) {
+			s, err := Open(context.Background(), c)
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer s.Close()
+			l := benchLedger(s)
+			took := make([]time.Duration, b.N)
+			b.ResetTimer()
+			for i := range took {
+				claim := benchClaim(benchNumber.Add(1))
+				start := time.Now()
+				if _, err := l.Claim(context.Background(), claim); err != nil {
+					b.Fatal(err)
+				}
+				took[i] = time.Since(start)
+			}
+			b.StopTimer()
+			slices.Sort(took)
+			b.ReportMetric(float64(took[len(took)/2].Microseconds()), "p50-µs")
+		})
+	}
+}
+
+// BenchmarkOpen measures opening, with all its verification, and closing.
+func BenchmarkOpen(b *testing.B) {
+	n := manyRecords(b)
+	c := large(b, n)
+	b.Run(fmt.Sprintf("records=%d", n), func(b *testing.B) {
+		for b.Loop() {
+			s, err := Open(context.Background(), c)
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.StopTimer()
+			if err := s.Close(); err != nil {
+				b.Fatal(err)
+			}
+			b.StartTimer()
+		}
+	})
+}
+
+// BenchmarkStanding measures the gate.
+func BenchmarkStanding(b *testing.B) {
+	s := mustOpen(b, testConfig(b.TempDir()))
+	r := ledgertest.SampleRun("run-1", 0)
+	if err := s.Update(context.Background(), func(tx ledger.Tx) error { return tx.PutRun(r) }); err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, _, err := s.StandingByToken(r.TokenSHA256); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
