@@ -4,7 +4,11 @@
 // transition table that moves them (State, Next), the records (Mutation,
 // Dispatch, Observation, Run, Item, Escalation, Event), the keys by which a
 // mutation is known (MutationKey, VendorKey, Marker), and the commands that change
-// them (Claim, MarkCommitted, Finish, Observe, Resolve, OpenRun, Recover and so on).
+// them (Claim, MarkCommitted, Finish, Park, Resend, Observe, Resolve, OpenRun,
+// FinishRun, Recover and so on). docs/states.md draws the table.
+//
+// What decides is pure and can be asked without a store: Next, Admit, Settled,
+// Deniable, ResendOpen, WindowOpen and OpenActions.
 //
 // A command is a pure function over a Tx, the view of one storage transaction.
 // Commands are evaluated one after another by a Store; a command that returns
@@ -15,7 +19,7 @@
 //
 // A method of Ledger that returns nil has been synced to stable storage, with
 // the record, its events, its run and item, and its queue entries in one
-// transaction. The exceptions are Note and Deliver, which are
+// transaction. The exceptions are Deliver, Refuse and Replayed, which are
 // appended without waiting: a delivery that is not known to be durable counts
 // as not delivered.
 //
@@ -24,7 +28,8 @@
 // A Store that can't commit answers ErrUnavailable from then on: nothing may be
 // sent on its word. A missing, damaged, foreign or shortened ledger refuses to
 // open (ErrDamaged, ErrMissing, ErrForeign, ErrShortened). A command that the
-// table doesn't hold answers ErrNotAllowed and changes nothing.
+// table doesn't hold answers ErrNotAllowed and changes nothing. A refused claim is
+// an answer, not an error; the zero Claimed and the zero Admission refuse.
 //
 // # Caveats
 //

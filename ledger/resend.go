@@ -11,14 +11,21 @@ const maxResends = 3
 // ResendOpen reports whether m may be sent once more by the resend strategy, by
 // a sending that ends within deadline:
 //
-//  1. the rule has the strategy, and the API's window is known;
+//  1. the rule has the strategy;
 //  2. fewer than three resends were made, and none met a failure verdict;
-//  3. age + deadline + settle < 0.9 × window, the age counted from the start of
-//     the generation's first dispatch, on the wall or the boot clock, whichever
-//     is larger.
+//  3. the window is open, see WindowOpen.
 func ResendOpen(m *Mutation, now Stamp, deadline time.Duration) bool {
+	return m.Policy.Resend && !m.ResendClosed && m.ResendTries < maxResends && WindowOpen(m, now, deadline)
+}
+
+// WindowOpen reports whether the API surely remembers the vendor key of m's
+// generation until a sending that ends within deadline has settled: its window is
+// known, and age + deadline + settle < 0.9 × window. The age counts from the start
+// of the generation's first dispatch, on the wall or the boot clock, whichever is
+// larger. It is read again before byte one of a resend.
+func WindowOpen(m *Mutation, now Stamp, deadline time.Duration) bool {
 	p := m.Policy
-	if !p.Resend || p.KeyWindow <= 0 || deadline <= 0 || m.ResendClosed || m.ResendTries >= maxResends {
+	if p.KeyWindow <= 0 || deadline <= 0 {
 		return false
 	}
 	settle, _, _ := p.bounds()
@@ -33,7 +40,7 @@ func ResendOpen(m *Mutation, now Stamp, deadline time.Duration) bool {
 // Resend records a dispatch by the resend strategy before it is sent. It is
 // allowed from in_flight after the end of the dispatch was judged, and from
 // needs_reconcile, and only as ResendOpen says. ErrVersion: the record moved
-// since it was read. Read ResendOpen again before byte one.
+// since it was read. Ask WindowOpen again before byte one.
 func (l *Ledger) Resend(ctx context.Context, r Resend) (*Mutation, *Dispatch, error) {
 	var m *Mutation
 	err := l.update(ctx, func(c *command) (err error) {

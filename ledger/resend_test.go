@@ -50,7 +50,12 @@ func TestResendOpen(t *testing.T) {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 	}
-	m := &ledger.Mutation{Generation: 1, Dispatches: []ledger.Dispatch{{Generation: 1, Started: start}}}
+	m := &ledger.Mutation{Generation: 1, ResendTries: 3, Dispatches: []ledger.Dispatch{{Generation: 1, Started: start}}}
+	m.Policy = ledger.Policy{Resend: true, KeyWindow: time.Hour}
+	if !ledger.WindowOpen(m, start, time.Minute) {
+		t.Error("the third resend, once recorded, finds its own window shut")
+	}
+	m.ResendTries = 0
 	m.Policy = ledger.Policy{Resend: true, KeyWindow: time.Hour}
 	if ledger.ResendOpen(m, start, 0) {
 		t.Error("a sending without a deadline is open")
