@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"slices"
 	"strings"
 )
 
@@ -65,7 +66,7 @@ func (p *Probe) exprs() []*expr {
 	if p.result != nil {
 		out = append(append(out, p.result.header.exprs()...), p.result.json.exprs()...)
 	}
-	return out
+	return slices.DeleteFunc(out, func(e *expr) bool { return e == nil })
 }
 
 // Asking is one try of a probe: call Next, send, call Answer, until Next says

@@ -64,9 +64,10 @@ func appendArray(dst []byte, v *jsonValue, m *mask) []byte {
 // appendObject appends the members that m leaves in, ordered as RFC 8785 §3.2.3
 // does.
 func appendObject(dst []byte, v *jsonValue, m *mask) []byte {
-	order := make([]int, len(v.names), max(len(v.names), 1))
-	for i := range order {
-		order[i] = i
+	var few [16]int
+	order := few[:0]
+	for i := range v.names {
+		order = append(order, i)
 	}
 	slices.SortFunc(order, func(a, b int) int { return compareUTF16(v.names[a], v.names[b]) })
 	dst = append(dst, '{')
@@ -89,11 +90,24 @@ func appendObject(dst []byte, v *jsonValue, m *mask) []byte {
 // appendString appends a JSON string with the fewest escapes. Values come from
 // parsers that checked UTF-8; anything else is replaced.
 func appendString(dst []byte, s string) []byte {
+	if needsNoEscape(s) {
+		return append(append(append(dst, '"'), s...), '"')
+	}
 	out, err := jsontext.AppendQuote(dst, s)
 	if err != nil {
 		out, _ = jsontext.AppendQuote(dst, strings.ToValidUTF8(s, "\uFFFD"))
 	}
 	return out
+}
+
+// needsNoEscape knows the strings that are copied as they are.
+func needsNoEscape(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c >= utf8.RuneSelf || c == '"' || c == '\\' {
+			return false
+		}
+	}
+	return true
 }
 
 // compareUTF16 orders strings by their UTF-16 code units (RFC 8785 §3.2.3), which

@@ -108,11 +108,11 @@ func (e *expr) evalCEL(s *scope) (v jsonValue, present bool, err error) {
 // test computes a condition; anything but true or false is an error.
 func (e *expr) test(s *scope) (bool, error) {
 	v, present, err := e.eval(s)
-	if err != nil {
-		return false, err
-	}
 	if s.problem != nil {
 		return false, s.take()
+	}
+	if err != nil {
+		return false, err
 	}
 	if !present || v.kind != jsonTrue && v.kind != jsonFalse {
 		return false, errors.New("the condition is neither true nor false")

@@ -19,15 +19,15 @@ const anyScheme = ""
 
 // parseHostPattern reads host or host:port.
 func parseHostPattern(source string) (*hostPattern, error) {
+	if strings.Contains(source, "/") {
+		return nil, errors.New("a host has neither scheme nor path")
+	}
 	host, port := source, ""
 	if i := strings.LastIndexByte(source, ':'); i >= 0 && !strings.HasSuffix(source, "]") {
 		host, port = source[:i], source[i+1:]
 		if port == "" {
 			return nil, errors.New("the port is missing")
 		}
-	}
-	if strings.Contains(host, "/") {
-		return nil, errors.New("a host has neither scheme nor path")
 	}
 	if !strings.Contains(host, "{") {
 		return literalHost(source, host, port)

@@ -1,10 +1,7 @@
 package rules
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 
@@ -67,102 +64,12 @@ func (v *jsonValue) element(i int) (*jsonValue, bool) {
 	return &v.items[i], true
 }
 
-// errNumberRange is a number that no float64 can hold.
-var errNumberRange = errors.New("a number is out of range")
-
-// maxJSONDepth bounds nesting, well above what any API sends.
-const maxJSONDepth = 1000
-
-// parseJSON reads exactly one JSON value. Repeated member names
-// ([jsontext.ErrDuplicateName]), invalid UTF-8 and numbers out of range are errors.
-func parseJSON(text []byte) (*jsonValue, error) {
-	dec := jsontext.NewDecoder(bytes.NewBuffer(text))
-	v, err := readJSON(dec)
-	if err != nil {
-		return nil, err
-	}
-	if rest := bytes.TrimLeft(text[dec.InputOffset():], " \t\r\n"); len(rest) > 0 {
-		return nil, errors.New("more than one JSON value")
-	}
-	return &v, nil
-}
-
-// readJSON reads the next value.
-func readJSON(dec *jsontext.Decoder) (jsonValue, error) {
-	tok, err := dec.ReadToken()
-	if err != nil {
-		return jsonValue{}, err
-	}
-	switch tok.Kind() {
-	case jsontext.KindFalse:
-		return jsonValue{kind: jsonFalse}, nil
-	case jsontext.KindTrue:
-		return jsonValue{kind: jsonTrue}, nil
-	case jsontext.KindString:
-		return stringValue(tok.String()), nil
-	case jsontext.KindNumber:
-		return numberValue(tok.String())
-	case jsontext.KindBeginObject:
-		return readObject(dec)
-	case jsontext.KindBeginArray:
-		return readArray(dec)
-	default:
-		return jsonValue{kind: jsonNull}, nil
-	}
-}
-
-// readObject reads members up to the closing brace.
-func readObject(dec *jsontext.Decoder) (jsonValue, error) {
-	if dec.StackDepth() > maxJSONDepth {
-		return jsonValue{}, errors.New("nested too deeply")
-	}
-	v := jsonValue{kind: jsonObject}
-	for dec.PeekKind() != jsontext.KindEndObject {
-		name, err := dec.ReadToken()
-		if err != nil {
-			return jsonValue{}, err
-		}
-		text := name.String()
-		item, err := readJSON(dec)
-		if err != nil {
-			return jsonValue{}, err
-		}
-		v.names = append(v.names, text)
-		v.items = append(v.items, item)
-	}
-	_, err := dec.ReadToken()
-	return v, err
-}
-
-// readArray reads elements up to the closing bracket.
-func readArray(dec *jsontext.Decoder) (jsonValue, error) {
-	if dec.StackDepth() > maxJSONDepth {
-		return jsonValue{}, errors.New("nested too deeply")
-	}
-	v := jsonValue{kind: jsonArray}
-	for dec.PeekKind() != jsontext.KindEndArray {
-		item, err := readJSON(dec)
-		if err != nil {
-			return jsonValue{}, err
-		}
-		v.items = append(v.items, item)
-	}
-	_, err := dec.ReadToken()
-	return v, err
-}
-
-// numberValue checks that a literal is in the range of a float64.
-func numberValue(literal string) (jsonValue, error) {
-	if !isInteger(literal) {
-		if f, err := strconv.ParseFloat(literal, 64); err != nil || math.IsInf(f, 0) {
-			return jsonValue{}, errNumberRange
-		}
-	}
-	return jsonValue{kind: jsonNumber, text: literal}, nil
-}
-
 // isInteger reports whether a JSON number has neither fraction nor exponent.
 func isInteger(literal string) bool { return !strings.ContainsAny(literal, ".eE") }
+
+// exactDigits is how many characters of a decimal fraction a float64 always keeps:
+// 15 digits and the point.
+const exactDigits = 16
 
 // canonicalNumber is the canonical spelling of a JSON number: integers keep their
 // digits, others are spelt as RFC 8785 §3.2.2.3 does. exact is false when that
@@ -178,7 +85,13 @@ func canonicalNumber(literal string) (spelling string, exact bool) {
 	if err != nil {
 		return literal, false
 	}
+	if f == 0 {
+		f = 0 // RFC 8785 knows no negative zero
+	}
 	spelling = string(jsontext.AppendFloat(nil, f, 64))
+	if len(literal) <= exactDigits && !strings.ContainsAny(literal, "eE") {
+		return spelling, true
+	}
 	if decimalOf(literal) != decimalOf(spelling) {
 		return literal, false
 	}

@@ -110,6 +110,9 @@ func defaultPort(scheme string) string {
 	return ""
 }
 
+// hostProfile maps names as lookups do (UTS #46) and checks lengths and characters.
+var hostProfile = idna.New(idna.MapForLookup(), idna.BidiRule(), idna.StrictDomainName(true), idna.VerifyDNSLength(true))
+
 // normalHost returns the host in lower case as A-labels; an address in its
 // shortest form, IPv6 without brackets.
 func normalHost(host string) (string, bool) {
@@ -129,8 +132,8 @@ func normalHost(host string) (string, bool) {
 	if isPlainHost(host) {
 		return host, !looksNumeric(host)
 	}
-	ascii, err := idna.Lookup.ToASCII(host)
-	if err != nil || ascii == "" || len(ascii) > 253 || looksNumeric(ascii) {
+	ascii, err := hostProfile.ToASCII(host)
+	if err != nil || ascii == "" || looksNumeric(ascii) {
 		return "", false
 	}
 	return strings.ToLower(ascii), true

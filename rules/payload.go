@@ -19,10 +19,11 @@ func (op *Operation) payload(s *scope, d *Derived) *Refusal {
 	if !op.readableJSON(s) {
 		return s.req.read().jsonProblem
 	}
-	d.PayloadDigest = hexDigest(op.appendPayload(nil, s, op.ignored, nil))
+	buf := op.appendPayload(make([]byte, 0, len(s.req.body)+512), s, op.ignored, nil)
+	d.PayloadDigest = hexDigest(buf)
 	d.SignificantDigest = d.PayloadDigest
 	if op.hasMinor {
-		d.SignificantDigest = hexDigest(op.appendPayload(nil, s, op.ignored, op.minor))
+		d.SignificantDigest = hexDigest(op.appendPayload(buf[:0], s, op.ignored, op.minor))
 	}
 	return nil
 }
