@@ -72,7 +72,7 @@ func stop(t *testing.T, a *app.App) {
 
 // opened is what POST /v1/runs answers, as far as these tests need it.
 type opened struct {
-	ID       string
+	ID       string `json:"id"`
 	ProxyURL string `json:"proxy_url"`
 	CAPEM    string `json:"ca_pem"`
 }
@@ -93,7 +93,7 @@ func openRun(t *testing.T, a *app.App, c config.Config, item string) (opened, *h
 	}
 	req.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
 	req.Header.Set("Content-Type", "application/json")
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := (&http.Client{Timeout: 10 * time.Second}).Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -56,7 +56,7 @@ func folderFiles(dir string) ([]rules.File, error) {
 			continue
 		}
 		name := filepath.Join(dir, e.Name())
-		data, err := os.ReadFile(name) //nolint:gosec // Named by the operator.
+		data, err := os.ReadFile(name)
 		if err != nil {
 			return nil, err
 		}

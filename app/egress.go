@@ -146,7 +146,7 @@ func (e *egress) Dial(ctx context.Context, network, addr string) (net.Conn, erro
 	var problems []error
 	refused := 0
 	for _, a := range addresses {
-		at := netip.AddrPortFrom(a.Unmap(), uint16(number)) //nolint:gosec // LookupPort answers 0–65535.
+		at := netip.AddrPortFrom(a.Unmap(), uint16(number))
 		if err := e.check(strings.ToLower(host), at); err != nil {
 			refused++
 			problems = append(problems, fmt.Errorf("%s at %s: %w", host, at, err))

@@ -97,7 +97,7 @@ func upstreamRoots(file string) (*x509.CertPool, error) {
 	if err != nil {
 		pool = x509.NewCertPool()
 	}
-	text, err := os.ReadFile(file) //nolint:gosec // Named by the operator.
+	text, err := os.ReadFile(file)
 	if err != nil {
 		return nil, fmt.Errorf("proxy.upstream_ca: %w", err)
 	}

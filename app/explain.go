@@ -122,7 +122,10 @@ func rawExplain(e wire.Explain) (rules.Raw, error) {
 			header.Add(name, v)
 		}
 	}
-	return rules.Raw{Method: method, Scheme: u.Scheme, Authority: u.Host, Target: target, Header: header, Body: e.Body.Content, HasBody: len(e.Body.Content) > 0}, nil
+	return rules.Raw{
+		Method: method, Scheme: u.Scheme, Authority: u.Host, Target: target, Header: header,
+		Body: e.Body.Content, HasBody: len(e.Body.Content) > 0,
+	}, nil
 }
 
 // standing says what would happen to an explained mutation now.

@@ -55,7 +55,7 @@ func (a *App) listen(ctx context.Context) error {
 		a.egress.protect(l.Addr())
 		a.proxyListeners = append(a.proxyListeners, l)
 	}
-	l, err := admin.Listen(a.config.Admin.Listen)
+	l, err := admin.Listen(a.config.Admin.Listen) //nolint:contextcheck // Listening on loopback doesn't wait.
 	if err != nil {
 		return fmt.Errorf("%w; choose another with --admin-listen", taken(err, a.config.Admin.Listen))
 	}

@@ -47,7 +47,7 @@ func listenerOf(port uint16) string {
 const listening = "0A"
 
 func listeningInode(table string, port uint16) string {
-	f, err := os.Open(table) //nolint:gosec // A fixed path.
+	f, err := os.Open(table)
 	if err != nil {
 		return ""
 	}
@@ -72,7 +72,7 @@ func processOfSocket(link string) string {
 			continue
 		}
 		process := filepath.Dir(filepath.Dir(d))
-		name, err := os.ReadFile(filepath.Join(process, "comm")) //nolint:gosec // Below /proc.
+		name, err := os.ReadFile(filepath.Join(process, "comm"))
 		if err != nil {
 			return "process " + filepath.Base(process)
 		}

@@ -20,7 +20,8 @@ type answerWriter struct {
 	lost bool
 }
 
-var copyBuffers = sync.Pool{New: func() any { b := make([]byte, 32<<10); return &b }}
+// copyBuffers hold 32 KiB each, the size that io.Copy takes.
+var copyBuffers = sync.Pool{New: func() any { return new([32 << 10]byte) }}
 
 // Unwrap serves http.ResponseController.
 func (w *answerWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
@@ -58,13 +59,16 @@ func (w *answerWriter) Write(p []byte) (int, error) {
 // ReadFrom implements io.ReaderFrom, so that a source that ends early can be
 // told from a client that went away.
 func (w *answerWriter) ReadFrom(src io.Reader) (int64, error) {
-	buffer := copyBuffers.Get().(*[]byte)
+	buffer, ok := copyBuffers.Get().(*[32 << 10]byte)
+	if !ok {
+		buffer = new([32 << 10]byte)
+	}
 	defer copyBuffers.Put(buffer)
 	var total int64
 	for {
-		n, err := src.Read(*buffer)
+		n, err := src.Read(buffer[:])
 		if n > 0 {
-			written, writeErr := w.Write((*buffer)[:n])
+			written, writeErr := w.Write(buffer[:n])
 			total += int64(written)
 			if writeErr != nil {
 				return total, writeErr

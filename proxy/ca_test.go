@@ -69,16 +69,12 @@ func TestALeafIsRenewedBeforeItEnds(t *testing.T) {
 func TestABadCAIsRefusedAndKept(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		change func(t *testing.T, cert, key string)
+		change func(cert, key string) error
 		words  string
 	}{
-		"the key is gone":         {func(t *testing.T, _, key string) { remove(t, key) }, "remove both"},
-		"the certificate is gone": {func(t *testing.T, cert, _ string) { remove(t, cert) }, "remove both"},
-		"the certificate is no PEM": {func(t *testing.T, cert, _ string) {
-			if err := os.WriteFile(cert, []byte("x"), 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}, "remove both"},
+		"the key is gone":           {func(_, key string) error { return os.Remove(key) }, "remove both"},
+		"the certificate is gone":   {func(cert, _ string) error { return os.Remove(cert) }, "remove both"},
+		"the certificate is no PEM": {func(cert, _ string) error { return os.WriteFile(cert, []byte("x"), 0o600) }, "remove both"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -87,7 +83,9 @@ func TestABadCAIsRefusedAndKept(t *testing.T) {
 			if _, err := LoadCA(cert, key, time.Now()); err != nil {
 				t.Fatal(err)
 			}
-			c.change(t, cert, key)
+			if err := c.change(cert, key); err != nil {
+				t.Fatal(err)
+			}
 			if _, err := LoadCA(cert, key, time.Now()); err == nil || !strings.Contains(err.Error(), c.words) {
 				t.Errorf("got %v", err)
 			}
@@ -104,11 +102,4 @@ func TestABadCAIsRefusedAndKept(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	})
-}
-
-func remove(t *testing.T, name string) {
-	t.Helper()
-	if err := os.Remove(name); err != nil {
-		t.Fatal(err)
-	}
 }

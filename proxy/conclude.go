@@ -45,7 +45,7 @@ func (p *Proxy) conclude(ctx context.Context, s *sending) *settled {
 func (p *Proxy) outcome(ctx context.Context, s *sending) (ledger.Finish, error) {
 	f := ledger.Finish{
 		Key: s.w.key, Dispatch: s.dispatch, TooLarge: s.tooLarge && s.verdict.Kind == upstream.TooLarge,
-		PassedOn:     s.answer.Status == http.StatusTemporaryRedirect || s.answer.Status == http.StatusPermanentRedirect,
+		PassedOn:     s.passedOn(),
 		Unauthorized: s.answer.Status == http.StatusUnauthorized,
 	}
 	if s.verdict.RetryAfter > 0 {
@@ -83,14 +83,21 @@ func (p *Proxy) outcomeAnswer(s *sending) *settled {
 	case s.mutation.State == ledger.Failed:
 		out.refusal = notSent(s)
 	case s.mutation.State == ledger.Applied:
-		out.refusal = refuse(problemNoResult, "It happened (status "+fmt.Sprint(s.answer.Status)+"), but the answer was lost and can't be asked for. Don't send it again; keep-proxy resolve "+s.mutation.ID+" can supply the result.")
+		out.refusal = refuse(problemNoResult, fmt.Sprintf(
+			"It happened (status %d), but the answer was lost and can't be asked for. Don't send it again; keep-proxy resolve %s can supply the result.",
+			s.answer.Status, s.mutation.ID))
 	default:
 		p.unknownAnswer(s, out)
 	}
-	if s.mutation.State == ledger.Failed && !(s.answer.Status == http.StatusTemporaryRedirect || s.answer.Status == http.StatusPermanentRedirect) {
+	if s.mutation.State == ledger.Failed && !s.passedOn() {
 		out.failure = &failure{class: s.dispatch.Class, reason: s.dispatch.Reason, unauthorized: s.answer.Status == http.StatusUnauthorized}
 	}
 	return out
+}
+
+// passedOn reports a redirect that the script may follow itself.
+func (s *sending) passedOn() bool {
+	return s.answer.Status == http.StatusTemporaryRedirect || s.answer.Status == http.StatusPermanentRedirect
 }
 
 // carry makes the upstream's own answer the script's.

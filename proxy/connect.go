@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"crypto/tls"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -28,12 +29,12 @@ func (p *Proxy) connect(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if f != nil {
-		writeResponse(w, f.response(r, p.config.Help))
+		p.writeRefusal(w, r, f)
 		return
 	}
 	target, err := normalTarget(r.Host)
 	if err != nil {
-		writeResponse(w, refuse(problemAmbiguous, "CONNECT needs host:port: "+err.Error()).response(r, p.config.Help))
+		p.writeRefusal(w, r, refuse(problemAmbiguous, "CONNECT needs host:port: "+err.Error()))
 		return
 	}
 	t := &tunnel{target: target, remote: r.RemoteAddr, caller: *c}
@@ -51,11 +52,11 @@ func (p *Proxy) admitConnect(w http.ResponseWriter, r *http.Request) (*caller, *
 	if err == nil {
 		return &c, nil
 	}
-	if err == errCredentials {
+	if errors.Is(err, errCredentials) {
 		challenge(w)
 		return nil, nil
 	}
-	return nil, refuse(problemLedgerUnavailable, "the ledger can't say whose credentials these are; nothing was sent: "+err.Error())
+	return nil, ledgerRefusal(err)
 }
 
 // enterTunnel takes over a hijacked connection: TLS ends here with a leaf of our
@@ -139,13 +140,13 @@ func covers(entry, host, target string) bool {
 // gate at CONNECT and later cuts apply to it.
 func (p *Proxy) tunnelBlind(w http.ResponseWriter, r *http.Request, t *tunnel) {
 	x := &exchange{caller: t.caller, client: r.Context()}
-	if f := p.gate(x); f != nil {
-		writeResponse(w, f.response(r, p.config.Help))
+	if f := p.gate(x); f != nil { //nolint:contextcheck // The exchange holds the client's context.
+		p.writeRefusal(w, r, f)
 		return
 	}
 	upstream, err := p.config.Dial(r.Context(), "tcp", t.target)
 	if err != nil {
-		writeResponse(w, refuse(problemNotSent, "no connection to "+t.target+": "+err.Error()).response(r, p.config.Help))
+		p.writeRefusal(w, r, refuse(problemNotSent, "No connection to "+t.target+": "+err.Error()+"."))
 		return
 	}
 	defer func() { _ = upstream.Close() }()

@@ -13,7 +13,9 @@ func (p *Proxy) standing(c caller) ledger.Admission {
 	if c.managed() {
 		if cause, stopped := p.stopped.Load(c.run); stopped {
 			id, _ := cause.(string)
-			return ledger.Admission{Problem: string(problemRunAborted), Run: ledger.Run{Class: ledger.ClassIndeterminate, Reason: "the outcome of " + id + " could not be recorded"}}
+			over := ledger.Run{State: ledger.RunPausedReconciliation, Class: ledger.ClassIndeterminate}
+			over.Reason = "the outcome of " + id + " could not be recorded"
+			return ledger.Admission{Problem: string(problemRunAborted), Run: over}
 		}
 		return p.ledger.GateToken(c.token)
 	}
@@ -49,7 +51,8 @@ func (p *Proxy) gate(x *exchange) *refusal {
 func overRefusal(a ledger.Admission) *refusal {
 	switch a.Problem {
 	case string(problemRunAborted):
-		f := refuse(problemRunAborted, "This run is over ("+string(a.Run.State)+"): "+a.Run.Reason+". Nothing was sent; what it does from now on has no effect.")
+		f := refuse(problemRunAborted,
+			"This run is over ("+string(a.Run.State)+"): "+a.Run.Reason+". Nothing was sent; what it does from now on has no effect.")
 		f.class = a.Run.Class
 		return f
 	case "credentials":

@@ -258,7 +258,9 @@ type got struct {
 }
 
 func (g got) problem() string {
-	var p struct{ Type string }
+	var p struct {
+		Type string `json:"type"`
+	}
 	if json.Unmarshal([]byte(g.body), &p) != nil {
 		return ""
 	}

@@ -47,11 +47,15 @@ func (l *leaves) get(name string) (*tls.Certificate, error) {
 	if leaf != nil && l.now().Before(leaf.Leaf.NotAfter.Add(-leafLifetime/2)) {
 		return leaf, nil
 	}
-	made, err, _ := l.making.Do(name, func() (any, error) { return l.make(name) })
-	if err != nil {
+	_, err, _ := l.making.Do(name, func() (_ any, err error) {
+		leaf, err = l.make(name)
 		return nil, err
+	})
+	if err != nil || leaf != nil {
+		return leaf, err
 	}
-	return made.(*tls.Certificate), nil
+	// Another caller made it.
+	return l.get(name)
 }
 
 func (l *leaves) make(name string) (*tls.Certificate, error) {

@@ -49,6 +49,7 @@ func turnAway(c net.Conn) {
 	f := refuse(problemOverloaded, "Too many connections are open; nothing was sent.")
 	f.retryAfter = drainRetryAfter
 	resp := f.response(&http.Request{}, "")
+	defer func() { _ = resp.Body.Close() }()
 	resp.Header.Set("Connection", "close")
 	_ = c.SetWriteDeadline(time.Now().Add(time.Second))
 	_ = resp.Write(c)

@@ -26,7 +26,8 @@ type work struct {
 // mutate answers a request that changes the outside world.
 func (p *Proxy) mutate(x *exchange, r *http.Request, req *rules.Request, m rules.Match) *http.Response {
 	if _, given := r.Header[headerSubkey]; given {
-		return p.refused(x, r, refuse(problemIdentity, "The rule of "+m.Operation.Name+" takes no Keep-Subkey; nothing was sent. Leave the field out, or give the rule a subkey."))
+		return p.refused(x, r, refuse(problemIdentity,
+			"The rule of "+m.Operation.Name+" takes no Keep-Subkey; nothing was sent. Leave the field out, or give the rule a subkey."))
 	}
 	if !req.BodyLoaded() {
 		body, err := readBody(r, m.Operation.MaxBody)
@@ -194,7 +195,9 @@ func (p *Proxy) fly(x *exchange, r *http.Request, w *work) *http.Response {
 }
 
 func repeated(target string) *refusal {
-	return refuse(problemRepeated, "This run has already asked for "+quoted(target)+" and got its answer, so asking again is a second intent; nothing was sent. If two are meant, give the rule a subkey that tells them apart; if the same one is meant, use the answer, or send the same Idempotency-Key again.")
+	return refuse(problemRepeated, "This run has already asked for "+quoted(target)+" and got its answer, so asking again is a second intent; "+
+		"nothing was sent. If two are meant, give the rule a subkey that tells them apart; if the same one is meant, use the answer, "+
+		"or send the same Idempotency-Key again.")
 }
 
 // lead does the work and lands the flight, whatever happens.

@@ -17,7 +17,7 @@ import (
 func created(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.Copy(io.Discard, r.Body)
 	w.Header().Set("Location", "/things/1")
-	w.Header().Set("X-Request-Id", "upstream-1")
+	w.Header().Set("X-Request-ID", "upstream-1")
 	w.WriteHeader(http.StatusCreated)
 	_, _ = io.WriteString(w, `{"id":1}`)
 }
@@ -35,7 +35,7 @@ func TestAnAppliedMutationIsReplayedToALaterRun(t *testing.T) {
 	}
 	again := w.open("a").post("/pay", `{"amount":1,"to":"x"}`)
 	wantAnswer(t, again, 201, `{"id":1}`, true)
-	if again.header.Get("Location") != "/things/1" || again.header.Get("X-Request-Id") != "upstream-1" {
+	if again.header.Get("Location") != "/things/1" || again.header.Get("X-Request-ID") != "upstream-1" {
 		t.Errorf("headers of the replay: %v", again.header)
 	}
 	w.wantSends("/pay", 1)

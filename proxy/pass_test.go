@@ -172,7 +172,7 @@ func TestASuccessWhoseBodyIsLateIsCommittedFirst(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})
 	w := newWorld(t, func(rw http.ResponseWriter, _ *http.Request) {
-		rw.WriteHeader(201)
+		rw.WriteHeader(http.StatusCreated)
 		rw.(http.Flusher).Flush()
 		<-release
 		panic(http.ErrAbortHandler)

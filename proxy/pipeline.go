@@ -12,10 +12,13 @@ import (
 
 // pipeline answers one request, plain or out of a tunnel. It always answers: an
 // error inside it is a refusal, and nothing was sent on it.
+//
+//nolint:contextcheck // The exchange holds the client's context; what was claimed must outlive it.
 func (p *Proxy) pipeline(r *http.Request) (resp *http.Response) {
 	x := exchangeOf(r.Context())
 	if x == nil {
-		return refuse(problemInternal, "The request has no caller; nothing was sent.").response(r, p.config.Help)
+		resp = refuse(problemInternal, "The request has no caller; nothing was sent.").response(r, p.config.Help)
+		return resp
 	}
 	defer func() {
 		if v := recover(); v != nil {
@@ -92,7 +95,8 @@ func (p *Proxy) unmatched(x *exchange, r *http.Request, req *rules.Request) *htt
 		return resp
 	case PolicyDeny:
 	}
-	return p.refused(x, r, refuse(problemUnmatched, req.Method+" to "+req.Authority()+" is declared by no connector, so it can't be made safe to repeat. Write a connector for it (keep-proxy explain shows how it is read), or set proxy.unmatched.mutation."))
+	return p.refused(x, r, refuse(problemUnmatched, req.Method+" to "+req.Authority()+" is declared by no connector, "+
+		"so it can't be made safe to repeat. Write a connector for it (keep-proxy explain shows how it is read), or set proxy.unmatched.mutation."))
 }
 
 // refused makes the answer of a refusal and notes it on the exchange.

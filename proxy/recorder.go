@@ -82,7 +82,8 @@ func permanent(err error) bool {
 func (p *Proxy) unrecorded(s *sending) *settled {
 	p.cutStopped()
 	return &settled{
-		refusal:  refuse(problemUnknownOutcome, "The outcome of "+quoted(s.mutation.Target)+" could not be recorded, so it counts as unknown. Don't send it again: the run is over, and keep-proxy goes on trying to record it."),
+		refusal: refuse(problemUnknownOutcome, "The outcome of "+quoted(s.mutation.Target)+" could not be recorded, so it counts as unknown. "+
+			"Don't send it again: the run is over, and keep-proxy goes on trying to record it."),
 		mutation: s.mutation, decision: ledger.DecideDispatch, shared: true, stops: true,
 	}
 }

@@ -57,30 +57,36 @@ type kind struct {
 	retryable bool
 }
 
+// incomplete and denied are error types of RFC 9209 (§2.3.5, §2.3.27).
+const (
+	incomplete = "http_response_incomplete"
+	denied     = "http_request_denied"
+)
+
 // kinds is the one place that maps refusals to statuses.
 var kinds = map[problem]kind{
-	problemUnknownOutcome:    {http.StatusFailedDependency, "The outcome of this request is unknown", ledger.ClassIndeterminate, "http_response_incomplete", false},
-	problemBlocked:           {http.StatusLocked, "Stopped by an unresolved mutation", ledger.ClassTransient, "http_request_denied", false},
-	problemRunAborted:        {http.StatusFailedDependency, "The run is over", ledger.ClassTransient, "http_request_denied", false},
-	problemMismatch:          {http.StatusUnprocessableEntity, "Another payload for what was applied", ledger.ClassLogic, "http_request_denied", false},
-	problemRepeated:          {http.StatusUnprocessableEntity, "A second intent without a subkey", ledger.ClassLogic, "http_request_denied", false},
-	problemIdentity:          {http.StatusUnprocessableEntity, "The mutation's identity can't be derived", ledger.ClassLogic, "http_request_denied", false},
-	problemAmbiguous:         {http.StatusUnprocessableEntity, "Parsers could disagree about this request", ledger.ClassLogic, "http_request_denied", false},
+	problemUnknownOutcome:    {http.StatusFailedDependency, "The outcome of this request is unknown", ledger.ClassIndeterminate, incomplete, false},
+	problemBlocked:           {http.StatusLocked, "Stopped by an unresolved mutation", ledger.ClassTransient, denied, false},
+	problemRunAborted:        {http.StatusFailedDependency, "The run is over", ledger.ClassTransient, denied, false},
+	problemMismatch:          {http.StatusUnprocessableEntity, "Another payload for what was applied", ledger.ClassLogic, denied, false},
+	problemRepeated:          {http.StatusUnprocessableEntity, "A second intent without a subkey", ledger.ClassLogic, denied, false},
+	problemIdentity:          {http.StatusUnprocessableEntity, "The mutation's identity can't be derived", ledger.ClassLogic, denied, false},
+	problemAmbiguous:         {http.StatusUnprocessableEntity, "Parsers could disagree about this request", ledger.ClassLogic, denied, false},
 	problemIncomplete:        {http.StatusBadRequest, "The request ended early", ledger.ClassTransient, "http_request_error", true},
-	problemItemDone:          {http.StatusForbidden, "The item is done", ledger.ClassLogic, "http_request_denied", false},
-	problemItemAttention:     {http.StatusConflict, "The item needs attention", ledger.ClassLogic, "http_request_denied", false},
-	problemAttempt:           {http.StatusConflict, "Not the item's current attempt", ledger.ClassLogic, "http_request_denied", false},
-	problemOneMutation:       {http.StatusForbidden, "The run has made its one mutation", ledger.ClassLogic, "http_request_denied", false},
-	problemReadOnlyRun:       {http.StatusForbidden, "The run may only read", ledger.ClassLogic, "http_request_denied", false},
-	problemSkipped:           {http.StatusForbidden, "The mutation was skipped", ledger.ClassLogic, "http_request_denied", false},
-	problemUnmatched:         {http.StatusForbidden, "No rule declares this request", ledger.ClassLogic, "http_request_denied", false},
-	problemDenied:            {http.StatusForbidden, "Denied", ledger.ClassLogic, "http_request_denied", false},
+	problemItemDone:          {http.StatusForbidden, "The item is done", ledger.ClassLogic, denied, false},
+	problemItemAttention:     {http.StatusConflict, "The item needs attention", ledger.ClassLogic, denied, false},
+	problemAttempt:           {http.StatusConflict, "Not the item's current attempt", ledger.ClassLogic, denied, false},
+	problemOneMutation:       {http.StatusForbidden, "The run has made its one mutation", ledger.ClassLogic, denied, false},
+	problemReadOnlyRun:       {http.StatusForbidden, "The run may only read", ledger.ClassLogic, denied, false},
+	problemSkipped:           {http.StatusForbidden, "The mutation was skipped", ledger.ClassLogic, denied, false},
+	problemUnmatched:         {http.StatusForbidden, "No rule declares this request", ledger.ClassLogic, denied, false},
+	problemDenied:            {http.StatusForbidden, "Denied", ledger.ClassLogic, denied, false},
 	problemEgress:            {http.StatusForbidden, "The destination is not allowed", ledger.ClassLogic, "destination_ip_prohibited", false},
-	problemMethodOverride:    {http.StatusForbidden, "Method overrides are refused", ledger.ClassLogic, "http_request_denied", false},
+	problemMethodOverride:    {http.StatusForbidden, "Method overrides are refused", ledger.ClassLogic, denied, false},
 	problemMisdirected:       {http.StatusMisdirectedRequest, "The request names another host than its tunnel", ledger.ClassLogic, "http_request_error", false},
-	problemTooLarge:          {http.StatusRequestEntityTooLarge, "The body is over the limit", ledger.ClassLogic, "http_request_denied", false},
+	problemTooLarge:          {http.StatusRequestEntityTooLarge, "The body is over the limit", ledger.ClassLogic, denied, false},
 	problemNotSent:           {http.StatusBadGateway, "Nothing was sent", ledger.ClassTransient, "destination_unavailable", true},
-	problemNoResult:          {http.StatusFailedDependency, "It happened, but its result is not known", ledger.ClassPrecondition, "http_response_incomplete", false},
+	problemNoResult:          {http.StatusFailedDependency, "It happened, but its result is not known", ledger.ClassPrecondition, incomplete, false},
 	problemLedgerUnavailable: {http.StatusServiceUnavailable, "The ledger can't record anything", ledger.ClassTransient, "proxy_internal_error", true},
 	problemDraining:          {http.StatusServiceUnavailable, "The proxy is shutting down", ledger.ClassTransient, "proxy_internal_error", true},
 	problemOverloaded:        {http.StatusServiceUnavailable, "Too many connections", ledger.ClassTransient, "proxy_internal_error", true},
@@ -104,12 +110,6 @@ type refusal struct {
 }
 
 func refuse(p problem, detail string) *refusal { return &refusal{problem: p, detail: detail} }
-
-// about names the mutation that the refusal is about.
-func (f *refusal) about(m *ledger.Mutation) *refusal {
-	f.mutation = m
-	return f
-}
 
 // problemBody is the problem details object (RFC 9457 §3).
 type problemBody struct {

@@ -116,7 +116,7 @@ func TestCredentials(t *testing.T) {
 			t.Parallel()
 			for _, first := range []string{"CONNECT " + target + " HTTP/1.1\r\nHost: " + target + "\r\n", "POST http://" + target + "/pay HTTP/1.1\r\nHost: " + target + "\r\nContent-Length: 0\r\n"} {
 				resp, body := w.raw(first + header + "\r\n")
-				if resp.StatusCode != 407 || resp.Header.Get("Proxy-Authenticate") != `Basic realm="keep-proxy"` || resp.ContentLength != 0 || body != "" || resp.Close {
+				if resp.StatusCode != http.StatusProxyAuthRequired || resp.Header.Get("Proxy-Authenticate") != `Basic realm="keep-proxy"` || resp.ContentLength != 0 || body != "" || resp.Close {
 					t.Errorf("%q: %d %v close=%t", first, resp.StatusCode, resp.Header, resp.Close)
 				}
 			}
@@ -135,7 +135,7 @@ func TestWhatIsNoProxyRequestIsToldSo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, created)
 	resp, body := w.raw("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
-	if resp.StatusCode != 400 || !strings.Contains(body, "not-a-proxy-request") {
+	if resp.StatusCode != http.StatusBadRequest || !strings.Contains(body, "not-a-proxy-request") {
 		t.Errorf("got %d %s", resp.StatusCode, body)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	stdlog "log"
+	"maps"
 	"net"
 	"net/http"
 	"strings"
@@ -20,20 +21,20 @@ func (p *Proxy) serveOuter(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Connection", "close")
 		f := refuse(problemDraining, "keep-proxy is shutting down; nothing was sent.")
 		f.retryAfter = drainRetryAfter
-		writeResponse(w, f.response(r, p.config.Help))
+		p.writeRefusal(w, r, f)
 	case r.Method == http.MethodConnect && r.ProtoMajor == 1:
 		p.connect(w, r)
 	case r.Method == http.MethodConnect:
-		writeResponse(w, refuse(problemDenied, "CONNECT over HTTP/2 is refused.").response(r, p.config.Help))
+		p.writeRefusal(w, r, refuse(problemDenied, "CONNECT over HTTP/2 is refused."))
 	case !r.URL.IsAbs():
-		writeResponse(w, refuse(problemNotAProxyRequest, "Set http_proxy and https_proxy to this address; it answers no requests of its own.").response(r, p.config.Help))
+		p.writeRefusal(w, r, refuse(problemNotAProxyRequest, "Set http_proxy and https_proxy to this address; it answers no requests of its own."))
 	default:
 		c, err := p.who(r.Header)
 		switch {
 		case errors.Is(err, errCredentials):
 			challenge(w)
 		case err != nil:
-			writeResponse(w, refuse(problemLedgerUnavailable, "the ledger can't say whose credentials these are; nothing was sent: "+err.Error()).response(r, p.config.Help))
+			p.writeRefusal(w, r, ledgerRefusal(err))
 		default:
 			p.serve(w, r, c, nil)
 		}
@@ -44,7 +45,7 @@ func (p *Proxy) serveOuter(w http.ResponseWriter, r *http.Request) {
 func (p *Proxy) serveInner(w http.ResponseWriter, r *http.Request) {
 	t := tunnelOf(r.Context())
 	if t == nil || r.Method == http.MethodConnect || r.URL.IsAbs() && r.ProtoMajor == 1 && r.URL.Host != r.Host {
-		writeResponse(w, refuse(problemDenied, "This can't be asked for inside a tunnel; nothing was sent.").response(r, p.config.Help))
+		p.writeRefusal(w, r, refuse(problemDenied, "This can't be asked for inside a tunnel; nothing was sent."))
 		return
 	}
 	r.URL.Scheme = "http"
@@ -52,7 +53,8 @@ func (p *Proxy) serveInner(w http.ResponseWriter, r *http.Request) {
 		r.URL.Scheme = "https"
 	}
 	if !agrees(r, t) {
-		writeResponse(w, refuse(problemMisdirected, "The request is for "+r.Host+", but its tunnel was opened to "+t.target+"; nothing was sent.").response(r, p.config.Help))
+		p.writeRefusal(w, r, refuse(problemMisdirected,
+			"The request is for "+r.Host+", but its tunnel was opened to "+t.target+"; nothing was sent."))
 		return
 	}
 	r.URL.Host = t.target
@@ -105,12 +107,11 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, c caller, t *tunne
 	}
 }
 
-// writeResponse writes an answer that did not come through goproxy.
-func writeResponse(w http.ResponseWriter, resp *http.Response) {
+// writeRefusal answers where goproxy isn't in between.
+func (p *Proxy) writeRefusal(w http.ResponseWriter, r *http.Request, f *refusal) {
+	resp := f.response(r, p.config.Help)
 	defer func() { _ = resp.Body.Close() }()
-	for name, values := range resp.Header {
-		w.Header()[name] = values
-	}
+	maps.Copy(w.Header(), resp.Header)
 	w.WriteHeader(resp.StatusCode)
 	_, _ = io.Copy(w, resp.Body)
 }

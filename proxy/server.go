@@ -132,7 +132,7 @@ type Proxy struct {
 
 // New makes a Proxy.
 func New(c Config) (*Proxy, error) {
-	if c.Ledger == nil || c.Rules == nil || c.Sender == nil || c.Reads == nil || c.Inliner == nil || c.CA == nil || c.Clock == nil || c.NewID == nil || c.Credentials == nil {
+	if !c.complete() {
 		return nil, errors.New("proxy: incomplete configuration")
 	}
 	if c.Metrics == nil {
@@ -163,6 +163,12 @@ func New(c Config) (*Proxy, error) {
 		return withTunnel(ctx, t)
 	}
 	return p, nil
+}
+
+// complete reports whether everything that has no default is there.
+func (c *Config) complete() bool {
+	return c.Ledger != nil && c.Rules != nil && c.Sender != nil && c.Reads != nil && c.Dial != nil &&
+		c.Inliner != nil && c.CA != nil && c.Clock != nil && c.NewID != nil && c.Credentials != nil
 }
 
 func or[T comparable](value, fallback T) T {

@@ -26,6 +26,8 @@ var (
 const holdTick = 25 * time.Millisecond
 
 // settle claims the mutation and does what the ledger decides.
+//
+//nolint:contextcheck // Waiting ends with the client, recording does not.
 func (p *Proxy) settle(ctx context.Context, x *exchange, w *work) *settled {
 	if f := p.storeBody(ctx, w); f != nil {
 		return &settled{refusal: f}
