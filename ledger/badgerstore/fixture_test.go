@@ -1,0 +1,140 @@
+package badgerstore
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"flag"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"keep-proxy/ledger"
+	"keep-proxy/ledger/ledgertest"
+)
+
+var updateFixture = flag.Bool("update", false, "write the ledger folder of the present format anew")
+
+// fixturePath is a packed ledger folder; one is kept for each format ever released.
+const fixturePath = "testdata/ledger-v1.tar.gz"
+
+// fixtureBody is the stored answer of the applied record.
+var fixtureBody = []byte(`{"id":"re_1","status":"succeeded"}`)
+
+// makeFixture stores the records that the test expects, and packs the folder.
+func makeFixture(t *testing.T) {
+	t.Helper()
+	dir := t.TempDir()
+	c := testConfig(dir)
+	c.Now = func() ledger.Stamp {
+		return ledger.Stamp{Wall: ledgertest.Epoch, Mono: time.Hour, Boot: time.Hour, BootID: "boot"}
+	}
+	c.ID = "fixture"
+	if _, err := Init(c); err != nil {
+		t.Fatal(err)
+	}
+	s := mustOpenOnly(t, c)
+	applied := ledgertest.SampleMutation("applied", ledger.Applied, 0)
+	applied.ResultState = ledger.ResultKnown
+	applied.Result = &ledger.Result{Status: 200, Body: ledgertest.SampleBody(fixtureBody), Source: "answer"}
+	unknown := ledgertest.SampleMutation("unknown", ledger.Indeterminate, 1)
+	unknown.Item = "order-2"
+	unknown.Escalation = &ledger.Escalation{ID: unknown.ID + "-1", Kind: ledger.EscalationIndeterminate, Why: "no answer", OpenedAt: ledgertest.Epoch}
+	err := s.Update(t.Context(), func(tx ledger.Tx) error {
+		for _, m := range []*ledger.Mutation{applied, unknown} {
+			tx.Append(ledger.Event{At: ledgertest.Epoch, Actor: ledger.ActorProxy, What: "claim", Mutation: m.ID, To: ledger.InFlight})
+		}
+		return errors.Join(tx.PutMutation(applied), tx.PutMutation(unknown), tx.PutBody(applied.Result.Body, fixtureBody),
+			tx.PutItem(ledgertest.SampleItem("order-1", 0)), tx.PutItem(ledgertest.SampleItem("order-2", 1)),
+			tx.PutRun(ledgertest.SampleRun("run-1", 0)), tx.PutConnector("hash", []byte("connector: stripe\n")))
+	})
+	if err := errors.Join(err, s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	pack(t, dir, fixturePath)
+}
+
+func TestLedgerOfFormat1(t *testing.T) {
+	if *updateFixture {
+		makeFixture(t)
+	}
+	dir := filepath.Join(t.TempDir(), "ledger")
+	unpack(t, fixturePath, dir)
+	c := testConfig(dir)
+	c.ID = "fixture"
+	s := mustOpen(t, c)
+	m, err := s.MutationByID(t.Context(), ledgertest.SampleMutation("applied", ledger.Applied, 0).ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := s.Body(t.Context(), m.Result.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := io.ReadAll(body)
+	if err := errors.Join(err, body.Close()); err != nil || !bytes.Equal(got, fixtureBody) {
+		t.Errorf("the stored answer: %q, %v", got, err)
+	}
+	if blockers, _ := s.BlockersOf("refunds"); len(blockers) != 1 || blockers[0].Item != "order-2" {
+		t.Fatalf("blockers %+v", blockers)
+	}
+	l := ledger.New(s, ledger.Config{Now: c.Now, NewID: c.NewID})
+	unknown := ledgertest.SampleMutation("unknown", ledger.Indeterminate, 1)
+	resolved, err := l.Resolve(context.Background(), ledger.Resolve{
+		Key: unknown.Key, Action: ledger.OnHappened, Actor: "ada", Reason: "seen in the dashboard", Version: 1, NoResult: true,
+	})
+	if err != nil || resolved.Mutation.State != ledger.Applied {
+		t.Fatalf("resolve: %+v, %v", resolved.Mutation, err)
+	}
+	if blockers, _ := s.BlockersOf("refunds"); len(blockers) != 0 {
+		t.Errorf("still blocked by %+v", blockers)
+	}
+}
+
+// pack writes the folder as a compressed archive.
+func pack(t *testing.T, dir, path string) {
+	t.Helper()
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	w := tar.NewWriter(z)
+	if err := errors.Join(w.AddFS(os.DirFS(dir)), w.Close(), z.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, b.Bytes(), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func unpack(t *testing.T, path, dir string) {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for r := tar.NewReader(z); ; {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return
+		}
+		if err != nil || !filepath.IsLocal(h.Name) {
+			t.Fatal(h, err)
+		}
+		if h.Typeflag == tar.TypeDir {
+			continue
+		}
+		content, err := io.ReadAll(r)
+		target := filepath.Join(dir, h.Name)
+		if err := errors.Join(err, os.MkdirAll(filepath.Dir(target), 0o700), os.WriteFile(target, content, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
