@@ -57,6 +57,7 @@ func (s *Server) refuse(w http.ResponseWriter, p *wire.Problem) {
 		content = []byte(`{}`)
 	}
 	h := w.Header()
+	h.Del("Content-Disposition")
 	h.Set("Content-Type", wire.ProblemContentType)
 	h.Set("Content-Length", strconv.Itoa(len(content)))
 	switch p.Status {

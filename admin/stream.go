@@ -5,20 +5,15 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"time"
 
 	"keep-proxy/admin/wire"
 )
 
-// stream runs a handler whose answer may take long: the connection's read
-// deadline is lifted, every write is flushed, and an error after the first
-// write cuts the connection, so that the caller can't take the part for the
-// whole. An error before it is answered as any other.
+// stream runs a handler whose answer may take long: every write is flushed, and
+// an error after the first write cuts the connection, so that the caller can't
+// take the part for the whole. An error before it is answered as any other.
 func (s *Server) stream(w http.ResponseWriter, r *http.Request, write func(io.Writer) error) error {
-	control := http.NewResponseController(w)
-	// A writer without deadlines (a test's recorder) has none to lift.
-	_ = control.SetReadDeadline(time.Time{})
-	f := &flusher{w: w, control: control}
+	f := &flusher{w: w, control: http.NewResponseController(w)}
 	err := write(f)
 	if err == nil {
 		return nil

@@ -93,6 +93,9 @@ func TestBackupThatBreaksIsNoShorterBackup(t *testing.T) {
 		w := newWorld(t, func(c *admin.Config) {
 			c.Backup = func(context.Context, io.Writer) error { return broken }
 		})
+		if got := w.do(ask{path: "/v1/ledger/backup"}).header.Get("Content-Disposition"); got != "" {
+			t.Errorf("a problem is offered as the file %s", got)
+		}
 		p := w.refused(ask{path: "/v1/ledger/backup"}, 500, "internal", "the program's log has the cause")
 		if strings.Contains(p.Detail, "sda1") || !strings.Contains(w.log.String(), "sda1") {
 			t.Errorf("the cause belongs into the log alone: %s", p.Detail)

@@ -110,6 +110,28 @@ func (r rule) Explain(_ context.Context, e wire.Explain) (wire.Explanation, erro
 // newWorld starts a server; change, which may be nil, changes its configuration.
 func newWorld(t *testing.T, change func(*admin.Config)) *world {
 	t.Helper()
+	w := newSilentWorld(t, change)
+	ln, err := admin.Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatalf("Listen: %v", err)
+	}
+	w.base = "http://" + ln.Addr().String()
+	served := make(chan error, 1)
+	go func() { served <- w.server.Serve(ln) }()
+	w.client = w.as(operatorToken)
+	t.Cleanup(func() {
+		w.client.Close()
+		w.http.CloseIdleConnections()
+		if err := errors.Join(w.server.Shutdown(context.Background()), <-served); err != nil {
+			t.Errorf("shutting down: %v", err)
+		}
+	})
+	return w
+}
+
+// newSilentWorld is a world whose server doesn't listen yet.
+func newSilentWorld(t *testing.T, change func(*admin.Config)) *world {
+	t.Helper()
 	w := &world{t: t, clock: &clock{}, log: &syncBuffer{}, http: &http.Transport{}}
 	w.store = ledgertest.NewMemory(ledger.Process{ID: "process-1", Started: w.clock.now()})
 	ids := 0
@@ -139,21 +161,6 @@ func newWorld(t *testing.T, change func(*admin.Config)) *world {
 		t.Fatalf("New: %v", err)
 	}
 	w.server = server
-	ln, err := admin.Listen("127.0.0.1:0")
-	if err != nil {
-		t.Fatalf("Listen: %v", err)
-	}
-	w.base = "http://" + ln.Addr().String()
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(ln) }()
-	w.client = w.as(operatorToken)
-	t.Cleanup(func() {
-		w.client.Close()
-		w.http.CloseIdleConnections()
-		if err := errors.Join(server.Shutdown(context.Background()), <-served); err != nil {
-			t.Errorf("shutting down: %v", err)
-		}
-	})
 	return w
 }
 
