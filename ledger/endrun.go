@@ -246,7 +246,7 @@ func (l *Ledger) ExpireRuns(ctx context.Context) (int, error) {
 // expireRun ends one run if it is overdue, which is read again in the command.
 func (l *Ledger) expireRun(ctx context.Context, seen *Run) (bool, error) {
 	now := l.config.Now()
-	if !over(now, seen.ExpiresAt) && !over(now, seen.FailingUntil) {
+	if seen.State.Ended() || !over(now, seen.ExpiresAt) && !over(now, seen.FailingUntil) {
 		return false, nil
 	}
 	done := false

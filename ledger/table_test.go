@@ -120,17 +120,18 @@ func TestTheTableHoldsWhatSemanticsSays(t *testing.T) {
 	moves := 0
 	for _, from := range append([]State{""}, States()...) {
 		for _, on := range Triggers() {
+			rows := slices.DeleteFunc(Table(), func(r Row) bool { return r.From != from || r.On != on })
 			for f := Facts(0); f <= AllFacts; f++ {
 				fits := 0
-				var row Row
-				for i := range table {
-					if table[i].Fits(from, on, f) {
-						fits, row = fits+1, table[i]
+				var to State
+				for i := range rows {
+					if rows[i].Fits(from, on, f) {
+						fits, to = fits+1, rows[i].To
 					}
 				}
 				want, allowed := expected(from, on, f)
-				if fits > 1 || (fits == 1) != allowed || allowed && row.To != want {
-					t.Fatalf("%q on %s with [%s]: %d rows fit, to %q; want %q, %v", from, on, f, fits, row.To, want, allowed)
+				if fits > 1 || (fits == 1) != allowed || allowed && to != want {
+					t.Fatalf("%q on %s with [%s]: %d rows fit, to %q; want %q, %v", from, on, f, fits, to, want, allowed)
 				}
 				moves += fits
 			}
