@@ -39,7 +39,7 @@ func showMutation(s *Server, r *http.Request) (any, error) {
 	return s.shown(r.Context(), m)
 }
 
-// mutation finds a record by its id, a prefix of it, or its key.
+// mutation finds a record by its id, or by a prefix of it that fits one only.
 func (s *Server) mutation(ctx context.Context, id string) (*ledger.Mutation, error) {
 	m, err := s.config.Ledger.MutationByID(ctx, id)
 	if errors.Is(err, ledger.ErrNotFound) {

@@ -27,9 +27,14 @@ func resolve(s *Server, r *http.Request, q *wire.Resolve) (any, error) {
 	if err := s.checkResolve(q); err != nil {
 		return nil, err
 	}
-	m, err := s.mutation(r.Context(), r.PathValue("id"))
+	id := r.PathValue("id")
+	m, err := s.mutation(r.Context(), id)
 	if err != nil {
 		return nil, err
+	}
+	if m.ID != id {
+		// Versions are small numbers: one that was seen on another record may fit.
+		return nil, refuse("not-found", "A decision needs the whole id; %q is the beginning of %s.", id, m.ID)
 	}
 	command := ledger.Resolve{
 		Key:      m.Key,

@@ -205,6 +205,17 @@ func TestResolveRecordsWhoseTokenItWas(t *testing.T) {
 	}
 }
 
+func TestResolveWantsTheWholeID(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	_, m := w.unknown("order-1")
+	_, err := w.client.Resolve(t.Context(), m.ID[:10], wire.Resolve{Action: wire.ActionSkip, Actor: "ann", Reason: "r", Version: m.Version})
+	problemIn(t, err, http.StatusNotFound, "not-found", "the whole id", m.ID)
+	if got, err := w.client.Mutation(t.Context(), m.ID); err != nil || got.Version != m.Version {
+		t.Errorf("a refused decision changed the record: %+v, %v", got, err)
+	}
+}
+
 func TestResolveIsNoErrorOnceItIsDurable(t *testing.T) {
 	t.Parallel()
 	blind := &unreadable{}

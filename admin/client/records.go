@@ -29,7 +29,7 @@ func (c *Client) ResultBody(ctx context.Context, id string) (io.ReadCloser, erro
 	return c.content(ctx, mutationPath(id, "/result/body"))
 }
 
-// Resolve records a person's decision. `version` if the record has changed since
+// Resolve records a person's decision; id is the whole one. `version` if the record has changed since
 // the person saw it, `not-allowed`, with the open actions, if its state doesn't
 // allow the decision.
 func (c *Client) Resolve(ctx context.Context, id string, r wire.Resolve) (*wire.Mutation, error) {
