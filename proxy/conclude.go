@@ -16,7 +16,7 @@ import (
 func (p *Proxy) conclude(ctx context.Context, s *sending) *settled {
 	finish, err := p.outcome(ctx, s)
 	if err != nil {
-		p.recordLater(s, lostFinish(s, s.dispatch.Ended))
+		p.config.Log.Error().Err(err).Str("mutation", s.mutation.ID).Msg("answer not stored")
 		return p.unrecorded(s)
 	}
 	endWait := func() {}
@@ -31,6 +31,7 @@ func (p *Proxy) conclude(ctx context.Context, s *sending) *settled {
 	recordedPoint.Pass()
 	s.mutation = finished.Mutation
 	if finished.Mutation.State == ledger.InFlight {
+		s.owed = owesParking
 		defer endWait()
 		return p.tryInline(ctx, s)
 	}
@@ -151,7 +152,7 @@ func (p *Proxy) tryInline(ctx context.Context, s *sending) *settled {
 		}
 		found = parked
 	}
-	s.mutation = found
+	s.mutation, s.owed = found, owesNothing
 	out := &settled{mutation: found, decision: ledger.DecideDispatch, shared: true}
 	if found.State != ledger.Applied {
 		p.unknownAnswer(s, out)
@@ -164,10 +165,15 @@ func (p *Proxy) tryInline(ctx context.Context, s *sending) *settled {
 
 // park leaves an unknown outcome to the runner or to a person.
 func (p *Proxy) park(ctx context.Context, s *sending) (*ledger.Mutation, bool) {
-	parked, ok := p.recordNow(ctx, s, func(ctx context.Context) (ledger.Finished, error) {
-		return p.ledger.Park(ctx, s.w.key, p.currentDispatch(ctx, s), p.config.Inliner.NextTry(s.mutation), s.dispatch.Reason)
-	})
+	parked, ok := p.recordNow(ctx, s, p.parking(s))
 	return parked.Mutation, ok
+}
+
+// parking is the command that parks s.
+func (p *Proxy) parking(s *sending) command {
+	return func(ctx context.Context) (ledger.Finished, error) {
+		return p.ledger.Park(ctx, s.w.key, p.currentDispatch(ctx, s), p.config.Inliner.NextTry(s.mutation), s.dispatch.Reason)
+	}
 }
 
 // currentDispatch is the newest dispatch of the record: an inline resend may have

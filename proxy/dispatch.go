@@ -21,6 +21,8 @@ type sending struct {
 	answer   *upstream.Answer
 	body     []byte
 	tooLarge bool
+	// owed is what must still be recorded: a record in flight always has an owner.
+	owed owed
 	// streaming says that the rest of the answer goes to the script, which ends the
 	// dispatch.
 	streaming bool
@@ -29,20 +31,26 @@ type sending struct {
 	verdict upstream.Verdict
 }
 
+// owed is what a dispatch must still have recorded. The zero value owes its whole
+// outcome.
+type owed uint8
+
+const (
+	owesOutcome owed = iota
+	// owesParking: its end is recorded, and that the outcome stays unknown isn't.
+	owesParking
+	// owesNothing: the ledger has it, or the recorder.
+	owesNothing
+)
+
 // dispatch sends a claimed mutation once, judges what came back, and records it.
 // The record has an owner until the outcome is durable: this function, or the
 // recorder that it leaves it to.
 func (p *Proxy) dispatch(ctx context.Context, w *work, c ledger.Claimed) *settled {
 	s := &sending{w: w, mutation: c.Mutation, dispatch: *c.Dispatch, rule: ruleMutation(c.Mutation)}
-	owned := true
-	defer func() {
-		if owned {
-			p.recordLater(s, lostFinish(s, ledger.Stamp(clock.Take(p.config.Clock))))
-		}
-	}()
+	defer p.recordOwed(s)
 	request, f := p.request(s)
 	if f != nil {
-		owned = false
 		return p.unsendable(ctx, s, f)
 	}
 	s.answer = p.config.Sender.Send(ctx, request)
@@ -55,7 +63,6 @@ func (p *Proxy) dispatch(ctx context.Context, w *work, c ledger.Claimed) *settle
 	p.collect(ctx, s)
 	p.judge(s)
 	judgedPoint.Pass()
-	owned = false
 	return p.conclude(ctx, s)
 }
 

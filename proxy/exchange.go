@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -27,9 +28,10 @@ type exchange struct {
 	decision                             ledger.Decision
 }
 
-// done runs what waits for the end of the exchange.
+// done runs what waits for the end of the exchange, the latest first: a delivery
+// is noted before its caller is forgotten, or a repeat could slip in between.
 func (x *exchange) done(delivered bool) {
-	for _, f := range x.after {
+	for _, f := range slices.Backward(x.after) {
 		f(delivered)
 	}
 	x.after = nil

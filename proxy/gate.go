@@ -26,6 +26,9 @@ func (p *Proxy) standing(c caller) ledger.Admission {
 // inline try that is under way, and then for the configured hold. A managed run
 // that is refused because of a stop is over.
 func (p *Proxy) gate(x *exchange) *refusal {
+	if p.draining.Load() {
+		return draining()
+	}
 	deadline := p.config.Clock.Mono() + p.config.Inline + p.config.Hold
 	for {
 		a := p.standing(x.caller)
@@ -45,6 +48,12 @@ func (p *Proxy) gate(x *exchange) *refusal {
 		}
 		return p.blockedRefusal(x.caller, []ledger.Blocker{a.Blocker}, "")
 	}
+}
+
+func draining() *refusal {
+	f := refuse(problemDraining, "keep-proxy is shutting down; nothing was sent.")
+	f.retryAfter = drainRetryAfter
+	return f
 }
 
 // overRefusal answers a run that has ended, and a gate that can't be asked.

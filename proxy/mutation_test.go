@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"keep-proxy/ledger"
+	"keep-proxy/upstream"
 )
 
 // created answers like an API that makes a thing.
@@ -373,3 +374,34 @@ func TestALedgerThatCantClaimSendsNothing(t *testing.T) {
 	}
 	w.wantSends("/pay", 0)
 }
+
+func TestAPanicAfterTheClaimLeavesAnOwner(t *testing.T) {
+	t.Parallel()
+	for name, at := range map[string]string{
+		"before the answer is judged": "answer",
+		"during the inline try":       "inline",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, lost, func(c *Config) {
+				if at == "answer" {
+					c.Sender = panicking{}
+				}
+			})
+			w.inliner.try = func(context.Context, *ledger.Mutation) (*ledger.Mutation, error) { panic("inline") }
+			r := w.open("a")
+			wantProblem(t, r.post("/ask", `{"to":"x"}`), "internal", 500, "unknown")
+			for deadline := time.Now().Add(waitLimit); w.mutation("a").State != ledger.NeedsReconcile; runtime.Gosched() {
+				if time.Now().After(deadline) {
+					t.Fatalf("record is %s", w.mutation("a").State)
+				}
+			}
+			wantProblem(t, r.get("/read"), "run-aborted", 424, "over")
+		})
+	}
+}
+
+// panicking is a sender that fails in a way that nobody foresaw.
+type panicking struct{}
+
+func (panicking) Send(context.Context, *upstream.Request) *upstream.Answer { panic("sender") }

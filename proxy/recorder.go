@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"keep-proxy/internal/clock"
 	"keep-proxy/ledger"
 )
 
@@ -28,6 +29,7 @@ type command func(context.Context) (ledger.Finished, error)
 func (p *Proxy) recordNow(ctx context.Context, s *sending, record command) (ledger.Finished, bool) {
 	finished, err := record(ctx)
 	if err == nil {
+		s.owed = owesNothing
 		return finished, true
 	}
 	p.config.Log.Error().Err(err).Str("mutation", s.mutation.ID).Msg("outcome not recorded; trying on")
@@ -35,15 +37,24 @@ func (p *Proxy) recordNow(ctx context.Context, s *sending, record command) (ledg
 	return ledger.Finished{}, false
 }
 
-// recordLater leaves an outcome to the recorder.
-func (p *Proxy) recordLater(s *sending, f ledger.Finish) {
-	p.goOnRecording(s, func(ctx context.Context) (ledger.Finished, error) { return p.ledger.Finish(ctx, f) })
+// recordOwed leaves to the recorder what the handler didn't come to record, as
+// after a panic.
+func (p *Proxy) recordOwed(s *sending) {
+	switch s.owed {
+	case owesNothing:
+	case owesParking:
+		p.goOnRecording(s, p.parking(s))
+	default:
+		lost := lostFinish(s, ledger.Stamp(clock.Take(p.config.Clock)))
+		p.goOnRecording(s, func(ctx context.Context) (ledger.Finished, error) { return p.ledger.Finish(ctx, lost) })
+	}
 }
 
 // goOnRecording runs a command until it has succeeded, was refused for a reason
 // that won't change, or the process ends; then recovery finds the record in
 // flight. The run is stopped here at once, as the ledger can't say so.
 func (p *Proxy) goOnRecording(s *sending, record command) {
+	s.owed = owesNothing
 	if s.mutation.Run != "" {
 		p.stopped.Store(s.w.claim.Run, s.mutation.ID)
 	}

@@ -19,9 +19,7 @@ func (p *Proxy) serveOuter(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case p.draining.Load():
 		w.Header().Set("Connection", "close")
-		f := refuse(problemDraining, "keep-proxy is shutting down; nothing was sent.")
-		f.retryAfter = drainRetryAfter
-		p.writeRefusal(w, r, f)
+		p.writeRefusal(w, r, draining())
 	case r.Method == http.MethodConnect && r.ProtoMajor == 1:
 		p.connect(w, r)
 	case r.Method == http.MethodConnect:
