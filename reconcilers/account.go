@@ -2,6 +2,7 @@ package reconcilers
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"net/http"
 
@@ -79,7 +80,7 @@ func underAccount(t *try, read http.Header) error {
 		}
 	}
 	if !accountStays(t, merged) {
-		return errors.New("the probe asks under another account")
+		return fmt.Errorf("%w: it asks under another account", errUnaskable)
 	}
 	maps.Copy(read, t.account)
 	return nil

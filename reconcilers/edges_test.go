@@ -244,6 +244,28 @@ func TestPanicDuringAResendLeavesItAnEnd(t *testing.T) {
 	}
 }
 
+// falling is a Ledger that breaks when it is told something.
+type falling struct{ Ledger }
+
+func (falling) Observe(context.Context, ledger.Observe) (ledger.Finished, error) { panic("broken") }
+
+func TestPanicOfTheLedgerEndsTheTryAlone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, viaProbe)
+	w.wrap = func(l Ledger) Ledger { return falling{l} }
+	w.start()
+	m := w.unknown("a")
+	if c := w.after(10 * time.Second); c.Errors != 1 {
+		t.Errorf("counts %+v, want one error", c)
+	}
+	if now := w.read(m); now.Version != m.Version {
+		t.Error("the record moved")
+	}
+	if !w.r.busy.claim(m.Key) {
+		t.Error("the record is still taken")
+	}
+}
+
 func TestStopLetsAResendFinish(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, viaResend)

@@ -40,16 +40,23 @@ func (e entry) MarshalZerologObject(line *zerolog.Event) {
 			line.Time(fieldNext, now.NextTryAt)
 		}
 	}
+	if e.stack != nil {
+		line.Bytes(zerolog.ErrorStackFieldName, e.stack)
+	}
 	if e.err != nil {
 		line.AnErr(zerolog.ErrorFieldName, e.err)
 	}
 }
 
-// logTry writes the line. A try that the ledger could not take is a warning.
+// logTry writes the line. A try that the ledger could not take is a warning, one in
+// which the program broke an error.
 func (r *Reconciler) logTry(t *try, out outcome, took time.Duration) {
 	level := zerolog.InfoLevel
 	if out.seen == "error" {
 		level = zerolog.WarnLevel
+	}
+	if t.stack != nil {
+		level = zerolog.ErrorLevel
 	}
 	r.log.WithLevel(level).EmbedObject(entry{t, out, took}).Msg("reconcile")
 }

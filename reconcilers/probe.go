@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -38,7 +39,7 @@ type asked struct {
 func (p probe) ask(ctx context.Context, t *try) sighting {
 	asking, err := t.strategy.Probe.Begin(t.env())
 	if err != nil {
-		return sighting{reached: true, reason: "the probe can't be made: " + err.Error()}
+		return sighting{reached: true, reason: fmt.Errorf("%w: %w", errUnaskable, err).Error()}
 	}
 	var all asked
 	for first := true; ; first = false {
@@ -48,7 +49,9 @@ func (p probe) ask(ctx context.Context, t *try) sighting {
 		}
 		request, err := p.request(ctx, t, next)
 		if err != nil {
-			return sighting{reached: all.reached, notBefore: all.notBefore, reason: err.Error(), evidence: all.evidence()}
+			// What can't be asked will not mend by waiting, so the try counts.
+			counts := all.reached || errors.Is(err, errUnaskable)
+			return sighting{reached: counts, notBefore: all.notBefore, reason: err.Error(), evidence: all.evidence()}
 		}
 		if first {
 			t.at = p.now()
@@ -64,6 +67,9 @@ func (p probe) ask(ctx context.Context, t *try) sighting {
 	}
 }
 
+// errUnaskable is a read that the rule makes in a way in which it must not be sent.
+var errUnaskable = errors.New("the probe can't be made")
+
 // request makes one read ready, when the connector's rate admits it.
 func (p probe) request(ctx context.Context, t *try, ask *rules.Ask) (*upstream.Request, error) {
 	if err := p.limits.wait(ctx, t.connector); err != nil {
@@ -76,7 +82,7 @@ func (p probe) request(ctx context.Context, t *try, ask *rules.Ask) (*upstream.R
 	t.secrets = append(t.secrets, value)
 	target, err := url.ParseRequestURI(ask.Scheme + "://" + ask.Authority + ask.Target)
 	if err != nil {
-		return nil, errors.New("the probe's address is not a valid URL")
+		return nil, fmt.Errorf("%w: its address is not a valid URL", errUnaskable)
 	}
 	header := ask.Header.Clone()
 	if header == nil {
@@ -175,4 +181,14 @@ func (a *asked) note(n int, ask *rules.Ask, r reply, sent, received time.Time) {
 	}
 }
 
-func (a *asked) evidence() string { return strings.Join(a.lines, "\n") }
+// maxLines is how many reads the evidence tells of: the first ones and the last.
+const maxLines = 20
+
+func (a *asked) evidence() string {
+	lines := a.lines
+	if n := len(lines); n > maxLines {
+		left := fmt.Sprintf("(%d more)", n-maxLines)
+		lines = slices.Concat(lines[:maxLines/2], []string{left}, lines[n-maxLines/2:])
+	}
+	return strings.Join(lines, "\n")
+}

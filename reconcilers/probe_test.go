@@ -2,6 +2,7 @@ package reconcilers
 
 import (
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -216,7 +217,7 @@ func TestProbeAsksUnderTheAccountOfTheRecord(t *testing.T) {
 	}{
 		"whose field is sent although the rule does not say so": {viaProbe, ledger.Applied, ""},
 		"which the rule may say as well":                        {same, ledger.Applied, ""},
-		"and under no other":                                    {other, ledger.NeedsReconcile, "under another account"},
+		"and under no other":                                    {other, ledger.NeedsReconcile, "the probe can't be made: it asks under another account"},
 		"which a read of a body does not change":                {post, ledger.NeedsReconcile, "answered 201"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -292,6 +293,17 @@ func TestEvidenceSaysWhatWasAskedAndAnswered(t *testing.T) {
 	}
 }
 
+func TestEvidenceOfALongListingIsCut(t *testing.T) {
+	t.Parallel()
+	var a asked
+	for n := range 1000 {
+		a.lines = append(a.lines, strconv.Itoa(n))
+	}
+	if got := a.evidence(); !strings.HasPrefix(got, "0\n1\n") || !strings.HasSuffix(got, "\n998\n999") || !strings.Contains(got, "\n9\n(980 more)\n990\n") {
+		t.Errorf("evidence %q", got)
+	}
+}
+
 func TestPanicInATryIsRetry(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, viaProbe)
@@ -304,5 +316,8 @@ func TestPanicInATryIsRetry(t *testing.T) {
 	now := w.wants(m, ledger.NeedsReconcile, "a panic of type")
 	if o := last(now); strings.Contains(o.Reason, "sk_live") {
 		t.Errorf("reason %q holds the panic's value", o.Reason)
+	}
+	if logged := w.log.String(); !strings.Contains(logged, "panicking") || strings.Contains(logged, "sk_live") {
+		t.Errorf("log %s; want where it broke, without the panic's value", logged)
 	}
 }

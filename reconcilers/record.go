@@ -22,6 +22,9 @@ func (r *Reconciler) record(ctx context.Context, f ledger.Finish) (ledger.Finish
 	if err == nil || !errors.Is(err, ledger.ErrUnavailable) {
 		return finished, err
 	}
+	// An inline try's caller can't park the record before this dispatch has its end,
+	// so that end hands it to the runner itself.
+	f.Pending = false
 	r.busy.hold(f.Key)
 	kept := context.WithoutCancel(ctx)
 	r.background.Go(func() {

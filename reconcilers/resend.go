@@ -98,7 +98,7 @@ func (s resend) send(ctx context.Context, t *try, request *upstream.Request, d l
 	finish = ledger.Finish{Key: t.mutation.Key, Dispatch: d, Pending: t.inline}
 	defer func() {
 		if p := recover(); p != nil {
-			v = upstream.Verdict{Class: upstream.ClassIndeterminate, Reason: fmt.Sprintf("internal error: a panic of type %T", p)}
+			v = upstream.Verdict{Class: upstream.ClassIndeterminate, Reason: t.broken(p)}
 			finish.Dispatch, finish.Result, finish.Body = ended(d, upstream.Evidence{Ended: s.stamp()}, v), nil, nil
 		}
 	}()

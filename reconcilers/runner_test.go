@@ -255,7 +255,7 @@ func TestOutcomeOfAResendIsOfferedUntilItIsDurable(t *testing.T) {
 			return nil
 		}
 		r.busy.claim(k)
-		if _, err := r.record(t.Context(), ledger.Finish{Key: k}); !errors.Is(err, ledger.ErrUnavailable) {
+		if _, err := r.record(t.Context(), ledger.Finish{Key: k, Pending: true}); !errors.Is(err, ledger.ErrUnavailable) {
 			t.Fatalf("got %v, want ErrUnavailable", err)
 		}
 		r.busy.free(k)
@@ -265,6 +265,9 @@ func TestOutcomeOfAResendIsOfferedUntilItIsDurable(t *testing.T) {
 		pass(time.Minute)
 		if len(f.finished) != 1 {
 			t.Fatalf("recorded %d times, want once", len(f.finished))
+		}
+		if f.finished[0].Pending {
+			t.Error("the outcome waits for an inline try whose caller has gone")
 		}
 		if !r.busy.claim(k) {
 			t.Error("the record is still taken after its outcome was recorded")

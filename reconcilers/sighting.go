@@ -39,7 +39,7 @@ func (r *Reconciler) observe(ctx context.Context, t *try, s sighting) outcome {
 		// The runner is being stopped: that says nothing about the API.
 		return outcome{seen: "stopped", finished: ledger.Finished{Mutation: t.mutation}}
 	}
-	out := outcome{seen: string(s.seen), reason: t.secrets.mask(s.reason)}
+	out := outcome{seen: string(s.seen), reason: shorten(t.secrets.mask(s.reason))}
 	// What was seen is recorded even if the caller has gone.
 	ctx = context.WithoutCancel(ctx)
 	command := ledger.Observe{
@@ -61,6 +61,17 @@ func (r *Reconciler) observe(ctx context.Context, t *try, s sighting) outcome {
 		return r.observe(ctx, t, sighting{reached: s.reached, reason: "the object is evidence for another mutation", evidence: s.evidence})
 	}
 	return r.lost(out)
+}
+
+// maxReason is the longest reason that is kept, in bytes.
+const maxReason = 1 << 10
+
+// shorten cuts text to maxReason at a character's border.
+func shorten(text string) string {
+	if len(text) <= maxReason {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxReason], "") + "…"
 }
 
 // exhaust ends the record's tries: there is no way to ask, for the reasons in

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -39,6 +40,8 @@ type try struct {
 	missing []string
 	// passed says why strategies before this one were passed over.
 	passed []string
+	// stack is where the program panicked, nil if it did not.
+	stack []byte
 	// secrets must not get into what is stored.
 	secrets secrets
 }
@@ -69,9 +72,14 @@ func (r *Reconciler) run(ctx context.Context, m *ledger.Mutation, inline bool) (
 	t := &try{mutation: m, at: r.now(), inline: inline}
 	defer func() { r.report(t, out) }()
 	defer func() {
+		// The ledger itself is broken: the record stays as it is.
 		if v := recover(); v != nil {
-			// The value may hold what was being read; its type may not.
-			out = r.observe(ctx, t, sighting{reached: true, reason: fmt.Sprintf("internal error: a panic of type %T", v)})
+			out = outcome{seen: "error", err: errors.New(t.broken(v))}
+		}
+	}()
+	defer func() {
+		if v := recover(); v != nil {
+			out = r.observe(ctx, t, sighting{reached: true, reason: t.broken(v)})
 		}
 	}()
 	if s, err := r.prepare(ctx, t); err != nil {
@@ -161,6 +169,13 @@ func (r *Reconciler) report(t *try, out outcome) {
 	}
 	r.metrics.Tried(t.mutation.Connector, t.mutation.Operation, t.name(), out.seen, took)
 	r.logTry(t, out, took)
+}
+
+// broken says that the program panicked, and keeps where. The value may hold what was
+// being read; its type may not.
+func (t *try) broken(v any) string {
+	t.stack = debug.Stack()
+	return fmt.Sprintf("internal error: a panic of type %T", v)
 }
 
 // pass notes why a strategy is passed over.
