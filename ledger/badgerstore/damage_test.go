@@ -51,8 +51,8 @@ func crashed(t *testing.T) (string, []ledger.Key) {
 	t.Helper()
 	c := testConfig(t.TempDir())
 	s := mustOpen(t, c)
-	keys := fill(t, s, 0, 120, 150<<10)
-	keys = append(keys, fill(t, s, 120, 30, 10)...)
+	keys := fill(t, s, 0, 90, 150<<10)
+	keys = append(keys, fill(t, s, 90, 30, 10)...)
 	dir := copyFolder(t, c.Dir)
 	return dir, keys
 }
@@ -142,7 +142,7 @@ func TestDamageNeverLosesSilently(t *testing.T) {
 			"cut in half":    func() []byte { return content[:end/2] },
 			"last byte gone": func() []byte { return content[:max(end-1, 0)] },
 		}
-		for n := range 3 {
+		for n := range 2 {
 			kinds[fmt.Sprint("bit flip ", n)] = func() []byte {
 				b := append([]byte(nil), content...)
 				b[random.IntN(max(end, 1))] ^= 1 << random.IntN(8)
@@ -161,6 +161,7 @@ func TestDamageNeverLosesSilently(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Run(name+" "+kind, func(t *testing.T) {
+				defer os.RemoveAll(dir)
 				if refusesOrKeeps(t, testConfig(dir), keys) != nil {
 					refused[filepath.Ext(name)]++
 				}

@@ -1,12 +1,16 @@
 package badgerstore
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
+	"strings"
 
 	badger "github.com/dgraph-io/badger/v4"
 	"github.com/dgraph-io/badger/v4/options"
 	"github.com/rs/zerolog"
+	"golang.org/x/sys/unix"
 
 	"keep-proxy/ledger"
 )
@@ -39,8 +43,7 @@ func openChecked(opt badger.Options) (*badger.DB, error) {
 	return openEngine(opt)
 }
 
-// openEngine opens Badger. What it can't open is damage: its files were checked
-// for being there, and a full or read-only disk shows in the error's text.
+// openEngine opens Badger, making an empty one where there is none.
 func openEngine(opt badger.Options) (db *badger.DB, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -49,9 +52,26 @@ func openEngine(opt badger.Options) (db *badger.DB, err error) {
 	}()
 	db, err = badger.Open(opt)
 	if err != nil {
-		return nil, fmt.Errorf("%w: the engine refuses its files: %w", ledger.ErrDamaged, err)
+		return nil, engineError(err)
 	}
 	return db, nil
+}
+
+// engineError tells damage from trouble that will pass: no loss may be accepted
+// because a disk was full, or another program held the files.
+func engineError(err error) error {
+	if strings.Contains(err.Error(), "Cannot acquire directory lock") {
+		return fmt.Errorf("%w: %w", ledger.ErrLocked, err)
+	}
+	passing := []error{
+		fs.ErrPermission, unix.EROFS, unix.ENOSPC, unix.EDQUOT, unix.EMFILE, unix.ENFILE, unix.ENOMEM, unix.EIO,
+	}
+	for _, p := range passing {
+		if errors.Is(err, p) || strings.Contains(err.Error(), p.Error()) {
+			return fmt.Errorf("%w: the ledger's files can't be opened: %w", ledger.ErrUnavailable, err)
+		}
+	}
+	return fmt.Errorf("%w: the engine refuses its files: %w", ledger.ErrDamaged, err)
 }
 
 // checkTables looks at the manifest and at each table's footer before Badger does,

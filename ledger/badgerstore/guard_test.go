@@ -3,10 +3,12 @@ package badgerstore
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -21,6 +23,22 @@ func TestLockNamesTheHolder(t *testing.T) {
 	_, err := Open(t.Context(), c)
 	if !errors.Is(err, ledger.ErrLocked) || !strings.Contains(err.Error(), "process ") {
 		t.Errorf("got %v, want ErrLocked with the holder", err)
+	}
+}
+
+func TestPassingTroubleIsNoDamage(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		err, want error
+	}{
+		"held by another program":    {errors.New(`Cannot acquire directory lock on "x"`), ledger.ErrLocked},
+		"a full disk":                {fmt.Errorf("open: %w", syscall.ENOSPC), ledger.ErrUnavailable},
+		"a disk that fails, as text": {errors.New("read: input/output error"), ledger.ErrUnavailable},
+		"a bad checksum":             {errors.New("checksum mismatch"), ledger.ErrDamaged},
+	} {
+		if err := engineError(c.err); !errors.Is(err, c.want) || c.want != ledger.ErrDamaged && errors.Is(err, ledger.ErrDamaged) {
+			t.Errorf("%s: %v, want %v", name, err, c.want)
+		}
 	}
 }
 

@@ -27,7 +27,7 @@ func lockFolder(dir string, now time.Time) (*folderLock, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ledger folder %s can't be written: %w", dir, err)
 	}
-	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	err = flock(f)
 	if errors.Is(err, unix.EWOULDBLOCK) {
 		holder := lockHolder(f)
 		return nil, errors.Join(fmt.Errorf("%w: folder %s is held by %s; stop it, or go through its admin API",
@@ -45,6 +45,24 @@ func lockFolder(dir string, now time.Time) (*folderLock, error) {
 
 func writeAll(f *os.File, text string) error {
 	_, err := f.WriteAt([]byte(text), 0)
+	return err
+}
+
+// Waiting for a lock, which a process that was forked but hasn't begun its own
+// program yet can hold for a moment after its parent let go.
+const (
+	lockTries = 20
+	lockPause = 10 * time.Millisecond
+)
+
+func flock(f *os.File) (err error) {
+	for range lockTries {
+		err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if !errors.Is(err, unix.EWOULDBLOCK) {
+			return err
+		}
+		time.Sleep(lockPause)
+	}
 	return err
 }
 
