@@ -43,7 +43,7 @@ var table = []row{
 	{pkg: "cmd/keep-proxy", may: []string{
 		"app", "config", "rules", "admin/client", "admin/wire", "internal/fakes/...", "ledger", "ledger/*store",
 	}, tests: []string{"connectors"}},
-	{pkg: "integration", may: []string{"app", "config", "admin/client", "admin/wire", "internal/fakes/...", "internal/clock"}, tests: []string{"connectors"}},
+	{pkg: "integration", may: []string{"app", "config", "admin/client", "admin/wire", "internal/fakes/...", "internal/fault", "internal/clock"}, tests: []string{"connectors"}},
 }
 
 // confinement keeps a library in one place, so that it can be replaced, and its

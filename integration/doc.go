@@ -1,0 +1,14 @@
+// Package integration holds the tests of the whole program: app in this process
+// or, where it is to be killed, in one of its own; real TLS on both sides; and
+// upstreams that sync a log of their effects before they answer.
+//
+// A test is decided by that log alone: how often an identity took effect, and how
+// often it was sent. What the ledger says through the admin API is held against it,
+// never the other way round. The scripts are plain HTTP clients which know nothing
+// but the environment that a run was given.
+//
+// The rules of the tests (testdata/connectors) declare bounds, so that settle is a
+// fraction of a second; nothing waits longer than it has to, and nothing sleeps.
+//
+// KEEP_TEST_KILLS is how often the program is killed at random moments; default 40.
+package integration

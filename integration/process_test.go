@@ -1,0 +1,142 @@
+package integration
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"syscall"
+
+	"github.com/rs/zerolog"
+
+	"keep-proxy/app"
+	"keep-proxy/config"
+	"keep-proxy/internal/fault"
+)
+
+// serveVar names a configuration file: this binary is then the program.
+const serveVar = "KEEP_INTEGRATION_SERVE"
+
+// announcement is what the program prints once it listens.
+type announcement struct {
+	Admin, TokenFile string
+}
+
+// serve runs the program until its standard input ends, so that it never outlives
+// its test. It returns an exit code.
+func serve(file string) int {
+	err := serveFile(file)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+func serveFile(file string) error {
+	if err := fault.ArmFromEnv(); err != nil {
+		return err
+	}
+	c, err := config.Load(config.Options{File: file})
+	if err != nil {
+		return err
+	}
+	ctx := context.Background()
+	a, err := app.New(ctx, app.Options{Config: c, Log: zerolog.New(os.Stderr), Version: "test"})
+	if err != nil {
+		return err
+	}
+	if err := a.Start(ctx); err != nil {
+		return err
+	}
+	if err := json.NewEncoder(os.Stdout).Encode(announcement{Admin: a.AdminURL(), TokenFile: c.Admin.TokenFile}); err != nil {
+		return err
+	}
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	return a.Stop(ctx)
+}
+
+// child is the program as a process.
+type child struct {
+	cmd   *exec.Cmd
+	stdin io.Closer
+	// gone is closed once the process has ended; err says how.
+	gone chan struct{}
+	err  error
+}
+
+// errDied is that the program ended before it listened.
+var errDied = errors.New("the program ended before it listened")
+
+// spawn starts the program as a process of its own; points is what is armed in it,
+// "" for nothing.
+func (w *world) spawn(points string) error {
+	w.t.Helper()
+	w.file = w.settings.write(w.t)
+	cmd := exec.Command(os.Args[0], "-test.run=^$") //nolint:gosec // This binary.
+	cmd.Env = append(os.Environ(), serveVar+"="+w.file, fault.EnvVar+"="+points)
+	cmd.Stderr = w.output
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return err
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	c := &child{cmd: cmd, stdin: stdin, gone: make(chan struct{})}
+	line, readErr := bufio.NewReader(stdout).ReadBytes('\n')
+	go func() {
+		c.err = cmd.Wait()
+		close(c.gone)
+	}()
+	w.child = c
+	w.t.Cleanup(c.kill)
+	var at announcement
+	if readErr != nil || json.Unmarshal(line, &at) != nil {
+		<-c.gone
+		return fmt.Errorf("%w: %w", errDied, c.err)
+	}
+	w.connect(at.Admin, at.TokenFile)
+	return nil
+}
+
+// mustSpawn is spawn where nothing is armed.
+func (w *world) mustSpawn() {
+	w.t.Helper()
+	if err := w.spawn(""); err != nil {
+		w.t.Fatalf("%v\n%s", err, w.output)
+	}
+}
+
+// kill ends the process with SIGKILL and returns when it is gone. It may be called
+// again.
+func (c *child) kill() {
+	_ = c.cmd.Process.Kill()
+	<-c.gone
+}
+
+// end lets the process stop in order.
+func (c *child) end() error {
+	_ = c.stdin.Close()
+	<-c.gone
+	return c.err
+}
+
+// killed reports whether the process has died by SIGKILL.
+func (c *child) killed() bool {
+	select {
+	case <-c.gone:
+	default:
+		return false
+	}
+	status, ok := c.cmd.ProcessState.Sys().(syscall.WaitStatus)
+	return ok && status.Signaled() && status.Signal() == syscall.SIGKILL
+}

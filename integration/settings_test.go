@@ -1,0 +1,99 @@
+package integration
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+	"text/template"
+
+	"keep-proxy/config"
+)
+
+// settings are what a test changes of the configuration.
+type settings struct {
+	Listen, AdminListen  string
+	Hold, Response       string
+	Settle               string
+	OnAbsent, BlockScope string
+	MaxBody, MaxHead     string
+	MinFree              string
+	DenyPrivate          string
+	Unmatched            string
+	UnmanagedItem        string
+	RetryGrace           string
+	RetryTries           int
+	Inline               string
+	LedgerID             string
+	Passthrough          string
+
+	// Filled in by the world.
+	Dir, UpstreamCA, Connectors string
+	Hosts                       map[string]string
+}
+
+func defaults() settings {
+	return settings{
+		Listen: "127.0.0.1:0", AdminListen: "127.0.0.1:0", Hold: "0s", Response: "5s", Settle: "400ms", OnAbsent: "fail",
+		BlockScope: "workflow", MaxBody: "1MiB", MaxHead: "16KiB", MinFree: "1MiB", DenyPrivate: "false",
+		Unmatched: "deny", RetryGrace: "60s", RetryTries: 5, Inline: "5s",
+	}
+}
+
+var configuration = template.Must(template.New("config").Parse(`
+proxy:
+  listen: ["{{.Listen}}"]
+  upstream_ca: "{{.UpstreamCA}}"
+  egress: {deny_private: {{.DenyPrivate}}}
+  hold: {{.Hold}}
+  block_scope: {{.BlockScope}}
+  max_body: {{.MaxBody}}
+  max_head: {{.MaxHead}}
+  unmatched: {mutation: {{.Unmatched}}}
+  passthrough: [{{.Passthrough}}]
+  timeouts: {dial: 2s, response: {{.Response}}, total: 10s}
+{{- if .UnmanagedItem}}
+  unmanaged: {workflow: loose, item: {{.UnmanagedItem}}}
+{{- end}}
+admin: {listen: "{{.AdminListen}}"}
+ledger: {dir: "{{.Dir}}/state", min_free: {{.MinFree}}, id: "{{.LedgerID}}"}
+connectors:
+  dirs: ["{{.Connectors}}"]
+  bundled: [stripe, github]
+  settings:
+{{- range $name, $host := .Hosts}}
+    - connector: {{$name}}
+      hosts: ["{{$host}}"]
+{{- if or (eq $name "keyed-bank") (eq $name "probed-bank")}}
+      overrides: {transfer.create: {settle: {{$.Settle}}, on_absent: {{$.OnAbsent}}}}
+{{- end}}
+{{- if or (eq $name "stripe") (eq $name "github")}}
+      credentials: {header: Authorization, value: Bearer operator-token}
+{{- end}}
+{{- end}}
+reconcile: {inline: {{.Inline}}, base: 20ms, factor: 2, cap: 100ms, jitter: 0, max_attempts: 500}
+runs: {retry_grace: {{.RetryGrace}}, retry_grace_tries: {{.RetryTries}}}
+`))
+
+// write renders the configuration into a file of the world's folder.
+func (s settings) write(t testing.TB) string {
+	t.Helper()
+	var text bytes.Buffer
+	if err := configuration.Execute(&text, s); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(s.Dir, "config.yaml")
+	if err := os.WriteFile(file, text.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func loadConfig(t testing.TB, file string) config.Config {
+	t.Helper()
+	c, err := config.Load(config.Options{File: file})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
