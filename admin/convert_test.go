@@ -1,0 +1,73 @@
+package admin
+
+import (
+	"testing"
+
+	"github.com/go-json-experiment/json"
+
+	"keep-proxy/admin/wire"
+	"keep-proxy/ledger"
+)
+
+func TestIdentityIsShownWhateverItHolds(t *testing.T) {
+	t.Parallel()
+	got, err := json.Marshal(identityOf(map[string]string{
+		"number": "12345678901234567890", "text": `"a"`, "object": `{"b":1}`, "empty": "", "none": `no "JSON"`,
+	}), json.Deterministic(true))
+	want := `{"empty":"","none":"no \"JSON\"","number":12345678901234567890,"object":{"b":1},"text":"a"}`
+	if err != nil || string(got) != want {
+		t.Errorf("got %s, %v; want %s", got, err, want)
+	}
+}
+
+func TestBodyReference(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		stored ledger.Body
+		want   wire.Missing
+		size   int64
+	}{
+		{"no content is shown as such", ledger.Body{}, "", 0},
+		{"content is named, not shown", ledger.Body{SHA256: "ab", Size: 2}, wire.MissingOmitted, 2},
+		{"dropped content says so", ledger.Body{SHA256: "ab", Size: 2, Dropped: true}, wire.MissingDropped, 2},
+	} {
+		if got := bodyReference(c.stored); got.Missing != c.want || got.Size != c.size || got.SHA256 != c.stored.SHA256 {
+			t.Errorf("%s: %+v", c.name, got)
+		}
+	}
+}
+
+func TestABareRecordIsShown(t *testing.T) {
+	t.Parallel()
+	got, err := json.Marshal(mutationOf(&ledger.Mutation{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var back wire.Mutation
+	if err := json.Unmarshal(got, &back, json.RejectUnknownMembers(true)); err != nil {
+		t.Errorf("%s: %v", got, err)
+	}
+	if back.Dispatches == nil || back.Observations == nil || back.Result != nil || back.Escalation != nil {
+		t.Errorf("lists are lists, and what isn't there is absent: %s", got)
+	}
+}
+
+func TestEnvironOfAnAddressWithoutAPort(t *testing.T) {
+	t.Parallel()
+	env := environ(portless{}, "t")
+	if env["HTTPS_PROXY"] != "http://run:t@proxy" {
+		t.Errorf("HTTPS_PROXY %s", env["HTTPS_PROXY"])
+	}
+	if _, ok := env["CLOUDSDK_PROXY_ADDRESS"]; ok {
+		t.Error("gcloud is given half an address")
+	}
+}
+
+// portless is a proxy behind a name alone.
+type portless struct{}
+
+func (portless) ProxyAddr() string  { return "proxy" }
+func (portless) CAPEM() []byte      { return nil }
+func (portless) CAFile() string     { return "" }
+func (portless) BundleFile() string { return "" }
