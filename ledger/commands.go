@@ -45,6 +45,11 @@ type Claim struct {
 	// Redelivery says that the caller of the earlier answer is gone or another
 	// run's, so that asking again isn't a repeat. The proxy knows.
 	Redelivery bool
+	// Connected says that another caller of this run is being answered for, or
+	// waits for, this mutation and is still connected, and that it didn't carry the
+	// same client Idempotency-Key: asking again is a repeat, also if the mutation was
+	// sent by another run. The proxy knows; it outweighs Redelivery.
+	Connected bool
 }
 
 // Decision is what a claim answers. The zero value refuses.

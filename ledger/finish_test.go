@@ -13,7 +13,7 @@ func TestSuccessIsApplied(t *testing.T) {
 	w := newWorld(t)
 	r := w.open()
 	d := w.send(r, "a")
-	if m := w.is("a", ledger.InFlight); m.Unresolved() || m.Run != r.ID || d.Owner != "p1" {
+	if m := w.is("a", ledger.InFlight); m.Unresolved() || m.Run != r.ID || d.Owner != w.Process().ID {
 		t.Errorf("in flight: unresolved %v, run %q, owner %q", m.Unresolved(), m.Run, d.Owner)
 	}
 	w.finish("a", d, ledger.VerdictApplied)

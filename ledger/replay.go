@@ -58,6 +58,9 @@ func (c *claiming) repeated() (bool, error) {
 		return false, err
 	}
 	current := c.m.Current()
+	if c.q.Connected {
+		return true, nil
+	}
 	if c.q.Redelivery || current == nil || current.Run != c.run.ID {
 		return false, nil
 	}

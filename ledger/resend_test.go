@@ -69,7 +69,7 @@ func TestResendIsRecordedFirst(t *testing.T) {
 	w.pass(time.Minute)
 	d := w.resend("a")
 	m := w.is("a", ledger.NeedsReconcile)
-	if !d.Resend || d.Owner != "p1" || d.Started != w.now || m.ResendTries != 1 || !m.NextTryAt.Equal(w.now.Wall.Add(time.Minute)) {
+	if !d.Resend || d.Owner != w.Process().ID || d.Started != w.now || m.ResendTries != 1 || !m.NextTryAt.Equal(w.now.Wall.Add(time.Minute)) {
 		t.Errorf("the resend is %+v, due again at %s", d, m.NextTryAt)
 	}
 	w.finish("a", d, ledger.VerdictApplied)
