@@ -3,7 +3,6 @@ package reconcilers
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 
 	"keep-proxy/rules"
@@ -66,8 +65,9 @@ func accountStays(t *try, header http.Header) bool {
 	return refusal == nil && derived.Account == t.mutation.Account
 }
 
-// underAccount adds to a read the fields that tell the account. A read that the rule
-// sends under another one is an error: what isn't there may be elsewhere.
+// underAccount adds to a read, which has its credential, the fields that tell the
+// account. A read that would be sent under another one is an error: what isn't there
+// may be elsewhere.
 func underAccount(t *try, read http.Header) error {
 	if !t.connector.HasAccount {
 		return nil
@@ -82,6 +82,10 @@ func underAccount(t *try, read http.Header) error {
 	if !accountStays(t, merged) {
 		return fmt.Errorf("%w: it asks under another account", errUnaskable)
 	}
-	maps.Copy(read, t.account)
+	for name, values := range t.account {
+		if len(read[name]) == 0 {
+			read[name] = values
+		}
+	}
 	return nil
 }

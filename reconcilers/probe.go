@@ -88,11 +88,11 @@ func (p probe) request(ctx context.Context, t *try, ask *rules.Ask) (*upstream.R
 	if header == nil {
 		header = http.Header{}
 	}
-	if err := underAccount(t, header); err != nil {
-		return nil, err
-	}
 	if name != "" {
 		header.Set(name, value)
+	}
+	if err := underAccount(t, header); err != nil {
+		return nil, err
 	}
 	if header.Get("User-Agent") == "" {
 		header.Set("User-Agent", userAgent)

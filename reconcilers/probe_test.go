@@ -242,6 +242,30 @@ func TestProbeAsksUnderTheAccountOfTheRecord(t *testing.T) {
 	}
 }
 
+// rotating gives each credential once.
+type rotating []string
+
+func (r *rotating) For(string) (header, value string, err error) {
+	value, *r = (*r)[0], (*r)[1:]
+	return "Authorization", value, nil
+}
+
+func TestCredentialOfAnotherAccountInTheMiddleOfAProbe(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, viaProbe)
+	w.rule = strings.Replace(w.rule, "account: header[?'x-account'].orValue('')", "account: sha256(header['authorization'])", 1)
+	w.scripted = http.Header{"Authorization": {w.creds.value}}
+	w.api.pageSize = 1
+	m := w.unknown("a")
+	many(w, 2)
+	w.r.credentials = &rotating{w.creds.value, w.creds.value, "Bearer of another account"}
+	w.due(m)
+	w.wants(m, ledger.NeedsReconcile, "it asks under another account")
+	if _, gets, _ := w.api.counts(); gets != 1 {
+		t.Errorf("%d reads, want the first page only", gets)
+	}
+}
+
 func TestHostsThatAreNoLongerConfiguredAreNotAsked(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, viaBoth)
