@@ -187,7 +187,7 @@ func (s *Store) rebuildIdentity() error {
 // loadLeft takes as the tip whatever is left. The chains go on behind it; a new
 // baseline says that nothing leads up to there.
 func (s *Store) loadLeft(src snapshot) (err error) {
-	if s.tip, err = findTip(src, tip{}); err != nil {
+	if s.tip, err = findTip(src); err != nil {
 		return err
 	}
 	s.tip.Seq, s.tip.Hash = 0, [32]byte{}
@@ -206,6 +206,28 @@ func (s *Store) loadLeft(src snapshot) (err error) {
 	}
 	s.written = s.checkpoint.Bytes
 	return nil
+}
+
+// findTip looks for the greatest commit among all that are left.
+func findTip(src snapshot) (last tip, err error) {
+	src.each([]byte{kCommit}, func(k []byte) bool {
+		var content []byte
+		if content, err = src.get(k); err != nil {
+			return false
+		}
+		var c storedCommit
+		if err = decode(k, content, &c); err != nil {
+			return false
+		}
+		if c.Tip.Commit > last.Commit {
+			last = c.Tip
+		}
+		return true
+	})
+	if err == nil && last.Commit == 0 {
+		err = fmt.Errorf("%w: it has no commit", ledger.ErrDamaged)
+	}
+	return last, err
 }
 
 // beginAccepting puts a new high-water file and a new baseline in place. Until the

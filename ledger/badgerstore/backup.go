@@ -57,7 +57,7 @@ func (s *Store) copyEngine(ctx context.Context, c Config, progress Progress) (la
 		if err != nil {
 			return err
 		}
-		if last, err = findTip(src, from.Before); err != nil {
+		if last, err = walkCommits(src, from.Before); err != nil {
 			return err
 		}
 		return copyValues(ctx, src, db, progress)

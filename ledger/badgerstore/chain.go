@@ -142,24 +142,21 @@ func verifyEvents(src source, from, to tip) error {
 	return nil
 }
 
-// verifyCommits walks the commits after from up to to.
-func verifyCommits(src source, from, to tip) error {
-	prev := from.Link
-	for n := from.Commit + 1; n <= to.Commit; n++ {
-		c, err := readCommit(src, n)
+// walkCommits follows the commits after from as far as they go. A commit that is
+// missing ends the walk: the high-water mark tells whether it was acknowledged.
+func walkCommits(src source, from tip) (tip, error) {
+	last := from
+	for {
+		c, err := readCommit(src, last.Commit+1)
 		if errors.Is(err, ledger.ErrNotFound) {
-			return fmt.Errorf("%w: commit %d of %d is missing", ledger.ErrDamaged, n, to.Commit)
+			return last, nil
 		}
 		if err != nil {
-			return err
+			return last, err
 		}
-		if c.Prev != prev {
-			return fmt.Errorf("%w: commit %d doesn't follow the one before it", ledger.ErrDamaged, n)
+		if c.Prev != last.Link {
+			return last, fmt.Errorf("%w: commit %d doesn't follow the one before it", ledger.ErrDamaged, c.Tip.Commit)
 		}
-		prev = c.Tip.Link
+		last = c.Tip
 	}
-	if prev != to.Link {
-		return fmt.Errorf("%w: the commits don't lead to the last one", ledger.ErrDamaged)
-	}
-	return nil
 }

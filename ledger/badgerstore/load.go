@@ -37,13 +37,10 @@ func (s *Store) loadVerified(src snapshot) error {
 		return err
 	}
 	s.checkpoint, s.written = last, last.Bytes
-	if s.tip, err = findTip(src, from.Before); err != nil {
+	if s.tip, err = walkCommits(src, from.Before); err != nil {
 		return err
 	}
 	if err := s.checkHighWater(src); err != nil {
-		return err
-	}
-	if err := verifyCommits(src, from.Before, s.tip); err != nil {
 		return err
 	}
 	return verifyEvents(src, from.Before, s.tip)
@@ -64,30 +61,6 @@ func (s *Store) checkMeta(src snapshot) error {
 			ledger.ErrDamaged, s.identity.ID, s.identity.Format, i.ID, i.Format)
 	}
 	return nil
-}
-
-// findTip walks the commits from a known tip to the last.
-func findTip(src snapshot, from tip) (tip, error) {
-	last := from
-	err := error(nil)
-	src.each([]byte{kCommit}, func(k []byte) bool {
-		var content []byte
-		if content, err = src.get(k); err != nil {
-			return false
-		}
-		var c storedCommit
-		if err = decode(k, content, &c); err != nil {
-			return false
-		}
-		if c.Tip.Commit > last.Commit {
-			last = c.Tip
-		}
-		return true
-	})
-	if err == nil && last.Commit == 0 {
-		err = fmt.Errorf("%w: it has no commit", ledger.ErrDamaged)
-	}
-	return last, err
 }
 
 // checkHighWater compares the ledger's end with what was acknowledged.

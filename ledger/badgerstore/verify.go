@@ -34,6 +34,9 @@ const progressEvery = 10_000
 // is wrong is its error. Logs that a crash left make it open them once for writing,
 // as the next start would.
 func Verify(ctx context.Context, c Config, progress Progress) (r Report, err error) {
+	if err := c.validate(); err != nil {
+		return r, err
+	}
 	lock, err := lockFolder(c.Dir, c.Now().Wall)
 	if err != nil {
 		return r, err
