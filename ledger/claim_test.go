@@ -473,3 +473,29 @@ func TestDispatchesAreBounded(t *testing.T) {
 		t.Errorf("%d dispatches at generation %d", len(m.Dispatches), m.Generation)
 	}
 }
+
+func TestAScriptsOwnVendorKeyIsKept(t *testing.T) {
+	t.Parallel()
+	own := func(k string) func(*ledger.Claim) { return func(q *ledger.Claim) { q.Record.VendorKey = k } }
+	w := newWorld(t)
+	w.unknown("a", nativeKey, own("first"))
+	w.decide("a", ledger.OnDidNotHappen, force)
+	d := w.send(w.open(returns), "a", nativeKey, own("second"))
+	if m := w.mutation("a"); m.VendorKey != "first" || m.Generation != 1 {
+		t.Errorf("within a generation: key %q, generation %d", m.VendorKey, m.Generation)
+	}
+	w.finish("a", d, ledger.VerdictUncertain)
+	w.decide("a", ledger.OnDidNotHappen, force)
+	w.decide("a", ledger.OnNewKey)
+	derived, _ := ledger.VendorKey(key("a"), 2, ledger.KeyUUID, 0)
+	r := w.open(returns)
+	d = w.send(r, "a", nativeKey, own("third"))
+	if m := w.mutation("a"); m.VendorKey != derived || m.Generation != 2 {
+		t.Errorf("after a person's new key: %q, generation %d", m.VendorKey, m.Generation)
+	}
+	w.finish("a", d, ledger.VerdictFailed)
+	w.send(r, "a", nativeKey, own("fourth"))
+	if m := w.mutation("a"); m.VendorKey != "fourth" || m.Generation != 3 {
+		t.Errorf("in the generation that a claim begins: %q, generation %d", m.VendorKey, m.Generation)
+	}
+}

@@ -29,6 +29,8 @@ type Claim struct {
 	DispatchID string
 	// Record is the record to store if there is none: everything of it but
 	// Version, State, times, dispatches and generation is taken from the claim.
+	// Its VendorKey is set only if the rule keeps the script's own key: that one is
+	// then the key of the generation which this claim begins, if it begins one.
 	Record Mutation
 	// Body is the request's body if it is at most InlineBody; a longer one was
 	// written before and is named by Record.Request.Body.

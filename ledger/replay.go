@@ -204,14 +204,15 @@ func (c *claiming) prepare() (State, error) {
 			}
 		}
 		c.m = newMutation(c.q, c.now)
-		return "", c.m.deriveVendorKey()
+		return "", c.beginGeneration()
 	}
 	if c.m.Dispatch(c.q.DispatchID) != nil {
 		return "", invalid("dispatch %s of %s exists already", c.q.DispatchID, c.m.ID)
 	}
 	from := c.m.State
 	if c.m.generationFailed() {
-		if err := c.m.newGeneration(); err != nil {
+		c.m.Generation++
+		if err := c.beginGeneration(); err != nil {
 			return "", err
 		}
 	}
@@ -221,6 +222,16 @@ func (c *claiming) prepare() (State, error) {
 	c.m.Class, c.m.Reason, c.m.RetryAfter = "", "", time.Time{}
 	c.m.ResendTries, c.m.ResendClosed = 0, false
 	return from, nil
+}
+
+// beginGeneration gives the record the vendor key of its new generation: the
+// script's own where the rule keeps it, else the derived one.
+func (c *claiming) beginGeneration() error {
+	if own := c.q.Record.VendorKey; own != "" {
+		c.m.VendorKey = own
+		return nil
+	}
+	return c.m.deriveVendorKey()
 }
 
 // newMutation is the record of a first claim: what the claim says, and nothing
