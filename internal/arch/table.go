@@ -40,8 +40,12 @@ var table = []row{
 		"config", "rules", "connectors", "ledger", "ledger/*store", "upstream", "reconcilers", "proxy",
 		"admin", "admin/wire", "admin/client", "internal/fault", "internal/clock",
 	}},
+	{pkg: "cli/child"},
+	{pkg: "cli/managed", may: []string{"admin/client", "admin/wire"}},
+	{pkg: "cli/serving", may: []string{"admin/client", "admin/wire"}},
 	{pkg: "cmd/keep-proxy", may: []string{
-		"app", "config", "rules", "admin/client", "admin/wire", "internal/fakes/...", "ledger", "ledger/*store",
+		"app", "config", "rules", "admin/client", "admin/wire", "cli/child", "cli/managed", "cli/serving",
+		"internal/fakes/...", "internal/fault", "ledger", "ledger/*store",
 	}, tests: []string{"connectors"}},
 	{pkg: "integration", may: []string{"app", "config", "admin/client", "admin/wire", "internal/fakes/...", "internal/fault", "internal/clock"}, tests: []string{"connectors"}},
 }
