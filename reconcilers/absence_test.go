@@ -183,6 +183,32 @@ func TestSleepOfTheMachineIsNotSettle(t *testing.T) {
 	w.wants(m, ledger.NeedsReconcile, "settle was not over")
 }
 
+func TestAbsenceByAnotherClockIsRetry(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		off  time.Duration
+		want ledger.Seen
+	}{
+		"a little off":      {-4 * time.Minute, ledger.SeenAbsent},
+		"behind, or cached": {-6 * time.Minute, ledger.SeenRetry},
+		"ahead":             {6 * time.Minute, ledger.SeenRetry},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, viaProbe)
+			m := w.unknown("a")
+			w.api.script(func(rw http.ResponseWriter, _ *http.Request) bool {
+				rw.Header().Set("Date", w.clock.Now().Add(tc.off).Format(http.TimeFormat))
+				return false
+			})
+			w.after(time.Hour)
+			if o := last(w.read(m)); o.Seen != tc.want {
+				t.Errorf("seen %s (%s), want %s", o.Seen, o.Reason, tc.want)
+			}
+		})
+	}
+}
+
 func TestOnAbsentEscalateAsksAPerson(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, viaProbe+"    on_absent: escalate\n")

@@ -67,6 +67,11 @@ func (p probe) ask(ctx context.Context, t *try) sighting {
 	}
 }
 
+// maxClockDiff is how far an answer's date (RFC 9110 §6.6.1) may be from our clock for
+// an absence to be taken at its word. Rules ask for what is newer than the claim, and
+// what a cache answers may be older than it.
+const maxClockDiff = 5 * time.Minute
+
 // errUnaskable is a read that the rule makes in a way in which it must not be sent.
 var errUnaskable = errors.New("the probe can't be made")
 
@@ -121,6 +126,11 @@ func (p probe) conclude(ctx context.Context, t *try, asking *rules.Asking, all a
 		return sighting{reason: "the ledger could not say whose evidence an object is", evidence: s.evidence}
 	}
 	s.seen = seen(o.Seen)
+	if s.seen == ledger.SeenAbsent && all.ahead > maxClockDiff {
+		s.seen = ledger.SeenRetry
+		s.reason = fmt.Sprintf("absent, but the answer's date is %v from our clock: one of the clocks is wrong, or a cache answered",
+			all.ahead.Round(time.Second))
+	}
 	if o.Result != nil {
 		s.result = &rules.Response{Status: o.Result.Status, Header: o.Result.Header, Body: o.Result.Body, Complete: true}
 	}

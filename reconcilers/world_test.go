@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"crypto/x509"
 	"encoding/hex"
 	"fmt"
 	"maps"
@@ -101,8 +102,13 @@ type world struct {
 	set    Settings
 	// scripted are further fields of what the script sends.
 	scripted http.Header
-	// user are the user's settings.
-	user []rules.Settings
+	// roots verify the API's certificate, if it has one.
+	roots *x509.CertPool
+	// make makes what the script asks for; nil means a thing of the API below.
+	make func(reference string) *rules.Request
+	// hosts are the user's settings at the claim; user are those of now.
+	hosts []rules.Settings
+	user  []rules.Settings
 }
 
 // tally is a Metrics that remembers.
@@ -156,7 +162,7 @@ func (w *world) start() {
 	if w.wrap != nil {
 		records = w.wrap(records)
 	}
-	sender := upstream.New(upstream.Config{Clock: w.clock})
+	sender := upstream.New(upstream.Config{Clock: w.clock, Roots: w.roots})
 	r, err := New(Config{
 		Ledger: records, Sender: sender, Credentials: &w.creds, Clock: w.clock, NewID: w.newID,
 		Settings: w.set, Connectors: w.user, Metrics: &w.tally, Random: func() float64 { return 0.5 }, Log: zerolog.New(&w.log),
@@ -200,11 +206,15 @@ func (w *world) request(reference string) *rules.Request {
 // claim puts a dispatch of the reference in flight, as the proxy would.
 func (w *world) claim(reference string) *ledger.Mutation {
 	w.Helper()
-	set, findings := rules.Load([]rules.File{{Name: "things.yaml", Data: []byte(w.rule)}}, nil, rules.Defaults{})
+	set, findings := rules.Load([]rules.File{{Name: "things.yaml", Data: []byte(w.rule)}}, w.hosts, rules.Defaults{})
 	if findings.Failed() {
 		w.Fatalf("the rule does not load:\n%s", findings.Error())
 	}
-	req := w.request(reference)
+	make := w.request
+	if w.make != nil {
+		make = w.make
+	}
+	req := make(reference)
 	match := set.Match(req)
 	if match.Refusal != nil || match.Operation == nil {
 		w.Fatalf("the request does not match: %v", match.Refusal)
@@ -239,7 +249,9 @@ func claimOf(t tester, id string, req *rules.Request, match rules.Match, d *rule
 	policy := ledger.Policy{
 		Reconciler: op.Reconciles(), BlockScope: ledger.BlockMutation, OnAbsent: ledger.OnAbsent(op.OnAbsent),
 		Settle: op.Settle, Confirmations: op.Confirmations, Spacing: op.Spacing, ResultLimit: op.MaxBody,
-		NativeKey: true, KeyFormat: op.NativeKey.Format, KeyWindow: op.NativeKey.Window,
+	}
+	if op.NativeKey != nil {
+		policy.NativeKey, policy.KeyFormat, policy.KeyWindow = true, op.NativeKey.Format, op.NativeKey.Window
 	}
 	for _, s := range op.Strategies {
 		policy.Resend = policy.Resend || s.Kind == rules.StrategyResend
