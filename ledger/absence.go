@@ -57,8 +57,8 @@ func (m *Mutation) lastConfirmation(now Stamp) *Observation {
 
 // confirms reports whether o is a valid confirmation made before now in its boot.
 func (o *Observation) confirms(now Stamp) bool {
-	_, comparable := now.MonoSince(o.At)
-	return o.Seen == SeenAbsent && o.Counted && !o.Voided && comparable
+	_, sameBoot := now.MonoSince(o.At)
+	return o.Seen == SeenAbsent && o.Counted && !o.Voided && sameBoot
 }
 
 // addObservation appends o, and drops the oldest one that counts for nothing

@@ -73,8 +73,9 @@ func consequence(m *Mutation, on Trigger) string {
 		return "The refused payload counts as covered by the stored result: later runs that send it get that result, and nothing is sent."
 	case OnAcknowledge:
 		return "The escalation is closed; nothing else changes."
+	default:
+		return ""
 	}
-	return ""
 }
 
 // sameKey tells what a new sending means to an API that takes our key.

@@ -84,16 +84,15 @@ func (c *command) sending(m *Mutation, i int) bool {
 }
 
 // move looks the table up and carries the row out on m, without storing it.
-func (c *command) move(m *Mutation, on Trigger, f Facts, mv move) (Row, error) {
+func (c *command) move(m *Mutation, on Trigger, f Facts, mv move) error {
 	row, err := Next(m.State, on, f)
 	if err != nil {
-		var refused *NotAllowedError
-		if errors.As(err, &refused) {
+		if refused, ok := errors.AsType[*NotAllowedError](err); ok {
 			refused.Open = openTriggers(m, c.now, c.Process())
 		}
-		return Row{}, err
+		return err
 	}
-	return row, m.apply(row, mv)
+	return m.apply(row, mv)
 }
 
 // store keeps m and appends what happened to it.

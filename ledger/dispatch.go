@@ -1,5 +1,7 @@
 package ledger
 
+import "slices"
+
 // maxDispatches is how many dispatches a record lists before the oldest ones
 // that can't matter any more are dropped; their events remain.
 const maxDispatches = 32
@@ -26,16 +28,16 @@ func (m *Mutation) addDispatch(d Dispatch) {
 // ended in a definite failure verdict, proven not sent included: then, and only
 // then, the next claim raises the generation.
 func (m *Mutation) generationFailed() bool {
-	any := false
+	sent := false
 	for i := range m.Dispatches {
 		if d := &m.Dispatches[i]; d.Generation == m.Generation {
 			if !d.Verdict.Failure() {
 				return false
 			}
-			any = true
+			sent = true
 		}
 	}
-	return any
+	return sent
 }
 
 // carriesOther reports whether the present generation, which stays open, has
@@ -58,10 +60,5 @@ func (m *Mutation) covers(payload, significant string) bool {
 	if payload == m.PayloadDigest || (significant != "" && significant == m.SignificantDigest) {
 		return true
 	}
-	for _, accepted := range m.Accepted {
-		if payload == accepted {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(m.Accepted, payload)
 }

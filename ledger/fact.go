@@ -56,10 +56,10 @@ var factNames = [...]string{
 // Has reports whether every fact of g is in f.
 func (f Facts) Has(g Facts) bool { return f&g == g }
 
-// If returns g if it holds, else no fact.
-func (g Facts) If(holds bool) Facts {
+// If returns f if it holds, else no fact.
+func (f Facts) If(holds bool) Facts {
 	if holds {
-		return g
+		return f
 	}
 	return 0
 }

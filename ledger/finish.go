@@ -17,7 +17,7 @@ func (l *Ledger) MarkCommitted(ctx context.Context, key Key, dispatchID string, 
 		}
 		d.Head, d.Status = true, status
 		from, mv := m.State, c.at(ActorProxy, "the answer's head says success")
-		if _, err := c.move(m, OnCommitted, c.facts(m, d, 0), mv); err != nil {
+		if err := c.move(m, OnCommitted, c.facts(m, d, 0), mv); err != nil {
 			return err
 		}
 		if err := c.store(m, from, OnCommitted, mv, dispatchID, ""); err != nil || m.State == InFlight {
@@ -104,8 +104,9 @@ func outdoes(verdict, old Verdict) bool {
 		return old == VerdictUncertain || old == VerdictCommitted
 	case VerdictCommitted:
 		return old == VerdictUncertain
+	default:
+		return false
 	}
-	return false
 }
 
 // verdict reads the verdict as strictly as the rest of the finish allows: a
@@ -154,7 +155,7 @@ func (c *command) ended(m *Mutation, d *Dispatch, f *Finish) (Trigger, Facts) {
 		return OnLateSuccess, known | FactResult
 	case m.State == Applied:
 		return "", 0
-	case d.Verdict == VerdictCommitted && !(newest && m.State == InFlight):
+	case d.Verdict == VerdictCommitted && (!newest || m.State != InFlight):
 		return OnCommitted, known
 	case m.State != InFlight && m.State != NeedsReconcile, !newest:
 		return "", 0
@@ -197,7 +198,7 @@ func (c *command) moveByEnd(m *Mutation, d *Dispatch, f *Finish, on Trigger, kno
 	m.NextTryAt, m.RetryAfter = f.NextTryAt, f.RetryAfter
 	from, mv := m.State, c.at(ActorProxy, d.Reason)
 	mv.tooLarge = tooLarge
-	if _, err := c.move(m, on, c.facts(m, d, known), mv); err != nil {
+	if err := c.move(m, on, c.facts(m, d, known), mv); err != nil {
 		return nil, nil, err
 	}
 	if m.State == Failed {
@@ -236,6 +237,8 @@ func (m *Mutation) escalateFailure(mv move) {
 		m.escalate(EscalationPermission, mv)
 	case ClassPrecondition:
 		m.escalate(EscalationPrecondition, mv)
+	default:
+		// Logic is left to repair, transient to the scheduler.
 	}
 }
 
@@ -254,6 +257,8 @@ func (c *command) afterMove(m *Mutation, runID string, passedOn, unauthorized bo
 		return r, c.fail(r, failure{m.Key, m.PayloadDigest, m.Class, m.Reason, unauthorized})
 	case NeedsReconcile, Indeterminate:
 		return c.pause(runID, m, "the outcome of mutation "+m.ID+" is unknown: "+m.Reason)
+	default:
+		// In flight and skipped mean nothing to the run.
 	}
 	return c.runOf(runID)
 }

@@ -118,8 +118,9 @@ func (c *command) settledFor(r *Run, m *Mutation) (bool, error) {
 			return false, nil
 		}
 		return err == nil, err
+	default:
+		return false, nil
 	}
-	return false, nil
 }
 
 // itemSettled reports why a mutation keeps the item from being closed.

@@ -31,8 +31,9 @@ func (b *Blocker) stops(workflow, item string) bool {
 		return false
 	case BlockItem:
 		return b.Item == item
+	default:
+		return true
 	}
-	return true
 }
 
 // Admit decides whether a request of the run may pass:

@@ -33,7 +33,7 @@ func (l *Ledger) Exhaust(ctx context.Context, key Key, version int64, reason str
 		}
 		mv := c.at(ActorRunner, reason)
 		from := m.State
-		if _, err := c.move(m, OnExhausted, c.facts(m, nil, 0), mv); err != nil {
+		if err := c.move(m, OnExhausted, c.facts(m, nil, 0), mv); err != nil {
 			return nil, nil, err
 		}
 		m.Reason = reason
@@ -156,12 +156,12 @@ func (c *command) moveByObservation(m *Mutation, o *Observation, on Trigger, kno
 	if inlineTry {
 		mv.actor = ActorProxy
 	}
-	if _, err := c.move(m, on, c.facts(m, nil, known), mv); err != nil {
+	if err := c.move(m, on, c.facts(m, nil, known), mv); err != nil {
 		return nil, nil, err
 	}
 	if m.State == NeedsReconcile && c.exhausted(m) {
 		mv.why = join(mv.why, "the tries are used up")
-		if _, err := c.move(m, OnExhausted, c.facts(m, nil, 0), mv); err != nil {
+		if err := c.move(m, OnExhausted, c.facts(m, nil, 0), mv); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -170,6 +170,8 @@ func (c *command) moveByObservation(m *Mutation, o *Observation, on Trigger, kno
 		m.Class, m.Reason = ClassTransient, mv.why
 	case Indeterminate:
 		m.Reason = mv.why
+	default:
+		// The reason why it was unknown stays.
 	}
 	r, err := c.afterObservation(m)
 	if err != nil {

@@ -33,7 +33,7 @@ func (l *Ledger) Park(
 func (c *command) giveUpInline(m *Mutation, d *Dispatch, nextTryAt time.Time, reason string) (*Mutation, *Run, error) {
 	from, mv := m.State, c.at(ActorProxy, reason)
 	m.NextTryAt, m.Reason = nextTryAt, reason
-	if _, err := c.move(m, m.withoutAnswer(OnUnknown), c.facts(m, d, FactResult), mv); err != nil {
+	if err := c.move(m, m.withoutAnswer(OnUnknown), c.facts(m, d, FactResult), mv); err != nil {
 		return nil, nil, err
 	}
 	r, err := c.afterMove(m, d.Run, false, false)

@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -71,7 +72,7 @@ func (c *command) loseOwner(m *Mutation, nextTryAt func(*Mutation) time.Time, co
 	}
 	from, mv := m.State, c.at(ActorRecovery, "the proxy that sent it was lost before the outcome was recorded")
 	m.NextTryAt, m.Reason = nextTryAt(m), mv.why
-	if _, err := c.move(m, m.withoutAnswer(OnOwnerLost), c.facts(m, nil, FactResult), mv); err != nil {
+	if err := c.move(m, m.withoutAnswer(OnOwnerLost), c.facts(m, nil, FactResult), mv); err != nil {
 		return err
 	}
 	switch m.State {
@@ -81,6 +82,8 @@ func (c *command) loseOwner(m *Mutation, nextTryAt func(*Mutation) time.Time, co
 		counts.Indeterminate++
 	case Applied:
 		counts.Applied++
+	default:
+		return fmt.Errorf("recovery of %s led to %s", m.ID, m.State)
 	}
 	dispatch := ""
 	if d := m.Current(); d != nil {

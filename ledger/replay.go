@@ -26,6 +26,8 @@ func (c *claiming) byRecord() (Claimed, error) {
 		if c.m.Watching && c.m.Result != nil {
 			return c.ofApplied()
 		}
+	default:
+		// Indeterminate, and what this version doesn't know, are blocked.
 	}
 	out, err := c.blocked([]Blocker{blockerOf(c.m)})
 	if err != nil {
@@ -176,7 +178,7 @@ func (c *claiming) dispatch() (Claimed, error) {
 		return Claimed{}, err
 	}
 	mv := c.at(ActorProxy, "")
-	if _, err := c.move(c.m, OnClaim, c.facts(c.m, nil, 0), mv); err != nil {
+	if err := c.move(c.m, OnClaim, c.facts(c.m, nil, 0), mv); err != nil {
 		return Claimed{}, err
 	}
 	c.m.addDispatch(Dispatch{

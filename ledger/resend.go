@@ -66,7 +66,7 @@ func (c *command) resend(r Resend) (*Mutation, error) {
 		mv.actor = ActorProxy
 	}
 	f := c.facts(m, nil, FactResendOpen.If(ResendOpen(m, c.now, r.Deadline)))
-	if _, err := c.move(m, OnResend, f, mv); err != nil {
+	if err := c.move(m, OnResend, f, mv); err != nil {
 		return nil, err
 	}
 	m.ResendTries++

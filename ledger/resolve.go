@@ -1,6 +1,9 @@
 package ledger
 
-import "context"
+import (
+	"context"
+	"errors"
+)
 
 // Resolve carries out a person's decision. Actor, reason and the version that
 // they saw are required: ErrVersion if the record moved since, ErrInvalid for a
@@ -46,7 +49,7 @@ func (c *command) resolve(r *Resolve) (*Mutation, *Run, error) {
 		}
 	}
 	m.NextTryAt = r.NextTryAt
-	if _, err := c.move(m, r.Action, c.facts(m, nil, known), mv); err != nil {
+	if err := c.move(m, r.Action, c.facts(m, nil, known), mv); err != nil {
 		return nil, nil, c.explain(err, m, r)
 	}
 	if r.NewKey && r.Action == OnDidNotHappen {
@@ -76,13 +79,15 @@ func (m *Mutation) decided(r *Resolve) {
 		m.Reason = r.Reason
 	case OnNewKey:
 		m.Disputed = ""
+	default:
+		// The others leave the record's own reason as it is.
 	}
 }
 
 // explain says in words why a decision is refused where the table alone would
 // leave a person guessing.
 func (c *command) explain(err error, m *Mutation, r *Resolve) error {
-	refusal, ok := err.(*NotAllowedError)
+	refusal, ok := errors.AsType[*NotAllowedError](err)
 	if !ok {
 		return err
 	}

@@ -155,6 +155,7 @@ func TestDefiniteFailures(t *testing.T) {
 func TestTheGrace(t *testing.T) {
 	t.Parallel()
 	failing := func(t *testing.T) (*world, *ledger.Run) {
+		t.Helper()
 		w := newWorld(t)
 		r := w.open()
 		w.finish("a", w.send(r, "a"), ledger.VerdictFailed, unauthorized)

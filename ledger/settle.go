@@ -43,7 +43,7 @@ func Settled(m *Mutation, now Stamp, process Process) bool {
 		if !ok {
 			return false
 		}
-		if quiet, comparable := now.MonoSince(since); !comparable || quiet < settle {
+		if quiet, sameBoot := now.MonoSince(since); !sameBoot || quiet < settle {
 			return false
 		}
 	}

@@ -72,14 +72,14 @@ func (s *simulation) accept(err error) {
 	switch {
 	case err == nil, errors.Is(err, ledger.ErrNotAllowed), errors.Is(err, ledger.ErrNotFound):
 	default:
-		s.T.Fatalf("a command answers %v", err)
+		s.Fatalf("a command answers %v", err)
 	}
 }
 
 // found returns the record, nil if there is none yet.
 func (s *simulation) found(name string) *ledger.Mutation {
 	var m *ledger.Mutation
-	s.accept(s.View(s.world.t.Context(), func(v ledger.View) (err error) {
+	s.accept(s.View(s.t.Context(), func(v ledger.View) (err error) {
 		m, err = v.Mutation(key(name))
 		return err
 	}))
@@ -112,7 +112,7 @@ func (s *simulation) sent(name string, d *ledger.Dispatch) {
 func (s *simulation) Claim(*rapid.T) {
 	name := s.name()
 	digest := rapid.SampledFrom([]string{"payload", "payload", "payload", "other"}).Draw(s.T, "payload")
-	out, err := s.world.Claim(s.world.t.Context(), s.claimOf(nil, name, s.policy(name), payload(digest)))
+	out, err := s.world.Claim(s.t.Context(), s.claimOf(nil, name, s.policy(name), payload(digest)))
 	s.accept(err)
 	if out.Decision == ledger.DecideDispatch {
 		s.sent(name, out.Dispatch)
@@ -140,11 +140,11 @@ func (s *simulation) Finish(*rapid.T) {
 	d := s.live[name][i]
 	f := end(name, d, s.truth(name, d))
 	f.Pending = rapid.Bool().Draw(s.T, "inline try follows")
-	out, err := s.world.Finish(s.world.t.Context(), f)
+	out, err := s.world.Finish(s.t.Context(), f)
 	s.accept(err)
 	s.live[name] = slices.Delete(s.live[name], i, i+1)
 	if err == nil && f.Pending && out.Mutation.State == ledger.InFlight && rapid.Bool().Draw(s.T, "parked") {
-		_, err := s.Park(s.world.t.Context(), key(name), out.Mutation.Current().ID, s.now.Wall, "nothing was seen")
+		_, err := s.Park(s.t.Context(), key(name), out.Mutation.Current().ID, s.now.Wall, "nothing was seen")
 		s.accept(err)
 	}
 }
@@ -153,7 +153,7 @@ func (s *simulation) Head(*rapid.T) {
 	name := s.name()
 	for _, d := range s.live[name] {
 		if s.fate[d.ID] && !s.apis[name].commits(d.ID) {
-			_, err := s.MarkCommitted(s.world.t.Context(), key(name), d.ID, 200)
+			_, err := s.MarkCommitted(s.t.Context(), key(name), d.ID, 200)
 			s.accept(err)
 			return
 		}
@@ -165,7 +165,7 @@ func (s *simulation) Resend(*rapid.T) {
 	if m == nil {
 		return
 	}
-	_, d, err := s.world.Resend(s.world.t.Context(), ledger.Resend{
+	_, d, err := s.world.Resend(s.t.Context(), ledger.Resend{
 		Key: m.Key, Version: m.Version, DispatchID: s.id(), Deadline: time.Minute,
 	})
 	s.accept(err)
@@ -186,21 +186,21 @@ func (s *simulation) Observe(*rapid.T) {
 	if rapid.IntRange(0, 3).Draw(s.T, "not answered") == 0 {
 		seen = ledger.SeenRetry
 	}
-	_, err := s.world.Observe(s.world.t.Context(), s.observation(name, seen))
+	_, err := s.world.Observe(s.t.Context(), s.observation(name, seen))
 	s.accept(err)
 }
 
 func (s *simulation) GiveUp(*rapid.T) {
 	name := s.name()
 	if m := s.found(name); m != nil {
-		_, err := s.Park(s.world.t.Context(), key(name), m.Current().ID, s.now.Wall, "nothing was seen")
+		_, err := s.Park(s.t.Context(), key(name), m.Current().ID, s.now.Wall, "nothing was seen")
 		s.accept(err)
 	}
 }
 
 func (s *simulation) Exhausted(*rapid.T) {
 	if m := s.found(s.name()); m != nil {
-		_, err := s.Exhaust(s.world.t.Context(), m.Key, m.Version, "no strategy is left")
+		_, err := s.Exhaust(s.t.Context(), m.Key, m.Version, "no strategy is left")
 		s.accept(err)
 	}
 }
@@ -228,7 +228,7 @@ func (s *simulation) Person(*rapid.T) {
 	if action == ledger.OnDidNotHappen && len(u.pending) == 0 && rapid.Bool().Draw(s.T, "force") {
 		change = append(change, force)
 	}
-	_, err := s.world.Resolve(s.world.t.Context(), s.decision(name, action, change...))
+	_, err := s.world.Resolve(s.t.Context(), s.decision(name, action, change...))
 	s.accept(err)
 }
 
@@ -256,15 +256,15 @@ func (s *simulation) check(*rapid.T) {
 	for _, name := range simulated {
 		u := s.apis[name]
 		if u.effects > 1 {
-			s.T.Fatalf("%s took effect %d times", name, u.effects)
+			s.Fatalf("%s took effect %d times", name, u.effects)
 		}
 		m := s.found(name)
 		switch {
 		case m == nil:
 		case m.Committed && u.effects == 0:
-			s.T.Fatalf("%s is %s and committed, and nothing took effect", name, m.State)
+			s.Fatalf("%s is %s and committed, and nothing took effect", name, m.State)
 		case m.State == ledger.Failed && (u.effects > 0 || len(u.pending) > 0):
-			s.T.Fatalf("%s is failed (%s); %d effects, under way %v", name, m.Reason, u.effects, u.pending)
+			s.Fatalf("%s is failed (%s); %d effects, under way %v", name, m.Reason, u.effects, u.pending)
 		}
 	}
 }

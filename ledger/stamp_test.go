@@ -12,10 +12,10 @@ func TestStampAges(t *testing.T) {
 		return Stamp{Wall: base.Wall.Add(wall), Mono: base.Mono + mono, Boot: base.Boot + boot, BootID: id}
 	}
 	for _, c := range []struct {
-		name       string
-		now        Stamp
-		mono, age  time.Duration
-		comparable bool
+		name      string
+		now       Stamp
+		mono, age time.Duration
+		sameBoot  bool
 	}{
 		{"the same moment", base, 0, 0, true},
 		{"all clocks agree", later(time.Minute, time.Minute, time.Minute, "b"), time.Minute, time.Minute, true},
@@ -27,9 +27,9 @@ func TestStampAges(t *testing.T) {
 		{"before it in the same boot", later(0, -time.Minute, -time.Minute, "b"), 0, 0, false},
 		{"no boot id", later(time.Minute, time.Minute, time.Hour, ""), 0, time.Minute, false},
 	} {
-		mono, comparable := c.now.MonoSince(base)
-		if mono != c.mono || comparable != c.comparable {
-			t.Errorf("%s: monotonic %s, %v; want %s, %v", c.name, mono, comparable, c.mono, c.comparable)
+		mono, sameBoot := c.now.MonoSince(base)
+		if mono != c.mono || sameBoot != c.sameBoot {
+			t.Errorf("%s: monotonic %s, %v; want %s, %v", c.name, mono, sameBoot, c.mono, c.sameBoot)
 		}
 		if age := c.now.Age(base); age != c.age {
 			t.Errorf("%s: age %s, want %s", c.name, age, c.age)

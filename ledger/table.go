@@ -21,7 +21,7 @@ func (r Row) Fits(from State, on Trigger, f Facts) bool {
 
 // Shorthands that keep one row on one line.
 const (
-	none      = State("")
+	none      = ""
 	committed = FactCommitted
 	asks      = FactReconciler
 	earlier   = FactEarlier

@@ -1,5 +1,7 @@
 package ledger
 
+import "slices"
+
 // Trigger is what moves a mutation from state to state.
 type Trigger string
 
@@ -60,10 +62,5 @@ func PersonTriggers() []Trigger {
 
 // ByPerson reports whether only a person may use t.
 func (t Trigger) ByPerson() bool {
-	for _, p := range PersonTriggers() {
-		if t == p {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(PersonTriggers(), t)
 }

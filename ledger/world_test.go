@@ -21,8 +21,9 @@ type world struct {
 	checked history
 }
 
-func newWorld(t testing.TB) *world {
-	w := &world{t: t, checked: history{}}
+func newWorld(tb testing.TB) *world {
+	tb.Helper()
+	w := &world{t: tb, checked: history{}}
 	w.now = ledger.Stamp{Wall: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Mono: time.Hour, Boot: time.Hour, BootID: "boot-1"}
 	w.use(ledgertest.NewMemory(ledger.Process{ID: "p1", Started: w.now}))
 	return w

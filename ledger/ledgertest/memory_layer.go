@@ -3,6 +3,7 @@ package ledgertest
 import (
 	"bytes"
 	"cmp"
+	"maps"
 	"slices"
 
 	"keep-proxy/ledger"
@@ -56,17 +57,15 @@ func (l *layer) add(above *layer) {
 }
 
 func merge[K comparable, V any](to, from map[K]V) {
-	for k, v := range from {
-		to[k] = v
-	}
+	maps.Copy(to, from)
 }
 
 // layers are read from the last one, the newest, down.
 type layers []*layer
 
 func lookup[K comparable, V any](ls layers, in func(*layer) map[K]V, k K) (V, error) {
-	for i := len(ls) - 1; i >= 0; i-- {
-		if v, ok := in(ls[i])[k]; ok {
+	for _, l := range slices.Backward(ls) {
+		if v, ok := in(l)[k]; ok {
 			return v, nil
 		}
 	}
