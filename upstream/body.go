@@ -22,6 +22,8 @@ func (b *body) Read(p []byte) (int, error) {
 	n, err := b.resp.Body.Read(p)
 	b.d.got.Add(int64(n))
 	switch {
+	case errors.Is(err, io.EOF) && n > 0 && b.d.writing():
+		return n, nil // what is there must not wait for the rest of the request
 	case errors.Is(err, io.EOF):
 		b.err = b.finish()
 	case err != nil:
@@ -33,11 +35,10 @@ func (b *body) Read(p []byte) (int, error) {
 // finish ends the dispatch when the content seems to have come to its end.
 func (b *body) finish() error {
 	b.answer.Trailer = b.resp.Trailer
-	_ = b.resp.Body.Close()
 	if b.cutSilently() {
 		return b.d.fail(errTruncated)
 	}
-	b.d.complete(b.leavesNothing())
+	b.d.complete(b)
 	if ev := b.d.evidence(); !ev.BodyComplete {
 		return &Error{ev.ErrorClass, ev.Error}
 	}
@@ -52,8 +53,10 @@ func (b *body) cutSilently() bool {
 	return toTheEnd && c.secure && c.raw.eof.Load()
 }
 
-// leavesNothing reports whether the connection is as it was before the exchange.
+// leavesNothing gives the content up and reports whether the connection is as it
+// was before the exchange.
 func (b *body) leavesNothing() bool {
+	_ = b.resp.Body.Close()
 	c := b.d.conn
 	if c.h2 != nil {
 		c.plain.frames.forget()

@@ -12,6 +12,11 @@ type content struct {
 	src  io.ReadCloser
 	left int64
 	shut sync.Once
+	done chan struct{} // closed by Close
+}
+
+func newContent(src io.ReadCloser, length int64) *content {
+	return &content{src: src, left: length, done: make(chan struct{})}
 }
 
 // Read returns io.EOF only after exactly the announced length.
@@ -51,7 +56,10 @@ func (c *content) atEnd() error {
 // Close closes the source, once.
 func (c *content) Close() error {
 	var err error
-	c.shut.Do(func() { err = c.src.Close() })
+	c.shut.Do(func() {
+		err = c.src.Close()
+		close(c.done)
+	})
 	return err
 }
 

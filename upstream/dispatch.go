@@ -23,7 +23,7 @@ type dispatch struct {
 	watch   watch
 	handed  counters // at hand-over
 
-	written  chan struct{} // closed when the writer has ended; nil if there is none
+	written  chan struct{} // closed when writeBeside has ended; nil if it was not needed
 	writeErr error         // to be read after that
 	whole    atomic.Bool   // the request was written whole
 	got      atomic.Int64  // bytes of the answer's content that were read
@@ -104,10 +104,11 @@ func (d *dispatch) read(resp *http.Response) *Answer {
 }
 
 // complete ends the dispatch after the whole answer was read.
-func (d *dispatch) complete(reusable bool) {
+func (d *dispatch) complete(b *body) {
 	d.once.Do(func() {
 		d.awaitWriter()
 		killed := d.watch.stop() != ""
+		reusable := b.leavesNothing()
 		d.end(func(ev *Evidence) { ev.BodyComplete = true })
 		if reusable && !killed && d.whole.Load() {
 			d.sender.pool.put(d.conn)
@@ -121,7 +122,7 @@ func (d *dispatch) complete(reusable bool) {
 // awaitWriter lets the rest of the request go out after a success, and cuts it off
 // after anything else.
 func (d *dispatch) awaitWriter() {
-	if d.written == nil {
+	if !d.writing() {
 		return
 	}
 	patience := time.Duration(0)
@@ -131,9 +132,40 @@ func (d *dispatch) awaitWriter() {
 	t := time.NewTimer(patience)
 	defer t.Stop()
 	select {
-	case <-d.written:
+	case <-d.writer():
 	case <-t.C:
 		d.conn.kill()
+		d.joinWriter()
+	}
+}
+
+// writer is closed when the request is not being written any more; nil if it was
+// written before the answer was read.
+func (d *dispatch) writer() <-chan struct{} {
+	if d.conn.h2 != nil && d.content != nil {
+		return d.content.done
+	}
+	return d.written
+}
+
+// writing reports whether the request may still be being written.
+func (d *dispatch) writing() bool {
+	written := d.writer()
+	if written == nil {
+		return false
+	}
+	select {
+	case <-written:
+		return false
+	default:
+		return true
+	}
+}
+
+// joinWriter waits for writeBeside; the connection is closed.
+func (d *dispatch) joinWriter() {
+	if d.written != nil {
+		d.content.close()
 		<-d.written
 	}
 }
@@ -153,9 +185,7 @@ func (d *dispatch) breakOff(err error) {
 	if d.conn.h2 != nil {
 		d.conn.close()
 	}
-	if d.written != nil {
-		<-d.written
-	}
+	d.joinWriter()
 	why := d.explain(cause, err)
 	d.end(func(ev *Evidence) {
 		ev.ErrorClass, ev.Error = why.Class, why.Text

@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"runtime"
 	"strconv"
@@ -191,6 +192,82 @@ func TestEvidenceHoldsNoContent(t *testing.T) {
 			g := send(t, sender(t, Config{}), r)
 			if text := fmt.Sprintf("%+v %v", g.ev, g.err); strings.Contains(text, secret) || g.ev.ErrorClass != ErrorMalformed {
 				t.Errorf("evidence %s", text)
+			}
+		})
+	}
+}
+
+// held is a Body that yields half of its content only when it is released. The
+// other half is more than is buffered, so that the head goes out with it.
+type held struct {
+	zeros
+	release chan struct{}
+}
+
+func (h held) Open() (io.ReadCloser, error) {
+	content, err := h.zeros.Open()
+	return struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(io.LimitReader(content, int64(h.zeros)/2), waiting(h.release), content), content}, err
+}
+
+// waiting is empty, once it is closed.
+type waiting chan struct{}
+
+func (w waiting) Read([]byte) (int, error) {
+	<-w
+	return 0, io.EOF
+}
+
+func TestASuccessDoesNotStopItsRequest(t *testing.T) {
+	t.Parallel()
+	const size = 40_000
+	read := make(chan int64, 1)
+	h1 := serve(t, serverTLS("http/1.1"), func(p *peer) {
+		if r, err := http.ReadRequest(p.br); err == nil {
+			p.say("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+			n, _ := io.Copy(io.Discard, r.Body)
+			read <- n
+		}
+	})
+	h2 := serve(t, serverTLS("h2"), func(p *peer) {
+		_, _ = p.br.Discard(len(http2.ClientPreface))
+		fr := http2.NewFramer(p.Conn, p.br)
+		_ = fr.WriteSettings()
+		for n := int64(0); ; {
+			f, err := fr.ReadFrame()
+			if err != nil {
+				return
+			}
+			switch f := f.(type) {
+			case *http2.HeadersFrame:
+				writeHead(fr, f.StreamID, false, "200")
+				_ = fr.WriteData(f.StreamID, true, []byte("ok"))
+			case *http2.DataFrame:
+				n += int64(len(f.Data()))
+				if f.StreamEnded() {
+					read <- n
+				}
+			}
+		}
+	})
+	for name, u := range map[string]*rawUpstream{"HTTP/1.1": h1, "HTTP/2": h2} {
+		t.Run(name, func(t *testing.T) {
+			r := post(u.url("https", "/"), "")
+			release := make(chan struct{})
+			r.Body = held{zeros(size), release}
+			a := sender(t, Config{}).Send(t.Context(), r)
+			defer a.Close()
+			start := make([]byte, 2)
+			if _, err := io.ReadFull(a.Body, start); err != nil || a.Evidence().RequestComplete {
+				t.Errorf("reading the answer: %v, request complete: %v", err, a.Evidence().RequestComplete)
+			}
+			close(release)
+			_, err := io.ReadAll(a.Body)
+			got{Answer: a, content: string(start), err: err, ev: a.Evidence()}.check(t, whole)
+			if n := <-read; n != size || !a.Evidence().RequestComplete {
+				t.Errorf("the upstream read %d bytes, request complete: %v", n, a.Evidence().RequestComplete)
 			}
 		})
 	}

@@ -48,7 +48,8 @@ type Request struct {
 // Body is the content of a request. Its length is known before it is sent.
 type Body interface {
 	// Open returns a reader over the whole content. It is called at most once for
-	// a dispatch, before byte one; Send closes what it returns.
+	// a dispatch, before byte one; Send closes what it returns, if need be while
+	// it is being read. Reads must not wait: no deadline ends them.
 	Open() (io.ReadCloser, error)
 	// Len is the content's length in bytes, 0 or more. A reader that yields
 	// fewer or more breaks the dispatch off.

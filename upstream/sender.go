@@ -72,7 +72,7 @@ func (s *Sender) begin(ctx context.Context, r *Request, p *plan, c *conn, starte
 		if err != nil {
 			return nil, &Error{ErrorBody, "the request's body can't be opened"}
 		}
-		d.content = &content{src: src, left: p.length}
+		d.content = newContent(src, p.length)
 	}
 	d.watch.start(ctx, started.Boot+p.total)
 	if cause := d.watch.ready(ctx); cause != "" {
