@@ -1,0 +1,101 @@
+package rules
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// caseFile is a connector whose cases can be right or wrong.
+const caseFile = connectorHead + `
+  - name: make
+    match: {method: POST, path: /things}
+    effect: mutation
+    identity: {name: json.name}
+    subkey: json.?sub.orValue('')
+    marker: {json: mark}
+    outcome: [{when: response.status == 409, then: failed, class: logic}]
+    reconcile:
+      - probe:
+          get: /things
+          candidates: response.json
+          ours: found.?mark.orValue('') == mutation.marker
+          tie: marker
+          id: found.id
+          result: {status: 201, header: {x: y}, json: {cel: found}}
+  - {name: look, match: {method: POST, path: /search}, effect: read}
+  - {name: empty, match: {method: POST, path: /empty}, effect: mutation, identity: none, reconcile: [{none: why}], manual_check: look}
+cases:
+`
+
+func TestCasesSayWhatDiffers(t *testing.T) {
+	t.Parallel()
+	const things = "request: {method: POST, url: 'https://api.test/things', body: {name: n}}"
+	const found = "probe: [{body: [{id: i, mark: " + CaseMarker + "}]}]"
+	cases := []struct {
+		name, line string
+		part       string // "": holds
+	}{
+		{"right", things + ", expect: {operation: make, identity: {name: n}, subkey: '', account: ''}", ""},
+		{"another operation", things + ", expect: {operation: look}", `operation is "make", expected "look"`},
+		{"another identity", things + ", expect: {identity: {name: m}}", `identity is "{\"name\":\"n\"}", expected "{\"name\":\"m\"}"`},
+		{"another subkey", things + ", expect: {subkey: s}", `subkey is "", expected "s"`},
+		{"another account", things + ", expect: {account: a}", `account is "", expected "a"`},
+		{"refused as it says", "request: {method: POST, url: 'https://api.test/things', body: {}}, expect: {refused: identity}", ""},
+		{"refused unexpectedly", "request: {method: POST, url: 'https://api.test/things', body: {}}, expect: {operation: make}", `refused is "identity", expected ""`},
+		{"refused where it writes", "request: {method: POST, url: 'https://api.test/things', body: '[]'}, expect: {operation: make}", `refused is "identity", expected ""`},
+		{"refused as ambiguous", "request: {method: POST, url: 'https://api.test//'}, expect: {refused: ambiguous-request}", ""},
+		{"not refused", things + ", expect: {refused: denied}", `refused is "", expected "denied"`},
+		{"a read that isn't refused", "request: {method: POST, url: 'https://api.test/search'}, expect: {operation: look, refused: denied}", `refused is "", expected "denied"`},
+		{"another host", "request: {method: POST, url: 'https://other.test/things'}, expect: {operation: make}", "host is none of the connector's"},
+		{"the verdict", things + ", response: {status: 409}, expect: {verdict: failed, class: logic}", ""},
+		{"another verdict", things + ", response: {status: 409}, expect: {verdict: applied, class: logic}", `verdict is "failed", expected "applied"`},
+		{"another class", things + ", response: {status: 409}, expect: {verdict: failed, class: transient}", `class is "logic", expected "transient"`},
+		{"no verdict", things + ", response: {status: 200}, expect: {verdict: default}", ""},
+		{"the observation", things + ", " + found + ", expect: {observation: applied, result: {status: 201, headers: {x: y}, body: {mark: " + CaseMarker + ", id: i}}}", ""},
+		{"another observation", things + ", " + found + ", expect: {observation: absent}", `observation is "applied", expected "absent"`},
+		{"another result", things + ", " + found + ", expect: {observation: applied, result: {status: 200, headers: {x: z}, body: {}}}", `result status is "201", expected "200"`},
+		{"no result", things + ", probe: [{body: []}], expect: {observation: absent, result: {}}", "there is no result"},
+		{"an answer too many", things + ", probe: [{body: []}, {body: []}], expect: {observation: absent}", "ends after 1 answer"},
+		{"no probe to play", "request: {method: POST, url: 'https://api.test/empty'}, probe: [{}], expect: {observation: absent}", "has no probe"},
+	}
+	for _, tc := range cases {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			set := load(t, caseFile+"  - {name: the case, "+tc.line+"}\n")
+			findings := set.RunCases()
+			if tc.part == "" {
+				if len(findings) > 0 {
+					t.Errorf("does not hold: %v", findings)
+				}
+				return
+			}
+			if !slices.ContainsFunc(findings, func(f Finding) bool {
+				return strings.Contains(f.Problem, tc.part) && f.Line == 26 && f.Key == "cases[0]" && f.Value == "the case" && f.Severity == SeverityError
+			}) {
+				t.Errorf("findings %v, want %q", findings, tc.part)
+			}
+		})
+	}
+}
+
+func TestBrokenCasesDoNotLoad(t *testing.T) {
+	t.Parallel()
+	for line, part := range map[string]string{
+		"name: x, request: {url: 'https://a/'}":                                                   "expect is missing",
+		"name: x, expect: {operation: a}":                                                         "request is missing",
+		"request: {url: 'https://a/'}, expect: {operation: a}":                                    "name is missing",
+		"name: x, request: {method: GET}, expect: {operation: a}":                                 "url is missing",
+		"name: x, request: {url: '/a'}, expect: {operation: a}":                                   "no absolute URL",
+		"name: x, request: {url: 'https://a/'}, expect: {}":                                       "expects nothing",
+		"name: x, request: {url: 'https://a/', body: {a: {cel: b.}}}, expect: {operation: a}":     "does not compile",
+		"name: x, request: {url: 'https://a/', body: {a: {cel: json.a}}}, expect: {operation: a}": "no expressions",
+		"name: x, request: {url: 'https://a/'}, expect: {verdict: maybe}":                         "not one of",
+		"name: x, request: {url: 'https://a/'}, expect: {surprise: 1}":                            "unknown key",
+	} {
+		_, findings := Load([]File{{Data: []byte(caseFile + "  - {" + line + "}\n")}}, nil, Defaults{})
+		if !findings.Failed() || !strings.Contains(findings.Error(), part) {
+			t.Errorf("%s: %v, want %q", line, findings, part)
+		}
+	}
+}

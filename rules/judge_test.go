@@ -1,0 +1,92 @@
+package rules
+
+import (
+	"strings"
+	"testing"
+)
+
+const judged = `outcome:
+      - {when: "response.status == 409 && response.json.code == 'ours'", then: applied}
+      - {when: "header_of(response, 'Retry-After') != '' && response.status == 403", then: failed, class: transient}
+      - {when: "response.status == 422 && response.json.?code.orValue('') == ''", then: failed, class: logic}
+      - {when: "response.status == 500 && json.sure == 'no' && mutation.generation == 0 && account == 'acc'", then: uncertain}
+    success: response.json.ok == true`
+
+func TestJudge(t *testing.T) {
+	t.Parallel()
+	cases := []struct {
+		name, keys string
+		resp       Response
+		want       OpinionKind
+		class      Class
+		part       string
+	}{
+		{"a condition on status and body", judged, Response{Status: 409, Body: []byte(`{"code":"ours"}`), Complete: true}, OpinionApplied, "", "response.json.code == 'ours'"},
+		{"a condition on the header", judged, Response{Status: 403, Header: map[string][]string{"Retry-After": {"5"}}, Complete: true}, OpinionFailed, ClassTransient, "Retry-After"},
+		{"a condition that no answer decides", judged, Response{Status: 403, Complete: true}, OpinionNone, "", ""},
+		{"a member that is missing", judged, Response{Status: 409, Body: []byte(`{}`), Complete: true}, OpinionUncertain, "", "can't be evaluated"},
+		{"a body that was cut, where it decides", judged, Response{Status: 409, Body: []byte(`{"code"`)}, OpinionUncertain, "", "not complete"},
+		{"a body that was cut, behind a default", judged, Response{Status: 422}, OpinionUncertain, "", "not complete"},
+		{"a body that is absent, behind a default", judged, Response{Status: 422, Complete: true}, OpinionFailed, ClassLogic, "422"},
+		{"a body that repeats a name", judged, Response{Status: 422, Body: []byte(`{"a":1,"a":2}`), Complete: true}, OpinionUncertain, "", "repeats a member name"},
+		{"a body in an unknown encoding", judged, Response{Status: 422, Header: map[string][]string{"Content-Encoding": {"br"}}, Body: []byte(`x`), Complete: true}, OpinionUncertain, "", "Content-Encoding"},
+		{"a condition on request, record and account", judged, Response{Status: 500, Complete: true}, OpinionUncertain, "", "json.sure"},
+		{"success", judged, Response{Status: 200, Body: []byte(`{"ok":true}`), Complete: true}, OpinionNone, "", ""},
+		{"no success", judged, Response{Status: 200, Body: []byte(`{"ok":false}`), Complete: true}, OpinionUncertain, "", "success condition is false"},
+		{"success that can't be told", judged, Response{Status: 200, Body: []byte(`ok`), Complete: true}, OpinionUncertain, "", "success condition can't be evaluated"},
+		{"success of a body that was cut", judged, Response{Status: 201}, OpinionUncertain, "", "success condition can't be evaluated"},
+		{"success is about 2xx alone", judged, Response{Status: 302, Complete: true}, OpinionNone, "", ""},
+		{"success that is no truth", "success: response.status", Response{Status: 200, Complete: true}, OpinionUncertain, "", "neither true nor false"},
+		{"nothing said", "", Response{Status: 200, Complete: true}, OpinionNone, "", ""},
+		{"otherwise", "outcome: [{when: response.status == 201, then: applied}, {otherwise: uncertain}]", Response{Status: 400, Complete: true}, OpinionUncertain, "", "otherwise"},
+		{"before otherwise", "outcome: [{when: response.status == 201, then: applied}, {otherwise: uncertain}]", Response{Status: 201, Complete: true}, OpinionApplied, "", "201"},
+	}
+	for _, tc := range cases {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			_, op := operation(t, mutationWith(tc.keys))
+			got := op.Judge(request(t, "POST https://api.test/things", `{"sure":"no"}`), "acc", Mutation{}, &tc.resp)
+			if got.Kind != tc.want || got.Class != tc.class || !strings.Contains(got.Reason, tc.part) || (tc.part == "") != (got.Reason == "") {
+				t.Errorf("opinion %v %q %q, want %v %q …%s…", got.Kind, got.Class, got.Reason, tc.want, tc.class, tc.part)
+			}
+		})
+	}
+}
+
+func TestJudgesBodyWheneverTheBodyCanDecide(t *testing.T) {
+	t.Parallel()
+	cases := []struct {
+		keys string
+		want bool
+	}{
+		{"", false},
+		{"outcome: [{when: response.status == 409, then: uncertain}]", false},
+		{"outcome: [{when: \"header_of(response, 'x') == 'y' && response.header.a == 'b' && response.complete\", then: applied}]", false},
+		{"outcome: [{when: response.json.a == 1, then: applied}]", true},
+		{"outcome: [{when: response.?json.?a.orValue(1) == 1, then: applied}]", true},
+		{"outcome: [{when: \"response['json'].a == 1\", then: applied}]", true},
+		{"outcome: [{when: \"response[['json'][0]].a == 1\", then: applied}]", true},
+		{"outcome: [{when: \"[response].exists(r, r.json.a == 1)\", then: applied}]", true},
+		{"success: response.status == 200", true},
+	}
+	for _, tc := range cases {
+		_, op := operation(t, mutationWith(tc.keys))
+		if got := op.JudgesBody(); got != tc.want {
+			t.Errorf("%s: JudgesBody = %v, want %v", tc.keys, got, tc.want)
+		}
+	}
+}
+
+func TestACutBodyCannotHideBehindAnotherSpelling(t *testing.T) {
+	t.Parallel()
+	for _, when := range []string{
+		"response.?json.?a.orValue(1) == 1", "has(response.json) == false", "!('json' in response)",
+		"response[['json'][0]].?a.orValue(1) == 1", "[response].exists(r, r.?json.?a.orValue(1) == 1)",
+	} {
+		_, op := operation(t, mutationWith("outcome: [{when: \""+when+"\", then: failed, class: logic}]"))
+		got := op.Judge(request(t, "POST https://api.test/things", ""), "", Mutation{}, &Response{Status: 200, Body: []byte(`{"a"`)})
+		if got.Kind != OpinionUncertain {
+			t.Errorf("%s on a cut body: %v (%s)", when, got.Kind, got.Reason)
+		}
+	}
+}

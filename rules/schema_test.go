@@ -1,0 +1,189 @@
+package rules
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// formatKeys is every key of the connector format by level, with a use of it that
+// is sound by itself: a key either works or is refused as not built yet.
+var formatKeys = []struct {
+	level string
+	file  func(line string) string
+	works []string
+	later []string
+}{
+	{
+		"connector",
+		func(line string) string {
+			head := connectorHead
+			if name, _, _ := strings.Cut(line, ":"); strings.Contains(head, "\n"+name+": ") || strings.HasPrefix(head, name+": ") {
+				head = strings.Join(slices.DeleteFunc(strings.SplitAfter(head, "\n"), func(l string) bool { return strings.HasPrefix(l, name+":") }), "")
+			}
+			if strings.HasPrefix(line, "operations") {
+				return strings.Replace(head, "operations:\n", "", 1) + line + "\n"
+			}
+			return line + "\n" + head + simpleMutation
+		},
+		[]string{
+			"apiVersion: keep/v1", "connector: other", "version: 2", "title: Other", "hosts: [other.test]", "host_group: others", "reads: [/x]",
+			"account: header['x-a']", "block_scope: item", "trust_refused: true", "rate: {requests: 5, per: 1s}", "operations: []",
+			"cases: [{name: c, request: {url: 'https://api.test/'}, expect: {refused: unmatched}}]",
+		},
+		[]string{"aws: {service: sqs}", "account: {get: /me, value: response.json.id, cache: 1h}"},
+	},
+	{
+		"operation",
+		func(line string) string { return withOperation(line) },
+		[]string{
+			"name: other", "match: {method: PUT, path: /x}", "before: []", "effect: mutation", "describe: x", "identity: none", "subkey: json.s",
+			"payload: {ignore: [json.a]}", "native_key: {header: k}", "marker: {json: m}", "outcome: [{otherwise: uncertain}]", "success: response.status == 200",
+			"reconcile: [{none: why}]", "on_absent: fail", "on_absent: escalate", "manual_check: x", "max_body: 1MiB", "repeat: replay", "repeat: refuse",
+			"secret: [json.s]", "settle: 10m", "absent_confirmations: 3", "absent_spacing: 1m", "block_scope: mutation",
+			"bounds: {commit: 1s, lag: 1s, source: x}", "encoded_slash: keep", "timeout: 5s",
+		},
+		[]string{
+			"send: []", "watch: {}", "compensate: {}", "subkey_header: optional", "drift: refuse", "was: [old]", "stream: true", "max_dispatches: 2",
+			"verify_on_replay: strict", "resend: {natural: true}", "on_skip: {status: 200}", "on_no_result: {status: 200}", "on_absent: redispatch",
+		},
+	},
+	{
+		"match",
+		func(line string) string { return withOperation("match: {method: POST, " + line + "}") },
+		[]string{"path: /x", "when: json.a == 1"},
+		[]string{"graphql: {operation: query}", "jsonrpc: {method: a}", "aws: {action: A}", "mail: {from: body}"},
+	},
+	{
+		"payload",
+		func(line string) string { return withOperation("payload: {" + line + "}") },
+		[]string{"ignore: [json.a]", "minor: [json.a]", "headers: [x-a]"},
+		[]string{"normalise: {json.a: whitespace}", "compare: 'true'"},
+	},
+	{
+		"native_key",
+		func(line string) string {
+			if strings.HasPrefix(line, "header") || strings.HasPrefix(line, "json") || strings.HasPrefix(line, "form:") || strings.HasPrefix(line, "query") {
+				return withOperation("native_key: {" + line + "}")
+			}
+			return withOperation("native_key: {header: k, " + line + "}")
+		},
+		[]string{
+			"header: k", "json: a.k", "form: k", "query: k", "format: uuid", "format: uuid4", "format: hex", "format: token", "max_length: 64", "window: 24h",
+			"when_present: replace", "when_present: keep_first", "when_present: refuse",
+		},
+		[]string{"graphql: input.id", "aws: Token"},
+	},
+	{
+		"marker",
+		func(line string) string { return withOperation("marker: {" + line + "}") },
+		[]string{"json: a.b", "form: \"m[k]\"", "append: json.a, text: \"{mutation.marker}\""},
+		nil,
+	},
+	{
+		"outcome",
+		func(line string) string { return withOperation("outcome: [{" + line + "}]") },
+		[]string{"when: response.status == 1, then: failed, class: logic", "when: response.status == 1, then: applied", "otherwise: uncertain"},
+		nil,
+	},
+	{
+		"reconcile",
+		func(line string) string {
+			return withOperation("native_key: {header: k, window: 24h}", "reconcile: [{"+line+"}]")
+		},
+		[]string{"resend: {}", "probe: {get: /a, observe: [{when: 'true', is: absent}]}", "none: why"},
+		[]string{"exec: [cmd]", "resend: {natural: true}"},
+	},
+	{
+		"probe",
+		func(line string) string {
+			base := "get: /a, candidates: response.json, ours: 'true', tie: unique, id: found.id, "
+			if strings.HasPrefix(line, "post") || strings.HasPrefix(line, "observe") || strings.HasPrefix(line, "get") || strings.HasPrefix(line, "step") {
+				base = ""
+			}
+			return withOperation("reconcile: [{probe: {" + base + line + "}}]")
+		},
+		[]string{
+			"get: /a, observe: [{when: 'true', is: applied}], result: {status: 201, header: {a: b}, json: {}}", "post: /a, json: {a: 1}, observe: [{when: 'true', is: retry}]",
+			"header: {x: y}", "query: {a: b}", "absence_is_proof: true", "expect: response.status == 200", "created: found.at",
+			"pages: {next: link, max: 3}", "pages: {more: 'true', set: {a: b}, max: 3}",
+		},
+		[]string{"steps: []", "observe: [{when: 'true', step: next}]", "result: {graphql: {}}"},
+	},
+	{
+		"bounds and rate",
+		func(line string) string { return withOperation("settle: 10m", line) },
+		[]string{"bounds: {commit: 1m, lag: 1m, source: x}"},
+		nil,
+	},
+	{
+		"cases",
+		func(line string) string {
+			return withOperation() + "cases: [{name: c, request: {method: POST, url: 'https://api.test/things', headers: {a: b}, body: '{}'}, " + line + "}]\n"
+		},
+		[]string{
+			"expect: {operation: make, identity: {name: n}, subkey: '', account: '', refused: identity}",
+			"response: {status: 200, headers: {a: [b, c]}, body: {a: 1}}, expect: {verdict: failed, class: logic}",
+			"probe: [{status: 200}], expect: {observation: applied, result: {status: 201, headers: {a: b}, body: {}}}",
+		},
+		nil,
+	},
+}
+
+func TestEveryKeyOfTheFormatWorksOrIsRefusedByName(t *testing.T) {
+	t.Parallel()
+	for _, level := range formatKeys {
+		for _, line := range level.works {
+			set, findings := Load([]File{{Name: "f.yaml", Data: []byte(level.file(line))}}, nil, Defaults{})
+			if set == nil {
+				t.Errorf("%s: %s\n%v\n%s", level.level, line, findings, level.file(line))
+			}
+		}
+		for _, line := range level.later {
+			_, findings := Load([]File{{Name: "f.yaml", Data: []byte(level.file(line))}}, nil, Defaults{})
+			if !slices.ContainsFunc(findings, func(f Finding) bool {
+				return f.Code == "not-yet" && strings.Contains(f.Problem, "not built yet") && f.Line > 0
+			}) {
+				t.Errorf("%s: %s is not refused by name:\n%v", level.level, line, findings)
+			}
+		}
+	}
+	for _, variable := range []string{"multipart.a", "mail.subject", "graphql.args", "jsonrpc.method", "aws.action"} {
+		_, findings := Load([]File{{Data: []byte(withOperation("identity: {a: " + variable + "}"))}}, nil, Defaults{})
+		if !strings.Contains(findings.Error(), "not built yet") {
+			t.Errorf("%s: %v", variable, findings)
+		}
+	}
+}
+
+func TestEveryKeyOfTheSchemaIsTried(t *testing.T) {
+	t.Parallel()
+	tried := fmt.Sprint(formatKeys)
+	for _, l := range []level{
+		levelConnector, levelRate, levelAccount, levelOperation, levelMatch, levelPayload, levelNativeKey, levelMarker, levelOutcome,
+		levelStrategy, levelResend, levelProbe, levelObserve, levelPages, levelResult, levelBounds, levelCase, levelCaseAsk, levelCaseAnswer, levelExpect,
+	} {
+		for _, key := range slices.Concat(l.known, l.later) {
+			if strings.Contains(tried, key+":") || key == "name" || slices.Contains([]string{"candidates", "ours", "tie", "id", "request", "method", "url"}, key) {
+				continue
+			}
+			t.Errorf("%s has the key %s, which no test tries", l.name, key)
+		}
+		for _, key := range l.later {
+			if slices.Contains(l.known, key) {
+				t.Errorf("%s: %s is both known and of a later version", l.name, key)
+			}
+		}
+	}
+}
+
+func TestNearest(t *testing.T) {
+	t.Parallel()
+	known := []string{"identity", "effect", "describe", "match"}
+	for word, want := range map[string]string{"idenity": "identity", "Effect": "effect", "efect": "effect", "descripe": "describe", "zzz": "", "": ""} {
+		if got := nearest(word, known); got != want {
+			t.Errorf("nearest(%q) = %q, want %q", word, got, want)
+		}
+	}
+}
