@@ -96,18 +96,35 @@ func TestAcceptLossOfOtherLedgers(t *testing.T) {
 		want   error
 		isNew  bool
 	}{
-		{"whole", func(*testing.T, *Config) {}, errNoLoss, false},
-		{"never begun", func(t *testing.T, c *Config) { c.Dir = t.TempDir() }, errNoLoss, false},
-		{"without data", func(t *testing.T, c *Config) { remove(t, c.Dir, "data") }, nil, true},
-		{"without ledger.id", func(t *testing.T, c *Config) { remove(t, c.Dir, "ledger.id") }, nil, false},
-		{"without a high-water file", func(t *testing.T, c *Config) { remove(t, c.Dir, "highwater") }, nil, false},
+		{"whole", nil, errNoLoss, false},
+		{"never begun", func(t *testing.T, c *Config) {
+			t.Helper()
+			c.Dir = t.TempDir()
+		}, errNoLoss, false},
+		{"without data", func(t *testing.T, c *Config) {
+			t.Helper()
+			remove(t, c.Dir, "data")
+		}, nil, true},
+		{"without ledger.id", func(t *testing.T, c *Config) {
+			t.Helper()
+			remove(t, c.Dir, "ledger.id")
+		}, nil, false},
+		{"without a high-water file", func(t *testing.T, c *Config) {
+			t.Helper()
+			remove(t, c.Dir, "highwater")
+		}, nil, false},
 		{"cut short while accepting", func(t *testing.T, c *Config) {
+			t.Helper()
 			if err := os.WriteFile(c.acceptingPath(), nil, 0o600); err != nil {
 				t.Fatal(err)
 			}
 		}, nil, false},
-		{"another's", func(_ *testing.T, c *Config) { c.ID = "other" }, ledger.ErrForeign, false},
+		{"another's", func(t *testing.T, c *Config) {
+			t.Helper()
+			c.ID = "other"
+		}, ledger.ErrForeign, false},
 		{"with a manifest that Badger can't read", func(t *testing.T, c *Config) {
+			t.Helper()
 			if err := os.WriteFile(filepath.Join(c.dataDir(), "MANIFEST"), []byte("?"), 0o600); err != nil {
 				t.Fatal(err)
 			}
@@ -121,7 +138,9 @@ func TestAcceptLossOfOtherLedgers(t *testing.T) {
 			if err := s.Close(); err != nil {
 				t.Fatal(err)
 			}
-			c.change(t, &config)
+			if c.change != nil {
+				c.change(t, &config)
+			}
 			loss, err := AcceptLoss(t.Context(), config, "because", "ada")
 			if !errors.Is(err, c.want) || c.want == nil && err != nil {
 				t.Fatalf("got %v, want %v", err, c.want)

@@ -136,6 +136,7 @@ func BenchmarkLarge(b *testing.B) {
 }
 
 func benchOpen(b *testing.B, c Config) {
+	b.Helper()
 	for b.Loop() {
 		s, err := Open(context.Background(), c)
 		if err != nil {
@@ -150,6 +151,7 @@ func benchOpen(b *testing.B, c Config) {
 }
 
 func benchClaims(b *testing.B, c Config) {
+	b.Helper()
 	s, err := Open(context.Background(), c)
 	if err != nil {
 		b.Fatal(err)

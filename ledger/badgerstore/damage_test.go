@@ -186,24 +186,40 @@ func TestRefusals(t *testing.T) {
 		text   string
 	}{
 		{"a swapped folder", func(t *testing.T, c *Config) {
+			t.Helper()
 			other := testConfig(t.TempDir())
 			mustInit(t, other)
 			swap(t, filepath.Join(other.Dir, "data"), filepath.Join(c.Dir, "data"))
 		}, ledger.ErrDamaged, "accept-loss"},
-		{"another ledger than configured", func(_ *testing.T, c *Config) { c.ID = "other" }, ledger.ErrForeign, "ledger.id"},
-		{"no data", func(t *testing.T, c *Config) { remove(t, c.Dir, "data") }, ledger.ErrMissing, "accept-loss"},
+		{"another ledger than configured", func(t *testing.T, c *Config) {
+			t.Helper()
+			c.ID = "other"
+		}, ledger.ErrForeign, "ledger.id"},
+		{"no data", func(t *testing.T, c *Config) {
+			t.Helper()
+			remove(t, c.Dir, "data")
+		}, ledger.ErrMissing, "accept-loss"},
 		{"an empty folder, but an id is configured", func(t *testing.T, c *Config) {
+			t.Helper()
 			c.Dir, c.ID = t.TempDir(), "mine"
 		}, ledger.ErrMissing, "accept-loss"},
 		{"an empty folder, but a high-water file elsewhere", func(t *testing.T, c *Config) {
+			t.Helper()
 			first := testConfig(t.TempDir())
 			first.HighWaterFile = water
 			mustInit(t, first)
 			c.Dir, c.HighWaterFile = t.TempDir(), water
 		}, ledger.ErrMissing, "accept-loss"},
-		{"no ledger.id", func(t *testing.T, c *Config) { remove(t, c.Dir, "ledger.id") }, ledger.ErrDamaged, "ledger.id"},
-		{"no high-water file", func(t *testing.T, c *Config) { remove(t, c.Dir, "highwater") }, ledger.ErrDamaged, "high-water"},
+		{"no ledger.id", func(t *testing.T, c *Config) {
+			t.Helper()
+			remove(t, c.Dir, "ledger.id")
+		}, ledger.ErrDamaged, "ledger.id"},
+		{"no high-water file", func(t *testing.T, c *Config) {
+			t.Helper()
+			remove(t, c.Dir, "highwater")
+		}, ledger.ErrDamaged, "high-water"},
 		{"a newer format", func(t *testing.T, c *Config) {
+			t.Helper()
 			i, err := readIdentity(c.identityPath())
 			if err != nil {
 				t.Fatal(err)
@@ -222,7 +238,9 @@ func TestRefusals(t *testing.T) {
 			if err := s.Close(); err != nil {
 				t.Fatal(err)
 			}
-			c.change(t, &config)
+			if c.change != nil {
+				c.change(t, &config)
+			}
 			s, err := Open(context.Background(), config)
 			if err == nil {
 				s.Close()

@@ -22,7 +22,7 @@ func checkFooter(path string) error {
 	if err != nil {
 		return fmt.Errorf("ledger table: %w", err)
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }() // it was only read
 	st, err := f.Stat()
 	if err != nil {
 		return fmt.Errorf("ledger table: %w", err)

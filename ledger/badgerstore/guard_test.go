@@ -36,7 +36,7 @@ func TestPassingTroubleIsNoDamage(t *testing.T) {
 		"a disk that fails, as text": {errors.New("read: input/output error"), ledger.ErrUnavailable},
 		"a bad checksum":             {errors.New("checksum mismatch"), ledger.ErrDamaged},
 	} {
-		if err := engineError(c.err); !errors.Is(err, c.want) || c.want != ledger.ErrDamaged && errors.Is(err, ledger.ErrDamaged) {
+		if err := engineError(c.err); !errors.Is(err, c.want) || errors.Is(err, ledger.ErrDamaged) != errors.Is(c.want, ledger.ErrDamaged) {
 			t.Errorf("%s: %v, want %v", name, err, c.want)
 		}
 	}

@@ -76,10 +76,8 @@ func readHighWater(path string) (highMark, error) {
 		return highMark{}, errFirst
 	case errors.Is(errSecond, ledger.ErrFormat):
 		return highMark{}, errSecond
-	case errFirst != nil:
-		return second, nil
-	case errSecond != nil || first.Tip.Commit > second.Tip.Commit:
-		return first, nil
+	case errFirst == nil && (errSecond != nil || first.Tip.Commit > second.Tip.Commit):
+		second = first
 	}
 	return second, nil
 }
@@ -131,7 +129,7 @@ func writeSynced(path string, content []byte) error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(f.Name())
+	defer func() { _ = os.Remove(f.Name()) }() // gone already if all went well
 	_, err = f.Write(content)
 	err = errors.Join(err, f.Sync(), f.Close())
 	if err != nil {

@@ -1,6 +1,10 @@
 package badgerstore
 
-import "keep-proxy/ledger"
+import (
+	"slices"
+
+	"keep-proxy/ledger"
+)
 
 // mutationIndexes lists the index keys that follow from a record.
 func mutationIndexes(m *ledger.Mutation) [][]byte {
@@ -27,12 +31,7 @@ func mutationIndexes(m *ledger.Mutation) [][]byte {
 func runIndexes(m *ledger.Mutation, at []byte) [][]byte {
 	runs := make([]string, 0, 2)
 	add := func(run string) {
-		for _, known := range runs {
-			if known == run {
-				return
-			}
-		}
-		if run != "" {
+		if run != "" && !slices.Contains(runs, run) {
 			runs = append(runs, run)
 		}
 	}

@@ -19,12 +19,13 @@ import (
 	"keep-proxy/ledger/ledgertest"
 )
 
-// childDir tells the test binary to be the process that is killed.
-const childDir = "KEEP_TEST_LEDGER_DIR"
+// childMode tells the test binary to be the process that is killed; the ledger is in
+// its working folder.
+const childMode = "KEEP_TEST_LEDGER_CHILD"
 
 func TestMain(m *testing.M) {
-	if dir := os.Getenv(childDir); dir != "" {
-		if err := claimForEver(dir); err != nil {
+	if os.Getenv(childMode) != "" {
+		if err := claimForEver("."); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -70,8 +71,13 @@ func claimForEver(dir string) error {
 // acknowledged records, and returns what it acknowledged.
 func runChild(t *testing.T, dir, faultSpec string, killAfter int) []string {
 	t.Helper()
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), childDir+"="+dir, fault.EnvVar+"="+faultSpec)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), childMode+"=1", fault.EnvVar+"="+faultSpec)
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
 	out, err := cmd.StdoutPipe()

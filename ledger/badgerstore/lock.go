@@ -61,7 +61,7 @@ func flock(f *os.File) (err error) {
 		if !errors.Is(err, unix.EWOULDBLOCK) {
 			return err
 		}
-		time.Sleep(lockPause)
+		<-time.After(lockPause)
 	}
 	return err
 }

@@ -93,7 +93,7 @@ func makeFolder(dir string) error {
 	if st.Mode().Perm()&0o077 == 0 {
 		return nil
 	}
-	if err := os.Chmod(dir, 0o700); err != nil {
+	if err := os.Chmod(dir, 0o700); err != nil { //nolint:gosec // a folder needs the right to enter it
 		return fmt.Errorf("ledger folder %s is open to others: %w", dir, err)
 	}
 	return nil
@@ -122,7 +122,7 @@ func look(c Config) (f signs, err error) {
 	if c.highWaterPath() != inside {
 		f.movable, errs[3] = exists(inside)
 	}
-	if err == nil && !f.data {
+	if !f.data {
 		left, _ := filepath.Glob(filepath.Join(c.dataDir(), "*.[sm][se][tm]"))
 		f.data = len(left) > 0
 	}
@@ -137,7 +137,7 @@ func (s *Store) openFiles(found signs, accepted bool) (err error) {
 		}
 	}
 	s.identity, err = readIdentity(s.config.identityPath())
-	if err != nil && !(accepted && canRebuild(err)) {
+	if err != nil && (!accepted || !canRebuild(err)) {
 		return err
 	}
 	rebuild := err != nil
@@ -213,17 +213,17 @@ func (s *Store) begun(ctx context.Context, accepted bool) (err error) {
 	}
 	s.start()
 	if err := s.sweep(ctx); err != nil {
-		return errors.Join(fmt.Errorf("sweep: %w", err), s.stop())
+		s.stop()
+		return fmt.Errorf("sweep: %w", err)
 	}
 	return nil
 }
 
 // stop ends the committer without closing files.
-func (s *Store) stop() error {
+func (s *Store) stop() {
 	s.door.Lock()
 	s.closed = true
 	close(s.queue)
 	s.door.Unlock()
 	<-s.drained
-	return nil
 }

@@ -48,7 +48,7 @@ func listedTables(opt badger.Options) (map[string]bool, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ledger manifest: %w", err)
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }() // it was only read
 	manifest, _, err := badger.ReplayManifestFile(f, 0, opt)
 	if err != nil {
 		return nil, fmt.Errorf("%w: the manifest: %w", ledger.ErrDamaged, err)

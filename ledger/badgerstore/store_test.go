@@ -33,6 +33,7 @@ func mustOpen(tb testing.TB, c Config) *Store {
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	ledgertest.TestStore(t, func(t *testing.T) ledgertest.Subject {
+		t.Helper()
 		c := testConfig(t.TempDir())
 		s := mustOpen(t, c)
 		return ledgertest.Subject{Store: s, Reopen: func() ledger.Store {

@@ -90,15 +90,6 @@ func put(t *testing.T, s ledger.Store, ms ...*ledger.Mutation) {
 	})
 }
 
-// must returns v, or ends the test.
-func must[T any](t *testing.T, v T, err error) T {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return v
-}
-
 // load reads one record.
 func load(t *testing.T, s ledger.Store, k ledger.Key) *ledger.Mutation {
 	t.Helper()

@@ -14,7 +14,8 @@ func testDue(t *testing.T, s Subject) {
 	var ms []*ledger.Mutation
 	for n, name := range []string{"third", "first", "second", "later"} {
 		m := SampleMutation(name, ledger.NeedsReconcile, n)
-		m.NextTryAt = Epoch.Add(map[string]time.Duration{"first": 1, "second": 2, "third": 3, "later": 9}[name] * time.Minute)
+		minutes := map[string]int{"first": 1, "second": 2, "third": 3, "later": 9}[name]
+		m.NextTryAt = Epoch.Add(time.Duration(minutes) * time.Minute)
 		ms = append(ms, m)
 	}
 	settled := SampleMutation("settled", ledger.Indeterminate, 9)
