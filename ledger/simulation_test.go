@@ -228,7 +228,7 @@ func (s *simulation) Person(*rapid.T) {
 	if action == ledger.OnDidNotHappen && len(u.pending) == 0 && rapid.Bool().Draw(s.T, "force") {
 		change = append(change, force)
 	}
-	_, err := s.world.Resolve(s.t.Context(), s.decision(name, action, change...))
+	_, err := s.Resolve(s.t.Context(), s.decision(name, action, change...))
 	s.accept(err)
 }
 
