@@ -214,7 +214,7 @@ func (a *App) openAdmin(context.Context) error {
 	}
 	a.token = token
 	a.admin, err = admin.New(admin.Config{
-		Ledger: a.ledger, OperatorToken: token, RunTTL: a.config.Runs.TTL, MaxBody: int64(a.config.Proxy.MaxBody),
+		Ledger: deciding{Ledger: a.ledger, kick: a.reconciler.Kick}, OperatorToken: token, RunTTL: a.config.Runs.TTL, MaxBody: int64(a.config.Proxy.MaxBody),
 		Environment: a.environ, Explainer: &explainer{app: a}, Now: a.now, Random: rand.Reader,
 		Metrics: a.metrics.handler(), Ready: a.ready, Verify: a.verify, Backup: a.backup, Log: a.options.Log,
 	})

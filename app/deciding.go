@@ -1,0 +1,24 @@
+package app
+
+import (
+	"context"
+
+	"keep-proxy/ledger"
+)
+
+// deciding is the ledger as the admin API uses it: a person's decision wakes the
+// runner, which would look at a record that is to be checked again only when
+// something else is due.
+type deciding struct {
+	*ledger.Ledger
+	kick func()
+}
+
+// Resolve implements admin.Ledger.
+func (d deciding) Resolve(ctx context.Context, r ledger.Resolve) (ledger.Finished, error) {
+	finished, err := d.Ledger.Resolve(ctx, r)
+	if err == nil {
+		d.kick()
+	}
+	return finished, err
+}
