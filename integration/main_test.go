@@ -1,15 +1,23 @@
 package integration
 
 import (
+	"flag"
 	"os"
 	"testing"
 )
+
+// parallel is how many of these tests run at a time, unless -parallel says
+// otherwise: they wait for clocks and disks more than they compute.
+const parallel = "8"
 
 // TestMain runs the tests or, when the environment says so, the program: tests that
 // kill it start this binary again.
 func TestMain(m *testing.M) {
 	if file := os.Getenv(serveVar); file != "" {
 		os.Exit(serve(file)) //nolint:forbidigo // This process is the program now.
+	}
+	if err := flag.Set("test.parallel", parallel); err != nil {
+		panic(err)
 	}
 	os.Exit(m.Run()) //nolint:forbidigo // As TestMain does.
 }

@@ -23,7 +23,7 @@ type settings struct {
 	UnmanagedItem        string
 	RetryGrace           string
 	RetryTries           int
-	Inline               string
+	Inline, Base, Cap    string
 	LedgerID             string
 	Passthrough          string
 
@@ -36,7 +36,7 @@ func defaults() settings {
 	return settings{
 		Listen: "127.0.0.1:0", AdminListen: "127.0.0.1:0", Hold: "0s", Response: "5s", Settle: "400ms", OnAbsent: "fail",
 		BlockScope: "workflow", MaxBody: "1MiB", MaxHead: "16KiB", MinFree: "1MiB", DenyPrivate: "false",
-		Unmatched: "deny", RetryGrace: "60s", RetryTries: 5, Inline: "5s",
+		Unmatched: "deny", RetryGrace: "60s", RetryTries: 5, Inline: "5s", Base: "20ms", Cap: "100ms",
 	}
 }
 
@@ -71,7 +71,7 @@ connectors:
       credentials: {header: Authorization, value: Bearer operator-token}
 {{- end}}
 {{- end}}
-reconcile: {inline: {{.Inline}}, base: 20ms, factor: 2, cap: 100ms, jitter: 0, max_attempts: 500}
+reconcile: {inline: {{.Inline}}, base: {{.Base}}, factor: 2, cap: {{.Cap}}, jitter: 0, max_attempts: 500}
 runs: {retry_grace: {{.RetryGrace}}, retry_grace_tries: {{.RetryTries}}}
 `))
 
