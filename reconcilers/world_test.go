@@ -210,11 +210,11 @@ func (w *world) claim(reference string) *ledger.Mutation {
 	if findings.Failed() {
 		w.Fatalf("the rule does not load:\n%s", findings.Error())
 	}
-	make := w.request
+	asked := w.request
 	if w.make != nil {
-		make = w.make
+		asked = w.make
 	}
-	req := make(reference)
+	req := asked(reference)
 	match := set.Match(req)
 	if match.Refusal != nil || match.Operation == nil {
 		w.Fatalf("the request does not match: %v", match.Refusal)
