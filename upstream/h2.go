@@ -26,6 +26,7 @@ func (d *dispatch) sendH2(ctx context.Context) *Answer {
 		if err := d.content.atEnd(); !errors.Is(err, io.EOF) {
 			return d.noAnswer(err)
 		}
+		d.content.close()
 	}
 	// The watch ends the dispatch; ctx carries no cancellation to net/http.
 	traced := httptrace.WithClientTrace(context.WithoutCancel(ctx), d.traceH2())
