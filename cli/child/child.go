@@ -1,0 +1,196 @@
+package child
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Exit codes of a command that could not be started, as shells give them.
+const (
+	CodeNotExecutable = 126
+	CodeNotFound      = 127
+)
+
+// signalBase is added to the number of the signal that ended a command.
+const signalBase = 128
+
+// DefaultGrace is the time between SIGTERM and SIGKILL.
+const DefaultGrace = 5 * time.Second
+
+// Command is what to run. Args is required.
+type Command struct {
+	Args []string
+	// Env is the whole environment, each NAME=value.
+	Env []string
+	// Stdin, Stdout and Stderr are handed to the command as they are.
+	Stdin, Stdout, Stderr *os.File
+	// Grace is the time between SIGTERM and SIGKILL (default DefaultGrace).
+	Grace time.Duration
+}
+
+// Process is a started command.
+type Process struct {
+	pid      int
+	grace    time.Duration
+	terminal *terminal
+	before   map[int]bool
+
+	done   chan struct{}
+	status syscall.WaitStatus
+	stop   sync.Once
+}
+
+// StartError says why a command could not be started, and with which code a shell
+// would end.
+type StartError struct {
+	Code int
+	Err  error
+}
+
+// Error names the cause.
+func (e *StartError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *StartError) Unwrap() error { return e.Err }
+
+// Start starts a command. The error is a *StartError.
+func Start(c Command) (*Process, error) {
+	if len(c.Args) == 0 {
+		return nil, &StartError{CodeNotFound, errors.New("no command was given")}
+	}
+	path, err := exec.LookPath(c.Args[0])
+	if err != nil {
+		return nil, startError(c.Args[0], err)
+	}
+	p := &Process{grace: c.Grace, done: make(chan struct{}), terminal: controlling(c.Stdin, c.Stdout)}
+	if p.grace == 0 {
+		p.grace = DefaultGrace
+	}
+	adopt()
+	p.before = children()
+	started, err := os.StartProcess(path, c.Args, &os.ProcAttr{
+		Env: c.Env, Files: []*os.File{c.Stdin, c.Stdout, c.Stderr}, Sys: p.terminal.attributes(),
+	})
+	if err != nil {
+		return nil, startError(c.Args[0], err)
+	}
+	p.pid = started.Pid
+	// We reap it ourselves: os.Process can't tell of a stopped one.
+	_ = started.Release()
+	p.terminal.given()
+	go p.reap()
+	return p, nil
+}
+
+// startError gives a cause the code that shells give it.
+func startError(name string, err error) *StartError {
+	code := CodeNotExecutable
+	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
+		code = CodeNotFound
+	}
+	return &StartError{code, fmt.Errorf("%s: %w", name, unwrapExec(err))}
+}
+
+// unwrapExec leaves out the name that an exec.Error repeats.
+func unwrapExec(err error) error {
+	if e, ok := errors.AsType[*exec.Error](err); ok {
+		return e.Err
+	}
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return e.Err
+	}
+	return err
+}
+
+// reap waits for the command, and stops with it when the terminal stops it.
+func (p *Process) reap() {
+	defer close(p.done)
+	for {
+		var status syscall.WaitStatus
+		_, err := syscall.Wait4(p.pid, &status, syscall.WUNTRACED, nil)
+		switch {
+		case errors.Is(err, syscall.EINTR):
+		case err != nil:
+			// It can't be: only this goroutine reaps it. Its end isn't known then, so
+			// that it must not pass for a success.
+			p.status = syscall.WaitStatus(syscall.SIGKILL)
+			return
+		case status.Stopped():
+			p.terminal.suspend(p.pid)
+		default:
+			p.status = status
+			p.terminal.takeBack()
+			return
+		}
+	}
+}
+
+// Done is closed when the command has ended.
+func (p *Process) Done() <-chan struct{} { return p.done }
+
+// Code waits for the command and returns its exit code, or 128 and the number of
+// the signal that ended it.
+func (p *Process) Code() int {
+	<-p.done
+	if p.status.Signaled() {
+		return signalBase + int(p.status.Signal())
+	}
+	return p.status.ExitStatus()
+}
+
+// PID is the command's process id, and that of its group.
+func (p *Process) PID() int { return p.pid }
+
+// Signal sends a signal to the command's group. It does nothing once the command
+// has ended.
+func (p *Process) Signal(sig syscall.Signal) {
+	select {
+	case <-p.done:
+	default:
+		_ = syscall.Kill(-p.pid, sig)
+	}
+}
+
+// Stop ends the command and everything that it started: SIGTERM, after the grace
+// SIGKILL. It returns when they are gone, and may be called more than once.
+func (p *Process) Stop() {
+	p.stop.Do(func() {
+		_ = syscall.Kill(-p.pid, syscall.SIGTERM)
+		// A stopped process would not see the signal.
+		_ = syscall.Kill(-p.pid, syscall.SIGCONT)
+		grace := time.NewTimer(p.grace)
+		defer grace.Stop()
+		select {
+		case <-p.done:
+			p.awaitGroup(grace.C)
+		case <-grace.C:
+		}
+		_ = syscall.Kill(-p.pid, syscall.SIGKILL)
+		<-p.done
+		killStrays(p.before)
+	})
+	<-p.done
+}
+
+// groupPoll is how often a group whose leader has ended is looked at.
+const groupPoll = 20 * time.Millisecond
+
+// awaitGroup lets the rest of the group have the rest of the grace.
+func (p *Process) awaitGroup(grace <-chan time.Time) {
+	poll := time.NewTicker(groupPoll)
+	defer poll.Stop()
+	for syscall.Kill(-p.pid, 0) == nil {
+		reapStrays(p.before)
+		select {
+		case <-grace:
+			return
+		case <-poll.C:
+		}
+	}
+}

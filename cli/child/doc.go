@@ -1,0 +1,18 @@
+// Package child runs one command as a managed run's own process group, so that
+// the whole of it can be ended.
+//
+// On a terminal the group is put in the foreground, as a shell does with a job:
+// Ctrl-C goes to the command alone, and Ctrl-Z stops the command and then this
+// process, until the shell continues both. Elsewhere signals reach the command
+// only through Signal.
+//
+// Stop sends SIGTERM to the group, and SIGKILL after a grace. On Linux it also
+// ends processes that left the group, because this process adopts the orphans of
+// its children (prctl PR_SET_CHILD_SUBREAPER). Elsewhere those survive; the run's
+// token is dead by then, so that the proxy refuses whatever they ask.
+//
+// # Caveats
+//
+// A process may run one command at a time, and start no others meanwhile: Stop
+// takes every child that was not there at Start for the command's.
+package child

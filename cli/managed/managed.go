@@ -1,0 +1,195 @@
+package managed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"syscall"
+	"time"
+
+	"keep-proxy/admin/client"
+	"keep-proxy/admin/wire"
+)
+
+// API is what a run needs of the admin API.
+type API interface {
+	Run(ctx context.Context, id string) (*wire.Run, error)
+	Heartbeat(ctx context.Context, id string, h wire.Heartbeat) (*wire.Run, error)
+	FinishRun(ctx context.Context, id string, f wire.FinishRun) (*wire.Run, error)
+	Mutation(ctx context.Context, id string) (*wire.Mutation, error)
+	Mutations(ctx context.Context, f client.MutationFilter) (*wire.List[wire.Mutation], error)
+}
+
+// Process is the command.
+type Process interface {
+	Done() <-chan struct{}
+	Code() int
+	Signal(sig syscall.Signal)
+	Stop()
+}
+
+// Session is one managed run around one command.
+type Session struct {
+	API API
+	Run wire.Run
+	// TTL is what a heartbeat asks for; 0 takes the server's.
+	TTL time.Duration
+	// Poll is how often the run is looked at (default 200 ms).
+	Poll time.Duration
+	// Say tells a person what happens.
+	Say func(format string, args ...any)
+}
+
+// defaultPoll is how often a run is looked at; callTimeout bounds one look.
+const (
+	defaultPoll = 200 * time.Millisecond
+	callTimeout = 10 * time.Second
+)
+
+// Watch returns when the command has ended. Signals are handed on to it. When the
+// run ends first, the command is ended.
+func (s *Session) Watch(ctx context.Context, p Process, signals <-chan syscall.Signal) {
+	poll := time.NewTicker(s.poll())
+	defer poll.Stop()
+	beat := time.NewTicker(s.beat())
+	defer beat.Stop()
+	for {
+		select {
+		case <-p.Done():
+			return
+		case sig := <-signals:
+			p.Signal(sig)
+		case <-beat.C:
+			// A heartbeat that fails is followed by others; the run's own state tells.
+			_ = s.call(ctx, func(ctx context.Context) (*wire.Run, error) {
+				return s.API.Heartbeat(ctx, s.Run.ID, wire.Heartbeat{TTL: wire.Duration(s.TTL)})
+			})
+		case <-poll.C:
+			if s.look(ctx); Ended(s.Run.State) {
+				s.Say("the run is over (%s): %s; ending the command", s.Run.State, s.Run.Reason)
+				p.Stop()
+				return
+			}
+		}
+	}
+}
+
+func (s *Session) poll() time.Duration {
+	if s.Poll == 0 {
+		return defaultPoll
+	}
+	return s.Poll
+}
+
+// beat is a third of the run's time limit.
+func (s *Session) beat() time.Duration {
+	limit := s.Run.ExpiresAt.Sub(s.Run.OpenedAt)
+	return max(limit/3, 100*time.Millisecond)
+}
+
+// look reads the run again. One that can't be read stays as it was.
+func (s *Session) look(ctx context.Context) {
+	_ = s.call(ctx, func(ctx context.Context) (*wire.Run, error) { return s.API.Run(ctx, s.Run.ID) })
+}
+
+// call asks once, in bounded time and whoever hurries, and keeps the run that comes
+// back.
+func (s *Session) call(ctx context.Context, ask func(context.Context) (*wire.Run, error)) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
+	defer cancel()
+	run, err := ask(ctx)
+	if err == nil {
+		s.Run = *run
+	}
+	return err
+}
+
+// Finish ends the run after its command returned code, and says what became of it.
+func (s *Session) Finish(ctx context.Context, code int) Verdict {
+	err := s.finish(ctx, code)
+	s.look(ctx)
+	if err == nil && (code == 0) == (s.Run.State == stateFinished) {
+		return Verdict{Code: code, Run: s.Run.ID, State: s.Run.State, Class: s.Run.Class, Reason: s.Run.Reason, Mutation: s.Run.Cause}
+	}
+	v := Judge(&s.Run, s.cause(ctx))
+	if err != nil && v.Reason == "" {
+		v.Reason = err.Error()
+	}
+	s.letGo(ctx)
+	return v
+}
+
+// letGo ends a run that could not be finished as done, so that its item isn't busy
+// until its time limit is over.
+func (s *Session) letGo(ctx context.Context) {
+	if Ended(s.Run.State) {
+		return
+	}
+	_ = s.call(ctx, func(ctx context.Context) (*wire.Run, error) {
+		return s.API.FinishRun(ctx, s.Run.ID, wire.FinishRun{Outcome: "failed"})
+	})
+}
+
+// errOver says that the run had ended before it could be finished.
+var errOver = errors.New("the run is over")
+
+// finish reports the command's outcome. A command that failed leaves what it was
+// sending: that is waited for, since it may become unknown.
+func (s *Session) finish(ctx context.Context, code int) error {
+	if code != 0 {
+		if err := s.awaitSending(ctx); err != nil {
+			return err
+		}
+	}
+	if s.look(ctx); Ended(s.Run.State) {
+		return errOver
+	}
+	f := wire.FinishRun{Outcome: "failed"}
+	if code == 0 {
+		f = wire.FinishRun{Outcome: "done", KeepOpen: true}
+	}
+	run, err := s.API.FinishRun(ctx, s.Run.ID, f)
+	if err != nil {
+		return fmt.Errorf("finish run %s: %w", s.Run.ID, err)
+	}
+	s.Run = *run
+	return nil
+}
+
+// awaitSending returns when nothing of the run is being sent.
+func (s *Session) awaitSending(ctx context.Context) error {
+	poll := time.NewTicker(s.poll())
+	defer poll.Stop()
+	for {
+		list, err := s.API.Mutations(ctx, client.MutationFilter{Run: s.Run.ID, States: []string{"in_flight"}})
+		if err != nil {
+			return fmt.Errorf("look at what run %s was sending: %w", s.Run.ID, err)
+		}
+		if len(list.Items) == 0 {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("run %s is still sending: %w", s.Run.ID, ctx.Err())
+		case <-poll.C:
+		}
+	}
+}
+
+// cause reads the mutation that the run names, else one of its own that keeps it
+// from finishing; nil if there is none, or if it can't be read.
+func (s *Session) cause(ctx context.Context) *wire.Mutation {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
+	defer cancel()
+	if s.Run.Cause != "" {
+		if m, err := s.API.Mutation(ctx, s.Run.Cause); err == nil {
+			return m
+		}
+		return nil
+	}
+	list, err := s.API.Mutations(ctx, client.MutationFilter{Run: s.Run.ID, States: []string{"needs_reconcile", "indeterminate", "in_flight", "failed"}})
+	if err != nil || len(list.Items) == 0 {
+		return nil
+	}
+	return &list.Items[0]
+}

@@ -1,0 +1,79 @@
+package managed
+
+import (
+	"context"
+	"time"
+
+	"keep-proxy/admin/wire"
+)
+
+// StatusAPI is what waiting for a scope needs of the admin API.
+type StatusAPI interface {
+	Status(ctx context.Context) (*wire.Status, error)
+}
+
+// Scope is whose stops are waited for. Item may be empty.
+type Scope struct{ Workflow, Item string }
+
+// covers reports whether a stop admits no run of the scope.
+func (s Scope) covers(b wire.Blocks) bool {
+	switch b.Scope {
+	case "workflow":
+		return b.Name == s.Workflow
+	case "item":
+		return s.Item != "" && b.Name == s.Workflow+"/"+s.Item
+	}
+	return false
+}
+
+// Standing is what stops a scope now.
+type Standing struct {
+	// Pending counts mutations on which reconciliation works: waiting helps.
+	Pending int
+	// Waiting counts mutations that only a person can settle.
+	Waiting int
+}
+
+// Look counts what stops a scope.
+func Look(ctx context.Context, api StatusAPI, scope Scope) (Standing, error) {
+	var out Standing
+	status, err := api.Status(ctx)
+	if err != nil {
+		return out, err
+	}
+	for _, stop := range status.Stopped {
+		switch {
+		case !scope.covers(stop.Blocks):
+		case stop.State == "needs_reconcile" || stop.State == "in_flight":
+			out.Pending++
+		default:
+			out.Waiting++
+		}
+	}
+	return out, nil
+}
+
+// AwaitSettled waits until reconciliation has nothing left to do for a scope, a
+// person is needed, or wait is over. say is called once, when it has to wait
+// longer than a second.
+func AwaitSettled(ctx context.Context, api StatusAPI, scope Scope, wait time.Duration, say func(Standing)) (Standing, error) {
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	poll := time.NewTicker(defaultPoll)
+	defer poll.Stop()
+	began, said := time.Now(), false
+	standing, err := Look(context.WithoutCancel(ctx), api, scope)
+	for err == nil && standing.Pending > 0 && standing.Waiting == 0 {
+		if !said && time.Since(began) > time.Second {
+			said = true
+			say(standing)
+		}
+		select {
+		case <-ctx.Done():
+			return standing, nil
+		case <-poll.C:
+		}
+		standing, err = Look(context.WithoutCancel(ctx), api, scope)
+	}
+	return standing, err
+}

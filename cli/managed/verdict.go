@@ -1,0 +1,93 @@
+package managed
+
+import (
+	"time"
+
+	"keep-proxy/admin/wire"
+)
+
+// Exit codes of a run that did not simply end with its command.
+const (
+	CodeUnknown   = 75 // stopped on an unknown outcome
+	CodeAttention = 76 // a person must look at the item
+	CodeAborted   = 77 // aborted, most often on a failed mutation
+	CodeNoRun     = 78 // no run could be opened
+)
+
+// Verdict is what became of a run and its command.
+type Verdict struct {
+	// Code is the exit code.
+	Code int `json:"code"`
+	// Run and State are the run's id and last known state.
+	Run   string `json:"run,omitzero"`
+	State string `json:"state,omitzero"`
+	// Class, Reason and Mutation say why the run did not finish.
+	Class    string `json:"class"`
+	Reason   string `json:"reason"`
+	Mutation string `json:"mutation"`
+	// RetryAfter is when trying again makes sense, if that is known.
+	RetryAfter time.Time `json:"retry_after,omitzero"`
+}
+
+// Run states, as the API names them.
+const (
+	stateRunning  = "running"
+	stateFailing  = "failing"
+	stateFinished = "finished"
+	stateAborted  = "aborted"
+	stateUnknown  = "paused:reconciliation"
+	stateAttend   = "paused:attention"
+)
+
+// Ended reports whether a run is over. An unknown state is.
+func Ended(state string) bool { return state != stateRunning && state != stateFailing }
+
+// unresolved reports whether a mutation's outcome is unknown.
+func unresolved(m *wire.Mutation) bool {
+	switch m.State {
+	case "needs_reconcile", "indeterminate":
+		return !m.Watching
+	case "in_flight":
+		// The run waited for its own sendings: what is left isn't its own.
+		return true
+	}
+	return false
+}
+
+// Judge says with which code a run ends that did not finish:
+//
+//  1. it caused an unknown outcome: CodeUnknown;
+//  2. it waits for a person: CodeAttention;
+//  3. it was refused because of a stop, or still has a mutation of unknown
+//     outcome: CodeUnknown;
+//  4. it was aborted: CodeAborted.
+//
+// cause is the mutation that the run names, nil for none or one that can't be read.
+// A state that isn't known is CodeUnknown, the code that asks for most care.
+func Judge(run *wire.Run, cause *wire.Mutation) Verdict {
+	v := Verdict{Code: CodeUnknown, Run: run.ID, State: run.State, Class: run.Class, Reason: run.Reason, Mutation: run.Cause}
+	if cause != nil {
+		v.RetryAfter = cause.RetryAfter
+		if v.RetryAfter.IsZero() {
+			v.RetryAfter = cause.NextTryAt
+		}
+	}
+	switch {
+	case run.State == stateUnknown:
+	case run.State == stateAttend:
+		v.Code = CodeAttention
+	case run.State == stateAborted && stopped(run, cause):
+	case run.State == stateAborted || run.State == stateFailing:
+		v.Code = CodeAborted
+	case run.State == stateRunning && cause != nil && !unresolved(cause):
+		v.Code = CodeAborted
+	}
+	return v
+}
+
+// stopped reports whether an aborted run was refused because of another mutation's
+// unknown outcome: it is of class transient, and names a mutation that did not
+// fail. That mutation may have been settled since.
+func stopped(run *wire.Run, cause *wire.Mutation) bool {
+	return run.Class == "transient" && cause != nil && cause.State != "failed"
+}

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"keep-proxy/app"
+	"keep-proxy/config"
+	"keep-proxy/rules"
+)
+
+// checked is what check found.
+type checked struct {
+	Configuration []config.Problem `json:"configuration"`
+	Advice        []config.Advice  `json:"advice"`
+	Rules         rules.Findings   `json:"rules"`
+	Connectors    int              `json:"connectors"`
+	Cases         int              `json:"cases"`
+}
+
+// failed reports whether the proxy would not start with it.
+func (c checked) failed() bool { return len(c.Configuration) > 0 || c.Rules.Failed() }
+
+// newCheck makes the command that validates everything.
+func newCheck() *cobra.Command {
+	var s settings
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "check [CONNECTOR.yaml …]",
+		Short: "Validate configuration and connectors, and run the connectors' cases",
+		Long: "Without files: everything that the proxy would load. With files: these alone, under the\n" +
+			"configuration's numbers. All findings are told at once; any error exits 1.",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			found, err := s.check(cmd, args)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				err = writeJSON(cmd.OutOrStdout(), found)
+			} else {
+				err = found.write(cmd.OutOrStdout())
+			}
+			if err == nil && found.failed() {
+				err = quietly(codeFailed)
+			}
+			return err
+		},
+	}
+	s.bind(cmd)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON")
+	return cmd
+}
+
+// check loads configuration and rules. Without a configuration the rules are held
+// against its defaults, so that all findings are told at once.
+func (s *settings) check(cmd *cobra.Command, names []string) (checked, error) {
+	out := checked{Configuration: []config.Problem{}, Advice: []config.Advice{}, Rules: rules.Findings{}}
+	c, err := s.load(cmd)
+	if problems, ok := errors.AsType[*config.Error](err); ok {
+		out.Configuration, c = problems.Problems, config.Default()
+	} else if err != nil {
+		return out, err
+	} else {
+		out.Advice = append(out.Advice, config.Advise(c)...)
+	}
+	set, findings, err := loadFiles(c, names)
+	if err != nil {
+		return out, err
+	}
+	out.Rules = append(out.Rules, findings...)
+	if set == nil {
+		return out, nil
+	}
+	out.Rules = append(out.Rules, set.RunCases()...)
+	for _, connector := range set.Connectors() {
+		out.Connectors++
+		out.Cases += connector.Cases()
+	}
+	return out, nil
+}
+
+// loadFiles loads what is configured, or the named files alone.
+func loadFiles(c config.Config, names []string) (*rules.Set, rules.Findings, error) {
+	if len(names) == 0 {
+		return app.LoadRules(c)
+	}
+	files := make([]rules.File, 0, len(names))
+	for _, name := range names {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			return nil, nil, err
+		}
+		files = append(files, rules.File{Name: name, Data: data})
+	}
+	set, findings := rules.Load(files, nil, app.RuleDefaults(c))
+	return set, findings, nil
+}
+
+func (c checked) write(w io.Writer) error {
+	for _, p := range c.Configuration {
+		fmt.Fprintln(w, p.String())
+	}
+	for _, a := range c.Advice {
+		fmt.Fprintf(w, "%s: %s: %s\n", a.Key, a.Value, a.Text)
+	}
+	for _, f := range c.Rules {
+		fmt.Fprintln(w, f.String())
+	}
+	if c.failed() {
+		return nil
+	}
+	_, err := fmt.Fprintf(w, "Sound: %d connectors, %d cases.\n", c.Connectors, c.Cases)
+	return err
+}

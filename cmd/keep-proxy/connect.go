@@ -1,0 +1,174 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"keep-proxy/admin/client"
+	"keep-proxy/app"
+	"keep-proxy/cli/serving"
+	"keep-proxy/config"
+)
+
+// Variables by which the command line finds an API that isn't its data folder's.
+const (
+	adminVariable = "KEEP_ADMIN_URL"
+	tokenVariable = "KEEP_ADMIN_TOKEN_FILE"
+)
+
+// stopTimeout bounds the orderly end of a program that has nothing in flight.
+const stopTimeout = 30 * time.Second
+
+// adminFlags are the flags by which a command finds the admin API.
+type adminFlags struct {
+	settings
+
+	url string
+}
+
+func (a *adminFlags) bind(cmd *cobra.Command) {
+	a.settings.bind(cmd)
+	cmd.Flags().StringVar(&a.url, "admin", "", "admin API of a running proxy (default $"+adminVariable+", else the data folder's)")
+}
+
+// explicit is the address that a flag or a variable names; empty for neither.
+func (a *adminFlags) explicit() string {
+	if a.url != "" {
+		return a.url
+	}
+	return os.Getenv(adminVariable)
+}
+
+// connection is an admin API to ask. Close it.
+type connection struct {
+	*client.Client
+
+	config config.Config
+	// state is what the data folder's proxy says of itself; nil for any other.
+	state *serving.State
+	// offline is the program that this command opened on a stopped ledger.
+	offline *app.App
+}
+
+// connect finds the API: a named one, that of the data folder's proxy, or one of
+// its own on the stopped ledger.
+func (a *adminFlags) connect(cmd *cobra.Command) (*connection, error) {
+	c, err := a.load(cmd)
+	if err != nil {
+		return nil, err
+	}
+	running, err := a.running(c)
+	if err != nil || running != nil {
+		return running, err
+	}
+	return openStopped(cmd, c)
+}
+
+// running connects to a running proxy; nil if there is none.
+func (a *adminFlags) running(c config.Config) (*connection, error) {
+	if url := a.explicit(); url != "" {
+		return dial(c, url, tokenFile(c), nil)
+	}
+	state, err := serving.Find(c.Ledger.Dir)
+	if err != nil || state == nil {
+		return nil, err
+	}
+	return dial(c, state.Admin, state.TokenFile, state)
+}
+
+// tokenFile is where the operator's token is read from.
+func tokenFile(c config.Config) string {
+	if name := os.Getenv(tokenVariable); name != "" {
+		return name
+	}
+	return c.Admin.TokenFile
+}
+
+func dial(c config.Config, url, file string, state *serving.State) (*connection, error) {
+	token, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("operator's token: %w; name its file with %s", err, tokenVariable)
+	}
+	made, err := client.New(client.Config{URL: url, Token: string(token)})
+	if err != nil {
+		return nil, err
+	}
+	return &connection{Client: made, config: c, state: state}, nil
+}
+
+// openStopped opens the ledger of a data folder that nobody serves.
+func openStopped(cmd *cobra.Command, c config.Config) (*connection, error) {
+	ctx := cmd.Context()
+	if _, err := os.Stat(app.LedgerDir(c)); errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("no proxy runs for %s, and it holds no ledger; start one with keep-proxy serve, or name its API with --admin", c.Ledger.Dir)
+	}
+	c = app.Embedded(c)
+	opened, err := app.New(ctx, app.Options{
+		Config: c, Version: version(), Log: quietLog(c.Log, cmd.ErrOrStderr()), Note: func(string) {},
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := opened.StartAdmin(ctx); err != nil {
+		return nil, err
+	}
+	made, err := opened.Client()
+	if err != nil {
+		return nil, errors.Join(err, stop(opened))
+	}
+	return &connection{Client: made, config: c, offline: opened}, nil
+}
+
+// Close lets the connection and what was opened for it go.
+func (c *connection) Close() error {
+	c.Client.Close()
+	if c.offline == nil {
+		return nil
+	}
+	return stop(c.offline)
+}
+
+// stop ends a program that has nothing in flight.
+func stop(a *app.App) error {
+	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
+	defer cancel()
+	return a.Stop(ctx)
+}
+
+// with connects, and closes after the work.
+func (a *adminFlags) with(cmd *cobra.Command, work func(context.Context, *connection) error) error {
+	c, err := a.connect(cmd)
+	if err != nil {
+		return err
+	}
+	return errors.Join(work(cmd.Context(), c), c.Close())
+}
+
+// ensureDir makes the data folder, since locks are taken in it before the ledger
+// is opened.
+func ensureDir(c config.Config) error {
+	if err := os.MkdirAll(c.Ledger.Dir, 0o700); err != nil {
+		return fmt.Errorf("data folder: %w; choose another with --data-dir", err)
+	}
+	return nil
+}
+
+// shown is a path as a person may type it: below the working folder it is
+// relative.
+func shown(path string) string {
+	dir, err := os.Getwd()
+	if err != nil {
+		return path
+	}
+	if short, err := filepath.Rel(dir, path); err == nil && filepath.IsLocal(short) {
+		return short
+	}
+	return path
+}

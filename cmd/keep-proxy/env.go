@@ -1,0 +1,113 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// envFlags are the flags of env.
+type envFlags struct {
+	adminFlags
+	openFlags
+
+	runID  string
+	format string
+}
+
+// formats are the ways in which env writes variables.
+var formats = map[string]func(io.Writer, map[string]string) error{
+	"sh":     eachVariable("export %s=%s\n", quoted),
+	"fish":   eachVariable("set -gx %s %s\n", fishQuoted),
+	"dotenv": eachVariable("%s=%s\n", dotenvQuoted),
+	"json":   func(w io.Writer, env map[string]string) error { return writeJSON(w, env) },
+}
+
+// newEnv makes the command that prints a run's variables for a shell.
+func newEnv() *cobra.Command {
+	f := &envFlags{}
+	cmd := &cobra.Command{
+		Use:   "env [--workflow W (--item I | --once) | --run ID] [flags]",
+		Short: "Print the variables by which a shell uses the proxy",
+		Long: "With --workflow a managed run is opened for the shell; it ends by its time limit, or with\n" +
+			"keep-proxy runs end. Without, the variables are those of the unmanaged scope, which works only\n" +
+			"where one is configured. A proxy must be running.\n\n" +
+			"  eval \"$(keep-proxy env --workflow W --item I)\"",
+		Args: usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
+	}
+	f.adminFlags.bind(cmd)
+	f.openFlags.bind(cmd)
+	cmd.Flags().StringVar(&f.runID, "run", "", "join the run with this id, which env opened before")
+	cmd.Flags().StringVar(&f.format, "format", "sh", "sh, fish, dotenv or json")
+	return cmd
+}
+
+func (f *envFlags) run(cmd *cobra.Command) error {
+	write, ok := formats[f.format]
+	if !ok {
+		return usage("env: --format %s is unknown; give one of %s", f.format, strings.Join(slices.Sorted(maps.Keys(formats)), ", "))
+	}
+	if f.runID != "" {
+		return usage("env: --run is not yet built: the token of a run is given once, when it is opened; open a run of your own with --workflow and --item")
+	}
+	c, err := f.load(cmd)
+	if err != nil {
+		return err
+	}
+	conn, err := f.running(c)
+	if err != nil {
+		return err
+	}
+	if conn == nil {
+		return fmt.Errorf("env: no proxy runs for %s; start one with keep-proxy serve, or name its API with --admin", c.Ledger.Dir)
+	}
+	env, err := f.variables(cmd.Context(), conn)
+	return errors.Join(err, conn.Close(), writeUnless(err, func() error { return write(cmd.OutOrStdout(), env) }))
+}
+
+// writeUnless writes if nothing went wrong before.
+func writeUnless(err error, write func() error) error {
+	if err != nil {
+		return nil
+	}
+	return write()
+}
+
+// variables opens a run, or takes the unmanaged scope's variables.
+func (f *envFlags) variables(ctx context.Context, conn *connection) (map[string]string, error) {
+	if f.workflow == "" && f.item == "" && !f.once {
+		e, err := conn.Environment(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return e.Env, nil
+	}
+	if err := f.openFlags.check("env"); err != nil {
+		return nil, err
+	}
+	opened, err := conn.OpenRun(ctx, f.request(), newKey())
+	if err != nil {
+		return nil, noRun(openError(err))
+	}
+	opened.Env[doneVariable] = "0"
+	return opened.Env, nil
+}
+
+// eachVariable writes one line a variable, in the order of names.
+func eachVariable(line string, quote func(string) string) func(io.Writer, map[string]string) error {
+	return func(w io.Writer, env map[string]string) error {
+		for _, name := range slices.Sorted(maps.Keys(env)) {
+			if _, err := fmt.Fprintf(w, line, name, quote(env[name])); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}

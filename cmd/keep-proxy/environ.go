@@ -1,0 +1,42 @@
+package main
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"keep-proxy/config"
+)
+
+// doneVariable tells a script that its item is done already.
+const doneVariable = "KEEP_ITEM_DONE"
+
+// secretNames are the variables that configuration names as a secret's source.
+func secretNames(c config.Config) []string {
+	var names []string
+	for _, s := range c.Connectors.Settings {
+		if s.Credentials != nil {
+			names = append(names, s.Credentials.Value.EnvNames()...)
+		}
+	}
+	return names
+}
+
+// childEnvironment is the inherited environment without secrets, with the run's
+// variables over it.
+func childEnvironment(inherited []string, run map[string]string, secrets []string) []string {
+	set := maps.Clone(run)
+	set[doneVariable] = "0"
+	var out []string
+	for _, line := range inherited {
+		name, _, _ := strings.Cut(line, "=")
+		if _, replaced := set[name]; replaced || slices.Contains(secrets, name) {
+			continue
+		}
+		out = append(out, line)
+	}
+	for _, name := range slices.Sorted(maps.Keys(set)) {
+		out = append(out, name+"="+set[name])
+	}
+	return out
+}

@@ -1,0 +1,255 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/textproto"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/spf13/cobra"
+
+	"keep-proxy/admin/wire"
+	"keep-proxy/app"
+)
+
+// explainFlags are the flags of explain.
+type explainFlags struct {
+	showFlags
+
+	method   string
+	headers  []string
+	data     string
+	file     string
+	workflow string
+	item     string
+	attempt  int
+}
+
+// newExplain makes the command that says what the rules make of a request.
+func newExplain() *cobra.Command {
+	f := &explainFlags{}
+	cmd := &cobra.Command{
+		Use:   "explain [-X METHOD] [-H 'NAME: VALUE'] [-d BODY] URL",
+		Short: "Say how a request would be judged, without sending it",
+		Long: "Tells operation, identity, payload and key, and, where a proxy runs, what would happen now.\n" +
+			"--request reads the request from a file: request line with the whole URL, fields, an empty line, body.",
+		Args: usageArgs(cobra.MaximumNArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			asked, err := f.request(cmd.InOrStdin(), args)
+			if err != nil {
+				return err
+			}
+			out, err := f.explain(cmd, asked)
+			if err != nil {
+				return err
+			}
+			if f.json {
+				return writeJSON(cmd.OutOrStdout(), out)
+			}
+			return writeExplained(cmd.OutOrStdout(), out)
+		},
+	}
+	f.bind(cmd)
+	return cmd
+}
+
+func (f *explainFlags) bind(cmd *cobra.Command) {
+	f.showFlags.bind(cmd)
+	flags := cmd.Flags()
+	flags.StringVarP(&f.method, "method", "X", "", "method (default GET, with -d POST)")
+	flags.StringArrayVarP(&f.headers, "header", "H", nil, "header field, NAME: VALUE; may be repeated")
+	flags.StringVarP(&f.data, "data", "d", "", "body; @FILE reads it, @- from standard input")
+	flags.StringVar(&f.file, "request", "", "file with the whole request; - for standard input")
+	flags.StringVar(&f.workflow, "workflow", "", "as if in this workflow")
+	flags.StringVar(&f.item, "item", "", "as if for this item")
+	flags.IntVar(&f.attempt, "attempt", 0, "as if in this attempt")
+}
+
+// request is the request that the flags describe.
+func (f *explainFlags) request(stdin io.Reader, args []string) (wire.Explain, error) {
+	e := wire.Explain{Workflow: f.workflow, Item: f.item, Attempt: f.attempt}
+	switch {
+	case f.file != "" && (len(args) > 0 || f.method != "" || f.data != "" || len(f.headers) > 0):
+		return e, usage("explain: --request holds the whole request; leave URL, -X, -H and -d out")
+	case f.file != "":
+		return e, readRequest(stdin, f.file, &e)
+	case len(args) == 0:
+		return e, usage("explain: name the URL, or give --request FILE")
+	}
+	e.Method, e.URL, e.Headers = f.method, args[0], wire.Header{}
+	for _, line := range f.headers {
+		name, value, ok := strings.Cut(line, ":")
+		if name = strings.TrimSpace(name); !ok || name == "" {
+			return e, usage("explain: -H %q is no field; write -H 'NAME: VALUE'", line)
+		}
+		e.Headers[name] = append(e.Headers[name], strings.TrimSpace(value))
+	}
+	body, err := readData(stdin, f.data)
+	if err != nil {
+		return e, err
+	}
+	e.Body = wire.Body{Content: body}
+	if e.Method == "" {
+		e.Method = http.MethodGet
+		if f.data != "" {
+			e.Method = http.MethodPost
+		}
+	}
+	if f.data != "" && !hasField(e.Headers, "Content-Type") && looksJSON(body) {
+		e.Headers["Content-Type"] = []string{"application/json"}
+	}
+	return e, nil
+}
+
+func hasField(h wire.Header, name string) bool {
+	for given := range h {
+		if textproto.CanonicalMIMEHeaderKey(given) == name {
+			return true
+		}
+	}
+	return false
+}
+
+func looksJSON(body []byte) bool {
+	text := bytes.TrimSpace(body)
+	return len(text) > 0 && (text[0] == '{' || text[0] == '[')
+}
+
+// readData reads a body as curl's -d does, but for line ends, which stay.
+func readData(stdin io.Reader, data string) ([]byte, error) {
+	name, ok := strings.CutPrefix(data, "@")
+	if !ok {
+		return []byte(data), nil
+	}
+	return readNamed(stdin, name)
+}
+
+func readNamed(stdin io.Reader, name string) ([]byte, error) {
+	if name == "-" {
+		return io.ReadAll(stdin)
+	}
+	return os.ReadFile(name)
+}
+
+// readRequest reads the form that editors call .http: a request line with the whole
+// URL, fields, an empty line, and the body as it is.
+func readRequest(stdin io.Reader, name string, e *wire.Explain) error {
+	content, err := readNamed(stdin, name)
+	if err != nil {
+		return err
+	}
+	r := bufio.NewReader(bytes.NewReader(content))
+	lines := textproto.NewReader(r)
+	line, err := lines.ReadLine()
+	for err == nil && (strings.TrimSpace(line) == "" || strings.HasPrefix(line, "#") || strings.HasPrefix(line, "//")) {
+		line, err = lines.ReadLine()
+	}
+	if err != nil {
+		return fmt.Errorf("%s: no request line; write METHOD URL in the first line", name)
+	}
+	words := strings.Fields(line)
+	if len(words) < 2 {
+		return fmt.Errorf("%s: request line %q; write METHOD URL", name, line)
+	}
+	e.Method, e.URL = words[0], words[1]
+	header, err := lines.ReadMIMEHeader()
+	if err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("%s: fields: %w", name, err)
+	}
+	e.Headers = wire.Header(header)
+	body, err := io.ReadAll(r)
+	e.Body = wire.Body{Content: body}
+	return err
+}
+
+// explain asks the running proxy, else the rules alone.
+func (f *explainFlags) explain(cmd *cobra.Command, e wire.Explain) (app.Explained, error) {
+	c, err := f.load(cmd)
+	if err != nil {
+		return app.Explained{}, err
+	}
+	running, err := f.running(c)
+	if err != nil {
+		return app.Explained{}, err
+	}
+	if running != nil {
+		out, err := explainRunning(cmd.Context(), running, e)
+		return out, errors.Join(err, running.Close())
+	}
+	set, findings, err := app.LoadRules(c)
+	if err != nil {
+		return app.Explained{}, err
+	}
+	if set == nil {
+		return app.Explained{}, fmt.Errorf("the connectors don't load; see keep-proxy check\n%w", findings)
+	}
+	raw, err := app.RawRequest(e)
+	if err != nil {
+		return app.Explained{}, usage("explain: %w; write it whole, such as https://api.example/v1/things", err)
+	}
+	return app.ExplainRequest(set, raw, app.Scope{Workflow: e.Workflow, Item: e.Item, Attempt: e.Attempt}), nil
+}
+
+func explainRunning(ctx context.Context, c *connection, e wire.Explain) (app.Explained, error) {
+	var out app.Explained
+	text, err := c.Explain(ctx, e)
+	if err != nil {
+		return out, err
+	}
+	if err := json.Unmarshal(text, &out); err != nil {
+		return out, fmt.Errorf("explain: %w", err)
+	}
+	return out, nil
+}
+
+func writeExplained(w io.Writer, x app.Explained) error {
+	operation := x.Connector
+	if x.Operation != "" {
+		operation += "." + x.Operation
+	}
+	identity := make([]string, 0, len(x.Ident))
+	for _, name := range slices.Sorted(maps.Keys(x.Ident)) {
+		identity = append(identity, name+"="+x.Ident[name])
+	}
+	refused := x.Refused
+	if x.Detail != "" {
+		refused += ": " + x.Detail
+	}
+	err := facts(w,
+		"effect", x.Effect,
+		"operation", operation,
+		"refused", refused,
+		"what", x.Target,
+		"account", x.Account,
+		"identity", strings.Join(identity, ", "),
+		"subkey", x.Subkey,
+		"payload", x.PayloadDigest,
+		"significant", x.SignificantDigest,
+		"key", x.Key,
+		"mutation", x.ID,
+		"marker", x.Marker,
+		"vendor key", x.VendorKey,
+		"now", x.Now,
+	)
+	if err != nil {
+		return err
+	}
+	rows := make([][]string, 0, len(x.Others))
+	for _, o := range x.Others {
+		matched := "no"
+		if o.Matched {
+			matched = "yes"
+		}
+		rows = append(rows, []string{o.Operation, matched, clip(o.Reason, 100)})
+	}
+	return section(w, "Operations looked at", []string{"OPERATION", "FITS", "WHY"}, rows)
+}

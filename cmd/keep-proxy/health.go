@@ -1,0 +1,71 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"keep-proxy/admin/client"
+	"keep-proxy/cli/serving"
+)
+
+// healthTimeout bounds a probe.
+const healthTimeout = 5 * time.Second
+
+// newHealth makes the probe for containers.
+func newHealth() *cobra.Command {
+	var a adminFlags
+	var live bool
+	cmd := &cobra.Command{
+		Use:   "health",
+		Short: "Exit 0 if the proxy would carry a mutation now",
+		Args:  usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, cancel := context.WithTimeout(cmd.Context(), healthTimeout)
+			defer cancel()
+			url, err := a.address(cmd)
+			if err != nil {
+				return err
+			}
+			// These two answers need no token.
+			c, err := client.New(client.Config{URL: url})
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			probe := c.Readyz
+			if live {
+				probe = c.Healthz
+			}
+			if err := probe(ctx); err != nil {
+				return fmt.Errorf("health: %w", err)
+			}
+			return nil
+		},
+	}
+	a.bind(cmd)
+	cmd.Flags().BoolVar(&live, "live", false, "ask only whether the process answers")
+	return cmd
+}
+
+// address is the API's, without opening anything.
+func (a *adminFlags) address(cmd *cobra.Command) (string, error) {
+	if url := a.explicit(); url != "" {
+		return url, nil
+	}
+	c, err := a.load(cmd)
+	if err != nil {
+		return "", err
+	}
+	state, err := serving.Find(c.Ledger.Dir)
+	if err != nil {
+		return "", err
+	}
+	if state == nil {
+		return "", errors.New("health: no proxy runs for " + c.Ledger.Dir + "; start one with keep-proxy serve, or name its API with --admin")
+	}
+	return state.Admin, nil
+}

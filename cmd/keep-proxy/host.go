@@ -1,0 +1,141 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"keep-proxy/app"
+	"keep-proxy/cli/serving"
+	"keep-proxy/config"
+	"keep-proxy/ledger"
+)
+
+// host is the proxy that a run goes through: a running one, or one that this
+// process embeds.
+type host struct {
+	*connection
+
+	// embedded says that a run holds the proxy, this one or another.
+	embedded bool
+	// share keeps an embedded proxy from ending; nil with any other.
+	share *serving.Participant
+	// own and announced are set if this process embeds it.
+	own       *app.App
+	announced *serving.Announcement
+}
+
+// lockedPoll is how often a data folder that another process is about to serve, or
+// to leave, is looked at again; lockedWait for how long.
+const (
+	lockedPoll = 50 * time.Millisecond
+	lockedWait = 15 * time.Second
+)
+
+// host finds the proxy, joins another run's, or embeds one.
+func (f *runFlags) host(ctx context.Context, cmd *cobra.Command, c config.Config) (*host, error) {
+	if url := f.explicit(); url != "" {
+		made, err := dial(c, url, tokenFile(c), nil)
+		if err != nil {
+			return nil, err
+		}
+		return &host{connection: made}, nil
+	}
+	if err := ensureDir(c); err != nil {
+		return nil, err
+	}
+	patience, cancel := context.WithTimeout(ctx, lockedWait)
+	defer cancel()
+	for {
+		h, err := joinOrEmbed(ctx, cmd, c)
+		if !errors.Is(err, ledger.ErrLocked) {
+			return h, err
+		}
+		// Whoever holds the ledger is about to announce itself, or to leave.
+		select {
+		case <-patience.Done():
+			return nil, err
+		case <-time.After(lockedPoll):
+		}
+	}
+}
+
+// joinOrEmbed takes a share first: what is found then can't end before it is used.
+func joinOrEmbed(ctx context.Context, cmd *cobra.Command, c config.Config) (*host, error) {
+	share, err := serving.Join(ctx, c.Ledger.Dir)
+	if err != nil {
+		return nil, err
+	}
+	state, err := serving.Find(c.Ledger.Dir)
+	if err == nil && state == nil {
+		h, err := embed(ctx, cmd, c)
+		if err != nil {
+			share.Leave()
+			return nil, err
+		}
+		h.share = share
+		return h, nil
+	}
+	if err != nil {
+		share.Leave()
+		return nil, err
+	}
+	made, err := dial(c, state.Admin, state.TokenFile, state)
+	if err != nil {
+		share.Leave()
+		return nil, err
+	}
+	if !state.Embedded {
+		share.Leave()
+		return &host{connection: made}, nil
+	}
+	return &host{connection: made, embedded: true, share: share}, nil
+}
+
+// embed starts a proxy in this process.
+func embed(ctx context.Context, cmd *cobra.Command, c config.Config) (*host, error) {
+	c = app.Embedded(c)
+	a, err := app.New(ctx, app.Options{
+		Config: c, Version: version(), Log: quietLog(c.Log, cmd.ErrOrStderr()), Note: notes(cmd.ErrOrStderr()),
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := a.Start(ctx); err != nil {
+		return nil, err
+	}
+	announced, err := serving.Announce(c.Ledger.Dir, stateOf(a, c, true))
+	if err != nil {
+		return nil, errors.Join(err, stop(a))
+	}
+	made, err := a.Client()
+	if err != nil {
+		return nil, errors.Join(err, announced.Withdraw(), stop(a))
+	}
+	return &host{connection: &connection{Client: made, config: c}, embedded: true, own: a, announced: announced}, nil
+}
+
+// leave lets the proxy go. One that this process embeds ends with the last run
+// that joined it; a person who can't wait ends it, and with it their runs.
+func (h *host) leave(ctx context.Context, say func(string, ...any)) error {
+	h.Close()
+	if h.share == nil {
+		return nil
+	}
+	defer h.share.Leave()
+	if h.own == nil {
+		return nil
+	}
+	waiting := time.AfterFunc(time.Second, func() { say("waiting for other runs that use this proxy; Ctrl-C ends them") })
+	err := h.share.Last(ctx)
+	waiting.Stop()
+	if ctx.Err() != nil {
+		err = nil
+	}
+	return errors.Join(err, h.announced.Withdraw(), stop(h.own))
+}
+
+// Close lets the connection go.
+func (h *host) Close() { h.Client.Close() }

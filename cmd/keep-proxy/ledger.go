@@ -1,0 +1,213 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"keep-proxy/admin/wire"
+	"keep-proxy/app"
+	"keep-proxy/config"
+	"keep-proxy/internal/clock"
+	"keep-proxy/ledger/badgerstore"
+)
+
+// newLedger makes the commands that look after the ledger as a whole.
+func newLedger() *cobra.Command {
+	return group("ledger", "Make, verify and back up the ledger", newLedgerInit(), newLedgerVerify(), newLedgerBackup(), newLedgerAcceptLoss())
+}
+
+// storeConfig is how the stopped ledger is opened by itself.
+func storeConfig(cmd *cobra.Command, c config.Config) badgerstore.Config {
+	return app.StoreConfig(c, version(), quietLog(c.Log, cmd.ErrOrStderr()), clock.System())
+}
+
+func newLedgerInit() *cobra.Command {
+	var s settings
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "init",
+		Short: "Make a new, empty ledger, and print its id",
+		Long:  "Makes a ledger ahead of the first start, so that its id can be put into ledger.id: a ledger that is\nmissing, or another one, then refuses to start.",
+		Args:  usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := s.load(cmd)
+			if err != nil {
+				return err
+			}
+			if err := ensureDir(c); err != nil {
+				return err
+			}
+			id, err := badgerstore.Init(storeConfig(cmd, c))
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return writeJSON(cmd.OutOrStdout(), map[string]string{"id": id, "dir": app.LedgerDir(c)})
+			}
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), id)
+			return err
+		},
+	}
+	s.bind(cmd)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON")
+	return cmd
+}
+
+func newLedgerVerify() *cobra.Command {
+	var s showFlags
+	cmd := &cobra.Command{
+		Use:   "verify",
+		Short: "Check every record, event and checksum; exit 1 if anything is wrong",
+		Args:  usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			report, err := s.verify(cmd)
+			if err != nil {
+				return err
+			}
+			if s.json {
+				err = writeJSON(cmd.OutOrStdout(), report)
+			} else {
+				err = showReport(cmd.OutOrStdout(), report)
+			}
+			if err == nil && !report.Sound {
+				err = quietly(codeFailed)
+			}
+			return err
+		},
+	}
+	s.bind(cmd)
+	return cmd
+}
+
+// verify asks the running proxy, else reads the stopped ledger.
+func (s *showFlags) verify(cmd *cobra.Command) (*wire.VerifyReport, error) {
+	c, err := s.load(cmd)
+	if err != nil {
+		return nil, err
+	}
+	p := newProgress(cmd.ErrOrStderr())
+	defer p.end()
+	running, err := s.running(c)
+	if err != nil {
+		return nil, err
+	}
+	if running != nil {
+		report, err := running.VerifyLedger(cmd.Context(), func(step wire.Progress) { p.step(step.What, step.Done, step.Total) })
+		return report, errors.Join(err, running.Close())
+	}
+	found, err := badgerstore.Verify(cmd.Context(), storeConfig(cmd, c), func(values int) { p.step("verified", int64(values), 0) })
+	report := &wire.VerifyReport{Sound: err == nil, Findings: []string{}, Events: found.Events, Records: uint64(found.Values)}
+	if err != nil {
+		report.Findings = append(report.Findings, err.Error())
+	}
+	return report, nil
+}
+
+func showReport(w io.Writer, r *wire.VerifyReport) error {
+	if r.Sound {
+		_, err := fmt.Fprintf(w, "The ledger is sound: %d events, %d values.\n", r.Events, r.Records)
+		return err
+	}
+	fmt.Fprintln(w, "The ledger is not sound:")
+	for _, f := range r.Findings {
+		fmt.Fprintln(w, "  "+printable(f))
+	}
+	return nil
+}
+
+func newLedgerBackup() *cobra.Command {
+	var a adminFlags
+	cmd := &cobra.Command{
+		Use:   "backup FILE",
+		Short: "Write a consistent copy of the ledger, as a tar archive; - for standard output",
+		Args:  usageArgs(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.with(cmd, func(ctx context.Context, c *connection) error {
+				p := newProgress(cmd.ErrOrStderr())
+				defer p.end()
+				if args[0] == "-" {
+					_, err := c.BackupLedger(ctx, p.counting(cmd.OutOrStdout(), "bytes written"))
+					return err
+				}
+				return backupTo(ctx, c, args[0], p)
+			})
+		},
+	}
+	a.bind(cmd)
+	return cmd
+}
+
+// backupTo writes the file whole or not at all.
+func backupTo(ctx context.Context, c *connection, name string, p *progress) error {
+	t, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+"-*")
+	if err != nil {
+		return fmt.Errorf("backup: %w", err)
+	}
+	_, err = c.BackupLedger(ctx, p.counting(t, "bytes written"))
+	if err == nil {
+		err = t.Sync()
+	}
+	err = errors.Join(err, t.Close())
+	if err == nil {
+		err = os.Rename(t.Name(), name)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("backup: %w", err), os.Remove(t.Name()))
+	}
+	return nil
+}
+
+func newLedgerAcceptLoss() *cobra.Command {
+	var s settings
+	var reason, actor string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "accept-loss --reason TEXT",
+		Short: "Go on deliberately with a ledger that is missing, damaged or shortened",
+		Long:  "For a ledger that refuses to start. What was active may have gone on in the part that is lost: all\nof it is held until a person has looked. The proxy must be stopped.",
+		Args:  usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if reason == "" {
+				return usage("ledger accept-loss: --reason is missing; say why, it is kept in the ledger")
+			}
+			c, err := s.load(cmd)
+			if err != nil {
+				return err
+			}
+			loss, err := badgerstore.AcceptLoss(cmd.Context(), storeConfig(cmd, c), reason, actor)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return writeJSON(cmd.OutOrStdout(), loss)
+			}
+			return showLoss(cmd.OutOrStdout(), loss)
+		},
+	}
+	s.bind(cmd)
+	cmd.Flags().StringVar(&reason, "reason", "", "why")
+	cmd.Flags().StringVar(&actor, "actor", person(), "who accepts it")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON")
+	return cmd
+}
+
+func showLoss(w io.Writer, l badgerstore.Loss) error {
+	made := ""
+	if l.New {
+		made = "nothing was left; a new ledger was made"
+	}
+	return facts(w,
+		"ledger", l.ID,
+		"cause", l.Cause,
+		"new", made,
+		"mutations held", fmt.Sprint(l.Mutations),
+		"runs held", fmt.Sprint(l.Runs),
+		"items held", fmt.Sprint(l.Items),
+	)
+}

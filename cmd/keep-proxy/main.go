@@ -1,0 +1,45 @@
+// Command keep-proxy is a sidecar proxy that makes sure that no mutation it
+// carried takes effect twice, that no outcome is guessed, and that nothing
+// continues on top of an unknown.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"keep-proxy/app"
+)
+
+func main() {
+	os.Exit(run(context.Background(), os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr}))
+}
+
+// run runs one command line and returns its exit code. An error is told in one
+// line on standard error.
+func run(ctx context.Context, args []string, s streams) int {
+	if err := app.ArmFaults(); err != nil {
+		fmt.Fprintln(s.err, "keep-proxy:", err)
+		return codeUsage
+	}
+	root := newRoot(s)
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if text := sentence(err); text != "" {
+		fmt.Fprintln(s.err, "keep-proxy:", text)
+	}
+	return exitCode(err)
+}
+
+// sentence is what an error tells a person; empty for one that says all by its
+// code.
+func sentence(err error) string {
+	if err == nil {
+		return ""
+	}
+	if e, ok := errors.AsType[*exitError](err); ok && e.err == nil {
+		return ""
+	}
+	return err.Error()
+}

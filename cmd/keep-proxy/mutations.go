@@ -1,0 +1,189 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"keep-proxy/admin/client"
+	"keep-proxy/admin/wire"
+)
+
+// newMutations makes the commands that read mutations.
+func newMutations() *cobra.Command {
+	return group("mutations", "List and show mutations", newMutationsList(), newMutationsShow())
+}
+
+func newMutationsList() *cobra.Command {
+	var l listFlags
+	var f client.MutationFilter
+	cmd := &cobra.Command{
+		Use: "list", Short: "List mutations, newest first", Args: usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return l.with(cmd, func(ctx context.Context, c *connection) error {
+				f.Filter = l.filter
+				list, err := c.Mutations(ctx, f)
+				if err != nil {
+					return err
+				}
+				if l.json {
+					return writeJSON(cmd.OutOrStdout(), list)
+				}
+				more(cmd, list.Next)
+				return mutationTable(cmd.OutOrStdout(), list.Items, time.Now())
+			})
+		},
+	}
+	l.bind(cmd)
+	flags := cmd.Flags()
+	flags.StringSliceVar(&f.States, "state", nil, "only in these states")
+	flags.StringVar(&f.Connector, "connector", "", "only of this connector")
+	flags.StringVar(&f.Operation, "operation", "", "only of this operation")
+	flags.StringVar(&f.Run, "run", "", "only of this run")
+	flags.BoolVar(&f.Unresolved, "unresolved", false, "only those whose outcome is unknown")
+	flags.BoolVar(&f.Escalated, "escalated", false, "only those that ask a person")
+	return cmd
+}
+
+func mutationTable(w io.Writer, list []wire.Mutation, now time.Time) error {
+	rows := make([][]string, 0, len(list))
+	for _, m := range list {
+		rows = append(rows, []string{m.ID, stateWord(&m), m.Connector + "." + m.Operation, clip(m.Item, 24), ago(now, m.UpdatedAt), clip(m.Target, 70)})
+	}
+	return table(w, []string{"ID", "STATE", "OPERATION", "ITEM", "AGE", "TARGET"}, rows)
+}
+
+// stateWord is a mutation's state with what people should notice about it.
+func stateWord(m *wire.Mutation) string {
+	switch {
+	case m.Watching:
+		return m.State + " (watching)"
+	case m.Committed && m.State != "applied":
+		return m.State + " (committed)"
+	case m.State == "applied" && m.ResultState != "" && m.ResultState != "known":
+		return m.State + " (result " + m.ResultState + ")"
+	}
+	return m.State
+}
+
+func newMutationsShow() *cobra.Command {
+	var s showFlags
+	cmd := &cobra.Command{
+		Use: "show ID", Short: "Show a mutation with its sendings, evidence and history", Args: usageArgs(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return s.with(cmd, func(ctx context.Context, c *connection) error {
+				m, err := c.Mutation(ctx, args[0])
+				if err != nil {
+					return err
+				}
+				if s.json {
+					return writeJSON(cmd.OutOrStdout(), m)
+				}
+				return showMutation(cmd.OutOrStdout(), m)
+			})
+		},
+	}
+	s.bind(cmd)
+	return cmd
+}
+
+// showMutation writes a mutation for a person.
+func showMutation(w io.Writer, m *wire.Mutation) error {
+	err := facts(w,
+		"mutation", m.ID,
+		"state", stateWord(m),
+		"what", m.Target,
+		"operation", m.Connector+"."+m.Operation+" (version "+strconv.Itoa(m.ConnectorVersion)+")",
+		"account", m.Account,
+		"scope", m.Workflow+" / "+m.Item+" / attempt "+strconv.Itoa(m.Attempt),
+		"run", m.Run,
+		"class", m.Class,
+		"reason", m.Reason,
+		"request", m.Request.Method+" "+m.Request.URL,
+		"vendor key", m.VendorKey,
+		"key", m.Key,
+		"next try", stamp(m.NextTryAt),
+		"created", stamp(m.CreatedAt),
+		"updated", stamp(m.UpdatedAt),
+	)
+	if err != nil {
+		return err
+	}
+	if m.Result != nil {
+		fmt.Fprintf(w, "\nResult: status %d, %d bytes, from %s\n", m.Result.Status, bodySize(m.Result.Body), m.Result.Source)
+	}
+	for _, part := range []func(io.Writer, *wire.Mutation) error{showDispatches, showObservations, showEvents, showActions} {
+		if err := part(w, m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func bodySize(b wire.Body) int64 {
+	if b.Missing != "" {
+		return b.Size
+	}
+	return int64(len(b.Content))
+}
+
+func showDispatches(w io.Writer, m *wire.Mutation) error {
+	rows := make([][]string, 0, len(m.Dispatches))
+	for _, d := range m.Dispatches {
+		status := "-"
+		if d.Status != 0 {
+			status = strconv.Itoa(d.Status)
+		}
+		rows = append(rows, []string{stamp(d.StartedAt), stamp(d.EndedAt), strconv.FormatInt(d.BytesWritten, 10), status, d.Verdict, clip(d.Reason, 90)})
+	}
+	return section(w, "Sendings", []string{"STARTED", "ENDED", "BYTES", "STATUS", "VERDICT", "REASON"}, rows)
+}
+
+func showObservations(w io.Writer, m *wire.Mutation) error {
+	rows := make([][]string, 0, len(m.Observations))
+	for _, o := range m.Observations {
+		rows = append(rows, []string{stamp(o.At), o.Strategy, o.Seen, clip(o.Reason, 90)})
+	}
+	return section(w, "What was looked up", []string{"AT", "HOW", "SEEN", "REASON"}, rows)
+}
+
+func showEvents(w io.Writer, m *wire.Mutation) error {
+	rows := make([][]string, 0, len(m.Events))
+	for _, e := range m.Events {
+		move := e.To
+		if e.From != "" && e.From != e.To {
+			move = e.From + " → " + e.To
+		}
+		rows = append(rows, []string{stamp(e.At), e.Actor, e.What, move, clip(e.Why, 80)})
+	}
+	return section(w, "History", []string{"AT", "WHO", "WHAT", "STATE", "WHY"}, rows)
+}
+
+func showActions(w io.Writer, m *wire.Mutation) error {
+	if len(m.Actions) == 0 {
+		return nil
+	}
+	fmt.Fprintln(w, "\nA person may decide (keep-proxy resolve "+m.ID+" …):")
+	return writeActions(w, m.Actions)
+}
+
+// section writes a titled table, nothing for no rows.
+func section(w io.Writer, title string, head []string, rows [][]string) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	fmt.Fprintf(w, "\n%s:\n", title)
+	return table(w, head, rows)
+}
+
+// stamp writes a time for a person, in local time.
+func stamp(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.Local().Format("2006-01-02 15:04:05.000")
+}

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"keep-proxy/admin/client"
+	"keep-proxy/admin/wire"
+)
+
+// openFlags describe a run that is to be opened.
+type openFlags struct {
+	workflow   string
+	item       string
+	once       bool
+	attempt    int
+	title      string
+	mutations  string
+	onFailure  string
+	takeover   bool
+	keepOpen   bool
+	resumeHint string
+	ttl        time.Duration
+}
+
+func (o *openFlags) bind(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&o.workflow, "workflow", "", "the automation that the run belongs to")
+	f.StringVar(&o.item, "item", "", "the unit of work that must not be done twice")
+	f.BoolVar(&o.once, "once", false, "instead of --item: a re-run is new work")
+	f.IntVar(&o.attempt, "attempt", 0, "the item's current attempt (default that)")
+	f.StringVar(&o.title, "title", "", "what people are shown")
+	f.StringVar(&o.mutations, "mutations", "", "none, one or many (default many)")
+	f.StringVar(&o.onFailure, "on-failure", "", "abort, or return to hand the script its failed answers (default abort)")
+	f.BoolVar(&o.takeover, "takeover", false, "end the item's running run instead of refusing this one")
+	f.BoolVar(&o.keepOpen, "keep-open", false, "leave the item open when the command succeeds (always so in this version)")
+	f.StringVar(&o.resumeHint, "resume-hint", "", "how a person starts the work again")
+	f.DurationVar(&o.ttl, "ttl", 0, "end the run when nothing is heard of it for so long (default runs.ttl)")
+}
+
+// check wants a workflow, and one of item and once.
+func (o *openFlags) check(command string) error {
+	switch {
+	case o.workflow == "":
+		return usage("%s: --workflow is missing; name the automation", command)
+	case o.once && o.item != "":
+		return usage("%s: --item and --once exclude each other; give one of them", command)
+	case !o.once && o.item == "":
+		return usage("%s: --item is missing; name the unit of work, or say --once if a re-run is new work", command)
+	case o.ttl < 0:
+		return usage("%s: --ttl %s is negative", command, o.ttl)
+	}
+	return nil
+}
+
+func (o *openFlags) request() wire.OpenRun {
+	return wire.OpenRun{
+		Workflow: o.workflow, Item: o.item, Once: o.once, Attempt: o.attempt, Title: o.title,
+		Mutations: o.mutations, OnFailure: o.onFailure, Takeover: o.takeover,
+		TTL: wire.Duration(o.ttl), ResumeHint: o.resumeHint,
+	}
+}
+
+// newKey makes an Idempotency-Key.
+func newKey() string { return rand.Text() }
+
+// openAdvice says what to do about a refusal, by its name.
+var openAdvice = map[string]string{
+	"blocked":        "see keep-proxy status; reconciliation, or a person with keep-proxy resolve, settles it",
+	"item-busy":      "wait until it ends, or take it over with --takeover",
+	"item-attention": "a person decides with keep-proxy resolve",
+	"attempt":        "leave --attempt out to take the item's current one",
+	"item-done":      "nothing is left to do for it",
+	"token":          "name the operator's token file with " + tokenVariable,
+}
+
+// openError says why no run was opened, and what to do.
+func openError(err error) error {
+	p, ok := errors.AsType[*client.Problem](err)
+	if !ok {
+		return fmt.Errorf("no run was opened: %w", err)
+	}
+	if advice, ok := openAdvice[p.Name()]; ok {
+		return fmt.Errorf("no run was opened: %w Advice: %s.", err, advice) //nolint:revive // The detail is a sentence.
+	}
+	return fmt.Errorf("no run was opened: %w", err)
+}

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"sync/atomic"
+	"syscall"
+)
+
+// relay hands signals to the command while it runs; before and after, they end
+// what is waited for.
+type relay struct {
+	ctx     context.Context
+	child   chan syscall.Signal
+	cancel  context.CancelFunc
+	running atomic.Bool
+	raw     chan os.Signal
+}
+
+// relayed are the signals by which a session manager or a person ends a program.
+var relayed = []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT}
+
+func relaySignals(ctx context.Context) *relay {
+	r := &relay{child: make(chan syscall.Signal, 8), raw: make(chan os.Signal, 8)}
+	r.ctx, r.cancel = context.WithCancel(ctx)
+	signal.Notify(r.raw, relayed...)
+	go func() {
+		for s := range r.raw {
+			r.pass(s)
+		}
+	}()
+	return r
+}
+
+// pass hands one signal on. Signals that the command has not taken yet are enough.
+func (r *relay) pass(s os.Signal) {
+	sig, ok := s.(syscall.Signal)
+	if !ok || !r.running.Load() {
+		r.cancel()
+		return
+	}
+	select {
+	case r.child <- sig:
+	default:
+	}
+}
+
+// toChild runs the command.
+func (r *relay) toChild(run func()) {
+	r.running.Store(true)
+	defer r.running.Store(false)
+	run()
+}
+
+// close ends the relay.
+func (r *relay) close() {
+	signal.Stop(r.raw)
+	close(r.raw)
+	r.cancel()
+}

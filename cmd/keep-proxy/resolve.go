@@ -1,0 +1,272 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/user"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/spf13/cobra"
+
+	"keep-proxy/admin/client"
+	"keep-proxy/admin/wire"
+)
+
+// resolveFlags are the flags of resolve.
+type resolveFlags struct {
+	showFlags
+
+	actions map[string]*bool
+	force   bool
+	newKey  bool
+	result  string
+	none    bool
+	reason  string
+	actor   string
+	version int64
+
+	all    bool
+	filter client.MutationFilter
+}
+
+// actionFlags are the flags that choose an action. --new-key is both an action and
+// a part of --did-not-happen.
+var actionFlags = []struct{ flag, action, help string }{
+	{"check-again", wire.ActionCheckAgain, "ask the API again, from the beginning"},
+	{"did-not-happen", wire.ActionDidNotHappen, "it did not take effect; the next run sends it again"},
+	{"happened", wire.ActionHappened, "it took effect; needs --result or --no-result"},
+	{"skip", wire.ActionSkip, "go on without it, for good"},
+	{"accept-payload", wire.ActionAcceptPayload, "the refused payload is covered by the stored result"},
+	{"acknowledge", wire.ActionAcknowledge, "close the question; nothing else changes"},
+}
+
+// newResolve makes the command by which a person decides.
+func newResolve() *cobra.Command {
+	f := &resolveFlags{actions: map[string]*bool{}}
+	cmd := &cobra.Command{
+		Use:   "resolve [ID | --all --connector C …] ACTION --reason TEXT",
+		Short: "Decide what a person must decide; without ID, walk through what is open",
+		Args:  usageArgs(cobra.MaximumNArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 && !f.all {
+				return f.interactive(cmd)
+			}
+			return f.decide(cmd, args)
+		},
+	}
+	f.bind(cmd)
+	return cmd
+}
+
+func (f *resolveFlags) bind(cmd *cobra.Command) {
+	f.showFlags.bind(cmd)
+	flags := cmd.Flags()
+	for _, a := range actionFlags {
+		f.actions[a.action] = flags.Bool(a.flag, false, a.help)
+	}
+	flags.BoolVar(&f.newKey, "new-key", false, "send under a new vendor key; alone, or with --did-not-happen")
+	flags.BoolVar(&f.force, "force", false, "with --did-not-happen: although a sending may still take effect")
+	flags.StringVar(&f.result, "result", "", "with --happened: file with what the script shall get, {\"status\", \"headers\", \"body\"}; - for standard input")
+	flags.BoolVar(&f.none, "no-result", false, "with --happened: there is no result to give")
+	flags.StringVar(&f.reason, "reason", "", "why; it is kept with the record")
+	flags.StringVar(&f.actor, "actor", person(), "who decides")
+	flags.Int64Var(&f.version, "version", 0, "the record's version that was looked at (default the one it has now)")
+	flags.BoolVar(&f.all, "all", false, "everything open that the filters select")
+	flags.StringVar(&f.filter.Connector, "connector", "", "with --all: only of this connector")
+	flags.StringVar(&f.filter.Operation, "operation", "", "with --all: only of this operation")
+	flags.StringVar(&f.filter.Workflow, "workflow", "", "with --all: only of this workflow")
+	flags.StringVar(&f.filter.Item, "item", "", "with --all: only of this item")
+	flags.Bool("compensate", false, "not yet")
+	_ = flags.MarkHidden("compensate") // The flag was just made.
+}
+
+// person is who sits at the keyboard, as far as the system knows.
+func person() string {
+	if u, err := user.Current(); err == nil && u.Username != "" {
+		return u.Username
+	}
+	return os.Getenv("USER")
+}
+
+// decide records a decision that the flags spell out.
+func (f *resolveFlags) decide(cmd *cobra.Command, args []string) error {
+	decision, err := f.decision(cmd)
+	if err != nil {
+		return err
+	}
+	return f.with(cmd, func(ctx context.Context, c *connection) error {
+		if f.all {
+			return f.resolveAll(ctx, cmd, c, decision)
+		}
+		if len(args) == 0 {
+			return usage("resolve: name the mutation, or say --all")
+		}
+		m, err := f.resolveOne(ctx, c, args[0], decision)
+		if err != nil {
+			return err
+		}
+		return f.show(cmd, []wire.Mutation{*m})
+	})
+}
+
+// decision reads the decision from the flags.
+func (f *resolveFlags) decision(cmd *cobra.Command) (wire.Resolve, error) {
+	d := wire.Resolve{Reason: f.reason, Actor: f.actor, Version: f.version, Force: f.force, NoResult: f.none}
+	var chosen []string
+	for _, a := range actionFlags {
+		if *f.actions[a.action] {
+			d.Action = a.action
+			chosen = append(chosen, "--"+a.flag)
+		}
+	}
+	if f.newKey && d.Action != wire.ActionDidNotHappen {
+		d.Action = wire.ActionNewKey
+		chosen = append(chosen, "--new-key")
+	}
+	d.NewKey = f.newKey && d.Action == wire.ActionDidNotHappen
+	switch {
+	case cmd.Flags().Changed("compensate"):
+		return d, usage("resolve: --compensate is not yet built; leave it out")
+	case len(chosen) == 0:
+		return d, usage("resolve: name the decision: one of %s", strings.Join(actionNames(), ", "))
+	case len(chosen) > 1:
+		return d, usage("resolve: %s exclude each other; give one of them", strings.Join(chosen, " and "))
+	case d.Reason == "":
+		return d, usage("resolve: --reason is missing; say why, it is kept with the record")
+	case f.force && d.Action != wire.ActionDidNotHappen:
+		return d, usage("resolve: --force goes with --did-not-happen only")
+	case d.Action != wire.ActionHappened && (f.result != "" || f.none):
+		return d, usage("resolve: --result and --no-result go with --happened only")
+	case d.Action == wire.ActionHappened && (f.result == "") == !f.none:
+		return d, usage("resolve: --happened needs either --result FILE or --no-result")
+	}
+	if f.result != "" {
+		result, err := readResult(cmd.InOrStdin(), f.result)
+		if err != nil {
+			return d, err
+		}
+		d.Result = result
+	}
+	return d, nil
+}
+
+func actionNames() []string {
+	names := make([]string, 0, len(actionFlags)+1)
+	for _, a := range actionFlags {
+		names = append(names, "--"+a.flag)
+	}
+	return append(names, "--new-key")
+}
+
+// readResult reads the answer that a script shall get.
+func readResult(stdin io.Reader, name string) (*wire.Result, error) {
+	var content []byte
+	var err error
+	if name == "-" {
+		content, err = io.ReadAll(stdin)
+	} else {
+		content, err = os.ReadFile(name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("--result: %w", err)
+	}
+	result := new(wire.Result)
+	if err := json.Unmarshal(content, result, json.RejectUnknownMembers(true)); err != nil {
+		return nil, fmt.Errorf(`--result: %s: %w; write {"status": 201, "headers": {…}, "body": "…"}`, name, err)
+	}
+	return result, nil
+}
+
+// resolveOne decides on the version that the person named, else on the present one.
+func (f *resolveFlags) resolveOne(ctx context.Context, c *connection, id string, d wire.Resolve) (*wire.Mutation, error) {
+	if d.Version == 0 {
+		m, err := c.Mutation(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		id, d.Version = m.ID, m.Version
+	}
+	m, err := c.Resolve(ctx, id, d)
+	return m, withActions(err)
+}
+
+// withActions adds to a refusal what may be decided instead.
+func withActions(err error) error {
+	p, ok := errors.AsType[*client.Problem](err)
+	if !ok || len(p.Actions) == 0 {
+		return err
+	}
+	names := make([]string, 0, len(p.Actions))
+	for _, a := range p.Actions {
+		names = append(names, flagOf(a.Action))
+	}
+	return fmt.Errorf("%w Open are: %s", err, strings.Join(names, ", "))
+}
+
+// flagOf is the flag that chooses an action.
+func flagOf(action string) string {
+	i := slices.IndexFunc(actionFlags, func(a struct{ flag, action, help string }) bool { return a.action == action })
+	if i < 0 {
+		return "--" + strings.ReplaceAll(action, "_", "-")
+	}
+	return "--" + actionFlags[i].flag
+}
+
+// resolveAll decides the same for everything open that the filters select. The
+// first refusal ends it; what was decided before stays.
+func (f *resolveFlags) resolveAll(ctx context.Context, cmd *cobra.Command, c *connection, d wire.Resolve) error {
+	if f.filter.Connector == "" && f.filter.Workflow == "" {
+		return usage("resolve: --all needs --connector or --workflow, so that nothing is decided by accident")
+	}
+	if d.Version != 0 {
+		return usage("resolve: --version is one record's; leave it out with --all")
+	}
+	open, err := openMutations(ctx, c, f.filter)
+	if err != nil {
+		return err
+	}
+	done := make([]wire.Mutation, 0, len(open))
+	for _, m := range open {
+		d.Version = m.Version
+		decided, err := c.Resolve(ctx, m.ID, d)
+		if err != nil {
+			return errors.Join(f.show(cmd, done), fmt.Errorf("%s: %w", m.ID, withActions(err)))
+		}
+		done = append(done, *decided)
+	}
+	return f.show(cmd, done)
+}
+
+// openMutations collects what is escalated, whole, before anything is decided.
+func openMutations(ctx context.Context, c *connection, filter client.MutationFilter) ([]wire.Mutation, error) {
+	filter.Escalated = true
+	var all []wire.Mutation
+	for {
+		page, err := c.Mutations(ctx, filter)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, page.Items...)
+		if filter.Cursor = page.Next; filter.Cursor == "" {
+			return all, nil
+		}
+	}
+}
+
+// show tells what the decided mutations are now.
+func (f *resolveFlags) show(cmd *cobra.Command, list []wire.Mutation) error {
+	if f.json {
+		return writeJSON(cmd.OutOrStdout(), wire.List[wire.Mutation]{Items: list})
+	}
+	for _, m := range list {
+		if _, err := fmt.Fprintf(cmd.OutOrStdout(), "%s is %s: %s\n", m.ID, stateWord(&m), printable(m.Target)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,189 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"keep-proxy/admin/wire"
+	"keep-proxy/cli/child"
+	"keep-proxy/cli/managed"
+)
+
+// extraWait is what a run waits for reconciliation beyond settle.
+const extraWait = 5 * time.Minute
+
+// runFlags are the flags of run.
+type runFlags struct {
+	adminFlags
+	openFlags
+
+	wait   time.Duration
+	result string
+}
+
+// later are the flags that a later version builds, and what they will do.
+var later = map[string]string{
+	"items":   "runs with several items",
+	"if-done": "items that are done",
+	"user":    "running the command as another user",
+}
+
+// newRun makes the command that runs a script as a managed run.
+func newRun() *cobra.Command {
+	f := &runFlags{}
+	cmd := &cobra.Command{
+		Use:   "run --workflow W (--item I | --once) [flags] -- COMMAND [ARGUMENT…]",
+		Short: "Run a command behind the proxy, as one managed run",
+		Long: "Opens a run, starts the command with the proxy in its environment, ends the command when the run\n" +
+			"is stopped, and finishes the run when the command has ended. Without a running proxy it embeds\n" +
+			"one, which stays until the last run that joined it has ended.\n\n" +
+			"Exit code: the command's own; 75 stopped on an unknown outcome, 76 the item needs attention,\n" +
+			"77 aborted on a failed mutation, 78 no run could be opened; 126 and 127 as a shell's.",
+		Args: usageArgs(cobra.MinimumNArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := f.refuse(cmd); err != nil {
+				return err
+			}
+			return f.run(cmd, args)
+		},
+	}
+	cmd.Flags().SetInterspersed(false)
+	f.adminFlags.bind(cmd)
+	f.openFlags.bind(cmd)
+	cmd.Flags().DurationVar(&f.wait, "wait", 0, "how long an embedded proxy is given to find out outcomes, at the start and at the end; 0 for not at all (default settle + 5m)")
+	cmd.Flags().StringVar(&f.result, "result", "", "write what became of the run to this file, as JSON")
+	for name, what := range later {
+		cmd.Flags().String(name, "", what+": not yet")
+		_ = cmd.Flags().MarkHidden(name) // The flag was just made.
+	}
+	return cmd
+}
+
+// refuse refuses what can't be asked for.
+func (f *runFlags) refuse(cmd *cobra.Command) error {
+	for name, what := range later {
+		if cmd.Flags().Changed(name) {
+			return usage("run: --%s is not yet built (%s); leave it out", name, what)
+		}
+	}
+	if f.wait < 0 {
+		return usage("run: --wait %s is negative; 0 is for not at all", f.wait)
+	}
+	return f.openFlags.check("run")
+}
+
+// run opens, runs, finishes, and reports.
+func (f *runFlags) run(cmd *cobra.Command, args []string) error {
+	signals := relaySignals(cmd.Context())
+	defer signals.close()
+	verdict, err := f.attempt(cmd, args, signals)
+	if err != nil {
+		verdict = managed.Verdict{Code: exitCode(err), Class: "logic", Reason: err.Error()}
+	}
+	if writeErr := f.writeResult(verdict); writeErr != nil {
+		return errors.Join(err, &exitError{max(verdict.Code, codeFailed), writeErr})
+	}
+	if err != nil {
+		return err
+	}
+	return quietly(verdict.Code)
+}
+
+// attempt is one run from its opening to its end.
+func (f *runFlags) attempt(cmd *cobra.Command, args []string, signals *relay) (managed.Verdict, error) {
+	say := saying(cmd.ErrOrStderr())
+	c, err := f.load(cmd)
+	if err != nil {
+		return managed.Verdict{}, noRun(err)
+	}
+	h, err := f.host(signals.ctx, cmd, c)
+	if err != nil {
+		return managed.Verdict{}, noRun(err)
+	}
+	wait := f.wait
+	if !cmd.Flags().Changed("wait") {
+		wait = c.Reconcile.Settle + extraWait
+	}
+	verdict, err := f.inside(cmd, h, args, signals, wait)
+	return verdict, errors.Join(err, h.leave(signals.ctx, say))
+}
+
+// inside is what happens while there is a proxy.
+func (f *runFlags) inside(cmd *cobra.Command, h *host, args []string, signals *relay, wait time.Duration) (managed.Verdict, error) {
+	say := saying(cmd.ErrOrStderr())
+	scope := managed.Scope{Workflow: f.workflow, Item: f.item}
+	if h.embedded {
+		if err := settle(signals.ctx, h, scope, wait, say); err != nil {
+			return managed.Verdict{}, noRun(err)
+		}
+	}
+	opened, err := h.OpenRun(signals.ctx, f.request(), newKey())
+	if err != nil {
+		return managed.Verdict{}, noRun(openError(err))
+	}
+	session := &managed.Session{API: h.Client, Run: opened.Run, TTL: f.ttl, Say: say}
+	p, err := startChild(cmd, args, childEnvironment(os.Environ(), opened.Env, secretNames(h.config)))
+	if err != nil {
+		session.Finish(signals.ctx, codeFailed)
+		return managed.Verdict{}, err
+	}
+	signals.toChild(func() { session.Watch(signals.ctx, p, signals.child) })
+	verdict := session.Finish(signals.ctx, p.Code())
+	tell(say, verdict, h)
+	if h.embedded && verdict.Code == managed.CodeUnknown {
+		return verdict, settle(signals.ctx, h, scope, wait, say)
+	}
+	return verdict, nil
+}
+
+// settle gives reconciliation its time.
+func settle(ctx context.Context, h *host, scope managed.Scope, wait time.Duration, say func(string, ...any)) error {
+	standing, err := managed.AwaitSettled(ctx, h.Client, scope, wait, func(s managed.Standing) {
+		say("%d mutation(s) of workflow %s have an unknown outcome; finding out what happened (at most %s)", s.Pending, scope.Workflow, wait)
+	})
+	if err == nil && standing.Pending == 0 && standing.Waiting > 0 {
+		say("%d mutation(s) of workflow %s wait for a person; see keep-proxy resolve", standing.Waiting, scope.Workflow)
+	}
+	return err
+}
+
+// startChild starts the command on our own standard streams.
+func startChild(cmd *cobra.Command, args, environ []string) (*child.Process, error) {
+	in, _ := cmd.InOrStdin().(*os.File)
+	out, _ := cmd.OutOrStdout().(*os.File)
+	errs, _ := cmd.ErrOrStderr().(*os.File)
+	if in == nil || out == nil || errs == nil {
+		return nil, errors.New("run: the standard streams are no files that a command could be given")
+	}
+	return child.Start(child.Command{Args: args, Env: environ, Stdin: in, Stdout: out, Stderr: errs})
+}
+
+// tell says in a sentence why the run did not end with its command.
+func tell(say func(string, ...any), v managed.Verdict, h *host) {
+	switch v.Code {
+	case managed.CodeUnknown:
+		say("stopped: %s", v.Reason)
+		if v.Mutation != "" {
+			say("mutation %s: see keep-proxy mutations show %s; run the same command again once it is settled", v.Mutation, v.Mutation)
+		}
+	case managed.CodeAttention:
+		say("the item needs attention: %s", v.Reason)
+		say("decide with keep-proxy resolve %s", v.Mutation)
+	case managed.CodeAborted:
+		say("aborted (%s): %s", v.Class, v.Reason)
+	}
+}
+
+// saying writes sentences of ours among the command's output.
+func saying(w io.Writer) func(string, ...any) {
+	return func(format string, args ...any) { fmt.Fprintf(w, "keep-proxy: %s\n", printable(fmt.Sprintf(format, args...))) }
+}
+
+// request is what the API is asked for.
+func (f *runFlags) request() wire.OpenRun { return f.openFlags.request() }

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/rs/zerolog"
+	"github.com/spf13/cobra"
+
+	"keep-proxy/app"
+	"keep-proxy/cli/serving"
+	"keep-proxy/config"
+)
+
+// newServe makes the command that runs the sidecar.
+func newServe() *cobra.Command {
+	var s settings
+	var listen []string
+	var adminListen string
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Run the proxy until SIGTERM or Ctrl-C",
+		Long: "Runs the proxy. Without any configuration its ledger is in $XDG_STATE_HOME/keep-proxy, it listens\n" +
+			"on 127.0.0.1:8080, and its API on 127.0.0.1:8081. SIGTERM and SIGINT let what is being sent end\n" +
+			"and be recorded; a second one ends the program at once, as a crash does: nothing is lost.",
+		Args: usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := s.load(cmd)
+			if err != nil {
+				return err
+			}
+			return serve(cmd.Context(), c, s, cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	s.bind(cmd)
+	cmd.Flags().StringSliceVar(&listen, "listen", nil, "address of the proxy, several with commas (proxy.listen)")
+	cmd.Flags().StringVar(&adminListen, "admin-listen", "", "address of the admin API (admin.listen)")
+	s.key("listen", "proxy.listen")
+	s.key("admin-listen", "admin.listen")
+	return cmd
+}
+
+func serve(ctx context.Context, c config.Config, s settings, out, errs io.Writer) error {
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
+	defer signal.Stop(signals)
+	if err := ensureDir(c); err != nil {
+		return err
+	}
+	a, err := app.New(ctx, app.Options{Config: c, Version: version(), Log: newLog(c.Log, errs)})
+	if err != nil {
+		return err
+	}
+	if err := a.Start(ctx); err != nil {
+		return err
+	}
+	announced, err := serving.Announce(c.Ledger.Dir, stateOf(a, c, false))
+	if err != nil {
+		return errors.Join(err, stop(a))
+	}
+	if err := greet(out, a, c, s); err != nil {
+		return errors.Join(err, announced.Withdraw(), stop(a))
+	}
+	waiting, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		<-signals
+		cancel()
+		// What is in flight may take as long as its deadline: who can't wait says so.
+		sig, _ := (<-signals).(syscall.Signal)
+		os.Exit(128 + int(sig))
+	}()
+	err = a.Wait(waiting)
+	// A stop that is not hurried lasts as long as the longest sending.
+	stopping, done := context.WithTimeout(context.Background(), c.Proxy.Timeouts.Total+stopTimeout)
+	defer done()
+	return errors.Join(err, announced.Withdraw(), a.Stop(stopping))
+}
+
+// stateOf is what a program announces in its data folder.
+func stateOf(a *app.App, c config.Config, embedded bool) serving.State {
+	return serving.State{PID: os.Getpid(), Admin: a.AdminURL(), Proxy: a.ProxyAddr(), TokenFile: c.Admin.TokenFile, Embedded: embedded}
+}
+
+// greet tells what runs and how to use it.
+func greet(w io.Writer, a *app.App, c config.Config, s settings) error {
+	use := "keep-proxy run"
+	switch {
+	case s.file != "":
+		use += " --config " + quoted(s.file)
+	case s.dataDir != "":
+		use += " --data-dir " + quoted(s.dataDir)
+	}
+	return facts(w,
+		"ledger", a.LedgerID()+" in "+shown(c.Ledger.Dir),
+		"proxy", a.ProxyAddr(),
+		"admin", a.AdminURL()+", token in "+shown(c.Admin.TokenFile),
+		"run", use+" --workflow NAME --item ITEM -- COMMAND",
+	)
+}
+
+// quietLog is the log of a program that is part of a command: a person reads the
+// command's own words, so that only warnings are added to them.
+func quietLog(c config.Log, w io.Writer) zerolog.Logger {
+	log := newLog(c, w)
+	return log.Level(max(log.GetLevel(), zerolog.WarnLevel))
+}
+
+// notes writes what a program has to say at its start.
+func notes(w io.Writer) func(string) {
+	return func(text string) { fmt.Fprintln(w, "keep-proxy:", text) }
+}

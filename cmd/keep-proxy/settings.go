@@ -1,0 +1,70 @@
+package main
+
+import (
+	"io"
+	"os"
+
+	"github.com/rs/zerolog"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"golang.org/x/term"
+
+	"keep-proxy/config"
+)
+
+// settings are the flags by which a command finds its configuration.
+type settings struct {
+	file    string
+	dataDir string
+	// keys maps further flags to the keys that they set.
+	keys map[string]string
+}
+
+// bind adds the flags to a command.
+func (s *settings) bind(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&s.file, "config", "", "configuration file")
+	cmd.Flags().StringVar(&s.dataDir, "data-dir", "", "folder of ledger, CA and token (ledger.dir)")
+	s.key("data-dir", "ledger.dir")
+}
+
+func (s *settings) key(flag, key string) {
+	if s.keys == nil {
+		s.keys = map[string]string{}
+	}
+	s.keys[flag] = key
+}
+
+// load merges defaults, file, environment and the flags that were given.
+func (s *settings) load(cmd *cobra.Command) (config.Config, error) {
+	o := config.Options{File: s.file, Environ: os.Environ()}
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		key, ok := s.keys[f.Name]
+		if !ok {
+			return
+		}
+		values := []string{f.Value.String()}
+		if list, ok := f.Value.(pflag.SliceValue); ok {
+			values = list.GetSlice()
+		}
+		o.Flags = append(o.Flags, config.Flag{Name: f.Name, Key: key, Values: values})
+	})
+	return config.Load(o)
+}
+
+// newLog makes the program's own log.
+func newLog(c config.Log, w io.Writer) zerolog.Logger {
+	level, err := zerolog.ParseLevel(string(c.Level))
+	if err != nil {
+		level = zerolog.InfoLevel
+	}
+	if c.Format != config.FormatJSON {
+		w = zerolog.ConsoleWriter{Out: w, NoColor: !isTerminal(w), TimeFormat: "15:04:05"}
+	}
+	return zerolog.New(w).Level(level).With().Timestamp().Logger()
+}
+
+// isTerminal reports whether a person reads w, or types into it.
+func isTerminal(stream any) bool {
+	f, ok := stream.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}

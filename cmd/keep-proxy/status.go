@@ -1,0 +1,89 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"keep-proxy/admin/wire"
+)
+
+// newStatus makes the command that tells the state of the whole by its code.
+func newStatus() *cobra.Command {
+	var s showFlags
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Tell whether anything is unknown or stopped",
+		Long:  "Exit code: 0 nothing is unknown, 1 something is, and is being found out, 2 something waits for a\nperson or is stopped, or the ledger takes no records.",
+		Args:  usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			code := codeOK
+			err := s.with(cmd, func(ctx context.Context, c *connection) error {
+				st, err := c.Status(ctx)
+				if err != nil {
+					return err
+				}
+				code = statusCode(st)
+				if s.json {
+					return writeJSON(cmd.OutOrStdout(), st)
+				}
+				return showStatus(cmd.OutOrStdout(), st, time.Now())
+			})
+			if err != nil {
+				// 1 and 2 have a meaning of their own here.
+				return &exitError{max(exitCode(err), codeUsage), errors.Unwrap(&exitError{err: err})}
+			}
+			return quietly(code)
+		},
+	}
+	s.bind(cmd)
+	return cmd
+}
+
+// statusCode is the exit code that a status stands for.
+func statusCode(s *wire.Status) int {
+	switch {
+	case !s.Healthy, s.Escalated > 0:
+		return codeEscalated
+	}
+	code := codeOK
+	for _, stop := range s.Stopped {
+		if stop.State == "indeterminate" {
+			return codeEscalated
+		}
+	}
+	if s.Unknown > 0 {
+		code = codeUnknown
+	}
+	return code
+}
+
+func showStatus(w io.Writer, s *wire.Status, now time.Time) error {
+	health := ""
+	if !s.Healthy {
+		health = "takes no records: " + s.Health
+	}
+	since := ""
+	if !s.Since.IsZero() {
+		since = stamp(s.Since) + " (" + ago(now, s.Since) + ")"
+	}
+	err := facts(w,
+		"ledger", s.LedgerID,
+		"health", health,
+		"unknown", fmt.Sprint(s.Unknown),
+		"waiting for a person", fmt.Sprint(s.Escalated),
+		"since", since,
+	)
+	if err != nil {
+		return err
+	}
+	rows := make([][]string, 0, len(s.Stopped))
+	for _, stop := range s.Stopped {
+		rows = append(rows, []string{stop.Scope, clip(stop.Name, 50), stop.Mutation, stop.State, ago(now, stop.Since)})
+	}
+	return section(w, "Stopped", []string{"SCOPE", "NAME", "MUTATION", "STATE", "FOR"}, rows)
+}

@@ -1,0 +1,187 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"keep-proxy/admin/client"
+	"keep-proxy/admin/wire"
+)
+
+// errLeft says that the person stopped answering.
+var errLeft = errors.New("left")
+
+// interactive walks through what is open, one question after the other.
+func (f *resolveFlags) interactive(cmd *cobra.Command) error {
+	for _, a := range actionFlags {
+		if *f.actions[a.action] {
+			return usage("resolve: name the mutation that --%s is about, or say --all; without either, resolve asks", a.flag)
+		}
+	}
+	w := &walk{in: bufio.NewScanner(cmd.InOrStdin()), out: cmd.OutOrStdout(), actor: f.actor}
+	return f.with(cmd, func(ctx context.Context, c *connection) error {
+		w.api = c
+		err := w.all(ctx, f.filter.Filter)
+		if errors.Is(err, errLeft) {
+			return nil
+		}
+		return err
+	})
+}
+
+// walkAPI is what the walk needs of the admin API.
+type walkAPI interface {
+	Escalations(ctx context.Context, f client.Filter) (*wire.List[wire.Escalation], error)
+	Resolve(ctx context.Context, id string, r wire.Resolve) (*wire.Mutation, error)
+}
+
+// walk is a person's way through the open questions.
+type walk struct {
+	api   walkAPI
+	in    *bufio.Scanner
+	out   io.Writer
+	actor string
+}
+
+func (w *walk) all(ctx context.Context, f client.Filter) error {
+	seen := 0
+	for {
+		page, err := w.api.Escalations(ctx, f)
+		if err != nil {
+			return err
+		}
+		for _, e := range page.Items {
+			seen++
+			if err := w.one(ctx, e); err != nil {
+				return err
+			}
+		}
+		if f.Cursor = page.Next; f.Cursor == "" {
+			break
+		}
+	}
+	if seen == 0 {
+		fmt.Fprintln(w.out, "Nothing waits for a person.")
+	}
+	return nil
+}
+
+// one shows a question and asks until it is answered or left for later.
+func (w *walk) one(ctx context.Context, e wire.Escalation) error {
+	if err := writeEscalation(w.out, e); err != nil {
+		return err
+	}
+	fmt.Fprintln(w.out)
+	for {
+		fmt.Fprintln(w.out, "What do you decide?")
+		for i, a := range e.Actions {
+			fmt.Fprintf(w.out, "  %d  %s\n", i+1, actionLine(a))
+		}
+		fmt.Fprintln(w.out, "  0  nothing now")
+		choice, err := w.choose(len(e.Actions))
+		if err != nil || choice == 0 {
+			return err
+		}
+		done, err := w.decide(ctx, e, e.Actions[choice-1])
+		if err != nil || done {
+			return err
+		}
+	}
+}
+
+// decide asks for what the action needs, and records it. A refusal is told, and
+// asks again.
+func (w *walk) decide(ctx context.Context, e wire.Escalation, a wire.Action) (bool, error) {
+	d := wire.Resolve{Action: a.Action, Actor: w.actor, Version: e.Version}
+	if a.NeedsForce {
+		yes, err := w.ask("A sending may still take effect. Type yes to decide this although: ")
+		if err != nil || yes != "yes" {
+			return false, err
+		}
+		d.Force = true
+	}
+	if a.Action == wire.ActionHappened {
+		if err := w.result(&d); err != nil {
+			return false, err
+		}
+	}
+	reason, err := w.ask("Why? It is kept with the record: ")
+	if err != nil {
+		return false, err
+	}
+	d.Reason = reason
+	m, err := w.api.Resolve(ctx, e.Mutation, d)
+	if err != nil {
+		p, ok := errors.AsType[*client.Problem](err)
+		if !ok {
+			return false, err
+		}
+		fmt.Fprintf(w.out, "Refused: %s\n", printable(p.Error()))
+		// Another version means another question: it is asked when resolve runs again.
+		return p.Name() == "version", nil
+	}
+	fmt.Fprintf(w.out, "%s is %s now.\n\n", m.ID, stateWord(m))
+	return true, nil
+}
+
+// result asks what the script shall get.
+func (w *walk) result(d *wire.Resolve) error {
+	for {
+		text, err := w.ask("Status that the script shall get, such as 201 (empty: there is no result to give): ")
+		if err != nil {
+			return err
+		}
+		if text == "" {
+			d.NoResult = true
+			return nil
+		}
+		status, err := strconv.Atoi(text)
+		if err != nil || status < 200 || status > 599 {
+			fmt.Fprintln(w.out, "A status is a number from 200 to 599.")
+			continue
+		}
+		body, err := w.ask("Body, on one line (empty: none): ")
+		if err != nil {
+			return err
+		}
+		d.Result = &wire.Result{Status: status, Body: wire.Text(body)}
+		if strings.HasPrefix(body, "{") || strings.HasPrefix(body, "[") {
+			d.Result.Headers = wire.Header{"Content-Type": {"application/json"}}
+		}
+		return nil
+	}
+}
+
+// choose asks for a number from 0 to most.
+func (w *walk) choose(most int) (int, error) {
+	for {
+		text, err := w.ask("Number: ")
+		if err != nil {
+			return 0, err
+		}
+		if n, err := strconv.Atoi(text); err == nil && n >= 0 && n <= most {
+			return n, nil
+		}
+		fmt.Fprintf(w.out, "Type a number from 0 to %d.\n", most)
+	}
+}
+
+// ask returns one line; errLeft at the end of input.
+func (w *walk) ask(question string) (string, error) {
+	fmt.Fprint(w.out, question)
+	if !w.in.Scan() {
+		fmt.Fprintln(w.out)
+		if err := w.in.Err(); err != nil {
+			return "", fmt.Errorf("read the answer: %w", err)
+		}
+		return "", errLeft
+	}
+	return strings.TrimSpace(w.in.Text()), nil
+}
