@@ -13,15 +13,26 @@ import (
 // impatient lets a sending wait for its answer no longer than a test wants to.
 func impatient(s *settings) { s.Response = "300ms" }
 
+// eachProtocol runs a test against upstreams that offer HTTP/2 and against some that
+// don't.
+func eachProtocol(t *testing.T, name string, test func(*testing.T, func(*settings))) {
+	t.Helper()
+	for protocol, http1 := range map[string]bool{"http/1.1": true, "h2": false} {
+		t.Run(name+" over "+protocol, func(t *testing.T) {
+			t.Parallel()
+			test(t, func(s *settings) { s.HTTP1 = http1 })
+		})
+	}
+}
+
 func TestALostAcknowledgementIsFoundByAsking(t *testing.T) {
 	t.Parallel()
 	for _, fault := range []string{
 		"commit-close", "commit-reset", "commit-abort", "commit-500", "commit-502", "commit-503",
 		"commit-cut", "commit-cut-chunked", "commit-silence",
 	} {
-		t.Run(fault, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t, impatient)
+		eachProtocol(t, fault, func(t *testing.T, protocol func(*settings)) {
+			w := newWorld(t, impatient, protocol)
 			w.probed.arm(fault)
 			run := w.open("a")
 			first := run.transfer(w.probed, "R-1").wantApplied(http.StatusCreated)
@@ -38,9 +49,8 @@ func TestALostAcknowledgementIsFoundByAsking(t *testing.T) {
 func TestALostAcknowledgementIsResentUnderTheVendorsKey(t *testing.T) {
 	t.Parallel()
 	for _, fault := range []string{"commit-close", "commit-reset", "commit-500", "commit-503", "commit-silence"} {
-		t.Run(fault, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t, impatient)
+		eachProtocol(t, fault, func(t *testing.T, protocol func(*settings)) {
+			w := newWorld(t, impatient, protocol)
 			w.keyed.arm(fault)
 			first := w.open("a").transfer(w.keyed, "R-1").wantApplied(http.StatusCreated)
 			w.again("a").transfer(w.keyed, "R-1").wantReplay(first)
@@ -70,9 +80,8 @@ func TestACutAnswerIsAskedForAndNotResent(t *testing.T) {
 func TestWhatNeverHappenedIsSentAgainOnceAbsenceIsBelieved(t *testing.T) {
 	t.Parallel()
 	for _, fault := range []string{"close", "reset", "abort", "500", "502", "503", "own-500", "409", "silence"} {
-		t.Run(fault, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t, impatient)
+		eachProtocol(t, fault, func(t *testing.T, protocol func(*settings)) {
+			w := newWorld(t, impatient, protocol)
 			w.probed.arm(fault)
 			run := w.open("a")
 			got := run.transfer(w.probed, "R-1").wantRefusal("unknown-outcome", 424, "goes on asking")

@@ -27,6 +27,11 @@ type settings struct {
 	LedgerID             string
 	Passthrough          string
 
+	// HTTP1 leaves HTTP/2 out of what the upstreams offer.
+	HTTP1 bool
+	// Vendors starts the fakes of real APIs too.
+	Vendors bool
+
 	// Filled in by the world.
 	Dir, UpstreamCA, Connectors string
 	Hosts                       map[string]string
@@ -59,7 +64,7 @@ admin: {listen: "{{.AdminListen}}"}
 ledger: {dir: "{{.Dir}}/state", min_free: {{.MinFree}}, id: "{{.LedgerID}}"}
 connectors:
   dirs: ["{{.Connectors}}"]
-  bundled: [stripe, github]
+  bundled: [{{if .Vendors}}stripe, github{{end}}]
   settings:
 {{- range $name, $host := .Hosts}}
     - connector: {{$name}}

@@ -33,8 +33,11 @@ type world struct {
 	// keyed honours an idempotency key, probed knows none; both can be asked. hooks
 	// can't.
 	keyed, probed, hooks *upstream
-	clock                clock.Clock
-	output               *buffer
+	// stripe and github are there in a world of vendors only.
+	stripe, github *upstream
+	ca             *testca.CA
+	clock          clock.Clock
+	output         *buffer
 
 	app   *app.App
 	child *child
@@ -52,11 +55,15 @@ type upstream struct {
 func prepare(t testing.TB, edits ...func(*settings)) *world {
 	t.Helper()
 	w := &world{t: t, settings: defaults(), output: &buffer{}}
+	for _, edit := range edits {
+		edit(&w.settings)
+	}
 	w.settings.Dir = t.TempDir()
 	ca, err := testca.New()
 	if err != nil {
 		t.Fatal(err)
 	}
+	w.ca = ca
 	w.settings.UpstreamCA = filepath.Join(w.settings.Dir, "upstreams.pem")
 	if err := os.WriteFile(w.settings.UpstreamCA, ca.PEM(), 0o600); err != nil {
 		t.Fatal(err)
@@ -65,11 +72,12 @@ func prepare(t testing.TB, edits ...func(*settings)) *world {
 		t.Fatal(err)
 	}
 	w.settings.Hosts = map[string]string{}
-	w.keyed = w.fake("keyed-bank", "bank", ca, "")
-	w.probed = w.fake("probed-bank", "bank", ca, `{"native_keys": false}`)
-	w.hooks = w.fake("hooks", "webhook", ca, "")
-	for _, edit := range edits {
-		edit(&w.settings)
+	w.keyed = w.fake("keyed-bank", "bank", "")
+	w.probed = w.fake("probed-bank", "bank", `{"native_keys": false}`)
+	w.hooks = w.fake("hooks", "webhook", "")
+	if w.settings.Vendors {
+		w.stripe = w.fake("stripe", "stripe", "")
+		w.github = w.fake("github", "github", "")
 	}
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -89,9 +97,12 @@ func newWorld(t testing.TB, edits ...func(*settings)) *world {
 
 // fake starts a fake and gives its address to a connector. The certificate is for
 // 0.0.0.0 as well: some clients never send a loopback address to a proxy.
-func (w *world) fake(connector, api string, ca *testca.CA, adjust string) *upstream {
+func (w *world) fake(connector, api, adjust string) *upstream {
 	w.t.Helper()
-	o := fakes.Options{API: api, Log: filepath.Join(w.settings.Dir, connector+".log"), CA: ca, Hosts: []string{"0.0.0.0"}}
+	o := fakes.Options{
+		API: api, Log: filepath.Join(w.settings.Dir, connector+".log"), CA: w.ca, Hosts: []string{"0.0.0.0"},
+		NoHTTP2: w.settings.HTTP1,
+	}
 	if adjust != "" {
 		o.Settings = []byte(adjust)
 	}
