@@ -178,6 +178,18 @@ func (c *command) keepEnd(m *Mutation, d *Dispatch) (*Mutation, *Run, error) {
 	return m, r, err
 }
 
+// closeResends ends resending after a failure verdict to a resend, or after the
+// last one. One that was proven not sent told nothing and used nothing up: an
+// upstream that can't be reached must not end in a question to a person.
+func (m *Mutation) closeResends(d *Dispatch) {
+	if d.Resend && d.Verdict == VerdictNotSent && m.ResendTries > 0 {
+		m.ResendTries--
+	}
+	if d.Resend && d.Verdict == VerdictFailed || m.ResendTries >= maxResends {
+		m.ResendClosed = true
+	}
+}
+
 // moveByEnd carries out the move of a dispatch's end, with its answer.
 func (c *command) moveByEnd(m *Mutation, d *Dispatch, f *Finish, on Trigger, known Facts) (*Mutation, *Run, error) {
 	tooLarge := f.TooLarge
@@ -192,9 +204,7 @@ func (c *command) moveByEnd(m *Mutation, d *Dispatch, f *Finish, on Trigger, kno
 	if d.Verdict == VerdictCommitted {
 		m.Committed = true
 	}
-	if d.Resend && d.Verdict.Failure() || m.ResendTries >= maxResends {
-		m.ResendClosed = true
-	}
+	m.closeResends(d)
 	m.NextTryAt, m.RetryAfter = f.NextTryAt, f.RetryAfter
 	from, mv := m.State, c.at(ActorProxy, d.Reason)
 	mv.tooLarge = tooLarge

@@ -155,7 +155,7 @@ func TestInlineResend(t *testing.T) {
 	}{
 		{"its success settles the record", ledger.VerdictApplied, ledger.Applied, false},
 		{"its failure proves nothing about the first sending", ledger.VerdictFailed, ledger.NeedsReconcile, true},
-		{"proven not sent proves nothing either", ledger.VerdictNotSent, ledger.NeedsReconcile, true},
+		{"proven not sent proves nothing and uses nothing up", ledger.VerdictNotSent, ledger.NeedsReconcile, false},
 		{"its uncertain end leaves it unknown", ledger.VerdictUncertain, ledger.NeedsReconcile, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
