@@ -9,17 +9,17 @@ import (
 )
 
 // bundled reads the connector files that come with the program.
-func bundled(t testing.TB) []rules.File {
-	t.Helper()
+func bundled(tb testing.TB) []rules.File {
+	tb.Helper()
 	names, err := filepath.Glob("../connectors/*.yaml")
 	if err != nil || len(names) == 0 {
-		t.Fatalf("no bundled connectors: %v", err)
+		tb.Fatalf("no bundled connectors: %v", err)
 	}
 	var files []rules.File
 	for _, name := range names {
 		data, err := os.ReadFile(name)
 		if err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 		files = append(files, rules.File{Name: filepath.Base(name), Data: data})
 	}

@@ -73,8 +73,7 @@ func (d *decoder) syntax(err error) {
 	if errors.Is(err, io.EOF) {
 		f.Problem, f.Fix = "the file is empty", "begin it with apiVersion: "+APIVersion
 	}
-	var load *yaml.LoadError
-	if errors.As(err, &load) {
+	if load, ok := errors.AsType[*yaml.LoadError](err); ok {
 		f.Line, f.Column, f.Problem = load.Mark.Line, load.Mark.Column, "not YAML: "+load.Message
 	}
 	d.findings = append(d.findings, f)

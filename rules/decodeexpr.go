@@ -29,8 +29,7 @@ func (d *decoder) expr(n *yaml.Node, key string, at position) *expr {
 
 // compileProblem records why an expression or a text does not compile.
 func (d *decoder) compileProblem(n *yaml.Node, key string, err error) {
-	var later errNotYet
-	if errors.As(err, &later) {
+	if _, later := errors.AsType[errNotYet](err); later {
 		d.fail("not-yet", key, n, err.Error(), "leave it out; this version refuses it rather than ignore it")
 		return
 	}
@@ -172,6 +171,7 @@ func (d *decoder) template(n *yaml.Node, key string, at position) *template {
 			}
 		})
 		return t
+	case yaml.DocumentNode, yaml.AliasNode, yaml.StreamNode:
 	}
 	d.fail("type", key, n, "is no value", "write text, a number, true, false, null, a list or a map")
 	return nil
@@ -206,15 +206,6 @@ func (d *decoder) mapOf(n *yaml.Node, key string, at position) *template {
 		return nil
 	}
 	return t
-}
-
-// describeSteps is a place below json as a person reads it.
-func describeSteps(steps []placeStep) string {
-	var b strings.Builder
-	for _, s := range steps {
-		b.WriteString(s.String())
-	}
-	return strings.TrimPrefix(b.String(), ".")
 }
 
 // quoted quotes a short value for a sentence.

@@ -95,7 +95,8 @@ func (op *Operation) derive(e *expr, what string, s *scope) (jsonValue, bool, *R
 		return jsonValue{}, false, r
 	}
 	if err != nil {
-		return jsonValue{}, false, refuse(ProblemIdentity, what+" ("+e.source+") has no value in this request; the rule "+op.Name+" needs it to tell mutations apart")
+		return jsonValue{}, false, refuse(ProblemIdentity, what+" ("+e.source+
+			") has no value in this request; the rule "+op.Name+" needs it to tell mutations apart")
 	}
 	return v, present, nil
 }

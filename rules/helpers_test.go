@@ -26,28 +26,28 @@ const simpleMutation = `
 `
 
 // load loads one file and fails the test on any error.
-func load(t testing.TB, file string, settings ...Settings) *Set {
-	t.Helper()
+func load(tb testing.TB, file string, settings ...Settings) *Set {
+	tb.Helper()
 	set, findings := Load([]File{{Name: "test.yaml", Data: []byte(file)}}, settings, Defaults{})
 	if set == nil {
-		t.Fatalf("load:\n%v", findings)
+		tb.Fatalf("load:\n%v", findings)
 	}
 	return set
 }
 
 // operation loads a file with one operation and returns that.
-func operation(t testing.TB, body string) (*Set, *Operation) {
-	t.Helper()
-	set := load(t, connectorHead+body)
+func operation(tb testing.TB, body string) (*Set, *Operation) {
+	tb.Helper()
+	set := load(tb, connectorHead+body)
 	return set, set.Connectors()[0].Operations[0]
 }
 
 // request makes a normalised request from "METHOD URL", header lines and a body.
-func request(t testing.TB, line, body string, header ...string) *Request {
-	t.Helper()
+func request(tb testing.TB, line, body string, header ...string) *Request {
+	tb.Helper()
 	req, refusal := rawRequest(line, body, header...)
 	if refusal != nil {
-		t.Fatalf("%s: %v", line, refusal)
+		tb.Fatalf("%s: %v", line, refusal)
 	}
 	return req
 }
@@ -65,15 +65,15 @@ func rawRequest(line, body string, header ...string) (*Request, *Refusal) {
 }
 
 // derive matches and derives, and fails the test on a refusal.
-func derive(t testing.TB, set *Set, req *Request) *Derived {
-	t.Helper()
+func derive(tb testing.TB, set *Set, req *Request) *Derived {
+	tb.Helper()
 	m := set.Match(req)
 	if m.Refusal != nil || m.Operation == nil {
-		t.Fatalf("match: %+v", m)
+		tb.Fatalf("match: %+v", m)
 	}
 	d, refusal := m.Operation.Derive(req, m)
 	if refusal != nil {
-		t.Fatalf("derive: %v", refusal)
+		tb.Fatalf("derive: %v", refusal)
 	}
 	return d
 }
@@ -82,12 +82,12 @@ func derive(t testing.TB, set *Set, req *Request) *Derived {
 func identityOf(d *Derived) string { return string(identityText(d.Identity)) }
 
 // wantRefusal checks problem and a part of the sentence.
-func wantRefusal(t testing.TB, got *Refusal, problem Problem, part string) {
-	t.Helper()
+func wantRefusal(tb testing.TB, got *Refusal, problem Problem, part string) {
+	tb.Helper()
 	switch {
 	case got == nil:
-		t.Errorf("not refused, want %s (%s)", problem, part)
+		tb.Errorf("not refused, want %s (%s)", problem, part)
 	case got.Problem != problem || !strings.Contains(got.Detail, part):
-		t.Errorf("refused with %q, want %s (…%s…)", got.Error(), problem, part)
+		tb.Errorf("refused with %q, want %s (…%s…)", got.Error(), problem, part)
 	}
 }

@@ -134,7 +134,7 @@ func (a *Asking) more(last *Ask) (string, error) {
 	query := slices.DeleteFunc(slices.Clone(a.query), func(one pair) bool {
 		return slices.ContainsFunc(set, func(s pair) bool { return s.name == one.name })
 	})
-	a.query = append(query, set...)
+	a.query = slices.Concat(query, set)
 	target, _, _ := strings.Cut(last.Target, "?")
 	return withQuery(target, a.query), nil
 }

@@ -13,29 +13,30 @@ import (
 // it is an error, elsewhere the default holds and a warning says so.
 func (d *decoder) numbers(m map[string]*yaml.Node, key string, op *Operation, l *loading) {
 	op.Bounds = d.boundsOf(m["bounds"], join(key, "bounds"))
-	bounded := m["bounds"] != nil
+	r := resolver{d: d, l: l, m: m, key: key, where: op.Connector.Name + ".overrides." + op.Name, bounded: m["bounds"] != nil}
 	var over Override
 	if s := l.settingsFor(op.Connector.Name); s != nil {
 		over = s.Overrides[op.Name]
 	}
-	where := op.Connector.Name + ".overrides." + op.Name
-	op.Settle = resolveNumber(numberSource[time.Duration]{
+	op.Settle = resolveNumber(&r, numberSource[time.Duration]{
 		name: "settle", floor: DefaultSettle, configured: l.defaults.Settle,
 		own: d.ownDuration(m, key, "settle"), override: over.Settle,
-	}, d, m, key, l, where, bounded)
-	op.Spacing = resolveNumber(numberSource[time.Duration]{
+	})
+	op.Spacing = resolveNumber(&r, numberSource[time.Duration]{
 		name: "absent_spacing", floor: DefaultSpacing, configured: l.defaults.Spacing,
 		own: d.ownDuration(m, key, "absent_spacing"), override: over.Spacing,
-	}, d, m, key, l, where, bounded)
+	})
 	confirmations := 0
 	if m["absent_confirmations"] != nil {
 		confirmations = d.number(m["absent_confirmations"], join(key, "absent_confirmations"), 1, 100)
 	}
-	op.Confirmations = resolveNumber(numberSource[int]{
+	op.Confirmations = resolveNumber(&r, numberSource[int]{
 		name: "absent_confirmations", floor: DefaultConfirmations, configured: l.defaults.Confirmations,
 		own: confirmations, override: over.Confirmations,
-	}, d, m, key, l, where, bounded)
-	d.limits(m, key, op, l, over)
+	})
+	d.limits(m, key, op, l)
+	r.words(op, over)
+	r.limits(op, over)
 	if b := op.Bounds; b != nil && op.Settle <= b.Commit+b.Lag {
 		d.fail("bounds", join(key, "bounds"), m["bounds"],
 			fmt.Sprintf("settle (%v) does not cover a commit %v late read %v later", op.Settle, b.Commit, b.Lag),
@@ -51,37 +52,48 @@ func (d *decoder) ownDuration(m map[string]*yaml.Node, key, name string) time.Du
 	return d.duration(m[name], join(key, name))
 }
 
+// resolver is where the numbers of one operation come from.
+type resolver struct {
+	d   *decoder
+	l   *loading
+	m   map[string]*yaml.Node
+	key string
+	// where is the operation's overrides in the settings.
+	where string
+	// bounded says that the rule has bounds.
+	bounded bool
+}
+
 // numberSource is one number and where it may come from.
 type numberSource[T cmp.Ordered] struct {
 	name              string
 	floor, configured T
-	own               T
-	override          *T
+	// own is the rule's number; zero when it has none.
+	own      T
+	override *T
 }
 
 // resolveNumber takes the last source that says something and holds the floor
 // where there are no bounds.
-func resolveNumber[T cmp.Ordered](s numberSource[T], d *decoder, m map[string]*yaml.Node, key string, l *loading, where string, bounded bool) T {
+func resolveNumber[T cmp.Ordered](r *resolver, s numberSource[T]) T {
 	var zero T
 	v := s.configured
-	if v < s.floor && !bounded {
+	if v < s.floor && !r.bounded {
 		v = s.floor
 	}
 	if s.own != zero {
-		if s.own < s.floor && !bounded {
-			d.fail("weaker", join(key, s.name), m[s.name], fmt.Sprintf("%v is weaker than the default %v", s.own, s.floor),
+		if s.own < s.floor && !r.bounded {
+			r.d.fail("weaker", join(r.key, s.name), r.m[s.name], fmt.Sprintf("%v is weaker than the default %v", s.own, s.floor),
 				"add bounds: {commit, lag, source} that say why this is safe, or leave it out")
 		}
 		v = s.own
 	}
-	if s.override == nil {
-		return v
-	}
 	switch {
+	case s.override == nil:
 	case *s.override <= zero:
-		l.setting(SeverityError, where+"."+s.name, "must be above zero", "correct it, or leave it out")
-	case *s.override < s.floor && !bounded:
-		l.setting(SeverityWarning, where+"."+s.name,
+		r.error(s.name, "must be above zero", "correct it, or leave it out")
+	case *s.override < s.floor && !r.bounded:
+		r.l.setting(SeverityWarning, r.where+"."+s.name,
 			fmt.Sprintf("%v is weaker than the default %v and the rule has no bounds; %v holds", *s.override, s.floor, max(v, s.floor)),
 			"leave it out, or give the rule bounds")
 	default:
@@ -90,12 +102,18 @@ func resolveNumber[T cmp.Ordered](s numberSource[T], d *decoder, m map[string]*y
 	return v
 }
 
-// limits resolves timeout, sizes and the words of an override.
-func (d *decoder) limits(m map[string]*yaml.Node, key string, op *Operation, l *loading, over Override) {
+// error records a problem of an override.
+func (r *resolver) error(name, problem, fix string) {
+	r.l.setting(SeverityError, r.where+"."+name, problem, fix)
+}
+
+// limits reads the rule's own timeout and size.
+func (d *decoder) limits(m map[string]*yaml.Node, key string, op *Operation, l *loading) {
 	op.Timeout, op.MaxBody = l.defaults.Total, l.defaults.MaxBody
 	if v := d.ownDuration(m, key, "timeout"); v > 0 {
 		if v > l.defaults.Total {
-			d.warn("timeout", join(key, "timeout"), m["timeout"], fmt.Sprintf("is longer than timeouts.total (%v), which holds", l.defaults.Total), "say less, or raise timeouts.total")
+			d.warn("timeout", join(key, "timeout"), m["timeout"],
+				fmt.Sprintf("is longer than timeouts.total (%v), which holds", l.defaults.Total), "say less, or raise timeouts.total")
 		}
 		op.Timeout = min(v, l.defaults.Total)
 	}
@@ -104,33 +122,40 @@ func (d *decoder) limits(m map[string]*yaml.Node, key string, op *Operation, l *
 			op.MaxBody = v
 		}
 	}
-	where := op.Connector.Name + ".overrides." + op.Name
-	if over.Timeout != nil {
-		if *over.Timeout <= 0 {
-			l.setting(SeverityError, where+".timeout", "must be above zero", "correct it, or leave it out")
-		} else {
-			op.Timeout = min(*over.Timeout, l.defaults.Total)
-		}
+}
+
+// limits applies an override of timeout and size.
+func (r *resolver) limits(op *Operation, over Override) {
+	switch {
+	case over.Timeout == nil:
+	case *over.Timeout <= 0:
+		r.error("timeout", "must be above zero", "correct it, or leave it out")
+	default:
+		op.Timeout = min(*over.Timeout, r.l.defaults.Total)
 	}
-	if over.MaxBody != nil {
-		if *over.MaxBody <= 0 {
-			l.setting(SeverityError, where+".max_body", "must be above zero", "correct it, or leave it out")
-		} else {
-			op.MaxBody = *over.MaxBody
-		}
+	switch {
+	case over.MaxBody == nil:
+	case *over.MaxBody <= 0:
+		r.error("max_body", "must be above zero", "correct it, or leave it out")
+	default:
+		op.MaxBody = *over.MaxBody
 	}
+}
+
+// words applies an override of what absence leads to and what is stopped.
+func (r *resolver) words(op *Operation, over Override) {
 	switch over.OnAbsent {
 	case "":
 	case OnAbsentFail, OnAbsentEscalate:
 		op.OnAbsent = over.OnAbsent
 	default:
-		l.setting(SeverityError, where+".on_absent", quoted(string(over.OnAbsent))+" is not one of its values", "write fail or escalate")
+		r.error("on_absent", quoted(string(over.OnAbsent))+" is not one of its values", "write fail or escalate")
 	}
 	switch over.BlockScope {
 	case "":
 	case "workflow", "item", "mutation":
 		op.BlockScope = over.BlockScope
 	default:
-		l.setting(SeverityError, where+".block_scope", quoted(over.BlockScope)+" is not one of its values", "write workflow, item or mutation")
+		r.error("block_scope", quoted(over.BlockScope)+" is not one of its values", "write workflow, item or mutation")
 	}
 }

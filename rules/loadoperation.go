@@ -46,7 +46,8 @@ func (d *decoder) operations(n *yaml.Node, c *Connector, l *loading, blockScope 
 			continue
 		}
 		if other := c.Operation(op.Name); other != nil && op.Name != "" {
-			d.fail("repeated-operation", index("operations", i)+".name", item, "the operation "+op.Name+" is there twice", "give each operation a name of its own")
+			d.fail("repeated-operation", index("operations", i)+".name", item, "the operation "+op.Name+" is there twice",
+				"give each operation a name of its own")
 		}
 		c.Operations = append(c.Operations, op)
 		at[op] = item
@@ -109,7 +110,8 @@ func (d *decoder) secretPlace(n *yaml.Node, key string, p place) bool {
 func (d *decoder) noMutation(m map[string]*yaml.Node, key string) {
 	for _, name := range mutationKeys {
 		if name != "describe" && m[name] != nil {
-			d.fail("no-effect", join(key, name), m[name], name+" says nothing about an operation that is no mutation", "leave it out, or write effect: mutation")
+			d.fail("no-effect", join(key, name), m[name], name+" says nothing about an operation that is no mutation",
+				"leave it out, or write effect: mutation")
 		}
 	}
 }
@@ -158,7 +160,8 @@ func (d *decoder) match(n *yaml.Node, key string) *matcher {
 	for i, item := range d.optional(m["method"], join(key, "method")) {
 		s, ok := d.text(item, join(key, "method"))
 		if ok && (!validMethod(s) || s == "TRACE" || s == "CONNECT") {
-			d.fail("value", index(join(key, "method"), i), item, quoted(s)+" is no method that can be matched", "write it in upper case, such as POST; TRACE and CONNECT are always denied")
+			d.fail("value", index(join(key, "method"), i), item, quoted(s)+" is no method that can be matched",
+				"write it in upper case, such as POST; TRACE and CONNECT are always denied")
 			continue
 		}
 		out.methods = append(out.methods, s)

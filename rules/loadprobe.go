@@ -142,14 +142,17 @@ func (d *decoder) candidates(n *yaml.Node, m map[string]*yaml.Node, key string, 
 	if m["created"] != nil {
 		p.created = d.expr(m["created"], join(key, "created"), inFound)
 	} else if p.tie == TieContent {
-		d.fail("missing", join(key, "created"), n, "tie: content needs created: an older object is not this mutation's", "add created: timestamp(found.created_at), or another tie")
+		d.fail("missing", join(key, "created"), n, "tie: content needs created: an older object is not this mutation's",
+			"add created: timestamp(found.created_at), or another tie")
 	}
 	switch {
 	case p.ours == nil:
 	case p.tie == TieMarker && !p.ours.readsName("mutation", "marker"):
-		d.fail("tie", join(key, "ours"), m["ours"], "tie: marker, but ours does not look at mutation.marker", "compare with mutation.marker, or write tie: content")
+		d.fail("tie", join(key, "ours"), m["ours"], "tie: marker, but ours does not look at mutation.marker",
+			"compare with mutation.marker, or write tie: content")
 	case p.tie == TieVendorKey && !p.ours.readsName("mutation", "vendor_key"):
-		d.fail("tie", join(key, "ours"), m["ours"], "tie: vendor_key, but ours does not look at mutation.vendor_key", "compare with mutation.vendor_key, or write tie: content")
+		d.fail("tie", join(key, "ours"), m["ours"], "tie: vendor_key, but ours does not look at mutation.vendor_key",
+			"compare with mutation.vendor_key, or write tie: content")
 	}
 }
 

@@ -98,7 +98,8 @@ func (d *decoder) resendable(n *yaml.Node, key string, op *Operation, only bool)
 	}
 	for _, p := range op.secret {
 		if p.root == "json" || p.root == "form" || p.root == "query" || p.root == "path" {
-			d.fail("resend-secret", key, n, "resend needs the whole request, but "+p.source+" is secret and is not stored", "remove resend, or the secret place")
+			d.fail("resend-secret", key, n, "resend needs the whole request, but "+p.source+" is secret and is not stored",
+				"remove resend, or the secret place")
 		}
 	}
 }

@@ -183,14 +183,14 @@ func conditionProblem(e *expr, err error) *Refusal {
 
 // checked adds what is judged whatever the operation: escaped slashes and method
 // overrides.
-func (m Match) checked(req *Request) Match {
+func (m *Match) checked(req *Request) Match {
 	if m.Refusal != nil || m.NeedsBody {
-		return m
+		return *m
 	}
 	if req.path.encodedSlash && !isSafe(req.Method) && (m.Operation == nil || !m.Operation.encodedSlash) {
 		m.Effect = EffectDeny
 		m.Refusal = refuse(ProblemAmbiguous, "the path holds an escaped slash, which servers read in two ways; the rule may say encoded_slash: keep")
-		return m
+		return *m
 	}
 	found, needsBody := m.override(req)
 	switch {
@@ -198,9 +198,9 @@ func (m Match) checked(req *Request) Match {
 		m.Effect = EffectDeny
 		m.Refusal = refuse(ProblemOverride, "the request overrides its method by "+found+"; send it with the method that is meant")
 	case needsBody:
-		m = Match{Connector: m.Connector, NeedsBody: true, Host: m.Host}
+		return Match{Connector: m.Connector, NeedsBody: true, Host: m.Host}
 	}
-	return m
+	return *m
 }
 
 // Names under which frameworks take another method than the request's.

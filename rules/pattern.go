@@ -37,10 +37,8 @@ func parsePathPattern(source string) (*pathPattern, error) {
 		p.slash = true
 		return p, nil
 	}
-	body := source[1:]
-	if strings.HasSuffix(body, "/") {
-		p.slash, body = true, strings.TrimSuffix(body, "/")
-	}
+	body, slash := strings.CutSuffix(source[1:], "/")
+	p.slash = slash
 	pieces := strings.Split(body, "/")
 	for i, piece := range pieces {
 		if name, ok := restName(piece); ok {

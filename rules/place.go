@@ -114,8 +114,11 @@ func (p place) covers(root string, steps []placeStep) bool {
 	if p.root != root {
 		return false
 	}
-	for i := range min(len(p.steps), len(steps)) {
-		a, b := p.steps[i], steps[i]
+	for i, a := range p.steps {
+		if i == len(steps) {
+			break
+		}
+		b := steps[i]
 		if a.kind == stepAll || b.kind == stepAll {
 			continue
 		}

@@ -14,7 +14,8 @@ func (d *decoder) precedence(c *Connector, at map[*Operation]*yaml.Node) {
 	for i, op := range c.Operations {
 		for _, name := range op.before {
 			if other := c.Operation(name); other == nil || other == op {
-				d.fail("before", index("operations", i)+".before", at[op], quoted(name)+" is no other operation of this connector", "name an operation that comes after this one")
+				d.fail("before", index("operations", i)+".before", at[op], quoted(name)+" is no other operation of this connector",
+					"name an operation that comes after this one")
 			}
 		}
 		for _, other := range c.Operations[:i] {
@@ -55,14 +56,7 @@ func orderOperations(ops []*Operation) ([]*Operation, bool) {
 
 // overlaps reports whether a request could fit both operations.
 func (op *Operation) overlaps(other *Operation) bool {
-	for _, a := range op.matches {
-		for _, b := range other.matches {
-			if a.overlaps(b) {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(op.matches, func(a *matcher) bool { return slices.ContainsFunc(other.matches, a.overlaps) })
 }
 
 // overlaps reports whether a request could fit both. Conditions only tell two

@@ -2,6 +2,7 @@ package rules
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -47,11 +48,11 @@ created: found.at
 `
 
 // begin starts the operation's probe.
-func begin(t testing.TB, op *Operation, req *Request) *Asking {
-	t.Helper()
+func begin(tb testing.TB, op *Operation, req *Request) *Asking {
+	tb.Helper()
 	a, err := op.Strategies[0].Probe.Begin(Env{Request: req, Mutation: sample(), Account: "acc"})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return a
 }
@@ -96,7 +97,7 @@ observe: [{when: response.json.found, is: applied}]
 	a := begin(t, op, request(t, "POST https://api.test/things/x", `{}`))
 	ask, _ := a.Next()
 	want := `{"query":"query($id: ID!) { a }","variables":{"id":"` + CaseVendorKey + `","n":1.50,"l":[true,null]}}`
-	if ask.Method != "POST" || string(ask.Body) != want || ask.Header.Get("Content-Type") != "application/json" {
+	if ask.Method != http.MethodPost || string(ask.Body) != want || ask.Header.Get("Content-Type") != "application/json" {
 		t.Errorf("asks %s %v %s\nwant %s", ask.Method, ask.Header, ask.Body, want)
 	}
 }
