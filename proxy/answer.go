@@ -14,7 +14,7 @@ type answerWriter struct {
 	stream bool
 	status int
 	bytes  int64
-	// cut says that the answer's source ended early.
+	// cut says that the answer's source ended early; see source.
 	cut bool
 	// lost says that the client didn't take all of it.
 	lost bool
@@ -56,8 +56,7 @@ func (w *answerWriter) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// ReadFrom implements io.ReaderFrom, so that a source that ends early can be
-// told from a client that went away.
+// ReadFrom implements io.ReaderFrom with a buffer that is used again.
 func (w *answerWriter) ReadFrom(src io.Reader) (int64, error) {
 	buffer, ok := copyBuffers.Get().(*[32 << 10]byte)
 	if !ok {
@@ -78,10 +77,25 @@ func (w *answerWriter) ReadFrom(src io.Reader) (int64, error) {
 			return total, nil
 		}
 		if err != nil {
-			w.cut = true
 			return total, err
 		}
 	}
+}
+
+// source is an answer's content on its way to the client. It notes an early end
+// where the content is read, since whoever copies it may not tell.
+type source struct {
+	io.ReadCloser
+	cut *bool
+}
+
+// Read implements io.Reader.
+func (s source) Read(p []byte) (int, error) {
+	n, err := s.ReadCloser.Read(p)
+	if err != nil && err != io.EOF {
+		*s.cut = true
+	}
+	return n, err
 }
 
 // finish flushes and reports whether the client got the whole answer.

@@ -18,6 +18,8 @@ type exchange struct {
 	// client ends when the client's connection is gone.
 	client  context.Context
 	started time.Time
+	// answer is where the answer goes.
+	answer *answerWriter
 	// after run when the answer was delivered, or couldn't be.
 	after []func(delivered bool)
 

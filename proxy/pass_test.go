@@ -85,14 +85,20 @@ func TestAStopCutsOpenStreams(t *testing.T) {
 
 func TestACutReadIsCutForTheClient(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, func(rw http.ResponseWriter, _ *http.Request) {
-		_, _ = io.WriteString(rw, "half")
-		rw.(http.Flusher).Flush()
-		panic(http.ErrAbortHandler)
-	})
-	g := w.open("a").get("/read")
-	if g.err == nil {
-		t.Errorf("got a whole answer: %d %q", g.status, g.body)
+	for _, media := range []string{"text/plain", "text/event-stream"} {
+		t.Run(media, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, func(rw http.ResponseWriter, _ *http.Request) {
+				rw.Header().Set("Content-Type", media)
+				_, _ = io.WriteString(rw, "half")
+				rw.(http.Flusher).Flush()
+				panic(http.ErrAbortHandler)
+			})
+			g := w.open("a").get("/read")
+			if g.err == nil {
+				t.Errorf("got a whole answer: %d %q", g.status, g.body)
+			}
+		})
 	}
 }
 

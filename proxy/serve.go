@@ -90,8 +90,8 @@ func defaultPort(scheme string) string {
 // serve runs one request through goproxy and the pipeline, and learns whether the
 // client got the whole answer.
 func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, c caller, t *tunnel) {
-	x := &exchange{caller: c, tunnel: t, client: r.Context(), started: p.config.Clock.Now()}
 	answer := &answerWriter{ResponseWriter: w}
+	x := &exchange{caller: c, tunnel: t, client: r.Context(), answer: answer, started: p.config.Clock.Now()}
 	delivered := false
 	defer func() {
 		x.done(delivered)
