@@ -33,6 +33,8 @@ type world struct {
 	// keyed honours an idempotency key, probed knows none; both can be asked. hooks
 	// can't.
 	keyed, probed, hooks *upstream
+	// quotes can only be read, and no connector covers it.
+	quotes *upstream
 	// stripe and github are there in a world of vendors only.
 	stripe, github *upstream
 	ca             *testca.CA
@@ -75,6 +77,8 @@ func prepare(t testing.TB, edits ...func(*settings)) *world {
 	w.keyed = w.fake("keyed-bank", "bank", "")
 	w.probed = w.fake("probed-bank", "bank", `{"native_keys": false}`)
 	w.hooks = w.fake("hooks", "webhook", "")
+	w.quotes = w.fake("quotes", "quotes", "")
+	delete(w.settings.Hosts, "quotes")
 	if w.settings.Vendors {
 		w.stripe = w.fake("stripe", "stripe", "")
 		w.github = w.fake("github", "github", "")
