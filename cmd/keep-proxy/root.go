@@ -33,7 +33,7 @@ func newRoot(s streams) *cobra.Command {
 	root.AddCommand(
 		newServe(), newRun(), newEnv(), newCheck(), newExplain(), newConnectors(),
 		newMutations(), newRuns(), newResolve(), newStatus(), newLedger(),
-		newCA(), newHealth(), newVersion(), newDemo(),
+		newCA(), newHealth(), newVersion(), newDemo(), newDemoClient(),
 	)
 	return root
 }

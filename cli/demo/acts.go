@@ -1,0 +1,208 @@
+package demo
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"keep-proxy/internal/fakes/oracle"
+	"keep-proxy/internal/fakes/script"
+)
+
+// codeUnknown is run's exit code for a run that an unknown outcome stopped.
+const codeUnknown = 75
+
+// settleTimeout bounds how long an act waits until the proxy knows again.
+const settleTimeout = 30 * time.Second
+
+// variables tell the script what to do.
+func (s *stage) variables(reference, notice string) []string {
+	env := []string{
+		"DEMO_BANK=" + s.bank.URL(), "DEMO_QUOTES=" + s.quotes.URL(),
+		fmt.Sprintf(`DEMO_TRANSFER={"from":"alice","to":"bob","amount":10000,"currency":"EUR","reference":%q}`, reference),
+	}
+	if notice != "" {
+		env = append(env, fmt.Sprintf(`DEMO_NOTICE={"to":"bob","text":"100 EUR are on their way","reference":%q}`, notice))
+	}
+	return env
+}
+
+// through runs the script as a managed run.
+func (s *stage) through(ctx context.Context, item string, env []string) (int, error) {
+	s.say("  $ keep-proxy run --workflow payments --item %s -- sh pay.sh", item)
+	args := append([]string{s.o.Self, "run", "--config", s.config, "--workflow", "payments", "--item", item, "--"}, s.script...)
+	return s.command(ctx, nil, env, args...)
+}
+
+// act1 shows the problem.
+func (s *stage) act1(ctx context.Context) error {
+	s.say("Act 1: without keep-proxy. The bank books the transfer and drops the connection; the script tries again.\n")
+	if err := s.bank.ArmNamed("commit-close"); err != nil {
+		return err
+	}
+	s.say("  $ sh pay.sh")
+	env := append(s.variables("R-1", ""), "SSL_CERT_FILE="+s.caFile, "CURL_CA_BUNDLE="+s.caFile)
+	if err := succeeds(s.command(ctx, nil, env, s.script...)); err != nil {
+		return err
+	}
+	return s.books("transfer:R-1", 2)
+}
+
+// act2 shows the same through keep-proxy.
+func (s *stage) act2(ctx context.Context) error {
+	s.say("\nAct 2: the same script and the same bank, through keep-proxy.\n")
+	if err := s.startProxy(ctx); err != nil {
+		return err
+	}
+	if err := s.bank.ArmNamed("commit-close"); err != nil {
+		return err
+	}
+	env := s.variables("R-2", "")
+	if err := succeeds(s.through(ctx, "invoice-2", env)); err != nil {
+		return err
+	}
+	s.say("\nSomebody runs it again. The recorded answer is given; nothing is sent.\n")
+	if err := succeeds(s.through(ctx, "invoice-2", env)); err != nil {
+		return err
+	}
+	return s.books("transfer:R-2", 1)
+}
+
+// act3 kills the proxy while it waits for the bank's answer.
+func (s *stage) act3(ctx context.Context) error {
+	s.say("\nAct 3: the proxy is killed with SIGKILL after the bank booked, before it answered.\n")
+	const gate = "act-3"
+	err := s.bank.Arm(script.Fault{Steps: []script.Step{{Do: script.Commit}, {Do: script.Wait, Hold: gate}, {Do: script.Close}}})
+	if err != nil {
+		return err
+	}
+	defer s.bank.Release(gate)
+	env := s.variables("R-3", "")
+	type ending struct {
+		code int
+		err  error
+	}
+	ended := make(chan ending, 1)
+	go func() {
+		code, err := s.through(ctx, "invoice-3", env)
+		ended <- ending{code, err}
+	}()
+	if err := s.booked(ctx, "transfer:R-3"); err != nil {
+		return err
+	}
+	s.proxy.kill()
+	if err := s.startProxy(ctx); err != nil {
+		return err
+	}
+	e := <-ended
+	if e.err != nil {
+		return e.err
+	}
+	if e.code != codeUnknown {
+		return fmt.Errorf("the run ended with code %d, and a stop on an unknown outcome is %d", e.code, codeUnknown)
+	}
+	s.say("\nThe proxy is back. It asks the bank by the transfer's own key what became of it …\n")
+	if err := s.settled(ctx); err != nil {
+		return err
+	}
+	if err := succeeds(s.through(ctx, "invoice-3", env)); err != nil {
+		return err
+	}
+	return s.books("transfer:R-3", 1)
+}
+
+// booked waits until the bank's log holds an effect.
+func (s *stage) booked(ctx context.Context, identity string) error {
+	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
+	defer cancel()
+	_, err := oracle.Wait(ctx, filepath.Join(s.dir, "bank.log"), func(t oracle.Tally) bool { return t.Effects(identity) > 0 })
+	return err
+}
+
+// settled waits until status says that nothing is unknown any more.
+func (s *stage) settled(ctx context.Context) error {
+	limit, cancel := context.WithTimeout(ctx, settleTimeout)
+	defer cancel()
+	poll := time.NewTicker(100 * time.Millisecond)
+	defer poll.Stop()
+	for {
+		quiet := &stage{o: Options{Self: s.o.Self, Out: discard{}}, config: s.config}
+		code, err := quiet.keep(limit, "", "status")
+		if err == nil && code == 0 {
+			code, err = s.keep(ctx, "", "status")
+		}
+		if err != nil || code == 0 {
+			return err
+		}
+		select {
+		case <-limit.Done():
+			return errors.New("the outcome is still unknown")
+		case <-poll.C:
+		}
+	}
+}
+
+// discard is a place for what nobody needs to see.
+type discard struct{}
+
+// Write drops b.
+func (discard) Write(b []byte) (int, error) { return len(b), nil }
+
+// act4 shows an API that can't be asked, and a person who can.
+func (s *stage) act4(ctx context.Context) error {
+	s.say("\nAct 4: before it pays, the script sends a notice, and the bank can't be asked about notices.\n")
+	if err := s.bank.ArmNamed("commit-close"); err != nil {
+		return err
+	}
+	env := s.variables("R-4", "N-4")
+	code, err := s.through(ctx, "invoice-4", env)
+	if err != nil {
+		return err
+	}
+	if code != codeUnknown {
+		return fmt.Errorf("the run ended with code %d, and a stop on an unknown outcome is %d", code, codeUnknown)
+	}
+	s.say("\nNothing is guessed: the work stands still, and this is what a person sees:\n")
+	if _, err := s.keep(ctx, "", "resolve"); err != nil {
+		return err
+	}
+	s.say("\nBob says that the notice arrived.\n")
+	answer := filepath.Join(s.dir, "answer.json")
+	content, err := json.Marshal(map[string]any{
+		"status": 202, "headers": map[string]string{"Content-Type": "application/json"}, "body": `{"status":"queued"}`,
+	})
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(answer, content, 0o600); err != nil {
+		return err
+	}
+	err = succeeds(s.keep(ctx, "", "resolve", "--all", "--connector", "demo-bank", "--happened", "--result", answer, "--reason", "Bob has it"))
+	if err != nil {
+		return err
+	}
+	s.say("\nThe script is run again, and goes on where it stood.\n")
+	if err := succeeds(s.through(ctx, "invoice-4", env)); err != nil {
+		return err
+	}
+	if err := s.books("notice:N-4", 1); err != nil {
+		return err
+	}
+	tally, err := s.bank.Tally()
+	if err == nil && tally.Effects("transfer:R-4") != 1 {
+		err = errors.New("the transfer behind the notice was not made once")
+	}
+	return err
+}
+
+// succeeds wants exit code 0.
+func succeeds(code int, err error) error {
+	if err == nil && code != 0 {
+		err = fmt.Errorf("a command of the demo ended with code %d", code)
+	}
+	return err
+}

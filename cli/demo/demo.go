@@ -1,0 +1,172 @@
+package demo
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"keep-proxy/internal/fakes"
+	"keep-proxy/internal/fakes/testca"
+)
+
+//go:embed pay.sh
+var payScript []byte
+
+// ClientCommand is the hidden command by which the program runs Client.
+const ClientCommand = "demo-client"
+
+// Options are what Run needs; all but BuiltIn are required.
+type Options struct {
+	// Self is the program itself.
+	Self string
+	// Out gets the play.
+	Out io.Writer
+	// BuiltIn uses the built-in client even where sh and curl are there.
+	BuiltIn bool
+	// Stay, if not nil, is called after the last act with everything still running;
+	// it gets the demo's configuration file and the bank's address.
+	Stay func(ctx context.Context, configFile, bank string) error
+}
+
+// stage is what the acts have at hand.
+type stage struct {
+	o      Options
+	dir    string
+	config string
+	bank   *fakes.Fake
+	quotes *fakes.Fake
+	caFile string
+	script []string
+	proxy  *proxy
+}
+
+// Run plays the demo. It leaves nothing behind, whether ctx ends or an act fails.
+func Run(ctx context.Context, o Options) (err error) {
+	s := &stage{o: o}
+	defer func() { err = errors.Join(err, s.clear()) }()
+	if err := s.build(); err != nil {
+		return err
+	}
+	began := time.Now()
+	for _, act := range []func(context.Context) error{s.act1, s.act2, s.act3, s.act4} {
+		if err := act(ctx); err != nil {
+			return err
+		}
+	}
+	s.say("\nThe end, after %s.", time.Since(began).Round(100*time.Millisecond))
+	if o.Stay == nil {
+		return nil
+	}
+	return o.Stay(ctx, s.config, s.bank.URL())
+}
+
+// build starts the upstreams and writes what the proxy and the script need.
+func (s *stage) build() error {
+	var err error
+	if s.dir, err = os.MkdirTemp("", "keep-proxy-demo-"); err != nil {
+		return err
+	}
+	ca, err := testca.LoadOrCreate(s.dir)
+	if err != nil {
+		return err
+	}
+	s.caFile = filepath.Join(s.dir, testca.CertFile)
+	if s.bank, err = fakes.Start(fakes.Options{API: "bank", Log: filepath.Join(s.dir, "bank.log"), CA: ca}); err != nil {
+		return err
+	}
+	if s.quotes, err = fakes.Start(fakes.Options{API: "quotes", Log: filepath.Join(s.dir, "quotes.log"), CA: ca}); err != nil {
+		return err
+	}
+	s.config = filepath.Join(s.dir, "config.yaml")
+	if err := os.WriteFile(s.config, []byte(s.configuration()), 0o600); err != nil {
+		return err
+	}
+	return s.writeScript()
+}
+
+// configuration is that of the demo's proxy. The runner looks at once instead of
+// after 10 s, which is a matter of patience, not of proof.
+func (s *stage) configuration() string {
+	return fmt.Sprintf(`proxy:
+  listen: ["127.0.0.1:0"]
+  upstream_ca: %q
+  egress: {allow: [127.0.0.1]}
+admin: {listen: "127.0.0.1:0"}
+ledger: {dir: %q, min_free: 1MiB}
+connectors:
+  settings:
+    - connector: demo-bank
+      hosts: [%q]
+reconcile: {base: 200ms, cap: 1s}
+log: {level: error}
+`, s.caFile, s.data(), s.bank.Addr())
+}
+
+// data is the proxy's data folder.
+func (s *stage) data() string { return filepath.Join(s.dir, "data") }
+
+func (s *stage) writeScript() error {
+	_, shErr := exec.LookPath("sh")
+	_, curlErr := exec.LookPath("curl")
+	if s.o.BuiltIn || shErr != nil || curlErr != nil {
+		s.script = []string{s.o.Self, ClientCommand}
+		return nil
+	}
+	name := filepath.Join(s.dir, "pay.sh")
+	s.script = []string{"sh", name}
+	return os.WriteFile(name, payScript, 0o600)
+}
+
+// clear ends what runs and removes the folder.
+func (s *stage) clear() error {
+	var errs []error
+	if s.proxy != nil {
+		errs = append(errs, s.proxy.stop())
+	}
+	for _, f := range []*fakes.Fake{s.bank, s.quotes} {
+		if f != nil {
+			errs = append(errs, f.Close())
+		}
+	}
+	if s.dir != "" {
+		errs = append(errs, os.RemoveAll(s.dir))
+	}
+	return errors.Join(errs...)
+}
+
+func (s *stage) say(format string, args ...any) { fmt.Fprintf(s.o.Out, format+"\n", args...) }
+
+// books prints the bank's books, and holds the number of effects of an identity
+// against what the act promises.
+func (s *stage) books(identity string, want int) error {
+	s.say("\nThe bank's own books:")
+	for line := range strings.Lines(s.bank.Books()) {
+		s.say("    %s", strings.TrimRight(line, "\n"))
+	}
+	tally, err := s.bank.Tally()
+	if err != nil {
+		return err
+	}
+	if got := tally.Effects(identity); got != want {
+		return fmt.Errorf("the bank did %s %d times, and the act promises %d", identity, got, want)
+	}
+	s.say("%s: %s.", identity, times(want))
+	return nil
+}
+
+func times(n int) string {
+	switch n {
+	case 1:
+		return "once"
+	case 2:
+		return "twice"
+	}
+	return fmt.Sprintf("%d times", n)
+}

@@ -1,0 +1,187 @@
+package demo
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"keep-proxy/cli/serving"
+)
+
+// Bounds of what the demo waits for.
+const (
+	startTimeout = 30 * time.Second
+	stopTimeout  = 10 * time.Second
+	pollEvery    = 20 * time.Millisecond
+)
+
+// proxy is the proxy's process.
+type proxy struct {
+	cmd   *exec.Cmd
+	state serving.State
+	ended chan struct{}
+	err   error
+}
+
+// startProxy starts `keep-proxy serve` and waits until it announced itself. A proxy
+// that comes back listens where it was before, so that clients find it.
+func (s *stage) startProxy(ctx context.Context) error {
+	args := []string{"serve", "--config", s.config}
+	if s.proxy != nil {
+		args = append(args, "--listen", s.proxy.state.Proxy, "--admin-listen", strings.TrimPrefix(s.proxy.state.Admin, "http://"))
+	}
+	var said strings.Builder
+	p := &proxy{cmd: exec.Command(s.o.Self, args...), ended: make(chan struct{})} //nolint:gosec,noctx // Ourselves; it is stopped in order.
+	p.cmd.Env = cleanEnvironment()
+	p.cmd.Stderr = &said
+	// Ctrl-C on a terminal is for the demo, which stops the proxy in order.
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := p.cmd.Start(); err != nil {
+		return err
+	}
+	go func() {
+		p.err = p.cmd.Wait()
+		close(p.ended)
+	}()
+	if err := p.announced(ctx, s.data()); err != nil {
+		return errors.Join(fmt.Errorf("the proxy did not start: %w: %s", err, said.String()), p.stop())
+	}
+	s.proxy = p
+	return nil
+}
+
+func (p *proxy) announced(ctx context.Context, dir string) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	poll := time.NewTicker(pollEvery)
+	defer poll.Stop()
+	for {
+		state, err := serving.Find(dir)
+		if err != nil {
+			return err
+		}
+		if state != nil && state.PID == p.cmd.Process.Pid {
+			p.state = *state
+			return nil
+		}
+		select {
+		case <-p.ended:
+			return errors.New("it ended")
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-poll.C:
+		}
+	}
+}
+
+// kill is SIGKILL: no handler sees it.
+func (p *proxy) kill() {
+	_ = p.cmd.Process.Kill()
+	<-p.ended
+}
+
+// stop lets the proxy end in order.
+func (p *proxy) stop() error {
+	_ = p.cmd.Process.Signal(syscall.SIGTERM)
+	late := time.NewTimer(stopTimeout)
+	defer late.Stop()
+	select {
+	case <-p.ended:
+		return nil
+	case <-late.C:
+		p.kill()
+		return errors.New("the demo's proxy did not stop in time and was killed")
+	}
+}
+
+// cleanEnvironment is ours without a proxy, and without what configures another
+// keep-proxy.
+func cleanEnvironment() []string {
+	var out []string
+	for _, line := range os.Environ() {
+		name, _, _ := strings.Cut(line, "=")
+		if strings.HasPrefix(name, "KEEP_") || strings.HasSuffix(strings.ToUpper(name), "_PROXY") {
+			continue
+		}
+		out = append(out, line)
+	}
+	return out
+}
+
+// command is a command of the play: its output is indented, its code its result.
+func (s *stage) command(ctx context.Context, stdin io.Reader, environ []string, args ...string) (int, error) {
+	out := &indented{w: s.o.Out}
+	defer out.flush()
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...) //nolint:gosec // Ourselves, or the demo's own script.
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = stopTimeout
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, out, out
+	cmd.Env = append(cleanEnvironment(), environ...)
+	err := cmd.Run()
+	if ctx.Err() != nil {
+		return 0, ctx.Err()
+	}
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		return exit.ExitCode(), nil
+	}
+	return 0, err
+}
+
+// keep runs a command of keep-proxy and shows how it is typed.
+func (s *stage) keep(ctx context.Context, stdin string, args ...string) (int, error) {
+	s.say("  $ keep-proxy %s", strings.Join(quoteAll(args), " "))
+	all := append([]string{s.o.Self, args[0], "--config", s.config}, args[1:]...)
+	return s.command(ctx, strings.NewReader(stdin), nil, all...)
+}
+
+func quoteAll(args []string) []string {
+	out := make([]string, 0, len(args))
+	for _, a := range args {
+		if a == "" || strings.ContainsAny(a, " '\"{}") {
+			a = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
+		}
+		out = append(out, a)
+	}
+	return out
+}
+
+// indented sets the output of commands apart.
+type indented struct {
+	mu  sync.Mutex
+	w   io.Writer
+	buf strings.Builder
+}
+
+// Write writes whole lines.
+func (i *indented) Write(b []byte) (int, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.buf.Write(b)
+	text := i.buf.String()
+	cut := strings.LastIndexByte(text, '\n') + 1
+	i.buf.Reset()
+	i.buf.WriteString(text[cut:])
+	i.print(text[:cut])
+	return len(b), nil
+}
+
+func (i *indented) print(text string) {
+	for lines := bufio.NewScanner(strings.NewReader(text)); lines.Scan(); {
+		fmt.Fprintf(i.w, "    %s\n", lines.Text())
+	}
+}
+
+func (i *indented) flush() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.print(i.buf.String())
+	i.buf.Reset()
+}
