@@ -199,12 +199,12 @@ func (a *Asking) Answer(resp *Response) {
 		return
 	}
 	if err := a.collect(); err != nil {
-		a.stop(err.Error())
+		a.fail("the listing can't be read", err)
 		return
 	}
 	next, err := a.following(ask)
 	if err != nil {
-		a.stop(err.Error())
+		a.fail("the next page can't be asked for", err)
 		return
 	}
 	a.next, a.done = next, next == nil
@@ -212,6 +212,9 @@ func (a *Asking) Answer(resp *Response) {
 
 // stop ends the try with retry.
 func (a *Asking) stop(why string) { a.next, a.done, a.stopped = nil, false, printable(why) }
+
+// fail ends the try with retry for an error.
+func (a *Asking) fail(what string, err error) { a.stop(what + a.probe.op.because(err)) }
 
 // expected checks the answer. A listing's is 200 unless the rule says otherwise;
 // the conditions of observe speak for themselves.
@@ -227,7 +230,7 @@ func (a *Asking) expected(resp *Response) bool {
 	holds, err := e.test(a.scope)
 	switch {
 	case err != nil:
-		a.stop("expect can't be evaluated: " + err.Error())
+		a.fail("expect can't be evaluated", err)
 	case !holds:
 		a.stop(fmt.Sprintf("the probe was answered %d, which is not what the rule expects: %s", resp.Status, e.source))
 	}
@@ -239,7 +242,7 @@ func (a *Asking) observeState() {
 	for _, o := range a.probe.observe {
 		holds, err := o.when.test(a.scope)
 		if err != nil {
-			a.stop("the condition " + o.when.source + " can't be evaluated: " + err.Error())
+			a.fail("the condition "+o.when.source+" can't be evaluated", err)
 			return
 		}
 		if !holds {
@@ -250,7 +253,7 @@ func (a *Asking) observeState() {
 			return
 		}
 		if err := a.observed(); err != nil {
-			a.stop(err.Error())
+			a.fail("what was observed can't be read", err)
 		}
 		return
 	}

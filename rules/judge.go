@@ -69,7 +69,7 @@ func (op *Operation) Judge(req *Request, account string, mu Mutation, resp *Resp
 	for _, o := range op.outcome {
 		holds, err := o.when.test(s)
 		if err != nil {
-			return Opinion{Kind: OpinionUncertain, Reason: "the condition " + o.when.source + " can't be evaluated: " + printable(err.Error())}
+			return Opinion{Kind: OpinionUncertain, Reason: "the condition " + o.when.source + " can't be evaluated" + op.because(err)}
 		}
 		if holds {
 			return Opinion{Kind: o.kind, Class: o.class, Reason: "the rule's condition holds: " + o.when.source}
@@ -79,7 +79,7 @@ func (op *Operation) Judge(req *Request, account string, mu Mutation, resp *Resp
 		holds, err := op.success.test(s)
 		switch {
 		case err != nil:
-			return Opinion{Kind: OpinionUncertain, Reason: "the success condition can't be evaluated: " + printable(err.Error())}
+			return Opinion{Kind: OpinionUncertain, Reason: "the success condition can't be evaluated" + op.because(err)}
 		case !holds:
 			return Opinion{Kind: OpinionUncertain, Reason: "the success condition is false: " + op.success.source}
 		}
@@ -88,6 +88,15 @@ func (op *Operation) Judge(req *Request, account string, mu Mutation, resp *Resp
 		return Opinion{Kind: OpinionUncertain, Reason: "no condition of the rule holds, and it says otherwise: uncertain"}
 	}
 	return Opinion{}
+}
+
+// because words an error for a reason that is stored. Errors may quote values, so
+// an operation with secret places gives none.
+func (op *Operation) because(err error) string {
+	if len(op.secret) > 0 {
+		return ""
+	}
+	return ": " + printable(err.Error())
 }
 
 // JudgesBody reports whether the verdict can depend on the answer's body: the

@@ -95,6 +95,9 @@ func createdAt(e *expr, s *scope) (time.Time, error) {
 func (a *Asking) following(last *Ask) (*Ask, error) {
 	p := a.probe.pages
 	if p == nil {
+		if _, cut := nextLink(a.scope.resp.Header); cut {
+			return nil, errors.New("the listing goes on, but the rule has no pages")
+		}
 		return nil, nil //nolint:nilnil // a listing of one page has no next one
 	}
 	var target string

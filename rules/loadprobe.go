@@ -41,6 +41,10 @@ func (d *decoder) probe(n *yaml.Node, key string, op *Operation) *Probe {
 	if m["pages"] != nil {
 		p.pages = d.pages(m["pages"], join(key, "pages"))
 	}
+	if p.absenceIsProof && p.candidates != nil && m["pages"] == nil {
+		d.warn("pages", key, n, "absence_is_proof without pages takes one page for the whole listing",
+			"add pages:, unless the API gives everything at once")
+	}
 	if m["result"] != nil {
 		p.result = d.result(m["result"], join(key, "result"), p)
 	}

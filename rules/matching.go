@@ -270,14 +270,22 @@ func (op *Operation) bind(req *Request) *scope {
 			break
 		}
 	}
+	maps.Copy(s.path, op.pathVars(req, s.host))
+	return s
+}
+
+// pathVars are the variables of the match that the request fits; where conditions
+// can't be told any more, as with a masked body, those of the first whose method
+// and path fit.
+func (op *Operation) pathVars(req *Request, host map[string]string) map[string]string {
+	var first map[string]string
 	for _, m := range op.matches {
-		if m.path == nil || len(m.methods) > 0 && !slices.Contains(m.methods, req.Method) {
-			continue
-		}
-		if vars, ok := m.path.match(&req.path); ok {
-			maps.Copy(s.path, vars)
-			break
+		switch f := m.fit(req, host); {
+		case f.ok && f.problem == nil && !f.needsBody:
+			return f.path
+		case first == nil && m.path != nil:
+			first, _ = m.path.match(&req.path)
 		}
 	}
-	return s
+	return first
 }

@@ -393,3 +393,50 @@ func TestAResultThatCannotBeBuiltIsRetry(t *testing.T) {
 		}
 	}
 }
+
+func TestAListingThatGoesOnWithoutPagesIsRetry(t *testing.T) {
+	t.Parallel()
+	_, op := operation(t, probing(contentProbe))
+	a := begin(t, op, request(t, "POST https://api.test/things/x", `{}`))
+	answer := ok(`[]`)
+	answer.Header = http.Header{"Link": {`</list?page=2>; rel="next"`}}
+	a.Answer(answer)
+	if o := a.Observation(nobody, 0); o.Seen != SeenRetry || !strings.Contains(o.Reason, "has no pages") {
+		t.Errorf("saw %v (%s)", o.Seen, o.Reason)
+	}
+}
+
+func TestReasonsOfSecretOperationsQuoteNoValues(t *testing.T) {
+	t.Parallel()
+	const condition = "success: timestamp(response.json.at) < timestamp('2026-01-01T00:00:00Z')"
+	answer := Response{Status: 200, Body: []byte(`{"at":"SECRET"}`), Complete: true}
+	_, plain := operation(t, mutationWith(condition))
+	_, secret := operation(t, mutationWith(condition+"\n    secret: [response.json.at]"))
+	req := request(t, "POST https://api.test/things", "")
+	if got := plain.Judge(req, "", Mutation{}, &answer); got.Kind != OpinionUncertain || !strings.Contains(got.Reason, "evaluated: ") {
+		t.Errorf("without secrets: %+v", got)
+	}
+	if got := secret.Judge(req, "", Mutation{}, &answer); got.Kind != OpinionUncertain || strings.Contains(got.Reason, "SECRET") || strings.Contains(got.Reason, "evaluated:") {
+		t.Errorf("with secrets: %+v", got)
+	}
+}
+
+func TestVariablesComeFromTheMatchThatFits(t *testing.T) {
+	t.Parallel()
+	_, op := operation(t, `
+  - name: make
+    match:
+      - {method: POST, path: "/things/{a}", when: json.v == 1}
+      - {method: POST, path: "/things/{b}", when: json.v == 2}
+    effect: mutation
+    identity: {v: json.v}
+    describe: "{path.a} {path.b}"
+    reconcile: [{none: why}]
+    manual_check: look
+`)
+	for body, want := range map[string]string{`{"v":1}`: "x ?", `{"v":2}`: "? x", `hidden`: "x ?"} {
+		if got := op.Describe(Env{Request: request(t, "POST https://api.test/things/x", body)}); got != want {
+			t.Errorf("%s: %q, want %q", body, got, want)
+		}
+	}
+}
