@@ -95,7 +95,7 @@ operations:
 
 // world is a proxy, its ledger, and an upstream that counts for itself.
 type world struct {
-	t        *testing.T
+	t        testing.TB
 	proxy    *Proxy
 	address  string
 	ledger   *ledger.Ledger
@@ -150,7 +150,7 @@ type noCredentials struct{}
 func (noCredentials) Always(string) (string, string, bool, error) { return "", "", false, nil }
 
 // newWorld starts an upstream with this handler and a proxy in front of it.
-func newWorld(t *testing.T, handler http.HandlerFunc, change ...func(*Config)) *world {
+func newWorld(t testing.TB, handler http.HandlerFunc, change ...func(*Config)) *world {
 	t.Helper()
 	w := &world{t: t, inliner: &fakeInliner{}, clock: clock.System()}
 	w.upstream = httptest.NewUnstartedServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
