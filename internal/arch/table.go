@@ -41,7 +41,7 @@ var table = []row{
 		"admin", "admin/wire", "admin/client", "internal/fault", "internal/clock",
 	}},
 	{pkg: "cli/child"},
-	{pkg: "cli/demo", may: []string{"app", "config", "admin/client", "admin/wire", "internal/fakes/..."}},
+	{pkg: "cli/demo", may: []string{"app", "config", "admin/client", "admin/wire", "cli/serving", "internal/fakes/..."}},
 	{pkg: "cli/managed", may: []string{"admin/client", "admin/wire"}},
 	{pkg: "cli/serving", may: []string{"admin/client", "admin/wire"}},
 	{pkg: "cmd/keep-proxy", may: []string{
