@@ -114,11 +114,8 @@ func (p place) covers(root string, steps []placeStep) bool {
 	if p.root != root {
 		return false
 	}
-	for i, a := range p.steps {
-		if i == len(steps) {
-			break
-		}
-		b := steps[i]
+	for i := 0; i < len(p.steps) && i < len(steps); i++ {
+		a, b := p.steps[i], steps[i]
 		if a.kind == stepAll || b.kind == stepAll {
 			continue
 		}
