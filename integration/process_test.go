@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"syscall"
+	"time"
 
 	"github.com/rs/zerolog"
 
@@ -130,13 +131,22 @@ func (c *child) end() error {
 	return c.err
 }
 
-// killed reports whether the process has died by SIGKILL.
-func (c *child) killed() bool {
+// mustHaveDied waits for the end of a process that doesn't answer any more, which
+// must be by SIGKILL.
+func (w *world) mustHaveDied(why error) {
+	w.t.Helper()
 	select {
-	case <-c.gone:
-	default:
-		return false
+	case <-w.child.gone:
+	case <-time.After(patience):
+		w.t.Fatalf("the program doesn't answer: %v", why)
 	}
+	if !w.child.killed() {
+		w.t.Fatalf("the program ended by itself: %v", w.child.err)
+	}
+}
+
+// killed reports whether the process, which has ended, died by SIGKILL.
+func (c *child) killed() bool {
 	status, ok := c.cmd.ProcessState.Sys().(syscall.WaitStatus)
 	return ok && status.Signaled() && status.Signal() == syscall.SIGKILL
 }

@@ -1,0 +1,94 @@
+package integration
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"keep-proxy/internal/fault"
+)
+
+// passings are those of a crash point at which the program is killed: the first
+// ones, and some later ones, as far as a journey leads there.
+func passings() []int {
+	switch {
+	case testing.Short():
+		return []int{1}
+	case kills() < thorough:
+		return []int{1, 2, 3, 6, 12, 24, 48}
+	}
+	return []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64}
+}
+
+// TestKilledAtEachCrashPoint is the crash table of docs/semantics.md §9, with every
+// named point in the place of a row.
+func TestKilledAtEachCrashPoint(t *testing.T) {
+	t.Parallel()
+	for _, name := range fault.Names() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, n := range passings() {
+				if killed := killedAt(t, fmt.Sprintf("%s:%d", name, n)); !killed {
+					if n == 1 {
+						t.Error("the journey never comes to this point")
+					}
+					return
+				}
+			}
+		})
+	}
+}
+
+// killedAt makes a journey whose first process dies at a crash point, goes on after
+// a restart, and reports whether it did die.
+func killedAt(t *testing.T, point string) (killed bool) {
+	t.Helper()
+	t.Run(point, func(t *testing.T) {
+		w := prepare(t, func(s *settings) { s.Settle = "1s" })
+		w.lay()
+		if err := w.spawn(point); err != nil {
+			if !errors.Is(err, errDied) || !w.child.killed() {
+				t.Fatal(err)
+			}
+			killed = true
+			w.mustSpawn()
+		}
+		for lives, done := 0, false; !done; lives++ {
+			if lives > 10 {
+				t.Fatal("the journey doesn't come to its end")
+			}
+			done = w.travel()
+			err := errors.Join(w.settle(), w.check())
+			if err == nil {
+				continue
+			}
+			w.mustHaveDied(err)
+			killed, done = true, false
+			w.checkTwice()
+			w.mustSpawn()
+		}
+		w.checkJourney()
+		if err := w.child.end(); err != nil {
+			t.Errorf("the program ended with %v", err)
+		}
+	})
+	return killed
+}
+
+// checkJourney holds that everything happened once.
+func (w *world) checkJourney() {
+	w.t.Helper()
+	for _, s := range w.journey() {
+		effects := 0
+		for _, u := range []*upstream{w.keyed, w.probed, w.hooks} {
+			effects += u.tally().Effects(s.identity)
+		}
+		if effects != 1 {
+			w.t.Errorf("%s took effect %d times", s.identity, effects)
+		}
+	}
+	report, err := w.api.VerifyLedger(w.t.Context(), nil)
+	if err != nil || !report.Sound {
+		w.t.Errorf("the ledger: %+v, %v", report, err)
+	}
+}

@@ -1,0 +1,148 @@
+package integration
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"keep-proxy/admin/client"
+	"keep-proxy/admin/wire"
+)
+
+// identityOf is what an upstream's log calls a record's effect, and which upstream.
+func (w *world) identityOf(m wire.Mutation) (*upstream, string) {
+	w.t.Helper()
+	name := func(member string) string {
+		var value string
+		if err := json.Unmarshal(m.Identity[member], &value); err != nil {
+			w.t.Fatalf("%s has the identity %v", m.ID, m.Identity)
+		}
+		return value
+	}
+	switch m.Connector {
+	case "keyed-bank":
+		return w.keyed, "transfer:" + name("reference")
+	case "probed-bank":
+		return w.probed, "transfer:" + name("reference")
+	case "hooks":
+		hook, _, _ := strings.Cut(m.Operation, ".")
+		return w.hooks, "hook:" + hook + "/" + name("name")
+	}
+	w.t.Fatalf("a mutation of %s", m.Connector)
+	return nil, ""
+}
+
+// all lists every record; an error says that the program is gone.
+func (w *world) all(ctx context.Context) ([]wire.Mutation, error) {
+	var all []wire.Mutation
+	for f := (client.MutationFilter{}); ; {
+		page, err := w.api.Mutations(ctx, f)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, page.Items...)
+		if page.Next == "" {
+			return all, nil
+		}
+		f.Cursor = page.Next
+	}
+}
+
+// settle waits until nothing is unknown any more, and answers as a person what
+// can't be asked. An error says that the program is gone.
+func (w *world) settle() error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		records, err := w.all(ctx)
+		if err != nil {
+			return err
+		}
+		open := 0
+		for _, m := range records {
+			switch m.State {
+			case "in_flight", "needs_reconcile":
+				open++
+			case "indeterminate":
+				open++
+				if err := w.answer(ctx, m); err != nil {
+					return err
+				}
+			}
+		}
+		if open == 0 {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%d mutations stay unknown: %w", open, ctx.Err())
+		case <-tick.C:
+		}
+	}
+}
+
+// answer decides as a careful person does: what is in the upstream's log happened;
+// what is not is denied only once that needs no force, and the log is read after
+// that.
+func (w *world) answer(ctx context.Context, m wire.Mutation) error {
+	seen, err := w.api.Mutation(ctx, m.ID)
+	if err != nil {
+		return err
+	}
+	r := wire.Resolve{Actor: "ann", Reason: "read the log", Version: seen.Version}
+	deniable := false
+	for _, a := range seen.Actions {
+		deniable = deniable || a.Action == wire.ActionDidNotHappen && !a.NeedsForce
+	}
+	from, identity := w.identityOf(m)
+	tally, err := from.Tally()
+	if err != nil {
+		return err
+	}
+	switch {
+	case tally.Effects(identity) > 0:
+		r.Action, r.Result = wire.ActionHappened, &wire.Result{Status: http.StatusOK, Body: wire.Text("ok\n")}
+	case deniable:
+		r.Action = wire.ActionDidNotHappen
+	default:
+		return nil
+	}
+	if _, err = w.api.Resolve(ctx, m.ID, r); client.IsProblem(err, "version") || client.IsProblem(err, "not-allowed") {
+		return nil
+	}
+	return err
+}
+
+// check holds every record against the upstreams' logs, at a moment at which nobody
+// is sending: applied is one effect, failed none, and nothing ever took effect twice.
+func (w *world) check() error {
+	records, err := w.all(context.Background())
+	if err != nil {
+		return err
+	}
+	want := map[string]int{"applied": 1, "failed": 0}
+	for _, m := range records {
+		from, identity := w.identityOf(m)
+		effects, known := want[m.State]
+		if got := from.tally().Effects(identity); known && got != effects {
+			w.t.Errorf("%s is %s, and took effect %d times: %s (%s)", identity, m.State, got, m.Reason, m.ID)
+		}
+	}
+	w.checkTwice()
+	return nil
+}
+
+// checkTwice holds that nothing took effect twice, whatever the ledger says.
+func (w *world) checkTwice() {
+	w.t.Helper()
+	for _, u := range []*upstream{w.keyed, w.probed, w.hooks} {
+		if twice := u.tally().Twice(); len(twice) > 0 {
+			w.t.Errorf("%s: took effect twice: %v", u.API.Name(), twice)
+		}
+	}
+}
