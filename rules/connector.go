@@ -23,7 +23,8 @@ type Connector struct {
 	// ReadPaths are the path patterns whose GET, HEAD and OPTIONS pass.
 	ReadPaths []string
 	// TrustRefused says that HTTP/2 REFUSED_STREAM and GOAWAY prove that a
-	// request was not processed (RFC 9113 §8.7).
+	// request was not processed (RFC 9113 §8.7). Default true; a file opts out for
+	// an upstream that is known to break the promise.
 	TrustRefused bool
 	// HasAccount says that a rule derives whose data is changed.
 	HasAccount bool

@@ -20,7 +20,7 @@ func (d *decoder) connector(n *yaml.Node, l *loading) *Connector {
 		return nil
 	}
 	d.version(n, m["apiVersion"])
-	c := &Connector{Rate: d.rate(m["rate"])}
+	c := &Connector{Rate: d.rate(m["rate"]), TrustRefused: true}
 	c.Name = d.name(n, m["connector"], "connector", connectorName)
 	if v, ok := d.need(n, m, "version"); ok {
 		c.Version = d.number(v, "version", 1, 1<<30)
