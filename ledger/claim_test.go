@@ -134,7 +134,7 @@ func TestRepeats(t *testing.T) {
 	delivered := func(k string) func(*world, *ledger.Run) {
 		return func(w *world, r *ledger.Run) {
 			w.finish("a", w.send(r, "a", clientKey(k)), ledger.VerdictApplied)
-			w.Deliver(r.ID, key("a"), k)
+			w.Deliver(r.ID, w.mutation("a"), k)
 		}
 	}
 	undelivered := func(k string) func(*world, *ledger.Run) {
@@ -142,6 +142,21 @@ func TestRepeats(t *testing.T) {
 	}
 	inFlight := func(k string) func(*world, *ledger.Run) {
 		return func(w *world, r *ledger.Run) { w.send(r, "a", clientKey(k)) }
+	}
+	failureDeliveredAndSent := func(w *world, r *ledger.Run) {
+		w.finish("a", w.send(r, "a"), ledger.VerdictFailed, passedOn)
+		w.Deliver(r.ID, w.mutation("a"), "")
+		w.send(r, "a")
+	}
+	failureDelivered := func(w *world, r *ledger.Run) {
+		failureDeliveredAndSent(w, r)
+		w.finish("a", w.mutation("a").Current(), ledger.VerdictApplied)
+	}
+	failureThatSucceeded := func(w *world, r *ledger.Run) {
+		d := w.send(r, "a")
+		w.finish("a", d, ledger.VerdictUncertain, pending)
+		w.finish("a", d, ledger.VerdictApplied)
+		w.Deliver(r.ID, &ledger.Mutation{Key: key("a"), State: ledger.Failed, Dispatches: w.mutation("a").Dispatches}, "")
 	}
 	replay := func(q *ledger.Claim) { q.RepeatReplay = true }
 	for _, c := range []struct {
@@ -157,6 +172,9 @@ func TestRepeats(t *testing.T) {
 		{"delivered, another client key", delivered("k"), []func(*ledger.Claim){clientKey("l")}, ledger.DecideRepeated},
 		{"delivered without a client key, asked with one", delivered(""), []func(*ledger.Claim){clientKey("k")}, ledger.DecideRepeated},
 		{"delivered, the rule says repeat: replay", delivered(""), []func(*ledger.Claim){replay}, ledger.DecideReplay},
+		{"delivered was an earlier failure, and the success after it was not", failureDelivered, []func(*ledger.Claim){redelivery}, ledger.DecideReplay},
+		{"delivered was an earlier failure, and the sending after it is in flight", failureDeliveredAndSent, []func(*ledger.Claim){redelivery}, ledger.DecideJoin},
+		{"delivered was a failure that turned out a success", failureThatSucceeded, []func(*ledger.Claim){redelivery}, ledger.DecideReplay},
 		{"being delivered", undelivered(""), nil, ledger.DecideRepeated},
 		{"being delivered, the same client key", undelivered("k"), []func(*ledger.Claim){clientKey("k")}, ledger.DecideReplay},
 		{"its caller has gone", undelivered(""), []func(*ledger.Claim){redelivery}, ledger.DecideReplay},

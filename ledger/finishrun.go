@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"context"
-	"errors"
 	"fmt"
 )
 
@@ -113,11 +112,8 @@ func (c *command) settledFor(r *Run, m *Mutation) (bool, error) {
 		if r.OnFailure != FailureReturn && (d == nil || !d.PassedOn) {
 			return false, nil
 		}
-		_, err := c.Delivery(r.ID, m.Key)
-		if errors.Is(err, ErrNotFound) {
-			return false, nil
-		}
-		return err == nil, err
+		delivery, err := found(c.Delivery(r.ID, m.Key))
+		return delivery != nil && delivery.answers(m), err
 	default:
 		return false, nil
 	}

@@ -1,14 +1,21 @@
 package ledger
 
-// Deliver notes that the answer of a mutation reached the run whole, without
-// waiting: a delivery that is not known to be durable counts as not delivered.
-// clientKey is the digest of the client's own Idempotency-Key, "" without one.
-func (l *Ledger) Deliver(run string, key Key, clientKey string) {
+// Deliver notes that the answer of m, as it was then, reached the run whole,
+// without waiting: a delivery that is not known to be durable counts as not
+// delivered. clientKey is the digest of the client's own Idempotency-Key, ""
+// without one.
+func (l *Ledger) Deliver(run string, m *Mutation, clientKey string) {
 	if run == "" {
 		return
 	}
+	d := Delivery{ClientKey: clientKey, State: m.State}
+	if current := m.Current(); current != nil {
+		d.Dispatch = current.ID
+	}
+	key := m.Key
 	l.note(func(c *command) error {
-		return c.PutDelivery(run, key, Delivery{At: c.now.Wall, ClientKey: clientKey})
+		d.At = c.now.Wall
+		return c.PutDelivery(run, key, d)
 	})
 }
 

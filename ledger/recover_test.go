@@ -144,12 +144,12 @@ func TestCrashWindows(t *testing.T) {
 		w := newWorld(t)
 		r := w.open()
 		w.finish("a", w.send(r, "a"), ledger.VerdictApplied)
-		w.Deliver(r.ID, key("a"), "")
+		w.Deliver(r.ID, w.mutation("a"), "")
 		w.restart()
 		if out := w.claim(r, "a", redelivery); out.Decision != ledger.DecideReplay {
 			t.Errorf("after the loss of the delivery: %q", out.Decision)
 		}
-		w.Deliver(r.ID, key("a"), "")
+		w.Deliver(r.ID, w.mutation("a"), "")
 		if out := w.claim(r, "a", redelivery); out.Decision != ledger.DecideRepeated {
 			t.Errorf("after a delivery: %q", out.Decision)
 		}

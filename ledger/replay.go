@@ -1,9 +1,6 @@
 package ledger
 
-import (
-	"errors"
-	"time"
-)
+import "time"
 
 // byRecord decides by what the ledger says about the mutation.
 func (c *claiming) byRecord() (Claimed, error) {
@@ -52,12 +49,12 @@ func (c *claiming) repeated() (bool, error) {
 	if c.run == nil || c.q.RepeatReplay {
 		return false, nil
 	}
-	d, err := c.Delivery(c.run.ID, c.m.Key)
-	if err == nil {
-		return c.q.ClientKey == "" || c.q.ClientKey != d.ClientKey, nil
-	}
-	if !errors.Is(err, ErrNotFound) {
+	d, err := found(c.Delivery(c.run.ID, c.m.Key))
+	if err != nil {
 		return false, err
+	}
+	if d != nil && d.answers(c.m) {
+		return c.q.ClientKey == "" || c.q.ClientKey != d.ClientKey, nil
 	}
 	current := c.m.Current()
 	if c.q.Connected {

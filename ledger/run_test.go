@@ -286,7 +286,7 @@ func TestFinishRun(t *testing.T) {
 		}
 	}
 	deliver := func(before func(*world, *ledger.Run)) func(*world, *ledger.Run) {
-		return func(w *world, r *ledger.Run) { before(w, r); w.Deliver(r.ID, key("a"), "") }
+		return func(w *world, r *ledger.Run) { before(w, r); w.Deliver(r.ID, w.mutation("a"), "") }
 	}
 	for _, c := range []struct {
 		name    string
@@ -307,6 +307,9 @@ func TestFinishRun(t *testing.T) {
 		{"one failed under on_failure return, delivered", []func(*ledger.OpenRun){returns}, deliver(fails()),
 			ledger.OutcomeDone, nil, ledger.RunFinished, ledger.ItemDone},
 		{"one failed under on_failure return, not delivered", []func(*ledger.OpenRun){returns}, fails(),
+			ledger.OutcomeDone, ledger.ErrRunUnfinished, ledger.RunRunning, ledger.ItemOpen},
+		{"one failed under on_failure return again, and only the first was delivered", []func(*ledger.OpenRun){returns},
+			func(w *world, r *ledger.Run) { deliver(fails())(w, r); fails()(w, r) },
 			ledger.OutcomeDone, ledger.ErrRunUnfinished, ledger.RunRunning, ledger.ItemOpen},
 		{"a redirect, delivered", nil, deliver(fails(passedOn)),
 			ledger.OutcomeDone, nil, ledger.RunFinished, ledger.ItemDone},

@@ -31,6 +31,19 @@ type Delivery struct {
 	At time.Time `json:"at"`
 	// ClientKey is the digest of the client's own Idempotency-Key, if it sent one.
 	ClientKey string `json:"client_key,omitempty"`
+	// Dispatch and State are the record's newest dispatch and its state when it was
+	// answered: the answer of a failure says nothing about that of a later sending.
+	Dispatch string `json:"dispatch,omitempty"`
+	State    State  `json:"state,omitempty"`
+}
+
+// answers reports whether what was delivered is the answer of m as it is now.
+func (d *Delivery) answers(m *Mutation) bool {
+	if d.State == "" {
+		return true
+	}
+	current := m.Current()
+	return d.State == m.State && current != nil && d.Dispatch == current.ID
 }
 
 // View is the read side of a transaction. Records are private copies. What is

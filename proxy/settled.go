@@ -64,7 +64,7 @@ func (p *Proxy) answered(x *exchange, r *http.Request, w *work, s *settled) *htt
 	if x.caller.managed() {
 		x.after = append(x.after, func(delivered bool) {
 			if delivered {
-				p.ledger.Deliver(x.caller.run, w.key, w.clientKey)
+				p.ledger.Deliver(x.caller.run, s.mutation, w.clientKey)
 				deliveredPoint.Pass()
 			}
 		})
