@@ -36,14 +36,18 @@ type Session struct {
 	TTL time.Duration
 	// Poll is how often the run is looked at (default 200 ms).
 	Poll time.Duration
+	// Patience is how long a proxy that can't be asked is given to come back, when
+	// the run is to be finished (default 15 s).
+	Patience time.Duration
 	// Say tells a person what happens.
 	Say func(format string, args ...any)
 }
 
-// defaultPoll is how often a run is looked at; callTimeout bounds one look.
+// Defaults of Session; callTimeout bounds one look.
 const (
-	defaultPoll = 200 * time.Millisecond
-	callTimeout = 10 * time.Second
+	defaultPoll     = 200 * time.Millisecond
+	defaultPatience = 15 * time.Second
+	callTimeout     = 10 * time.Second
 )
 
 // Watch returns when the command has ended. Signals are handed on to it. When the
@@ -88,8 +92,10 @@ func (s *Session) beat() time.Duration {
 }
 
 // look reads the run again. One that can't be read stays as it was.
-func (s *Session) look(ctx context.Context) {
-	_ = s.call(ctx, func(ctx context.Context) (*wire.Run, error) { return s.API.Run(ctx, s.Run.ID) })
+func (s *Session) look(ctx context.Context) { _ = s.read(ctx) }
+
+func (s *Session) read(ctx context.Context) error {
+	return s.call(ctx, func(ctx context.Context) (*wire.Run, error) { return s.API.Run(ctx, s.Run.ID) })
 }
 
 // call asks once, in bounded time and whoever hurries, and keeps the run that comes
@@ -105,8 +111,9 @@ func (s *Session) call(ctx context.Context, ask func(context.Context) (*wire.Run
 }
 
 // Finish ends the run after its command returned code, and says what became of it.
+// A proxy that can't be asked is given some time to come back.
 func (s *Session) Finish(ctx context.Context, code int) Verdict {
-	err := s.finish(ctx, code)
+	err := s.persist(ctx, func() error { return s.finish(ctx, code) })
 	s.look(ctx)
 	if err == nil && (code == 0) == (s.Run.State == stateFinished) {
 		return Verdict{Code: code, Run: s.Run.ID, State: s.Run.State, Class: s.Run.Class, Reason: s.Run.Reason, Mutation: s.Run.Cause}
@@ -130,6 +137,40 @@ func (s *Session) letGo(ctx context.Context) {
 	})
 }
 
+// persist tries again while the API can't be asked: for patience from the first
+// failure on, or until ctx ends. The API's own refusals are answers.
+func (s *Session) persist(ctx context.Context, try func() error) error {
+	poll := time.NewTicker(s.poll())
+	defer poll.Stop()
+	var over <-chan time.Time
+	for {
+		err := try()
+		if _, refused := errors.AsType[*client.Problem](err); err == nil || refused || errors.Is(err, errOver) {
+			return err
+		}
+		if over == nil {
+			patience := time.NewTimer(s.patience())
+			defer patience.Stop()
+			over = patience.C
+			s.Say("the proxy can't be asked; trying for %s to finish the run", s.patience())
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-over:
+			return err
+		case <-poll.C:
+		}
+	}
+}
+
+func (s *Session) patience() time.Duration {
+	if s.Patience == 0 {
+		return defaultPatience
+	}
+	return s.Patience
+}
+
 // errOver says that the run had ended before it could be finished.
 var errOver = errors.New("the run is over")
 
@@ -141,7 +182,10 @@ func (s *Session) finish(ctx context.Context, code int) error {
 			return err
 		}
 	}
-	if s.look(ctx); Ended(s.Run.State) {
+	if err := s.read(ctx); err != nil {
+		return err
+	}
+	if Ended(s.Run.State) {
 		return errOver
 	}
 	f := wire.FinishRun{Outcome: "failed"}

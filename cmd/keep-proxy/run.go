@@ -182,7 +182,9 @@ func tell(say func(string, ...any), v managed.Verdict, h *host) {
 
 // saying writes sentences of ours among the command's output.
 func saying(w io.Writer) func(string, ...any) {
-	return func(format string, args ...any) { fmt.Fprintf(w, "keep-proxy: %s\n", printable(fmt.Sprintf(format, args...))) }
+	return func(format string, args ...any) {
+		fmt.Fprintf(w, "keep-proxy: %s\n", printable(fmt.Sprintf(format, args...)))
+	}
 }
 
 // request is what the API is asked for.
