@@ -3,6 +3,7 @@ package integration
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"keep-proxy/internal/fault"
@@ -39,40 +40,77 @@ func TestKilledAtEachCrashPoint(t *testing.T) {
 	}
 }
 
-// killedAt makes a journey whose first process dies at a crash point, goes on after
-// a restart, and reports whether it did die.
+// TestKilledAgainWhileReconciling kills the process that finds out what became of
+// what an earlier one had sent.
+func TestKilledAgainWhileReconciling(t *testing.T) {
+	t.Parallel()
+	for _, points := range [][]string{
+		{"proxy.claimed:1", "reconcilers.before_observe:1"},
+		{"upstream.request_written:1", "reconcilers.before_observe:1", "reconcilers.before_observe:2"},
+		{"upstream.before_byte_one:3", "reconcilers.resend_recorded:1"},
+		{"upstream.request_written:3", "reconcilers.resend_recorded:1", "reconcilers.resend_answered:1"},
+		{"upstream.head_read:2", "badgerstore.before_commit:2", "badgerstore.after_highwater:1"},
+		{"reconcilers.resend_answered:1", "reconcilers.resend_answered:1", "reconcilers.resend_answered:1"},
+	} {
+		t.Run(strings.Join(points, ", "), func(t *testing.T) {
+			t.Parallel()
+			if deaths := died(t, points...); deaths != len(points) {
+				t.Errorf("killed %d times, want %d", deaths, len(points))
+			}
+		})
+	}
+}
+
+// killedAt makes a journey whose first process is armed at a crash point, and
+// reports whether it died there.
 func killedAt(t *testing.T, point string) (killed bool) {
 	t.Helper()
-	t.Run(point, func(t *testing.T) {
-		w := prepare(t, func(s *settings) { s.Settle = "1s" })
-		w.lay()
-		if err := w.spawn(point); err != nil {
+	t.Run(point, func(t *testing.T) { killed = died(t, point) > 0 })
+	return killed
+}
+
+// died makes a journey through processes of which the first ones are armed, one after
+// the other, and counts those that died.
+func died(t *testing.T, points ...string) (deaths int) {
+	t.Helper()
+	w := prepare(t, func(s *settings) { s.Settle = "1s" })
+	w.lay()
+	live := func() {
+		for {
+			armed := ""
+			if deaths < len(points) {
+				armed = points[deaths]
+			}
+			err := w.spawn(armed)
+			if err == nil {
+				return
+			}
 			if !errors.Is(err, errDied) || !w.child.killed() {
 				t.Fatal(err)
 			}
-			killed = true
-			w.mustSpawn()
+			deaths++
 		}
-		for lives, done := 0, false; !done; lives++ {
-			if lives > 10 {
-				t.Fatal("the journey doesn't come to its end")
-			}
-			done = w.travel()
-			err := errors.Join(w.settle(), w.check())
-			if err == nil {
-				continue
-			}
-			w.mustHaveDied(err)
-			killed, done = true, false
-			w.checkTwice()
-			w.mustSpawn()
+	}
+	live()
+	for lives, done := 0, false; !done; lives++ {
+		if lives > 10 {
+			t.Fatal("the journey doesn't come to its end")
 		}
-		w.checkJourney()
-		if err := w.child.end(); err != nil {
-			t.Errorf("the program ended with %v", err)
+		done = w.travel()
+		err := errors.Join(w.settle(), w.check())
+		if err == nil {
+			continue
 		}
-	})
-	return killed
+		w.mustHaveDied(err)
+		deaths, done = deaths+1, false
+		w.checkTwice()
+		live()
+	}
+	w.checkJourney()
+	if err := w.child.end(); err != nil {
+		t.Errorf("the program ended with %v", err)
+	}
+	return deaths
 }
 
 // checkJourney holds that everything happened once.

@@ -1,8 +1,19 @@
 package integration
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
 	"os"
 	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"keep-proxy/admin/wire"
+	"keep-proxy/internal/fakes/script"
 )
 
 // killsVar says how often the program is killed at random moments.
@@ -16,5 +27,149 @@ func kills() int {
 	if n, err := strconv.Atoi(os.Getenv(killsVar)); err == nil && n >= 0 {
 		return n
 	}
+	if testing.Short() {
+		return 8
+	}
 	return 40
+}
+
+// Several programs are killed beside each other, each while several scripts use it.
+const (
+	worldsOfKills = 4
+	scriptsAtOnce = 6
+	// longestLife is beyond starting, settling and some work.
+	longestLife = 2 * time.Second
+)
+
+func TestKilledAtRandomMoments(t *testing.T) {
+	t.Parallel()
+	for i := range worldsOfKills {
+		t.Run(strconv.Itoa(i), func(t *testing.T) {
+			t.Parallel()
+			seed := rand.Uint64() //nolint:gosec // Printed, so that a failure can be tried again.
+			t.Logf("seed %d", seed)
+			k := &killing{world: prepare(t, func(s *settings) { s.Settle = "1s" }), random: rand.New(rand.NewPCG(seed, 0))} //nolint:gosec // As above.
+			k.run((kills() + worldsOfKills - 1) / worldsOfKills)
+		})
+	}
+}
+
+// killing is a world whose program is killed again and again.
+type killing struct {
+	*world
+	mu     sync.Mutex
+	random *rand.Rand
+	// next is the number of each script's next mutation.
+	next [scriptsAtOnce]int
+}
+
+// chance draws a number below n.
+func (k *killing) chance(n int) int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.random.IntN(n)
+}
+
+func (k *killing) run(times int) {
+	k.lay()
+	for range times {
+		k.life()
+		k.checkTwice()
+	}
+	k.mustSpawn()
+	if err := errors.Join(k.settle(), k.world.check()); err != nil {
+		k.t.Fatal(err)
+	}
+	done := 0
+	for _, n := range k.next {
+		done += n
+	}
+	k.t.Logf("%d mutations were answered in %d lives", done, times)
+	if report, err := k.api.VerifyLedger(k.t.Context(), nil); err != nil || !report.Sound {
+		k.t.Errorf("the ledger: %+v, %v", report, err)
+	}
+	if err := k.child.end(); err != nil {
+		k.t.Errorf("the program ended with %v", err)
+	}
+}
+
+// lay lets the upstreams misbehave now and then.
+func (k *killing) lay() {
+	often := func(percent int) script.Match {
+		return script.Match{When: func(script.Subject) bool { return k.chance(100) < percent }}
+	}
+	for _, u := range []*upstream{k.keyed, k.probed, k.hooks} {
+		u.armFault(script.Fault{Match: often(8), Times: script.Always, Steps: []script.Step{{Do: script.Commit}, {Do: script.Close}}})
+		u.armFault(script.Fault{Match: often(5), Times: script.Always, Steps: []script.Step{{Do: script.Close}}})
+		u.armFault(script.Fault{Match: often(5), Times: script.Always, Steps: []script.Step{{Do: script.Status, Status: http.StatusTooManyRequests}}})
+		u.armFault(script.Fault{Match: often(20), Times: script.Always, Steps: []script.Step{
+			{Do: script.Commit}, {Do: script.Slow, Bytes: 100, For: script.Duration(30 * time.Millisecond)},
+		}})
+	}
+}
+
+// life starts the program, lets it settle what the one before left, puts it to work,
+// and kills it at a random moment of all that.
+func (k *killing) life() {
+	k.t.Helper()
+	ctx, end := context.WithTimeout(context.Background(), time.Duration(k.chance(int(longestLife))))
+	defer end()
+	started := make(chan error, 1)
+	go func() { started <- k.spawnUntil(ctx) }()
+	if err := <-started; err != nil {
+		if !errors.Is(err, errDied) || ctx.Err() == nil || !k.child.killed() {
+			k.t.Fatal(err)
+		}
+		return
+	}
+	err := k.settle()
+	if err == nil {
+		err = k.world.check()
+	}
+	if err == nil {
+		var scripts sync.WaitGroup
+		for i := range scriptsAtOnce {
+			scripts.Go(func() { k.work(ctx, i) })
+		}
+		scripts.Wait()
+	}
+	k.mustHaveDied(err)
+}
+
+// spawnUntil is spawn of a process that is killed when ctx ends.
+func (k *killing) spawnUntil(ctx context.Context) error {
+	return k.spawnWith(func(c *child) {
+		context.AfterFunc(ctx, func() { _ = c.cmd.Process.Kill() })
+	}, "")
+}
+
+// work sends one script's mutations, each in runs of its own, until the program is
+// gone. A mutation is left only for one that was answered with a success.
+func (k *killing) work(ctx context.Context, i int) {
+	for ctx.Err() == nil {
+		item := fmt.Sprintf("script-%d-%d", i, k.next[i])
+		run, err := k.tryOpen(item, inWorkflow(item))
+		if err != nil {
+			if _, refused := errors.AsType[*wire.Problem](err); !refused {
+				return
+			}
+			continue
+		}
+		a := k.send(ctx, run, i, item)
+		run.client.CloseIdleConnections()
+		if a.err == nil && a.status/100 == 2 {
+			k.next[i]++
+		}
+	}
+}
+
+// send is one mutation of a kind that depends on the script.
+func (k *killing) send(ctx context.Context, run *scriptRun, i int, item string) reply {
+	switch i % 3 {
+	case 0:
+		return run.try(ctx, http.MethodPost, k.probed.URL()+"/transfers", order(item))
+	case 1:
+		return run.try(ctx, http.MethodPost, k.keyed.URL()+"/transfers", order(item))
+	}
+	return run.try(ctx, http.MethodPost, k.hooks.URL()+"/hook/bounded/"+item, "hello")
 }

@@ -77,6 +77,12 @@ var errDied = errors.New("the program ended before it listened")
 // "" for nothing.
 func (w *world) spawn(points string) error {
 	w.t.Helper()
+	return w.spawnWith(func(*child) {}, points)
+}
+
+// spawnWith is spawn that shows the process as soon as it runs.
+func (w *world) spawnWith(running func(*child), points string) error {
+	w.t.Helper()
 	w.file = w.settings.write(w.t)
 	cmd := exec.Command(os.Args[0], "-test.run=^$") //nolint:gosec // This binary.
 	cmd.Env = append(os.Environ(), serveVar+"="+w.file, fault.EnvVar+"="+points)
@@ -93,6 +99,7 @@ func (w *world) spawn(points string) error {
 		return err
 	}
 	c := &child{cmd: cmd, stdin: stdin, gone: make(chan struct{})}
+	running(c)
 	line, readErr := bufio.NewReader(stdout).ReadBytes('\n')
 	go func() {
 		c.err = cmd.Wait()
