@@ -1,0 +1,128 @@
+package rules
+
+import (
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// guide is docs/connectors.md, which is written for people and held against the
+// loader here.
+func guide(t *testing.T) string {
+	t.Helper()
+	data, err := os.ReadFile("../docs/connectors.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// between is the part of the guide between two of its comments.
+func between(t *testing.T, part string) string {
+	t.Helper()
+	_, rest, found := strings.Cut(guide(t), "<!-- begin "+part+" -->")
+	body, _, ended := strings.Cut(rest, "<!-- end "+part+" -->")
+	if !found || !ended {
+		t.Fatalf("docs/connectors.md has no part %q", part)
+	}
+	return body
+}
+
+// levels are all levels of the format.
+func levels() []level {
+	return []level{
+		levelConnector, levelRate, levelAccount, levelOperation, levelMatch, levelPayload, levelNativeKey, levelMarker,
+		levelOutcome, levelStrategy, levelResend, levelProbe, levelObserve, levelPages, levelResult, levelBounds,
+		levelCase, levelCaseAsk, levelCaseAnswer, levelExpect,
+	}
+}
+
+var code = regexp.MustCompile("`([^`]+)`")
+
+// words are the code words of a cell.
+func words(cell string) []string {
+	var out []string
+	for _, found := range code.FindAllStringSubmatch(cell, -1) {
+		out = append(out, found[1])
+	}
+	return out
+}
+
+// rowsOf gives the cells of each line of a table that holds a code word.
+func rowsOf(table string) [][]string {
+	var out [][]string
+	for line := range strings.Lines(table) {
+		if cells := strings.Split(strings.TrimSpace(line), " | "); strings.HasPrefix(line, "|") && strings.Contains(line, "`") {
+			out = append(out, cells)
+		}
+	}
+	return out
+}
+
+func sorted(list []string) []string { return slices.Sorted(slices.Values(list)) }
+
+func TestTheGuideListsEveryKeyThatWorks(t *testing.T) {
+	t.Parallel()
+	documented := map[string][]string{}
+	for section := range strings.SplitSeq(between(t, "keys"), "\n### ") {
+		name, table, _ := strings.Cut(section, "\n")
+		for _, cells := range rowsOf(table) {
+			documented[name] = append(documented[name], words(cells[0])...)
+		}
+	}
+	for _, l := range levels() {
+		if got, want := sorted(documented[l.name]), sorted(l.known); !slices.Equal(got, want) {
+			t.Errorf("%s: the guide has %q, the loader takes %q", l.name, got, want)
+		}
+		delete(documented, l.name)
+	}
+	for name := range maps.Keys(documented) {
+		t.Errorf("the guide has a section %q, which is no level of the format", name)
+	}
+}
+
+func TestTheGuideListsEveryKeyThatIsNotBuiltYet(t *testing.T) {
+	t.Parallel()
+	documented := map[string][]string{}
+	for _, cells := range rowsOf(between(t, "later")) {
+		documented[strings.TrimPrefix(cells[0], "| ")] = words(cells[1])
+	}
+	for _, l := range levels() {
+		if got, want := sorted(documented[l.name]), sorted(l.later); !slices.Equal(got, want) {
+			t.Errorf("%s: the guide says not yet of %q, the loader of %q", l.name, got, want)
+		}
+	}
+}
+
+func TestTheGuidesConnectorLoadsAndPassesItsCases(t *testing.T) {
+	t.Parallel()
+	files := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(guide(t), -1)
+	if len(files) == 0 {
+		t.Fatal("the guide has no connector")
+	}
+	for _, file := range files {
+		set, findings := Load([]File{{Name: "parcels.yaml", Data: []byte(file[1])}}, nil, Defaults{})
+		if len(findings) > 0 {
+			t.Fatal(findings.Error())
+		}
+		if findings := set.RunCases(); len(findings) > 0 {
+			t.Error(findings.Error())
+		}
+	}
+}
+
+func TestTheGuidesFirstCheckPrintsWhatItSays(t *testing.T) {
+	t.Parallel()
+	console := regexp.MustCompile(`(?s)\$ cat parcels\.yaml\n(.*?)\$ keep-proxy check parcels\.yaml\n(.*?)` + "```")
+	found := console.FindStringSubmatch(guide(t))
+	if found == nil {
+		t.Fatal("the guide has no session that checks parcels.yaml")
+	}
+	_, findings := Load([]File{{Name: "parcels.yaml", Data: []byte(found[1])}}, nil, Defaults{})
+	if got := findings.Error() + "\n"; got != found[2] {
+		t.Errorf("check prints\n%sthe guide\n%s", got, found[2])
+	}
+}
