@@ -1,0 +1,220 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"keep-proxy/cli/demo"
+	"keep-proxy/internal/fakes"
+	"keep-proxy/internal/fakes/control"
+	"keep-proxy/internal/fakes/testca"
+)
+
+// TestMain makes the test binary play the commands of the scripts: the program
+// itself, and small scripts as their users write them.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"keep-proxy": main,
+		"pay":        payMain,
+		"gate":       gateMain,
+	})
+}
+
+// payMain is a script that pays, told by the demo's variables.
+func payMain() {
+	if err := demo.Client(context.Background(), os.Getenv, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// gateMain is a script that makes the file NAME.in and waits until NAME.out is
+// there, or until it is ended.
+func gateMain() {
+	name := os.Args[1]
+	if err := os.WriteFile(name+".in", nil, 0o600); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	if err := appears(name+".out", time.Minute); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// appears waits for a file.
+func appears(name string, limit time.Duration) error {
+	poll := time.NewTicker(10 * time.Millisecond)
+	defer poll.Stop()
+	late := time.After(limit)
+	for {
+		if _, err := os.Stat(name); !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		select {
+		case <-late:
+			return fmt.Errorf("%s did not appear in %s", name, limit)
+		case <-poll.C:
+		}
+	}
+}
+
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir: filepath.Join("testdata", "script"),
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("XDG_STATE_HOME", filepath.Join(e.WorkDir, "state"))
+			e.Setenv("HOME", e.WorkDir)
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"bank": bankCommand, "appears": appearsCommand, "until": untilCommand, "jsonhas": jsonCommand,
+		},
+		RequireExplicitExec: true,
+	})
+}
+
+// bankCommand starts a bank (bank start), writes its configuration to config.yaml,
+// arms a fault (bank arm NAME), or holds its count against a number (bank did IDENTITY N).
+func bankCommand(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: bank start | arm NAME | did IDENTITY N")
+	}
+	if args[0] == "start" {
+		startBank(ts)
+		return
+	}
+	c := control.New(ts.Getenv("BANK_CONTROL"))
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	switch {
+	case args[0] == "arm" && len(args) == 2:
+		ts.Check(c.ArmNamed(ctx, args[1]))
+	case args[0] == "did" && len(args) == 3:
+		tally, err := c.Tally(ctx)
+		ts.Check(err)
+		if got := fmt.Sprint(tally.Effects(args[1])); got != args[2] {
+			ts.Fatalf("the bank did %s %s times, want %s", args[1], got, args[2])
+		}
+	default:
+		ts.Fatalf("bank: unknown %q", args)
+	}
+}
+
+// startBank starts bank and quotes in this process.
+func startBank(ts *testscript.TestScript) {
+	ca := testAuthority(ts)
+	start := func(api string) *fakes.Fake {
+		f, err := fakes.Start(fakes.Options{API: api, Log: ts.MkAbs(api + ".log"), CA: ca, Control: "127.0.0.1:0"})
+		ts.Check(err)
+		ts.Defer(func() { _ = f.Close() })
+		return f
+	}
+	bank, quotes := start("bank"), start("quotes")
+	ts.Setenv("BANK", bank.URL())
+	ts.Setenv("BANK_CONTROL", bank.ControlURL())
+	ts.Setenv("DEMO_BANK", bank.URL())
+	ts.Setenv("DEMO_QUOTES", quotes.URL())
+	ts.Check(os.WriteFile(ts.MkAbs("config.yaml"), fmt.Appendf(nil, `proxy:
+  listen: ["127.0.0.1:0"]
+  upstream_ca: %q
+  egress: {allow: [127.0.0.1]}
+admin: {listen: "127.0.0.1:0"}
+ledger: {dir: %q, min_free: 1MiB}
+connectors:
+  settings:
+    - connector: demo-bank
+      hosts: [%q]
+reconcile: {inline: 0s, base: 200ms, cap: 1s}
+log: {level: warn}
+`, ts.MkAbs("fakes-ca.pem"), ts.MkAbs("data"), bank.Addr()), 0o600))
+}
+
+// testAuthority is the authority of a script's fakes.
+func testAuthority(ts *testscript.TestScript) *testca.CA {
+	ca, err := testca.LoadOrCreate(ts.Getenv("WORK"))
+	ts.Check(err)
+	return ca
+}
+
+// appearsCommand waits for files.
+func appearsCommand(ts *testscript.TestScript, neg bool, args []string) {
+	for _, name := range args {
+		ts.Check(appears(ts.MkAbs(name), 30*time.Second))
+	}
+}
+
+// untilCommand runs a command again and again, until it succeeds (! until: fails).
+func untilCommand(ts *testscript.TestScript, neg bool, args []string) {
+	poll := time.NewTicker(50 * time.Millisecond)
+	defer poll.Stop()
+	late := time.After(30 * time.Second)
+	for {
+		err := ts.Exec(args[0], args[1:]...)
+		if (err == nil) != neg {
+			return
+		}
+		select {
+		case <-late:
+			ts.Fatalf("until %q: %v", args, err)
+		case <-poll.C:
+		}
+	}
+}
+
+// jsonCommand holds a member of a JSON file against a text: jsonhas FILE PATH TEXT,
+// where PATH is separated by dots and TEXT may be a part.
+func jsonCommand(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) != 3 {
+		ts.Fatalf("usage: jsonhas FILE PATH TEXT")
+	}
+	var v any
+	ts.Check(json.Unmarshal([]byte(ts.ReadFile(args[0])), &v))
+	for name := range strings.SplitSeq(args[1], ".") {
+		switch at := v.(type) {
+		case map[string]any:
+			v = at[name]
+		case []any:
+			if len(at) == 0 {
+				v = nil
+				break
+			}
+			v = at[0]
+		}
+	}
+	if got := fmt.Sprint(v); strings.Contains(got, args[2]) == neg {
+		ts.Fatalf("%s of %s is %q", args[1], args[0], got)
+	}
+}
+
+// TestEveryCommandSaysWhatItDoes holds the help of every command against the form
+// that people read.
+func TestEveryCommandSaysWhatItDoes(t *testing.T) {
+	t.Parallel()
+	root := newRoot(streams{strings.NewReader(""), io.Discard, io.Discard})
+	for _, cmd := range root.Commands() {
+		if cmd.Hidden {
+			continue
+		}
+		if cmd.Short == "" || strings.HasSuffix(cmd.Short, ".") {
+			t.Errorf("%s: %q is no short description", cmd.Name(), cmd.Short)
+		}
+	}
+	for _, name := range []string{"serve", "run", "env", "check", "explain", "connectors", "mutations", "runs", "resolve", "status", "ledger", "ca", "health", "version", "demo"} {
+		if found, _, err := root.Find([]string{name}); err != nil || found.Name() != name {
+			t.Errorf("there is no command %s", name)
+		}
+	}
+}
