@@ -14,11 +14,7 @@ import (
 // conclude records the outcome of a dispatch and makes its answer. The script is
 // told of nothing that isn't durable.
 func (p *Proxy) conclude(ctx context.Context, s *sending) *settled {
-	finish, err := p.outcome(ctx, s)
-	if err != nil {
-		p.config.Log.Error().Err(err).Str("mutation", s.mutation.ID).Msg("answer not stored")
-		return p.unrecorded(s)
-	}
+	finish := p.outcome(ctx, s)
 	endWait := func() {}
 	if finish.Pending {
 		endWait = p.inline.begin(s.w.key)
@@ -26,7 +22,7 @@ func (p *Proxy) conclude(ctx context.Context, s *sending) *settled {
 	finished, recorded := p.finish(ctx, s, finish)
 	if !recorded {
 		endWait()
-		return p.unrecorded(s)
+		return p.notRecorded(s)
 	}
 	recordedPoint.Pass()
 	s.mutation = finished.Mutation
@@ -43,9 +39,20 @@ func (p *Proxy) conclude(ctx context.Context, s *sending) *settled {
 }
 
 // outcome is what to record of a judged dispatch.
-func (p *Proxy) outcome(ctx context.Context, s *sending) (ledger.Finish, error) {
+func (p *Proxy) outcome(ctx context.Context, s *sending) ledger.Finish {
+	var result *ledger.Result
+	var body []byte
+	if s.verdict.Kind == upstream.Applied {
+		var err error
+		if result, body, err = p.keepAnswer(ctx, s); err != nil {
+			// It happened; only its answer is lost.
+			p.config.Log.Error().Err(err).Str("mutation", s.mutation.ID).Msg("answer not stored")
+			s.verdict.Kind, s.dispatch.Verdict = upstream.Committed, ledger.VerdictCommitted
+		}
+	}
 	f := ledger.Finish{
-		Key: s.w.key, Dispatch: s.dispatch, TooLarge: s.tooLarge && s.verdict.Kind == upstream.TooLarge,
+		Key: s.w.key, Dispatch: s.dispatch, Result: result, Body: body,
+		TooLarge:     s.tooLarge && s.verdict.Kind == upstream.TooLarge,
 		PassedOn:     s.passedOn(),
 		Unauthorized: s.answer.Status == http.StatusUnauthorized,
 	}
@@ -56,21 +63,23 @@ func (p *Proxy) outcome(ctx context.Context, s *sending) (ledger.Finish, error) 
 		f.Pending = s.w.op.Reconciles()
 		f.NextTryAt = p.config.Inliner.NextTry(s.mutation)
 	}
-	if s.verdict.Kind != upstream.Applied {
-		return f, nil
-	}
+	return f
+}
+
+// keepAnswer is the answer as a replay gives it, with its body if that is stored
+// with the record; a longer one is written here.
+func (p *Proxy) keepAnswer(ctx context.Context, s *sending) (*ledger.Result, []byte, error) {
 	stored := s.w.op.RedactResponse(&rules.Response{Status: s.answer.Status, Header: s.wire, Body: s.body, Complete: true})
-	f.Result = &ledger.Result{Status: stored.Status, Header: ledger.Header(stored.Header), Body: bodyRef(stored.Body), Source: "answer"}
+	result := &ledger.Result{Status: stored.Status, Header: ledger.Header(stored.Header), Body: bodyRef(stored.Body), Source: "answer"}
 	if len(stored.Body) <= ledger.InlineBody {
-		f.Body = stored.Body
-		return f, nil
+		return result, stored.Body, nil
 	}
 	written, err := p.ledger.WriteBody(ctx, bytes.NewReader(stored.Body))
 	if err != nil {
-		return ledger.Finish{}, fmt.Errorf("store the answer: %w", err)
+		return nil, nil, fmt.Errorf("store the answer: %w", err)
 	}
-	f.Result.Body = written
-	return f, nil
+	result.Body = written
+	return result, nil, nil
 }
 
 // outcomeAnswer is what the script gets of its own dispatch, by the state that
@@ -148,7 +157,7 @@ func (p *Proxy) tryInline(ctx context.Context, s *sending) *settled {
 	if found == nil || found.State == ledger.InFlight {
 		parked, ok := p.park(ctx, s)
 		if !ok {
-			return p.unrecorded(s)
+			return p.notRecorded(s)
 		}
 		found = parked
 	}
@@ -190,13 +199,17 @@ func (p *Proxy) currentDispatch(ctx context.Context, s *sending) string {
 	return id
 }
 
-// lostFinish records a dispatch whose outcome the proxy itself has lost.
+// lostFinish records a dispatch whose outcome the proxy itself has lost. What it
+// knows of it is kept: that it succeeded.
 func lostFinish(s *sending, now ledger.Stamp) ledger.Finish {
 	d := s.dispatch
 	if d.Ended.BootID == "" {
 		d.Ended = now
 	}
 	d.Verdict, d.Class, d.Reason = ledger.VerdictUncertain, ledger.ClassIndeterminate, "the proxy lost the outcome before it was recorded"
+	if s.verdict.Kind.Success() {
+		d.Verdict, d.Class, d.Reason = ledger.VerdictCommitted, "", "the proxy lost the answer before it was recorded"
+	}
 	return ledger.Finish{Key: s.w.key, Dispatch: d}
 }
 

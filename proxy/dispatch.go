@@ -105,7 +105,7 @@ func (p *Proxy) unsendable(ctx context.Context, s *sending, f *refusal) *settled
 	d.Verdict, d.Class, d.Reason = ledger.VerdictNotSent, ledger.ClassLogic, f.detail
 	finished, recorded := p.finish(ctx, s, ledger.Finish{Key: s.w.key, Dispatch: d})
 	if !recorded {
-		return p.unrecorded(s)
+		return p.notRecorded(s)
 	}
 	return &settled{refusal: f, mutation: finished.Mutation, decision: ledger.DecideDispatch}
 }

@@ -10,17 +10,24 @@ import (
 
 // standing asks the gate about a caller.
 func (p *Proxy) standing(c caller) ledger.Admission {
-	if c.managed() {
-		if cause, stopped := p.stopped.Load(c.run); stopped {
-			id, _ := cause.(string)
-			over := ledger.Run{State: ledger.RunPausedReconciliation, Class: ledger.ClassIndeterminate}
-			over.Reason = "the outcome of " + id + " could not be recorded"
-			return ledger.Admission{Problem: string(problemRunAborted), Run: over}
-		}
-		return p.ledger.GateToken(c.token)
+	if id, over := p.unrecorded.cause(c.run); over {
+		run := ledger.Run{State: ledger.RunPausedReconciliation, Class: ledger.ClassIndeterminate, Reason: notRecorded(id)}
+		return ledger.Admission{Problem: string(problemRunAborted), Run: run}
 	}
-	return p.ledger.GateUnmanaged(c.workflow, c.item)
+	a := ledger.Admission{}
+	if c.managed() {
+		a = p.ledger.GateToken(c.token)
+	} else {
+		a = p.ledger.GateUnmanaged(c.workflow, c.item)
+		a.Run = ledger.Run{State: ledger.RunRunning, Workflow: c.workflow, Item: c.item}
+	}
+	if waiting := p.unrecorded.all(); a.Open && len(waiting) > 0 {
+		return ledger.Admit(a.Run, waiting)
+	}
+	return a
 }
+
+func notRecorded(id string) string { return "the outcome of " + id + " could not be recorded" }
 
 // gate refuses a caller whose scope is stopped, reads included. It waits for an
 // inline try that is under way, and then for the configured hold. A managed run

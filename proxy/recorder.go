@@ -50,37 +50,78 @@ func (p *Proxy) recordOwed(s *sending) {
 	}
 }
 
-// goOnRecording runs a command until it has succeeded, was refused for a reason
-// that won't change, or the process ends; then recovery finds the record in
-// flight. The run is stopped here at once, as the ledger can't say so.
+// goOnRecording runs a command until the record is out of flight, or the process
+// ends; then recovery finds it in flight. What depends on it is stopped here at
+// once, as the ledger can't say so. The run that was told of an unknown outcome
+// stays over, whatever the outcome turns out to be.
 func (p *Proxy) goOnRecording(s *sending, record command) {
 	s.owed = owesNothing
-	if s.mutation.Run != "" {
-		p.stopped.Store(s.w.claim.Run, s.mutation.ID)
-	}
+	run := s.w.claim.Run
+	p.unrecorded.add(s.mutation, run)
 	p.config.Metrics.Unrecorded(1)
 	p.background.Go(func() {
 		defer p.config.Metrics.Unrecorded(-1)
-		wait := recordFirstWait
-		for {
-			_, err := record(p.ctx)
-			if err == nil {
-				p.cutStopped()
-				p.config.Inliner.Kick()
-				return
-			}
-			if permanent(err) {
-				p.config.Log.Error().Err(err).Str("mutation", s.mutation.ID).Msg("outcome refused by the ledger")
-				return
-			}
-			select {
-			case <-p.ctx.Done():
-				return
-			case <-time.After(wait):
-			}
-			wait = min(wait*2, recordLastWait)
+		if !p.again(func() bool { return p.recordOnce(s, &record) }) {
+			return
+		}
+		p.unrecorded.recorded(s.w.key)
+		p.cutStopped()
+		p.config.Inliner.Kick()
+		if run != "" && p.again(func() bool { return p.endTold(run, s.mutation.ID) }) {
+			p.unrecorded.ended(run)
 		}
 	})
+}
+
+// again tries until done reports true, with growing waits. It reports false if the
+// process ends before that.
+func (p *Proxy) again(done func() bool) bool {
+	for wait := recordFirstWait; !done(); wait = min(wait*2, recordLastWait) {
+		select {
+		case <-p.ctx.Done():
+			return false
+		case <-time.After(wait):
+		}
+	}
+	return true
+}
+
+// recordOnce tries to record an outcome and reports whether the record is out of
+// flight. One that stays in flight, since an inline try was to follow, is to be
+// parked then.
+func (p *Proxy) recordOnce(s *sending, record *command) bool {
+	_, err := (*record)(p.ctx)
+	switch {
+	case err == nil:
+	case permanent(err):
+		p.config.Log.Error().Err(err).Str("mutation", s.mutation.ID).Msg("outcome refused by the ledger")
+	default:
+		return false
+	}
+	if !p.inFlight(s.w.key) {
+		return true
+	}
+	*record = p.parking(s)
+	return false
+}
+
+// inFlight reports whether a record is in flight, or can't be read.
+func (p *Proxy) inFlight(k ledger.Key) bool {
+	state := ledger.InFlight
+	_ = p.ledger.View(p.ctx, func(v ledger.View) error {
+		m, err := v.Mutation(k)
+		if err == nil {
+			state = m.State
+		}
+		return err
+	})
+	return state == ledger.InFlight
+}
+
+// endTold ends a run that was told of an unknown outcome, in the ledger.
+func (p *Proxy) endTold(run, mutation string) bool {
+	_, err := p.ledger.RefuseRun(p.ctx, run, notRecorded(mutation), mutation)
+	return err == nil || errors.Is(err, ledger.ErrNotFound)
 }
 
 // permanent reports whether trying again can't help: the record has moved on.
@@ -88,9 +129,9 @@ func permanent(err error) bool {
 	return errors.Is(err, ledger.ErrNotAllowed) || errors.Is(err, ledger.ErrNotFound) || errors.Is(err, ledger.ErrVersion)
 }
 
-// unrecorded answers a request whose outcome could not be made durable: it is
+// notRecorded answers a request whose outcome could not be made durable: it is
 // unknown, whatever the upstream said.
-func (p *Proxy) unrecorded(s *sending) *settled {
+func (p *Proxy) notRecorded(s *sending) *settled {
 	p.cutStopped()
 	return &settled{
 		refusal: refuse(problemUnknownOutcome, "The outcome of "+quoted(s.mutation.Target)+" could not be recorded, so it counts as unknown. "+

@@ -121,8 +121,8 @@ type Proxy struct {
 	inline  *waits
 
 	draining atomic.Bool
-	// stopped holds runs which must not go on although the ledger couldn't be told.
-	stopped sync.Map
+	// unrecorded stops what the ledger couldn't be told to stop.
+	unrecorded *unrecorded
 	// background counts work that outlives its request: outcomes that are still
 	// to be recorded.
 	background sync.WaitGroup
@@ -150,6 +150,7 @@ func New(c Config) (*Proxy, error) {
 	p := &Proxy{
 		config: c, ledger: c.Ledger, leaves: made,
 		tunnels: newHandover(), flights: newFlights(), open: newOpen(), inline: newWaits(),
+		unrecorded: newUnrecorded(),
 	}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.goproxy = p.assemble()

@@ -34,6 +34,10 @@ func (p *Proxy) settle(ctx context.Context, x *exchange, w *work) *settled {
 	}
 	deadline := p.config.Clock.Mono() + p.config.Inline + p.config.Hold
 	for {
+		// Much may have happened while the body came in.
+		if f := p.gate(x); f != nil {
+			return &settled{refusal: f}
+		}
 		claimed, err := p.tryClaim(ctx, w)
 		if err != nil {
 			return &settled{refusal: ledgerRefusal(err)}
@@ -95,7 +99,7 @@ func (p *Proxy) await(client context.Context, blockers []ledger.Blocker, deadlin
 // decided turns the ledger's decision into an answer. What it doesn't know is
 // refused.
 func (p *Proxy) decided(ctx context.Context, x *exchange, w *work, c ledger.Claimed) *settled {
-	out := &settled{mutation: c.Mutation, decision: c.Decision, shared: true}
+	out := &settled{mutation: c.Mutation, decision: c.Decision, shared: true, runRefused: c.RunRefused}
 	switch c.Decision {
 	case ledger.DecideDispatch:
 		claimedPoint.Pass()
@@ -116,6 +120,9 @@ func (p *Proxy) decided(ctx context.Context, x *exchange, w *work, c ledger.Clai
 		p.cutStopped()
 	case ledger.DecideMismatch:
 		out.refusal = refuse(problemMismatch, c.Detail)
+		if c.Mutation != nil {
+			out.refusal.actions = []string{"keep-proxy resolve " + c.Mutation.ID}
+		}
 		p.cutStopped()
 	case ledger.DecideRefused:
 		out.refusal = claimRefusal(c)

@@ -28,8 +28,16 @@ type settled struct {
 	shared bool
 	// failure is set for a definite failure, which joiners' runs share.
 	failure *failure
+	// runRefused says that the ledger ended the run with the refusal.
+	runRefused bool
 	// stops says that joiners' runs are refused as stopped.
 	stops bool
+}
+
+// unnoted reports a refusal that left no event behind: those which change a record
+// or a run do.
+func (s *settled) unnoted() bool {
+	return s.decision == ledger.DecideRepeated || s.decision == ledger.DecideRefused && !s.runRefused
 }
 
 // failure is a definite failure as a run feels it.
@@ -53,7 +61,7 @@ func (p *Proxy) answered(x *exchange, r *http.Request, w *work, s *settled) *htt
 		if s.mutation != nil && f.mutation == nil {
 			f.mutation = s.mutation
 		}
-		if f.mutation != nil {
+		if f.mutation != nil && s.unnoted() {
 			p.ledger.Refuse(ledger.Event{
 				Actor: ledger.ActorProxy, What: string(f.problem), Why: f.detail, Mutation: f.mutation.ID,
 				Run: x.caller.run, Workflow: x.caller.workflow, Item: x.caller.item,

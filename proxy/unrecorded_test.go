@@ -1,0 +1,146 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"keep-proxy/ledger"
+)
+
+// troubled is a store with passing trouble.
+type troubled struct {
+	ledger.Store
+	updates, bodies atomic.Bool
+}
+
+var errTrouble = errors.New("passing trouble")
+
+func (s *troubled) Update(ctx context.Context, fn func(ledger.Tx) error) error {
+	if s.updates.Load() {
+		return errTrouble
+	}
+	return s.Store.Update(ctx, fn)
+}
+
+func (s *troubled) WriteBody(ctx context.Context, content io.Reader) (ledger.Body, error) {
+	if s.bodies.Load() {
+		return ledger.Body{}, errTrouble
+	}
+	return s.Store.WriteBody(ctx, content)
+}
+
+// newTroubledWorld is newWorld with a store whose trouble begins when the upstream
+// was sent a mutation.
+func newTroubledWorld(t *testing.T, handler func(*troubled) http.HandlerFunc) (*world, *troubled) {
+	s := &troubled{}
+	w := newWorld(t, handler(s), func(c *Config) {
+		s.Store, c.Ledger.Store = c.Ledger.Store, s
+		c.Unmanaged = Unmanaged{Workflow: "wf", Item: "unmanaged"}
+	})
+	return w, s
+}
+
+func (w *world) waitState(item string, want ledger.State) *ledger.Mutation {
+	w.t.Helper()
+	for deadline := time.Now().Add(waitLimit); ; runtime.Gosched() {
+		m := w.mutation(item)
+		if m.State == want {
+			return m
+		}
+		if time.Now().After(deadline) {
+			w.t.Fatalf("record is %s, want %s", m.State, want)
+		}
+	}
+}
+
+func TestASuccessWhoseAnswerCantBeKeptHappened(t *testing.T) {
+	t.Parallel()
+	long := func(s *troubled) http.HandlerFunc {
+		return func(rw http.ResponseWriter, _ *http.Request) {
+			s.bodies.Store(true)
+			rw.WriteHeader(http.StatusCreated)
+			_, _ = io.WriteString(rw, strings.Repeat("x", ledger.InlineBody+1))
+		}
+	}
+	t.Run("an API that can't be asked", func(t *testing.T) {
+		t.Parallel()
+		w, _ := newTroubledWorld(t, long)
+		r := w.open("a")
+		wantProblem(t, r.post("/again", `{"to":"x"}`), "no-result", 424, "happened")
+		m := w.mutation("a")
+		if m.State != ledger.Applied || !m.Committed || m.ResultState != ledger.ResultUnknown {
+			t.Errorf("record is %s, committed %t, result %s", m.State, m.Committed, m.ResultState)
+		}
+		wantAnswer(t, r.get("/read"), 201, strings.Repeat("x", ledger.InlineBody+1), false)
+	})
+	t.Run("an API that can be asked", func(t *testing.T) {
+		t.Parallel()
+		w, _ := newTroubledWorld(t, long)
+		r := w.open("a")
+		wantProblem(t, r.post("/ask", `{"to":"x"}`), "unknown-outcome", 424, `"committed":true`)
+		if m := w.mutation("a"); m.State != ledger.NeedsReconcile || !m.Committed {
+			t.Errorf("record is %s, committed %t", m.State, m.Committed)
+		}
+	})
+}
+
+// While the ledger can't be told of an outcome, what depends on it is stopped all
+// the same, and the run that was told that it is unknown is over for good.
+func TestAnUnrecordedOutcomeStopsItsScope(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		path   string
+		answer http.HandlerFunc
+		state  ledger.State
+		run    ledger.RunState
+		lifted bool
+	}{
+		"a success": {"/pay", created, ledger.Applied, ledger.RunAborted, true},
+		"an unknown outcome before its inline try": {"/ask", lost, ledger.NeedsReconcile, ledger.RunPausedReconciliation, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, store := newTroubledWorld(t, func(s *troubled) http.HandlerFunc {
+				return func(rw http.ResponseWriter, r *http.Request) {
+					if r.Method == http.MethodPost {
+						s.updates.Store(true)
+						c.answer(rw, r)
+					}
+				}
+			})
+			r, beside := w.open("a"), w.open("b")
+			unmanaged := w.newClient(nil, false)
+			wantProblem(t, r.post(c.path, `{"to":"x"}`), "unknown-outcome", 424, "could not be recorded")
+			wantProblem(t, r.get("/read"), "run-aborted", 424, "could not be recorded")
+			wantProblem(t, beside.get("/read"), "ledger-unavailable", 503, "nothing was sent")
+			wantProblem(t, send(unmanaged, http.MethodGet, w.upstream.URL+"/read", ""), "blocked", 423, w.mutation("a").ID)
+			w.wantSends("/read", 0)
+
+			store.updates.Store(false)
+			w.waitState("a", c.state)
+			for deadline := time.Now().Add(waitLimit); ; runtime.Gosched() {
+				if _, over := w.proxy.unrecorded.cause(r.id); !over {
+					break
+				}
+				if time.Now().After(deadline) {
+					t.Fatal("the run was not ended in the ledger")
+				}
+			}
+			if got := r.state(); got.State != c.run {
+				t.Errorf("the run that was told is %s (%s), want %s", got.State, got.Reason, c.run)
+			}
+			wantProblem(t, r.get("/read"), "run-aborted", 424, "over")
+			if g := beside.get("/read"); (g.status == 200) != c.lifted {
+				t.Errorf("another run of the workflow: %d %s", g.status, g.body)
+			}
+			w.wantSends(c.path, 1)
+		})
+	}
+}
