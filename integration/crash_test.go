@@ -21,6 +21,10 @@ func passings() []int {
 	return []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64}
 }
 
+// crashing gives late commits more time than a busy machine takes, and sendings no
+// more than a restart should wait for.
+func crashing(s *settings) { s.Settle, s.Response, s.Total = "1s", "3s", "3s" }
+
 // TestKilledAtEachCrashPoint is the crash table of docs/semantics.md §9, with every
 // named point in the place of a row.
 func TestKilledAtEachCrashPoint(t *testing.T) {
@@ -73,7 +77,7 @@ func killedAt(t *testing.T, point string) (killed bool) {
 // the other, and counts those that died.
 func died(t *testing.T, points ...string) (deaths int) {
 	t.Helper()
-	w := prepare(t, func(s *settings) { s.Settle = "1s" })
+	w := prepare(t, crashing)
 	w.lay()
 	live := func() {
 		for {

@@ -48,7 +48,7 @@ func TestKilledAtRandomMoments(t *testing.T) {
 			t.Parallel()
 			seed := rand.Uint64() //nolint:gosec // Printed, so that a failure can be tried again.
 			t.Logf("seed %d", seed)
-			k := &killing{world: prepare(t, func(s *settings) { s.Settle = "1s" }), random: rand.New(rand.NewPCG(seed, 0))} //nolint:gosec // As above.
+			k := &killing{world: prepare(t, crashing), random: rand.New(rand.NewPCG(seed, 0))} //nolint:gosec // As above.
 			k.run((kills() + worldsOfKills - 1) / worldsOfKills)
 		})
 	}

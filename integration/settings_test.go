@@ -13,7 +13,8 @@ import (
 // settings are what a test changes of the configuration.
 type settings struct {
 	Listen, AdminListen  string
-	Hold, Response       string
+	Hold                 string
+	Response, Total      string
 	Settle               string
 	OnAbsent, BlockScope string
 	MaxBody, MaxHead     string
@@ -39,7 +40,7 @@ type settings struct {
 
 func defaults() settings {
 	return settings{
-		Listen: "127.0.0.1:0", AdminListen: "127.0.0.1:0", Hold: "0s", Response: "5s", Settle: "400ms", OnAbsent: "fail",
+		Listen: "127.0.0.1:0", AdminListen: "127.0.0.1:0", Hold: "0s", Response: "5s", Total: "10s", Settle: "400ms", OnAbsent: "fail",
 		BlockScope: "workflow", MaxBody: "1MiB", MaxHead: "16KiB", MinFree: "1MiB", DenyPrivate: "false",
 		Unmatched: "deny", RetryGrace: "60s", RetryTries: 5, Inline: "5s", Base: "20ms", Cap: "100ms",
 	}
@@ -56,7 +57,7 @@ proxy:
   max_head: {{.MaxHead}}
   unmatched: {mutation: {{.Unmatched}}}
   passthrough: [{{.Passthrough}}]
-  timeouts: {dial: 2s, response: {{.Response}}, total: 10s}
+  timeouts: {dial: 2s, response: {{.Response}}, total: {{.Total}}}
 {{- if .UnmanagedItem}}
   unmanaged: {workflow: loose, item: {{.UnmanagedItem}}}
 {{- end}}
