@@ -273,10 +273,16 @@ func (w *world) mutations(f client.MutationFilter) []wire.Mutation {
 	}
 }
 
+// mutationsOf lists the records of an item.
+func (w *world) mutationsOf(item string) []wire.Mutation {
+	w.t.Helper()
+	return w.mutations(client.MutationFilter{Filter: client.Filter{Item: item}})
+}
+
 // mutation shows the one record of an item.
 func (w *world) mutation(item string) *wire.Mutation {
 	w.t.Helper()
-	all := w.mutations(client.MutationFilter{Filter: client.Filter{Item: item}})
+	all := w.mutationsOf(item)
 	if len(all) != 1 {
 		w.t.Fatalf("item %s has %d mutations, want 1", item, len(all))
 	}
