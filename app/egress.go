@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 
@@ -20,6 +21,8 @@ type egress struct {
 	allow, deny []destination
 	dialer      net.Dialer
 	resolver    *net.Resolver
+	// interfaces lists this machine's own addresses.
+	interfaces func() ([]net.Addr, error)
 
 	mu  sync.RWMutex
 	own map[netip.AddrPort]bool
@@ -36,7 +39,7 @@ type destination struct {
 func newEgress(c config.Egress) *egress {
 	return &egress{
 		denyPrivate: c.DenyPrivate, allow: destinations(c.Allow), deny: destinations(c.Deny),
-		resolver: net.DefaultResolver, own: make(map[netip.AddrPort]bool),
+		resolver: net.DefaultResolver, interfaces: net.InterfaceAddrs, own: make(map[netip.AddrPort]bool),
 	}
 }
 
@@ -88,6 +91,8 @@ func (e *egress) protect(addr net.Addr) {
 
 // check says why an address may not be dialled; nil allows.
 func (e *egress) check(host string, at netip.AddrPort) error {
+	// A prefix contains no address with a zone.
+	at = netip.AddrPortFrom(at.Addr().Unmap().WithZone(""), at.Port())
 	if e.isOwn(at) {
 		return errors.New("this is a listener of keep-proxy itself")
 	}
@@ -107,26 +112,58 @@ func (e *egress) check(host string, at netip.AddrPort) error {
 	return nil
 }
 
-// isOwn reports whether at reaches one of our own listeners.
+// isOwn reports whether at reaches one of our own listeners. An unspecified address
+// stands for this machine, whether it is listened at or dialled.
 func (e *egress) isOwn(at netip.AddrPort) bool {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
 	for own := range e.own {
-		if own.Port() != at.Port() {
-			continue
-		}
-		if own.Addr().Unmap() == at.Addr() || own.Addr().IsUnspecified() && !public(at.Addr()) {
+		switch {
+		case own.Port() != at.Port():
+		case own.Addr().Unmap().WithZone("") == at.Addr(), at.Addr().IsUnspecified():
+			return true
+		case own.Addr().IsUnspecified() && e.isHere(at.Addr()):
 			return true
 		}
 	}
 	return false
 }
 
-// shared is the address space that carriers share between customers (RFC 6598).
-var shared = netip.MustParsePrefix("100.64.0.0/10")
+// isHere reports whether an address is one of this machine's. If they can't be
+// listed, only public ones are not.
+func (e *egress) isHere(a netip.Addr) bool {
+	if a.IsLoopback() {
+		return true
+	}
+	list, err := e.interfaces()
+	if err != nil {
+		return !public(a)
+	}
+	return slices.ContainsFunc(list, func(addr net.Addr) bool {
+		p, err := netip.ParsePrefix(addr.String())
+		return err == nil && p.Addr().Unmap().WithZone("") == a
+	})
+}
+
+// notPublic are the prefixes of the IANA registries of special-purpose addresses
+// (RFC 6890) which netip doesn't tell from public ones, and those that embed an IPv4
+// address, which may be a private one.
+var notPublic = []netip.Prefix{
+	netip.MustParsePrefix("0.0.0.0/8"),      // this network
+	netip.MustParsePrefix("100.64.0.0/10"),  // shared between a carrier's customers
+	netip.MustParsePrefix("192.0.0.0/24"),   // protocol assignments
+	netip.MustParsePrefix("198.18.0.0/15"),  // benchmarks
+	netip.MustParsePrefix("240.0.0.0/4"),    // reserved
+	netip.MustParsePrefix("::/96"),          // IPv4-compatible
+	netip.MustParsePrefix("64:ff9b::/96"),   // translated to IPv4
+	netip.MustParsePrefix("64:ff9b:1::/48"), // translated to IPv4, locally
+	netip.MustParsePrefix("2002::/16"),      // 6to4
+	netip.MustParsePrefix("fec0::/10"),      // site-local
+}
 
 func public(a netip.Addr) bool {
-	return a.IsGlobalUnicast() && !a.IsPrivate() && !a.IsLoopback() && !a.IsLinkLocalUnicast() && !shared.Contains(a)
+	return a.IsGlobalUnicast() && !a.IsPrivate() &&
+		!slices.ContainsFunc(notPublic, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
 // Dial connects to host:port, trying its allowed addresses in turn.
