@@ -33,20 +33,20 @@ func (s *stage) variables(reference, notice string) []string {
 
 // through runs the script as a managed run.
 func (s *stage) through(ctx context.Context, item string, env []string) (int, error) {
-	s.say("  $ keep-proxy run --workflow payments --item %s -- sh pay.sh", item)
+	s.sayf("  $ keep-proxy run --workflow payments --item %s -- sh pay.sh", item)
 	args := append([]string{s.o.Self, "run", "--config", s.config, "--workflow", "payments", "--item", item, "--"}, s.script...)
-	return s.command(ctx, nil, env, args...)
+	return s.command(ctx, env, args...)
 }
 
 // act1 shows the problem.
 func (s *stage) act1(ctx context.Context) error {
-	s.say("Act 1: without keep-proxy. The bank books the transfer and drops the connection; the script tries again.\n")
+	s.sayf("Act 1: without keep-proxy. The bank books the transfer and drops the connection; the script tries again.\n")
 	if err := s.bank.ArmNamed("commit-close"); err != nil {
 		return err
 	}
-	s.say("  $ sh pay.sh")
+	s.sayf("  $ sh pay.sh")
 	env := append(s.variables("R-1", ""), "SSL_CERT_FILE="+s.caFile, "CURL_CA_BUNDLE="+s.caFile)
-	if err := succeeds(s.command(ctx, nil, env, s.script...)); err != nil {
+	if err := succeeds(s.command(ctx, env, s.script...)); err != nil {
 		return err
 	}
 	return s.books("transfer:R-1", 2)
@@ -54,7 +54,7 @@ func (s *stage) act1(ctx context.Context) error {
 
 // act2 shows the same through keep-proxy.
 func (s *stage) act2(ctx context.Context) error {
-	s.say("\nAct 2: the same script and the same bank, through keep-proxy.\n")
+	s.sayf("\nAct 2: the same script and the same bank, through keep-proxy.\n")
 	if err := s.startProxy(ctx); err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ func (s *stage) act2(ctx context.Context) error {
 	if err := succeeds(s.through(ctx, "invoice-2", env)); err != nil {
 		return err
 	}
-	s.say("\nSomebody runs it again. The recorded answer is given; nothing is sent.\n")
+	s.sayf("\nSomebody runs it again. The recorded answer is given; nothing is sent.\n")
 	if err := succeeds(s.through(ctx, "invoice-2", env)); err != nil {
 		return err
 	}
@@ -74,7 +74,7 @@ func (s *stage) act2(ctx context.Context) error {
 
 // act3 kills the proxy while it waits for the bank's answer.
 func (s *stage) act3(ctx context.Context) error {
-	s.say("\nAct 3: the proxy is killed with SIGKILL after the bank booked, before it answered.\n")
+	s.sayf("\nAct 3: the proxy is killed with SIGKILL after the bank booked, before it answered.\n")
 	const gate = "act-3"
 	err := s.bank.Arm(script.Fault{Steps: []script.Step{{Do: script.Commit}, {Do: script.Wait, Hold: gate}, {Do: script.Close}}})
 	if err != nil {
@@ -105,7 +105,7 @@ func (s *stage) act3(ctx context.Context) error {
 	if e.code != codeUnknown {
 		return fmt.Errorf("the run ended with code %d, and a stop on an unknown outcome is %d", e.code, codeUnknown)
 	}
-	s.say("\nThe proxy is back. It asks the bank by the transfer's own key what became of it …\n")
+	s.sayf("\nThe proxy is back. It asks the bank by the transfer's own key what became of it …\n")
 	if err := s.settled(ctx); err != nil {
 		return err
 	}
@@ -131,9 +131,9 @@ func (s *stage) settled(ctx context.Context) error {
 	defer poll.Stop()
 	for {
 		quiet := &stage{o: Options{Self: s.o.Self, Out: discard{}}, config: s.config}
-		code, err := quiet.keep(limit, "", "status")
+		code, err := quiet.keep(limit, "status")
 		if err == nil && code == 0 {
-			code, err = s.keep(ctx, "", "status")
+			code, err = s.keep(ctx, "status")
 		}
 		if err != nil || code == 0 {
 			return err
@@ -154,7 +154,7 @@ func (discard) Write(b []byte) (int, error) { return len(b), nil }
 
 // act4 shows an API that can't be asked, and a person who can.
 func (s *stage) act4(ctx context.Context) error {
-	s.say("\nAct 4: before it pays, the script sends a notice, and the bank can't be asked about notices.\n")
+	s.sayf("\nAct 4: before it pays, the script sends a notice, and the bank can't be asked about notices.\n")
 	if err := s.bank.ArmNamed("commit-close"); err != nil {
 		return err
 	}
@@ -166,11 +166,11 @@ func (s *stage) act4(ctx context.Context) error {
 	if code != codeUnknown {
 		return fmt.Errorf("the run ended with code %d, and a stop on an unknown outcome is %d", code, codeUnknown)
 	}
-	s.say("\nNothing is guessed: the work stands still, and this is what a person sees:\n")
-	if _, err := s.keep(ctx, "", "resolve"); err != nil {
+	s.sayf("\nNothing is guessed: the work stands still, and this is what a person sees:\n")
+	if _, err := s.keep(ctx, "resolve"); err != nil {
 		return err
 	}
-	s.say("\nBob says that the notice arrived.\n")
+	s.sayf("\nBob says that the notice arrived.\n")
 	answer := filepath.Join(s.dir, "answer.json")
 	content, err := json.Marshal(map[string]any{
 		"status": 202, "headers": map[string]string{"Content-Type": "application/json"}, "body": `{"status":"queued"}`,
@@ -181,11 +181,11 @@ func (s *stage) act4(ctx context.Context) error {
 	if err := os.WriteFile(answer, content, 0o600); err != nil {
 		return err
 	}
-	err = succeeds(s.keep(ctx, "", "resolve", "--all", "--connector", "demo-bank", "--happened", "--result", answer, "--reason", "Bob has it"))
+	err = succeeds(s.keep(ctx, "resolve", "--all", "--connector", "demo-bank", "--happened", "--result", answer, "--reason", "Bob has it"))
 	if err != nil {
 		return err
 	}
-	s.say("\nThe script is run again, and goes on where it stood.\n")
+	s.sayf("\nThe script is run again, and goes on where it stood.\n")
 	if err := succeeds(s.through(ctx, "invoice-4", env)); err != nil {
 		return err
 	}

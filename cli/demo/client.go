@@ -29,7 +29,7 @@ func Client(ctx context.Context, getenv func(string) string, out io.Writer) erro
 		return err
 	}
 	answer, err := ask(ctx, client, http.MethodGet, getenv("DEMO_QUOTES")+"/quote/ACME", "")
-	fmt.Fprintf(out, "quote:  %s\n", oneLine(answer, err))
+	_, _ = fmt.Fprintf(out, "quote:  %s\n", oneLine(answer, err))
 	if notice := getenv("DEMO_NOTICE"); notice != "" {
 		if err := send(ctx, client, out, getenv("DEMO_BANK")+"/notices", notice); err != nil {
 			return err
@@ -63,10 +63,10 @@ func send(ctx context.Context, client *http.Client, out io.Writer, address, body
 	for try := 1; try <= tries; try++ {
 		answer, err := ask(ctx, client, http.MethodPost, address, body)
 		if err == nil {
-			fmt.Fprintf(out, "answer: %s\n", oneLine(answer, nil))
+			_, _ = fmt.Fprintf(out, "answer: %s\n", oneLine(answer, nil))
 			return nil
 		}
-		fmt.Fprintf(out, "no good answer (try %d): %s\n", try, oneLine(answer, err))
+		_, _ = fmt.Fprintf(out, "no good answer (try %d): %s\n", try, oneLine(answer, err))
 	}
 	return errors.New("no good answer")
 }

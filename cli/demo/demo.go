@@ -51,7 +51,7 @@ type stage struct {
 func Run(ctx context.Context, o Options) (err error) {
 	s := &stage{o: o}
 	defer func() { err = errors.Join(err, s.clear()) }()
-	if err := s.build(); err != nil {
+	if err := s.build(); err != nil { //nolint:contextcheck // What it starts ends with clear.
 		return err
 	}
 	began := time.Now()
@@ -60,7 +60,7 @@ func Run(ctx context.Context, o Options) (err error) {
 			return err
 		}
 	}
-	s.say("\nThe end, after %s.", time.Since(began).Round(100*time.Millisecond))
+	s.sayf("\nThe end, after %s.", time.Since(began).Round(100*time.Millisecond))
 	if o.Stay == nil {
 		return nil
 	}
@@ -78,10 +78,12 @@ func (s *stage) build() error {
 		return err
 	}
 	s.caFile = filepath.Join(s.dir, testca.CertFile)
-	if s.bank, err = fakes.Start(fakes.Options{API: "bank", Log: filepath.Join(s.dir, "bank.log"), CA: ca}); err != nil {
+	s.bank, err = fakes.Start(fakes.Options{API: "bank", Log: filepath.Join(s.dir, "bank.log"), CA: ca})
+	if err != nil {
 		return err
 	}
-	if s.quotes, err = fakes.Start(fakes.Options{API: "quotes", Log: filepath.Join(s.dir, "quotes.log"), CA: ca}); err != nil {
+	s.quotes, err = fakes.Start(fakes.Options{API: "quotes", Log: filepath.Join(s.dir, "quotes.log"), CA: ca})
+	if err != nil {
 		return err
 	}
 	s.config = filepath.Join(s.dir, "config.yaml")
@@ -113,15 +115,18 @@ log: {level: error}
 func (s *stage) data() string { return filepath.Join(s.dir, "data") }
 
 func (s *stage) writeScript() error {
-	_, shErr := exec.LookPath("sh")
-	_, curlErr := exec.LookPath("curl")
-	if s.o.BuiltIn || shErr != nil || curlErr != nil {
+	if s.o.BuiltIn || !installed("sh") || !installed("curl") {
 		s.script = []string{s.o.Self, ClientCommand}
 		return nil
 	}
 	name := filepath.Join(s.dir, "pay.sh")
 	s.script = []string{"sh", name}
 	return os.WriteFile(name, payScript, 0o600)
+}
+
+func installed(name string) bool {
+	_, err := exec.LookPath(name)
+	return err == nil
 }
 
 // clear ends what runs and removes the folder.
@@ -141,14 +146,15 @@ func (s *stage) clear() error {
 	return errors.Join(errs...)
 }
 
-func (s *stage) say(format string, args ...any) { fmt.Fprintf(s.o.Out, format+"\n", args...) }
+// sayf writes a line of the play; a reader that has gone doesn't end it.
+func (s *stage) sayf(format string, args ...any) { _, _ = fmt.Fprintf(s.o.Out, format+"\n", args...) }
 
 // books prints the bank's books, and holds the number of effects of an identity
 // against what the act promises.
 func (s *stage) books(identity string, want int) error {
-	s.say("\nThe bank's own books:")
+	s.sayf("\nThe bank's own books:")
 	for line := range strings.Lines(s.bank.Books()) {
-		s.say("    %s", strings.TrimRight(line, "\n"))
+		s.sayf("    %s", strings.TrimRight(line, "\n"))
 	}
 	tally, err := s.bank.Tally()
 	if err != nil {
@@ -157,7 +163,7 @@ func (s *stage) books(identity string, want int) error {
 	if got := tally.Effects(identity); got != want {
 		return fmt.Errorf("the bank did %s %d times, and the act promises %d", identity, got, want)
 	}
-	s.say("%s: %s.", identity, times(want))
+	s.sayf("%s: %s.", identity, times(want))
 	return nil
 }
 

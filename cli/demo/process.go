@@ -117,13 +117,13 @@ func cleanEnvironment() []string {
 }
 
 // command is a command of the play: its output is indented, its code its result.
-func (s *stage) command(ctx context.Context, stdin io.Reader, environ []string, args ...string) (int, error) {
+func (s *stage) command(ctx context.Context, environ []string, args ...string) (int, error) {
 	out := &indented{w: s.o.Out}
 	defer out.flush()
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...) //nolint:gosec // Ourselves, or the demo's own script.
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = stopTimeout
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, out, out
+	cmd.Stdout, cmd.Stderr = out, out
 	cmd.Env = append(cleanEnvironment(), environ...)
 	err := cmd.Run()
 	if ctx.Err() != nil {
@@ -136,10 +136,10 @@ func (s *stage) command(ctx context.Context, stdin io.Reader, environ []string, 
 }
 
 // keep runs a command of keep-proxy and shows how it is typed.
-func (s *stage) keep(ctx context.Context, stdin string, args ...string) (int, error) {
-	s.say("  $ keep-proxy %s", strings.Join(quoteAll(args), " "))
+func (s *stage) keep(ctx context.Context, args ...string) (int, error) {
+	s.sayf("  $ keep-proxy %s", strings.Join(quoteAll(args), " "))
 	all := append([]string{s.o.Self, args[0], "--config", s.config}, args[1:]...)
-	return s.command(ctx, strings.NewReader(stdin), nil, all...)
+	return s.command(ctx, nil, all...)
 }
 
 func quoteAll(args []string) []string {
@@ -175,7 +175,7 @@ func (i *indented) Write(b []byte) (int, error) {
 
 func (i *indented) print(text string) {
 	for lines := bufio.NewScanner(strings.NewReader(text)); lines.Scan(); {
-		fmt.Fprintf(i.w, "    %s\n", lines.Text())
+		_, _ = fmt.Fprintf(i.w, "    %s\n", lines.Text())
 	}
 }
 

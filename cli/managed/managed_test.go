@@ -226,13 +226,13 @@ func TestAFailingCommandWaitsForWhatItWasSending(t *testing.T) {
 			run:       wire.Run{ID: "r1", State: stateRunning},
 			mutations: []wire.Mutation{{ID: "m1", State: "in_flight"}},
 		}
-		go func() {
-			time.Sleep(time.Minute) // The bubble's clock: this is when the sending ends.
+		// This is when the sending ends.
+		time.AfterFunc(time.Minute, func() {
 			api.set(func(f *fakeAPI) {
 				f.mutations[0].State = "needs_reconcile"
 				f.run.State, f.run.Cause, f.run.Reason = stateUnknown, "m1", "no answer"
 			})
-		}()
+		})
 		began := time.Now()
 		v := session(api).Finish(t.Context(), 1)
 		if v.Code != CodeUnknown || v.Mutation != "m1" || time.Since(began) < time.Minute {
@@ -248,10 +248,10 @@ func TestAProxyThatComesBackIsAskedAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		api := &fakeAPI{run: wire.Run{ID: "r1", State: stateRunning}, down: errors.New("connection refused")}
-		go func() {
-			time.Sleep(5 * time.Second) // The bubble's clock: this is when the proxy is back.
+		// This is when the proxy is back.
+		time.AfterFunc(5*time.Second, func() {
 			api.set(func(f *fakeAPI) { f.down, f.run.State, f.run.Cause = nil, stateUnknown, "m1" })
-		}()
+		})
 		if v := session(api).Finish(t.Context(), 0); v.Code != CodeUnknown || v.State != stateUnknown {
 			t.Errorf("verdict %+v, want what the proxy says once it is back", v)
 		}
@@ -278,10 +278,10 @@ func TestACommandIsEndedWithItsRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := &fakeAPI{run: wire.Run{ID: "r1", State: stateRunning}}
 		p := newProcess()
-		go func() {
-			time.Sleep(time.Second) // The bubble's clock: this is when the run is stopped.
+		// This is when the run is stopped.
+		time.AfterFunc(time.Second, func() {
 			api.set(func(f *fakeAPI) { f.run.State = stateUnknown })
-		}()
+		})
 		session(api).Watch(t.Context(), p, nil)
 		if !p.stopped {
 			t.Error("the command was not stopped")
@@ -294,10 +294,10 @@ func TestACommandIsLeftAloneWhileTheProxyIsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := &fakeAPI{down: errors.New("connection refused")}
 		p := newProcess()
-		go func() {
-			time.Sleep(time.Hour) // The bubble's clock: this is how long the command runs.
+		// This is how long the command runs.
+		time.AfterFunc(time.Hour, func() {
 			p.end(0)
-		}()
+		})
 		session(api).Watch(t.Context(), p, nil)
 		if p.stopped {
 			t.Error("the command was stopped, and nobody knows that its run is over")
@@ -313,10 +313,10 @@ func TestARunIsKeptAliveAndSignalsAreHandedOn(t *testing.T) {
 		s.API = api
 		p, signals := newProcess(), make(chan syscall.Signal, 1)
 		signals <- syscall.SIGTERM
-		go func() {
-			time.Sleep(time.Minute + time.Second) // The bubble's clock.
+		// This is when the command ends.
+		time.AfterFunc(time.Minute+time.Second, func() {
 			p.end(0)
-		}()
+		})
 		s.Watch(t.Context(), p, signals)
 		if got := api.count("heartbeat"); got != 3 {
 			t.Errorf("%d heartbeats in the run's time limit, want 3", got)

@@ -45,10 +45,10 @@ func Announce(dir string, s State) (*Announcement, error) {
 	err = write(f, s)
 	name := filepath.Join(dir, FileName)
 	if err == nil {
-		err = os.Rename(f.Name(), name)
+		err = os.Rename(f.Name(), name) //nolint:gosec // The operator names the data folder.
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("announce the proxy: %w", err), os.Remove(f.Name()), f.Close())
+		return nil, errors.Join(fmt.Errorf("announce the proxy: %w", err), os.Remove(f.Name()), f.Close()) //nolint:gosec // The operator names the data folder.
 	}
 	return &Announcement{file: f, name: name}, nil
 }

@@ -53,8 +53,8 @@ type connection struct {
 	config config.Config
 	// state is what the data folder's proxy says of itself; nil for any other.
 	state *serving.State
-	// offline is the program that this command opened on a stopped ledger.
-	offline *app.App
+	// release ends what was opened for the connection; nil for nothing.
+	release func() error
 }
 
 // connect finds the API: a named one, that of the data folder's proxy, or one of
@@ -121,23 +121,23 @@ func openStopped(cmd *cobra.Command, c config.Config) (*connection, error) {
 	}
 	made, err := opened.Client()
 	if err != nil {
-		return nil, errors.Join(err, stop(opened))
+		return nil, errors.Join(err, stop(ctx, opened))
 	}
-	return &connection{Client: made, config: c, offline: opened}, nil
+	return &connection{Client: made, config: c, release: func() error { return stop(ctx, opened) }}, nil
 }
 
 // Close lets the connection and what was opened for it go.
 func (c *connection) Close() error {
 	c.Client.Close()
-	if c.offline == nil {
+	if c.release == nil {
 		return nil
 	}
-	return stop(c.offline)
+	return c.release()
 }
 
-// stop ends a program that has nothing in flight.
-func stop(a *app.App) error {
-	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
+// stop ends a program that has nothing in flight, whoever hurries.
+func stop(ctx context.Context, a *app.App) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 	defer cancel()
 	return a.Stop(ctx)
 }

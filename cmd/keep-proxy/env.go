@@ -69,15 +69,10 @@ func (f *envFlags) run(cmd *cobra.Command) error {
 		return fmt.Errorf("env: no proxy runs for %s; start one with keep-proxy serve, or name its API with --admin", c.Ledger.Dir)
 	}
 	env, err := f.variables(cmd.Context(), conn)
-	return errors.Join(err, conn.Close(), writeUnless(err, func() error { return write(cmd.OutOrStdout(), env) }))
-}
-
-// writeUnless writes if nothing went wrong before.
-func writeUnless(err error, write func() error) error {
-	if err != nil {
-		return nil
+	if err == nil {
+		err = write(cmd.OutOrStdout(), env)
 	}
-	return write()
+	return errors.Join(err, conn.Close())
 }
 
 // variables opens a run, or takes the unmanaged scope's variables.
@@ -89,7 +84,7 @@ func (f *envFlags) variables(ctx context.Context, conn *connection) (map[string]
 		}
 		return e.Env, nil
 	}
-	if err := f.openFlags.check("env"); err != nil {
+	if err := f.check("env"); err != nil {
 		return nil, err
 	}
 	opened, err := conn.OpenRun(ctx, f.request(), newKey())

@@ -40,7 +40,9 @@ func writeEscalation(w io.Writer, e wire.Escalation) error {
 	}
 	rows := make([][]string, 0, len(e.Evidence))
 	for _, d := range e.Evidence {
-		rows = append(rows, []string{stamp(d.StartedAt), stamp(d.EndedAt), strconv.FormatInt(d.BytesWritten, 10), strconv.Itoa(d.Status), clip(d.ErrorClass+" "+d.Error, 80)})
+		rows = append(rows, []string{
+			stamp(d.StartedAt), stamp(d.EndedAt), strconv.FormatInt(d.BytesWritten, 10), statusOf(d), clip(d.ErrorClass+" "+d.Error, 80),
+		})
 	}
 	return section(w, "Sendings", []string{"STARTED", "ENDED", "BYTES", "STATUS", "ERROR"}, rows)
 }

@@ -8,14 +8,14 @@ import (
 
 	"keep-proxy/cli/child"
 	"keep-proxy/cli/managed"
-	"keep-proxy/ledger"
 )
 
 // Exit codes that are not a run's (see package managed) or a child's.
 const (
 	codeOK     = 0
 	codeFailed = 1
-	codeUsage  = 64 // as sysexits.h has it, so that it is never taken for status's 1 or 2
+	codeUsage  = 64 // as sysexits.h has it, as the next one
+	codeAbsent = 69 // status could not ask: its 1 and 2 mean something else
 
 	// codeUnknown and codeEscalated are status's.
 	codeUnknown   = 1
@@ -60,30 +60,21 @@ func noRun(err error) error {
 	return &exitError{managed.CodeNoRun, err}
 }
 
-// exitCodes maps errors to codes, the most special ones first.
-var exitCodes = []struct {
-	is   func(error) bool
-	code func(error) int
-}{
-	{as[*exitError], func(err error) int { e, _ := errors.AsType[*exitError](err); return e.code }},
-	{as[*child.StartError], func(err error) int { e, _ := errors.AsType[*child.StartError](err); return e.Code }},
-	{func(err error) bool { return errors.Is(err, ledger.ErrLocked) }, func(error) int { return codeFailed }},
-}
-
-func as[E error](err error) bool {
-	_, ok := errors.AsType[E](err)
-	return ok
-}
-
-// exitCode is the one place where errors become exit codes.
+// exitCode is the one place where errors become exit codes:
+//
+//  1. none: codeOK;
+//  2. one that carries a code: that;
+//  3. a command that could not be started: a shell's code;
+//  4. any other: codeFailed.
 func exitCode(err error) int {
 	if err == nil {
 		return codeOK
 	}
-	for _, row := range exitCodes {
-		if row.is(err) {
-			return row.code(err)
-		}
+	if e, ok := errors.AsType[*exitError](err); ok {
+		return e.code
+	}
+	if e, ok := errors.AsType[*child.StartError](err); ok {
+		return e.Code
 	}
 	return codeFailed
 }

@@ -108,11 +108,11 @@ func embed(ctx context.Context, cmd *cobra.Command, c config.Config) (*host, err
 	}
 	announced, err := serving.Announce(c.Ledger.Dir, stateOf(a, c, true))
 	if err != nil {
-		return nil, errors.Join(err, stop(a))
+		return nil, errors.Join(err, stop(ctx, a))
 	}
 	made, err := a.Client()
 	if err != nil {
-		return nil, errors.Join(err, announced.Withdraw(), stop(a))
+		return nil, errors.Join(err, announced.Withdraw(), stop(ctx, a))
 	}
 	return &host{connection: &connection{Client: made, config: c}, embedded: true, own: a, announced: announced}, nil
 }
@@ -134,7 +134,7 @@ func (h *host) leave(ctx context.Context, say func(string, ...any)) error {
 	if ctx.Err() != nil {
 		err = nil
 	}
-	return errors.Join(err, h.announced.Withdraw(), stop(h.own))
+	return errors.Join(err, h.announced.Withdraw(), stop(ctx, h.own))
 }
 
 // Close lets the connection go.

@@ -33,8 +33,9 @@ func newLedgerInit() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "init",
 		Short: "Make a new, empty ledger, and print its id",
-		Long:  "Makes a ledger ahead of the first start, so that its id can be put into ledger.id: a ledger that is\nmissing, or another one, then refuses to start.",
-		Args:  usageArgs(cobra.NoArgs),
+		Long: "Makes a ledger ahead of the first start, so that its id can be put into ledger.id: a ledger that is\n" +
+			"missing, or another one, then refuses to start.",
+		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := s.load(cmd)
 			if err != nil {
@@ -170,8 +171,9 @@ func newLedgerAcceptLoss() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "accept-loss --reason TEXT",
 		Short: "Go on deliberately with a ledger that is missing, damaged or shortened",
-		Long:  "For a ledger that refuses to start. What was active may have gone on in the part that is lost: all\nof it is held until a person has looked. The proxy must be stopped.",
-		Args:  usageArgs(cobra.NoArgs),
+		Long: "For a ledger that refuses to start. What was active may have gone on in the part that is lost: all\n" +
+			"of it is held until a person has looked. The proxy must be stopped.",
+		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if reason == "" {
 				return usage("ledger accept-loss: --reason is missing; say why, it is kept in the ledger")

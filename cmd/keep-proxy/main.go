@@ -23,7 +23,7 @@ func run(ctx context.Context, args []string, s streams) int {
 		fmt.Fprintln(s.err, "keep-proxy:", err)
 		return codeUsage
 	}
-	root := newRoot(s)
+	root := newRoot(s) //nolint:contextcheck // Commands get the context when they are executed.
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	if text := sentence(err); text != "" {

@@ -134,13 +134,19 @@ func bodySize(b wire.Body) int64 {
 func showDispatches(w io.Writer, m *wire.Mutation) error {
 	rows := make([][]string, 0, len(m.Dispatches))
 	for _, d := range m.Dispatches {
-		status := "-"
-		if d.Status != 0 {
-			status = strconv.Itoa(d.Status)
-		}
-		rows = append(rows, []string{stamp(d.StartedAt), stamp(d.EndedAt), strconv.FormatInt(d.BytesWritten, 10), status, d.Verdict, clip(d.Reason, 90)})
+		rows = append(rows, []string{
+			stamp(d.StartedAt), stamp(d.EndedAt), strconv.FormatInt(d.BytesWritten, 10), statusOf(d), d.Verdict, clip(d.Reason, 90),
+		})
 	}
 	return section(w, "Sendings", []string{"STARTED", "ENDED", "BYTES", "STATUS", "VERDICT", "REASON"}, rows)
+}
+
+// statusOf is the status that was read, a dash for none.
+func statusOf(d wire.Dispatch) string {
+	if d.Status == 0 {
+		return "-"
+	}
+	return strconv.Itoa(d.Status)
 }
 
 func showObservations(w io.Writer, m *wire.Mutation) error {

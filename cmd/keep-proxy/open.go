@@ -85,7 +85,7 @@ func openError(err error) error {
 		return fmt.Errorf("no run was opened: %w", err)
 	}
 	if advice, ok := openAdvice[p.Name()]; ok {
-		return fmt.Errorf("no run was opened: %w Advice: %s.", err, advice) //nolint:revive // The detail is a sentence.
+		return fmt.Errorf("no run was opened: %w To go on: %s", err, advice)
 	}
 	return fmt.Errorf("no run was opened: %w", err)
 }

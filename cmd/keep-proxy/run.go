@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"keep-proxy/admin/wire"
 	"keep-proxy/cli/child"
 	"keep-proxy/cli/managed"
 )
@@ -56,7 +55,8 @@ func newRun() *cobra.Command {
 	cmd.Flags().SetInterspersed(false)
 	f.adminFlags.bind(cmd)
 	f.openFlags.bind(cmd)
-	cmd.Flags().DurationVar(&f.wait, "wait", 0, "how long an embedded proxy is given to find out outcomes, at the start and at the end; 0 for not at all (default settle + 5m)")
+	cmd.Flags().DurationVar(&f.wait, "wait", 0,
+		"how long an embedded proxy is given to find out outcomes,\nat the start and at the end; 0 for not at all (default settle + 5m)")
 	cmd.Flags().StringVar(&f.result, "result", "", "write what became of the run to this file, as JSON")
 	for name, what := range later {
 		cmd.Flags().String(name, "", what+": not yet")
@@ -75,7 +75,7 @@ func (f *runFlags) refuse(cmd *cobra.Command) error {
 	if f.wait < 0 {
 		return usage("run: --wait %s is negative; 0 is for not at all", f.wait)
 	}
-	return f.openFlags.check("run")
+	return f.check("run")
 }
 
 // run opens, runs, finishes, and reports.
@@ -135,7 +135,7 @@ func (f *runFlags) inside(cmd *cobra.Command, h *host, args []string, signals *r
 	}
 	signals.toChild(func() { session.Watch(signals.ctx, p, signals.child) })
 	verdict := session.Finish(signals.ctx, p.Code())
-	tell(say, verdict, h)
+	tell(say, verdict)
 	if h.embedded && verdict.Code == managed.CodeUnknown {
 		return verdict, settle(signals.ctx, h, scope, wait, say)
 	}
@@ -165,7 +165,7 @@ func startChild(cmd *cobra.Command, args, environ []string) (*child.Process, err
 }
 
 // tell says in a sentence why the run did not end with its command.
-func tell(say func(string, ...any), v managed.Verdict, h *host) {
+func tell(say func(string, ...any), v managed.Verdict) {
 	switch v.Code {
 	case managed.CodeUnknown:
 		say("stopped: %s", v.Reason)
@@ -186,6 +186,3 @@ func saying(w io.Writer) func(string, ...any) {
 		fmt.Fprintf(w, "keep-proxy: %s\n", printable(fmt.Sprintf(format, args...)))
 	}
 }
-
-// request is what the API is asked for.
-func (f *runFlags) request() wire.OpenRun { return f.openFlags.request() }

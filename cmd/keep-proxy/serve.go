@@ -61,10 +61,10 @@ func serve(ctx context.Context, c config.Config, s settings, out, errs io.Writer
 	}
 	announced, err := serving.Announce(c.Ledger.Dir, stateOf(a, c, false))
 	if err != nil {
-		return errors.Join(err, stop(a))
+		return errors.Join(err, stop(ctx, a))
 	}
 	if err := greet(out, a, c, s); err != nil {
-		return errors.Join(err, announced.Withdraw(), stop(a))
+		return errors.Join(err, announced.Withdraw(), stop(ctx, a))
 	}
 	waiting, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -77,7 +77,7 @@ func serve(ctx context.Context, c config.Config, s settings, out, errs io.Writer
 	}()
 	err = a.Wait(waiting)
 	// A stop that is not hurried lasts as long as the longest sending.
-	stopping, done := context.WithTimeout(context.Background(), c.Proxy.Timeouts.Total+stopTimeout)
+	stopping, done := context.WithTimeout(context.WithoutCancel(ctx), c.Proxy.Timeouts.Total+stopTimeout)
 	defer done()
 	return errors.Join(err, announced.Withdraw(), a.Stop(stopping))
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -18,8 +17,9 @@ func newStatus() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Tell whether anything is unknown or stopped",
-		Long:  "Exit code: 0 nothing is unknown, 1 something is, and is being found out, 2 something waits for a\nperson or is stopped, or the ledger takes no records.",
-		Args:  usageArgs(cobra.NoArgs),
+		Long: "Exit code: 0 nothing is unknown, 1 something is, and is being found out, 2 something waits for a\n" +
+			"person or is stopped, or the ledger takes no records; 69 nothing could be asked.",
+		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			code := codeOK
 			err := s.with(cmd, func(ctx context.Context, c *connection) error {
@@ -34,8 +34,7 @@ func newStatus() *cobra.Command {
 				return showStatus(cmd.OutOrStdout(), st, time.Now())
 			})
 			if err != nil {
-				// 1 and 2 have a meaning of their own here.
-				return &exitError{max(exitCode(err), codeUsage), errors.Unwrap(&exitError{err: err})}
+				return &exitError{codeAbsent, err}
 			}
 			return quietly(code)
 		},

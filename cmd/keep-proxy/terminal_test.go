@@ -1,0 +1,202 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+)
+
+// terminal is a pseudo-terminal with a program in it.
+type terminal struct {
+	t    *testing.T
+	cmd  *exec.Cmd
+	side *os.File
+
+	mu   sync.Mutex
+	seen bytes.Buffer
+	more chan struct{}
+}
+
+// openTerminal starts this binary as a command of the scripts on a new terminal, as
+// its session's leader and foreground group.
+func openTerminal(t *testing.T, dir string, args ...string) *terminal {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(dir, "keep-proxy")
+	if err := os.Symlink(self, link); err != nil {
+		t.Fatal(err)
+	}
+	term := &terminal{t: t, more: make(chan struct{}, 1)}
+	term.cmd = exec.Command(link, args...)
+	term.cmd.Env = append(os.Environ(), "XDG_STATE_HOME="+filepath.Join(dir, "state"))
+	if term.side, err = pty.Start(term.cmd); err != nil {
+		t.Fatal(err)
+	}
+	go term.read()
+	t.Cleanup(func() {
+		_ = term.cmd.Process.Kill()
+		_ = term.side.Close()
+	})
+	return term
+}
+
+func (term *terminal) read() {
+	buffer := make([]byte, 4096)
+	for {
+		n, err := term.side.Read(buffer)
+		term.mu.Lock()
+		term.seen.Write(buffer[:n])
+		term.mu.Unlock()
+		select {
+		case term.more <- struct{}{}:
+		default:
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (term *terminal) text() string {
+	term.mu.Lock()
+	defer term.mu.Unlock()
+	return term.seen.String()
+}
+
+// await waits until the terminal shows a text.
+func (term *terminal) await(text string) {
+	term.t.Helper()
+	late := time.After(30 * time.Second)
+	for !strings.Contains(term.text(), text) {
+		select {
+		case <-late:
+			term.t.Fatalf("the terminal never showed %q, but %q", text, term.text())
+		case <-term.more:
+		}
+	}
+}
+
+// key types a control character.
+func (term *terminal) key(c byte) {
+	term.t.Helper()
+	if _, err := term.side.Write([]byte{c}); err != nil {
+		term.t.Fatal(err)
+	}
+}
+
+// ended waits for the program, and returns its code.
+func (term *terminal) ended() int {
+	term.t.Helper()
+	ctx, cancel := context.WithTimeout(term.t.Context(), 30*time.Second)
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() { _ = term.cmd.Process.Kill() })
+	defer stop()
+	_ = term.cmd.Wait()
+	return term.cmd.ProcessState.ExitCode()
+}
+
+// Control characters of a terminal.
+const (
+	controlC = 3
+	controlZ = 26
+)
+
+func TestControlCGoesToTheCommand(t *testing.T) {
+	t.Parallel()
+	term := openTerminal(t, t.TempDir(), "run", "--workflow", "w", "--item", "i", "--",
+		"sh", "-c", `trap 'echo caught; exit 5' INT; echo ready; while :; do read line; done`)
+	term.await("ready")
+	term.key(controlC)
+	if code := term.ended(); code != 5 {
+		t.Errorf("code %d, want the 5 with which the command answers Ctrl-C; it showed %q", code, term.text())
+	}
+	if !strings.Contains(term.text(), "caught") {
+		t.Errorf("the command did not see Ctrl-C: %q", term.text())
+	}
+}
+
+func TestTheCommandHasTheTerminal(t *testing.T) {
+	t.Parallel()
+	term := openTerminal(t, t.TempDir(), "run", "--workflow", "w", "--item", "i", "--",
+		"sh", "-c", `echo ready; read line; echo "got $line"`)
+	term.await("ready")
+	if _, err := term.side.WriteString("hello\n"); err != nil {
+		t.Fatal(err)
+	}
+	term.await("got hello")
+	if code := term.ended(); code != 0 {
+		t.Errorf("code %d: %q", code, term.text())
+	}
+}
+
+// TestControlZStopsTheCommandAndGoesOn is about a session's leader, which nobody
+// could continue: the command goes on at once, and the terminal stays its own.
+func TestControlZStopsTheCommandAndGoesOn(t *testing.T) {
+	t.Parallel()
+	term := openTerminal(t, t.TempDir(), "run", "--workflow", "w", "--item", "i", "--",
+		"sh", "-c", `trap 'echo continued' CONT; echo ready; read line; echo "got $line"`)
+	term.await("ready")
+	term.key(controlZ)
+	term.await("continued")
+	if _, err := term.side.WriteString("hello\n"); err != nil {
+		t.Fatal(err)
+	}
+	if code := term.ended(); code != 0 {
+		t.Errorf("code %d: %q", code, term.text())
+	}
+}
+
+// TestAShellStopsAndContinuesTheJob is about a shell with job control: both the
+// command and keep-proxy stop, and both go on.
+func TestAShellStopsAndContinuesTheJob(t *testing.T) {
+	t.Parallel()
+	bash, err := exec.LookPath("bash")
+	if err != nil {
+		t.Skip("there is no bash here")
+	}
+	dir := t.TempDir()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(self, filepath.Join(dir, "keep-proxy")); err != nil {
+		t.Fatal(err)
+	}
+	term := &terminal{t: t, more: make(chan struct{}, 1)}
+	term.cmd = exec.Command(bash, "--norc", "--noprofile", "-i")
+	term.cmd.Env = append(os.Environ(), "XDG_STATE_HOME="+filepath.Join(dir, "state"), "PS1=prompt> ", "PATH="+dir+":"+os.Getenv("PATH"))
+	if term.side, err = pty.Start(term.cmd); err != nil {
+		t.Fatal(err)
+	}
+	go term.read()
+	t.Cleanup(func() { _ = term.cmd.Process.Kill(); _ = term.side.Close() })
+	term.await("prompt> ")
+	enter := func(line string) {
+		if _, err := term.side.WriteString(line + "\n"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	enter(`keep-proxy run --workflow w --item i -- sh -c 'echo re""ady; read line; echo "got $line"'`)
+	term.await("ready")
+	term.key(controlZ)
+	term.await("Stopped")
+	enter("echo still-$((40+2))")
+	term.await("still-42")
+	enter("fg")
+	enter("hello")
+	term.await("got hello")
+	enter("echo code-$?; exit")
+	term.await("code-")
+	term.ended()
+}
