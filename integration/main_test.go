@@ -16,6 +16,9 @@ func TestMain(m *testing.M) {
 	if file := os.Getenv(serveVar); file != "" {
 		os.Exit(serve(file)) //nolint:forbidigo // This process is the program now.
 	}
+	if target := os.Getenv(clientVar); target != "" {
+		os.Exit(post(target)) //nolint:forbidigo // This process is a client now.
+	}
 	if err := flag.Set("test.parallel", parallel); err != nil {
 		panic(err)
 	}
