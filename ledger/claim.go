@@ -22,13 +22,18 @@ import (
 // itself, ErrNotFound for an unknown run, and those of the Store: whatever the
 // error, nothing may be sent.
 func (l *Ledger) Claim(ctx context.Context, q Claim) (Claimed, error) {
+	return l.claiming(ctx, &q, (*claiming).decide)
+}
+
+// claiming evaluates a claim as one command.
+func (l *Ledger) claiming(ctx context.Context, q *Claim, decide func(*claiming) (Claimed, error)) (Claimed, error) {
 	if err := q.check(); err != nil {
 		return Claimed{}, err
 	}
 	var out Claimed
 	err := l.update(ctx, func(c *command) (err error) {
-		cl := &claiming{command: c, q: &q}
-		out, err = cl.decide()
+		cl := &claiming{command: c, q: q}
+		out, err = decide(cl)
 		out.Mutation, out.Run = cl.m, cl.run
 		return err
 	})

@@ -24,6 +24,8 @@ type call struct {
 
 // flight is the work on one key: at most one at a time in this process.
 type flight struct {
+	// run is the leader's, empty for an unmanaged scope.
+	run     string
 	payload string
 	// landed is closed once answer is set.
 	landed chan struct{}
@@ -73,7 +75,7 @@ func (f *flights) enter(k ledger.Key, c *call) (role, *flight) {
 	if all.active != nil {
 		return roleJoin, all.active
 	}
-	all.active = &flight{payload: c.payload, landed: make(chan struct{})}
+	all.active = &flight{run: c.run, payload: c.payload, landed: make(chan struct{})}
 	return roleLead, all.active
 }
 

@@ -181,7 +181,7 @@ func (p *Proxy) fly(x *exchange, r *http.Request, w *work) *http.Response {
 			}
 			if fl.answer.shared && fl.payload == c.payload {
 				x.after = append(x.after, leave)
-				return p.joined(x, r, w, fl.answer)
+				return p.joined(x, r, w, fl)
 			}
 			// Another payload, or an answer for its leader only: judged by the
 			// ledger as it is now.

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"net/http"
 	"strconv"
@@ -84,19 +85,35 @@ func (p *Proxy) answered(x *exchange, r *http.Request, w *work, s *settled) *htt
 	return resp
 }
 
-// joined answers a caller that waited for another's work.
-func (p *Proxy) joined(x *exchange, r *http.Request, w *work, s *settled) *http.Response {
-	if x.caller.managed() && s.mutation != nil && s.mutation.Run != x.caller.run {
-		switch {
-		case s.failure != nil:
-			_, err := p.ledger.FailRun(r.Context(), x.caller.run, w.key, w.derived.PayloadDigest, s.failure.class, s.failure.reason, s.failure.unauthorized)
-			if err != nil {
-				return p.refused(x, r, ledgerRefusal(err))
-			}
-		case s.stops:
-			if _, err := p.ledger.RefuseRun(r.Context(), x.caller.run, "the outcome of a mutation it waited for is unknown", s.mutation.ID); err != nil {
-				return p.refused(x, r, ledgerRefusal(err))
-			}
+// joined answers a caller that waited for another's work. Its run may not have what
+// the leader's may, and it shares what the answer means for a run.
+func (p *Proxy) joined(x *exchange, r *http.Request, w *work, fl *flight) *http.Response {
+	s := fl.answer
+	if !x.caller.managed() || fl.run == x.caller.run || s.mutation == nil {
+		return p.answered(x, r, w, s)
+	}
+	// The client may have gone, but not what its run has learned.
+	ctx := context.WithoutCancel(r.Context())
+	if s.stops {
+		// Whether or not the ledger can say that the run is over, the answer is that the
+		// outcome is unknown, and the gate stops the scope.
+		if _, err := p.ledger.RefuseRun(ctx, x.caller.run, "the outcome of a mutation it waited for is unknown", s.mutation.ID); err != nil {
+			p.config.Log.Error().Err(err).Str("run", x.caller.run).Msg("run not ended")
+		}
+		return p.answered(x, r, w, s)
+	}
+	w.claim.DispatchID = p.config.NewID()
+	joined, err := p.ledger.Join(ctx, w.claim)
+	if err != nil {
+		return p.refused(x, r, ledgerRefusal(err))
+	}
+	if joined.Decision != ledger.DecideJoin {
+		return p.answered(x, r, w, p.decided(ctx, x, w, joined))
+	}
+	if s.failure != nil {
+		_, err := p.ledger.FailRun(ctx, x.caller.run, w.key, w.derived.PayloadDigest, s.failure.class, s.failure.reason, s.failure.unauthorized)
+		if err != nil {
+			return p.refused(x, r, ledgerRefusal(err))
 		}
 	}
 	return p.answered(x, r, w, s)

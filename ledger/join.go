@@ -1,0 +1,37 @@
+package ledger
+
+import "context"
+
+// Join decides about a request that waited for another run's, or an unmanaged
+// scope's, sending or replay of the mutation, and would get its answer. What Claim
+// refuses because of the run, the item or a repeat is refused here, too, and the
+// mutation counts as one of the run's. Nothing is ever dispatched: DecideJoin says
+// that the request may have the answer. Errors are as for Claim.
+func (l *Ledger) Join(ctx context.Context, q Claim) (Claimed, error) {
+	return l.claiming(ctx, &q, (*claiming).join)
+}
+
+// join takes the steps of a claim that are about who asks.
+func (c *claiming) join() (Claimed, error) {
+	if err := c.load(); err != nil {
+		return Claimed{}, err
+	}
+	for _, step := range []func() (*Claimed, error){c.checkRun, c.checkItem, c.checkAllowance} {
+		refusal, err := step()
+		if err != nil {
+			return Claimed{}, err
+		}
+		if refusal != nil {
+			return *refusal, nil
+		}
+	}
+	if c.m == nil {
+		return Claimed{}, invalid("there is no mutation %s to wait for", c.q.Key.ID())
+	}
+	if c.m.State == Applied || c.m.State == Skipped {
+		if again, err := c.repeated(); err != nil || again {
+			return c.refuseRepeat(), err
+		}
+	}
+	return Claimed{Decision: DecideJoin}, c.useRun(false)
+}

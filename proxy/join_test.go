@@ -1,0 +1,115 @@
+package proxy
+
+import (
+	"context"
+	"net/http"
+	"testing"
+
+	"keep-proxy/ledger"
+)
+
+// A run that joins another's sending gets its answer, but only as far as the run may
+// have it, and shares what it means for a run.
+func TestJoiningAnotherRun(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		answer http.HandlerFunc
+		path   string
+		joiner func(*ledger.OpenRun)
+		check  func(*testing.T, *run, got)
+	}{
+		"the answer of a success": {created, "/pay", nil, func(t *testing.T, r *run, g got) {
+			wantAnswer(t, g, 201, `{"id":1}`, false)
+			if s := r.state().State; s != ledger.RunRunning {
+				t.Errorf("the joiner's run is %s", s)
+			}
+		}},
+		"a run that may only read": {created, "/pay", func(o *ledger.OpenRun) { o.Mutations = ledger.MutationsNone }, func(t *testing.T, _ *run, g got) {
+			wantProblem(t, g, "read-only-run", 403, "read only")
+		}},
+		"the one mutation of a run": {created, "/pay", func(o *ledger.OpenRun) { o.Mutations = ledger.MutationsOne }, func(t *testing.T, r *run, g got) {
+			wantAnswer(t, g, 201, `{"id":1}`, false)
+			wantProblem(t, r.post("/pay", `{"to":"another"}`), "one-mutation", 403, "one mutation")
+			r.wantSends("/pay", 1)
+		}},
+		"a definite failure": {status(http.StatusBadRequest), "/pay", nil, func(t *testing.T, r *run, g got) {
+			wantAnswer(t, g, 400, "", false)
+			if got := r.state(); got.State != ledger.RunAborted || got.Class != ledger.ClassLogic {
+				t.Errorf("the joiner's run is %s, class %s", got.State, got.Class)
+			}
+		}},
+		"an unknown outcome": {lost, "/pay", nil, func(t *testing.T, r *run, g got) {
+			wantProblem(t, g, "unknown-outcome", 424, "unknown")
+			if got := r.state(); got.State != ledger.RunAborted || got.Class != ledger.ClassTransient {
+				t.Errorf("the joiner's run is %s, class %s", got.State, got.Class)
+			}
+		}},
+		"an outcome that can't be recorded": {nil, "/pay", nil, func(t *testing.T, r *run, g got) {
+			wantProblem(t, g, "unknown-outcome", 424, "could not be recorded")
+			wantProblem(t, r.get("/read"), "ledger-unavailable", 503, "sent")
+			r.wantSends("/read", 0)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			arrived, release := make(chan struct{}), make(chan struct{})
+			var w *world
+			w = newWorld(t, func(rw http.ResponseWriter, r *http.Request) {
+				if r.Method != http.MethodPost {
+					return
+				}
+				close(arrived)
+				<-release
+				if c.answer == nil {
+					w.store.FailBefore()
+					created(rw, r)
+					return
+				}
+				c.answer(rw, r)
+			})
+			first := w.open("a")
+			leads := make(chan got, 1)
+			go func() { leads <- first.post(c.path, `{"to":"x"}`) }()
+			<-arrived
+			joiner := w.open("a", func(o *ledger.OpenRun) {
+				o.Takeover = true
+				if c.joiner != nil {
+					c.joiner(o)
+				}
+			})
+			joins := make(chan got, 1)
+			go func() { joins <- joiner.post(c.path, `{"to":"x"}`) }()
+			w.waitForCallers(2)
+			close(release)
+			<-leads
+			c.check(t, joiner, <-joins)
+			w.wantSends(c.path, 1)
+		})
+	}
+}
+
+// A run that got the answer already asks again, also where somebody else's request
+// for the same mutation is being answered just then.
+func TestARepeatIsNoJoin(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, created)
+	r := w.open("a")
+	wantAnswer(t, r.post("/pay", `{"to":"x"}`), 201, `{"id":1}`, false)
+	w.waitDelivered(r.id, "a")
+	m := w.mutation("a")
+	// An unmanaged caller of the same mutation leads.
+	lead := &call{payload: m.PayloadDigest, client: context.Background()}
+	_, fl := w.proxy.flights.enter(m.Key, lead)
+	answer := make(chan got, 1)
+	go func() { answer <- r.post("/pay", `{"to":"x"}`) }()
+	w.waitForCallers(2)
+	w.proxy.flights.land(m.Key, fl, &settled{mutation: m, decision: ledger.DecideReplay, status: 201, shared: true, replayed: true})
+	w.proxy.flights.leave(m.Key, lead)
+	wantProblem(t, <-answer, "repeated", 422, "subkey")
+	w.wantSends("/pay", 1)
+}
+
+// status answers with a status alone.
+func status(code int) http.HandlerFunc {
+	return func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(code) }
+}
