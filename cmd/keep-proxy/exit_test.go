@@ -1,0 +1,82 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"keep-proxy/admin/client"
+	"keep-proxy/admin/wire"
+	"keep-proxy/cli/child"
+	"keep-proxy/cli/managed"
+)
+
+func TestErrorsBecomeCodesInOnePlace(t *testing.T) {
+	t.Parallel()
+	cause := errors.New("cause")
+	for _, c := range []struct {
+		name string
+		err  error
+		code int
+		text string
+	}{
+		{"none", nil, codeOK, ""},
+		{"any other", cause, codeFailed, "cause"},
+		{"a wrong command line", usage("no %s", "flag"), codeUsage, "no flag"},
+		{"a run that could not be opened", noRun(cause), managed.CodeNoRun, "cause"},
+		{"the same inside another", fmt.Errorf("run: %w", noRun(cause)), managed.CodeNoRun, "run: cause"},
+		{"a code without a word", quietly(75), 75, ""},
+		{"success without a word", quietly(0), codeOK, ""},
+		{"a command that isn't there", &child.StartError{Code: child.CodeNotFound, Err: cause}, 127, "cause"},
+		{"a first cause with a code among others", errors.Join(quietly(76), cause), 76, "cause"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			if got := exitCode(c.err); got != c.code {
+				t.Errorf("code %d, want %d", got, c.code)
+			}
+			if got := sentence(c.err); got != c.text && c.name != "a first cause with a code among others" {
+				t.Errorf("text %q, want %q", got, c.text)
+			}
+		})
+	}
+}
+
+func TestARefusedRunSaysWhatToDo(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{
+		"item-busy": "no run was opened: It is busy. To go on: wait until it ends, or take it over with --takeover",
+		"bad":       "no run was opened: It is busy.",
+	} {
+		p := &client.Problem{Type: wire.ProblemPrefix + name, Detail: "It is busy."}
+		if got := openError(p).Error(); got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+	if got := openError(errors.New("refused")).Error(); got != "no run was opened: refused" {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestStatusTellsTheStateByItsCode(t *testing.T) {
+	t.Parallel()
+	stopped := func(state string) []wire.Stopped { return []wire.Stopped{{State: state}} }
+	for _, c := range []struct {
+		name string
+		st   wire.Status
+		want int
+	}{
+		{"nothing is unknown", wire.Status{Healthy: true}, 0},
+		{"something is being found out", wire.Status{Healthy: true, Unknown: 1, Stopped: stopped("needs_reconcile")}, 1},
+		{"a person is asked", wire.Status{Healthy: true, Escalated: 1}, 2},
+		{"a person must settle what stops", wire.Status{Healthy: true, Unknown: 1, Stopped: stopped("indeterminate")}, 2},
+		{"the ledger takes no records", wire.Status{}, 2},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			if got := statusCode(&c.st); got != c.want {
+				t.Errorf("code %d, want %d", got, c.want)
+			}
+		})
+	}
+}

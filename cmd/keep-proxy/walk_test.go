@@ -1,0 +1,128 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"keep-proxy/admin/client"
+	"keep-proxy/admin/wire"
+)
+
+// asked is an API with open questions, which notes what is decided.
+type asked struct {
+	open    []wire.Escalation
+	decided []wire.Resolve
+	refuse  []error
+}
+
+func (a *asked) Escalations(context.Context, client.Filter) (*wire.List[wire.Escalation], error) {
+	return &wire.List[wire.Escalation]{Items: a.open}, nil
+}
+
+func (a *asked) Resolve(_ context.Context, id string, r wire.Resolve) (*wire.Mutation, error) {
+	a.decided = append(a.decided, r)
+	if len(a.refuse) > 0 {
+		err := a.refuse[0]
+		a.refuse = a.refuse[1:]
+		if err != nil {
+			return nil, err
+		}
+	}
+	return &wire.Mutation{ID: id, State: "applied"}, nil
+}
+
+func question(actions ...wire.Action) wire.Escalation {
+	return wire.Escalation{Mutation: "m-1", Version: 7, State: "indeterminate", Attempted: "Pay bob", CanVerify: true, Actions: actions}
+}
+
+// walkThrough answers with lines.
+func walkThrough(t *testing.T, a *asked, lines ...string) string {
+	t.Helper()
+	var out bytes.Buffer
+	w := &walk{api: a, in: bufio.NewScanner(strings.NewReader(strings.Join(lines, "\n"))), out: &out, actor: "ann"}
+	if err := w.all(t.Context(), client.Filter{}); err != nil && !errors.Is(err, errLeft) {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+func TestAnAnswerBecomesADecisionOnTheVersionThatWasShown(t *testing.T) {
+	t.Parallel()
+	happened := wire.Action{Action: wire.ActionHappened, Consequence: "It counts as applied."}
+	forced := wire.Action{Action: wire.ActionDidNotHappen, Consequence: "It is sent again.", NeedsForce: true}
+	for _, c := range []struct {
+		name  string
+		lines []string
+		want  wire.Resolve
+	}{
+		{"it happened, without a result", []string{"1", "", "bob has it"}, wire.Resolve{Action: wire.ActionHappened, Reason: "bob has it", NoResult: true}},
+		{"it did not happen, by force", []string{"2", "yes", "bob says no"}, wire.Resolve{Action: wire.ActionDidNotHappen, Reason: "bob says no", Force: true}},
+		{"after numbers that are none", []string{"three", "9", "-1", "1", "", "bob has it"}, wire.Resolve{Action: wire.ActionHappened, Reason: "bob has it", NoResult: true}},
+		{"after force was withheld", []string{"2", "no", "1", "", "bob has it"}, wire.Resolve{Action: wire.ActionHappened, Reason: "bob has it", NoResult: true}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			a := &asked{open: []wire.Escalation{question(happened, forced)}}
+			walkThrough(t, a, c.lines...)
+			c.want.Version, c.want.Actor = 7, "ann"
+			if len(a.decided) != 1 || a.decided[0] != c.want {
+				t.Errorf("decided %+v, want %+v", a.decided, c.want)
+			}
+		})
+	}
+}
+
+func TestAResultIsGivenWithItsType(t *testing.T) {
+	t.Parallel()
+	a := &asked{open: []wire.Escalation{question(wire.Action{Action: wire.ActionHappened})}}
+	walkThrough(t, a, "1", "99", "201", `{"id":1}`, "why")
+	if len(a.decided) != 1 || a.decided[0].Result == nil {
+		t.Fatalf("decided %+v", a.decided)
+	}
+	r := a.decided[0].Result
+	if r.Status != 201 || string(r.Body.Content) != `{"id":1}` || r.Headers["Content-Type"][0] != "application/json" {
+		t.Errorf("result %+v", r)
+	}
+}
+
+func TestNothingIsDecidedWithoutAnAnswer(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name  string
+		lines []string
+	}{{"zero", []string{"0"}}, {"the input's end", nil}, {"the end before the reason", []string{"1"}}} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			a := &asked{open: []wire.Escalation{question(wire.Action{Action: wire.ActionSkip})}}
+			walkThrough(t, a, c.lines...)
+			if len(a.decided) != 0 {
+				t.Errorf("decided %+v", a.decided)
+			}
+		})
+	}
+}
+
+func TestARefusalIsToldAndAskedAgainUnlessTheRecordChanged(t *testing.T) {
+	t.Parallel()
+	refusal := func(name string) error {
+		return &client.Problem{Type: wire.ProblemPrefix + name, Detail: "Not so."}
+	}
+	for _, c := range []struct {
+		name string
+		err  error
+		want int
+	}{{"a reason that is too long", refusal("bad-request"), 2}, {"another version", refusal("version"), 1}} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			a := &asked{open: []wire.Escalation{question(wire.Action{Action: wire.ActionSkip})}, refuse: []error{c.err}}
+			out := walkThrough(t, a, "1", "why", "1", "why")
+			if len(a.decided) != c.want || !strings.Contains(out, "Refused: Not so.") {
+				t.Errorf("%d decisions, want %d; shown %q", len(a.decided), c.want, out)
+			}
+		})
+	}
+}

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"bytes"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestTheChildsEnvironment(t *testing.T) {
+	t.Parallel()
+	got := childEnvironment(
+		[]string{"HOME=/h", "HTTP_PROXY=http://old", "TOKEN=secret", "EMPTY=", "TOKEN_FILE=/f"},
+		map[string]string{"HTTP_PROXY": "http://new", "NO_PROXY": ""},
+		[]string{"TOKEN"},
+	)
+	want := []string{"HOME=/h", "EMPTY=", "TOKEN_FILE=/f", "HTTP_PROXY=http://new", "KEEP_ITEM_DONE=0", "NO_PROXY="}
+	if !slices.Equal(got, want) {
+		t.Errorf("environment %q, want %q", got, want)
+	}
+}
+
+// awkward are words that a shell would change, were they not quoted.
+var awkward = []string{"plain", "", "a b", "it's", `back\slash`, "$HOME", "`id`", "a\nb", "*", "~", "-n", "é", `"`}
+
+func TestAShellReadsQuotedWordsBack(t *testing.T) {
+	t.Parallel()
+	sh, err := exec.LookPath("sh")
+	if err != nil {
+		t.Skip("there is no sh here")
+	}
+	for _, word := range awkward {
+		out, err := exec.CommandContext(t.Context(), sh, "-c", "printf %s "+quoted(word)).Output()
+		if err != nil || string(out) != word {
+			t.Errorf("%q as %s came back as %q (%v)", word, quoted(word), out, err)
+		}
+	}
+}
+
+func TestOtherQuotings(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ word, fish, dotenv string }{
+		{"plain", "plain", "plain"},
+		{"", "''", ""},
+		{"it's", `'it\'s'`, `"it's"`},
+		{`a\b`, `'a\\b'`, `"a\\b"`},
+		{"$x", "'$x'", `"\$x"`},
+		{"a\nb", "'a\nb'", `"a\nb"`},
+	} {
+		if got := fishQuoted(c.word); got != c.fish {
+			t.Errorf("%q for fish is %s, want %s", c.word, got, c.fish)
+		}
+		if got := dotenvQuoted(c.word); got != c.dotenv {
+			t.Errorf("%q for .env is %s, want %s", c.word, got, c.dotenv)
+		}
+	}
+}
+
+func TestWhatOthersWroteDoesNotDriveTheTerminal(t *testing.T) {
+	t.Parallel()
+	if got := printable("a\x1b[31mb\r\nc\u009bd é"); got != "a [31mb  c d é" {
+		t.Errorf("%q", got)
+	}
+	if got := clip("abcdef", 4); got != "abc…" {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestAges(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1e9, 0)
+	for want, d := range map[string]time.Duration{
+		"0s": -time.Hour, "59s": 59 * time.Second, "1m": time.Minute, "59m": time.Hour - 1, "1h": time.Hour, "47h": 47 * time.Hour, "2d": 48 * time.Hour,
+	} {
+		if got := ago(now, now.Add(-d)); got != want {
+			t.Errorf("%s ago is %q, want %q", d, got, want)
+		}
+	}
+	if got := ago(now, time.Time{}); got != "" {
+		t.Errorf("no time is %q", got)
+	}
+}
+
+func TestATableHasNoHeadWithoutRows(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	if err := table(&out, []string{"A"}, nil); err != nil || out.Len() > 0 {
+		t.Errorf("%q, %v", out.String(), err)
+	}
+	if err := table(&out, []string{"A", "BC"}, [][]string{{"long", "x"}}); err != nil || out.String() != "A     BC\nlong  x\n" {
+		t.Errorf("%q, %v", out.String(), err)
+	}
+}
+
+func TestProgressIsToldOfWhatTakesLong(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		p := newProgress(&out)
+		for i := range 30 {
+			p.step("verified", int64(i), 30)
+			time.Sleep(100 * time.Millisecond) //nolint:forbidigo // The bubble's clock.
+		}
+		p.end()
+		lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+		if len(lines) != 4 || lines[0] != "verified: 10 of 30" {
+			t.Errorf("lines %q, want one after a second and then two a second", lines)
+		}
+	})
+}
