@@ -51,12 +51,12 @@ func commitKey(n uint64) []byte { return numbered(kCommit, n%commitRing) }
 // appendEvent numbers e, chains it to t and stores it with its index.
 func (l *layer) appendEvent(t *tip, e ledger.Event) error {
 	e.Seq = t.Seq + 1
-	body, err := encode(e)
-	if err != nil {
+	sk := numbered(kEvent, e.Seq)
+	if err := l.putAfter(sk, t.Hash[:], e); err != nil {
 		return err
 	}
-	content := append(append(make([]byte, 0, 32+len(body)), t.Hash[:]...), body...)
-	if err := l.put(numbered(kEvent, e.Seq), content); err != nil {
+	content, err := l.get(sk)
+	if err != nil {
 		return err
 	}
 	if e.Mutation != "" {

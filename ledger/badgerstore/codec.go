@@ -1,6 +1,7 @@
 package badgerstore
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -26,10 +27,13 @@ var (
 	decoder    = mustDecMode()
 )
 
-func mustEncMode() cbor.EncMode {
+// emptySeal is where a seal will be.
+var emptySeal [sealSize]byte
+
+func mustEncMode() cbor.UserBufferEncMode {
 	mode, err := cbor.EncOptions{
 		Sort: cbor.SortNone, Time: cbor.TimeRFC3339NanoUTC, ShortestFloat: cbor.ShortestFloatNone,
-	}.EncMode()
+	}.UserBufferEncMode()
 	if err != nil {
 		panic(fmt.Sprintf("badgerstore: constant options: %v", err))
 	}
@@ -52,10 +56,15 @@ func mustDecMode() cbor.DecMode {
 // values which changed places are found out.
 func seal(key, content []byte, flags byte) []byte {
 	out := make([]byte, sealSize, sealSize+len(content))
-	out[0], out[1] = format, flags
 	out = append(out, content...)
-	binary.LittleEndian.PutUint32(out[2:], checksum(key, out))
+	sealIn(key, out, flags)
 	return out
+}
+
+// sealIn fills the envelope of a value in whose first sealSize bytes it belongs.
+func sealIn(key, out []byte, flags byte) {
+	out[0], out[1] = format, flags
+	binary.LittleEndian.PutUint32(out[2:], checksum(key, out))
 }
 
 // checksum covers the key and all of sealed but the checksum itself.
@@ -93,6 +102,14 @@ func encode(v any) ([]byte, error) {
 		return nil, fmt.Errorf("encode %T: %w", v, err)
 	}
 	return b, nil
+}
+
+// encodeTo appends v to b.
+func encodeTo(b *bytes.Buffer, v any) error {
+	if err := encoder.MarshalToBuffer(v, b); err != nil {
+		return fmt.Errorf("encode %T: %w", v, err)
+	}
+	return nil
 }
 
 // decode reads content into v. Content passed its checksum, so that what doesn't

@@ -36,6 +36,9 @@ type batch struct {
 	txn  *badger.Txn
 	base snapshot
 	tip  tip
+	// number is that of the commit it will be, changed what it holds so far.
+	number  uint64
+	changed *changed
 	// size is what the transaction holds, in bytes.
 	size     int
 	waiting  []*command
@@ -43,6 +46,14 @@ type batch struct {
 	commands int
 	// referred are digests of bodies that this batch takes out of the sweep.
 	referred []string
+}
+
+// holds returns the batch's number if it has changed what lies under sk, else 0.
+func (b *batch) holds(sk []byte) uint64 {
+	if b.changed.has(sk) {
+		return b.number
+	}
+	return 0
 }
 
 func (b *batch) full() bool { return b.size >= fullBatch || b.commands >= fullCommands }
@@ -110,7 +121,8 @@ func (s *Store) commitLoop() {
 
 func (s *Store) begin() *batch {
 	txn := s.db.NewTransaction(true)
-	return &batch{txn: txn, base: snapshot{txn}, tip: s.tip}
+	s.changed.clear()
+	return &batch{txn: txn, base: snapshot{txn}, tip: s.tip, number: s.tip.Commit + 1, changed: s.changed}
 }
 
 // gather evaluates what else waits. A batch of notes alone waits a little for a
@@ -152,35 +164,46 @@ func (s *Store) gather(b *batch) {
 	}
 }
 
-// evaluate runs one command over the batch and, if it succeeds, adds its changes.
+// evaluate runs one command over the batch. One that changed nothing, and read
+// nothing that isn't durable yet, is answered at once.
 func (s *Store) evaluate(b *batch, c *command) {
 	if !c.taken.CompareAndSwap(false, true) {
 		return
 	}
 	b.commands++
-	if c.done != nil {
+	var durable bool
+	durable, c.err = s.add(b, c.fn)
+	switch {
+	case c.done != nil && durable:
+		c.done <- c.err
+	case c.done != nil:
 		b.waiting = append(b.waiting, c)
+	case c.err != nil:
+		s.config.Logger.Warn().Err(c.err).Msg("note not recorded")
 	}
-	if c.err = s.Healthy(); c.err != nil {
-		return
+}
+
+// add evaluates fn and, if it succeeds, adds its changes to the batch. It reports
+// whether the answer holds whatever becomes of the batch.
+func (s *Store) add(b *batch, fn func(*tx) error) (durable bool, err error) {
+	if err := s.Healthy(); err != nil {
+		return true, err
 	}
 	t := newTx(s, b)
 	next := b.tip
-	c.err = t.run(c.fn, &next)
-	if c.err == nil {
-		c.err = t.layer.apply(b.txn)
-		if c.err != nil {
-			s.poison(fmt.Errorf("a transaction could not be filled: %w", c.err))
+	err = t.evaluate(fn, &next)
+	durable = !t.layer.pending && (err != nil || !t.changed())
+	if err == nil {
+		if err = t.layer.apply(b.txn); err != nil {
+			s.poison(fmt.Errorf("a transaction could not be filled: %w", err))
 		}
 	}
-	if c.err != nil {
-		if isDamage(c.err) {
-			s.poison(c.err)
+	s.remember(t, err == nil)
+	if err != nil {
+		if isDamage(err) {
+			s.poison(err)
 		}
-		if c.done == nil {
-			s.config.Logger.Warn().Err(c.err).Msg("note not recorded")
-		}
-		return
+		return durable, err
 	}
 	b.tip = next
 	b.size += t.layer.size
@@ -189,11 +212,29 @@ func (s *Store) evaluate(b *batch, c *command) {
 	for _, u := range t.uploaded {
 		s.pending.add(u.sha256, u.number)
 	}
+	return durable, nil
 }
 
-// run evaluates fn and completes its changes. A panic drops them: the committer
+// remember keeps what a command that succeeded has put, and forgets content that it
+// removed.
+func (s *Store) remember(t *tx, succeeded bool) {
+	s.mutations.end(succeeded)
+	s.runs.end(succeeded)
+	s.items.end(succeeded)
+	s.contents.end(succeeded)
+	if !succeeded {
+		return
+	}
+	for _, e := range t.layer.writes {
+		if e.sealed == nil && e.key[0] == kBody {
+			s.contents.drop(string(e.key))
+		}
+	}
+}
+
+// evaluate runs fn and completes its changes. A panic drops them: the committer
 // must outlive a faulty command.
-func (t *tx) run(fn func(*tx) error, next *tip) (err error) {
+func (t *tx) evaluate(fn func(*tx) error, next *tip) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("command panicked: %v", p)

@@ -165,7 +165,7 @@ func TestDamageFoundWhileRunningPoisons(t *testing.T) {
 			return err
 		}
 		// The value of b, stored under a's key, as if blocks had changed places.
-		tx.layer.set(mutationKey(m.Key), tx.layer.writes[string(mutationKey(other.Key))])
+		tx.layer.set(mutationKey(m.Key), tx.layer.writes[tx.layer.find(mutationKey(other.Key))].sealed)
 		return nil
 	})
 	if err != nil {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	badger "github.com/dgraph-io/badger/v4"
 
@@ -19,35 +18,68 @@ var errTooLarge = errors.New("the command's changes are too large for one transa
 
 func sum256(b []byte) [32]byte { return sha256.Sum256(b) }
 
-// layer holds the pending changes of one command over the batch's transaction,
-// which already holds those of the commands before it. A nil value is a deletion.
-type layer struct {
-	base   snapshot
-	writes map[string][]byte
-	size   int
+// entry is one change; a nil value is a deletion.
+type entry struct {
+	key, sealed []byte
 }
 
+// layer holds the pending changes of one command over the batch's transaction,
+// which already holds those of the commands before it. Its keys and values must
+// not be changed: the engine takes them over.
+type layer struct {
+	base   snapshot
+	writes []entry
+	// places finds an entry once there are too many to look through.
+	places map[string]int
+	size   int
+	// earlier are the changes of the batch so far, nil if there is no batch;
+	// pending says that one of them was read.
+	earlier *changed
+	pending bool
+	buffer  *bytes.Buffer
+}
+
+// fewWrites is how many entries are looked through one by one.
+const fewWrites = 32
+
 func newLayer(base snapshot) *layer {
-	return &layer{base: base, writes: make(map[string][]byte, 16)}
+	return &layer{base: base, buffer: new(bytes.Buffer)}
+}
+
+// reset makes l empty, for another command over base.
+func (l *layer) reset(base snapshot) {
+	clear(l.writes)
+	l.base, l.writes, l.places, l.size, l.pending = base, l.writes[:0], nil, 0, false
+}
+
+// find returns the place of the entry under k, -1 if there is none.
+func (l *layer) find(k []byte) int {
+	if l.places != nil {
+		if at, ok := l.places[string(k)]; ok {
+			return at
+		}
+		return -1
+	}
+	for at := range l.writes {
+		if bytes.Equal(l.writes[at].key, k) {
+			return at
+		}
+	}
+	return -1
 }
 
 func (l *layer) raw(k []byte) ([]byte, error) {
-	if v, ok := l.writes[string(k)]; ok {
-		if v == nil {
+	if at := l.find(k); at >= 0 {
+		if l.writes[at].sealed == nil {
 			return nil, ledger.ErrNotFound
 		}
-		return v, nil
+		return l.writes[at].sealed, nil
 	}
+	l.pending = l.pending || l.earlier.has(k)
 	return l.base.raw(k)
 }
 
-func (l *layer) get(k []byte) ([]byte, error) {
-	content, err := raw(l.raw).content(k)
-	if err != nil {
-		return nil, err
-	}
-	return bytes.Clone(content), nil
-}
+func (l *layer) get(k []byte) ([]byte, error) { return raw(l.raw).content(k) }
 
 func (l *layer) has(k []byte) (bool, error) {
 	_, err := l.raw(k)
@@ -58,19 +90,20 @@ func (l *layer) has(k []byte) (bool, error) {
 }
 
 func (l *layer) keys(prefix []byte) ([][]byte, error) {
+	l.pending = l.pending || l.earlier.any()
 	set := map[string]bool{}
 	l.base.each(prefix, func(k []byte) bool {
 		set[string(k)] = true
 		return true
 	})
-	for k, v := range l.writes {
-		if !strings.HasPrefix(k, string(prefix)) {
+	for _, e := range l.writes {
+		if !bytes.HasPrefix(e.key, prefix) {
 			continue
 		}
-		if v == nil {
-			delete(set, k)
+		if e.sealed == nil {
+			delete(set, string(e.key))
 		} else {
-			set[k] = true
+			set[string(e.key)] = true
 		}
 	}
 	out := make([][]byte, 0, len(set))
@@ -101,22 +134,45 @@ func (l *layer) put(k, content []byte) error {
 }
 
 // putValue encodes v and stores it under k.
-func (l *layer) putValue(k []byte, v any) error {
-	content, err := encode(v)
-	if err != nil {
+func (l *layer) putValue(k []byte, v any) error { return l.putAfter(k, nil, v) }
+
+// putAfter stores a head and then v, encoded, under k.
+func (l *layer) putAfter(k, head []byte, v any) error {
+	l.buffer.Reset()
+	l.buffer.Write(emptySeal[:])
+	l.buffer.Write(head)
+	if err := encodeTo(l.buffer, v); err != nil {
 		return err
 	}
-	return l.put(k, content)
+	sealed := l.buffer.Bytes()
+	if len(sealed) > sealSize+partSize {
+		return l.put(k, sealed[sealSize:])
+	}
+	sealed = bytes.Clone(sealed)
+	sealIn(k, sealed, 0)
+	l.set(k, sealed)
+	return l.fits()
 }
 
 func (l *layer) remove(k []byte) { l.set(k, nil) }
 
 func (l *layer) set(k, sealed []byte) {
-	if old, ok := l.writes[string(k)]; ok {
-		l.size -= entrySize(k, old)
-	}
-	l.writes[string(k)] = sealed
 	l.size += entrySize(k, sealed)
+	if at := l.find(k); at >= 0 {
+		l.size -= entrySize(k, l.writes[at].sealed)
+		l.writes[at].sealed = sealed
+		return
+	}
+	l.writes = append(l.writes, entry{k, sealed})
+	switch {
+	case l.places != nil:
+		l.places[string(k)] = len(l.writes) - 1
+	case len(l.writes) > fewWrites:
+		l.places = make(map[string]int, 4*fewWrites)
+		for at := range l.writes {
+			l.places[string(l.writes[at].key)] = at
+		}
+	}
 }
 
 func (l *layer) fits() error {
@@ -128,16 +184,17 @@ func (l *layer) fits() error {
 
 // apply moves the changes into the batch's transaction.
 func (l *layer) apply(txn *badger.Txn) error {
-	for k, v := range l.writes {
+	for _, e := range l.writes {
 		var err error
-		if v == nil {
-			err = txn.Delete([]byte(k))
+		if e.sealed == nil {
+			err = txn.Delete(e.key)
 		} else {
-			err = txn.Set([]byte(k), v)
+			err = txn.Set(e.key, e.sealed)
 		}
 		if err != nil {
-			return fmt.Errorf("write %s: %w", keyName([]byte(k)), err)
+			return fmt.Errorf("write %s: %w", keyName(e.key), err)
 		}
+		l.earlier.add(e.key)
 	}
 	return nil
 }

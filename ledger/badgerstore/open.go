@@ -28,7 +28,8 @@ func open(ctx context.Context, c Config, accepted bool) (s *Store, err error) {
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
-	s = &Store{config: c, gate: newGate(), space: newSpace(c)}
+	s = &Store{config: c, gate: newGate(), space: newSpace(c), layer: newLayer(snapshot{}), changed: newChanged()}
+	s.layer.earlier = s.changed
 	s.pending.uploads = map[string]uint64{}
 	s.process = ledger.Process{ID: c.NewID(), Started: c.Now()}
 	defer func() {

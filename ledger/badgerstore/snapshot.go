@@ -13,7 +13,7 @@ import (
 
 // source is what a view reads: one transaction, or a command's overlay over it.
 type source interface {
-	// get returns a private copy of the content under key, or ledger.ErrNotFound.
+	// get returns the content under key, which must not be changed, or ledger.ErrNotFound.
 	get(key []byte) ([]byte, error)
 	// keys lists the keys with this prefix in ascending order.
 	keys(prefix []byte) ([][]byte, error)

@@ -43,6 +43,13 @@ type Store struct {
 	checkpoint    checkpoint
 	checkpointDue bool
 	written       uint64
+	layer         *layer
+	changed       *changed
+	mutations     shelf[ledger.Key, *ledger.Mutation]
+	runs          shelf[string, *ledger.Run]
+	items         shelf[itemName, *ledger.Item]
+	// contents are the keys of bodies and rule files that are stored.
+	contents shelf[string, struct{}]
 }
 
 var _ ledger.Store = (*Store)(nil)

@@ -17,8 +17,6 @@ type tx struct {
 
 	events []ledger.Event
 	gate   gateDelta
-	// indexes remembers the index keys of records that were read.
-	indexes map[ledger.Key]stored
 	// bodies are long bodies that a record of this command names.
 	bodies []ledger.Body
 	// uploaded are bodies that became whole; referred are those that a record of
@@ -30,17 +28,13 @@ type tx struct {
 	failed error
 }
 
-// stored is what is known of a record before the command.
-type stored struct {
-	version int64
-	indexes [][]byte
-}
-
 var _ ledger.Tx = (*tx)(nil)
 
+// newTx makes the transaction of one command. There is one at a time, so that its
+// layer is used again.
 func newTx(s *Store, b *batch) *tx {
-	l := newLayer(b.base)
-	return &tx{view: view{src: l, process: s.process}, layer: l, store: s, batch: b, indexes: map[ledger.Key]stored{}}
+	s.layer.reset(b.base)
+	return &tx{view: view{src: s.layer, process: s.process}, layer: s.layer, store: s, batch: b}
 }
 
 // fail makes the command refused.
@@ -51,30 +45,76 @@ func (t *tx) fail(err error) error {
 	return err
 }
 
+// changed reports whether the command changes anything.
+func (t *tx) changed() bool { return len(t.layer.writes)+len(t.uploaded) > 0 }
+
+// load returns the record that its shelf has under k, or reads it from sk. It must
+// not be changed.
+func load[K comparable, R any](
+	t *tx, s *shelf[K, R], k K, sk []byte, read func(sk, content []byte) (R, error), indexes func(R) [][]byte,
+) (kept[R], error) {
+	if r, ok := s.get(k); ok {
+		t.layer.pending = t.layer.pending || r.batch == t.batch.number
+		return r, nil
+	}
+	content, err := t.layer.get(sk)
+	if err != nil {
+		return kept[R]{}, err
+	}
+	record, err := read(sk, content)
+	if err != nil {
+		return kept[R]{}, err
+	}
+	r := kept[R]{record: record, indexes: indexes(record), size: len(content), batch: t.batch.holds(sk)}
+	s.keep(k, r)
+	return r, nil
+}
+
+func (t *tx) mutation(k ledger.Key) (kept[*ledger.Mutation], error) {
+	return load(t, &t.store.mutations, k, mutationKey(k), decodeMutation, mutationIndexes)
+}
+
+func (t *tx) run(id string) (kept[*ledger.Run], error) {
+	return load(t, &t.store.runs, id, named(kRun, id), decodeRun, storedRunIndexes)
+}
+
+// itemName is how an item is known.
+type itemName struct{ workflow, item string }
+
+func (t *tx) item(n itemName) (kept[*ledger.Item], error) {
+	return load(t, &t.store.items, n, named(kItem, n.workflow, n.item), decodeItem, itemIndexes)
+}
+
 // Mutation implements ledger.View.
 func (t *tx) Mutation(k ledger.Key) (*ledger.Mutation, error) {
-	m, err := t.view.Mutation(k)
-	if err == nil {
-		t.indexes[k] = stored{m.Version, mutationIndexes(m)}
-	}
-	return m, err
+	r, err := t.mutation(k)
+	return r.record.Clone(), err
+}
+
+// Run implements ledger.View.
+func (t *tx) Run(id string) (*ledger.Run, error) {
+	r, err := t.run(id)
+	return r.record.Clone(), err
+}
+
+// Item implements ledger.View.
+func (t *tx) Item(workflow, item string) (*ledger.Item, error) {
+	r, err := t.item(itemName{workflow, item})
+	return r.record.Clone(), err
 }
 
 // Blockers answers from memory: the published gate with what is pending.
 func (t *tx) Blockers(workflow string) ([]ledger.Blocker, error) {
+	t.layer.pending = t.layer.pending || len(t.batch.gate.mutations) > 0
 	return t.store.gate.pending(workflow, &t.batch.gate, &t.gate), nil
 }
 
-// before returns the stored version and indexes of a record, 0 if there is none.
-func (t *tx) before(k ledger.Key) (stored, error) {
-	if s, ok := t.indexes[k]; ok {
-		return s, nil
+// orNone turns a record that isn't there into the zero one.
+func orNone[R any](r kept[R], err error) (kept[R], error) {
+	if errors.Is(err, ledger.ErrNotFound) {
+		return kept[R]{}, nil
 	}
-	_, err := t.Mutation(k)
-	if err != nil && !errors.Is(err, ledger.ErrNotFound) {
-		return stored{}, err
-	}
-	return t.indexes[k], nil
+	return r, err
 }
 
 // PutMutation implements ledger.Tx.
@@ -82,27 +122,36 @@ func (t *tx) PutMutation(m *ledger.Mutation) error {
 	if !m.State.Valid() {
 		return t.fail(fmt.Errorf("mutation %s: invalid state %q", m.Key.ID(), m.State))
 	}
-	old, err := t.before(m.Key)
+	old, err := orNone(t.mutation(m.Key))
 	if err != nil {
 		return t.fail(err)
 	}
-	if m.Version != old.version+1 {
-		return fmt.Errorf("mutation %s: %w: version %d is stored", m.Key.ID(), ledger.ErrVersion, old.version)
+	var version int64
+	if old.record != nil {
+		version = old.record.Version
+	}
+	if m.Version != version+1 {
+		return fmt.Errorf("mutation %s: %w: version %d is stored", m.Key.ID(), ledger.ErrVersion, version)
 	}
 	if m.Version == 1 {
 		if err := t.store.space.check(); err != nil {
 			return t.fail(err)
 		}
 	}
+	before := t.layer.size
 	if err := t.layer.putValue(mutationKey(m.Key), m); err != nil {
 		return t.fail(err)
 	}
-	after := mutationIndexes(m)
-	if err := t.layer.reindex(old.indexes, after); err != nil {
+	after := kept[*ledger.Mutation]{
+		record: m.Clone(), indexes: mutationIndexes(m), size: t.layer.size - before, batch: t.batch.number,
+	}
+	if err := t.layer.reindex(old.indexes, after.indexes); err != nil {
 		return t.fail(err)
 	}
-	t.indexes[m.Key] = stored{m.Version, after}
-	t.gate.setMutation(m)
+	t.store.mutations.put(m.Key, after)
+	if m.Unresolved() || old.record != nil && old.record.Unresolved() {
+		t.gate.setMutation(m)
+	}
 	t.refer(m)
 	return nil
 }
@@ -132,14 +181,13 @@ func (t *tx) PutRun(r *ledger.Run) error {
 	if !knownRunState(r.State) {
 		return t.fail(fmt.Errorf("run %s: invalid state %q", r.ID, r.State))
 	}
-	old, err := t.Run(r.ID)
-	if err != nil && !errors.Is(err, ledger.ErrNotFound) {
+	old, err := orNone(t.run(r.ID))
+	if err != nil {
 		return t.fail(err)
 	}
 	var version int64
-	var indexes [][]byte
-	if err == nil {
-		version, indexes = old.Version, storedRunIndexes(old)
+	if old.record != nil {
+		version = old.record.Version
 	}
 	if r.Version != version+1 {
 		return fmt.Errorf("run %s: %w: version %d is stored", r.ID, ledger.ErrVersion, version)
@@ -147,11 +195,13 @@ func (t *tx) PutRun(r *ledger.Run) error {
 	if err := t.layer.putValue(named(kRun, r.ID), r); err != nil {
 		return t.fail(err)
 	}
-	if err := t.putToken(old, r); err != nil {
+	if err := t.putToken(old.record, r); err != nil {
 		return t.fail(err)
 	}
-	t.gate.setRun(r)
-	return t.fail(t.layer.reindex(indexes, storedRunIndexes(r)))
+	after := kept[*ledger.Run]{record: r.Clone(), indexes: storedRunIndexes(r), batch: t.batch.number}
+	t.store.runs.put(r.ID, after)
+	t.gate.setRun(after.record)
+	return t.fail(t.layer.reindex(old.indexes, after.indexes))
 }
 
 func (t *tx) putToken(old, r *ledger.Run) error {
@@ -177,14 +227,14 @@ func (t *tx) PutItem(i *ledger.Item) error {
 	if !knownItemState(i.State) {
 		return t.fail(fmt.Errorf("item %q: invalid state %q", i.Item, i.State))
 	}
-	old, err := t.Item(i.Workflow, i.Item)
-	if err != nil && !errors.Is(err, ledger.ErrNotFound) {
+	name := itemName{i.Workflow, i.Item}
+	old, err := orNone(t.item(name))
+	if err != nil {
 		return t.fail(err)
 	}
 	var version int64
-	var indexes [][]byte
-	if err == nil {
-		version, indexes = old.Version, itemIndexes(old)
+	if old.record != nil {
+		version = old.record.Version
 	}
 	if i.Version != version+1 {
 		return fmt.Errorf("item %q: %w: version %d is stored", i.Item, ledger.ErrVersion, version)
@@ -192,7 +242,9 @@ func (t *tx) PutItem(i *ledger.Item) error {
 	if err := t.layer.putValue(named(kItem, i.Workflow, i.Item), i); err != nil {
 		return t.fail(err)
 	}
-	return t.fail(t.layer.reindex(indexes, itemIndexes(i)))
+	after := kept[*ledger.Item]{record: i.Clone(), indexes: itemIndexes(i), batch: t.batch.number}
+	t.store.items.put(name, after)
+	return t.fail(t.layer.reindex(old.indexes, after.indexes))
 }
 
 // PutEvidence implements ledger.Tx.
@@ -215,14 +267,34 @@ func (t *tx) PutDelivery(run string, k ledger.Key, d ledger.Delivery) error {
 	return t.fail(t.layer.putValue(deliveryKey(run, k), d))
 }
 
-// PutConnector implements ledger.Tx.
-func (t *tx) PutConnector(hash string, content []byte) error {
-	sk := named(kConnector, hash)
+// holds reports whether content is stored under sk already, as known from the
+// commands before or as found.
+func (t *tx) holds(sk []byte) (bool, error) {
+	if r, ok := t.store.contents.get(string(sk)); ok {
+		t.layer.pending = t.layer.pending || r.batch == t.batch.number
+		return true, nil
+	}
 	known, err := t.layer.has(sk)
+	if known {
+		t.store.contents.keep(string(sk), kept[struct{}]{batch: t.batch.holds(sk)})
+	}
+	return known, err
+}
+
+// keep stores content under sk, unless it is there.
+func (t *tx) keep(sk []byte, content func() error) error {
+	known, err := t.holds(sk)
 	if err != nil || known {
 		return t.fail(err)
 	}
-	return t.fail(t.layer.put(sk, content))
+	t.store.contents.put(string(sk), kept[struct{}]{batch: t.batch.number})
+	return t.fail(content())
+}
+
+// PutConnector implements ledger.Tx.
+func (t *tx) PutConnector(hash string, content []byte) error {
+	sk := named(kConnector, hash)
+	return t.keep(sk, func() error { return t.layer.put(sk, content) })
 }
 
 // PutBody implements ledger.Tx.
@@ -238,11 +310,7 @@ func (t *tx) PutBody(b ledger.Body, content []byte) error {
 		return t.fail(fmt.Errorf("body %s: the content has another digest or size", b.SHA256))
 	}
 	sk := key(kBody, sum[:])
-	known, err := t.layer.has(sk)
-	if err != nil || known {
-		return t.fail(err)
-	}
-	return t.fail(t.layer.putValue(sk, bodyHead{Size: b.Size, Inline: content}))
+	return t.keep(sk, func() error { return t.layer.putValue(sk, bodyHead{Size: b.Size, Inline: content}) })
 }
 
 // Append implements ledger.Tx.
