@@ -90,6 +90,8 @@ func (p *Proxy) outcomeAnswer(s *sending) *settled {
 	case s.mutation.State == ledger.Applied && s.verdict.Kind.Success() && s.verdict.Kind != upstream.Committed,
 		s.mutation.State == ledger.Failed && s.dispatch.Verdict == ledger.VerdictFailed && s.dispatch.Head && (s.dispatch.BodyComplete || s.tooLarge):
 		s.carry(out)
+	case s.mutation.State == ledger.Failed && s.dispatch.Head:
+		out.refusal = failedWithoutAnswer(s)
 	case s.mutation.State == ledger.Failed:
 		out.refusal = notSent(s)
 	case s.mutation.State == ledger.Applied:
@@ -124,6 +126,15 @@ func notSent(s *sending) *refusal {
 		return refuse(problemEgress, s.dispatch.Error)
 	}
 	f := refuse(problemNotSent, "Nothing was sent to "+s.w.req.Authority()+" ("+s.dispatch.Reason+": "+s.dispatch.Error+"), so it is safe to try again.")
+	f.class = s.dispatch.Class
+	f.retryAfter = s.verdict.RetryAfter
+	return f
+}
+
+// failedWithoutAnswer says that it failed although the upstream's own words were cut.
+func failedWithoutAnswer(s *sending) *refusal {
+	f := refuse(problemNotSent, fmt.Sprintf("It did not take effect: %s answered with status %d (%s), but the rest of the answer was lost.",
+		s.w.req.Authority(), s.dispatch.Status, s.dispatch.Reason))
 	f.class = s.dispatch.Class
 	f.retryAfter = s.verdict.RetryAfter
 	return f

@@ -99,7 +99,7 @@ func (f *flights) land(k ledger.Key, fl *flight, answer *settled) {
 	close(fl.landed)
 }
 
-// leave removes c from the callers of k.
+// leave removes c from the callers of k. A second call does nothing.
 func (f *flights) leave(k ledger.Key, c *call) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

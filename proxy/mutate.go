@@ -171,7 +171,11 @@ func (p *Proxy) fly(x *exchange, r *http.Request, w *work) *http.Response {
 		switch role {
 		case roleLead:
 			x.after = append(x.after, leave)
-			return p.answered(x, r, w, p.lead(x, w, fl))
+			s := p.lead(x, w, fl)
+			if !s.repeatable() {
+				leave(false)
+			}
+			return p.answered(x, r, w, s)
 		case roleJoin:
 			select {
 			case <-fl.landed:
@@ -181,6 +185,9 @@ func (p *Proxy) fly(x *exchange, r *http.Request, w *work) *http.Response {
 			}
 			if fl.answer.shared && fl.payload == c.payload {
 				x.after = append(x.after, leave)
+				if !fl.answer.repeatable() {
+					leave(false)
+				}
 				return p.joined(x, r, w, fl)
 			}
 			// Another payload, or an answer for its leader only: judged by the

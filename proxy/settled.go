@@ -35,6 +35,13 @@ type settled struct {
 	stops bool
 }
 
+// repeatable reports whether asking again while this is being delivered is a second
+// intent. After a failure or a refusal it isn't: a client may ask again as soon as it
+// has read the answer, before the proxy knows that it has.
+func (s *settled) repeatable() bool {
+	return s.refusal == nil && (s.mutation.State == ledger.Applied || s.mutation.State == ledger.Skipped)
+}
+
 // unnoted reports a refusal that left no event behind: those which change a record
 // or a run do.
 func (s *settled) unnoted() bool {
