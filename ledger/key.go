@@ -6,9 +6,12 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
+	"maps"
+	"slices"
+	"strconv"
 	"strings"
+	"unicode/utf16"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
@@ -43,26 +46,66 @@ type KeyParts struct {
 // docs/mutation-key.md has test vectors. It fails only for an identity value
 // that is no JSON or repeats a member name.
 func MutationKey(p KeyParts) (Key, error) {
-	identity := make(map[string]jsontext.Value, len(p.Identity))
-	for name, value := range p.Identity {
-		identity[name] = jsontext.Value(value)
-	}
-	vars := p.HostVars
-	if vars == nil {
-		vars = map[string]string{}
-	}
-	array, err := json.Marshal([]any{
-		KeyFormat, p.Workflow, p.Item, p.Attempt, p.Connector, p.Operation, p.Account,
-		[]any{p.HostGroup, vars}, identity, p.Subkey,
-	})
+	array, err := p.canonical(make([]byte, 0, 512))
 	if err != nil {
 		return Key{}, fmt.Errorf("mutation key: %w", err)
 	}
-	canonical := jsontext.Value(array)
-	if err := canonical.Canonicalize(jsontext.CanonicalizeRawInts(false)); err != nil {
-		return Key{}, fmt.Errorf("mutation key: %w", err)
+	return sha256.Sum256(array), nil
+}
+
+// canonical appends the array in its canonical form, part by part.
+func (p *KeyParts) canonical(b []byte) ([]byte, error) {
+	var err error
+	text := func(s string) {
+		if err == nil {
+			b, err = jsontext.AppendQuote(b, s)
+		}
 	}
-	return sha256.Sum256(canonical), nil
+	list := func(texts ...string) {
+		for _, s := range texts {
+			text(s)
+			b = append(b, ',')
+		}
+	}
+	members := func(m map[string]string, value func(string)) {
+		b = append(b, '{')
+		for i, name := range slices.SortedFunc(maps.Keys(m), compareNames) {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			text(name)
+			b = append(b, ':')
+			value(m[name])
+		}
+		b = append(b, '}', ',')
+	}
+	b = append(b, '[')
+	list(KeyFormat, p.Workflow, p.Item)
+	b = append(strconv.AppendInt(b, int64(p.Attempt), 10), ',')
+	list(p.Connector, p.Operation, p.Account)
+	b = append(b, '[')
+	list(p.HostGroup)
+	members(p.HostVars, text)
+	b[len(b)-1] = ']'
+	b = append(b, ',')
+	members(p.Identity, func(s string) {
+		value := jsontext.Value(s)
+		if err == nil {
+			err = value.Canonicalize(jsontext.CanonicalizeRawInts(false))
+		}
+		b = append(b, value...)
+	})
+	text(p.Subkey)
+	return append(b, ']'), err
+}
+
+// compareNames orders member names by their UTF-16 code units, as RFC 8785 §3.2.3
+// does. Byte order differs from that only beyond the basic plane.
+func compareNames(a, b string) int {
+	if strings.IndexFunc(a+b, func(r rune) bool { return r > 0xffff }) < 0 {
+		return strings.Compare(a, b)
+	}
+	return slices.Compare(utf16.Encode([]rune(a)), utf16.Encode([]rune(b)))
 }
 
 // Marker is the text by which an object in the outside world is tied to the

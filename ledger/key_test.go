@@ -1,8 +1,13 @@
 package ledger
 
 import (
+	"crypto/sha256"
 	"strings"
 	"testing"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"pgregory.net/rapid"
 )
 
 func TestEveryPartChangesTheKey(t *testing.T) {
@@ -53,6 +58,56 @@ func TestSpellingDoesNotChangeTheKey(t *testing.T) {
 	if b, _ := MutationKey(two); a == b {
 		t.Error("integers beyond 2^53 are rounded together")
 	}
+}
+
+// keyOfArray computes the key as docs/mutation-key.md says it: the array as JSON,
+// brought into canonical form as a whole.
+func keyOfArray(t *rapid.T, p KeyParts) (Key, bool) {
+	identity := map[string]jsontext.Value{}
+	for name, value := range p.Identity {
+		identity[name] = jsontext.Value(value)
+	}
+	array, err := json.Marshal([]any{
+		KeyFormat, p.Workflow, p.Item, p.Attempt, p.Connector, p.Operation, p.Account,
+		[]any{p.HostGroup, p.HostVars}, identity, p.Subkey,
+	})
+	if err != nil {
+		return Key{}, false
+	}
+	value := jsontext.Value(array)
+	if err := value.Canonicalize(jsontext.CanonicalizeRawInts(false)); err != nil {
+		t.Fatalf("%s: %v", array, err)
+	}
+	return sha256.Sum256(value), true
+}
+
+func TestKeyIsThatOfTheWholeArray(t *testing.T) {
+	t.Parallel()
+	// Names and values on both sides of where UTF-16 and UTF-8 order differently,
+	// of what JSON escapes, and of what is no UTF-8.
+	text := rapid.StringOfN(rapid.SampledFrom([]rune("ab\"\\/<&\x00\x1f\u007f\u2028é\ud7ff\ue000\uffff\U00010000\U0001f600")), 0, 4, -1)
+	broken := rapid.SampledFrom([]string{"\xff", "\xed\xa0\x80"})
+	name := rapid.OneOf(text, text, text, broken)
+	value := rapid.OneOf(
+		rapid.SampledFrom([]string{`null`, `-0`, `1e2`, `9007199254740993`, ` [1, {"b":1.50,"a":"\u00e9"}]`, `"\ud83d\ude00"`, `{"\ue000":1,"😀":2}`, `{`, ``}),
+		rapid.Map(text, func(s string) string {
+			quoted, _ := jsontext.AppendQuote(nil, s)
+			return string(quoted)
+		}),
+	)
+	rapid.Check(t, func(t *rapid.T) {
+		p := KeyParts{
+			Workflow: name.Draw(t, "workflow"), Item: text.Draw(t, "item"), Attempt: rapid.IntRange(1, 1000).Draw(t, "attempt"),
+			Connector: text.Draw(t, "connector"), Operation: text.Draw(t, "operation"), Account: text.Draw(t, "account"),
+			HostGroup: text.Draw(t, "host group"), HostVars: rapid.MapOfN(text, name, 0, 3).Draw(t, "host variables"),
+			Identity: rapid.MapOfN(text, value, 0, 4).Draw(t, "identity"), Subkey: text.Draw(t, "subkey"),
+		}
+		want, ok := keyOfArray(t, p)
+		got, err := MutationKey(p)
+		if (err == nil) != ok || got != want {
+			t.Errorf("key %s, %v; want %s (can be computed: %t)", got, err, want, ok)
+		}
+	})
 }
 
 func TestMutationKeyRefusesWhatParsersReadDifferently(t *testing.T) {
@@ -117,6 +172,15 @@ func TestKeyText(t *testing.T) {
 	for _, bad := range []string{"", "00", strings.Repeat("g", 64), string(text) + "00"} {
 		if err := back.UnmarshalText([]byte(bad)); err == nil {
 			t.Errorf("%q reads as a key", bad)
+		}
+	}
+}
+
+func BenchmarkMutationKey(b *testing.B) {
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := MutationKey(vectors[0].parts); err != nil {
+			b.Fatal(err)
 		}
 	}
 }
