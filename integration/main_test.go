@@ -16,6 +16,9 @@ func TestMain(m *testing.M) {
 	if file := os.Getenv(serveVar); file != "" {
 		os.Exit(serve(file)) //nolint:forbidigo // This process is the program now.
 	}
+	if roots := os.Getenv(bareVar); roots != "" {
+		os.Exit(bare(roots)) //nolint:forbidigo // This process is a bare goproxy now.
+	}
 	if target := os.Getenv(clientVar); target != "" {
 		os.Exit(post(target)) //nolint:forbidigo // This process is a client now.
 	}

@@ -25,6 +25,8 @@ const serveVar = "KEEP_INTEGRATION_SERVE"
 // announcement is what the program prints once it listens.
 type announcement struct {
 	Admin, TokenFile string
+	// Proxy and CAPEM are those of a bare goproxy.
+	Proxy, CAPEM string
 }
 
 // serve runs the program until its standard input ends, so that it never outlives
@@ -47,7 +49,7 @@ func serveFile(file string) error {
 		return err
 	}
 	ctx := context.Background()
-	a, err := app.New(ctx, app.Options{Config: c, Log: zerolog.New(os.Stderr), Version: "test"})
+	a, err := app.New(ctx, app.Options{Config: c, Log: zerolog.New(os.Stderr).Level(zerolog.InfoLevel), Version: "test"})
 	if err != nil {
 		return err
 	}
@@ -86,17 +88,35 @@ func (w *world) spawnWith(running func(*child), points string) error {
 	w.file = w.settings.write(w.t)
 	cmd := exec.Command(os.Args[0], "-test.run=^$") //nolint:gosec // This binary.
 	cmd.Env = append(os.Environ(), serveVar+"="+w.file, fault.EnvVar+"="+points)
-	cmd.Stderr = w.output
-	stdin, err := cmd.StdinPipe()
+	if w.output != nil {
+		cmd.Stderr = w.output
+	}
+	c, at, err := begin(cmd, running)
+	if c != nil {
+		w.child = c
+		w.t.Cleanup(c.kill)
+	}
 	if err != nil {
 		return err
+	}
+	w.connect(at.Admin, at.TokenFile)
+	return nil
+}
+
+// begin starts a process that announces itself, and waits until it has. With
+// errDied comes the process, which has ended.
+func begin(cmd *exec.Cmd, running func(*child)) (*child, announcement, error) {
+	var at announcement
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, at, err
 	}
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
-		return err
+		return nil, at, err
 	}
 	if err := cmd.Start(); err != nil {
-		return err
+		return nil, at, err
 	}
 	c := &child{cmd: cmd, stdin: stdin, gone: make(chan struct{})}
 	running(c)
@@ -105,22 +125,18 @@ func (w *world) spawnWith(running func(*child), points string) error {
 		c.err = cmd.Wait()
 		close(c.gone)
 	}()
-	w.child = c
-	w.t.Cleanup(c.kill)
-	var at announcement
 	if readErr != nil || json.Unmarshal(line, &at) != nil {
 		<-c.gone
-		return fmt.Errorf("%w: %w", errDied, c.err)
+		return c, at, fmt.Errorf("%w: %w", errDied, c.err)
 	}
-	w.connect(at.Admin, at.TokenFile)
-	return nil
+	return c, at, nil
 }
 
 // mustSpawn is spawn where nothing is armed.
 func (w *world) mustSpawn() {
 	w.t.Helper()
 	if err := w.spawn(""); err != nil {
-		w.t.Fatalf("%v\n%s", err, w.output)
+		w.t.Fatalf("%v\n%v", err, w.output)
 	}
 }
 

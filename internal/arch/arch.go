@@ -222,6 +222,7 @@ func checkConfined(sources []source) []Finding {
 			switch {
 			case c.pkg == "":
 				findings = append(findings, s.at(spec.Pos(), "nothing may import %s", c.lib))
+			case s.test && c.tests != "" && s.pkg == c.tests:
 			case s.pkg != c.pkg:
 				findings = append(findings, s.at(spec.Pos(), "only %s may import %s", c.pkg, c.lib))
 			case !s.test && c.files > 0 && files > c.files:
