@@ -24,7 +24,7 @@ func (p *Proxy) pass(x *exchange, r *http.Request, req *rules.Request, connector
 	x.after = append(x.after, func(bool) { forget(); cancel() })
 	resp, err := p.passOn(ctx, out)
 	if err != nil {
-		return p.refused(x, r, passRefusal(err, out.URL.Host))
+		return p.refused(x, r, p.passRefusal(ctx, x, err, out.URL.Host))
 	}
 	if resp.StatusCode == http.StatusSwitchingProtocols {
 		_ = resp.Body.Close()
@@ -113,8 +113,13 @@ func (p *Proxy) addCredentials(header http.Header, connector string) error {
 	return nil
 }
 
-// passRefusal says why a read got no answer.
-func passRefusal(err error, host string) *refusal {
+// passRefusal says why a read got no answer. ctx is the read's own.
+func (p *Proxy) passRefusal(ctx context.Context, x *exchange, err error, host string) *refusal {
+	if ctx.Err() != nil && x.client.Err() == nil {
+		if f := p.gate(x); f != nil {
+			return f
+		}
+	}
 	var failed *upstream.Error
 	if errors.As(err, &failed) && failed.Class == upstream.ErrorEgress {
 		return refuse(problemEgress, failed.Text)

@@ -2,13 +2,16 @@ package proxy
 
 import (
 	"bufio"
+	"context"
 	"io"
 	"net/http"
 	"net/url"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
 
+	"keep-proxy/internal/clock"
 	"keep-proxy/ledger"
 )
 
@@ -75,11 +78,61 @@ func TestAStopCutsOpenStreams(t *testing.T) {
 			}
 		}
 	})
-	other := w.open("b")
+	other, waiting := w.open("b"), w.open("c")
 	resp := other.start(t, "/stream", next)
+	read := make(chan got, 1)
+	go func() { read <- waiting.get("/stream") }()
+	for deadline := time.Now().Add(waitLimit); w.sends.of("/stream") < 2; runtime.Gosched() {
+		if time.Now().After(deadline) {
+			t.Fatal("the second read didn't arrive")
+		}
+	}
 	wantProblem(t, w.open("a").post("/pay", `{"to":"x"}`), "unknown-outcome", 424, "")
 	if _, err := io.ReadAll(resp.Body); err == nil {
 		t.Error("the stream ended as if it were whole")
+	}
+	wantProblem(t, <-read, "run-aborted", 424, "stop")
+	for _, r := range []*run{other, waiting} {
+		if got := r.state(); got.State != ledger.RunAborted || got.Class != ledger.ClassTransient {
+			t.Errorf("the run that was cut is %s, class %q: it saw the world with a hole in it", got.State, got.Class)
+		}
+	}
+}
+
+// An inline try may lift the stop before anybody was refused.
+func TestAnInlineTryCutsNothing(t *testing.T) {
+	t.Parallel()
+	next := make(chan string)
+	w := newWorld(t, func(rw http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			lost(rw, r)
+		}
+		for line := range next {
+			_, _ = io.WriteString(rw, line+"\n")
+			rw.(http.Flusher).Flush()
+		}
+	})
+	other := w.open("b")
+	resp := other.start(t, "/stream", next)
+	w.inliner.try = func(ctx context.Context, m *ledger.Mutation) (*ledger.Mutation, error) {
+		if a := w.proxy.standing(caller{workflow: "wf", item: "b"}); a.Open {
+			t.Error("the scope is open during the try")
+		}
+		w.proxy.cutStopped()
+		out, err := w.ledger.Observe(ctx, ledger.Observe{
+			Key: m.Key, Version: m.Version, Inline: true, Result: &ledger.Result{Status: http.StatusOK},
+			Observation: ledger.Observation{At: ledger.Stamp(clock.Take(w.clock)), Strategy: "probe", Seen: ledger.SeenApplied},
+		})
+		return out.Mutation, err
+	}
+	wantAnswer(t, w.open("a").post("/ask", `{"to":"x"}`), 200, "", false)
+	next <- "after"
+	close(next)
+	if text, err := io.ReadAll(resp.Body); err != nil || !strings.HasSuffix(string(text), "after\n") {
+		t.Errorf("the stream was cut: %q, %v", text, err)
+	}
+	if got := other.state(); got.State != ledger.RunRunning {
+		t.Errorf("the run is %s", got.State)
 	}
 }
 

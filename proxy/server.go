@@ -247,7 +247,20 @@ func (p *Proxy) watch() {
 	}
 }
 
-// cutStopped cuts what is being streamed to scopes that are stopped now.
+// cutStopped cuts what is being streamed to scopes that are stopped now, but not
+// while an inline try may still lift the stop. A run that is cut because of a stop has
+// been refused, so that it is over, unless its requests would be held.
 func (p *Proxy) cutStopped() {
-	p.open.sweep(func(c caller) bool { return !p.standing(c).Open })
+	p.open.sweep(func(c caller) bool {
+		a := p.standing(c)
+		if a.Open || a.Hold && p.inline.trying(a.Blocker.Key) {
+			return false
+		}
+		if c.managed() && a.Problem == string(problemBlocked) && p.config.Hold <= 0 {
+			if _, err := p.ledger.RefuseRun(p.ctx, c.run, "its open streams were cut because of a stop", a.Blocker.ID); err != nil {
+				p.config.Log.Error().Err(err).Str("run", c.run).Msg("run not ended")
+			}
+		}
+		return true
+	})
 }

@@ -32,6 +32,13 @@ func (w *waits) begin(k ledger.Key) (end func()) {
 	}
 }
 
+// trying reports whether an inline try of k is under way.
+func (w *waits) trying(k ledger.Key) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.byKey[k] != nil
+}
+
 // wait returns once no try of these mutations is under way, or ctx ends. It
 // reports whether it waited for any.
 func (w *waits) wait(ctx context.Context, blockers []ledger.Blocker) bool {
