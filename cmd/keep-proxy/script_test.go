@@ -18,6 +18,7 @@ import (
 	"keep-proxy/cli/demo"
 	"keep-proxy/internal/fakes"
 	"keep-proxy/internal/fakes/control"
+	"keep-proxy/internal/fakes/oracle"
 	"keep-proxy/internal/fakes/testca"
 )
 
@@ -29,6 +30,28 @@ func TestMain(m *testing.M) {
 		"pay":        payMain,
 		"gate":       gateMain,
 	})
+}
+
+// program is this test binary under the program's name, in a folder: it must be a
+// file of its own, for the program starts itself by the path that the system gives.
+func program(t *testing.T, dir string) string {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(dir, "keep-proxy")
+	if os.Link(self, name) == nil {
+		return name
+	}
+	content, err := os.ReadFile(self)
+	if err == nil {
+		err = os.WriteFile(name, content, 0o700)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return name
 }
 
 // payMain is a script that pays, told by the demo's variables.
@@ -86,10 +109,11 @@ func TestScripts(t *testing.T) {
 }
 
 // bankCommand starts a bank (bank start), writes its configuration to config.yaml,
-// arms a fault (bank arm NAME), or holds its count against a number (bank did IDENTITY N).
+// arms a fault (bank arm NAME), waits until it did something (bank has IDENTITY), or
+// holds its count against a number (bank did IDENTITY N).
 func bankCommand(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
-		ts.Fatalf("usage: bank start | arm NAME | did IDENTITY N")
+		ts.Fatalf("usage: bank start | arm NAME | has IDENTITY | did IDENTITY N")
 	}
 	if args[0] == "start" {
 		startBank(ts)
@@ -97,9 +121,12 @@ func bankCommand(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	c := control.New(ts.Getenv("BANK_CONTROL"))
 	defer c.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	switch {
+	case args[0] == "has" && len(args) == 2:
+		_, err := oracle.Wait(ctx, ts.MkAbs("bank.log"), func(t oracle.Tally) bool { return t.Effects(args[1]) > 0 })
+		ts.Check(err)
 	case args[0] == "arm" && len(args) == 2:
 		ts.Check(c.ArmNamed(ctx, args[1]))
 	case args[0] == "did" && len(args) == 3:

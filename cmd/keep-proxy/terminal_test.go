@@ -29,16 +29,9 @@ type terminal struct {
 // its session's leader and foreground group.
 func openTerminal(t *testing.T, dir string, args ...string) *terminal {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	link := filepath.Join(dir, "keep-proxy")
-	if err := os.Symlink(self, link); err != nil {
-		t.Fatal(err)
-	}
+	var err error
 	term := &terminal{t: t, more: make(chan struct{}, 1)}
-	term.cmd = exec.Command(link, args...)
+	term.cmd = exec.Command(program(t, dir), args...)
 	term.cmd.Env = append(os.Environ(), "XDG_STATE_HOME="+filepath.Join(dir, "state"))
 	if term.side, err = pty.Start(term.cmd); err != nil {
 		t.Fatal(err)
@@ -167,13 +160,7 @@ func TestAShellStopsAndContinuesTheJob(t *testing.T) {
 		t.Skip("there is no bash here")
 	}
 	dir := t.TempDir()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(self, filepath.Join(dir, "keep-proxy")); err != nil {
-		t.Fatal(err)
-	}
+	program(t, dir)
 	term := &terminal{t: t, more: make(chan struct{}, 1)}
 	term.cmd = exec.Command(bash, "--norc", "--noprofile", "-i")
 	term.cmd.Env = append(os.Environ(), "XDG_STATE_HOME="+filepath.Join(dir, "state"), "PS1=prompt> ", "PATH="+dir+":"+os.Getenv("PATH"))

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"bufio"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// playing is a demo in a process of its own.
+type playing struct {
+	cmd    *exec.Cmd
+	out    *bufio.Reader
+	folder string
+}
+
+// play starts this binary as the demo.
+func play(t *testing.T, args ...string) *playing {
+	t.Helper()
+	dir := t.TempDir()
+	folder := filepath.Join(dir, "tmp")
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), program(t, dir), append([]string{"demo"}, args...)...)
+	cmd.Env = append(os.Environ(), "TMPDIR="+folder)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &playing{cmd, bufio.NewReader(out), folder}
+}
+
+// until reads to a line that holds a text, and returns what was read.
+func (p *playing) until(t *testing.T, text string) string {
+	t.Helper()
+	var all strings.Builder
+	for {
+		line, err := p.out.ReadString('\n')
+		all.WriteString(line)
+		if strings.Contains(line, text) {
+			return all.String()
+		}
+		if err != nil {
+			t.Fatalf("%v before %q: %s", err, text, all.String())
+		}
+	}
+}
+
+// interrupt is Ctrl-C; it returns the exit code, and wants that nothing is left.
+func (p *playing) interrupt(t *testing.T) int {
+	t.Helper()
+	if err := p.cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		if _, err := p.out.ReadString('\n'); err != nil {
+			break
+		}
+	}
+	_ = p.cmd.Wait()
+	if left, _ := filepath.Glob(filepath.Join(p.folder, "*")); len(left) > 0 {
+		t.Errorf("the demo left %v behind", left)
+	}
+	return p.cmd.ProcessState.ExitCode()
+}
+
+func TestTheDemoStaysUpAndItsLineWorks(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"sh", "curl"} {
+		if _, err := exec.LookPath(name); err != nil {
+			t.Skipf("there is no %s here", name)
+		}
+	}
+	p := play(t)
+	p.until(t, "stay up until Ctrl-C")
+	line := p.until(t, "/transfers")
+	p.until(t, "Run it twice")
+	for _, want := range []*regexp.Regexp{regexp.MustCompile(`HTTP/\S+ 201`), regexp.MustCompile(`(?i)Keep-Replayed: true`)} {
+		out, err := exec.CommandContext(t.Context(), "sh", "-c", line).CombinedOutput()
+		if err != nil || !want.Match(out) {
+			t.Errorf("%v; want %s in %s", err, want, out)
+		}
+	}
+	if code := p.interrupt(t); code != 0 {
+		t.Errorf("code %d after Ctrl-C, want 0", code)
+	}
+}
+
+func TestTheDemoCleansUpWhenItIsInterrupted(t *testing.T) {
+	t.Parallel()
+	p := play(t, "--exit", "--built-in-client")
+	p.until(t, "Act 2")
+	if code := p.interrupt(t); code != 128+int(syscall.SIGINT) {
+		t.Errorf("code %d, want that of an interrupted program", code)
+	}
+}
