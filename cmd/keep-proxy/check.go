@@ -15,11 +15,29 @@ import (
 
 // checked is what check found.
 type checked struct {
-	Configuration []config.Problem `json:"configuration"`
-	Advice        []config.Advice  `json:"advice"`
-	Rules         rules.Findings   `json:"rules"`
-	Connectors    int              `json:"connectors"`
-	Cases         int              `json:"cases"`
+	Configuration []problemView  `json:"configuration"`
+	Advice        []adviceView   `json:"advice"`
+	Rules         rules.Findings `json:"rules"`
+	Connectors    int            `json:"connectors"`
+	Cases         int            `json:"cases"`
+}
+
+// problemView is a config.Problem in JSON.
+type problemView struct {
+	Source string `json:"source"`
+	Line   int    `json:"line,omitzero"`
+	Column int    `json:"column,omitzero"`
+	Key    string `json:"key"`
+	Value  string `json:"value,omitzero"`
+	Text   string `json:"text"`
+	Fix    string `json:"fix"`
+}
+
+// adviceView is a config.Advice in JSON.
+type adviceView struct {
+	Key   string `json:"key"`
+	Value string `json:"value"`
+	Text  string `json:"text"`
 }
 
 // failed reports whether the proxy would not start with it.
@@ -58,14 +76,19 @@ func newCheck() *cobra.Command {
 // check loads configuration and rules. Without a configuration the rules are held
 // against its defaults, so that all findings are told at once.
 func (s *settings) check(cmd *cobra.Command, names []string) (checked, error) {
-	out := checked{Configuration: []config.Problem{}, Advice: []config.Advice{}, Rules: rules.Findings{}}
+	out := checked{Configuration: []problemView{}, Advice: []adviceView{}, Rules: rules.Findings{}}
 	c, err := s.load(cmd)
 	if problems, ok := errors.AsType[*config.Error](err); ok {
-		out.Configuration, c = problems.Problems, config.Default()
+		c = config.Default()
+		for _, p := range problems.Problems {
+			out.Configuration = append(out.Configuration, problemView(p))
+		}
 	} else if err != nil {
 		return out, err
 	} else {
-		out.Advice = append(out.Advice, config.Advise(c)...)
+		for _, a := range config.Advise(c) {
+			out.Advice = append(out.Advice, adviceView(a))
+		}
 	}
 	set, findings, err := loadFiles(c, names)
 	if err != nil {
@@ -102,7 +125,7 @@ func loadFiles(c config.Config, names []string) (*rules.Set, rules.Findings, err
 
 func (c checked) write(w io.Writer) error {
 	for _, p := range c.Configuration {
-		fmt.Fprintln(w, p.String())
+		fmt.Fprintln(w, config.Problem(p).String())
 	}
 	for _, a := range c.Advice {
 		fmt.Fprintf(w, "%s: %s: %s\n", a.Key, a.Value, a.Text)

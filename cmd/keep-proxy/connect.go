@@ -15,6 +15,7 @@ import (
 	"keep-proxy/app"
 	"keep-proxy/cli/serving"
 	"keep-proxy/config"
+	"keep-proxy/ledger"
 )
 
 // Variables by which the command line finds an API that isn't its data folder's.
@@ -64,11 +65,40 @@ func (a *adminFlags) connect(cmd *cobra.Command) (*connection, error) {
 	if err != nil {
 		return nil, err
 	}
-	running, err := a.running(c)
-	if err != nil || running != nil {
-		return running, err
+	return whileLocked(cmd.Context(), func() (*connection, error) {
+		running, err := a.running(c)
+		if err != nil || running != nil {
+			return running, err
+		}
+		return openStopped(cmd, c)
+	})
+}
+
+// lockedPoll is how often a data folder that another process is about to serve, or
+// to leave, is looked at again; lockedWait for how long.
+const (
+	lockedPoll = 50 * time.Millisecond
+	lockedWait = 10 * time.Second
+)
+
+// whileLocked tries again while another process holds the ledger: it is about to
+// announce itself, or to leave.
+func whileLocked[T any](ctx context.Context, try func() (T, error)) (T, error) {
+	patience, cancel := context.WithTimeout(ctx, lockedWait)
+	defer cancel()
+	poll := time.NewTicker(lockedPoll)
+	defer poll.Stop()
+	for {
+		found, err := try()
+		if !errors.Is(err, ledger.ErrLocked) {
+			return found, err
+		}
+		select {
+		case <-patience.Done():
+			return found, err
+		case <-poll.C:
+		}
 	}
-	return openStopped(cmd, c)
 }
 
 // running connects to a running proxy; nil if there is none.

@@ -10,7 +10,6 @@ import (
 	"keep-proxy/app"
 	"keep-proxy/cli/serving"
 	"keep-proxy/config"
-	"keep-proxy/ledger"
 )
 
 // host is the proxy that a run goes through: a running one, or one that this
@@ -27,13 +26,6 @@ type host struct {
 	announced *serving.Announcement
 }
 
-// lockedPoll is how often a data folder that another process is about to serve, or
-// to leave, is looked at again; lockedWait for how long.
-const (
-	lockedPoll = 50 * time.Millisecond
-	lockedWait = 15 * time.Second
-)
-
 // host finds the proxy, joins another run's, or embeds one.
 func (f *runFlags) host(ctx context.Context, cmd *cobra.Command, c config.Config) (*host, error) {
 	if url := f.explicit(); url != "" {
@@ -46,20 +38,7 @@ func (f *runFlags) host(ctx context.Context, cmd *cobra.Command, c config.Config
 	if err := ensureDir(c); err != nil {
 		return nil, err
 	}
-	patience, cancel := context.WithTimeout(ctx, lockedWait)
-	defer cancel()
-	for {
-		h, err := joinOrEmbed(ctx, cmd, c)
-		if !errors.Is(err, ledger.ErrLocked) {
-			return h, err
-		}
-		// Whoever holds the ledger is about to announce itself, or to leave.
-		select {
-		case <-patience.Done():
-			return nil, err
-		case <-time.After(lockedPoll):
-		}
-	}
+	return whileLocked(ctx, func() (*host, error) { return joinOrEmbed(ctx, cmd, c) })
 }
 
 // joinOrEmbed takes a share first: what is found then can't end before it is used.
