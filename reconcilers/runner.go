@@ -75,6 +75,8 @@ type round struct {
 	// wake is called at each try's end; nil for nothing.
 	wake func()
 
+	wall wallWatch
+
 	mu     sync.Mutex
 	counts Counts
 }
@@ -96,7 +98,33 @@ func (r *Reconciler) pass(ctx context.Context, in *round) (started int, next tim
 			started++
 		}
 	}
+	if in.wall.setBack(now) {
+		started += r.passStranded(ctx, now, in)
+	}
 	return started, next, false
+}
+
+// passStranded starts a try for each record whose next try a wall clock that was
+// set back has put off. The try plans the next one anew.
+func (r *Reconciler) passStranded(ctx context.Context, now ledger.Stamp, in *round) (started int) {
+	keys, _, err := r.ledger.Due(ctx, now.Wall.Add(beyond), dueLimit)
+	if err != nil {
+		return 0
+	}
+	left := false
+	for _, k := range keys {
+		m, err := r.read(ctx, k)
+		if err != nil || !stranded(m, now.Wall) {
+			continue
+		}
+		if r.busy.open(k, now.Mono) && r.start(ctx, k, in) {
+			started++
+			continue
+		}
+		left = true
+	}
+	in.wall.looked(left)
+	return started
 }
 
 // start makes one try in a goroutine of its own, if there is a place for it.
