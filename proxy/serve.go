@@ -59,21 +59,22 @@ func (p *Proxy) serveInner(w http.ResponseWriter, r *http.Request) {
 	p.serve(w, r, t.caller, t)
 }
 
-// agrees reports whether the request's authority and the TLS server name are the
-// tunnel's target.
+// agrees reports whether the request's authority, a Host field beside it (RFC 9113
+// §8.3.1), and the TLS server name are the tunnel's target.
 func agrees(r *http.Request, t *tunnel) bool {
-	host, port, err := net.SplitHostPort(t.target)
+	host, _, err := net.SplitHostPort(t.target)
 	if err != nil {
 		return false
 	}
-	authority := r.Host
-	if _, _, err := net.SplitHostPort(authority); err != nil {
-		authority = net.JoinHostPort(strings.Trim(authority, "[]"), defaultPort(r.URL.Scheme))
+	for _, authority := range append([]string{r.Host}, r.Header["Host"]...) {
+		if _, _, err := net.SplitHostPort(authority); err != nil {
+			authority = net.JoinHostPort(strings.Trim(authority, "[]"), defaultPort(r.URL.Scheme))
+		}
+		if asked, err := normalTarget(authority); err != nil || asked != t.target {
+			return false
+		}
 	}
-	asked, err := normalTarget(authority)
-	if err != nil || asked != net.JoinHostPort(host, port) {
-		return false
-	}
+	delete(r.Header, "Host")
 	if r.TLS == nil || r.TLS.ServerName == "" {
 		return true
 	}
