@@ -30,6 +30,7 @@ func (p *Proxy) pass(x *exchange, r *http.Request, req *rules.Request, connector
 		_ = resp.Body.Close()
 		return p.refused(x, r, refuse(problemDenied, "The upstream changed protocols, which was not asked for."))
 	}
+	resp.Body = &uncut{resp.Body, ctx}
 	length, known := resp.Header["Content-Length"]
 	stripAnswer(resp.Header)
 	if known {
@@ -39,6 +40,23 @@ func (p *Proxy) pass(x *exchange, r *http.Request, req *rules.Request, connector
 		resp.Header.Set(headerScope, "unmanaged")
 	}
 	return resp
+}
+
+// uncut is an answer's content that is not whole if it was cut. An upstream may end a
+// stream in good order when its connection is closed under it, and that end can come
+// in before the connection is closed here.
+type uncut struct {
+	io.ReadCloser
+	ctx context.Context
+}
+
+// Read implements io.Reader.
+func (u *uncut) Read(p []byte) (int, error) {
+	n, err := u.ReadCloser.Read(p)
+	if err == io.EOF && u.ctx.Err() != nil {
+		err = context.Cause(u.ctx)
+	}
+	return n, err
 }
 
 // passOn sends an unrecorded request. net/http repeats a request without a body on

@@ -99,6 +99,19 @@ func TestAStopCutsOpenStreams(t *testing.T) {
 	}
 }
 
+func TestAStreamThatEndsBecauseItIsCutIsNotWhole(t *testing.T) {
+	t.Parallel()
+	ctx, cut := context.WithCancel(t.Context())
+	body := &uncut{io.NopCloser(strings.NewReader("part")), ctx}
+	if text, err := io.ReadAll(body); string(text) != "part" || err != nil {
+		t.Errorf("a whole stream: %q, %v", text, err)
+	}
+	cut()
+	if _, err := io.ReadAll(body); err == nil {
+		t.Error("a stream that was cut ended as if it were whole")
+	}
+}
+
 // An inline try may lift the stop before anybody was refused.
 func TestAnInlineTryCutsNothing(t *testing.T) {
 	t.Parallel()
