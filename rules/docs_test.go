@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"cel.dev/cel-go/common/types"
 )
 
 // guide is docs/connectors.md, which is written for people and held against the
@@ -124,5 +126,45 @@ func TestTheGuidesFirstCheckPrintsWhatItSays(t *testing.T) {
 	_, findings := Load([]File{{Name: "parcels.yaml", Data: []byte(found[1])}}, nil, Defaults{})
 	if got := findings.Error() + "\n"; got != found[2] {
 		t.Errorf("check prints\n%sthe guide\n%s", got, found[2])
+	}
+}
+
+// names are the code words in the first cells of a section's table.
+func names(t *testing.T, section string) []string {
+	t.Helper()
+	_, rest, found := strings.Cut(guide(t), "\n## "+section+"\n")
+	if !found {
+		t.Fatalf("docs/connectors.md has no section %q", section)
+	}
+	body, _, _ := strings.Cut(rest, "\n## ")
+	var out []string
+	for _, cells := range rowsOf(body) {
+		out = append(out, words(cells[0])...)
+	}
+	return out
+}
+
+func TestTheGuideListsEveryVariableAndNoOther(t *testing.T) {
+	t.Parallel()
+	envs, err := celEnvs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	documented := map[string]bool{}
+	argument := strings.NewReplacer("(v)", "(json)", "(list)", "(json)")
+	for _, name := range names(t, "Variables") {
+		if strings.HasPrefix(name, ".") {
+			continue // A further field of the one before it.
+		}
+		if _, err := compileExpr(argument.Replace(name), inFound); err != nil {
+			t.Errorf("the guide's %s does not compile: %v", name, err)
+		}
+		root, _, _ := strings.Cut(name, ".")
+		documented[root] = true
+	}
+	for _, v := range envs[inFound].Variables() {
+		if !documented[v.Name()] && !strings.Contains(v.Name(), ".") && v.Type().Kind() != types.TypeKind {
+			t.Errorf("the guide does not name the variable %s", v.Name())
+		}
 	}
 }
