@@ -52,6 +52,7 @@ func scripts(t *testing.T) map[string]func(t *testing.T, w *world) (out string, 
 	t.Helper()
 	forms := map[string]func(t *testing.T, w *world) (string, bool){
 		"the built-in client": func(t *testing.T, w *world) (string, bool) {
+			t.Helper()
 			var out bytes.Buffer
 			err := Client(t.Context(), func(name string) string { return w.env[name] }, &out)
 			return out.String(), err == nil
@@ -61,6 +62,7 @@ func scripts(t *testing.T) map[string]func(t *testing.T, w *world) (out string, 
 		return forms
 	}
 	forms["sh and curl"] = func(t *testing.T, w *world) (string, bool) {
+		t.Helper()
 		name := filepath.Join(t.TempDir(), "pay.sh")
 		if err := os.WriteFile(name, payScript, 0o600); err != nil {
 			t.Fatal(err)

@@ -151,6 +151,7 @@ func startBank(ts *testscript.TestScript) {
 	}
 	bank, quotes := start("bank"), start("quotes")
 	ts.Setenv("BANK", bank.URL())
+	ts.Setenv("BANK_ADDR", bank.Addr())
 	ts.Setenv("BANK_CONTROL", bank.ControlURL())
 	ts.Setenv("DEMO_BANK", bank.URL())
 	ts.Setenv("DEMO_QUOTES", quotes.URL())

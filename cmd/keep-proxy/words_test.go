@@ -102,7 +102,7 @@ func TestProgressIsToldOfWhatTakesLong(t *testing.T) {
 		p := newProgress(&out)
 		for i := range 30 {
 			p.step("verified", int64(i), 30)
-			time.Sleep(100 * time.Millisecond) //nolint:forbidigo // The bubble's clock.
+			time.Sleep(100 * time.Millisecond) // The bubble's clock.
 		}
 		p.end()
 		lines := strings.Split(strings.TrimSpace(out.String()), "\n")
