@@ -40,22 +40,51 @@ func parseHostPattern(source string) (*hostPattern, error) {
 		}
 		p.port = normal
 	}
+	return p, p.addLabels(host)
+}
+
+// addLabels reads the labels of a host that holds variables.
+func (p *hostPattern) addLabels(host string) error {
 	literal := false
+	seen := map[string]bool{}
 	for label := range strings.SplitSeq(host, ".") {
-		s, err := parseSegmentPattern(label)
+		s, err := parseLabelPattern(label)
 		if err != nil {
-			return nil, err
+			return err
 		}
+		if s.name != "" && seen[s.name] {
+			return fmt.Errorf("the variable {%s} comes twice", s.name)
+		}
+		seen[s.name] = true
 		literal = literal || s.name == ""
-		if s.prefix != strings.ToLower(s.prefix) || s.suffix != strings.ToLower(s.suffix) {
-			return nil, fmt.Errorf("%q is not in lower case", label)
-		}
 		p.labels = append(p.labels, s)
 	}
 	if !literal {
-		return nil, errors.New("at least one label must be a literal")
+		return errors.New("at least one label must be a literal")
 	}
-	return p, nil
+	return nil
+}
+
+// parseLabelPattern reads one label. Its literals must be spelt as a normalised
+// host is, or they would match none.
+func parseLabelPattern(label string) (segmentPattern, error) {
+	s, err := parseSegmentPattern(label)
+	if err != nil {
+		return segmentPattern{}, err
+	}
+	before, rest, _ := strings.Cut(label, "{")
+	_, after, _ := strings.Cut(rest, "}")
+	if literal := before + after; literal != "" {
+		if literal != strings.ToLower(literal) {
+			return segmentPattern{}, fmt.Errorf("%q is not in lower case", label)
+		}
+		for _, c := range []byte(literal) {
+			if !isHostChar(c) {
+				return segmentPattern{}, fmt.Errorf("%q holds other than the characters of a host; write international names as xn--…", label)
+			}
+		}
+	}
+	return s, nil
 }
 
 // literalHost makes the pattern of one host.

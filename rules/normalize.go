@@ -120,7 +120,8 @@ func normalHost(host string) (string, bool) {
 	if inner, ok := strings.CutPrefix(host, "["); ok {
 		inner, ok = strings.CutSuffix(inner, "]")
 		addr, err := netip.ParseAddr(inner)
-		if !ok || err != nil || !addr.Is6() || addr.Zone() != "" {
+		// An IPv4 address in IPv6 clothes reaches the same server under another name.
+		if !ok || err != nil || !addr.Is6() || addr.Is4In6() || addr.Zone() != "" {
 			return "", false
 		}
 		return addr.String(), true
@@ -160,12 +161,17 @@ func isPlainHost(host string) bool {
 			return false
 		}
 		for _, c := range []byte(label) {
-			if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' && c != '_' {
+			if !isHostChar(c) {
 				return false
 			}
 		}
 	}
 	return true
+}
+
+// isHostChar knows the characters of a normalised label.
+func isHostChar(c byte) bool {
+	return 'a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == '-' || c == '_'
 }
 
 // looksNumeric finds hosts like 127.1 or 0x7f000001, which resolvers read as
