@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"slices"
 	"sync"
 
 	badger "github.com/dgraph-io/badger/v4"
@@ -84,7 +85,7 @@ func (p *pendingBodies) forget(sha256s []string) {
 // doesn't sweep.
 func (s *Store) WriteBody(ctx context.Context, content io.Reader) (ledger.Body, error) {
 	w := bodyWriter{store: s, upload: s.pending.begin(), hash: sha256.New()}
-	buf := make([]byte, chunkSize)
+	buf := make([]byte, chunksAtOnce*chunkSize)
 	for {
 		n, err := io.ReadFull(content, buf)
 		if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
@@ -100,7 +101,7 @@ func (s *Store) WriteBody(ctx context.Context, content io.Reader) (ledger.Body, 
 			return w.finish(ctx, buf[:n])
 		}
 		if n > 0 {
-			if err := w.chunk(ctx, buf[:n]); err != nil {
+			if err := w.write(ctx, buf[:n]); err != nil {
 				return ledger.Body{}, err
 			}
 		}
@@ -118,7 +119,8 @@ type bodyWriter struct {
 	chunks uint32
 }
 
-func (w *bodyWriter) chunk(ctx context.Context, content []byte) error {
+// write adds chunks by one command.
+func (w *bodyWriter) write(ctx context.Context, content []byte) error {
 	if err := w.store.space.checkBody(); err != nil {
 		return err
 	}
@@ -128,9 +130,14 @@ func (w *bodyWriter) chunk(ctx context.Context, content []byte) error {
 				return err
 			}
 		}
-		return t.layer.put(chunkKey(w.upload, w.chunks), content)
+		for chunk := range slices.Chunk(content, chunkSize) {
+			if err := t.layer.put(chunkKey(w.upload, w.chunks), chunk); err != nil {
+				return err
+			}
+			w.chunks++
+		}
+		return nil
 	})
-	w.chunks++
 	pointBodyChunk.Pass()
 	return err
 }

@@ -54,8 +54,15 @@ const (
 	maxCommand = maxBatch - fullBatch - 16<<10
 	// partSize is the longest single value; a longer record is split.
 	partSize = 512 << 10
-	// chunkSize is how a long body is cut.
-	chunkSize = 256 << 10
+	// chunkSize is how a long body is cut; chunksAtOnce are written by one command.
+	chunkSize    = 60 << 10
+	chunksAtOnce = 4
+	// blockSize is how the engine cuts its tables. A chunk fits into a block: while
+	// building one, the engine keeps three times what is longer.
+	blockSize = 64 << 10
+	// baseTableSize is the size of the engine's smaller tables. It keeps up to eight
+	// buffers for building them, each at least twice as large.
+	baseTableSize = 1 << 20
 	// entryOverhead is what an entry costs a memtable beyond its key and value.
 	entryOverhead = 128
 )

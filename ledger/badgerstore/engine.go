@@ -25,6 +25,8 @@ func engineOptions(dir string, log zerolog.Logger) badger.Options {
 		WithMemTableSize(memTableSize).
 		WithNumMemtables(2).
 		WithNumCompactors(2).
+		WithBlockSize(blockSize).
+		WithBaseTableSize(baseTableSize).
 		WithValueThreshold(1 << 20).
 		WithValueLogFileSize(1 << 20).
 		WithCompression(options.None).
