@@ -22,6 +22,10 @@ var payScript []byte
 // ClientCommand is the hidden command by which the program runs Client.
 const ClientCommand = "demo-client"
 
+// UntilEOFFlag is the hidden flag of serve by which the demo's proxy ends with the
+// demo, however that ends.
+const UntilEOFFlag = "until-eof"
+
 // Options are what Run needs; all but BuiltIn are required.
 type Options struct {
 	// Self is the program itself.

@@ -34,7 +34,7 @@ type proxy struct {
 // startProxy starts `keep-proxy serve` and waits until it announced itself. A proxy
 // that comes back listens where it was before, so that clients find it.
 func (s *stage) startProxy(ctx context.Context) error {
-	args := []string{"serve", "--config", s.config}
+	args := []string{"serve", "--config", s.config, "--" + UntilEOFFlag}
 	if s.proxy != nil {
 		args = append(args, "--listen", s.proxy.state.Proxy, "--admin-listen", strings.TrimPrefix(s.proxy.state.Admin, "http://"))
 	}
@@ -44,6 +44,10 @@ func (s *stage) startProxy(ctx context.Context) error {
 	p.cmd.Stderr = &said
 	// Ctrl-C on a terminal is for the demo, which stops the proxy in order.
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	// Nothing is ever written: that it ends with this process is the point.
+	if _, err := p.cmd.StdinPipe(); err != nil {
+		return err
+	}
 	if err := p.cmd.Start(); err != nil {
 		return err
 	}

@@ -9,6 +9,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
+
+	"keep-proxy/cli/serving"
 )
 
 // playing is a demo in a process of its own.
@@ -92,6 +95,34 @@ func TestTheDemoStaysUpAndItsLineWorks(t *testing.T) {
 	}
 	if code := p.interrupt(t); code != 0 {
 		t.Errorf("code %d after Ctrl-C, want 0", code)
+	}
+}
+
+func TestTheDemosProxyEndsWithAKilledDemo(t *testing.T) {
+	t.Parallel()
+	p := play(t)
+	config := regexp.MustCompile(`--config (\S+)`).FindStringSubmatch(p.until(t, "--config "))
+	p.until(t, "Run it twice")
+	if err := p.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = p.cmd.Wait()
+	poll := time.NewTicker(20 * time.Millisecond)
+	defer poll.Stop()
+	late := time.After(30 * time.Second)
+	for {
+		state, err := serving.Find(filepath.Join(filepath.Dir(config[1]), "data"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if state == nil {
+			return
+		}
+		select {
+		case <-late:
+			t.Fatalf("process %d still serves", state.PID)
+		case <-poll.C:
+		}
 	}
 }
 

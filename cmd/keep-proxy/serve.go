@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"keep-proxy/app"
+	"keep-proxy/cli/demo"
 	"keep-proxy/cli/serving"
 	"keep-proxy/config"
 )
@@ -22,6 +23,7 @@ func newServe() *cobra.Command {
 	var s settings
 	var listen []string
 	var adminListen string
+	var untilEOF bool
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Run the proxy until SIGTERM or Ctrl-C",
@@ -34,12 +36,24 @@ func newServe() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return serve(cmd.Context(), c, s, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			ctx := cmd.Context()
+			if untilEOF {
+				var cancel context.CancelFunc
+				ctx, cancel = context.WithCancel(ctx)
+				defer cancel()
+				go func() {
+					_, _ = io.Copy(io.Discard, cmd.InOrStdin())
+					cancel()
+				}()
+			}
+			return serve(ctx, c, s, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	s.bind(cmd)
 	cmd.Flags().StringSliceVar(&listen, "listen", nil, "address of the proxy, several with commas (proxy.listen)")
 	cmd.Flags().StringVar(&adminListen, "admin-listen", "", "address of the admin API (admin.listen)")
+	cmd.Flags().BoolVar(&untilEOF, demo.UntilEOFFlag, false, "stop when standard input ends")
+	_ = cmd.Flags().MarkHidden(demo.UntilEOFFlag) // The flag was just made.
 	s.key("listen", "proxy.listen")
 	s.key("admin-listen", "admin.listen")
 	return cmd
