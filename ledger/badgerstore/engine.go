@@ -42,6 +42,11 @@ func openChecked(opt badger.Options) (*badger.DB, error) {
 	if err := checkTables(opt); err != nil {
 		return nil, err
 	}
+	if !opt.ReadOnly {
+		if err := dropEmptyLogs(opt.Dir); err != nil {
+			return nil, err
+		}
+	}
 	return openEngine(opt)
 }
 

@@ -1,0 +1,52 @@
+package badgerstore
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"keep-proxy/ledger"
+)
+
+// TestLogsThatWereOnlyJustMade opens what a process leaves that was killed between
+// making a log and giving it its length.
+func TestLogsThatWereOnlyJustMade(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"000900.vlog", "00900.mem"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir, keys := crashed(t)
+			c := testConfig(dir)
+			if err := os.WriteFile(filepath.Join(c.dataDir(), name), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			s := mustOpen(t, c)
+			for _, k := range keys {
+				if err := s.View(t.Context(), func(v ledger.View) error { _, err := v.Mutation(k); return err }); err != nil {
+					t.Fatalf("%s: %v", k, err)
+				}
+			}
+		})
+	}
+}
+
+// TestALogThatWasEmptiedIsALoss holds that the high-water mark finds out what an
+// empty file hides.
+func TestALogThatWasEmptiedIsALoss(t *testing.T) {
+	t.Parallel()
+	dir, _ := crashed(t)
+	c := testConfig(dir)
+	logs, err := filepath.Glob(filepath.Join(c.dataDir(), "*.mem"))
+	if err != nil || len(logs) == 0 {
+		t.Fatalf("%v, %v", logs, err)
+	}
+	for _, path := range logs {
+		if err := os.Truncate(path, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := Open(t.Context(), c); !errors.Is(err, ledger.ErrShortened) {
+		t.Errorf("opened with %v", err)
+	}
+}
