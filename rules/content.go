@@ -9,7 +9,9 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -59,16 +61,52 @@ func parseContent(header http.Header, body []byte) *content {
 	if problem != nil {
 		return &content{problem: problem}
 	}
+	if strings.Contains(strings.ToLower(header.Get("Content-Type")), "us-ascii") && !isASCII(plain) {
+		return &content{problem: refuse(ProblemAmbiguous, "the body is declared in the charset US-ASCII but holds other characters; declare UTF-8")}
+	}
 	c := &content{bytes: plain}
-	form := mediaType == "application/x-www-form-urlencoded"
+	form := mediaType == formType
 	if looksJSON(plain) || !form && !strings.HasPrefix(mediaType, "multipart/") {
 		c.parseJSON(mediaType)
 	}
-	if form && c.json == nil && c.jsonProblem == nil {
-		p := parsePairs(strings.TrimRight(string(plain), "\r\n"), "form")
-		c.form = &p
+	if form {
+		c.parseForm()
+	}
+	if hasByteOrderMark(plain) {
+		c.jsonProblem = refuse(ProblemAmbiguous, "the body begins with a byte order mark, which some parsers skip and others refuse; send it without")
+		if form {
+			c.form.problem = c.jsonProblem
+		}
 	}
 	return c
+}
+
+// formType is the media type of a form.
+const formType = "application/x-www-form-urlencoded"
+
+// parseForm parses the body as a form. One that is JSON was declared as a form by
+// mistake, as curl -d does: it may be read as JSON, but not as both.
+func (c *content) parseForm() {
+	p := parsePairs(string(c.bytes), "form")
+	if c.json != nil {
+		p.problem = refuse(ProblemAmbiguous, "the body is declared as a form but is JSON; declare it as application/json")
+	}
+	c.form = &p
+}
+
+// isASCII reports whether every byte is ASCII.
+func isASCII(body []byte) bool {
+	return !slices.ContainsFunc(body, func(c byte) bool { return c >= utf8.RuneSelf })
+}
+
+// hasByteOrderMark knows the marks of UTF-8 and UTF-16.
+func hasByteOrderMark(body []byte) bool {
+	for _, mark := range []string{"\xef\xbb\xbf", "\xfe\xff", "\xff\xfe"} {
+		if strings.HasPrefix(string(body[:min(len(body), len(mark))]), mark) {
+			return true
+		}
+	}
+	return false
 }
 
 // parseJSON parses the body as JSON whatever it is declared as: clients often
@@ -83,8 +121,10 @@ func (c *content) parseJSON(mediaType string) {
 		c.jsonProblem = refuse(ProblemAmbiguous, "the JSON body repeats a member name; send each name once")
 	case errors.Is(err, errNumberRange):
 		c.jsonProblem = refuse(ProblemAmbiguous, "the JSON body holds a number that parsers read differently; send it as a string")
-	case isJSONType(mediaType):
-		c.jsonProblem = refuse(ProblemAmbiguous, "the body is declared as JSON but can't be parsed as one UTF-8 JSON value")
+	case errors.Is(err, errTooMany):
+		c.jsonProblem = refuse(ProblemAmbiguous, "the JSON body holds too many values to be read here; send fewer at once")
+	case isJSONType(mediaType) || looksJSON(c.bytes):
+		c.jsonProblem = refuse(ProblemAmbiguous, "the body is declared as JSON or begins like it, but can't be parsed as one UTF-8 JSON value")
 	}
 }
 
@@ -100,7 +140,7 @@ func isJSONType(mediaType string) bool {
 }
 
 // declaredType is the media type of a body, lower case, and refuses charsets
-// other than UTF-8.
+// other than UTF-8; [parseContent] looks whether US-ASCII is.
 func declaredType(header http.Header) (string, *Refusal) {
 	values := header["Content-Type"]
 	if len(values) > 1 {
@@ -113,7 +153,8 @@ func declaredType(header http.Header) (string, *Refusal) {
 		return values[0], nil
 	}
 	mediaType, params, err := mime.ParseMediaType(values[0])
-	if err != nil && !errors.Is(err, mime.ErrInvalidMediaParameter) {
+	// A parameter that can't be parsed hides the others, a charset among them.
+	if err != nil && (!errors.Is(err, mime.ErrInvalidMediaParameter) || strings.Contains(strings.ToLower(values[0]), "charset")) {
 		return "", refuse(ProblemAmbiguous, "Content-Type can't be parsed")
 	}
 	switch strings.ToLower(params["charset"]) {

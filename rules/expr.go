@@ -21,6 +21,8 @@ type expr struct {
 	prog  cel.Program
 	// refs are the values it can read, as far as that is plain from its text.
 	refs []place
+	// readsJSON says that one of them is below json.
+	readsJSON bool
 }
 
 // namedExpr is an expression with the name it gives a value to.
@@ -62,6 +64,7 @@ func compileExpr(source string, at position) (*expr, error) {
 		return nil, fmt.Errorf("expression: %w", err)
 	}
 	e.chain = chainOf(parsed.NativeRep().Expr())
+	e.readsJSON = slices.ContainsFunc(e.refs, func(r place) bool { return r.root == "json" && len(r.steps) > 0 })
 	return e, nil
 }
 
@@ -89,6 +92,14 @@ func (e *expr) readsLater() (string, bool) {
 // eval computes the value; present is false for an absent optional. An ambiguity
 // that was read on the way is in the scope.
 func (e *expr) eval(s *scope) (v jsonValue, present bool, err error) {
+	if e.readsJSON {
+		s.checkCase(e)
+	}
+	return e.value(s)
+}
+
+// value is eval without the check of what it reads.
+func (e *expr) value(s *scope) (v jsonValue, present bool, err error) {
 	if e.chain != nil {
 		v, err := e.chain.eval(s)
 		return v, err == nil, err

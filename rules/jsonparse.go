@@ -17,10 +17,16 @@ var (
 	errJSONSyntax = errors.New("invalid JSON")
 	// errNumberRange is a number that no float64 can hold.
 	errNumberRange = errors.New("a number is out of range")
+	// errTooMany is a text of more than maxJSONValues values.
+	errTooMany = errors.New("too many values")
 )
 
 // maxJSONDepth bounds nesting, well above what any API sends.
 const maxJSONDepth = 1000
+
+// maxJSONValues bounds the values of one text: each takes about a hundred bytes of
+// memory, however short it is written.
+const maxJSONValues = 1 << 20
 
 // manyMembers is from where on a map finds repeated names faster.
 const manyMembers = 32
@@ -50,6 +56,7 @@ type jsonParser struct {
 	s     string
 	i     int
 	depth int
+	count int
 	// names and values hold the members of the objects and arrays that are open.
 	names  []string
 	values []jsonValue
@@ -78,6 +85,9 @@ func (p *jsonParser) next() byte {
 
 // value reads the next value.
 func (p *jsonParser) value() (jsonValue, error) {
+	if p.count++; p.count > maxJSONValues {
+		return jsonValue{}, errTooMany
+	}
 	switch c := p.next(); {
 	case c == '{':
 		return p.object()

@@ -52,7 +52,7 @@ func Normalize(raw Raw) (*Request, *Refusal) {
 		return nil, refusal
 	}
 	return &Request{
-		Method: raw.Method, Scheme: raw.Scheme, Host: host, Port: port, Header: header,
+		Method: raw.Method, Scheme: raw.Scheme, Host: host, Port: port, Header: header, underscored: underscored(header),
 		path: p, rawQuery: query, hasQuery: hasQuery,
 		body: raw.Body, hasBody: raw.HasBody || len(raw.Body) > 0,
 		loaded: len(raw.Body) > 0 || !raw.HasBody,
@@ -230,6 +230,17 @@ func normalHeader(in http.Header) (http.Header, *Refusal) {
 		out[canonical] = values
 	}
 	return out, nil
+}
+
+// underscored lists the names that hold an underscore; usually none.
+func underscored(h http.Header) []string {
+	var out []string
+	for name := range h {
+		if strings.IndexByte(name, '_') >= 0 {
+			out = append(out, name)
+		}
+	}
+	return out
 }
 
 // headerValues are the values of a field by its lower-case name.

@@ -3,6 +3,7 @@ package rules
 import (
 	"maps"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -112,6 +113,9 @@ func (o *outgoing) set(at place, value string) *Refusal {
 		if p.problem != nil {
 			return p.problem
 		}
+		if p.variant(at.steps[0].name) {
+			return refuseVariant("query", at.steps[0].name)
+		}
 		o.query, o.hasQuery = p.with(at.steps[0].name, value), true
 		return nil
 	case "form":
@@ -126,6 +130,8 @@ func (o *outgoing) setForm(at place, value string) *Refusal {
 	switch {
 	case c.problem != nil:
 		return c.problem
+	case c.form != nil && c.form.problem != nil:
+		return c.form.problem
 	case c.form == nil && len(c.bytes) > 0:
 		return refuse(ProblemIdentity, "the body is no form, but the rule writes the field "+at.source+" into it; send application/x-www-form-urlencoded")
 	}
@@ -139,6 +145,9 @@ func (o *outgoing) setForm(at place, value string) *Refusal {
 	p := parsePairs(raw, "form")
 	if p.problem != nil {
 		return p.problem
+	}
+	if p.variant(at.steps[0].name) {
+		return refuseVariant("form", at.steps[0].name)
 	}
 	if c.form == nil {
 		o.header = maps.Clone(o.header)
@@ -158,6 +167,9 @@ func (o *outgoing) editBody(at place, edit func(jsontext.Value) (jsontext.Value,
 		return c.jsonProblem
 	case c.json == nil:
 		return refuse(ProblemIdentity, "the body is no JSON, but the rule writes "+at.source+" into it")
+	}
+	if name, found := variantIn(c.json, at.steps); found {
+		return refuseVariant("JSON body", name)
 	}
 	body := o.body
 	if body == nil {
@@ -183,7 +195,8 @@ func (o *outgoing) mark(mu Mutation) *Refusal {
 		s.mutation = &mu
 		var err error
 		if value, err = mk.text.exact(s); err != nil {
-			return refuse(ProblemIdentity, "the marker's text has no value: "+err.Error())
+			// The error may quote a value.
+			return refuse(ProblemIdentity, "the marker's text has no value in this request: "+mk.text.source)
 		}
 	}
 	if mu.Marker == "" {
@@ -203,11 +216,8 @@ func appendText(old jsontext.Value, value string) (jsontext.Value, error) {
 	if old.Kind() != jsontext.KindString {
 		return nil, errNoText
 	}
-	plain, err := jsontext.AppendUnquote(nil, old)
-	if err != nil {
-		return nil, errNoText
-	}
-	return appendString(nil, string(plain)+value), nil
+	// Inside the quotes the old text keeps its spelling.
+	return slices.Concat(old[:len(old)-1], appendString(nil, value)[1:]), nil
 }
 
 // digestHeaders say something about the very bytes of the body.

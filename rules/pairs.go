@@ -10,8 +10,6 @@ import (
 // pair is one name and value of a query or a form.
 type pair struct {
 	name, value string
-	// raw is how it was spelt.
-	raw string
 }
 
 // pairs is a parsed query or form. When problem is set nothing may be read from
@@ -30,6 +28,10 @@ func parsePairs(raw, what string) pairs {
 		p.problem = refuse(ProblemAmbiguous, "the "+what+" holds an unescaped semicolon, which some servers read as a separator; write %3B")
 		return p
 	}
+	if strings.ContainsFunc(raw, isControl) {
+		p.problem = refuse(ProblemAmbiguous, "the "+what+" holds an unescaped control character, such as a line break; escape it or leave it out")
+		return p
+	}
 	for piece := range strings.SplitSeq(raw, "&") {
 		if piece == "" {
 			continue
@@ -41,10 +43,13 @@ func parsePairs(raw, what string) pairs {
 			p.problem = refuse(ProblemAmbiguous, "the "+what+" holds an invalid escape or is no UTF-8")
 			return p
 		}
-		p.list = append(p.list, pair{name: n, value: v, raw: piece})
+		p.list = append(p.list, pair{name: n, value: v})
 	}
 	return p
 }
+
+// isControl knows the control characters of ASCII.
+func isControl(c rune) bool { return c < ' ' || c == 0x7f }
 
 // unescapePair decodes one name or value.
 func unescapePair(s string) (string, bool) {
@@ -94,24 +99,39 @@ func (p *pairs) sorted() []pair {
 }
 
 // with returns the spelling with a name set to one value: its first occurrence is
-// replaced and the others go; a new one comes last. The other pairs keep their
-// spelling.
+// replaced and the others go; a new one comes last. Everything else keeps its
+// spelling, empty pieces between two "&" too.
 func (p *pairs) with(name, value string) string {
 	spelt := escapePair(name) + "=" + escapePair(value)
 	var out []string
 	done := false
-	for _, one := range p.list {
-		if one.name != name {
-			out = append(out, one.raw)
+	rest := p.list
+	for piece := range strings.SplitSeq(p.raw, "&") {
+		if piece == "" {
+			out = append(out, piece)
 			continue
 		}
-		if !done {
-			out = append(out, spelt)
-			done = true
+		one := rest[0]
+		rest = rest[1:]
+		if one.name == name && done {
+			continue
 		}
+		if one.name == name {
+			piece, done = spelt, true
+		}
+		out = append(out, piece)
 	}
-	if !done {
+	switch last := len(out) - 1; {
+	case done:
+	case out[last] == "":
+		out[last] = spelt
+	default:
 		out = append(out, spelt)
 	}
 	return strings.Join(out, "&")
+}
+
+// variant finds a name that differs from the given one only in case.
+func (p *pairs) variant(name string) bool {
+	return slices.ContainsFunc(p.list, func(one pair) bool { return isVariant(one.name, name) })
 }

@@ -19,6 +19,14 @@ func (op *Operation) payload(s *scope, d *Derived) *Refusal {
 	if !op.readableJSON(s) {
 		return s.req.read().jsonProblem
 	}
+	if refusal := op.checkSecrets(s); refusal != nil {
+		return refusal
+	}
+	for _, name := range op.headers {
+		if refusal := s.req.unreadable(name); refusal != nil {
+			return refusal
+		}
+	}
 	buf := op.appendPayload(make([]byte, 0, len(s.req.body)+512), s, op.ignored, nil)
 	d.PayloadDigest = hexDigest(buf)
 	d.SignificantDigest = d.PayloadDigest
@@ -137,7 +145,7 @@ func appendBody(dst []byte, c *content, m *mask, gone func(string) bool) []byte 
 		return append(dst, "[]"...)
 	case c.json != nil:
 		return append(appendCanonical(append(dst, `["json",`...), c.json, m), ']')
-	case c.form != nil:
+	case c.form != nil && c.form.problem == nil:
 		return append(appendPairs(append(dst, `["form",`...), c.form, gone), ']')
 	}
 	return append(appendString(append(dst, `["bytes",`...), hexDigest(c.bytes)), ']')

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"unicode/utf8"
 )
 
 // Raw is a request as it came in, before anything is judged.
@@ -41,6 +42,9 @@ type Request struct {
 	Port string
 	// Header holds the fields by their canonical names, as they came.
 	Header http.Header
+
+	// underscored are the names of Header that hold an underscore.
+	underscored []string
 
 	path     path
 	rawQuery string
@@ -139,8 +143,24 @@ func splitURL(url, method string) (scheme, authority, target string, ok bool) {
 // copy returns a copy that shares nothing mutable with r.
 func (r *Request) copy() *Request {
 	return &Request{
-		Method: r.Method, Scheme: r.Scheme, Host: r.Host, Port: r.Port, Header: r.Header,
+		Method: r.Method, Scheme: r.Scheme, Host: r.Host, Port: r.Port, Header: r.Header, underscored: r.underscored,
 		path: r.path, rawQuery: r.rawQuery, hasQuery: r.hasQuery,
 		body: r.body, hasBody: r.hasBody, loaded: r.loaded,
 	}
+}
+
+// unreadable says why a field can't be read without guessing; nil if it can. name
+// is in lower case. Servers behind CGI and its kin take X_Name for X-Name.
+func (r *Request) unreadable(name string) *Refusal {
+	for _, other := range r.underscored {
+		if lower := strings.ToLower(other); lower != name && strings.ReplaceAll(lower, "_", "-") == name {
+			return refuse(ProblemAmbiguous, "the header field "+name+" comes with an underscore in its name, which some servers take for \"-\"; write it with \"-\"")
+		}
+	}
+	for _, v := range headerValues(r.Header, name) {
+		if !utf8.ValidString(v) {
+			return refuse(ProblemAmbiguous, "the header field "+name+" is not UTF-8")
+		}
+	}
+	return nil
 }

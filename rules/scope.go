@@ -115,16 +115,33 @@ func (s *scope) named(root, name string) (string, bool) {
 		v, ok := s.host[name]
 		return v, ok
 	case "query":
-		return s.one(s.queryPairs().values(name), "query", name)
+		return s.pair(s.queryPairs(), "query", name)
 	case "form":
-		return s.one(s.form().values(name), "form", name)
+		return s.pair(s.form(), "form", name)
 	case "header":
-		if name != strings.ToLower(name) {
-			return "", false
-		}
-		return s.one(s.req.Header[http.CanonicalHeaderKey(name)], "header", name)
+		return s.header(name)
 	}
 	return "", false
+}
+
+// pair is the single value of a name in a query or a form.
+func (s *scope) pair(p *pairs, what, name string) (string, bool) {
+	if p.variant(name) {
+		s.note(refuseVariant(what, name))
+	}
+	return s.one(p.values(name), what, name)
+}
+
+// header is the single value of a field. What stands for a text elsewhere must be
+// one, or two values that are no UTF-8 would be the same.
+func (s *scope) header(name string) (string, bool) {
+	if name != strings.ToLower(name) {
+		return "", false
+	}
+	if problem := s.req.unreadable(name); problem != nil {
+		s.note(problem)
+	}
+	return s.one(s.req.Header[http.CanonicalHeaderKey(name)], "header", name)
 }
 
 // names lists what a root holds, for expressions that iterate.

@@ -135,7 +135,7 @@ func (t *text) show(s *scope, secret []place) string {
 
 // shown renders one insertion for a person.
 func shown(e *expr, s *scope) string {
-	v, present, err := e.eval(s)
+	v, present, err := e.value(s)
 	if s.take() != nil || err != nil || !present {
 		return "?"
 	}
