@@ -49,7 +49,7 @@ func whyUnknown(m *ledger.Mutation) string {
 	for i := range m.Dispatches {
 		sentences = append(sentences, sending(i+1, &m.Dispatches[i]))
 	}
-	if m.Committed {
+	if m.Committed && m.ResultState != ledger.ResultKnown {
 		sentences = append(sentences, "Success is known; what is missing is the answer.")
 	}
 	return strings.Join(sentences, " ")

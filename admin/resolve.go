@@ -176,10 +176,21 @@ func (f *faults) answer(where string, a *wire.Result, limit int64) {
 	}
 }
 
+// canonicalHeader writes field names as a server does, so that a replay doesn't
+// set a field beside the one that a person gave in lower case.
+func canonicalHeader(h wire.Header) ledger.Header {
+	out := make(ledger.Header, len(h))
+	for name, values := range h {
+		name = http.CanonicalHeaderKey(name)
+		out[name] = append(out[name], values...)
+	}
+	return out
+}
+
 // keepResult turns a person's answer into a result, whose body is written first if
 // it is too long to travel with the command.
 func (s *Server) keepResult(ctx context.Context, a *wire.Result) (*ledger.Result, []byte, error) {
-	result := &ledger.Result{Status: a.Status, Header: ledger.Header(a.Headers), Source: sourcePerson}
+	result := &ledger.Result{Status: a.Status, Header: canonicalHeader(a.Headers), Source: sourcePerson}
 	content := a.Body.Content
 	if len(content) > ledger.InlineBody {
 		stored, err := s.config.Ledger.WriteBody(ctx, bytes.NewReader(content))
