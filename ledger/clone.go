@@ -30,9 +30,24 @@ func (m *Mutation) Clone() *Mutation {
 
 // Clone returns a copy of h that shares nothing with it.
 func (h Header) Clone() Header {
-	c := maps.Clone(h)
-	for name, values := range c {
-		c[name] = slices.Clone(values)
+	if h == nil {
+		return nil
+	}
+	n := 0
+	for _, values := range h {
+		n += len(values)
+	}
+	// The values of all names lie in one array; none can grow into the next.
+	all := make([]string, 0, n)
+	c := make(Header, len(h))
+	for name, values := range h {
+		if values == nil {
+			c[name] = nil
+			continue
+		}
+		from := len(all)
+		all = append(all, values...)
+		c[name] = all[from:len(all):len(all)]
 	}
 	return c
 }

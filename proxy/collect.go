@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"keep-proxy/rules"
 	"keep-proxy/upstream"
 )
 
@@ -34,12 +35,15 @@ func (p *Proxy) collect(ctx context.Context, s *sending) {
 // whenLate arms the early record of a success; the returned function disarms it,
 // or waits for it.
 func (p *Proxy) whenLate(ctx context.Context, s *sending) (disarm func()) {
-	if s.w.op.JudgesBody() || !p.succeeded(s) {
+	if s.w.op.JudgesBody() {
 		return func() {}
 	}
 	recorded := make(chan struct{})
 	timer := time.AfterFunc(earlyCommit, func() {
 		defer close(recorded)
+		if !p.succeeded(s) {
+			return
+		}
 		if _, err := p.ledger.MarkCommitted(ctx, s.w.key, s.dispatch.ID, s.answer.Status); err != nil {
 			// Not fatal: the outcome is recorded as a whole below, or as unknown.
 			p.config.Log.Warn().Err(err).Str("mutation", s.mutation.ID).Msg("early commit not recorded")
@@ -54,10 +58,12 @@ func (p *Proxy) whenLate(ctx context.Context, s *sending) (disarm func()) {
 	}
 }
 
-// succeeded reports whether the head alone says success.
+// succeeded reports whether the head alone says success. The body is being read
+// meanwhile.
 func (p *Proxy) succeeded(s *sending) bool {
 	ev := s.answer.Evidence()
-	opinion := convertOpinion(s.w.op.Judge(s.w.req, s.w.derived.Account, s.rule, s.response(upstream.Evidence{})))
+	head := &rules.Response{Status: s.answer.Status, Header: s.answer.Header}
+	opinion := convertOpinion(s.w.op.Judge(s.w.req, s.w.derived.Account, s.rule, head))
 	ev.BodyComplete = false
 	return upstream.Judge(ev, upstream.FactsOf(s.w.req.Method, s.answer, p.config.Clock.Now(), ""), opinion).Kind.Success()
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"keep-proxy/internal/fault"
@@ -175,8 +174,10 @@ func (p *Proxy) bodyOf(ctx context.Context, b ledger.Body) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	content, err := io.ReadAll(r)
-	return content, errors.Join(err, r.Close())
+	var content bytes.Buffer
+	content.Grow(int(b.Size) + bytes.MinRead)
+	_, err = content.ReadFrom(r)
+	return content.Bytes(), errors.Join(err, r.Close())
 }
 
 // ledgerRefusal says that the ledger couldn't, so nothing was sent.
