@@ -37,7 +37,7 @@ func bare(rootsFile string) int {
 }
 
 func serveBare(rootsFile string) error {
-	text, err := os.ReadFile(rootsFile) //nolint:gosec // Named by the benchmark.
+	text, err := os.ReadFile(rootsFile)
 	if err != nil {
 		return err
 	}

@@ -66,7 +66,7 @@ func newLab(b *testing.B) *lab {
 // throughBare starts a bare goproxy as a process and returns a client of it.
 func (l *lab) throughBare() *http.Client {
 	l.t.Helper()
-	cmd := exec.Command(os.Args[0], "-test.run=^$") //nolint:gosec // This binary.
+	cmd := exec.Command(os.Args[0], "-test.run=^$")
 	cmd.Env = append(os.Environ(), bareVar+"="+l.settings.UpstreamCA)
 	c, at, err := begin(cmd, func(*child) {})
 	if err != nil {

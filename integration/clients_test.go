@@ -19,7 +19,7 @@ const clientVar = "KEEP_INTEGRATION_CLIENT"
 
 // post is the Go client. It prints status, fields and body as curl -i does.
 func post(target string) int {
-	resp, err := http.Post(target, "application/json", os.Stdin) //nolint:forbidigo,gosec,noctx // As scripts do.
+	resp, err := http.Post(target, "application/json", os.Stdin) //nolint:forbidigo // As scripts do.
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -64,8 +64,8 @@ func clients(t *testing.T, target string) map[string][]string {
 	}
 	if path := all["Python urllib"][0]; len(all["Python urllib"]) > 1 {
 		// A shim needs its owner's environment, the interpreter itself none.
-		if real, err := exec.CommandContext(t.Context(), path, "-c", "import sys; print(sys.executable)").Output(); err == nil {
-			all["Python urllib"][0] = strings.TrimSpace(string(real))
+		if own, err := exec.CommandContext(t.Context(), path, "-c", "import sys; print(sys.executable)").Output(); err == nil {
+			all["Python urllib"][0] = strings.TrimSpace(string(own))
 		}
 	}
 	return all
@@ -84,7 +84,7 @@ func newWorldOfClients(t *testing.T) (w *world, target string) {
 
 // command starts a client with nothing but the run's environment.
 func (s *scriptRun) command(ctx context.Context, command []string, target string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, command[0], command[1:]...) //nolint:gosec // From the list above.
+	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	cmd.Env = []string{}
 	for name, value := range s.opened.Env {
 		cmd.Env = append(cmd.Env, name+"="+value)

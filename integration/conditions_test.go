@@ -137,8 +137,8 @@ func TestAReadOnlyLedger(t *testing.T) {
 	w.stop()
 	state := filepath.Join(w.settings.Dir, "state")
 	withhold(t, state, 0o222)
-	cmd := append(prefix, os.Args[0], "-test.run=^$")             //nolint:gocritic // A list of its own.
-	serve := exec.CommandContext(t.Context(), cmd[0], cmd[1:]...) //nolint:gosec // This binary.
+	cmd := append(prefix, os.Args[0], "-test.run=^$") //nolint:gocritic // A list of its own.
+	serve := exec.CommandContext(t.Context(), cmd[0], cmd[1:]...)
 	serve.Env = append(os.Environ(), serveVar+"="+w.file)
 	out, err := serve.CombinedOutput()
 	if _, failed := errors.AsType[*exec.ExitError](err); !failed || !strings.Contains(string(out), state) || !strings.Contains(string(out), "permission denied") {
@@ -196,7 +196,7 @@ func TestAWallClockThatJumps(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			wall := &jumping{Clock: clock.System()}
-			w := prepare(t, func(s *settings) { s.Settle = "1s" })
+			w := prepare(t, func(s *settings) { s.Settle = "10s" })
 			w.clock = wall
 			w.start()
 			w.probed.arm("commit-late")

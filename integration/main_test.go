@@ -14,16 +14,16 @@ const parallel = "8"
 // kill it start this binary again.
 func TestMain(m *testing.M) {
 	if file := os.Getenv(serveVar); file != "" {
-		os.Exit(serve(file)) //nolint:forbidigo // This process is the program now.
+		os.Exit(serve(file)) // This process is the program now.
 	}
 	if roots := os.Getenv(bareVar); roots != "" {
-		os.Exit(bare(roots)) //nolint:forbidigo // This process is a bare goproxy now.
+		os.Exit(bare(roots)) // This process is a bare goproxy now.
 	}
 	if target := os.Getenv(clientVar); target != "" {
-		os.Exit(post(target)) //nolint:forbidigo // This process is a client now.
+		os.Exit(post(target)) // This process is a client now.
 	}
 	if err := flag.Set("test.parallel", parallel); err != nil {
 		panic(err)
 	}
-	os.Exit(m.Run()) //nolint:forbidigo // As TestMain does.
+	os.Exit(m.Run()) // As TestMain does.
 }

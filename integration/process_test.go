@@ -24,9 +24,11 @@ const serveVar = "KEEP_INTEGRATION_SERVE"
 
 // announcement is what the program prints once it listens.
 type announcement struct {
-	Admin, TokenFile string
+	Admin     string `json:"admin"`
+	TokenFile string `json:"token_file"`
 	// Proxy and CAPEM are those of a bare goproxy.
-	Proxy, CAPEM string
+	Proxy string `json:"proxy"`
+	CAPEM string `json:"ca_pem"`
 }
 
 // serve runs the program until its standard input ends, so that it never outlives
@@ -86,7 +88,7 @@ func (w *world) spawn(points string) error {
 func (w *world) spawnWith(running func(*child), points string) error {
 	w.t.Helper()
 	w.file = w.settings.write(w.t)
-	cmd := exec.Command(os.Args[0], "-test.run=^$") //nolint:gosec // This binary.
+	cmd := exec.Command(os.Args[0], "-test.run=^$")
 	cmd.Env = append(os.Environ(), serveVar+"="+w.file, fault.EnvVar+"="+points)
 	if w.output != nil {
 		cmd.Stderr = w.output

@@ -1,7 +1,6 @@
 package integration
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -173,8 +172,8 @@ func TestHalfABodyIsNotSent(t *testing.T) {
 	if a := readReply(run, c, false); a.err == nil && a.status != http.StatusBadRequest {
 		t.Errorf("got %v", a)
 	}
-	w.poll("the proxy has noticed", func(context.Context) (bool, error) {
-		return strings.Contains(w.output.String(), "incomplete-request"), nil
+	w.poll("the proxy has noticed", func() bool {
+		return strings.Contains(w.output.String(), "incomplete-request")
 	})
 	if n := w.hooks.Connections(); n != 0 {
 		t.Errorf("the upstream was connected to %d times", n)

@@ -12,7 +12,7 @@ import (
 // looks at what the next one makes of them.
 func TestKilledInEachState(t *testing.T) {
 	t.Parallel()
-	w := prepare(t, crashing, func(s *settings) { s.OnAbsent = "escalate" })
+	w := prepare(t, crashing, func(s *settings) { s.Settle, s.OnAbsent = "3s", "escalate" })
 	w.mustSpawn()
 	bring := func(item string, decide string, send func(*scriptRun, string) reply) {
 		send(w.open(item, inWorkflow(item)), item)
@@ -81,7 +81,7 @@ func TestKilledInEachState(t *testing.T) {
 
 func TestTheRunThatCausedAnUnknownIsPausedByRecovery(t *testing.T) {
 	t.Parallel()
-	w := prepare(t, crashing)
+	w := prepare(t, crashing, func(s *settings) { s.Settle = "10s" })
 	w.mustSpawn()
 	w.probed.arm("hang")
 	run := w.open("a")

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"os"
@@ -42,7 +43,7 @@ func (w *world) tryOpen(item string, edits ...func(*wire.OpenRun)) (*scriptRun, 
 	for _, edit := range edits {
 		edit(&o)
 	}
-	opened, err := w.api.OpenRun(context.Background(), o, "")
+	opened, err := w.api.OpenRun(w.t.Context(), o, "")
 	if err != nil {
 		return nil, err
 	}
@@ -64,22 +65,22 @@ func blockScope(scope string) func(*wire.OpenRun) {
 }
 
 // scriptClient is an HTTP client that takes proxy and roots from an environment.
-func scriptClient(t testing.TB, env map[string]string) *http.Client {
-	t.Helper()
+func scriptClient(tb testing.TB, env map[string]string) *http.Client {
+	tb.Helper()
 	roots := x509.NewCertPool()
 	text, err := os.ReadFile(env["SSL_CERT_FILE"])
 	if err != nil || !roots.AppendCertsFromPEM(text) {
-		t.Fatalf("SSL_CERT_FILE of the run: %v", err)
+		tb.Fatalf("SSL_CERT_FILE of the run: %v", err)
 	}
 	proxy, err := url.Parse(env["HTTPS_PROXY"])
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	tr := &http.Transport{
 		Proxy: http.ProxyURL(proxy), DisableCompression: true, MaxIdleConnsPerHost: 32,
 		TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
 	}
-	t.Cleanup(tr.CloseIdleConnections)
+	tb.Cleanup(tr.CloseIdleConnections)
 	return &http.Client{Transport: tr, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
@@ -139,9 +140,7 @@ func order(reference string) string {
 // orderOf is order with some members changed.
 func orderOf(members map[string]any) string {
 	all := map[string]any{"from": "ann", "to": "bob", "amount": 1250, "currency": "EUR"}
-	for name, value := range members {
-		all[name] = value
-	}
+	maps.Copy(all, members)
 	var text bytes.Buffer
 	if err := json.NewEncoder(&text).Encode(all); err != nil {
 		panic(err) // Only for members that aren't JSON.
@@ -211,14 +210,18 @@ func (a reply) wantReplay(first reply) reply {
 
 // refusal is the body of an answer that the proxy makes itself.
 type refusal struct {
-	Type, Title, Detail string
-	Status              int
-	Run, Item, Class    string
-	Actions             []string
-	Mutation            *struct {
-		ID, Connector, Operation, Target, State string
-		Committed                               bool
-	}
+	Type     string   `json:"type"`
+	Title    string   `json:"title"`
+	Detail   string   `json:"detail"`
+	Status   int      `json:"status"`
+	Run      string   `json:"run"`
+	Item     string   `json:"item"`
+	Class    string   `json:"class"`
+	Actions  []string `json:"actions"`
+	Mutation *struct {
+		ID    string `json:"id"`
+		State string `json:"state"`
+	} `json:"mutation"`
 }
 
 // wantRefusal holds name, status and sentence of a refusal.

@@ -82,24 +82,24 @@ runs: {retry_grace: {{.RetryGrace}}, retry_grace_tries: {{.RetryTries}}}
 `))
 
 // write renders the configuration into a file of the world's folder.
-func (s settings) write(t testing.TB) string {
-	t.Helper()
+func (s settings) write(tb testing.TB) string {
+	tb.Helper()
 	var text bytes.Buffer
 	if err := configuration.Execute(&text, s); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	file := filepath.Join(s.Dir, "config.yaml")
 	if err := os.WriteFile(file, text.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return file
 }
 
-func loadConfig(t testing.TB, file string) config.Config {
-	t.Helper()
+func loadConfig(tb testing.TB, file string) config.Config {
+	tb.Helper()
 	c, err := config.Load(config.Options{File: file})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return c
 }

@@ -10,6 +10,7 @@ import (
 
 	"keep-proxy/admin/client"
 	"keep-proxy/admin/wire"
+	"keep-proxy/internal/fakes/oracle"
 )
 
 // identityOf is what an upstream's log calls a record's effect, and which upstream.
@@ -135,6 +136,20 @@ func (w *world) check() error {
 	}
 	w.checkTwice()
 	return nil
+}
+
+// quiet waits until no upstream is at work for a process that has died. What commits
+// late has tests of its own; these are not to depend on how fast the machine is.
+func (w *world) quiet() {
+	w.t.Helper()
+	w.poll("the upstreams have come to rest", func() bool {
+		for _, u := range []*upstream{w.keyed, w.probed, w.hooks} {
+			if t := u.tally(); len(t.Of(oracle.KindEnded)) < t.Heads() {
+				return false
+			}
+		}
+		return true
+	})
 }
 
 // checkTwice holds that nothing took effect twice, whatever the ledger says.

@@ -152,14 +152,14 @@ func TestTheGraceOfAFailingRunIsUsedUp(t *testing.T) {
 			if a := run.deliver("plain/x"); a.status != http.StatusTooManyRequests {
 				t.Errorf("got %v", a)
 			}
-			w.poll("the run is aborted", func(context.Context) (bool, error) {
+			w.poll("the run is aborted", func() bool {
 				if run.state() == "aborted" {
-					return true, nil
+					return true
 				}
 				if name == "by its tries" {
 					run.deliver("plain/x")
 				}
-				return false, nil
+				return false
 			})
 			sends := w.hooks.tally().Sends("hook:plain/x")
 			run.deliver("plain/x").wantRefusal("run-aborted", 424, "over")

@@ -12,7 +12,8 @@ import (
 	"keep-proxy/internal/fakes/script"
 )
 
-func vendors(s *settings) { s.Vendors = true }
+// vendors starts the fakes of real APIs, and gives a test time to hold their answers.
+func vendors(s *settings) { s.Vendors, s.Response, s.Total = true, "30s", "60s" }
 
 // aside sends a request past the proxy, as another client of the same API does.
 func (w *world) aside(target, contentType, body string) {

@@ -54,24 +54,24 @@ type upstream struct {
 }
 
 // prepare makes the upstreams and the configuration; nothing is started.
-func prepare(t testing.TB, edits ...func(*settings)) *world {
-	t.Helper()
-	w := &world{t: t, settings: defaults(), output: &buffer{}}
+func prepare(tb testing.TB, edits ...func(*settings)) *world {
+	tb.Helper()
+	w := &world{t: tb, settings: defaults(), output: &buffer{}}
 	for _, edit := range edits {
 		edit(&w.settings)
 	}
-	w.settings.Dir = t.TempDir()
+	w.settings.Dir = tb.TempDir()
 	ca, err := testca.New()
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	w.ca = ca
 	w.settings.UpstreamCA = filepath.Join(w.settings.Dir, "upstreams.pem")
 	if err := os.WriteFile(w.settings.UpstreamCA, ca.PEM(), 0o600); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	if w.settings.Connectors, err = filepath.Abs("testdata/connectors"); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	w.settings.Hosts = map[string]string{}
 	w.keyed = w.fake("keyed-bank", "bank", "")
@@ -83,18 +83,18 @@ func prepare(t testing.TB, edits ...func(*settings)) *world {
 		w.stripe = w.fake("stripe", "stripe", "")
 		w.github = w.fake("github", "github", "")
 	}
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("the program's log:\n%s", w.output)
+	tb.Cleanup(func() {
+		if tb.Failed() {
+			tb.Logf("the program's log:\n%s", w.output)
 		}
 	})
 	return w
 }
 
 // newWorld prepares a world and starts the program in this process.
-func newWorld(t testing.TB, edits ...func(*settings)) *world {
-	t.Helper()
-	w := prepare(t, edits...)
+func newWorld(tb testing.TB, edits ...func(*settings)) *world {
+	tb.Helper()
+	w := prepare(tb, edits...)
 	w.start()
 	return w
 }
@@ -234,22 +234,14 @@ func received(identity string, n int) func(oracle.Tally) bool {
 }
 
 // poll asks again and again until done says so.
-func (w *world) poll(what string, done func(context.Context) (bool, error)) {
+func (w *world) poll(what string, done func() bool) {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
+	late := time.After(patience)
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	for {
-		ok, err := done(ctx)
-		if err != nil {
-			w.t.Fatalf("waiting until %s: %v", what, err)
-		}
-		if ok {
-			return
-		}
+	for !done() {
 		select {
-		case <-ctx.Done():
+		case <-late:
 			w.t.Fatalf("waiting until %s: it never was", what)
 		case <-tick.C:
 		}
@@ -302,9 +294,9 @@ func (w *world) show(id string) *wire.Mutation {
 func (w *world) awaitState(item, state string) *wire.Mutation {
 	w.t.Helper()
 	var m *wire.Mutation
-	w.poll("the mutation of item "+item+" is "+state, func(context.Context) (bool, error) {
+	w.poll("the mutation of item "+item+" is "+state, func() bool {
 		m = w.mutation(item)
-		return m.State == state, nil
+		return m.State == state
 	})
 	return m
 }
@@ -325,14 +317,14 @@ func (w *world) tryResolve(m *wire.Mutation, r wire.Resolve) (*wire.Mutation, er
 }
 
 // wantProblem holds an error of the API against its name and status.
-func wantProblem(t testing.TB, err error, name string, status int) *wire.Problem {
-	t.Helper()
+func wantProblem(tb testing.TB, err error, name string, status int) *wire.Problem {
+	tb.Helper()
 	p, ok := errors.AsType[*wire.Problem](err)
 	if !ok {
-		t.Fatalf("got %v, want the problem %s", err, name)
+		tb.Fatalf("got %v, want the problem %s", err, name)
 	}
 	if p.Name() != name || p.Status != status {
-		t.Errorf("got %d %s (%s), want %d %s", p.Status, p.Name(), p.Detail, status, name)
+		tb.Errorf("got %d %s (%s), want %d %s", p.Status, p.Name(), p.Detail, status, name)
 	}
 	return p
 }

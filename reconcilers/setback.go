@@ -24,8 +24,8 @@ type wallWatch struct {
 // setBack reports whether records may be waiting for a time of a clock that was set
 // back since.
 func (w *wallWatch) setBack(now ledger.Stamp) bool {
-	passed, comparable := now.MonoSince(w.last)
-	if !comparable || now.Wall.Sub(w.last.Wall) < passed-setBackTolerance {
+	passed, sameBoot := now.MonoSince(w.last)
+	if !sameBoot || now.Wall.Sub(w.last.Wall) < passed-setBackTolerance {
 		w.open = true
 	}
 	w.last = now

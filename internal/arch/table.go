@@ -48,7 +48,9 @@ var table = []row{
 		"app", "config", "rules", "admin/client", "admin/wire", "cli/child", "cli/demo", "cli/managed", "cli/serving",
 		"internal/clock", "internal/fakes/...", "internal/fault", "ledger", "ledger/*store",
 	}, tests: []string{"connectors"}},
-	{pkg: "integration", may: []string{"app", "config", "admin/client", "admin/wire", "internal/fakes/...", "internal/fault", "internal/clock"}, tests: []string{"connectors"}},
+	{pkg: "integration", may: []string{
+		"app", "config", "admin/client", "admin/wire", "internal/fakes/...", "internal/fault", "internal/clock",
+	}, tests: []string{"connectors"}},
 }
 
 // confinement keeps a library in one place, so that it can be replaced, and its

@@ -1,0 +1,140 @@
+package integration
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// syncMutations is how many mutations the syncs are counted over.
+const syncMutations = 200
+
+// BenchmarkOneClient takes apart what a durable mutation costs one client beyond a
+// request that is passed through: the syncs that the program makes for it, counted
+// by strace from outside, times the median sync of each kind in the same folder, and
+// the rest.
+func BenchmarkOneClient(b *testing.B) {
+	l := newLab(b)
+	client := l.throughKeep()
+	var pass, mutation []float64
+	var n atomic.Int64
+	one := func(path string) float64 {
+		begun := time.Now()
+		if err := send(client, l.upstream.URL+path, bytes.NewReader(kilobyte)); err != nil {
+			b.Fatal(err)
+		}
+		return float64(time.Since(begun).Microseconds())
+	}
+	next := func() string { return "/send/" + strconv.FormatInt(n.Add(1), 10) }
+	for b.Loop() {
+		for range syncMutations {
+			pass, mutation = append(pass, one("/ignored")), append(mutation, one(next()))
+		}
+	}
+	msync, fdatasync := l.syncTimes(b)
+	counts := l.countSyncs(b, func() {
+		for range syncMutations {
+			one(next())
+		}
+	})
+	syncs := float64(counts["msync"]+counts["fdatasync"]+counts["fsync"]) / syncMutations
+	waits := (float64(counts["msync"])*msync + float64(counts["fdatasync"]+counts["fsync"])*fdatasync) / syncMutations
+	rest := median(mutation) - median(pass) - waits
+	b.Logf("pass-through %.0f µs, mutation %.0f µs; %.2f syncs each (%v of %d mutations; msync %.0f µs, fdatasync %.0f µs), so %.0f µs beside them",
+		median(pass), median(mutation), syncs, counts, syncMutations, msync, fdatasync, rest)
+	b.ReportMetric(syncs, "syncs/mutation")
+	b.ReportMetric(rest, "rest-us")
+}
+
+// syncTimes is the median of a small msync and of a small fdatasync, in
+// microseconds, on the ledger's own file system.
+func (l *lab) syncTimes(b *testing.B) (msync, fdatasync float64) {
+	b.Helper()
+	const size = 1 << 16
+	file, err := os.Create(filepath.Join(l.settings.Dir, "state", "syncs"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = file.Close() }()
+	if err := file.Truncate(size); err != nil {
+		b.Fatal(err)
+	}
+	mapped, err := unix.Mmap(int(file.Fd()), 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = unix.Munmap(mapped) }()
+	var ms, fs []float64
+	for i := range syncMutations {
+		mapped[i]++
+		begun := time.Now()
+		if err := unix.Msync(mapped, unix.MS_SYNC); err != nil {
+			b.Fatal(err)
+		}
+		ms = append(ms, float64(time.Since(begun).Microseconds()))
+		if _, err := file.WriteAt([]byte{byte(i)}, 4096); err != nil {
+			b.Fatal(err)
+		}
+		begun = time.Now()
+		if err := unix.Fdatasync(int(file.Fd())); err != nil {
+			b.Fatal(err)
+		}
+		fs = append(fs, float64(time.Since(begun).Microseconds()))
+	}
+	return median(ms), median(fs)
+}
+
+// countSyncs counts the program's syncs while work goes on.
+func (l *lab) countSyncs(b *testing.B, work func()) map[string]int {
+	b.Helper()
+	path, err := exec.LookPath("strace")
+	if err != nil {
+		b.Skip("not run: strace is not on this machine")
+	}
+	out := filepath.Join(l.settings.Dir, "strace.txt")
+	trace := exec.Command(path, "-f", "-e", "trace=msync,fdatasync,fsync", "-o", out, "-p", fmt.Sprint(l.child.cmd.Process.Pid))
+	stderr, err := trace.StderrPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := trace.Start(); err != nil {
+		b.Fatal(err)
+	}
+	lines := bufio.NewScanner(stderr)
+	if !lines.Scan() || !strings.Contains(lines.Text(), "attached") {
+		_ = trace.Wait()
+		b.Skipf("not run: strace may not attach: %s", lines.Text())
+	}
+	work()
+	if err := trace.Process.Signal(syscall.SIGINT); err != nil {
+		b.Fatal(err)
+	}
+	for lines.Scan() {
+		// Its farewell to each thread.
+	}
+	_ = trace.Wait() // It ends by the signal.
+	text, err := os.ReadFile(out)
+	if err != nil {
+		b.Fatal(err)
+	}
+	counts := map[string]int{}
+	for line := range strings.Lines(string(text)) {
+		for _, name := range []string{"msync", "fdatasync", "fsync"} {
+			if strings.Contains(line, " "+name+"(") {
+				counts[name]++
+			}
+		}
+	}
+	return counts
+}
