@@ -136,6 +136,14 @@ func (c checked) write(w io.Writer) error {
 	if c.failed() {
 		return nil
 	}
-	_, err := fmt.Fprintf(w, "Sound: %d connectors, %d cases.\n", c.Connectors, c.Cases)
+	_, err := fmt.Fprintf(w, "Sound: %s, %s.\n", counted(c.Connectors, "connector"), counted(c.Cases, "case"))
 	return err
+}
+
+// counted says how many there are of what an s makes plural.
+func counted(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }

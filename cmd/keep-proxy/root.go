@@ -35,6 +35,7 @@ func newRoot(s streams) *cobra.Command {
 		newMutations(), newRuns(), newResolve(), newStatus(), newLedger(),
 		newCA(), newHealth(), newVersion(), newDemo(), newDemoClient(),
 	)
+	root.AddCommand(newLater()...)
 	return root
 }
 

@@ -1,0 +1,28 @@
+package main
+
+import "github.com/spf13/cobra"
+
+// laterCommands are commands of later versions, with what to use meanwhile. They
+// are refused by name, so that nobody looks for a typing mistake.
+var laterCommands = map[string]string{
+	"items":       "runs list and mutations list show what an item did, and resolve answers what waits for a person",
+	"obligations": "compensations are not made yet",
+	"tail":        "serve logs one line for each request",
+	"impact":      "mutations list shows the version of the rule that each was made under, with --json",
+	"doctor":      "health, status and check tell what is wrong",
+	"audit":       "ledger verify checks the whole history",
+}
+
+// newLater makes the hidden commands that refuse.
+func newLater() []*cobra.Command {
+	var commands []*cobra.Command
+	for name, meanwhile := range laterCommands {
+		commands = append(commands, &cobra.Command{
+			Use: name, Hidden: true, DisableFlagParsing: true,
+			RunE: func(*cobra.Command, []string) error {
+				return usage("%s is not yet built; meanwhile: %s", name, meanwhile)
+			},
+		})
+	}
+	return commands
+}
