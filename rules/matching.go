@@ -196,69 +196,11 @@ func (m *Match) checked(req *Request) Match {
 	switch {
 	case found != "":
 		m.Effect = EffectDeny
-		m.Refusal = refuse(ProblemOverride, "the request overrides its method by "+found+"; send it with the method that is meant")
+		m.Refusal = refuse(ProblemOverride, "the request overrides its method or path by "+found+"; send it with the method and path that are meant")
 	case needsBody:
 		return Match{Connector: m.Connector, NeedsBody: true, Host: m.Host}
 	}
 	return *m
-}
-
-// Names under which frameworks take another method than the request's.
-var (
-	overrideHeaders = []string{"X-Http-Method-Override", "X-Http-Method", "X-Method-Override"}
-	overrideNames   = []string{"_method", "x-http-method-override", "x-http-method", "x-method-override", "$httpmethod"}
-)
-
-// override finds a method override that the operation does not match on. It needs
-// the body only for forms that would otherwise pass unread.
-func (m *Match) override(req *Request) (found string, needsBody bool) {
-	for _, name := range overrideHeaders {
-		if len(req.Header[name]) > 0 && !m.matchesOn("header", strings.ToLower(name)) {
-			return "the header " + name, false
-		}
-	}
-	if name := m.overrideName("query", req.rawQuery); name != "" {
-		return "the query parameter " + name, false
-	}
-	if isSafe(req.Method) || !req.HasBody() || m.Unmatched {
-		return "", false
-	}
-	if mediaType, _ := declaredType(req.Header); mediaType != "application/x-www-form-urlencoded" {
-		return "", false
-	}
-	if !req.BodyLoaded() {
-		return "", m.Effect != EffectMutation
-	}
-	if form := req.read().form; form != nil {
-		if name := m.overrideName("form", form.raw); name != "" {
-			return "the form field " + name, false
-		}
-	}
-	return "", false
-}
-
-// overrideName finds an override among the names of a query or a form.
-func (m *Match) overrideName(root, raw string) string {
-	for piece := range strings.FieldsFuncSeq(raw, func(r rune) bool { return r == '&' || r == ';' }) {
-		name, _, _ := strings.Cut(piece, "=")
-		plain, ok := unescapePair(name)
-		if ok && slices.Contains(overrideNames, strings.ToLower(plain)) && !m.matchesOn(root, plain) {
-			return plain
-		}
-	}
-	return ""
-}
-
-// matchesOn reports whether the operation's conditions read the name.
-func (m *Match) matchesOn(root, name string) bool {
-	if m.Operation == nil {
-		return false
-	}
-	return slices.ContainsFunc(m.Operation.matches, func(one *matcher) bool {
-		return one.when != nil && slices.ContainsFunc(one.when.refs, func(r place) bool {
-			return r.root == root && len(r.steps) > 0 && r.steps[0].name == name
-		})
-	})
 }
 
 // bind finds the variables of a request that is known to be this operation's.

@@ -1,0 +1,140 @@
+package rules
+
+import (
+	"bytes"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// Names under which frameworks take another method than the request's.
+var (
+	overrideHeaders = []string{"X-Http-Method-Override", "X-Http-Method", "X-Method-Override"}
+	overrideNames   = []string{"_method", "x-http-method-override", "x-http-method", "x-method-override", "$httpmethod"}
+)
+
+// targetHeaders are fields under which servers take another path than the
+// request's.
+var targetHeaders = []string{"X-Original-Url", "X-Rewrite-Url"}
+
+// override finds a method override that the operation does not match on. It needs
+// the body only where it would otherwise pass unread and frameworks look into it.
+func (m *Match) override(req *Request) (found string, needsBody bool) {
+	if name := m.overrideHeader(req); name != "" {
+		return "the header " + name, false
+	}
+	if name := m.overrideName("query", req.rawQuery); name != "" {
+		return "the query parameter " + name, false
+	}
+	if isSafe(req.Method) || !req.HasBody() || m.Unmatched {
+		return "", false
+	}
+	mediaType, _ := declaredType(req.Header)
+	if !req.BodyLoaded() {
+		looked := mediaType == formType || isMultipart(mediaType) || isJSONType(mediaType)
+		return "", looked && m.Effect != EffectMutation
+	}
+	if m.Effect != EffectMutation && mediaType != formType && !isMultipart(mediaType) && !isJSONType(mediaType) {
+		return "", false
+	}
+	return m.overrideBody(req.read(), mediaType), false
+}
+
+// overrideHeader finds a field that overrides method or path, behind underscores
+// too.
+func (m *Match) overrideHeader(req *Request) string {
+	for _, list := range [][]string{overrideHeaders, targetHeaders} {
+		for _, name := range list {
+			if len(req.Header[name]) > 0 && !m.matchesOn("header", strings.ToLower(name)) {
+				return name
+			}
+			for _, other := range req.underscored {
+				if strings.EqualFold(strings.ReplaceAll(other, "_", "-"), name) {
+					return other
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// overrideBody finds an override in a form, at the top of JSON, or among the
+// fields of a multipart body.
+func (m *Match) overrideBody(c *content, mediaType string) string {
+	if c.form != nil {
+		if name := m.overrideName("form", c.form.raw); name != "" {
+			return "the form field " + name
+		}
+	}
+	if c.json != nil {
+		for _, name := range c.json.names {
+			if isOverride(name) && !m.matchesOn("json", name) {
+				return "the JSON member " + name
+			}
+		}
+	}
+	if isMultipart(mediaType) {
+		if name := multipartOverride(c.bytes); name != "" {
+			return "the multipart field " + name
+		}
+	}
+	return ""
+}
+
+// isOverride knows the names of overrides.
+func isOverride(name string) bool { return slices.Contains(overrideNames, strings.ToLower(name)) }
+
+// isMultipart knows multipart bodies (RFC 2046 §5.1).
+func isMultipart(mediaType string) bool { return strings.HasPrefix(mediaType, "multipart/") }
+
+// multipartOverride finds an override among the lines that name a field (RFC 7578
+// §4.2). It looks at every such line, whether a part begins there or not: parsers
+// differ on that.
+func multipartOverride(body []byte) string {
+	for line := range bytes.Lines(body) {
+		const field = "content-disposition"
+		if len(line) < len(field) || !strings.EqualFold(string(line[:len(field)]), field) {
+			continue
+		}
+		for param := range strings.SplitSeq(string(line), ";") {
+			name, value, _ := strings.Cut(strings.TrimSpace(param), "=")
+			if name = strings.ToLower(strings.TrimSpace(name)); name != "name" && name != "name*" {
+				continue
+			}
+			if i := strings.LastIndex(value, "''"); i >= 0 {
+				value = value[i+2:]
+			}
+			if plain, err := url.PathUnescape(value); err == nil {
+				value = plain
+			}
+			if value = strings.Trim(value, "\"' \t\r\n"); isOverride(value) {
+				return value
+			}
+		}
+	}
+	return ""
+}
+
+// overrideName finds an override among the names of a query or a form.
+func (m *Match) overrideName(root, raw string) string {
+	for piece := range strings.FieldsFuncSeq(raw, func(r rune) bool { return r == '&' || r == ';' }) {
+		name, _, _ := strings.Cut(piece, "=")
+		plain, ok := unescapePair(name)
+		if ok && isOverride(plain) && !m.matchesOn(root, plain) {
+			return plain
+		}
+	}
+	return ""
+}
+
+// matchesOn reports whether the operation's conditions read the name.
+func (m *Match) matchesOn(root, name string) bool {
+	if m.Operation == nil {
+		return false
+	}
+	return slices.ContainsFunc(m.Operation.matches, func(one *matcher) bool {
+		return one.when != nil && slices.ContainsFunc(one.when.refs, func(r place) bool {
+			return r.root == root && len(r.steps) > 0 && r.steps[0].name == name
+		})
+	})
+}

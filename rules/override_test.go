@@ -1,0 +1,139 @@
+package rules
+
+import (
+	"strings"
+	"testing"
+)
+
+// overriding is a connector with every effect, and with two operations that match
+// on overrides.
+const overriding = connectorHead + `
+  - name: make
+    match: {method: POST, path: /things}
+    effect: mutation
+    identity: {of: body_sha256}
+    reconcile: [{none: why}]
+    manual_check: look
+  - name: search
+    match: {method: POST, path: /search}
+    effect: read
+  - name: telemetry
+    match: {method: POST, path: /telemetry}
+    effect: ignore
+  - name: header
+    match: {method: POST, path: /header, when: "header['x-http-method-override'] == 'PUT'"}
+    effect: mutation
+    identity: {of: body_sha256}
+    reconcile: [{none: why}]
+    manual_check: look
+  - name: json
+    match: {method: POST, path: /json, when: json._method == 'PUT'}
+    effect: mutation
+    identity: {of: body_sha256}
+    reconcile: [{none: why}]
+    manual_check: look
+`
+
+// upload is a multipart body with one field.
+func upload(disposition string) string {
+	return "--b\r\nContent-Type: text/plain\r\n" + disposition + "\r\n\r\nDELETE\r\n--b--\r\n"
+}
+
+const multipartHeader = "Content-Type: multipart/form-data; boundary=b"
+
+func TestOverridesAreRefusedWhereverServersLook(t *testing.T) {
+	t.Parallel()
+	set := load(t, overriding)
+	cases := []struct {
+		name, target, body, part string
+		header                   []string
+	}{
+		{"in a header field", "/things", "", "X-Http-Method-Override", []string{"X-HTTP-Method-Override: DELETE"}},
+		{"in an empty header field", "/things", "", "X-Http-Method", []string{"X-HTTP-Method: "}},
+		{"in a header field's third name", "/things", "", "X-Method-Override", []string{"X-Method-Override: DELETE"}},
+		{"in a header field behind underscores", "/things", "", "X_http_method_override", []string{"X_HTTP_Method_Override: DELETE"}},
+		{"of the path, in a header field", "/things", "", "X-Original-Url", []string{"X-Original-URL: /admin"}},
+		{"of the path, in the other header field", "/search", "", "X-Rewrite-Url", []string{"X-Rewrite-URL: /admin"}},
+		{"in the query", "/things?_method=DELETE", "", "_method", nil},
+		{"in the query, in capitals and escaped", "/things?%5FMETHOD=DELETE", "", "_METHOD", nil},
+		{"in the query behind a semicolon", "/things?a=b;_method=DELETE", "", "_method", nil},
+		{"in the query without a value", "/search?a=b&_method", "", "_method", nil},
+		{"in the query as OData's", "/things?$httpMethod=DELETE", "", "$httpMethod", nil},
+		{"in a form", "/things", "a=b&_method=DELETE", "form field", []string{formHeader}},
+		{"in a form that can't be read", "/things", "_method=DELETE&a=%zz", "form field", []string{formHeader}},
+		{"in a read's form", "/search", "_method=DELETE", "form field", []string{formHeader}},
+		{"in an ignored request's form", "/telemetry", "_method=DELETE", "form field", []string{formHeader}},
+		{"in JSON", "/things", `{"a":1,"_method":"DELETE"}`, "JSON member", []string{jsonHeader}},
+		{"in JSON, in capitals", "/things", `{"_Method":"DELETE"}`, "JSON member", nil},
+		{"in JSON declared as a form", "/things", `{"_method":"DELETE"}`, "JSON member", []string{formHeader}},
+		{"in a read's JSON", "/search", `{"_method":"DELETE"}`, "JSON member", []string{jsonHeader}},
+		{"in JSON with a name of a header field", "/things", `{"X-HTTP-Method-Override":"DELETE"}`, "JSON member", nil},
+		{"in a multipart body", "/things", upload(`Content-Disposition: form-data; name="_method"`), "multipart", []string{multipartHeader}},
+		{"in a multipart body without quotes", "/things", upload(`content-disposition:form-data;name=_METHOD`), "multipart", []string{multipartHeader}},
+		{"in a multipart body with a charset", "/things", upload(`Content-Disposition: form-data; name*=utf-8''%5Fmethod`), "multipart", []string{multipartHeader}},
+		{"in a read's multipart body", "/search", upload(`Content-Disposition: form-data; filename=a; name="_method"`), "multipart", []string{multipartHeader}},
+		{"in another place than the rule matches on", "/header?_method=DELETE", "", "_method", []string{"X-HTTP-Method-Override: PUT"}},
+		{"below another name than the rule matches on", "/json", `{"_method":"PUT","x-http-method":"DELETE"}`, "x-http-method", nil},
+	}
+	for _, tc := range cases {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			req := request(t, "POST https://api.test"+tc.target, tc.body, tc.header...)
+			m := set.Match(req)
+			wantRefusal(t, m.Refusal, ProblemOverride, tc.part)
+			if m.Effect != EffectDeny {
+				t.Errorf("effect %v", m.Effect)
+			}
+			if m.Refusal != nil && strings.Contains(m.Refusal.Detail, "DELETE") {
+				t.Errorf("quotes a value: %s", m.Refusal.Detail)
+			}
+		})
+	}
+}
+
+func TestWhatOnlyLooksLikeAnOverridePasses(t *testing.T) {
+	t.Parallel()
+	set := load(t, overriding)
+	cases := []struct {
+		name, target, body, operation string
+		header                        []string
+	}{
+		{"matched on in a header field", "/header", "", "header", []string{"X-HTTP-Method-Override: PUT"}},
+		{"matched on in JSON", "/json", `{"_method":"PUT"}`, "json", nil},
+		{"further down in JSON", "/things", `{"a":{"_method":"x"}}`, "make", nil},
+		{"as a value", "/things?a=_method", `{"a":"_method"}`, "make", nil},
+		{"as a part of a name", "/things?payment_method=card", "payment_method=card", "make", []string{formHeader}},
+		{"as a multipart field of a longer name", "/things", upload(`Content-Disposition: form-data; name="payment_method"`), "make", []string{multipartHeader}},
+		{"as text in a multipart body", "/things", upload("X-Note: 1") + `name="_method"`, "make", []string{multipartHeader}},
+		{"in a body that is neither", "/telemetry", `{"_method":"DELETE"}`, "telemetry", []string{"Content-Type: application/x-protobuf"}},
+	}
+	for _, tc := range cases {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			m := set.Match(request(t, "POST https://api.test"+tc.target, tc.body, tc.header...))
+			if m.Refusal != nil || m.Operation == nil || m.Operation.Name != tc.operation {
+				t.Errorf("%+v (%v)", m.Operation, m.Refusal)
+			}
+		})
+	}
+}
+
+// A read that is streamed must not smuggle an override past the check, so its
+// body is asked for; where no framework looks, it streams.
+func TestOverridesOfReadsNeedTheBody(t *testing.T) {
+	t.Parallel()
+	set := load(t, overriding)
+	for contentType, want := range map[string]bool{
+		"application/x-www-form-urlencoded": true, "application/json": true, "application/vnd.api+json": true,
+		"multipart/form-data; boundary=b": true, "application/octet-stream": false, "text/plain": false, "": false,
+	} {
+		raw := Raw{Method: "POST", Scheme: "https", Authority: "api.test", Target: "/search", HasBody: true, Header: map[string][]string{"Content-Type": {contentType}}}
+		req, refusal := Normalize(raw)
+		if refusal != nil {
+			t.Fatal(refusal)
+		}
+		if m := set.Match(req); m.NeedsBody != want {
+			t.Errorf("%q: needs the body: %t, want %t", contentType, m.NeedsBody, want)
+		}
+	}
+}
