@@ -150,7 +150,7 @@ func (k *killing) spawnUntil(ctx context.Context) error {
 func (k *killing) work(ctx context.Context, i int) {
 	for ctx.Err() == nil {
 		item := fmt.Sprintf("script-%d-%d", i, k.next[i])
-		run, err := k.tryOpen(item, inWorkflow(item))
+		run, err := k.tryOpen(item, inWorkflow(item)) //nolint:contextcheck // The test asks, whose life is longer.
 		if err != nil {
 			if _, refused := errors.AsType[*wire.Problem](err); !refused {
 				return
