@@ -54,6 +54,8 @@ const (
 	maxCommand = maxBatch - fullBatch - 16<<10
 	// partSize is the longest single value; a longer record is split.
 	partSize = 512 << 10
+	// smallBody is the longest body that is sooner written again than looked for.
+	smallBody = 4 << 10
 	// chunkSize is how a long body is cut; chunksAtOnce are written by one command.
 	chunkSize    = 60 << 10
 	chunksAtOnce = 4

@@ -1,5 +1,11 @@
 package badgerstore
 
+import (
+	"errors"
+
+	"keep-proxy/ledger"
+)
+
 const (
 	// shelfLimit is how many records a generation of a shelf holds.
 	shelfLimit = 256
@@ -27,6 +33,9 @@ type kept[R any] struct {
 type shelf[K comparable, R any] struct {
 	young, old map[K]kept[R]
 	drafts     []draft[K, R]
+	// missing is what the command at work has looked for in vain, if looked is set.
+	missing K
+	looked  bool
 }
 
 type draft[K comparable, R any] struct {
@@ -76,6 +85,16 @@ func (s *shelf[K, R]) drop(k K) {
 // put notes what the command at work has put.
 func (s *shelf[K, R]) put(k K, r kept[R]) { s.drafts = append(s.drafts, draft[K, R]{k, r}) }
 
+// miss notes that the command at work found nothing under k.
+func (s *shelf[K, R]) miss(k K, err error) {
+	if errors.Is(err, ledger.ErrNotFound) {
+		s.missing, s.looked = k, true
+	}
+}
+
+// missed reports whether it did, and has put nothing there since.
+func (s *shelf[K, R]) missed(k K) bool { return s.looked && s.missing == k }
+
 // end keeps the drafts of a command that succeeded, or drops them.
 func (s *shelf[K, R]) end(succeeded bool) {
 	if succeeded {
@@ -83,6 +102,7 @@ func (s *shelf[K, R]) end(succeeded bool) {
 			s.keep(d.key, d.kept)
 		}
 	}
+	s.looked = false
 	clear(s.drafts)
 	s.drafts = s.drafts[:0]
 }

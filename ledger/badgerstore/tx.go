@@ -57,8 +57,12 @@ func load[K comparable, R any](
 		t.layer.pending = t.layer.pending || r.batch == t.batch.number
 		return r, nil
 	}
+	if s.missed(k) {
+		return kept[R]{}, ledger.ErrNotFound
+	}
 	content, err := t.layer.get(sk)
 	if err != nil {
+		s.miss(k, err)
 		return kept[R]{}, err
 	}
 	record, err := read(sk, content)
@@ -310,7 +314,12 @@ func (t *tx) PutBody(b ledger.Body, content []byte) error {
 		return t.fail(fmt.Errorf("body %s: the content has another digest or size", b.SHA256))
 	}
 	sk := key(kBody, sum[:])
-	return t.keep(sk, func() error { return t.layer.putValue(sk, bodyHead{Size: b.Size, Inline: content}) })
+	put := func() error { return t.layer.putValue(sk, bodyHead{Size: b.Size, Inline: content}) }
+	if _, known := t.store.contents.get(string(sk)); !known && len(content) <= smallBody {
+		t.store.contents.put(string(sk), kept[struct{}]{batch: t.batch.number})
+		return t.fail(put())
+	}
+	return t.keep(sk, put)
 }
 
 // Append implements ledger.Tx.
