@@ -95,7 +95,7 @@ func createdAt(e *expr, s *scope) (time.Time, error) {
 func (a *Asking) following(last *Ask) (*Ask, error) {
 	p := a.probe.pages
 	if p == nil {
-		if _, cut := nextLink(a.scope.resp.Header); cut {
+		if _, cut, err := nextLink(a.scope.resp.Header); cut || err != nil {
 			return nil, errors.New("the listing goes on, but the rule has no pages")
 		}
 		return nil, nil //nolint:nilnil // a listing of one page has no next one
@@ -113,7 +113,7 @@ func (a *Asking) following(last *Ask) (*Ask, error) {
 	if a.read >= p.max {
 		return nil, fmt.Errorf("the listing goes on after %s; absence and number can't be known", plural(p.max, "page", "pages"))
 	}
-	if a.sent[target] && last.Body == nil {
+	if a.sent[target] {
 		return nil, errors.New("the listing points to a page that was read already")
 	}
 	next := *last
@@ -145,9 +145,9 @@ func (a *Asking) more(last *Ask) (string, error) {
 // linked is the target of Link rel="next" (RFC 8288); "" without one. It must stay
 // on the same origin, since credentials are sent along.
 func (a *Asking) linked(last *Ask) (string, error) {
-	reference, found := nextLink(a.scope.resp.Header)
-	if !found {
-		return "", nil
+	reference, found, err := nextLink(a.scope.resp.Header)
+	if !found || err != nil {
+		return "", err
 	}
 	rest := reference
 	if !strings.HasPrefix(reference, "/") || strings.HasPrefix(reference, "//") {
@@ -171,54 +171,4 @@ func (a *Asking) linked(last *Ask) (string, error) {
 		return "", errors.New("the link to the next page can't be read")
 	}
 	return req.Target(), nil
-}
-
-// nextLink finds the target of rel=next among Link fields.
-func nextLink(h http.Header) (string, bool) {
-	for _, line := range h["Link"] {
-		for line != "" {
-			_, after, ok := strings.Cut(line, "<")
-			if !ok {
-				break
-			}
-			target, params, ok := strings.Cut(after, ">")
-			if !ok {
-				break
-			}
-			var mine string
-			mine, line = cutLink(params)
-			if relatesNext(mine) {
-				return target, true
-			}
-		}
-	}
-	return "", false
-}
-
-// cutLink splits the parameters of one link from the rest of the line, at a comma
-// outside quotes.
-func cutLink(s string) (params, rest string) {
-	quoted := false
-	for i := range len(s) {
-		switch {
-		case s[i] == '"':
-			quoted = !quoted
-		case s[i] == ',' && !quoted:
-			return s[:i], s[i+1:]
-		}
-	}
-	return s, ""
-}
-
-// relatesNext finds next among the relation types of a link.
-func relatesNext(params string) bool {
-	for param := range strings.SplitSeq(params, ";") {
-		name, value, ok := strings.Cut(strings.TrimSpace(param), "=")
-		if !ok || !strings.EqualFold(strings.TrimSpace(name), "rel") {
-			continue
-		}
-		relations := strings.Fields(strings.ToLower(strings.Trim(strings.TrimSpace(value), `"`)))
-		return slices.Contains(relations, "next")
-	}
-	return false
 }

@@ -61,7 +61,6 @@ func (op *Operation) overlaps(other *Operation) bool {
 
 // overlaps reports whether a request could fit both. Conditions only tell two
 // apart when their texts show that they exclude each other.
-
 func (m *matcher) overlaps(other *matcher) bool {
 	if len(m.methods) > 0 && len(other.methods) > 0 &&
 		!slices.ContainsFunc(m.methods, func(s string) bool { return slices.Contains(other.methods, s) }) {

@@ -1,0 +1,177 @@
+package rules
+
+import (
+	"strings"
+	"testing"
+)
+
+// A next page that is overlooked turns a cut listing into a proof of absence.
+func TestALinkToTheNextPageIsNotOverlooked(t *testing.T) {
+	t.Parallel()
+	cases := []struct {
+		name string
+		line []string
+		want string
+		bad  bool
+	}{
+		{"plain", []string{`</a?page=2>; rel="next"`}, "/a?page=2", false},
+		{"without quotes", []string{`</a>; rel=next`}, "/a", false},
+		{"in single quotes", []string{`</a>; rel='next'`}, "/a", false},
+		{"in capitals", []string{`</a>; REL="NEXT"`}, "/a", false},
+		{"with spaces", []string{`  </a> ; rel = "next"`}, "/a", false},
+		{"among relations", []string{`</a>; rel="last  next"`}, "/a", false},
+		{"after another link", []string{`</b>; rel="prev", </a>; rel="next"`}, "/a", false},
+		{"on another line", []string{`</b>; rel="prev"`, `</a>; rel="next"`}, "/a", false},
+		{"after a title with a comma", []string{`</b>; title="x, y"; rel=prev, </a>; rel=next`}, "/a", false},
+		{"after a title with a semicolon and a relation", []string{`</a>; title="x; rel=prev"; rel="next"`}, "/a", false},
+		{"after a title with an escaped quote", []string{`</b>; title="\", "; rel=prev, </a>; rel=next`}, "/a", false},
+		{"with a comma in the target", []string{`</a?x=1,2>; rel=next`}, "/a?x=1,2", false},
+		{"no relation", []string{`</a>`}, "", false},
+		{"another relation", []string{`</a>; rel="nextpage prev"`}, "", false},
+		{"the word in a title", []string{`</a>; title="rel=next"`}, "", false},
+		{"none", nil, "", false},
+		{"an empty line", []string{""}, "", false},
+		{"a target that is not closed", []string{`</a; rel="next"`}, "", true},
+		{"a target that is not opened", []string{`/a>; rel="next"`}, "", true},
+		{"no target", []string{`rel="next"`}, "", true},
+		{"a quote that is not closed", []string{`</b>; title="x, </a>; rel=next`}, "", true},
+		{"something between target and parameters", []string{`</a> rel="next"`}, "", true},
+	}
+	for _, tc := range cases {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			got, _, err := nextLink(map[string][]string{"Link": tc.line})
+			if got != tc.want || (err != nil) != tc.bad {
+				t.Errorf("next is %q (%v), want %q, an error: %t", got, err, tc.want, tc.bad)
+			}
+		})
+	}
+}
+
+func TestAListingWhoseLinkCannotBeReadIsRetry(t *testing.T) {
+	t.Parallel()
+	for _, pages := range []string{"", "pages: {next: link, max: 3}"} {
+		_, op := operation(t, strings.ReplaceAll(listingOperation, "PAGES", pages))
+		asking := begin(t, op, listedRequest(t))
+		asking.Answer(&Response{Status: 200, Complete: true, Header: map[string][]string{"Link": {`</p?page=2; rel="next"`}}, Body: []byte(`[]`)})
+		if o := asking.Observation(nobody, 0); o.Seen != SeenRetry || !strings.Contains(o.Reason, "next page") {
+			t.Errorf("%q: %+v", pages, o)
+		}
+	}
+}
+
+// listingOperation lists objects that are ours by their reference.
+const listingOperation = `
+  - name: make
+    match: {method: POST, path: /things}
+    effect: mutation
+    identity: {ref: json.ref}
+    reconcile:
+      - probe:
+          post: /search
+          json: {ref: {cel: json.ref}}
+          candidates: response.json
+          ours: found.ref == json.ref
+          tie: unique
+          id: found.id
+          absence_is_proof: true
+          PAGES
+`
+
+// listedRequest is the mutation that listingOperation lists.
+func listedRequest(tb testing.TB) *Request {
+	tb.Helper()
+	return request(tb, "POST https://api.test/things", `{"ref":"r"}`)
+}
+
+func TestAListingThatTurnsInACircleEndsAtOnce(t *testing.T) {
+	t.Parallel()
+	_, op := operation(t, strings.ReplaceAll(listingOperation, "PAGES", `pages: {more: "true", set: {page: "2"}, max: 1000}`))
+	asking := begin(t, op, listedRequest(t))
+	asked := 0
+	for _, more := asking.Next(); more; _, more = asking.Next() {
+		asked++
+		asking.Answer(&Response{Status: 200, Complete: true, Body: []byte(`[]`)})
+	}
+	if o := asking.Observation(nobody, 0); asked != 2 || o.Seen != SeenRetry || !strings.Contains(o.Reason, "read already") {
+		t.Errorf("%d requests, %+v", asked, o)
+	}
+}
+
+func TestAnObservationThatRestsOnLeavingAnObjectOutIsRetry(t *testing.T) {
+	t.Parallel()
+	claims := func(ids ...string) func(string) bool {
+		return func(id string) bool { return strings.Contains(" "+strings.Join(ids, " ")+" ", " "+id+" ") }
+	}
+	cases := []struct {
+		name, tie, body string
+		claimed         func(string) bool
+		want            Seen
+	}{
+		{"nothing at all", "unique", `[]`, claims(), SeenAbsent},
+		{"one that is ours", "unique", `[{"id":1,"ref":"r"}]`, claims(), SeenApplied},
+		{"one that is another's", "unique", `[{"id":1,"ref":"r"}]`, claims("1"), SeenRetry},
+		{"two of which one is another's", "unique", `[{"id":1,"ref":"r"},{"id":2,"ref":"r"}]`, claims("1"), SeenRetry},
+		{"two that are another's", "unique", `[{"id":1,"ref":"r"},{"id":2,"ref":"r"}]`, claims("1", "2"), SeenRetry},
+		{"two that are ours", "unique", `[{"id":1,"ref":"r"},{"id":2,"ref":"r"}]`, claims(), SeenDuplicate},
+		{"nobody can say whose it is", "unique", `[{"id":1,"ref":"r"}]`, nil, SeenRetry},
+		{"another's that does not match anyway", "unique", `[{"id":1,"ref":"x"},{"id":2,"ref":"r"}]`, claims("1"), SeenApplied},
+		{"one object on two places", "unique", `[{"id":2,"ref":"r"},{"id":2,"ref":"r"}]`, claims(), SeenApplied},
+		{"an id of the wrong kind", "unique", `[{"id":[2],"ref":"r"}]`, claims(), SeenRetry},
+		{"an empty id", "unique", `[{"id":"","ref":"r"}]`, claims(), SeenRetry},
+		{"an id that is missing", "unique", `[{"ref":"r"}]`, claims(), SeenRetry},
+		{"a condition that can't be told", "unique", `[{"id":1},{"id":2,"ref":"r"}]`, claims(), SeenRetry},
+		{"no list", "unique", `{"id":1,"ref":"r"}`, claims(), SeenRetry},
+		{"no JSON", "unique", `id=1`, claims(), SeenRetry},
+		{"nothing", "unique", ``, claims(), SeenRetry},
+		{"an id of many digits", "unique", `[{"id":9007199254740993,"ref":"r"}]`, claims("9007199254740992"), SeenApplied},
+	}
+	for _, tc := range cases {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			_, op := operation(t, strings.ReplaceAll(listingOperation, "PAGES", ""))
+			asking := begin(t, op, listedRequest(t))
+			asking.Answer(&Response{Status: 200, Complete: true, Body: []byte(tc.body)})
+			if o := asking.Observation(tc.claimed, 0); o.Seen != tc.want {
+				t.Errorf("%v (%s), want %v", o.Seen, o.Reason, tc.want)
+			}
+			if _, more := asking.Next(); more {
+				t.Error("asks on")
+			}
+		})
+	}
+}
+
+func TestAnswersThatCannotBeUsedAreRetry(t *testing.T) {
+	t.Parallel()
+	cases := []struct {
+		name string
+		resp *Response
+		part string
+	}{
+		{"no answer", nil, "no whole answer"},
+		{"a cut answer", &Response{Status: 200, Body: []byte(`[]`)}, "no whole answer"},
+		{"not found", &Response{Status: 404, Complete: true, Body: []byte(`[]`)}, "404"},
+		{"a redirect", &Response{Status: 302, Complete: true}, "302"},
+		{"partial content", &Response{Status: 206, Complete: true, Body: []byte(`[]`)}, "206"},
+		{"an error of the server", &Response{Status: 500, Complete: true, Body: []byte(`[]`)}, "500"},
+		{"repeated names", &Response{Status: 200, Complete: true, Body: []byte(`[{"id":1,"id":2}]`)}, "repeats"},
+		{"an unknown coding", &Response{Status: 200, Complete: true, Header: map[string][]string{"Content-Encoding": {"br"}}, Body: []byte(`[]`)}, "Content-Encoding"},
+	}
+	for _, tc := range cases {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			_, op := operation(t, strings.ReplaceAll(listingOperation, "PAGES", ""))
+			asking := begin(t, op, listedRequest(t))
+			asking.Answer(tc.resp)
+			o := asking.Observation(nobody, 0)
+			if o.Seen != SeenRetry || !strings.Contains(o.Reason, tc.part) || o.Result != nil || len(o.ObjectIDs) > 0 {
+				t.Errorf("%+v, want retry (…%s…)", o, tc.part)
+			}
+			asking.Answer(&Response{Status: 200, Complete: true, Body: []byte(`[]`)})
+			if o := asking.Observation(nobody, 0); o.Seen != SeenRetry {
+				t.Errorf("an answer that nobody asked for counts: %+v", o)
+			}
+		})
+	}
+}
