@@ -33,6 +33,9 @@ type Connector struct {
 	// Operations are in the order in which they are tried.
 	Operations []*Operation
 
+	// Where the file names the connector.
+	nameLine, nameColumn int
+
 	hosts     []*hostPattern
 	readPaths []*pathPattern
 	account   *expr

@@ -22,6 +22,9 @@ func (d *decoder) connector(n *yaml.Node, l *loading) *Connector {
 	d.version(n, m["apiVersion"])
 	c := &Connector{Rate: d.rate(m["rate"]), TrustRefused: true}
 	c.Name = d.name(n, m["connector"], "connector", connectorName)
+	if v := m["connector"]; v != nil {
+		c.nameLine, c.nameColumn = v.Line, v.Column
+	}
 	if v, ok := d.need(n, m, "version"); ok {
 		c.Version = d.number(v, "version", 1, 1<<30)
 	}
