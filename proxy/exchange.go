@@ -2,12 +2,14 @@ package proxy
 
 import (
 	"context"
+	"net/url"
 	"slices"
 	"time"
 
 	"github.com/rs/zerolog"
 
 	"keep-proxy/ledger"
+	"keep-proxy/rules"
 )
 
 // exchange is one request of a client and what became of it. It belongs to one
@@ -22,6 +24,10 @@ type exchange struct {
 	answer *answerWriter
 	// after run when the answer was delivered, or couldn't be.
 	after []func(delivered bool)
+
+	// rule and request, if a rule was found, tell what of the path must not be logged.
+	rule    *rules.Operation
+	request *rules.Request
 
 	// What the request's log line says.
 	effect, connector, operation, target string
@@ -61,6 +67,18 @@ func tunnelOf(ctx context.Context) *tunnel {
 	return t
 }
 
+// path is the request's path with the secrets of its rule masked.
+func (x *exchange) path(asked string) string {
+	if x.rule == nil {
+		return asked
+	}
+	u, err := url.Parse(x.rule.Redact(x.request).URL())
+	if err != nil {
+		return ""
+	}
+	return u.Path
+}
+
 // log writes the request's one line.
 func (p *Proxy) log(x *exchange, method, host, path string, w *answerWriter, delivered bool) {
 	level := zerolog.InfoLevel
@@ -71,7 +89,7 @@ func (p *Proxy) log(x *exchange, method, host, path string, w *answerWriter, del
 	if e == nil || p.config.Log.GetLevel() > level {
 		return
 	}
-	e.Str("method", method).Str("host", host).Str("path", path).Int("status", w.status).Int64("bytes", w.bytes).
+	e.Str("method", method).Str("host", host).Str("path", x.path(path)).Int("status", w.status).Int64("bytes", w.bytes).
 		Dur("duration", p.config.Clock.Now().Sub(x.started)).Bool("delivered", delivered).
 		Str("effect", x.effect).Str("workflow", x.caller.workflow).Str("item", x.caller.item).Str("run", x.caller.run)
 	if x.connector != "" {

@@ -85,6 +85,15 @@ operations:
     reconcile:
       - none: "the test API can't be asked"
     manual_check: "look"
+  - name: hook
+    match: {method: POST, path: "/hooks/{token}"}
+    effect: mutation
+    describe: "Hook {json.to}"
+    identity: {to: json.to}
+    secret: [path.token, json.password, response.json.key]
+    reconcile:
+      - none: "the test API can't be asked"
+    manual_check: "look"
   - name: telemetry
     match: {method: POST, path: /telemetry}
     effect: ignore

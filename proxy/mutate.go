@@ -25,6 +25,10 @@ type work struct {
 
 // mutate answers a request that changes the outside world.
 func (p *Proxy) mutate(x *exchange, r *http.Request, req *rules.Request, m rules.Match) *http.Response {
+	if _, given := r.Header[headerItem]; given {
+		return p.refused(x, r, refuse(problemIdentity,
+			"Keep-Item names an item of a run with items: many, which there is not yet; nothing was sent. Open a run for the item."))
+	}
 	if _, given := r.Header[headerSubkey]; given {
 		return p.refused(x, r, refuse(problemIdentity,
 			"The rule of "+m.Operation.Name+" takes no Keep-Subkey; nothing was sent. Leave the field out, or give the rule a subkey."))

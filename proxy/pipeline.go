@@ -57,6 +57,7 @@ func (p *Proxy) route(x *exchange, r *http.Request, req *rules.Request) *http.Re
 	}
 	if m.Operation != nil {
 		x.operation = m.Operation.Name
+		x.rule, x.request = m.Operation, req
 	}
 	switch {
 	case m.Refusal != nil:

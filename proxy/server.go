@@ -231,6 +231,8 @@ func (p *Proxy) Close() {
 	p.cancel()
 	_ = p.tunnels.Close()
 	_, _ = p.outer.Close(), p.inner.Close()
+	// Blind tunnels belong to no server any more.
+	p.open.sweep(func(caller) bool { return true })
 }
 
 // watch cuts open streams whose scope was stopped, until Close.
