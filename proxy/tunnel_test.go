@@ -1,0 +1,163 @@
+package proxy
+
+import (
+	"bufio"
+	"crypto/tls"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+
+	"keep-proxy/ledger"
+)
+
+// tunnelTo opens a tunnel to a target; the answer's status tells whether there is one.
+func (r *run) tunnelTo(target string) (net.Conn, *bufio.Reader, *http.Response) {
+	r.t.Helper()
+	c, err := net.Dial("tcp", r.address)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(func() { _ = c.Close() })
+	_, _ = fmt.Fprintf(c, "CONNECT %s HTTP/1.1\r\nHost: %[1]s\r\nProxy-Authorization: Basic %s\r\n\r\n",
+		target, base64.StdEncoding.EncodeToString([]byte("run:"+r.token)))
+	in := bufio.NewReader(c)
+	resp, err := http.ReadResponse(in, &http.Request{Method: http.MethodConnect})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return c, in, resp
+}
+
+func TestAnotherServerNameIsMisdirected(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, created)
+	r := w.open("a")
+	target := strings.TrimPrefix(w.upstream.URL, "https://")
+	c, _, _ := r.tunnelTo(target)
+	session := tls.Client(c, &tls.Config{RootCAs: w.roots, ServerName: "elsewhere.example", MinVersion: tls.VersionTLS12})
+	_, _ = fmt.Fprintf(session, "GET /read HTTP/1.1\r\nHost: %s\r\n\r\n", target)
+	resp, err := http.ReadResponse(bufio.NewReader(session), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, _ := io.ReadAll(resp.Body)
+	wantProblem(t, got{resp.StatusCode, resp.Header, string(body), nil}, "misdirected", 421, "tunnel")
+	w.wantSends("/read", 0)
+}
+
+// echo is an upstream that is no HTTP server.
+func echo(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() { _, _ = io.Copy(c, c); _ = c.Close() }()
+		}
+	}()
+	return l.Addr().String()
+}
+
+func TestBlindTunnels(t *testing.T) {
+	t.Parallel()
+	target := echo(t)
+	w := newWorld(t, lost, func(c *Config) { c.Passthrough = []string{"127.0.0.1"} })
+	r, stopper := w.open("a"), w.open("b")
+	c, in, resp := r.tunnelTo(target)
+	if resp.StatusCode != http.StatusOK {
+		t.Fatalf("no tunnel: %d", resp.StatusCode)
+	}
+	_, _ = io.WriteString(c, "hello\n")
+	if line, err := in.ReadString('\n'); line != "hello\n" || err != nil {
+		t.Fatalf("through the tunnel: %q, %v", line, err)
+	}
+	// The rules' own host is looked into, although it is listed.
+	wantProblem(t, stopper.post("/pay", `{"to":"x"}`), "unknown-outcome", 424, "")
+	w.wantSends("/pay", 1)
+	if m := w.mutation("b"); m.State != ledger.Indeterminate {
+		t.Errorf("record is %s", m.State)
+	}
+	if _, err := in.ReadByte(); err == nil {
+		t.Error("the stop didn't cut the tunnel")
+	}
+	if got := r.state().State; got != ledger.RunAborted {
+		t.Errorf("the run whose tunnel was cut is %s", got)
+	}
+	if _, _, resp := r.tunnelTo(target); resp.StatusCode != http.StatusFailedDependency {
+		t.Errorf("a tunnel of a run that is over: %d", resp.StatusCode)
+	}
+}
+
+func TestCloseEndsBlindTunnels(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, created, func(c *Config) { c.Passthrough = []string{"127.0.0.1"} })
+	_, in, resp := w.open("a").tunnelTo(echo(t))
+	if resp.StatusCode != http.StatusOK {
+		t.Fatalf("no tunnel: %d", resp.StatusCode)
+	}
+	w.proxy.Close()
+	if _, err := in.ReadByte(); err == nil {
+		t.Error("the tunnel is open")
+	}
+}
+
+// A stop that comes after a request has passed the gate holds all the same: asked
+// again before the claim, and by the claim itself.
+func TestAStopAfterTheGate(t *testing.T) {
+	t.Parallel()
+	t.Run("while the body comes in", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, lost)
+		r := w.open("a")
+		body, feed := io.Pipe()
+		answer := make(chan got, 1)
+		go func() {
+			req, err := http.NewRequest(http.MethodPost, w.upstream.URL+"/files/x", body)
+			if err != nil {
+				answer <- got{err: err}
+				return
+			}
+			resp, err := r.client.Do(req)
+			if err != nil {
+				answer <- got{err: err}
+				return
+			}
+			defer func() { _ = resp.Body.Close() }()
+			text, err := io.ReadAll(resp.Body)
+			answer <- got{resp.StatusCode, resp.Header, string(text), err}
+		}()
+		_, _ = io.WriteString(feed, "half")
+		wantProblem(t, w.open("b").post("/pay", `{"to":"x"}`), "unknown-outcome", 424, "")
+		_ = feed.Close()
+		g := <-answer
+		if g.problem() != "blocked" || w.sends.of("/files/x") != 0 || r.state().State != ledger.RunAborted {
+			t.Errorf("got %d %s, %v", g.status, g.body, g.err)
+		}
+	})
+	t.Run("at the claim", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, created)
+		r := w.open("a")
+		x := &exchange{caller: caller{run: r.id, workflow: "wf", item: "a", attempt: 1}, client: t.Context()}
+		s := w.proxy.decided(t.Context(), x, &work{}, ledger.Claimed{
+			Decision: ledger.DecideBlocked, Blockers: []ledger.Blocker{{ID: "m-1", Item: "b", State: ledger.Indeterminate}},
+		})
+		if s.refusal == nil || s.refusal.problem != problemBlocked {
+			t.Fatalf("settled as %+v", s)
+		}
+		if got := r.state(); got.State != ledger.RunAborted || got.Cause != "m-1" {
+			t.Errorf("the run is %s because of %q", got.State, got.Cause)
+		}
+	})
+}
