@@ -274,3 +274,33 @@ func TestASuccessWhoseBodyIsLateIsCommittedFirst(t *testing.T) {
 		t.Errorf("run is %s", s)
 	}
 }
+
+// A success that the body decides about is not known by its head.
+func TestALateBodyThatDecidesIsAwaited(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(rw http.ResponseWriter, _ *http.Request) {
+		rw.WriteHeader(http.StatusOK)
+		rw.(http.Flusher).Flush()
+		<-time.After(3 * earlyCommit)
+		_, _ = io.WriteString(rw, `{"ok":false}`)
+	})
+	r := w.open("a")
+	wantProblem(t, r.post("/shape", `{"to":"x"}`), "unknown-outcome", 424, "unknown")
+	if m := w.mutation("a"); m.State != ledger.Indeterminate || m.Committed {
+		t.Errorf("record is %s, committed %t", m.State, m.Committed)
+	}
+}
+
+// The stored answer must suit any client that it is replayed to.
+func TestNoContentCodingIsAskedFor(t *testing.T) {
+	t.Parallel()
+	seen := make(chan string, 1)
+	w := newWorld(t, func(rw http.ResponseWriter, r *http.Request) {
+		seen <- r.Header.Get("Accept-Encoding")
+		created(rw, r)
+	})
+	wantAnswer(t, w.open("a").post("/pay", `{"to":"x"}`, "Accept-Encoding", "gzip, br"), 201, `{"id":1}`, false)
+	if got := <-seen; got != "identity" {
+		t.Errorf("the upstream was asked for %q", got)
+	}
+}
