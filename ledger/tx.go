@@ -122,7 +122,8 @@ type Page[T any] struct {
 // Store keeps the ledger. Its implementations must pass ledgertest.TestStore.
 type Store interface {
 	// Update evaluates the command fn after every earlier one and returns once
-	// its changes are synced; commands that wait together may share one sync.
+	// its changes are synced; commands that wait together may share one sync. A
+	// command that changed nothing returns as soon as all that it read is synced.
 	// fn may be evaluated on another goroutine, once. An error of fn is
 	// returned as it is, and nothing was changed. ErrUnavailable: the store
 	// can't commit (any more), and whether this command's changes are kept will
