@@ -168,10 +168,12 @@ func declaredType(header http.Header) (string, *Refusal) {
 func decodeBody(header http.Header, body []byte) ([]byte, *Refusal) {
 	var r io.Reader
 	var err error
-	in := bytes.NewReader(body)
-	switch strings.ToLower(strings.TrimSpace(strings.Join(header["Content-Encoding"], ","))) {
-	case "", "identity":
+	coding := strings.ToLower(strings.TrimSpace(strings.Join(header["Content-Encoding"], ",")))
+	if coding == "" || coding == "identity" {
 		return body, nil
+	}
+	in := bytes.NewReader(body)
+	switch coding {
 	case "gzip", "x-gzip":
 		var z *gzip.Reader
 		if z, err = gzip.NewReader(in); err == nil {

@@ -31,6 +31,7 @@ func (d *decoder) mutation(n *yaml.Node, m map[string]*yaml.Node, key string, op
 	d.payload(m["payload"], join(key, "payload"), op)
 	d.nativeKey(m["native_key"], join(key, "native_key"), op)
 	d.markerOf(m["marker"], join(key, "marker"), op)
+	op.insignificant = op.ignored.with(op.minor)
 	d.outcomes(m["outcome"], join(key, "outcome"), op)
 	if m["success"] != nil {
 		op.success = d.expr(m["success"], join(key, "success"), inAnswer)

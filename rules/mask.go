@@ -43,6 +43,20 @@ func (p *placed) add(at place) {
 // has reports whether the place root.name is in.
 func (p *placed) has(root, name string) bool { return p != nil && p.names[root][name] }
 
+// with is the union of two sets.
+func (p *placed) with(other *placed) *placed {
+	out := &placed{json: p.json.with(other.json), names: map[string]map[string]bool{}}
+	for _, set := range []*placed{p, other} {
+		for root, names := range set.names {
+			if out.names[root] == nil {
+				out.names[root] = map[string]bool{}
+			}
+			maps.Copy(out.names[root], names)
+		}
+	}
+	return out
+}
+
 // tree are the places in JSON.
 func (p *placed) tree() *mask {
 	if p == nil {

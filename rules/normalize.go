@@ -126,8 +126,11 @@ func normalHost(host string) (string, bool) {
 		}
 		return addr.String(), true
 	}
-	if addr, err := netip.ParseAddr(host); err == nil {
-		return addr.String(), addr.Is4()
+	// Trying to parse a name as an address costs an error.
+	if host != "" && '0' <= host[0] && host[0] <= '9' {
+		if addr, err := netip.ParseAddr(host); err == nil {
+			return addr.String(), addr.Is4()
+		}
 	}
 	host = strings.TrimSuffix(host, ".")
 	if isPlainHost(host) {

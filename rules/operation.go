@@ -126,22 +126,24 @@ type Operation struct {
 	// NoIdentity says that the rule asks for one mutation per item and subkey.
 	NoIdentity bool
 
-	matches      []*matcher
-	before       []string
-	describe     *text
-	manualCheck  *text
-	identity     []namedExpr
-	subkey       *expr
-	ignored      *placed
-	minor        *placed
-	hasMinor     bool
-	headers      []string
-	marker       *marker
-	outcome      []*outcomeRule
-	otherwise    bool
-	success      *expr
-	secret       []place
-	encodedSlash bool
+	matches     []*matcher
+	before      []string
+	describe    *text
+	manualCheck *text
+	identity    []namedExpr
+	subkey      *expr
+	ignored     *placed
+	minor       *placed
+	// insignificant is ignored and minor.
+	insignificant *placed
+	hasMinor      bool
+	headers       []string
+	marker        *marker
+	outcome       []*outcomeRule
+	otherwise     bool
+	success       *expr
+	secret        []place
+	encodedSlash  bool
 }
 
 // Reconciles reports whether the operation has a strategy other than none.

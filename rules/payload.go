@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // payloadFormat is the first element of what payload digests are made of.
@@ -27,14 +28,28 @@ func (op *Operation) payload(s *scope, d *Derived) *Refusal {
 			return refusal
 		}
 	}
-	buf := op.appendPayload(make([]byte, 0, len(s.req.body)+512), s, op.ignored, nil)
+	kept, _ := payloadBuffers.Get().(*[]byte)
+	buf := op.appendPayload((*kept)[:0], s, op.ignored)
 	d.PayloadDigest = hexDigest(buf)
 	d.SignificantDigest = d.PayloadDigest
 	if op.hasMinor {
-		d.SignificantDigest = hexDigest(op.appendPayload(buf[:0], s, op.ignored, op.minor))
+		buf = op.appendPayload(buf[:0], s, op.insignificant)
+		d.SignificantDigest = hexDigest(buf)
+	}
+	if cap(buf) <= maxKeptPayload {
+		// What a script sends is kept no longer than it must be.
+		clear(buf[:cap(buf)])
+		*kept = buf
+		payloadBuffers.Put(kept)
 	}
 	return nil
 }
+
+// payloadBuffers spare each derivation the memory of its canonical payload.
+var payloadBuffers = sync.Pool{New: func() any { return new([]byte) }}
+
+// maxKeptPayload bounds what is kept for the next derivation, in bytes.
+const maxKeptPayload = 16 << 10
 
 // readableJSON reports whether the rule's places can be found: a JSON body that
 // parsers could read differently is refused where any place is in it.
@@ -50,9 +65,9 @@ func (op *Operation) readableJSON(s *scope) bool {
 	return op.ignored.json == nil && op.minor.json == nil
 }
 
-// appendPayload appends the canonical payload without the places of a and b.
-func (op *Operation) appendPayload(dst []byte, s *scope, a, b *placed) []byte {
-	gone := func(root, name string) bool { return a.has(root, name) || b.has(root, name) }
+// appendPayload appends the canonical payload without some places.
+func (op *Operation) appendPayload(dst []byte, s *scope, without *placed) []byte {
+	gone := without.has
 	dst = append(appendString(append(dst, '['), payloadFormat), ',')
 	dst = append(appendString(dst, s.req.Method), ',')
 	for _, root := range []string{"path", "host"} {
@@ -64,7 +79,7 @@ func (op *Operation) appendPayload(dst []byte, s *scope, a, b *placed) []byte {
 	}
 	dst = append(appendPairs(dst, s.payloadQuery(), func(name string) bool { return gone("query", name) }), ',')
 	dst = append(op.appendHeaders(dst, s.req, func(name string) bool { return gone("header", name) }), ',')
-	dst = appendBody(dst, s.req.read(), a.tree().with(b.tree()), func(name string) bool { return gone("form", name) })
+	dst = appendBody(dst, s.req.read(), without.tree(), func(name string) bool { return gone("form", name) })
 	return append(dst, ']')
 }
 
