@@ -77,9 +77,6 @@ func (op *Operation) deriveIdentity(s *scope) (map[string]jsontext.Value, *Refus
 		if !present {
 			continue
 		}
-		if !exactNumbers(&v) {
-			return nil, refuse(ProblemIdentity, "identity."+e.name+" is a number with more digits than can be told apart; send it as a string")
-		}
 		out[e.name] = op.hide(e.expr, &v)
 	}
 	if len(out) == 0 {
@@ -97,6 +94,9 @@ func (op *Operation) derive(e *expr, what string, s *scope) (jsonValue, bool, *R
 	if err != nil {
 		return jsonValue{}, false, refuse(ProblemIdentity, what+" ("+e.source+
 			") has no value in this request; the rule "+op.Name+" needs it to tell mutations apart")
+	}
+	if !exactNumbers(&v) {
+		return jsonValue{}, false, refuse(ProblemIdentity, what+" is a number with more digits than can be told apart; send it as a string")
 	}
 	return v, present, nil
 }
