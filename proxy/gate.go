@@ -14,7 +14,7 @@ func (p *Proxy) standing(c caller) ledger.Admission {
 		run := ledger.Run{State: ledger.RunPausedReconciliation, Class: ledger.ClassIndeterminate, Reason: notRecorded(id)}
 		return ledger.Admission{Problem: string(problemRunAborted), Run: run}
 	}
-	a := ledger.Admission{}
+	var a ledger.Admission
 	if c.managed() {
 		a = p.ledger.GateToken(c.token)
 	} else {

@@ -27,7 +27,7 @@ func (r *run) rawH2(fields [][2]string) string {
 	r.t.Cleanup(func() { _ = c.Close() })
 	_, _ = fmt.Fprintf(c, "CONNECT %s HTTP/1.1\r\nHost: %[1]s\r\nProxy-Authorization: Basic %s\r\n\r\n",
 		target, base64.StdEncoding.EncodeToString([]byte("run:"+r.token)))
-	if resp, err := http.ReadResponse(bufio.NewReader(c), &http.Request{Method: http.MethodConnect}); err != nil || resp.StatusCode != 200 {
+	if resp, err := http.ReadResponse(bufio.NewReader(c), &http.Request{Method: http.MethodConnect}); err != nil || resp.StatusCode != http.StatusOK {
 		r.t.Fatalf("CONNECT: %v, %v", resp, err)
 	}
 	session := tls.Client(c, &tls.Config{RootCAs: r.roots, ServerName: "127.0.0.1", NextProtos: []string{"h2"}, MinVersion: tls.VersionTLS12})

@@ -19,32 +19,38 @@ func TestJoiningAnotherRun(t *testing.T) {
 		check  func(*testing.T, *run, got)
 	}{
 		"the answer of a success": {created, "/pay", nil, func(t *testing.T, r *run, g got) {
+			t.Helper()
 			wantAnswer(t, g, 201, `{"id":1}`, false)
 			if s := r.state().State; s != ledger.RunRunning {
 				t.Errorf("the joiner's run is %s", s)
 			}
 		}},
 		"a run that may only read": {created, "/pay", func(o *ledger.OpenRun) { o.Mutations = ledger.MutationsNone }, func(t *testing.T, _ *run, g got) {
+			t.Helper()
 			wantProblem(t, g, "read-only-run", 403, "read only")
 		}},
 		"the one mutation of a run": {created, "/pay", func(o *ledger.OpenRun) { o.Mutations = ledger.MutationsOne }, func(t *testing.T, r *run, g got) {
+			t.Helper()
 			wantAnswer(t, g, 201, `{"id":1}`, false)
 			wantProblem(t, r.post("/pay", `{"to":"another"}`), "one-mutation", 403, "one mutation")
 			r.wantSends("/pay", 1)
 		}},
 		"a definite failure": {status(http.StatusBadRequest), "/pay", nil, func(t *testing.T, r *run, g got) {
+			t.Helper()
 			wantAnswer(t, g, 400, "", false)
 			if got := r.state(); got.State != ledger.RunAborted || got.Class != ledger.ClassLogic {
 				t.Errorf("the joiner's run is %s, class %s", got.State, got.Class)
 			}
 		}},
 		"an unknown outcome": {lost, "/pay", nil, func(t *testing.T, r *run, g got) {
+			t.Helper()
 			wantProblem(t, g, "unknown-outcome", 424, "unknown")
 			if got := r.state(); got.State != ledger.RunAborted || got.Class != ledger.ClassTransient {
 				t.Errorf("the joiner's run is %s, class %s", got.State, got.Class)
 			}
 		}},
 		"an outcome that can't be recorded": {nil, "/pay", nil, func(t *testing.T, r *run, g got) {
+			t.Helper()
 			wantProblem(t, g, "unknown-outcome", 424, "could not be recorded")
 			wantProblem(t, r.get("/read"), "ledger-unavailable", 503, "sent")
 			r.wantSends("/read", 0)

@@ -36,21 +36,17 @@ func (o *open) add(c caller, cut func()) (forget func()) {
 	}
 }
 
-// sweep cuts every stream whose caller stopped reports true for, and returns how
-// many there were.
-func (o *open) sweep(stopped func(caller) bool) int {
+// sweep cuts every stream whose caller stopped reports true for.
+func (o *open) sweep(stopped func(caller) bool) {
 	o.mu.Lock()
 	all := make([]*stream, 0, len(o.streams))
 	for s := range o.streams {
 		all = append(all, s)
 	}
 	o.mu.Unlock()
-	n := 0
 	for _, s := range all {
 		if stopped(s.caller) {
 			s.cut()
-			n++
 		}
 	}
-	return n
 }

@@ -53,7 +53,7 @@ type uncut struct {
 // Read implements io.Reader.
 func (u *uncut) Read(p []byte) (int, error) {
 	n, err := u.ReadCloser.Read(p)
-	if err == io.EOF && u.ctx.Err() != nil {
+	if errors.Is(err, io.EOF) && u.ctx.Err() != nil {
 		err = context.Cause(u.ctx)
 	}
 	return n, err
@@ -134,7 +134,7 @@ func (p *Proxy) addCredentials(header http.Header, connector string) error {
 // passRefusal says why a read got no answer. ctx is the read's own.
 func (p *Proxy) passRefusal(ctx context.Context, x *exchange, err error, host string) *refusal {
 	if ctx.Err() != nil && x.client.Err() == nil {
-		if f := p.gate(x); f != nil {
+		if f := p.gate(x); f != nil { //nolint:contextcheck // The exchange holds the client's context.
 			return f
 		}
 	}

@@ -39,6 +39,7 @@ func (s *troubled) WriteBody(ctx context.Context, content io.Reader) (ledger.Bod
 // newTroubledWorld is newWorld with a store whose trouble begins when the upstream
 // was sent a mutation.
 func newTroubledWorld(t *testing.T, handler func(*troubled) http.HandlerFunc) (*world, *troubled) {
+	t.Helper()
 	s := &troubled{}
 	w := newWorld(t, handler(s), func(c *Config) {
 		s.Store, c.Ledger.Store = c.Ledger.Store, s
@@ -102,8 +103,8 @@ func TestAnUnrecordedOutcomeStopsItsScope(t *testing.T) {
 		run    ledger.RunState
 		lifted bool
 	}{
-		"a success": {"/pay", created, ledger.Applied, ledger.RunAborted, true},
-		"an unknown outcome before its inline try": {"/ask", lost, ledger.NeedsReconcile, ledger.RunPausedReconciliation, false},
+		"a success":                            {"/pay", created, ledger.Applied, ledger.RunAborted, true},
+		"an unknown one before its inline try": {"/ask", lost, ledger.NeedsReconcile, ledger.RunPausedReconciliation, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
