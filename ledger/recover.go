@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -44,7 +45,62 @@ func (l *Ledger) Recover(ctx context.Context, nextTryAt func(*Mutation) time.Tim
 			total.Applied += counts.Applied
 		}
 	}
+	if err == nil {
+		err = l.recoverResends(ctx, nextTryAt)
+	}
 	return total, err
+}
+
+// recoverResends lets the runner look at once at records whose resend has lost its
+// owner: they stay unknown, but nobody waits for the resend's end any more.
+func (l *Ledger) recoverResends(ctx context.Context, nextTryAt func(*Mutation) time.Time) error {
+	filter := Filter{States: []State{NeedsReconcile}, Limit: recoverBatch}
+	for {
+		page, err := l.Mutations(ctx, filter)
+		if err != nil {
+			return err
+		}
+		for _, m := range page.Items {
+			if !m.lostResend(l.Process()) {
+				continue
+			}
+			if err := l.update(ctx, func(c *command) error { return c.recoverResend(m.Key, nextTryAt) }); err != nil {
+				return err
+			}
+		}
+		if filter.Cursor = page.Next; filter.Cursor == "" {
+			return nil
+		}
+	}
+}
+
+// lostResend reports whether a dispatch has no end, and never will have one.
+func (m *Mutation) lostResend(process Process) bool {
+	return slices.ContainsFunc(m.Dispatches, func(d Dispatch) bool {
+		return d.Ended == (Stamp{}) && !d.Lost && gone(&d, process)
+	})
+}
+
+func (c *command) recoverResend(key Key, nextTryAt func(*Mutation) time.Time) error {
+	m, err := c.Mutation(key)
+	if err != nil || m.State != NeedsReconcile || !m.lostResend(c.Process()) {
+		return err
+	}
+	m.loseDispatches(c.Process())
+	if next := nextTryAt(m); next.Before(m.NextTryAt) {
+		m.NextTryAt = next
+	}
+	mv := c.at(ActorRecovery, "the proxy that sent it again was lost before the outcome was recorded")
+	return c.store(m, m.State, OnOwnerLost, mv, m.Current().ID, "")
+}
+
+// loseDispatches marks what an earlier process was sending.
+func (m *Mutation) loseDispatches(process Process) {
+	for i := range m.Dispatches {
+		if d := &m.Dispatches[i]; d.Ended == (Stamp{}) && gone(d, process) {
+			d.Lost = true
+		}
+	}
 }
 
 // recover moves one record on if it has lost its owner.
@@ -65,11 +121,7 @@ func (c *command) recover(key Key, nextTryAt func(*Mutation) time.Time, counts *
 
 // loseOwner carries out the loss: dispatches without an end stay without one.
 func (c *command) loseOwner(m *Mutation, nextTryAt func(*Mutation) time.Time, counts *RecoverCounts) error {
-	for i := range m.Dispatches {
-		if d := &m.Dispatches[i]; d.Ended == (Stamp{}) && gone(d, c.Process()) {
-			d.Lost = true
-		}
-	}
+	m.loseDispatches(c.Process())
 	from, mv := m.State, c.at(ActorRecovery, "the proxy that sent it was lost before the outcome was recorded")
 	m.NextTryAt, m.Reason = nextTryAt(m), mv.why
 	if err := c.move(m, m.withoutAnswer(OnOwnerLost), c.facts(m, nil, FactResult), mv); err != nil {

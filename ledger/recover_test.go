@@ -155,3 +155,26 @@ func TestCrashWindows(t *testing.T) {
 		}
 	})
 }
+
+// A resend of the runner leaves its record where it is, to be looked at when the
+// resend's deadline is over; nobody waits for that end after a restart.
+func TestRecoveryLooksAtOnceAtALostResend(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	d := w.send(w.open(), "a", nativeKey)
+	w.finish("a", d, ledger.VerdictUncertain)
+	w.is("a", ledger.NeedsReconcile)
+	again := w.resend("a")
+	if m := w.mutation("a"); !m.NextTryAt.After(w.now.Wall) {
+		t.Fatalf("due at %s during the resend", m.NextTryAt)
+	}
+	w.restart()
+	m := w.is("a", ledger.NeedsReconcile)
+	if !m.Dispatch(again.ID).Lost || m.NextTryAt.After(w.now.Wall) {
+		t.Errorf("lost: %t, due at %s, now is %s", m.Dispatch(again.ID).Lost, m.NextTryAt, w.now.Wall)
+	}
+	w.restart()
+	if after := w.mutation("a"); after.Version != m.Version {
+		t.Error("a second recovery changed the record")
+	}
+}

@@ -3,15 +3,16 @@ package proxy
 import (
 	"io"
 	"net/http"
+	"strconv"
 	"sync"
 )
 
 // answerWriter passes an answer to the client and knows how far that went.
 type answerWriter struct {
 	http.ResponseWriter
-	// stream flushes after each write: an answer of unknown length may be a
-	// stream whose next bytes are far away.
-	stream bool
+	// length is the answer's Content-Length, -1 without one. Until it is reached each
+	// write is flushed: the next bytes may be far away.
+	length int64
 	status int
 	bytes  int64
 	// cut says that the answer's source ended early; see source.
@@ -37,9 +38,17 @@ func (w *answerWriter) flush() {
 
 // WriteHeader implements http.ResponseWriter.
 func (w *answerWriter) WriteHeader(status int) {
-	w.status = status
-	w.stream = len(w.Header()["Content-Length"]) == 0
+	w.status, w.length = status, -1
+	if text := w.Header().Get("Content-Length"); text != "" {
+		if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+			w.length = n
+		}
+	}
 	w.ResponseWriter.WriteHeader(status)
+	if w.length < 0 && status != http.StatusNoContent && status != http.StatusNotModified {
+		// A stream's head says that it is there; its first bytes may come later.
+		w.flush()
+	}
 }
 
 // Write implements io.Writer.
@@ -50,7 +59,7 @@ func (w *answerWriter) Write(p []byte) (int, error) {
 		w.lost = true
 		return n, err
 	}
-	if w.stream {
+	if w.bytes != w.length {
 		w.flush()
 	}
 	return n, nil
