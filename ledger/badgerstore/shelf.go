@@ -2,6 +2,7 @@ package badgerstore
 
 import (
 	"errors"
+	"slices"
 
 	"keep-proxy/ledger"
 )
@@ -45,9 +46,9 @@ type draft[K comparable, R any] struct {
 
 // get returns what is known under k.
 func (s *shelf[K, R]) get(k K) (kept[R], bool) {
-	for i := len(s.drafts) - 1; i >= 0; i-- {
-		if s.drafts[i].key == k {
-			return s.drafts[i].kept, true
+	for _, d := range slices.Backward(s.drafts) {
+		if d.key == k {
+			return d.kept, true
 		}
 	}
 	if r, ok := s.young[k]; ok {
