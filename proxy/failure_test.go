@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"context"
 	"encoding/base64"
 	"fmt"
 	"io"
@@ -61,4 +62,37 @@ func TestAFailureWhoseAnswerIsCutIsAFailure(t *testing.T) {
 	if m := w.mutation("a"); m.State != ledger.Failed || m.Class != ledger.ClassLogic {
 		t.Errorf("record is %s, class %s", m.State, m.Class)
 	}
+}
+
+// An answer that its caller didn't wait for was not delivered: the same run may ask
+// for it later.
+func TestAnAnswerThatReachedNobodyIsReplayed(t *testing.T) {
+	t.Parallel()
+	arrived, release := make(chan struct{}), make(chan struct{})
+	w := newWorld(t, func(rw http.ResponseWriter, r *http.Request) {
+		close(arrived)
+		<-release
+		created(rw, r)
+	})
+	r := w.open("a")
+	ctx, cancel := context.WithCancel(t.Context())
+	gone := make(chan error, 1)
+	go func() {
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.upstream.URL+"/pay", strings.NewReader(`{"to":"x"}`))
+		if err == nil {
+			_, err = r.client.Do(req)
+		}
+		gone <- err
+	}()
+	<-arrived
+	cancel()
+	if err := <-gone; err == nil {
+		t.Fatal("the caller got an answer")
+	}
+	w.waitForGoneCaller()
+	close(release)
+	w.waitState("a", ledger.Applied)
+	w.waitForCallers(0)
+	wantAnswer(t, r.post("/pay", `{"to":"x"}`), 201, `{"id":1}`, true)
+	w.wantSends("/pay", 1)
 }

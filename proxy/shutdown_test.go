@@ -37,8 +37,8 @@ func TestShutdownWaitsForUnrecordedOutcomes(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Fatal(err)
 	}
-	if m := w.mutation("a"); m.State != ledger.Applied {
-		t.Errorf("record is %s after Shutdown", m.State)
+	if m := w.mutation("a"); m.State != ledger.Applied || m.ResultState != ledger.ResultKnown {
+		t.Errorf("record is %s, result %q, after Shutdown", m.State, m.ResultState)
 	}
 }
 
