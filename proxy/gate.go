@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"strings"
 
 	"keep-proxy/ledger"
 )
@@ -68,7 +69,7 @@ func overRefusal(a ledger.Admission) *refusal {
 	switch a.Problem {
 	case string(problemRunAborted):
 		f := refuse(problemRunAborted,
-			"This run is over ("+string(a.Run.State)+"): "+a.Run.Reason+". Nothing was sent; what it does from now on has no effect.")
+			"This run is over ("+string(a.Run.State)+"): "+strings.TrimSuffix(a.Run.Reason, ".")+". Nothing was sent; what it does from now on has no effect.")
 		f.class = a.Run.Class
 		return f
 	case "credentials":

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"syscall"
 	"time"
 
@@ -70,7 +71,7 @@ func (s *Session) Watch(ctx context.Context, p Process, signals <-chan syscall.S
 			})
 		case <-poll.C:
 			if s.look(ctx); Ended(s.Run.State) {
-				s.Say("the run is over (%s): %s; ending the command", s.Run.State, s.Run.Reason)
+				s.Say("the run is over (%s): %s; ending the command", s.Run.State, strings.TrimSuffix(s.Run.Reason, "."))
 				p.Stop()
 				return
 			}

@@ -29,7 +29,7 @@ func writeEscalation(w io.Writer, e wire.Escalation) error {
 		"waiting", time.Duration(e.Waits).String(),
 		"blocks", blocks,
 		"asked because", e.Asked,
-		"why unknown", e.WhyUnknown,
+		knowledge(e.State), e.WhyUnknown,
 		"looked up", e.Probed,
 		"can be asked", canVerify,
 		"check yourself", e.ManualCheck,
@@ -45,6 +45,16 @@ func writeEscalation(w io.Writer, e wire.Escalation) error {
 		})
 	}
 	return section(w, "Sendings", []string{"STARTED", "ENDED", "BYTES", "STATUS", "ERROR"}, rows)
+}
+
+// knowledge is what the account of the sendings is called: an escalation can also be
+// about a mutation whose outcome is known.
+func knowledge(state string) string {
+	switch state {
+	case "applied", "failed", "skipped":
+		return "what is known"
+	}
+	return "why unknown"
 }
 
 // writeActions lists what may be decided, as flags of resolve.

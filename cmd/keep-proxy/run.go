@@ -135,7 +135,7 @@ func (f *runFlags) inside(cmd *cobra.Command, h *host, args []string, signals *r
 	}
 	signals.toChild(func() { session.Watch(signals.ctx, p, signals.child) })
 	verdict := session.Finish(signals.ctx, p.Code())
-	tell(say, verdict)
+	tell(say, verdict, f.again())
 	if h.embedded && verdict.Code == managed.CodeUnknown {
 		return verdict, settle(signals.ctx, h, scope, wait, say)
 	}
@@ -164,17 +164,18 @@ func startChild(cmd *cobra.Command, args, environ []string) (*child.Process, err
 	return child.Start(child.Command{Args: args, Env: environ, Stdin: in, Stdout: out, Stderr: errs})
 }
 
-// tell says in a sentence why the run did not end with its command.
-func tell(say func(string, ...any), v managed.Verdict) {
+// tell says in a sentence why the run did not end with its command; again are the
+// flags that other commands need to find the same ledger.
+func tell(say func(string, ...any), v managed.Verdict, again string) {
 	switch v.Code {
 	case managed.CodeUnknown:
 		say("stopped: %s", v.Reason)
 		if v.Mutation != "" {
-			say("mutation %s: see keep-proxy mutations show %s; run the same command again once it is settled", v.Mutation, v.Mutation)
+			say("see keep-proxy mutations show%s %s; run the same command again once it is settled, by the API or by keep-proxy resolve", again, v.Mutation)
 		}
 	case managed.CodeAttention:
 		say("the item needs attention: %s", v.Reason)
-		say("decide with keep-proxy resolve %s", v.Mutation)
+		say("decide with keep-proxy resolve%s %s", again, v.Mutation)
 	case managed.CodeAborted:
 		say("aborted (%s): %s", v.Class, v.Reason)
 	}

@@ -103,18 +103,11 @@ func stateOf(a *app.App, c config.Config, embedded bool) serving.State {
 
 // greet tells what runs and how to use it.
 func greet(w io.Writer, a *app.App, c config.Config, s settings) error {
-	use := "keep-proxy run"
-	switch {
-	case s.file != "":
-		use += " --config " + quoted(s.file)
-	case s.dataDir != "":
-		use += " --data-dir " + quoted(s.dataDir)
-	}
 	return facts(w,
 		"ledger", a.LedgerID()+" in "+shown(c.Ledger.Dir),
 		"proxy", a.ProxyAddr(),
 		"admin", a.AdminURL()+", token in "+shown(c.Admin.TokenFile),
-		"run", use+" --workflow NAME --item ITEM -- COMMAND",
+		"run", "keep-proxy run"+s.again()+" --workflow NAME --item ITEM -- COMMAND",
 	)
 }
 

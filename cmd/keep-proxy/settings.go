@@ -27,6 +27,19 @@ func (s *settings) bind(cmd *cobra.Command) {
 	s.key("data-dir", "ledger.dir")
 }
 
+// again is the flags by which another command finds the same configuration, with a
+// space before each.
+func (s *settings) again() string {
+	flags := ""
+	if s.file != "" {
+		flags += " --config " + quoted(s.file)
+	}
+	if s.dataDir != "" {
+		flags += " --data-dir " + quoted(s.dataDir)
+	}
+	return flags
+}
+
 func (s *settings) key(flag, key string) {
 	if s.keys == nil {
 		s.keys = map[string]string{}
