@@ -3,6 +3,7 @@ package managed
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -280,11 +281,16 @@ func TestACommandIsEndedWithItsRun(t *testing.T) {
 		p := newProcess()
 		// This is when the run is stopped.
 		time.AfterFunc(time.Second, func() {
-			api.set(func(f *fakeAPI) { f.run.State = stateUnknown })
+			api.set(func(f *fakeAPI) { f.run.State, f.run.Reason = stateUnknown, "Nobody knows." })
 		})
-		session(api).Watch(t.Context(), p, nil)
+		s, said := session(api), ""
+		s.Say = func(format string, args ...any) { said += fmt.Sprintf(format, args...) }
+		s.Watch(t.Context(), p, nil)
 		if !p.stopped {
 			t.Error("the command was not stopped")
+		}
+		if want := "the run is over (paused:reconciliation): Nobody knows; ending the command"; said != want {
+			t.Errorf("said %q, want %q", said, want)
 		}
 	})
 }
