@@ -147,6 +147,7 @@ func (d *decoder) template(n *yaml.Node, key string, at position) *template {
 	}
 	switch n.Kind {
 	case yaml.ScalarNode:
+		d.literalText(n, key, at)
 		return d.scalar(n, key)
 	case yaml.SequenceNode:
 		t := &template{value: jsonValue{kind: jsonArray}}

@@ -138,7 +138,7 @@ func TestMatchAsksForTheBodyWhenItDecides(t *testing.T) {
 	}{
 		{"condition on the body", pending("PUT https://eu.api.test/rpc"), true},
 		{"no condition", pending("POST https://eu.api.test/things/x"), false},
-		{"a form that would pass unread", pending("POST https://eu.api.test/form", form), true},
+		{"a form that is streamed", pending("POST https://eu.api.test/form", form), false},
 		{"elsewhere", pending("POST https://elsewhere.test/form", form), false},
 	}
 	for _, tc := range cases {

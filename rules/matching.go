@@ -192,13 +192,9 @@ func (m *Match) checked(req *Request) Match {
 		m.Refusal = refuse(ProblemAmbiguous, "the path holds an escaped slash, which servers read in two ways; the rule may say encoded_slash: keep")
 		return *m
 	}
-	found, needsBody := m.override(req)
-	switch {
-	case found != "":
+	if found := m.override(req); found != "" {
 		m.Effect = EffectDeny
 		m.Refusal = refuse(ProblemOverride, "the request overrides its method or path by "+found+"; send it with the method and path that are meant")
-	case needsBody:
-		return Match{Connector: m.Connector, NeedsBody: true, Host: m.Host}
 	}
 	return *m
 }

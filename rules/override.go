@@ -17,27 +17,24 @@ var (
 // request's.
 var targetHeaders = []string{"X-Original-Url", "X-Rewrite-Url"}
 
-// override finds a method override that the operation does not match on. It needs
-// the body only where it would otherwise pass unread and frameworks look into it.
-func (m *Match) override(req *Request) (found string, needsBody bool) {
+// override finds a method override that the operation does not match on. It looks
+// into bodies that are read anyway: a mutation's, and those that a condition asks
+// for. Reads and ignored requests are streamed, so their rule vouches for the body.
+func (m *Match) override(req *Request) (found string) {
 	if name := m.overrideHeader(req); name != "" {
-		return "the header " + name, false
+		return "the header " + name
 	}
 	if name := m.overrideName("query", req.rawQuery); name != "" {
-		return "the query parameter " + name, false
+		return "the query parameter " + name
 	}
-	if isSafe(req.Method) || !req.HasBody() || m.Unmatched {
-		return "", false
+	if isSafe(req.Method) || !req.HasBody() || m.Unmatched || !req.BodyLoaded() {
+		return ""
 	}
 	mediaType, _ := declaredType(req.Header)
-	if !req.BodyLoaded() {
-		looked := mediaType == formType || isMultipart(mediaType) || isJSONType(mediaType)
-		return "", looked && m.Effect != EffectMutation
-	}
 	if m.Effect != EffectMutation && mediaType != formType && !isMultipart(mediaType) && !isJSONType(mediaType) {
-		return "", false
+		return ""
 	}
-	return m.overrideBody(req.read(), mediaType), false
+	return m.overrideBody(req.read(), mediaType)
 }
 
 // overrideHeader finds a field that overrides method or path, behind underscores

@@ -1,0 +1,67 @@
+package rules
+
+import (
+	"strings"
+	"testing"
+)
+
+const misplaced = `apiVersion: keep/v1
+connector: api
+version: 1
+hosts: [api.test]
+reads: safe-methods
+operations:
+  - name: order
+    match: {method: POST, path: /orders}
+    effect: mutation
+    identity: {ref: json.ref}
+    marker: {json: metadata.keep_id}
+    reconcile:
+      - probe:
+          get: /orders
+          query: {ref: QUERY}
+          candidates: response.json
+          ours: found.metadata.keep_id == mutation.marker
+          tie: marker
+          id: string(found.id)
+          absence_is_proof: true
+          result: {status: 200, json: RESULT}
+`
+
+// A probe that asks for the expression's text finds nothing, and its absence would
+// be believed.
+func TestAnExpressionWhereYAMLIsLiteralIsRefused(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		query, result string
+		refused       bool
+	}{
+		"in braces, as in a text":       {`"{json.ref}"`, "{cel: found}", true},
+		"in braces, inside other words": {`"ref:{json.ref}"`, "{cel: found}", true},
+		"a bare chain of names":         {`json.ref`, "{cel: found}", true},
+		"a bare chain with an index":    {`"json.refs[0]"`, "{cel: found}", true},
+		"a bare chain in a result":      {`{cel: json.ref}`, `{order: found.id}`, true},
+		"a cel expression":              {`{cel: json.ref}`, "{cel: found}", false},
+		"the text itself, by cel":       {`{cel: "'json.ref'"}`, "{cel: found}", false},
+		"a word that is no expression":  {`open`, "{cel: found}", false},
+		"a root's name alone":           {`json`, "{cel: found}", false},
+		"a file name":                   {`report.json`, "{cel: found}", false},
+		"braces of another language":    {`"query { orders(first: 1) { id } }"`, "{cel: found}", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			text := strings.NewReplacer("QUERY", c.query, "RESULT", c.result).Replace(misplaced)
+			_, findings := Load([]File{{Name: "api.yaml", Data: []byte(text)}}, nil, Defaults{})
+			refused := false
+			for _, f := range findings {
+				refused = refused || f.Code == "literal" && f.Severity == SeverityError && f.Line > 0 && strings.Contains(f.Fix, "{cel: ")
+			}
+			if refused != c.refused {
+				t.Errorf("refused: %t, findings %v", refused, findings)
+			}
+			if !c.refused && findings.Failed() {
+				t.Errorf("doesn't load: %v", findings)
+			}
+		})
+	}
+}
