@@ -6,7 +6,9 @@ import (
 	"encoding/base32"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -95,12 +97,25 @@ func (a *App) open(ctx context.Context) error {
 		a.note(f.String())
 	}
 	a.rules = set
+	a.warnOfMissingLedger()
 	for _, step := range []func(context.Context) error{a.openLedger, a.openCA, a.openUpstream, a.openReconciler, a.openProxy, a.openAdmin} {
 		if err := step(ctx); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// warnOfMissingLedger speaks up when the data folder was used before and holds no
+// ledger: with neither ledger.id nor a high-water file elsewhere that is a first
+// start, and whatever an earlier ledger knew would be sent again.
+func (a *App) warnOfMissingLedger() {
+	_, ledgerErr := os.Stat(LedgerDir(a.config))
+	_, tokenErr := os.Stat(a.config.Admin.TokenFile)
+	if errors.Is(ledgerErr, fs.ErrNotExist) && tokenErr == nil {
+		a.note("there is no ledger in " + a.config.Ledger.Dir + " although the folder was used before, so a new one is made. " +
+			"If it was moved or is being restored, stop now: what it knew would be sent again. ledger.id or ledger.high_water_file make this refuse to start.")
+	}
 }
 
 func (a *App) note(text string) {

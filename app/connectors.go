@@ -22,6 +22,16 @@ func LoadRules(c config.Config) (*rules.Set, rules.Findings, error) {
 	return set, findings, nil
 }
 
+// RuleAdvice is what is no problem but worth knowing about a set, such as a
+// connector that can't tell whose data is changed.
+func RuleAdvice(set *rules.Set, c config.Config) rules.Findings {
+	own := newCredentials(c.Connectors)
+	return set.Advice(func(connector string) bool {
+		configured := own.byConnector[connector]
+		return configured != nil && configured.Use == config.UseAlways
+	})
+}
+
 // ConnectorFiles lists the connector files in force: bundled ones by name, then
 // each folder's in the order of their names.
 func ConnectorFiles(c config.Connectors) ([]rules.File, error) {

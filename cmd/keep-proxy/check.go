@@ -99,6 +99,7 @@ func (s *settings) check(cmd *cobra.Command, names []string) (checked, error) {
 		return out, nil
 	}
 	out.Rules = append(out.Rules, set.RunCases()...)
+	out.Rules = append(out.Rules, app.RuleAdvice(set, c)...)
 	for _, connector := range set.Connectors() {
 		out.Connectors++
 		out.Cases += connector.Cases()
