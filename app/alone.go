@@ -36,7 +36,7 @@ func (a *App) startAdmin(ctx context.Context) error {
 	if _, err := a.reconciler.Recover(ctx); err != nil {
 		return fmt.Errorf("recovery: nothing was started: %w", err)
 	}
-	l, err := admin.Listen(a.config.Admin.Listen)
+	l, err := admin.Listen(a.config.Admin.Listen) //nolint:contextcheck // Listening on loopback doesn't wait.
 	if err != nil {
 		return err
 	}

@@ -38,7 +38,9 @@ func TestOurOwnListenersAreUnreachableThroughTheProxy(t *testing.T) {
 		}
 		text, _ := io.ReadAll(resp.Body)
 		_ = resp.Body.Close()
-		var p struct{ Type string }
+		var p struct {
+			Type string `json:"type"`
+		}
 		if err := json.Unmarshal(text, &p); err != nil || resp.StatusCode != http.StatusForbidden || p.Type != "urn:keep:problem:egress" {
 			t.Errorf("GET %s: %d %s", target, resp.StatusCode, text)
 		}

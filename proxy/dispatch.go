@@ -36,7 +36,7 @@ type sending struct {
 type owed uint8
 
 const (
-	owesOutcome owed = iota
+	_ owed = iota
 	// owesParking: its end is recorded, and that the outcome stays unknown isn't.
 	owesParking
 	// owesNothing: the ledger has it, or the recorder.

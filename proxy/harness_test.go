@@ -159,16 +159,16 @@ type noCredentials struct{}
 func (noCredentials) Always(string) (string, string, bool, error) { return "", "", false, nil }
 
 // newWorld starts an upstream with this handler and a proxy in front of it.
-func newWorld(t testing.TB, handler http.HandlerFunc, change ...func(*Config)) *world {
-	t.Helper()
-	w := &world{t: t, inliner: &fakeInliner{}, clock: clock.System()}
+func newWorld(tb testing.TB, handler http.HandlerFunc, change ...func(*Config)) *world {
+	tb.Helper()
+	w := &world{t: tb, inliner: &fakeInliner{}, clock: clock.System()}
 	w.upstream = httptest.NewUnstartedServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		w.sends.add(r.URL.Path)
 		handler(rw, r)
 	}))
 	w.upstream.Config.ErrorLog = quietLog(zerolog.Nop())
 	w.upstream.StartTLS()
-	t.Cleanup(w.upstream.Close)
+	tb.Cleanup(w.upstream.Close)
 	w.roots = x509.NewCertPool()
 	w.roots.AddCert(w.upstream.Certificate())
 
@@ -179,11 +179,11 @@ func newWorld(t testing.TB, handler http.HandlerFunc, change ...func(*Config)) *
 	authority := strings.TrimPrefix(w.upstream.URL, "https://")
 	set, findings := rules.Load([]rules.File{{Name: "api.yaml", Data: []byte(strings.ReplaceAll(testRules, "HOST", authority))}}, nil, rules.Defaults{})
 	if set == nil {
-		t.Fatalf("test rules don't load: %v", findings)
+		tb.Fatalf("test rules don't load: %v", findings)
 	}
-	ca, err := LoadCA(t.TempDir()+"/ca.pem", t.TempDir()+"/ca.key", time.Now())
+	ca, err := LoadCA(tb.TempDir()+"/ca.pem", tb.TempDir()+"/ca.key", time.Now())
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	sender := upstream.Config{Roots: w.roots, Clock: w.clock}
 	c := Config{
@@ -197,24 +197,24 @@ func newWorld(t testing.TB, handler http.HandlerFunc, change ...func(*Config)) *
 	}
 	w.proxy, err = New(c)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	w.roots.AppendCertsFromPEM(ca.PEM())
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	w.address = l.Addr().String()
 	served := make(chan error, 1)
 	go func() { served <- w.proxy.Serve(l) }()
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		if err := w.proxy.Shutdown(ctx); err != nil && !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("shutdown: %v", err)
+			tb.Errorf("shutdown: %v", err)
 		}
 		if err := <-served; err != nil {
-			t.Errorf("serve: %v", err)
+			tb.Errorf("serve: %v", err)
 		}
 	})
 	return w

@@ -3,6 +3,7 @@ package rules
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"strings"
 	"testing"
 )
@@ -122,9 +123,7 @@ func TestStoredAnswersHoldNoSecret(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			header := map[string][]string{"X-New": {secretWord}, "X-Kept": {"kept"}}
-			for name, values := range tc.header {
-				header[name] = values
-			}
+			maps.Copy(header, tc.header)
 			resp := &Response{Status: 200, Header: header, Body: []byte(tc.body), Complete: tc.complete}
 			got := op.RedactResponse(resp)
 			if string(got.Body) != tc.want || got.Header.Get("X-New") != "<secret>" || got.Header.Get("X-Kept") != "kept" {

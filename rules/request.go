@@ -154,7 +154,8 @@ func (r *Request) copy() *Request {
 func (r *Request) unreadable(name string) *Refusal {
 	for _, other := range r.underscored {
 		if lower := strings.ToLower(other); lower != name && strings.ReplaceAll(lower, "_", "-") == name {
-			return refuse(ProblemAmbiguous, "the header field "+name+" comes with an underscore in its name, which some servers take for \"-\"; write it with \"-\"")
+			return refuse(ProblemAmbiguous, "the header field "+name+
+				" comes with an underscore in its name, which some servers take for \"-\"; write it with \"-\"")
 		}
 	}
 	for _, v := range headerValues(r.Header, name) {

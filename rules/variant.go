@@ -13,7 +13,8 @@ func isVariant(name, meant string) bool { return name != meant && strings.EqualF
 
 // refuseVariant is the refusal for a name in another case.
 func refuseVariant(what, name string) *Refusal {
-	return refuse(ProblemAmbiguous, "the "+what+" holds a name that differs only in case from one that the rule names ("+name+"), and servers differ on whether that is the same; send one spelling")
+	return refuse(ProblemAmbiguous, "the "+what+" holds a name that differs only in case from one that the rule names ("+name+
+		"), and servers differ on whether that is the same; send one spelling")
 }
 
 // variantIn follows the steps from v and finds the first name on the way that has

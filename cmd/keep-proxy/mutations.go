@@ -52,7 +52,9 @@ func newMutationsList() *cobra.Command {
 func mutationTable(w io.Writer, list []wire.Mutation, now time.Time) error {
 	rows := make([][]string, 0, len(list))
 	for _, m := range list {
-		rows = append(rows, []string{m.ID, stateWord(&m), m.Connector + "." + m.Operation, clip(m.Workflow, 24), clip(m.Item, 24), ago(now, m.UpdatedAt), clip(m.Target, 70)})
+		rows = append(rows, []string{
+			m.ID, stateWord(&m), m.Connector + "." + m.Operation, clip(m.Workflow, 24), clip(m.Item, 24), ago(now, m.UpdatedAt), clip(m.Target, 70),
+		})
 	}
 	return table(w, []string{"ID", "STATE", "OPERATION", "WORKFLOW", "ITEM", "UPDATED", "TARGET"}, rows)
 }
