@@ -119,6 +119,12 @@ func (d *decoder) writable(n *yaml.Node, key, root string) (place, bool) {
 	if !ok {
 		return place{}, false
 	}
+	if strings.HasPrefix(s, root+".") || strings.HasPrefix(s, root+"[") {
+		// Taken as it stands it would be written where nobody looks for it, and what is
+		// then not found would count as absent.
+		d.fail("place", key, n, "begins with "+root+", which "+root+": says already", "write the names alone, such as "+plainPlace(root))
+		return place{}, false
+	}
 	if root != "json" {
 		return place{source: s, root: root, steps: []placeStep{{name: s}}}, true
 	}
@@ -138,6 +144,14 @@ func (d *decoder) writable(n *yaml.Node, key, root string) (place, bool) {
 		}
 	}
 	return p, true
+}
+
+// plainPlace is an example of a place without its root.
+func plainPlace(root string) string {
+	if root == "json" {
+		return "metadata.keep_id"
+	}
+	return "metadata[keep_id]"
 }
 
 // template reads YAML values: literal, but {cel: EXPRESSION}.

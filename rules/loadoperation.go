@@ -2,6 +2,7 @@ package rules
 
 import (
 	"slices"
+	"strings"
 
 	"go.yaml.in/yaml/v4"
 )
@@ -25,6 +26,19 @@ type marker struct {
 	at     place
 	text   *text // nil: the marker alone
 	append bool
+}
+
+// lastName is the innermost name of the place: keep_id of metadata.keep_id and of
+// metadata[keep_id].
+func (m *marker) lastName() string {
+	if len(m.at.steps) == 0 {
+		return ""
+	}
+	name := m.at.steps[len(m.at.steps)-1].name
+	if i := strings.LastIndexByte(name, '['); i >= 0 && strings.HasSuffix(name, "]") {
+		return name[i+1 : len(name)-1]
+	}
+	return name
 }
 
 // mutationKeys are the keys that say something about mutations only.

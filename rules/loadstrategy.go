@@ -2,6 +2,7 @@ package rules
 
 import (
 	"fmt"
+	"strings"
 
 	"go.yaml.in/yaml/v4"
 )
@@ -115,6 +116,9 @@ func (d *decoder) probable(n *yaml.Node, key string, op *Operation, p *Probe) {
 	switch {
 	case p.tie == TieMarker && op.marker == nil:
 		d.fail("tie", key, n, "tie: marker needs a marker in what is sent", "add marker:, or another tie")
+	case p.tie == TieMarker && !op.marker.append && !strings.Contains(p.ours.source, op.marker.lastName()):
+		d.warn("tie", key, n, "ours does not look at "+quoted(op.marker.lastName())+", where the marker is written",
+			"compare what the API calls that place with mutation.marker; if the API gives it another name, a case for a hit shows that it is found")
 	case p.tie == TieVendorKey && op.NativeKey == nil:
 		d.fail("tie", key, n, "tie: vendor_key needs a native_key", "add native_key:, or another tie")
 	}

@@ -65,3 +65,33 @@ func TestAnExpressionWhereYAMLIsLiteralIsRefused(t *testing.T) {
 		})
 	}
 }
+
+// A marker that is written where nobody looks for it is never found, and what it
+// marks counts as absent.
+func TestAMarkerIsWrittenWhereItIsLookedFor(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		marker, code string
+		severity     Severity
+	}{
+		"the root again":            {"{json: json.metadata.keep_id}", "place", SeverityError},
+		"the root of a form again":  {`{form: "form['keep_id']"}`, "place", SeverityError},
+		"another name than in ours": {"{json: metadata.other}", "tie", SeverityWarning},
+		"the name that ours reads":  {"{json: metadata.keep_id}", "", ""},
+		"the same name of a form":   {`{form: "metadata[keep_id]"}`, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			text := strings.NewReplacer("QUERY", "{cel: json.ref}", "RESULT", "{cel: found}", "{json: metadata.keep_id}", c.marker).Replace(misplaced)
+			_, findings := Load([]File{{Name: "api.yaml", Data: []byte(text)}}, nil, Defaults{})
+			hit := false
+			for _, f := range findings {
+				about := f.Code == "place" || f.Code == "tie"
+				hit = hit || about && (c.code == "" || f.Code == c.code && f.Severity == c.severity && f.Fix != "")
+			}
+			if hit != (c.code != "") {
+				t.Errorf("findings %v", findings)
+			}
+		})
+	}
+}
