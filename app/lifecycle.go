@@ -172,5 +172,5 @@ func (a *App) ready() error {
 	if a.adminListener == nil {
 		return errors.New("not listening yet")
 	}
-	return a.store.Healthy()
+	return errors.Join(a.store.Healthy(), a.store.Spacious())
 }

@@ -52,6 +52,10 @@ func freeSpace(dir string) (uint64, error) {
 // check refuses below the minimum; it measures at most every spaceEvery.
 func (s *space) check() error { return s.atLeast(s.minFree) }
 
+// Spacious returns nil while there is room for new mutations, else the ErrLowSpace
+// with which they are refused. Outcomes are recorded still.
+func (s *Store) Spacious() error { return s.space.check() }
+
 // checkBody refuses a long body below half of the minimum, so that outcomes still
 // find room for theirs when new mutations are refused.
 func (s *space) checkBody() error { return s.atLeast(s.minFree / 2) }
