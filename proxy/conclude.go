@@ -18,6 +18,8 @@ func (p *Proxy) conclude(ctx context.Context, s *sending) *settled {
 	endWait := func() {}
 	if finish.Pending {
 		endWait = p.inline.begin(s.w.key)
+		// Whatever way this ends, those who wait must not wait for ever.
+		defer func() { endWait() }()
 	}
 	finished, recorded := p.finish(ctx, s, finish)
 	if !recorded {
@@ -28,7 +30,6 @@ func (p *Proxy) conclude(ctx context.Context, s *sending) *settled {
 	s.mutation = finished.Mutation
 	if finished.Mutation.State == ledger.InFlight {
 		s.owed = owesParking
-		defer endWait()
 		return p.tryInline(ctx, s)
 	}
 	endWait()

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"keep-proxy/internal/fault"
 	"keep-proxy/ledger"
 	"keep-proxy/upstream"
 )
@@ -405,3 +406,20 @@ func TestAPanicAfterTheClaimLeavesAnOwner(t *testing.T) {
 type panicking struct{}
 
 func (panicking) Send(context.Context, *upstream.Request) *upstream.Answer { panic("sender") }
+
+// A panic between the record of an uncertain end and its inline try must not leave
+// the requests of the scope waiting for a try that never begins. It arms a point of
+// the whole process, so it runs alone.
+func TestAPanicBeforeTheInlineTryLetsOthersGo(t *testing.T) {
+	w := newWorld(t, lost)
+	other := w.open("b")
+	disarm, err := fault.Do("proxy.outcome_recorded", 1, func() { panic("recorded") })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer disarm()
+	other.client.Timeout = waitLimit
+	wantProblem(t, w.open("a").post("/ask", `{"to":"x"}`), "internal", 500, "unknown")
+	wantProblem(t, other.get("/read"), "blocked", 423, "Stopped by")
+	w.wantSends("/read", 0)
+}

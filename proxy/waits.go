@@ -16,20 +16,21 @@ type waits struct {
 
 func newWaits() *waits { return &waits{byKey: make(map[ledger.Key]chan struct{})} }
 
-// begin says that an inline try of k is under way; the returned function ends it.
+// begin says that an inline try of k is under way; the returned function ends it,
+// and may be called more than once.
 func (w *waits) begin(k ledger.Key) (end func()) {
 	done := make(chan struct{})
 	w.mu.Lock()
 	w.byKey[k] = done
 	w.mu.Unlock()
-	return func() {
+	return sync.OnceFunc(func() {
 		w.mu.Lock()
 		if w.byKey[k] == done {
 			delete(w.byKey, k)
 		}
 		w.mu.Unlock()
 		close(done)
-	}
+	})
 }
 
 // trying reports whether an inline try of k is under way.
