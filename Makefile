@@ -8,7 +8,8 @@ CACHE := $(CURDIR)/.cache
 GOLANGCI := $(CACHE)/bin/golangci-lint
 BENCHSTAT := $(CACHE)/bin/benchstat
 
-# -race needs cgo, and cgo a C compiler that links. TESTFLAGS adds to every test.
+# -race needs cgo, and cgo a C compiler that links. TESTFLAGS adds to every test. The
+# timeout is there for a test that hangs, not for a machine that is slow.
 RACE = $(shell tools/race)
 TESTFLAGS ?=
 FUZZTIME ?= 20s
@@ -30,7 +31,7 @@ build: ## Build the static binary bin/keep-proxy
 
 .PHONY: test
 test: ## Run every test, with the race detector where cgo works
-	go test $(RACE) -timeout 10m $(TESTFLAGS) ./...
+	go test $(RACE) -timeout 30m $(TESTFLAGS) ./...
 
 .PHONY: fuzz
 fuzz: ## Fuzz every target for FUZZTIME (20s) each
