@@ -11,11 +11,13 @@ RUN CGO_ENABLED=0 go build -trimpath -o /image/files/keep-proxy ./cmd/keep-proxy
  && mkdir -p /image/files/etc/ssl/certs /image/data \
  && cp /etc/ssl/certs/ca-certificates.crt /image/files/etc/ssl/certs/ \
  && mkdir -m 1777 /image/files/tmp \
- && mkdir -m 0700 /image/data/keep-proxy
+ && mkdir -m 0700 /image/data/keep-proxy \
+ && mkdir -m 0755 /image/data/keep-proxy-ca
 
 FROM scratch
 COPY --from=build /image/files/ /
-# The ledger, the CA and the operator's token. A new named volume takes owner
+# The ledger, the CA and the operator's token; beside it a folder for the CA that
+# other containers may see (proxy.ca.bundle_out). A new named volume takes owner
 # and mode from here; a folder of the host must belong to 65532.
 COPY --from=build --chown=65532:65532 /image/data/ /var/lib/
 VOLUME /var/lib/keep-proxy
