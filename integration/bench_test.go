@@ -4,16 +4,13 @@ import (
 	"bytes"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/pem"
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -24,12 +21,12 @@ import (
 	"keep-proxy/admin/wire"
 )
 
-// lab is the program as a process, a bare goproxy as another, and the upstream that
-// both of them reach.
+// lab is the program as a process, a bare goproxy as another, and as a third the
+// upstream that both of them reach.
 type lab struct {
 	*world
-	upstream *httptest.Server
-	run      *wire.OpenedRun
+	target string
+	run    *wire.OpenedRun
 }
 
 var kilobyte = bytes.Repeat([]byte("y"), 1024)
@@ -37,43 +34,38 @@ var kilobyte = bytes.Repeat([]byte("y"), 1024)
 // newLab starts upstream and program, and opens a run.
 func newLab(b *testing.B) *lab {
 	b.Helper()
-	up := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body)
-		_, _ = w.Write(kilobyte)
-	}))
-	b.Cleanup(up.Close)
 	w := &world{t: b, settings: defaults()}
+	_, up := w.peer(kilobyteVar + "=1")
 	w.settings.Dir = b.TempDir()
 	w.settings.MaxBody = "10MiB"
 	w.settings.UpstreamCA = filepath.Join(w.settings.Dir, "upstreams.pem")
-	root := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: up.Certificate().Raw})
-	if err := os.WriteFile(w.settings.UpstreamCA, root, 0o600); err != nil {
+	if err := os.WriteFile(w.settings.UpstreamCA, []byte(up.CAPEM), 0o600); err != nil {
 		b.Fatal(err)
 	}
 	var err error
 	if w.settings.Connectors, err = filepath.Abs("testdata/bench"); err != nil {
 		b.Fatal(err)
 	}
-	w.settings.Hosts = map[string]string{"bench": up.Listener.Addr().String()}
+	w.settings.Hosts = map[string]string{"bench": strings.TrimPrefix(up.Proxy, "https://")}
 	w.mustSpawn()
 	opened, err := w.api.OpenRun(b.Context(), wire.OpenRun{Workflow: "bench", Item: "a", OnFailure: "return"}, "")
 	if err != nil {
 		b.Fatal(err)
 	}
-	return &lab{world: w, upstream: up, run: opened}
+	return &lab{world: w, target: up.Proxy, run: opened}
 }
 
-// throughBare starts a bare goproxy as a process and returns a client of it.
-func (l *lab) throughBare() *http.Client {
-	l.t.Helper()
+// peer starts this binary as another process of the benchmark.
+func (w *world) peer(variable string) (*child, announcement) {
+	w.t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^$")
-	cmd.Env = append(os.Environ(), bareVar+"="+l.settings.UpstreamCA)
+	cmd.Env = append(os.Environ(), variable)
 	c, at, err := begin(cmd, func(*child) {})
 	if err != nil {
-		l.t.Fatal(err)
+		w.t.Fatal(err)
 	}
-	l.t.Cleanup(c.kill)
-	return l.through(at.Proxy, []byte(at.CAPEM))
+	w.t.Cleanup(c.kill)
+	return c, at
 }
 
 func (l *lab) throughKeep() *http.Client {
@@ -97,44 +89,6 @@ func (l *lab) through(proxy string, caPEM []byte) *http.Client {
 	return &http.Client{Transport: tr}
 }
 
-// way is one way of sending the same kilobyte.
-type way struct {
-	name   string
-	client *http.Client
-	path   func(n int64) string
-	rates  []float64
-}
-
-func fixed(path string) func(int64) string { return func(int64) string { return path } }
-
-// Rounds of one measurement, each way taking its turn in each.
-const (
-	roundsOfWays = 7
-	roundOfWay   = 400 * time.Millisecond
-)
-
-// round sends for a while with so many clients, and keeps the rate.
-func (y *way) round(b *testing.B, base string, clients int, unique *atomic.Int64, d time.Duration) float64 {
-	b.Helper()
-	var done atomic.Int64
-	var all sync.WaitGroup
-	body := strings.Repeat("x", 1024)
-	begun := time.Now()
-	for range clients {
-		all.Go(func() {
-			for time.Since(begun) < d {
-				if err := send(y.client, base+y.path(unique.Add(1)), strings.NewReader(body)); err != nil {
-					b.Errorf("%s: %v", y.name, err)
-					return
-				}
-				done.Add(1)
-			}
-		})
-	}
-	all.Wait()
-	return float64(done.Load()) / time.Since(begun).Seconds()
-}
-
 // send posts a body and reads the whole answer.
 func send(c *http.Client, target string, body io.Reader) error {
 	resp, err := c.Post(target, "application/octet-stream", body)
@@ -146,59 +100,6 @@ func send(c *http.Client, target string, body io.Reader) error {
 		return fmt.Errorf("status %d, %w", resp.StatusCode, err)
 	}
 	return nil
-}
-
-func median(values []float64) float64 {
-	sorted := slices.Sorted(slices.Values(values))
-	return sorted[len(sorted)/2]
-}
-
-// BenchmarkProgram compares, in interleaved rounds over one TLS upstream, a bare
-// goproxy, the program passing the same requests through unrecorded, durable
-// mutations, and replays. Each proxy is a process of its own; clients and upstream
-// share a third. It reports medians of requests per second and their ratios.
-func BenchmarkProgram(b *testing.B) {
-	for _, clients := range []int{16, 1} {
-		b.Run(fmt.Sprintf("clients=%d", clients), func(b *testing.B) {
-			l := newLab(b)
-			ways := []*way{
-				{name: "bare", client: l.throughBare(), path: fixed("/ignored")},
-				{name: "pass", client: l.throughKeep(), path: fixed("/ignored")},
-				{name: "mutation", client: l.throughKeep(), path: func(n int64) string { return "/send/" + strconv.FormatInt(n, 10) }},
-				{name: "replay", client: l.throughKeep(), path: fixed("/send/same")},
-			}
-			var unique atomic.Int64
-			for _, y := range ways {
-				y.round(b, l.upstream.URL, clients, &unique, roundOfWay/2)
-			}
-			for b.Loop() {
-				for range roundsOfWays {
-					for _, y := range ways {
-						y.rates = append(y.rates, y.round(b, l.upstream.URL, clients, &unique, roundOfWay))
-					}
-				}
-			}
-			table(b, ways)
-		})
-	}
-}
-
-// table prints rates and ratios, and reports them.
-func table(b *testing.B, ways []*way) {
-	b.Helper()
-	b.Logf("%-9s %10s %21s %14s", "", "median/s", "spread", "ratio")
-	for i, y := range ways {
-		rate := median(y.rates)
-		b.ReportMetric(rate, y.name+"/s")
-		compared := ""
-		if i > 0 {
-			reference := ways[min(i-1, 1)]
-			ratio := rate / median(reference.rates)
-			compared = fmt.Sprintf("%.2f × %s", ratio, reference.name)
-			b.ReportMetric(ratio, y.name+"/"+reference.name)
-		}
-		b.Logf("%-9s %10.0f %9.0f to %8.0f %17s", y.name, rate, slices.Min(y.rates), slices.Max(y.rates), compared)
-	}
 }
 
 // memoryMutations and memoryAtOnce are how many mutations of 1 MiB the memory is
@@ -235,7 +136,7 @@ func BenchmarkMemory(b *testing.B) {
 				body := bytes.Repeat([]byte("x"), 1<<20)
 				for i := sent.Add(1); i <= int64(n); i = sent.Add(1) {
 					copy(body, strconv.FormatInt(i, 10))
-					if err := send(client, fmt.Sprintf("%s/send/%d", l.upstream.URL, i), bytes.NewReader(body)); err != nil {
+					if err := send(client, fmt.Sprintf("%s/send/%d", l.target, i), bytes.NewReader(body)); err != nil {
 						b.Error(err)
 						return
 					}

@@ -9,6 +9,8 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"runtime/pprof"
 	"syscall"
 	"time"
 
@@ -22,6 +24,32 @@ import (
 // serveVar names a configuration file: this binary is then the program.
 const serveVar = "KEEP_INTEGRATION_SERVE"
 
+// profileVar names a folder into which the program then writes profiles: cpu.pprof of
+// its whole life, and allocs.pprof.
+const profileVar = "KEEP_INTEGRATION_PROFILE"
+
+// profiled runs the program and writes profiles if they are asked for.
+func profiled(run func() error) error {
+	dir := os.Getenv(profileVar)
+	if dir == "" {
+		return run()
+	}
+	file, err := os.Create(filepath.Join(dir, "cpu.pprof"))
+	if err != nil {
+		return err
+	}
+	if err := pprof.StartCPUProfile(file); err != nil {
+		return err
+	}
+	err = run()
+	pprof.StopCPUProfile()
+	allocs, createErr := os.Create(filepath.Join(dir, "allocs.pprof"))
+	if createErr != nil {
+		return errors.Join(err, createErr)
+	}
+	return errors.Join(err, pprof.Lookup("allocs").WriteTo(allocs, 0), allocs.Close(), file.Close())
+}
+
 // announcement is what the program prints once it listens.
 type announcement struct {
 	Admin     string `json:"admin"`
@@ -34,7 +62,7 @@ type announcement struct {
 // serve runs the program until its standard input ends, so that it never outlives
 // its test. It returns an exit code.
 func serve(file string) int {
-	err := serveFile(file)
+	err := profiled(func() error { return serveFile(file) })
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1

@@ -31,7 +31,7 @@ func BenchmarkOneClient(b *testing.B) {
 	var n atomic.Int64
 	one := func(path string) float64 {
 		begun := time.Now()
-		if err := send(client, l.upstream.URL+path, bytes.NewReader(kilobyte)); err != nil {
+		if err := send(client, l.target+path, bytes.NewReader(kilobyte)); err != nil {
 			b.Fatal(err)
 		}
 		return float64(time.Since(begun).Microseconds())
