@@ -63,6 +63,12 @@ type Config struct {
 type Environment interface {
 	// ProxyAddr is the proxy's host:port as sandboxes see it.
 	ProxyAddr() string
+	// OpenListener opens a listener on which requests count as those of the run with
+	// this token digest, and returns its host:port as sandboxes see it. Asked again,
+	// it returns the same one. It ends with the run.
+	OpenListener(ctx context.Context, digest string) (string, error)
+	// CloseListener closes it; without one it does nothing.
+	CloseListener(digest string)
 	// CAPEM is the certificate of the proxy's CA, PEM.
 	CAPEM() []byte
 	// CAFile is the path of a file with CAPEM alone, for clients that add it to

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"context"
 	"testing"
 
 	"github.com/go-json-experiment/json"
@@ -55,7 +56,7 @@ func TestABareRecordIsShown(t *testing.T) {
 
 func TestEnvironOfAnAddressWithoutAPort(t *testing.T) {
 	t.Parallel()
-	env := environ(portless{}, "t")
+	env := environ(portless{}, door{portless{}.ProxyAddr(), "t"})
 	if env["HTTPS_PROXY"] != "http://run:t@proxy" {
 		t.Errorf("HTTPS_PROXY %s", env["HTTPS_PROXY"])
 	}
@@ -71,3 +72,6 @@ func (portless) ProxyAddr() string  { return "proxy" }
 func (portless) CAPEM() []byte      { return nil }
 func (portless) CAFile() string     { return "" }
 func (portless) BundleFile() string { return "" }
+
+func (portless) OpenListener(context.Context, string) (string, error) { return "", nil }
+func (portless) CloseListener(string)                                 {}

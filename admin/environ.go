@@ -11,12 +11,19 @@ import (
 // proxyUser is the user name of proxy credentials; the token is the password.
 const proxyUser = "run"
 
-// proxyURL is the proxy's address with a run's credentials; without a token, of
-// the unmanaged scope.
-func proxyURL(e Environment, token string) string {
-	u := url.URL{Scheme: "http", Host: e.ProxyAddr()}
-	if token != "" {
-		u.User = url.UserPassword(proxyUser, token)
+// door is where a run's requests go in: an address, and the credentials for it.
+type door struct {
+	// address is the host:port as sandboxes see it.
+	address string
+	// token is empty for the unmanaged scope, and at a run's own listener.
+	token string
+}
+
+// url is the door as proxy variables take it.
+func (d door) url() string {
+	u := url.URL{Scheme: "http", Host: d.address}
+	if d.token != "" {
+		u.User = url.UserPassword(proxyUser, d.token)
 	}
 	return u.String()
 }
@@ -31,8 +38,8 @@ func proxyURL(e Environment, token string) string {
 //
 // Java and Node before 22.21 read none of these; they need the proxy in their
 // own settings.
-func environ(e Environment, token string) map[string]string {
-	address := proxyURL(e, token)
+func environ(e Environment, d door) map[string]string {
+	address := d.url()
 	env := map[string]string{
 		"HTTP_PROXY": address, "http_proxy": address,
 		"HTTPS_PROXY": address, "https_proxy": address,
@@ -50,28 +57,28 @@ func environ(e Environment, token string) map[string]string {
 	} {
 		env[name] = e.BundleFile()
 	}
-	addCloudSDK(env, e.ProxyAddr(), token)
+	addCloudSDK(env, d)
 	return env
 }
 
 // addCloudSDK adds the proxy as gcloud takes it: in parts.
-func addCloudSDK(env map[string]string, address, token string) {
-	host, port, err := net.SplitHostPort(address)
+func addCloudSDK(env map[string]string, d door) {
+	host, port, err := net.SplitHostPort(d.address)
 	if err != nil {
 		return
 	}
 	env["CLOUDSDK_PROXY_TYPE"] = "http"
 	env["CLOUDSDK_PROXY_ADDRESS"] = host
 	env["CLOUDSDK_PROXY_PORT"] = port
-	if token != "" {
+	if d.token != "" {
 		env["CLOUDSDK_PROXY_USERNAME"] = proxyUser
-		env["CLOUDSDK_PROXY_PASSWORD"] = token
+		env["CLOUDSDK_PROXY_PASSWORD"] = d.token
 	}
 }
 
 // runEnviron is environ and the run's own names.
-func runEnviron(e Environment, r *ledger.Run, token string) map[string]string {
-	env := environ(e, token)
+func runEnviron(e Environment, r *ledger.Run, d door) map[string]string {
+	env := environ(e, d)
 	env["KEEP_RUN_ID"] = r.ID
 	env["KEEP_WORKFLOW"] = r.Workflow
 	env["KEEP_ITEM"] = r.Item

@@ -41,5 +41,6 @@ func explain(s *Server, r *http.Request, q *wire.Explain) (any, error) {
 // showEnvironment answers GET /v1/environment.
 func showEnvironment(s *Server, _ *http.Request) (any, error) {
 	e := s.config.Environment
-	return wire.Environment{ProxyURL: proxyURL(e, ""), CAPEM: string(e.CAPEM()), Env: environ(e, "")}, nil
+	d := door{address: e.ProxyAddr()}
+	return wire.Environment{ProxyURL: d.url(), CAPEM: string(e.CAPEM()), Env: environ(e, d)}, nil
 }

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
@@ -40,7 +41,7 @@ func openRun(s *Server, r *http.Request, q *wire.OpenRun) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		return s.open(r, command, token)
+		return s.open(r, command, q, token)
 	}
 	if err := checkIdempotencyKey(keys); err != nil {
 		return nil, err
@@ -75,13 +76,17 @@ func (s *Server) openOnce(r *http.Request, command ledger.OpenRun, q *wire.OpenR
 			command.Labels = map[string]string{}
 		}
 		command.Labels[requestLabel] = digest
-		return s.open(r, command, token)
+		return s.open(r, command, q, token)
 	case err != nil:
 		return nil, err
 	case before.Labels[requestLabel] != digest:
 		return nil, refuse("idempotency-key", "This Idempotency-Key opened run %s with another request; use a new key for a new run.", before.ID)
 	}
-	return s.opened(before, token), nil
+	d, err := s.door(r.Context(), q, token)
+	if err != nil {
+		return nil, err
+	}
+	return s.opened(before, token, d), nil
 }
 
 // derivedToken is 256 bits that only this server, or the holder of the
@@ -104,24 +109,42 @@ func requestDigest(q *wire.OpenRun) (string, error) {
 }
 
 // open opens the run; the ledger gets the token's digest only.
-func (s *Server) open(r *http.Request, command ledger.OpenRun, token string) (any, error) {
-	command.TokenSHA256 = tokenDigest(token)
-	run, err := s.config.Ledger.OpenRun(r.Context(), command)
+func (s *Server) open(r *http.Request, command ledger.OpenRun, q *wire.OpenRun, token string) (any, error) {
+	d, err := s.door(r.Context(), q, token)
 	if err != nil {
 		return nil, err
 	}
-	return s.opened(run, token), nil
+	command.TokenSHA256 = tokenDigest(token)
+	run, err := s.config.Ledger.OpenRun(r.Context(), command)
+	if err != nil {
+		s.config.Environment.CloseListener(command.TokenSHA256)
+		return nil, err
+	}
+	return s.opened(run, token, d), nil
+}
+
+// door opens the run's own listener, if it asked for one, before the run: a run that
+// nobody can use isn't opened.
+func (s *Server) door(ctx context.Context, q *wire.OpenRun, token string) (door, error) {
+	if !q.Listener {
+		return door{s.config.Environment.ProxyAddr(), token}, nil
+	}
+	address, err := s.config.Environment.OpenListener(ctx, tokenDigest(token))
+	if err != nil {
+		return door{}, refuse("not-ready", "The run was not opened, for it can't have a listener of its own: %v.", err)
+	}
+	return door{address: address}, nil
 }
 
 // opened is the answer for a run that is open.
-func (s *Server) opened(run *ledger.Run, token string) wire.OpenedRun {
+func (s *Server) opened(run *ledger.Run, token string, d door) wire.OpenedRun {
 	e := s.config.Environment
 	return wire.OpenedRun{
 		ID:       run.ID,
 		Token:    token,
-		ProxyURL: proxyURL(e, token),
+		ProxyURL: d.url(),
 		CAPEM:    string(e.CAPEM()),
-		Env:      runEnviron(e, run, token),
+		Env:      runEnviron(e, run, d),
 		Run:      runOf(run),
 	}
 }

@@ -148,7 +148,7 @@ func TestOpenRunRefuses(t *testing.T) {
 		{"if_done, which comes later", `{"workflow":"w","once":true,"if_done":"skip"}`, 400, "bad-request", []string{"/if_done: not yet"}},
 		{"connectors, which comes later", `{"workflow":"w","once":true,"connectors":[]}`, 400, "bad-request", []string{"/connectors: not yet"}},
 		{"max_in_flight, which comes later", `{"workflow":"w","once":true,"max_in_flight":1}`, 400, "bad-request", []string{"/max_in_flight: not yet"}},
-		{"listener, which comes later", `{"workflow":"w","once":true,"listener":true}`, 400, "bad-request", []string{"/listener: not yet"}},
+		{"max_in_flight, which comes later", `{"workflow":"w","once":true,"max_in_flight":1}`, 400, "bad-request", []string{"/max_in_flight: not yet"}},
 		{"a body over the limit", `{"workflow":"` + strings.Repeat("w", 1<<20) + `"}`, 413, "too-large", []string{"1048576 bytes"}},
 		{"a busy item", `{"workflow":"billing","item":"busy"}`, 409, "item-busy", []string{"takeover", busy.ID}},
 		{"a stopped item", `{"workflow":"billing","item":"elsewhere"}`, 423, "blocked", []string{"unresolved (indeterminate) and stops the item", "keep-proxy resolve m-"}},
@@ -165,7 +165,7 @@ func TestOpenRunRefuses(t *testing.T) {
 func TestOpenRunReportsAllFaultsTogether(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
-	p := w.refused(ask{method: http.MethodPost, path: "/v1/runs", body: `{"items":"one","wrkflow":"w","listener":1}`}, 400, "bad-request", "and 2 more")
+	p := w.refused(ask{method: http.MethodPost, path: "/v1/runs", body: `{"items":"one","wrkflow":"w","max_in_flight":1}`}, 400, "bad-request", "and 2 more")
 	if len(p.Errors) != 3 {
 		t.Errorf("faults %+v, want 3", p.Errors)
 	}

@@ -101,7 +101,7 @@ func (rt route) bodyShape(c Config) shape {
 
 // openLater and resolveLater are the keys of requests that later versions take.
 var (
-	openLater    = []string{"items", "if_done", "connectors", "max_in_flight", "listener"}
+	openLater    = []string{"items", "if_done", "connectors", "max_in_flight"}
 	resolveLater = []string{"compensate"}
 )
 

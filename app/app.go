@@ -61,6 +61,7 @@ type App struct {
 	metrics    *metrics
 	token      string
 	environ    *environment
+	runDoors   *runListeners
 
 	proxyListeners []net.Listener
 	adminListener  net.Listener
@@ -170,7 +171,11 @@ func (a *App) openCA(context.Context) error {
 		return err
 	}
 	a.ca = ca
-	a.environ = &environment{pem: ca.PEM(), caFile: c.CertFile, bundle: c.BundleOut, address: a.ProxyAddr}
+	a.runDoors = &runListeners{
+		address: a.config.Proxy.RunListen, advertise: a.config.Proxy.Advertise,
+		ledger: a.ledger, log: a.options.Log, open: make(map[string]net.Listener),
+	}
+	a.environ = &environment{runListeners: a.runDoors, pem: ca.PEM(), caFile: c.CertFile, bundle: c.BundleOut, address: a.ProxyAddr}
 	return writeBundle(c.BundleOut, ca)
 }
 
@@ -216,6 +221,7 @@ func (a *App) openProxy(context.Context) error {
 		MaxBody: int64(c.MaxBody), MaxHead: int(c.MaxHead),
 	})
 	a.proxy = made
+	a.runDoors.proxy, a.runDoors.egress = made, a.egress
 	return err
 }
 

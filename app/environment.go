@@ -15,6 +15,8 @@ import (
 // environment is where scripts find the proxy and its CA. It implements
 // admin.Environment.
 type environment struct {
+	*runListeners
+
 	address func() string
 	pem     []byte
 	caFile  string

@@ -84,6 +84,9 @@ func (a *App) expireRuns() {
 		if _, err := a.ledger.ExpireRuns(a.ctx); err != nil && a.ctx.Err() == nil {
 			a.options.Log.Error().Err(err).Msg("runs not held against their time limits")
 		}
+		if err := a.runDoors.sweep(a.ctx, a.clock.Now()); err != nil && a.ctx.Err() == nil {
+			a.options.Log.Error().Err(err).Msg("listeners of ended runs not closed")
+		}
 	}
 }
 
@@ -107,6 +110,7 @@ func (a *App) Stop(ctx context.Context) error {
 		for _, l := range a.proxyListeners {
 			_ = l.Close()
 		}
+		a.runDoors.close()
 		if a.adminListener != nil {
 			_ = a.adminListener.Close()
 		}

@@ -43,6 +43,14 @@ func readListen(_ reading, s string) (string, *fault) {
 	return s, nil
 }
 
+// readRunListen reads host:port.
+func readRunListen(r reading, s string) (string, *fault) {
+	if strings.HasPrefix(s, unixPrefix) {
+		return "", &fault{"a run's own listener is for clients that take host:port alone", "write host:port, such as 127.0.0.1:0"}
+	}
+	return readListen(r, s)
+}
+
 func readSocket(path string) (string, *fault) {
 	switch {
 	case !filepath.IsAbs(path) || strings.ContainsRune(path, 0):

@@ -24,6 +24,9 @@ type Proxy struct {
 	// Advertise is the host:port under which sandboxes reach the proxy; it goes
 	// into proxy_url. Empty: the first TCP listener's own address.
 	Advertise string
+	// RunListen is where a run that asks for a listener of its own gets it: host:port.
+	// Who reaches it acts for that run, without credentials. Default 127.0.0.1:0.
+	RunListen string
 	// CA is the certificate authority that signs leaf certificates.
 	CA CA
 	// Unmanaged is the scope of requests that carry no run token. Its zero

@@ -8,6 +8,7 @@ func Default() Config {
 	return Config{
 		Proxy: Proxy{
 			Listen:     []string{"127.0.0.1:8080"},
+			RunListen:  "127.0.0.1:0",
 			Unmatched:  UnmatchedDeny,
 			BlockScope: BlockWorkflow,
 			MaxBody:    10 * MiB,

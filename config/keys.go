@@ -36,6 +36,7 @@ func proxyEntries() []entry {
 	return []entry{
 		listEntry("proxy.listen", readListen, func(c *Config) *[]string { return &c.Proxy.Listen }),
 		textEntry("proxy.advertise", readAdvertise, func(c *Config) *string { return &c.Proxy.Advertise }),
+		textEntry("proxy.run_listen", readRunListen, func(c *Config) *string { return &c.Proxy.RunListen }),
 		textEntry("proxy.ca.cert_file", readPath, func(c *Config) *string { return &c.Proxy.CA.CertFile }),
 		textEntry("proxy.ca.key_file", readPath, func(c *Config) *string { return &c.Proxy.CA.KeyFile }),
 		textEntry("proxy.ca.bundle_out", readPath, func(c *Config) *string { return &c.Proxy.CA.BundleOut }),
@@ -118,7 +119,7 @@ var readBlockScope = readEnum([]BlockScope{BlockWorkflow, BlockItem, BlockMutati
 // stands below them is refused with them.
 func laterKeys() []string {
 	return []string{
-		"proxy.max_connections", "proxy.run_listen", "proxy.upstream_proxy", "proxy.client_certs", "proxy.via",
+		"proxy.max_connections", "proxy.upstream_proxy", "proxy.client_certs", "proxy.via",
 		"admin.health_listen", "admin.public_url", "admin.tls", "admin.tokens",
 		"ledger.retention", "verify_on_replay", "notify",
 	}

@@ -23,7 +23,7 @@ import (
 )
 
 // patience bounds every wait of these tests. It is reached only by what is broken.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // world is the program between scripts and upstreams that count for themselves.
 type world struct {

@@ -36,10 +36,13 @@ func TokenDigest(token string) string {
 
 var errCredentials = errors.New("no valid proxy credentials")
 
-// who tells the caller from the Proxy-Authorization field (RFC 9110 §11.7.2)
-// of a request. errCredentials means 407.
-func (p *Proxy) who(h http.Header) (caller, error) {
-	values := h["Proxy-Authorization"]
+// who tells the caller from the Proxy-Authorization field (RFC 9110 §11.7.2) of a
+// request, or from the listener that it came in by. errCredentials means 407.
+func (p *Proxy) who(r *http.Request) (caller, error) {
+	values, own := r.Header["Proxy-Authorization"], ownerOf(r.Context())
+	if len(values) == 0 && own != "" {
+		return p.callerOf(own)
+	}
 	if len(values) == 0 {
 		if p.config.Unmanaged.Workflow == "" || p.config.Unmanaged.Item == "" {
 			return caller{}, errCredentials
@@ -51,6 +54,14 @@ func (p *Proxy) who(h http.Header) (caller, error) {
 		return caller{}, errCredentials
 	}
 	digest := TokenDigest(token)
+	if own != "" && digest != own {
+		return caller{}, errCredentials
+	}
+	return p.callerOf(digest)
+}
+
+// callerOf is the run with this token digest. errCredentials means 407.
+func (p *Proxy) callerOf(digest string) (caller, error) {
 	run, _, err := p.ledger.StandingByToken(digest)
 	switch {
 	case errors.Is(err, ledger.ErrNotFound):

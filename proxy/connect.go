@@ -48,7 +48,7 @@ func (p *Proxy) connect(w http.ResponseWriter, r *http.Request) {
 // admitConnect authenticates a CONNECT. Both results are nil when it has answered
 // with a challenge.
 func (p *Proxy) admitConnect(w http.ResponseWriter, r *http.Request) (*caller, *refusal) {
-	c, err := p.who(r.Header)
+	c, err := p.who(r)
 	if err == nil {
 		return &c, nil
 	}

@@ -27,7 +27,7 @@ func (p *Proxy) serveOuter(w http.ResponseWriter, r *http.Request) {
 	case !r.URL.IsAbs():
 		p.writeRefusal(w, r, refuse(problemNotAProxyRequest, "Set http_proxy and https_proxy to this address; it answers no requests of its own."))
 	default:
-		c, err := p.who(r.Header)
+		c, err := p.who(r)
 		switch {
 		case errors.Is(err, errCredentials):
 			challenge(w)

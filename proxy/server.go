@@ -119,6 +119,7 @@ type Proxy struct {
 	flights *flights
 	open    *open
 	inline  *waits
+	limit   *connectionLimit
 
 	draining atomic.Bool
 	// unrecorded stops what the ledger couldn't be told to stop.
@@ -150,11 +151,12 @@ func New(c Config) (*Proxy, error) {
 	p := &Proxy{
 		config: c, ledger: c.Ledger, leaves: made,
 		tunnels: newHandover(), flights: newFlights(), open: newOpen(), inline: newWaits(),
-		unrecorded: newUnrecorded(),
+		unrecorded: newUnrecorded(), limit: newConnectionLimit(c.MaxConnections),
 	}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.goproxy = p.assemble()
 	p.outer = p.newServer(http.HandlerFunc(p.serveOuter))
+	p.outer.ConnContext = withOwner
 	p.inner = p.newServer(http.HandlerFunc(p.serveInner))
 	p.inner.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
 		if secure, ok := c.(*tls.Conn); ok {
@@ -195,9 +197,8 @@ func (p *Proxy) Serve(listeners ...net.Listener) error {
 	go p.watch()
 	ended := make(chan error, len(listeners)+1)
 	go func() { ended <- p.inner.Serve(p.tunnels) }()
-	limit := newConnectionLimit(p.config.MaxConnections)
 	for _, l := range listeners {
-		go func() { ended <- p.outer.Serve(limit.wrap(l)) }()
+		go func() { ended <- p.outer.Serve(p.limit.wrap(l)) }()
 	}
 	var problems []error
 	for range len(listeners) + 1 {

@@ -26,12 +26,16 @@ type OpenRun struct {
 	BlockScope string `json:"block_scope,omitzero"`
 	// ResumeHint tells a person how to start the work again.
 	ResumeHint string `json:"resume_hint,omitzero"`
+	// Listener gives the run a proxy address of its own that takes no credentials,
+	// for clients that can't be given any. Who reaches it acts for the run.
+	Listener bool `json:"listener,omitzero"`
 }
 
 // OpenedRun is the answer to [OpenRun]; the token is given here only.
 type OpenedRun struct {
 	ID string `json:"id"`
-	// Token is the password of the proxy credentials; the user name is "run".
+	// Token is the password of the proxy credentials; the user name is "run". At a
+	// listener of the run's own none are needed.
 	Token    string `json:"token"`
 	ProxyURL string `json:"proxy_url"`
 	// CAPEM is the certificate of the proxy's own CA.

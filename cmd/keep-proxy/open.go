@@ -24,6 +24,7 @@ type openFlags struct {
 	takeover   bool
 	keepOpen   bool
 	resumeHint string
+	listener   bool
 	ttl        time.Duration
 }
 
@@ -39,6 +40,7 @@ func (o *openFlags) bind(cmd *cobra.Command) {
 	f.BoolVar(&o.takeover, "takeover", false, "end the item's running run instead of refusing this one")
 	f.BoolVar(&o.keepOpen, "keep-open", false, "leave the item open when the command succeeds (always so in this version)")
 	f.StringVar(&o.resumeHint, "resume-hint", "", "how a person starts the work again")
+	f.BoolVar(&o.listener, "listener", false, "a proxy address of the run's own, which takes no credentials,\nfor clients that can't be given any")
 	f.DurationVar(&o.ttl, "ttl", 0, "end the run when nothing is heard of it for so long (default runs.ttl)")
 }
 
@@ -61,7 +63,7 @@ func (o *openFlags) request() wire.OpenRun {
 	return wire.OpenRun{
 		Workflow: o.workflow, Item: o.item, Once: o.once, Attempt: o.attempt, Title: o.title,
 		Mutations: o.mutations, OnFailure: o.onFailure, Takeover: o.takeover,
-		TTL: wire.Duration(o.ttl), ResumeHint: o.resumeHint,
+		TTL: wire.Duration(o.ttl), ResumeHint: o.resumeHint, Listener: o.listener,
 	}
 }
 

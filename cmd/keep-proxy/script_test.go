@@ -123,7 +123,7 @@ func bankCommand(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	c := control.New(ts.Getenv("BANK_CONTROL"))
 	defer c.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	switch {
 	case args[0] == "has" && len(args) == 2:
@@ -182,7 +182,7 @@ func testAuthority(ts *testscript.TestScript) *testca.CA {
 // appearsCommand waits for files.
 func appearsCommand(ts *testscript.TestScript, neg bool, args []string) {
 	for _, name := range args {
-		ts.Check(appears(ts.MkAbs(name), 30*time.Second))
+		ts.Check(appears(ts.MkAbs(name), 2*time.Minute))
 	}
 }
 
@@ -190,7 +190,7 @@ func appearsCommand(ts *testscript.TestScript, neg bool, args []string) {
 func untilCommand(ts *testscript.TestScript, neg bool, args []string) {
 	poll := time.NewTicker(50 * time.Millisecond)
 	defer poll.Stop()
-	late := time.After(30 * time.Second)
+	late := time.After(2 * time.Minute)
 	for {
 		err := ts.Exec(args[0], args[1:]...)
 		if (err == nil) != neg {
