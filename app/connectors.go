@@ -92,7 +92,7 @@ func RuleSettings(c config.Connectors) []rules.Settings {
 func ruleOverride(o config.Override) rules.Override {
 	return rules.Override{
 		Settle: given(o.Settle), Confirmations: given(o.AbsentConfirmations), Spacing: given(o.AbsentSpacing),
-		OnAbsent: rules.OnAbsent(o.OnAbsent), BlockScope: string(o.BlockScope),
+		OnAbsent: rules.OnAbsent(o.OnAbsent), BlockScope: string(o.BlockScope), MaxDispatches: given(o.MaxDispatches),
 		Timeout: given(o.Timeout), MaxBody: given(int64(o.MaxBody)),
 	}
 }

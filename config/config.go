@@ -184,6 +184,8 @@ type Override struct {
 	AbsentSpacing time.Duration
 	// OnAbsent is what a believed absence leads to.
 	OnAbsent OnAbsent
+	// MaxDispatches bounds on_absent: redispatch; 1 to 10.
+	MaxDispatches int
 	// BlockScope is what an unresolved mutation of this operation stops.
 	BlockScope BlockScope
 	// Timeout is the deadline of one dispatch, at most Timeouts.Total.

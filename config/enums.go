@@ -43,8 +43,9 @@ type OnAbsent string
 
 // The ways on after a believed absence.
 const (
-	OnAbsentFail     OnAbsent = "fail"     // the record fails; the next request may claim it again
-	OnAbsentEscalate OnAbsent = "escalate" // a person decides
+	OnAbsentFail       OnAbsent = "fail"       // the record fails; the next request may claim it again
+	OnAbsentRedispatch OnAbsent = "redispatch" // keep-proxy sends it again, at most max_dispatches times
+	OnAbsentEscalate   OnAbsent = "escalate"   // a person decides
 )
 
 // LogLevel is the least level that is logged.

@@ -77,7 +77,10 @@ func (d *decoder) override(key string, n *yaml.Node) Override {
 			o.AbsentSpacing, _ = readNode(d, key, n, anyPlain, readDuration)
 		},
 		"on_absent": func(key string, n *yaml.Node) {
-			o.OnAbsent, _ = readNode(d, key, n, mustBeString, readEnum([]OnAbsent{OnAbsentFail, OnAbsentEscalate}, "redispatch"))
+			o.OnAbsent, _ = readNode(d, key, n, mustBeString, readEnum([]OnAbsent{OnAbsentFail, OnAbsentRedispatch, OnAbsentEscalate}))
+		},
+		"max_dispatches": func(key string, n *yaml.Node) {
+			o.MaxDispatches, _ = readNode(d, key, n, anyPlain, readInt)
 		},
 		"block_scope": func(key string, n *yaml.Node) {
 			o.BlockScope, _ = readNode(d, key, n, mustBeString, readBlockScope)
@@ -88,7 +91,7 @@ func (d *decoder) override(key string, n *yaml.Node) Override {
 		"max_body": func(key string, n *yaml.Node) {
 			o.MaxBody, _ = readNode(d, key, n, anyPlain, readSize)
 		},
-	}, []string{"drift", "max_dispatches", "verify_on_replay"}, nowhere)
+	}, []string{"drift", "verify_on_replay"}, nowhere)
 	return o
 }
 

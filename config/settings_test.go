@@ -110,9 +110,8 @@ func TestProblemsOfSettings(t *testing.T) {
 		{"credentials of a later version", "[{connector: a, credentials: {exec: [x], header: A, value: b}}]", []string{
 			"keep.yaml:1:54: connectors.settings[0].credentials.exec: not yet built: this version does not know what to do with the key exec; remove it",
 		}},
-		{"an override of a later version", "[{connector: a, overrides: {o: {on_absent: redispatch, drift: warn}}}]", []string{
-			`keep.yaml:1:67: connectors.settings[0].overrides.o.on_absent = "redispatch": not yet built: this version does not know what to do with redispatch; use fail or escalate`,
-			"keep.yaml:1:79: connectors.settings[0].overrides.o.drift: not yet built: this version does not know what to do with the key drift; remove it",
+		{"an override of a later version", "[{connector: a, overrides: {o: {on_absent: redispatch, max_dispatches: 3, drift: warn}}}]", []string{
+			"keep.yaml:1:98: connectors.settings[0].overrides.o.drift: not yet built: this version does not know what to do with the key drift; remove it",
 		}},
 		{"an operation twice", "[{connector: a, overrides: {o: {}, o: {}}}]", []string{
 			"keep.yaml:1:59: connectors.settings[0].overrides.o: given twice, first on line 1; remove one of them",

@@ -25,6 +25,9 @@ func passings() []int {
 // more than a restart should wait for.
 func crashing(s *settings) { s.Settle, s.Response, s.Total = "1s", "3s", "3s" }
 
+// redispatching lets keep-proxy send again by itself what is not there.
+func redispatching(s *settings) { s.OnAbsent = "redispatch" }
+
 // TestKilledAtEachCrashPoint is the crash table of docs/semantics.md §9, with every
 // named point in the place of a row.
 func TestKilledAtEachCrashPoint(t *testing.T) {
@@ -77,7 +80,7 @@ func killedAt(t *testing.T, point string) (killed bool) {
 // the other, and counts those that died.
 func died(t *testing.T, points ...string) (deaths int) {
 	t.Helper()
-	w := prepare(t, crashing)
+	w := prepare(t, crashing, redispatching)
 	w.lay()
 	live := func() {
 		for {

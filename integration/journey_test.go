@@ -20,8 +20,9 @@ type step struct {
 var note = strings.Repeat("a long note ", 40_000)
 
 // journey is a script's work that leads past every crash point: a long body, an
-// answer that trickles, and three lost acknowledgements: of an API that dedupes, of
-// one that can be asked, and of one that can't.
+// answer that trickles, three lost acknowledgements: of an API that dedupes, of
+// one that can be asked, and of one that can't; and a request that was lost on its
+// way and is sent again by itself.
 func (w *world) journey() []step {
 	post := func(target, body string) func(*scriptRun) reply {
 		return func(s *scriptRun) reply { return s.try(context.Background(), http.MethodPost, target, body) }
@@ -31,6 +32,7 @@ func (w *world) journey() []step {
 		{"transfer:slow", post(w.probed.URL()+"/transfers", order("slow"))},
 		{"transfer:resent", post(w.keyed.URL()+"/transfers", order("resent"))},
 		{"transfer:found", post(w.probed.URL()+"/transfers", order("found"))},
+		{"transfer:again", post(w.probed.URL()+"/transfers", order("again"))},
 		{"hook:bounded/asked", post(w.hooks.URL()+"/hook/bounded/asked", "hello")},
 	}
 }
@@ -44,6 +46,7 @@ func (w *world) lay() {
 	}})
 	w.keyed.armFault(script.Fault{Match: script.Match{Identity: "transfer:resent"}, Steps: lose})
 	w.probed.armFault(script.Fault{Match: script.Match{Identity: "transfer:found"}, Steps: lose})
+	w.probed.armFault(script.Fault{Match: script.Match{Identity: "transfer:again"}, Steps: []script.Step{{Do: script.Close}}})
 	w.hooks.armFault(script.Fault{Match: script.Match{Identity: "hook:bounded/asked"}, Steps: lose})
 }
 

@@ -48,7 +48,8 @@ func TestKilledAtRandomMoments(t *testing.T) {
 			t.Parallel()
 			seed := rand.Uint64()
 			t.Logf("seed %d", seed)
-			k := &killing{world: prepare(t, crashing), random: rand.New(rand.NewPCG(seed, 0))}
+			absent := func(s *settings) { s.OnAbsent = []string{"fail", "redispatch"}[i%2] }
+			k := &killing{world: prepare(t, crashing, absent), random: rand.New(rand.NewPCG(seed, 0))}
 			k.run((kills() + worldsOfKills - 1) / worldsOfKills)
 		})
 	}

@@ -69,6 +69,10 @@ func (w *world) settle() error {
 			switch m.State {
 			case "in_flight", "needs_reconcile":
 				open++
+			case "failed":
+				if !m.NextTryAt.IsZero() {
+					open++ // Queued to be sent again.
+				}
 			case "indeterminate":
 				open++
 				if err := w.answer(ctx, m); err != nil {

@@ -55,7 +55,8 @@ func (c *command) facts(m *Mutation, d *Dispatch, known Facts) Facts {
 func (m *Mutation) facts() Facts {
 	return FactCommitted.If(m.Committed) |
 		FactReconciler.If(m.Policy.Reconciler) |
-		FactAbsentFails.If(m.Policy.OnAbsent == AbsentFail) |
+		FactAbsentFails.If(m.Policy.OnAbsent == AbsentFail || m.Policy.OnAbsent == AbsentRedispatch) |
+		FactRedispatch.If(RedispatchOpen(m)) |
 		FactResultMissing.If(m.State == Applied && m.ResultState != ResultKnown) |
 		FactDisputed.If(m.Disputed != "") |
 		FactEscalated.If(m.Escalated())

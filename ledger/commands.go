@@ -156,6 +156,15 @@ type Resend struct {
 	Deadline time.Duration
 }
 
+// Redispatch asks for the sending that a believed absence queued.
+type Redispatch struct {
+	Key        Key
+	Version    int64
+	DispatchID string
+	// NextTryAt is when to ask again if the scope is stopped now.
+	NextTryAt time.Time
+}
+
 // Resolve is a person's decision.
 type Resolve struct {
 	Key     Key

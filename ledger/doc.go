@@ -4,11 +4,11 @@
 // transition table that moves them (State, Next), the records (Mutation,
 // Dispatch, Observation, Run, Item, Escalation, Event), the keys by which a
 // mutation is known (MutationKey, VendorKey, Marker), and the commands that change
-// them (Claim, MarkCommitted, Finish, Park, Resend, Observe, Resolve, OpenRun,
+// them (Claim, MarkCommitted, Finish, Park, Resend, Redispatch, Observe, Resolve, OpenRun,
 // FinishRun, Recover and so on). docs/states.md draws the table.
 //
 // What decides is pure and can be asked without a store: Next, Admit, Settled,
-// Deniable, ResendOpen, WindowOpen and OpenActions.
+// Deniable, ResendOpen, RedispatchOpen, WindowOpen and OpenActions.
 //
 // A command is a pure function over a Tx, the view of one storage transaction.
 // Commands are evaluated one after another by a Store; a command that returns

@@ -31,12 +31,16 @@ const (
 	EffectAccept
 	// EffectClose closes the open escalation.
 	EffectClose
+	// EffectRedispatch queues the record to be sent again by itself. Every other move
+	// takes it out of that queue.
+	EffectRedispatch
 )
 
 // effectNames are in the order of the bits.
 var effectNames = [...]string{
 	"new dispatch, observations void", "answer kept", "result unknown", "committed", "dispatches resolved",
 	"queued for the runner", "counters reset", "generation + 1", "payload accepted", "escalation closed",
+	"redispatch queued",
 }
 
 // Has reports whether every effect of g is in e.
@@ -104,6 +108,10 @@ func (m *Mutation) apply(r Row, mv move) error {
 		m.escalate(r.Escalation, mv)
 	}
 	m.enter(r.To, mv.now)
+	m.RedispatchSince = time.Time{}
+	if r.Effects.Has(EffectRedispatch) {
+		m.RedispatchSince, m.NextTryAt = mv.now.Wall, mv.now.Wall
+	}
 	return nil
 }
 

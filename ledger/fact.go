@@ -26,7 +26,7 @@ const (
 	FactResultMissing
 	// FactBelievable: the absence is believable, see docs/semantics.md §6.
 	FactBelievable
-	// FactAbsentFails: the rule says on_absent: fail.
+	// FactAbsentFails: the rule says on_absent: fail or redispatch.
 	FactAbsentFails
 	// FactStrong: the tie is a vendor key or a marker.
 	FactStrong
@@ -38,6 +38,9 @@ const (
 	FactDisputed
 	// FactEscalated: an escalation is open.
 	FactEscalated
+	// FactRedispatch: the rule lets the mutation be sent again by itself, see
+	// RedispatchOpen.
+	FactRedispatch
 
 	// factEnd is one past the last fact.
 	factEnd
@@ -49,8 +52,8 @@ const AllFacts = factEnd - 1
 // factNames are in the order of the bits.
 var factNames = [...]string{
 	"committed", "reconciler", "earlier dispatch unresolved", "inline try follows", "judged",
-	"newer dispatch in flight", "result at hand", "result missing", "believable", "on_absent: fail",
-	"strong tie", "resend open", "deniable", "payload disputed", "escalated",
+	"newer dispatch in flight", "result at hand", "result missing", "believable", "on_absent: fail or redispatch",
+	"strong tie", "resend open", "deniable", "payload disputed", "escalated", "redispatch open",
 }
 
 // Has reports whether every fact of g is in f.

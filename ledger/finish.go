@@ -128,6 +128,7 @@ func (f *Finish) verdict() Verdict {
 func (c *command) recordEnd(d *Dispatch, f *Finish, verdict Verdict) {
 	seen := f.Dispatch
 	seen.ID, seen.Owner, seen.Run, seen.Generation = d.ID, d.Owner, d.Run, d.Generation
+	seen.Redispatch = d.Redispatch
 	seen.Resend, seen.PayloadDigest, seen.ClientKey, seen.Started = d.Resend, d.PayloadDigest, d.ClientKey, d.Started
 	seen.Lost, seen.PassedOn, seen.Verdict = d.Lost, f.PassedOn, verdict
 	seen.Resolved = d.Resolved || verdict == VerdictApplied || verdict.Failure()

@@ -105,7 +105,7 @@ func standing(m *ledger.Mutation, process ledger.Process) string {
 		return "indeterminate, and nobody is asked"
 	case m.State == ledger.NeedsReconcile && m.NextTryAt.IsZero():
 		return "needs_reconcile, and the runner never looks"
-	case m.State != ledger.NeedsReconcile && !m.NextTryAt.IsZero():
+	case !m.Queued() && !m.NextTryAt.IsZero():
 		return "the runner looks at a record in " + string(m.State)
 	case m.State == ledger.Applied && (!m.Committed || m.ResultState == ledger.ResultNone):
 		return "applied without committed, or without a word on its result"

@@ -92,6 +92,10 @@ type Policy struct {
 	Settle        time.Duration `json:"settle"`
 	Confirmations int           `json:"absent_confirmations"`
 	Spacing       time.Duration `json:"absent_spacing"`
+	// MaxDispatches is how often the record may be sent before a believed absence no
+	// longer sends it again by itself; resends don't count. 0 means
+	// DefaultMaxDispatches.
+	MaxDispatches int `json:"max_dispatches,omitempty"`
 	// ResultLimit is the longest answer kept, in bytes.
 	ResultLimit int64 `json:"result_limit,omitempty"`
 	// OnFailure of the run decides what a definite failure does; it is not here.
@@ -104,6 +108,9 @@ type OnAbsent string
 const (
 	// AbsentFail moves the record to Failed: safe to attempt again.
 	AbsentFail OnAbsent = "fail"
+	// AbsentRedispatch moves it to Failed, and sends it again by itself while
+	// RedispatchOpen says so.
+	AbsentRedispatch OnAbsent = "redispatch"
 	// AbsentEscalate moves it to Indeterminate.
 	AbsentEscalate OnAbsent = "escalate"
 )
@@ -157,8 +164,11 @@ type Mutation struct {
 
 	CreatedAt time.Time `json:"created_at"`
 	UpdatedAt time.Time `json:"updated_at"`
-	// NextTryAt is when the runner is due (needs_reconcile only).
+	// NextTryAt is when the runner is due (Queued only).
 	NextTryAt time.Time `json:"next_try_at,omitzero"`
+	// RedispatchSince is when a believed absence queued a failed record to be sent
+	// again by itself; zero for none.
+	RedispatchSince time.Time `json:"redispatch_since,omitzero"`
 	// Tries counts reconcile tries that reached the API, since the outcome became unknown or a
 	// person asked to check again.
 	Tries int `json:"tries,omitempty"`
@@ -190,7 +200,9 @@ type Dispatch struct {
 	Run        string `json:"run,omitempty"`
 	Generation int    `json:"generation"`
 	// Resend says that it was made by the resend strategy.
-	Resend        bool   `json:"resend,omitempty"`
+	Resend bool `json:"resend,omitempty"`
+	// Redispatch says that a believed absence made it, without a script's asking.
+	Redispatch    bool   `json:"redispatch,omitempty"`
 	PayloadDigest string `json:"payload_digest"`
 	// ClientKey is the digest of the client's own Idempotency-Key, if it sent one.
 	ClientKey string `json:"client_key,omitempty"`
@@ -286,6 +298,12 @@ func (m *Mutation) Unresolved() bool {
 		return false
 	}
 	return true
+}
+
+// Queued reports whether the runner has the record: its outcome is to be asked
+// about, or it is to be sent again.
+func (m *Mutation) Queued() bool {
+	return m.State == NeedsReconcile || m.State == Failed && !m.RedispatchSince.IsZero()
 }
 
 // unsettled reports whether one of the first n dispatches ended, or lost its

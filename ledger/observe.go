@@ -168,6 +168,7 @@ func (c *command) moveByObservation(m *Mutation, o *Observation, on Trigger, kno
 	switch m.State {
 	case Failed:
 		m.Class, m.Reason = ClassTransient, mv.why
+		m.escalateAbsence(mv)
 	case Indeterminate:
 		m.Reason = mv.why
 	default:

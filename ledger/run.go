@@ -136,6 +136,9 @@ const (
 	EscalationMismatch      = "payload_mismatch"
 	EscalationPermission    = "permission"
 	EscalationPrecondition  = "precondition"
+	// EscalationAbsent tells that a mutation that should send itself again did not
+	// happen and is not sent again; it stops nothing.
+	EscalationAbsent = "absent"
 	// EscalationDuplicate tells that the effect is there more than once and that
 	// the newer ones have to be undone; it stops nothing.
 	EscalationDuplicate = "duplicate"

@@ -29,6 +29,7 @@ const (
 	judged    = FactJudged
 	result    = FactResult
 	believed  = FactBelievable
+	again     = FactRedispatch
 
 	// keepAnswer and lostAnswer end a mutation as applied.
 	keepAnswer = EffectAnswer | EffectCommitted | EffectResolve | EffectClose
@@ -41,6 +42,7 @@ const (
 var table = []Row{
 	{none, OnClaim, 0, 0, InFlight, EffectDispatch, ""},
 	{Failed, OnClaim, 0, committed, InFlight, EffectDispatch, ""},
+	{Failed, OnRedispatch, again, committed, InFlight, EffectDispatch, ""},
 
 	{InFlight, OnSuccess, 0, 0, Applied, keepAnswer, ""},
 	{InFlight, OnTooLarge, 0, 0, Applied, keepAnswer, ""},
@@ -95,11 +97,13 @@ var table = []Row{
 	{NeedsReconcile, OnObservedDuplicate, 0, FactStrong | committed, Indeterminate, 0, giveUp},
 	{NeedsReconcile, OnObservedDuplicate, committed, FactStrong, Applied, lostAnswer, noResult},
 
-	{InFlight, OnObservedAbsent, judged | believed | FactAbsentFails, committed, Failed, EffectResolve, ""},
+	{InFlight, OnObservedAbsent, judged | believed | FactAbsentFails | again, committed, Failed, EffectResolve | EffectRedispatch, ""},
+	{InFlight, OnObservedAbsent, judged | believed | FactAbsentFails, committed | again, Failed, EffectResolve, ""},
 	{InFlight, OnObservedAbsent, judged | believed, committed | FactAbsentFails, Indeterminate, 0, giveUp},
 	{InFlight, OnObservedAbsent, judged, committed | believed, InFlight, 0, ""},
 	{InFlight, OnObservedAbsent, judged | committed, 0, InFlight, 0, ""},
-	{NeedsReconcile, OnObservedAbsent, believed | FactAbsentFails, committed, Failed, EffectResolve, ""},
+	{NeedsReconcile, OnObservedAbsent, believed | FactAbsentFails | again, committed, Failed, EffectResolve | EffectRedispatch, ""},
+	{NeedsReconcile, OnObservedAbsent, believed | FactAbsentFails, committed | again, Failed, EffectResolve, ""},
 	{NeedsReconcile, OnObservedAbsent, believed, committed | FactAbsentFails, Indeterminate, 0, giveUp},
 	{NeedsReconcile, OnObservedAbsent, 0, committed | believed, NeedsReconcile, EffectQueue, ""},
 	{NeedsReconcile, OnObservedAbsent, committed, 0, NeedsReconcile, EffectQueue, ""},

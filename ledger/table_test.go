@@ -15,6 +15,8 @@ func expected(from State, on Trigger, f Facts) (State, bool) {
 	switch on {
 	case OnClaim:
 		return InFlight, from == "" || from == Failed && !has(FactCommitted)
+	case OnRedispatch:
+		return InFlight, from == Failed && has(FactRedispatch) && !has(FactCommitted)
 	case OnSuccess, OnTooLarge:
 		return Applied, from == InFlight
 	case OnDefiniteFailure:
@@ -201,6 +203,9 @@ func TestEffectsFollowFromTheState(t *testing.T) {
 		if r.To == NeedsReconcile && r.From != NeedsReconcile && !r.Effects.Has(EffectQueue) {
 			t.Errorf("%s: nobody would move it on", name)
 		}
+		if r.Effects.Has(EffectRedispatch) && (r.To != Failed || !r.Has.Has(FactBelievable|FactRedispatch)) {
+			t.Errorf("%s: only a believed absence lets a mutation be sent again by itself", name)
+		}
 		if r.On.ByPerson() && r.Escalation != "" {
 			t.Errorf("%s: a person's decision asks a person", name)
 		}
@@ -225,7 +230,7 @@ func TestFactsAndEffectsHaveNames(t *testing.T) {
 	if got := len(AllFacts.Names()); got != len(factNames) || AllFacts != 1<<len(factNames)-1 {
 		t.Errorf("%d facts have names, the set is %b", got, AllFacts)
 	}
-	if all := Effects(1<<len(effectNames) - 1); !all.Has(EffectClose) || all.Has(EffectClose<<1) {
+	if all := Effects(1<<len(effectNames) - 1); !all.Has(EffectRedispatch) || all.Has(EffectRedispatch<<1) {
 		t.Errorf("%d effects have names", len(effectNames))
 	}
 	if s := (EffectCommitted | EffectClose).String(); s != "committed; escalation closed" {

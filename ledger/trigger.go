@@ -17,6 +17,8 @@ const (
 	OnUnknown Trigger = "unknown"
 	// OnResend is a dispatch by the resend strategy.
 	OnResend Trigger = "resend"
+	// OnRedispatch is the sending that a believed absence queued.
+	OnRedispatch Trigger = "redispatch"
 	// OnLateSuccess is a success of an earlier dispatch, whatever its fence.
 	OnLateSuccess Trigger = "late_success"
 	// OnCommitted is a success that is known before its whole answer is, or without it.
@@ -49,7 +51,7 @@ const (
 // Triggers lists every trigger, in the order above.
 func Triggers() []Trigger {
 	return append([]Trigger{
-		OnClaim, OnSuccess, OnTooLarge, OnDefiniteFailure, OnUnknown, OnResend, OnLateSuccess, OnCommitted, OnOwnerLost,
+		OnClaim, OnSuccess, OnTooLarge, OnDefiniteFailure, OnUnknown, OnResend, OnRedispatch, OnLateSuccess, OnCommitted, OnOwnerLost,
 		OnObservedApplied, OnObservedDuplicate, OnObservedAbsent, OnRetry, OnExhausted,
 	}, PersonTriggers()...)
 }

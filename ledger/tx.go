@@ -157,7 +157,7 @@ type Store interface {
 	Events(ctx context.Context, mutation string, after uint64, limit int) ([]Event, error)
 	// MutationByID finds a record by its ID, or by a prefix that fits one only.
 	MutationByID(ctx context.Context, id string) (*Mutation, error)
-	// Due lists up to limit records in needs_reconcile with NextTryAt not after now, most
+	// Due lists up to limit Queued records with NextTryAt not after now, most
 	// overdue first, and the next time at which one will be due (zero if none).
 	Due(ctx context.Context, now time.Time, limit int) ([]Key, time.Time, error)
 	// InFlight lists every record in flight.

@@ -122,6 +122,7 @@ func (p *Proxy) policy(x *exchange, w *work) ledger.Policy {
 	out := ledger.Policy{
 		Reconciler: op.Reconciles(), OnAbsent: ledger.OnAbsent(op.OnAbsent),
 		Settle: op.Settle, Confirmations: op.Confirmations, Spacing: op.Spacing, ResultLimit: op.MaxBody,
+		MaxDispatches: op.MaxDispatches,
 	}
 	// Operation and connector come before the run, the run before the proxy.
 	out.BlockScope = or(ledger.BlockScope(op.BlockScope), or(x.caller.scope, p.config.BlockScope))

@@ -44,7 +44,41 @@ func (p *Proxy) settle(ctx context.Context, x *exchange, w *work) *settled {
 		if claimed.Decision == ledger.DecideBlocked && !claimed.RunRefused && p.await(x.client, blockersOf(claimed), deadline) {
 			continue
 		}
+		if redispatched(claimed) && p.awaitRedispatch(x.client, w.key) {
+			continue
+		}
 		return p.decided(ctx, x, w, claimed)
+	}
+}
+
+// redispatched reports whether the mutation is being sent again by itself: no caller
+// of this proxy has the sending, so that there is none to join.
+func redispatched(c ledger.Claimed) bool {
+	return c.Decision == ledger.DecideJoin && c.Mutation.Current().Redispatch
+}
+
+// awaitRedispatch waits for the end of a sending that bounds itself, and reports
+// whether to ask the ledger again.
+func (p *Proxy) awaitRedispatch(client context.Context, key ledger.Key) bool {
+	for {
+		select {
+		case <-client.Done():
+			return false
+		case <-p.ctx.Done():
+			return false
+		case <-time.After(holdTick):
+		}
+		waiting := false
+		if err := p.ledger.View(client, func(v ledger.View) error {
+			m, err := v.Mutation(key)
+			waiting = err == nil && m.State == ledger.InFlight && m.Current().Redispatch
+			return err
+		}); err != nil {
+			return false
+		}
+		if !waiting {
+			return true
+		}
 	}
 }
 

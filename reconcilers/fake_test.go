@@ -100,6 +100,14 @@ func (f *fakeLedger) Resend(context.Context, ledger.Resend) (*ledger.Mutation, *
 	return nil, nil, ledger.ErrNotAllowed
 }
 
+func (f *fakeLedger) Redispatch(context.Context, ledger.Redispatch) (*ledger.Mutation, *ledger.Dispatch, error) {
+	return nil, nil, ledger.ErrNotAllowed
+}
+
+func (f *fakeLedger) CallOffRedispatch(context.Context, ledger.Key, int64, time.Time, string) (*ledger.Mutation, error) {
+	return nil, ledger.ErrNotAllowed
+}
+
 func (f *fakeLedger) Exhaust(context.Context, ledger.Key, int64, string) (ledger.Finished, error) {
 	return ledger.Finished{}, ledger.ErrNotAllowed
 }

@@ -19,6 +19,8 @@ type Ledger interface {
 // move is allowed now.
 type Commands interface {
 	Resend(ctx context.Context, c ledger.Resend) (*ledger.Mutation, *ledger.Dispatch, error)
+	Redispatch(ctx context.Context, c ledger.Redispatch) (*ledger.Mutation, *ledger.Dispatch, error)
+	CallOffRedispatch(ctx context.Context, key ledger.Key, version int64, until time.Time, reason string) (*ledger.Mutation, error)
 	Finish(ctx context.Context, c ledger.Finish) (ledger.Finished, error)
 	Observe(ctx context.Context, c ledger.Observe) (ledger.Finished, error)
 	Exhaust(ctx context.Context, key ledger.Key, version int64, reason string) (ledger.Finished, error)

@@ -27,7 +27,12 @@ func (s resend) try(ctx context.Context, t *try) (outcome, bool) {
 	case !ledger.ResendOpen(t.mutation, s.now(), deadline):
 		return t.pass("used up, or too late for the time that the API remembers the key")
 	}
-	request, err := s.request(t, deadline)
+	request, err := s.request(t, deadline, func() error {
+		if !ledger.ResendOpen(t.mutation, s.now(), deadline) {
+			return errors.New("the API's window for the vendor key is nearly over")
+		}
+		return nil
+	})
 	if err != nil {
 		return t.pass("the stored request can't be sent: %v", err)
 	}
@@ -65,9 +70,9 @@ func (s resend) deadline(ctx context.Context, t *try) time.Duration {
 }
 
 // request rebuilds what was sent, with the same vendor key and marker and the
-// credentials of now. Immediately before byte one the window is looked at again,
-// with the record as it was before this resend was counted.
-func (s resend) request(t *try, deadline time.Duration) (*upstream.Request, error) {
+// credentials of now. Immediately before byte one check is asked: a resend's looks at
+// the window again, with the record as it was before this resend was counted.
+func (r *Reconciler) request(t *try, deadline time.Duration, check func() error) (*upstream.Request, error) {
 	outgoing, refusal := t.operation.Outgoing(t.request, t.known())
 	if refusal != nil {
 		return nil, refusal
@@ -78,13 +83,7 @@ func (s resend) request(t *try, deadline time.Duration) (*upstream.Request, erro
 	}
 	request := &upstream.Request{
 		Method: outgoing.Method, URL: target, Header: outgoing.Header, Total: deadline,
-		TrustRefused: t.connector.TrustRefused,
-		Check: func() error {
-			if !ledger.ResendOpen(t.mutation, s.now(), deadline) {
-				return errors.New("the API's window for the vendor key is nearly over")
-			}
-			return nil
-		},
+		TrustRefused: t.connector.TrustRefused, Check: check,
 	}
 	if outgoing.HasBody() {
 		request.Body = upstream.Bytes(outgoing.Body())
@@ -94,26 +93,26 @@ func (s resend) request(t *try, deadline time.Duration) (*upstream.Request, erro
 
 // send sends and judges. Whatever goes wrong inside, the dispatch gets an end: an
 // uncertain one.
-func (s resend) send(ctx context.Context, t *try, request *upstream.Request, d ledger.Dispatch) (finish ledger.Finish, v upstream.Verdict) {
+func (r *Reconciler) send(ctx context.Context, t *try, request *upstream.Request, d ledger.Dispatch) (finish ledger.Finish, v upstream.Verdict) {
 	finish = ledger.Finish{Key: t.mutation.Key, Dispatch: d, Pending: t.inline}
 	defer func() {
 		if p := recover(); p != nil {
 			v = upstream.Verdict{Class: upstream.ClassIndeterminate, Reason: t.broken(p)}
-			finish.Dispatch, finish.Result, finish.Body = ended(d, upstream.Evidence{Ended: s.stamp()}, v), nil, nil
+			finish.Dispatch, finish.Result, finish.Body = ended(d, upstream.Evidence{Ended: r.stamp()}, v), nil, nil
 		}
 	}()
-	reply := s.wire.send(ctx, request, positive(t.mutation.Policy.ResultLimit, s.settings.MaxAnswer))
-	v = upstream.Judge(reply.evidence, reply.facts, s.opinion(t, reply))
+	reply := r.wire.send(ctx, request, positive(t.mutation.Policy.ResultLimit, r.settings.MaxAnswer))
+	v = upstream.Judge(reply.evidence, reply.facts, r.opinion(t, reply))
 	finish.Dispatch = ended(d, reply.evidence, v)
 	finish.Dispatch.Error = t.secrets.mask(finish.Dispatch.Error)
 	finish.TooLarge = v.Kind == upstream.TooLarge
 	if v.RetryAfter > 0 {
-		finish.RetryAfter = s.clock.Now().Add(v.RetryAfter)
+		finish.RetryAfter = r.clock.Now().Add(v.RetryAfter)
 	}
 	if v.Kind == upstream.Applied {
 		answer := &rules.Response{Status: reply.status, Header: reply.header, Body: reply.body, Complete: true}
 		var err error
-		if finish.Result, finish.Body, err = s.keep(ctx, t, answer, "answer"); err != nil {
+		if finish.Result, finish.Body, err = r.keep(ctx, t, answer, "answer"); err != nil {
 			// It committed; only the answer could not be kept.
 			v.Kind = upstream.Committed
 			finish.Dispatch = ended(d, reply.evidence, v)
@@ -123,11 +122,11 @@ func (s resend) send(ctx context.Context, t *try, request *upstream.Request, d l
 }
 
 // opinion asks the rule about the answer.
-func (s resend) opinion(t *try, r reply) upstream.Opinion {
-	if !r.evidence.Head {
+func (*Reconciler) opinion(t *try, answered reply) upstream.Opinion {
+	if !answered.evidence.Head {
 		return upstream.Opinion{}
 	}
-	answer := &rules.Response{Status: r.status, Header: r.header, Body: r.body, Complete: r.complete()}
+	answer := &rules.Response{Status: answered.status, Header: answered.header, Body: answered.body, Complete: answered.complete()}
 	o := t.operation.Judge(t.request, t.mutation.Account, t.known(), answer)
 	out := upstream.Opinion{Class: upstream.Class(o.Class), Reason: o.Reason}
 	switch o.Kind {

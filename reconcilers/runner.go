@@ -130,7 +130,7 @@ func (r *Reconciler) passStranded(ctx context.Context, now ledger.Stamp, in *rou
 // start makes one try in a goroutine of its own, if there is a place for it.
 func (r *Reconciler) start(ctx context.Context, k ledger.Key, in *round) bool {
 	m, err := r.read(ctx, k)
-	if err != nil || m.State != ledger.NeedsReconcile || m.Watching {
+	if err != nil || !m.Queued() || m.Watching {
 		return false
 	}
 	running, ok := r.busy.start(k, m.Connector)
@@ -139,7 +139,7 @@ func (r *Reconciler) start(ctx context.Context, k ledger.Key, in *round) bool {
 	}
 	r.metrics.Working(running)
 	in.tries.Go(func() {
-		out := r.run(ctx, m, false)
+		out := r.work(ctx, m)
 		if out.seen == "error" {
 			r.busy.postpone(k, r.now().Mono, r.settings.Base)
 		}

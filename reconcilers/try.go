@@ -27,6 +27,8 @@ type try struct {
 	// at is when the asking started: absence counts from there.
 	at     ledger.Stamp
 	inline bool
+	// sends says that it sends the mutation again instead of asking.
+	sends bool
 
 	match     rules.Match
 	connector *rules.Connector
@@ -44,6 +46,14 @@ type try struct {
 	stack []byte
 	// secrets must not get into what is stored.
 	secrets secrets
+}
+
+// work does what a queued record waits for.
+func (r *Reconciler) work(ctx context.Context, m *ledger.Mutation) outcome {
+	if m.State == ledger.Failed {
+		return r.redispatch(ctx, m)
+	}
+	return r.run(ctx, m, false)
 }
 
 // env is what a rule may read.
@@ -186,7 +196,10 @@ func (t *try) pass(format string, args ...any) (outcome, bool) {
 
 // name is the strategy's; before one was chosen it is "prepare".
 func (t *try) name() string {
-	if t.strategy.Kind == "" {
+	switch {
+	case t.sends:
+		return "redispatch"
+	case t.strategy.Kind == "":
 		return "prepare"
 	}
 	return string(t.strategy.Kind)

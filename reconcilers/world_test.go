@@ -249,6 +249,7 @@ func claimOf(t tester, id string, req *rules.Request, match rules.Match, d *rule
 	policy := ledger.Policy{
 		Reconciler: op.Reconciles(), BlockScope: ledger.BlockMutation, OnAbsent: ledger.OnAbsent(op.OnAbsent),
 		Settle: op.Settle, Confirmations: op.Confirmations, Spacing: op.Spacing, ResultLimit: op.MaxBody,
+		MaxDispatches: op.MaxDispatches,
 	}
 	if op.NativeKey != nil {
 		policy.NativeKey, policy.KeyFormat, policy.KeyWindow = true, op.NativeKey.Format, op.NativeKey.Window

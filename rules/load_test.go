@@ -303,7 +303,7 @@ func TestOverridesAreChecked(t *testing.T) {
 		{"settle of zero", "make", Override{Settle: &zero}, "make.settle: must be above zero"},
 		{"timeout of zero", "make", Override{Timeout: &zero}, "make.timeout: must be above zero"},
 		{"size of zero", "make", Override{MaxBody: &size}, "make.max_body: must be above zero"},
-		{"unknown on_absent", "make", Override{OnAbsent: "redispatch"}, "write fail or escalate"},
+		{"unknown on_absent", "make", Override{OnAbsent: "hope"}, "write fail, redispatch or escalate"},
 		{"unknown block scope", "make", Override{BlockScope: "run"}, "write workflow, item or mutation"},
 		{"timeout beyond the total is cut", "make", Override{Timeout: &long, OnAbsent: OnAbsentEscalate, BlockScope: "item"}, ""},
 	}

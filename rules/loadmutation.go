@@ -25,7 +25,8 @@ func (d *decoder) mutation(n *yaml.Node, m map[string]*yaml.Node, key string, op
 		op.Repeat = Repeat(d.word(m["repeat"], join(key, "repeat"), string(RepeatRefuse), string(RepeatReplay)))
 	}
 	if m["on_absent"] != nil {
-		op.OnAbsent = d.onAbsent(m["on_absent"], join(key, "on_absent"))
+		op.OnAbsent = OnAbsent(d.word(m["on_absent"], join(key, "on_absent"),
+			string(OnAbsentFail), string(OnAbsentRedispatch), string(OnAbsentEscalate)))
 	}
 	op.BlockScope = d.blockScope(m["block_scope"], join(key, "block_scope"), op.BlockScope)
 	d.payload(m["payload"], join(key, "payload"), op)
@@ -38,15 +39,6 @@ func (d *decoder) mutation(n *yaml.Node, m map[string]*yaml.Node, key string, op
 	}
 	d.numbers(m, key, op, l)
 	d.strategies(n, m["reconcile"], join(key, "reconcile"), op)
-}
-
-// onAbsent reads what absence leads to; redispatch is of a later version.
-func (d *decoder) onAbsent(n *yaml.Node, key string) OnAbsent {
-	if n.Kind == yaml.ScalarNode && n.Value == "redispatch" {
-		d.fail("not-yet", key, n, "on_absent: redispatch is not built yet", "write fail or escalate")
-		return OnAbsentEscalate
-	}
-	return OnAbsent(d.word(n, key, string(OnAbsentFail), string(OnAbsentEscalate)))
 }
 
 // identity reads the map of names to expressions, or the word none.

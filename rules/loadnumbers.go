@@ -107,9 +107,15 @@ func (r *resolver) error(name, problem, fix string) {
 	r.l.setting(SeverityError, r.where+"."+name, problem, fix)
 }
 
-// limits reads the rule's own timeout and size.
+// maxDispatches is the most that max_dispatches may say.
+const maxDispatches = 10
+
+// limits reads the rule's own timeout, size and number of sendings.
 func (d *decoder) limits(m map[string]*yaml.Node, key string, op *Operation, l *loading) {
-	op.Timeout, op.MaxBody = l.defaults.Total, l.defaults.MaxBody
+	op.Timeout, op.MaxBody, op.MaxDispatches = l.defaults.Total, l.defaults.MaxBody, DefaultMaxDispatches
+	if m["max_dispatches"] != nil {
+		op.MaxDispatches = d.number(m["max_dispatches"], join(key, "max_dispatches"), 1, maxDispatches)
+	}
 	if v := d.ownDuration(m, key, "timeout"); v > 0 {
 		if v > l.defaults.Total {
 			d.warn("timeout", join(key, "timeout"), m["timeout"],
@@ -134,6 +140,13 @@ func (r *resolver) limits(op *Operation, over Override) {
 		op.Timeout = min(*over.Timeout, r.l.defaults.Total)
 	}
 	switch {
+	case over.MaxDispatches == nil:
+	case *over.MaxDispatches < 1 || *over.MaxDispatches > maxDispatches:
+		r.error("max_dispatches", fmt.Sprintf("must be between 1 and %d", maxDispatches), "correct it, or leave it out")
+	default:
+		op.MaxDispatches = *over.MaxDispatches
+	}
+	switch {
 	case over.MaxBody == nil:
 	case *over.MaxBody <= 0:
 		r.error("max_body", "must be above zero", "correct it, or leave it out")
@@ -146,10 +159,10 @@ func (r *resolver) limits(op *Operation, over Override) {
 func (r *resolver) words(op *Operation, over Override) {
 	switch over.OnAbsent {
 	case "":
-	case OnAbsentFail, OnAbsentEscalate:
+	case OnAbsentFail, OnAbsentRedispatch, OnAbsentEscalate:
 		op.OnAbsent = over.OnAbsent
 	default:
-		r.error("on_absent", quoted(string(over.OnAbsent))+" is not one of its values", "write fail or escalate")
+		r.error("on_absent", quoted(string(over.OnAbsent))+" is not one of its values", "write fail, redispatch or escalate")
 	}
 	switch over.BlockScope {
 	case "":

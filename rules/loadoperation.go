@@ -45,7 +45,7 @@ func (m *marker) lastName() string {
 var mutationKeys = []string{
 	"identity", "subkey", "payload", "native_key", "marker", "outcome", "success", "reconcile", "on_absent",
 	"manual_check", "max_body", "repeat", "settle", "absent_confirmations", "absent_spacing", "block_scope",
-	"bounds", "timeout", "describe",
+	"bounds", "timeout", "describe", "max_dispatches",
 }
 
 // operations reads the list of operations.

@@ -2,6 +2,7 @@ package rules
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
@@ -78,6 +79,29 @@ func (d *decoder) usable(n *yaml.Node, key string, op *Operation) {
 		case StrategyNone:
 		}
 	}
+	if op.OnAbsent == OnAbsentRedispatch {
+		d.redispatchable(n, strings.TrimSuffix(key, "reconcile")+"on_absent", op)
+	}
+}
+
+// redispatchable checks that what is to be sent again by itself is stored whole, and
+// that its absence can be believed at all.
+func (d *decoder) redispatchable(n *yaml.Node, key string, op *Operation) {
+	d.storedWhole(n, key, "redispatch", op)
+	if !slices.ContainsFunc(op.Strategies, Strategy.provesAbsence) {
+		d.warn("redispatch", key, n, "no strategy takes absence as proof, so that nothing is ever sent again by itself",
+			"add a probe with absence_is_proof: true, or write on_absent: fail")
+	}
+}
+
+// storedWhole checks that the request can be made again from what is stored.
+func (d *decoder) storedWhole(n *yaml.Node, key, what string, op *Operation) {
+	for _, p := range op.secret {
+		if p.root == "json" || p.root == "form" || p.root == "query" || p.root == "path" {
+			d.fail(what+"-secret", key, n, what+" needs the whole request, but "+p.source+" is secret and is not stored",
+				"remove "+what+", or the secret place")
+		}
+	}
 }
 
 // resendable checks a resend: it needs a native key with a window in which
@@ -97,12 +121,7 @@ func (d *decoder) resendable(n *yaml.Node, key string, op *Operation, only bool)
 			d.warn("resend", key, n, problem, "remove resend, or give the operation a shorter timeout")
 		}
 	}
-	for _, p := range op.secret {
-		if p.root == "json" || p.root == "form" || p.root == "query" || p.root == "path" {
-			d.fail("resend-secret", key, n, "resend needs the whole request, but "+p.source+" is secret and is not stored",
-				"remove resend, or the secret place")
-		}
-	}
+	d.storedWhole(n, key, "resend", op)
 }
 
 // probable checks that a probe reads nothing that is not stored, and that its tie

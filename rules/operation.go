@@ -39,6 +39,9 @@ type OnAbsent string
 const (
 	// OnAbsentFail ends the mutation as failed; the next request sends again.
 	OnAbsentFail OnAbsent = "fail"
+	// OnAbsentRedispatch sends the mutation again by itself, at most MaxDispatches
+	// times.
+	OnAbsentRedispatch OnAbsent = "redispatch"
 	// OnAbsentEscalate leaves it to a person.
 	OnAbsentEscalate OnAbsent = "escalate"
 )
@@ -114,7 +117,10 @@ type Operation struct {
 	// Bounds is nil unless the rule has one.
 	Bounds   *Bounds
 	OnAbsent OnAbsent
-	Repeat   Repeat
+	// MaxDispatches bounds how often a mutation is sent, if it is sent again by
+	// itself; resends don't count.
+	MaxDispatches int
+	Repeat        Repeat
 	// Timeout is the deadline of one dispatch, at most Defaults.Total.
 	Timeout time.Duration
 	// MaxBody bounds the request's body and the kept answer, in bytes.
@@ -155,6 +161,9 @@ func (op *Operation) Reconciles() bool {
 	}
 	return false
 }
+
+// provesAbsence reports whether an absence that the strategy sees can be believed.
+func (s Strategy) provesAbsence() bool { return s.Probe != nil && s.Probe.absenceIsProof }
 
 // StrategyKind is a way to find out what happened.
 type StrategyKind string

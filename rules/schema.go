@@ -35,10 +35,10 @@ var (
 			"name", "match", "before", "effect", "describe", "identity", "subkey", "payload", "native_key",
 			"marker", "outcome", "success", "reconcile", "on_absent", "manual_check", "max_body", "repeat",
 			"secret", "settle", "absent_confirmations", "absent_spacing", "block_scope", "bounds",
-			"encoded_slash", "timeout",
+			"encoded_slash", "timeout", "max_dispatches",
 		},
 		later: []string{
-			"send", "watch", "compensate", "subkey_header", "drift", "was", "stream", "max_dispatches",
+			"send", "watch", "compensate", "subkey_header", "drift", "was", "stream",
 			"verify_on_replay", "resend", "on_skip", "on_no_result",
 		},
 	}

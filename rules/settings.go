@@ -28,6 +28,8 @@ type Override struct {
 	Confirmations *int
 	Spacing       *time.Duration
 	OnAbsent      OnAbsent
+	// MaxDispatches is at least 1.
+	MaxDispatches *int
 	BlockScope    string
 	Timeout       *time.Duration
 	MaxBody       *int64
@@ -57,6 +59,7 @@ const (
 	DefaultSettle        = 5 * time.Minute
 	DefaultConfirmations = 2
 	DefaultSpacing       = 10 * time.Second
+	DefaultMaxDispatches = 2
 	DefaultMaxBody       = 10 << 20
 	DefaultTotal         = 10 * time.Minute
 )

@@ -15,7 +15,7 @@ func mutationIndexes(m *ledger.Mutation) [][]byte {
 		workflow := digest(m.Workflow)
 		out = append(out, key(xUnresolved, workflow[:], at))
 	}
-	if m.State == ledger.NeedsReconcile {
+	if m.Queued() {
 		out = append(out, key(xDue, mark(m.NextTryAt, m.Key)))
 	}
 	if letter := stateLetter(m.State); letter != 0 {

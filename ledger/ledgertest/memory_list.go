@@ -130,7 +130,7 @@ func (s *Memory) Due(_ context.Context, now time.Time, limit int) ([]ledger.Key,
 	var waiting []*ledger.Mutation
 	s.read(func(v *view) {
 		for _, m := range v.layers.all() {
-			if m.State == ledger.NeedsReconcile {
+			if m.Queued() {
 				waiting = append(waiting, m)
 			}
 		}

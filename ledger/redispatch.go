@@ -1,0 +1,162 @@
+package ledger
+
+import (
+	"context"
+	"time"
+)
+
+// DefaultMaxDispatches is the policy's number where it is missing.
+const DefaultMaxDispatches = 2
+
+// RedispatchOpen reports whether a believed absence lets m be sent again by itself:
+// the rule says on_absent: redispatch, and m was sent fewer than max_dispatches
+// times. Every sending but a resend counts, whoever asked for it.
+func RedispatchOpen(m *Mutation) bool {
+	if m.Policy.OnAbsent != AbsentRedispatch {
+		return false
+	}
+	limit := m.Policy.MaxDispatches
+	if limit <= 0 {
+		limit = DefaultMaxDispatches
+	}
+	sent := 0
+	for i := range m.Dispatches {
+		if !m.Dispatches[i].Resend {
+			sent++
+		}
+	}
+	return sent < limit
+}
+
+// escalateAbsence asks a person about a mutation that did not happen, and that its
+// rule would send again if it had not been sent too often; it stops nothing.
+func (m *Mutation) escalateAbsence(mv move) {
+	if m.Policy.OnAbsent == AbsentRedispatch && m.RedispatchSince.IsZero() {
+		mv.why = "it did not happen, and it was sent as often as max_dispatches allows: " + mv.why
+		m.escalate(EscalationAbsent, mv)
+	}
+}
+
+// Redispatch records the sending that a believed absence queued, before it is sent,
+// in one transaction with a gate of its own, which looks at item and workflow and
+// not at the run, since that one is over:
+//
+//  1. an item that takes no mutation, another attempt than the current one, or
+//     another payload in the open generation: the record leaves the queue and stays
+//     failed;
+//  2. a scope that is stopped: asked again at NextTryAt;
+//  3. else it is in flight, under the same vendor key, and the caller's to send, once.
+//
+// Without a dispatch nothing may be sent. ErrVersion: the record moved since it was
+// read; a record that is not queued is ErrNotAllowed.
+func (l *Ledger) Redispatch(ctx context.Context, r Redispatch) (*Mutation, *Dispatch, error) {
+	var m *Mutation
+	sent := false
+	err := l.update(ctx, func(c *command) (err error) {
+		m, sent, err = c.redispatch(r)
+		return err
+	})
+	if err != nil || !sent {
+		return m, nil, err
+	}
+	return m, m.Current(), nil
+}
+
+// CallOffRedispatch takes a record out of the queue: it can't be sent, for a reason
+// that doesn't mend itself. It stays failed, and a person is told. With a time it is
+// only put off until then. ErrVersion and ErrNotAllowed as for Redispatch.
+func (l *Ledger) CallOffRedispatch(ctx context.Context, key Key, version int64, until time.Time, reason string) (*Mutation, error) {
+	var m *Mutation
+	err := l.update(ctx, func(c *command) (err error) {
+		if m, err = c.queued(key, version); err != nil {
+			return err
+		}
+		if !until.IsZero() {
+			return c.putOff(m, until, reason)
+		}
+		mv := c.at(ActorRunner, "it did not happen, and it can't be sent again: "+reason)
+		m.escalate(EscalationAbsent, mv)
+		return c.leaveQueue(m, mv)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// queued loads a record that waits to be sent again.
+func (c *command) queued(key Key, version int64) (*Mutation, error) {
+	m, err := c.expect(key, version)
+	if err != nil {
+		return nil, err
+	}
+	if m.State != Failed || m.RedispatchSince.IsZero() {
+		return nil, &NotAllowedError{State: m.State, On: OnRedispatch, Reason: "it is not queued to be sent again"}
+	}
+	return m, nil
+}
+
+func (c *command) redispatch(r Redispatch) (*Mutation, bool, error) {
+	m, err := c.queued(r.Key, r.Version)
+	if err != nil {
+		return nil, false, err
+	}
+	if r.DispatchID == "" || m.Dispatch(r.DispatchID) != nil {
+		return nil, false, invalid("a redispatch of %s needs a dispatch id of its own", m.ID)
+	}
+	closed, err := c.closedFor(m)
+	if err != nil {
+		return nil, false, err
+	}
+	if closed != "" {
+		return m, false, c.leaveQueue(m, c.at(ActorRunner, closed))
+	}
+	all, err := c.Blockers(m.Workflow)
+	if err != nil {
+		return nil, false, err
+	}
+	for i := range all {
+		if all[i].Key != m.Key && all[i].stops(m.Workflow, m.Item) {
+			return m, false, c.putOff(m, r.NextTryAt, "mutation "+all[i].ID+" stops the scope")
+		}
+	}
+	from, mv := m.State, c.at(ActorRunner, "sent again with the same vendor key, as it is not there")
+	if err := c.move(m, OnRedispatch, c.facts(m, nil, 0), mv); err != nil {
+		return nil, false, err
+	}
+	m.Class, m.Reason, m.RetryAfter = "", "", time.Time{}
+	m.ResendTries, m.ResendClosed = 0, false
+	m.addDispatch(Dispatch{
+		ID: r.DispatchID, Owner: c.Process().ID, Generation: m.Generation,
+		Redispatch: true, PayloadDigest: m.PayloadDigest, Started: c.now,
+	})
+	return m, true, c.store(m, from, OnRedispatch, mv, r.DispatchID, "")
+}
+
+// closedFor says why m may not be sent again for its item; "" if it may.
+func (c *command) closedFor(m *Mutation) (string, error) {
+	item, err := c.Item(m.Workflow, m.Item)
+	switch {
+	case err != nil:
+		return "", err
+	case item.State != ItemOpen && item.State != ItemFailed:
+		return "not sent again: the item is " + string(item.State), nil
+	case item.Attempt != m.Attempt:
+		return "not sent again: the item has another attempt", nil
+	case m.carriesOther(m.PayloadDigest):
+		return "not sent again: its vendor key was used with another payload", nil
+	}
+	return "", nil
+}
+
+// putOff leaves m in the queue until a later time.
+func (c *command) putOff(m *Mutation, until time.Time, why string) error {
+	m.NextTryAt = until
+	return c.store(m, m.State, "redispatch_put_off", c.at(ActorRunner, why), "", "")
+}
+
+// leaveQueue takes m out of the queue; it stays failed.
+func (c *command) leaveQueue(m *Mutation, mv move) error {
+	m.RedispatchSince, m.NextTryAt = time.Time{}, time.Time{}
+	return c.store(m, m.State, "redispatch_called_off", mv, "", "")
+}

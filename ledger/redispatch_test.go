@@ -1,0 +1,159 @@
+package ledger_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"keep-proxy/ledger"
+)
+
+func redispatches(q *ledger.Claim) { q.Record.Policy.OnAbsent = ledger.AbsentRedispatch }
+
+// absent lets an unknown mutation be believed absent.
+func (w *world) absent(name string) *ledger.Mutation {
+	w.t.Helper()
+	w.pass(301 * time.Second)
+	w.see(name, ledger.SeenAbsent)
+	w.pass(10 * time.Second)
+	w.see(name, ledger.SeenAbsent)
+	return w.is(name, ledger.Failed)
+}
+
+// again asks for the queued sending of a mutation as it was read.
+func (w *world) again(m *ledger.Mutation) (*ledger.Mutation, *ledger.Dispatch) {
+	w.t.Helper()
+	now, d, err := w.Redispatch(w.t.Context(), ledger.Redispatch{
+		Key: m.Key, Version: m.Version, DispatchID: w.id(), NextTryAt: w.now.Wall.Add(time.Minute),
+	})
+	w.ok(err)
+	return now, d
+}
+
+func (w *world) dueNow() int {
+	w.t.Helper()
+	keys, _, err := w.Due(w.t.Context(), w.now.Wall, 10)
+	w.ok(err)
+	return len(keys)
+}
+
+func TestABelievedAbsenceQueuesARedispatchUnderTheSameVendorKey(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.unknown("a", redispatches, nativeKey)
+	before := w.mutation("a")
+	m := w.absent("a")
+	if m.RedispatchSince.IsZero() || w.dueNow() != 1 || m.Escalated() || m.Unresolved() {
+		t.Fatalf("queued since %v, %d due, escalated %v", m.RedispatchSince, w.dueNow(), m.Escalated())
+	}
+	now, d := w.again(m)
+	if d == nil || now.State != ledger.InFlight || !d.Redispatch || d.Run != "" || d.Generation != 1 {
+		t.Fatalf("state %s, dispatch %+v", now.State, d)
+	}
+	if now.VendorKey != before.VendorKey || now.VendorKey == "" {
+		t.Errorf("vendor key %q, before %q", now.VendorKey, before.VendorKey)
+	}
+	for _, o := range now.Observations {
+		if !o.Voided {
+			t.Errorf("an observation from before the sending still counts: %+v", o)
+		}
+	}
+	if !now.RedispatchSince.IsZero() {
+		t.Error("it is still queued")
+	}
+}
+
+func TestARedispatchIsBoundedAndThenAPersonIsTold(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.unknown("a", redispatches)
+	now, d := w.again(w.absent("a"))
+	end := *d
+	end.Verdict, end.Ended = ledger.VerdictUncertain, w.now
+	_, err := w.Finish(t.Context(), ledger.Finish{Key: now.Key, Dispatch: end, NextTryAt: w.now.Wall})
+	w.ok(err)
+	w.is("a", ledger.NeedsReconcile)
+	m := w.absent("a")
+	if !m.RedispatchSince.IsZero() || w.dueNow() != 0 {
+		t.Error("it is queued a second time")
+	}
+	w.escalated("a", ledger.EscalationAbsent)
+}
+
+func TestAQueuedRedispatchGivesWay(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		do func(w *world)
+		// sent is whether it goes out, queued whether it still waits.
+		sent, queued bool
+	}{
+		"to nothing": {func(*world) {}, true, false},
+		"to another unknown of the workflow": {func(w *world) {
+			w.finish("b", w.send(w.open(item("j")), "b"), ledger.VerdictUncertain)
+		}, false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.unknown("a", redispatches)
+			m := w.absent("a")
+			c.do(w)
+			now, d := w.again(m)
+			if (d != nil) != c.sent || !now.RedispatchSince.IsZero() != c.queued {
+				t.Errorf("sent %v, queued since %v", d != nil, now.RedispatchSince)
+			}
+		})
+	}
+}
+
+func TestAnyMoveTakesARecordOutOfTheQueue(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.unknown("a", redispatches)
+	m := w.absent("a")
+	w.send(w.open(), "a")
+	now := w.is("a", ledger.InFlight)
+	if !now.RedispatchSince.IsZero() {
+		t.Error("a claimed record is still queued")
+	}
+	_, _, err := w.Redispatch(t.Context(), ledger.Redispatch{Key: m.Key, Version: m.Version, DispatchID: w.id()})
+	if !errors.Is(err, ledger.ErrVersion) {
+		t.Errorf("a redispatch of an older version: %v", err)
+	}
+	_, _, err = w.Redispatch(t.Context(), ledger.Redispatch{Key: m.Key, Version: now.Version, DispatchID: w.id()})
+	if !errors.Is(err, ledger.ErrNotAllowed) {
+		t.Errorf("a redispatch of what isn't queued: %v", err)
+	}
+}
+
+func TestACalledOffRedispatchStaysFailedAndIsTold(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.unknown("a", redispatches)
+	m := w.absent("a")
+	later := w.now.Wall.Add(time.Hour)
+	m, err := w.CallOffRedispatch(t.Context(), m.Key, m.Version, later, "no credentials now")
+	w.ok(err)
+	if m.RedispatchSince.IsZero() || !m.NextTryAt.Equal(later) || m.Escalated() {
+		t.Errorf("put off: queued since %v, next try %v", m.RedispatchSince, m.NextTryAt)
+	}
+	m, err = w.CallOffRedispatch(t.Context(), m.Key, m.Version, time.Time{}, "the rule file does not load")
+	w.ok(err)
+	if !m.RedispatchSince.IsZero() || m.State != ledger.Failed || !strings.Contains(m.Escalation.Why, "does not load") {
+		t.Errorf("called off: %s, %+v", m.State, m.Escalation)
+	}
+}
+
+func TestALostRedispatchIsUnknownAndNotSentByThat(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.unknown("a", redispatches)
+	if _, d := w.again(w.absent("a")); d == nil {
+		t.Fatal("it was not sent")
+	}
+	w.restart()
+	if m := w.is("a", ledger.NeedsReconcile); len(m.Dispatches) != 2 || !m.Dispatches[1].Lost {
+		t.Errorf("dispatches %+v", m.Dispatches)
+	}
+}

@@ -1,0 +1,78 @@
+package reconcilers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"keep-proxy/ledger"
+)
+
+// redispatch sends a mutation that did not happen once more, as a believed absence
+// has queued it: the stored request, under the same vendor key, recorded first in a
+// transaction with the gate. What comes of it is judged and recorded like any
+// dispatch; an unknown end is the runner's again.
+func (r *Reconciler) redispatch(ctx context.Context, m *ledger.Mutation) (out outcome) {
+	t := &try{mutation: m, at: r.now(), sends: true}
+	defer func() { r.report(t, out) }()
+	defer func() {
+		if v := recover(); v != nil {
+			out = outcome{seen: "error", err: errors.New(t.broken(v))}
+		}
+	}()
+	if s, err := r.prepare(ctx, t); err != nil {
+		return r.callOff(ctx, t, s.reached, err)
+	}
+	if len(t.missing) > 0 {
+		return r.callOff(ctx, t, true, errors.New("no credential is configured in place of "+strings.Join(t.missing, ", ")))
+	}
+	request, err := r.request(t, t.operation.Timeout, nil)
+	if err != nil {
+		return r.callOff(ctx, t, true, fmt.Errorf("the stored request can't be sent: %w", err))
+	}
+	if err := r.limits.wait(ctx, t.connector); err != nil {
+		return outcome{seen: "stopped", finished: ledger.Finished{Mutation: m}}
+	}
+	// From here on the sending is lent its own time: stopping waits for it.
+	ctx = context.WithoutCancel(ctx)
+	moved, d, err := r.ledger.Redispatch(ctx, ledger.Redispatch{
+		Key: m.Key, Version: m.Version, DispatchID: r.newID(), NextTryAt: r.laterRedispatch(m),
+	})
+	if err != nil {
+		return r.lost(outcome{err: err, reason: "the redispatch was not recorded"})
+	}
+	if d == nil {
+		return outcome{seen: "stopped", finished: ledger.Finished{Mutation: moved}}
+	}
+	redispatchRecorded.Pass()
+	t.mutation = moved
+	finish, verdict := r.send(ctx, t, request, *d)
+	redispatchAnswered.Pass()
+	finish.NextTryAt = r.after(moved, t.at, sighting{notBefore: finish.RetryAfter})
+	out = outcome{seen: string(finish.Dispatch.Verdict), reason: verdict.Reason}
+	out.finished, out.err = r.record(ctx, finish)
+	return r.lost(out)
+}
+
+// callOff takes the record out of the queue, or, for what may mend itself, puts it
+// off.
+func (r *Reconciler) callOff(ctx context.Context, t *try, forGood bool, why error) outcome {
+	out := outcome{seen: "stopped", reason: shorten(t.secrets.mask(why.Error()))}
+	var until time.Time
+	if !forGood {
+		until = r.laterRedispatch(t.mutation)
+	}
+	out.finished.Mutation, out.err = r.ledger.CallOffRedispatch(
+		context.WithoutCancel(ctx), t.mutation.Key, t.mutation.Version, until, out.reason)
+	return r.lost(out)
+}
+
+// laterRedispatch is when a redispatch that may not go out now is tried again: by
+// the same backoff as asking, from when it was queued.
+func (r *Reconciler) laterRedispatch(m *ledger.Mutation) time.Time {
+	now := r.now()
+	waited := max(now.Wall.Sub(m.RedispatchSince), 0)
+	return now.Wall.Add(r.settings.backoff(waited, r.random()))
+}

@@ -1,0 +1,119 @@
+package reconcilers
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"keep-proxy/ledger"
+	"keep-proxy/rules"
+)
+
+// viaRedispatch probes, and sends again what is not there.
+const viaRedispatch = viaProbe + "    on_absent: redispatch\n"
+
+// believeAbsent lets the runner confirm an absence twice.
+func (w *world) believeAbsent() {
+	w.after(5 * time.Minute)
+	w.after(10 * time.Second)
+}
+
+func TestWhatIsNotThereIsSentAgainOnceUnderTheSameKey(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, viaRedispatch)
+	m := w.unknown("a")
+	w.believeAbsent()
+	w.after(0)
+	now := w.wants(m, ledger.Applied, "")
+	if posts, _, things := w.api.counts(); posts != 1 || things != 1 {
+		t.Errorf("%d sendings, %d things, want one each", posts, things)
+	}
+	w.api.mu.Lock()
+	key, auth := w.api.posts[0].Header.Get("Idempotency-Key"), w.api.posts[0].Header.Get("Authorization")
+	w.api.mu.Unlock()
+	if key != m.VendorKey || auth != w.creds.value {
+		t.Errorf("sent with key %q and credential %q", key, auth)
+	}
+	if now.Result == nil || now.Result.Source != "answer" || now.ResultState != ledger.ResultKnown {
+		t.Errorf("result %+v", now.Result)
+	}
+}
+
+func TestARedispatchWhoseAnswerIsLostIsAskedAboutAndNotSentAThirdTime(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, viaRedispatch)
+	m := w.unknown("a")
+	w.api.script(func(rw http.ResponseWriter, r *http.Request) bool {
+		return r.Method == http.MethodPost && hangUp(rw, r)
+	})
+	w.believeAbsent()
+	w.after(0)
+	w.wants(m, ledger.NeedsReconcile, "")
+	w.believeAbsent()
+	w.after(time.Hour)
+	now := w.wants(m, ledger.Failed, "")
+	if !now.Escalated() || now.Escalation.Kind != ledger.EscalationAbsent {
+		t.Errorf("escalation %+v", now.Escalation)
+	}
+	if posts, _, _ := w.api.counts(); posts != 1 {
+		t.Errorf("sent %d times by itself, want once", posts)
+	}
+}
+
+func TestARedispatchThatFailsIsFailed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, viaRedispatch)
+	m := w.unknown("a")
+	w.api.script(func(rw http.ResponseWriter, r *http.Request) bool {
+		if r.Method == http.MethodPost {
+			rw.WriteHeader(http.StatusUnprocessableEntity)
+			return true
+		}
+		return false
+	})
+	w.believeAbsent()
+	w.after(0)
+	if now := w.wants(m, ledger.Failed, ""); now.Class != ledger.ClassPrecondition || now.Queued() {
+		t.Errorf("class %s, queued %v", now.Class, now.Queued())
+	}
+}
+
+func TestARedispatchThatCanNotBeMadeIsCalledOff(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		spoil  func(w *world)
+		queued bool
+	}{
+		"no credential can be had now":  {func(w *world) { w.creds.err = http.ErrNoCookie }, true},
+		"another account is configured": {func(w *world) { w.creds = fixed{header: "X-Account", value: "acct_2"} }, false},
+		"the hosts are other ones today": {func(w *world) {
+			w.user = []rules.Settings{{Connector: "things", Hosts: []string{"elsewhere.test"}}}
+			w.start()
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, viaRedispatch)
+			m := w.unknown("a")
+			w.after(5 * time.Minute)
+			w.clock.Advance(10 * time.Second)
+			// One round confirms the absence, and the next one would send.
+			w.api.script(func(http.ResponseWriter, *http.Request) bool { return false })
+			if _, err := w.ledger.Observe(t.Context(), ledger.Observe{
+				Key: m.Key, Version: w.read(m).Version, AbsenceIsProof: true, Reached: true,
+				Observation: ledger.Observation{At: w.now(), Strategy: "probe", Seen: ledger.SeenAbsent},
+			}); err != nil {
+				t.Fatal(err)
+			}
+			c.spoil(w)
+			w.after(0)
+			now := w.wants(m, ledger.Failed, "")
+			if now.Queued() != c.queued || now.Escalated() == c.queued {
+				t.Errorf("queued %v, escalated %v", now.Queued(), now.Escalated())
+			}
+			if posts, _, _ := w.api.counts(); posts != 0 {
+				t.Errorf("%d sendings", posts)
+			}
+		})
+	}
+}
