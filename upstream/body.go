@@ -45,12 +45,9 @@ func (b *body) finish() error {
 	return io.EOF
 }
 
-// cutSilently reports whether content that ends with the connection came without
-// TLS's closing alert: that is how a cut looks (RFC 9112 §8, §9.8).
+// cutSilently reports whether content that ends with the connection looks cut.
 func (b *body) cutSilently() bool {
-	c := b.d.conn
-	toTheEnd := c.h2 == nil && b.resp.Body != http.NoBody && b.resp.ContentLength < 0 && len(b.resp.TransferEncoding) == 0
-	return toTheEnd && c.secure && c.raw.eof.Load()
+	return b.d.conn.h2 == nil && b.resp.Body != http.NoBody && b.d.conn.endsUnmarked(b.resp)
 }
 
 // leavesNothing gives the content up and reports whether the connection is as it

@@ -85,25 +85,34 @@ func (d *dialer) tlsFor(host string) *tls.Config {
 func (d *dialer) connect(ctx context.Context, p *plan, key string, left time.Duration) (*conn, *Error) {
 	ctx, cancel := context.WithTimeout(ctx, min(d.cfg.DialTimeout, left))
 	defer cancel()
+	c, h2, failure := d.open(ctx, p, key)
+	switch {
+	case failure != nil:
+		return nil, failure
+	case h2:
+		return d.speakH2(ctx, c, p.addr)
+	}
+	return c.speakH1(), nil
+}
+
+// open makes a connection and shakes hands; h2 says that HTTP/2 was chosen.
+func (d *dialer) open(ctx context.Context, p *plan, key string) (c *conn, h2 bool, failure *Error) {
 	tcp, err := d.dialTCP(ctx, "tcp", p.addr)
 	if err != nil {
-		return nil, dialError(err)
+		return nil, false, dialError(err)
 	}
-	c := &conn{key: key, remote: tcp.RemoteAddr().String(), raw: newRawConn(tcp), secure: p.secure}
+	c = &conn{key: key, remote: tcp.RemoteAddr().String(), raw: newRawConn(tcp), secure: p.secure}
 	if !p.secure {
 		c.plain = &plainConn{Conn: c.raw}
-		return c.speakH1(), nil
+		return c, false, nil
 	}
 	session := tls.Client(c.raw, d.tlsFor(p.url.Hostname()))
 	if err := session.HandshakeContext(ctx); err != nil {
 		c.kill()
-		return nil, tlsError(err)
+		return nil, false, tlsError(err)
 	}
 	c.plain = &plainConn{Conn: session}
-	if session.ConnectionState().NegotiatedProtocol == "h2" {
-		return d.speakH2(ctx, c, p.addr)
-	}
-	return c.speakH1(), nil
+	return c, session.ConnectionState().NegotiatedProtocol == "h2", nil
 }
 
 func (c *conn) speakH1() *conn {

@@ -102,19 +102,31 @@ func writeStrings(w *bufio.Writer, parts ...string) {
 // readHeadH1 reads the final head. Interim responses before it are dropped: their
 // receiver is the script, which for a mutation waits for what is certain.
 func (d *dispatch) readHeadH1() (*http.Response, error) {
-	c := d.conn
-	c.plain.left.Store(d.sender.cfg.MaxHead)
-	defer c.plain.left.Store(-1)
-	asked := &http.Request{Method: d.plan.method}
+	d.conn.plain.left.Store(d.sender.cfg.MaxHead)
+	defer d.conn.plain.left.Store(-1)
+	resp, err := d.conn.readHead(&http.Request{Method: d.plan.method}, func(*http.Response) error { return nil })
+	if err == nil && resp.StatusCode == http.StatusSwitchingProtocols {
+		return nil, errMalformed
+	}
+	return resp, err
+}
+
+// readHead reads the head of the answer to asked that is not an interim one, which go
+// to interim; a change of protocols comes as the answer. Who calls it bounds
+// what may be read meanwhile.
+func (c *conn) readHead(asked *http.Request, interim func(*http.Response) error) (*http.Response, error) {
 	for range MaxInterim + 1 {
 		resp, err := http.ReadResponse(c.br, asked)
 		switch {
 		case err != nil:
 			return nil, err
-		case resp.ProtoMajor != 1, resp.StatusCode < 100, resp.StatusCode == http.StatusSwitchingProtocols:
+		case resp.ProtoMajor != 1, resp.StatusCode < 100:
 			return nil, errMalformed
-		case resp.StatusCode >= 200:
+		case resp.StatusCode >= 200, resp.StatusCode == http.StatusSwitchingProtocols:
 			return resp, nil
+		}
+		if err := interim(resp); err != nil {
+			return nil, err
 		}
 	}
 	return nil, errManyInterim

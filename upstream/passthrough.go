@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 )
 
@@ -13,35 +14,63 @@ import (
 // http.RoundTripper that streams both ways, over the same roots, dialer and egress
 // check as [Sender], but over connections of its own.
 //
-// Unlike Sender it may send a request again where net/http does: use it only for
-// requests whose repetition does no harm. It reads no proxy environment, does not
-// decompress, and follows no redirect.
+// Reads without content (GET, HEAD, OPTIONS) go to upstreams that speak HTTP/1.1 over
+// this package's own connections; everything else goes by net/http's transport.
+//
+// Unlike Sender it may send a request again: a read whose kept connection ended
+// without a byte of an answer, and what net/http repeats. Use it only for requests
+// whose repetition does no harm. It reads no proxy environment, does not decompress,
+// and follows no redirect.
 type Passthrough struct {
+	cfg       Config
+	dialer    *dialer
+	pool      *pool
 	transport *http.Transport
+
+	mu sync.RWMutex
+	// others are the upstreams that net/http's transport reads from: true for those
+	// which chose HTTP/2, false for those whose connections can't be looked at.
+	others map[string]bool
 }
 
-// idlePerHost is how many idle connections a Passthrough keeps to one upstream.
-const idlePerHost = 256
+// Idle connections of a Passthrough: how many net/http's transport keeps to one
+// upstream, and for how long, and for how long this package's own are kept. An end of
+// those is noticed only when they are looked at, right before they are used again, so
+// that the time is shorter.
+const (
+	idlePerHost = 256
+	idleFor     = 90 * time.Second
+	ownIdleFor  = 30 * time.Second
+)
 
-// NewPassthrough returns a Passthrough. Of cfg it uses Roots, Dial, Egress,
+// mostOthers bounds the upstreams that are remembered not to be read from here.
+const mostOthers = 4096
+
+// NewPassthrough returns a Passthrough. Of cfg it uses Roots, Dial, Egress, Clock,
 // DialTimeout, ResponseTimeout and MaxHead.
 func NewPassthrough(cfg Config) *Passthrough {
 	cfg = cfg.withDefaults()
 	d := newDialer(cfg)
-	return &Passthrough{&http.Transport{
-		DialContext:            d.passPlain,
-		DialTLSContext:         d.passTLS,
-		ResponseHeaderTimeout:  cfg.ResponseTimeout,
-		MaxResponseHeaderBytes: cfg.MaxHead,
-		ForceAttemptHTTP2:      true,
-		DisableCompression:     true,
-		MaxIdleConnsPerHost:    idlePerHost,
-		IdleConnTimeout:        90 * time.Second,
-	}}
+	return &Passthrough{
+		cfg: cfg, dialer: d, pool: newPool(cfg.Clock, ownIdleFor), others: map[string]bool{},
+		transport: &http.Transport{
+			DialContext:            d.passPlain,
+			DialTLSContext:         d.passTLS,
+			ResponseHeaderTimeout:  cfg.ResponseTimeout,
+			MaxResponseHeaderBytes: cfg.MaxHead,
+			ForceAttemptHTTP2:      true,
+			DisableCompression:     true,
+			MaxIdleConnsPerHost:    idlePerHost,
+			IdleConnTimeout:        idleFor,
+		},
+	}
 }
 
 // passPlain dials within the dial timeout; its error is an *Error.
 func (d *dialer) passPlain(ctx context.Context, network, addr string) (net.Conn, error) {
+	if c := handedIn(ctx); c != nil {
+		return c, nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, d.cfg.DialTimeout)
 	defer cancel()
 	c, err := d.dialTCP(ctx, network, addr)
@@ -55,6 +84,9 @@ func (d *dialer) passPlain(ctx context.Context, network, addr string) (net.Conn,
 // The connection is a *tls.Conn, so that net/http sees which protocol was
 // negotiated.
 func (d *dialer) passTLS(ctx context.Context, network, addr string) (net.Conn, error) {
+	if c := handedIn(ctx); c != nil {
+		return c, nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, d.cfg.DialTimeout)
 	defer cancel()
 	c, err := d.dialTCP(ctx, network, addr)
@@ -77,7 +109,13 @@ func (d *dialer) passTLS(ctx context.Context, network, addr string) (net.Conn, e
 // RoundTrip sends the request. Its error is an *Error whose text holds no content;
 // the error of a request whose context has ended is that of the context.
 func (p *Passthrough) RoundTrip(r *http.Request) (*http.Response, error) {
-	resp, err := p.transport.RoundTrip(r)
+	var resp *http.Response
+	var err error
+	if readable(r) {
+		resp, err = p.read(r)
+	} else {
+		resp, err = p.transport.RoundTrip(r)
+	}
 	if err == nil {
 		return resp, nil
 	}
@@ -87,8 +125,111 @@ func (p *Passthrough) RoundTrip(r *http.Request) (*http.Response, error) {
 	return nil, passError(err)
 }
 
+// read sends a read without content: over a kept connection as long as there are any
+// that live, else over a new one.
+func (p *Passthrough) read(r *http.Request) (*http.Response, error) {
+	plan, err := makePlan(&Request{Method: r.Method, URL: r.URL, Host: r.Host, Header: r.Header})
+	if err != nil {
+		return nil, &Error{ErrorRequest, err.Error()}
+	}
+	key := plan.url.Scheme + "://" + plan.addr
+	for {
+		c := p.pool.get(key)
+		if c == nil {
+			return p.readAnew(r, plan, key)
+		}
+		resp, again, err := p.readOn(r.Context(), c, plan, r)
+		if !again {
+			return resp, err
+		}
+	}
+}
+
+// readAnew sends a read over a new connection. One that speaks HTTP/2, or that can't be
+// looked at, is net/http's.
+func (p *Passthrough) readAnew(r *http.Request, plan *plan, key string) (*http.Response, error) {
+	if chose2, other := p.other(key); other {
+		resp, err := p.transport.RoundTrip(r)
+		if err == nil && chose2 && resp.ProtoMajor != 2 {
+			p.forget(key)
+		}
+		return resp, err
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), p.cfg.DialTimeout)
+	c, h2, failure := p.dialer.open(ctx, plan, key)
+	cancel()
+	if failure != nil {
+		return nil, failure
+	}
+	if !h2 && c.raw.sys != nil {
+		resp, _, err := p.readOn(r.Context(), c.speakH1(), plan, r)
+		return resp, err
+	}
+	p.remember(key, h2)
+	made := &handed{conn: c.plain.Conn}
+	defer made.drop()
+	return p.transport.RoundTrip(r.WithContext(context.WithValue(r.Context(), handedKey{}, made)))
+}
+
+func (p *Passthrough) other(key string) (h2, other bool) {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	h2, other = p.others[key]
+	return h2, other
+}
+
+func (p *Passthrough) remember(key string, h2 bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.others) >= mostOthers {
+		clear(p.others)
+	}
+	p.others[key] = h2
+}
+
+func (p *Passthrough) forget(key string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.others, key)
+}
+
+// handed is a connection that net/http's transport shall use instead of dialling.
+type handed struct {
+	mu   sync.Mutex
+	conn net.Conn
+}
+
+type handedKey struct{}
+
+// take gives the connection once, then nil.
+func (h *handed) take() net.Conn {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	c := h.conn
+	h.conn = nil
+	return c
+}
+
+// handedIn takes the connection that a dial of ctx shall use; nil for none.
+func handedIn(ctx context.Context) net.Conn {
+	if made, ok := ctx.Value(handedKey{}).(*handed); ok {
+		return made.take()
+	}
+	return nil
+}
+
+// drop closes the connection unless it was taken.
+func (h *handed) drop() {
+	if c := h.take(); c != nil {
+		_ = c.Close()
+	}
+}
+
 // CloseIdle closes the connections that carry no request.
-func (p *Passthrough) CloseIdle() { p.transport.CloseIdleConnections() }
+func (p *Passthrough) CloseIdle() {
+	p.pool.drain(false)
+	p.transport.CloseIdleConnections()
+}
 
 // passError classifies an error of net/http's transport.
 func passError(err error) *Error {

@@ -1,0 +1,152 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"net/textproto"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// readable reports whether a request is a read as RFC 9110 §9.2.1 has it and brings no
+// content, so that sending it twice does no harm.
+func readable(r *http.Request) bool {
+	switch r.Method {
+	case http.MethodGet, http.MethodHead, http.MethodOptions:
+	default:
+		return false
+	}
+	return (r.Body == nil || r.Body == http.NoBody) && r.ContentLength == 0 && len(r.TransferEncoding) == 0 &&
+		r.URL != nil && r.URL.Opaque == "" && (r.URL.Path == "" || strings.HasPrefix(r.URL.Path, "/"))
+}
+
+// reading is one exchange of a read over HTTP/1.1. It is the answer's body, too.
+type reading struct {
+	ctx  context.Context
+	conn *conn
+	pool *pool
+	resp *http.Response
+	// inner is the answer's content as it was parsed.
+	inner io.ReadCloser
+	// release ends the watch over ctx; it reports whether the connection lives.
+	release func() bool
+	// over is set by whoever ends the exchange.
+	over atomic.Bool
+}
+
+// readOn sends a read on a connection and reads the head of its answer. again reports
+// a kept connection that ended without one byte of an answer.
+func (p *Passthrough) readOn(ctx context.Context, c *conn, plan *plan, r *http.Request) (_ *http.Response, again bool, _ error) {
+	e := &reading{ctx: ctx, conn: c, pool: p.pool, release: context.AfterFunc(ctx, c.kill)}
+	most := p.cfg.MaxHead
+	c.plain.left.Store(most)
+	resp, err := e.head(plan, r, p.cfg.ResponseTimeout)
+	if err != nil {
+		untouched := c.plain.left.Load() == most
+		if cut := c.plain.readErr; cut != nil && isMalformed(err) {
+			err = cut
+		}
+		e.end(false)
+		return nil, c.reused && untouched && ctx.Err() == nil && !isTimeout(err), err
+	}
+	c.plain.left.Store(-1)
+	e.resp, e.inner = resp, resp.Body
+	switch {
+	case resp.StatusCode == http.StatusSwitchingProtocols:
+		resp.Body = http.NoBody
+		e.end(false)
+	case resp.Body == http.NoBody:
+		e.end(true)
+	default:
+		resp.Body = e
+	}
+	return resp, false, nil
+}
+
+// head writes the request and reads the answer's head, which may take so long.
+func (e *reading) head(plan *plan, r *http.Request, most time.Duration) (*http.Response, error) {
+	plan.writeHead(e.conn.bw)
+	if err := e.conn.bw.Flush(); err != nil {
+		return nil, err
+	}
+	if err := e.conn.raw.SetReadDeadline(time.Now().Add(most)); err != nil {
+		return nil, err
+	}
+	resp, err := e.conn.readHead(r, e.interim)
+	if err != nil {
+		return nil, err
+	}
+	return resp, e.conn.raw.SetReadDeadline(time.Time{})
+}
+
+// interim shows an interim answer to who traces the request, as net/http does.
+func (e *reading) interim(resp *http.Response) error {
+	trace := httptrace.ContextClientTrace(e.ctx)
+	if trace == nil || trace.Got1xxResponse == nil {
+		return nil
+	}
+	return trace.Got1xxResponse(resp.StatusCode, textproto.MIMEHeader(resp.Header))
+}
+
+// Read implements io.Reader. It returns io.EOF if and only if the content was whole.
+func (e *reading) Read(p []byte) (int, error) {
+	n, err := e.inner.Read(p)
+	switch {
+	case err == nil:
+		return n, nil
+	case errors.Is(err, io.EOF) && !e.conn.endsUnmarked(e.resp):
+		e.end(true)
+		return n, io.EOF
+	case errors.Is(err, io.EOF):
+		err = errTruncated
+	}
+	e.end(false)
+	if cause := context.Cause(e.ctx); cause != nil {
+		return n, cause
+	}
+	return n, passError(err)
+}
+
+// Close implements io.Closer. A connection whose answer was not read to its end is of
+// no use any more.
+func (e *reading) Close() error {
+	e.end(false)
+	return nil
+}
+
+// end gives the connection back after a whole exchange with nothing left over, and
+// closes it otherwise; once.
+func (e *reading) end(whole bool) {
+	if e.over.Swap(true) {
+		return
+	}
+	lives := e.release()
+	switch {
+	case !lives || !whole:
+		e.conn.kill()
+	case e.resp.Close || e.conn.br.Buffered() > 0:
+		e.conn.close()
+	default:
+		e.pool.put(e.conn)
+	}
+}
+
+// endsUnmarked reports whether content that ends with the connection came without
+// TLS's closing alert: that is how a cut looks (RFC 9112 §8, §9.8).
+func (c *conn) endsUnmarked(resp *http.Response) bool {
+	toTheEnd := resp.ContentLength < 0 && len(resp.TransferEncoding) == 0
+	return toTheEnd && c.secure && c.raw.eof.Load()
+}
+
+// isMalformed reports an error that may only hide how reading ended.
+func isMalformed(err error) bool { return exchangeError(err).Class == ErrorMalformed }
+
+// isTimeout reports an error by a deadline.
+func isTimeout(err error) bool {
+	var timeout interface{ Timeout() bool }
+	return errors.As(err, &timeout) && timeout.Timeout()
+}
