@@ -18,8 +18,8 @@ var (
 	// ErrLowSpace: too little free disk; new mutations are refused before they
 	// are claimed. It is an ErrUnavailable.
 	ErrLowSpace = fmt.Errorf("%w: low disk space", ErrUnavailable)
-	// ErrBodyDropped: retention removed the content.
-	ErrBodyDropped = errors.New("the content was dropped by retention")
+	// ErrBodyDropped: retention removed the content, or its loss was accepted.
+	ErrBodyDropped = errors.New("the content was dropped by retention or by an accepted loss")
 )
 
 // Errors of opening a Store. Each refuses to start, and its text names the

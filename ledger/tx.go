@@ -144,6 +144,9 @@ type Store interface {
 	// WriteBody stores content of any size and syncs it. A body to which no
 	// record refers by the next start is swept.
 	WriteBody(ctx context.Context, content io.Reader) (Body, error)
+	// Spool begins content of any size. What a process leaves there when it ends is
+	// removed at the next start.
+	Spool() (Spool, error)
 	// Body opens stored content. ErrBodyDropped if retention removed it.
 	Body(ctx context.Context, b Body) (io.ReadCloser, error)
 	// Connector returns the content of a pinned rule file.
@@ -168,5 +171,24 @@ type Store interface {
 	// Healthy returns nil while the store takes updates, else why not.
 	Healthy() error
 	// Close syncs and lets the folder go.
+	Close() error
+}
+
+// Spool is content on its way into the ledger: kept outside of memory while it is
+// read, and a body of the ledger without being copied once it is whole. It belongs to
+// one goroutine at a time.
+type Spool interface {
+	// Write adds content; ErrLowSpace while the disk is nearly full.
+	io.Writer
+	io.ReaderAt
+	// Size is the number of bytes written.
+	Size() int64
+	// Body names what was written by its digest.
+	Body() Body
+	// Keep makes what was written a body, as WriteBody does. It can be read here
+	// as before.
+	Keep(ctx context.Context) (Body, error)
+	// Close gives the spool up. A body that was kept stays if a record names it by
+	// then, so Close comes after the command that puts the record.
 	Close() error
 }

@@ -190,7 +190,7 @@ func (p *Proxy) replay(ctx context.Context, run string, c ledger.Claimed) *settl
 	body, err := p.bodyOf(ctx, result.Body)
 	switch {
 	case errors.Is(err, ledger.ErrBodyDropped):
-		out.refusal = refuse(problemNoResult, "It happened, but retention has dropped the stored answer.")
+		out.refusal = refuse(problemNoResult, "It happened, but the stored answer is gone: retention dropped it, or its loss was accepted.")
 	case err != nil:
 		out.refusal = ledgerRefusal(err)
 	default:

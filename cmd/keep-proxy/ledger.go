@@ -211,5 +211,6 @@ func showLoss(w io.Writer, l badgerstore.Loss) error {
 		"mutations held", fmt.Sprint(l.Mutations),
 		"runs held", fmt.Sprint(l.Runs),
 		"items held", fmt.Sprint(l.Items),
+		"bodies gone", fmt.Sprint(l.Bodies),
 	)
 }

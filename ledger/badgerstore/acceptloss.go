@@ -24,6 +24,8 @@ type Loss struct {
 	Mutations int  `json:"mutations"`
 	Runs      int  `json:"runs"`
 	Items     int  `json:"items"`
+	// Bodies counts the contents of requests and answers whose files are gone.
+	Bodies int `json:"bodies"`
 }
 
 // errNoLoss refuses to accept a loss that didn't happen.
@@ -49,11 +51,16 @@ func AcceptLoss(ctx context.Context, c Config, reason, actor string) (Loss, erro
 	if strings.TrimSpace(reason) == "" || strings.TrimSpace(actor) == "" {
 		return Loss{}, errors.New("accept a loss: a reason and an actor are needed")
 	}
-	cause, err := causeOfLoss(ctx, c)
+	sound, cause, err := causeOfLoss(ctx, c)
 	if err != nil {
 		return Loss{}, fmt.Errorf("accept a loss: %w", err)
 	}
 	loss := Loss{Cause: cause.Error()}
+	if sound != nil {
+		loss.ID = sound.ID()
+		err := errors.Join(sound.acceptLostBodies(ctx, &loss), sound.noteLoss(ctx, loss, reason, actor), sound.Close())
+		return loss, err
+	}
 	if errors.Is(cause, ledger.ErrMissing) {
 		loss.New = true
 		if err := startAnew(c); err != nil {
@@ -70,25 +77,30 @@ func AcceptLoss(ctx context.Context, c Config, reason, actor string) (Loss, erro
 	return loss, errors.Join(err, s.Close())
 }
 
-// causeOfLoss opens the ledger to learn why that is refused.
-func causeOfLoss(ctx context.Context, c Config) (cause, err error) {
+// causeOfLoss opens the ledger to learn why that is refused. If it opens, and only
+// files of bodies are lost, it is returned open.
+func causeOfLoss(ctx context.Context, c Config) (sound *Store, cause, err error) {
 	if c.ID == "" {
 		found, err := look(c)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if found.none() {
-			return nil, fmt.Errorf("%w: there is no sign of a ledger in %s", errNoLoss, c.Dir)
+			return nil, nil, fmt.Errorf("%w: there is no sign of a ledger in %s", errNoLoss, c.Dir)
 		}
 	}
 	s, cause := open(ctx, c, false)
 	switch {
 	case cause == nil:
-		return nil, errors.Join(errNoLoss, s.Close())
+		cause, err := s.lostBodies(ctx, func([32]byte, bodyHead) {})
+		if cause == nil || err != nil {
+			return nil, nil, errors.Join(errNoLoss, err, s.Close())
+		}
+		return s, cause, nil
 	case errors.Is(cause, ledger.ErrMissing), errors.Is(cause, ledger.ErrDamaged), errors.Is(cause, ledger.ErrShortened):
-		return cause, nil
+		return nil, cause, nil
 	}
-	return nil, cause
+	return nil, nil, cause
 }
 
 // startAnew makes a new ledger where only its signs are left. Data that Badger
@@ -146,17 +158,21 @@ func (s *Store) acceptLoss(ctx context.Context, loss *Loss, reason, actor string
 			return err
 		}
 	}
-	err = s.Update(ctx, func(t ledger.Tx) error {
+	if err := errors.Join(s.acceptLostBodies(ctx, loss), s.noteLoss(ctx, *loss, reason, actor)); err != nil {
+		return err
+	}
+	return errors.Join(os.Remove(s.config.acceptingPath()), syncDir(s.config.Dir))
+}
+
+// noteLoss appends who accepted, and why.
+func (s *Store) noteLoss(ctx context.Context, loss Loss, reason, actor string) error {
+	return s.Update(ctx, func(t ledger.Tx) error {
 		t.Append(ledger.Event{
 			At: s.now(), Actor: ledger.PersonActor(actor), What: WhatAcceptLoss, Why: reason,
 			Evidence: shorten(loss.Cause),
 		})
 		return nil
 	})
-	if err != nil {
-		return err
-	}
-	return errors.Join(os.Remove(s.config.acceptingPath()), syncDir(s.config.Dir))
 }
 
 // acceptingPath marks a ledger of which a part is marked only.

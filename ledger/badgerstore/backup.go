@@ -2,6 +2,7 @@ package badgerstore
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -30,7 +31,7 @@ func (s *Store) Backup(ctx context.Context, dir string, progress Progress) error
 	if err := os.MkdirAll(c.dataDir(), 0o700); err != nil {
 		return fmt.Errorf("backup: %w", err)
 	}
-	if err := writeSynced(c.creatingPath(), []byte(s.ID())); err != nil {
+	if err := errors.Join(writeSynced(c.creatingPath(), []byte(s.ID())), makeBodyFolders(c)); err != nil {
 		return fmt.Errorf("backup: %w", err)
 	}
 	last, err := s.copyEngine(ctx, c, progress)
@@ -39,7 +40,7 @@ func (s *Store) Backup(ctx context.Context, dir string, progress Progress) error
 	}
 	if err := errors.Join(createHighWater(c.highWaterPath(), s.ID(), last),
 		writeSynced(c.identityPath(), s.identity.text()),
-		os.Remove(c.creatingPath()), syncDir(dir)); err != nil {
+		syncDir(c.bodiesDir()), os.Remove(c.creatingPath()), syncDir(dir)); err != nil {
 		return fmt.Errorf("backup: %w", err)
 	}
 	return nil
@@ -60,12 +61,12 @@ func (s *Store) copyEngine(ctx context.Context, c Config, progress Progress) (la
 		if last, err = walkCommits(src, from.Before); err != nil {
 			return err
 		}
-		return copyValues(ctx, src, db, progress)
+		return s.copyValues(ctx, src, c, db, progress)
 	})
 	return last, err
 }
 
-func copyValues(ctx context.Context, src snapshot, db *badger.DB, progress Progress) error {
+func (s *Store) copyValues(ctx context.Context, src snapshot, c Config, db *badger.DB, progress Progress) error {
 	it := src.txn.NewIterator(badger.IteratorOptions{})
 	defer it.Close()
 	to := newLayer(snapshot{})
@@ -80,8 +81,14 @@ func copyValues(ctx context.Context, src snapshot, db *badger.DB, progress Progr
 		if err != nil {
 			return err
 		}
-		if _, _, err := unseal(k, v); err != nil {
+		content, _, err := unseal(k, v)
+		if err != nil {
 			return err
+		}
+		if k[0] == kBody {
+			if err := s.copyBody(c, k, content); err != nil {
+				return err
+			}
 		}
 		to.set(k, v)
 		if n++; n%progressEvery == 0 && progress != nil {
@@ -95,4 +102,18 @@ func copyValues(ctx context.Context, src snapshot, db *badger.DB, progress Progr
 		}
 	}
 	return flush()
+}
+
+// copyBody copies the file of a body, if it is in one, checking it.
+func (s *Store) copyBody(c Config, k, content []byte) error {
+	var h bodyHead
+	if err := decode(k, content, &h); err != nil || !h.File || h.Lost {
+		return err
+	}
+	sum := [32]byte(k[1:])
+	to, err := os.OpenFile(c.bodyPath(hex.EncodeToString(sum[:])), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	return errors.Join(checkBodyFile(s.config, sum, h.Size, to), datasync(to), to.Close())
 }

@@ -56,11 +56,8 @@ const (
 	partSize = 512 << 10
 	// smallBody is the longest body that is sooner written again than looked for.
 	smallBody = 4 << 10
-	// chunkSize is how a long body is cut; chunksAtOnce are written by one command.
-	chunkSize    = 60 << 10
-	chunksAtOnce = 4
-	// blockSize is how the engine cuts its tables. A chunk fits into a block: while
-	// building one, the engine keeps three times what is longer.
+	// blockSize is how the engine cuts its tables. A body that is kept in the engine
+	// fits into a block: while building one, the engine keeps three times what is longer.
 	blockSize = 64 << 10
 	// baseTableSize is the size of the engine's smaller tables. It keeps up to eight
 	// buffers for building them, each at least twice as large.

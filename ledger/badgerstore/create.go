@@ -85,7 +85,7 @@ func abandon(c Config) error {
 			return err
 		}
 	}
-	return errors.Join(os.RemoveAll(c.dataDir()), os.Remove(c.creatingPath()))
+	return errors.Join(os.RemoveAll(c.dataDir()), os.RemoveAll(c.bodiesDir()), os.RemoveAll(c.spoolDir()), os.Remove(c.creatingPath()))
 }
 
 // Init makes a new ledger in c.Dir and returns its id. A folder that holds one

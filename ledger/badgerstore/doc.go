@@ -8,6 +8,8 @@
 //	highwater     how far commands were acknowledged (or Config.HighWaterFile)
 //	reserve       space that is given back when the disk runs low
 //	data/         Badger
+//	bodies/       bodies over ledger.InlineBody, named by their SHA-256
+//	spool/        content on its way in; see bodyfile.go
 //
 // # What is durable when
 //
@@ -15,7 +17,9 @@
 // its own, so that the error of one drops only its own changes. Commands that wait
 // together share one Badger transaction, which is synced; then the high-water file
 // is synced; then the in-memory gate is published; then the callers are woken.
-// Commands of Note wait for the next such transaction, at most noteDelay.
+// Commands of Note wait for the next such transaction, at most noteDelay. A long
+// body's file, and its folder, are synced before WriteBody or Keep returns, so before a
+// record can name it.
 //
 // # What is verified when
 //
@@ -24,7 +28,8 @@
 // a checkpoint at least once per eighth of a memtable. Open verifies the numbering
 // of all checkpoints, and every event and commit since the checkpoint that lies
 // four memtables back, which is more than Badger can hold in logs; tables are
-// verified by Badger when it opens them. Verify checks everything.
+// verified by Badger when it opens them. A long body is held against its digest by
+// each read of it. Verify checks everything.
 //
 // # Failure
 //

@@ -50,6 +50,14 @@ func claimForEver(dir string) error {
 		wg.Go(func() {
 			for n := start + w; ; n += 4 {
 				m := ledgertest.SampleMutation(strconv.Itoa(int(n)), ledger.InFlight, 0)
+				if n/4%8 == 0 {
+					// Long enough for a file.
+					content := strings.Repeat(strconv.Itoa(int(n)), ledger.InlineBody)
+					var err error
+					if m.Request.Body, err = s.WriteBody(context.Background(), strings.NewReader(content)); err != nil {
+						return
+					}
+				}
 				err := s.Update(context.Background(), func(tx ledger.Tx) error {
 					tx.Append(ledger.Event{What: "claim", Mutation: m.ID})
 					return tx.PutMutation(m)
@@ -114,14 +122,26 @@ func holds(t *testing.T, dir string, acknowledged []string) {
 	if err != nil {
 		t.Fatalf("after a kill the ledger must open: %v", err)
 	}
+	var bodies []ledger.Body
 	err = s.View(context.Background(), func(v ledger.View) error {
 		for _, n := range acknowledged {
-			if _, err := v.Mutation(ledgertest.SampleMutation(n, ledger.InFlight, 0).Key); err != nil {
+			m, err := v.Mutation(ledgertest.SampleMutation(n, ledger.InFlight, 0).Key)
+			if err != nil {
 				return fmt.Errorf("acknowledged record %s: %w", n, err)
+			}
+			if m.Request.Body.Size > ledger.InlineBody {
+				bodies = append(bodies, m.Request.Body)
 			}
 		}
 		return nil
 	})
+	for _, b := range bodies {
+		_, readErr := readAll(t, s, b)
+		err = errors.Join(err, readErr)
+	}
+	if left := names(t, testConfig(dir).spoolDir()); len(left) > 0 {
+		t.Errorf("spool/ holds %v", left)
+	}
 	if err := errors.Join(err, s.Close()); err != nil {
 		t.Fatal(err)
 	}
@@ -146,6 +166,7 @@ func TestKilledAtEachPoint(t *testing.T) {
 	for _, point := range []string{
 		"badgerstore.before_commit", "badgerstore.before_highwater",
 		"badgerstore.after_highwater", "badgerstore.after_publish",
+		"badgerstore.body_chunk", "badgerstore.body_done",
 	} {
 		for _, passing := range []int{1, 2, 25} {
 			t.Run(fmt.Sprintf("%s, passing %d", point, passing), func(t *testing.T) {

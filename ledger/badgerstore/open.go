@@ -30,7 +30,7 @@ func open(ctx context.Context, c Config, accepted bool) (s *Store, err error) {
 	}
 	s = &Store{config: c, gate: newGate(), space: newSpace(c), layer: newLayer(snapshot{}), changed: newChanged()}
 	s.layer.earlier = s.changed
-	s.pending.uploads = map[string]uint64{}
+	s.pending = pendingBodies{config: c, uploads: map[string]uint64{}, files: map[string]pendingFile{}}
 	s.process = ledger.Process{ID: c.NewID(), Started: c.Now()}
 	defer func() {
 		if err != nil {
@@ -202,6 +202,9 @@ func (s *Store) begun(ctx context.Context, accepted bool) (err error) {
 		return err
 	}
 	if err := s.writeCheckpoint(); err != nil {
+		return err
+	}
+	if err := s.sweepFiles(); err != nil {
 		return err
 	}
 	if err := os.RemoveAll(s.config.unlistedDir()); err != nil {

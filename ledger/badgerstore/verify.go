@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 
 	badger "github.com/dgraph-io/badger/v4"
 
@@ -86,7 +87,7 @@ func (s *Store) verifyAll(ctx context.Context, progress Progress) (Report, error
 		return r, fmt.Errorf("%w: %w", ledger.ErrDamaged, err)
 	}
 	err := s.db.View(func(txn *badger.Txn) error {
-		v := &verifier{ctx: ctx, src: snapshot{txn}, report: &r, progress: progress}
+		v := &verifier{ctx: ctx, config: s.config, src: snapshot{txn}, report: &r, progress: progress}
 		base, err := readBaseline(v.src)
 		if err != nil {
 			return err
@@ -102,6 +103,7 @@ func (s *Store) verifyAll(ctx context.Context, progress Progress) (Report, error
 // verifier walks all values.
 type verifier struct {
 	ctx      context.Context
+	config   Config
 	src      snapshot
 	report   *Report
 	progress Progress
@@ -186,8 +188,11 @@ func (v *verifier) mutation(k, content []byte) error {
 		if b.Size <= ledger.InlineBody || b.Dropped {
 			continue
 		}
-		t := &tx{layer: newLayer(v.src)}
-		if err := t.requireBody(b); err != nil {
+		sum, err := bodySum(b)
+		if err != nil {
+			return damaged(k, err.Error())
+		}
+		if _, err := v.src.get(key(kBody, sum)); err != nil {
 			return required(err, "the body of mutation "+m.ID)
 		}
 	}
@@ -216,6 +221,12 @@ func (v *verifier) body(k, content []byte) error {
 	var h bodyHead
 	if err := decode(k, content, &h); err != nil {
 		return err
+	}
+	switch {
+	case h.Lost:
+		return nil
+	case h.File:
+		return checkBodyFile(v.config, [32]byte(k[1:]), h.Size, io.Discard)
 	}
 	for n := range h.Chunks {
 		if _, err := v.src.get(chunkKey(h.Upload, n)); err != nil {

@@ -186,6 +186,39 @@ func (s *Memory) WriteBody(ctx context.Context, content io.Reader) (ledger.Body,
 	return b, nil
 }
 
+// Spool implements ledger.Store.
+func (s *Memory) Spool() (ledger.Spool, error) { return &memorySpool{store: s}, nil }
+
+// memorySpool keeps content in memory.
+type memorySpool struct {
+	bytes.Buffer
+	store *Memory
+}
+
+// ReadAt implements io.ReaderAt.
+func (m *memorySpool) ReadAt(p []byte, off int64) (int, error) {
+	return bytes.NewReader(m.Bytes()).ReadAt(p, off)
+}
+
+// Size implements ledger.Spool.
+func (m *memorySpool) Size() int64 { return int64(m.Len()) }
+
+// Body implements ledger.Spool.
+func (m *memorySpool) Body() ledger.Body {
+	if m.Len() == 0 {
+		return ledger.Body{}
+	}
+	return BodyOf(m.Bytes())
+}
+
+// Keep implements ledger.Spool.
+func (m *memorySpool) Keep(ctx context.Context) (ledger.Body, error) {
+	return m.store.WriteBody(ctx, bytes.NewReader(m.Bytes()))
+}
+
+// Close implements ledger.Spool.
+func (m *memorySpool) Close() error { return nil }
+
 // Body implements ledger.Store.
 func (s *Memory) Body(_ context.Context, b ledger.Body) (io.ReadCloser, error) {
 	if b.Dropped {

@@ -51,6 +51,7 @@ func TestStore(t *testing.T, open func(t *testing.T) Subject) {
 		{"a body that isn't what it says is refused", testWrongBody},
 		{"a dropped body says so", testDroppedBody},
 		{"a long body that no record names is swept", testSweep},
+		{"what was spooled becomes a body", testSpool},
 		{"rule files are kept under their hash", testConnectors},
 		{"a closed store is unavailable", testClosed},
 	} {

@@ -111,6 +111,44 @@ func testSweep(t *testing.T, s Subject) {
 	}
 }
 
+func testSpool(t *testing.T, s Subject) {
+	for _, size := range []int{0, 1, ledger.InlineBody, ledger.InlineBody + 1, 300 << 10} {
+		want := content(size)
+		f, err := s.Store.Spool()
+		if err != nil {
+			t.Fatal(err)
+		}
+		half := size / 2
+		_, first := f.Write(want[:half])
+		_, second := f.Write(want[half:])
+		if err := errors.Join(first, second); err != nil || f.Size() != int64(size) {
+			t.Fatalf("%d bytes: size %d, %v", size, f.Size(), err)
+		}
+		b, err := f.Keep(t.Context())
+		if err != nil || b != f.Body() || size > 0 && b != SampleBody(want) {
+			t.Errorf("%d bytes are named %+v, %v", size, b, err)
+		}
+		if again, err := f.Keep(t.Context()); err != nil || again != b {
+			t.Errorf("%d bytes, kept twice: %+v, %v", size, again, err)
+		}
+		got, err := io.ReadAll(io.NewSectionReader(f, 0, f.Size()))
+		if err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%d bytes: read %d from the spool, %v", size, len(got), err)
+		}
+		m := SampleMutation(fmt.Sprint(size), ledger.InFlight, size)
+		m.Request.Body = b
+		put(t, s.Store, m)
+		if err := f.Close(); err != nil {
+			t.Errorf("%d bytes: close: %v", size, err)
+		}
+	}
+	again := s.Reopen()
+	got, err := readBody(t, again, SampleBody(content(300<<10)))
+	if err != nil || !bytes.Equal(got, content(300<<10)) {
+		t.Errorf("read %d bytes, %v", len(got), err)
+	}
+}
+
 func testConnectors(t *testing.T, s Subject) {
 	for _, c := range [][]byte{[]byte("connector: stripe\n"), content(700 << 10)} {
 		update(t, s.Store, func(tx ledger.Tx) error { return tx.PutConnector(hash(string(c)), c) })

@@ -1,0 +1,145 @@
+package badgerstore
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"hash"
+	"io"
+	"os"
+	"sync"
+
+	badger "github.com/dgraph-io/badger/v4"
+
+	"keep-proxy/ledger"
+)
+
+// Body implements ledger.Store. The reader answers ledger.ErrDamaged in place of
+// io.EOF if the content's digest is another.
+func (s *Store) Body(ctx context.Context, b ledger.Body) (io.ReadCloser, error) {
+	if b.Dropped {
+		return nil, ledger.ErrBodyDropped
+	}
+	if b.SHA256 == "" {
+		return io.NopCloser(bytes.NewReader(nil)), nil
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	sum, err := bodySum(b)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.readable(); err != nil {
+		return nil, err
+	}
+	r, err := s.openBody(sum)
+	if err != nil {
+		s.readers.Done()
+		return nil, fmt.Errorf("body %s: %w", b.SHA256, err)
+	}
+	return r, nil
+}
+
+func (s *Store) openBody(sum []byte) (*bodyReader, error) {
+	r := &bodyReader{store: s, txn: s.db.NewTransaction(false), hash: sha256.New()}
+	copy(r.sum[:], sum)
+	err := r.find()
+	if err != nil {
+		r.txn.Discard()
+		return nil, err
+	}
+	return r, nil
+}
+
+// bodyReader reads a body from where its head says it is. It holds a snapshot until
+// it is closed.
+type bodyReader struct {
+	store *Store
+	txn   *badger.Txn
+	head  bodyHead
+	sum   [32]byte
+	hash  hash.Hash
+	file  *os.File
+	rest  []byte
+	next  uint32
+	once  sync.Once
+}
+
+func (r *bodyReader) find() error {
+	sk := key(kBody, r.sum[:])
+	content, err := snapshot{r.txn}.get(sk)
+	if err != nil {
+		return err
+	}
+	if err := decode(sk, content, &r.head); err != nil {
+		return err
+	}
+	r.rest = r.head.Inline
+	switch {
+	case r.head.Lost:
+		return ledger.ErrBodyDropped
+	case r.head.File:
+		r.file, err = openBodyFile(r.store.config, r.sum, r.head.Size)
+		return err
+	}
+	return nil
+}
+
+// Read implements io.Reader.
+func (r *bodyReader) Read(p []byte) (n int, err error) {
+	if r.file != nil {
+		n, err = r.file.Read(p)
+	} else {
+		n, err = r.readValue(p)
+	}
+	r.hash.Write(p[:n])
+	if err == io.EOF && [32]byte(r.hash.Sum(nil)) != r.sum {
+		return n, damaged(key(kBody, r.sum[:]), "the content has another digest")
+	}
+	return n, err
+}
+
+// readValue reads content that is kept in the engine.
+func (r *bodyReader) readValue(p []byte) (int, error) {
+	for len(r.rest) == 0 {
+		if r.next == r.head.Chunks {
+			return 0, io.EOF
+		}
+		chunk, err := snapshot{r.txn}.get(chunkKey(r.head.Upload, r.next))
+		if err != nil {
+			return 0, required(err, fmt.Sprintf("chunk %d of body %x", r.next, r.sum))
+		}
+		r.rest = chunk
+		r.next++
+	}
+	n := copy(p, r.rest)
+	r.rest = r.rest[n:]
+	return n, nil
+}
+
+// Close lets file and snapshot go.
+func (r *bodyReader) Close() error {
+	var err error
+	r.once.Do(func() {
+		if r.file != nil {
+			err = r.file.Close()
+		}
+		r.txn.Discard()
+		r.store.readers.Done()
+	})
+	return err
+}
+
+// Connector implements ledger.Store.
+func (s *Store) Connector(ctx context.Context, hash string) (content []byte, err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	err = s.snapshot(func(src snapshot) error {
+		content, err = src.get(named(kConnector, hash))
+		return err
+	})
+	return content, err
+}

@@ -1,0 +1,126 @@
+package badgerstore
+
+import (
+	"errors"
+	"os"
+	"sync"
+)
+
+// pendingBodies knows the bodies of this process that are stored and that no record
+// names yet.
+type pendingBodies struct {
+	config Config
+
+	mu sync.Mutex
+	// uploads are those in the engine, by digest, with the number of their mark.
+	uploads map[string]uint64
+	next    uint64
+	files   map[string]pendingFile
+}
+
+// pendingFile is a file in bodies/.
+type pendingFile struct {
+	size int64
+	// holders are those who may still name it in a record.
+	holders int
+}
+
+func (p *pendingBodies) upload(sha256 string) (uint64, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	u, ok := p.uploads[sha256]
+	return u, ok
+}
+
+func (p *pendingBodies) begin() uint64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.next++
+	return p.next
+}
+
+func (p *pendingBodies) add(sha256 string, upload uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.uploads[sha256] = upload
+}
+
+// file returns the size of a file that no record names yet.
+func (p *pendingBodies) file(sha256 string) (int64, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	f, ok := p.files[sha256]
+	return f.size, ok
+}
+
+// place moves a synced file to bodies/, in the place of one of the same name: that has
+// the same content, or is damaged. Unless a record names it already, the mark comes
+// first.
+func (p *pendingBodies) place(path, sha256 string, size int64, named bool) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !named {
+		mark, err := os.OpenFile(p.config.bodyMark(sha256), os.O_CREATE|os.O_WRONLY, 0o600)
+		if err != nil {
+			return err
+		}
+		if err := mark.Close(); err != nil {
+			return err
+		}
+	}
+	f, pending := p.files[sha256]
+	if err := os.Rename(path, p.config.bodyPath(sha256)); err != nil {
+		if !named && !pending {
+			_ = os.Remove(p.config.bodyMark(sha256)) // else the next start does
+		}
+		return err
+	}
+	if !named {
+		p.files[sha256] = pendingFile{size: size, holders: f.holders + 1}
+	}
+	return nil
+}
+
+// release ends one holder's interest in a file. The last one's takes away what no
+// record names by then.
+func (p *pendingBodies) release(sha256 string, named func() (bool, error)) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	f, ok := p.files[sha256]
+	if !ok {
+		return nil
+	}
+	if f.holders--; f.holders > 0 {
+		p.files[sha256] = f
+		return nil
+	}
+	f.holders = 0
+	p.files[sha256] = f
+	known, err := named()
+	if err != nil {
+		// The next start decides.
+		return err
+	}
+	delete(p.files, sha256)
+	if !known {
+		err = removeIfThere(p.config.bodyPath(sha256))
+	}
+	return errors.Join(err, removeIfThere(p.config.bodyMark(sha256)))
+}
+
+// forget takes out what a record names from now on. A mark that stays behind does no
+// harm: the next start sees the record.
+func (p *pendingBodies) forget(sha256s []string) {
+	if len(sha256s) == 0 {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, s := range sha256s {
+		delete(p.uploads, s)
+		if _, ok := p.files[s]; ok {
+			delete(p.files, s)
+			_ = os.Remove(p.config.bodyMark(s)) // see above
+		}
+	}
+}
