@@ -49,12 +49,13 @@ func (a *answer) head() traits.Mapper {
 	})
 }
 
-// answerMap is the variable response. Reading json of a body that can't be read is
+// answerMap is the variable response, or one of steps. Reading json of a body that can't be read is
 // noted in the scope, where no default can hide it; conditions that are decided
 // by the head alone are not.
 type answerMap struct {
 	traits.Mapper
-	scope *scope
+	answer *answer
+	scope  *scope
 }
 
 // Find implements traits.Mapper.
@@ -62,7 +63,7 @@ func (m *answerMap) Find(key ref.Val) (ref.Val, bool) {
 	if key != types.String("json") {
 		return m.Mapper.Find(key)
 	}
-	v, problem := m.scope.resp.json()
+	v, problem := m.answer.json()
 	if problem != nil {
 		m.scope.note(problem)
 		return nil, false

@@ -11,7 +11,13 @@ import (
 
 // Probe finds out by reads whether a mutation happened.
 type Probe struct {
-	op             *Operation
+	op *Operation
+	// name is a step's.
+	name string
+	// index is where a step stands among the steps.
+	index int
+	// steps are read one after the other; the rest of a probe with steps is empty.
+	steps          []*Probe
 	method         string
 	path           *text
 	query          *template
@@ -33,6 +39,9 @@ type Probe struct {
 type observeRule struct {
 	when *expr
 	is   Seen
+	// step is the index of the step that goes on, 0 for none: nothing leads back to
+	// the first.
+	step int
 }
 
 // pages says how a listing goes on.
@@ -60,6 +69,9 @@ func (p *Probe) exprs() []*expr {
 	for _, o := range p.observe {
 		out = append(out, o.when)
 	}
+	for _, step := range p.steps {
+		out = append(out, step.exprs()...)
+	}
 	if p.pages != nil {
 		out = append(append(out, p.pages.more), p.pages.set.exprs()...)
 	}
@@ -72,7 +84,10 @@ func (p *Probe) exprs() []*expr {
 // Asking is one try of a probe: call Next, send, call Answer, until Next says
 // false; then Observation. It is not safe for concurrent use.
 type Asking struct {
+	// probe is what is read now: the whole probe, or one of its steps.
 	probe *Probe
+	steps []*Probe
+	step  int
 	env   Env
 	scope *scope
 	// next is the request to send; nil when the try is over.
@@ -97,7 +112,10 @@ func (p *Probe) Begin(env Env) (*Asking, error) {
 	if env.Request == nil {
 		return nil, errors.New("probe: no request")
 	}
-	a := &Asking{probe: p, env: env, scope: p.op.scope(env), sent: map[string]bool{}}
+	a := &Asking{probe: p, steps: p.steps, env: env, scope: p.op.scope(env), sent: map[string]bool{}}
+	if len(p.steps) > 0 {
+		a.probe = p.steps[0]
+	}
 	ask, err := a.first()
 	if err != nil {
 		return nil, fmt.Errorf("probe of %s: %w", p.op.Name, err)
@@ -191,11 +209,16 @@ func (a *Asking) Answer(resp *Response) {
 	a.read++
 	a.sent[ask.Target] = true
 	a.scope.resp = newAnswer(resp)
+	a.scope.remember(a.probe.name)
 	if !a.expected(resp) {
 		return
 	}
-	if len(a.probe.observe) > 0 {
+	switch {
+	case len(a.probe.observe) > 0:
 		a.observeState()
+		return
+	case a.probe.candidates == nil:
+		a.goOn(a.step + 1)
 		return
 	}
 	if err := a.collect(); err != nil {
@@ -208,6 +231,23 @@ func (a *Asking) Answer(resp *Response) {
 		return
 	}
 	a.next, a.done = next, next == nil
+}
+
+// goOn begins a later step.
+func (a *Asking) goOn(step int) {
+	if step <= a.step || step >= len(a.steps) {
+		a.stop("the probe has no step that goes on")
+		return
+	}
+	a.step, a.probe, a.read, a.query = step, a.steps[step], 0, nil
+	clear(a.sent)
+	a.scope.resp = nil
+	ask, err := a.first()
+	if err != nil {
+		a.fail("the step "+a.probe.name+" can't be asked for", err)
+		return
+	}
+	a.next = ask
 }
 
 // stop ends the try with retry.
@@ -247,6 +287,10 @@ func (a *Asking) observeState() {
 		}
 		if !holds {
 			continue
+		}
+		if o.step > 0 {
+			a.goOn(o.step)
+			return
 		}
 		a.done, a.seen, a.reason = true, o.is, "the probe's condition holds: "+o.when.source
 		if o.is != SeenApplied {

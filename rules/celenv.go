@@ -31,7 +31,8 @@ type position uint8
 const (
 	// inRequest may read the request alone.
 	inRequest position = iota
-	// inRecord may read the request, its account and its record.
+	// inRecord may read the request, its account and its record, and in a step of a
+	// probe the answers to the steps before it.
 	inRecord
 	// inAnswer may read an answer too.
 	inAnswer
@@ -58,7 +59,7 @@ func makeEnvs() (map[position]*cel.Env, error) {
 			cel.Variable("query_all", lists), cel.Variable("form_all", lists),
 			cel.Variable("json", cel.DynType),
 		}, celFunctions(anys)...),
-		{cel.Variable("account", cel.StringType), cel.Variable("mutation", anys)},
+		{cel.Variable("account", cel.StringType), cel.Variable("mutation", anys), cel.Variable("steps", anys)},
 		{cel.Variable("response", anys)},
 		{cel.Variable("found", cel.DynType)},
 	}

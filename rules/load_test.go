@@ -155,7 +155,6 @@ func TestProbesThatCannotWorkAreNamed(t *testing.T) {
 		{"observation as duplicate", probe("get: /a, observe: [{when: 'true', is: duplicate}]"), "value", "not one of"},
 		{"result that is no success", probe(listing + "tie: unique, result: {status: 404}"), "value", "whole number"},
 		{"secret in the path", withOperation("secret: [json.token]", "reconcile: [{probe: {get: '/t/{json.token}', observe: []}}]"), "probe-secret", "secret place"},
-		{"steps", probe("steps: [], get: /a, observe: []"), "not-yet", "steps is not built yet"},
 		{"number as JSON has none", probe("get: /a, observe: [], query: {a: 0x10}"), "value", "no number as JSON"},
 	}
 	for _, tc := range cases {

@@ -197,6 +197,7 @@ func (d *decoder) match(n *yaml.Node, key string) *matcher {
 // variables checks that every path and host variable that is read is in a
 // pattern.
 func (d *decoder) variables(n *yaml.Node, key string, op *Operation) {
+	d.stepNames(n, key, op)
 	told := map[string]bool{}
 	for _, e := range op.exprs() {
 		for _, r := range e.refs {

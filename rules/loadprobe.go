@@ -17,7 +17,16 @@ func (d *decoder) probe(n *yaml.Node, key string, op *Operation) *Probe {
 	if n.Kind != yaml.MappingNode {
 		return nil
 	}
-	p := &Probe{op: op}
+	if m["steps"] != nil {
+		return d.steps(n, m, key, op)
+	}
+	return d.read(n, m, key, &Probe{op: op}, nil)
+}
+
+// read reads one request of a probe and how its answers are judged; nil when it has
+// no request. later are the names of the steps that come after this one, nil for a
+// probe without steps.
+func (d *decoder) read(n *yaml.Node, m map[string]*yaml.Node, key string, p *Probe, later []string) *Probe {
 	d.probeRequest(n, m, key, p)
 	if m["absence_is_proof"] != nil {
 		p.absenceIsProof = d.boolean(m["absence_is_proof"], join(key, "absence_is_proof"))
@@ -32,9 +41,11 @@ func (d *decoder) probe(n *yaml.Node, key string, op *Operation) *Probe {
 	case m["observe"] != nil && m["candidates"] != nil:
 		d.fail("value", key, n, "a probe has either observe or candidates", "keep one of them")
 	case m["observe"] != nil:
-		d.observe(m, key, p)
+		d.observe(m, key, p, later)
 	case m["candidates"] != nil:
 		d.candidates(n, m, key, p)
+	case len(later) > 0:
+		// Its answer is for the steps after it.
 	default:
 		d.fail("missing", key, n, "the probe says nothing about what it sees", "add observe: or candidates:")
 	}
@@ -96,18 +107,25 @@ func (d *decoder) headerMap(n *yaml.Node, key string, at position) *template {
 }
 
 // observe reads conditions on a state.
-func (d *decoder) observe(m map[string]*yaml.Node, key string, p *Probe) {
+func (d *decoder) observe(m map[string]*yaml.Node, key string, p *Probe, later []string) {
 	for i, item := range d.elements(m["observe"], join(key, "observe")) {
 		k := index(join(key, "observe"), i)
 		e := d.object(item, k, levelObserve)
 		if item.Kind != yaml.MappingNode {
 			continue
 		}
-		if e["when"] == nil || e["is"] == nil {
-			d.fail("missing", k, item, "an observation needs when and is", "write {when: CONDITION, is: applied|absent|retry}")
+		if e["when"] == nil || (e["is"] == nil) == (e["step"] == nil) {
+			d.fail("missing", k, item, "an observation needs when, and is or step",
+				"write {when: CONDITION, is: applied|absent|retry}, or in a step {when: CONDITION, step: NAME}")
 			continue
 		}
 		o := observeRule{when: d.expr(e["when"], join(k, "when"), inAnswer)}
+		if e["step"] != nil {
+			if o.step = d.laterStep(e["step"], join(k, "step"), p, later); o.step > 0 && o.when != nil {
+				p.observe = append(p.observe, o)
+			}
+			continue
+		}
 		switch d.word(e["is"], join(k, "is"), "applied", "absent", "retry") {
 		case "applied":
 			o.is = SeenApplied

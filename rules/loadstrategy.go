@@ -132,6 +132,14 @@ func (d *decoder) probable(n *yaml.Node, key string, op *Operation, p *Probe) {
 			d.fail("probe-secret", key, n, quoted(e.source)+" reads a secret place, which is not stored", "probe by something that is not secret")
 		}
 	}
+	for _, step := range p.steps {
+		d.tied(n, key, op, step)
+	}
+	d.tied(n, key, op, p)
+}
+
+// tied checks that what the tie rests on is sent.
+func (d *decoder) tied(n *yaml.Node, key string, op *Operation, p *Probe) {
 	switch {
 	case p.tie == TieMarker && op.marker == nil:
 		d.fail("tie", key, n, "tie: marker needs a marker in what is sent", "add marker:, or another tie")

@@ -8,7 +8,7 @@ import (
 
 // roots are the names with which expressions begin, but for those that are words of
 // ordinary text by themselves.
-const roots = `(?:json|path|host|query|header|form|mutation|found|response)`
+const roots = `(?:json|path|host|query|header|form|mutation|found|response|steps)`
 
 // misplacedExpr finds what reads like an expression where YAML is literal: the whole
 // text is a chain of names, or a part in braces begins like one.

@@ -1,6 +1,9 @@
 package rules
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Effect is what an operation does to the world.
 type Effect uint8
@@ -163,7 +166,9 @@ func (op *Operation) Reconciles() bool {
 }
 
 // provesAbsence reports whether an absence that the strategy sees can be believed.
-func (s Strategy) provesAbsence() bool { return s.Probe != nil && s.Probe.absenceIsProof }
+func (s Strategy) provesAbsence() bool {
+	return s.Probe != nil && (s.Probe.absenceIsProof || slices.ContainsFunc(s.Probe.steps, func(p *Probe) bool { return p.absenceIsProof }))
+}
 
 // StrategyKind is a way to find out what happened.
 type StrategyKind string

@@ -65,11 +65,17 @@ var (
 		name: "probe",
 		known: []string{
 			"get", "post", "header", "query", "json", "result", "absence_is_proof", "expect", "observe",
+			"candidates", "ours", "tie", "id", "created", "pages", "steps",
+		},
+	}
+	levelStep = level{
+		name: "a step",
+		known: []string{
+			"name", "get", "post", "header", "query", "json", "result", "absence_is_proof", "expect", "observe",
 			"candidates", "ours", "tie", "id", "created", "pages",
 		},
-		later: []string{"steps", "name"},
 	}
-	levelObserve    = level{name: "observe", known: []string{"when", "is"}, later: []string{"step"}}
+	levelObserve    = level{name: "observe", known: []string{"when", "is", "step"}}
 	levelPages      = level{name: "pages", known: []string{"next", "more", "set", "max"}}
 	levelResult     = level{name: "result", known: []string{"status", "header", "json"}, later: []string{"graphql"}}
 	levelBounds     = level{name: "bounds", known: []string{"commit", "lag", "source"}}

@@ -24,6 +24,8 @@ type scope struct {
 	mutation   *Mutation
 	resp       *answer
 	found      *jsonValue
+	// steps are the answers to the steps of a probe so far, by name.
+	steps map[string]*answer
 
 	query *pairs
 	// problem is the first ambiguity that was read. An expression could hide it
@@ -207,11 +209,33 @@ func (s *scope) resolveRecord(name string) (any, bool) {
 	case name == "mutation" && s.mutation != nil:
 		return s.mutation.fields(), true
 	case name == "response" && s.resp != nil:
-		return &answerMap{Mapper: s.resp.head(), scope: s}, true
+		return &answerMap{Mapper: s.resp.head(), answer: s.resp, scope: s}, true
+	case name == "steps" && s.steps != nil:
+		return s.stepAnswers(), true
 	case name == "found" && s.found != nil:
 		return toCEL(s.found), true
 	}
 	return types.WrapErr(errMissing), true
+}
+
+// remember keeps the answer at hand under a step's name.
+func (s *scope) remember(step string) {
+	if step == "" {
+		return
+	}
+	if s.steps == nil {
+		s.steps = map[string]*answer{}
+	}
+	s.steps[step] = s.resp
+}
+
+// stepAnswers is the variable steps.
+func (s *scope) stepAnswers() map[string]any {
+	out := make(map[string]any, len(s.steps))
+	for name, a := range s.steps {
+		out[name] = &answerMap{Mapper: a.head(), answer: a, scope: s}
+	}
+	return out
 }
 
 // fields are the record's variables.
