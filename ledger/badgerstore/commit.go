@@ -14,12 +14,7 @@ import (
 	"keep-proxy/ledger"
 )
 
-var (
-	pointBeforeCommit    = fault.New("badgerstore.before_commit")
-	pointBeforeHighWater = fault.New("badgerstore.before_highwater")
-	pointAfterHighWater  = fault.New("badgerstore.after_highwater")
-	pointAfterPublish    = fault.New("badgerstore.after_publish")
-)
+var pointBeforeCommit = fault.New("badgerstore.before_commit")
 
 // command waits in the queue. Whoever sets taken first decides: the committer
 // evaluates it, or its caller gave up.
@@ -36,7 +31,8 @@ type batch struct {
 	txn  *badger.Txn
 	base snapshot
 	tip  tip
-	// number is that of the commit it will be, changed what it holds so far.
+	// number is that of the commit it will be, changed what it and the batch before
+	// it hold so far.
 	number  uint64
 	changed *changed
 	// size is what the transaction holds, in bytes.
@@ -44,19 +40,22 @@ type batch struct {
 	waiting  []*command
 	gate     gateDelta
 	commands int
+	// limit is how many commands it takes.
+	limit int
 	// referred are digests of bodies that this batch takes out of the sweep.
 	referred []string
+	// written is when it was given to the engine, for the gate.
+	written time.Time
 }
 
-// holds returns the batch's number if it has changed what lies under sk, else 0.
-func (b *batch) holds(sk []byte) uint64 {
-	if b.changed.has(sk) {
-		return b.number
-	}
-	return 0
-}
+// holds returns the number of the commit that changed what lies under sk last, if
+// that isn't durable yet, else 0.
+func (b *batch) holds(sk []byte) uint64 { return b.changed.in(sk) }
 
-func (b *batch) full() bool { return b.size >= fullBatch || b.commands >= fullCommands }
+func (b *batch) full() bool { return b.size >= fullBatch || b.commands >= b.limit }
+
+// empty reports whether nobody waits for the batch and it holds nothing.
+func (b *batch) empty() bool { return b.size == 0 && len(b.waiting) == 0 }
 
 // Update implements ledger.Store.
 func (s *Store) Update(ctx context.Context, fn func(ledger.Tx) error) error {
@@ -106,61 +105,91 @@ func (s *Store) enqueue(ctx context.Context, c *command) error {
 	}
 }
 
-// commitLoop is the committer: the only goroutine that writes.
+// commitLoop is the committer: the only goroutine that writes to the engine. While
+// one batch is being synced, it evaluates the next.
 func (s *Store) commitLoop() {
-	defer close(s.drained)
+	defer close(s.syncing)
 	for c := range s.queue {
 		b := s.begin()
 		s.evaluate(b, c)
-		if !s.config.unmerged {
-			s.gather(b)
-		}
+		s.gather(b)
 		s.settle(b)
 	}
 }
 
 func (s *Store) begin() *batch {
 	txn := s.db.NewTransaction(true)
-	s.changed.clear()
-	return &batch{txn: txn, base: snapshot{txn}, tip: s.tip, number: s.tip.Commit + 1, changed: s.changed}
+	b := &batch{
+		txn: txn, base: snapshot{txn}, tip: s.tip, number: s.tip.Commit + 1, changed: s.changed, limit: fullCommands,
+	}
+	if s.config.unmerged {
+		b.limit = 1
+	}
+	s.changed.begin(b.number)
+	return b
 }
 
-// gather evaluates what else waits. A batch of notes alone waits a little for a
-// command whose sync it can share.
+// gather evaluates what else waits until the batch is full, or the sync before it
+// is over and nothing waits any more. It leaves with the turn to sync, unless the
+// batch is empty. A batch of notes alone waits a little for a command whose sync it
+// can share.
 func (s *Store) gather(b *batch) {
 	var timer *time.Timer
-	for yielded := false; !b.full(); {
-		select {
-		case c, ok := <-s.queue:
-			if !ok {
-				return
-			}
+	var due <-chan time.Time
+	turn, mine, yielded := s.turn, false, false
+	for !b.full() {
+		if c, ok := s.next(); ok {
 			s.evaluate(b, c)
 			yielded = false
 			continue
-		default:
 		}
-		if !yielded {
+		switch {
+		case b.empty():
+			return
+		case mine && yielded:
+			return
+		case mine:
 			runtime.Gosched()
 			yielded = true
 			continue
-		}
-		if len(b.waiting) > 0 {
-			return
-		}
-		if timer == nil {
+		case len(b.waiting) == 0 && timer == nil:
 			timer = time.NewTimer(noteDelay)
 			defer timer.Stop()
+			turn, due = nil, timer.C
+		case len(b.waiting) > 0:
+			turn, due = s.turn, nil
 		}
 		select {
 		case c, ok := <-s.queue:
 			if !ok {
+				s.take(&mine)
 				return
 			}
 			s.evaluate(b, c)
-		case <-timer.C:
-			return
+		case <-turn:
+			mine = true
+		case <-due:
+			turn, due = s.turn, nil
 		}
+	}
+	s.take(&mine)
+}
+
+// take waits for the turn to sync, if it isn't mine yet.
+func (s *Store) take(mine *bool) {
+	if !*mine {
+		<-s.turn
+		*mine = true
+	}
+}
+
+// next returns a command that waits, if one does.
+func (s *Store) next() (*command, bool) {
+	select {
+	case c, ok := <-s.queue:
+		return c, ok
+	default:
+		return nil, false
 	}
 }
 
@@ -259,16 +288,27 @@ func (t *tx) evaluate(fn func(*tx) error, next *tip) (err error) {
 	return nil
 }
 
-// settle commits the batch, publishes it, and wakes its callers.
+// settle writes the batch to the engine and hands it on to be synced. It holds the
+// turn to sync, unless the batch is empty.
 func (s *Store) settle(b *batch) {
 	defer b.txn.Discard()
-	var err error
-	if b.size > 0 {
-		if err = s.commit(b); err != nil {
-			s.poison(err)
-			err = s.Healthy()
-		}
+	if b.empty() {
+		return
 	}
+	if b.size > 0 {
+		err := s.commit(b)
+		if err == nil {
+			s.syncing <- b
+			return
+		}
+		s.poison(err)
+	}
+	b.answer(s.Healthy())
+	s.turn <- struct{}{}
+}
+
+// answer wakes the batch's callers.
+func (b *batch) answer(err error) {
 	for _, c := range b.waiting {
 		if c.err == nil {
 			c.err = err
@@ -277,29 +317,22 @@ func (s *Store) settle(b *batch) {
 	}
 }
 
-// commit makes the batch durable: Badger's sync, then the high-water file's.
+// commit writes the batch to the engine. It isn't durable before persist.
 func (s *Store) commit(b *batch) error {
 	if err := s.Healthy(); err != nil {
 		return err
 	}
-	now := s.config.Now().Wall
-	if err := s.seal(b, now); err != nil {
+	b.written = s.config.Now().Wall
+	if err := s.seal(b, b.written); err != nil {
 		return err
 	}
 	pointBeforeCommit.Pass()
+	s.horizon.wrote(b.number)
 	if err := b.txn.Commit(); err != nil {
 		return fmt.Errorf("commit: %w", err)
 	}
-	pointBeforeHighWater.Pass()
-	if err := s.water.write(b.tip); err != nil {
-		return err
-	}
-	pointAfterHighWater.Pass()
 	s.tip = b.tip
-	s.commits.Add(1)
-	s.pending.forget(b.referred)
-	s.gate.publish(b.gate, now)
-	pointAfterPublish.Pass()
+	s.syncingGate = b.gate
 	return nil
 }
 
@@ -330,6 +363,7 @@ func (s *Store) poison(err error) {
 	}
 	if s.sick.CompareAndSwap(nil, &err) {
 		s.config.Logger.Error().Err(err).Msg("ledger stopped: nothing may be sent on its word until a restart")
+		s.horizon.wake()
 	}
 }
 

@@ -36,6 +36,9 @@ type Config struct {
 	// unmerged gives every command a transaction of its own, for comparison in
 	// benchmarks.
 	unmerged bool
+	// synced is told the path of each file and folder of the engine that was synced
+	// for a commit; its error counts as that of the sync.
+	synced func(path string) error
 	// statfs measures free space; nil asks the operating system.
 	statfs func(dir string) (uint64, error)
 }

@@ -6,6 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// ownLogSync says that the store syncs the engine's log itself, see logSync.
+const ownLogSync = true
+
 // datasync syncs the content of f; its size never changes.
 func datasync(f *os.File) error { return unix.Fdatasync(int(f.Fd())) }
 

@@ -4,6 +4,9 @@ package badgerstore
 
 import "os"
 
+// ownLogSync is false: a memory map is not known to be synced with its file.
+const ownLogSync = false
+
 // datasync syncs f.
 func datasync(f *os.File) error { return f.Sync() }
 

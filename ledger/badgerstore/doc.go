@@ -15,11 +15,12 @@
 //
 // One goroutine evaluates the commands one after another, each over an overlay of
 // its own, so that the error of one drops only its own changes. Commands that wait
-// together share one Badger transaction, which is synced; then the high-water file
-// is synced; then the in-memory gate is published; then the callers are woken.
-// Commands of Note wait for the next such transaction, at most noteDelay. A long
-// body's file, and its folder, are synced before WriteBody or Keep returns, so before a
-// record can name it.
+// together share one Badger transaction. A second goroutine syncs the log that it
+// lies in, then the high-water file, then publishes the in-memory gate, then wakes
+// the callers; meanwhile the first evaluates what comes next, but writes nothing.
+// Readers wait until all that they see is synced. Commands of Note wait for the next
+// such transaction, at most noteDelay. A long body's file, and its folder, are synced
+// before WriteBody or Keep returns, so before a record can name it.
 //
 // # What is verified when
 //

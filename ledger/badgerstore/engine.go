@@ -17,10 +17,11 @@ import (
 
 // engineOptions are Badger's settings for a sidecar. Values stay below the
 // threshold, so that the value log, whose sync errors Badger only logs, is unused.
-// Conflicts can't arise: there is one writer.
+// Conflicts can't arise: there is one writer. Where the store syncs the log itself,
+// Badger doesn't; tables and the manifest it syncs always.
 func engineOptions(dir string, log zerolog.Logger) badger.Options {
 	return badger.DefaultOptions(dir).
-		WithSyncWrites(true).
+		WithSyncWrites(!ownLogSync).
 		WithLogger(engineLog{log}).
 		WithMemTableSize(memTableSize).
 		WithNumMemtables(2).
@@ -44,6 +45,9 @@ func openChecked(opt badger.Options) (*badger.DB, error) {
 	}
 	if !opt.ReadOnly {
 		if err := dropEmptyLogs(opt.Dir); err != nil {
+			return nil, err
+		}
+		if err := syncLogsLeft(opt.Dir); err != nil {
 			return nil, err
 		}
 	}

@@ -28,7 +28,8 @@ func open(ctx context.Context, c Config, accepted bool) (s *Store, err error) {
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
-	s = &Store{config: c, gate: newGate(), space: newSpace(c), layer: newLayer(snapshot{}), changed: newChanged()}
+	s = &Store{config: c, gate: newGate(), space: newSpace(c), layer: newLayer(snapshot{}), horizon: newHorizon()}
+	s.changed = newChanged(s.horizon)
 	s.layer.earlier = s.changed
 	s.pending = pendingBodies{config: c, uploads: map[string]uint64{}, files: map[string]pendingFile{}}
 	s.process = ledger.Process{ID: c.NewID(), Started: c.Now()}
@@ -198,6 +199,10 @@ func (s *Store) begun(ctx context.Context, accepted bool) (err error) {
 			return err
 		}
 	}
+	if s.log, err = openLogSync(s.config); err != nil {
+		return err
+	}
+	s.horizon.start(s.tip.Commit)
 	if s.water, err = openHighWater(s.config.highWaterPath(), s.identity.ID); err != nil {
 		return err
 	}

@@ -28,7 +28,14 @@ type Store struct {
 	gate     *gate
 	pending  pendingBodies
 
-	queue   chan *command
+	horizon *horizon
+	log     *logSync
+
+	queue chan *command
+	// syncing takes batches from the committer to syncLoop; turn holds a token while
+	// none is being synced; drained is closed when both have ended.
+	syncing chan *batch
+	turn    chan struct{}
 	drained chan struct{}
 	sick    atomic.Pointer[error]
 	commits atomic.Uint64
@@ -45,9 +52,11 @@ type Store struct {
 	written       uint64
 	layer         *layer
 	changed       *changed
-	mutations     shelf[ledger.Key, *ledger.Mutation]
-	runs          shelf[string, *ledger.Run]
-	items         shelf[itemName, *ledger.Item]
+	// syncingGate is what the last batch that was written changes in the gate.
+	syncingGate gateDelta
+	mutations   shelf[ledger.Key, *ledger.Mutation]
+	runs        shelf[string, *ledger.Run]
+	items       shelf[itemName, *ledger.Item]
 	// contents are the keys of bodies and rule files that are stored.
 	contents shelf[string, struct{}]
 }
@@ -63,8 +72,8 @@ func (s *Store) ID() string { return s.identity.ID }
 // Dir returns the ledger's folder.
 func (s *Store) Dir() string { return s.config.Dir }
 
-// Commits returns how many transactions were synced since Open; each is one sync by
-// Badger and one of the high-water file.
+// Commits returns how many transactions were synced since Open; each is one sync of
+// the engine's log and one of the high-water file.
 func (s *Store) Commits() uint64 { return s.commits.Load() }
 
 // Standing implements ledger.Store. The run's maps and the blockers are shared and
@@ -102,7 +111,8 @@ func (s *Store) readable() error {
 	return nil
 }
 
-// snapshot reads what is durable. Damage stops the store.
+// snapshot reads what is durable: it waits until all that it sees is. Damage stops
+// the store.
 func (s *Store) snapshot(fn func(snapshot) error) error {
 	if err := s.readable(); err != nil {
 		return err
@@ -110,6 +120,9 @@ func (s *Store) snapshot(fn func(snapshot) error) error {
 	defer s.readers.Done()
 	txn := s.db.NewTransaction(false)
 	defer txn.Discard()
+	if err := s.horizon.await(s.Healthy); err != nil {
+		return err
+	}
 	err := fn(snapshot{txn})
 	if err != nil && isDamage(err) {
 		s.poison(err)
@@ -143,7 +156,10 @@ func (s *Store) writeCheckpoint() error {
 	s.checkpointDue = true
 	b := s.begin()
 	defer b.txn.Discard()
-	return s.commit(b)
+	if err := s.commit(b); err != nil {
+		return err
+	}
+	return s.persist(b)
 }
 
 // release closes the files, in the order opposite to opening.
@@ -151,6 +167,9 @@ func (s *Store) release() error {
 	var err error
 	if s.db != nil {
 		err = s.db.Close()
+	}
+	if s.log != nil {
+		err = errors.Join(err, s.log.close())
 	}
 	if s.water != nil {
 		err = errors.Join(err, s.water.close())
@@ -165,7 +184,11 @@ func (s *Store) release() error {
 func (s *Store) start() {
 	s.queue = make(chan *command, queueLength)
 	s.drained = make(chan struct{})
+	s.syncing = make(chan *batch)
+	s.turn = make(chan struct{}, 1)
+	s.turn <- struct{}{}
 	go s.commitLoop()
+	go s.syncLoop()
 }
 
 // now is wall time, as injected.

@@ -54,7 +54,7 @@ func load[K comparable, R any](
 	t *tx, s *shelf[K, R], k K, sk []byte, read func(sk, content []byte) (R, error), indexes func(R) [][]byte,
 ) (kept[R], error) {
 	if r, ok := s.get(k); ok {
-		t.layer.pending = t.layer.pending || r.batch == t.batch.number
+		t.layer.pending = t.layer.pending || r.batch > t.store.horizon.durable.Load()
 		return r, nil
 	}
 	if s.missed(k) {
@@ -107,10 +107,13 @@ func (t *tx) Item(workflow, item string) (*ledger.Item, error) {
 	return r.record.Clone(), err
 }
 
-// Blockers answers from memory: the published gate with what is pending.
+// Blockers answers from memory: the published gate with what is pending. A batch
+// that is published meanwhile counts twice, which changes nothing.
 func (t *tx) Blockers(workflow string) ([]ledger.Blocker, error) {
-	t.layer.pending = t.layer.pending || len(t.batch.gate.mutations) > 0
-	return t.store.gate.pending(workflow, &t.batch.gate, &t.gate), nil
+	syncing := t.store.tip.Commit > t.store.horizon.durable.Load()
+	t.layer.pending = t.layer.pending || len(t.batch.gate.mutations) > 0 ||
+		syncing && len(t.store.syncingGate.mutations) > 0
+	return t.store.gate.pending(workflow, &t.store.syncingGate, &t.batch.gate, &t.gate), nil
 }
 
 // orNone turns a record that isn't there into the zero one.
@@ -275,7 +278,7 @@ func (t *tx) PutDelivery(run string, k ledger.Key, d ledger.Delivery) error {
 // commands before or as found.
 func (t *tx) holds(sk []byte) (bool, error) {
 	if r, ok := t.store.contents.get(string(sk)); ok {
-		t.layer.pending = t.layer.pending || r.batch == t.batch.number
+		t.layer.pending = t.layer.pending || r.batch > t.store.horizon.durable.Load()
 		return true, nil
 	}
 	known, err := t.layer.has(sk)

@@ -1,0 +1,63 @@
+package badgerstore
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// horizon knows how far commits are written, and how far they are durable. What
+// lies between is seen by the committer alone.
+type horizon struct {
+	written, durable atomic.Uint64
+
+	mu    sync.Mutex
+	moved *sync.Cond
+}
+
+func newHorizon() *horizon {
+	h := new(horizon)
+	h.moved = sync.NewCond(&h.mu)
+	return h
+}
+
+// start says that all up to n is durable.
+func (h *horizon) start(n uint64) {
+	h.written.Store(n)
+	h.durable.Store(n)
+}
+
+// wrote says that commit n can be seen from now on.
+func (h *horizon) wrote(n uint64) { h.written.Store(n) }
+
+// reached says that all up to n is durable.
+func (h *horizon) reached(n uint64) {
+	h.mu.Lock()
+	h.durable.Store(n)
+	h.mu.Unlock()
+	h.moved.Broadcast()
+}
+
+// wake lets those who wait look whether the store is healthy still.
+func (h *horizon) wake() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.moved.Broadcast()
+}
+
+// await waits until all that is written now is durable. It fails if that can't
+// become so any more.
+func (h *horizon) await(healthy func() error) error {
+	n := h.written.Load()
+	if h.durable.Load() >= n {
+		return nil
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for h.durable.Load() < n {
+		if err := healthy(); err != nil {
+			return err
+		}
+		h.moved.Wait()
+	}
+	return nil
+}

@@ -1,0 +1,137 @@
+package badgerstore
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"keep-proxy/ledger"
+)
+
+// logSync syncs the engine's log, which Badger writes through a memory map: a
+// fdatasync of the file writes what the map changed. Badger's own way is one msync
+// of the log and one of the value log, which this store never writes to.
+//
+// Badger keeps one log, NNNNN.mem, per memtable. It begins the next one before it
+// writes a transaction that finds the present one full, and never in between, so
+// that each transaction lies whole in the log that is newest when its commit
+// returns. As nothing is committed while a log is synced, that log can't be taken
+// away meanwhile. Where ownLogSync is false, Badger syncs by itself.
+type logSync struct {
+	dir    string
+	number uint64
+	file   *os.File
+	// listed says that the folder was synced since the log was made.
+	listed bool
+	// synced is Config.synced.
+	synced func(path string) error
+}
+
+// logSuffix ends the name of a log.
+const logSuffix = ".mem"
+
+// openLogSync finds the log of an engine that is open for writing.
+func openLogSync(c Config) (*logSync, error) {
+	l := &logSync{dir: c.dataDir(), synced: c.synced}
+	if !ownLogSync {
+		return l, nil
+	}
+	logs, err := filepath.Glob(filepath.Join(l.dir, "*"+logSuffix))
+	if err != nil {
+		return nil, err
+	}
+	for _, path := range logs {
+		n, err := strconv.ParseUint(strings.TrimSuffix(filepath.Base(path), logSuffix), 10, 32)
+		if err == nil {
+			l.number = max(l.number, n)
+		}
+	}
+	l.file, err = os.Open(l.path(l.number))
+	if err != nil {
+		return nil, fmt.Errorf("%w: the engine's log: %w", ledger.ErrUnavailable, err)
+	}
+	return l, nil
+}
+
+func (l *logSync) path(number uint64) string {
+	return filepath.Join(l.dir, fmt.Sprintf("%05d%s", number, logSuffix))
+}
+
+// sync makes durable what was committed. The name of a new log is, too: Badger
+// leaves that to the file system.
+func (l *logSync) sync() error {
+	if !ownLogSync {
+		return nil
+	}
+	if err := l.follow(); err != nil {
+		return fmt.Errorf("the engine's log: %w", err)
+	}
+	if err := l.told(l.file.Name(), datasync(l.file)); err != nil {
+		return fmt.Errorf("the engine's log: sync: %w", err)
+	}
+	if l.listed {
+		return nil
+	}
+	if err := l.told(l.dir, syncDir(l.dir)); err != nil {
+		return fmt.Errorf("the engine's folder: sync: %w", err)
+	}
+	l.listed = true
+	return nil
+}
+
+// follow opens the log that the last commit may have begun.
+func (l *logSync) follow() error {
+	for {
+		next, err := os.Open(l.path(l.number + 1))
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := l.file.Close(); err != nil {
+			return errors.Join(err, next.Close())
+		}
+		l.file, l.listed = next, false
+		l.number++
+	}
+}
+
+// told tells a test of a sync that succeeded.
+func (l *logSync) told(path string, err error) error {
+	if err != nil || l.synced == nil {
+		return err
+	}
+	return l.synced(path)
+}
+
+func (l *logSync) close() error {
+	if l.file == nil {
+		return nil
+	}
+	return l.file.Close()
+}
+
+// syncLogsLeft makes durable what logs hold that a killed process left: it may have
+// been written and never synced, and the next commit builds on it. It runs before the
+// engine is opened, which takes such logs away.
+func syncLogsLeft(dir string) error {
+	logs, err := filepath.Glob(filepath.Join(dir, "*"+logSuffix))
+	if err != nil || len(logs) == 0 {
+		return err
+	}
+	for _, path := range logs {
+		f, err := os.Open(path)
+		if err != nil {
+			return fmt.Errorf("%w: log of the ledger: %w", ledger.ErrUnavailable, err)
+		}
+		if err := errors.Join(datasync(f), f.Close()); err != nil {
+			return fmt.Errorf("%w: log of the ledger: sync: %w", ledger.ErrUnavailable, err)
+		}
+	}
+	return syncDir(dir)
+}

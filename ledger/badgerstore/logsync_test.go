@@ -1,0 +1,167 @@
+package badgerstore
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"keep-proxy/ledger"
+	"keep-proxy/ledger/ledgertest"
+)
+
+// disk is what a loss of power leaves of the engine's logs: their content when each
+// was synced last, under the names that the folder had when it was.
+type disk struct {
+	logs  map[string][]byte
+	names map[string]bool
+}
+
+func (d *disk) synced(path string) error {
+	st, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if !st.IsDir() {
+		d.logs[filepath.Base(path)], err = os.ReadFile(path)
+		return err
+	}
+	logs, err := filepath.Glob(filepath.Join(path, "*"+logSuffix))
+	for _, log := range logs {
+		d.names[filepath.Base(log)] = true
+	}
+	return err
+}
+
+// leave makes a folder of what is left of dir. The manifest is taken first, so that
+// a table which is made meanwhile counts as lost, too: its log is there.
+func (d *disk) leave(t *testing.T, dir string) string {
+	t.Helper()
+	manifest, err := os.ReadFile(filepath.Join(dir, "data", "MANIFEST"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := copyFolder(t, dir)
+	data := filepath.Join(left, "data")
+	logs, err := filepath.Glob(filepath.Join(data, "*"+logSuffix))
+	for _, path := range logs {
+		err = errors.Join(err, os.Remove(path))
+	}
+	for name := range d.names {
+		err = errors.Join(err, os.WriteFile(filepath.Join(data, name), d.logs[name], 0o600))
+	}
+	if err = errors.Join(err, os.WriteFile(filepath.Join(data, "MANIFEST"), manifest, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	return left
+}
+
+// TestAcknowledgedSurvivesALossOfPower takes away from a ledger's logs all that the
+// store didn't sync, also across the change from one log to the next.
+func TestAcknowledgedSurvivesALossOfPower(t *testing.T) {
+	t.Parallel()
+	if !ownLogSync {
+		t.Skip("Badger syncs its log itself here")
+	}
+	d := disk{map[string][]byte{}, map[string]bool{}}
+	c := testConfig(t.TempDir())
+	c.synced = d.synced
+	s := mustOpen(t, c)
+	keys := fill(t, s, 0, 14, 1000<<10)
+	if len(d.logs) < 2 {
+		t.Fatalf("the log never changed: %d logs", len(d.logs))
+	}
+	if err := refusesOrKeeps(t, testConfig(d.leave(t, c.Dir)), keys); err != nil {
+		t.Errorf("what was acknowledged is gone: %v", err)
+	}
+}
+
+// held is a store whose next sync of the log waits for the test.
+type held struct {
+	*Store
+	begun, end chan struct{}
+	err        error
+}
+
+func hold(t *testing.T) *held {
+	t.Helper()
+	h := &held{begun: make(chan struct{}), end: make(chan struct{})}
+	c := testConfig(t.TempDir())
+	armed := make(chan struct{})
+	c.synced = func(string) error {
+		select {
+		case <-armed:
+		default:
+			return nil
+		}
+		select {
+		case h.begun <- struct{}{}:
+			<-h.end
+			return h.err
+		case <-h.end:
+			return h.err
+		}
+	}
+	h.Store = mustOpenOnly(t, c)
+	close(armed)
+	return h
+}
+
+// start begins to put m and tells when the command is evaluated.
+func (h *held) start(m *ledger.Mutation) (evaluated chan struct{}, answer chan error) {
+	evaluated, answer = make(chan struct{}), make(chan error, 1)
+	go func() {
+		answer <- h.Update(context.Background(), func(tx ledger.Tx) error {
+			defer close(evaluated)
+			return tx.PutMutation(m)
+		})
+	}()
+	return evaluated, answer
+}
+
+func TestNothingIsShownBeforeItsSync(t *testing.T) {
+	t.Parallel()
+	if !ownLogSync {
+		t.Skip("Badger syncs its log itself here")
+	}
+	for name, failure := range map[string]error{"that succeeds": nil, "that fails": errors.New("a broken disk")} {
+		t.Run("a sync "+name, func(t *testing.T) {
+			t.Parallel()
+			h := hold(t)
+			h.err = failure
+			first, second := ledgertest.SampleMutation("a", ledger.Indeterminate, 0), ledgertest.SampleMutation("b", ledger.InFlight, 0)
+			_, answerFirst := h.start(first)
+			<-h.begun
+			evaluated, answerSecond := h.start(second)
+			<-evaluated // While the first is being synced.
+			if blockers, _ := h.BlockersOf("refunds"); len(blockers) != 0 {
+				t.Error("the gate shows what isn't durable")
+			}
+			seen := make(chan error, 1)
+			go func() {
+				seen <- h.View(context.Background(), func(v ledger.View) error { _, err := v.Mutation(first.Key); return err })
+			}()
+			for _, answer := range []chan error{answerFirst, answerSecond, seen} {
+				select {
+				case err := <-answer:
+					t.Errorf("answered before the sync: %v", err)
+				default:
+				}
+			}
+			close(h.end)
+			for i, answer := range []chan error{answerFirst, answerSecond, seen} {
+				err := <-answer
+				if failure == nil && err != nil || failure != nil && i < 2 && !errors.Is(err, ledger.ErrUnavailable) {
+					t.Errorf("answer %d: %v", i, err)
+				}
+				if i == 2 && failure != nil && err == nil {
+					t.Error("a record was shown whose sync failed")
+				}
+			}
+			if failed := h.Healthy() != nil; failed != (failure != nil) {
+				t.Errorf("Healthy: %v", h.Healthy())
+			}
+		})
+	}
+}

@@ -1,0 +1,55 @@
+package badgerstore
+
+import (
+	"keep-proxy/internal/fault"
+)
+
+var (
+	pointBeforeSync      = fault.New("badgerstore.before_sync")
+	pointBeforeHighWater = fault.New("badgerstore.before_highwater")
+	pointAfterHighWater  = fault.New("badgerstore.after_highwater")
+	pointAfterPublish    = fault.New("badgerstore.after_publish")
+)
+
+// syncLoop makes batches durable, one after another, and wakes their callers. The
+// committer writes no batch before it has the turn, so that the engine doesn't
+// change its logs while one is synced.
+func (s *Store) syncLoop() {
+	defer close(s.drained)
+	for b := range s.syncing {
+		s.finish(b)
+	}
+}
+
+// finish makes b durable, gives the turn back and wakes the callers. A sync that
+// fails stops the store before the turn is given back: nothing later is
+// acknowledged.
+func (s *Store) finish(b *batch) {
+	err := s.persist(b)
+	if err != nil {
+		s.poison(err)
+		err = s.Healthy()
+	}
+	s.turn <- struct{}{}
+	b.answer(err)
+}
+
+// persist syncs the engine's log, then the high-water file, and publishes what the
+// batch holds.
+func (s *Store) persist(b *batch) error {
+	pointBeforeSync.Pass()
+	if err := s.log.sync(); err != nil {
+		return err
+	}
+	pointBeforeHighWater.Pass()
+	if err := s.water.write(b.tip); err != nil {
+		return err
+	}
+	pointAfterHighWater.Pass()
+	s.commits.Add(1)
+	s.pending.forget(b.referred)
+	s.gate.publish(b.gate, b.written)
+	s.horizon.reached(b.number)
+	pointAfterPublish.Pass()
+	return nil
+}
