@@ -2,8 +2,11 @@ package proxy
 
 import (
 	"io"
+	"maps"
 	"net/http"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 )
 
@@ -105,6 +108,31 @@ func (s source) Read(p []byte) (int, error) {
 		*s.cut = true
 	}
 	return n, err
+}
+
+// carry writes an answer, trailers included, and closes its content.
+func (w *answerWriter) carry(resp *http.Response) {
+	defer func() { _ = resp.Body.Close() }()
+	h := w.Header()
+	maps.Copy(h, resp.Header)
+	announced := len(resp.Trailer)
+	if announced > 0 {
+		h["Trailer"] = []string{strings.Join(slices.Sorted(maps.Keys(resp.Trailer)), ", ")}
+	}
+	w.WriteHeader(resp.StatusCode)
+	_, _ = w.ReadFrom(resp.Body) // What went wrong is noted by w and by the content.
+	if len(resp.Trailer) == 0 {
+		return
+	}
+	// Content so short that it still has a length would have no place for trailers.
+	w.flush()
+	prefix := ""
+	if len(resp.Trailer) != announced {
+		prefix = http.TrailerPrefix
+	}
+	for name, values := range resp.Trailer {
+		h[prefix+name] = values
+	}
 }
 
 // finish flushes and reports whether the client got the whole answer.

@@ -69,7 +69,7 @@ func tunnelOf(ctx context.Context) *tunnel {
 
 // path is the request's path with the secrets of its rule masked.
 func (x *exchange) path(asked string) string {
-	if x.rule == nil {
+	if x.rule == nil || !x.rule.HidesPath() {
 		return asked
 	}
 	u, err := url.Parse(x.rule.Redact(x.request).URL())

@@ -37,9 +37,12 @@ func (p *Proxy) gate(x *exchange) *refusal {
 	if p.draining.Load() {
 		return draining()
 	}
+	a := p.standing(x.caller)
+	if a.Open {
+		return nil
+	}
 	deadline := p.config.Clock.Mono() + p.config.Inline + p.config.Hold
-	for {
-		a := p.standing(x.caller)
+	for ; ; a = p.standing(x.caller) {
 		if a.Open {
 			return nil
 		}

@@ -24,11 +24,7 @@ func (p *Proxy) assemble() http.Handler {
 	g.KeepAcceptEncoding = true
 	g.OnRequest().DoFunc(func(r *http.Request, ctx *goproxy.ProxyCtx) (*http.Request, *http.Response) {
 		ctx.RoundTripper = goproxy.RoundTripperFunc(func(r *http.Request, _ *goproxy.ProxyCtx) (*http.Response, error) {
-			resp := p.pipeline(r)
-			if x := exchangeOf(r.Context()); x != nil {
-				resp.Body = source{resp.Body, &x.answer.cut}
-			}
-			return resp, nil
+			return p.pipeline(exchangeOf(r.Context()), r), nil
 		})
 		return r, nil
 	})

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
-	"net/url"
 	"strconv"
 
 	"keep-proxy/rules"
@@ -15,14 +15,15 @@ import (
 // pass streams a request that is not recorded, both ways, never buffered. It is
 // cut when its scope is stopped.
 func (p *Proxy) pass(x *exchange, r *http.Request, req *rules.Request, connector string) *http.Response {
-	out, err := p.passRequest(r, req, connector)
+	ctx, cancel := context.WithCancel(r.Context())
+	out, err := p.passRequest(ctx, r, req, connector)
 	if err != nil {
+		cancel()
 		return p.refused(x, r, refuse(problemInternal, "The request can't be rebuilt or lacks its configured credentials; nothing was sent: "+err.Error()))
 	}
-	ctx, cancel := context.WithCancel(r.Context())
 	forget := p.open.add(x.caller, cancel)
 	x.after = append(x.after, func(bool) { forget(); cancel() })
-	resp, err := p.passOn(ctx, out)
+	resp, err := p.passOn(out)
 	if err != nil {
 		return p.refused(x, r, p.passRefusal(ctx, x, err, out.URL.Host))
 	}
@@ -63,11 +64,11 @@ func (u *uncut) Read(p []byte) (int, error) {
 // a connection that turns out to be dead, whatever its method when it carries an
 // Idempotency-Key; what is not safe (RFC 9110 §9.2.1) and has no body therefore goes
 // out by the way that sends once.
-func (p *Proxy) passOn(ctx context.Context, out *http.Request) (*http.Response, error) {
+func (p *Proxy) passOn(out *http.Request) (*http.Response, error) {
 	if safe(out.Method) || out.ContentLength != 0 {
-		return p.config.Reads.RoundTrip(out.WithContext(ctx))
+		return p.config.Reads.RoundTrip(out)
 	}
-	a := p.config.Sender.Send(ctx, &upstream.Request{Method: out.Method, URL: out.URL, Host: out.Host, Header: out.Header})
+	a := p.config.Sender.Send(out.Context(), &upstream.Request{Method: out.Method, URL: out.URL, Host: out.Host, Header: out.Header})
 	if a.Status == 0 {
 		ev := a.Evidence()
 		a.Close()
@@ -87,31 +88,30 @@ func safe(method string) bool {
 	return method == http.MethodGet || method == http.MethodHead || method == http.MethodOptions
 }
 
-// passRequest rebuilds what is sent from what was judged.
-func (p *Proxy) passRequest(r *http.Request, req *rules.Request, connector string) (*http.Request, error) {
-	target, err := url.Parse(req.URL())
+// passRequest rebuilds what is sent from what was judged. The fields of the one
+// connection went before it was judged.
+func (p *Proxy) passRequest(ctx context.Context, r *http.Request, req *rules.Request, connector string) (*http.Request, error) {
+	out, err := http.NewRequestWithContext(ctx, req.Method, req.URL(), http.NoBody)
 	if err != nil {
 		return nil, err
 	}
-	header := req.Header.Clone()
-	stripRequest(header)
-	if err := p.addCredentials(header, connector); err != nil {
+	out.Host, out.Trailer = req.Authority(), r.Trailer
+	// Its values are the judged request's and never changed in place.
+	out.Header = maps.Clone(req.Header)
+	stripRequest(out.Header)
+	if err := p.addCredentials(out.Header, connector); err != nil {
 		return nil, err
 	}
-	out := &http.Request{
-		Method: req.Method, URL: target, Host: req.Authority(), Header: header,
-		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Body: r.Body, ContentLength: r.ContentLength, Trailer: r.Trailer,
-	}
-	if req.BodyLoaded() && req.HasBody() {
+	switch {
+	case !req.HasBody():
+	case req.BodyLoaded():
 		out.Body, out.ContentLength = io.NopCloser(newReader(req.Body())), int64(len(req.Body()))
+	default:
+		out.Body, out.ContentLength = r.Body, r.ContentLength
 	}
-	if !req.HasBody() {
-		out.Body, out.ContentLength = http.NoBody, 0
-	}
-	if _, given := header["User-Agent"]; !given {
+	if _, given := out.Header["User-Agent"]; !given {
 		// net/http would add its own.
-		header["User-Agent"] = nil
+		out.Header["User-Agent"] = nil
 	}
 	return out, nil
 }

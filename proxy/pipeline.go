@@ -14,12 +14,14 @@ import (
 // error inside it is a refusal, and nothing was sent on it.
 //
 //nolint:contextcheck,bodyclose // The exchange holds the client's context; what was claimed outlives it. goproxy closes bodies.
-func (p *Proxy) pipeline(r *http.Request) (resp *http.Response) {
-	x := exchangeOf(r.Context())
+func (p *Proxy) pipeline(x *exchange, r *http.Request) (resp *http.Response) {
 	if x == nil {
 		resp = refuse(problemInternal, "The request has no caller; nothing was sent.").response(r, p.config.Help)
 		return resp
 	}
+	defer func() {
+		resp.Body = source{resp.Body, &x.answer.cut}
+	}()
 	defer func() {
 		if v := recover(); v != nil {
 			p.config.Log.Error().Str("panic", fmt.Sprint(v)).Bytes("stack", debug.Stack()).Msg("handler")
@@ -132,7 +134,8 @@ func bodyRefusal(err error, limit int64) *refusal {
 	return refuse(problemIncomplete, "The body ended early; nothing was sent.")
 }
 
-// rawRequest is the request as it came in, as rules read it.
+// rawRequest is the request as it came in, as rules read it. It takes the fields of
+// one connection out of r.
 func rawRequest(r *http.Request) rules.Raw {
 	target := r.RequestURI
 	if r.URL.IsAbs() && (len(target) == 0 || target[0] != '/' && target != "*") {
@@ -144,10 +147,9 @@ func rawRequest(r *http.Request) rules.Raw {
 			target += "?" + r.URL.RawQuery
 		}
 	}
-	header := r.Header.Clone()
-	stripHop(header)
+	stripHop(r.Header)
 	return rules.Raw{
-		Method: r.Method, Scheme: r.URL.Scheme, Authority: r.URL.Host, Target: target, Header: header,
+		Method: r.Method, Scheme: r.URL.Scheme, Authority: r.URL.Host, Target: target, Header: r.Header,
 		HasBody: r.ContentLength != 0 && r.Body != nil && r.Body != http.NoBody,
 	}
 }

@@ -62,6 +62,9 @@ func (p *Proxy) serveInner(w http.ResponseWriter, r *http.Request) {
 // agrees reports whether the request's authority, a Host field beside it (RFC 9113
 // §8.3.1), and the TLS server name are the tunnel's target.
 func agrees(r *http.Request, t *tunnel) bool {
+	if known := t.agreed.Load(); known != nil && *known == r.Host && len(r.Header["Host"]) == 0 {
+		return true
+	}
 	host, _, err := net.SplitHostPort(t.target)
 	if err != nil {
 		return false
@@ -75,10 +78,13 @@ func agrees(r *http.Request, t *tunnel) bool {
 		}
 	}
 	delete(r.Header, "Host")
-	if r.TLS == nil || r.TLS.ServerName == "" {
-		return true
+	if r.TLS != nil && r.TLS.ServerName != "" && strings.TrimSuffix(strings.ToLower(r.TLS.ServerName), ".") != host {
+		return false
 	}
-	return strings.TrimSuffix(strings.ToLower(r.TLS.ServerName), ".") == host
+	// Scheme and server name are the same for everything inside the tunnel.
+	authority := r.Host
+	t.agreed.Store(&authority)
+	return true
 }
 
 func defaultPort(scheme string) string {
@@ -88,8 +94,9 @@ func defaultPort(scheme string) string {
 	return "80"
 }
 
-// serve runs one request through goproxy and the pipeline, and learns whether the
-// client got the whole answer.
+// serve runs one request through the pipeline, and learns whether the client got the
+// whole answer. Plain requests go through goproxy; those of a tunnel have no more use
+// for it.
 func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, c caller, t *tunnel) {
 	answer := &answerWriter{ResponseWriter: w}
 	x := &exchange{caller: c, tunnel: t, client: r.Context(), answer: answer, started: p.config.Clock.Now()}
@@ -99,7 +106,11 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, c caller, t *tunne
 		p.config.Metrics.Request(x.effect, string(x.problem), answer.status, p.config.Clock.Now().Sub(x.started))
 		p.log(x, r.Method, r.URL.Host, r.URL.Path, answer, delivered)
 	}()
-	p.goproxy.ServeHTTP(answer, r.WithContext(withExchange(r.Context(), x)))
+	if t == nil {
+		p.goproxy.ServeHTTP(answer, r.WithContext(withExchange(r.Context(), x)))
+	} else {
+		answer.carry(p.pipeline(x, r)) //nolint:bodyclose // carry closes it.
+	}
 	if delivered = answer.finish() && r.Context().Err() == nil; answer.cut {
 		// net/http would end the answer as if it were whole.
 		panic(http.ErrAbortHandler)

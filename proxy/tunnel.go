@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 )
 
 // tunnel is a client's connection after CONNECT. What was authenticated and
@@ -17,6 +18,8 @@ type tunnel struct {
 	// remote is the client's address.
 	remote string
 	caller caller
+	// agreed is an authority that is known to be the target's.
+	agreed atomic.Pointer[string]
 	// first holds what was read ahead of the first byte of the tunnel.
 	first io.Reader
 }

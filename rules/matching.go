@@ -61,7 +61,7 @@ func (c *Connector) match(m *Match, req *Request, explain bool) []Candidate {
 		}
 	}
 	for _, op := range c.Operations {
-		fit := op.fit(req, m.Host)
+		fit := op.fit(req, m.Host, explain)
 		switch {
 		case !fit.ok:
 			tell(op, false, fit.reason)
@@ -127,11 +127,11 @@ type fit struct {
 	problem   *Refusal
 }
 
-// fit tries every match of the operation.
-func (op *Operation) fit(req *Request, host map[string]string) fit {
+// fit tries every match of the operation. Reasons are put together only to explain.
+func (op *Operation) fit(req *Request, host map[string]string, explain bool) fit {
 	last := fit{reason: "it has no match"}
 	for _, m := range op.matches {
-		last = m.fit(req, host)
+		last = m.fit(req, host, explain)
 		if last.ok {
 			return last
 		}
@@ -141,15 +141,24 @@ func (op *Operation) fit(req *Request, host map[string]string) fit {
 
 // fit tries one match. A condition that can't be evaluated fits, with a problem:
 // that it is false can't be said.
-func (m *matcher) fit(req *Request, host map[string]string) fit {
+func (m *matcher) fit(req *Request, host map[string]string, explain bool) fit {
+	because := func(parts ...string) (reason string) {
+		if explain {
+			reason = strings.Join(parts, "")
+		}
+		return reason
+	}
 	if len(m.methods) > 0 && !slices.Contains(m.methods, req.Method) {
+		if !explain {
+			return fit{}
+		}
 		return fit{reason: "its method is " + strings.Join(m.methods, " or ")}
 	}
 	var vars map[string]string
 	if m.path != nil {
 		var ok bool
 		if vars, ok = m.path.match(&req.path); !ok {
-			return fit{reason: "its path is " + m.path.source}
+			return fit{reason: because("its path is ", m.path.source)}
 		}
 	}
 	f := fit{ok: true, reason: "method and path fit", path: vars}
@@ -157,16 +166,16 @@ func (m *matcher) fit(req *Request, host map[string]string) fit {
 		return f
 	}
 	if m.when.readsBody() && !req.BodyLoaded() {
-		f.needsBody, f.reason = true, "its condition reads the body: "+m.when.source
+		f.needsBody, f.reason = true, because("its condition reads the body: ", m.when.source)
 		return f
 	}
 	holds, err := m.when.test(&scope{req: req, path: vars, host: host})
 	switch {
 	case err != nil:
 		f.problem = conditionProblem(m.when, err)
-		f.reason = "its condition can't be evaluated: " + m.when.source
+		f.reason = because("its condition can't be evaluated: ", m.when.source)
 	case !holds:
-		return fit{reason: "its condition is false: " + m.when.source}
+		return fit{reason: because("its condition is false: ", m.when.source)}
 	default:
 		f.reason = "method, path and condition fit"
 	}
@@ -218,7 +227,7 @@ func (op *Operation) bind(req *Request) *scope {
 func (op *Operation) pathVars(req *Request, host map[string]string) map[string]string {
 	var first map[string]string
 	for _, m := range op.matches {
-		switch f := m.fit(req, host); {
+		switch f := m.fit(req, host, false); {
 		case f.ok && f.problem == nil && !f.needsBody:
 			return f.path
 		case first == nil && m.path != nil:

@@ -31,6 +31,11 @@ func (op *Operation) Redact(req *Request) *Request {
 	return next
 }
 
+// HidesPath reports whether a part of the path is a secret place.
+func (op *Operation) HidesPath() bool {
+	return slices.ContainsFunc(op.secret, func(p place) bool { return p.root == "path" })
+}
+
 // secretNames are the names of the secret places below a root.
 func (op *Operation) secretNames(root string) []string {
 	var out []string
