@@ -1,6 +1,7 @@
 package badgerstore
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"os"
@@ -164,4 +165,44 @@ func TestNothingIsShownBeforeItsSync(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestABodyIsLetGoWhileItsRecordIsSynced lets the last holder of a body ask whether a
+// record names it while the record that does is being synced.
+func TestABodyIsLetGoWhileItsRecordIsSynced(t *testing.T) {
+	t.Parallel()
+	if !ownLogSync {
+		t.Skip("Badger syncs its log itself here")
+	}
+	h := hold(t)
+	spool, err := h.Spool()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := spool.Write(bytes.Repeat([]byte("x"), ledger.InlineBody+1)); err != nil {
+		t.Fatal(err)
+	}
+	body, err := spool.Keep(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := ledgertest.SampleMutation("a", ledger.InFlight, 0)
+	m.Request.Body = body
+	_, answer := h.start(m)
+	<-h.begun
+	closing, closed := make(chan struct{}), make(chan error, 1)
+	go func() {
+		close(closing)
+		closed <- spool.Close()
+	}()
+	<-closing
+	close(h.end)
+	if err := errors.Join(<-answer, <-closed); err != nil {
+		t.Fatal(err)
+	}
+	r, err := h.Body(t.Context(), body)
+	if err != nil {
+		t.Fatalf("the body of a record: %v", err)
+	}
+	_ = r.Close()
 }

@@ -47,9 +47,10 @@ func (s *Store) persist(b *batch) error {
 	}
 	pointAfterHighWater.Pass()
 	s.commits.Add(1)
-	s.pending.forget(b.referred)
 	s.gate.publish(b.gate, b.written)
 	s.horizon.reached(b.number)
+	// Not before: one who holds the pending bodies may wait for the horizon.
+	s.pending.forget(b.referred)
 	pointAfterPublish.Pass()
 	return nil
 }
