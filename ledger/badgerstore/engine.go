@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path/filepath"
 	"strings"
 
 	badger "github.com/dgraph-io/badger/v4"
@@ -38,11 +37,8 @@ func engineOptions(dir string, log zerolog.Logger) badger.Options {
 		WithChecksumVerificationMode(options.OnTableRead)
 }
 
-// openChecked opens an existing engine after a look at its files.
+// openChecked opens an existing engine whose tables checkTables has found whole.
 func openChecked(opt badger.Options) (*badger.DB, error) {
-	if err := checkTables(opt); err != nil {
-		return nil, err
-	}
 	if !opt.ReadOnly {
 		if err := dropEmptyLogs(opt.Dir); err != nil {
 			return nil, err
@@ -83,21 +79,6 @@ func engineError(err error) error {
 		}
 	}
 	return fmt.Errorf("%w: the engine refuses its files: %w", ledger.ErrDamaged, err)
-}
-
-// checkTables looks at the manifest and at each table's footer before Badger does,
-// which would panic in a goroutine of its own on some damage.
-func checkTables(opt badger.Options) error {
-	tables, err := listedTables(opt)
-	if err != nil {
-		return err
-	}
-	for name := range tables {
-		if err := checkFooter(filepath.Join(opt.Dir, name)); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // engineLog passes Badger's warnings and errors on.

@@ -35,7 +35,10 @@ func open(ctx context.Context, c Config, accepted bool) (s *Store, err error) {
 	s.process = ledger.Process{ID: c.NewID(), Started: c.Now()}
 	defer func() {
 		if err != nil {
-			err = errors.Join(explain(err), s.release())
+			if !accepted {
+				err = explain(err)
+			}
+			err = errors.Join(err, s.release())
 			s = nil
 		}
 	}()
@@ -147,12 +150,16 @@ func (s *Store) openFiles(found signs, accepted bool) (err error) {
 		return fmt.Errorf("%w: folder %s holds ledger %s, %s is expected",
 			ledger.ErrForeign, s.config.Dir, s.identity.ID, s.config.ID)
 	}
+	opt := engineOptions(s.config.dataDir(), s.config.Logger)
+	// Before anything is changed.
+	if err := checkTables(opt); err != nil {
+		return err
+	}
 	if !accepted {
 		if err := moveHighWater(s.config, found); err != nil {
 			return err
 		}
 	}
-	opt := engineOptions(s.config.dataDir(), s.config.Logger)
 	if err := quarantine(s.config, opt); err != nil {
 		return err
 	}

@@ -73,6 +73,9 @@ func Verify(ctx context.Context, c Config, progress Progress) (r Report, err err
 // openForReading opens Badger without writing, if no log needs to be cut.
 func openForReading(c Config) (*badger.DB, error) {
 	opt := engineOptions(c.dataDir(), c.Logger)
+	if err := checkTables(opt); err != nil {
+		return nil, err
+	}
 	db, err := openChecked(opt.WithReadOnly(true))
 	if errors.Is(err, badger.ErrTruncateNeeded) {
 		return openChecked(opt)
