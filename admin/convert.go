@@ -110,7 +110,7 @@ func eventOf(e ledger.Event) wire.Event {
 
 func runOf(r *ledger.Run) wire.Run {
 	return wire.Run{
-		ID: r.ID, Version: r.Version, Workflow: r.Workflow, Item: r.Item, Attempt: r.Attempt, Once: r.Once,
+		ID: r.ID, Version: r.Version, Workflow: r.Workflow, Item: r.Item, Attempt: r.Attempt, Once: r.Once, ItemDone: r.ItemDone,
 		State: string(r.State), Class: string(r.Class), Reason: r.Reason, Cause: r.Cause,
 		Mutations: string(r.Mutations), OnFailure: string(r.OnFailure), BlockScope: string(r.BlockScope),
 		Title: r.Title, Labels: shownLabels(r.Labels),
@@ -123,5 +123,12 @@ func itemOf(i *ledger.Item) wire.Item {
 		ID: i.ID, Version: i.Version, Workflow: i.Workflow, Item: i.Item, State: string(i.State),
 		Attempt: i.Attempt, Title: i.Title, Reason: i.Reason, Cause: i.Cause, ActiveRun: i.ActiveRun,
 		OpenedAt: i.OpenedAt, UpdatedAt: i.UpdatedAt,
+		Changes: each(i.Changes, itemChange),
+	}
+}
+
+func itemChange(c ledger.ItemChange) wire.ItemChange {
+	return wire.ItemChange{
+		At: c.At, Actor: c.Actor, What: c.What, Why: c.Why, Attempt: c.Attempt, From: string(c.From), To: string(c.To),
 	}
 }

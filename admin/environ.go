@@ -83,5 +83,9 @@ func runEnviron(e Environment, r *ledger.Run, d door) map[string]string {
 	env["KEEP_WORKFLOW"] = r.Workflow
 	env["KEEP_ITEM"] = r.Item
 	env["KEEP_ATTEMPT"] = strconv.Itoa(r.Attempt)
+	env["KEEP_ITEM_DONE"] = "0"
+	if r.ItemDone {
+		env["KEEP_ITEM_DONE"] = "1"
+	}
 	return env
 }

@@ -2,7 +2,9 @@ package admin
 
 import (
 	"context"
+	"maps"
 	"net/http"
+	"slices"
 
 	"keep-proxy/admin/wire"
 	"keep-proxy/ledger"
@@ -27,14 +29,48 @@ func showItem(s *Server, r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	return s.itemWhole(r.Context(), item)
+}
+
+// itemWhole shows an item with its history.
+func (s *Server) itemWhole(ctx context.Context, item *ledger.Item) (*wire.Item, error) {
 	out := itemOf(item)
-	runs, err := s.config.Ledger.Runs(r.Context(), ledger.Filter{Workflow: item.Workflow, Item: item.Item})
+	out.Actions = each(ledger.ItemActions(item), func(a ledger.ItemAction) string { return string(a) })
+	runs, err := s.config.Ledger.Runs(ctx, ledger.Filter{Workflow: item.Workflow, Item: item.Item})
 	if err != nil {
 		return nil, err
 	}
 	out.Runs = each(runs.Items, func(r *ledger.Run) string { return r.ID })
 	out.Mutations = []wire.MutationRef{}
-	err = s.config.Ledger.View(r.Context(), func(v ledger.View) error {
+	attempts := map[int]*wire.ItemAttempt{}
+	of := func(n int) *wire.ItemAttempt {
+		if attempts[n] == nil {
+			attempts[n] = &wire.ItemAttempt{Attempt: n, Runs: []wire.ItemRun{}, Mutations: []wire.ItemMutation{}}
+		}
+		return attempts[n]
+	}
+	of(item.Attempt)
+	for _, r := range slices.Backward(runs.Items) {
+		a := of(r.Attempt)
+		a.Runs = append(a.Runs, itemRun(r))
+	}
+	err = s.eachOfItem(ctx, item, func(m *ledger.Mutation) {
+		out.Mutations = append(out.Mutations, mutationRef(m))
+		a := of(m.Attempt)
+		a.Mutations = append(a.Mutations, itemMutation(m, item))
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range slices.Sorted(maps.Keys(attempts)) {
+		out.Attempts = append(out.Attempts, *attempts[n])
+	}
+	return &out, nil
+}
+
+// eachOfItem visits an item's mutations, oldest first.
+func (s *Server) eachOfItem(ctx context.Context, item *ledger.Item, visit func(*ledger.Mutation)) error {
+	return s.config.Ledger.View(ctx, func(v ledger.View) error {
 		keys, err := v.ItemMutations(item.Workflow, item.Item)
 		if err != nil {
 			return err
@@ -44,14 +80,90 @@ func showItem(s *Server, r *http.Request) (any, error) {
 			if err != nil {
 				return err
 			}
-			out.Mutations = append(out.Mutations, mutationRef(m))
+			visit(m)
 		}
 		return nil
 	})
-	if err != nil {
-		return nil, err
+}
+
+func itemRun(r *ledger.Run) wire.ItemRun {
+	return wire.ItemRun{
+		ID: r.ID, State: string(r.State), Class: string(r.Class), Reason: r.Reason, Cause: r.Cause,
+		OpenedAt: r.OpenedAt, EndedAt: r.EndedAt,
 	}
-	return out, nil
+}
+
+func itemMutation(m *ledger.Mutation, item *ledger.Item) wire.ItemMutation {
+	return wire.ItemMutation{
+		MutationRef: mutationRef(m), Run: m.Run, Class: string(m.Class), Reason: m.Reason,
+		CreatedAt: m.CreatedAt, Next: nextOf(m, item.Attempt),
+	}
+}
+
+// nextOf says what a re-run of the item that asks for m with the same payload meets.
+func nextOf(m *ledger.Mutation, attempt int) string {
+	switch {
+	case m.Attempt != attempt:
+		return "none"
+	case m.State == ledger.Applied && m.ResultState == ledger.ResultKnown:
+		return "replay"
+	case m.State == ledger.Failed:
+		return "send"
+	case m.State == ledger.InFlight && !m.Unresolved():
+		return "wait"
+	case m.Unresolved():
+		return "blocked"
+	}
+	return "refused"
+}
+
+// decideItem makes the handler of a decision on an item from what turns its body
+// into the ledger's command; faults are of what is special to it.
+func decideItem[T any](action ledger.ItemAction, read func(*T, *faults) ledger.DecideItem) func(*Server, *http.Request, *T) (any, error) {
+	return func(s *Server, r *http.Request, q *T) (any, error) {
+		var faults faults
+		d := read(q, &faults)
+		faults.sentence("/reason", d.Reason)
+		faults.name("/actor", d.Actor)
+		if d.Version < 0 {
+			faults.add("/version", "negative", "give the version of the item that you saw, or leave it out")
+		}
+		if err := faults.err(); err != nil {
+			return nil, err
+		}
+		item, err := s.item(r.Context(), r.PathValue("id"))
+		if err != nil {
+			return nil, err
+		}
+		d.Action, d.Workflow, d.Item, d.Actor = action, item.Workflow, item.Item, actorOf(r.Context(), d.Actor)
+		if item, err = s.config.Ledger.DecideItem(r.Context(), d); err != nil {
+			return nil, err
+		}
+		shown, err := s.itemWhole(r.Context(), item)
+		if err != nil {
+			// The decision is durable: an error would look like one that wasn't taken.
+			s.config.Log.Error().Err(err).Str("item", item.ID).Msg("admin: decided, but not shown whole")
+			bare := itemOf(item)
+			return &bare, nil
+		}
+		return shown, nil
+	}
+}
+
+// plainDecision reads a decision that has nothing special.
+func plainDecision(q *wire.DecideItem, _ *faults) ledger.DecideItem {
+	return ledger.DecideItem{Reason: q.Reason, Actor: q.Actor, Version: q.Version}
+}
+
+func skipDecision(q *wire.SkipItem, _ *faults) ledger.DecideItem {
+	return ledger.DecideItem{Reason: q.Reason, Actor: q.Actor, Version: q.Version, WithMutations: q.WithMutations}
+}
+
+func attemptDecision(q *wire.NewAttempt, faults *faults) ledger.DecideItem {
+	if q.Attempt < 1 {
+		faults.add("/attempt", "missing", "give the number of the attempt that ends")
+	}
+	return ledger.DecideItem{Reason: q.Reason, Actor: q.Actor, Version: q.Version, Attempt: q.Attempt}
 }
 
 // item finds an item by its id. The ledger has no index of ids, so the listing

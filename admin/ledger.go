@@ -22,6 +22,8 @@ type Ledger interface {
 type RunCommands interface {
 	OpenRun(ctx context.Context, r ledger.OpenRun) (*ledger.Run, error)
 	FinishRun(ctx context.Context, id, outcome string, keepOpen bool) (*ledger.Run, error)
+	// DecideItem is ledger.Ledger.DecideItem.
+	DecideItem(ctx context.Context, d ledger.DecideItem) (*ledger.Item, error)
 	EndRun(ctx context.Context, id string, class ledger.Class, reason, actor string) (*ledger.Run, error)
 	Heartbeat(ctx context.Context, id string, ttl time.Duration) (*ledger.Run, error)
 }

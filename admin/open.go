@@ -168,11 +168,16 @@ func (s *Server) openCommand(q *wire.OpenRun) (ledger.OpenRun, error) {
 	faults.optionalSentence("/resume_hint", q.ResumeHint)
 	faults.optionalOneOf("/mutations", q.Mutations, "none", "one", "many")
 	faults.optionalOneOf("/on_failure", q.OnFailure, "abort", "return")
+	faults.optionalOneOf("/if_done", q.IfDone, "skip", "fail", "run")
 	faults.optionalOneOf("/block_scope", q.BlockScope, "workflow", "item", "mutation")
 	faults.ttl("/ttl", q.TTL)
 	faults.labels("/labels", q.Labels)
 	if err := faults.err(); err != nil {
 		return ledger.OpenRun{}, err
+	}
+	ifDone := ledger.IfDoneRefuse
+	if q.IfDone == string(ledger.IfDoneRead) {
+		ifDone = ledger.IfDoneRead
 	}
 	return ledger.OpenRun{
 		Workflow: q.Workflow, Item: q.Item, Once: q.Once, Attempt: q.Attempt, Title: q.Title,
@@ -180,6 +185,7 @@ func (s *Server) openCommand(q *wire.OpenRun) (ledger.OpenRun, error) {
 		OnFailure:  ledger.OnFailure(or(q.OnFailure, string(ledger.FailureAbort))),
 		BlockScope: ledger.BlockScope(q.BlockScope),
 		Takeover:   q.Takeover,
+		IfDone:     ifDone,
 		TTL:        s.ttl(q.TTL),
 		ResumeHint: q.ResumeHint,
 		Labels:     maps.Clone(q.Labels),

@@ -145,7 +145,7 @@ func TestOpenRunRefuses(t *testing.T) {
 		{"a name with a line break", `{"workflow":"w\n","once":true}`, 400, "bad-request", []string{"/workflow: white space at an end"}},
 		{"a name over its bound", `{"workflow":"` + strings.Repeat("w", 257) + `","once":true}`, 400, "bad-request", []string{"longer than 256 bytes"}},
 		{"items, which comes later", `{"workflow":"w","once":true,"items":"many"}`, 400, "bad-request", []string{"/items: not yet"}},
-		{"if_done, which comes later", `{"workflow":"w","once":true,"if_done":"skip"}`, 400, "bad-request", []string{"/if_done: not yet"}},
+		{"an if_done that is unknown", `{"workflow":"w","once":true,"if_done":"shrug"}`, 400, "bad-request", []string{"/if_done", "skip, fail, run"}},
 		{"connectors, which comes later", `{"workflow":"w","once":true,"connectors":[]}`, 400, "bad-request", []string{"/connectors: not yet"}},
 		{"max_in_flight, which comes later", `{"workflow":"w","once":true,"max_in_flight":1}`, 400, "bad-request", []string{"/max_in_flight: not yet"}},
 		{"max_in_flight, which comes later", `{"workflow":"w","once":true,"max_in_flight":1}`, 400, "bad-request", []string{"/max_in_flight: not yet"}},

@@ -367,7 +367,6 @@ func TestLaterVersionsNamesAreRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	for _, c := range []struct{ method, path string }{
-		{"POST", "/v1/items/i-1/done"}, {"POST", "/v1/items/i-1/skip"}, {"POST", "/v1/items/i-1/reopen"}, {"POST", "/v1/items/i-1/new-attempt"},
 		{"GET", "/v1/obligations"}, {"POST", "/v1/obligations/o-1/run"}, {"POST", "/v1/obligations/o-1/waive"}, {"GET", "/v1/audit"},
 		{"POST", "/v1/reload"}, {"POST", "/v1/pause"}, {"POST", "/v1/drain"}, {"POST", "/v1/resume"},
 		{"GET", "/v1/ledger/verify"}, {"GET", "/v1/ledger/backup"},

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"keep-proxy/admin/wire"
+	"keep-proxy/ledger"
 )
 
 // route is one row of the API: what it is called by, who may, what goes in and
@@ -101,7 +102,7 @@ func (rt route) bodyShape(c Config) shape {
 
 // openLater and resolveLater are the keys of requests that later versions take.
 var (
-	openLater    = []string{"items", "if_done", "connectors", "max_in_flight"}
+	openLater    = []string{"items", "connectors", "max_in_flight"}
 	resolveLater = []string{"compensate"}
 )
 
@@ -110,7 +111,7 @@ var openProblems = []string{"item-done", "item-busy", "item-attention", "attempt
 
 // routes is the whole API.
 func routes() []route {
-	return slices.Concat(runRoutes(), recordRoutes(), operatorRoutes(), publicRoutes(), laterRoutes())
+	return slices.Concat(runRoutes(), itemRoutes(), recordRoutes(), operatorRoutes(), publicRoutes(), laterRoutes())
 }
 
 // runRoutes are a host's.
@@ -159,9 +160,37 @@ func runRoutes() []route {
 	}
 }
 
-// recordRoutes read the ledger.
-func recordRoutes() []route {
+// itemProblems are the refusals of a decision on an item.
+var itemProblems = []string{"not-found", "version", "not-allowed", "item-busy", "item-unsettled"}
+
+// itemRoutes read items and decide on them. Closing one and beginning it anew is a
+// host's too; leaving out work, and allowing it again, is a person's.
+func itemRoutes() []route {
 	return []route{
+		{
+			method: http.MethodPost, path: "/v1/items/{id}/done", role: RoleHost, id: "closeItem",
+			summary: "Closes an item: it can't produce new effects.",
+			request: wire.DecideItem{}, response: wire.Item{}, problems: itemProblems,
+			serve: taking(decideItem(ledger.ItemClose, plainDecision)),
+		},
+		{
+			method: http.MethodPost, path: "/v1/items/{id}/skip", role: RoleOperator, id: "skipItem",
+			summary: "Leaves out what is left of an item.",
+			request: wire.SkipItem{}, response: wire.Item{}, problems: itemProblems,
+			serve: taking(decideItem(ledger.ItemSkip, skipDecision)),
+		},
+		{
+			method: http.MethodPost, path: "/v1/items/{id}/reopen", role: RoleOperator, id: "reopenItem",
+			summary: "Lets runs of an item in again; what is applied stays applied.",
+			request: wire.DecideItem{}, response: wire.Item{}, problems: itemProblems,
+			serve: taking(decideItem(ledger.ItemReopen, plainDecision)),
+		},
+		{
+			method: http.MethodPost, path: "/v1/items/{id}/new-attempt", role: RoleHost, id: "newAttempt",
+			summary: "Begins an item anew: all of its work is done once more.",
+			request: wire.NewAttempt{}, response: wire.Item{}, problems: slices.Concat(itemProblems, []string{"attempt"}),
+			serve: taking(decideItem(ledger.ItemNewAttempt, attemptDecision)),
+		},
 		{
 			method: http.MethodGet, path: "/v1/items", role: RoleViewer, id: "listItems",
 			summary: "Lists items, newest first.",
@@ -172,6 +201,12 @@ func recordRoutes() []route {
 			summary:  "Shows an item with its runs and mutations.",
 			response: wire.Item{}, problems: []string{"not-found"}, serve: reading(showItem),
 		},
+	}
+}
+
+// recordRoutes read the ledger.
+func recordRoutes() []route {
+	return []route{
 		{
 			method: http.MethodGet, path: "/v1/mutations", role: RoleViewer, id: "listMutations",
 			summary: "Lists mutations, newest first, without bodies and events.",
@@ -261,10 +296,6 @@ func publicRoutes() []route {
 func laterRoutes() []route {
 	var list []route
 	for _, l := range []struct{ method, path, what string }{
-		{http.MethodPost, "/v1/items/{id}/done", "Closing an item"},
-		{http.MethodPost, "/v1/items/{id}/skip", "Skipping an item"},
-		{http.MethodPost, "/v1/items/{id}/reopen", "Opening an item again"},
-		{http.MethodPost, "/v1/items/{id}/new-attempt", "A new attempt"},
 		{http.MethodGet, "/v1/obligations", "Obligations"},
 		{http.MethodPost, "/v1/obligations/{id}/run", "Running an obligation"},
 		{http.MethodPost, "/v1/obligations/{id}/waive", "Waiving an obligation"},

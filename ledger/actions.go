@@ -24,7 +24,7 @@ func OpenActions(m *Mutation, now Stamp, process Process) []Action {
 	}
 	var open []Action
 	for _, on := range PersonTriggers() {
-		if !allowedToPerson(m, on, true) {
+		if !allowedToPerson(m, on) {
 			continue
 		}
 		a := Action{Action: on, Consequence: consequence(m, on)}
@@ -48,8 +48,8 @@ func openTriggers(m *Mutation, now Stamp, process Process) []Trigger {
 
 // allowedToPerson asks the table whether a person may use the trigger, with
 // whatever they might say: a result, and force.
-func allowedToPerson(m *Mutation, on Trigger, force bool) bool {
-	_, err := Next(m.State, on, m.facts()|FactResult|FactDeniable.If(force))
+func allowedToPerson(m *Mutation, on Trigger) bool {
+	_, err := Next(m.State, on, m.facts()|FactResult|FactDeniable)
 	return err == nil
 }
 

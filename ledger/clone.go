@@ -63,8 +63,14 @@ func (r *Run) Clone() *Run {
 	return &c
 }
 
-// Clone returns a copy of i. A nil item is nil.
-func (i *Item) Clone() *Item { return copied(i) }
+// Clone returns a copy of i that shares nothing with it. A nil item is nil.
+func (i *Item) Clone() *Item {
+	c := copied(i)
+	if c != nil {
+		c.Changes = slices.Clone(i.Changes)
+	}
+	return c
+}
 
 // copied returns a pointer to a copy of what p points at.
 func copied[T any](p *T) *T {

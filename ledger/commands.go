@@ -15,7 +15,9 @@ type OpenRun struct {
 	OnFailure  OnFailure
 	BlockScope BlockScope
 	// Takeover ends the item's running run instead of answering ErrItemBusy.
-	Takeover    bool
+	Takeover bool
+	// IfDone is what happens if the item is done or skipped.
+	IfDone      IfDone
 	TTL         time.Duration
 	ResumeHint  string
 	Labels      map[string]string

@@ -51,6 +51,10 @@ var (
 	ErrItemBusy = errors.New("the item is busy")
 	// ErrItemAttention: the item waits for a person.
 	ErrItemAttention = errors.New("the item needs attention")
+	// ErrItemUnsettled: a mutation of the item is unresolved, watching or in flight.
+	ErrItemUnsettled = errors.New("the item is unsettled")
+	// ErrItemState: the item's state doesn't allow this. It is an ErrNotAllowed.
+	ErrItemState = fmt.Errorf("%w in this state of the item", ErrNotAllowed)
 	// ErrAttempt: the attempt isn't the item's current one.
 	ErrAttempt = errors.New("not the current attempt")
 	// ErrBlocked: the scope is stopped by an unresolved mutation.

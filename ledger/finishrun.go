@@ -57,6 +57,7 @@ func (c *command) finishRun(r *Run, outcome string, keepOpen bool) error {
 	case r.State != RunRunning:
 		return fmt.Errorf("%w: it is %s: %s", ErrRunUnfinished, r.State, r.Reason)
 	}
+	keepOpen = keepOpen || r.ItemDone
 	if err := c.runSettled(r); err != nil {
 		return err
 	}

@@ -13,6 +13,16 @@ const DefaultRunTTL = time.Hour
 // oncePrefix begins the item of a run that declares that a re-run is new work.
 const oncePrefix = "once:"
 
+// IfDone is what opening a run does with an item that is done or skipped.
+type IfDone string
+
+const (
+	// IfDoneRefuse answers ErrItemDone; the default.
+	IfDoneRefuse IfDone = ""
+	// IfDoneRead opens a run that reads only and leaves the item as it is.
+	IfDoneRead IfDone = "run"
+)
+
 // OpenRun opens a managed run, and its item if this is the item's first.
 //
 // It answers ErrInvalid for a command that is wrong in itself, ErrItemDone for
@@ -60,6 +70,9 @@ func (o OpenRun) check() error {
 	default:
 		return invalid("on_failure %q: want abort or return", o.OnFailure)
 	}
+	if o.IfDone != IfDoneRefuse && o.IfDone != IfDoneRead {
+		return invalid("if_done %q: want run, or nothing", o.IfDone)
+	}
 	switch o.BlockScope {
 	case "", BlockWorkflow, BlockItem, BlockMutation:
 	default:
@@ -80,6 +93,9 @@ func (c *command) openRun(o OpenRun) (*Run, error) {
 	if err := c.admitScope(o); err != nil {
 		return nil, err
 	}
+	if item.over() {
+		return c.openReading(id, o, item)
+	}
 	if err := c.makeRoom(item, o.Takeover); err != nil {
 		return nil, err
 	}
@@ -97,12 +113,28 @@ func (c *command) openRun(o OpenRun) (*Run, error) {
 	if err := c.putItem(item); err != nil {
 		return nil, err
 	}
-	if err := c.putRun(r); err != nil {
-		return nil, err
-	}
-	c.Append(Event{At: c.now.Wall, Actor: ActorProxy, What: "run_opened", Run: id, Workflow: r.Workflow, Item: r.Item})
-	return r, nil
+	return r, c.opened(r)
 }
+
+// opened stores a new run.
+func (c *command) opened(r *Run) error {
+	if err := c.putRun(r); err != nil {
+		return err
+	}
+	c.Append(Event{At: c.now.Wall, Actor: ActorProxy, What: "run_opened", Run: r.ID, Workflow: r.Workflow, Item: r.Item})
+	return nil
+}
+
+// openReading opens a run of an item that can't produce new effects: it may read,
+// and doesn't make the item busy.
+func (c *command) openReading(id string, o OpenRun, item *Item) (*Run, error) {
+	r := c.newRun(id, o, item.Attempt)
+	r.Mutations, r.ItemDone = MutationsNone, true
+	return r, c.opened(r)
+}
+
+// over reports whether the item can't produce new effects.
+func (i *Item) over() bool { return i.State == ItemDone || i.State == ItemSkipped }
 
 // admitItem returns the run's item, new if there was none, if it admits a run.
 func (c *command) admitItem(o OpenRun) (*Item, error) {
@@ -113,9 +145,10 @@ func (c *command) admitItem(o OpenRun) (*Item, error) {
 	if item == nil {
 		item = c.newItem(o.Workflow, o.Item)
 	}
-	switch item.State {
-	case ItemOpen, ItemFailed:
-	case ItemDone, ItemSkipped:
+	switch {
+	case item.State == ItemOpen || item.State == ItemFailed:
+	case item.over() && o.IfDone == IfDoneRead:
+	case item.over():
 		return nil, fmt.Errorf("%w: item %q is %s", ErrItemDone, item.Item, item.State)
 	default:
 		return nil, fmt.Errorf("%w: %s", ErrItemAttention, item.Reason)

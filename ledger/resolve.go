@@ -94,7 +94,7 @@ func (c *command) explain(err error, m *Mutation, r *Resolve) error {
 	switch {
 	case r.Action == OnDidNotHappen && m.Committed:
 		refusal.Reason = "the mutation is known to have happened"
-	case r.Action == OnDidNotHappen && allowedToPerson(m, OnDidNotHappen, true):
+	case r.Action == OnDidNotHappen && allowedToPerson(m, OnDidNotHappen):
 		refusal.Reason = "a sending of it may still take effect; it needs force"
 	case r.Action == OnCheckAgain && !m.Policy.Reconciler:
 		refusal.Reason = "the rule has no way to ask the API"

@@ -49,12 +49,15 @@ const (
 
 // Run is one execution of the script.
 type Run struct {
-	ID       string   `json:"id"`
-	Version  int64    `json:"version"`
-	Workflow string   `json:"workflow"`
-	Item     string   `json:"item"`
-	Attempt  int      `json:"attempt"`
-	Once     bool     `json:"once,omitempty"`
+	ID       string `json:"id"`
+	Version  int64  `json:"version"`
+	Workflow string `json:"workflow"`
+	Item     string `json:"item"`
+	Attempt  int    `json:"attempt"`
+	Once     bool   `json:"once,omitempty"`
+	// ItemDone says that the item was done or skipped when the run was opened: the
+	// run reads only, and leaves the item as it is.
+	ItemDone bool     `json:"item_done,omitempty"`
 	State    RunState `json:"state"`
 	Class    Class    `json:"class,omitempty"`
 	Reason   string   `json:"reason,omitempty"`
@@ -113,6 +116,8 @@ type Item struct {
 	ActiveRun string    `json:"active_run,omitempty"`
 	OpenedAt  time.Time `json:"opened_at"`
 	UpdatedAt time.Time `json:"updated_at"`
+	// Changes are the latest decisions on the item, oldest first.
+	Changes []ItemChange `json:"changes,omitempty"`
 }
 
 // Escalation is an open question to a person. It lives inside its mutation; its

@@ -48,8 +48,31 @@ func (c *Client) Items(ctx context.Context, f Filter) (*wire.List[wire.Item], er
 
 // Item shows an item with its runs and mutations.
 func (c *Client) Item(ctx context.Context, id string) (*wire.Item, error) {
-	return call[wire.Item](ctx, c, request{method: http.MethodGet, path: "/v1/items/" + url.PathEscape(id)})
+	return call[wire.Item](ctx, c, request{method: http.MethodGet, path: itemPath(id, "")})
 }
+
+// CloseItem makes an item done.
+func (c *Client) CloseItem(ctx context.Context, id string, d wire.DecideItem) (*wire.Item, error) {
+	return call[wire.Item](ctx, c, request{method: http.MethodPost, path: itemPath(id, "/done"), body: d})
+}
+
+// SkipItem leaves out what is left of an item.
+func (c *Client) SkipItem(ctx context.Context, id string, d wire.SkipItem) (*wire.Item, error) {
+	return call[wire.Item](ctx, c, request{method: http.MethodPost, path: itemPath(id, "/skip"), body: d})
+}
+
+// ReopenItem lets runs of an item in again.
+func (c *Client) ReopenItem(ctx context.Context, id string, d wire.DecideItem) (*wire.Item, error) {
+	return call[wire.Item](ctx, c, request{method: http.MethodPost, path: itemPath(id, "/reopen"), body: d})
+}
+
+// NewAttempt begins an item anew.
+func (c *Client) NewAttempt(ctx context.Context, id string, d wire.NewAttempt) (*wire.Item, error) {
+	return call[wire.Item](ctx, c, request{method: http.MethodPost, path: itemPath(id, "/new-attempt"), body: d})
+}
+
+// itemPath is the path of an item, whatever characters its id holds.
+func itemPath(id, rest string) string { return "/v1/items/" + url.PathEscape(id) + rest }
 
 // Explain says what would happen to a request. Nothing is sent.
 func (c *Client) Explain(ctx context.Context, e wire.Explain) (wire.Explanation, error) {

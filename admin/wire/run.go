@@ -17,6 +17,9 @@ type OpenRun struct {
 	OnFailure string `json:"on_failure,omitzero"`
 	// Takeover ends the item's running run instead of refusing this one.
 	Takeover bool `json:"takeover,omitzero"`
+	// IfDone says what happens if the item is done or skipped: skip (the default)
+	// and fail refuse, for the caller to tell apart; run opens a run that reads only.
+	IfDone string `json:"if_done,omitzero"`
 	// TTL ends a run that sends no heartbeat for so long; absent takes the
 	// configured one.
 	TTL    Duration          `json:"ttl,omitzero"`
@@ -68,12 +71,14 @@ type EndRun struct {
 
 // Run is one execution of the script.
 type Run struct {
-	ID         string            `json:"id"`
-	Version    int64             `json:"version"`
-	Workflow   string            `json:"workflow"`
-	Item       string            `json:"item"`
-	Attempt    int               `json:"attempt"`
-	Once       bool              `json:"once,omitzero"`
+	ID       string `json:"id"`
+	Version  int64  `json:"version"`
+	Workflow string `json:"workflow"`
+	Item     string `json:"item"`
+	Attempt  int    `json:"attempt"`
+	Once     bool   `json:"once,omitzero"`
+	// ItemDone says that the item was done or skipped at the opening: the run reads only.
+	ItemDone   bool              `json:"item_done,omitzero"`
 	State      string            `json:"state"`
 	Class      string            `json:"class,omitzero"`
 	Reason     string            `json:"reason,omitzero"`

@@ -35,6 +35,8 @@ type Session struct {
 	Run wire.Run
 	// TTL is what a heartbeat asks for; 0 takes the server's.
 	TTL time.Duration
+	// KeepOpen leaves the item open although the command succeeded.
+	KeepOpen bool
 	// Poll is how often the run is looked at (default 200 ms).
 	Poll time.Duration
 	// Patience is how long a proxy that can't be asked is given to come back, when
@@ -117,7 +119,11 @@ func (s *Session) Finish(ctx context.Context, code int) Verdict {
 	err := s.persist(ctx, func() error { return s.finish(ctx, code) })
 	s.look(ctx)
 	if err == nil && (code == 0) == (s.Run.State == stateFinished) {
-		return Verdict{Code: code, Run: s.Run.ID, State: s.Run.State, Class: s.Run.Class, Reason: s.Run.Reason, Mutation: s.Run.Cause}
+		v := Verdict{Code: code, Run: s.Run.ID, State: s.Run.State, Class: s.Run.Class, Reason: s.Run.Reason, Mutation: s.Run.Cause}
+		if code == 0 {
+			v.Retry = RetryNo
+		}
+		return v
 	}
 	v := Judge(&s.Run, s.cause(ctx))
 	if err != nil && v.Reason == "" {
@@ -191,7 +197,7 @@ func (s *Session) finish(ctx context.Context, code int) error {
 	}
 	f := wire.FinishRun{Outcome: "failed"}
 	if code == 0 {
-		f = wire.FinishRun{Outcome: "done", KeepOpen: true}
+		f = wire.FinishRun{Outcome: "done", KeepOpen: s.KeepOpen}
 	}
 	run, err := s.API.FinishRun(ctx, s.Run.ID, f)
 	if err != nil {

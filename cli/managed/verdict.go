@@ -25,9 +25,25 @@ type Verdict struct {
 	Class    string `json:"class"`
 	Reason   string `json:"reason"`
 	Mutation string `json:"mutation"`
+	// Skipped says that the item was done, so that the command was not started.
+	Skipped bool `json:"skipped,omitzero"`
+	// Retry says whether the same run makes sense again without a person or a repair;
+	// empty where only the command's own code tells.
+	Retry Retry `json:"retry"`
 	// RetryAfter is when trying again makes sense, if that is known.
 	RetryAfter time.Time `json:"retry_after,omitzero"`
 }
+
+// Retry says whether running the same command again makes sense.
+type Retry string
+
+const (
+	// RetryYes: any time, or from RetryAfter on. A run that is opened too early is
+	// refused, and harms nothing.
+	RetryYes Retry = "yes"
+	// RetryNo: nothing is left to do, or something has to be repaired or decided first.
+	RetryNo Retry = "no"
+)
 
 // Run states, as the API names them.
 const (
@@ -82,7 +98,17 @@ func Judge(run *wire.Run, cause *wire.Mutation) Verdict {
 	case run.State == stateRunning && cause != nil && !unresolved(cause):
 		v.Code = CodeAborted
 	}
+	v.Retry = retrySense(v.Code, v.Class)
 	return v
+}
+
+// retrySense follows from the code, and for a run that was aborted from the class: what
+// is transient passes, everything else has to be repaired.
+func retrySense(code int, class string) Retry {
+	if code == CodeUnknown || code == CodeAborted && class == "transient" {
+		return RetryYes
+	}
+	return RetryNo
 }
 
 // stopped reports whether an aborted run was refused because of another mutation's

@@ -50,7 +50,7 @@ func newDemo() *cobra.Command {
 func stay(out io.Writer, self string) func(context.Context, string, string) error {
 	return func(ctx context.Context, config, bank string) error {
 		fmt.Fprintf(out, "\nBank and proxy stay up until Ctrl-C. From another terminal:\n\n"+
-			"  %s run --config %s --workflow try --item 1 -- \\\n"+
+			"  %s run --config %s --workflow try --item 1 --keep-open -- \\\n"+
 			"    curl -sS -i -H 'Content-Type: application/json' \\\n"+
 			"    -d '{\"from\":\"alice\",\"to\":\"bob\",\"amount\":4200,\"currency\":\"EUR\",\"reference\":\"try-1\"}' %s/transfers\n\n"+
 			"Run it twice: the second answer is the recorded one (Keep-Replayed), and bob is paid once.\n",

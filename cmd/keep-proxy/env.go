@@ -91,7 +91,6 @@ func (f *envFlags) variables(ctx context.Context, conn *connection) (map[string]
 	if err != nil {
 		return nil, noRun(openError(err))
 	}
-	opened.Env[doneVariable] = "0"
 	return opened.Env, nil
 }
 

@@ -8,9 +8,6 @@ import (
 	"keep-proxy/config"
 )
 
-// doneVariable tells a script that its item is done already.
-const doneVariable = "KEEP_ITEM_DONE"
-
 // secretNames are the variables that configuration names as a secret's source.
 func secretNames(c config.Config) []string {
 	var names []string
@@ -25,18 +22,16 @@ func secretNames(c config.Config) []string {
 // childEnvironment is the inherited environment without secrets, with the run's
 // variables over it.
 func childEnvironment(inherited []string, run map[string]string, secrets []string) []string {
-	set := maps.Clone(run)
-	set[doneVariable] = "0"
 	var out []string
 	for _, line := range inherited {
 		name, _, _ := strings.Cut(line, "=")
-		if _, replaced := set[name]; replaced || slices.Contains(secrets, name) {
+		if _, replaced := run[name]; replaced || slices.Contains(secrets, name) {
 			continue
 		}
 		out = append(out, line)
 	}
-	for _, name := range slices.Sorted(maps.Keys(set)) {
-		out = append(out, name+"="+set[name])
+	for _, name := range slices.Sorted(maps.Keys(run)) {
+		out = append(out, name+"="+run[name])
 	}
 	return out
 }

@@ -5,7 +5,6 @@ import "github.com/spf13/cobra"
 // laterCommands are commands of later versions, with what to use meanwhile. They
 // are refused by name, so that nobody looks for a typing mistake.
 var laterCommands = map[string]string{
-	"items":       "runs list and mutations list show what an item did, and resolve answers what waits for a person",
 	"obligations": "compensations are not made yet",
 	"tail":        "serve logs one line for each request",
 	"impact":      "mutations list shows the version of the rule that each was made under, with --json",

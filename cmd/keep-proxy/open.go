@@ -12,6 +12,13 @@ import (
 	"keep-proxy/admin/wire"
 )
 
+// What --if-done takes.
+const (
+	ifDoneSkip = "skip"
+	ifDoneFail = "fail"
+	ifDoneRun  = "run"
+)
+
 // openFlags describe a run that is to be opened.
 type openFlags struct {
 	workflow   string
@@ -22,7 +29,7 @@ type openFlags struct {
 	mutations  string
 	onFailure  string
 	takeover   bool
-	keepOpen   bool
+	ifDone     string
 	resumeHint string
 	listener   bool
 	ttl        time.Duration
@@ -38,7 +45,7 @@ func (o *openFlags) bind(cmd *cobra.Command) {
 	f.StringVar(&o.mutations, "mutations", "", "none, one or many (default many)")
 	f.StringVar(&o.onFailure, "on-failure", "", "abort, or return to hand the script its failed answers (default abort)")
 	f.BoolVar(&o.takeover, "takeover", false, "end the item's running run instead of refusing this one")
-	f.BoolVar(&o.keepOpen, "keep-open", false, "leave the item open when the command succeeds (always so in this version)")
+	f.StringVar(&o.ifDone, "if-done", "", "with an item that is done or skipped: skip the command, fail, or run it,\nreading only (default skip)")
 	f.StringVar(&o.resumeHint, "resume-hint", "", "how a person starts the work again")
 	f.BoolVar(&o.listener, "listener", false, "a proxy address of the run's own, which takes no credentials,\nfor clients that can't be given any")
 	f.DurationVar(&o.ttl, "ttl", 0, "end the run when nothing is heard of it for so long (default runs.ttl)")
@@ -53,6 +60,8 @@ func (o *openFlags) check(command string) error {
 		return usage("%s: --item and --once exclude each other; give one of them", command)
 	case !o.once && o.item == "":
 		return usage("%s: --item is missing; name the unit of work, or say --once if a re-run is new work", command)
+	case o.ifDone != "" && o.ifDone != ifDoneSkip && o.ifDone != ifDoneFail && o.ifDone != ifDoneRun:
+		return usage("%s: --if-done %s is unknown; give skip, fail or run", command, o.ifDone)
 	case o.ttl < 0:
 		return usage("%s: --ttl %s is negative", command, o.ttl)
 	}
@@ -63,7 +72,7 @@ func (o *openFlags) request() wire.OpenRun {
 	return wire.OpenRun{
 		Workflow: o.workflow, Item: o.item, Once: o.once, Attempt: o.attempt, Title: o.title,
 		Mutations: o.mutations, OnFailure: o.onFailure, Takeover: o.takeover,
-		TTL: wire.Duration(o.ttl), ResumeHint: o.resumeHint, Listener: o.listener,
+		TTL: wire.Duration(o.ttl), ResumeHint: o.resumeHint, IfDone: o.ifDone, Listener: o.listener,
 	}
 }
 
@@ -76,7 +85,7 @@ var openAdvice = map[string]string{
 	"item-busy":      "wait until it ends, or take it over with --takeover",
 	"item-attention": "a person decides with keep-proxy resolve",
 	"attempt":        "leave --attempt out to take the item's current one",
-	"item-done":      "nothing is left to do for it",
+	"item-done":      "nothing is left to do for it; keep-proxy items reopen or new-attempt allows more",
 	"token":          "name the operator's token file with " + tokenVariable,
 }
 

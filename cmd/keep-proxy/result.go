@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"keep-proxy/admin/client"
 	"keep-proxy/cli/managed"
 )
 
@@ -23,6 +24,34 @@ func (f *runFlags) writeResult(v managed.Verdict) error {
 		return fmt.Errorf("--result: %w", err)
 	}
 	return nil
+}
+
+// itemDone is the refusal of an item that is done or skipped, nil for any other error.
+func itemDone(err error) *client.Problem {
+	if p, ok := errors.AsType[*client.Problem](err); ok && p.Name() == "item-done" {
+		return p
+	}
+	return nil
+}
+
+// refusedVerdict is what becomes of a run that was not opened, or whose command could
+// not be started.
+func refusedVerdict(err error) managed.Verdict {
+	v := managed.Verdict{Code: exitCode(err), Class: "logic", Reason: err.Error(), Retry: managed.RetryNo}
+	p, ok := errors.AsType[*client.Problem](err)
+	if !ok {
+		return v
+	}
+	switch p.Name() {
+	case "blocked":
+		v.Class, v.Retry = "indeterminate", managed.RetryYes
+	case "item-busy", "ledger-unavailable", "not-ready":
+		v.Class, v.Retry = "transient", managed.RetryYes
+	}
+	if p.Mutation != nil {
+		v.Mutation = p.Mutation.ID
+	}
+	return v
 }
 
 // replaceFile writes a file that only its owner reads, whole or not at all.

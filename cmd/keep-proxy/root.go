@@ -32,7 +32,7 @@ func newRoot(s streams) *cobra.Command {
 	})
 	root.AddCommand(
 		newServe(), newRun(), newEnv(), newCheck(), newExplain(), newConnectors(),
-		newMutations(), newRuns(), newResolve(), newStatus(), newLedger(),
+		newMutations(), newRuns(), newItems(), newResolve(), newStatus(), newLedger(),
 		newCA(), newHealth(), newVersion(), newDemo(), newDemoClient(),
 	)
 	root.AddCommand(newLater()...)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -22,15 +23,15 @@ type runFlags struct {
 	adminFlags
 	openFlags
 
-	wait   time.Duration
-	result string
+	wait     time.Duration
+	result   string
+	keepOpen bool
 }
 
 // later are the flags that a later version builds, and what they will do.
 var later = map[string]string{
-	"items":   "runs with several items",
-	"if-done": "items that are done",
-	"user":    "running the command as another user",
+	"items": "runs with several items",
+	"user":  "running the command as another user",
 }
 
 // newRun makes the command that runs a script as a managed run.
@@ -42,6 +43,7 @@ func newRun() *cobra.Command {
 		Long: "Opens a run, starts the command with the proxy in its environment, ends the command when the run\n" +
 			"is stopped, and finishes the run when the command has ended. Without a running proxy it embeds\n" +
 			"one, which stays until the last run that joined it has ended.\n\n" +
+			"An item whose command ended with 0 is done: its command is not started again.\n\n" +
 			"Exit code: the command's own; 75 stopped on an unknown outcome, 76 the item needs attention,\n" +
 			"77 aborted on a failed mutation, 78 no run could be opened; 126 and 127 as a shell's.",
 		Args: usageArgs(cobra.MinimumNArgs(1)),
@@ -57,6 +59,7 @@ func newRun() *cobra.Command {
 	f.openFlags.bind(cmd)
 	cmd.Flags().DurationVar(&f.wait, "wait", 0,
 		"how long an embedded proxy is given to find out outcomes,\nat the start and at the end; 0 for not at all (default settle + 5m)")
+	cmd.Flags().BoolVar(&f.keepOpen, "keep-open", false, "leave the item open when the command succeeds")
 	cmd.Flags().StringVar(&f.result, "result", "", "write what became of the run to this file, as JSON")
 	for name, what := range later {
 		cmd.Flags().String(name, "", what+": not yet")
@@ -84,7 +87,7 @@ func (f *runFlags) run(cmd *cobra.Command, args []string) error {
 	defer signals.close()
 	verdict, err := f.attempt(cmd, args, signals)
 	if err != nil {
-		verdict = managed.Verdict{Code: exitCode(err), Class: "logic", Reason: err.Error()}
+		verdict = refusedVerdict(err)
 	}
 	if writeErr := f.writeResult(verdict); writeErr != nil {
 		return errors.Join(err, &exitError{max(verdict.Code, codeFailed), writeErr})
@@ -124,10 +127,14 @@ func (f *runFlags) inside(cmd *cobra.Command, h *host, args []string, signals *r
 		}
 	}
 	opened, err := h.OpenRun(signals.ctx, f.request(), newKey())
+	if done := itemDone(err); done != nil && f.ifDone != ifDoneFail {
+		say("%s The command was not started", strings.TrimSuffix(done.Detail, "."))
+		return managed.Verdict{Skipped: true, Reason: done.Detail, Retry: managed.RetryNo}, nil
+	}
 	if err != nil {
 		return managed.Verdict{}, noRun(openError(err))
 	}
-	session := &managed.Session{API: h.Client, Run: opened.Run, TTL: f.ttl, Say: say}
+	session := &managed.Session{API: h.Client, Run: opened.Run, TTL: f.ttl, KeepOpen: f.keepOpen, Say: say}
 	p, err := startChild(cmd, args, childEnvironment(os.Environ(), opened.Env, secretNames(h.config)))
 	if err != nil {
 		session.Finish(signals.ctx, codeFailed)

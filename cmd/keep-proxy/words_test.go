@@ -17,7 +17,7 @@ func TestTheChildsEnvironment(t *testing.T) {
 		map[string]string{"HTTP_PROXY": "http://new", "NO_PROXY": ""},
 		[]string{"TOKEN"},
 	)
-	want := []string{"HOME=/h", "EMPTY=", "TOKEN_FILE=/f", "HTTP_PROXY=http://new", "KEEP_ITEM_DONE=0", "NO_PROXY="}
+	want := []string{"HOME=/h", "EMPTY=", "TOKEN_FILE=/f", "HTTP_PROXY=http://new", "NO_PROXY="}
 	if !slices.Equal(got, want) {
 		t.Errorf("environment %q, want %q", got, want)
 	}

@@ -1,0 +1,122 @@
+package admin_test
+
+import (
+	"testing"
+
+	"keep-proxy/admin/client"
+	"keep-proxy/admin/wire"
+	"keep-proxy/ledger"
+)
+
+// theItem reads the only item.
+func (w *world) theItem() *wire.Item {
+	w.t.Helper()
+	list, err := w.client.Items(w.t.Context(), client.Filter{})
+	if err != nil || len(list.Items) != 1 {
+		w.t.Fatalf("items: %+v, %v", list, err)
+	}
+	i, err := w.client.Item(w.t.Context(), list.Items[0].ID)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return i
+}
+
+func TestAnItemsHistoryGoesByAttempt(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	run := w.open("order-1")
+	m := w.apply(w.claim(transfer(&run.Run)), 201, "{}")
+	if _, err := w.client.FinishRun(t.Context(), run.ID, wire.FinishRun{Outcome: "done"}); err != nil {
+		t.Fatal(err)
+	}
+	i := w.theItem()
+	if i.State != "done" || different(i.Actions, []string{"reopen", "new_attempt"}) != "" {
+		t.Errorf("the item is %s and allows %v", i.State, i.Actions)
+	}
+	_, err := w.client.NewAttempt(t.Context(), i.ID, wire.NewAttempt{Reason: "it came back", Actor: "ada", Version: i.Version, Attempt: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := w.open("order-1")
+	i = w.theItem()
+	if i.Attempt != 2 || i.ActiveRun != second.ID || len(i.Attempts) != 2 {
+		t.Fatalf("item %+v", i)
+	}
+	first := i.Attempts[0]
+	if first.Attempt != 1 || len(first.Runs) != 1 || first.Runs[0].ID != run.ID || first.Runs[0].State != "finished" ||
+		len(first.Mutations) != 1 || first.Mutations[0].ID != m.ID || first.Mutations[0].Next != "none" {
+		t.Errorf("attempt 1: %+v", first)
+	}
+	if a := i.Attempts[1]; a.Attempt != 2 || len(a.Runs) != 1 || a.Runs[0].ID != second.ID || len(a.Mutations) != 0 {
+		t.Errorf("attempt 2: %+v", a)
+	}
+	if len(i.Changes) != 1 || i.Changes[0].Actor != "person:ada" || i.Changes[0].What != "new_attempt" || i.Changes[0].From != "done" {
+		t.Errorf("changes %+v", i.Changes)
+	}
+}
+
+func TestARerunOfAMutation(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	_, m := w.unknown("order-1")
+	if got := w.theItem().Attempts[0].Mutations[0].Next; got != "blocked" {
+		t.Errorf("an unknown one: %q", got)
+	}
+	if _, err := w.client.Resolve(t.Context(), m.ID, wire.Resolve{Action: "skip", Reason: "x", Actor: "ada", Version: m.Version}); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.theItem().Attempts[0].Mutations[0].Next; got != "refused" {
+		t.Errorf("a skipped one: %q", got)
+	}
+	run := w.open("order-1")
+	if a := ledger.ItemID("billing", "order-1"); a != w.theItem().ID {
+		t.Errorf("the id is %s, not %s", w.theItem().ID, a)
+	}
+	_, err := w.client.CloseItem(t.Context(), w.theItem().ID, wire.DecideItem{Reason: "x", Actor: "ada"})
+	problemIn(t, err, 409, "item-busy", run.ID)
+}
+
+func TestDecisionsOnItemsRefuse(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.unknown("order-1")
+	path := "/v1/items/" + w.theItem().ID
+	for _, c := range []struct {
+		name, path, body string
+		status           int
+		problem          string
+		words            []string
+	}{
+		{"no reason", path + "/done", `{"actor":"ada"}`, 400, "bad-request", []string{"/reason: missing"}},
+		{"no actor", path + "/reopen", `{"reason":"x"}`, 400, "bad-request", []string{"/actor: missing"}},
+		{"no attempt", path + "/new-attempt", `{"reason":"x","actor":"ada"}`, 400, "bad-request", []string{"/attempt: missing"}},
+		{"another attempt", path + "/new-attempt", `{"reason":"x","actor":"ada","attempt":2}`, 409, "attempt", []string{"attempt 1, not 2"}},
+		{"an unknown", path + "/done", `{"reason":"x","actor":"ada"}`, 409, "item-unsettled", []string{"indeterminate"}},
+		{"a version that is not its own", path + "/skip", `{"reason":"x","actor":"ada","version":99,"with_mutations":true}`, 409, "version", nil},
+		{"a key of another decision", path + "/done", `{"reason":"x","actor":"ada","with_mutations":true}`, 400, "bad-request", []string{"/with_mutations"}},
+		{"no such item", "/v1/items/i-1/done", `{"reason":"x","actor":"ada"}`, 404, "not-found", nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			w.refused(ask{method: "POST", path: c.path, body: c.body}, c.status, c.problem, c.words...)
+		})
+	}
+}
+
+func TestSkippingAnItemWithItsMutations(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	_, m := w.unknown("order-1")
+	i, err := w.client.SkipItem(t.Context(), w.theItem().ID, wire.SkipItem{Reason: "never mind", Actor: "ada", WithMutations: true})
+	if err != nil || i.State != "skipped" || i.Attempts[0].Mutations[0].State != "skipped" {
+		t.Fatalf("item %+v, %v", i, err)
+	}
+	shown, err := w.client.Mutation(t.Context(), m.ID)
+	if err != nil || shown.Reason != "never mind" {
+		t.Errorf("mutation %+v, %v", shown, err)
+	}
+	if _, err := w.client.ReopenItem(t.Context(), i.ID, wire.DecideItem{Reason: "after all", Actor: "ada"}); err != nil {
+		t.Error(err)
+	}
+}

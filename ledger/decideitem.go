@@ -1,0 +1,324 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// ItemAction is a decision of a person, or of a host, on a whole item.
+type ItemAction string
+
+const (
+	// ItemClose makes an open or failed item done: it can't produce new effects.
+	ItemClose ItemAction = "done"
+	// ItemSkip leaves out what is left of the item, for good.
+	ItemSkip ItemAction = "skip"
+	// ItemReopen lets runs of the item in again. What is applied stays applied.
+	ItemReopen ItemAction = "reopen"
+	// ItemNewAttempt begins the item anew: its mutations are other ones from then
+	// on, so that all of its work is done once more.
+	ItemNewAttempt ItemAction = "new_attempt"
+)
+
+// DecideItem is such a decision.
+type DecideItem struct {
+	Workflow, Item string
+	Action         ItemAction
+	Actor, Reason  string
+	// Version is the item's version that was seen; 0 for any.
+	Version int64
+	// Attempt is the attempt that ends (ItemNewAttempt only, required there), so that
+	// a decision which is repeated raises it once.
+	Attempt int
+	// WithMutations skips what a person may skip of the item's mutations first
+	// (ItemSkip only).
+	WithMutations bool
+}
+
+// ItemChange is one decision in an item's own history.
+type ItemChange struct {
+	At      time.Time `json:"at"`
+	Actor   string    `json:"actor"`
+	What    string    `json:"what"`
+	Why     string    `json:"why,omitempty"`
+	Attempt int       `json:"attempt"`
+	From    ItemState `json:"from"`
+	To      ItemState `json:"to"`
+}
+
+// maxItemChanges is how many decisions an item keeps with itself; the history of the
+// ledger has all of them.
+const maxItemChanges = 50
+
+// skipStep is how many mutations are skipped by one command: a record may be long,
+// and a command is bounded by the store's transaction.
+const skipStep = 8
+
+// DecideItem carries out a decision on an item.
+//
+// It answers ErrInvalid for a decision that is incomplete, ErrNotFound, ErrVersion,
+// ErrAttempt if another attempt is the item's current one, ErrItemBusy while a run of
+// it goes on, ErrItemUnsettled while one of its mutations is unresolved, watching or in
+// flight, and ErrItemState if its state doesn't allow it. Closing what is done, skipping
+// what is skipped and opening what is open changes nothing.
+//
+// WithMutations takes several commands. The item admits neither run nor claim from
+// the first one on; after a crash in the middle it waits for a person, and the
+// decision can be repeated.
+func (l *Ledger) DecideItem(ctx context.Context, d DecideItem) (*Item, error) {
+	if err := d.check(); err != nil {
+		return nil, err
+	}
+	if d.WithMutations {
+		if err := l.skipMutations(ctx, d); err != nil {
+			return nil, err
+		}
+		d.Version = 0
+	}
+	var item *Item
+	err := l.update(ctx, func(c *command) (err error) {
+		item, err = c.decideItem(d)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return item, nil
+}
+
+// check reports what is wrong with the decision itself.
+func (d DecideItem) check() error {
+	switch d.Action {
+	case ItemClose, ItemSkip, ItemReopen, ItemNewAttempt:
+	default:
+		return invalid("%q is no decision on an item", d.Action)
+	}
+	switch {
+	case d.Actor == "" || d.Reason == "":
+		return invalid("a decision needs an actor and a reason")
+	case d.WithMutations && d.Action != ItemSkip:
+		return invalid("mutations are skipped with their item only")
+	case d.Action == ItemNewAttempt && d.Attempt < 1:
+		return invalid("a new attempt needs the number of the one that ends")
+	case d.Action != ItemNewAttempt && d.Attempt != 0:
+		return invalid("an attempt goes with new_attempt only")
+	case strings.HasPrefix(d.Item, oncePrefix) && (d.Action == ItemReopen || d.Action == ItemNewAttempt):
+		return invalid("item %q belongs to one run with once; a re-run is an item of its own", d.Item)
+	}
+	return nil
+}
+
+// itemMoves says from which states a decision leads where. Opening what is failed
+// or closing what needs attention isn't among them where it would hide a question.
+var itemMoves = map[ItemAction]struct {
+	from []ItemState
+	to   ItemState
+}{
+	ItemClose:      {[]ItemState{ItemOpen, ItemFailed}, ItemDone},
+	ItemSkip:       {[]ItemState{ItemOpen, ItemFailed, ItemNeedsAttention}, ItemSkipped},
+	ItemReopen:     {[]ItemState{ItemDone, ItemFailed, ItemNeedsAttention, ItemSkipped}, ItemOpen},
+	ItemNewAttempt: {[]ItemState{ItemOpen, ItemDone, ItemFailed, ItemNeedsAttention, ItemSkipped}, ItemOpen},
+}
+
+// ItemActions lists the decisions that an item's state allows.
+func ItemActions(i *Item) []ItemAction {
+	var open []ItemAction
+	for _, a := range []ItemAction{ItemClose, ItemSkip, ItemReopen, ItemNewAttempt} {
+		d := DecideItem{Item: i.Item, Action: a, Actor: "-", Reason: "-"}
+		if a == ItemNewAttempt {
+			d.Attempt = i.Attempt
+		}
+		if d.check() == nil && allows(i.State, a) {
+			open = append(open, a)
+		}
+	}
+	return open
+}
+
+func allows(s ItemState, a ItemAction) bool {
+	return slices.Contains(itemMoves[a].from, s)
+}
+
+func (c *command) decideItem(d DecideItem) (*Item, error) {
+	item, err := c.freeItem(d)
+	if err != nil {
+		return nil, err
+	}
+	move := itemMoves[d.Action]
+	switch {
+	case d.Action != ItemNewAttempt && item.State == move.to:
+		return item, nil
+	case d.Action == ItemNewAttempt && item.Attempt != d.Attempt:
+		return nil, fmt.Errorf("%w: item %q is at attempt %d, not %d", ErrAttempt, item.Item, item.Attempt, d.Attempt)
+	case !allows(item.State, d.Action):
+		return nil, fmt.Errorf("%w: item %q is %s", ErrItemState, item.Item, item.State)
+	}
+	if err := c.itemSettled(item.Workflow, item.Item); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrItemUnsettled, err)
+	}
+	if err := c.answerCause(item, d); err != nil {
+		return nil, err
+	}
+	if d.Action == ItemNewAttempt {
+		item.Attempt++
+	}
+	from := item.State
+	item.State, item.Reason, item.Cause, item.ActiveRun = move.to, "", "", ""
+	if item.State == ItemSkipped {
+		item.Reason = d.Reason
+	}
+	c.remember(item, d, from)
+	return item, c.putItem(item)
+}
+
+// freeItem reads the item, and ends a run of it that is overdue; one that isn't
+// keeps the item busy.
+func (c *command) freeItem(d DecideItem) (*Item, error) {
+	item, err := c.Item(d.Workflow, d.Item)
+	if err != nil {
+		return nil, fmt.Errorf("item %q: %w", d.Item, err)
+	}
+	if d.Version != 0 && item.Version != d.Version {
+		return nil, fmt.Errorf("item %q: %w: it is at version %d", d.Item, ErrVersion, item.Version)
+	}
+	if item.ActiveRun == "" {
+		return item, nil
+	}
+	if err := c.makeRoom(item, false); err != nil {
+		return nil, err
+	}
+	return c.Item(d.Workflow, d.Item)
+}
+
+// answerCause closes the question about a payload that made the item wait: the
+// decision on the item is its answer.
+func (c *command) answerCause(item *Item, d DecideItem) error {
+	if item.State != ItemNeedsAttention || item.Cause == "" {
+		return nil
+	}
+	keys, err := c.ItemMutations(item.Workflow, item.Item)
+	if err != nil {
+		return err
+	}
+	for _, key := range keys {
+		if key.ID() != item.Cause {
+			continue
+		}
+		m, err := c.Mutation(key)
+		if err != nil || !m.Escalated() || m.Escalation.Kind != EscalationMismatch {
+			return err
+		}
+		from, mv := m.State, c.at(PersonActor(d.Actor), d.Reason)
+		if err := c.move(m, OnAcknowledge, c.facts(m, nil, 0), mv); err != nil {
+			if errors.Is(err, ErrNotAllowed) {
+				return nil // It stays open on the mutation, where a person can answer it.
+			}
+			return err
+		}
+		return c.store(m, from, OnAcknowledge, mv, "", "")
+	}
+	return nil
+}
+
+// remember appends the decision to both histories.
+func (c *command) remember(item *Item, d DecideItem, from ItemState) {
+	c.Append(Event{
+		At: c.now.Wall, Actor: PersonActor(d.Actor), What: "item_" + string(d.Action), Why: d.Reason,
+		Workflow: item.Workflow, Item: item.Item,
+	})
+	item.Changes = append(item.Changes, ItemChange{
+		At: c.now.Wall, Actor: PersonActor(d.Actor), What: string(d.Action), Why: d.Reason,
+		Attempt: item.Attempt, From: from, To: item.State,
+	})
+	if n := len(item.Changes); n > maxItemChanges {
+		item.Changes = item.Changes[n-maxItemChanges:]
+	}
+}
+
+// skipMutations skips what may be skipped of an item's mutations, in bounded
+// commands.
+func (l *Ledger) skipMutations(ctx context.Context, d DecideItem) error {
+	var left []Key
+	err := l.update(ctx, func(c *command) (err error) {
+		left, err = c.barItem(d)
+		return err
+	})
+	for err == nil && len(left) > 0 {
+		n := min(skipStep, len(left))
+		if err = l.skipSome(ctx, d, left[:n]); err == nil {
+			left = left[n:]
+		}
+	}
+	return err
+}
+
+// skipSome skips a few; if they are too much for one command, one by one.
+func (l *Ledger) skipSome(ctx context.Context, d DecideItem, keys []Key) error {
+	err := l.update(ctx, func(c *command) error { return c.skipEach(d, keys) })
+	if err == nil || len(keys) == 1 || errors.Is(err, ErrUnavailable) || ctx.Err() != nil {
+		return err
+	}
+	for _, key := range keys {
+		if err := l.update(ctx, func(c *command) error { return c.skipEach(d, []Key{key}) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// barItem keeps runs and claims from the item while its mutations are skipped, and
+// lists those that may be.
+func (c *command) barItem(d DecideItem) ([]Key, error) {
+	item, err := c.freeItem(d)
+	if err != nil || item.State == ItemSkipped {
+		return nil, err
+	}
+	if !allows(item.State, ItemSkip) {
+		return nil, fmt.Errorf("%w: item %q is %s", ErrItemState, item.Item, item.State)
+	}
+	keys, err := c.ItemMutations(item.Workflow, item.Item)
+	if err != nil {
+		return nil, err
+	}
+	var skippable []Key
+	for _, key := range keys {
+		m, err := c.Mutation(key)
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case m.State == InFlight || m.Watching:
+			return nil, fmt.Errorf("%w: mutation %s is %s", ErrItemUnsettled, m.ID, m.State)
+		case allowedToPerson(m, OnSkip):
+			skippable = append(skippable, key)
+		}
+	}
+	if len(skippable) == 0 {
+		return nil, nil
+	}
+	item.State, item.Cause, item.ActiveRun = ItemNeedsAttention, "", ""
+	item.Reason = fmt.Sprintf("%d of its mutations are being skipped with it; if that was interrupted, skip it again", len(skippable))
+	return skippable, c.putItem(item)
+}
+
+// skipEach skips those of the mutations that may still be skipped.
+func (c *command) skipEach(d DecideItem, keys []Key) error {
+	for _, key := range keys {
+		m, err := c.Mutation(key)
+		if err != nil {
+			return err
+		}
+		if !allowedToPerson(m, OnSkip) {
+			continue
+		}
+		decision := Resolve{Key: key, Action: OnSkip, Actor: d.Actor, Reason: d.Reason, Version: m.Version}
+		if _, _, err := c.resolve(&decision); err != nil {
+			return err
+		}
+	}
+	return nil
+}

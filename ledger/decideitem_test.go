@@ -1,0 +1,207 @@
+package ledger_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"keep-proxy/ledger"
+)
+
+func (w *world) decideItem(a ledger.ItemAction, change ...func(*ledger.DecideItem)) (*ledger.Item, error) {
+	w.t.Helper()
+	d := ledger.DecideItem{Workflow: "w", Item: "i", Action: a, Actor: "ada", Reason: "because of a test"}
+	if a == ledger.ItemNewAttempt {
+		d.Attempt = 1
+	}
+	for _, c := range change {
+		c(&d)
+	}
+	return w.DecideItem(w.t.Context(), d)
+}
+
+func withMutations(d *ledger.DecideItem) { d.WithMutations = true }
+
+func TestDecisionsOnAnItem(t *testing.T) {
+	t.Parallel()
+	const (
+		done, skip, reopen, again = ledger.ItemClose, ledger.ItemSkip, ledger.ItemReopen, ledger.ItemNewAttempt
+	)
+	ended := func(w *world) {
+		_, err := w.EndRun(w.t.Context(), w.open().ID, ledger.ClassTransient, "over", "person:ada")
+		w.ok(err)
+	}
+	failed := func(w *world) { w.finish("a", w.send(w.open(), "a"), ledger.VerdictFailed, class(ledger.ClassLogic)) }
+	finished := func(w *world) {
+		_, err := w.FinishRun(w.t.Context(), w.open().ID, ledger.OutcomeDone, false)
+		w.ok(err)
+	}
+	skipped := func(w *world) {
+		ended(w)
+		_, err := w.decideItem(skip)
+		w.ok(err)
+	}
+	attention := func(w *world) { w.applied("a"); w.claim(w.open(), "a", payload("other")) }
+	inFlight := func(w *world) {
+		r := w.open()
+		w.send(r, "a")
+		_, err := w.EndRun(w.t.Context(), r.ID, ledger.ClassTransient, "over", "person:ada")
+		w.ok(err)
+	}
+	unknown := func(w *world) { w.unknown("a") }
+	version := func(n int64) func(*ledger.DecideItem) { return func(d *ledger.DecideItem) { d.Version = n } }
+	leaving := func(n int) func(*ledger.DecideItem) { return func(d *ledger.DecideItem) { d.Attempt = n } }
+	for _, c := range []struct {
+		name   string
+		before func(*world)
+		action ledger.ItemAction
+		change []func(*ledger.DecideItem)
+		want   error
+		state  ledger.ItemState
+		then   int
+	}{
+		{"an open item is closed", ended, done, nil, nil, ledger.ItemDone, 1},
+		{"a failed item is closed", failed, done, nil, nil, ledger.ItemDone, 1},
+		{"a done item is closed again", finished, done, nil, nil, ledger.ItemDone, 1},
+		{"an item that waits for a person can't be closed over the question", attention, done, nil, ledger.ErrItemState, ledger.ItemNeedsAttention, 1},
+		{"a skipped item isn't done", skipped, done, nil, ledger.ErrItemState, ledger.ItemSkipped, 1},
+		{"an open item is skipped", ended, skip, nil, nil, ledger.ItemSkipped, 1},
+		{"a failed item is skipped", failed, skip, nil, nil, ledger.ItemSkipped, 1},
+		{"an item that waits is skipped", attention, skip, nil, nil, ledger.ItemSkipped, 1},
+		{"a done item can't be skipped", finished, skip, nil, ledger.ErrItemState, ledger.ItemDone, 1},
+		{"a done item is opened", finished, reopen, nil, nil, ledger.ItemOpen, 1},
+		{"a skipped item is opened", skipped, reopen, nil, nil, ledger.ItemOpen, 1},
+		{"an item that waits is opened", attention, reopen, nil, nil, ledger.ItemOpen, 1},
+		{"an open item is opened again", ended, reopen, nil, nil, ledger.ItemOpen, 1},
+		{"a done item begins anew", finished, again, nil, nil, ledger.ItemOpen, 2},
+		{"an item that waits begins anew", attention, again, nil, nil, ledger.ItemOpen, 2},
+		{"an item begins anew from another attempt", ended, again, []func(*ledger.DecideItem){leaving(2)}, ledger.ErrAttempt, ledger.ItemOpen, 1},
+		{"a running run keeps its item", func(w *world) { w.open() }, done, nil, ledger.ErrItemBusy, ledger.ItemOpen, 1},
+		{"an overdue run doesn't", func(w *world) { w.open(); w.pass(101 * time.Hour) }, done, nil, nil, ledger.ItemDone, 1},
+		{"an unknown keeps the item from being closed", unknown, done, nil, ledger.ErrItemUnsettled, ledger.ItemOpen, 1},
+		{"an unknown keeps the item from beginning anew", unknown, again, nil, ledger.ErrItemUnsettled, ledger.ItemOpen, 1},
+		{"an unknown keeps the item from being skipped", unknown, skip, nil, ledger.ErrItemUnsettled, ledger.ItemOpen, 1},
+		{"but not with its mutations", unknown, skip, []func(*ledger.DecideItem){withMutations}, nil, ledger.ItemSkipped, 1},
+		{"a sending keeps the item", inFlight, skip, []func(*ledger.DecideItem){withMutations}, ledger.ErrItemUnsettled, ledger.ItemOpen, 1},
+		{"the version that was seen counts", ended, done, []func(*ledger.DecideItem){version(1)}, ledger.ErrVersion, ledger.ItemOpen, 1},
+		{"the version that was seen counts for mutations too", ended, skip,
+			[]func(*ledger.DecideItem){withMutations, version(1)}, ledger.ErrVersion, ledger.ItemOpen, 1},
+		{"no reason", ended, done, []func(*ledger.DecideItem){func(d *ledger.DecideItem) { d.Reason = "" }}, ledger.ErrInvalid, ledger.ItemOpen, 1},
+		{"no attempt", ended, again, []func(*ledger.DecideItem){leaving(0)}, ledger.ErrInvalid, ledger.ItemOpen, 1},
+		{"mutations without skipping", ended, done, []func(*ledger.DecideItem){withMutations}, ledger.ErrInvalid, ledger.ItemOpen, 1},
+		{"no such decision", ended, "forget", nil, ledger.ErrInvalid, ledger.ItemOpen, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			c.before(w)
+			if _, err := w.decideItem(c.action, c.change...); !errors.Is(err, c.want) {
+				t.Fatalf("%v, want %v", err, c.want)
+			}
+			if i := w.item("i"); i.State != c.state || i.Attempt != c.then {
+				t.Errorf("the item is %s at attempt %d, want %s at %d", i.State, i.Attempt, c.state, c.then)
+			}
+		})
+	}
+}
+
+func TestADecisionOnAnItemIsRemembered(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.applied("a")
+	w.claim(w.open(), "a", payload("other"))
+	w.escalated("a", ledger.EscalationMismatch)
+	i, err := w.decideItem(ledger.ItemReopen)
+	w.ok(err)
+	want := ledger.ItemChange{
+		At: w.now.Wall, Actor: "person:ada", What: "reopen", Why: "because of a test", Attempt: 1,
+		From: ledger.ItemNeedsAttention, To: ledger.ItemOpen,
+	}
+	if len(i.Changes) != 1 || i.Changes[0] != want || i.Reason != "" || i.Cause != "" {
+		t.Errorf("the item keeps %+v", i)
+	}
+	w.escalated("a", "")
+	events, err := w.Events(t.Context(), "", 0, 0)
+	w.ok(err)
+	if last := events[len(events)-1]; last.What != "item_reopen" || last.Actor != "person:ada" || last.Item != "i" {
+		t.Errorf("the history ends with %+v", last)
+	}
+	for range 60 {
+		w.skipAndOpen()
+	}
+	if n := len(w.item("i").Changes); n != 50 {
+		t.Errorf("%d changes are kept", n)
+	}
+}
+
+func (w *world) skipAndOpen() {
+	w.t.Helper()
+	_, err := w.decideItem(ledger.ItemSkip)
+	w.ok(err)
+	_, err = w.decideItem(ledger.ItemReopen)
+	w.ok(err)
+}
+
+func TestANewAttemptIsNewWork(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.applied("a")
+	_, err := w.decideItem(ledger.ItemNewAttempt)
+	w.ok(err)
+	if _, err := w.decideItem(ledger.ItemNewAttempt); !errors.Is(err, ledger.ErrAttempt) {
+		t.Errorf("the same decision again: %v", err)
+	}
+	r := w.open()
+	if r.Attempt != 2 {
+		t.Errorf("the run is of attempt %d", r.Attempt)
+	}
+	if out := w.claim(r, "a2", func(q *ledger.Claim) { q.Attempt = 1 }); out.Problem != "attempt" {
+		t.Errorf("a claim of the attempt before: %q", out.Problem)
+	}
+}
+
+func TestSkippingGoesThroughAllMutations(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	scoped := func(q *ledger.Claim) { q.Record.Policy.BlockScope = ledger.BlockMutation }
+	names := strings.Fields("a b c d e f g h j k l m n o p q r s t u")
+	w.applied("done")
+	for _, name := range names {
+		w.finish(name, w.send(w.open(), name, scoped), ledger.VerdictUncertain)
+	}
+	i, err := w.decideItem(ledger.ItemSkip, withMutations)
+	w.ok(err)
+	if i.State != ledger.ItemSkipped || i.Reason != "because of a test" {
+		t.Errorf("the item is %s: %s", i.State, i.Reason)
+	}
+	for _, name := range names {
+		w.is(name, ledger.Skipped)
+	}
+	w.is("done", ledger.Applied)
+}
+
+func TestARunOfADoneItemReadsOnly(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	_, err := w.FinishRun(t.Context(), w.open().ID, ledger.OutcomeDone, false)
+	w.ok(err)
+	before := w.item("i").Version
+	reading := func(o *ledger.OpenRun) { o.IfDone = ledger.IfDoneRead }
+	r := w.open(reading)
+	if !r.ItemDone || r.Mutations != ledger.MutationsNone {
+		t.Errorf("the run is %+v", r)
+	}
+	if a := w.Gate(r.ID); !a.Open {
+		t.Errorf("reads are refused: %+v", a)
+	}
+	_, err = w.FinishRun(t.Context(), r.ID, ledger.OutcomeDone, false)
+	w.ok(err)
+	r = w.open(reading)
+	if out := w.claim(r, "a"); out.Problem != "item-done" || !out.RunRefused {
+		t.Errorf("a claim: %q", out.Problem)
+	}
+	if i := w.item("i"); i.State != ledger.ItemDone || i.Version != before {
+		t.Errorf("the item is %+v", i)
+	}
+}
