@@ -40,7 +40,7 @@ func TestRequestsThatAreRefused(t *testing.T) {
 		"a name twice in JSON":                {"POST", "/hook/json/x", `{"ref":"a","ref":"b"}`, []string{jsonBody}, "ambiguous-request", 422, "repeats a member name"},
 		"a name twice, once escaped":          {"POST", "/hook/json/x", `{"ref":"a","r\u0065f":"b"}`, []string{jsonBody}, "ambiguous-request", 422, "repeats a member name"},
 		"JSON that is not UTF-8":              {"POST", "/hook/json/x", "{\"ref\":\"\xff\"}", []string{jsonBody}, "ambiguous-request", 422, "one UTF-8 JSON value"},
-		"a bad escape in the path":            {"POST", "/hook/plain/%zz", "a", nil, "", 400, ""},
+		"a bad escape in the path":            {"POST", "/hook/plain/%zz", "a", nil, "malformed-request", 400, "RFC 3986"},
 		"dot segments":                        {"POST", "/hook/ignored/../plain/x", "a", nil, "ambiguous-request", 422, "a dot segment"},
 		"encoded dot segments":                {"POST", "/hook/%2e%2e/plain/x", "a", nil, "ambiguous-request", 422, "a dot segment"},
 		"an empty segment":                    {"POST", "/hook//plain/x", "a", nil, "ambiguous-request", 422, "an empty segment"},
@@ -61,11 +61,11 @@ func TestRequestsThatAreRefused(t *testing.T) {
 		"a read that no rule declares":          {"GET", "/hook/other/x", "", nil, "unmatched", 403, "GET on this path"},
 		"TRACE":                                 {"TRACE", "/hook/read/x", "", nil, "denied", 403, "TRACE is always denied"},
 		"a protocol upgrade":                    {"GET", "/hook/read/x", "", []string{"Connection: Upgrade", "Upgrade: websocket"}, "denied", 403, "upgrades"},
-		"a CONNECT inside of a tunnel":          {"CONNECT", "elsewhere.test:443", "", nil, "denied", 403, "tunnel"},
-		"a head over the limit":                 {"POST", "/hook/plain/x", "a", []string{"X-Long: " + strings.Repeat("a", 32<<10)}, "", 431, ""},
-		"a field whose name holds a space":      {"POST", "/hook/plain/x", "a", []string{"Bad Name: 1"}, "", 400, ""},
-		"two lengths that differ":               {"POST", "/hook/plain/x", "a", []string{"Content-Length: 1", "Content-Length: 2"}, "", 400, ""},
-		"a transfer coding that is not chunked": {"POST", "/hook/plain/x", "a", []string{"Transfer-Encoding: gzip, chunked"}, "", 501, ""},
+		"a CONNECT inside of a tunnel":          {"CONNECT", "elsewhere.test:443", "", []string{"Host: elsewhere.test:443"}, "denied", 403, "tunnel"},
+		"a head over the limit":                 {"POST", "/hook/plain/x", "a", []string{"X-Long: " + strings.Repeat("a", 32<<10)}, "malformed-request", 431, "limit"},
+		"a field whose name holds a space":      {"POST", "/hook/plain/x", "a", []string{"Bad Name: 1"}, "malformed-request", 400, "RFC 9112"},
+		"two lengths that differ":               {"POST", "/hook/plain/x", "a", []string{"Content-Length: 1", "Content-Length: 2"}, "malformed-request", 400, "RFC 9112"},
+		"a transfer coding that is not chunked": {"POST", "/hook/plain/x", "a", []string{"Transfer-Encoding: gzip, chunked"}, "malformed-request", 501, "RFC 9112"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := w.hooks.tally()

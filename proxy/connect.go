@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"io"
@@ -80,10 +81,32 @@ func (p *Proxy) enterTunnel(r *http.Request, client net.Conn) {
 	}
 	t.Conn, t.first = client, strings.NewReader(string(first))
 	if first[0] != tlsHandshake {
-		p.tunnels.push(t)
+		p.tunnels.push(p.guard(t, t))
 		return
 	}
-	p.tunnels.push(tls.Server(t, p.tlsConfig(t)))
+	p.enterTLS(t)
+}
+
+// enterTLS shakes hands with the client. What is spoken then decides who reads it:
+// HTTP/1 is guarded, and HTTP/2 has frames that net/http holds to the letter itself.
+func (p *Proxy) enterTLS(t *tunnel) {
+	session := tls.Server(t, p.tlsConfig(t))
+	ctx, cancel := context.WithTimeout(p.ctx, readHeaderTimeout)
+	defer cancel()
+	if err := session.HandshakeContext(ctx); err != nil {
+		p.config.Log.Warn().Str("client", t.remote).Str("host", t.target).Str("workflow", t.caller.workflow).
+			Str("item", t.caller.item).Str("run", t.caller.run).Str("problem", "tls").Str("detail", err.Error()).
+			Msg("the client and the proxy agree on no TLS session; does the client trust the proxy's CA?")
+		_ = session.Close()
+		return
+	}
+	t.secure = true
+	state := session.ConnectionState()
+	if state.NegotiatedProtocol == "h2" {
+		p.tunnels.push(session)
+		return
+	}
+	p.tunnels.push(guardedTLS{p.guard(session, t), state})
 }
 
 // tlsConfig shows the name that the client asked for, else the tunnel's.

@@ -5,8 +5,10 @@
 //  1. Connection. A listener takes plain proxy requests and CONNECT. A tunnel
 //     ends here: TLS is answered with a leaf of the proxy's own CA, and what is
 //     inside is served by one long-lived server, HTTP/1.1 or HTTP/2 (server.go,
-//     connect.go, tunnel.go). goproxy takes CONNECT and carries plain requests to
-//     the pipeline (goproxy.go); none of its own ways to send is left.
+//     connect.go, tunnel.go). A strict scanner reads HTTP/1 ahead of it and holds
+//     back what parsers might read differently (guard.go, package strict). goproxy
+//     takes CONNECT and carries plain requests to the pipeline (goproxy.go); none of
+//     its own ways to send is left.
 //  2. Who (caller.go). Proxy credentials name a managed run; without any, the
 //     configured unmanaged scope, else 407. Inside a tunnel its CONNECT counts,
 //     and host, server name and tunnel must agree, else 421.

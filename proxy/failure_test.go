@@ -34,8 +34,8 @@ func TestAskingAgainAfterAFailureIsNoRepeat(t *testing.T) {
 	t.Cleanup(func() { _ = c.Close() })
 	// Without a tunnel the client can leave the answer unread.
 	target := w.upstream.URL + "/ask"
-	_, _ = fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: x\r\nX-First: 1\r\nContent-Type: application/json\r\nContent-Length: 10\r\nProxy-Authorization: Basic %s\r\n\r\n{\"to\":\"x\"}",
-		target, base64.StdEncoding.EncodeToString([]byte("run:"+r.token)))
+	_, _ = fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: %s\r\nX-First: 1\r\nContent-Type: application/json\r\nContent-Length: 10\r\nProxy-Authorization: Basic %s\r\n\r\n{\"to\":\"x\"}",
+		target, strings.TrimPrefix(w.upstream.URL, "https://"), base64.StdEncoding.EncodeToString([]byte("run:"+r.token)))
 	if _, err := io.ReadFull(c, make([]byte, len("HTTP/1.1 429"))); err != nil {
 		t.Fatal(err)
 	}

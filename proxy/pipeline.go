@@ -4,9 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"runtime/debug"
+	"strings"
 
 	"keep-proxy/ledger"
+	"keep-proxy/proxy/strict"
 	"keep-proxy/rules"
 )
 
@@ -131,6 +134,12 @@ func bodyRefusal(err error, limit int64) *refusal {
 	if errors.Is(err, errBodyTooLarge) {
 		return refuse(problemTooLarge, fmt.Sprintf("The body is longer than %d bytes, which is the limit for a mutation; nothing was sent.", limit))
 	}
+	if fault, ok := errors.AsType[*strict.Fault](err); ok {
+		return faultRefusal(fault)
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return refuse(problemRequestTimeout, "The body did not arrive in time (proxy.timeouts.request); nothing was sent.")
+	}
 	return refuse(problemIncomplete, "The body ended early; nothing was sent.")
 }
 
@@ -138,13 +147,13 @@ func bodyRefusal(err error, limit int64) *refusal {
 // one connection out of r.
 func rawRequest(r *http.Request) rules.Raw {
 	target := r.RequestURI
-	if r.URL.IsAbs() && (len(target) == 0 || target[0] != '/' && target != "*") {
-		target = r.URL.EscapedPath()
-		if target == "" {
-			target = "/"
-		}
-		if r.URL.RawQuery != "" || r.URL.ForceQuery {
-			target += "?" + r.URL.RawQuery
+	if _, rest, absolute := strings.Cut(target, "://"); absolute && target[0] != '/' {
+		// In absolute-form; net/url would spell the path anew.
+		target = "/"
+		if i := strings.IndexAny(rest, "/?"); i >= 0 && rest[i] == '?' {
+			target += rest[i:]
+		} else if i >= 0 {
+			target = rest[i:]
 		}
 	}
 	stripHop(r.Header)

@@ -23,6 +23,8 @@ const (
 	problemRepeated          problem = "repeated"
 	problemIdentity          problem = "identity"
 	problemAmbiguous         problem = "ambiguous-request"
+	problemMalformed         problem = "malformed-request"
+	problemRequestTimeout    problem = "request-timeout"
 	problemIncomplete        problem = "incomplete-request"
 	problemItemDone          problem = "item-done"
 	problemItemAttention     problem = "item-attention"
@@ -73,6 +75,8 @@ var kinds = map[problem]kind{
 	problemIdentity:          {http.StatusUnprocessableEntity, "The mutation's identity can't be derived", ledger.ClassLogic, denied, false},
 	problemAmbiguous:         {http.StatusUnprocessableEntity, "Parsers could disagree about this request", ledger.ClassLogic, denied, false},
 	problemIncomplete:        {http.StatusBadRequest, "The request ended early", ledger.ClassTransient, "http_request_error", true},
+	problemMalformed:         {http.StatusBadRequest, "The request is malformed", ledger.ClassLogic, "http_request_error", false},
+	problemRequestTimeout:    {http.StatusRequestTimeout, "The request did not arrive in time", ledger.ClassTransient, "http_request_error", true},
 	problemItemDone:          {http.StatusForbidden, "The item is done", ledger.ClassLogic, denied, false},
 	problemItemAttention:     {http.StatusConflict, "The item needs attention", ledger.ClassLogic, denied, false},
 	problemAttempt:           {http.StatusConflict, "Not the item's current attempt", ledger.ClassLogic, denied, false},

@@ -42,15 +42,22 @@ func (p *Proxy) serveOuter(w http.ResponseWriter, r *http.Request) {
 // serveInner answers a request inside a tunnel.
 func (p *Proxy) serveInner(w http.ResponseWriter, r *http.Request) {
 	t := tunnelOf(r.Context())
-	if t == nil || r.Method == http.MethodConnect || r.URL.IsAbs() && r.ProtoMajor == 1 && r.URL.Host != r.Host {
+	if t == nil || r.Method == http.MethodConnect {
 		p.writeRefusal(w, r, refuse(problemDenied, "This can't be asked for inside a tunnel; nothing was sent."))
 		return
 	}
-	r.URL.Scheme = "http"
-	if r.TLS != nil {
-		r.URL.Scheme = "https"
+	if f := checkFraming(r); f != nil {
+		p.writeRefusal(w, r, f)
+		return
 	}
-	if !agrees(r, t) {
+	scheme := "http"
+	if t.secure {
+		scheme = "https"
+	}
+	// HTTP/2's :scheme decides whether r.TLS is set.
+	said := !r.URL.IsAbs() || strings.EqualFold(r.URL.Scheme, scheme)
+	r.URL.Scheme = scheme
+	if !said || t.secure != (r.TLS != nil) || !agrees(r, t) {
 		p.writeRefusal(w, r, refuse(problemMisdirected,
 			"The request is for "+r.Host+", but its tunnel was opened to "+t.target+"; nothing was sent."))
 		return

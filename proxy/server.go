@@ -159,10 +159,13 @@ func New(c Config) (*Proxy, error) {
 	p.outer.ConnContext = withOwner
 	p.inner = p.newServer(http.HandlerFunc(p.serveInner))
 	p.inner.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
-		if secure, ok := c.(*tls.Conn); ok {
-			c = secure.NetConn()
+		if g := guardOf(c); g != nil {
+			return withTunnel(ctx, g.tunnel)
 		}
-		t, _ := c.(*tunnel)
+		var t *tunnel
+		if secure, ok := c.(*tls.Conn); ok {
+			t, _ = secure.NetConn().(*tunnel)
+		}
 		return withTunnel(ctx, t)
 	}
 	return p, nil
@@ -189,6 +192,7 @@ func (p *Proxy) newServer(h http.Handler) *http.Server {
 	return &http.Server{
 		Handler: h, ReadHeaderTimeout: readHeaderTimeout, IdleTimeout: idleTimeout,
 		MaxHeaderBytes: p.config.MaxHead, Protocols: protocols, ErrorLog: quietLog(p.config.Log),
+		ConnState: follow, DisableGeneralOptionsHandler: true,
 	}
 }
 
@@ -198,7 +202,7 @@ func (p *Proxy) Serve(listeners ...net.Listener) error {
 	ended := make(chan error, len(listeners)+1)
 	go func() { ended <- p.inner.Serve(p.tunnels) }()
 	for _, l := range listeners {
-		go func() { ended <- p.outer.Serve(p.limit.wrap(l)) }()
+		go func() { ended <- p.outer.Serve(guardedListener{p.limit.wrap(l), p}) }()
 	}
 	var problems []error
 	for range len(listeners) + 1 {

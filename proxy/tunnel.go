@@ -20,6 +20,8 @@ type tunnel struct {
 	caller caller
 	// agreed is an authority that is known to be the target's.
 	agreed atomic.Pointer[string]
+	// secure says that TLS ended here.
+	secure bool
 	// first holds what was read ahead of the first byte of the tunnel.
 	first io.Reader
 }
@@ -72,6 +74,9 @@ func (h hijackKeeper) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	c, rw, err := http.NewResponseController(h.ResponseWriter).Hijack()
 	if err != nil {
 		return nil, nil, err
+	}
+	if g := guardOf(c); g != nil {
+		c = g.release()
 	}
 	if rw.Reader.Buffered() > 0 {
 		c = &bufferedConn{Conn: c, buffered: rw.Reader}

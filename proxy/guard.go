@@ -1,0 +1,355 @@
+package proxy
+
+import (
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"keep-proxy/proxy/strict"
+)
+
+// Bounds of telling a client that its bytes were refused.
+const (
+	faultWriteTimeout = 5 * time.Second
+	// faultLinger is how long, and faultDrain how much of what still comes is read
+	// away: closing over unread bytes resets the connection, and the answer with it.
+	faultLinger = time.Second
+	faultDrain  = 1 << 20
+)
+
+// guarded is a client's HTTP/1 connection as net/http reads it: what a
+// [strict.Scanner] finds fault with never gets there. Such a connection is answered
+// with a problem, once it is that request's turn, and closed.
+//
+// net/http reads while a handler runs, to see the client go. What comes then belongs
+// to the next request, so that its fault waits for the handler's end, as does
+// everything behind a CONNECT whose answer may open a tunnel.
+type guarded struct {
+	net.Conn
+	proxy *Proxy
+	// tunnel is nil for a connection that is in none.
+	tunnel *tunnel
+	scan   strict.Scanner
+	// greeted says that the first byte was looked at.
+	greeted bool
+	// rest was read and not given on.
+	rest  []byte
+	fault *strict.Fault
+	// ended is what Read returns from now on.
+	ended error
+
+	// busy says that a handler runs.
+	busy atomic.Bool
+	// told says that the client had its answer: net/http would write one of its own
+	// about a line that was cut.
+	told atomic.Bool
+	// raw says that the connection speaks HTTP no more.
+	raw atomic.Bool
+
+	// deadline is that of reads, in Unix nanoseconds, 0 for none.
+	deadline atomic.Int64
+	waiting  atomic.Bool
+	wake     chan struct{}
+	once     sync.Once
+	closed   chan struct{}
+}
+
+// guardedTLS is a guarded connection inside TLS.
+type guardedTLS struct {
+	*guarded
+	state tls.ConnectionState
+}
+
+// ConnectionState tells net/http what to set as a request's TLS.
+func (g guardedTLS) ConnectionState() tls.ConnectionState { return g.state }
+
+func (p *Proxy) guard(c net.Conn, t *tunnel) *guarded {
+	return &guarded{
+		Conn: c, proxy: p, tunnel: t, scan: strict.Scanner{MaxHead: p.config.MaxHead},
+		wake: make(chan struct{}, 1), closed: make(chan struct{}),
+	}
+}
+
+// guardOf finds the guarded connection that a server was given.
+func guardOf(c net.Conn) *guarded {
+	switch g := c.(type) {
+	case *guarded:
+		return g
+	case guardedTLS:
+		return g.guarded
+	}
+	return nil
+}
+
+// guardedListener guards what it accepts.
+type guardedListener struct {
+	net.Listener
+	proxy *Proxy
+}
+
+// Accept implements net.Listener.
+func (l guardedListener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return l.proxy.guard(c, nil), nil
+}
+
+// follow is the ConnState hook of the servers.
+func follow(c net.Conn, state http.ConnState) {
+	g := guardOf(c)
+	if g == nil {
+		return
+	}
+	switch state {
+	case http.StateActive:
+		g.busy.Store(true)
+	case http.StateIdle:
+		g.scan.Resume()
+		g.busy.Store(false)
+	case http.StateHijacked:
+		g.raw.Store(true)
+	case http.StateNew, http.StateClosed:
+	}
+}
+
+// Read gives what the scanner lets through.
+func (g *guarded) Read(p []byte) (int, error) {
+	for {
+		switch {
+		case g.ended != nil:
+			return 0, g.ended
+		case g.raw.Load():
+			return g.readRaw(p)
+		case g.fault != nil && g.scan.InBody():
+			// Its handler is told, and answers.
+			g.ended = broken(g.fault)
+			continue
+		case g.fault != nil && !g.busy.Load():
+			return 0, g.refuse(g.fault)
+		case g.fault != nil, g.scan.Connected():
+			if err := g.wait(); err != nil {
+				return 0, err
+			}
+			continue
+		}
+		n, err := g.fill(p)
+		if n > 0 {
+			if n = g.let(p, n); n > 0 {
+				return n, nil
+			}
+			continue
+		}
+		if err != nil {
+			return 0, g.endedEarly(err)
+		}
+	}
+}
+
+// readRaw reads what no scanner looks at.
+func (g *guarded) readRaw(p []byte) (int, error) {
+	if len(g.rest) > 0 {
+		n := copy(p, g.rest)
+		g.rest = g.rest[n:]
+		return n, nil
+	}
+	return g.Conn.Read(p)
+}
+
+// fill reads what was kept, else from the connection.
+func (g *guarded) fill(p []byte) (int, error) {
+	if len(g.rest) > 0 {
+		return copy(p, g.rest), nil
+	}
+	return g.Conn.Read(p)
+}
+
+// let shows the scanner n bytes of p and returns how many are given on. What stays is
+// kept.
+func (g *guarded) let(p []byte, n int) int {
+	if !g.greeted {
+		g.greeted = true
+		if g.fault = foreign(p[0]); g.fault != nil {
+			return 0
+		}
+	}
+	skip, pass, f := g.scan.Scan(p[:n])
+	g.fault = f
+	switch taken := skip + pass; {
+	case len(g.rest) > 0:
+		g.rest = g.rest[taken:]
+	case f == nil && taken < n:
+		g.rest = append(g.rest[:0], p[taken:n]...)
+	}
+	if skip > 0 {
+		copy(p, p[skip:skip+pass])
+	}
+	return pass
+}
+
+// endedEarly turns the end of the connection into an answer, where a head had begun.
+func (g *guarded) endedEarly(err error) error {
+	if g.busy.Load() || !g.scan.Begun() {
+		return err
+	}
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return g.refuse(strict.FaultLate)
+	case errors.Is(err, io.EOF):
+		return g.refuse(strict.FaultEnded)
+	}
+	return err
+}
+
+// wait returns when a handler has ended, or the deadline came. net/http ends reads
+// beside a handler by a deadline in the past.
+func (g *guarded) wait() error {
+	if !g.busy.Load() {
+		return io.EOF
+	}
+	g.waiting.Store(true)
+	defer g.waiting.Store(false)
+	for g.busy.Load() && !g.raw.Load() {
+		var late <-chan time.Time
+		if at := g.deadline.Load(); at != 0 {
+			left := time.Until(time.Unix(0, at))
+			if left <= 0 {
+				return os.ErrDeadlineExceeded
+			}
+			t := time.NewTimer(left)
+			defer t.Stop()
+			late = t.C
+		}
+		select {
+		case <-g.wake:
+		case <-late:
+		case <-g.closed:
+			return net.ErrClosed
+		}
+	}
+	return nil
+}
+
+// SetReadDeadline implements net.Conn.
+func (g *guarded) SetReadDeadline(t time.Time) error {
+	g.noteDeadline(t)
+	return g.Conn.SetReadDeadline(t)
+}
+
+// SetDeadline implements net.Conn.
+func (g *guarded) SetDeadline(t time.Time) error {
+	g.noteDeadline(t)
+	return g.Conn.SetDeadline(t)
+}
+
+func (g *guarded) noteDeadline(t time.Time) {
+	var at int64
+	if !t.IsZero() {
+		at = max(t.UnixNano(), 1)
+	}
+	g.deadline.Store(at)
+	if g.waiting.Load() {
+		select {
+		case g.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// Close implements net.Conn.
+func (g *guarded) Close() error {
+	g.once.Do(func() { close(g.closed) })
+	return g.Conn.Close()
+}
+
+// NetConn returns the connection below.
+func (g *guarded) NetConn() net.Conn { return g.Conn }
+
+// Write implements net.Conn.
+func (g *guarded) Write(p []byte) (int, error) {
+	if g.told.Load() {
+		return 0, net.ErrClosed
+	}
+	return g.Conn.Write(p)
+}
+
+// CloseWrite ends the sending direction, where the connection has two.
+func (g *guarded) CloseWrite() error {
+	closeWrite(g.Conn)
+	return nil
+}
+
+// release gives the connection back as it was before it was guarded, with what was
+// read ahead; it speaks HTTP no more.
+func (g *guarded) release() net.Conn {
+	if len(g.rest) == 0 {
+		return g.Conn
+	}
+	return g
+}
+
+// broken is an error that net/http does not answer by itself.
+func broken(f *strict.Fault) error { return &net.OpError{Op: "read", Net: "http", Err: f} }
+
+// refuse answers a request that can't be read, and ends the connection.
+func (g *guarded) refuse(f *strict.Fault) error {
+	g.ended = broken(f)
+	g.told.Store(true)
+	_ = g.SetWriteDeadline(time.Now().Add(faultWriteTimeout))
+	status, err := g.say(f)
+	g.proxy.noteFault(g, f, status, err == nil)
+	if err != nil {
+		return g.ended
+	}
+	closeWrite(g.Conn)
+	_ = g.Conn.SetReadDeadline(time.Now().Add(faultLinger))
+	_, _ = io.Copy(io.Discard, io.LimitReader(g.Conn, faultDrain))
+	return g.ended
+}
+
+// say writes the answer in the language that the client spoke.
+func (g *guarded) say(f *strict.Fault) (status int, err error) {
+	if hint, ok := hints[f]; ok {
+		_, err = io.WriteString(g.Conn, hint)
+		return 0, err
+	}
+	resp := faultRefusal(f).response(&http.Request{}, g.proxy.config.Help)
+	defer func() { _ = resp.Body.Close() }()
+	resp.Close = true
+	return resp.StatusCode, resp.Write(g.Conn)
+}
+
+// faultRefusal is the problem that answers a fault.
+func faultRefusal(f *strict.Fault) *refusal {
+	p := problemMalformed
+	switch f.Status {
+	case http.StatusMisdirectedRequest:
+		p = problemMisdirected
+	case http.StatusRequestTimeout:
+		p = problemRequestTimeout
+	}
+	r := refuse(p, f.Error()+"; nothing was sent, and the connection is closed.")
+	r.status = f.Status
+	return r
+}
+
+// noteFault writes the one log line of a connection that was refused.
+func (p *Proxy) noteFault(g *guarded, f *strict.Fault, status int, told bool) {
+	name := string(faultRefusal(f).problem)
+	p.config.Metrics.Request("", name, status, 0)
+	e := p.config.Log.Warn().Int("status", status).Str("problem", name).Str("detail", f.Error()).Bool("delivered", told)
+	if a := g.RemoteAddr(); a != nil {
+		e.Str("client", a.String())
+	}
+	if t := g.tunnel; t != nil {
+		e.Str("host", t.target).Str("workflow", t.caller.workflow).Str("item", t.caller.item).Str("run", t.caller.run)
+	}
+	e.Msg("request")
+}
