@@ -45,23 +45,24 @@ type Options struct {
 
 // App is the whole program. Make it with New.
 type App struct {
-	options    Options
-	config     config.Config
-	clock      clock.Clock
-	store      *badgerstore.Store
-	ledger     *ledger.Ledger
-	rules      *rules.Set
-	ca         *proxy.CA
-	egress     *egress
-	sender     *upstream.Sender
-	reads      *upstream.Passthrough
-	reconciler *reconcilers.Reconciler
-	proxy      *proxy.Proxy
-	admin      *admin.Server
-	metrics    *metrics
-	token      string
-	environ    *environment
-	runDoors   *runListeners
+	options     Options
+	config      config.Config
+	clock       clock.Clock
+	store       *badgerstore.Store
+	ledger      *ledger.Ledger
+	rules       *rules.Set
+	ca          *proxy.CA
+	egress      *egress
+	sender      *upstream.Sender
+	reads       *upstream.Passthrough
+	reconciler  *reconcilers.Reconciler
+	proxy       *proxy.Proxy
+	admin       *admin.Server
+	metrics     *metrics
+	credentials *credentials
+	token       string
+	environ     *environment
+	runDoors    *runListeners
 
 	proxyListeners []net.Listener
 	adminListener  net.Listener
@@ -200,8 +201,9 @@ func (a *App) openReconciler(context.Context) error {
 		settings.Inline = -1 // Configured as none; there, zero is the default.
 	}
 	a.metrics = newMetrics(a)
+	a.credentials = newCredentials(a.config.Connectors, a.clock)
 	made, err := reconcilers.New(reconcilers.Config{
-		Ledger: a.ledger, Sender: a.sender, Credentials: newCredentials(a.config.Connectors), Clock: a.clock, NewID: NewID,
+		Ledger: a.ledger, Sender: a.sender, Credentials: a.credentials, Clock: a.clock, NewID: NewID,
 		Settings: settings, Connectors: RuleSettings(a.config.Connectors), Defaults: RuleDefaults(a.config),
 		Log: a.options.Log, Metrics: a.metrics,
 	})
@@ -213,7 +215,7 @@ func (a *App) openProxy(context.Context) error {
 	c := a.config.Proxy
 	made, err := proxy.New(proxy.Config{
 		Ledger: a.ledger, Rules: func() *rules.Set { return a.rules }, Sender: a.sender, Reads: a.reads, Dial: a.egress.Dial,
-		Inliner: a.reconciler, Credentials: newCredentials(a.config.Connectors), CA: a.ca, Clock: a.clock, NewID: NewID,
+		Inliner: a.reconciler, Credentials: a.credentials, CA: a.ca, Clock: a.clock, NewID: NewID,
 		Log: a.options.Log, Metrics: a.metrics,
 		Unmanaged: proxy.Unmanaged{Workflow: c.Unmanaged.Workflow, Item: c.Unmanaged.Item},
 		Unmatched: proxy.Policy(c.Unmatched), Passthrough: c.Passthrough,

@@ -8,6 +8,7 @@ import (
 
 	"keep-proxy/config"
 	"keep-proxy/connectors"
+	"keep-proxy/internal/clock"
 	"keep-proxy/rules"
 )
 
@@ -25,7 +26,7 @@ func LoadRules(c config.Config) (*rules.Set, rules.Findings, error) {
 // RuleAdvice is what is no problem but worth knowing about a set, such as a
 // connector that can't tell whose data is changed.
 func RuleAdvice(set *rules.Set, c config.Config) rules.Findings {
-	own := newCredentials(c.Connectors)
+	own := newCredentials(c.Connectors, clock.System())
 	return set.Advice(func(connector string) bool {
 		configured := own.byConnector[connector]
 		return configured != nil && configured.Use == config.UseAlways

@@ -1,27 +1,55 @@
 package app
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/net/http/httpguts"
 
 	"keep-proxy/config"
+	"keep-proxy/internal/clock"
+	"keep-proxy/internal/program"
+)
+
+// Bounds of a program that gives a credential.
+const (
+	credentialTimeout = 30 * time.Second
+	credentialOutput  = 64 << 10
 )
 
 // credentials resolves what the operator configured for connectors, anew at each
-// use: files rotate.
+// use, as files rotate; what a program gave is kept for as long as is configured.
 type credentials struct {
 	byConnector map[string]*config.Credentials
+	given       map[string]*givenCredential
 	sources     config.Sources
+	clock       clock.Clock
+	run         func(ctx context.Context, s program.Spec) ([]byte, error)
 }
 
-func newCredentials(c config.Connectors) *credentials {
+// givenCredential is what a program gave. One caller at a time asks it.
+type givenCredential struct {
+	mu    sync.Mutex
+	value string
+	until time.Duration // on the boot-time clock: a token grows old while the machine sleeps
+}
+
+func newCredentials(c config.Connectors, k clock.Clock) *credentials {
 	out := &credentials{
 		byConnector: make(map[string]*config.Credentials),
+		given:       make(map[string]*givenCredential),
 		sources:     config.Sources{LookupEnv: os.LookupEnv, ReadFile: os.ReadFile},
+		clock:       k, run: program.Run,
 	}
 	for _, s := range c.Settings {
 		if s.Credentials != nil {
 			out.byConnector[s.Connector] = s.Credentials
+			out.given[s.Connector] = &givenCredential{}
 		}
 	}
 	return out
@@ -33,11 +61,39 @@ func (c *credentials) For(connector string) (header, value string, err error) {
 	if configured == nil {
 		return "", "", nil
 	}
-	value, err = configured.Value.Resolve(c.sources)
+	if len(configured.Exec) > 0 {
+		value, err = c.exec(configured, c.given[connector])
+	} else {
+		value, err = configured.Value.Resolve(c.sources)
+	}
 	if err != nil {
 		return "", "", fmt.Errorf("connectors.settings: credentials of %s: %w", connector, err)
 	}
 	return configured.Header, value, nil
+}
+
+// exec asks the program, or gives what it said a while ago. A failure isn't kept.
+func (c *credentials) exec(configured *config.Credentials, given *givenCredential) (string, error) {
+	given.mu.Lock()
+	defer given.mu.Unlock()
+	if given.value != "" && c.clock.Boot() < given.until {
+		return given.value, nil
+	}
+	out, err := c.run(context.Background(), program.Spec{
+		Args: configured.Exec, Env: os.Environ(), Timeout: credentialTimeout, MaxOutput: credentialOutput,
+	})
+	if err != nil {
+		return "", err
+	}
+	value := strings.TrimRight(string(out), "\r\n")
+	if value == "" || strings.ContainsAny(value, "\r\n") || !httpguts.ValidHeaderFieldValue(value) {
+		return "", errors.New("exec: the program wrote no single line that a header field can carry")
+	}
+	if *configured.Scheme != "" {
+		value = *configured.Scheme + " " + value
+	}
+	given.value, given.until = value, c.clock.Boot()+configured.Cache
+	return value, nil
 }
 
 // Always implements proxy.Credentials.

@@ -51,8 +51,19 @@ func checkCredentials(r *report, key string, c *Credentials) {
 	if c.Header == "" {
 		r.rejected(&fault{"the header's name is missing", "add header: Authorization, or the name that the API expects"}, key+".header")
 	}
-	if c.Value.IsZero() {
-		r.rejected(&fault{"the value is missing", "add value: \"Bearer ${file:/absolute/path}\""}, key+".value")
+	switch {
+	case c.Value.IsZero() && len(c.Exec) == 0:
+		r.rejected(&fault{"the value is missing", "add value: \"Bearer ${file:/absolute/path}\", or exec: [program]"}, key+".value")
+	case !c.Value.IsZero() && len(c.Exec) > 0:
+		r.rejected(&fault{"there is a value and a program that gives one", "keep value or exec"}, key+".exec")
+	}
+	if len(c.Exec) > 0 {
+		between(r, key+".cache", c.Cache, time.Second, 24*time.Hour)
+	}
+	for _, name := range []string{"cache", "scheme"} {
+		if _, given := r.origins[key+"."+name]; given && len(c.Exec) == 0 {
+			r.rejected(&fault{name + " says nothing without exec", "leave it out"}, key+"."+name)
+		}
 	}
 	for _, path := range c.Value.files() {
 		if !filepath.IsAbs(path) {

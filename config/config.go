@@ -165,8 +165,16 @@ type Credentials struct {
 	// Header is the field name (RFC 9110 §5.1) in canonical form, such as
 	// Authorization.
 	Header string
-	// Value is the field's value.
+	// Value is the field's value, unless Exec gives it.
 	Value Secret
+	// Exec is a program, and its arguments, that writes the credential to its standard
+	// output, for those that don't live long.
+	Exec []string
+	// Scheme is the authentication scheme (RFC 9110 §11.1) that goes before what Exec
+	// wrote; "" for none. Default Bearer in Authorization, and none in other fields.
+	Scheme *string
+	// Cache is how long what Exec wrote is used; 1 s to 24 h. Default 5 min.
+	Cache time.Duration
 	// Use says on which requests the header is set. Default reconcile.
 	Use CredentialUse
 }

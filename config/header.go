@@ -3,6 +3,7 @@ package config
 import (
 	"net/textproto"
 	"strings"
+	"time"
 
 	"golang.org/x/net/http/httpguts"
 )
@@ -28,5 +29,36 @@ func isProxysOwn(name string) bool {
 		return true
 	default:
 		return strings.HasPrefix(name, "Proxy-") || strings.HasPrefix(name, "Keep-")
+	}
+}
+
+// readScheme reads an authentication scheme, a token (RFC 9110 §11.1), or nothing.
+func readScheme(_ reading, s string) (string, *fault) {
+	if s != "" && !httpguts.ValidHeaderFieldName(s) {
+		return "", &fault{"not an authentication scheme", "write one word such as Bearer, or \"\" for none"}
+	}
+	return s, nil
+}
+
+// defaultCredentialCache is shorter than tokens usually live.
+const defaultCredentialCache = 5 * time.Minute
+
+// fill sets what a credential of a program has by default.
+func (c *Credentials) fill() {
+	if len(c.Exec) == 0 {
+		return
+	}
+	if c.Header == "" {
+		c.Header = "Authorization"
+	}
+	if c.Scheme == nil {
+		scheme := ""
+		if c.Header == "Authorization" {
+			scheme = "Bearer"
+		}
+		c.Scheme = &scheme
+	}
+	if c.Cache == 0 {
+		c.Cache = defaultCredentialCache
 	}
 }

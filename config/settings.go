@@ -47,7 +47,18 @@ func (d *decoder) credentials(key string, n *yaml.Node) *Credentials {
 		"use": func(key string, n *yaml.Node) {
 			c.Use, _ = readNode(d, key, n, mustBeString, readEnum([]CredentialUse{UseAlways, UseReconcile}))
 		},
-	}, []string{"exec", "cache", "sigv4"}, nowhere)
+		"exec": func(key string, n *yaml.Node) {
+			c.Exec, _ = readListNode(d, key, n, readText)
+		},
+		"scheme": func(key string, n *yaml.Node) {
+			scheme, _ := readNode(d, key, n, mustBeString, readScheme)
+			c.Scheme = &scheme
+		},
+		"cache": func(key string, n *yaml.Node) {
+			c.Cache, _ = readNode(d, key, n, anyPlain, readDuration)
+		},
+	}, []string{"sigv4"}, nowhere)
+	c.fill()
 	return c
 }
 

@@ -105,10 +105,10 @@ func TestProblemsOfSettings(t *testing.T) {
 		}},
 		{"credentials without anything", "[{connector: a, credentials: {}}]", []string{
 			`keep.yaml:1:53: connectors.settings[0].credentials.header: the header's name is missing; add header: Authorization, or the name that the API expects`,
-			`keep.yaml:1:53: connectors.settings[0].credentials.value: the value is missing; add value: "Bearer ${file:/absolute/path}"`,
+			`keep.yaml:1:53: connectors.settings[0].credentials.value: the value is missing; add value: "Bearer ${file:/absolute/path}", or exec: [program]`,
 		}},
-		{"credentials of a later version", "[{connector: a, credentials: {exec: [x], header: A, value: b}}]", []string{
-			"keep.yaml:1:54: connectors.settings[0].credentials.exec: not yet built: this version does not know what to do with the key exec; remove it",
+		{"credentials of a later version", "[{connector: a, credentials: {sigv4: {}, header: A, value: b}}]", []string{
+			"keep.yaml:1:54: connectors.settings[0].credentials.sigv4: not yet built: this version does not know what to do with the key sigv4; remove it",
 		}},
 		{"an override of a later version", "[{connector: a, overrides: {o: {on_absent: redispatch, max_dispatches: 3, drift: warn}}}]", []string{
 			"keep.yaml:1:98: connectors.settings[0].overrides.o.drift: not yet built: this version does not know what to do with the key drift; remove it",

@@ -7,6 +7,7 @@
 //   - resend sends the stored request again under the same vendor key, recorded
 //     first, while the API certainly still remembers that key;
 //   - probe asks the API by reads, as the rule describes;
+//   - exec asks a program, which gets the record as JSON and answers in JSON;
 //   - none says that nothing can be asked, and leaves the question to a person.
 //
 // The proxy calls [Reconciler.Inline] once, right after an uncertain dispatch.

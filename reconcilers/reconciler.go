@@ -95,7 +95,7 @@ func New(c Config) (*Reconciler, error) {
 		log:  c.Log, metrics: c.Metrics, kick: make(chan struct{}, 1),
 	}
 	r.strategies = map[rules.StrategyKind]strategy{
-		rules.StrategyResend: resend{r}, rules.StrategyProbe: probe{r}, rules.StrategyNone: none{},
+		rules.StrategyResend: resend{r}, rules.StrategyProbe: probe{r}, rules.StrategyExec: program{r}, rules.StrategyNone: none{},
 	}
 	r.life, r.end = context.WithCancel(context.Background())
 	return r, nil

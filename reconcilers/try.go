@@ -105,7 +105,7 @@ func (r *Reconciler) run(ctx context.Context, m *ledger.Mutation, inline bool) (
 }
 
 // order puts resend first, since it answers at once and only while the API
-// remembers the key; the others keep the rule's order, but that several probes take
+// remembers the key; the others keep the rule's order, but that several probes and programs take
 // turns, since none of them is ever used up.
 func order(list []rules.Strategy, m *ledger.Mutation) []rules.Strategy {
 	var resends, probes, rest []rules.Strategy
@@ -113,7 +113,7 @@ func order(list []rules.Strategy, m *ledger.Mutation) []rules.Strategy {
 		switch s.Kind {
 		case rules.StrategyResend:
 			resends = append(resends, s)
-		case rules.StrategyProbe:
+		case rules.StrategyProbe, rules.StrategyExec:
 			probes = append(probes, s)
 		case rules.StrategyNone:
 			rest = append(rest, s)
@@ -126,10 +126,10 @@ func order(list []rules.Strategy, m *ledger.Mutation) []rules.Strategy {
 	return slices.Concat(resends, probes, rest)
 }
 
-// probed counts the probes that the record lists.
+// probed counts the probes and programs that the record lists.
 func probed(m *ledger.Mutation) (n int) {
 	for i := range m.Observations {
-		if m.Observations[i].Strategy == string(rules.StrategyProbe) {
+		if k := rules.StrategyKind(m.Observations[i].Strategy); k == rules.StrategyProbe || k == rules.StrategyExec {
 			n++
 		}
 	}

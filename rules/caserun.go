@@ -109,7 +109,7 @@ func (r *caseRun) judged(o Opinion) {
 
 // probed plays the answers to the operation's first probe.
 func (r *caseRun) probed(op *Operation, env Env) {
-	i := slices.IndexFunc(op.Strategies, func(s Strategy) bool { return s.Kind == StrategyProbe })
+	i := slices.IndexFunc(op.Strategies, func(s Strategy) bool { return s.Probe != nil })
 	if i < 0 {
 		r.problems = append(r.problems, "the operation has no probe")
 		return

@@ -25,7 +25,7 @@ func (d *decoder) strategies(at, n *yaml.Node, key string, op *Operation) {
 		if seen[StrategyNone] {
 			d.fail("value", k, item, "none must be the last strategy", "move it to the end")
 		}
-		if seen[s.Kind] && s.Kind != StrategyProbe {
+		if seen[s.Kind] && s.Kind != StrategyProbe && s.Kind != StrategyExec {
 			d.fail("value", k, item, string(s.Kind)+" is there twice", "keep one of them")
 		}
 		seen[s.Kind] = true
@@ -50,7 +50,7 @@ func (d *decoder) strategy(n *yaml.Node, key string, op *Operation) (Strategy, b
 		if len(n.Content) <= 2 && len(m) == 0 {
 			return Strategy{}, false // the one key was reported already
 		}
-		d.fail("value", key, n, "a strategy is exactly one of resend, probe and none", "write each as an entry of its own")
+		d.fail("value", key, n, "a strategy is exactly one of resend, probe, exec and none", "write each as an entry of its own")
 		return Strategy{}, false
 	}
 	switch {
@@ -60,6 +60,9 @@ func (d *decoder) strategy(n *yaml.Node, key string, op *Operation) (Strategy, b
 	case m["probe"] != nil:
 		p := d.probe(m["probe"], join(key, "probe"), op)
 		return Strategy{Kind: StrategyProbe, Probe: p}, p != nil
+	case m["exec"] != nil:
+		e := d.exec(m["exec"], join(key, "exec"))
+		return Strategy{Kind: StrategyExec, Exec: e}, e != nil
 	default:
 		why, ok := d.text(m["none"], join(key, "none"))
 		return Strategy{Kind: StrategyNone, Why: why}, ok
@@ -76,6 +79,8 @@ func (d *decoder) usable(n *yaml.Node, key string, op *Operation) {
 			d.resendable(n, k, op, len(op.Strategies) == 1)
 		case StrategyProbe:
 			d.probable(n, k, op, s.Probe)
+		case StrategyExec:
+			d.tied(n, k, op, &Probe{tie: s.Exec.Tie})
 		case StrategyNone:
 		}
 	}
@@ -143,7 +148,7 @@ func (d *decoder) tied(n *yaml.Node, key string, op *Operation, p *Probe) {
 	switch {
 	case p.tie == TieMarker && op.marker == nil:
 		d.fail("tie", key, n, "tie: marker needs a marker in what is sent", "add marker:, or another tie")
-	case p.tie == TieMarker && !op.marker.append && !strings.Contains(p.ours.source, op.marker.lastName()):
+	case p.tie == TieMarker && p.ours != nil && !op.marker.append && !strings.Contains(p.ours.source, op.marker.lastName()):
 		d.warn("tie", key, n, "ours does not look at "+quoted(op.marker.lastName())+", where the marker is written",
 			"compare what the API calls that place with mutation.marker; if the API gives it another name, a case for a hit shows that it is found")
 	case p.tie == TieVendorKey && op.NativeKey == nil:

@@ -167,7 +167,8 @@ func (op *Operation) Reconciles() bool {
 
 // provesAbsence reports whether an absence that the strategy sees can be believed.
 func (s Strategy) provesAbsence() bool {
-	return s.Probe != nil && (s.Probe.absenceIsProof || slices.ContainsFunc(s.Probe.steps, func(p *Probe) bool { return p.absenceIsProof }))
+	return s.Exec != nil && s.Exec.AbsenceIsProof ||
+		s.Probe != nil && (s.Probe.absenceIsProof || slices.ContainsFunc(s.Probe.steps, func(p *Probe) bool { return p.absenceIsProof }))
 }
 
 // StrategyKind is a way to find out what happened.
@@ -179,6 +180,8 @@ const (
 	StrategyResend StrategyKind = "resend"
 	// StrategyProbe asks the API by reads.
 	StrategyProbe StrategyKind = "probe"
+	// StrategyExec asks a program.
+	StrategyExec StrategyKind = "exec"
 	// StrategyNone says why it can't be found out.
 	StrategyNone StrategyKind = "none"
 )
@@ -188,6 +191,8 @@ type Strategy struct {
 	Kind StrategyKind
 	// Probe is set for StrategyProbe.
 	Probe *Probe
+	// Exec is set for StrategyExec.
+	Exec *Exec
 	// Why is the reason given with StrategyNone.
 	Why string
 }

@@ -59,7 +59,8 @@ var (
 	}
 	levelMarker   = level{name: "marker", known: []string{"json", "form", "append", "text"}}
 	levelOutcome  = level{name: "outcome", known: []string{"when", "then", "class", "otherwise"}}
-	levelStrategy = level{name: "reconcile", known: []string{"resend", "probe", "none"}, later: []string{"exec"}}
+	levelStrategy = level{name: "reconcile", known: []string{"resend", "probe", "exec", "none"}}
+	levelExec     = level{name: "exec", known: []string{"command", "timeout", "memory", "output", "tie", "absence_is_proof"}}
 	levelResend   = level{name: "resend", later: []string{"natural"}}
 	levelProbe    = level{
 		name: "probe",

@@ -92,8 +92,10 @@ var formatKeys = []struct {
 		func(line string) string {
 			return withOperation("native_key: {header: k, window: 24h}", "reconcile: [{"+line+"}]")
 		},
-		[]string{"resend: {}", "probe: {get: /a, observe: [{when: 'true', is: absent}]}", "none: why"},
-		[]string{"exec: [cmd]", "resend: {natural: true}"},
+		[]string{"resend: {}", "probe: {get: /a, observe: [{when: 'true', is: absent}]}", "none: why", "exec: [cmd]",
+			"exec: {command: [cmd, a], timeout: 5s, memory: 64MiB, output: 1KiB, tie: vendor_key, absence_is_proof: true}",
+		},
+		[]string{"resend: {natural: true}"},
 	},
 	{
 		"probe",

@@ -1,0 +1,126 @@
+package program
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+const long = 60 * time.Second
+
+func sh(script string) Spec {
+	return Spec{Args: []string{"/bin/sh", "-c", script}, Env: []string{"PATH=/bin:/usr/bin"}, Timeout: long, MaxOutput: 1 << 20}
+}
+
+func TestAProgramGetsItsInputAndGivesItsOutput(t *testing.T) {
+	t.Parallel()
+	s := sh(`cat; echo "$GIVEN"; env | sort`)
+	s.Stdin, s.Env = []byte("hello\n"), append(s.Env, "GIVEN=x")
+	out, err := Run(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := string(out); !strings.HasPrefix(text, "hello\nx\n") || strings.Contains(text, "HOME=") {
+		t.Errorf("it wrote %q", text)
+	}
+}
+
+func TestAProgramThatReadsNothingIsNoFailure(t *testing.T) {
+	t.Parallel()
+	s := sh(`echo done`)
+	s.Stdin = make([]byte, 1<<20)
+	if out, err := Run(t.Context(), s); err != nil || string(out) != "done\n" {
+		t.Errorf("got %q, %v", out, err)
+	}
+}
+
+func TestAProgramThatFailsIsAnErrorWithoutItsWords(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		spec Spec
+		want string
+	}{
+		"by its exit code": {sh("echo secret; echo secret >&2; exit 3"), "exit status 3"},
+		"by a signal":      {sh("kill -9 $$"), "signal: killed"},
+		"not there":        {Spec{Args: []string{"/nowhere/to/be/found"}, Timeout: long, MaxOutput: 1}, "no such file"},
+		"nothing to run":   {Spec{Timeout: long, MaxOutput: 1}, "incomplete"},
+		"no time":          {Spec{Args: []string{"sh"}, MaxOutput: 1}, "incomplete"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			out, err := Run(t.Context(), c.spec)
+			if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "secret") || out != nil {
+				t.Errorf("got %q, %v; want %q", out, err, c.want)
+			}
+		})
+	}
+}
+
+func TestAProgramThatHangsIsKilledWithWhatItStarted(t *testing.T) {
+	t.Parallel()
+	pids := filepath.Join(t.TempDir(), "pids")
+	if err := syscall.Mkfifo(pids, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() {
+		_, err := Run(ctx, sh(`sleep 1000 & echo "$!" > `+pids+`; wait`))
+		done <- err
+	}()
+	// Opening waits until the program has started its child.
+	text, err := os.ReadFile(pids)
+	if err != nil || len(text) == 0 {
+		t.Fatalf("the child's id: %q, %v", text, err)
+	}
+	cancel()
+	if err := <-done; !errors.Is(err, ErrTimeout) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestAProgramThatTakesTooLongIsKilled(t *testing.T) {
+	t.Parallel()
+	s := sh("sleep 1000")
+	s.Timeout = time.Millisecond
+	if _, err := Run(t.Context(), s); !errors.Is(err, ErrTimeout) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestAProgramThatWritesTooMuchIsKilled(t *testing.T) {
+	t.Parallel()
+	s := sh("while :; do echo too much; done")
+	s.MaxOutput = 1000
+	if _, err := Run(t.Context(), s); !errors.Is(err, ErrOutput) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestAProgramThatWantsTooMuchMemoryDoesNotGetIt(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		t.Skip("memory is bounded on Linux only")
+	}
+	// The limit holds long before the text has grown beyond it.
+	s := sh(`read x; a=0123456789abcdef; i=0; while [ $i -lt 24 ]; do a=$a$a; i=$((i+1)); done; echo ${#a}`)
+	s.Stdin, s.MaxMemory = []byte("go\n"), 32<<20
+	if out, err := Run(t.Context(), s); err == nil {
+		t.Errorf("it ended with %q", out)
+	}
+}
+
+func TestThePlainEnvironmentHoldsNoSecret(t *testing.T) {
+	t.Parallel()
+	got := PlainEnvironment([]string{"PATH=/bin", "STRIPE_KEY=sk", "HOME=/h", "KEEP_ADMIN_TOKEN_FILE=/t", "odd"})
+	if !slices.Equal(got, []string{"PATH=/bin", "HOME=/h"}) {
+		t.Errorf("got %q", got)
+	}
+}

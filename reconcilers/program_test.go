@@ -1,0 +1,126 @@
+package reconcilers
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"keep-proxy/ledger"
+)
+
+// viaProgram asks a shell script, which finds this text in %s.
+func viaProgram(t *testing.T, script, more string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "ask")
+	if err := os.WriteFile(file, []byte(script), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("    reconcile:\n      - exec: {command: [/bin/sh, %q], tie: marker, absence_is_proof: true, timeout: 60s%s}\n", file, more)
+}
+
+func TestAProgramSaysWhatHappened(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		answer string
+		state  ledger.State
+		seen   ledger.Seen
+		reason string
+	}{
+		"applied, with its result": {
+			`{"seen":"applied","objects":["t1"],"result":{"status":201,"body":{"id":"t1"}}}`, ledger.Applied, ledger.SeenApplied, "says so",
+		},
+		"duplicate":                {`{"seen":"duplicate","objects":["t1","t2"],"reason":"two"}`, ledger.Applied, ledger.SeenDuplicate, "two"},
+		"absent, before settle":    {`{"seen":"absent"}`, ledger.NeedsReconcile, ledger.SeenAbsent, "settle was not over"},
+		"retry":                    {`{"seen":"retry","reason":"ask later"}`, ledger.NeedsReconcile, ledger.SeenRetry, "ask later"},
+		"nothing":                  {``, ledger.NeedsReconcile, ledger.SeenRetry, "no JSON object"},
+		"no JSON":                  {`applied`, ledger.NeedsReconcile, ledger.SeenRetry, "no JSON object"},
+		"an unknown word":          {`{"seen":"perhaps"}`, ledger.NeedsReconcile, ledger.SeenRetry, "none of applied"},
+		"an unknown member":        {`{"seen":"absent","sure":true}`, ledger.NeedsReconcile, ledger.SeenRetry, "documented form"},
+		"two answers":              {`{"seen":"absent"}{"seen":"absent"}`, ledger.NeedsReconcile, ledger.SeenRetry, "something follows"},
+		"applied without its id":   {`{"seen":"applied"}`, ledger.NeedsReconcile, ledger.SeenRetry, "needs the id"},
+		"a duplicate of one":       {`{"seen":"duplicate","objects":["t1"]}`, ledger.NeedsReconcile, ledger.SeenRetry, "needs the ids"},
+		"absent with an object":    {`{"seen":"absent","objects":["t1"]}`, ledger.NeedsReconcile, ledger.SeenRetry, "neither objects"},
+		"a result that is a error": {`{"seen":"applied","objects":["t1"],"result":{"status":500}}`, ledger.NeedsReconcile, ledger.SeenRetry, "from 200 to 299"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, viaProgram(t, "cat <<'END'\n"+c.answer+"\nEND\n", ""))
+			m := w.unknown("a")
+			w.after(10 * time.Second)
+			now := w.wants(m, c.state, "")
+			if o := last(now); o.Seen != c.seen || !strings.Contains(o.Reason, c.reason) || o.Strategy != "exec" {
+				t.Errorf("%s saw %s (%s)", o.Strategy, o.Seen, o.Reason)
+			}
+			if c.seen == ledger.SeenApplied && w.resultOf(now) != `{"id":"t1"}` {
+				t.Errorf("result %q", w.resultOf(now))
+			}
+		})
+	}
+}
+
+func TestAProgramGetsTheRecordAndNoSecret(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "input")
+	w := newWorld(t, viaProgram(t, "{ cat; env; } > "+file+"\necho '{\"seen\":\"retry\"}'\n", ""))
+	m := w.unknown("a")
+	w.after(10 * time.Second)
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var in programInput
+	if err := json.NewDecoder(strings.NewReader(string(text))).Decode(&in); err != nil {
+		t.Fatal(err)
+	}
+	if in.Mutation.Marker != m.Marker || in.Mutation.VendorKey != m.VendorKey || string(in.Mutation.Identity["reference"]) != `"a"` ||
+		len(in.Dispatches) != 1 || !strings.Contains(in.Request.Body, `"amount":12`) || in.Account != "acct_1" {
+		t.Errorf("it got %+v", in)
+	}
+	if strings.Contains(string(text), "sk_live") || strings.Contains(string(text), "GOFLAGS") {
+		t.Errorf("it got a secret, or our environment:\n%s", text)
+	}
+}
+
+func TestAProgramsAbsenceIsBelievedLikeAnyOther(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, viaProgram(t, `echo '{"seen":"absent"}'`, ""))
+	m := w.unknown("a")
+	w.believeAbsent()
+	w.wants(m, ledger.Failed, "")
+}
+
+func TestAProgramThatBreaksIsARetryThatEndsWithAPerson(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		script, more, reason string
+		// counts says that the try uses one up.
+		counts bool
+	}{
+		"its exit code":          {"echo '{\"seen\":\"absent\"}'; exit 1", "", "exit status 1", true},
+		"too much output":        {"while :; do echo too much; done", ", output: 1KiB", "more than it may", true},
+		"too little time":        {"sleep 1000", ", timeout: 1ms", "in its time", false},
+		"the API isn't reached":  {`echo '{"seen":"retry","unreached":true}'`, "", "says so", false},
+		"the API was asked once": {`echo '{"seen":"retry"}'`, "", "says so", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rule := viaProgram(t, c.script, "")
+			if strings.Contains(c.more, "timeout") {
+				rule = strings.Replace(rule, ", timeout: 60s", c.more, 1)
+			} else {
+				rule = strings.Replace(rule, ", timeout: 60s", ", timeout: 60s"+c.more, 1)
+			}
+			w := newWorld(t, rule)
+			m := w.unknown("a")
+			w.after(6 * time.Minute)
+			now := w.wants(m, ledger.NeedsReconcile, c.reason)
+			if got := now.Tries == 1; got != c.counts {
+				t.Errorf("%d tries are counted", now.Tries)
+			}
+		})
+	}
+}
