@@ -29,6 +29,7 @@ func mutationOf(m *ledger.Mutation) wire.Mutation {
 		Dispatches:   each(m.Dispatches, dispatchOf),
 		Observations: each(m.Observations, observationOf),
 		Escalation:   escalationRef(m.Escalation),
+		Diff:         diffOf(m.Diff),
 	}
 }
 
@@ -97,6 +98,16 @@ func escalationRef(e *ledger.Escalation) *wire.EscalationRef {
 	}
 	return &wire.EscalationRef{
 		ID: e.ID, Kind: e.Kind, Why: e.Why, OpenedAt: e.OpenedAt, ClosedAt: e.ClosedAt, ClosedBy: e.ClosedBy,
+	}
+}
+
+func diffOf(d *ledger.Diff) *wire.Diff {
+	if d == nil {
+		return nil
+	}
+	return &wire.Diff{
+		At: d.At, Run: d.Run, Payload: d.Payload, Why: d.Why, More: d.More,
+		Changes: each(d.Changes, func(c ledger.Change) wire.Change { return wire.Change(c) }),
 	}
 }
 

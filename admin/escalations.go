@@ -51,6 +51,7 @@ func (s *Server) escalation(ctx context.Context, m *ledger.Mutation) (wire.Escal
 		Asked:        m.Escalation.Why,
 		WhyUnknown:   whyUnknown(m),
 		Evidence:     each(m.Dispatches, dispatchOf),
+		Diff:         disputedDiff(m),
 		Probed:       probed(m),
 		Observations: each(m.Observations, observationOf),
 		CanVerify:    m.Policy.Reconciler,
@@ -114,4 +115,13 @@ func blocksOf(m *ledger.Mutation) *wire.Blocks {
 	default:
 		return &wire.Blocks{Scope: string(ledger.BlockWorkflow), Name: m.Workflow}
 	}
+}
+
+// disputedDiff is the difference that the open question is about; nil if it is
+// about something else.
+func disputedDiff(m *ledger.Mutation) *wire.Diff {
+	if m.Escalation.Kind != ledger.EscalationMismatch {
+		return nil
+	}
+	return diffOf(m.Diff)
 }

@@ -51,6 +51,7 @@ type App struct {
 	store       *badgerstore.Store
 	ledger      *ledger.Ledger
 	rules       *rules.Set
+	versions    *versions
 	ca          *proxy.CA
 	egress      *egress
 	sender      *upstream.Sender
@@ -149,6 +150,7 @@ func (a *App) openLedger(ctx context.Context) error {
 		Reconcile: ledger.ReconcileLimits{MaxAttempts: a.config.Reconcile.MaxAttempts, MaxAge: a.config.Reconcile.MaxAge},
 		Now:       a.now, NewID: NewID,
 	})
+	a.versions = &versions{content: a.ledger.Connector, settings: RuleSettings(a.config.Connectors), defaults: RuleDefaults(a.config)}
 	return nil
 }
 
@@ -214,7 +216,7 @@ func (a *App) openReconciler(context.Context) error {
 func (a *App) openProxy(context.Context) error {
 	c := a.config.Proxy
 	made, err := proxy.New(proxy.Config{
-		Ledger: a.ledger, Rules: func() *rules.Set { return a.rules }, Sender: a.sender, Reads: a.reads, Dial: a.egress.Dial,
+		Ledger: a.ledger, Rules: func() *rules.Set { return a.rules }, Pinned: a.versions.connector, Sender: a.sender, Reads: a.reads, Dial: a.egress.Dial,
 		Inliner: a.reconciler, Credentials: a.credentials, CA: a.ca, Clock: a.clock, NewID: NewID,
 		Log: a.options.Log, Metrics: a.metrics,
 		Unmanaged: proxy.Unmanaged{Workflow: c.Unmanaged.Workflow, Item: c.Unmanaged.Item},

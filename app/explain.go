@@ -14,6 +14,7 @@ import (
 	"keep-proxy/admin"
 	"keep-proxy/admin/wire"
 	"keep-proxy/ledger"
+	"keep-proxy/proxy"
 	"keep-proxy/rules"
 )
 
@@ -44,13 +45,9 @@ func (e *explainer) ManualCheck(ctx context.Context, m *ledger.Mutation) (admin.
 // pinned loads the operation of a record from the content that it is pinned to,
 // and the request as it was stored.
 func (a *App) pinned(ctx context.Context, m *ledger.Mutation) (*rules.Operation, *rules.Request, error) {
-	content, err := a.ledger.Connector(ctx, m.ConnectorHash)
+	connector, err := a.versions.connector(ctx, m.ConnectorHash)
 	if err != nil {
 		return nil, nil, fmt.Errorf("rule of %s: %w", m.ID, err)
-	}
-	connector, findings := rules.LoadPinned(content, RuleSettings(a.config.Connectors), RuleDefaults(a.config))
-	if connector == nil {
-		return nil, nil, fmt.Errorf("rule of %s: %w", m.ID, findings)
 	}
 	op := connector.Operation(m.Operation)
 	if op == nil {
@@ -88,7 +85,7 @@ func (e *explainer) Explain(ctx context.Context, asked wire.Explain) (wire.Expla
 	}
 	out := ExplainRequest(e.app.rules, raw, Scope{Workflow: asked.Workflow, Item: asked.Item, Attempt: asked.Attempt})
 	if out.Key != "" {
-		out.Now, err = e.app.standing(ctx, out)
+		out.Now, err = e.app.standing(ctx, raw, out)
 		if err != nil {
 			return nil, err
 		}
@@ -129,34 +126,59 @@ func rawExplain(e wire.Explain) (rules.Raw, error) {
 }
 
 // standing says what would happen to an explained mutation now.
-func (a *App) standing(ctx context.Context, x Explained) (string, error) {
+func (a *App) standing(ctx context.Context, raw rules.Raw, x Explained) (string, error) {
 	var key ledger.Key
 	if err := key.UnmarshalText([]byte(x.Key)); err != nil {
 		return "", fmt.Errorf("explain: %w", err)
 	}
-	text := "It would be claimed and sent."
-	err := a.ledger.View(ctx, func(v ledger.View) error {
-		m, err := v.Mutation(key)
-		if errors.Is(err, ledger.ErrNotFound) {
-			return nil
-		}
-		if err == nil {
-			text = "Its record " + m.ID + " is " + string(m.State) + ": " + whatNow(m, x)
-		}
+	var m *ledger.Mutation
+	err := a.ledger.View(ctx, func(v ledger.View) (err error) {
+		m, err = v.Mutation(key)
 		return err
 	})
-	return text, err
+	switch {
+	case errors.Is(err, ledger.ErrNotFound):
+		return "It would be claimed and sent.", nil
+	case err != nil:
+		return "", err
+	}
+	covers, diff := a.covers(ctx, raw, x, m)
+	return "Its record " + m.ID + " is " + string(m.State) + ": " + whatNow(m, covers, diff), nil
+}
+
+// covers reports whether the record's stored result answers the explained request,
+// and how the two differ if it doesn't.
+func (a *App) covers(ctx context.Context, raw rules.Raw, x Explained, m *ledger.Mutation) (bool, string) {
+	if m.Covers(x.PayloadDigest, x.SignificantDigest) {
+		return true, ""
+	}
+	request, refusal := rules.Normalize(raw)
+	connector := a.rules.Connector(x.Connector)
+	if refusal != nil || connector == nil || connector.Operation(x.Operation) == nil {
+		return false, ""
+	}
+	compared := proxy.ComparePayload(ctx, a.ledger, a.versions.connector, connector.Operation(x.Operation), request.WithBody(raw.Body), m)
+	return compared.Covers, compared.Diff.String()
 }
 
 // whatNow is the table of docs/semantics.md, "Replaying", in words.
-func whatNow(m *ledger.Mutation, x Explained) string {
+func whatNow(m *ledger.Mutation, covers bool, diff string) string {
+	if diff != "" {
+		diff = " (" + diff + ")"
+	}
 	switch m.State {
 	case ledger.Applied:
-		if m.SignificantDigest != x.SignificantDigest {
-			return "the payload differs, so it would be refused as payload-mismatch."
+		switch {
+		case !covers:
+			return "the payload differs" + diff + ", so it would be refused as payload-mismatch."
+		case m.ResultState != ledger.ResultKnown:
+			return "it happened, but its answer is not known, so it would be refused as no-result."
 		}
 		return "the stored answer would be replayed, and nothing sent."
 	case ledger.Failed:
+		if !covers && m.Policy.NativeKey {
+			return "it would be claimed again and sent, unless a sending with the other payload" + diff + " may still be remembered under its vendor key: then it would be refused as payload-mismatch."
+		}
 		return "it would be claimed again and sent."
 	case ledger.InFlight:
 		return "it would wait for the dispatch that is under way."

@@ -54,6 +54,10 @@ type Claim struct {
 	// same client Idempotency-Key: asking again is a repeat, also if the mutation was
 	// sent by another run. The proxy knows; it outweighs Redelivery.
 	Connected bool
+	// CanCompare says that the caller can compare its payload with a stored one:
+	// where that matters it is answered DecideCompare, and claims again with Compared.
+	CanCompare bool
+	Compared   *Compared
 }
 
 // Decision is what a claim answers. The zero value refuses.
@@ -75,6 +79,9 @@ const (
 	DecideMismatch Decision = "mismatch"
 	// DecideRepeated: a second intent without a subkey.
 	DecideRepeated Decision = "repeated"
+	// DecideCompare: nothing is decided, and nothing was changed. The payload differs
+	// from that of Mutation: compare the two, and claim again with Compared.
+	DecideCompare Decision = "compare"
 )
 
 // Claimed is the answer to a Claim.

@@ -54,9 +54,9 @@ func (m *Mutation) carriesOther(digest string) bool {
 	return false
 }
 
-// covers reports whether the stored result answers a request with these digests:
+// Covers reports whether the stored result answers a request with these digests:
 // the same payload, one that differs in minor places only, or an accepted one.
-func (m *Mutation) covers(payload, significant string) bool {
+func (m *Mutation) Covers(payload, significant string) bool {
 	if payload == m.PayloadDigest || (significant != "" && significant == m.SignificantDigest) {
 		return true
 	}

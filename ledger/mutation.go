@@ -152,6 +152,8 @@ type Mutation struct {
 	// Disputed is the payload digest of the last request that differed
 	// significantly and was refused; accept_payload moves it to Accepted.
 	Disputed string `json:"disputed,omitempty"`
+	// Diff says how that request differed; it stays when the payload is accepted.
+	Diff *Diff `json:"diff,omitempty"`
 
 	Marker     string `json:"marker,omitempty"`
 	VendorKey  string `json:"vendor_key,omitempty"`

@@ -1,6 +1,9 @@
 package ledger
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // byRecord decides by what the ledger says about the mutation.
 func (c *claiming) byRecord() (Claimed, error) {
@@ -83,12 +86,25 @@ func (c *claiming) ofApplied() (Claimed, error) {
 	switch {
 	case again:
 		return c.refuseRepeat(), nil
-	case !c.m.covers(c.q.Record.PayloadDigest, c.q.Record.SignificantDigest):
+	case c.covered():
+	case c.uncompared():
+		return Claimed{Decision: DecideCompare}, nil
+	default:
 		return c.mismatch("it was applied with another payload")
+	}
+	switch {
 	case c.m.Result == nil || !c.m.Watching && c.m.ResultState != ResultKnown:
 		return c.withoutResult()
 	}
 	return Claimed{Decision: DecideReplay}, c.useRun(false)
+}
+
+// covered reports whether the stored result answers the claim's payload.
+func (c *claiming) covered() bool {
+	if c.m.Covers(c.q.Record.PayloadDigest, c.q.Record.SignificantDigest) {
+		return true
+	}
+	return c.q.Compared != nil && c.q.Compared.Stored == c.m.PayloadDigest && c.q.Compared.Covers
 }
 
 // withoutResult refuses what happened but can't be answered; a person is asked once.
@@ -109,12 +125,17 @@ func (c *claiming) withoutResult() (Claimed, error) {
 // mismatch refuses another payload under the same identity: the item waits for a
 // person, the run is paused, and nothing is sent.
 func (c *claiming) mismatch(why string) (Claimed, error) {
-	out := *refused("payload-mismatch", "Mutation %s (%s): %s. It is not sent; a person has to decide.", c.m.ID, c.m.Target, why)
+	diff := c.diff()
+	words := diff.String()
+	if words != "" {
+		words = " " + strings.TrimSuffix(words, ".") + "."
+	}
+	out := *refused("payload-mismatch", "Mutation %s (%s): %s.%s It is not sent; a person has to decide.", c.m.ID, c.m.Target, why, words)
 	out.Decision = DecideMismatch
 	mv := c.at(ActorProxy, out.Detail)
-	c.m.Disputed = c.q.Record.PayloadDigest
+	c.m.Disputed, c.m.Diff = c.q.Record.PayloadDigest, diff
 	c.m.escalate(EscalationMismatch, mv)
-	if err := c.store(c.m, c.m.State, "payload_mismatch", mv, "", ""); err != nil {
+	if err := c.store(c.m, c.m.State, "payload_mismatch", mv, "", diff.String()); err != nil {
 		return Claimed{}, err
 	}
 	if c.run != nil {
@@ -129,6 +150,9 @@ func (c *claiming) mismatch(why string) (Claimed, error) {
 // ofFailed claims again, but never with a second payload under one vendor key.
 func (c *claiming) ofFailed() (Claimed, error) {
 	if c.m.carriesOther(c.q.Record.PayloadDigest) {
+		if c.uncompared() {
+			return Claimed{Decision: DecideCompare}, nil
+		}
 		return c.mismatch("its vendor key was used with another payload by a sending that may still be remembered")
 	}
 	return c.dispatch()
@@ -152,7 +176,7 @@ func (c *claiming) ofInFlight() (Claimed, error) {
 		}
 		return *out, nil
 	}
-	other := !c.m.covers(c.q.Record.PayloadDigest, c.q.Record.SignificantDigest)
+	other := !c.m.Covers(c.q.Record.PayloadDigest, c.q.Record.SignificantDigest)
 	return Claimed{Decision: DecideJoin, Again: other}, c.useRun(false)
 }
 

@@ -116,6 +116,19 @@ type world struct {
 	clock   clock.Clock
 	ids     atomic.Int64
 	roots   *x509.CertPool
+	// rules are those in force; authority is the upstream's.
+	rules     atomic.Pointer[rules.Set]
+	authority string
+}
+
+// use puts other rules in force.
+func (w *world) use(file string) {
+	w.t.Helper()
+	set, findings := rules.Load([]rules.File{{Name: "api.yaml", Data: []byte(strings.ReplaceAll(file, "HOST", w.authority))}}, nil, rules.Defaults{})
+	if set == nil {
+		w.t.Fatalf("test rules don't load: %v", findings)
+	}
+	w.rules.Store(set)
 }
 
 type counter struct {
@@ -158,6 +171,19 @@ type noCredentials struct{}
 
 func (noCredentials) Always(string) (string, string, bool, error) { return "", "", false, nil }
 
+// pinned loads a stored version of a rule file.
+func (w *world) pinned(ctx context.Context, hash string) (*rules.Connector, error) {
+	content, err := w.ledger.Connector(ctx, hash)
+	if err != nil {
+		return nil, err
+	}
+	c, findings := rules.LoadPinned(content, nil, rules.Defaults{})
+	if c == nil {
+		return nil, findings
+	}
+	return c, nil
+}
+
 // newWorld starts an upstream with this handler and a proxy in front of it.
 func newWorld(tb testing.TB, handler http.HandlerFunc, change ...func(*Config)) *world {
 	tb.Helper()
@@ -177,17 +203,15 @@ func newWorld(tb testing.TB, handler http.HandlerFunc, change ...func(*Config)) 
 	w.store = ledgertest.NewMemory(ledger.Process{ID: "process1", Started: now()})
 	w.ledger = ledger.New(w.store, ledger.Config{Now: now, NewID: newID})
 	authority := strings.TrimPrefix(w.upstream.URL, "https://")
-	set, findings := rules.Load([]rules.File{{Name: "api.yaml", Data: []byte(strings.ReplaceAll(testRules, "HOST", authority))}}, nil, rules.Defaults{})
-	if set == nil {
-		tb.Fatalf("test rules don't load: %v", findings)
-	}
+	w.authority = authority
+	w.use(testRules)
 	ca, err := LoadCA(tb.TempDir()+"/ca.pem", tb.TempDir()+"/ca.key", time.Now())
 	if err != nil {
 		tb.Fatal(err)
 	}
 	sender := upstream.Config{Roots: w.roots, Clock: w.clock}
 	c := Config{
-		Ledger: w.ledger, Rules: func() *rules.Set { return set }, Sender: upstream.New(sender), Reads: upstream.NewPassthrough(sender),
+		Ledger: w.ledger, Rules: w.rules.Load, Pinned: w.pinned, Sender: upstream.New(sender), Reads: upstream.NewPassthrough(sender),
 		Dial:    (&net.Dialer{}).DialContext,
 		Inliner: w.inliner, Credentials: noCredentials{}, CA: ca, Clock: w.clock, NewID: newID, Log: zerolog.Nop(),
 		Unmatched: PolicyDeny,

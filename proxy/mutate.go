@@ -79,7 +79,7 @@ func (p *Proxy) prepare(x *exchange, req *rules.Request, m rules.Match) (*work, 
 		Connector: m.Connector.Content, ClientKey: w.clientKey, RepeatReplay: m.Operation.Repeat == rules.RepeatReplay,
 		// Repeats among connected callers are told apart before the claim, by the
 		// flights; and a blocked request is refused by the gate's own words.
-		Redelivery: true, Hold: true,
+		Redelivery: true, Hold: true, CanCompare: true,
 	}
 	return w, nil
 }

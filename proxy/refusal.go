@@ -127,6 +127,8 @@ type problemBody struct {
 	Class    ledger.Class     `json:"class,omitempty"`
 	Actions  []string         `json:"actions,omitempty"`
 	Help     string           `json:"help,omitempty"`
+	// Diff says how the payload differs from the stored one.
+	Diff []ledger.Change `json:"diff,omitempty"`
 }
 
 type problemMutation struct {
@@ -161,6 +163,9 @@ func (f *refusal) response(r *http.Request, help string) *http.Response {
 	}
 	if m := f.mutation; m != nil {
 		body.Mutation = &problemMutation{ID: m.ID, Connector: m.Connector, Operation: m.Operation, Target: m.Target, State: m.State, Committed: m.Committed}
+		if m.Diff != nil && f.problem == problemMismatch {
+			body.Diff = m.Diff.Changes
+		}
 		header.Set(headerMutation, m.ID)
 		header.Set(headerState, string(m.State))
 	}

@@ -69,7 +69,9 @@ type Unmanaged struct{ Workflow, Item string }
 type Config struct {
 	Ledger *ledger.Ledger
 	// Rules returns the rules in force.
-	Rules  func() *rules.Set
+	Rules func() *rules.Set
+	// Pinned gives the stored versions of connectors.
+	Pinned Pinned
 	Sender Sender
 	// Reads sends what is streamed: reads and ignored requests.
 	Reads http.RoundTripper
@@ -173,7 +175,7 @@ func New(c Config) (*Proxy, error) {
 
 // complete reports whether everything that has no default is there.
 func (c *Config) complete() bool {
-	return c.Ledger != nil && c.Rules != nil && c.Sender != nil && c.Reads != nil && c.Dial != nil &&
+	return c.Ledger != nil && c.Rules != nil && c.Pinned != nil && c.Sender != nil && c.Reads != nil && c.Dial != nil &&
 		c.Inliner != nil && c.CA != nil && c.Clock != nil && c.NewID != nil && c.Credentials != nil
 }
 

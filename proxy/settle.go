@@ -32,7 +32,7 @@ func (p *Proxy) settle(ctx context.Context, x *exchange, w *work) *settled {
 		return &settled{refusal: f}
 	}
 	deadline := p.config.Clock.Mono() + p.config.Inline + p.config.Hold
-	for {
+	for asked := 0; ; {
 		// Much may have happened while the body came in.
 		if f := p.gate(x); f != nil {
 			return &settled{refusal: f}
@@ -45,6 +45,10 @@ func (p *Proxy) settle(ctx context.Context, x *exchange, w *work) *settled {
 			continue
 		}
 		if redispatched(claimed) && p.awaitRedispatch(x.client, w.key) {
+			continue
+		}
+		if asked < maxAsked && p.prepared(ctx, w, claimed) {
+			asked++
 			continue
 		}
 		return p.decided(ctx, x, w, claimed)
@@ -80,6 +84,21 @@ func (p *Proxy) awaitRedispatch(client context.Context, key ledger.Key) bool {
 			return true
 		}
 	}
+}
+
+// maxAsked bounds how often one request answers what the ledger asks before it
+// decides: its record may have changed each time.
+const maxAsked = 8
+
+// prepared gives the next claim what the ledger asked for, and reports whether it
+// asked.
+func (p *Proxy) prepared(ctx context.Context, w *work, c ledger.Claimed) bool {
+	if c.Decision != ledger.DecideCompare || c.Mutation == nil {
+		return false
+	}
+	compared := ComparePayload(ctx, p.ledger, p.config.Pinned, w.op, w.req, c.Mutation)
+	w.claim.Compared = &compared
+	return true
 }
 
 // storeBody writes a request body that is too long for its record's transaction

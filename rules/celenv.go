@@ -38,6 +38,8 @@ const (
 	inAnswer
 	// inFound may read one object of a listing too.
 	inFound
+	// inCompare may read the request, and the stored one.
+	inCompare
 )
 
 // celEnvs makes the environment of each position once: making one costs a
@@ -70,6 +72,9 @@ func makeEnvs() (map[position]*cel.Env, error) {
 			env, err = env.Extend(layer...)
 		}
 		envs[position(i)] = env
+	}
+	if err == nil {
+		envs[inCompare], err = envs[inRequest].Extend(storedLayer())
 	}
 	if err != nil {
 		return nil, fmt.Errorf("expression environment: %w", err)

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v4"
-	"golang.org/x/net/http/httpguts"
 )
 
 // mutation reads what only mutations have.
@@ -68,58 +67,6 @@ func (d *decoder) identity(at, n *yaml.Node, key string, op *Operation) {
 	if len(op.identity) > 0 && !slices.ContainsFunc(op.identity, func(e namedExpr) bool { return len(e.refs) > 0 }) {
 		d.fail("identity", key, n, "identity derives nothing from the request", "read at least one value of the request, or write identity: none")
 	}
-}
-
-// payload reads which differences count.
-func (d *decoder) payload(n *yaml.Node, key string, op *Operation) {
-	op.ignored, op.minor = &placed{}, &placed{}
-	if n == nil {
-		return
-	}
-	m := d.object(n, key, levelPayload)
-	for i, item := range d.optional(m["ignore"], join(key, "ignore")) {
-		if p, ok := d.place(item, index(join(key, "ignore"), i), "json", "form", "query", "path", "host"); ok {
-			op.ignored.add(p)
-		}
-	}
-	for i, item := range d.optional(m["minor"], join(key, "minor")) {
-		if p, ok := d.place(item, index(join(key, "minor"), i), "json", "form", "query", "path", "host", "header"); ok {
-			op.minor.add(p)
-			op.hasMinor = true
-		}
-	}
-	for i, item := range d.optional(m["headers"], join(key, "headers")) {
-		k := index(join(key, "headers"), i)
-		if name, ok := d.headerName(item, k); ok {
-			op.headers = append(op.headers, name)
-		}
-	}
-	slices.Sort(op.headers)
-	op.headers = slices.Compact(op.headers)
-}
-
-// volatileHeaders change at every run, or are not the mutation's.
-var volatileHeaders = []string{
-	"authorization", "proxy-authorization", "traceparent", "tracestate", "date", "host", "connection",
-	"content-length", "transfer-encoding", "user-agent", "cookie",
-}
-
-// headerName reads the name of a header field that is payload.
-func (d *decoder) headerName(n *yaml.Node, key string) (string, bool) {
-	s, ok := d.text(n, key)
-	if !ok {
-		return "", false
-	}
-	name := strings.ToLower(s)
-	switch {
-	case !httpguts.ValidHeaderFieldName(s):
-		d.fail("value", key, n, quoted(s)+" is no header name", "write a name such as x-request-source")
-		return "", false
-	case slices.Contains(volatileHeaders, name):
-		d.fail("value", key, n, name+" changes from run to run and can't be payload", "leave it out")
-		return "", false
-	}
-	return name, true
 }
 
 // Formats of a native key.

@@ -234,7 +234,7 @@ func (op *Operation) exprs() []*expr {
 	for _, e := range op.identity {
 		out = append(out, e.expr)
 	}
-	out = append(out, op.subkey, op.success)
+	out = append(out, op.subkey, op.success, op.compare)
 	for _, o := range op.outcome {
 		out = append(out, o.when)
 	}

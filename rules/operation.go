@@ -146,13 +146,17 @@ type Operation struct {
 	// insignificant is ignored and minor.
 	insignificant *placed
 	hasMinor      bool
-	headers       []string
-	marker        *marker
-	outcome       []*outcomeRule
-	otherwise     bool
-	success       *expr
-	secret        []place
-	encodedSlash  bool
+	// normal is nil where values are compared as they are.
+	normal *normalised
+	// compare is nil where places alone decide.
+	compare      *expr
+	headers      []string
+	marker       *marker
+	outcome      []*outcomeRule
+	otherwise    bool
+	success      *expr
+	secret       []place
+	encodedSlash bool
 }
 
 // Reconciles reports whether the operation has a strategy other than none.

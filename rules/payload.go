@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"unicode/utf8"
 )
 
 // payloadFormat is the first element of what payload digests are made of.
@@ -29,11 +30,11 @@ func (op *Operation) payload(s *scope, d *Derived) *Refusal {
 		}
 	}
 	kept, _ := payloadBuffers.Get().(*[]byte)
-	buf := op.appendPayload((*kept)[:0], s, op.ignored)
+	buf := op.appendPayload((*kept)[:0], s, op.ignored, nil)
 	d.PayloadDigest = hexDigest(buf)
 	d.SignificantDigest = d.PayloadDigest
-	if op.hasMinor {
-		buf = op.appendPayload(buf[:0], s, op.insignificant)
+	if op.hasMinor || op.normal != nil {
+		buf = op.appendPayload(buf[:0], s, op.insignificant, op.normal)
 		d.SignificantDigest = hexDigest(buf)
 	}
 	if cap(buf) <= maxKeptPayload {
@@ -62,11 +63,12 @@ func (op *Operation) readableJSON(s *scope) bool {
 			return false
 		}
 	}
-	return op.ignored.json == nil && op.minor.json == nil
+	return op.ignored.json == nil && op.minor.json == nil && op.normal.tree() == nil
 }
 
-// appendPayload appends the canonical payload without some places.
-func (op *Operation) appendPayload(dst []byte, s *scope, without *placed) []byte {
+// appendPayload appends the canonical payload without some places, and with others
+// in their form.
+func (op *Operation) appendPayload(dst []byte, s *scope, without *placed, n *normalised) []byte {
 	gone := without.has
 	dst = append(appendString(append(dst, '['), payloadFormat), ',')
 	dst = append(appendString(dst, s.req.Method), ',')
@@ -75,11 +77,11 @@ func (op *Operation) appendPayload(dst []byte, s *scope, without *placed) []byte
 		if root == "host" {
 			vars = s.host
 		}
-		dst = append(appendVars(dst, vars, func(name string) bool { return gone(root, name) || op.identifies(root, name) }), ',')
+		dst = append(appendVars(dst, vars, root, n, func(name string) bool { return gone(root, name) || op.identifies(root, name) }), ',')
 	}
-	dst = append(appendPairs(dst, s.payloadQuery(), func(name string) bool { return gone("query", name) }), ',')
-	dst = append(op.appendHeaders(dst, s.req, func(name string) bool { return gone("header", name) }), ',')
-	dst = appendBody(dst, s.req.read(), without.tree(), func(name string) bool { return gone("form", name) })
+	dst = append(appendPairs(dst, s.payloadQuery(), "query", n, func(name string) bool { return gone("query", name) }), ',')
+	dst = append(op.appendHeaders(dst, s.req, n, func(name string) bool { return gone("header", name) }), ',')
+	dst = appendBody(dst, s.req.read(), without.tree(), n, func(name string) bool { return gone("form", name) })
 	return append(dst, ']')
 }
 
@@ -94,7 +96,7 @@ func (s *scope) payloadQuery() *pairs {
 }
 
 // appendVars appends pattern variables by name.
-func appendVars(dst []byte, vars map[string]string, gone func(string) bool) []byte {
+func appendVars(dst []byte, vars map[string]string, root string, n *normalised, gone func(string) bool) []byte {
 	dst = append(dst, '{')
 	first := true
 	if len(vars) > 0 {
@@ -102,7 +104,7 @@ func appendVars(dst []byte, vars map[string]string, gone func(string) bool) []by
 			if gone(name) {
 				continue
 			}
-			dst = appendMember(dst, &first, name, vars[name])
+			dst = appendMember(dst, &first, name, n.of(root, name).text(vars[name]))
 		}
 	}
 	return append(dst, '}')
@@ -119,13 +121,13 @@ func appendMember(dst []byte, first *bool, name, value string) []byte {
 }
 
 // appendPairs appends a query or a form.
-func appendPairs(dst []byte, p *pairs, gone func(string) bool) []byte {
+func appendPairs(dst []byte, p *pairs, root string, n *normalised, gone func(string) bool) []byte {
 	if p.problem != nil {
 		return appendString(dst, p.raw)
 	}
 	dst = append(dst, '[')
 	first := true
-	for _, one := range p.sorted() {
+	for _, one := range n.pairs(root, p.sorted()) {
 		if gone(one.name) {
 			continue
 		}
@@ -140,7 +142,7 @@ func appendPairs(dst []byte, p *pairs, gone func(string) bool) []byte {
 }
 
 // appendHeaders appends the header fields that the rule lists.
-func (op *Operation) appendHeaders(dst []byte, req *Request, gone func(string) bool) []byte {
+func (op *Operation) appendHeaders(dst []byte, req *Request, n *normalised, gone func(string) bool) []byte {
 	dst = append(dst, '{')
 	first := true
 	for _, name := range op.headers {
@@ -148,20 +150,25 @@ func (op *Operation) appendHeaders(dst []byte, req *Request, gone func(string) b
 		if len(values) == 0 || gone(name) {
 			continue
 		}
-		dst = appendMember(dst, &first, name, strings.Join(values, ", "))
+		dst = appendMember(dst, &first, name, n.of("header", name).text(strings.Join(values, ", ")))
 	}
 	return append(dst, '}')
 }
 
 // appendBody appends the body by what it is.
-func appendBody(dst []byte, c *content, m *mask, gone func(string) bool) []byte {
+func appendBody(dst []byte, c *content, m *mask, n *normalised, gone func(string) bool) []byte {
 	switch {
 	case len(c.bytes) == 0:
 		return append(dst, "[]"...)
+	case c.json != nil && n.tree() != nil:
+		v := n.tree().apply(c.json, m)
+		return append(appendCanonical(append(dst, `["json",`...), &v, nil), ']')
 	case c.json != nil:
 		return append(appendCanonical(append(dst, `["json",`...), c.json, m), ']')
 	case c.form != nil && c.form.problem == nil:
-		return append(appendPairs(append(dst, `["form",`...), c.form, gone), ']')
+		return append(appendPairs(append(dst, `["form",`...), c.form, "form", n, gone), ']')
+	case n != nil && n.body != 0 && utf8.Valid(c.bytes):
+		return append(appendString(append(dst, `["text",`...), n.body.text(string(c.bytes))), ']')
 	}
 	return append(appendString(append(dst, `["bytes",`...), hexDigest(c.bytes)), ']')
 }

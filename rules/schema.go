@@ -49,8 +49,7 @@ var (
 	}
 	levelPayload = level{
 		name:  "payload",
-		known: []string{"ignore", "minor", "headers"},
-		later: []string{"normalise", "compare"},
+		known: []string{"ignore", "minor", "headers", "normalise", "compare"},
 	}
 	levelNativeKey = level{
 		name:  "native_key",

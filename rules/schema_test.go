@@ -58,8 +58,8 @@ var formatKeys = []struct {
 	{
 		"payload",
 		func(line string) string { return withOperation("payload: {" + line + "}") },
-		[]string{"ignore: [json.a]", "minor: [json.a]", "headers: [x-a]"},
-		[]string{"normalise: {json.a: whitespace}", "compare: 'true'"},
+		[]string{"ignore: [json.a]", "minor: [json.a]", "headers: [x-a]", "normalise: {json.a: whitespace}", "compare: \"'minor'\""},
+		nil,
 	},
 	{
 		"native_key",

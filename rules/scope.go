@@ -26,6 +26,8 @@ type scope struct {
 	found      *jsonValue
 	// steps are the answers to the steps of a probe so far, by name.
 	steps map[string]*answer
+	// stored is the recorded request (inCompare only).
+	stored *scope
 
 	query *pairs
 	// problem is the first ambiguity that was read. An expression could hide it
@@ -206,6 +208,8 @@ func (s *scope) ResolveName(name string) (any, bool) {
 // resolveRecord gives CEL the variables that only judging and probing have.
 func (s *scope) resolveRecord(name string) (any, bool) {
 	switch {
+	case name == "stored" && s.stored != nil:
+		return newStoredMap(s.stored), true
 	case name == "mutation" && s.mutation != nil:
 		return s.mutation.fields(), true
 	case name == "response" && s.resp != nil:

@@ -35,6 +35,8 @@ type Escalation struct {
 	WhyUnknown string `json:"why_unknown"`
 	// Evidence holds the sendings.
 	Evidence []Dispatch `json:"evidence"`
+	// Diff says how the refused payload differs, where that is the question.
+	Diff *Diff `json:"diff,omitzero"`
 	// Probed says what was asked of the API and what it showed.
 	Probed       string        `json:"probed"`
 	Observations []Observation `json:"observations"`

@@ -49,6 +49,8 @@ type Mutation struct {
 	Observations []Observation `json:"observations"`
 	// Escalation is the open or the latest question to a person.
 	Escalation *EscalationRef `json:"escalation,omitzero"`
+	// Diff says how the last refused payload differed from the stored one.
+	Diff *Diff `json:"diff,omitzero"`
 	// Events and Actions are left out of listings.
 	Events  []Event  `json:"events,omitzero"`
 	Actions []Action `json:"actions,omitzero"`
@@ -125,4 +127,30 @@ type Event struct {
 	From     string    `json:"from,omitzero"`
 	To       string    `json:"to,omitzero"`
 	Evidence string    `json:"evidence,omitzero"`
+}
+
+// Diff says how a refused payload differs from the stored one.
+type Diff struct {
+	At  time.Time `json:"at"`
+	Run string    `json:"run,omitzero"`
+	// Payload is the digest of the refused payload.
+	Payload string `json:"payload"`
+	// Why says what decided.
+	Why     string   `json:"why,omitzero"`
+	Changes []Change `json:"changes"`
+	// More says that there are other changes than those listed.
+	More bool `json:"more,omitzero"`
+}
+
+// Change is one place in which payloads differ.
+type Change struct {
+	// Place is as a rule writes it, such as json.items[2].price.
+	Place string `json:"place"`
+	// Kind is changed, added or removed.
+	Kind string `json:"kind"`
+	// Stored and Asked are as JSON writes them, shortened, with secrets masked.
+	Stored string `json:"stored,omitzero"`
+	Asked  string `json:"asked,omitzero"`
+	// Weight is significant, minor or equivalent.
+	Weight string `json:"weight,omitzero"`
 }

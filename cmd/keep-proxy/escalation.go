@@ -38,6 +38,9 @@ func writeEscalation(w io.Writer, e wire.Escalation) error {
 	if err != nil {
 		return err
 	}
+	if err := showDiff(w, e.Diff); err != nil {
+		return err
+	}
 	rows := make([][]string, 0, len(e.Evidence))
 	for _, d := range e.Evidence {
 		rows = append(rows, []string{

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -118,12 +119,34 @@ func showMutation(w io.Writer, m *wire.Mutation) error {
 	if m.Result != nil {
 		fmt.Fprintf(w, "\nResult: status %d, %d bytes, from %s\n", m.Result.Status, bodySize(m.Result.Body), m.Result.Source)
 	}
-	for _, part := range []func(io.Writer, *wire.Mutation) error{showDispatches, showObservations, showEvents, showActions} {
+	for _, part := range []func(io.Writer, *wire.Mutation) error{
+		func(w io.Writer, m *wire.Mutation) error { return showDiff(w, m.Diff) },
+		showDispatches, showObservations, showEvents, showActions,
+	} {
 		if err := part(w, m); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// showDiff writes how the refused payload differed, nothing for none.
+func showDiff(w io.Writer, d *wire.Diff) error {
+	if d == nil {
+		return nil
+	}
+	rows := make([][]string, 0, len(d.Changes)+1)
+	for _, c := range d.Changes {
+		rows = append(rows, []string{clip(c.Place, 60), clip(cmp.Or(c.Stored, "-"), 60), clip(cmp.Or(c.Asked, "-"), 60), c.Weight})
+	}
+	if d.More {
+		rows = append(rows, []string{"…", "and more", "", ""})
+	}
+	if len(rows) == 0 {
+		_, err := fmt.Fprintf(w, "\nAnother payload was asked for: %s\n", printable(d.Why))
+		return err
+	}
+	return section(w, "Another payload was asked for", []string{"PLACE", "STORED", "ASKED", "COUNTS AS"}, rows)
 }
 
 func bodySize(b wire.Body) int64 {

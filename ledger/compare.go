@@ -1,0 +1,108 @@
+package ledger
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// Compared is what a caller found when it compared the payload of its claim with the
+// one that is stored. The zero value covers nothing.
+type Compared struct {
+	// Stored is the payload digest of the record that was compared with. It says
+	// nothing about a record with another one.
+	Stored string
+	// Covers says that the stored result answers the claim: the difference is none,
+	// or one over which the rule replays.
+	Covers bool
+	// Diff is kept with a mismatch.
+	Diff Diff
+}
+
+// Diff says how a refused payload differs from the stored one.
+type Diff struct {
+	At time.Time `json:"at"`
+	// Payload is the digest of the refused payload, Run who asked.
+	Payload string `json:"payload"`
+	Run     string `json:"run,omitempty"`
+	// Why says what decided, in a sentence.
+	Why     string   `json:"why,omitempty"`
+	Changes []Change `json:"changes,omitempty"`
+	// More says that there are other changes than those listed.
+	More bool `json:"more,omitempty"`
+}
+
+// Change is one place in which payloads differ. Values are as JSON writes them,
+// shortened, with secrets masked.
+type Change struct {
+	// Place is as a rule writes it, such as json.items[2].price.
+	Place string `json:"place"`
+	// Kind is "changed", "added" or "removed".
+	Kind   string `json:"kind"`
+	Stored string `json:"stored,omitempty"`
+	Asked  string `json:"asked,omitempty"`
+	// Weight is "significant", "minor" or "equivalent".
+	Weight string `json:"weight,omitempty"`
+}
+
+// String is the change in words.
+func (c Change) String() string {
+	switch c.Kind {
+	case "added":
+		return c.Place + " " + c.Asked + " is new"
+	case "removed":
+		return c.Place + " " + c.Stored + " is gone"
+	default:
+		return c.Place + " was " + c.Stored + ", is " + c.Asked
+	}
+}
+
+// weightSignificant marks the changes that count.
+const weightSignificant = "significant"
+
+// String is the difference in words: what counts, if anything of it does.
+func (d *Diff) String() string {
+	if d == nil {
+		return ""
+	}
+	counts := func(c Change) bool { return c.Weight == weightSignificant }
+	any := slices.ContainsFunc(d.Changes, counts)
+	var words []string
+	for _, c := range d.Changes {
+		if !any || counts(c) {
+			words = append(words, c.String())
+		}
+	}
+	if d.More {
+		words = append(words, "and more")
+	}
+	if len(words) == 0 {
+		return d.Why
+	}
+	return strings.Join(words, "; ")
+}
+
+// clone returns a copy of d that shares nothing with it.
+func (d *Diff) clone() *Diff {
+	c := copied(d)
+	if c != nil {
+		c.Changes = slices.Clone(c.Changes)
+	}
+	return c
+}
+
+// uncompared reports whether the caller shall compare payloads before it is
+// refused for the difference.
+func (c *claiming) uncompared() bool {
+	return c.q.CanCompare && (c.q.Compared == nil || c.q.Compared.Stored != c.m.PayloadDigest)
+}
+
+// diff is what is kept of the difference; nil if nobody compared.
+func (c *claiming) diff() *Diff {
+	if c.q.Compared == nil {
+		return nil
+	}
+	d := c.q.Compared.Diff.clone()
+	d.At, d.Payload, d.Run = c.now.Wall, c.q.Record.PayloadDigest, c.q.Run
+	return d
+}

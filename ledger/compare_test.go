@@ -1,0 +1,84 @@
+package ledger_test
+
+import (
+	"strings"
+	"testing"
+
+	"keep-proxy/ledger"
+)
+
+func comparing(c *ledger.Compared) func(*ledger.Claim) {
+	return func(q *ledger.Claim) { q.CanCompare, q.Compared = true, c }
+}
+
+func TestThePayloadIsComparedBeforeItIsRefused(t *testing.T) {
+	t.Parallel()
+	diff := ledger.Diff{Why: "they differ", Changes: []ledger.Change{
+		{Place: "json.a", Kind: "changed", Stored: "1", Asked: "2", Weight: "significant"},
+		{Place: "json.n", Kind: "added", Asked: "3", Weight: "minor"},
+	}}
+	openGeneration := func(w *world) {
+		w.unknown("a", nativeKey)
+		w.decide("a", ledger.OnDidNotHappen, force)
+	}
+	applied := func(w *world) { w.applied("a") }
+	for _, c := range []struct {
+		name     string
+		before   func(*world)
+		compared *ledger.Compared
+		want     ledger.Decision
+		kept     bool
+	}{
+		{"not compared yet", applied, nil, ledger.DecideCompare, false},
+		{"compared with what it isn't any more", applied, &ledger.Compared{Stored: "another", Covers: true}, ledger.DecideCompare, false},
+		{"covered", applied, &ledger.Compared{Stored: "payload", Covers: true}, ledger.DecideReplay, false},
+		{"not covered", applied, &ledger.Compared{Stored: "payload", Diff: diff}, ledger.DecideMismatch, true},
+		{"an open generation, not compared yet", openGeneration, nil, ledger.DecideCompare, false},
+		{"an open generation carries no second payload, whatever covers it", openGeneration,
+			&ledger.Compared{Stored: "payload", Covers: true, Diff: diff}, ledger.DecideMismatch, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			c.before(w)
+			r := w.open()
+			version := w.mutation("a").Version
+			out := w.claim(r, "a", payload("other"), comparing(c.compared))
+			if out.Decision != c.want {
+				t.Fatalf("%q (%s), want %q", out.Decision, out.Detail, c.want)
+			}
+			m := w.mutation("a")
+			if out.Decision == ledger.DecideCompare && (m.Version != version || out.RunRefused || w.run(r.ID).State != ledger.RunRunning) {
+				t.Errorf("asking to compare changed something: version %d after %d", m.Version, version)
+			}
+			if !c.kept {
+				return
+			}
+			if m.Diff == nil || m.Diff.Payload != "other" || m.Diff.Run != r.ID || len(m.Diff.Changes) != 2 {
+				t.Errorf("kept %+v", m.Diff)
+			}
+			if !strings.Contains(out.Detail, "json.a was 1, is 2.") || strings.Contains(out.Detail, "json.n") {
+				t.Errorf("the refusal says %q", out.Detail)
+			}
+		})
+	}
+}
+
+func TestADifferenceInWords(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		diff *ledger.Diff
+		want string
+	}{
+		{nil, ""},
+		{&ledger.Diff{Why: "compare says so"}, "compare says so"},
+		{&ledger.Diff{Changes: []ledger.Change{{Place: "json.n", Kind: "removed", Stored: "3", Weight: "minor"}}, More: true}, "json.n 3 is gone; and more"},
+		{&ledger.Diff{Changes: []ledger.Change{
+			{Place: "json.n", Kind: "removed", Stored: "3", Weight: "minor"}, {Place: "query.q", Kind: "added", Asked: `"x"`, Weight: "significant"},
+		}}, `query.q "x" is new`},
+	} {
+		if got := c.diff.String(); got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
+}

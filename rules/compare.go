@@ -1,0 +1,162 @@
+package rules
+
+import (
+	"bytes"
+	"fmt"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+	"cel.dev/cel-go/common/types/traits"
+)
+
+// Likeness is how two payloads of one identity stand to each other. The zero value
+// is significant: nothing is replayed over it.
+type Likeness uint8
+
+const (
+	// Significant is a difference that counts.
+	Significant Likeness = iota
+	// Minor is a difference in places that the rule calls minor.
+	Minor
+	// Equivalent is the same, written differently.
+	Equivalent
+)
+
+// String is the word of the connector format; an unknown likeness is "significant".
+func (l Likeness) String() string {
+	switch l {
+	case Minor:
+		return "minor"
+	case Equivalent:
+		return "equivalent"
+	case Significant:
+	}
+	return "significant"
+}
+
+// Comparison is how a request's payload differs from a stored one.
+type Comparison struct {
+	Likeness Likeness
+	// Why says what decided, in a sentence.
+	Why string
+	// Changes are what differs, in the order of method, path, query, header and body;
+	// what is ignored is not among them. More says that there are others.
+	Changes []Change
+	More    bool
+}
+
+// Compare says how the payload of asked differs from that of stored, a request as
+// [Operation.Redact] gave it for the ledger. Differences in secret places can't be
+// seen any more: where the rule has such places, only its own compare can make the
+// two alike. The order is: equal but for places that are ignored or normalised,
+// equivalent; equal but for minor ones, minor; else what compare says; else
+// significant. What can't be read or evaluated is significant.
+func (op *Operation) Compare(stored, asked *Request) Comparison {
+	asked = op.Redact(asked)
+	a, b := op.bind(stored), op.bind(asked)
+	if a.req.read().problem != nil || b.req.read().problem != nil {
+		return Comparison{Why: "one of the two bodies can't be read"}
+	}
+	out := op.difference(a, b)
+	alike := func(without *placed) bool {
+		return bytes.Equal(op.appendPayload(nil, a, without, op.normal), op.appendPayload(nil, b, without, op.normal))
+	}
+	switch {
+	case !alike(op.insignificant):
+		out.Why = "they differ in places that count"
+	case op.secretRequest():
+		out.Why = "what is shown doesn't differ; a place that the rule keeps secret may"
+	case alike(op.ignored):
+		out.Likeness, out.Why = Equivalent, "they differ only in how they are written"
+	default:
+		out.Likeness, out.Why = Minor, "they differ only in places that the rule calls minor"
+	}
+	if out.Likeness == Significant && op.compare != nil {
+		out.Likeness, out.Why = op.judgeLikeness(a, b)
+	}
+	return out
+}
+
+// secretRequest reports whether the rule has a secret place in the request.
+func (op *Operation) secretRequest() bool {
+	for _, p := range op.secret {
+		if p.root != "response" {
+			return true
+		}
+	}
+	return false
+}
+
+// judgeLikeness asks the rule's compare.
+func (op *Operation) judgeLikeness(stored, asked *scope) (Likeness, string) {
+	asked.stored = stored
+	v, present, err := op.compare.eval(asked)
+	for _, s := range []*scope{asked, stored} {
+		if problem := s.take(); problem != nil {
+			return Significant, "compare reads what can't be read without guessing: " + problem.Detail
+		}
+	}
+	switch {
+	case err != nil:
+		return Significant, fmt.Sprintf("compare (%s) can't be evaluated: %v", printable(op.compare.source), err)
+	case present && v.kind == jsonString && v.text == Equivalent.String():
+		return Equivalent, "compare says that they are equivalent"
+	case present && v.kind == jsonString && v.text == Minor.String():
+		return Minor, "compare says that the difference is minor"
+	case present && v.kind == jsonString && v.text == Significant.String():
+		return Significant, "compare says that the difference is significant"
+	}
+	return Significant, "compare gives none of equivalent, minor and significant"
+}
+
+// storedLayer is what only compare may read.
+func storedLayer() cel.EnvOption {
+	return cel.Variable("stored", cel.MapType(cel.StringType, cel.DynType))
+}
+
+// storedMap is the variable stored: the request that was recorded, with the same
+// names as the request at hand.
+type storedMap struct {
+	traits.Mapper
+	scope *scope
+}
+
+func newStoredMap(s *scope) *storedMap {
+	return &storedMap{types.NewStringInterfaceMap(types.DefaultTypeAdapter, map[string]any{}), s}
+}
+
+// storedNames are what can be read of a stored request.
+var storedNames = []string{
+	"method", "path", "host", "query", "form", "header", "query_all", "form_all", "json", "body_sha256",
+}
+
+// Find implements traits.Mapper.
+func (m *storedMap) Find(key ref.Val) (ref.Val, bool) {
+	name, ok := key.(types.String)
+	if !ok {
+		return nil, false
+	}
+	for _, known := range storedNames {
+		if string(name) == known {
+			v, found := m.scope.ResolveName(known)
+			return types.DefaultTypeAdapter.NativeToValue(v), found
+		}
+	}
+	return nil, false
+}
+
+// Get implements traits.Indexer.
+func (m *storedMap) Get(key ref.Val) ref.Val {
+	v, ok := m.Find(key)
+	if !ok {
+		return types.NewErr("no such key: %v", key)
+	}
+	return v
+}
+
+// Contains implements traits.Container.
+func (m *storedMap) Contains(key ref.Val) ref.Val {
+	_, ok := m.Find(key)
+	return types.Bool(ok)
+}
