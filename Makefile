@@ -45,6 +45,10 @@ lint: $(GOLANGCI) ## Run golangci-lint, built from tools/go.mod
 fmt: $(GOLANGCI) ## Format the source
 	GOLANGCI_LINT_CACHE=$(CACHE)/golangci-lint $(GOLANGCI) fmt
 
+.PHONY: proof
+proof: ## Try to break the promise, in stages that print their part (STAGE=model for one)
+	go run ./proof $(if $(STAGE),$(STAGE),-write)
+
 .PHONY: bench
 bench: $(BENCHSTAT) ## Run benchmarks matching BENCH, COUNT (6) times, and print their medians
 	go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) -timeout 60m ./... | tee $(CACHE)/bench.txt

@@ -18,7 +18,7 @@ func TestTheImageIsBuiltFromEveryRoom(t *testing.T) {
 	lines := strings.Split(string(data), "\n")
 	for _, r := range table {
 		room, _, _ := strings.Cut(r.pkg, "/")
-		if room != "integration" && !slices.Contains(lines, "!"+room) {
+		if room != "integration" && room != "proof" && !slices.Contains(lines, "!"+room) {
 			t.Errorf("%s is not let through", room)
 		}
 	}

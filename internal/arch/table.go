@@ -43,6 +43,7 @@ var table = []row{
 		"admin", "admin/wire", "admin/client", "internal/fault", "internal/clock", "internal/program",
 	}},
 	{pkg: "cli/child"},
+	{pkg: "proof"},
 	{pkg: "cli/demo", may: []string{"app", "config", "admin/client", "admin/wire", "cli/serving", "internal/fakes/..."}},
 	{pkg: "cli/managed", may: []string{"admin/client", "admin/wire"}},
 	{pkg: "cli/serving", may: []string{"admin/client", "admin/wire"}},
