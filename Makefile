@@ -60,6 +60,11 @@ cross: ## Build and vet for darwin, tests included
 	CGO_ENABLED=0 GOOS=darwin GOARCH=arm64 go build -trimpath -o bin/keep-proxy-darwin-arm64 ./cmd/keep-proxy
 	CGO_ENABLED=0 GOOS=darwin GOARCH=amd64 go build -trimpath -o bin/keep-proxy-darwin-amd64 ./cmd/keep-proxy
 
+.PHONY: clients
+clients: ## Install the HTTP clients people use, try them, and write docs/clients.md
+	integration/clients/install
+	CLIENTS=write go test -count=1 -timeout 30m -v ./integration/clients
+
 .PHONY: image
 image: ## Build the container image with docker, else from scratch with buildah
 	tools/image $(IMAGE)

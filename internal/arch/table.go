@@ -51,6 +51,7 @@ var table = []row{
 		"app", "config", "rules", "admin/client", "admin/wire", "cli/child", "cli/demo", "cli/managed", "cli/serving",
 		"internal/clock", "internal/fakes/...", "internal/fault", "ledger", "ledger/*store",
 	}, tests: []string{"connectors"}},
+	{pkg: "integration/clients", may: []string{"internal/fakes/..."}},
 	{pkg: "integration", may: []string{
 		"app", "config", "admin/client", "admin/wire", "internal/fakes/...", "internal/fault", "internal/clock",
 	}, tests: []string{"connectors"}},

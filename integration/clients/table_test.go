@@ -1,0 +1,48 @@
+package clients
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+)
+
+const (
+	docs  = "../../docs/clients.md"
+	begin = "<!-- begin clients -->\n"
+	end   = "<!-- end clients -->"
+)
+
+// printed is the table of what was tried.
+func printed(results []result) string {
+	var b strings.Builder
+	b.WriteString("| client | version | tried | |\n| --- | --- | --- | --- |\n")
+	for _, r := range results {
+		tried := strings.Join(r.done, ", ")
+		switch {
+		case r.notRun != "":
+			tried = "not run: no " + r.notRun
+		case r.bad:
+			tried = "**failed**; passed: " + tried
+		case tried == "around":
+			tried = "**goes around the proxy**"
+		case tried == "":
+			tried = "not run"
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", r.name, r.version, tried, r.note)
+	}
+	return b.String()
+}
+
+// writeTable puts the table into the documents.
+func writeTable(t *testing.T, table string) {
+	t.Helper()
+	text, err := os.ReadFile(docs)
+	must(t, err)
+	before, rest, found := strings.Cut(string(text), begin)
+	_, after, closed := strings.Cut(rest, end)
+	if !found || !closed {
+		t.Fatalf("%s has no place for the table", docs)
+	}
+	must(t, os.WriteFile(docs, []byte(before+begin+"\n"+table+"\n"+end+after), 0o644))
+}
