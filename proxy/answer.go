@@ -27,6 +27,13 @@ type answerWriter struct {
 // copyBuffers hold 32 KiB each, the size that io.Copy takes.
 var copyBuffers = sync.Pool{New: func() any { return new([32 << 10]byte) }}
 
+func takeBuffer() *[32 << 10]byte {
+	if buffer, ok := copyBuffers.Get().(*[32 << 10]byte); ok {
+		return buffer
+	}
+	return new([32 << 10]byte)
+}
+
 // Unwrap serves http.ResponseController.
 func (w *answerWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
@@ -70,10 +77,7 @@ func (w *answerWriter) Write(p []byte) (int, error) {
 
 // ReadFrom implements io.ReaderFrom with a buffer that is used again.
 func (w *answerWriter) ReadFrom(src io.Reader) (int64, error) {
-	buffer, ok := copyBuffers.Get().(*[32 << 10]byte)
-	if !ok {
-		buffer = new([32 << 10]byte)
-	}
+	buffer := takeBuffer()
 	defer copyBuffers.Put(buffer)
 	var total int64
 	for {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"keep-proxy/ledger"
 	"keep-proxy/rules"
 	"keep-proxy/upstream"
 )
@@ -25,10 +26,10 @@ func (p *Proxy) collect(ctx context.Context, s *sending) {
 	s.wire = s.answer.Header.Clone()
 	stripAnswer(s.wire)
 	late := p.whenLate(ctx, s)
-	s.body, s.tooLarge = readAnswer(s.answer, s.w.op.MaxBody)
+	s.body, s.tooLarge, s.lost = p.readAnswer(s.answer, s.w.op.MaxBody)
 	late()
 	if !s.tooLarge {
-		s.decode()
+		p.decode(s)
 	}
 }
 
@@ -63,35 +64,51 @@ func (p *Proxy) whenLate(ctx context.Context, s *sending) (disarm func()) {
 func (p *Proxy) succeeded(s *sending) bool {
 	ev := s.answer.Evidence()
 	head := &rules.Response{Status: s.answer.Status, Header: s.answer.Header}
-	opinion := convertOpinion(s.w.op.Judge(s.w.req, s.w.derived.Account, s.rule, head))
+	opinion := upstream.Opinion{Kind: upstream.OpinionUncertain}
+	if p.loaded(s.w.req, s.w.body, func(req *rules.Request) {
+		opinion = convertOpinion(s.w.op.Judge(req, s.w.derived.Account, s.rule, head))
+	}) != nil {
+		return false
+	}
 	ev.BodyComplete = false
 	return upstream.Judge(ev, upstream.FactsOf(s.w.req.Method, s.answer, p.config.Clock.Now(), ""), opinion).Kind.Success()
 }
 
 // readAnswer reads at most limit bytes; more means too large, and what was read
-// comes first in what is still to be streamed.
-func readAnswer(a *upstream.Answer, limit int64) (body []byte, tooLarge bool) {
+// comes first in what is still to be streamed. lost says that what was read could
+// neither be put aside nor be read back.
+func (p *Proxy) readAnswer(a *upstream.Answer, limit int64) (body *content, tooLarge bool, lost error) {
 	if a.ContentLength > limit {
-		return nil, true
+		return nil, true, nil
 	}
-	var buffer bytes.Buffer
-	if a.ContentLength > 0 {
+	if 0 <= a.ContentLength && a.ContentLength <= ledger.InlineBody {
+		var buffer bytes.Buffer
 		buffer.Grow(int(a.ContentLength) + bytes.MinRead)
+		n, err := buffer.ReadFrom(io.LimitReader(a.Body, limit+1))
+		return inMemory(buffer.Bytes()), err == nil && n > limit, nil
 	}
-	n, err := buffer.ReadFrom(io.LimitReader(a.Body, limit+1))
-	return buffer.Bytes(), err == nil && n > limit
+	body, err := p.spoolAll(io.LimitReader(a.Body, limit+1), a.ContentLength, maySpool)
+	if spool := (spoolError{}); errors.As(err, &spool) {
+		// Its end still belongs to the evidence.
+		_, _ = io.Copy(io.Discard, io.LimitReader(a.Body, limit))
+		return nil, false, spool.error
+	}
+	return body, err == nil && body.size() > limit, nil
 }
 
 // decode removes a content coding that the upstream used although none was asked
 // for, so that the answer can be replayed to any client. One that can't be removed
 // stays, with its field.
-func (s *sending) decode() {
-	if s.wire.Get("Content-Encoding") == "" {
+func (p *Proxy) decode(s *sending) {
+	if s.wire.Get("Content-Encoding") == "" || s.lost != nil {
 		return
 	}
-	body, ok := decodeContent(s.answer.Header, s.body, s.w.op.MaxBody)
+	body, ok := p.decodeContent(s.answer.Header, s.body, s.w.op.MaxBody)
 	if !ok {
 		return
+	}
+	if body != s.body {
+		s.body.close(p)
 	}
 	s.body = body
 	s.wire.Del("Content-Encoding")
@@ -99,26 +116,31 @@ func (s *sending) decode() {
 	s.answer.Header.Del("Content-Encoding")
 }
 
-var errCoding = errors.New("unknown content coding")
-
 // decodeContent returns the content without its coding (RFC 9110 §8.4.1), if it
 // can be decoded within limit bytes.
-func decodeContent(h http.Header, body []byte, limit int64) ([]byte, bool) {
+func (p *Proxy) decodeContent(h http.Header, body *content, limit int64) (*content, bool) {
+	coded, err := body.open()
+	if err != nil {
+		return nil, false
+	}
 	var r io.Reader
-	var err error
 	switch strings.ToLower(strings.TrimSpace(strings.Join(h.Values("Content-Encoding"), ","))) {
 	case "", "identity":
 		return body, true
 	case "gzip", "x-gzip":
-		r, err = gzip.NewReader(bytes.NewReader(body))
+		r, err = gzip.NewReader(coded)
 	case "deflate":
-		r, err = zlib.NewReader(bytes.NewReader(body))
+		r, err = zlib.NewReader(coded)
 	default:
-		err = errCoding
+		return nil, false
 	}
 	if err != nil {
 		return nil, false
 	}
-	decoded, err := io.ReadAll(io.LimitReader(r, limit+1))
-	return decoded, err == nil && int64(len(decoded)) <= limit
+	decoded, err := p.spoolAll(io.LimitReader(r, limit+1), -1, mustSpool)
+	if err != nil || decoded.size() > limit {
+		decoded.close(p)
+		return nil, false
+	}
+	return decoded, true
 }

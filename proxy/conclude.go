@@ -3,6 +3,7 @@ package proxy
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 
@@ -69,17 +70,35 @@ func (p *Proxy) outcome(ctx context.Context, s *sending) ledger.Finish {
 
 // keepAnswer is the answer as a replay gives it, with its body if that is stored
 // with the record; a longer one is written here.
-func (p *Proxy) keepAnswer(ctx context.Context, s *sending) (*ledger.Result, []byte, error) {
-	stored := s.w.op.RedactResponse(&rules.Response{Status: s.answer.Status, Header: s.wire, Body: s.body, Complete: true})
-	result := &ledger.Result{Status: stored.Status, Header: ledger.Header(stored.Header), Body: bodyRef(stored.Body), Source: "answer"}
-	if len(stored.Body) <= ledger.InlineBody {
-		return result, stored.Body, nil
+func (p *Proxy) keepAnswer(ctx context.Context, s *sending) (result *ledger.Result, body []byte, err error) {
+	if s.lost != nil {
+		return nil, nil, fmt.Errorf("store the answer: %w", s.lost)
 	}
-	written, err := p.ledger.WriteBody(ctx, bytes.NewReader(stored.Body))
+	if !s.w.op.SecretAnswer() {
+		return p.keepContent(ctx, s.answer.Status, s.wire, s.body)
+	}
+	held := p.holding(s.body, func(whole []byte) {
+		stored := s.w.op.RedactResponse(&rules.Response{Status: s.answer.Status, Header: s.wire, Body: whole, Complete: true})
+		result, body, err = p.keepContent(ctx, stored.Status, stored.Header, inMemory(stored.Body))
+	})
+	return result, body, errors.Join(held, err)
+}
+
+func (p *Proxy) keepContent(ctx context.Context, status int, header http.Header, c *content) (*ledger.Result, []byte, error) {
+	result := &ledger.Result{Status: status, Header: ledger.Header(header), Source: "answer"}
+	if b, short := c.short(); short && len(b) <= ledger.InlineBody {
+		result.Body = bodyRef(b)
+		return result, b, nil
+	}
+	var err error
+	if b, short := c.short(); short {
+		result.Body, err = p.ledger.WriteBody(ctx, bytes.NewReader(b))
+	} else {
+		result.Body, err = c.spool.Keep(ctx)
+	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("store the answer: %w", err)
 	}
-	result.Body = written
 	return result, nil, nil
 }
 
@@ -89,7 +108,7 @@ func (p *Proxy) outcomeAnswer(s *sending) *settled {
 	out := &settled{mutation: s.mutation, decision: ledger.DecideDispatch, shared: true}
 	switch {
 	case s.mutation.State == ledger.Applied && s.verdict.Kind.Success() && s.verdict.Kind != upstream.Committed,
-		s.mutation.State == ledger.Failed && s.dispatch.Verdict == ledger.VerdictFailed && s.dispatch.Head && (s.dispatch.BodyComplete || s.tooLarge):
+		s.mutation.State == ledger.Failed && s.dispatch.Verdict == ledger.VerdictFailed && s.dispatch.Head && s.lost == nil && (s.dispatch.BodyComplete || s.tooLarge):
 		s.carry(out)
 	case s.mutation.State == ledger.Failed && s.dispatch.Head:
 		out.refusal = failedWithoutAnswer(s)

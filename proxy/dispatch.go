@@ -18,9 +18,13 @@ type sending struct {
 	mutation *ledger.Mutation
 	dispatch ledger.Dispatch
 	rule     rules.Mutation
+	// changed is the request's body, if the rule changed it and it is long.
+	changed  *content
 	answer   *upstream.Answer
-	body     []byte
+	body     *content
 	tooLarge bool
+	// lost is why the content that came can't be had any more.
+	lost error
 	// owed is what must still be recorded: a record in flight always has an owner.
 	owed owed
 	// streaming says that the rest of the answer goes to the script, which ends the
@@ -46,8 +50,14 @@ const (
 // dispatch sends a claimed mutation once, judges what came back, and records it.
 // The record has an owner until the outcome is durable: this function, or the
 // recorder that it leaves it to.
-func (p *Proxy) dispatch(ctx context.Context, w *work, c ledger.Claimed) *settled {
+func (p *Proxy) dispatch(ctx context.Context, w *work, c ledger.Claimed) (out *settled) {
 	s := &sending{w: w, mutation: c.Mutation, dispatch: *c.Dispatch, rule: ruleMutation(c.Mutation)}
+	defer func() {
+		s.changed.close(p)
+		if out == nil || out.body != s.body {
+			s.body.close(p)
+		}
+	}()
 	defer p.recordOwed(s)
 	request, f := p.request(s)
 	if f != nil {
@@ -74,9 +84,9 @@ func ruleMutation(m *ledger.Mutation) rules.Mutation {
 // operator's credentials. Content codings are not asked for, so that the answer
 // can be judged, and replayed to a client that asks for another.
 func (p *Proxy) request(s *sending) (*upstream.Request, *refusal) {
-	out, problem := s.w.op.Outgoing(s.w.req, s.rule)
-	if problem != nil {
-		return nil, fromRules(problem)
+	out, body, f := p.outgoing(s)
+	if f != nil {
+		return nil, f
 	}
 	target, err := url.Parse(out.URL())
 	if err != nil {
@@ -88,14 +98,42 @@ func (p *Proxy) request(s *sending) (*upstream.Request, *refusal) {
 	if err := p.addCredentials(header, s.w.match.Connector.Name); err != nil {
 		return nil, refuse(problemInternal, "The configured credentials can't be had; nothing was sent: "+err.Error())
 	}
-	var body upstream.Body
-	if out.HasBody() {
-		body = upstream.Bytes(out.Body())
-	}
 	return &upstream.Request{
 		Method: out.Method, URL: target, Host: out.Authority(), Header: header, Body: body,
 		Total: s.w.op.Timeout, TrustRefused: s.w.match.Connector.TrustRefused,
 	}, nil
+}
+
+// outgoing is what goes out. Of a long body, it has the content only as a spool.
+func (p *Proxy) outgoing(s *sending) (out *rules.Request, body upstream.Body, f *refusal) {
+	err := p.loaded(s.w.req, s.w.body, func(req *rules.Request) {
+		changed, problem := s.w.op.Outgoing(req, s.rule)
+		switch {
+		case problem != nil:
+			f = fromRules(problem)
+		case !changed.HasBody():
+			out = changed
+		case same(changed.Body(), req.Body()):
+			out, body = changed, s.w.body
+		default:
+			out = changed
+			body, f = p.sentBody(s, changed.Body())
+		}
+	})
+	if err != nil {
+		f = ledgerRefusal(err)
+	}
+	return out, body, f
+}
+
+// sentBody puts a long body that the rule changed aside for the time of its sending.
+func (p *Proxy) sentBody(s *sending, changed []byte) (upstream.Body, *refusal) {
+	c, err := p.aside(changed)
+	if err != nil {
+		return nil, bodyRefusal(err, s.w.op.MaxBody)
+	}
+	s.changed = c
+	return c, nil
 }
 
 // unsendable records that a claimed mutation could not be made into a request.
@@ -116,7 +154,7 @@ func (p *Proxy) judge(s *sending) {
 	evidence := a.Evidence()
 	opinion := upstream.Opinion{}
 	if evidence.Head {
-		opinion = convertOpinion(s.w.op.Judge(s.w.req, s.w.derived.Account, s.rule, s.response(evidence)))
+		opinion = p.opinion(s, evidence)
 	}
 	facts := upstream.FactsOf(s.w.req.Method, a, p.config.Clock.Now(), "")
 	facts.TooLarge = s.tooLarge
@@ -127,10 +165,25 @@ func (p *Proxy) judge(s *sending) {
 	}
 }
 
-// response is the answer as rules read it.
-func (s *sending) response(ev upstream.Evidence) *rules.Response {
-	body, ok := decodeContent(s.answer.Header, s.body, s.w.op.MaxBody)
-	return &rules.Response{Status: s.answer.Status, Header: s.answer.Header, Body: body, Complete: ev.BodyComplete && !s.tooLarge && ok}
+// opinion is what the rule says of the answer. It is given content only if it may
+// read it.
+func (p *Proxy) opinion(s *sending, ev upstream.Evidence) upstream.Opinion {
+	out := upstream.Opinion{Kind: upstream.OpinionUncertain, Reason: "the bodies can't be read again"}
+	coded := s.answer.Header.Get("Content-Encoding") != "" && !s.tooLarge
+	readable := s.body
+	if coded || !s.w.op.JudgesBody() {
+		readable = nil
+	}
+	err := p.holdingBoth(s.w.body, readable, func(request, answer []byte) {
+		out = convertOpinion(s.w.op.Judge(withBody(s.w.req, s.w.body, request), s.w.derived.Account, s.rule, &rules.Response{
+			Status: s.answer.Status, Header: s.answer.Header, Body: answer,
+			Complete: ev.BodyComplete && !s.tooLarge && !coded && s.lost == nil,
+		}))
+	})
+	if err != nil {
+		p.config.Log.Error().Err(err).Str("mutation", s.mutation.ID).Msg("answer not judged by its rule")
+	}
+	return out
 }
 
 // convertOpinion speaks the rules' opinion in upstream's words.

@@ -29,6 +29,10 @@ type exchange struct {
 	rule    *rules.Operation
 	request *rules.Request
 
+	// body is the request's, once it was read.
+	body *content
+	read bool
+
 	// What the request's log line says.
 	effect, connector, operation, target string
 	problem                              problem

@@ -30,6 +30,8 @@ type flight struct {
 	// landed is closed once answer is set.
 	landed chan struct{}
 	answer *settled
+	// users are the leader and those who joined, until each is done with the answer.
+	users int
 }
 
 // callers are the live callers of one key.
@@ -73,9 +75,10 @@ func (f *flights) enter(k ledger.Key, c *call) (role, *flight) {
 	}
 	all.calls[c] = struct{}{}
 	if all.active != nil {
+		all.active.users++
 		return roleJoin, all.active
 	}
-	all.active = &flight{run: c.run, payload: c.payload, landed: make(chan struct{})}
+	all.active = &flight{run: c.run, payload: c.payload, landed: make(chan struct{}), users: 1}
 	return roleLead, all.active
 }
 
@@ -97,6 +100,17 @@ func (f *flights) land(k ledger.Key, fl *flight, answer *settled) {
 		all.active = nil
 	}
 	close(fl.landed)
+}
+
+// done says that one user needs the flight's answer no longer. The last one gets its
+// content, to close it.
+func (f *flights) done(fl *flight) *content {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if fl.users--; fl.users > 0 || fl.answer == nil {
+		return nil
+	}
+	return fl.answer.body
 }
 
 // leave removes c from the callers of k. A second call does nothing.

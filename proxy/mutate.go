@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"net/http"
+	"strings"
 
 	"keep-proxy/ledger"
 	"keep-proxy/rules"
@@ -18,9 +19,9 @@ type work struct {
 	derived   *rules.Derived
 	key       ledger.Key
 	clientKey string
-	// stored is the request as it may be kept: redacted.
-	stored *rules.Request
-	claim  ledger.Claim
+	// body is the request's content, kept as it may be stored: redacted.
+	body, kept *content
+	claim      ledger.Claim
 }
 
 // mutate answers a request that changes the outside world.
@@ -33,20 +34,30 @@ func (p *Proxy) mutate(x *exchange, r *http.Request, req *rules.Request, m rules
 		return p.refused(x, r, refuse(problemIdentity,
 			"The rule of "+m.Operation.Name+" takes no Keep-Subkey; nothing was sent. Leave the field out, or give the rule a subkey."))
 	}
-	if !req.BodyLoaded() {
-		body, err := readBody(r, m.Operation.MaxBody)
-		if err != nil {
+	if !x.read {
+		var err error
+		if x.body, err = p.readBody(x, r, m.Operation.MaxBody); err != nil {
 			return p.refused(x, r, bodyRefusal(err, m.Operation.MaxBody))
 		}
-		req = req.WithBody(body)
+		x.read = true
+		if body, short := x.body.short(); short {
+			req = req.WithBody(body)
+		}
 	}
-	if int64(len(req.Body())) > m.Operation.MaxBody {
+	if x.body.size() > m.Operation.MaxBody {
 		return p.refused(x, r, bodyRefusal(errBodyTooLarge, m.Operation.MaxBody))
 	}
-	w, f := p.prepare(x, req, m)
-	if f != nil {
+	var w *work
+	var f *refusal
+	err := p.loaded(req, x.body, func(whole *rules.Request) { w, f = p.prepare(x, whole, m) })
+	switch {
+	case err != nil:
+		return p.refused(x, r, bodyRefusal(spoolError{err}, m.Operation.MaxBody))
+	case f != nil:
 		return p.refused(x, r, f)
 	}
+	// What was loaded goes: the slow part is still to come.
+	w.req, w.body = req, x.body
 	x.target = w.derived.Target
 	return p.fly(x, r, w)
 }
@@ -63,8 +74,9 @@ func (p *Proxy) prepare(x *exchange, req *rules.Request, m rules.Match) (*work, 
 	}
 	identity := make(map[string]string, len(derived.Identity))
 	for name, value := range derived.Identity {
-		identity[name] = string(value)
+		identity[name] = strings.Clone(string(value))
 	}
+	derived = slim(derived)
 	key, err := ledger.MutationKey(ledger.KeyParts{
 		Workflow: scope.Workflow, Item: scope.Item, Attempt: scope.Attempt,
 		Connector: m.Connector.Name, Operation: m.Operation.Name, Account: derived.Account,
@@ -73,15 +85,28 @@ func (p *Proxy) prepare(x *exchange, req *rules.Request, m rules.Match) (*work, 
 	if err != nil {
 		return nil, refuse(problemIdentity, "The identity can't be brought into canonical form; nothing was sent: "+err.Error())
 	}
-	w := &work{req: req, match: m, op: m.Operation, derived: derived, key: key, clientKey: clientKey(req, m.Operation), stored: m.Operation.Redact(req)}
+	w := &work{match: m, op: m.Operation, derived: derived, key: key, clientKey: clientKey(req, m.Operation)}
+	stored := m.Operation.Redact(req)
+	if w.kept, err = p.keptBody(x, req, stored); err != nil {
+		return nil, bodyRefusal(err, m.Operation.MaxBody)
+	}
 	w.claim = ledger.Claim{
-		Scope: scope, Key: key, Record: p.record(x, w, scope, identity),
+		Scope: scope, Key: key, Record: p.record(x, w, req, stored, scope, identity),
 		Connector: m.Connector.Content, ClientKey: w.clientKey, RepeatReplay: m.Operation.Repeat == rules.RepeatReplay,
 		// Repeats among connected callers are told apart before the claim, by the
 		// flights; and a blocked request is refused by the gate's own words.
 		Redelivery: true, Hold: true, CanCompare: true,
 	}
 	return w, nil
+}
+
+// slim copies what was derived without its identity: a value may be a part of the body's
+// text and keep all of it.
+func slim(d *rules.Derived) *rules.Derived {
+	next := *d
+	next.Identity = nil
+	next.Account, next.Subkey, next.Target = strings.Clone(d.Account), strings.Clone(d.Subkey), strings.Clone(d.Target)
+	return &next
 }
 
 // scope is the ledger's scope of the caller. An unmanaged one works on the
@@ -99,7 +124,7 @@ func (p *Proxy) scope(x *exchange) (ledger.Scope, *refusal) {
 }
 
 // record is the mutation as it would be stored at its first claim.
-func (p *Proxy) record(x *exchange, w *work, scope ledger.Scope, identity map[string]string) ledger.Mutation {
+func (p *Proxy) record(x *exchange, w *work, req, stored *rules.Request, scope ledger.Scope, identity map[string]string) ledger.Mutation {
 	op, c := w.op, w.match.Connector
 	m := ledger.Mutation{
 		Connector: c.Name, ConnectorVersion: c.Version, ConnectorHash: c.Hash, Operation: op.Name,
@@ -107,10 +132,10 @@ func (p *Proxy) record(x *exchange, w *work, scope ledger.Scope, identity map[st
 		Identity: identity, Subkey: w.derived.Subkey, Scope: scope,
 		PayloadDigest: w.derived.PayloadDigest, SignificantDigest: w.derived.SignificantDigest,
 		Policy:  p.policy(x, w),
-		Request: storedRequest(w.stored),
+		Request: storedRequest(stored, w.kept.body()),
 	}
 	if k := op.NativeKey; k != nil && k.WhenPresent == rules.PresentKeepFirst {
-		m.VendorKey, _ = op.ClientKey(w.req)
+		m.VendorKey, _ = op.ClientKey(req)
 	}
 	return m
 }
@@ -137,8 +162,18 @@ func (p *Proxy) policy(x *exchange, w *work) ledger.Policy {
 
 // storedRequest is what the ledger keeps of a request, without its body's
 // content. It is taken from the redacted form: no credentials, secret places masked.
-func storedRequest(req *rules.Request) ledger.Request {
-	return ledger.Request{Method: req.Method, URL: req.URL(), Header: ledger.Header(req.Header), Body: bodyRef(req.Body())}
+func storedRequest(req *rules.Request, body ledger.Body) ledger.Request {
+	return ledger.Request{Method: req.Method, URL: req.URL(), Header: ledger.Header(req.Header), Body: body}
+}
+
+// keptBody is the content to store: the request's own unless it holds secrets.
+func (p *Proxy) keptBody(x *exchange, req, stored *rules.Request) (*content, error) {
+	if same(stored.Body(), req.Body()) {
+		return x.body, nil
+	}
+	c, err := p.aside(stored.Body())
+	x.after = append(x.after, func(bool) { c.close(p) })
+	return c, err
 }
 
 // bodyRef names content by its digest.
@@ -173,6 +208,9 @@ func (p *Proxy) fly(x *exchange, r *http.Request, w *work) *http.Response {
 	leave := func(bool) { p.flights.leave(w.key, c) }
 	for {
 		role, fl := p.flights.enter(w.key, c)
+		if fl != nil {
+			x.after = append(x.after, func(bool) { p.flights.done(fl).close(p) })
+		}
 		switch role {
 		case roleLead:
 			x.after = append(x.after, leave)

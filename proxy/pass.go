@@ -16,7 +16,7 @@ import (
 // cut when its scope is stopped.
 func (p *Proxy) pass(x *exchange, r *http.Request, req *rules.Request, connector string) *http.Response {
 	ctx, cancel := context.WithCancel(r.Context())
-	out, err := p.passRequest(ctx, r, req, connector)
+	out, err := p.passRequest(ctx, x, r, req, connector)
 	if err != nil {
 		cancel()
 		return p.refused(x, r, refuse(problemInternal, "The request can't be rebuilt or lacks its configured credentials; nothing was sent: "+err.Error()))
@@ -90,7 +90,7 @@ func safe(method string) bool {
 
 // passRequest rebuilds what is sent from what was judged. The fields of the one
 // connection went before it was judged.
-func (p *Proxy) passRequest(ctx context.Context, r *http.Request, req *rules.Request, connector string) (*http.Request, error) {
+func (p *Proxy) passRequest(ctx context.Context, x *exchange, r *http.Request, req *rules.Request, connector string) (*http.Request, error) {
 	out, err := http.NewRequestWithContext(ctx, req.Method, req.URL(), http.NoBody)
 	if err != nil {
 		return nil, err
@@ -104,8 +104,11 @@ func (p *Proxy) passRequest(ctx context.Context, r *http.Request, req *rules.Req
 	}
 	switch {
 	case !req.HasBody():
-	case req.BodyLoaded():
-		out.Body, out.ContentLength = io.NopCloser(newReader(req.Body())), int64(len(req.Body()))
+	case x.read:
+		out.ContentLength = x.body.size()
+		if out.Body, err = x.body.open(); err != nil {
+			return nil, err
+		}
 	default:
 		out.Body, out.ContentLength = r.Body, r.ContentLength
 	}

@@ -1,15 +1,12 @@
 package proxy
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"runtime/debug"
 	"strings"
 
 	"keep-proxy/ledger"
-	"keep-proxy/proxy/strict"
 	"keep-proxy/rules"
 )
 
@@ -49,12 +46,18 @@ func (p *Proxy) pipeline(x *exchange, r *http.Request) (resp *http.Response) {
 func (p *Proxy) route(x *exchange, r *http.Request, req *rules.Request) *http.Response {
 	m := p.config.Rules().Match(req)
 	if m.NeedsBody && m.Refusal == nil {
-		body, err := readBody(r, p.config.MaxBody)
-		if err != nil {
+		var err error
+		if x.body, err = p.readBody(x, r, p.config.MaxBody); err != nil {
 			return p.refused(x, r, bodyRefusal(err, p.config.MaxBody))
 		}
-		req = req.WithBody(body)
-		if m = p.config.Rules().Match(req); m.NeedsBody && m.Refusal == nil {
+		x.read = true
+		if body, short := x.body.short(); short {
+			req = req.WithBody(body)
+		}
+		if err := p.loaded(req, x.body, func(req *rules.Request) { m = p.config.Rules().Match(req) }); err != nil {
+			return p.refused(x, r, bodyRefusal(spoolError{err}, p.config.MaxBody))
+		}
+		if m.NeedsBody && m.Refusal == nil {
 			return p.refused(x, r, refuse(problemInternal, "The rules ask for a body that was given; nothing was sent."))
 		}
 	}
@@ -128,19 +131,6 @@ func fromRules(f *rules.Refusal) *refusal {
 	}
 	out.status = f.Problem.Status()
 	return out
-}
-
-func bodyRefusal(err error, limit int64) *refusal {
-	if errors.Is(err, errBodyTooLarge) {
-		return refuse(problemTooLarge, fmt.Sprintf("The body is longer than %d bytes, which is the limit for a mutation; nothing was sent.", limit))
-	}
-	if fault, ok := errors.AsType[*strict.Fault](err); ok {
-		return faultRefusal(fault)
-	}
-	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return refuse(problemRequestTimeout, "The body did not arrive in time (proxy.timeouts.request); nothing was sent.")
-	}
-	return refuse(problemIncomplete, "The body ended early; nothing was sent.")
 }
 
 // rawRequest is the request as it came in, as rules read it. It takes the fields of

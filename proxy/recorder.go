@@ -56,6 +56,7 @@ func (p *Proxy) recordOwed(s *sending) {
 // stays over, whatever the outcome turns out to be.
 func (p *Proxy) goOnRecording(s *sending, record command) {
 	s.owed = owesNothing
+	s.body.leave()
 	run := s.w.claim.Run
 	p.unrecorded.add(s.mutation, run)
 	p.config.Metrics.Unrecorded(1)

@@ -191,6 +191,18 @@ func proxyStatus(proxyError string, p problem) string {
 
 // newResponse makes an answer with a whole body. It sets Content-Length, except for
 // a status that has no content (RFC 9110 §8.6).
+// newStreamed is newResponse with a body of a known size.
+func newStreamed(r *http.Request, status int, header http.Header, body io.ReadCloser, size int64) *http.Response {
+	resp := newResponse(r, status, header, nil)
+	if status == http.StatusNoContent || status == http.StatusNotModified {
+		_ = body.Close() // it was not read
+		return resp
+	}
+	header.Set("Content-Length", strconv.FormatInt(size, 10))
+	resp.Body, resp.ContentLength = body, size
+	return resp
+}
+
 func newResponse(r *http.Request, status int, header http.Header, body []byte) *http.Response {
 	if status == http.StatusNoContent || status == http.StatusNotModified {
 		body = nil

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+	"golang.org/x/sync/semaphore"
 
 	"keep-proxy/internal/clock"
 	"keep-proxy/ledger"
@@ -122,6 +123,8 @@ type Proxy struct {
 	open    *open
 	inline  *waits
 	limit   *connectionLimit
+	// held bounds the long bodies in memory.
+	held *semaphore.Weighted
 
 	draining atomic.Bool
 	// unrecorded stops what the ledger couldn't be told to stop.
@@ -154,6 +157,7 @@ func New(c Config) (*Proxy, error) {
 		config: c, ledger: c.Ledger, leaves: made,
 		tunnels: newHandover(), flights: newFlights(), open: newOpen(), inline: newWaits(),
 		unrecorded: newUnrecorded(), limit: newConnectionLimit(c.MaxConnections),
+		held: newHeld(),
 	}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.goproxy = p.assemble()

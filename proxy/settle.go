@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"keep-proxy/internal/fault"
@@ -104,12 +105,11 @@ func (p *Proxy) prepared(ctx context.Context, w *work, c ledger.Claimed) bool {
 // storeBody writes a request body that is too long for its record's transaction
 // ahead of it.
 func (p *Proxy) storeBody(ctx context.Context, w *work) *refusal {
-	content := w.stored.Body()
-	if len(content) <= ledger.InlineBody {
-		w.claim.Body = content
+	if b, short := w.kept.short(); short {
+		w.claim.Body = b
 		return nil
 	}
-	stored, err := p.ledger.WriteBody(ctx, bytes.NewReader(content))
+	stored, err := w.kept.spool.Keep(ctx)
 	if err != nil {
 		return ledgerRefusal(err)
 	}
@@ -219,18 +219,25 @@ func (p *Proxy) replay(ctx context.Context, run string, c ledger.Claimed) *settl
 	return out
 }
 
-func (p *Proxy) bodyOf(ctx context.Context, b ledger.Body) ([]byte, error) {
+// bodyOf is the content of a stored body. A long one is read twice, first to know that
+// it is whole: of a damaged one nothing must reach a client.
+func (p *Proxy) bodyOf(ctx context.Context, b ledger.Body) (*content, error) {
 	if b.SHA256 == "" {
 		return nil, nil
 	}
-	r, err := p.ledger.Body(ctx, b)
+	c := &content{length: b.Size, stored: func() (io.ReadCloser, error) { return p.ledger.Body(ctx, b) }}
+	r, err := c.open()
 	if err != nil {
 		return nil, err
 	}
-	var content bytes.Buffer
-	content.Grow(int(b.Size) + bytes.MinRead)
-	_, err = content.ReadFrom(r)
-	return content.Bytes(), errors.Join(err, r.Close())
+	if b.Size > ledger.InlineBody {
+		_, err = io.Copy(io.Discard, r)
+		return c, errors.Join(err, r.Close())
+	}
+	var short bytes.Buffer
+	short.Grow(int(b.Size) + bytes.MinRead)
+	_, err = short.ReadFrom(r)
+	return inMemory(short.Bytes()), errors.Join(err, r.Close())
 }
 
 // ledgerRefusal says that the ledger couldn't, so nothing was sent.

@@ -20,7 +20,7 @@ type settled struct {
 
 	status int
 	header http.Header
-	body   []byte
+	body   *content
 	// rest follows body: an answer over the limit, which only its leader gets.
 	rest     io.ReadCloser
 	replayed bool
@@ -85,7 +85,10 @@ func (p *Proxy) answered(x *exchange, r *http.Request, w *work, s *settled) *htt
 			}
 		})
 	}
-	resp := s.response(r)
+	resp, err := s.response(r)
+	if err != nil {
+		return p.refused(x, r, ledgerRefusal(err))
+	}
 	if x.caller.unmanaged {
 		resp.Header.Set(headerScope, "unmanaged")
 	}
@@ -115,7 +118,9 @@ func (p *Proxy) joined(x *exchange, r *http.Request, w *work, fl *flight) *http.
 		return p.refused(x, r, ledgerRefusal(err))
 	}
 	if joined.Decision != ledger.DecideJoin {
-		return p.answered(x, r, w, p.decided(ctx, x, w, joined))
+		own := p.decided(ctx, x, w, joined)
+		x.after = append(x.after, func(bool) { own.body.close(p) })
+		return p.answered(x, r, w, own)
 	}
 	if s.failure != nil {
 		_, err := p.ledger.FailRun(ctx, x.caller.run, w.key, w.derived.PayloadDigest, s.failure.class, s.failure.reason, s.failure.unauthorized)
@@ -127,7 +132,7 @@ func (p *Proxy) joined(x *exchange, r *http.Request, w *work, fl *flight) *http.
 }
 
 // response is the answer as the script sees it.
-func (s *settled) response(r *http.Request) *http.Response {
+func (s *settled) response(r *http.Request) (*http.Response, error) {
 	header := s.header.Clone()
 	if header == nil {
 		header = make(http.Header)
@@ -138,17 +143,24 @@ func (s *settled) response(r *http.Request) *http.Response {
 	if s.replayed {
 		header.Set(headerReplayed, "true")
 	}
+	if body, short := s.body.short(); short && s.rest == nil {
+		return newResponse(r, s.status, header, body), nil
+	}
+	body, err := s.body.open()
+	if err != nil {
+		return nil, err
+	}
 	if s.rest == nil {
-		return newResponse(r, s.status, header, s.body)
+		return newStreamed(r, s.status, header, body, s.body.size()), nil
 	}
 	resp := newResponse(r, s.status, header, nil)
 	delete(resp.Header, "Content-Length")
 	if length := s.header.Get("Content-Length"); length != "" {
 		resp.Header.Set("Content-Length", length)
 	}
-	resp.Body = &joinedBody{Reader: io.MultiReader(bytes.NewReader(s.body), s.rest), Closer: s.rest}
+	resp.Body = &joinedBody{Reader: io.MultiReader(body, s.rest), Closer: s.rest}
 	resp.ContentLength, _ = strconv.ParseInt(resp.Header.Get("Content-Length"), 10, 64)
-	return resp
+	return resp, nil
 }
 
 type joinedBody struct {

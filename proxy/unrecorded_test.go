@@ -36,6 +36,23 @@ func (s *troubled) WriteBody(ctx context.Context, content io.Reader) (ledger.Bod
 	return s.Store.WriteBody(ctx, content)
 }
 
+func (s *troubled) Spool() (ledger.Spool, error) {
+	f, err := s.Store.Spool()
+	return troubledSpool{f, s}, err
+}
+
+type troubledSpool struct {
+	ledger.Spool
+	store *troubled
+}
+
+func (f troubledSpool) Keep(ctx context.Context) (ledger.Body, error) {
+	if f.store.bodies.Load() {
+		return ledger.Body{}, errTrouble
+	}
+	return f.Spool.Keep(ctx)
+}
+
 // newTroubledWorld is newWorld with a store whose trouble begins when the upstream
 // was sent a mutation.
 func newTroubledWorld(t *testing.T, handler func(*troubled) http.HandlerFunc) (*world, *troubled) {

@@ -24,6 +24,8 @@ type spool struct {
 	size  int64
 	// broken is the first error of a write.
 	broken error
+	// closed says that the file is given up.
+	closed bool
 	// placed says that the file lies in bodies/ now; held, that it is pending there
 	// on behalf of this spool.
 	placed, held bool
@@ -129,6 +131,9 @@ func (f *spool) keep(ctx context.Context) (ledger.Body, error) {
 		// Format 1 has it in the engine.
 		return body, err
 	}
+	if st, err := os.Stat(f.store.config.bodyPath(body.SHA256)); known && err == nil && st.Size() == body.Size {
+		return body, nil
+	}
 	if err := f.store.pending.place(f.file.Name(), body.SHA256, body.Size, known); err != nil {
 		return ledger.Body{}, writeError(fmt.Errorf("body: %w", err))
 	}
@@ -156,7 +161,7 @@ func (s *Store) bodyNamed(sha256 string) (h bodyHead, known bool, err error) {
 
 // Close implements ledger.Spool.
 func (f *spool) Close() error {
-	if f.file == nil {
+	if f.closed {
 		return nil
 	}
 	var err error
@@ -180,5 +185,5 @@ func (f *spool) drop() {
 	if !f.placed {
 		_ = os.Remove(name) // the next start removes it otherwise
 	}
-	f.file = nil
+	f.closed = true
 }
