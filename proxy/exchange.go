@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/url"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -22,6 +23,8 @@ type exchange struct {
 	started time.Time
 	// answer is where the answer goes.
 	answer *answerWriter
+	// bodyErr is why the client's content broke while it was streamed.
+	bodyErr atomic.Pointer[error]
 	// after run when the answer was delivered, or couldn't be.
 	after []func(delivered bool)
 

@@ -7,6 +7,8 @@ import (
 	"maps"
 	"net/http"
 	"strconv"
+	"strings"
+	"sync/atomic"
 
 	"keep-proxy/rules"
 	"keep-proxy/upstream"
@@ -110,13 +112,29 @@ func (p *Proxy) passRequest(ctx context.Context, x *exchange, r *http.Request, r
 			return nil, err
 		}
 	default:
-		out.Body, out.ContentLength = r.Body, r.ContentLength
+		out.Body, out.ContentLength = &clientBody{ReadCloser: r.Body, failed: &x.bodyErr}, r.ContentLength
 	}
 	if _, given := out.Header["User-Agent"]; !given {
 		// net/http would add its own.
 		out.Header["User-Agent"] = nil
 	}
 	return out, nil
+}
+
+// clientBody is a request's content on its way upstream. It notes why it broke: whoever
+// sends it tells that as an error of sending.
+type clientBody struct {
+	io.ReadCloser
+	failed *atomic.Pointer[error]
+}
+
+// Read implements io.Reader.
+func (b *clientBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		b.failed.Store(&err)
+	}
+	return n, err
 }
 
 // addCredentials sets the field that the operator configured for a connector.
@@ -136,6 +154,12 @@ func (p *Proxy) addCredentials(header http.Header, connector string) error {
 
 // passRefusal says why a read got no answer. ctx is the read's own.
 func (p *Proxy) passRefusal(ctx context.Context, x *exchange, err error, host string) *refusal {
+	// net/http ends the request's context when its content breaks, so this is asked first.
+	if broke := x.bodyErr.Load(); broke != nil {
+		f := bodyRefusal(*broke, 0)
+		f.detail = strings.ReplaceAll(f.detail, "nothing was sent", "the request was cut off")
+		return f
+	}
 	if ctx.Err() != nil && x.client.Err() == nil {
 		if f := p.gate(x); f != nil { //nolint:contextcheck // The exchange holds the client's context.
 			return f

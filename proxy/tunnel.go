@@ -42,6 +42,12 @@ func (t *tunnel) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// CloseWrite ends the sending direction, where the connection has two.
+func (t *tunnel) CloseWrite() error {
+	closeWrite(t.Conn)
+	return nil
+}
+
 // bufferedConn gives the bytes that a server had buffered when its connection
 // was hijacked.
 type bufferedConn struct {
@@ -59,6 +65,12 @@ func (b *bufferedConn) Read(p []byte) (int, error) {
 		return b.Conn.Read(p)
 	}
 	return b.buffered.Read(p)
+}
+
+// CloseWrite ends the sending direction, where the connection has two.
+func (b *bufferedConn) CloseWrite() error {
+	closeWrite(b.Conn)
+	return nil
 }
 
 // hijackKeeper makes bytes that arrived together with CONNECT (a TLS

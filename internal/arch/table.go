@@ -52,6 +52,7 @@ var table = []row{
 		"internal/clock", "internal/fakes/...", "internal/fault", "ledger", "ledger/*store",
 	}, tests: []string{"connectors"}},
 	{pkg: "integration/clients", may: []string{"internal/fakes/..."}},
+	{pkg: "integration/hostile", may: []string{"app", "config", "internal/clock", "upstream", "ledger"}},
 	{pkg: "integration", may: []string{
 		"app", "config", "admin/client", "admin/wire", "internal/fakes/...", "internal/fault", "internal/clock",
 	}, tests: []string{"connectors"}},
