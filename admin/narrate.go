@@ -112,6 +112,8 @@ func proves(d *ledger.Dispatch) string {
 	switch d.Verdict {
 	case ledger.VerdictApplied:
 		return "It took effect" + reason + "."
+	case ledger.VerdictAccepted:
+		return "It was accepted, and is followed to its end" + reason + "."
 	case ledger.VerdictCommitted:
 		return "It took effect, but its answer was lost" + reason + "."
 	case ledger.VerdictFailed:
@@ -154,6 +156,8 @@ func saw(s ledger.Seen) string {
 		return "it is there"
 	case ledger.SeenAbsent:
 		return "it isn't there"
+	case ledger.SeenFailed:
+		return "it failed for good"
 	case ledger.SeenDuplicate:
 		return "it is there more than once"
 	case ledger.SeenRetry:

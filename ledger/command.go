@@ -54,7 +54,7 @@ func (c *command) facts(m *Mutation, d *Dispatch, known Facts) Facts {
 // facts are those that the record tells by itself.
 func (m *Mutation) facts() Facts {
 	return FactCommitted.If(m.Committed) |
-		FactReconciler.If(m.Policy.Reconciler) |
+		FactReconciler.If(m.Policy.Reconciler && !m.Watching) |
 		FactAbsentFails.If(m.Policy.OnAbsent == AbsentFail || m.Policy.OnAbsent == AbsentRedispatch) |
 		FactRedispatch.If(RedispatchOpen(m)) |
 		FactResultMissing.If(m.State == Applied && m.ResultState != ResultKnown) |

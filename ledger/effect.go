@@ -34,13 +34,15 @@ const (
 	// EffectRedispatch queues the record to be sent again by itself. Every other move
 	// takes it out of that queue.
 	EffectRedispatch
+	// EffectWatch keeps the 202 and lets the runner follow it.
+	EffectWatch
 )
 
 // effectNames are in the order of the bits.
 var effectNames = [...]string{
 	"new dispatch, observations void", "answer kept", "result unknown", "committed", "dispatches resolved",
 	"queued for the runner", "counters reset", "generation + 1", "payload accepted", "escalation closed",
-	"redispatch queued",
+	"redispatch queued", "answer 202 kept and followed",
 }
 
 // Has reports whether every effect of g is in e.
@@ -107,7 +109,14 @@ func (m *Mutation) apply(r Row, mv move) error {
 	if r.Escalation != "" {
 		m.escalate(r.Escalation, mv)
 	}
+	watching := m.Watching && r.To == NeedsReconcile && !m.Committed
 	m.enter(r.To, mv.now)
+	if !watching {
+		m.unwatch()
+	}
+	if r.Effects.Has(EffectWatch) {
+		m.Watching, m.ResultState, m.Class = true, ResultKnown, ""
+	}
 	m.RedispatchSince = time.Time{}
 	if r.Effects.Has(EffectRedispatch) {
 		m.RedispatchSince, m.NextTryAt = mv.now.Wall, mv.now.Wall

@@ -102,7 +102,7 @@ func outdoes(verdict, old Verdict) bool {
 	switch verdict {
 	case VerdictApplied:
 		return old == VerdictUncertain || old == VerdictCommitted
-	case VerdictCommitted:
+	case VerdictCommitted, VerdictAccepted:
 		return old == VerdictUncertain
 	default:
 		return false
@@ -115,6 +115,10 @@ func (f *Finish) verdict() Verdict {
 	switch v := f.Dispatch.Verdict; v {
 	case VerdictFailed, VerdictNotSent, VerdictUncertain:
 		return v
+	case VerdictAccepted:
+		if f.Result != nil && !f.TooLarge {
+			return v
+		}
 	case VerdictApplied, VerdictCommitted:
 		if f.TooLarge || v == VerdictApplied && f.Result != nil {
 			return VerdictApplied
@@ -146,6 +150,13 @@ func (c *command) ended(m *Mutation, d *Dispatch, f *Finish) (Trigger, Facts) {
 	switch {
 	case m.State == Skipped, m.State == Applied && m.ResultState == ResultKnown:
 		return "", 0
+	case d.Verdict == VerdictAccepted && (newest || m.State != InFlight) && m.State != Applied && !m.Committed:
+		return OnWatch, known
+	case d.Verdict == VerdictAccepted && (m.State != InFlight || !newest):
+		return "", 0
+	case d.Verdict == VerdictAccepted:
+		// Success was known before; here is its answer.
+		return OnSuccess, known | FactResult
 	case d.Verdict == VerdictApplied && newest && m.State == InFlight && f.TooLarge:
 		return OnTooLarge, known
 	case d.Verdict == VerdictApplied && newest && m.State == InFlight:
@@ -194,7 +205,7 @@ func (m *Mutation) closeResends(d *Dispatch) {
 // moveByEnd carries out the move of a dispatch's end, with its answer.
 func (c *command) moveByEnd(m *Mutation, d *Dispatch, f *Finish, on Trigger, known Facts) (*Mutation, *Run, error) {
 	tooLarge := f.TooLarge
-	if d.Verdict == VerdictApplied && !tooLarge {
+	if (d.Verdict == VerdictApplied || d.Verdict == VerdictAccepted) && !tooLarge {
 		m.keepResult(f.Result, "answer")
 		if err := c.keepBody(f.Result.Body, f.Body); err != nil {
 			return nil, nil, err
@@ -267,6 +278,13 @@ func (c *command) afterMove(m *Mutation, runID string, passedOn, unauthorized bo
 		}
 		return r, c.fail(r, failure{m.Key, m.PayloadDigest, m.Class, m.Reason, unauthorized})
 	case NeedsReconcile, Indeterminate:
+		if m.Watching {
+			// The script has the answer that the API gave it; it may go on.
+			if err := c.succeed(runID, m.Key); err != nil {
+				return nil, err
+			}
+			break
+		}
 		return c.pause(runID, m, "the outcome of mutation "+m.ID+" is unknown: "+m.Reason)
 	default:
 		// In flight and skipped mean nothing to the run.

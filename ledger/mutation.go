@@ -96,6 +96,11 @@ type Policy struct {
 	// longer sends it again by itself; resends don't count. 0 means
 	// DefaultMaxDispatches.
 	MaxDispatches int `json:"max_dispatches,omitempty"`
+	// WatchEvery and WatchMax say how often and how long a 202 is followed; WatchClass
+	// is the class of its failure.
+	WatchEvery time.Duration `json:"watch_every,omitempty"`
+	WatchMax   time.Duration `json:"watch_max,omitempty"`
+	WatchClass Class         `json:"watch_class,omitempty"`
 	// ResultLimit is the longest answer kept, in bytes.
 	ResultLimit int64 `json:"result_limit,omitempty"`
 	// OnFailure of the run decides what a definite failure does; it is not here.
@@ -242,6 +247,9 @@ const (
 	VerdictApplied Verdict = "applied"
 	// VerdictCommitted: success, the answer's body was lost.
 	VerdictCommitted Verdict = "committed"
+	// VerdictAccepted: a 202, with its whole answer, that is followed to its end; it
+	// resolves nothing by itself.
+	VerdictAccepted Verdict = "accepted"
 	// VerdictFailed: a definite failure verdict.
 	VerdictFailed Verdict = "failed"
 	// VerdictNotSent: proven that nothing was sent; counts as a failure verdict.
@@ -263,6 +271,8 @@ const (
 	SeenApplied Seen = "applied"
 	// SeenAbsent: the effect is not there; believed only as docs/semantics.md says.
 	SeenAbsent Seen = "absent"
+	// SeenFailed: what a 202 accepted failed for good.
+	SeenFailed Seen = "failed"
 	// SeenDuplicate: the effect is there more than once.
 	SeenDuplicate Seen = "duplicate"
 )

@@ -64,7 +64,7 @@ func (c *command) observe(q *Observe) (*Mutation, *Run, error) {
 		m.Tries++
 	}
 	m.NextTryAt = q.NextTryAt
-	if known.Has(FactResult) {
+	if known.Has(FactResult) && q.Result != nil {
 		m.keepResult(q.Result, "observation")
 		if err := c.keepBody(q.Result.Body, q.Body); err != nil {
 			return nil, nil, err
@@ -85,6 +85,9 @@ func (c *command) judge(m *Mutation, o *Observation, q *Observe) (Trigger, Facts
 		o.Seen, o.Reason = SeenRetry, taken
 	}
 	known := FactStrong.If(o.Strong)
+	if m.Watching {
+		return c.judgeWatched(m, o)
+	}
 	switch o.Seen {
 	case SeenApplied, SeenDuplicate:
 		known |= FactResult.If(q.Result != nil)
@@ -160,14 +163,23 @@ func (c *command) moveByObservation(m *Mutation, o *Observation, on Trigger, kno
 		return nil, nil, err
 	}
 	if m.State == NeedsReconcile && c.exhausted(m) {
-		mv.why = join(mv.why, "the tries are used up")
-		if err := c.move(m, OnExhausted, c.facts(m, nil, 0), mv); err != nil {
+		end, why := OnExhausted, "the tries are used up"
+		if m.Watching {
+			end, why = OnWatchOver, "what was accepted did not end in its time"
+		}
+		mv.why = join(mv.why, why)
+		if err := c.move(m, end, c.facts(m, nil, 0), mv); err != nil {
 			return nil, nil, err
 		}
 	}
 	switch m.State {
 	case Failed:
 		m.Class, m.Reason = ClassTransient, mv.why
+		if on == OnWatchFailed {
+			m.Class = m.watchClass()
+			m.escalateFailure(mv)
+			break
+		}
 		m.escalateAbsence(mv)
 	case Indeterminate:
 		m.Reason = mv.why
@@ -192,5 +204,8 @@ func (c *command) afterObservation(m *Mutation) (*Run, error) {
 
 // exhausted reports whether the runner has tried long enough.
 func (c *command) exhausted(m *Mutation) bool {
+	if m.Watching {
+		return c.watchOver(m)
+	}
 	return m.Tries >= c.config.Reconcile.MaxAttempts || m.RunningAge >= c.config.Reconcile.MaxAge
 }

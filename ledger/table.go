@@ -78,6 +78,13 @@ var table = []Row{
 	{Failed, OnLateSuccess, 0, 0, Applied, keepAnswer, ""},
 	{Applied, OnLateSuccess, FactResultMissing, 0, Applied, keepAnswer, ""},
 
+	{InFlight, OnWatch, 0, committed, NeedsReconcile, EffectWatch | EffectQueue, ""},
+	{NeedsReconcile, OnWatch, 0, committed, NeedsReconcile, EffectWatch | EffectQueue, ""},
+	{Indeterminate, OnWatch, 0, committed, NeedsReconcile, EffectWatch | EffectQueue | EffectClose, ""},
+	{Failed, OnWatch, 0, committed, NeedsReconcile, EffectWatch | EffectQueue | EffectClose, ""},
+	{NeedsReconcile, OnWatchFailed, 0, committed, Failed, EffectResolve, ""},
+	{NeedsReconcile, OnWatchOver, 0, committed, Indeterminate, 0, giveUp},
+
 	{InFlight, OnResend, judged | FactResendOpen, committed, InFlight, EffectDispatch, ""},
 	{NeedsReconcile, OnResend, judged | FactResendOpen, committed, NeedsReconcile, EffectDispatch, ""},
 	{NeedsReconcile, OnUnknown, 0, 0, NeedsReconcile, EffectQueue, ""},

@@ -17,6 +17,12 @@ func expected(from State, on Trigger, f Facts) (State, bool) {
 		return InFlight, from == "" || from == Failed && !has(FactCommitted)
 	case OnRedispatch:
 		return InFlight, from == Failed && has(FactRedispatch) && !has(FactCommitted)
+	case OnWatch:
+		return NeedsReconcile, (from == InFlight || asked || from == Failed) && !has(FactCommitted)
+	case OnWatchFailed:
+		return Failed, from == NeedsReconcile && !has(FactCommitted)
+	case OnWatchOver:
+		return Indeterminate, from == NeedsReconcile && !has(FactCommitted)
 	case OnSuccess, OnTooLarge:
 		return Applied, from == InFlight
 	case OnDefiniteFailure:
@@ -214,7 +220,7 @@ func TestEffectsFollowFromTheState(t *testing.T) {
 
 func TestOnlyPersonsMoveWhatAutomationGaveUp(t *testing.T) {
 	t.Parallel()
-	late := []Trigger{OnLateSuccess, OnCommitted}
+	late := []Trigger{OnLateSuccess, OnCommitted, OnWatch}
 	for _, r := range Table() {
 		if r.From == Skipped || r.From == Applied && r.To != Applied {
 			t.Errorf("%s on %s leaves a final state", r.From, r.On)
@@ -230,7 +236,7 @@ func TestFactsAndEffectsHaveNames(t *testing.T) {
 	if got := len(AllFacts.Names()); got != len(factNames) || AllFacts != 1<<len(factNames)-1 {
 		t.Errorf("%d facts have names, the set is %b", got, AllFacts)
 	}
-	if all := Effects(1<<len(effectNames) - 1); !all.Has(EffectRedispatch) || all.Has(EffectRedispatch<<1) {
+	if all := Effects(1<<len(effectNames) - 1); !all.Has(EffectWatch) || all.Has(EffectWatch<<1) {
 		t.Errorf("%d effects have names", len(effectNames))
 	}
 	if s := (EffectCommitted | EffectClose).String(); s != "committed; escalation closed" {

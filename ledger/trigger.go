@@ -21,6 +21,8 @@ const (
 	OnRedispatch Trigger = "redispatch"
 	// OnLateSuccess is a success of an earlier dispatch, whatever its fence.
 	OnLateSuccess Trigger = "late_success"
+	// OnWatch is a 202 that is followed to its end.
+	OnWatch Trigger = "watch"
 	// OnCommitted is a success that is known before its whole answer is, or without it.
 	OnCommitted Trigger = "committed"
 	// OnOwnerLost is a crash, a restart, or a lease that ran out.
@@ -35,6 +37,10 @@ const (
 	OnObservedAbsent Trigger = "observed_absent"
 	OnRetry          Trigger = "retry"
 	OnExhausted      Trigger = "exhausted"
+	// OnWatchFailed is what was accepted, and failed for good.
+	OnWatchFailed Trigger = "watch_failed"
+	// OnWatchOver is what was accepted, and didn't end in its time.
+	OnWatchOver Trigger = "watch_over"
 )
 
 // What a person decides; the values are the names of the resolve actions.
@@ -52,7 +58,7 @@ const (
 func Triggers() []Trigger {
 	return append([]Trigger{
 		OnClaim, OnSuccess, OnTooLarge, OnDefiniteFailure, OnUnknown, OnResend, OnRedispatch, OnLateSuccess, OnCommitted, OnOwnerLost,
-		OnObservedApplied, OnObservedDuplicate, OnObservedAbsent, OnRetry, OnExhausted,
+		OnObservedApplied, OnObservedDuplicate, OnObservedAbsent, OnRetry, OnExhausted, OnWatch, OnWatchFailed, OnWatchOver,
 	}, PersonTriggers()...)
 }
 

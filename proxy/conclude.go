@@ -49,7 +49,11 @@ func (p *Proxy) outcome(ctx context.Context, s *sending) ledger.Finish {
 		if result, body, err = p.keepAnswer(ctx, s); err != nil {
 			// It happened; only its answer is lost.
 			p.config.Log.Error().Err(err).Str("mutation", s.mutation.ID).Msg("answer not stored")
-			s.verdict.Kind, s.dispatch.Verdict = upstream.Committed, ledger.VerdictCommitted
+			if s.dispatch.Verdict == ledger.VerdictAccepted {
+				s.unfollowed()
+			} else {
+				s.verdict.Kind, s.dispatch.Verdict = upstream.Committed, ledger.VerdictCommitted
+			}
 		}
 	}
 	f := ledger.Finish{
@@ -64,6 +68,9 @@ func (p *Proxy) outcome(ctx context.Context, s *sending) ledger.Finish {
 	if f.Dispatch.Verdict == ledger.VerdictUncertain || f.Dispatch.Verdict == ledger.VerdictCommitted {
 		f.Pending = s.w.op.Reconciles()
 		f.NextTryAt = p.config.Inliner.NextTry(s.mutation)
+	}
+	if f.Dispatch.Verdict == ledger.VerdictAccepted {
+		f.NextTryAt = p.config.Clock.Now().Add(s.w.op.Watch.Every)
 	}
 	return f
 }
@@ -107,6 +114,9 @@ func (p *Proxy) keepContent(ctx context.Context, status int, header http.Header,
 func (p *Proxy) outcomeAnswer(s *sending) *settled {
 	out := &settled{mutation: s.mutation, decision: ledger.DecideDispatch, shared: true}
 	switch {
+	case s.mutation.Watching:
+		s.carry(out)
+		p.config.Inliner.Kick()
 	case s.mutation.State == ledger.Applied && s.verdict.Kind.Success() && s.verdict.Kind != upstream.Committed,
 		s.mutation.State == ledger.Failed && s.dispatch.Verdict == ledger.VerdictFailed && s.dispatch.Head && s.lost == nil && (s.dispatch.BodyComplete || s.tooLarge):
 		s.carry(out)
@@ -194,7 +204,7 @@ func (p *Proxy) tryInline(ctx context.Context, s *sending) *settled {
 	}
 	s.mutation, s.owed = found, owesNothing
 	out := &settled{mutation: found, decision: ledger.DecideDispatch, shared: true}
-	if found.State != ledger.Applied {
+	if found.State != ledger.Applied && !found.Watching {
 		p.unknownAnswer(s, out)
 		return out
 	}
@@ -238,7 +248,7 @@ func lostFinish(s *sending, now ledger.Stamp) ledger.Finish {
 		d.Ended = now
 	}
 	d.Verdict, d.Class, d.Reason = ledger.VerdictUncertain, ledger.ClassIndeterminate, "the proxy lost the outcome before it was recorded"
-	if s.verdict.Kind.Success() {
+	if s.verdict.Kind.Success() && s.dispatch.Verdict != ledger.VerdictAccepted {
 		d.Verdict, d.Class, d.Reason = ledger.VerdictCommitted, "", "the proxy lost the answer before it was recorded"
 	}
 	return ledger.Finish{Key: s.w.key, Dispatch: d}

@@ -160,6 +160,7 @@ func (p *Proxy) judge(s *sending) {
 	facts.TooLarge = s.tooLarge
 	s.verdict = upstream.Judge(evidence, facts, opinion)
 	s.dispatch = dispatchOf(s.dispatch, evidence, s.verdict)
+	s.accepted()
 	if s.dispatch.Ended.BootID == "" && !s.tooLarge {
 		s.dispatch.Ended = ledger.Stamp(clock.Take(p.config.Clock))
 	}
@@ -184,6 +185,25 @@ func (p *Proxy) opinion(s *sending, ev upstream.Evidence) upstream.Opinion {
 		p.config.Log.Error().Err(err).Str("mutation", s.mutation.ID).Msg("answer not judged by its rule")
 	}
 	return out
+}
+
+// accepted makes a success by a 202 that the rule follows what it is: accepted, with the
+// answer that says where to look, or unknown without it.
+func (s *sending) accepted() {
+	if s.w.op.Watch == nil || s.answer.Status != http.StatusAccepted || !s.verdict.Kind.Success() {
+		return
+	}
+	if s.verdict.Kind == upstream.Applied {
+		s.dispatch.Verdict = ledger.VerdictAccepted
+		return
+	}
+	s.unfollowed()
+}
+
+// unfollowed makes what was accepted unknown: nothing says where to look.
+func (s *sending) unfollowed() {
+	s.verdict = upstream.Verdict{Class: upstream.ClassIndeterminate, Reason: "accepted, but without the whole answer that says where to follow it"}
+	s.dispatch.Verdict, s.dispatch.Class, s.dispatch.Reason = ledger.VerdictUncertain, ledger.ClassIndeterminate, s.verdict.Reason
 }
 
 // convertOpinion speaks the rules' opinion in upstream's words.

@@ -149,6 +149,9 @@ func (p *Proxy) policy(x *exchange, w *work) ledger.Policy {
 		Settle: op.Settle, Confirmations: op.Confirmations, Spacing: op.Spacing, ResultLimit: op.MaxBody,
 		MaxDispatches: op.MaxDispatches,
 	}
+	if w := op.Watch; w != nil {
+		out.WatchEvery, out.WatchMax, out.WatchClass = w.Every, w.Max, ledger.Class(w.Class)
+	}
 	// Operation and connector come before the run, the run before the proxy.
 	out.BlockScope = or(ledger.BlockScope(op.BlockScope), or(x.caller.scope, p.config.BlockScope))
 	for _, s := range op.Strategies {

@@ -39,7 +39,7 @@ type settled struct {
 // intent. After a failure or a refusal it isn't: a client may ask again as soon as it
 // has read the answer, before the proxy knows that it has.
 func (s *settled) repeatable() bool {
-	return s.refusal == nil && (s.mutation.State == ledger.Applied || s.mutation.State == ledger.Skipped)
+	return s.refusal == nil && (s.mutation.State == ledger.Applied || s.mutation.State == ledger.Skipped || s.mutation.Watching)
 }
 
 // unnoted reports a refusal that left no event behind: those which change a record

@@ -127,6 +127,9 @@ func (r *Reconciler) now() ledger.Stamp { return ledger.Stamp(clock.Take(r.clock
 // after is when the next try of m is due, given what one that began at has seen.
 func (r *Reconciler) after(m *ledger.Mutation, at ledger.Stamp, s sighting) time.Time {
 	now := r.now()
+	if m.Watching {
+		return r.settings.nextLook(m, now.Wall, s.notBefore)
+	}
 	process := r.ledger.Process()
 	o := outlook{now: now, elapsed: elapsed(m, now, process), notBefore: s.notBefore, random: r.random()}
 	if m.RetryAfter.After(o.notBefore) {

@@ -104,6 +104,7 @@ func (r *Reconciler) send(ctx context.Context, t *try, request *upstream.Request
 	reply := r.wire.send(ctx, request, positive(t.mutation.Policy.ResultLimit, r.settings.MaxAnswer))
 	v = upstream.Judge(reply.evidence, reply.facts, r.opinion(t, reply))
 	finish.Dispatch = ended(d, reply.evidence, v)
+	v = followed(t, reply, v, &finish.Dispatch)
 	finish.Dispatch.Error = t.secrets.mask(finish.Dispatch.Error)
 	finish.TooLarge = v.Kind == upstream.TooLarge
 	if v.RetryAfter > 0 {
@@ -113,8 +114,10 @@ func (r *Reconciler) send(ctx context.Context, t *try, request *upstream.Request
 		answer := &rules.Response{Status: reply.status, Header: reply.header, Body: reply.body, Complete: true}
 		var err error
 		if finish.Result, finish.Body, err = r.keep(ctx, t, answer, "answer"); err != nil {
-			// It committed; only the answer could not be kept.
-			v.Kind = upstream.Committed
+			// It committed, or was accepted; only the answer could not be kept.
+			if v.Kind = upstream.Committed; finish.Dispatch.Verdict == ledger.VerdictAccepted {
+				v = unfollowed
+			}
 			finish.Dispatch = ended(d, reply.evidence, v)
 		}
 	}

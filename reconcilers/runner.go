@@ -130,7 +130,7 @@ func (r *Reconciler) passStranded(ctx context.Context, now ledger.Stamp, in *rou
 // start makes one try in a goroutine of its own, if there is a place for it.
 func (r *Reconciler) start(ctx context.Context, k ledger.Key, in *round) bool {
 	m, err := r.read(ctx, k)
-	if err != nil || !m.Queued() || m.Watching {
+	if err != nil || !m.Queued() {
 		return false
 	}
 	running, ok := r.busy.start(k, m.Connector)

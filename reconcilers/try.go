@@ -50,8 +50,11 @@ type try struct {
 
 // work does what a queued record waits for.
 func (r *Reconciler) work(ctx context.Context, m *ledger.Mutation) outcome {
-	if m.State == ledger.Failed {
+	switch {
+	case m.State == ledger.Failed:
 		return r.redispatch(ctx, m)
+	case m.Watching:
+		return r.watch(ctx, m)
 	}
 	return r.run(ctx, m, false)
 }
@@ -199,6 +202,8 @@ func (t *try) name() string {
 	switch {
 	case t.sends:
 		return "redispatch"
+	case t.mutation.Watching:
+		return "watch"
 	case t.strategy.Kind == "":
 		return "prepare"
 	}

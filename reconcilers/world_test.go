@@ -251,6 +251,9 @@ func claimOf(t tester, id string, req *rules.Request, match rules.Match, d *rule
 		Settle: op.Settle, Confirmations: op.Confirmations, Spacing: op.Spacing, ResultLimit: op.MaxBody,
 		MaxDispatches: op.MaxDispatches,
 	}
+	if w := op.Watch; w != nil {
+		policy.WatchEvery, policy.WatchMax, policy.WatchClass = w.Every, w.Max, ledger.Class(w.Class)
+	}
 	if op.NativeKey != nil {
 		policy.NativeKey, policy.KeyFormat, policy.KeyWindow = true, op.NativeKey.Format, op.NativeKey.Window
 	}

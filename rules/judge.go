@@ -100,8 +100,8 @@ func (op *Operation) because(err error) string {
 }
 
 // JudgesBody reports whether the verdict can depend on the answer's body: the
-// rule has a success condition, or an outcome that reads the body.
+// rule has a success condition, follows a 202, or has an outcome that reads the body.
 func (op *Operation) JudgesBody() bool {
-	return op.success != nil ||
+	return op.success != nil || op.Watch != nil ||
 		slices.ContainsFunc(op.outcome, func(o *outcomeRule) bool { return o.when.readsAnswerBody() })
 }

@@ -37,6 +37,7 @@ func (d *decoder) mutation(n *yaml.Node, m map[string]*yaml.Node, key string, op
 		op.success = d.expr(m["success"], join(key, "success"), inAnswer)
 	}
 	d.numbers(m, key, op, l)
+	d.watch(m["watch"], join(key, "watch"), op)
 	d.strategies(n, m["reconcile"], join(key, "reconcile"), op)
 }
 

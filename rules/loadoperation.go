@@ -45,7 +45,7 @@ func (m *marker) lastName() string {
 var mutationKeys = []string{
 	"identity", "subkey", "payload", "native_key", "marker", "outcome", "success", "reconcile", "on_absent",
 	"manual_check", "max_body", "repeat", "settle", "absent_confirmations", "absent_spacing", "block_scope",
-	"bounds", "timeout", "describe", "max_dispatches",
+	"bounds", "timeout", "describe", "max_dispatches", "watch",
 }
 
 // operations reads the list of operations.
@@ -243,6 +243,7 @@ func (op *Operation) exprs() []*expr {
 	if op.marker != nil {
 		out = append(out, op.marker.text.exprs()...)
 	}
+	out = append(out, op.Watch.exprs()...)
 	for _, s := range op.Strategies {
 		if s.Probe != nil {
 			out = append(out, s.Probe.exprs()...)

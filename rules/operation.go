@@ -130,6 +130,8 @@ type Operation struct {
 	MaxBody int64
 	// NativeKey is nil where the API has none.
 	NativeKey *NativeKey
+	// Watch is how a 202 is followed; nil where it counts as applied.
+	Watch *Watch
 	// Strategies are tried in order; empty unless Effect is EffectMutation.
 	Strategies []Strategy
 	// NoIdentity says that the rule asks for one mutation per item and subkey.

@@ -35,10 +35,10 @@ var (
 			"name", "match", "before", "effect", "describe", "identity", "subkey", "payload", "native_key",
 			"marker", "outcome", "success", "reconcile", "on_absent", "manual_check", "max_body", "repeat",
 			"secret", "settle", "absent_confirmations", "absent_spacing", "block_scope", "bounds",
-			"encoded_slash", "timeout", "max_dispatches",
+			"encoded_slash", "timeout", "max_dispatches", "watch",
 		},
 		later: []string{
-			"send", "watch", "compensate", "subkey_header", "drift", "was", "stream",
+			"send", "compensate", "subkey_header", "drift", "was", "stream",
 			"verify_on_replay", "resend", "on_skip", "on_no_result",
 		},
 	}
@@ -77,6 +77,7 @@ var (
 	}
 	levelObserve    = level{name: "observe", known: []string{"when", "is", "step"}}
 	levelPages      = level{name: "pages", known: []string{"next", "more", "set", "max"}}
+	levelWatch      = level{name: "watch", known: []string{"get", "query", "header", "expect", "every", "until", "failed_when", "class", "max"}}
 	levelResult     = level{name: "result", known: []string{"status", "header", "json"}, later: []string{"graphql"}}
 	levelBounds     = level{name: "bounds", known: []string{"commit", "lag", "source"}}
 	levelCase       = level{name: "a case", known: []string{"name", "request", "response", "probe", "expect"}}

@@ -1,0 +1,111 @@
+package reconcilers
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"keep-proxy/ledger"
+	"keep-proxy/rules"
+	"keep-proxy/upstream"
+)
+
+// watch looks once at what an API accepted by a 202: whether it ended, and how. Whatever
+// goes wrong is no end; after the rule's max the ledger asks a person.
+func (r *Reconciler) watch(ctx context.Context, m *ledger.Mutation) (out outcome) {
+	t := &try{mutation: m, at: r.now()}
+	defer func() { r.report(t, out) }()
+	defer func() {
+		if v := recover(); v != nil {
+			out = outcome{seen: "error", err: errors.New(t.broken(v))}
+		}
+	}()
+	s, err := r.prepare(ctx, t)
+	if err == nil {
+		s = r.look(ctx, t)
+	}
+	return r.observe(ctx, t, s)
+}
+
+// look asks once and lets the rule judge.
+func (r *Reconciler) look(ctx context.Context, t *try) sighting {
+	w := t.operation.Watch
+	if w == nil {
+		return sighting{reached: true, reason: "the rule file follows no 202"}
+	}
+	accepted, err := r.storedAnswer(ctx, t.mutation)
+	if err != nil {
+		return sighting{reached: true, reason: "the stored 202 can't be read"}
+	}
+	ask, err := w.Ask(t.env(), accepted)
+	if err != nil {
+		return sighting{reached: true, reason: err.Error()}
+	}
+	request, err := probe{r}.request(ctx, t, ask)
+	if err != nil {
+		return sighting{reason: err.Error()}
+	}
+	sent := r.clock.Now()
+	reply := r.wire.send(ctx, request, r.settings.MaxAnswer)
+	var seen asked
+	seen.note(1, ask, reply, sent, r.clock.Now())
+	s := sighting{reached: seen.reached, notBefore: seen.notBefore, evidence: seen.evidence()}
+	var answer *rules.Response
+	if reply.complete() {
+		answer = &rules.Response{Status: reply.status, Header: reply.header, Body: reply.body, Complete: true}
+	}
+	switch seen, why := w.Judge(t.env(), answer); seen {
+	case rules.WatchDone:
+		s.seen, s.reason = ledger.SeenApplied, why
+	case rules.WatchFailed:
+		s.seen, s.reason = ledger.SeenFailed, why
+	default:
+		s.seen, s.reason = ledger.SeenRetry, why
+	}
+	return s
+}
+
+// storedAnswer is the answer that the record keeps.
+func (r *Reconciler) storedAnswer(ctx context.Context, m *ledger.Mutation) (*rules.Response, error) {
+	if m.Result == nil {
+		return nil, errors.New("there is none")
+	}
+	body, err := storedBody(ctx, r.ledger, m.Result.Body)
+	if err != nil {
+		return nil, err
+	}
+	return &rules.Response{Status: m.Result.Status, Header: http.Header(m.Result.Header), Body: body, Complete: true}, nil
+}
+
+// unfollowed is what was accepted without the answer that says where to look.
+var unfollowed = upstream.Verdict{
+	Class: upstream.ClassIndeterminate, Reason: "accepted, but without the whole answer that says where to follow it",
+}
+
+// followed makes a success by a 202 that the rule follows what it is: accepted, with the
+// answer that says where to look, or unknown without it.
+func followed(t *try, answer reply, v upstream.Verdict, d *ledger.Dispatch) upstream.Verdict {
+	if t.operation.Watch == nil || answer.status != http.StatusAccepted || !v.Kind.Success() {
+		return v
+	}
+	if v.Kind == upstream.Applied {
+		d.Verdict = ledger.VerdictAccepted
+		return v
+	}
+	d.Verdict, d.Class, d.Reason = ledger.VerdictUncertain, ledger.ClassIndeterminate, unfollowed.Reason
+	return unfollowed
+}
+
+// nextLook is when an accepted mutation is looked at again: after the rule's time, not
+// before a Retry-After, of which at most MaxAge is obeyed.
+func (s Settings) nextLook(m *ledger.Mutation, now, notBefore time.Time) time.Time {
+	at := now.Add(positive(m.Policy.WatchEvery, s.Base))
+	if latest := now.Add(s.MaxAge); notBefore.After(latest) {
+		return latest
+	}
+	if notBefore.After(at) {
+		return notBefore
+	}
+	return at
+}

@@ -1,0 +1,130 @@
+package reconcilers
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"keep-proxy/ledger"
+)
+
+// viaWatch follows a 202; what is lost can't be asked about.
+const viaWatch = viaNone + `    watch:
+      get: "/jobs/{response.json.id}"
+      every: 1m
+      until: response.json.state == 'done'
+      failed_when: response.json.state == 'failed'
+      max: 1h
+`
+
+// accepted ends the current dispatch with a 202 that names a job.
+func (w *world) accepted(m *ledger.Mutation) *ledger.Mutation {
+	w.Helper()
+	body := []byte(`{"id":"j1"}`)
+	sum := sha256.Sum256(body)
+	d := *m.Current()
+	d.Verdict, d.Ended, d.Head, d.Status, d.BodyComplete = ledger.VerdictAccepted, w.now(), true, http.StatusAccepted, true
+	out, err := w.ledger.Finish(w.Context(), ledger.Finish{
+		Key: m.Key, Dispatch: d, NextTryAt: w.clock.Now().Add(time.Minute), Body: body,
+		Result: &ledger.Result{
+			Status: http.StatusAccepted, Header: ledger.Header{"Content-Type": {"application/json"}},
+			Body: ledger.Body{SHA256: hex.EncodeToString(sum[:]), Size: int64(len(body))},
+		},
+	})
+	if err != nil {
+		w.Fatal(err)
+	}
+	if !out.Mutation.Watching || out.Mutation.Unresolved() || out.Mutation.State != ledger.NeedsReconcile {
+		w.Fatalf("watching %v, state %s", out.Mutation.Watching, out.Mutation.State)
+	}
+	return out.Mutation
+}
+
+func TestAWatchedMutationComesToItsEnd(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		status int
+		body   string
+		state  ledger.State
+		reason string
+	}{
+		"done":             {200, `{"state":"done"}`, ledger.Applied, "until is true"},
+		"failed":           {200, `{"state":"failed"}`, ledger.Failed, "failed_when is true"},
+		"pending":          {200, `{"state":"running"}`, ledger.NeedsReconcile, "neither"},
+		"gone":             {404, `{"state":"failed"}`, ledger.NeedsReconcile, "instead of 200"},
+		"of another form":  {200, `{}`, ledger.NeedsReconcile, "can't be evaluated"},
+		"broken upstream":  {500, `{"state":"done"}`, ledger.NeedsReconcile, "instead of 200"},
+		"nothing readable": {200, `<html>`, ledger.NeedsReconcile, "can't be evaluated"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, viaWatch)
+			m := w.accepted(w.claim("a"))
+			w.api.answering(c.status, http.Header{"Content-Type": {"application/json"}}, c.body)
+			w.after(59 * time.Second)
+			if _, gets, _ := w.api.counts(); gets != 0 {
+				t.Errorf("%d looks before it was time", gets)
+			}
+			w.after(time.Second)
+			now := w.wants(m, c.state, c.reason)
+			if _, gets, _ := w.api.counts(); gets != 1 || w.api.gets[0].URL.Path != "/jobs/j1" {
+				t.Errorf("%d looks, the last at %v", gets, w.api.gets)
+			}
+			switch c.state {
+			case ledger.Applied:
+				if w.resultOf(now) != `{"id":"j1"}` || now.Result.Status != http.StatusAccepted {
+					t.Errorf("result %+v", now.Result)
+				}
+			case ledger.Failed:
+				if now.Class != ledger.ClassPrecondition || now.Result != nil || now.Watching || !now.Escalated() {
+					t.Errorf("class %s, result %+v", now.Class, now.Result)
+				}
+			default:
+				if !now.Watching || now.Result == nil || !now.NextTryAt.Equal(w.clock.Now().Add(time.Minute)) {
+					t.Errorf("watching %v, next look %v", now.Watching, now.NextTryAt)
+				}
+			}
+		})
+	}
+}
+
+func TestAWatchThatTakesTooLongAsksAPerson(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, viaWatch)
+	m := w.accepted(w.claim("a"))
+	w.api.answering(200, http.Header{"Content-Type": {"application/json"}}, `{"state":"running"}`)
+	w.after(30 * time.Minute)
+	w.wants(m, ledger.NeedsReconcile, "")
+	w.restart()
+	w.after(30 * time.Minute)
+	now := w.wants(m, ledger.Indeterminate, "")
+	if !now.Escalated() || now.Watching || now.Result != nil || !now.Unresolved() || !strings.Contains(now.Reason, "in its time") {
+		t.Errorf("escalated %v, watching %v, result %+v (%s)", now.Escalated(), now.Watching, now.Result, now.Reason)
+	}
+}
+
+// A job that failed says nothing of an earlier sending whose end is unknown.
+func TestAFailureWhileAnEarlierSendingIsUnresolvedAsksAPerson(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, strings.Replace(viaWatch, "- none:", "- resend: {}\n      - none:", 1))
+	m := w.unknown("a")
+	w.api.script(func(rw http.ResponseWriter, r *http.Request) bool {
+		rw.Header().Set("Content-Type", "application/json")
+		if r.Method == http.MethodPost {
+			rw.WriteHeader(http.StatusAccepted)
+			_, _ = rw.Write([]byte(`{"id":"j1"}`))
+			return true
+		}
+		_, _ = rw.Write([]byte(`{"state":"failed"}`))
+		return true
+	})
+	w.after(10 * time.Second)
+	if now := w.wants(m, ledger.NeedsReconcile, ""); !now.Watching {
+		t.Fatalf("the resend's 202 is not followed: %+v", now.Current())
+	}
+	w.after(time.Minute)
+	w.wants(m, ledger.Indeterminate, "earlier sending")
+}

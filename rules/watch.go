@@ -1,0 +1,91 @@
+package rules
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+)
+
+// Watch follows an answer 202 (RFC 9110 §15.3.3) to the end of what it accepted.
+type Watch struct {
+	// Every is the time between two looks, Max how long is looked at most.
+	Every, Max time.Duration
+	// Class is the class of a failure.
+	Class Class
+
+	ask    *Probe
+	until  *expr
+	failed *expr
+}
+
+// Watched is what one look showed.
+type Watched uint8
+
+// What one look showed. The zero value is pending.
+const (
+	// WatchPending: it isn't over, or can't be told.
+	WatchPending Watched = iota
+	// WatchDone: it took effect.
+	WatchDone
+	// WatchFailed: it did not, and won't.
+	WatchFailed
+)
+
+// exprs are all expressions of the watch.
+func (w *Watch) exprs() []*expr {
+	if w == nil {
+		return nil
+	}
+	return append(w.ask.exprs(), w.until, w.failed)
+}
+
+// Ask is the request that looks; accepted is the stored answer 202, which it reads as
+// response.
+func (w *Watch) Ask(env Env, accepted *Response) (*Ask, error) {
+	if env.Request == nil || accepted == nil {
+		return nil, errors.New("watch: nothing to follow")
+	}
+	a := &Asking{probe: w.ask, env: env, scope: w.ask.op.scope(env)}
+	a.scope.resp = newAnswer(accepted)
+	ask, err := a.first()
+	if err != nil {
+		return nil, fmt.Errorf("watch of %s: %w", w.ask.op.Name, err)
+	}
+	return ask, nil
+}
+
+// Judge says what an answer to Ask shows, and why. Anything but a whole answer as
+// expected of which one of the two conditions is true is pending.
+func (w *Watch) Judge(env Env, resp *Response) (Watched, string) {
+	if resp == nil || !resp.Complete {
+		return WatchPending, "there was no whole answer"
+	}
+	s := w.ask.op.scope(env)
+	s.resp = newAnswer(resp)
+	if w.ask.expect == nil && resp.Status != http.StatusOK {
+		return WatchPending, fmt.Sprintf("it was answered %d instead of 200", resp.Status)
+	}
+	holds := [3]bool{}
+	for i, e := range []*expr{w.ask.expect, w.until, w.failed} {
+		if e == nil {
+			holds[i] = i == 0
+			continue
+		}
+		var err error
+		if holds[i], err = e.test(s); err != nil {
+			return WatchPending, "a condition can't be evaluated" + w.ask.op.because(err)
+		}
+	}
+	switch {
+	case !holds[0]:
+		return WatchPending, fmt.Sprintf("it was answered %d, which is not what the rule expects", resp.Status)
+	case holds[1] && holds[2]:
+		return WatchPending, "until and failed_when are both true"
+	case holds[1]:
+		return WatchDone, "until is true: " + w.until.source
+	case holds[2]:
+		return WatchFailed, "failed_when is true: " + w.failed.source
+	}
+	return WatchPending, "neither until nor failed_when is true"
+}
