@@ -121,7 +121,7 @@ func eventOf(e ledger.Event) wire.Event {
 
 func runOf(r *ledger.Run) wire.Run {
 	return wire.Run{
-		ID: r.ID, Version: r.Version, Workflow: r.Workflow, Item: r.Item, Attempt: r.Attempt, Once: r.Once, ItemDone: r.ItemDone,
+		ID: r.ID, Version: r.Version, Workflow: r.Workflow, Item: r.Item, Attempt: r.Attempt, Once: r.Once, ItemDone: r.ItemDone, Items: string(r.Items),
 		State: string(r.State), Class: string(r.Class), Reason: r.Reason, Cause: r.Cause,
 		Mutations: string(r.Mutations), OnFailure: string(r.OnFailure), BlockScope: string(r.BlockScope),
 		Title: r.Title, Labels: shownLabels(r.Labels),

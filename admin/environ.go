@@ -82,7 +82,10 @@ func runEnviron(e Environment, r *ledger.Run, d door) map[string]string {
 	env["KEEP_RUN_ID"] = r.ID
 	env["KEEP_WORKFLOW"] = r.Workflow
 	env["KEEP_ITEM"] = r.Item
-	env["KEEP_ATTEMPT"] = strconv.Itoa(r.Attempt)
+	env["KEEP_ATTEMPT"] = ""
+	if !r.Many() {
+		env["KEEP_ATTEMPT"] = strconv.Itoa(r.Attempt)
+	}
 	env["KEEP_ITEM_DONE"] = "0"
 	if r.ItemDone {
 		env["KEEP_ITEM_DONE"] = "1"

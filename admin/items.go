@@ -20,7 +20,30 @@ func listItems(s *Server, r *http.Request) (any, error) {
 	if err != nil {
 		return nil, listingError(f, err)
 	}
+	if err := s.leaveEnded(r.Context(), page.Items...); err != nil {
+		return nil, err
+	}
 	return wire.List[wire.Item]{Items: each(page.Items, itemOf), Next: page.Next}, nil
+}
+
+// leaveEnded takes runs that have ended out of items: one of many items leaves its name
+// behind when it was stopped, since thousands can't be changed at once.
+func (s *Server) leaveEnded(ctx context.Context, items ...*ledger.Item) error {
+	return s.config.Ledger.View(ctx, func(v ledger.View) error {
+		for _, i := range items {
+			if !i.Shared || i.ActiveRun == "" {
+				continue
+			}
+			r, err := v.Run(i.ActiveRun)
+			if err != nil {
+				return err
+			}
+			if r.State.Ended() {
+				i.ActiveRun = ""
+			}
+		}
+		return nil
+	})
 }
 
 // showItem answers GET /v1/items/{id} with the item's runs and mutations.
@@ -34,6 +57,9 @@ func showItem(s *Server, r *http.Request) (any, error) {
 
 // itemWhole shows an item with its history.
 func (s *Server) itemWhole(ctx context.Context, item *ledger.Item) (*wire.Item, error) {
+	if err := s.leaveEnded(ctx, item); err != nil {
+		return nil, err
+	}
 	out := itemOf(item)
 	out.Actions = each(ledger.ItemActions(item), func(a ledger.ItemAction) string { return string(a) })
 	runs, err := s.config.Ledger.Runs(ctx, ledger.Filter{Workflow: item.Workflow, Item: item.Item})

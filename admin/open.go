@@ -153,7 +153,14 @@ func (s *Server) opened(run *ledger.Run, token string, d door) wire.OpenedRun {
 func (s *Server) openCommand(q *wire.OpenRun) (ledger.OpenRun, error) {
 	var faults faults
 	faults.name("/workflow", q.Workflow)
+	faults.optionalOneOf("/items", q.Items, "one", "many")
+	many := ledger.ItemsOne
 	switch {
+	case q.Items == string(ledger.ItemsMany):
+		many = ledger.ItemsMany
+		if q.Once || q.Item != "" || q.Attempt != 0 {
+			faults.add("/items", "given together with item, once or attempt", "leave those out: each request names its item")
+		}
 	case q.Once && q.Item != "":
 		faults.add("/once", "given together with item", "give one of them")
 	case !q.Once && q.Item == "":
@@ -180,7 +187,7 @@ func (s *Server) openCommand(q *wire.OpenRun) (ledger.OpenRun, error) {
 		ifDone = ledger.IfDoneRead
 	}
 	return ledger.OpenRun{
-		Workflow: q.Workflow, Item: q.Item, Once: q.Once, Attempt: q.Attempt, Title: q.Title,
+		Workflow: q.Workflow, Item: q.Item, Once: q.Once, Items: many, Attempt: q.Attempt, Title: q.Title,
 		Mutations:  ledger.Mutations(or(q.Mutations, string(ledger.MutationsMany))),
 		OnFailure:  ledger.OnFailure(or(q.OnFailure, string(ledger.FailureAbort))),
 		BlockScope: ledger.BlockScope(q.BlockScope),

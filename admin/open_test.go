@@ -144,7 +144,7 @@ func TestOpenRunRefuses(t *testing.T) {
 		{"a label of our own", `{"workflow":"w","once":true,"labels":{"keep.request":"x"}}`, 400, "bad-request", []string{"/labels/keep.request", "own"}},
 		{"a name with a line break", `{"workflow":"w\n","once":true}`, 400, "bad-request", []string{"/workflow: white space at an end"}},
 		{"a name over its bound", `{"workflow":"` + strings.Repeat("w", 257) + `","once":true}`, 400, "bad-request", []string{"longer than 256 bytes"}},
-		{"items, which comes later", `{"workflow":"w","once":true,"items":"many"}`, 400, "bad-request", []string{"/items: not yet"}},
+		{"many items and one", `{"workflow":"w","item":"i","items":"many"}`, 400, "bad-request", []string{"/items: given together"}},
 		{"an if_done that is unknown", `{"workflow":"w","once":true,"if_done":"shrug"}`, 400, "bad-request", []string{"/if_done", "skip, fail, run"}},
 		{"connectors, which comes later", `{"workflow":"w","once":true,"connectors":[]}`, 400, "bad-request", []string{"/connectors: not yet"}},
 		{"max_in_flight, which comes later", `{"workflow":"w","once":true,"max_in_flight":1}`, 400, "bad-request", []string{"/max_in_flight: not yet"}},
@@ -165,7 +165,7 @@ func TestOpenRunRefuses(t *testing.T) {
 func TestOpenRunReportsAllFaultsTogether(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
-	p := w.refused(ask{method: http.MethodPost, path: "/v1/runs", body: `{"items":"one","wrkflow":"w","max_in_flight":1}`}, 400, "bad-request", "and 2 more")
+	p := w.refused(ask{method: http.MethodPost, path: "/v1/runs", body: `{"connectors":[],"wrkflow":"w","max_in_flight":1}`}, 400, "bad-request", "and 2 more")
 	if len(p.Errors) != 3 {
 		t.Errorf("faults %+v, want 3", p.Errors)
 	}

@@ -102,7 +102,7 @@ func (rt route) bodyShape(c Config) shape {
 
 // openLater and resolveLater are the keys of requests that later versions take.
 var (
-	openLater    = []string{"items", "connectors", "max_in_flight"}
+	openLater    = []string{"connectors", "max_in_flight"}
 	resolveLater = []string{"compensate"}
 )
 

@@ -74,7 +74,7 @@ func (c *claiming) decide() (Claimed, error) {
 	if err := c.load(); err != nil {
 		return Claimed{}, err
 	}
-	for _, step := range []func() (*Claimed, error){c.checkRun, c.checkItem, c.checkAllowance, c.checkScope} {
+	for _, step := range []func() (*Claimed, error){c.checkRun, c.checkItem, c.checkAllowance, c.checkScope, c.takeItem} {
 		refusal, err := step()
 		if err != nil {
 			return Claimed{}, err
@@ -92,7 +92,7 @@ func (c *claiming) load() (err error) {
 		if c.run, err = c.Run(c.q.Run); err != nil {
 			return fmt.Errorf("claim for run %s: %w", c.q.Run, err)
 		}
-		if c.run.Workflow != c.q.Workflow || c.run.Item != c.q.Item {
+		if c.run.Workflow != c.q.Workflow || c.run.Item != c.q.Item && !c.run.Many() {
 			return invalid("the claim's scope is not that of run %s", c.run.ID)
 		}
 	}
@@ -124,6 +124,9 @@ func (c *claiming) checkRun() (*Claimed, error) {
 			return nil, err
 		}
 	}
+	if c.run.Closing != "" && !c.run.State.Ended() {
+		return refused("run-aborted", "This run is being finished; nothing was sent."), nil
+	}
 	if !c.run.State.Ended() {
 		return nil, nil
 	}
@@ -140,17 +143,29 @@ func (c *claiming) checkItem() (*Claimed, error) {
 		switch c.item.State {
 		case ItemOpen, ItemFailed:
 		case ItemDone, ItemSkipped:
-			return c.endByLogic(refused("item-done", "Item %q is %s; it can't produce new effects.", c.item.Item, c.item.State))
+			return c.endByItem(refused("item-done", "Item %q is %s; it can't produce new effects.", c.item.Item, c.item.State))
 		default:
 			out := refused("item-attention", "Item %q needs a person's attention: %s", c.item.Item, c.item.Reason)
+			if c.run != nil && c.run.Many() {
+				return out, nil
+			}
 			return c.endWith(out, RunPausedAttention, ClassLogic)
 		}
 	}
 	if c.q.Attempt != attempt {
 		out := refused("attempt", "Item %q is at attempt %d, this request is of attempt %d.", c.q.Item, attempt, c.q.Attempt)
-		return c.endByLogic(out)
+		return c.endByItem(out)
 	}
 	return nil, nil
+}
+
+// endByItem is endByLogic for what the item refuses: a run of many items goes on with
+// the others.
+func (c *claiming) endByItem(out *Claimed) (*Claimed, error) {
+	if c.run != nil && c.run.Many() {
+		return out, nil
+	}
+	return c.endByLogic(out)
 }
 
 // checkAllowance refuses what the run may not claim.

@@ -8,6 +8,8 @@ type OpenRun struct {
 	Item     string
 	// Once declares that a re-run is new work: the item becomes "once:" + run id.
 	Once bool
+	// Items is ItemsMany for a run whose mutations name their items; Item is empty then.
+	Items Items
 	// Attempt must be the item's current one; 0 takes it.
 	Attempt    int
 	Title      string

@@ -54,9 +54,9 @@ type ItemChange struct {
 // ledger has all of them.
 const maxItemChanges = 50
 
-// skipStep is how many mutations are skipped by one command: a record may be long,
-// and a command is bounded by the store's transaction.
-const skipStep = 8
+// skipStep is how many mutations are skipped by one command, which is bounded by the
+// store's transaction. Where records are so long that it's too many, they go one by one.
+const skipStep = 32
 
 // DecideItem carries out a decision on an item.
 //
@@ -157,7 +157,7 @@ func (c *command) decideItem(d DecideItem) (*Item, error) {
 	case !allows(item.State, d.Action):
 		return nil, fmt.Errorf("%w: item %q is %s", ErrItemState, item.Item, item.State)
 	}
-	if err := c.itemSettled(item.Workflow, item.Item); err != nil {
+	if err := itemSettled(c, item.Workflow, item.Item); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrItemUnsettled, err)
 	}
 	if err := c.answerCause(item, d); err != nil {
@@ -167,7 +167,7 @@ func (c *command) decideItem(d DecideItem) (*Item, error) {
 		item.Attempt++
 	}
 	from := item.State
-	item.State, item.Reason, item.Cause, item.ActiveRun = move.to, "", "", ""
+	item.State, item.Reason, item.Cause, item.ActiveRun, item.Shared = move.to, "", "", "", false
 	if item.State == ItemSkipped {
 		item.Reason = d.Reason
 	}
@@ -300,7 +300,7 @@ func (c *command) barItem(d DecideItem) ([]Key, error) {
 	if len(skippable) == 0 {
 		return nil, nil
 	}
-	item.State, item.Cause, item.ActiveRun = ItemNeedsAttention, "", ""
+	item.State, item.Cause, item.ActiveRun, item.Shared = ItemNeedsAttention, "", "", false
 	item.Reason = fmt.Sprintf("%d of its mutations are being skipped with it; if that was interrupted, skip it again", len(skippable))
 	return skippable, c.putItem(item)
 }

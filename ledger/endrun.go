@@ -33,6 +33,9 @@ func (c *command) end(r *Run, e ending) error {
 		At: c.now.Wall, Actor: e.actor, What: "run_" + string(e.state), Why: e.reason,
 		Mutation: e.cause, Run: r.ID, Workflow: r.Workflow, Item: r.Item,
 	})
+	if r.Many() {
+		return c.failItemOf(r, e)
+	}
 	item, err := found(c.Item(r.Workflow, r.Item))
 	if err != nil || item == nil || item.ActiveRun != r.ID {
 		return err
@@ -186,7 +189,7 @@ func (l *Ledger) Heartbeat(ctx context.Context, id string, ttl time.Duration) (*
 
 // overdue reports whether the run's time limit, or its grace, is over.
 func (c *command) overdue(r *Run) bool {
-	return !r.State.Ended() && (over(c.now, r.ExpiresAt) || over(c.now, r.FailingUntil))
+	return !r.State.Ended() && r.Closing == "" && (over(c.now, r.ExpiresAt) || over(c.now, r.FailingUntil))
 }
 
 // expire ends a run that is overdue: with the failure whose grace is over, else
@@ -217,7 +220,8 @@ func (c *command) escalateGrace(r *Run) error {
 	return c.store(m, m.State, "escalated", mv, "", "")
 }
 
-// ExpireRuns ends every run whose time limit or grace is over, and returns how
+// ExpireRuns ends every run whose time limit or grace is over, goes on with those whose
+// finishing was interrupted, and returns how
 // many. Runs that could not be ended are tried again by the next call; their
 // errors are joined.
 func (l *Ledger) ExpireRuns(ctx context.Context) (int, error) {
@@ -246,6 +250,13 @@ func (l *Ledger) ExpireRuns(ctx context.Context) (int, error) {
 // expireRun ends one run if it is overdue, which is read again in the command.
 func (l *Ledger) expireRun(ctx context.Context, seen *Run) (bool, error) {
 	now := l.config.Now()
+	if seen.Closing != "" && !seen.State.Ended() {
+		_, err := l.closeMany(ctx, seen)
+		if errors.Is(err, ErrRunUnfinished) {
+			err = nil // It goes on, until its own time limit.
+		}
+		return err == nil, err
+	}
 	if seen.State.Ended() || !over(now, seen.ExpiresAt) && !over(now, seen.FailingUntil) {
 		return false, nil
 	}

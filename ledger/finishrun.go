@@ -19,7 +19,10 @@ const (
 // It closes the item too, unless keepOpen is set; then no mutation of the
 // item, whichever run made it, may be unresolved, watching or in flight.
 //
-// Failed aborts the run, whatever its mutations, and the item becomes failed.
+// A run of many items is finished in several commands; see Items.
+//
+// Failed aborts the run, whatever its mutations, and the item becomes failed; with many
+// items each stays open.
 // Finishing again with the same outcome returns the run as it is; any other run
 // that has ended answers ErrRunEnded.
 func (l *Ledger) FinishRun(ctx context.Context, id, outcome string, keepOpen bool) (*Run, error) {
@@ -27,14 +30,21 @@ func (l *Ledger) FinishRun(ctx context.Context, id, outcome string, keepOpen boo
 		return nil, invalid("outcome %q: want done or failed", outcome)
 	}
 	var r *Run
+	many := false
 	err := l.update(ctx, func(c *command) (err error) {
 		if r, err = c.Run(id); err != nil {
 			return fmt.Errorf("run %s: %w", id, err)
 		}
+		if many = r.Many() && outcome == OutcomeDone; many {
+			return nil
+		}
 		return c.finishRun(r, outcome, keepOpen)
 	})
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, err
+	case many:
+		return l.finishMany(ctx, id, keepOpen)
 	}
 	return r, nil
 }
@@ -58,11 +68,11 @@ func (c *command) finishRun(r *Run, outcome string, keepOpen bool) error {
 		return fmt.Errorf("%w: it is %s: %s", ErrRunUnfinished, r.State, r.Reason)
 	}
 	keepOpen = keepOpen || r.ItemDone
-	if err := c.runSettled(r); err != nil {
+	if err := runSettled(c, r); err != nil {
 		return err
 	}
 	if !keepOpen {
-		if err := c.itemSettled(r.Workflow, r.Item); err != nil {
+		if err := itemSettled(c, r.Workflow, r.Item); err != nil {
 			return err
 		}
 	}
@@ -82,17 +92,17 @@ func (c *command) finishRun(r *Run, outcome string, keepOpen bool) error {
 }
 
 // runSettled reports why a mutation of the run keeps it from finishing.
-func (c *command) runSettled(r *Run) error {
-	keys, err := c.RunMutations(r.ID)
+func runSettled(v View, r *Run) error {
+	keys, err := v.RunMutations(r.ID)
 	if err != nil {
 		return err
 	}
 	for _, key := range keys {
-		m, err := c.Mutation(key)
+		m, err := v.Mutation(key)
 		if err != nil {
 			return err
 		}
-		ok, err := c.settledFor(r, m)
+		ok, err := settledFor(v, r, m)
 		if err != nil {
 			return err
 		}
@@ -104,7 +114,7 @@ func (c *command) runSettled(r *Run) error {
 }
 
 // settledFor reports whether m lets its run finish.
-func (c *command) settledFor(r *Run, m *Mutation) (bool, error) {
+func settledFor(v View, r *Run, m *Mutation) (bool, error) {
 	switch m.State {
 	case Applied, Skipped:
 		return true, nil
@@ -113,7 +123,7 @@ func (c *command) settledFor(r *Run, m *Mutation) (bool, error) {
 		if r.OnFailure != FailureReturn && (d == nil || !d.PassedOn) {
 			return false, nil
 		}
-		delivery, err := found(c.Delivery(r.ID, m.Key))
+		delivery, err := found(v.Delivery(r.ID, m.Key))
 		return delivery != nil && delivery.answers(m), err
 	default:
 		return false, nil
@@ -121,13 +131,13 @@ func (c *command) settledFor(r *Run, m *Mutation) (bool, error) {
 }
 
 // itemSettled reports why a mutation keeps the item from being closed.
-func (c *command) itemSettled(workflow, item string) error {
-	keys, err := c.ItemMutations(workflow, item)
+func itemSettled(v View, workflow, item string) error {
+	keys, err := v.ItemMutations(workflow, item)
 	if err != nil {
 		return err
 	}
 	for _, key := range keys {
-		m, err := c.Mutation(key)
+		m, err := v.Mutation(key)
 		if err != nil {
 			return err
 		}

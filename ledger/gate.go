@@ -38,12 +38,16 @@ func (b *Blocker) stops(workflow, item string) bool {
 
 // Admit decides whether a request of the run may pass:
 //
-//  1. a run that has ended is refused, and so is the zero Run;
+//  1. a run that has ended, or is being finished, is refused, and so is the zero Run;
 //  2. an unresolved mutation in whose block scope the run is stops it; if an
 //     inline try is at work on each of these, the request may be held;
 //  3. anything else passes.
 func Admit(run Run, blockers []Blocker) Admission {
 	if run.State.Ended() {
+		return Admission{Problem: "run-aborted", Run: run}
+	}
+	if run.Closing != "" {
+		run.Reason = "it is being finished"
 		return Admission{Problem: "run-aborted", Run: run}
 	}
 	a := admitScope(run.Workflow, run.Item, blockers)
@@ -76,11 +80,15 @@ func (l *Ledger) Gate(run string) Admission {
 	return Admit(r, blockers)
 }
 
-// GateToken answers for proxy credentials, given by the digest of their token.
-func (l *Ledger) GateToken(sha256 string) Admission {
+// GateToken answers for proxy credentials, given by the digest of their token. For a run
+// of many items the request's own item, which may be empty, is looked at.
+func (l *Ledger) GateToken(sha256, item string) Admission {
 	r, blockers, err := l.StandingByToken(sha256)
 	if err != nil {
 		return shut(err)
+	}
+	if r.Many() {
+		r.Item = item
 	}
 	return Admit(r, blockers)
 }

@@ -79,7 +79,7 @@ func TestGateFailsClosed(t *testing.T) {
 	} {
 		l := New(standing{run: Run{State: RunRunning}, err: c.err}, Config{})
 		for name, a := range map[string]Admission{
-			"run": l.Gate("r"), "token": l.GateToken("t"), "unmanaged": l.GateUnmanaged("w", "i"),
+			"run": l.Gate("r"), "token": l.GateToken("t", ""), "unmanaged": l.GateUnmanaged("w", "i"),
 		} {
 			if a.Open != c.open || a.Problem != c.problem || !errors.Is(a.Err, c.err) {
 				t.Errorf("%s with %v: %+v", name, c.err, a)

@@ -2,6 +2,7 @@ package ledger_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"keep-proxy/ledger"
@@ -24,8 +25,16 @@ type checkedStore struct {
 }
 
 func (s *checkedStore) Update(ctx context.Context, fn func(ledger.Tx) error) error {
+	if s.w.stopAfter > 0 {
+		if s.w.stopAfter--; s.w.stopAfter == 0 {
+			return errStopped
+		}
+	}
 	return s.Store.Update(ctx, func(tx ledger.Tx) error { return fn(&checkedTx{Tx: tx, w: s.w}) })
 }
+
+// errStopped is where a test lets a crash come.
+var errStopped = errors.New("stopped by the test")
 
 type checkedTx struct {
 	ledger.Tx

@@ -49,6 +49,11 @@ func (o OpenRun) check() error {
 	switch {
 	case o.Workflow == "":
 		return invalid("a run needs a workflow")
+	case o.Items != ItemsOne && o.Items != ItemsMany:
+		return invalid("items %q: want many, or nothing", o.Items)
+	case o.Items == ItemsMany && (o.Item != "" || o.Once || o.Attempt != 0):
+		return invalid("a run of many items has no item and no attempt of its own, and isn't once")
+	case o.Items == ItemsMany:
 	case o.Once == (o.Item != ""):
 		return invalid("a run needs either an item or once")
 	case strings.HasPrefix(o.Item, oncePrefix):
@@ -83,6 +88,13 @@ func (o OpenRun) check() error {
 
 func (c *command) openRun(o OpenRun) (*Run, error) {
 	id := c.newID()
+	if o.Items == ItemsMany {
+		if err := c.admitScope(o); err != nil {
+			return nil, err
+		}
+		r := c.newRun(id, o, 0)
+		return r, c.opened(r)
+	}
 	if o.Once {
 		o.Item, o.Attempt = oncePrefix+id, 1
 	}
@@ -199,7 +211,7 @@ func (c *command) makeRoom(item *Item, takeover bool) error {
 
 func (c *command) newRun(id string, o OpenRun, attempt int) *Run {
 	r := &Run{
-		ID: id, Workflow: o.Workflow, Item: o.Item, Attempt: attempt, Once: o.Once, State: RunRunning,
+		ID: id, Workflow: o.Workflow, Item: o.Item, Attempt: attempt, Once: o.Once, Items: o.Items, State: RunRunning,
 		Mutations: o.Mutations, OnFailure: o.OnFailure, BlockScope: o.BlockScope, Title: o.Title,
 		ResumeHint: o.ResumeHint, Labels: o.Labels, TokenSHA256: o.TokenSHA256, OpenedAt: c.now.Wall,
 	}

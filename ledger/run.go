@@ -57,10 +57,15 @@ type Run struct {
 	Once     bool   `json:"once,omitempty"`
 	// ItemDone says that the item was done or skipped when the run was opened: the
 	// run reads only, and leaves the item as it is.
-	ItemDone bool     `json:"item_done,omitempty"`
-	State    RunState `json:"state"`
-	Class    Class    `json:"class,omitempty"`
-	Reason   string   `json:"reason,omitempty"`
+	ItemDone bool `json:"item_done,omitempty"`
+	// Items is ItemsMany for a run that has no item of its own; Item is empty then, and
+	// Attempt 0.
+	Items Items    `json:"items,omitempty"`
+	State RunState `json:"state"`
+	// Closing is set while such a run is being finished: it claims nothing any more.
+	Closing string `json:"closing,omitempty"`
+	Class   Class  `json:"class,omitempty"`
+	Reason  string `json:"reason,omitempty"`
 	// Cause is the mutation that ended or stopped the run, if one did.
 	Cause      string            `json:"cause,omitempty"`
 	Mutations  Mutations         `json:"mutations"`
@@ -113,7 +118,9 @@ type Item struct {
 	// Cause is the mutation that needs attention, if one does.
 	Cause string `json:"cause,omitempty"`
 	// ActiveRun is the running run of the current attempt, if any.
-	ActiveRun string    `json:"active_run,omitempty"`
+	ActiveRun string `json:"active_run,omitempty"`
+	// Shared says that this run works on many items.
+	Shared    bool      `json:"shared,omitempty"`
 	OpenedAt  time.Time `json:"opened_at"`
 	UpdatedAt time.Time `json:"updated_at"`
 	// Changes are the latest decisions on the item, oldest first.

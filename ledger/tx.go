@@ -59,6 +59,8 @@ type View interface {
 	RunMutations(run string) ([]Key, error)
 	// ItemMutations lists the keys of an item's mutations, oldest first.
 	ItemMutations(workflow, item string) ([]Key, error)
+	// TakenItems lists up to limit items on which the run works, of one with ItemsMany.
+	TakenItems(run string, limit int) ([]*Item, error)
 	// EvidenceOf names the mutation for which an upstream object is evidence.
 	EvidenceOf(connector, account, object string) (Key, error)
 	Delivery(run string, key Key) (*Delivery, error)

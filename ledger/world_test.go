@@ -17,6 +17,8 @@ type world struct {
 	ids   int
 	store *ledgertest.Memory
 	*ledger.Ledger
+	// stopAfter is before which update from now on a crash comes, 0 for none.
+	stopAfter int
 	// checked remembers what the invariants compare records with.
 	checked history
 }

@@ -21,6 +21,8 @@ type caller struct {
 	workflow  string
 	item      string
 	attempt   int
+	// many says that the run works on many items: item is the request's own, or empty.
+	many bool
 	// scope is the run's own block scope, empty if it has none.
 	scope ledger.BlockScope
 }
@@ -41,7 +43,7 @@ var errCredentials = errors.New("no valid proxy credentials")
 func (p *Proxy) who(r *http.Request) (caller, error) {
 	values, own := r.Header["Proxy-Authorization"], ownerOf(r.Context())
 	if len(values) == 0 && own != "" {
-		return p.callerOf(own)
+		return p.callerOf(own, runUser)
 	}
 	if len(values) == 0 {
 		if p.config.Unmanaged.Workflow == "" || p.config.Unmanaged.Item == "" {
@@ -49,7 +51,7 @@ func (p *Proxy) who(r *http.Request) (caller, error) {
 		}
 		return caller{unmanaged: true, workflow: p.config.Unmanaged.Workflow, item: p.config.Unmanaged.Item}, nil
 	}
-	token, ok := basicPassword(values)
+	user, token, ok := basicCredentials(values)
 	if !ok {
 		return caller{}, errCredentials
 	}
@@ -57,11 +59,16 @@ func (p *Proxy) who(r *http.Request) (caller, error) {
 	if own != "" && digest != own {
 		return caller{}, errCredentials
 	}
-	return p.callerOf(digest)
+	return p.callerOf(digest, user)
 }
 
-// callerOf is the run with this token digest. errCredentials means 407.
-func (p *Proxy) callerOf(digest string) (caller, error) {
+// runUser is the user name of proxy credentials that name no item.
+const runUser = "run"
+
+// callerOf is the run with this token digest, for the user name of the credentials:
+// runUser, or of a run of many items an item's name in percent-encoding (RFC 3986
+// §2.1). errCredentials means 407.
+func (p *Proxy) callerOf(digest, user string) (caller, error) {
 	run, _, err := p.ledger.StandingByToken(digest)
 	switch {
 	case errors.Is(err, ledger.ErrNotFound):
@@ -69,26 +76,36 @@ func (p *Proxy) callerOf(digest string) (caller, error) {
 	case err != nil:
 		return caller{}, err
 	}
-	return caller{token: digest, run: run.ID, workflow: run.Workflow, item: run.Item, attempt: run.Attempt, scope: run.BlockScope}, nil
+	c := caller{
+		token: digest, run: run.ID, workflow: run.Workflow, item: run.Item, attempt: run.Attempt,
+		many: run.Many(), scope: run.BlockScope,
+	}
+	if user == runUser {
+		return c, nil
+	}
+	item, err := itemName(user)
+	if err != nil || !c.many {
+		return caller{}, errCredentials
+	}
+	c.item = item
+	return c, nil
 }
 
-// basicPassword returns the password of Basic credentials (RFC 7617) whose user
-// name is "run". Other user names name items of a run, which runs do not have
-// yet, and are no credentials.
-func basicPassword(values []string) (string, bool) {
+// basicCredentials returns user name and password of Basic credentials (RFC 7617).
+func basicCredentials(values []string) (user, password string, ok bool) {
 	if len(values) != 1 {
-		return "", false
+		return "", "", false
 	}
 	scheme, encoded, ok := strings.Cut(values[0], " ")
 	if !ok || !strings.EqualFold(scheme, "Basic") {
-		return "", false
+		return "", "", false
 	}
 	decoded, err := base64.StdEncoding.DecodeString(strings.TrimSpace(encoded))
 	if err != nil {
-		return "", false
+		return "", "", false
 	}
-	user, password, ok := strings.Cut(string(decoded), ":")
-	return password, ok && user == "run" && password != ""
+	user, password, ok = strings.Cut(string(decoded), ":")
+	return user, password, ok && user != "" && password != ""
 }
 
 // challenge asks for proxy credentials (RFC 9110 §11.7.1). Its body is empty and

@@ -17,7 +17,7 @@ func (p *Proxy) standing(c caller) ledger.Admission {
 	}
 	var a ledger.Admission
 	if c.managed() {
-		a = p.ledger.GateToken(c.token)
+		a = p.ledger.GateToken(c.token, c.item)
 	} else {
 		a = p.ledger.GateUnmanaged(c.workflow, c.item)
 		a.Run = ledger.Run{State: ledger.RunRunning, Workflow: c.workflow, Item: c.item}

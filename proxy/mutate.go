@@ -26,10 +26,6 @@ type work struct {
 
 // mutate answers a request that changes the outside world.
 func (p *Proxy) mutate(x *exchange, r *http.Request, req *rules.Request, m rules.Match) *http.Response {
-	if _, given := r.Header[headerItem]; given {
-		return p.refused(x, r, refuse(problemIdentity,
-			"Keep-Item names an item of a run with items: many, which there is not yet; nothing was sent. Open a run for the item."))
-	}
 	if _, given := r.Header[headerSubkey]; given {
 		return p.refused(x, r, refuse(problemIdentity,
 			"The rule of "+m.Operation.Name+" takes no Keep-Subkey; nothing was sent. Leave the field out, or give the rule a subkey."))
@@ -109,18 +105,22 @@ func slim(d *rules.Derived) *rules.Derived {
 	return &next
 }
 
-// scope is the ledger's scope of the caller. An unmanaged one works on the
-// item's current attempt.
+// scope is the ledger's scope of the caller. An unmanaged one, and a run of many items,
+// works on the item's current attempt.
 func (p *Proxy) scope(x *exchange) (ledger.Scope, *refusal) {
 	c := x.caller
-	if c.managed() {
+	if c.item == "" {
+		return ledger.Scope{}, refuse(problemIdentity, "This run works on many items, and this request names none; nothing was sent. "+
+			"Name it in percent-encoding as the user of the proxy's address, or in Keep-Item.")
+	}
+	if c.managed() && !c.many {
 		return ledger.Scope{Workflow: c.workflow, Item: c.item, Attempt: c.attempt, Run: c.run}, nil
 	}
 	attempt, err := p.currentAttempt(x.client, c.workflow, c.item)
 	if err != nil {
 		return ledger.Scope{}, ledgerRefusal(err)
 	}
-	return ledger.Scope{Workflow: c.workflow, Item: c.item, Attempt: attempt}, nil
+	return ledger.Scope{Workflow: c.workflow, Item: c.item, Attempt: attempt, Run: c.run}, nil
 }
 
 // record is the mutation as it would be stored at its first claim.

@@ -29,6 +29,9 @@ func (p *Proxy) pipeline(x *exchange, r *http.Request) (resp *http.Response) {
 				"The proxy failed on this request. If it was a mutation that had been claimed, its outcome is unknown."))
 		}
 	}()
+	if f := nameItem(x, r.Header[headerItem]); f != nil {
+		return p.refused(x, r, f)
+	}
 	if f := p.gate(x); f != nil {
 		return p.refused(x, r, f)
 	}

@@ -27,6 +27,7 @@ const (
 	problemRequestTimeout    problem = "request-timeout"
 	problemIncomplete        problem = "incomplete-request"
 	problemItemDone          problem = "item-done"
+	problemItemBusy          problem = "item-busy"
 	problemItemAttention     problem = "item-attention"
 	problemAttempt           problem = "attempt"
 	problemOneMutation       problem = "one-mutation"
@@ -78,6 +79,7 @@ var kinds = map[problem]kind{
 	problemMalformed:         {http.StatusBadRequest, "The request is malformed", ledger.ClassLogic, "http_request_error", false},
 	problemRequestTimeout:    {http.StatusRequestTimeout, "The request did not arrive in time", ledger.ClassTransient, "http_request_error", true},
 	problemItemDone:          {http.StatusForbidden, "The item is done", ledger.ClassLogic, denied, false},
+	problemItemBusy:          {http.StatusConflict, "The item is busy", ledger.ClassTransient, denied, true},
 	problemItemAttention:     {http.StatusConflict, "The item needs attention", ledger.ClassLogic, denied, false},
 	problemAttempt:           {http.StatusConflict, "Not the item's current attempt", ledger.ClassLogic, denied, false},
 	problemOneMutation:       {http.StatusForbidden, "The run has made its one mutation", ledger.ClassLogic, denied, false},

@@ -2,12 +2,15 @@ package wire
 
 import "time"
 
-// OpenRun asks for a managed run. Workflow and either Item or Once are required.
+// OpenRun asks for a managed run. Workflow and one of Item, Once, and Items of many are required.
 type OpenRun struct {
 	Workflow string `json:"workflow"`
 	Item     string `json:"item,omitzero"`
 	// Once declares that a re-run is new work.
 	Once bool `json:"once,omitzero"`
+	// Items is one (the default) or many: then each request for a mutation names its
+	// item, as the user of the proxy credentials or in Keep-Item.
+	Items string `json:"items,omitzero"`
 	// Attempt must be the item's current one; absent takes it.
 	Attempt int    `json:"attempt,omitzero"`
 	Title   string `json:"title,omitzero"`
@@ -78,7 +81,9 @@ type Run struct {
 	Attempt  int    `json:"attempt"`
 	Once     bool   `json:"once,omitzero"`
 	// ItemDone says that the item was done or skipped at the opening: the run reads only.
-	ItemDone   bool              `json:"item_done,omitzero"`
+	ItemDone bool `json:"item_done,omitzero"`
+	// Items is many for a run of many items, whose Item is empty and Attempt 0.
+	Items      string            `json:"items,omitzero"`
 	State      string            `json:"state"`
 	Class      string            `json:"class,omitzero"`
 	Reason     string            `json:"reason,omitzero"`

@@ -77,7 +77,7 @@ func (f *envFlags) run(cmd *cobra.Command) error {
 
 // variables opens a run, or takes the unmanaged scope's variables.
 func (f *envFlags) variables(ctx context.Context, conn *connection) (map[string]string, error) {
-	if f.workflow == "" && f.item == "" && !f.once {
+	if f.workflow == "" && f.item == "" && f.items == "" && !f.once {
 		e, err := conn.Environment(ctx)
 		if err != nil {
 			return nil, err

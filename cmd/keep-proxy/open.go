@@ -19,11 +19,15 @@ const (
 	ifDoneRun  = "run"
 )
 
+// itemsMany is what --items takes besides one.
+const itemsMany = "many"
+
 // openFlags describe a run that is to be opened.
 type openFlags struct {
 	workflow   string
 	item       string
 	once       bool
+	items      string
 	attempt    int
 	title      string
 	mutations  string
@@ -40,6 +44,7 @@ func (o *openFlags) bind(cmd *cobra.Command) {
 	f.StringVar(&o.workflow, "workflow", "", "the automation that the run belongs to")
 	f.StringVar(&o.item, "item", "", "the unit of work that must not be done twice")
 	f.BoolVar(&o.once, "once", false, "instead of --item: a re-run is new work")
+	f.StringVar(&o.items, "items", "", "many instead of --item: each request names its item, as the user of the proxy's\naddress or in Keep-Item (default one)")
 	f.IntVar(&o.attempt, "attempt", 0, "the item's current attempt (default that)")
 	f.StringVar(&o.title, "title", "", "what people are shown")
 	f.StringVar(&o.mutations, "mutations", "", "none, one or many (default many)")
@@ -56,6 +61,11 @@ func (o *openFlags) check(command string) error {
 	switch {
 	case o.workflow == "":
 		return usage("%s: --workflow is missing; name the automation", command)
+	case o.items != "" && o.items != "one" && o.items != itemsMany:
+		return usage("%s: --items %s is unknown; give one or many", command, o.items)
+	case o.items == itemsMany && (o.once || o.item != "" || o.attempt != 0):
+		return usage("%s: --items many excludes --item, --once and --attempt: each request names its item", command)
+	case o.items == itemsMany:
 	case o.once && o.item != "":
 		return usage("%s: --item and --once exclude each other; give one of them", command)
 	case !o.once && o.item == "":
@@ -70,7 +80,7 @@ func (o *openFlags) check(command string) error {
 
 func (o *openFlags) request() wire.OpenRun {
 	return wire.OpenRun{
-		Workflow: o.workflow, Item: o.item, Once: o.once, Attempt: o.attempt, Title: o.title,
+		Workflow: o.workflow, Item: o.item, Once: o.once, Items: o.items, Attempt: o.attempt, Title: o.title,
 		Mutations: o.mutations, OnFailure: o.onFailure, Takeover: o.takeover,
 		TTL: wire.Duration(o.ttl), ResumeHint: o.resumeHint, IfDone: o.ifDone, Listener: o.listener,
 	}

@@ -30,15 +30,14 @@ type runFlags struct {
 
 // later are the flags that a later version builds, and what they will do.
 var later = map[string]string{
-	"items": "runs with several items",
-	"user":  "running the command as another user",
+	"user": "running the command as another user",
 }
 
 // newRun makes the command that runs a script as a managed run.
 func newRun() *cobra.Command {
 	f := &runFlags{}
 	cmd := &cobra.Command{
-		Use:   "run --workflow W (--item I | --once) [flags] -- COMMAND [ARGUMENT…]",
+		Use:   "run --workflow W (--item I | --once | --items many) [flags] -- COMMAND [ARGUMENT…]",
 		Short: "Run a command behind the proxy, as one managed run",
 		Long: "Opens a run, starts the command with the proxy in its environment, ends the command when the run\n" +
 			"is stopped, and finishes the run when the command has ended. Without a running proxy it embeds\n" +

@@ -58,7 +58,13 @@ func storedRunIndexes(r *ledger.Run) [][]byte {
 }
 
 func itemIndexes(i *ledger.Item) [][]byte {
-	return [][]byte{key(xItemOpened, mark(i.OpenedAt, digest(i.Workflow, i.Item)))}
+	name := digest(i.Workflow, i.Item)
+	out := [][]byte{key(xItemOpened, mark(i.OpenedAt, name))}
+	if i.Shared && i.ActiveRun != "" {
+		run := digest(i.ActiveRun)
+		out = append(out, key(xItemTaken, run[:], name[:]))
+	}
+	return out
 }
 
 // reindex replaces the index keys before by those after.

@@ -44,6 +44,7 @@ const (
 	xRunEnded   = 'A' // mark by end
 	xRunOpened  = 'o' // mark by opening
 	xItemOpened = 'O' // mark by opening
+	xItemTaken  = 'T' // digest(run id), digest(workflow, item); of runs of many items
 )
 
 // markSize is the length of a mark: a time and a 32-byte name.

@@ -167,7 +167,7 @@ func (v *verifier) value(k, content []byte) error {
 		return v.body(k, content)
 	case kMeta, kPart, kToken, kEvidence, kDelivery, kConnector, kChunk, kPending, kCommit, kCheckpoint:
 		return nil
-	case xUnresolved, xDue, xState, xByRun, xByItem, xCreated, xEscalated, xHistory, xRunActive, xRunEnded, xRunOpened, xItemOpened:
+	case xUnresolved, xDue, xState, xByRun, xByItem, xCreated, xEscalated, xHistory, xRunActive, xRunEnded, xRunOpened, xItemOpened, xItemTaken:
 		v.found++
 		return nil
 	}

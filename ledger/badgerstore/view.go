@@ -88,6 +88,23 @@ func (v *view) ItemMutations(workflow, item string) ([]ledger.Key, error) {
 	return v.mutationKeys(named(xByItem, workflow, item))
 }
 
+// TakenItems implements ledger.View.
+func (v *view) TakenItems(run string, limit int) ([]*ledger.Item, error) {
+	found, err := v.src.keys(named(xItemTaken, run))
+	if err != nil {
+		return nil, err
+	}
+	var out []*ledger.Item
+	for _, k := range found[:min(limit, len(found))] {
+		i, err := v.itemBy(markName(k))
+		if err != nil {
+			return nil, required(err, "an item that run "+run+" took")
+		}
+		out = append(out, i)
+	}
+	return out, nil
+}
+
 // mutationKeys lists the mutations of an index, oldest first.
 func (v *view) mutationKeys(prefix []byte) ([]ledger.Key, error) {
 	found, err := v.src.keys(prefix)

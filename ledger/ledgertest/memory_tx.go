@@ -61,6 +61,16 @@ func (v *view) ItemMutations(workflow, item string) ([]ledger.Key, error) {
 	return v.layers.keys(func(m *ledger.Mutation) bool { return m.Workflow == workflow && m.Item == item }), nil
 }
 
+func (v *view) TakenItems(run string, limit int) ([]*ledger.Item, error) {
+	var out []*ledger.Item
+	for _, i := range v.layers.allItems() {
+		if i.Shared && i.ActiveRun == run && len(out) < limit {
+			out = append(out, i.Clone())
+		}
+	}
+	return out, nil
+}
+
 func (v *view) EvidenceOf(connector, account, name string) (ledger.Key, error) {
 	return lookup(v.layers, func(l *layer) map[object]ledger.Key { return l.evidence }, object{connector, account, name})
 }

@@ -1,0 +1,117 @@
+package badgerstore
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"keep-proxy/ledger"
+)
+
+// thousands is more records than one transaction takes.
+const thousands = 5000
+
+// storeThousands stores many records of one workflow, a few hundred a command.
+func storeThousands(t *testing.T, s *Store, put func(ledger.Tx, int) error) {
+	t.Helper()
+	for from := 0; from < thousands; from += 250 {
+		err := s.Update(t.Context(), func(tx ledger.Tx) error {
+			for i := from; i < from+250; i++ {
+				if err := put(tx, i); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func manyLedger(t *testing.T) (*Store, *ledger.Ledger) {
+	t.Helper()
+	c := testConfig(t.TempDir())
+	s := mustOpen(t, c)
+	return s, ledger.New(s, ledger.Config{Now: c.Now, NewID: c.NewID})
+}
+
+// mutationOf is record i of an item, in the state.
+func mutationOf(i int, item, run string, state ledger.State) *ledger.Mutation {
+	at := time.Now()
+	m := &ledger.Mutation{
+		Key: ledger.Key{byte(i >> 8), byte(i), 1}, Version: 1, State: state, Connector: "c", Operation: "o",
+		Target:        "Pay " + strings.Repeat("x", 100),
+		Scope:         ledger.Scope{Workflow: "w", Item: item, Attempt: 1, Run: run},
+		PayloadDigest: "p", Generation: 1, CreatedAt: at, UpdatedAt: at,
+	}
+	m.ID = m.Key.ID()
+	return m
+}
+
+func itemOf(name, run string, shared bool) *ledger.Item {
+	at := time.Now()
+	return &ledger.Item{
+		ID: ledger.ItemID("w", name), Version: 1, Workflow: "w", Item: name, State: ledger.ItemOpen, Attempt: 1,
+		ActiveRun: run, Shared: shared, OpenedAt: at, UpdatedAt: at,
+	}
+}
+
+func TestFinishingARunOfThousandsOfItems(t *testing.T) {
+	t.Parallel()
+	s, l := manyLedger(t)
+	r, err := l.OpenRun(t.Context(), ledger.OpenRun{Workflow: "w", Items: ledger.ItemsMany})
+	if err != nil {
+		t.Fatal(err)
+	}
+	storeThousands(t, s, func(tx ledger.Tx, i int) error {
+		name := fmt.Sprint("item ", i)
+		if err := tx.PutMutation(mutationOf(i, name, r.ID, ledger.Applied)); err != nil {
+			return err
+		}
+		return tx.PutItem(itemOf(name, r.ID, true))
+	})
+	r, err = l.FinishRun(t.Context(), r.ID, ledger.OutcomeDone, false)
+	if err != nil || r.State != ledger.RunFinished {
+		t.Fatalf("run %+v, %v", r, err)
+	}
+	err = l.View(t.Context(), func(v ledger.View) error {
+		for i := range thousands {
+			item, err := v.Item("w", fmt.Sprint("item ", i))
+			if err != nil {
+				return err
+			}
+			if item.State != ledger.ItemDone || item.ActiveRun != "" {
+				return fmt.Errorf("item %+v", item)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func TestSkippingAnItemOfThousandsOfMutations(t *testing.T) {
+	t.Parallel()
+	s, l := manyLedger(t)
+	storeThousands(t, s, func(tx ledger.Tx, i int) error {
+		if i == 0 {
+			if err := tx.PutItem(itemOf("i", "", false)); err != nil {
+				return err
+			}
+		}
+		return tx.PutMutation(mutationOf(i, "i", "", ledger.Indeterminate))
+	})
+	item, err := l.DecideItem(t.Context(), ledger.DecideItem{
+		Workflow: "w", Item: "i", Action: ledger.ItemSkip, Actor: "ada", Reason: "never mind", WithMutations: true,
+	})
+	if err != nil || item.State != ledger.ItemSkipped {
+		t.Fatalf("item %+v, %v", item, err)
+	}
+	blockers, err := s.BlockersOf("w")
+	if err != nil || len(blockers) != 0 {
+		t.Errorf("%d mutations still stop the workflow, %v", len(blockers), err)
+	}
+}

@@ -1,0 +1,195 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// Items is on how many items a run works.
+type Items string
+
+const (
+	// ItemsOne: the run is opened with its item; the default, and stored as nothing.
+	ItemsOne Items = ""
+	// ItemsMany: each mutation names its item, which the run takes at the first.
+	ItemsMany Items = "many"
+)
+
+// Many reports whether the run works on many items.
+func (r *Run) Many() bool { return r.Items == ItemsMany }
+
+// closeStep is how many items one command lets go, so that a run of thousands fits
+// the store's transactions.
+const closeStep = 100
+
+// takeItem makes the item of a claim the run's own, at its first claim by that run. A
+// refusal is of this request alone: the run goes on with its other items.
+func (c *claiming) takeItem() (*Claimed, error) {
+	if c.run == nil || !c.run.Many() || c.item != nil && c.item.ActiveRun == c.run.ID {
+		return nil, nil
+	}
+	if c.item == nil {
+		c.item = c.newItem(c.q.Workflow, c.q.Item)
+	}
+	if err := c.makeRoom(c.item, false); errors.Is(err, ErrItemBusy) {
+		return refused("item-busy", "Item %q is worked on by run %s; nothing was sent for it.", c.item.Item, c.item.ActiveRun), nil
+	} else if err != nil {
+		return nil, err
+	}
+	if stored, err := found(c.Item(c.q.Workflow, c.q.Item)); err != nil {
+		return nil, err
+	} else if stored != nil {
+		c.item = stored
+	}
+	c.item.State, c.item.Reason, c.item.Cause = ItemOpen, "", ""
+	c.item.ActiveRun, c.item.Shared = c.run.ID, true
+	return nil, c.putItem(c.item)
+}
+
+// failItemOf makes the item of the mutation that ended a run of many items failed.
+func (c *command) failItemOf(r *Run, e ending) error {
+	if !e.failed || e.cause == "" {
+		return nil
+	}
+	keys, err := c.RunMutations(r.ID)
+	if err != nil {
+		return err
+	}
+	for _, key := range keys {
+		if key.ID() != e.cause {
+			continue
+		}
+		m, err := c.Mutation(key)
+		if err != nil {
+			return err
+		}
+		item, err := found(c.Item(m.Workflow, m.Item))
+		if err != nil || item == nil || item.ActiveRun != r.ID || item.State != ItemOpen {
+			return err
+		}
+		item.ActiveRun, item.Shared = "", false
+		item.State, item.Reason, item.Cause = ItemFailed, e.reason, e.cause
+		return c.putItem(item)
+	}
+	return nil
+}
+
+// finishMany finishes a run of many items as done: no claim of it is admitted from the
+// first command on, then its mutations are looked at, and then its items are closed,
+// a few at a time. Whatever ends it in between, ExpireRuns goes on with it.
+func (l *Ledger) finishMany(ctx context.Context, id string, keepOpen bool) (*Run, error) {
+	r, err := l.closeClaims(ctx, id, keepOpen)
+	if err != nil || r.State == RunFinished {
+		return r, err
+	}
+	return l.closeMany(ctx, r)
+}
+
+// closeClaims keeps the run from claiming any more.
+func (l *Ledger) closeClaims(ctx context.Context, id string, keepOpen bool) (r *Run, err error) {
+	err = l.update(ctx, func(c *command) (err error) {
+		if r, err = c.Run(id); err != nil {
+			return fmt.Errorf("run %s: %w", id, err)
+		}
+		switch {
+		case r.State == RunFinished || r.Closing != "":
+			return nil
+		case r.State != RunRunning:
+			return fmt.Errorf("%w: it is %s: %s", ErrRunUnfinished, r.State, r.Reason)
+		}
+		r.Closing = ClosingDone
+		if keepOpen {
+			r.Closing = ClosingOpen
+		}
+		return c.putRun(r)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// What becomes of the items of a run that is being finished.
+const (
+	// ClosingDone: they are closed.
+	ClosingDone = "done"
+	// ClosingOpen: they stay open.
+	ClosingOpen = "open"
+)
+
+// closeMany goes on with a run that is being finished.
+func (l *Ledger) closeMany(ctx context.Context, r *Run) (*Run, error) {
+	// Nothing of the run is claimed any more, so that what is settled stays so.
+	err := l.View(ctx, func(v View) error { return runSettled(v, r) })
+	if err != nil {
+		if errors.Is(err, ErrRunUnfinished) {
+			err = errors.Join(err, l.reopenClaims(ctx, r.ID))
+		}
+		return nil, err
+	}
+	for {
+		var left int
+		err := l.update(ctx, func(c *command) (err error) {
+			r, left, err = c.closeSome(r.ID)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		if left == 0 {
+			return r, nil
+		}
+	}
+}
+
+// reopenClaims lets a run go on that could not be finished.
+func (l *Ledger) reopenClaims(ctx context.Context, id string) error {
+	_, err := l.onRun(ctx, id, func(c *command, r *Run) error {
+		if r.Closing == "" {
+			return nil
+		}
+		r.Closing = ""
+		return c.putRun(r)
+	})
+	return err
+}
+
+// closeSome lets a few of the run's items go, and ends the run after the last. It
+// returns how many it looked at.
+func (c *command) closeSome(id string) (*Run, int, error) {
+	r, err := c.Run(id)
+	if err != nil || r.State.Ended() || r.Closing == "" {
+		return r, 0, err
+	}
+	items, err := c.TakenItems(id, closeStep)
+	if err != nil {
+		return nil, 0, err
+	}
+	for _, item := range items {
+		if err := c.letGo(r, item); err != nil {
+			return nil, 0, err
+		}
+	}
+	if len(items) == 0 {
+		return r, 0, c.end(r, ending{RunFinished, "", "", "", ActorProxy, false})
+	}
+	return r, len(items), nil
+}
+
+// letGo closes one item of a run that is being finished. One in which somebody else's
+// mutation is unsettled stays open.
+func (c *command) letGo(r *Run, item *Item) error {
+	item.ActiveRun, item.Shared = "", false
+	if r.Closing == ClosingDone && item.State == ItemOpen {
+		err := itemSettled(c, item.Workflow, item.Item)
+		switch {
+		case err == nil:
+			item.State = ItemDone
+			c.Append(Event{At: c.now.Wall, Actor: ActorProxy, What: "item_done", Run: r.ID, Workflow: item.Workflow, Item: item.Item})
+		case !errors.Is(err, ErrRunUnfinished):
+			return err
+		}
+	}
+	return c.putItem(item)
+}

@@ -1,0 +1,178 @@
+package ledger_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"keep-proxy/ledger"
+)
+
+func many(o *ledger.OpenRun) { o.Items, o.Item = ledger.ItemsMany, "" }
+
+// of makes a claim one of an item.
+func of(item string) func(*ledger.Claim) {
+	return func(q *ledger.Claim) { q.Item, q.Attempt, q.Record.Item, q.Record.Attempt = item, 1, item, 1 }
+}
+
+func TestARunOfManyItemsTakesEachAtItsFirstClaim(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := w.open(many)
+	if r.Item != "" || r.Attempt != 0 {
+		t.Errorf("the run is %+v", r)
+	}
+	w.finish("a", w.send(r, "a", of("x")), ledger.VerdictApplied)
+	w.finish("b", w.send(r, "b", of("y")), ledger.VerdictApplied)
+	for _, name := range []string{"x", "y"} {
+		if i := w.item(name); i.ActiveRun != r.ID || i.State != ledger.ItemOpen {
+			t.Errorf("item %s: %+v", name, i)
+		}
+	}
+	if _, err := w.OpenRun(t.Context(), ledger.OpenRun{Workflow: "w", Item: "x"}); !errors.Is(err, ledger.ErrItemBusy) {
+		t.Errorf("another run of an item that was taken: %v", err)
+	}
+	done, err := w.FinishRun(t.Context(), r.ID, ledger.OutcomeDone, false)
+	w.ok(err)
+	if done.State != ledger.RunFinished || w.item("x").State != ledger.ItemDone || w.item("y").State != ledger.ItemDone {
+		t.Errorf("run %s, items %s and %s", done.State, w.item("x").State, w.item("y").State)
+	}
+	if again, err := w.FinishRun(t.Context(), r.ID, ledger.OutcomeDone, false); err != nil || again.Version != done.Version {
+		t.Errorf("finishing again: %v", err)
+	}
+}
+
+func TestAnItemThatRefusesDoesNotEndARunOfMany(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	busy := w.open(item("busy"))
+	_, err := w.FinishRun(t.Context(), w.open(item("done")).ID, ledger.OutcomeDone, false)
+	w.ok(err)
+	attention := w.open(item("attention"))
+	w.finish("p", w.send(attention, "p", of("attention")), ledger.VerdictApplied)
+	w.claim(w.open(item("attention"), takeover), "p", of("attention"), payload("other"))
+	r := w.open(many)
+	for name, problem := range map[string]string{"busy": "item-busy", "done": "item-done", "attention": "item-attention"} {
+		out := w.claim(r, "m"+name, of(name))
+		if out.Problem != problem || out.RunRefused || out.Decision != ledger.DecideRefused {
+			t.Errorf("%s: %q (%s)", name, out.Problem, out.Detail)
+		}
+	}
+	w.stands(r, ledger.RunRunning, "")
+	w.pass(101 * time.Hour)
+	_ = busy
+	fresh := w.open(many)
+	w.send(fresh, "mbusy", of("busy"))
+	if i := w.item("busy"); i.ActiveRun != fresh.ID {
+		t.Errorf("the item of an overdue run is %+v", i)
+	}
+}
+
+func TestHowARunOfManyItemsEnds(t *testing.T) {
+	t.Parallel()
+	t.Run("a definite failure fails its own item alone", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		r := w.open(many)
+		w.finish("a", w.send(r, "a", of("x")), ledger.VerdictApplied)
+		w.finish("b", w.send(r, "b", of("y")), ledger.VerdictFailed, class(ledger.ClassLogic))
+		w.stands(r, ledger.RunAborted, ledger.ClassLogic)
+		if x, y := w.item("x"), w.item("y"); x.State != ledger.ItemOpen || y.State != ledger.ItemFailed || y.Cause != key("b").ID() {
+			t.Errorf("items %+v and %+v", x, y)
+		}
+		next := w.open(many)
+		if out := w.claim(next, "a", of("x")); out.Decision != ledger.DecideReplay {
+			t.Errorf("the next run gets %q", out.Decision)
+		}
+	})
+	t.Run("an unknown keeps it from being done", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		r := w.open(many)
+		w.send(r, "a", of("x"))
+		if _, err := w.FinishRun(t.Context(), r.ID, ledger.OutcomeDone, false); !errors.Is(err, ledger.ErrRunUnfinished) {
+			t.Errorf("finished: %v", err)
+		}
+		if run := w.stands(r, ledger.RunRunning, ""); run.Closing != "" {
+			t.Error("a run that could not be finished claims nothing any more")
+		}
+	})
+	t.Run("its items stay open if they are to", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		r := w.open(many)
+		w.finish("a", w.send(r, "a", of("x")), ledger.VerdictApplied)
+		_, err := w.FinishRun(t.Context(), r.ID, ledger.OutcomeDone, true)
+		w.ok(err)
+		if x := w.item("x"); x.State != ledger.ItemOpen || x.ActiveRun != "" {
+			t.Errorf("item %+v", x)
+		}
+	})
+	t.Run("an item with somebody else's sending stays open", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		r := w.open(many)
+		w.finish("a", w.send(r, "a", of("x")), ledger.VerdictApplied)
+		w.send(nil, "b", of("x"))
+		_, err := w.FinishRun(t.Context(), r.ID, ledger.OutcomeDone, false)
+		w.ok(err)
+		if x := w.item("x"); x.State != ledger.ItemOpen {
+			t.Errorf("item %+v", x)
+		}
+	})
+}
+
+func TestFinishingManyItemsGoesOnAfterACrash(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := w.open(many)
+	const n = 250
+	for i := range n {
+		name := fmt.Sprint("m", i)
+		w.finish(name, w.send(r, name, of(fmt.Sprint("i", i))), ledger.VerdictApplied)
+	}
+	w.stopAfter = 4
+	if _, err := w.FinishRun(t.Context(), r.ID, ledger.OutcomeDone, false); !errors.Is(err, errStopped) {
+		t.Fatalf("the crash in the middle: %v", err)
+	}
+	w.stopAfter = 0
+	w.restart()
+	run := w.stands(r, ledger.RunRunning, "")
+	if run.Closing == "" {
+		t.Fatal("the crash left no trace")
+	}
+	if a := w.Gate(r.ID); a.Open || a.Problem != "run-aborted" {
+		t.Errorf("a request meanwhile: %+v", a)
+	}
+	if out := w.claim(r, "late", of("late")); out.Problem != "run-aborted" {
+		t.Errorf("a claim meanwhile: %q", out.Problem)
+	}
+	ended, err := w.ExpireRuns(t.Context())
+	if ended != 1 || err != nil {
+		t.Errorf("%d runs, %v", ended, err)
+	}
+	w.stands(r, ledger.RunFinished, "")
+	for i := range n {
+		if it := w.item(fmt.Sprint("i", i)); it.State != ledger.ItemDone || it.ActiveRun != "" {
+			t.Errorf("item %d: %+v", i, it)
+		}
+	}
+}
+
+func TestTheGateLooksAtTheRequestsItem(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := w.open(many, func(o *ledger.OpenRun) { o.TokenSHA256 = "t" })
+	one := w.open(item("x"))
+	w.finish("a", w.send(one, "a", of("x"), func(q *ledger.Claim) { q.Record.Policy.BlockScope = ledger.BlockItem }), ledger.VerdictUncertain)
+	if a := w.GateToken("t", "x"); a.Open || a.Problem != "blocked" {
+		t.Errorf("the stopped item: %+v", a)
+	}
+	for _, name := range []string{"y", ""} {
+		if a := w.GateToken("t", name); !a.Open {
+			t.Errorf("item %q: %+v", name, a)
+		}
+	}
+	w.stands(r, ledger.RunRunning, "")
+}

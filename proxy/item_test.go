@@ -1,0 +1,73 @@
+package proxy
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"keep-proxy/ledger"
+)
+
+func manyItems(o *ledger.OpenRun) { o.Items = ledger.ItemsMany }
+
+// as is a client of the run whose credentials name an item.
+func (r *run) as(user string) *http.Client {
+	return r.newClient(url.UserPassword(user, r.token), false)
+}
+
+func TestARunOfManyItemsIsToldEachItem(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
+	r := w.open("", manyItems)
+	wantProblem(t, r.post("/pay", `{"to":"x"}`), "identity", http.StatusUnprocessableEntity, "names none")
+	if g := r.get("/read"); g.status != http.StatusOK {
+		t.Errorf("a read without an item: %+v", g)
+	}
+	pay := w.upstream.URL + "/pay"
+	for _, g := range []got{
+		r.post("/pay", `{"to":"x"}`, "Keep-Item", "order%201"),
+		send(r.as("order 2"), http.MethodPost, pay, `{"to":"x"}`),
+		send(r.as("a%3Ab"), http.MethodPost, pay, `{"to":"x"}`),
+		send(r.as("%72un"), http.MethodPost, pay, `{"to":"x"}`),
+		send(r.as("order 4"), http.MethodPost, pay, `{"to":"x"}`, "Keep-Item", "order%204"),
+	} {
+		if g.status != http.StatusOK && g.status != http.StatusCreated {
+			t.Fatalf("%+v", g)
+		}
+	}
+	w.wantSends("/pay", 5)
+	for _, name := range []string{"order 1", "order 2", "a:b", "run", "order 4"} {
+		if m := w.mutation(name); m == nil || m.Run != r.id {
+			t.Errorf("item %q has %+v", name, m)
+		}
+	}
+	wantProblem(t, send(r.as("order 2"), http.MethodPost, pay, `{"to":"x"}`, "Keep-Item", "order%201"),
+		"identity", http.StatusUnprocessableEntity, "belongs to item")
+	for _, name := range []string{"%zz", "", "%00", "once:1", "%20x", strings.Repeat("x", 257), "%ff"} {
+		wantProblem(t, r.post("/pay", `{"to":"y"}`, "Keep-Item", name), "identity", http.StatusUnprocessableEntity, "percent-encoding")
+	}
+	if g := send(r.as("%zz"), http.MethodPost, pay, `{"to":"y"}`); g.err == nil && g.status != http.StatusProxyAuthRequired {
+		t.Errorf("a user that is no item's name: %+v", g)
+	}
+	one := w.open("alone")
+	if g := send(one.as("other"), http.MethodPost, pay, `{"to":"y"}`); g.err == nil && g.status != http.StatusProxyAuthRequired {
+		t.Errorf("an item's name in a run of one item: %+v", g)
+	}
+	w.wantSends("/pay", 5)
+}
+
+func TestAnItemThatRefusesLetsTheOthersGoOn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
+	r := w.open("", manyItems)
+	w.open("busy")
+	wantProblem(t, r.post("/pay", `{"to":"x"}`, "Keep-Item", "busy"), "item-busy", http.StatusConflict, "busy")
+	if g := r.post("/pay", `{"to":"x"}`, "Keep-Item", "free"); g.status >= 300 {
+		t.Errorf("the next item: %+v", g)
+	}
+	if got := r.state().State; got != ledger.RunRunning {
+		t.Errorf("the run is %s", got)
+	}
+	w.wantSends("/pay", 1)
+}
