@@ -2,14 +2,18 @@ package app
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
+
+	"keep-proxy/config"
 )
 
 // taken says which process has a port, where that can be found out.
@@ -79,4 +83,19 @@ func processOfSocket(link string) string {
 		return strings.TrimSpace(string(name)) + " (process " + filepath.Base(process) + ")"
 	}
 	return ""
+}
+
+// CanListen tries each address of the configuration, and closes it again.
+func CanListen(ctx context.Context, c config.Config) error {
+	for _, address := range append(slices.Clone(c.Proxy.Listen), c.Admin.Listen) {
+		if strings.HasPrefix(address, "unix:") {
+			continue // One that is left over is replaced at start.
+		}
+		l, err := listenAt(ctx, address)
+		if err != nil {
+			return taken(err, address)
+		}
+		_ = l.Close()
+	}
+	return nil
 }

@@ -18,7 +18,8 @@ func (c *testCase) run(connector *Connector) []string {
 	r := &caseRun{testCase: c}
 	req, refusal := Normalize(c.request)
 	if refusal == nil {
-		m := connector.Match(req)
+		// Settings can replace the hosts; cases are the file's.
+		m := connector.matchAt(connector.fileHosts, req)
 		if refusal = m.Refusal; refusal == nil {
 			r.matched(req, m)
 			return r.problems

@@ -99,3 +99,13 @@ func TestBrokenCasesDoNotLoad(t *testing.T) {
 		}
 	}
 }
+
+func TestCasesAreWrittenForTheFilesOwnHosts(t *testing.T) {
+	t.Parallel()
+	file := caseFile + "  - {name: the case, request: {method: POST, url: 'https://api.test/things', body: {name: n}}, expect: {operation: make}}\n"
+	for _, hosts := range [][]string{nil, {"127.0.0.1:9999"}} {
+		if found := load(t, file, Settings{Connector: "test", Hosts: hosts}).RunCases(); len(found) > 0 {
+			t.Errorf("with hosts %v: %v", hosts, found)
+		}
+	}
+}

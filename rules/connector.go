@@ -36,7 +36,9 @@ type Connector struct {
 	// Where the file names the connector.
 	nameLine, nameColumn int
 
-	hosts     []*hostPattern
+	hosts []*hostPattern
+	// fileHosts are the file's own, which its cases are written for.
+	fileHosts []*hostPattern
 	readPaths []*pathPattern
 	account   *expr
 	cases     []*testCase

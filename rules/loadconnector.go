@@ -107,8 +107,9 @@ func (d *decoder) hosts(root *yaml.Node, m map[string]*yaml.Node, c *Connector, 
 			d.fail("host", key, item, quoted(s)+" is no host: "+err.Error(), "write a name, or name:port")
 			continue
 		}
-		c.hosts = append(c.hosts, p)
+		c.fileHosts = append(c.fileHosts, p)
 	}
+	c.hosts = c.fileHosts
 	if s := l.settingsFor(c.Name); s != nil && len(s.Hosts) > 0 {
 		c.hosts = l.userHosts(s)
 	}

@@ -39,8 +39,10 @@ func (s *Set) match(req *Request, explain bool) (Match, []Candidate) {
 // Match matches a request with one connector alone, as if its host were the
 // connector's; it is for records that are pinned to an older version. The match
 // is Unmatched when the host is not one of the connector's.
-func (c *Connector) Match(req *Request) Match {
-	for _, h := range c.hosts {
+func (c *Connector) Match(req *Request) Match { return c.matchAt(c.hosts, req) }
+
+func (c *Connector) matchAt(hosts []*hostPattern, req *Request) Match {
+	for _, h := range hosts {
 		vars, ok := h.match(req.Scheme, req.Host, req.Port)
 		if !ok {
 			continue
@@ -211,7 +213,7 @@ func (m *Match) checked(req *Request) Match {
 // bind finds the variables of a request that is known to be this operation's.
 func (op *Operation) bind(req *Request) *scope {
 	s := &scope{req: req, path: map[string]string{}, host: map[string]string{}}
-	for _, h := range op.Connector.hosts {
+	for _, h := range slices.Concat(op.Connector.hosts, op.Connector.fileHosts) {
 		if vars, ok := h.match(req.Scheme, req.Host, req.Port); ok {
 			maps.Copy(s.host, vars)
 			break

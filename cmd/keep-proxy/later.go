@@ -8,7 +8,6 @@ var laterCommands = map[string]string{
 	"obligations": "compensations are not made yet",
 	"tail":        "serve logs one line for each request",
 	"impact":      "mutations list shows the version of the rule that each was made under, with --json",
-	"doctor":      "health, status and check tell what is wrong",
 	"audit":       "ledger verify checks the whole history",
 }
 

@@ -45,10 +45,11 @@ var table = []row{
 	{pkg: "cli/child"},
 	{pkg: "proof"},
 	{pkg: "cli/demo", may: []string{"app", "config", "admin/client", "admin/wire", "cli/serving", "internal/fakes/..."}},
+	{pkg: "cli/doctor"},
 	{pkg: "cli/managed", may: []string{"admin/client", "admin/wire"}},
 	{pkg: "cli/serving", may: []string{"admin/client", "admin/wire"}},
 	{pkg: "cmd/keep-proxy", may: []string{
-		"app", "config", "rules", "admin/client", "admin/wire", "cli/child", "cli/demo", "cli/managed", "cli/serving",
+		"app", "config", "rules", "admin/client", "admin/wire", "cli/child", "cli/demo", "cli/doctor", "cli/managed", "cli/serving",
 		"internal/clock", "internal/fakes/...", "internal/fault", "ledger", "ledger/*store",
 	}, tests: []string{"connectors"}},
 	{pkg: "integration/clients", may: []string{"internal/fakes/..."}},

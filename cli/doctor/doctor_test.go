@@ -1,0 +1,142 @@
+package doctor
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// find returns the finding of a name.
+func find(t *testing.T, findings []Finding, name string) Finding {
+	t.Helper()
+	for _, f := range findings {
+		if f.Name == name {
+			return f
+		}
+	}
+	t.Fatalf("nothing was found about %s: %v", name, findings)
+	return Finding{}
+}
+
+func TestAFindingWithoutAVerdictFails(t *testing.T) {
+	t.Parallel()
+	if !Failed([]Finding{{Name: "forgotten"}}) {
+		t.Error("a finding without a verdict passes")
+	}
+	if Failed([]Finding{sound("a", ""), advice("b", "", ""), unknown("c", "", "")}) {
+		t.Error("what works fails")
+	}
+}
+
+func TestInstallation(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := func(name string, mode os.FileMode) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte("x"), mode); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	for name, c := range map[string]struct {
+		of      Installation
+		mode    os.FileMode
+		about   string
+		verdict Verdict
+		says    string
+	}{
+		"a folder of ours alone":        {Installation{}, 0o700, "data folder", Sound, dir},
+		"a folder that others see":      {Installation{}, 0o755, "data folder", Advice, "look into it"},
+		"a folder that others change":   {Installation{}, 0o777, "data folder", Broken, "change it"},
+		"too little space":              {Installation{MinFree: 1 << 62}, 0o700, "free space", Broken, "mutations are refused"},
+		"syncs":                         {Installation{}, 0o700, "syncing", Sound, "one takes"},
+		"a ledger without an id":        {Installation{}, 0o700, "ledger.id", Advice, "first start"},
+		"a mark beside the ledger":      {Installation{HighWaterFile: filepath.Join(dir, "mark")}, 0o700, "ledger.high_water_file", Advice, "together"},
+		"a mark elsewhere":              {Installation{HighWaterFile: "/elsewhere/mark"}, 0o700, "ledger.high_water_file", Sound, "/elsewhere/mark"},
+		"a token that others read":      {Installation{TokenFile: file("open", 0o644)}, 0o700, "operator's token", Broken, "others can read it"},
+		"a token of ours":               {Installation{TokenFile: file("ours", 0o600)}, 0o700, "operator's token", Advice, "its own unknowns"},
+		"no token yet":                  {Installation{TokenFile: filepath.Join(dir, "none")}, 0o700, "operator's token", Unknown, "none yet"},
+		"a CA that is none":             {Installation{CertFile: file("cert", 0o600), KeyFile: file("key", 0o600)}, 0o700, "CA", Broken, "PEM"},
+		"more connections than allowed": {Installation{Descriptors: 1 << 62}, 0o700, "open files", Advice, "at most"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			of := c.of
+			of.Dir = dir
+			if err := os.Chmod(dir, c.mode); err != nil {
+				t.Fatal(err)
+			}
+			got := find(t, of.Examine(), c.about)
+			if got.Verdict != c.verdict || !strings.Contains(got.Detail, c.says) || (got.Fix == "") != (got.Verdict == Sound) {
+				t.Errorf("found %+v, want %s: %s", got, c.verdict, c.says)
+			}
+		})
+	}
+	left, err := filepath.Glob(filepath.Join(dir, ".doctor-*"))
+	if err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+func TestAMissingFolderIsUnknown(t *testing.T) {
+	t.Parallel()
+	findings := Installation{Dir: filepath.Join(t.TempDir(), "none")}.Examine()
+	if got := find(t, findings, "data folder"); got.Verdict != Unknown || Failed(findings[:1]) {
+		t.Errorf("found %+v", got)
+	}
+}
+
+func TestSandbox(t *testing.T) {
+	t.Parallel()
+	open, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = open.Close() })
+	gone, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = gone.Close()
+	own := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(own, []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		env     map[string]string
+		about   string
+		verdict Verdict
+		says    string
+	}{
+		"no variables":            {map[string]string{}, "variables", Broken, "isn't set"},
+		"one spelling is missing": {map[string]string{"HTTPS_PROXY": "http://a:1", "HTTP_PROXY": "http://a:1", "http_proxy": "http://a:1"}, "variables", Broken, "https_proxy differs"},
+		"an exception":            {proxied("http://a:1", "no_proxy", "bank.test"), "variables", Broken, "no_proxy isn't empty"},
+		"nobody listens":          {proxied("http://" + gone.Addr().String()), "proxy", Broken, "refused"},
+		"a way around":            {proxied("http://" + gone.Addr().String()), "around to " + open.Addr().String(), Broken, "without the proxy"},
+		"no way around":           {proxied("http://" + gone.Addr().String()), "around to " + gone.Addr().String(), Sound, "no connection"},
+		"a token in reach":        {proxied("http://" + gone.Addr().String()), "operator's token", Broken, "can be read"},
+		"an API in reach":         {proxied("http://" + gone.Addr().String()), "admin API", Advice, "can be reached"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := Sandbox{
+				Getenv:     func(name string) string { return c.env[name] },
+				Targets:    []string{open.Addr().String(), gone.Addr().String()},
+				TokenFiles: []string{own}, Admin: "http://" + open.Addr().String(),
+			}
+			if got := find(t, s.Examine(t.Context()), c.about); got.Verdict != c.verdict || !strings.Contains(got.Detail, c.says) {
+				t.Errorf("found %+v, want %s: %s", got, c.verdict, c.says)
+			}
+		})
+	}
+}
+
+// proxied is an environment with a proxy in every spelling, and more.
+func proxied(proxy string, more ...string) map[string]string {
+	env := map[string]string{"HTTPS_PROXY": proxy, "https_proxy": proxy, "HTTP_PROXY": proxy, "http_proxy": proxy}
+	for i := 0; i < len(more); i += 2 {
+		env[more[i]] = more[i+1]
+	}
+	return env
+}

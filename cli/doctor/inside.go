@@ -1,0 +1,172 @@
+package doctor
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+)
+
+// patience bounds each step towards the proxy, reach each try to get past it.
+const (
+	patience = 10 * time.Second
+	reach    = 3 * time.Second
+)
+
+// probeHost can't exist (RFC 6761 §6.4): what is asked of it through the proxy ends
+// there, after the proxy has shown its certificate.
+const probeHost = "doctor.keep-proxy.invalid"
+
+// Sandbox is a client's place, as its environment describes it.
+type Sandbox struct {
+	// Getenv reads a variable of the environment.
+	Getenv func(string) string
+	// Targets are host:port which must not be reached but through the proxy.
+	Targets []string
+	// TokenFiles are files that must not be readable in here.
+	TokenFiles []string
+	// Admin is the host:port of an admin API that should not be reachable from here;
+	// empty for no examination.
+	Admin string
+}
+
+// Examine looks at the sandbox from inside.
+func (s Sandbox) Examine(ctx context.Context) []Finding {
+	findings := []Finding{s.variables()}
+	proxy, err := url.Parse(s.Getenv("HTTPS_PROXY"))
+	if findings[0].Verdict == Broken || err != nil || proxy.Host == "" {
+		return findings
+	}
+	findings = append(findings, s.through(ctx, proxy)...)
+	for _, target := range s.Targets {
+		findings = append(findings, s.past(ctx, target))
+	}
+	if len(s.Targets) == 0 {
+		findings = append(findings, unknown("a way around", "not tried", "name hosts that must not be reached directly with --target"))
+	}
+	for _, file := range s.TokenFiles {
+		findings = append(findings, hidden(file))
+	}
+	if s.Admin != "" {
+		findings = append(findings, s.admin(ctx))
+	}
+	return findings
+}
+
+// variables wants the proxy in every spelling that clients read, and no exceptions.
+func (s Sandbox) variables() Finding {
+	const name = "variables"
+	first := s.Getenv("HTTPS_PROXY")
+	if first == "" {
+		return broken(name, "HTTPS_PROXY isn't set: nothing goes through keep-proxy",
+			"start the command with keep-proxy run, or set the variables of keep-proxy env")
+	}
+	for _, other := range []string{"https_proxy", "HTTP_PROXY", "http_proxy"} {
+		if got := s.Getenv(other); got != first {
+			return broken(name, other+" differs from HTTPS_PROXY: clients differ in which they read", "set all to the same")
+		}
+	}
+	for _, exception := range []string{"NO_PROXY", "no_proxy"} {
+		if s.Getenv(exception) != "" {
+			return broken(name, exception+" isn't empty: what it names goes around the proxy", "unset it, or set it to nothing")
+		}
+	}
+	return sound(name, "proxy set in every spelling, no exceptions")
+}
+
+// through opens a tunnel as a client does, and looks at the certificate inside.
+func (s Sandbox) through(ctx context.Context, proxy *url.URL) []Finding {
+	conn, err := (&net.Dialer{Timeout: patience}).DialContext(ctx, "tcp", proxy.Host)
+	if err != nil {
+		return []Finding{broken("proxy", err.Error(), "start keep-proxy serve, or let the sandbox's network reach it (proxy.advertise)")}
+	}
+	defer func() { _ = conn.Close() }()
+	_ = conn.SetDeadline(time.Now().Add(patience))
+	status, err := connect(conn, proxy)
+	switch {
+	case err != nil:
+		return []Finding{broken("proxy", "no answer to CONNECT: "+err.Error(), "is it keep-proxy that listens at "+proxy.Host+"?")}
+	case status == http.StatusProxyAuthRequired:
+		return []Finding{broken("proxy", "it doesn't know the credentials in HTTPS_PROXY", "open a run: keep-proxy run, or keep-proxy env")}
+	case status != http.StatusOK:
+		return []Finding{broken("proxy", fmt.Sprintf("CONNECT was answered with %d", status), "is it keep-proxy that listens at "+proxy.Host+"?")}
+	}
+	findings := []Finding{sound("proxy", proxy.Host+" takes our credentials")}
+	file := s.Getenv("SSL_CERT_FILE")
+	text, err := os.ReadFile(file)
+	roots := x509.NewCertPool()
+	if err != nil || !roots.AppendCertsFromPEM(text) {
+		return append(findings, broken("CA", fmt.Sprintf("SSL_CERT_FILE names %q, which has no certificate that can be read here", file),
+			"let the sandbox see the file (proxy.ca.bundle_out)"))
+	}
+	secure := tls.Client(conn, &tls.Config{RootCAs: roots, ServerName: probeHost, MinVersion: tls.VersionTLS12})
+	if err := secure.HandshakeContext(ctx); err != nil {
+		return append(findings, broken("CA", "the proxy's certificate isn't trusted: "+err.Error(),
+			"write ca-bundle.pem of the data folder anew, and let the sandbox see it"))
+	}
+	return append(findings, sound("CA", file+" trusts the proxy"))
+}
+
+func connect(conn net.Conn, proxy *url.URL) (status int, err error) {
+	r := &http.Request{Method: http.MethodConnect, Host: probeHost + ":443", URL: &url.URL{Host: probeHost + ":443"}, Header: http.Header{}}
+	if proxy.User != nil {
+		password, _ := proxy.User.Password()
+		r.Header.Set("Proxy-Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(proxy.User.Username()+":"+password)))
+	}
+	if err := r.Write(conn); err != nil {
+		return 0, err
+	}
+	resp, err := http.ReadResponse(bufio.NewReader(conn), r) //nolint:bodyclose // The body of a tunnel's answer is the tunnel itself.
+	if err != nil {
+		return 0, err
+	}
+	return resp.StatusCode, nil
+}
+
+// past tries to connect to a target directly.
+func (s Sandbox) past(ctx context.Context, target string) Finding {
+	name := "around to " + target
+	conn, err := (&net.Dialer{Timeout: reach}).DialContext(ctx, "tcp", target)
+	if err == nil {
+		_ = conn.Close()
+		return broken(name, "it can be reached without the proxy: a client that ignores the variables is neither recorded nor stopped",
+			"let the sandbox's network reach nothing but the proxy")
+	}
+	if dns := (*net.DNSError)(nil); errors.As(err, &dns) {
+		return sound(name, "its name can't even be looked up here")
+	}
+	return sound(name, "no connection: "+err.Error())
+}
+
+// hidden wants a file not to be readable here.
+func hidden(file string) Finding {
+	const name = "operator's token"
+	f, err := os.Open(file)
+	if err != nil {
+		return sound(name, file+" can't be read in here")
+	}
+	_ = f.Close()
+	return broken(name, file+" can be read in here: a script could answer its own unknowns",
+		"run scripts as another user, or in a sandbox that doesn't see the file")
+}
+
+// admin wants the API to be out of reach, or to ask for a token.
+func (s Sandbox) admin(ctx context.Context) Finding {
+	const name = "admin API"
+	conn, err := (&net.Dialer{Timeout: reach}).DialContext(ctx, "tcp", strings.TrimPrefix(s.Admin, "http://"))
+	if err != nil {
+		return sound(name, "can't be reached from in here")
+	}
+	_ = conn.Close()
+	return advice(name, "it can be reached from in here; without the token it tells nothing",
+		"put it on a unix socket that the sandbox doesn't see (admin.listen)")
+}

@@ -1,0 +1,162 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"keep-proxy/app"
+	"keep-proxy/cli/doctor"
+	"keep-proxy/cli/serving"
+	"keep-proxy/config"
+)
+
+// mostConnections is the proxy's bound on client connections; each can take one to an
+// upstream, and some files are open besides.
+const mostConnections, otherFiles = 20_000, 1_000
+
+// doctorFlags are the flags of doctor.
+type doctorFlags struct {
+	adminFlags
+
+	inside  bool
+	targets []string
+	json    bool
+}
+
+// newDoctor makes the command that examines an installation, or a sandbox.
+func newDoctor() *cobra.Command {
+	f := &doctorFlags{}
+	cmd := &cobra.Command{
+		Use:   "doctor [--inside] [--target HOST:PORT]…",
+		Short: "Examine the installation, or a sandbox from inside",
+		Long: "Outside a run: data folder, disk, clocks, CA, token, configuration, proxy. Inside one, where KEEP_RUN_ID\n" +
+			"is set: whether a client here goes through the proxy, trusts it, and can get past it to a target, which\n" +
+			"gets a connection without a byte. Exits 1 if anything is broken.\n\n" +
+			"  keep-proxy run --workflow doctor --once -- keep-proxy doctor --target api.stripe.com:443",
+		Args: usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			findings, err := f.examine(cmd)
+			if err != nil {
+				return err
+			}
+			if f.json {
+				err = writeJSON(cmd.OutOrStdout(), findings)
+			} else {
+				err = writeFindings(cmd.OutOrStdout(), findings)
+			}
+			if err == nil && doctor.Failed(findings) {
+				err = quietly(codeFailed)
+			}
+			return err
+		},
+	}
+	f.bind(cmd)
+	cmd.Flags().BoolVar(&f.inside, "inside", false, "examine the sandbox that this command runs in (the default within a run)")
+	cmd.Flags().StringArrayVar(&f.targets, "target", nil, "host:port that must not be reached but through the proxy; may be repeated")
+	cmd.Flags().BoolVar(&f.json, "json", false, "as JSON")
+	return cmd
+}
+
+func (f *doctorFlags) examine(cmd *cobra.Command) ([]doctor.Finding, error) {
+	c, err := f.load(cmd)
+	if f.inside || os.Getenv("KEEP_RUN_ID") != "" {
+		s := doctor.Sandbox{Getenv: os.Getenv, Targets: f.targets}
+		if err == nil {
+			s.TokenFiles = []string{c.Admin.TokenFile}
+			s.Admin = f.adminHere(c)
+		}
+		return s.Examine(cmd.Context()), nil
+	}
+	if len(f.targets) > 0 {
+		return nil, usage("doctor: --target is for the inside of a sandbox; run it under keep-proxy run, or with --inside")
+	}
+	if problems, ok := errors.AsType[*config.Error](err); ok {
+		return []doctor.Finding{{Name: "configuration", Verdict: doctor.Broken, Detail: problems.Error(), Fix: "keep-proxy check tells all of it"}}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	findings := append([]doctor.Finding{f.configuration(cmd)}, installation(c).Examine()...)
+	return append(findings, f.proxy(cmd, c)), nil
+}
+
+// adminHere is where the admin API would be found from here; empty for a unix socket.
+func (f *doctorFlags) adminHere(c config.Config) string {
+	address := c.Admin.Listen
+	if state, err := serving.Find(c.Ledger.Dir); err == nil && state != nil {
+		address = state.Admin
+	}
+	if url := f.explicit(); url != "" {
+		address = url
+	}
+	if strings.HasPrefix(address, "unix:") {
+		return ""
+	}
+	return address
+}
+
+func installation(c config.Config) doctor.Installation {
+	return doctor.Installation{
+		Dir: c.Ledger.Dir, MinFree: uint64(c.Ledger.MinFree), LedgerID: c.Ledger.ID, HighWaterFile: c.Ledger.HighWaterFile,
+		CertFile: c.Proxy.CA.CertFile, KeyFile: c.Proxy.CA.KeyFile, TokenFile: c.Admin.TokenFile,
+		Descriptors: 2*mostConnections + otherFiles, Now: time.Now(),
+	}
+}
+
+// configuration is check's word in a line.
+func (f *doctorFlags) configuration(cmd *cobra.Command) doctor.Finding {
+	const name = "configuration"
+	found, err := f.check(cmd, nil)
+	switch {
+	case err != nil:
+		return doctor.Finding{Name: name, Verdict: doctor.Broken, Detail: err.Error(), Fix: "keep-proxy check tells more"}
+	case found.failed():
+		return doctor.Finding{Name: name, Verdict: doctor.Broken, Detail: "the proxy would not start with it", Fix: "keep-proxy check tells why"}
+	case len(found.Advice)+len(found.Rules) > 0:
+		remarks := counted(len(found.Advice)+len(found.Rules), "remark")
+		return doctor.Finding{Name: name, Verdict: doctor.Advice, Detail: remarks, Fix: "keep-proxy check tells them"}
+	}
+	return doctor.Finding{Name: name, Verdict: doctor.Sound, Detail: counted(found.Connectors, "connector") + ", " + counted(found.Cases, "case")}
+}
+
+// proxy asks the running proxy, or whether one could listen.
+func (f *doctorFlags) proxy(cmd *cobra.Command, c config.Config) doctor.Finding {
+	const name = "proxy"
+	conn, err := f.running(c)
+	if err != nil {
+		return doctor.Finding{Name: name, Verdict: doctor.Broken, Detail: err.Error(), Fix: "keep-proxy health, and the proxy's log"}
+	}
+	if conn == nil {
+		if err := app.CanListen(cmd.Context(), c); err != nil {
+			return doctor.Finding{Name: name, Verdict: doctor.Broken, Detail: err.Error(), Fix: "stop the other process, or choose another port"}
+		}
+		return doctor.Finding{Name: name, Verdict: doctor.Sound, Detail: "none is running; its ports are free"}
+	}
+	defer func() { _ = conn.Close() }()
+	if err := conn.Readyz(cmd.Context()); err != nil {
+		detail := "it carries no mutation now: " + err.Error()
+		return doctor.Finding{Name: name, Verdict: doctor.Broken, Detail: detail, Fix: "its log, and Trouble in docs/operating.md"}
+	}
+	return doctor.Finding{Name: name, Verdict: doctor.Sound, Detail: "it runs, and is ready"}
+}
+
+// marks are how verdicts are drawn; they line up.
+var marks = map[doctor.Verdict]string{doctor.Sound: "ok", doctor.Advice: "advice", doctor.Unknown: "unknown", doctor.Broken: "BROKEN"}
+
+func writeFindings(w io.Writer, findings []doctor.Finding) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, f := range findings {
+		fmt.Fprintf(t, "%s\t%s\t%s\n", marks[f.Verdict], f.Name, printable(f.Detail))
+		if f.Fix != "" {
+			fmt.Fprintf(t, "\t\t→ %s\n", printable(f.Fix))
+		}
+	}
+	return t.Flush()
+}
