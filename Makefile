@@ -19,7 +19,7 @@ IMAGE ?= keep-proxy
 
 .PHONY: help
 help: ## Show this list
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-7s %s\n", $$1, $$2 }'
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-9s %s\n", $$1, $$2 }'
 
 .PHONY: run
 run: build ## Build, then play the demo and keep the proxy up until Ctrl-C
@@ -48,6 +48,14 @@ fmt: $(GOLANGCI) ## Format the source
 .PHONY: proof
 proof: ## Try to break the promise, in stages that print their part (STAGE=model for one)
 	go run ./proof $(if $(STAGE),$(STAGE),-write)
+
+# N histories from seed SEED; what fails prints the line that repeats it.
+N ?= 100000
+SEED ?= 1
+
+.PHONY: histories
+histories: ## Simulate N (100000) histories from SEED (1) against an API that counts for itself
+	go test ./proof/histories -run '^TestHistories$$' -count 1 -timeout 0 -v -histories $(N) -seed $(SEED)
 
 .PHONY: bench
 bench: $(BENCHSTAT) ## Run benchmarks matching BENCH, COUNT (6) times, and print their medians

@@ -44,6 +44,7 @@ var table = []row{
 	}},
 	{pkg: "cli/child"},
 	{pkg: "proof"},
+	{pkg: "proof/histories", tests: []string{"proxy", "rules", "ledger", "upstream", "reconcilers"}},
 	{pkg: "cli/demo", may: []string{"app", "config", "admin/client", "admin/wire", "cli/serving", "internal/fakes/..."}},
 	{pkg: "cli/doctor"},
 	{pkg: "cli/managed", may: []string{"admin/client", "admin/wire"}},

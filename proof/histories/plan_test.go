@@ -1,0 +1,192 @@
+package histories
+
+import (
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// The API's bounds, which the rules declare.
+const (
+	latest   = 20 * time.Second // a commit after its sending ended
+	lag      = 5 * time.Second  // of a read
+	response = 30 * time.Second // the proxy's patience for an answer's head
+)
+
+// plan is one history: what happens by itself. What an API does with one request is drawn
+// from the seed and the request's own number, so that it stays the same when something
+// else is left out.
+type plan struct {
+	seed    uint64
+	without []int
+	items   []itemPlan
+	events  []event
+}
+
+// itemPlan is an item's script, in the versions of its runs.
+type itemPlan struct {
+	name string
+	runs []runPlan
+}
+
+// runPlan is one execution of a script.
+type runPlan struct {
+	number   int
+	after    time.Duration
+	takeover bool
+	scope    string
+	steps    []step
+}
+
+// step is one request of a script.
+type step struct {
+	operation string
+	reference string
+	amount    int
+	// patience is when the script hangs up, 0 for never.
+	patience time.Duration
+	// tries is how often it asks within one run.
+	tries int
+	pause time.Duration
+}
+
+// event is something that happens to the machine.
+type event struct {
+	number int
+	kind   string
+	at     time.Duration
+	count  int
+	down   time.Duration
+	jump   time.Duration
+	reboot bool
+}
+
+// drawn is a stream of randomness of its own for one matter.
+func drawn(seed uint64, matter string, number int) *rand.Rand {
+	h := fnv.New64a()
+	_, _ = fmt.Fprintf(h, "%d %s %d", seed, matter, number)
+	return rand.New(rand.NewPCG(seed, h.Sum64()))
+}
+
+func upTo(r *rand.Rand, most time.Duration) time.Duration {
+	return time.Duration(r.Int64N(int64(most) + 1))
+}
+
+func one[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }
+
+var operations = []string{"keyed", "probed", "again", "blind"}
+
+// newPlan draws a history, without the parts that are left out.
+func newPlan(seed uint64, without []int) *plan {
+	r := drawn(seed, "plan", 0)
+	p := &plan{seed: seed, without: without}
+	number := 0
+	next := func() int { number++; return number }
+	for i := range 1 + r.IntN(2) {
+		item := itemPlan{name: fmt.Sprintf("item-%d", i)}
+		var steps []step
+		for n := range 1 + r.IntN(3) {
+			steps = append(steps, step{operation: one(r, operations...), reference: fmt.Sprintf("%s-%d", item.name, n), amount: 100 + n})
+		}
+		for range 2 + r.IntN(4) {
+			run := runPlan{
+				number: next(), after: upTo(r, 100*time.Second), takeover: r.IntN(2) == 0,
+				scope: one(r, "workflow", "workflow", "item", "mutation"), steps: rewritten(r, steps),
+			}
+			if !p.leftOut(run.number) {
+				item.runs = append(item.runs, run)
+			}
+		}
+		p.items = append(p.items, item)
+	}
+	for range r.IntN(5) {
+		e := event{
+			number: next(), kind: one(r, "kill", "kill", "kill before commit", "kill after commit", "kill at write", "wall"),
+			at: upTo(r, 400*time.Second), count: 1 + r.IntN(12), down: upTo(r, 90*time.Second),
+			jump: upTo(r, 20*time.Minute) - 10*time.Minute, reboot: r.IntN(3) == 0,
+		}
+		if !p.leftOut(e.number) {
+			p.events = append(p.events, e)
+		}
+	}
+	slices.SortFunc(p.events, func(a, b event) int { return int(a.at - b.at) })
+	return p
+}
+
+func (p *plan) leftOut(number int) bool { return slices.Contains(p.without, number) }
+
+// rewritten is the script of one run: mostly the same, sometimes in another order, with a
+// step less, or with another amount.
+func rewritten(r *rand.Rand, steps []step) []step {
+	out := slices.Clone(steps)
+	if r.IntN(4) == 0 {
+		r.Shuffle(len(out), func(i, j int) { out[i], out[j] = out[j], out[i] })
+	}
+	if r.IntN(6) == 0 && len(out) > 1 {
+		out = out[1:]
+	}
+	for i := range out {
+		s := &out[i]
+		s.tries, s.pause = 1+r.IntN(3), upTo(r, 8*time.Second)
+		if r.IntN(5) == 0 {
+			s.patience = upTo(r, 50*time.Second) + time.Millisecond
+		}
+		if r.IntN(12) == 0 {
+			s.amount++
+		}
+	}
+	return out
+}
+
+// fate is what the API does with one request.
+type fate struct {
+	// think is how long it works on it before it commits or refuses.
+	think time.Duration
+	// commits says that it takes effect.
+	commits bool
+	// answer is ok, lost (closed without a word), cut (in the body), torn (in the head), 500, 503, 409,
+	// 422 or 429; the last two never commit.
+	answer string
+	// late is how long after the end of the sending it commits, if it had not.
+	late time.Duration
+	// before closes the connection before anything was read.
+	before bool
+	// keep leaves the connection open for the next request.
+	keep bool
+	// shows is how long reads miss what it did.
+	shows time.Duration
+}
+
+// fate draws what becomes of the nth request of a kind. A left out fate is a good one.
+func (p *plan) fate(matter string, n int) fate {
+	id := fateNumber(matter, n)
+	f := fate{commits: true, answer: "ok", keep: true}
+	if p.leftOut(id) {
+		return f
+	}
+	r := drawn(p.seed, matter, n)
+	if r.IntN(2) == 0 {
+		return f
+	}
+	f.think = one(r, 0, upTo(r, 3*time.Second), upTo(r, 3*time.Second), upTo(r, 80*time.Second))
+	f.commits = r.IntN(3) != 0
+	f.answer = one(r, "ok", "ok", "lost", "lost", "lost", "cut", "torn", "500", "503", "409", "422", "429", "after 503")
+	f.late, f.shows = upTo(r, latest-time.Second), upTo(r, lag-time.Second)
+	f.before, f.keep = r.IntN(15) == 0, r.IntN(2) == 0
+	if f.answer == "422" || f.answer == "429" {
+		f.commits = false
+	}
+	if f.answer == "ok" || f.answer == "cut" {
+		f.commits = true
+	}
+	return f
+}
+
+// fateNumber is the number by which a fate is left out.
+func fateNumber(matter string, n int) int {
+	h := fnv.New32a()
+	_, _ = fmt.Fprintf(h, "%s %d", matter, n)
+	return 1000 + int(h.Sum32()%1_000_000)
+}
