@@ -56,10 +56,10 @@ func newLab(b *testing.B) *lab {
 }
 
 // peer starts this binary as another process of the benchmark.
-func (w *world) peer(variable string) (*child, announcement) {
+func (w *world) peer(variables ...string) (*child, announcement) {
 	w.t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^$")
-	cmd.Env = append(os.Environ(), variable)
+	cmd.Env = append(os.Environ(), variables...)
 	c, at, err := begin(cmd, func(*child) {})
 	if err != nil {
 		w.t.Fatal(err)

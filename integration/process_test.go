@@ -79,6 +79,7 @@ func serveFile(file string) error {
 		return err
 	}
 	ctx := context.Background()
+	app.TuneMemory(ctx)
 	a, err := app.New(ctx, app.Options{Config: c, Log: zerolog.New(os.Stderr).Level(zerolog.InfoLevel), Version: "test"})
 	if err != nil {
 		return err

@@ -42,10 +42,11 @@ func numbered(path string) func(int64) string {
 	return func(n int64) string { return path + strconv.FormatInt(n, 10) }
 }
 
-// Rounds of one measurement, each way taking its turn in each.
+// Rounds of one measurement, each way taking its turn in each: short ones, so that what
+// else the machine does is the same for those that are compared.
 const (
-	roundsOfWays = 9
-	roundOfWay   = 500 * time.Millisecond
+	roundsOfWays = 27
+	roundOfWay   = 200 * time.Millisecond
 )
 
 // open connects the clients.
@@ -116,7 +117,7 @@ func median(values []float64) float64 {
 // ways are a bare goproxy and the program, each a process of its own.
 func (l *lab) ways() []*way {
 	l.t.Helper()
-	bare, at := l.peer(bareVar + "=" + l.settings.UpstreamCA)
+	bare, at := l.peer(bareVar+"="+l.settings.UpstreamCA, "GOGC=100")
 	through := func(name, address, caPEM string, pid int) way {
 		proxy, err := url.Parse(address)
 		if err != nil {
@@ -184,24 +185,40 @@ func BenchmarkProgram(b *testing.B) {
 	}
 }
 
-// table prints rates, processor times and ratios, and reports them.
+// shares divides the rounds of one way by those of another.
+func shares(of, by []float64) []float64 {
+	out := make([]float64, len(of))
+	for i := range of {
+		out[i] = of[i] / by[i]
+	}
+	return out
+}
+
+// spread is the middle half of the values.
+func spread(format string, values []float64) string {
+	sorted := slices.Sorted(slices.Values(values))
+	return fmt.Sprintf(format+"…"+format, sorted[len(sorted)/4], sorted[len(sorted)*3/4])
+}
+
+// table prints rates, processor times and the medians of the ratios in each round, with
+// the middle half of each, and reports them.
 func table(b *testing.B, ways []*way) {
 	b.Helper()
-	b.Logf("%-13s %8s %18s %7s %7s %15s %7s", "", "median/s", "spread", "ratio", "CPU µs", "spread", "ratio")
+	b.Logf("%-13s %8s %13s %18s %7s %13s %18s", "", "median/s", "half", "ratio", "CPU µs", "half", "ratio")
 	for _, y := range ways {
 		rate, cpu := median(y.rates), median(y.cpu)
 		unit := strings.ReplaceAll(y.name, " ", "-")
 		b.ReportMetric(rate, unit+"/s")
 		b.ReportMetric(cpu, unit+"-cpu-us")
 		rates, times := "", ""
-		if y.against != nil && len(y.against.rates) > 0 {
-			ratio, share := rate/median(y.against.rates), cpu/median(y.against.cpu)
-			rates, times = fmt.Sprintf("%.2f ×", ratio), fmt.Sprintf("%.2f ×", share)
+		if y.against != nil && len(y.against.rates) == len(y.rates) {
+			ratios, parts := shares(y.rates, y.against.rates), shares(y.cpu, y.against.cpu)
+			rates = fmt.Sprintf("%.2f (%s)", median(ratios), spread("%.2f", ratios))
+			times = fmt.Sprintf("%.2f (%s)", median(parts), spread("%.2f", parts))
 			reference := strings.ReplaceAll(y.against.name, " ", "-")
-			b.ReportMetric(ratio, unit+"/"+reference)
-			b.ReportMetric(share, unit+"-cpu/"+reference)
+			b.ReportMetric(median(ratios), unit+"/"+reference)
+			b.ReportMetric(median(parts), unit+"-cpu/"+reference)
 		}
-		b.Logf("%-13s %8.0f %8.0f to %6.0f %7s %7.1f %6.1f to %5.1f %7s", y.name,
-			rate, slices.Min(y.rates), slices.Max(y.rates), rates, cpu, slices.Min(y.cpu), slices.Max(y.cpu), times)
+		b.Logf("%-13s %8.0f %13s %18s %7.1f %13s %18s", y.name, rate, spread("%.0f", y.rates), rates, cpu, spread("%.1f", y.cpu), times)
 	}
 }

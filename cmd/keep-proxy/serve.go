@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"syscall"
 
 	"github.com/rs/zerolog"
@@ -60,18 +59,6 @@ func newServe() *cobra.Command {
 	return cmd
 }
 
-// softMemory is the heap, in bytes, up to which the collector lets garbage lie about
-// as it likes: a sidecar shares its machine with the work. More that is really in
-// use is no error, it only costs time.
-const softMemory = 160 << 20
-
-// boundMemory sets the limit, unless GOMEMLIMIT says otherwise.
-func boundMemory() {
-	if os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(softMemory)
-	}
-}
-
 func serve(ctx context.Context, c config.Config, s settings, out, errs io.Writer) error {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
@@ -79,7 +66,7 @@ func serve(ctx context.Context, c config.Config, s settings, out, errs io.Writer
 	if err := ensureDir(c); err != nil {
 		return err
 	}
-	boundMemory()
+	app.TuneMemory(ctx)
 	a, err := app.New(ctx, app.Options{Config: c, Version: version(), Log: newLog(c.Log, errs)})
 	if err != nil {
 		return err
