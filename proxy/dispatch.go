@@ -95,8 +95,12 @@ func (p *Proxy) request(s *sending) (*upstream.Request, *refusal) {
 	header := out.Header.Clone()
 	stripRequest(header)
 	header.Set("Accept-Encoding", "identity")
-	if err := p.addCredentials(header, s.w.match.Connector.Name); err != nil {
+	name, value, ok, err := p.credentials(s.w.match.Connector.Name)
+	if err != nil {
 		return nil, refuse(problemInternal, "The configured credentials can't be had; nothing was sent: "+err.Error())
+	}
+	if ok {
+		header.Set(name, value)
 	}
 	return &upstream.Request{
 		Method: out.Method, URL: target, Host: out.Authority(), Header: header, Body: body,

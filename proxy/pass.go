@@ -98,10 +98,7 @@ func (p *Proxy) passRequest(ctx context.Context, x *exchange, r *http.Request, r
 		return nil, err
 	}
 	out.Host, out.Trailer = req.Authority(), r.Trailer
-	// Its values are the judged request's and never changed in place.
-	out.Header = maps.Clone(req.Header)
-	stripRequest(out.Header)
-	if err := p.addCredentials(out.Header, connector); err != nil {
+	if out.Header, err = p.passHeader(req.Header, connector); err != nil {
 		return nil, err
 	}
 	switch {
@@ -114,9 +111,30 @@ func (p *Proxy) passRequest(ctx context.Context, x *exchange, r *http.Request, r
 	default:
 		out.Body, out.ContentLength = &clientBody{ReadCloser: r.Body, failed: &x.bodyErr}, r.ContentLength
 	}
-	if _, given := out.Header["User-Agent"]; !given {
+	return out, nil
+}
+
+// passHeader is what a request goes out with. The judged fields are changed in a copy,
+// or not at all.
+func (p *Proxy) passHeader(judged http.Header, connector string) (http.Header, error) {
+	name, value, credentials, err := p.credentials(connector)
+	if err != nil {
+		return nil, err
+	}
+	_, agent := judged["User-Agent"]
+	_, subkey := judged[headerSubkey]
+	_, item := judged[headerItem]
+	if agent && !subkey && !item && !credentials {
+		return judged, nil
+	}
+	out := maps.Clone(judged)
+	stripRequest(out)
+	if !agent {
 		// net/http would add its own.
-		out.Header["User-Agent"] = nil
+		out["User-Agent"] = nil
+	}
+	if credentials {
+		out.Set(name, value)
 	}
 	return out, nil
 }
@@ -137,19 +155,12 @@ func (b *clientBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// addCredentials sets the field that the operator configured for a connector.
-func (p *Proxy) addCredentials(header http.Header, connector string) error {
+// credentials is the field that the operator configured for a connector.
+func (p *Proxy) credentials(connector string) (name, value string, ok bool, err error) {
 	if connector == "" {
-		return nil
+		return "", "", false, nil
 	}
-	name, value, ok, err := p.config.Credentials.Always(connector)
-	if err != nil {
-		return err
-	}
-	if ok {
-		header.Set(name, value)
-	}
-	return nil
+	return p.config.Credentials.Always(connector)
 }
 
 // passRefusal says why a read got no answer. ctx is the read's own.

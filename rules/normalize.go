@@ -26,7 +26,8 @@ import (
 //   - header field names and values are valid (RFC 9110 §5).
 //
 // Escaped slashes and method overrides depend on the rule: [Set.Match] judges
-// them.
+// them. The fields may be the request's from now on: raw.Header must not be changed
+// afterwards.
 func Normalize(raw Raw) (*Request, *Refusal) {
 	if !validMethod(raw.Method) {
 		return nil, refuse(ProblemAmbiguous, "the method is not an upper-case token; write it as RFC 9110 does, such as POST")
@@ -93,7 +94,10 @@ func normalAuthority(authority, scheme string) (host, port string, _ *Refusal) {
 	if err != nil || n == 0 {
 		return "", "", refuse(ProblemAmbiguous, "the port is not a number from 1 to 65535")
 	}
-	if port = strconv.FormatUint(n, 10); port == defaultPort(scheme) {
+	if port[0] == '0' {
+		port = strconv.FormatUint(n, 10)
+	}
+	if port == defaultPort(scheme) {
 		port = ""
 	}
 	return host, port, nil
@@ -214,21 +218,30 @@ func normalQuery(raw string) (string, *Refusal) {
 	return b.String(), nil
 }
 
-// normalHeader checks names and values, and merges spellings of one name.
+// normalHeader checks names and values, and merges spellings of one name. Fields that
+// are as they should be are not copied.
 func normalHeader(in http.Header) (http.Header, *Refusal) {
-	out := make(http.Header, len(in))
+	spelled := true
 	for name, values := range in {
 		if !httpguts.ValidHeaderFieldName(name) {
 			return nil, refuse(ProblemAmbiguous, "a header field has an invalid name")
 		}
 		canonical := http.CanonicalHeaderKey(name)
-		if len(out[canonical]) > 0 {
-			return nil, refuse(ProblemAmbiguous, "the header field "+canonical+" comes in two spellings")
-		}
+		spelled = spelled && canonical == name
 		for _, v := range values {
 			if !httpguts.ValidHeaderFieldValue(v) {
 				return nil, refuse(ProblemAmbiguous, "the header field "+canonical+" holds a control character")
 			}
+		}
+	}
+	if spelled && in != nil {
+		return in, nil
+	}
+	out := make(http.Header, len(in))
+	for name, values := range in {
+		canonical := http.CanonicalHeaderKey(name)
+		if len(out[canonical]) > 0 {
+			return nil, refuse(ProblemAmbiguous, "the header field "+canonical+" comes in two spellings")
 		}
 		out[canonical] = values
 	}

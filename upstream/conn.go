@@ -10,7 +10,7 @@ import (
 
 // conn is one connection to an upstream. It carries one dispatch at a time.
 type conn struct {
-	key    string
+	key    endpoint
 	remote string
 	raw    *rawConn
 	plain  *plainConn
@@ -25,8 +25,7 @@ type conn struct {
 	h2      *http.ClientConn
 	streams uint32 // opened so far
 
-	idleSince time.Duration // boot time
-	idleTimer *time.Timer
+	idleSince time.Duration // by the pool's clock
 }
 
 // bufferSize holds the head and a small body, so that most requests are one write.
@@ -50,6 +49,12 @@ func (c *conn) close() {
 		return
 	}
 	_ = c.plain.Close()
+}
+
+// readWithin bounds reading from now on, unless d is zero, and reports whether the
+// connection takes a deadline.
+func (c *conn) readWithin(d time.Duration) bool {
+	return d == 0 || c.raw.SetReadDeadline(time.Now().Add(d)) == nil
 }
 
 // quiet looks whether the connection can still be used: it is open, and nothing

@@ -82,7 +82,7 @@ func (d *dialer) tlsFor(host string) *tls.Config {
 
 // connect makes a connection that is ready for its first request, within the dial
 // timeout and the time left of the dispatch.
-func (d *dialer) connect(ctx context.Context, p *plan, key string, left time.Duration) (*conn, *Error) {
+func (d *dialer) connect(ctx context.Context, p *plan, key endpoint, left time.Duration) (*conn, *Error) {
 	ctx, cancel := context.WithTimeout(ctx, min(d.cfg.DialTimeout, left))
 	defer cancel()
 	c, h2, failure := d.open(ctx, p, key)
@@ -96,7 +96,7 @@ func (d *dialer) connect(ctx context.Context, p *plan, key string, left time.Dur
 }
 
 // open makes a connection and shakes hands; h2 says that HTTP/2 was chosen.
-func (d *dialer) open(ctx context.Context, p *plan, key string) (c *conn, h2 bool, failure *Error) {
+func (d *dialer) open(ctx context.Context, p *plan, key endpoint) (c *conn, h2 bool, failure *Error) {
 	tcp, err := d.dialTCP(ctx, "tcp", p.addr)
 	if err != nil {
 		return nil, false, dialError(err)

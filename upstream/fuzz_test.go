@@ -66,7 +66,7 @@ func (c cannedConn) Write(p []byte) (int, error) { return len(p), nil }
 func (c cannedConn) Close() error                { return nil }
 
 func canned(answer []byte) *conn {
-	c := &conn{key: "k", raw: newRawConn(cannedConn{Reader: bytes.NewReader(answer)})}
+	c := &conn{key: endpoint{addr: "k"}, raw: newRawConn(cannedConn{Reader: bytes.NewReader(answer)})}
 	c.plain = &plainConn{Conn: c.raw}
 	c.plain.left.Store(-1)
 	c.br, c.bw = bufio.NewReaderSize(c.plain, bufferSize), bufio.NewWriterSize(c.plain, bufferSize)

@@ -30,7 +30,7 @@ type Passthrough struct {
 	mu sync.RWMutex
 	// others are the upstreams that net/http's transport reads from: true for those
 	// which chose HTTP/2, false for those whose connections can't be looked at.
-	others map[string]bool
+	others map[endpoint]bool
 }
 
 // Idle connections of a Passthrough: how many net/http's transport keeps to one
@@ -46,13 +46,16 @@ const (
 // mostOthers bounds the upstreams that are remembered not to be read from here.
 const mostOthers = 4096
 
-// NewPassthrough returns a Passthrough. Of cfg it uses Roots, Dial, Egress, Clock,
-// DialTimeout, ResponseTimeout and MaxHead.
+// NewPassthrough returns a Passthrough. Of cfg it uses Roots, Dial, Egress, DialTimeout,
+// ResponseTimeout and MaxHead.
 func NewPassthrough(cfg Config) *Passthrough {
 	cfg = cfg.withDefaults()
 	d := newDialer(cfg)
+	begun := time.Now()
+	kept := newPool(func() time.Duration { return time.Since(begun) }, ownIdleFor)
+	kept.headBy = cfg.ResponseTimeout
 	return &Passthrough{
-		cfg: cfg, dialer: d, pool: newPool(cfg.Clock, ownIdleFor), others: map[string]bool{},
+		cfg: cfg, dialer: d, pool: kept, others: map[endpoint]bool{},
 		transport: &http.Transport{
 			DialContext:            d.passPlain,
 			DialTLSContext:         d.passTLS,
@@ -132,7 +135,7 @@ func (p *Passthrough) read(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, &Error{ErrorRequest, err.Error()}
 	}
-	key := plan.url.Scheme + "://" + plan.addr
+	key := plan.endpoint()
 	for {
 		c := p.pool.get(key)
 		if c == nil {
@@ -147,7 +150,7 @@ func (p *Passthrough) read(r *http.Request) (*http.Response, error) {
 
 // readAnew sends a read over a new connection. One that speaks HTTP/2, or that can't be
 // looked at, is net/http's.
-func (p *Passthrough) readAnew(r *http.Request, plan *plan, key string) (*http.Response, error) {
+func (p *Passthrough) readAnew(r *http.Request, plan *plan, key endpoint) (*http.Response, error) {
 	if chose2, other := p.other(key); other {
 		resp, err := p.transport.RoundTrip(r)
 		if err == nil && chose2 && resp.ProtoMajor != 2 {
@@ -162,6 +165,7 @@ func (p *Passthrough) readAnew(r *http.Request, plan *plan, key string) (*http.R
 		return nil, failure
 	}
 	if !h2 && c.raw.sys != nil {
+		_ = c.readWithin(p.cfg.ResponseTimeout) // It fails only on what is closed.
 		resp, _, err := p.readOn(r.Context(), c.speakH1(), plan, r)
 		return resp, err
 	}
@@ -171,14 +175,14 @@ func (p *Passthrough) readAnew(r *http.Request, plan *plan, key string) (*http.R
 	return p.transport.RoundTrip(r.WithContext(context.WithValue(r.Context(), handedKey{}, made)))
 }
 
-func (p *Passthrough) other(key string) (h2, other bool) {
+func (p *Passthrough) other(key endpoint) (h2, other bool) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	h2, other = p.others[key]
 	return h2, other
 }
 
-func (p *Passthrough) remember(key string, h2 bool) {
+func (p *Passthrough) remember(key endpoint, h2 bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.others) >= mostOthers {
@@ -187,7 +191,7 @@ func (p *Passthrough) remember(key string, h2 bool) {
 	p.others[key] = h2
 }
 
-func (p *Passthrough) forget(key string) {
+func (p *Passthrough) forget(key endpoint) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.others, key)

@@ -99,15 +99,23 @@ func validTarget(target string) bool {
 }
 
 func dialAddr(u *url.URL) string {
-	port := u.Port()
-	if port == "" {
-		port = "80"
-		if u.Scheme == "https" {
-			port = "443"
-		}
+	if u.Port() != "" {
+		return u.Host
+	}
+	port := "80"
+	if u.Scheme == "https" {
+		port = "443"
 	}
 	return net.JoinHostPort(u.Hostname(), port)
 }
+
+// endpoint is what connections are kept for: one upstream by one scheme.
+type endpoint struct {
+	addr   string
+	secure bool
+}
+
+func (p *plan) endpoint() endpoint { return endpoint{p.addr, p.secure} }
 
 // connectionOptions returns the field names that Connection nominates
 // (RFC 9110 §7.6.1).

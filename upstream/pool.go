@@ -4,8 +4,6 @@ import (
 	"slices"
 	"sync"
 	"time"
-
-	"keep-proxy/internal/clock"
 )
 
 // maxIdle bounds the idle connections to one upstream.
@@ -13,27 +11,34 @@ const maxIdle = 256
 
 // pool keeps connections between dispatches, for as long as they are fresh.
 type pool struct {
-	clock    clock.Clock
+	// now is the clock that the age of an idle connection is measured on.
+	now      func() time.Duration
 	freshFor time.Duration
+	// headBy bounds reading on a connection from when it is taken; zero for who sets
+	// deadlines in other ways. It comes before the look, which an old deadline would
+	// blind.
+	headBy time.Duration
 
 	mu     sync.Mutex
-	idle   map[string][]*conn // the one used last is last
+	idle   map[endpoint][]*conn // the one used last is last
 	closed bool
+	// sweeping says that a timer will sweep.
+	sweeping bool
 }
 
-func newPool(c clock.Clock, freshFor time.Duration) *pool {
-	return &pool{clock: c, freshFor: freshFor, idle: map[string][]*conn{}}
+func newPool(now func() time.Duration, freshFor time.Duration) *pool {
+	return &pool{now: now, freshFor: freshFor, idle: map[endpoint][]*conn{}}
 }
 
 // get returns an idle connection that is fresh and quiet, or nil. Those that are
 // not it closes.
-func (p *pool) get(key string) *conn {
+func (p *pool) get(key endpoint) *conn {
 	for {
 		c := p.pop(key)
 		if c == nil {
 			return nil
 		}
-		if p.clock.Boot()-c.idleSince < p.freshFor && c.quiet() {
+		if p.now()-c.idleSince < p.freshFor && c.readWithin(p.headBy) && c.quiet() {
 			c.reused = true
 			return c
 		}
@@ -41,7 +46,7 @@ func (p *pool) get(key string) *conn {
 	}
 }
 
-func (p *pool) pop(key string) *conn {
+func (p *pool) pop(key endpoint) *conn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	conns := p.idle[key]
@@ -50,13 +55,13 @@ func (p *pool) pop(key string) *conn {
 	}
 	c := conns[len(conns)-1]
 	p.idle[key] = conns[:len(conns)-1]
-	c.idleTimer.Stop()
+	conns[len(conns)-1] = nil
 	return c
 }
 
 // put takes a connection back after a whole exchange.
 func (p *pool) put(c *conn) {
-	c.idleSince = p.clock.Boot()
+	c.idleSince = p.now()
 	if p.freshFor <= 0 || !p.push(c) {
 		c.close()
 	}
@@ -68,34 +73,45 @@ func (p *pool) push(c *conn) bool {
 	if p.closed || len(p.idle[c.key]) >= maxIdle {
 		return false
 	}
-	if c.idleTimer == nil {
-		c.idleTimer = time.AfterFunc(p.freshFor, func() { p.evict(c) })
-	} else {
-		c.idleTimer.Reset(p.freshFor)
-	}
 	p.idle[c.key] = append(p.idle[c.key], c)
+	if !p.sweeping {
+		p.sweepIn(p.freshFor)
+	}
 	return true
 }
 
-// evict closes a connection that stayed idle until it was no longer fresh. If it
-// was taken meanwhile it is not there any more, and stays.
-func (p *pool) evict(c *conn) {
+// sweepIn arranges for the next sweep. One timer serves all connections.
+func (p *pool) sweepIn(d time.Duration) {
+	p.sweeping = true
+	time.AfterFunc(max(d, time.Millisecond), p.sweep)
+}
+
+// sweep closes the connections that stayed idle until they were no longer fresh, and
+// comes back when the next one will be so.
+func (p *pool) sweep() {
 	p.mu.Lock()
-	conns := p.idle[c.key]
-	i := slices.Index(conns, c)
-	if i >= 0 && p.clock.Boot()-c.idleSince < p.freshFor {
-		// An earlier timer, or one whose clock runs ahead of the boot-time clock.
-		c.idleTimer.Reset(p.freshFor)
-		i = -1
-	}
-	if i >= 0 {
-		p.idle[c.key] = slices.Delete(conns, i, i+1)
-		if len(p.idle[c.key]) == 0 {
-			delete(p.idle, c.key)
+	now, next := p.now(), time.Duration(-1)
+	var stale []*conn
+	for key, conns := range p.idle {
+		// The ones idle for longest come first.
+		n := slices.IndexFunc(conns, func(c *conn) bool { return now-c.idleSince < p.freshFor })
+		if n < 0 {
+			stale = append(stale, conns...)
+			delete(p.idle, key)
+			continue
+		}
+		stale = append(stale, conns[:n]...)
+		p.idle[key] = slices.Delete(conns, 0, n)
+		if left := p.freshFor - (now - p.idle[key][0].idleSince); next < 0 || left < next {
+			next = left
 		}
 	}
+	p.sweeping = false
+	if next >= 0 {
+		p.sweepIn(next)
+	}
 	p.mu.Unlock()
-	if i >= 0 {
+	for _, c := range stale {
 		c.close()
 	}
 }
@@ -104,12 +120,11 @@ func (p *pool) evict(c *conn) {
 func (p *pool) drain(forGood bool) {
 	p.mu.Lock()
 	idle := p.idle
-	p.idle = map[string][]*conn{}
+	p.idle = map[endpoint][]*conn{}
 	p.closed = p.closed || forGood
 	p.mu.Unlock()
 	for _, conns := range idle {
 		for _, c := range conns {
-			c.idleTimer.Stop()
 			c.close()
 		}
 	}

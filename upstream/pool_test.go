@@ -173,11 +173,10 @@ func TestAnEarlyTimerDoesNotCloseAFreshConnection(t *testing.T) {
 	s := sender(t, Config{Clock: fake})
 	r := post(u.url("http", "/"), "x")
 	send(t, s, r).check(t, whole)
-	c := s.pool.idle["http://"+r.URL.Host][0]
-	s.pool.evict(c)
+	s.pool.sweep()
 	send(t, s, r).check(t, reused(whole))
 	fake.Advance(2 * time.Second)
-	s.pool.evict(c)
+	s.pool.sweep()
 	if len(s.pool.idle) != 0 {
 		t.Error("a connection that is no longer fresh was kept")
 	}
@@ -185,14 +184,14 @@ func TestAnEarlyTimerDoesNotCloseAFreshConnection(t *testing.T) {
 
 func TestOneUpstreamKeepsABoundedNumberOfIdleConnections(t *testing.T) {
 	t.Parallel()
-	p := newPool(clock.NewFake(time.Now()), time.Hour)
+	p := newPool(clock.NewFake(time.Now()).Boot, time.Hour)
 	for range maxIdle + 1 {
 		ours, theirs := net.Pipe()
 		defer theirs.Close()
 		raw := newRawConn(ours)
-		p.put(&conn{key: "k", raw: raw, plain: &plainConn{Conn: raw}})
+		p.put(&conn{key: endpoint{addr: "k"}, raw: raw, plain: &plainConn{Conn: raw}})
 	}
-	if n := len(p.idle["k"]); n != maxIdle {
+	if n := len(p.idle[endpoint{addr: "k"}]); n != maxIdle {
 		t.Errorf("%d idle connections, want %d", n, maxIdle)
 	}
 	p.drain(true)

@@ -44,7 +44,7 @@ func (p *Passthrough) readOn(ctx context.Context, c *conn, plan *plan, r *http.R
 	e := &reading{ctx: ctx, conn: c, pool: p.pool, release: context.AfterFunc(ctx, c.kill)}
 	most := p.cfg.MaxHead
 	c.plain.left.Store(most)
-	resp, err := e.head(plan, r, p.cfg.ResponseTimeout)
+	resp, err := e.head(plan, r)
 	if err != nil {
 		untouched := c.plain.left.Load() == most
 		if cut := c.plain.readErr; cut != nil && isMalformed(err) {
@@ -67,18 +67,20 @@ func (p *Passthrough) readOn(ctx context.Context, c *conn, plan *plan, r *http.R
 	return resp, false, nil
 }
 
-// head writes the request and reads the answer's head, which may take so long.
-func (e *reading) head(plan *plan, r *http.Request, most time.Duration) (*http.Response, error) {
+// head writes the request and reads the answer's head. Whoever took the connection has
+// set a deadline for it, which ends with the head.
+func (e *reading) head(plan *plan, r *http.Request) (*http.Response, error) {
 	plan.writeHead(e.conn.bw)
 	if err := e.conn.bw.Flush(); err != nil {
-		return nil, err
-	}
-	if err := e.conn.raw.SetReadDeadline(time.Now().Add(most)); err != nil {
 		return nil, err
 	}
 	resp, err := e.conn.readHead(r, e.interim)
 	if err != nil {
 		return nil, err
+	}
+	if length := resp.ContentLength; length >= 0 && length <= int64(e.conn.br.Buffered()) {
+		// All is there, and who takes the connection next sets a new deadline.
+		return resp, nil
 	}
 	return resp, e.conn.raw.SetReadDeadline(time.Time{})
 }

@@ -17,7 +17,7 @@ type Sender struct {
 // New returns a Sender.
 func New(cfg Config) *Sender {
 	cfg = cfg.withDefaults()
-	return &Sender{cfg: cfg, dialer: newDialer(cfg), pool: newPool(cfg.Clock, cfg.FreshFor)}
+	return &Sender{cfg: cfg, dialer: newDialer(cfg), pool: newPool(cfg.Clock.Boot, cfg.FreshFor)}
 }
 
 // Send sends the request once and returns when the head of the answer is complete
@@ -55,7 +55,7 @@ func (s *Sender) Close() { s.pool.drain(true) }
 
 // connection returns one that is fresh and quiet, or makes one.
 func (s *Sender) connection(ctx context.Context, p *plan) (*conn, *Error) {
-	key := p.url.Scheme + "://" + p.addr
+	key := p.endpoint()
 	if c := s.pool.get(key); c != nil {
 		return c, nil
 	}
