@@ -178,8 +178,9 @@ func (p *Proxy) tunnelBlind(w http.ResponseWriter, r *http.Request, t *tunnel) {
 		return
 	}
 	defer func() { _ = client.Close() }()
-	forget := p.open.add(t.caller, func() { _, _ = client.Close(), upstream.Close() })
-	defer forget()
+	open := p.open.add(context.WithoutCancel(r.Context()), t.caller)
+	defer open.end()
+	open.AfterFunc(func() { _, _ = client.Close(), upstream.Close() })
 	if _, err := io.WriteString(client, "HTTP/1.1 200 OK\r\n\r\n"); err != nil {
 		return
 	}

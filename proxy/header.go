@@ -18,11 +18,15 @@ const (
 	headerScope    = "Keep-Scope"
 )
 
-// hopByHop are the fields that belong to one connection (RFC 9110 §7.6.1), with
+// hopByHop knows the fields that belong to one connection (RFC 9110 §7.6.1), with
 // those that old proxies use.
-var hopByHop = []string{
-	"Connection", "Proxy-Connection", "Keep-Alive", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
-	"Proxy-Authenticate", "Proxy-Authorization", "Proxy-Authentication-Info",
+func hopByHop(name string) bool {
+	switch name {
+	case "Connection", "Proxy-Connection", "Keep-Alive", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
+		"Proxy-Authenticate", "Proxy-Authorization", "Proxy-Authentication-Info":
+		return true
+	}
+	return false
 }
 
 // stripHop removes the fields of one connection from h, those which its
@@ -35,8 +39,10 @@ func stripHop(h http.Header) {
 			}
 		}
 	}
-	for _, name := range hopByHop {
-		delete(h, name)
+	for name := range h {
+		if hopByHop(name) {
+			delete(h, name)
+		}
 	}
 }
 
@@ -50,8 +56,11 @@ func stripRequest(h http.Header) {
 // stripAnswer removes from h what only the proxy may say.
 func stripAnswer(h http.Header) {
 	stripHop(h)
-	for _, name := range []string{headerMutation, headerState, headerReplayed, headerObserved, headerScope} {
-		delete(h, name)
+	for name := range h {
+		switch name {
+		case headerMutation, headerState, headerReplayed, headerObserved, headerScope:
+			delete(h, name)
+		}
 	}
 }
 

@@ -1,12 +1,15 @@
 package proxy
 
 import (
+	"context"
+	"slices"
 	"sync"
 	"time"
 )
 
 // cutInterval is how often open streams are compared with the gate, so that a
-// stop that came from elsewhere (a person, a takeover, a time limit) cuts them.
+// stop that came from elsewhere (a person, a takeover, a time limit) cuts them, and
+// with their clients, which may have gone.
 const cutInterval = 100 * time.Millisecond
 
 // open is what is being streamed now: it is cut when its scope is stopped.
@@ -15,28 +18,20 @@ type open struct {
 	streams map[*stream]struct{}
 }
 
-type stream struct {
-	caller caller
-	cut    func()
-}
-
 func newOpen() *open { return &open{streams: make(map[*stream]struct{})} }
 
-// add registers a stream; cut must be safe to call at any time, more than once.
-// The returned function takes the stream out again.
-func (o *open) add(c caller, cut func()) (forget func()) {
-	s := &stream{caller: c, cut: cut}
+// add registers a stream of the caller; the client's context says when nobody waits
+// for it any more. It must be ended.
+func (o *open) add(client context.Context, c caller) *stream {
+	s := &stream{Context: client, caller: c, open: o}
 	o.mu.Lock()
 	o.streams[s] = struct{}{}
 	o.mu.Unlock()
-	return func() {
-		o.mu.Lock()
-		delete(o.streams, s)
-		o.mu.Unlock()
-	}
+	return s
 }
 
-// sweep cuts every stream whose caller stopped reports true for.
+// sweep cuts every stream whose client has gone, or whose caller stopped reports true
+// for.
 func (o *open) sweep(stopped func(caller) bool) {
 	o.mu.Lock()
 	all := make([]*stream, 0, len(o.streams))
@@ -45,8 +40,97 @@ func (o *open) sweep(stopped func(caller) bool) {
 	}
 	o.mu.Unlock()
 	for _, s := range all {
-		if stopped(s.caller) {
+		if s.Context.Err() != nil || stopped(s.caller) {
 			s.cut()
 		}
+	}
+}
+
+// stream is something that is being streamed, and the context of the request that it
+// answers: with the client's values, and done when the stream was cut. The standard
+// library's contexts do the same, but each keeps lists of its children, and there are
+// two of them to every read.
+type stream struct {
+	//nolint:containedctx // It is one itself.
+	context.Context
+	caller caller
+	open   *open
+
+	mu   sync.Mutex
+	over bool
+	done chan struct{} // made when it is asked for
+	// atEnd run in goroutines of their own when the stream is cut.
+	atEnd []*func()
+}
+
+// cut ends the stream. It may be called at any time, more than once.
+func (s *stream) cut() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over {
+		return
+	}
+	s.over = true
+	if s.done != nil {
+		close(s.done)
+	}
+	for _, f := range s.atEnd {
+		go (*f)()
+	}
+	s.atEnd = nil
+}
+
+// end takes the stream out, and ends what is left of it.
+func (s *stream) end() {
+	s.open.mu.Lock()
+	delete(s.open.streams, s)
+	s.open.mu.Unlock()
+	s.cut()
+}
+
+// Done implements context.Context.
+func (s *stream) Done() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.done == nil {
+		s.done = make(chan struct{})
+		if s.over {
+			close(s.done)
+		}
+	}
+	return s.done
+}
+
+// Err implements context.Context.
+func (s *stream) Err() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over {
+		return context.Canceled
+	}
+	return nil
+}
+
+// Deadline implements context.Context: there is none.
+func (*stream) Deadline() (time.Time, bool) { return time.Time{}, false }
+
+// AfterFunc is what context.AfterFunc does for s; package context looks for it.
+func (s *stream) AfterFunc(f func()) (stop func() bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over {
+		go f()
+		return func() bool { return false }
+	}
+	at := &f
+	s.atEnd = append(s.atEnd, at)
+	return func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		i := slices.Index(s.atEnd, at)
+		if i >= 0 {
+			s.atEnd = slices.Delete(s.atEnd, i, i+1)
+		}
+		return i >= 0
 	}
 }

@@ -17,14 +17,12 @@ import (
 // pass streams a request that is not recorded, both ways, never buffered. It is
 // cut when its scope is stopped.
 func (p *Proxy) pass(x *exchange, r *http.Request, req *rules.Request, connector string) *http.Response {
-	ctx, cancel := context.WithCancel(r.Context())
+	ctx := p.open.add(r.Context(), x.caller)
+	x.after = append(x.after, func(bool) { ctx.end() })
 	out, err := p.passRequest(ctx, x, r, req, connector)
 	if err != nil {
-		cancel()
 		return p.refused(x, r, refuse(problemInternal, "The request can't be rebuilt or lacks its configured credentials; nothing was sent: "+err.Error()))
 	}
-	forget := p.open.add(x.caller, cancel)
-	x.after = append(x.after, func(bool) { forget(); cancel() })
 	resp, err := p.passOn(out)
 	if err != nil {
 		return p.refused(x, r, p.passRefusal(ctx, x, err, out.URL.Host))

@@ -47,7 +47,8 @@ const (
 const mostOthers = 4096
 
 // NewPassthrough returns a Passthrough. Of cfg it uses Roots, Dial, Egress, DialTimeout,
-// ResponseTimeout and MaxHead.
+// ResponseTimeout and MaxHead. On its own connections ResponseTimeout runs from the
+// moment when a connection is taken, and up to a sixteenth longer.
 func NewPassthrough(cfg Config) *Passthrough {
 	cfg = cfg.withDefaults()
 	d := newDialer(cfg)

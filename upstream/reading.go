@@ -9,7 +9,6 @@ import (
 	"net/textproto"
 	"strings"
 	"sync/atomic"
-	"time"
 )
 
 // readable reports whether a request is a read as RFC 9110 §9.2.1 has it and brings no
@@ -41,7 +40,7 @@ type reading struct {
 // readOn sends a read on a connection and reads the head of its answer. again reports
 // a kept connection that ended without one byte of an answer.
 func (p *Passthrough) readOn(ctx context.Context, c *conn, plan *plan, r *http.Request) (_ *http.Response, again bool, _ error) {
-	e := &reading{ctx: ctx, conn: c, pool: p.pool, release: context.AfterFunc(ctx, c.kill)}
+	e := &reading{ctx: ctx, conn: c, pool: p.pool, release: atEnd(ctx, c.kill)}
 	most := p.cfg.MaxHead
 	c.plain.left.Store(most)
 	resp, err := e.head(plan, r)
@@ -67,6 +66,15 @@ func (p *Passthrough) readOn(ctx context.Context, c *conn, plan *plan, r *http.R
 	return resp, false, nil
 }
 
+// atEnd is context.AfterFunc without the context that it makes, where ctx can do
+// without.
+func atEnd(ctx context.Context, f func()) (stop func() bool) {
+	if own, ok := ctx.(interface{ AfterFunc(f func()) func() bool }); ok {
+		return own.AfterFunc(f)
+	}
+	return context.AfterFunc(ctx, f)
+}
+
 // head writes the request and reads the answer's head. Whoever took the connection has
 // set a deadline for it, which ends with the head.
 func (e *reading) head(plan *plan, r *http.Request) (*http.Response, error) {
@@ -79,10 +87,10 @@ func (e *reading) head(plan *plan, r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	if length := resp.ContentLength; length >= 0 && length <= int64(e.conn.br.Buffered()) {
-		// All is there, and who takes the connection next sets a new deadline.
+		// All is there, and who takes the connection next looks after its deadline.
 		return resp, nil
 	}
-	return resp, e.conn.raw.SetReadDeadline(time.Time{})
+	return resp, e.conn.readOn()
 }
 
 // interim shows an interim answer to who traces the request, as net/http does.

@@ -106,7 +106,8 @@ func TestAnAnswerNobodyAskedForIsNeverAReadsAnswer(t *testing.T) {
 		}
 		for _, c := range p.pool.idle[endpoint{u.l.Addr().String(), true}] {
 			// The deadline of the last answer's head may run out while it is idle.
-			_ = c.raw.SetReadDeadline(time.Now().Add(-time.Second))
+			c.readBy = time.Now().Add(-time.Second)
+			_ = c.raw.SetReadDeadline(c.readBy)
 		}
 		said <- struct{}{}
 		<-said
