@@ -16,6 +16,8 @@ import (
 
 // pass streams a request that is not recorded, both ways, never buffered. It is
 // cut when its scope is stopped.
+//
+//nolint:contextcheck // A stream is a context that inherits from the request's.
 func (p *Proxy) pass(x *exchange, r *http.Request, req *rules.Request, connector string) *http.Response {
 	ctx := p.open.add(r.Context(), x.caller)
 	x.after = append(x.after, func(bool) { ctx.end() })
@@ -91,7 +93,7 @@ func safe(method string) bool {
 // passRequest rebuilds what is sent from what was judged. The fields of the one
 // connection went before it was judged.
 func (p *Proxy) passRequest(ctx context.Context, x *exchange, r *http.Request, req *rules.Request, connector string) (*http.Request, error) {
-	out, err := http.NewRequestWithContext(ctx, req.Method, req.URL(), http.NoBody)
+	out, err := http.NewRequestWithContext(ctx, req.Method, req.URL(), http.NoBody) //nolint:gosec // Where it goes is for egress to judge.
 	if err != nil {
 		return nil, err
 	}

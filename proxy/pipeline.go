@@ -13,7 +13,7 @@ import (
 // pipeline answers one request, plain or out of a tunnel. It always answers: an
 // error inside it is a refusal, and nothing was sent on it.
 //
-//nolint:contextcheck,bodyclose // The exchange holds the client's context; what was claimed outlives it. goproxy closes bodies.
+//nolint:bodyclose // Who carries the answer closes its body.
 func (p *Proxy) pipeline(x *exchange, r *http.Request) (resp *http.Response) {
 	if x == nil {
 		resp = refuse(problemInternal, "The request has no caller; nothing was sent.").response(r, p.config.Help)

@@ -163,10 +163,10 @@ func TestAReadGoesOutAgainOnlyWhenAKeptConnectionEndedWithoutAnAnswer(t *testing
 func TestAReadIsNotSentAgainOverANewConnection(t *testing.T) {
 	t.Parallel()
 	u := serve(t, nil, func(p *peer) { p.request() })
-	_, _, _, err := readAll(passer(t, Config{}), get(t, u.url("http", "/")))
+	status, _, _, err := readAll(passer(t, Config{}), get(t, u.url("http", "/")))
 	var failed *Error
 	if !errors.As(err, &failed) || failed.Class != ErrorEOF || u.sends.Load() != 1 {
-		t.Errorf("got %v after %d sends, want one that ended early", err, u.sends.Load())
+		t.Errorf("got %d, %v after %d sends, want one that ended early", status, err, u.sends.Load())
 	}
 }
 
