@@ -33,6 +33,10 @@ build: ## Build the static binary bin/keep-proxy
 test: ## Run every test, with the race detector where cgo works
 	go test $(RACE) -timeout 30m $(TESTFLAGS) ./...
 
+.PHONY: fixture
+fixture: ## Write a small ledger folder of the present format, for the tests of formats
+	go test ./ledger/badgerstore -run TestLedgerOfEachFormat -update
+
 .PHONY: fuzz
 fuzz: ## Fuzz every target for FUZZTIME (20s) each
 	tools/fuzz $(FUZZTIME)

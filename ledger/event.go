@@ -7,27 +7,27 @@ import "time"
 // history was changed, is found out.
 type Event struct {
 	// Seq counts from 1 without gaps; the Store sets it.
-	Seq uint64 `json:"seq"`
+	Seq uint64 `cbor:"1,keyasint" json:"seq"`
 	// At is wall time.
-	At time.Time `json:"at"`
+	At time.Time `cbor:"2,keyasint" json:"at"`
 	// Actor is "proxy", "runner", "recovery" or "person:NAME".
-	Actor string `json:"actor"`
+	Actor string `cbor:"3,keyasint" json:"actor"`
 	// What names the trigger or the refusal.
-	What string `json:"what"`
-	Why  string `json:"why,omitempty"`
+	What string `cbor:"4,keyasint"           json:"what"`
+	Why  string `cbor:"5,keyasint,omitempty" json:"why,omitempty"`
 
 	// Mutation is the mutation's ID.
-	Mutation string `json:"mutation,omitempty"`
-	Dispatch string `json:"dispatch,omitempty"`
-	Run      string `json:"run,omitempty"`
-	Workflow string `json:"workflow,omitempty"`
-	Item     string `json:"item,omitempty"`
+	Mutation string `cbor:"6,keyasint,omitempty"  json:"mutation,omitempty"`
+	Dispatch string `cbor:"7,keyasint,omitempty"  json:"dispatch,omitempty"`
+	Run      string `cbor:"8,keyasint,omitempty"  json:"run,omitempty"`
+	Workflow string `cbor:"9,keyasint,omitempty"  json:"workflow,omitempty"`
+	Item     string `cbor:"10,keyasint,omitempty" json:"item,omitempty"`
 
-	From State `json:"from,omitempty"`
-	To   State `json:"to,omitempty"`
+	From State `cbor:"11,keyasint,omitempty" json:"from,omitempty"`
+	To   State `cbor:"12,keyasint,omitempty" json:"to,omitempty"`
 	// Evidence is readable, bounded to 4 KiB, and free of secrets; longer
 	// content is named by its digest.
-	Evidence string `json:"evidence,omitempty"`
+	Evidence string `cbor:"13,keyasint,omitempty" json:"evidence,omitempty"`
 }
 
 // Actors of events that no person caused.

@@ -33,11 +33,11 @@ func (k Key) ID() string { return "m-" + k.String()[:20] }
 
 // Scope is on whose behalf a mutation is made.
 type Scope struct {
-	Workflow string `json:"workflow"`
-	Item     string `json:"item"`
-	Attempt  int    `json:"attempt"`
+	Workflow string `cbor:"81,keyasint" json:"workflow"`
+	Item     string `cbor:"82,keyasint" json:"item"`
+	Attempt  int    `cbor:"83,keyasint" json:"attempt"`
 	// Run is empty for an unmanaged scope.
-	Run string `json:"run,omitempty"`
+	Run string `cbor:"84,keyasint,omitempty" json:"run,omitempty"`
 }
 
 // Header maps a field name to its values, in the order received.
@@ -47,29 +47,29 @@ type Header map[string][]string
 // breaking the chain. The zero value is an empty body.
 type Body struct {
 	// SHA256 is the hex digest of the whole content; empty for no content.
-	SHA256 string `json:"sha256,omitempty"`
+	SHA256 string `cbor:"1,keyasint,omitempty" json:"sha256,omitempty"`
 	// Size is in bytes.
-	Size int64 `json:"size,omitempty"`
+	Size int64 `cbor:"2,keyasint,omitempty" json:"size,omitempty"`
 	// Dropped is set when retention removed the content.
-	Dropped bool `json:"dropped,omitempty"`
+	Dropped bool `cbor:"3,keyasint,omitempty" json:"dropped,omitempty"`
 }
 
 // Request is what was judged, as far as reconciling and people need it: without
 // credentials, and with secret places masked.
 type Request struct {
-	Method string `json:"method"`
-	URL    string `json:"url"`
-	Header Header `json:"headers,omitempty"`
-	Body   Body   `json:"body"`
+	Method string `cbor:"1,keyasint"           json:"method"`
+	URL    string `cbor:"2,keyasint"           json:"url"`
+	Header Header `cbor:"3,keyasint,omitempty" json:"headers,omitempty"`
+	Body   Body   `cbor:"4,keyasint"           json:"body"`
 }
 
 // Result is the answer that a replay gives.
 type Result struct {
-	Status int    `json:"status"`
-	Header Header `json:"headers,omitempty"`
-	Body   Body   `json:"body"`
+	Status int    `cbor:"1,keyasint"           json:"status"`
+	Header Header `cbor:"2,keyasint,omitempty" json:"headers,omitempty"`
+	Body   Body   `cbor:"3,keyasint"           json:"body"`
 	// Source says where it comes from: "answer", "observation" or "person".
-	Source string `json:"source,omitempty"`
+	Source string `cbor:"4,keyasint,omitempty" json:"source,omitempty"`
 }
 
 // Policy is what the operation's rule and the configuration said when the
@@ -77,32 +77,32 @@ type Result struct {
 // without the rule. Durations are as the rule resolved them.
 type Policy struct {
 	// Reconciler says that a strategy other than none exists.
-	Reconciler bool `json:"reconciler"`
+	Reconciler bool `cbor:"1,keyasint" json:"reconciler"`
 	// Resend says that resend is one of the strategies.
-	Resend bool `json:"resend,omitempty"`
+	Resend bool `cbor:"2,keyasint,omitempty" json:"resend,omitempty"`
 	// NativeKey says that the API dedupes on our vendor key.
-	NativeKey bool `json:"native_key,omitempty"`
+	NativeKey bool `cbor:"3,keyasint,omitempty" json:"native_key,omitempty"`
 	// KeyFormat and KeyMaxLength shape the vendor key, see VendorKey.
-	KeyFormat    string `json:"key_format,omitempty"`
-	KeyMaxLength int    `json:"key_max_length,omitempty"`
+	KeyFormat    string `cbor:"4,keyasint,omitempty" json:"key_format,omitempty"`
+	KeyMaxLength int    `cbor:"5,keyasint,omitempty" json:"key_max_length,omitempty"`
 	// KeyWindow is how long the API remembers the vendor key.
-	KeyWindow     time.Duration `json:"key_window,omitempty"`
-	BlockScope    BlockScope    `json:"block_scope"`
-	OnAbsent      OnAbsent      `json:"on_absent"`
-	Settle        time.Duration `json:"settle"`
-	Confirmations int           `json:"absent_confirmations"`
-	Spacing       time.Duration `json:"absent_spacing"`
+	KeyWindow     time.Duration `cbor:"6,keyasint,omitempty" json:"key_window,omitempty"`
+	BlockScope    BlockScope    `cbor:"7,keyasint"           json:"block_scope"`
+	OnAbsent      OnAbsent      `cbor:"8,keyasint"           json:"on_absent"`
+	Settle        time.Duration `cbor:"9,keyasint"           json:"settle"`
+	Confirmations int           `cbor:"10,keyasint"          json:"absent_confirmations"`
+	Spacing       time.Duration `cbor:"11,keyasint"          json:"absent_spacing"`
 	// MaxDispatches is how often the record may be sent before a believed absence no
 	// longer sends it again by itself; resends don't count. 0 means
 	// DefaultMaxDispatches.
-	MaxDispatches int `json:"max_dispatches,omitempty"`
+	MaxDispatches int `cbor:"12,keyasint,omitempty" json:"max_dispatches,omitempty"`
 	// WatchEvery and WatchMax say how often and how long a 202 is followed; WatchClass
 	// is the class of its failure.
-	WatchEvery time.Duration `json:"watch_every,omitempty"`
-	WatchMax   time.Duration `json:"watch_max,omitempty"`
-	WatchClass Class         `json:"watch_class,omitempty"`
+	WatchEvery time.Duration `cbor:"13,keyasint,omitempty" json:"watch_every,omitempty"`
+	WatchMax   time.Duration `cbor:"14,keyasint,omitempty" json:"watch_max,omitempty"`
+	WatchClass Class         `cbor:"15,keyasint,omitempty" json:"watch_class,omitempty"`
 	// ResultLimit is the longest answer kept, in bytes.
-	ResultLimit int64 `json:"result_limit,omitempty"`
+	ResultLimit int64 `cbor:"16,keyasint,omitempty" json:"result_limit,omitempty"`
 	// OnFailure of the run decides what a definite failure does; it is not here.
 }
 
@@ -122,121 +122,121 @@ const (
 
 // Mutation is one ledger record: one intended effect.
 type Mutation struct {
-	Key     Key    `json:"key"`
-	ID      string `json:"id"`
-	Version int64  `json:"version"`
-	State   State  `json:"state"`
+	Key     Key    `cbor:"1,keyasint" json:"key"`
+	ID      string `cbor:"2,keyasint" json:"id"`
+	Version int64  `cbor:"3,keyasint" json:"version"`
+	State   State  `cbor:"4,keyasint" json:"state"`
 	// Committed says that success is known although the result may not be.
 	// Once set, absence, "it did not happen" and every further dispatch are closed.
-	Committed   bool        `json:"committed,omitempty"`
-	ResultState ResultState `json:"result_state,omitempty"`
+	Committed   bool        `cbor:"5,keyasint,omitempty" json:"committed,omitempty"`
+	ResultState ResultState `cbor:"6,keyasint,omitempty" json:"result_state,omitempty"`
 	// Watching marks a 202 that is followed to its end; it stops nothing.
-	Watching bool `json:"watching,omitempty"`
+	Watching bool `cbor:"7,keyasint,omitempty" json:"watching,omitempty"`
 
-	Connector        string `json:"connector"`
-	ConnectorVersion int    `json:"connector_version"`
+	Connector        string `cbor:"8,keyasint" json:"connector"`
+	ConnectorVersion int    `cbor:"9,keyasint" json:"connector_version"`
 	// ConnectorHash names the pinned content of the rule file (Tx.Connector).
-	ConnectorHash string `json:"connector_hash"`
-	Operation     string `json:"operation"`
+	ConnectorHash string `cbor:"10,keyasint" json:"connector_hash"`
+	Operation     string `cbor:"11,keyasint" json:"operation"`
 	// Target is the operation in the rule's words ("Refund 12 of pi_1").
-	Target  string `json:"target,omitempty"`
-	Account string `json:"account,omitempty"`
+	Target  string `cbor:"12,keyasint,omitempty" json:"target,omitempty"`
+	Account string `cbor:"13,keyasint,omitempty" json:"account,omitempty"`
 	// HostGroup is part of the key, see KeyParts.
-	HostGroup string `json:"host_group,omitempty"`
+	HostGroup string `cbor:"14,keyasint,omitempty" json:"host_group,omitempty"`
 	// Identity holds canonical JSON by name.
-	Identity map[string]string `json:"identity,omitempty"`
-	Subkey   string            `json:"subkey,omitempty"`
+	Identity map[string]string `cbor:"15,keyasint,omitempty" json:"identity,omitempty"`
+	Subkey   string            `cbor:"16,keyasint,omitempty" json:"subkey,omitempty"`
 	Scope
 
 	// PayloadDigest and SignificantDigest compare payloads: equal digests are
 	// the same payload, equal significant digests differ in minor places only.
-	PayloadDigest     string `json:"payload_digest"`
-	SignificantDigest string `json:"significant_digest"`
+	PayloadDigest     string `cbor:"17,keyasint" json:"payload_digest"`
+	SignificantDigest string `cbor:"18,keyasint" json:"significant_digest"`
 	// Accepted holds payload digests which a person accepted as covered.
-	Accepted []string `json:"accepted,omitempty"`
+	Accepted []string `cbor:"19,keyasint,omitempty" json:"accepted,omitempty"`
 	// Disputed is the payload digest of the last request that differed
 	// significantly and was refused; accept_payload moves it to Accepted.
-	Disputed string `json:"disputed,omitempty"`
+	Disputed string `cbor:"20,keyasint,omitempty" json:"disputed,omitempty"`
 	// Diff says how that request differed; it stays when the payload is accepted.
-	Diff *Diff `json:"diff,omitempty"`
+	Diff *Diff `cbor:"21,keyasint,omitempty" json:"diff,omitempty"`
 
-	Marker     string `json:"marker,omitempty"`
-	VendorKey  string `json:"vendor_key,omitempty"`
-	Generation int    `json:"generation"`
+	Marker     string `cbor:"22,keyasint,omitempty" json:"marker,omitempty"`
+	VendorKey  string `cbor:"23,keyasint,omitempty" json:"vendor_key,omitempty"`
+	Generation int    `cbor:"24,keyasint"           json:"generation"`
 
-	Class  Class  `json:"class,omitempty"`
-	Reason string `json:"reason,omitempty"`
+	Class  Class  `cbor:"25,keyasint,omitempty" json:"class,omitempty"`
+	Reason string `cbor:"26,keyasint,omitempty" json:"reason,omitempty"`
 	// RetryAfter is the earliest time at which the API wants to be asked again.
-	RetryAfter time.Time `json:"retry_after,omitzero"`
+	RetryAfter time.Time `cbor:"27,keyasint,omitzero" json:"retry_after,omitzero"`
 
-	CreatedAt time.Time `json:"created_at"`
-	UpdatedAt time.Time `json:"updated_at"`
+	CreatedAt time.Time `cbor:"28,keyasint" json:"created_at"`
+	UpdatedAt time.Time `cbor:"29,keyasint" json:"updated_at"`
 	// NextTryAt is when the runner is due (Queued only).
-	NextTryAt time.Time `json:"next_try_at,omitzero"`
+	NextTryAt time.Time `cbor:"30,keyasint,omitzero" json:"next_try_at,omitzero"`
 	// RedispatchSince is when a believed absence queued a failed record to be sent
 	// again by itself; zero for none.
-	RedispatchSince time.Time `json:"redispatch_since,omitzero"`
+	RedispatchSince time.Time `cbor:"31,keyasint,omitzero" json:"redispatch_since,omitzero"`
 	// Tries counts reconcile tries that reached the API, since the outcome became unknown or a
 	// person asked to check again.
-	Tries int `json:"tries,omitempty"`
+	Tries int `cbor:"32,keyasint,omitempty" json:"tries,omitempty"`
 	// ResendTries counts resends; ResendClosed is set after a failure verdict
 	// to one, or after three.
-	ResendTries  int  `json:"resend_tries,omitempty"`
-	ResendClosed bool `json:"resend_closed,omitempty"`
+	ResendTries  int  `cbor:"33,keyasint,omitempty" json:"resend_tries,omitempty"`
+	ResendClosed bool `cbor:"34,keyasint,omitempty" json:"resend_closed,omitempty"`
 	// UnknownSince is when the outcome became unknown; RunningAge how long the
 	// runner has had it, in running time.
-	UnknownSince Stamp         `json:"unknown_since,omitzero"`
-	RunningAge   time.Duration `json:"running_age,omitempty"`
+	UnknownSince Stamp         `cbor:"35,keyasint,omitzero"  json:"unknown_since,omitzero"`
+	RunningAge   time.Duration `cbor:"36,keyasint,omitempty" json:"running_age,omitempty"`
 
-	Policy       Policy        `json:"policy"`
-	Request      Request       `json:"request"`
-	Result       *Result       `json:"result,omitempty"`
-	Dispatches   []Dispatch    `json:"dispatches,omitempty"`
-	Observations []Observation `json:"observations,omitempty"`
-	Escalation   *Escalation   `json:"escalation,omitempty"`
+	Policy       Policy        `cbor:"37,keyasint"           json:"policy"`
+	Request      Request       `cbor:"38,keyasint"           json:"request"`
+	Result       *Result       `cbor:"39,keyasint,omitempty" json:"result,omitempty"`
+	Dispatches   []Dispatch    `cbor:"40,keyasint,omitempty" json:"dispatches,omitempty"`
+	Observations []Observation `cbor:"41,keyasint,omitempty" json:"observations,omitempty"`
+	Escalation   *Escalation   `cbor:"42,keyasint,omitempty" json:"escalation,omitempty"`
 }
 
 // Dispatch is one sending of a mutation.
 type Dispatch struct {
 	// ID is made by the caller before the claim, so that an ambiguous commit can
 	// be re-read.
-	ID string `json:"id"`
+	ID string `cbor:"1,keyasint" json:"id"`
 	// Owner is the process that sends it; it is known to be gone when another
 	// process recovered the ledger.
-	Owner      string `json:"owner"`
-	Run        string `json:"run,omitempty"`
-	Generation int    `json:"generation"`
+	Owner      string `cbor:"2,keyasint"           json:"owner"`
+	Run        string `cbor:"3,keyasint,omitempty" json:"run,omitempty"`
+	Generation int    `cbor:"4,keyasint"           json:"generation"`
 	// Resend says that it was made by the resend strategy.
-	Resend bool `json:"resend,omitempty"`
+	Resend bool `cbor:"5,keyasint,omitempty" json:"resend,omitempty"`
 	// Redispatch says that a believed absence made it, without a script's asking.
-	Redispatch    bool   `json:"redispatch,omitempty"`
-	PayloadDigest string `json:"payload_digest"`
+	Redispatch    bool   `cbor:"6,keyasint,omitempty" json:"redispatch,omitempty"`
+	PayloadDigest string `cbor:"7,keyasint"           json:"payload_digest"`
 	// ClientKey is the digest of the client's own Idempotency-Key, if it sent one.
-	ClientKey string `json:"client_key,omitempty"`
-	Started   Stamp  `json:"started"`
+	ClientKey string `cbor:"8,keyasint,omitempty" json:"client_key,omitempty"`
+	Started   Stamp  `cbor:"9,keyasint"           json:"started"`
 	// Ended is zero until the end was recorded. A lost owner's dispatch keeps it zero.
-	Ended Stamp `json:"ended,omitzero"`
+	Ended Stamp `cbor:"10,keyasint,omitzero" json:"ended,omitzero"`
 	// Lost says that its owner was lost before an end was recorded.
-	Lost bool `json:"lost,omitempty"`
+	Lost bool `cbor:"11,keyasint,omitempty" json:"lost,omitempty"`
 	// Verdict is empty until judged; see the Verdict constants.
-	Verdict Verdict `json:"verdict,omitempty"`
-	Class   Class   `json:"class,omitempty"`
-	Reason  string  `json:"reason,omitempty"`
+	Verdict Verdict `cbor:"12,keyasint,omitempty" json:"verdict,omitempty"`
+	Class   Class   `cbor:"13,keyasint,omitempty" json:"class,omitempty"`
+	Reason  string  `cbor:"14,keyasint,omitempty" json:"reason,omitempty"`
 	// Resolved says that a believed absence or a person's decision came after
 	// it, or that its own verdict is definite.
-	Resolved bool `json:"resolved,omitempty"`
+	Resolved bool `cbor:"15,keyasint,omitempty" json:"resolved,omitempty"`
 	// PassedOn marks a 307 or 308 that was handed to the script.
-	PassedOn bool `json:"passed_on,omitempty"`
+	PassedOn bool `cbor:"16,keyasint,omitempty" json:"passed_on,omitempty"`
 
 	// What was seen on the wire.
-	BytesWritten int64  `json:"bytes_written"`
-	Head         bool   `json:"head"`
-	Status       int    `json:"status,omitempty"`
-	BodyComplete bool   `json:"body_complete"`
-	ErrorClass   string `json:"error_class,omitempty"`
-	Error        string `json:"error,omitempty"`
-	Protocol     string `json:"protocol,omitempty"`
-	Remote       string `json:"remote,omitempty"`
+	BytesWritten int64  `cbor:"17,keyasint"           json:"bytes_written"`
+	Head         bool   `cbor:"18,keyasint"           json:"head"`
+	Status       int    `cbor:"19,keyasint,omitempty" json:"status,omitempty"`
+	BodyComplete bool   `cbor:"20,keyasint"           json:"body_complete"`
+	ErrorClass   string `cbor:"21,keyasint,omitempty" json:"error_class,omitempty"`
+	Error        string `cbor:"22,keyasint,omitempty" json:"error,omitempty"`
+	Protocol     string `cbor:"23,keyasint,omitempty" json:"protocol,omitempty"`
+	Remote       string `cbor:"24,keyasint,omitempty" json:"remote,omitempty"`
 }
 
 // Verdict is how one dispatch ended. The zero value means not judged yet.
@@ -280,20 +280,20 @@ const (
 // Observation is what a reconciler saw.
 type Observation struct {
 	// At is when the asking started: absence counts from there.
-	At       Stamp  `json:"at"`
-	Strategy string `json:"strategy"`
-	Seen     Seen   `json:"seen"`
-	Reason   string `json:"reason,omitempty"`
+	At       Stamp  `cbor:"1,keyasint"           json:"at"`
+	Strategy string `cbor:"2,keyasint"           json:"strategy"`
+	Seen     Seen   `cbor:"3,keyasint"           json:"seen"`
+	Reason   string `cbor:"4,keyasint,omitempty" json:"reason,omitempty"`
 	// Evidence is readable and free of secrets.
-	Evidence string `json:"evidence,omitempty"`
+	Evidence string `cbor:"5,keyasint,omitempty" json:"evidence,omitempty"`
 	// Objects are the upstream's ids of what was found, oldest first.
-	Objects []string `json:"objects,omitempty"`
+	Objects []string `cbor:"6,keyasint,omitempty" json:"objects,omitempty"`
 	// Strong says that the tie is vendor_key or marker.
-	Strong bool `json:"strong,omitempty"`
+	Strong bool `cbor:"7,keyasint,omitempty" json:"strong,omitempty"`
 	// Counted says that it is one of the confirmations of absence.
-	Counted bool `json:"counted,omitempty"`
+	Counted bool `cbor:"8,keyasint,omitempty" json:"counted,omitempty"`
 	// Voided says that a later dispatch made it worthless.
-	Voided bool `json:"voided,omitempty"`
+	Voided bool `cbor:"9,keyasint,omitempty" json:"voided,omitempty"`
 }
 
 // Unresolved reports whether the outcome is unknown in the sense of

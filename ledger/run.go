@@ -130,15 +130,15 @@ type Item struct {
 // Escalation is an open question to a person. It lives inside its mutation; its
 // id is the mutation's id and a number.
 type Escalation struct {
-	ID string `json:"id"`
+	ID string `cbor:"1,keyasint" json:"id"`
 	// Number counts the escalations of one mutation from 1.
-	Number int    `json:"number"`
-	Kind   string `json:"kind"`
+	Number int    `cbor:"2,keyasint" json:"number"`
+	Kind   string `cbor:"3,keyasint" json:"kind"`
 	// Why says in one sentence why a person is asked.
-	Why      string    `json:"why"`
-	OpenedAt time.Time `json:"opened_at"`
-	ClosedAt time.Time `json:"closed_at,omitzero"`
-	ClosedBy string    `json:"closed_by,omitempty"`
+	Why      string    `cbor:"4,keyasint"           json:"why"`
+	OpenedAt time.Time `cbor:"5,keyasint"           json:"opened_at"`
+	ClosedAt time.Time `cbor:"6,keyasint,omitzero"  json:"closed_at,omitzero"`
+	ClosedBy string    `cbor:"7,keyasint,omitempty" json:"closed_by,omitempty"`
 }
 
 // Kinds of escalation.

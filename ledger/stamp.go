@@ -1,6 +1,10 @@
 package ledger
 
-import "time"
+import (
+	"encoding/binary"
+	"fmt"
+	"time"
+)
 
 // Stamp is one moment on every clock that a decision may need.
 //
@@ -34,4 +38,36 @@ func (s Stamp) Age(earlier Stamp) time.Duration {
 		age = max(age, s.Boot-earlier.Boot)
 	}
 	return max(age, 0)
+}
+
+// stampSize is the length of a stamp in binary, without its boot's id: seconds since
+// 1970 and nanoseconds of the wall clock, then Mono and Boot in nanoseconds.
+const stampSize = 8 + 4 + 8 + 8
+
+// MarshalBinary implements encoding.BinaryMarshaler; ledgers hold stamps so.
+func (s Stamp) MarshalBinary() ([]byte, error) {
+	b := make([]byte, 0, stampSize+len(s.BootID))
+	b = binary.BigEndian.AppendUint64(b, uint64(s.Wall.Unix()))
+	b = binary.BigEndian.AppendUint32(b, uint32(s.Wall.Nanosecond()))
+	b = binary.BigEndian.AppendUint64(b, uint64(s.Mono))
+	b = binary.BigEndian.AppendUint64(b, uint64(s.Boot))
+	return append(b, s.BootID...), nil
+}
+
+// UnmarshalBinary implements encoding.BinaryUnmarshaler. Wall is in UTC.
+func (s *Stamp) UnmarshalBinary(b []byte) error {
+	if len(b) < stampSize {
+		return fmt.Errorf("stamp: %d bytes are too few", len(b))
+	}
+	nanos := binary.BigEndian.Uint32(b[8:])
+	if nanos >= 1e9 {
+		return fmt.Errorf("stamp: %d nanoseconds are too many", nanos)
+	}
+	*s = Stamp{
+		Wall:   time.Unix(int64(binary.BigEndian.Uint64(b)), int64(nanos)).UTC(),
+		Mono:   time.Duration(binary.BigEndian.Uint64(b[12:])),
+		Boot:   time.Duration(binary.BigEndian.Uint64(b[20:])),
+		BootID: string(b[stampSize:]),
+	}
+	return nil
 }

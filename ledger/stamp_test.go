@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"bytes"
 	"testing"
 	"time"
 )
@@ -33,6 +34,31 @@ func TestStampAges(t *testing.T) {
 		}
 		if age := c.now.Age(base); age != c.age {
 			t.Errorf("%s: age %s, want %s", c.name, age, c.age)
+		}
+	}
+}
+
+func TestStampInBinary(t *testing.T) {
+	t.Parallel()
+	for _, want := range []Stamp{
+		{},
+		{Wall: time.Date(2026, 3, 1, 12, 0, 0, 123456789, time.UTC), Mono: time.Hour, Boot: 2 * time.Hour, BootID: "boot"},
+		{Wall: time.Date(1950, 1, 1, 0, 0, 0, 1, time.UTC), Mono: -1, Boot: 1 << 62},
+	} {
+		b, err := want.MarshalBinary()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got Stamp
+		if err := got.UnmarshalBinary(b); err != nil || got != want {
+			t.Errorf("%+v, %v; want %+v", got, err, want)
+		}
+	}
+	for name, bad := range map[string][]byte{
+		"too short": make([]byte, stampSize-1), "too many nanoseconds": append(make([]byte, 8), bytes.Repeat([]byte{0xff}, stampSize-8)...),
+	} {
+		if err := new(Stamp).UnmarshalBinary(bad); err == nil {
+			t.Errorf("%s: taken", name)
 		}
 	}
 }

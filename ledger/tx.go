@@ -28,13 +28,13 @@ type Blocker struct {
 
 // Delivery says that an answer reached a run whole.
 type Delivery struct {
-	At time.Time `json:"at"`
+	At time.Time `cbor:"1,keyasint" json:"at"`
 	// ClientKey is the digest of the client's own Idempotency-Key, if it sent one.
-	ClientKey string `json:"client_key,omitempty"`
+	ClientKey string `cbor:"2,keyasint,omitempty" json:"client_key,omitempty"`
 	// Dispatch and State are the record's newest dispatch and its state when it was
 	// answered: the answer of a failure says nothing about that of a later sending.
-	Dispatch string `json:"dispatch,omitempty"`
-	State    State  `json:"state,omitempty"`
+	Dispatch string `cbor:"3,keyasint,omitempty" json:"dispatch,omitempty"`
+	State    State  `cbor:"4,keyasint,omitempty" json:"state,omitempty"`
 }
 
 // answers reports whether what was delivered is the answer of m as it is now.

@@ -48,18 +48,15 @@ type storedCommit struct {
 
 func commitKey(n uint64) []byte { return numbered(kCommit, n%commitRing) }
 
-// appendEvent numbers e, chains it to t and stores it with its index.
-func (l *layer) appendEvent(t *tip, e ledger.Event) error {
+// appendEvent numbers e, chains it to t and stores it. An index entry it gets if it
+// isn't listed by its mutation's record.
+func (l *layer) appendEvent(t *tip, e ledger.Event, listed bool) error {
 	e.Seq = t.Seq + 1
-	sk := numbered(kEvent, e.Seq)
-	if err := l.putAfter(sk, t.Hash[:], e); err != nil {
-		return err
-	}
-	content, err := l.get(sk)
+	content, err := l.putAfter(numbered(kEvent, e.Seq), t.Hash[:], e)
 	if err != nil {
 		return err
 	}
-	if e.Mutation != "" {
+	if e.Mutation != "" && !listed {
 		if err := l.put(historyKey(e.Mutation, e.Seq), nil); err != nil {
 			return err
 		}
@@ -91,7 +88,7 @@ func readEvent(src source, seq uint64) (chained, error) {
 	}
 	c := chained{hash: sha256.Sum256(content)}
 	copy(c.prev[:], content)
-	if err := decode(sk, content[32:], &c.Event); err != nil {
+	if err := decodeNumbered(sk, content[32:], &c.Event); err != nil {
 		return chained{}, err
 	}
 	if c.Seq != seq {

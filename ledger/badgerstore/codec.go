@@ -12,8 +12,10 @@ import (
 	"keep-proxy/ledger"
 )
 
-// format is the version of every stored value and of the folder's layout.
-const format = 1
+// format is the version of stored values and of the folder's layout. Values of
+// format 1 are read, too, and lie in a folder of format 2 until they change: see
+// legacy.go.
+const format = 2
 
 // sealSize is the length of the envelope: format, flags, CRC-32C.
 const sealSize = 6
@@ -86,7 +88,7 @@ func unseal(key, sealed []byte) (content []byte, flags byte, err error) {
 		return nil, 0, fmt.Errorf("%w: value %s has format %d, this program reads up to %d",
 			ledger.ErrFormat, keyName(key), sealed[0], format)
 	}
-	if sealed[0] != format || sealed[1]&^flagSplit != 0 {
+	if sealed[0] == 0 || sealed[1]&^flagSplit != 0 {
 		return nil, 0, damaged(key, "the envelope is unknown")
 	}
 	return sealed[sealSize:], sealed[1], nil
@@ -121,16 +123,35 @@ func decode(key, content []byte, v any) error {
 	return nil
 }
 
+// entryOfMutation is a record with what the store keeps beside it.
+type entryOfMutation struct {
+	*ledger.Mutation
+	history history
+}
+
+// storedMutation is how format 2 stores a record: an array.
+type storedMutation struct {
+	_       struct{} `cbor:",toarray"`
+	Record  *ledger.Mutation
+	History []byte
+}
+
 // decodeMutation also refuses an unknown state.
-func decodeMutation(key, content []byte) (*ledger.Mutation, error) {
-	m := new(ledger.Mutation)
-	if err := decode(key, content, m); err != nil {
-		return nil, err
+func decodeMutation(key, content []byte) (e entryOfMutation, err error) {
+	s := storedMutation{Record: new(ledger.Mutation)}
+	if ofNames(content) {
+		err = decodeNumbered(key, content, s.Record)
+	} else {
+		err = decode(key, content, &s)
 	}
-	if !m.State.Valid() {
-		return nil, damaged(key, fmt.Sprintf("unknown state %q", m.State))
+	switch {
+	case err != nil:
+		return entryOfMutation{}, err
+	case s.Record == nil || !s.Record.State.Valid():
+		return entryOfMutation{}, damaged(key, "its state is unknown")
 	}
-	return m, nil
+	e.Mutation, e.history = s.Record, s.History
+	return e, nil
 }
 
 // knownRunState reports whether a stored run may be used.

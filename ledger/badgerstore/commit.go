@@ -280,12 +280,7 @@ func (t *tx) evaluate(fn func(*tx) error, next *tip) (err error) {
 			return err
 		}
 	}
-	for _, e := range t.events {
-		if err := t.layer.appendEvent(next, e); err != nil {
-			return err
-		}
-	}
-	return nil
+	return t.complete(next)
 }
 
 // settle writes the batch to the engine and hands it on to be synced. It holds the

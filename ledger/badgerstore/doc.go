@@ -22,6 +22,14 @@
 // such transaction, at most noteDelay. A long body's file, and its folder, are synced
 // before WriteBody or Keep returns, so before a record can name it.
 //
+// # Formats
+//
+// Format 1 stored mutations, events and deliveries with their fields' names, and each
+// event of a mutation in an index entry of its own. Format 2 has numbers for names,
+// stamps in binary, and the numbers of a mutation's events with its record. Opening a
+// folder of format 1 rewrites ledger.id; values of format 1 are read, and change format
+// with the record.
+//
 // # What is verified when
 //
 // Every value carries a checksum that covers its key, its format and its content.

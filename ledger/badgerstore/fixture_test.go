@@ -19,8 +19,11 @@ import (
 
 var updateFixture = flag.Bool("update", false, "write the ledger folder of the present format anew")
 
-// fixturePath is a packed ledger folder; one is kept for each format ever released.
-const fixturePath = "testdata/ledger-v1.tar.gz"
+// Packed ledger folders: one is kept for each format ever released.
+const (
+	fixture1 = "testdata/ledger-v1.tar.gz"
+	fixture2 = "testdata/ledger-v2.tar.gz"
+)
 
 // fixtureBody is the stored answer of the applied record.
 var fixtureBody = []byte(`{"id":"re_1","status":"succeeded"}`)
@@ -55,15 +58,24 @@ func makeFixture(t *testing.T) {
 	if err := errors.Join(err, s.Close()); err != nil {
 		t.Fatal(err)
 	}
-	pack(t, dir, fixturePath)
+	pack(t, dir, fixture2)
 }
 
-func TestLedgerOfFormat1(t *testing.T) {
+func TestLedgerOfEachFormat(t *testing.T) {
 	if *updateFixture {
 		makeFixture(t)
 	}
+	for _, path := range []string{fixture1, fixture2} {
+		t.Run(filepath.Base(path), func(t *testing.T) { replayAndResolve(t, path) })
+	}
+}
+
+// replayAndResolve opens a fixture, reads the stored answer, and settles what is
+// unknown.
+func replayAndResolve(t *testing.T, path string) {
+	t.Helper()
 	dir := filepath.Join(t.TempDir(), "ledger")
-	unpack(t, fixturePath, dir)
+	unpack(t, path, dir)
 	c := testConfig(dir)
 	c.ID = "fixture"
 	s := mustOpen(t, c)
@@ -92,6 +104,35 @@ func TestLedgerOfFormat1(t *testing.T) {
 	}
 	if blockers, _ := s.BlockersOf("refunds"); len(blockers) != 0 {
 		t.Errorf("still blocked by %+v", blockers)
+	}
+	holdsBoth(t, s, resolved.Mutation)
+}
+
+// holdsBoth looks for what lay in the fixture and what came since under one name.
+func holdsBoth(t *testing.T, s *Store, unknown *ledger.Mutation) {
+	t.Helper()
+	events, err := s.Events(t.Context(), unknown.ID, 0, 0)
+	if err != nil || len(events) != 2 || events[0].What != "claim" || events[1].What != string(ledger.OnHappened) {
+		t.Errorf("events %+v, %v", events, err)
+	}
+	applied := ledgertest.SampleMutation("applied", ledger.Applied, 0)
+	for want, f := range map[string]ledger.Filter{
+		unknown.ID: {Workflow: "refunds", Item: "order-2"}, applied.ID: {Run: "run-1", Item: "order-1"},
+	} {
+		p, err := s.Mutations(t.Context(), f)
+		if err != nil || len(p.Items) != 1 || p.Items[0].ID != want {
+			t.Errorf("listed by %+v: %+v, %v", f, p.Items, err)
+		}
+	}
+	err = s.View(t.Context(), func(v ledger.View) error {
+		keys, err := v.ItemMutations("refunds", "order-2")
+		if len(keys) != 1 || keys[0] != unknown.Key {
+			t.Errorf("the item's mutations: %v", keys)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
 	}
 }
 

@@ -160,13 +160,14 @@ func TestDamageFoundWhileRunningPoisons(t *testing.T) {
 	s := mustOpenOnly(t, testConfig(t.TempDir()))
 	m := ledgertest.SampleMutation("a", ledger.InFlight, 0)
 	other := ledgertest.SampleMutation("b", ledger.InFlight, 0)
+	if err := s.do(context.Background(), func(tx *tx) error { return tx.PutMutation(other) }); err != nil {
+		t.Fatal(err)
+	}
 	err := s.do(context.Background(), func(tx *tx) error {
-		if err := tx.PutMutation(other); err != nil {
-			return err
-		}
+		sealed, err := tx.layer.raw(mutationKey(other.Key))
 		// The value of b, stored under a's key, as if blocks had changed places.
-		tx.layer.set(mutationKey(m.Key), tx.layer.writes[tx.layer.find(mutationKey(other.Key))].sealed)
-		return nil
+		tx.layer.set(mutationKey(m.Key), sealed)
+		return err
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -39,7 +39,7 @@ const (
 	xByItem     = 'i' // digest(workflow, item), mark
 	xCreated    = 'c' // mark
 	xEscalated  = 'x' // mark
-	xHistory    = 'n' // digest(mutation id), seq
+	xHistory    = 'n' // digest(mutation id), seq; unless the record's history has it
 	xRunActive  = 'a' // digest(run id)
 	xRunEnded   = 'A' // mark by end
 	xRunOpened  = 'o' // mark by opening

@@ -134,24 +134,28 @@ func (l *layer) put(k, content []byte) error {
 }
 
 // putValue encodes v and stores it under k.
-func (l *layer) putValue(k []byte, v any) error { return l.putAfter(k, nil, v) }
+func (l *layer) putValue(k []byte, v any) error {
+	_, err := l.putAfter(k, nil, v)
+	return err
+}
 
-// putAfter stores a head and then v, encoded, under k.
-func (l *layer) putAfter(k, head []byte, v any) error {
+// putAfter stores a head and then v, encoded, under k. The content that it returns
+// must not be changed, and is valid until the next call only.
+func (l *layer) putAfter(k, head []byte, v any) (content []byte, err error) {
 	l.buffer.Reset()
 	l.buffer.Write(emptySeal[:])
 	l.buffer.Write(head)
 	if err := encodeTo(l.buffer, v); err != nil {
-		return err
+		return nil, err
 	}
 	sealed := l.buffer.Bytes()
-	if len(sealed) > sealSize+partSize {
-		return l.put(k, sealed[sealSize:])
+	if content = sealed[sealSize:]; len(content) > partSize {
+		return content, l.put(k, content)
 	}
 	sealed = bytes.Clone(sealed)
 	sealIn(k, sealed, 0)
 	l.set(k, sealed)
-	return l.fits()
+	return content, l.fits()
 }
 
 func (l *layer) remove(k []byte) { l.set(k, nil) }

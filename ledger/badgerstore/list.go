@@ -167,17 +167,21 @@ func (s *Store) Events(ctx context.Context, mutation string, after uint64, limit
 	}
 	var out []ledger.Event
 	err := s.snapshot(func(src snapshot) error {
-		prefix := []byte{kEvent}
+		seqs := numbersAfter(ctx, src, []byte{kEvent}, after, limit)
 		if mutation != "" {
-			prefix = named(xHistory, mutation)
+			seqs = numbersAfter(ctx, src, named(xHistory, mutation), after, limit)
+			listed, err := listedEvents(src, mutation)
+			if err != nil {
+				return err
+			}
+			for _, seq := range listed {
+				if seq > after {
+					seqs = append(seqs, seq)
+				}
+			}
+			slices.Sort(seqs)
 		}
-		var seqs []uint64
-		start := binary.BigEndian.AppendUint64(slices.Clone(prefix), after+1)
-		src.after(prefix, start, func(k []byte) bool {
-			seqs = append(seqs, binary.BigEndian.Uint64(k[len(k)-8:]))
-			return len(seqs) < limit && ctx.Err() == nil
-		})
-		for _, seq := range seqs {
+		for _, seq := range seqs[:min(len(seqs), limit)] {
 			e, err := readEvent(src, seq)
 			if err != nil {
 				return required(err, fmt.Sprintf("event %d", seq))
@@ -189,25 +193,76 @@ func (s *Store) Events(ctx context.Context, mutation string, after uint64, limit
 	return out, err
 }
 
-// MutationByID implements ledger.Store.
-func (s *Store) MutationByID(ctx context.Context, id string) (*ledger.Mutation, error) {
-	if err := ctx.Err(); err != nil {
+// numbersAfter lists the numbers at the end of keys, from the one after after on.
+func numbersAfter(ctx context.Context, src snapshot, prefix []byte, after uint64, limit int) []uint64 {
+	var out []uint64
+	start := binary.BigEndian.AppendUint64(slices.Clone(prefix), after+1)
+	src.after(prefix, start, func(k []byte) bool {
+		out = append(out, binary.BigEndian.Uint64(k[len(k)-8:]))
+		return len(out) < limit && ctx.Err() == nil
+	})
+	return out
+}
+
+// listedEvents are those that the record with this id lists.
+func listedEvents(src snapshot, id string) ([]uint64, error) {
+	found, err := keysByID(src, id)
+	if errors.Is(err, ledger.ErrNotFound) {
+		return nil, nil // It is no mutation's id.
+	}
+	if err != nil {
 		return nil, err
 	}
+	for _, k := range found {
+		sk := mutationKey(k)
+		content, err := src.get(sk)
+		if err != nil {
+			return nil, err
+		}
+		e, err := decodeMutation(sk, content)
+		if err != nil {
+			return nil, err
+		}
+		if e.ID != id {
+			continue
+		}
+		seqs, err := e.history.seqs()
+		if err != nil {
+			return nil, damaged(sk, err.Error())
+		}
+		return seqs, nil
+	}
+	return nil, nil
+}
+
+// keysByID returns up to two keys whose id begins so.
+func keysByID(src snapshot, id string) ([]ledger.Key, error) {
 	digits, ok := strings.CutPrefix(id, "m-")
 	prefix, err := hex.DecodeString(digits[:len(digits)&^1])
 	if !ok || err != nil || len(digits) == 0 || len(digits) > 64 {
 		return nil, fmt.Errorf("mutation %q: %w", id, ledger.ErrNotFound)
 	}
+	var found []ledger.Key
+	src.each(key(kMutation, prefix), func(k []byte) bool {
+		if name := ledger.Key(markName(k)); strings.HasPrefix(name.String(), digits) {
+			found = append(found, name)
+		}
+		return len(found) < 2
+	})
+	return found, nil
+}
+
+// MutationByID implements ledger.Store.
+func (s *Store) MutationByID(ctx context.Context, id string) (*ledger.Mutation, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	var m *ledger.Mutation
-	err = s.snapshot(func(src snapshot) error {
-		var found []ledger.Key
-		src.each(key(kMutation, prefix), func(k []byte) bool {
-			if name := ledger.Key(markName(k)); strings.HasPrefix(name.String(), digits) {
-				found = append(found, name)
-			}
-			return len(found) < 2
-		})
+	err := s.snapshot(func(src snapshot) error {
+		found, err := keysByID(src, id)
+		if err != nil {
+			return err
+		}
 		switch len(found) {
 		case 0:
 			return fmt.Errorf("mutation %q: %w", id, ledger.ErrNotFound)

@@ -56,7 +56,8 @@ func (s *Store) checkMeta(src snapshot) error {
 	if err := decode(metaKey, content, &i); err != nil {
 		return err
 	}
-	if i.ID != s.identity.ID || i.Format != s.identity.Format {
+	// The format inside is that of the first start.
+	if i.ID != s.identity.ID || i.Format > s.identity.Format {
 		return fmt.Errorf("%w: ledger.id says %s (format %d), the data are those of %s (format %d)",
 			ledger.ErrDamaged, s.identity.ID, s.identity.Format, i.ID, i.Format)
 	}

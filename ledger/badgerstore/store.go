@@ -54,7 +54,7 @@ type Store struct {
 	changed       *changed
 	// syncingGate is what the last batch that was written changes in the gate.
 	syncingGate gateDelta
-	mutations   shelf[ledger.Key, *ledger.Mutation]
+	mutations   shelf[ledger.Key, entryOfMutation]
 	runs        shelf[string, *ledger.Run]
 	items       shelf[itemName, *ledger.Item]
 	// contents are the keys of bodies and rule files that are stored.

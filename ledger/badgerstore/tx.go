@@ -17,6 +17,8 @@ type tx struct {
 
 	events []ledger.Event
 	gate   gateDelta
+	// puts are the records that this command has put, to be stored at its end.
+	puts []*put
 	// bodies are long bodies that a record of this command names.
 	bodies []ledger.Body
 	// uploaded are bodies that became whole; referred are those that a record of
@@ -74,8 +76,28 @@ func load[K comparable, R any](
 	return r, nil
 }
 
-func (t *tx) mutation(k ledger.Key) (kept[*ledger.Mutation], error) {
-	return load(t, &t.store.mutations, k, mutationKey(k), decodeMutation, mutationIndexes)
+// put is a mutation's record that a command has put.
+type put struct {
+	entryOfMutation
+	indexes [][]byte
+}
+
+// put returns what the command has put under k, nil if nothing.
+func (t *tx) put(k ledger.Key) *put {
+	for _, p := range t.puts {
+		if p.Key == k {
+			return p
+		}
+	}
+	return nil
+}
+
+func (t *tx) mutation(k ledger.Key) (kept[entryOfMutation], error) {
+	if p := t.put(k); p != nil {
+		return kept[entryOfMutation]{record: p.entryOfMutation, indexes: p.indexes}, nil
+	}
+	return load(t, &t.store.mutations, k, mutationKey(k), decodeMutation,
+		func(e entryOfMutation) [][]byte { return mutationIndexes(e.Mutation) })
 }
 
 func (t *tx) run(id string) (kept[*ledger.Run], error) {
@@ -134,7 +156,7 @@ func (t *tx) PutMutation(m *ledger.Mutation) error {
 		return t.fail(err)
 	}
 	var version int64
-	if old.record != nil {
+	if old.record.Mutation != nil {
 		version = old.record.Version
 	}
 	if m.Version != version+1 {
@@ -145,22 +167,52 @@ func (t *tx) PutMutation(m *ledger.Mutation) error {
 			return t.fail(err)
 		}
 	}
-	before := t.layer.size
-	if err := t.layer.putValue(mutationKey(m.Key), m); err != nil {
+	after := entryOfMutation{Mutation: m.Clone(), history: old.record.history}
+	indexes := mutationIndexes(m)
+	if err := t.layer.reindex(old.indexes, indexes); err != nil {
 		return t.fail(err)
 	}
-	after := kept[*ledger.Mutation]{
-		record: m.Clone(), indexes: mutationIndexes(m), size: t.layer.size - before, batch: t.batch.number,
+	if p := t.put(m.Key); p != nil {
+		p.entryOfMutation, p.indexes = after, indexes
+	} else {
+		t.puts = append(t.puts, &put{after, indexes})
 	}
-	if err := t.layer.reindex(old.indexes, after.indexes); err != nil {
-		return t.fail(err)
-	}
-	t.store.mutations.put(m.Key, after)
-	if m.Unresolved() || old.record != nil && old.record.Unresolved() {
+	if m.Unresolved() || old.record.Mutation != nil && old.record.Unresolved() {
 		t.gate.setMutation(m)
 	}
 	t.refer(m)
 	return nil
+}
+
+// complete stores the command's events, then its records, which list them.
+func (t *tx) complete(next *tip) error {
+	for _, e := range t.events {
+		if err := t.layer.appendEvent(next, e, t.list(e.Mutation, next.Seq+1)); err != nil {
+			return err
+		}
+	}
+	for _, p := range t.puts {
+		content, err := t.layer.putAfter(mutationKey(p.Key), nil, storedMutation{Record: p.Mutation, History: p.history})
+		if err != nil {
+			return err
+		}
+		t.store.mutations.put(p.Key, kept[entryOfMutation]{
+			record: p.entryOfMutation, indexes: p.indexes, size: len(content), batch: t.batch.number,
+		})
+	}
+	return nil
+}
+
+// list adds an event to the history of a record that the command has put; false if
+// it has put none of this id, or its history is full.
+func (t *tx) list(mutation string, seq uint64) (listed bool) {
+	for _, p := range t.puts {
+		if p.ID == mutation {
+			p.history, listed = p.history.with(seq)
+			return listed
+		}
+	}
+	return false
 }
 
 // refer takes the bodies of a record out of those that are swept.

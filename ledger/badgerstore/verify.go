@@ -112,6 +112,9 @@ type verifier struct {
 	progress Progress
 	// indexes counts the index keys that follow from records; found those stored.
 	indexes, found int
+	// listed counts the events that records list; unindexed those that have no index
+	// entry, although they belong to a mutation.
+	listed, unindexed int
 }
 
 func (v *verifier) values() error {
@@ -138,6 +141,10 @@ func (v *verifier) values() error {
 	if v.found != v.indexes {
 		return fmt.Errorf("%w: %d index entries are stored, %d follow from the records",
 			ledger.ErrDamaged, v.found, v.indexes)
+	}
+	if v.listed != v.unindexed {
+		return fmt.Errorf("%w: %d events are listed by the records of their mutations, %d should be",
+			ledger.ErrDamaged, v.listed, v.unindexed)
 	}
 	return nil
 }
@@ -180,7 +187,10 @@ func (v *verifier) mutation(k, content []byte) error {
 		return err
 	}
 	v.report.Mutations++
-	if err := v.belongs(k, mutationKey(m.Key), mutationIndexes(m)); err != nil {
+	if err := v.belongs(k, mutationKey(m.Key), mutationIndexes(m.Mutation)); err != nil {
+		return err
+	}
+	if err := v.history(k, m); err != nil {
 		return err
 	}
 	bodies := []ledger.Body{m.Request.Body}
@@ -217,7 +227,31 @@ func (v *verifier) event(k []byte) error {
 	if e.Mutation == "" {
 		return nil
 	}
-	return v.indexed([][]byte{historyKey(e.Mutation, seq)})
+	x := historyKey(e.Mutation, seq)
+	if _, err := v.src.get(x); errors.Is(err, ledger.ErrNotFound) {
+		v.unindexed++
+		return nil
+	}
+	return v.indexed([][]byte{x})
+}
+
+// history checks that the events which a record lists are its own.
+func (v *verifier) history(k []byte, m entryOfMutation) error {
+	seqs, err := m.history.seqs()
+	if err != nil {
+		return damaged(k, err.Error())
+	}
+	for _, seq := range seqs {
+		e, err := readEvent(v.src, seq)
+		if err != nil {
+			return required(err, fmt.Sprintf("event %d, which mutation %s lists,", seq, m.ID))
+		}
+		if e.Mutation != m.ID {
+			return damaged(k, fmt.Sprintf("it lists event %d, which is another's", seq))
+		}
+		v.listed++
+	}
+	return nil
 }
 
 func (v *verifier) body(k, content []byte) error {

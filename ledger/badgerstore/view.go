@@ -22,7 +22,8 @@ func (v *view) Mutation(k ledger.Key) (*ledger.Mutation, error) {
 	if err != nil {
 		return nil, err
 	}
-	return decodeMutation(sk, content)
+	e, err := decodeMutation(sk, content)
+	return e.Mutation, err
 }
 
 // Run implements ledger.View.
@@ -153,7 +154,7 @@ func (v *view) Delivery(run string, k ledger.Key) (*ledger.Delivery, error) {
 		return nil, err
 	}
 	d := new(ledger.Delivery)
-	return d, decode(sk, content, d)
+	return d, decodeNumbered(sk, content, d)
 }
 
 // Process implements ledger.View.
