@@ -45,15 +45,17 @@ type Options struct {
 
 // App is the whole program. Make it with New.
 type App struct {
-	options     Options
-	config      config.Config
-	clock       clock.Clock
-	store       *badgerstore.Store
-	ledger      *ledger.Ledger
-	rules       *rules.Set
-	versions    *versions
-	ca          *proxy.CA
-	egress      *egress
+	options  Options
+	config   config.Config
+	clock    clock.Clock
+	store    *badgerstore.Store
+	ledger   *ledger.Ledger
+	rules    *rules.Set
+	versions *versions
+	ca       *proxy.CA
+	egress   *egress
+	// dial connects to upstreams, one address after the other.
+	dial        func(ctx context.Context, network, addr string) (net.Conn, error)
 	sender      *upstream.Sender
 	reads       *upstream.Passthrough
 	reconciler  *reconcilers.Reconciler
@@ -188,11 +190,22 @@ func (a *App) openUpstream(context.Context) error {
 		return err
 	}
 	a.egress = newEgress(a.config.Proxy.Egress)
+	through, err := newUpstreamProxy(a.egress, a.config.Proxy.UpstreamProxy, config.Sources{LookupEnv: os.LookupEnv, ReadFile: os.ReadFile}, roots)
+	if err != nil {
+		return err
+	}
+	a.dial = a.egress.Dial
+	reads := a.egress.DialRead
+	if through != nil {
+		a.dial, reads = through.Dial, through.DialRead
+	}
 	c := upstream.Config{
-		Roots: roots, Dial: a.egress.Dial, Clock: a.clock,
+		Roots: roots, Dial: a.dial, Clock: a.clock, Certificate: clientCertificates(a.config.Proxy.ClientCerts),
 		DialTimeout: a.config.Proxy.Timeouts.Dial, ResponseTimeout: a.config.Proxy.Timeouts.Response,
 	}
-	a.sender, a.reads = upstream.New(c), upstream.NewPassthrough(c)
+	a.sender = upstream.New(c)
+	c.Dial = reads
+	a.reads = upstream.NewPassthrough(c)
 	return nil
 }
 
@@ -216,7 +229,7 @@ func (a *App) openReconciler(context.Context) error {
 func (a *App) openProxy(context.Context) error {
 	c := a.config.Proxy
 	made, err := proxy.New(proxy.Config{
-		Ledger: a.ledger, Rules: func() *rules.Set { return a.rules }, Pinned: a.versions.connector, Sender: a.sender, Reads: a.reads, Dial: a.egress.Dial,
+		Ledger: a.ledger, Rules: func() *rules.Set { return a.rules }, Pinned: a.versions.connector, Sender: a.sender, Reads: a.reads, Dial: a.dial,
 		Inliner: a.reconciler, Credentials: a.credentials, CA: a.ca, Clock: a.clock, NewID: NewID,
 		Log: a.options.Log, Metrics: a.metrics,
 		Unmanaged: proxy.Unmanaged{Workflow: c.Unmanaged.Workflow, Item: c.Unmanaged.Item},

@@ -166,8 +166,27 @@ func public(a netip.Addr) bool {
 		!slices.ContainsFunc(notPublic, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
-// Dial connects to host:port, trying its allowed addresses in turn.
+// Dial connects to host:port, trying its allowed addresses one after the other: the
+// next only if nothing can have been sent to the one before.
 func (e *egress) Dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	allowed, err := e.lookUp(ctx, network, addr)
+	if err != nil {
+		return nil, err
+	}
+	var problems []error
+	for _, at := range allowed {
+		c, err := e.dialer.DialContext(ctx, network, at.String())
+		if err == nil {
+			return c, nil
+		}
+		problems = append(problems, err)
+	}
+	return nil, errors.Join(problems...)
+}
+
+// lookUp returns the addresses of host:port that may be dialled, at least one. What is
+// returned is what is dialled: a name that changes meanwhile changes nothing.
+func (e *egress) lookUp(ctx context.Context, network, addr string) ([]netip.AddrPort, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
 		return nil, err
@@ -180,23 +199,21 @@ func (e *egress) Dial(ctx context.Context, network, addr string) (net.Conn, erro
 	if err != nil {
 		return nil, err
 	}
+	var allowed []netip.AddrPort
 	var problems []error
-	refused := 0
 	for _, a := range addresses {
 		at := netip.AddrPortFrom(a.Unmap(), uint16(number))
 		if err := e.check(strings.ToLower(host), at); err != nil {
-			refused++
 			problems = append(problems, fmt.Errorf("%s at %s: %w", host, at, err))
 			continue
 		}
-		c, err := e.dialer.DialContext(ctx, network, at.String())
-		if err == nil {
-			return c, nil
-		}
-		problems = append(problems, err)
+		allowed = append(allowed, at)
 	}
-	if refused == len(addresses) && refused > 0 {
-		return nil, &upstream.Error{Class: upstream.ErrorEgress, Text: "The destination is not allowed: " + errors.Join(problems...).Error()}
+	switch {
+	case len(allowed) > 0:
+		return allowed, nil
+	case len(problems) == 0:
+		return nil, errors.New(host + " has no address")
 	}
-	return nil, errors.Join(problems...)
+	return nil, &upstream.Error{Class: upstream.ErrorEgress, Text: "The destination is not allowed: " + errors.Join(problems...).Error()}
 }

@@ -36,6 +36,7 @@ func checkProxy(r *report, p *Proxy) {
 	distinct(r, "proxy.egress.allow", p.Egress.Allow, nil)
 	distinct(r, "proxy.egress.deny", p.Egress.Deny, nil)
 	together(r, "proxy.ca.cert_file", p.CA.CertFile, "proxy.ca.key_file", p.CA.KeyFile)
+	checkReach(r, p)
 	together(r, "proxy.unmanaged.workflow", p.Unmanaged.Workflow, "proxy.unmanaged.item", p.Unmanaged.Item)
 	shortName(r, "proxy.unmanaged.workflow", p.Unmanaged.Workflow)
 	shortName(r, "proxy.unmanaged.item", p.Unmanaged.Item)

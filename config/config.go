@@ -58,6 +58,10 @@ type Proxy struct {
 	// UpstreamCA is a PEM file of roots trusted for upstreams in addition to
 	// the system's. Empty: the system's alone.
 	UpstreamCA string
+	// UpstreamProxy is what everything goes out through. Default none.
+	UpstreamProxy UpstreamProxy
+	// ClientCerts are certificates for upstreams that ask for one. Default none.
+	ClientCerts []ClientCert
 }
 
 // CA names the files of the proxy's own certificate authority. CertFile and
@@ -108,6 +112,26 @@ type Egress struct {
 	Allow []string
 	// Deny lists what is always refused. Default none.
 	Deny []string
+}
+
+// UpstreamProxy is a proxy through which everything goes out. The zero value is none.
+type UpstreamProxy struct {
+	// URL is http://host:port or https://host:port. Default none.
+	URL string
+	// User and Password are credentials for it (RFC 7617). Default none.
+	User     string
+	Password Secret
+	// NoProxy lists what is connected to directly: address prefixes, addresses,
+	// hosts or *.suffix, all but prefixes with an optional :port. Default none.
+	NoProxy []string
+}
+
+// ClientCert is what is shown to an upstream that asks for a certificate.
+type ClientCert struct {
+	// Host is a host, or *.suffix.
+	Host string
+	// CertFile and KeyFile are PEM. They are read at each handshake.
+	CertFile, KeyFile string
 }
 
 // Admin configures the operator's API.

@@ -55,6 +55,11 @@ func proxyEntries() []entry {
 		listEntry("proxy.egress.allow", readEgress, func(c *Config) *[]string { return &c.Proxy.Egress.Allow }),
 		listEntry("proxy.egress.deny", readEgress, func(c *Config) *[]string { return &c.Proxy.Egress.Deny }),
 		textEntry("proxy.upstream_ca", readPath, func(c *Config) *string { return &c.Proxy.UpstreamCA }),
+		textEntry("proxy.upstream_proxy.url", readProxyURL, func(c *Config) *string { return &c.Proxy.UpstreamProxy.URL }),
+		textEntry("proxy.upstream_proxy.user", readText, func(c *Config) *string { return &c.Proxy.UpstreamProxy.User }),
+		textEntry("proxy.upstream_proxy.password", readOptionalSecret, func(c *Config) *Secret { return &c.Proxy.UpstreamProxy.Password }),
+		listEntry("proxy.upstream_proxy.no_proxy", readEgress, func(c *Config) *[]string { return &c.Proxy.UpstreamProxy.NoProxy }),
+		bind(entry{path: "proxy.client_certs", node: clientCertsNode}, func(c *Config) *[]ClientCert { return &c.Proxy.ClientCerts }),
 	}
 }
 
@@ -119,7 +124,7 @@ var readBlockScope = readEnum([]BlockScope{BlockWorkflow, BlockItem, BlockMutati
 // stands below them is refused with them.
 func laterKeys() []string {
 	return []string{
-		"proxy.max_connections", "proxy.upstream_proxy", "proxy.client_certs", "proxy.via",
+		"proxy.max_connections", "proxy.via",
 		"admin.health_listen", "admin.public_url", "admin.tls", "admin.tokens",
 		"ledger.retention", "verify_on_replay", "notify",
 	}

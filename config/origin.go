@@ -92,7 +92,8 @@ func within(inner, outer string) bool {
 // isSecretKey reports whether what stands at key may hold a credential, even a
 // misplaced one.
 func isSecretKey(key string) bool {
-	return strings.HasPrefix(key, "connectors.settings[") && strings.Contains(key, "].credentials")
+	return strings.HasPrefix(key, "connectors.settings[") && strings.Contains(key, "].credentials") ||
+		strings.HasPrefix(key, "proxy.upstream_proxy")
 }
 
 // fault is what is wrong with a value and how to mend it.

@@ -49,7 +49,10 @@ func tlsError(err error) *Error {
 	var verify *tls.CertificateVerificationError
 	var alert tls.AlertError
 	var record tls.RecordHeaderError
+	var own *Error
 	switch {
+	case errors.As(err, &own):
+		return own
 	case errors.As(err, &verify):
 		return &Error{ErrorTLS, verify.Error()}
 	case errors.As(err, &alert):

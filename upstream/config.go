@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"context"
+	"crypto/tls"
 	"crypto/x509"
 	"net"
 	"net/netip"
@@ -43,6 +44,10 @@ type Config struct {
 	// the remote address of the connection, before a byte is sent on it. Nil
 	// allows every address. Its error text goes into the evidence.
 	Egress func(netip.AddrPort) error
+
+	// Certificate returns the certificate to show to a host which asks for one, nil
+	// for none. An error ends the handshake. Nil means none for every host.
+	Certificate func(host string) (*tls.Certificate, error)
 
 	// Clock tells the time. Nil means clock.System().
 	Clock clock.Clock

@@ -77,6 +77,18 @@ func (d *dialer) dialTCP(ctx context.Context, network, addr string) (net.Conn, e
 func (d *dialer) tlsFor(host string) *tls.Config {
 	cfg := d.tls.Clone()
 	cfg.ServerName = host
+	if d.cfg.Certificate != nil {
+		cfg.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			c, err := d.cfg.Certificate(host)
+			if c == nil {
+				c = &tls.Certificate{} // None, as crypto/tls takes it.
+			}
+			if err != nil {
+				err = &Error{ErrorTLS, "no certificate of ours: " + err.Error()}
+			}
+			return c, err
+		}
+	}
 	return cfg
 }
 

@@ -10,7 +10,7 @@ import (
 
 // secretNames are the variables that configuration names as a secret's source.
 func secretNames(c config.Config) []string {
-	var names []string
+	names := c.Proxy.UpstreamProxy.Password.EnvNames()
 	for _, s := range c.Connectors.Settings {
 		if s.Credentials != nil {
 			names = append(names, s.Credentials.Value.EnvNames()...)

@@ -1,0 +1,155 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"golang.org/x/net/dns/dnsmessage"
+
+	"keep-proxy/config"
+	"keep-proxy/upstream"
+)
+
+// nameserver answers on loopback; answers are told the name and how often it was asked
+// for its IPv4 addresses.
+func nameserver(t *testing.T, answers func(name string, asked int) []string) *net.Resolver {
+	t.Helper()
+	conn, err := (&net.ListenConfig{}).ListenPacket(t.Context(), "udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	var asked atomic.Int64
+	go func() {
+		packet := make([]byte, 1500)
+		for {
+			n, from, err := conn.ReadFrom(packet)
+			if err != nil {
+				return
+			}
+			if reply := resolve(packet[:n], &asked, answers); reply != nil {
+				_, _ = conn.WriteTo(reply, from)
+			}
+		}
+	}()
+	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "udp", conn.LocalAddr().String())
+	}}
+}
+
+func resolve(query []byte, asked *atomic.Int64, answers func(string, int) []string) []byte {
+	var m dnsmessage.Message
+	if m.Unpack(query) != nil || len(m.Questions) != 1 {
+		return nil
+	}
+	q := m.Questions[0]
+	m.Response, m.Additionals = true, nil
+	if q.Type == dnsmessage.TypeA {
+		for _, a := range answers(strings.TrimSuffix(q.Name.String(), "."), int(asked.Add(1))) {
+			head := dnsmessage.ResourceHeader{Name: q.Name, Type: q.Type, Class: q.Class}
+			m.Answers = append(m.Answers, dnsmessage.Resource{Header: head, Body: &dnsmessage.AResource{A: netip.MustParseAddr(a).As4()}})
+		}
+	}
+	reply, err := m.Pack()
+	if err != nil {
+		return nil
+	}
+	return reply
+}
+
+// listener counts who connects to a loopback address.
+func listener(t *testing.T, address string) (port string, connected *atomic.Int64) {
+	t.Helper()
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	connected = &atomic.Int64{}
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			connected.Add(1)
+			_ = c.Close()
+		}
+	}()
+	_, port, _ = net.SplitHostPort(l.Addr().String())
+	return port, connected
+}
+
+// A name that shows an allowed address when it is checked and a forbidden one when it
+// is dialled gets nowhere: it is looked up once.
+func TestANameIsLookedUpOnce(t *testing.T) {
+	t.Parallel()
+	for _, read := range []bool{false, true} {
+		e := newEgress(config.Egress{DenyPrivate: true, Allow: []string{"127.0.0.2/32"}})
+		e.resolver = nameserver(t, func(_ string, asked int) []string {
+			if asked == 1 {
+				return []string{"127.0.0.2"}
+			}
+			return []string{"127.0.0.3"}
+		})
+		port, connected := listener(t, "127.0.0.2:0")
+		dial := e.Dial
+		if read {
+			dial = e.DialRead
+		}
+		c, err := dial(t.Context(), "tcp", "rebinding.test:"+port)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := c.RemoteAddr().String(); got != "127.0.0.2:"+port {
+			t.Errorf("connected to %s", got)
+		}
+		_ = c.Close()
+		if _, err := dial(t.Context(), "tcp", "rebinding.test:"+port); classOf(err) != upstream.ErrorEgress {
+			t.Errorf("the forbidden address was dialled: %v", err)
+		}
+		if connected.Load() > 1 {
+			t.Errorf("%d connections", connected.Load())
+		}
+	}
+}
+
+func TestOnlyTheAllowedAddressesOfANameAreDialled(t *testing.T) {
+	t.Parallel()
+	e := newEgress(config.Egress{DenyPrivate: true, Allow: []string{"127.0.0.2/32"}})
+	e.resolver = nameserver(t, func(name string, _ int) []string {
+		return map[string][]string{
+			"mixed.test": {"127.0.0.3", "127.0.0.2"}, "metadata.test": {"169.254.169.254"}, "own.test": {"127.0.0.3", "10.0.0.1"},
+		}[name]
+	})
+	port, allowed := listener(t, "127.0.0.2:0")
+	_, forbidden := listener(t, "127.0.0.3:"+port)
+	c, err := e.Dial(t.Context(), "tcp", "mixed.test:"+port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = c.Close()
+	for _, name := range []string{"metadata.test", "own.test"} {
+		if _, err := e.Dial(t.Context(), "tcp", name+":"+port); classOf(err) != upstream.ErrorEgress {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := e.Dial(t.Context(), "tcp", "nobody.test:"+port); err == nil || classOf(err) == upstream.ErrorEgress {
+		t.Errorf("a name without an address: %v", err)
+	}
+	if allowed.Load() > 1 || forbidden.Load() > 0 {
+		t.Errorf("%d allowed and %d forbidden connections", allowed.Load(), forbidden.Load())
+	}
+}
+
+func classOf(err error) upstream.ErrorClass {
+	if e, ok := errors.AsType[*upstream.Error](err); ok {
+		return e.Class
+	}
+	return ""
+}

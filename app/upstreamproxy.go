@@ -1,0 +1,189 @@
+package app
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"time"
+
+	"keep-proxy/config"
+	"keep-proxy/upstream"
+)
+
+// upstreamProxy connects through another proxy by CONNECT (RFC 9110 §9.3.6), whatever
+// the scheme of the request: what is sent is then the same as without it.
+//
+// Names are looked up by that proxy. They are looked up here as well, and one with any
+// address that egress forbids is refused; a name that can't be looked up here is judged
+// by itself alone.
+type upstreamProxy struct {
+	egress  *egress
+	url     *url.URL
+	user    string
+	pass    config.Secret
+	sources config.Sources
+	direct  []destination
+	tls     *tls.Config
+	dialer  net.Dialer
+}
+
+// newUpstreamProxy returns nil if none is configured.
+func newUpstreamProxy(e *egress, c config.UpstreamProxy, sources config.Sources, roots *x509.CertPool) (*upstreamProxy, error) {
+	if c.URL == "" {
+		return nil, nil
+	}
+	u, err := url.Parse(c.URL)
+	if err != nil {
+		return nil, fmt.Errorf("proxy.upstream_proxy.url: %w", err)
+	}
+	return &upstreamProxy{
+		egress: e, url: u, user: c.User, pass: c.Password, sources: sources, direct: destinations(c.NoProxy),
+		tls: &tls.Config{RootCAs: roots, ServerName: u.Hostname(), MinVersion: tls.VersionTLS12},
+	}, nil
+}
+
+// Dial connects to host:port. Its errors say which side failed.
+func (p *upstreamProxy) Dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	return p.dial(ctx, network, addr, p.egress.Dial)
+}
+
+// DialRead is Dial for what may be sent twice.
+func (p *upstreamProxy) DialRead(ctx context.Context, network, addr string) (net.Conn, error) {
+	return p.dial(ctx, network, addr, p.egress.DialRead)
+}
+
+func (p *upstreamProxy) dial(ctx context.Context, network, addr string, direct func(context.Context, string, string) (net.Conn, error)) (net.Conn, error) {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, err
+	}
+	if p.goesDirect(strings.ToLower(host), port) {
+		return direct(ctx, network, addr)
+	}
+	if err := p.allowed(ctx, strings.ToLower(host), port); err != nil {
+		return nil, err
+	}
+	c, err := p.reach(ctx)
+	if err != nil {
+		return nil, &upstream.Error{Class: upstream.ErrorProxy, Text: "No connection to proxy.upstream_proxy: " + err.Error()}
+	}
+	if err := p.connect(ctx, c, addr); err != nil {
+		_ = c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// goesDirect reports whether no_proxy names the host, or the address that it is.
+func (p *upstreamProxy) goesDirect(host, port string) bool {
+	at := netip.AddrPort{}
+	if a, err := netip.ParseAddr(host); err == nil {
+		at = netip.AddrPortFrom(a.Unmap(), portNumber(port))
+	}
+	for _, d := range p.direct {
+		if d.port != "" && d.port != port {
+			continue
+		}
+		d.port = ""
+		if d.fits(host, at) {
+			return true
+		}
+	}
+	return false
+}
+
+// allowed asks egress about every address that the name has here.
+func (p *upstreamProxy) allowed(ctx context.Context, host, port string) error {
+	addresses, err := p.egress.resolver.LookupNetIP(ctx, "ip", host)
+	if err != nil {
+		addresses = nil // Only the other proxy knows it.
+	}
+	for _, a := range addresses {
+		if err := p.egress.check(host, netip.AddrPortFrom(a.Unmap(), portNumber(port))); err != nil {
+			return &upstream.Error{Class: upstream.ErrorEgress, Text: "The destination is not allowed: " + host + " at " + a.String() + ": " + err.Error()}
+		}
+	}
+	if len(addresses) > 0 {
+		return nil
+	}
+	for _, d := range p.egress.deny {
+		if d.name != "" && d.fits(host, netip.AddrPortFrom(netip.Addr{}, portNumber(port))) {
+			return &upstream.Error{Class: upstream.ErrorEgress, Text: "The destination is not allowed: proxy.egress.deny lists " + host}
+		}
+	}
+	return nil
+}
+
+// reach connects to the other proxy itself, which the operator named: egress has no
+// say in it.
+func (p *upstreamProxy) reach(ctx context.Context) (net.Conn, error) {
+	host := p.url.Host
+	if p.url.Port() == "" {
+		host = net.JoinHostPort(p.url.Hostname(), map[string]string{"http": "80", "https": "443"}[p.url.Scheme])
+	}
+	c, err := p.dialer.DialContext(ctx, "tcp", host)
+	if err != nil || p.url.Scheme == "http" {
+		return c, err
+	}
+	secure := tls.Client(c, p.tls)
+	if err := secure.HandshakeContext(ctx); err != nil {
+		_ = c.Close()
+		return nil, err
+	}
+	return secure, nil
+}
+
+// maxConnectHead bounds the other proxy's answer to CONNECT.
+const maxConnectHead = 64 << 10
+
+// connect asks for a tunnel. Nothing of the request has been sent before it stands.
+func (p *upstreamProxy) connect(ctx context.Context, c net.Conn, addr string) error {
+	failed := func(text string) error {
+		return &upstream.Error{Class: upstream.ErrorProxy, Text: "proxy.upstream_proxy opened no tunnel to " + addr + ": " + text}
+	}
+	stop := context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })
+	r := &http.Request{Method: http.MethodConnect, Host: addr, URL: &url.URL{Host: addr}, Header: http.Header{}}
+	if p.user != "" {
+		password, err := p.pass.Resolve(p.sources)
+		if err != nil {
+			stop()
+			return failed("proxy.upstream_proxy.password: " + err.Error())
+		}
+		r.Header.Set("Proxy-Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(p.user+":"+password)))
+	}
+	err := r.Write(c)
+	var answer *http.Response
+	br := bufio.NewReader(io.LimitReader(c, maxConnectHead))
+	if err == nil {
+		answer, err = http.ReadResponse(br, r) //nolint:bodyclose // The body of a tunnel's answer is the tunnel itself.
+	}
+	switch {
+	case !stop():
+		return failed(context.Cause(ctx).Error())
+	case err != nil:
+		return failed(err.Error())
+	case answer.StatusCode/100 != 2:
+		return failed("it answered " + answer.Status)
+	case br.Buffered() > 0:
+		return failed("it sent more than an answer")
+	}
+	return nil
+}
+
+// portNumber is 0 for what is no number.
+func portNumber(port string) uint16 {
+	at, err := netip.ParseAddrPort("0.0.0.0:" + port)
+	if err != nil {
+		return 0
+	}
+	return at.Port()
+}

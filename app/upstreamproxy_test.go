@@ -1,0 +1,198 @@
+package app
+
+import (
+	"bufio"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+
+	"keep-proxy/config"
+	"keep-proxy/internal/fakes/testca"
+	"keep-proxy/upstream"
+)
+
+// otherProxy takes CONNECT, answers as it is told, and echoes what comes through.
+type otherProxy struct {
+	addr string
+
+	mu    sync.Mutex
+	heads []string
+}
+
+// newOtherProxy listens with a certificate if ca isn't nil. answer is what follows a
+// CONNECT.
+func newOtherProxy(t *testing.T, ca *testca.CA, answer string) *otherProxy {
+	t.Helper()
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ca != nil {
+		leaf, err := ca.Leaf()
+		if err != nil {
+			t.Fatal(err)
+		}
+		l = tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{*leaf}, MinVersion: tls.VersionTLS12})
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	p := &otherProxy{addr: l.Addr().String()}
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go p.serve(c, answer)
+		}
+	}()
+	return p
+}
+
+func (p *otherProxy) serve(c net.Conn, answer string) {
+	defer func() { _ = c.Close() }()
+	br := bufio.NewReader(c)
+	r, err := http.ReadRequest(br)
+	if err != nil {
+		return
+	}
+	p.mu.Lock()
+	p.heads = append(p.heads, fmt.Sprintf("%s %s %s", r.Method, r.Host, r.Header.Get("Proxy-Authorization")))
+	p.mu.Unlock()
+	if _, err := io.WriteString(c, answer); err == nil {
+		_, _ = io.Copy(c, br)
+	}
+}
+
+func (p *otherProxy) asked() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return append([]string(nil), p.heads...)
+}
+
+const tunnelled = "HTTP/1.1 200 Connection established\r\n\r\n"
+
+func secretOf(t *testing.T, text string) config.Secret {
+	t.Helper()
+	s, err := config.ParseSecret(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestEverythingGoesOutThroughTheOtherProxy(t *testing.T) {
+	t.Parallel()
+	ca, err := testca.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(ca.PEM())
+	for _, scheme := range []string{"http", "https"} {
+		t.Run(scheme, func(t *testing.T) {
+			t.Parallel()
+			var authority *testca.CA
+			if scheme == "https" {
+				authority = ca
+			}
+			other := newOtherProxy(t, authority, tunnelled)
+			e := newEgress(config.Egress{DenyPrivate: true})
+			e.resolver = nameserver(t, func(name string, _ int) []string {
+				return map[string][]string{"api.test": {"198.51.100.7"}, "inside.test": {"198.51.100.7", "10.0.0.1"}}[name]
+			})
+			env := map[string]string{"PASSWORD": "s3cret"}
+			p, err := newUpstreamProxy(e, config.UpstreamProxy{URL: scheme + "://" + other.addr, User: "keep", Password: secretOf(t, "${env:PASSWORD}")},
+				config.Sources{LookupEnv: func(name string) (string, bool) { v, ok := env[name]; return v, ok }}, roots)
+			if err != nil {
+				t.Fatal(err)
+			}
+			// Both a name that is known here and one that only the other knows.
+			for _, name := range []string{"api.test", "unknown.test"} {
+				c, err := p.Dial(t.Context(), "tcp", name+":443")
+				if err != nil {
+					t.Fatal(err)
+				}
+				echo := make([]byte, 5)
+				_, err = io.WriteString(c, "hello")
+				if _, readErr := io.ReadFull(c, echo); errors.Join(err, readErr) != nil || string(echo) != "hello" {
+					t.Errorf("through the tunnel came %q, %v, %v", echo, err, readErr)
+				}
+				_ = c.Close()
+			}
+			// What egress forbids is forbidden here as well.
+			for _, addr := range []string{"10.0.0.1:443", "127.0.0.1:8081", "inside.test:443", "[::1]:80"} {
+				if _, err := p.Dial(t.Context(), "tcp", addr); classOf(err) != upstream.ErrorEgress {
+					t.Errorf("%s: %v", addr, err)
+				}
+			}
+			credentials := "Basic " + base64.StdEncoding.EncodeToString([]byte("keep:s3cret"))
+			want := []string{"CONNECT api.test:443 " + credentials, "CONNECT unknown.test:443 " + credentials}
+			if got := other.asked(); strings.Join(got, "\n") != strings.Join(want, "\n") {
+				t.Errorf("the other proxy was asked\n%q, want\n%q", got, want)
+			}
+		})
+	}
+}
+
+func TestWhatTheOtherProxyRefusesIsNotSent(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ answer, says string }{
+		"refused":               {"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n", "403"},
+		"wants credentials":     {"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n", "407"},
+		"answers nonsense":      {"SSH-2.0-OpenSSH_9.2\r\n", "malformed"},
+		"says more than it may": {tunnelled + "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", "more than an answer"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			other := newOtherProxy(t, nil, c.answer)
+			p, err := newUpstreamProxy(newEgress(config.Egress{}), config.UpstreamProxy{URL: "http://" + other.addr}, config.Sources{}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			conn, err := p.Dial(t.Context(), "tcp", "192.0.2.1:443")
+			if conn != nil || classOf(err) != upstream.ErrorProxy || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("%v, %v; want %s", conn, err, c.says)
+			}
+		})
+	}
+}
+
+func TestNoProxyIsConnectedToDirectly(t *testing.T) {
+	t.Parallel()
+	other := newOtherProxy(t, nil, tunnelled)
+	port, connected := listener(t, "127.0.0.1:0")
+	e := newEgress(config.Egress{})
+	p, err := newUpstreamProxy(e, config.UpstreamProxy{URL: "http://" + other.addr, NoProxy: []string{"127.0.0.0/8", "*.intern.test", "one.test:8443"}}, config.Sources{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := p.Dial(t.Context(), "tcp", "127.0.0.1:"+port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.Copy(io.Discard, c) // Until the listener has counted and closed it.
+	_ = c.Close()
+	if connected.Load() != 1 || len(other.asked()) != 0 {
+		t.Errorf("%d direct connections, the other proxy was asked %v", connected.Load(), other.asked())
+	}
+	for addr, direct := range map[string]bool{"a.intern.test:443": true, "intern.test:443": false, "one.test:8443": true, "one.test:443": false, "128.0.0.1:1": false} {
+		host, port, _ := net.SplitHostPort(addr)
+		if got := p.goesDirect(host, port); got != direct {
+			t.Errorf("%s goes directly: %t", addr, got)
+		}
+	}
+	// What goes directly is judged as without another proxy.
+	e.protect(net.TCPAddrFromAddrPort(netip.MustParseAddrPort("127.0.0.1:" + port)))
+	if _, err := p.Dial(t.Context(), "tcp", "127.0.0.1:"+port); classOf(err) != upstream.ErrorEgress {
+		t.Errorf("our own listener was dialled: %v", err)
+	}
+}
