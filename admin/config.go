@@ -55,6 +55,8 @@ type Config struct {
 	// Backup writes a consistent copy of the ledger, a tar archive; nil is
 	// refused.
 	Backup func(ctx context.Context, w io.Writer) error
+	// Destinations tells how notifications stand; nil without any.
+	Destinations func() []wire.Destination
 	// Log gets the causes of internal errors, which callers are not shown.
 	Log zerolog.Logger
 }

@@ -43,6 +43,9 @@ func showStatus(s *Server, r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if s.config.Destinations != nil {
+		out.Destinations = s.config.Destinations()
+	}
 	slices.SortStableFunc(out.Stopped, func(a, b wire.Stopped) int {
 		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Mutation, b.Mutation))
 	})

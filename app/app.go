@@ -21,6 +21,7 @@ import (
 	"keep-proxy/internal/clock"
 	"keep-proxy/ledger"
 	"keep-proxy/ledger/badgerstore"
+	"keep-proxy/notify"
 	"keep-proxy/proxy"
 	"keep-proxy/reconcilers"
 	"keep-proxy/rules"
@@ -66,6 +67,7 @@ type App struct {
 	token       string
 	environ     *environment
 	runDoors    *runListeners
+	notifier    *notify.Notifier
 
 	proxyListeners []net.Listener
 	adminListener  net.Listener
@@ -103,7 +105,7 @@ func (a *App) open(ctx context.Context) error {
 	}
 	a.rules = set
 	a.warnOfMissingLedger()
-	for _, step := range []func(context.Context) error{a.openLedger, a.openCA, a.openUpstream, a.openReconciler, a.openProxy, a.openAdmin} {
+	for _, step := range []func(context.Context) error{a.openLedger, a.openCA, a.openUpstream, a.openReconciler, a.openProxy, a.openNotify, a.openAdmin} {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -254,7 +256,7 @@ func (a *App) openAdmin(context.Context) error {
 	a.admin, err = admin.New(admin.Config{
 		Ledger: deciding{Ledger: a.ledger, kick: a.reconciler.Kick}, OperatorToken: token, RunTTL: a.config.Runs.TTL, MaxBody: int64(a.config.Proxy.MaxBody),
 		Environment: a.environ, Explainer: &explainer{app: a}, Now: a.now, Random: rand.Reader,
-		Metrics: a.metrics.handler(), Ready: a.ready, Verify: a.verify, Backup: a.backup, Log: a.options.Log,
+		Metrics: a.metrics.handler(), Ready: a.ready, Verify: a.verify, Backup: a.backup, Destinations: a.destinationsStanding, Log: a.options.Log,
 	})
 	return err
 }

@@ -35,6 +35,9 @@ func (a *App) start(ctx context.Context) error {
 	a.running.Go(func() { a.end("admin", a.admin.Serve(a.adminListener)) })
 	a.running.Go(func() { a.reconciler.Run(a.ctx) })
 	a.running.Go(a.expireRuns)
+	if a.notifier != nil {
+		a.running.Go(func() { a.notifier.Run(a.ctx) })
+	}
 	return nil
 }
 

@@ -25,6 +25,7 @@ func check(r *report, c *Config) {
 	checkReconcile(r, &c.Reconcile)
 	checkRuns(r, &c.Runs)
 	checkConnectors(r, c)
+	checkNotify(r, c)
 }
 
 func checkProxy(r *report, p *Proxy) {

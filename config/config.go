@@ -11,7 +11,33 @@ type Config struct {
 	Connectors Connectors
 	Reconcile  Reconcile
 	Runs       Runs
+	Notify     Notify
 	Log        Log
+}
+
+// Notify says who is called when a person is asked, and when that has ended. Names are
+// required, and differ in both lists.
+type Notify struct {
+	// Exec are commands that get each message as JSON on standard input. Default none.
+	Exec []NotifyExec
+	// Webhooks get each message by POST, signed as Standard Webhooks says. Default none.
+	Webhooks []NotifyWebhook
+}
+
+// NotifyExec is a command that is called.
+type NotifyExec struct {
+	Name string
+	// Command is the program and its arguments; no shell is between.
+	Command []string
+}
+
+// NotifyWebhook is an address that is called.
+type NotifyWebhook struct {
+	Name string
+	// URL is a secret, since its path often is one.
+	URL Secret
+	// Secret is the signing key in the form whsec_ and base64; nil for unsigned messages.
+	Secret *Secret
 }
 
 // Proxy configures the front door: what listens, what is let through, and the

@@ -93,8 +93,10 @@ func (d *decoder) strayVariables(given map[string]string) {
 }
 
 func strayFault(name string, known []string) *fault {
-	if name == EnvName("connectors.settings") {
-		return &fault{"connectors.settings is a list of maps and has no variable", "write it in the configuration file"}
+	for _, key := range []string{"connectors.settings", "notify.exec", "notify.webhooks"} {
+		if name == EnvName(key) {
+			return &fault{key + " is a list of maps and has no variable", "write it in the configuration file"}
+		}
 	}
 	for _, later := range laterKeys() {
 		if v := EnvName(later); name == v || strings.HasPrefix(name, v+"_") {

@@ -29,7 +29,7 @@ type entry struct {
 
 // entries lists every key of this version, in the order of the documentation.
 func entries() []entry {
-	return slices.Concat(proxyEntries(), adminEntries(), ledgerEntries(), connectorEntries(), reconcileEntries(), runsEntries())
+	return slices.Concat(proxyEntries(), adminEntries(), ledgerEntries(), connectorEntries(), reconcileEntries(), runsEntries(), notifyEntries())
 }
 
 func proxyEntries() []entry {
@@ -116,6 +116,13 @@ func runsEntries() []entry {
 	}
 }
 
+func notifyEntries() []entry {
+	return []entry{
+		bind(entry{path: "notify.exec", node: notifyExecNode}, func(c *Config) *[]NotifyExec { return &c.Notify.Exec }),
+		bind(entry{path: "notify.webhooks", node: notifyWebhooksNode}, func(c *Config) *[]NotifyWebhook { return &c.Notify.Webhooks }),
+	}
+}
+
 var readUnmatched = readEnum([]Unmatched{UnmatchedDeny, UnmatchedObserve, UnmatchedAllow})
 
 var readBlockScope = readEnum([]BlockScope{BlockWorkflow, BlockItem, BlockMutation})
@@ -126,7 +133,7 @@ func laterKeys() []string {
 	return []string{
 		"proxy.max_connections", "proxy.via",
 		"admin.health_listen", "admin.public_url", "admin.tls", "admin.tokens",
-		"ledger.retention", "verify_on_replay", "notify",
+		"ledger.retention", "verify_on_replay",
 	}
 }
 

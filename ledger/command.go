@@ -103,12 +103,26 @@ func (c *command) store(m *Mutation, from State, on Trigger, mv move, dispatch, 
 	if err := c.PutMutation(m); err != nil {
 		return fmt.Errorf("%s of %s: %w", on, m.ID, err)
 	}
-	c.Append(Event{
+	e := Event{
 		At: c.now.Wall, Actor: mv.actor, What: string(on), Why: mv.why,
 		Mutation: m.ID, Dispatch: dispatch, Run: m.Run, Workflow: m.Workflow, Item: m.Item,
 		From: from, To: m.State, Evidence: bound(evidence),
-	})
+	}
+	e.tellEscalation(m, c.now.Wall)
+	c.Append(e)
 	return nil
+}
+
+// tellEscalation notes that this command opened or closed the record's escalation.
+// Commands of one moment may note it twice; readers tell by the number.
+func (e *Event) tellEscalation(m *Mutation, now time.Time) {
+	switch q := m.Escalation; {
+	case q == nil:
+	case q.ClosedAt.IsZero() && q.OpenedAt.Equal(now):
+		e.Escalation = q.Number
+	case !q.ClosedAt.IsZero() && q.ClosedAt.Equal(now):
+		e.Escalation, e.EscalationClosed = q.Number, true
+	}
 }
 
 // maxEvidence is the longest evidence of an event, in bytes.

@@ -188,9 +188,12 @@ func (m *Mutation) escalate(kind string, mv move) {
 		number = m.Escalation.Number + 1
 	}
 	m.Escalation = &Escalation{
-		ID: m.ID + "-" + strconv.Itoa(number), Number: number, Kind: kind, Why: mv.why, OpenedAt: mv.now.Wall,
+		ID: EscalationID(m.ID, number), Number: number, Kind: kind, Why: mv.why, OpenedAt: mv.now.Wall,
 	}
 }
+
+// EscalationID is the id of a mutation's escalation by its number.
+func EscalationID(mutation string, number int) string { return mutation + "-" + strconv.Itoa(number) }
 
 // closeEscalation closes the open escalation, if there is one.
 func (m *Mutation) closeEscalation(mv move) {

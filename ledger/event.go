@@ -28,6 +28,11 @@ type Event struct {
 	// Evidence is readable, bounded to 4 KiB, and free of secrets; longer
 	// content is named by its digest.
 	Evidence string `cbor:"13,keyasint,omitempty" json:"evidence,omitempty"`
+
+	// Escalation is the number of the mutation's escalation that this opened, or closed if
+	// EscalationClosed is set; 0 for neither.
+	Escalation       int  `cbor:"14,keyasint,omitempty" json:"escalation,omitempty"`
+	EscalationClosed bool `cbor:"15,keyasint,omitempty" json:"escalation_closed,omitempty"`
 }
 
 // Actors of events that no person caused.

@@ -16,7 +16,7 @@ const (
 
 // errItemName says what an item's name may be.
 var errItemName = errors.New("an item's name is 1 to 256 bytes of UTF-8 in percent-encoding, without control characters, " +
-	"without white space at its ends, and doesn't begin with once:")
+	"without white space at its ends, and doesn't begin with \"once:\"")
 
 // itemName reads an item's name in percent-encoding (RFC 3986 §2.1).
 func itemName(text string) (string, error) {

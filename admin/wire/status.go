@@ -14,8 +14,22 @@ type Status struct {
 	Escalated int `json:"escalated"`
 	// Stopped lists the scopes that admit nothing now.
 	Stopped []Stopped `json:"stopped"`
+	// Destinations tell how notifications stand; absent without any.
+	Destinations []Destination `json:"destinations,omitzero"`
 	// Since is when the oldest of these began; absent if there is none.
 	Since time.Time `json:"since,omitzero"`
+}
+
+// Destination is one that is called when a person is asked.
+type Destination struct {
+	Name string `json:"name"`
+	// Waiting counts messages that were not delivered yet, Dropped those that never will be.
+	Waiting int `json:"waiting"`
+	Dropped int `json:"dropped,omitzero"`
+	// Tries, Since and Error tell of the message that is tried now.
+	Tries int       `json:"tries,omitzero"`
+	Since time.Time `json:"since,omitzero"`
+	Error string    `json:"error,omitzero"`
 }
 
 // Stopped is a scope that admits nothing until its mutation is settled.

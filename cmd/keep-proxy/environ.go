@@ -16,6 +16,12 @@ func secretNames(c config.Config) []string {
 			names = append(names, s.Credentials.Value.EnvNames()...)
 		}
 	}
+	for _, w := range c.Notify.Webhooks {
+		names = append(names, w.URL.EnvNames()...)
+		if w.Secret != nil {
+			names = append(names, w.Secret.EnvNames()...)
+		}
+	}
 	return names
 }
 

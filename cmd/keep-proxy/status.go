@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -84,5 +85,17 @@ func showStatus(w io.Writer, s *wire.Status, now time.Time) error {
 	for _, stop := range s.Stopped {
 		rows = append(rows, []string{stop.Scope, clip(stop.Name, 50), stop.Mutation, stop.State, ago(now, stop.Since)})
 	}
-	return section(w, "Stopped", []string{"SCOPE", "NAME", "MUTATION", "STATE", "FOR"}, rows)
+	if err := section(w, "Stopped", []string{"SCOPE", "NAME", "MUTATION", "STATE", "FOR"}, rows); err != nil {
+		return err
+	}
+	rows = rows[:0]
+	for _, d := range s.Destinations {
+		if d.Waiting+d.Dropped == 0 {
+			continue
+		}
+		rows = append(rows, []string{
+			clip(d.Name, 30), strconv.Itoa(d.Waiting), strconv.Itoa(d.Dropped), strconv.Itoa(d.Tries), ago(now, d.Since), clip(d.Error, 70),
+		})
+	}
+	return section(w, "Not notified", []string{"DESTINATION", "WAITING", "DROPPED", "TRIES", "FOR", "ERROR"}, rows)
 }

@@ -1,0 +1,69 @@
+package app
+
+import (
+	"context"
+	"crypto/tls"
+	"net/http"
+	"os"
+	"path/filepath"
+
+	"keep-proxy/admin/wire"
+	"keep-proxy/config"
+	"keep-proxy/notify"
+)
+
+// notificationsFile holds what has to be told, in the data folder.
+const notificationsFile = "notify.json"
+
+// openNotify makes the notifier, if anybody is to be called. Webhooks are not held to the
+// egress rules: the operator names them, not a script.
+func (a *App) openNotify(context.Context) error {
+	destinations, err := a.destinations()
+	if err != nil || len(destinations) == 0 {
+		return err
+	}
+	a.notifier, err = notify.New(notify.Config{
+		Ledger: a.ledger, Path: filepath.Join(a.config.Ledger.Dir, notificationsFile), Destinations: destinations,
+		Now: a.clock.Now, Log: a.options.Log,
+	})
+	return err
+}
+
+// destinations are the configured ones.
+func (a *App) destinations() ([]notify.Destination, error) {
+	var out []notify.Destination
+	for _, e := range a.config.Notify.Exec {
+		out = append(out, notify.NewExec(e.Name, e.Command))
+	}
+	sources := config.Sources{LookupEnv: os.LookupEnv, ReadFile: os.ReadFile}
+	resolving := func(s config.Secret) func() (string, error) {
+		return func() (string, error) { return s.Resolve(sources) }
+	}
+	for _, w := range a.config.Notify.Webhooks {
+		roots, err := upstreamRoots(a.config.Proxy.UpstreamCA)
+		if err != nil {
+			return nil, err
+		}
+		transport := &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}
+		var key func() (string, error)
+		if w.Secret != nil {
+			key = resolving(*w.Secret)
+		}
+		out = append(out, notify.NewWebhook(w.Name, resolving(w.URL), key, transport, a.clock.Now))
+	}
+	return out, nil
+}
+
+// destinationsStanding tells how each destination stands; none without notifications.
+func (a *App) destinationsStanding() []wire.Destination {
+	if a.notifier == nil {
+		return nil
+	}
+	var out []wire.Destination
+	for _, s := range a.notifier.Status() {
+		out = append(out, wire.Destination{
+			Name: s.Name, Waiting: s.Waiting, Dropped: s.Dropped, Tries: s.Tries, Since: s.Since, Error: s.Error,
+		})
+	}
+	return out
+}

@@ -1,0 +1,21 @@
+// Package notify calls somebody when a person is asked, and when that has ended.
+//
+// Each destination, a command or a webhook, has a queue of its own in one file beside
+// the ledger (Queue), so that one that can't be reached holds up no other, and a message
+// outlives the process. Messages are made from the ledger's history: an event that opened
+// or closed an escalation becomes one message for each destination. The place up to which
+// the history was read is kept in the same file, in the same write.
+//
+// # Failure
+//
+// A message is tried until it was taken: a command that exits 0, or an answer of 2xx. It may
+// arrive more than once, always with the same id; of one destination messages come in
+// order. Waits grow from 5 s to 15 min. A queue holds at most MaxQueue messages; beyond it
+// the oldest is dropped, which Status tells.
+//
+// # Secrets
+//
+// A webhook's URL and its signing key are secrets: neither is logged, stored, or
+// named in an error. Messages hold what the ledger tells about a mutation, which
+// is masked already, and neither bodies nor header fields.
+package notify

@@ -1,0 +1,265 @@
+package notify
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"keep-proxy/ledger"
+)
+
+// Source is what is read of the ledger.
+type Source interface {
+	ID() string
+	Events(ctx context.Context, mutation string, after uint64, limit int) ([]ledger.Event, error)
+	Mutations(ctx context.Context, f ledger.Filter) (ledger.Page[*ledger.Mutation], error)
+	MutationByID(ctx context.Context, id string) (*ledger.Mutation, error)
+	View(ctx context.Context, fn func(ledger.View) error) error
+}
+
+// Destination takes messages.
+type Destination interface {
+	// Name is the one in the configuration.
+	Name() string
+	// Deliver returns nil once the message was taken. Its error names no secret.
+	Deliver(ctx context.Context, m Message, body []byte) error
+}
+
+// Config is what New needs. Ledger, Path, Now and at least one destination are required.
+type Config struct {
+	Ledger       Source
+	Path         string
+	Destinations []Destination
+	Now          func() time.Time
+	// After is as time.After; the default.
+	After func(time.Duration) <-chan time.Time
+	Log   zerolog.Logger
+}
+
+// Intervals of the work.
+const (
+	poll      = time.Second
+	batch     = 1000
+	retryBase = 5 * time.Second
+	retryCap  = 15 * time.Minute
+	// Timeout bounds one delivery.
+	Timeout = 30 * time.Second
+)
+
+// Notifier tells destinations about escalations. Make it with New.
+type Notifier struct {
+	config Config
+	queue  *queue
+	began  bool
+	// aligned says that what the history doesn't tell was looked at.
+	aligned bool
+	// wake tells each destination that its queue may have grown.
+	wake map[string]chan struct{}
+}
+
+// Standing is how one destination stands.
+type Standing struct {
+	Name    string
+	Waiting int
+	Dropped int
+	Tries   int
+	// Since is when the message that waits first was tried first; zero if it wasn't, or
+	// was delivered.
+	Since time.Time
+	Error string
+}
+
+// New reads the queue. The error says what is wrong with its file.
+func New(c Config) (*Notifier, error) {
+	if c.After == nil {
+		c.After = time.After
+	}
+	n := &Notifier{config: c, wake: map[string]chan struct{}{}}
+	for _, d := range c.Destinations {
+		n.wake[d.Name()] = make(chan struct{}, 1)
+	}
+	var err error
+	n.queue, n.began, err = openQueue(c.Path, c.Ledger.ID(), slices.Sorted(maps.Keys(n.wake)))
+	return n, err
+}
+
+// Status tells how each destination stands, by name.
+func (n *Notifier) Status() []Standing {
+	n.queue.mu.Lock()
+	defer n.queue.mu.Unlock()
+	var out []Standing
+	for _, name := range slices.Sorted(maps.Keys(n.queue.Queues)) {
+		l := n.queue.Queues[name]
+		out = append(out, Standing{name, len(l.Messages), l.Dropped, l.Tries, l.Since, l.Error})
+	}
+	return out
+}
+
+// Run tells until ctx ends.
+func (n *Notifier) Run(ctx context.Context) {
+	var running sync.WaitGroup
+	defer running.Wait()
+	for _, d := range n.config.Destinations {
+		running.Go(func() { n.deliver(ctx, d) })
+	}
+	for {
+		n.wakeAll()
+		if err := n.read(ctx); err != nil && ctx.Err() == nil {
+			n.config.Log.Error().Err(err).Msg("notifications not queued; trying again")
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-n.config.After(poll):
+		}
+	}
+}
+
+func (n *Notifier) wakeAll() {
+	for _, w := range n.wake {
+		select {
+		case w <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// read queues what the history tells since it was read last.
+func (n *Notifier) read(ctx context.Context) error {
+	if !n.began {
+		if err := n.begin(ctx); err != nil {
+			return err
+		}
+		return n.align(ctx)
+	}
+	for {
+		events, err := n.config.Ledger.Events(ctx, "", n.queue.cursor(), batch)
+		if err != nil {
+			return err
+		}
+		if len(events) == 0 {
+			if n.aligned {
+				return nil
+			}
+			return n.align(ctx)
+		}
+		open := maps.Clone(n.queue.Open)
+		var messages []Message
+		for _, e := range events {
+			more, err := n.tell(ctx, e, open)
+			if err != nil {
+				return err
+			}
+			messages = append(messages, more...)
+		}
+		last := events[len(events)-1].Seq
+		if len(messages) == 0 {
+			// Reading it again after a restart does no harm.
+			n.queue.setCursor(last)
+			continue
+		}
+		if err := n.queue.add(last, open, messages); err != nil {
+			return err
+		}
+		n.wakeAll()
+	}
+}
+
+// begin starts at the present: what is open is told, what is over isn't.
+func (n *Notifier) begin(ctx context.Context) error {
+	cursor := n.queue.cursor()
+	for {
+		events, err := n.config.Ledger.Events(ctx, "", cursor, batch)
+		if err != nil {
+			return err
+		}
+		if len(events) == 0 {
+			n.queue.setCursor(cursor)
+			return nil
+		}
+		cursor = events[len(events)-1].Seq
+	}
+}
+
+// align tells once, after a start, what the history doesn't: what was open before there was
+// a queue, or was opened or ended without an event that says so.
+func (n *Notifier) align(ctx context.Context) error {
+	open, messages := map[string]int{}, []Message(nil)
+	for f := (ledger.Filter{Escalated: true, Limit: batch}); ; {
+		page, err := n.config.Ledger.Mutations(ctx, f)
+		if err != nil {
+			return err
+		}
+		for _, m := range page.Items {
+			e := m.Escalation
+			if !m.Escalated() {
+				continue
+			}
+			if open[m.ID] = e.Number; n.queue.Open[m.ID] != e.Number {
+				messages = append(messages, n.message(ctx, m, e.Number, e.OpenedAt, false))
+			}
+		}
+		if f.Cursor = page.Next; f.Cursor == "" {
+			break
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(n.queue.Open)) {
+		if number := n.queue.Open[id]; open[id] != number {
+			m, err := n.config.Ledger.MutationByID(ctx, id)
+			if err != nil {
+				return fmt.Errorf("mutation %s: %w", id, err)
+			}
+			messages = append(messages, n.message(ctx, m, number, n.config.Now(), true))
+		}
+	}
+	if err := n.queue.add(n.queue.cursor(), open, messages); err != nil {
+		return err
+	}
+	n.began, n.aligned = true, true
+	n.wakeAll()
+	return nil
+}
+
+// tell makes the messages of one event, and notes in open what they say. An escalation
+// that took the place of an open one ended it.
+func (n *Notifier) tell(ctx context.Context, e ledger.Event, open map[string]int) ([]Message, error) {
+	told := open[e.Mutation]
+	switch {
+	case e.Escalation == 0, !e.EscalationClosed && e.Escalation <= told, e.EscalationClosed && e.Escalation != told:
+		return nil, nil
+	}
+	m, err := n.config.Ledger.MutationByID(ctx, e.Mutation)
+	if err != nil {
+		return nil, fmt.Errorf("mutation %s, of event %d: %w", e.Mutation, e.Seq, err)
+	}
+	if e.EscalationClosed {
+		delete(open, e.Mutation)
+		return []Message{n.message(ctx, m, told, e.At, true)}, nil
+	}
+	var out []Message
+	if told != 0 {
+		out = append(out, n.message(ctx, m, told, e.At, true))
+	}
+	open[e.Mutation] = e.Escalation
+	return append(out, n.message(ctx, m, e.Escalation, e.At, false)), nil
+}
+
+// message adds what the run and the ledger tell.
+func (n *Notifier) message(ctx context.Context, m *ledger.Mutation, number int, at time.Time, closed bool) Message {
+	out := messageOf(m, number, at, closed)
+	out.Data.Ledger = n.config.Ledger.ID()
+	// A hint that can't be read is no reason to stay silent.
+	_ = n.config.Ledger.View(ctx, func(v ledger.View) error {
+		r, err := v.Run(m.Run)
+		if err == nil {
+			out.Data.ResumeHint = r.ResumeHint
+		}
+		return err
+	})
+	return out
+}

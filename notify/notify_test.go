@@ -1,0 +1,245 @@
+package notify
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"keep-proxy/ledger"
+	"keep-proxy/ledger/ledgertest"
+)
+
+// fakeDestination records what it took, and fails as often as it is told to.
+type fakeDestination struct {
+	name string
+
+	mu    sync.Mutex
+	taken []string
+	fails int
+}
+
+func (d *fakeDestination) Name() string { return d.name }
+
+func (d *fakeDestination) Deliver(_ context.Context, m Message, body []byte) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.fails > 0 {
+		d.fails--
+		return errors.New("not today")
+	}
+	if !strings.Contains(string(body), `"mutation":"`+m.Data.Mutation+`"`) {
+		return errors.New("the body isn't the message's")
+	}
+	d.taken = append(d.taken, m.ID)
+	return nil
+}
+
+func (d *fakeDestination) got() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.taken)
+}
+
+// world is a ledger whose mutations ask a person.
+type world struct {
+	t    *testing.T
+	path string
+	*ledger.Ledger
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	now := func() ledger.Stamp { return ledger.Stamp{Wall: time.Now(), BootID: "b"} }
+	store := ledgertest.NewMemory(ledger.Process{ID: "p", Started: now()})
+	n := 0
+	return &world{t, filepath.Join(t.TempDir(), "notify.json"), ledger.New(store, ledger.Config{
+		Now: now, NewID: func() string { n++; return "r" + string(rune('a'+n)) },
+	})}
+}
+
+// ask makes a mutation whose outcome only a person can tell, and returns its id.
+func (w *world) ask(name byte) string {
+	w.t.Helper()
+	key := ledger.Key{name}
+	record := ledger.Mutation{
+		Connector: "c", Operation: "o", Target: "Pay " + string(name), PayloadDigest: "p",
+		Policy: ledger.Policy{BlockScope: ledger.BlockMutation},
+	}
+	scope := ledger.Scope{Workflow: "w", Item: string(name), Attempt: 1}
+	record.Scope = scope
+	out, err := w.Claim(w.t.Context(), ledger.Claim{Scope: scope, Key: key, DispatchID: "d" + string(name), Record: record})
+	if err != nil || out.Dispatch == nil {
+		w.t.Fatalf("claim %+v, %v", out, err)
+	}
+	d := *out.Dispatch
+	d.Verdict = ledger.VerdictUncertain
+	if _, err := w.Finish(w.t.Context(), ledger.Finish{Key: key, Dispatch: d}); err != nil {
+		w.t.Fatal(err)
+	}
+	return key.ID()
+}
+
+// answer is a person's decision.
+func (w *world) answer(id string) {
+	w.t.Helper()
+	m, err := w.MutationByID(w.t.Context(), id)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	_, err = w.Resolve(w.t.Context(), ledger.Resolve{Key: m.Key, Action: ledger.OnSkip, Actor: "ada", Reason: "x", Version: m.Version})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// notifying runs a notifier until stop is called.
+func (w *world) notifying(destinations ...Destination) (n *Notifier, stop func()) {
+	w.t.Helper()
+	n, err := New(Config{
+		Ledger: w.Ledger, Path: w.path, Destinations: destinations, Now: time.Now, Log: zerolog.Nop(),
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { n.Run(ctx) })
+	return n, func() { cancel(); running.Wait() }
+}
+
+// pass lets time pass in a bubble of testing/synctest.
+func pass(d time.Duration) { <-time.After(d) }
+
+func want(t *testing.T, d *fakeDestination, ids ...string) {
+	t.Helper()
+	if got := d.got(); !slices.Equal(got, ids) {
+		t.Errorf("%s got %v, want %v", d.name, got, ids)
+	}
+}
+
+func TestEachEscalationAndItsEndAreTold(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, d := newWorld(t), &fakeDestination{name: "pager"}
+		before := w.ask('a')
+		over := w.ask('o')
+		w.answer(over)
+		_, stop := w.notifying(d)
+		synctest.Wait()
+		pass(2 * poll)
+		synctest.Wait()
+		want(t, d, before+"-1-opened")
+		next := w.ask('b')
+		pass(2 * poll)
+		w.answer(next)
+		w.answer(before)
+		short := w.ask('c')
+		w.answer(short)
+		pass(2 * poll)
+		synctest.Wait()
+		want(t, d, before+"-1-opened", next+"-1-opened", next+"-1-closed", before+"-1-closed", short+"-1-opened", short+"-1-closed")
+		stop()
+	})
+}
+
+func TestADestinationThatFailsHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		good, bad := &fakeDestination{name: "good"}, &fakeDestination{name: "bad", fails: 3}
+		n, stop := w.notifying(good, bad)
+		a := w.ask('a')
+		pass(2 * poll)
+		synctest.Wait()
+		want(t, good, a+"-1-opened")
+		want(t, bad)
+		s := n.Status()
+		if s[0].Name != "bad" || s[0].Waiting != 1 || s[0].Error != "not today" || s[0].Tries == 0 || s[0].Since.IsZero() || s[1].Waiting != 0 {
+			t.Errorf("status %+v", s)
+		}
+		pass(time.Minute)
+		synctest.Wait()
+		want(t, bad, a+"-1-opened")
+		if s := n.Status(); s[0].Waiting != 0 || s[0].Error != "" {
+			t.Errorf("status %+v", s)
+		}
+		stop()
+	})
+}
+
+func TestWhatWasNotDeliveredOutlivesTheProcess(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		down := &fakeDestination{name: "pager", fails: 1000}
+		_, stop := w.notifying(down)
+		a := w.ask('a')
+		pass(2 * poll)
+		stop()
+		// While nobody notifies, the question is answered and another one asked.
+		w.answer(a)
+		b := w.ask('b')
+		up, added := &fakeDestination{name: "pager"}, &fakeDestination{name: "added"}
+		_, stop = w.notifying(up, added)
+		pass(2 * poll)
+		synctest.Wait()
+		want(t, up, a+"-1-opened", a+"-1-closed", b+"-1-opened")
+		want(t, added, a+"-1-closed", b+"-1-opened")
+		stop()
+		_, stop = w.notifying(up, added)
+		pass(2 * poll)
+		synctest.Wait()
+		if got := up.got(); len(got) != 3 {
+			t.Errorf("after a restart it was told again: %v", got)
+		}
+		stop()
+	})
+}
+
+func TestAQueueThatCannotBeReadIsNotGuessed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, content := range []string{"{", `{"format":2}`} {
+		if err := os.WriteFile(w.path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := New(Config{Ledger: w.Ledger, Path: w.path, Destinations: []Destination{&fakeDestination{name: "x"}}, Now: time.Now})
+		if err == nil || !strings.Contains(err.Error(), "move it away") {
+			t.Errorf("%s: %v", content, err)
+		}
+	}
+}
+
+func TestALongQueueDropsItsOldest(t *testing.T) {
+	t.Parallel()
+	q, _, err := openQueue(filepath.Join(t.TempDir(), "q"), "l", []string{"x"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	messages := make([]Message, MaxQueue+2)
+	messages[2].ID = "third"
+	if err := q.add(1, map[string]int{}, messages); err != nil {
+		t.Fatal(err)
+	}
+	if m, ok := q.first("x"); !ok || m.ID != "third" || q.Queues["x"].Dropped != 2 {
+		t.Errorf("first %+v, %d dropped", m, q.Queues["x"].Dropped)
+	}
+}
+
+func TestWaitsGrow(t *testing.T) {
+	t.Parallel()
+	for tries, want := range map[int]time.Duration{1: 5 * time.Second, 2: 10 * time.Second, 4: 40 * time.Second, 9: retryCap, 1000: retryCap} {
+		if got := backoff(tries); got != want {
+			t.Errorf("after %d tries %s, want %s", tries, got, want)
+		}
+	}
+}

@@ -1,0 +1,177 @@
+package notify
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+)
+
+// MaxQueue is how many messages wait for one destination.
+const MaxQueue = 1000
+
+// stored is the file's content.
+type stored struct {
+	Format int    `json:"format"`
+	Ledger string `json:"ledger"`
+	// Cursor is the number of the last event that was read.
+	Cursor uint64 `json:"cursor"`
+	// Open is the number of the escalation of each mutation that was told as opened.
+	Open   map[string]int   `json:"open"`
+	Queues map[string]*line `json:"queues"`
+}
+
+// line is the queue of one destination.
+type line struct {
+	Messages []Message `json:"messages"`
+	Dropped  int       `json:"dropped,omitempty"`
+	// Tries, Since and Error tell of the first message.
+	Tries int       `json:"tries,omitempty"`
+	Since time.Time `json:"since,omitzero"`
+	Error string    `json:"error,omitempty"`
+}
+
+// queue keeps what has to be told, durably.
+type queue struct {
+	path string
+
+	mu sync.Mutex
+	stored
+}
+
+// storedFormat is the version of the file.
+const storedFormat = 1
+
+// openQueue reads the file. began says that there was one for this ledger: what another
+// one's history told is worth nothing here.
+func openQueue(path, ledgerID string, names []string) (q *queue, began bool, err error) {
+	q = &queue{path: path}
+	content, err := os.ReadFile(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return nil, false, fmt.Errorf("notifications: %w", err)
+	default:
+		if err := json.Unmarshal(content, &q.stored); err != nil || q.Format != storedFormat {
+			return nil, false, fmt.Errorf("notifications: %s can't be read (format %d): %w; "+
+				"move it away: what is open then is told again", path, q.Format, errors.Join(err, errFormat))
+		}
+		began = q.Ledger == ledgerID
+	}
+	if !began {
+		q.stored = stored{}
+	}
+	q.Format, q.Ledger = storedFormat, ledgerID
+	if q.Open == nil {
+		q.Open = map[string]int{}
+	}
+	lines := make(map[string]*line, len(names))
+	for _, name := range names {
+		if lines[name] = q.Queues[name]; lines[name] == nil {
+			lines[name] = &line{}
+		}
+	}
+	q.Queues = lines
+	return q, began, nil
+}
+
+// errFormat says that the file's format isn't this version's.
+var errFormat = errors.New("not of this version's format")
+
+// cursor is how far the history was read.
+func (q *queue) cursor() uint64 {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.Cursor
+}
+
+// setCursor notes that nothing had to be told up to here, without a write.
+func (q *queue) setCursor(seq uint64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.Cursor = seq
+}
+
+// add queues messages for every destination and remembers how far the history was read.
+func (q *queue) add(cursor uint64, open map[string]int, messages []Message) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.Cursor, q.Open = cursor, open
+	for _, l := range q.Queues {
+		l.Messages = append(l.Messages, messages...)
+		if over := len(l.Messages) - MaxQueue; over > 0 {
+			// The first one may be on its way; it goes too, and is told once more at most.
+			l.Messages, l.Dropped = l.Messages[over:], l.Dropped+over
+		}
+	}
+	return q.save()
+}
+
+// first is the message that a destination gets next.
+func (q *queue) first(name string) (Message, bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	l := q.Queues[name]
+	if len(l.Messages) == 0 {
+		return Message{}, false
+	}
+	return l.Messages[0], true
+}
+
+// done takes a message that was delivered out of the queue.
+func (q *queue) done(name, id string) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	l := q.Queues[name]
+	l.Tries, l.Since, l.Error = 0, time.Time{}, ""
+	if len(l.Messages) > 0 && l.Messages[0].ID == id {
+		l.Messages = l.Messages[1:]
+	}
+	return q.save()
+}
+
+// failed notes a try that failed, and returns how many there were. It isn't worth a write.
+func (q *queue) failed(name string, at time.Time, why string) int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	l := q.Queues[name]
+	if l.Tries == 0 {
+		l.Since = at
+	}
+	l.Tries++
+	l.Error = why
+	return l.Tries
+}
+
+// save writes the file, whole or not at all, and syncs it.
+func (q *queue) save() (err error) {
+	content, err := json.Marshal(&q.stored)
+	if err != nil {
+		return fmt.Errorf("notifications: %w", err)
+	}
+	t, err := os.CreateTemp(filepath.Dir(q.path), "."+filepath.Base(q.path)+"-*")
+	if err != nil {
+		return fmt.Errorf("notifications: %w", err)
+	}
+	_, err = t.Write(content)
+	err = errors.Join(err, t.Sync(), t.Close())
+	if err == nil {
+		err = os.Rename(t.Name(), q.path)
+	}
+	if err != nil {
+		return fmt.Errorf("notifications: %w", errors.Join(err, os.Remove(t.Name())))
+	}
+	return syncDir(filepath.Dir(q.path))
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return fmt.Errorf("notifications: %w", err)
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
