@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -127,42 +128,83 @@ func rawExplain(e wire.Explain) (rules.Raw, error) {
 
 // standing says what would happen to an explained mutation now.
 func (a *App) standing(ctx context.Context, raw rules.Raw, x Explained) (string, error) {
-	var key ledger.Key
-	if err := key.UnmarshalText([]byte(x.Key)); err != nil {
-		return "", fmt.Errorf("explain: %w", err)
+	request, op := a.explainedAs(raw, x)
+	if op == nil {
+		return "", nil
 	}
-	var m *ledger.Mutation
-	err := a.ledger.View(ctx, func(v ledger.View) (err error) {
-		m, err = v.Mutation(key)
-		return err
-	})
+	found, err := a.recordsOf(ctx, request, op, x)
 	switch {
-	case errors.Is(err, ledger.ErrNotFound):
-		return "It would be claimed and sent.", nil
 	case err != nil:
 		return "", err
+	case len(found) == 0:
+		return "It would be claimed and sent.", nil
+	case len(found) > 1:
+		return "Two records fit since the rule was changed, " + found[0].ID + " and " + found[1].ID + ": it would be refused as ambiguous-record.", nil
 	}
-	covers, diff := a.covers(ctx, raw, x, m)
-	return "Its record " + m.ID + " is " + string(m.State) + ": " + whatNow(m, covers, diff), nil
+	m := found[0]
+	covers, diff := m.Covers(x.PayloadDigest, x.SignificantDigest), ""
+	if !covers {
+		compared := proxy.ComparePayload(ctx, a.ledger, a.versions.connector, op, request, m)
+		covers, diff = compared.Covers, compared.Diff.String()
+	}
+	return "Its record " + m.ID + " is " + string(m.State) + ": " + whatNow(m, op, covers, diff), nil
 }
 
-// covers reports whether the record's stored result answers the explained request,
-// and how the two differ if it doesn't.
-func (a *App) covers(ctx context.Context, raw rules.Raw, x Explained, m *ledger.Mutation) (bool, string) {
-	if m.Covers(x.PayloadDigest, x.SignificantDigest) {
-		return true, ""
-	}
+// explainedAs is the explained request and its operation; nil if there is none.
+func (a *App) explainedAs(raw rules.Raw, x Explained) (*rules.Request, *rules.Operation) {
 	request, refusal := rules.Normalize(raw)
 	connector := a.rules.Connector(x.Connector)
-	if refusal != nil || connector == nil || connector.Operation(x.Operation) == nil {
-		return false, ""
+	if refusal != nil || connector == nil {
+		return nil, nil
 	}
-	compared := proxy.ComparePayload(ctx, a.ledger, a.versions.connector, connector.Operation(x.Operation), request.WithBody(raw.Body), m)
-	return compared.Covers, compared.Diff.String()
+	return request.WithBody(raw.Body), connector.Operation(x.Operation)
+}
+
+// recordsOf finds the records that an explained request would meet, under every
+// version of its rule.
+func (a *App) recordsOf(ctx context.Context, request *rules.Request, op *rules.Operation, x Explained) ([]*ledger.Mutation, error) {
+	var key ledger.Key
+	if err := key.UnmarshalText([]byte(x.Key)); err != nil {
+		return nil, fmt.Errorf("explain: %w", err)
+	}
+	var item *ledger.Item
+	err := a.ledger.View(ctx, func(v ledger.View) (err error) {
+		item, err = v.Item(x.Scope.Workflow, x.Scope.Item)
+		return err
+	})
+	if err != nil && !errors.Is(err, ledger.ErrNotFound) {
+		return nil, err
+	}
+	past, err := proxy.PastKeys(ctx, a.versions.connector, x.Scope, request,
+		item.PastRules(x.Connector, x.Operation, op.Was, op.Connector.Hash))
+	if err != nil {
+		return nil, err
+	}
+	keys := []ledger.Key{key}
+	for _, p := range past {
+		if p.Key != (ledger.Key{}) && !slices.Contains(keys, p.Key) {
+			keys = append(keys, p.Key)
+		}
+	}
+	var found []*ledger.Mutation
+	err = a.ledger.View(ctx, func(v ledger.View) error {
+		for _, key := range keys {
+			m, err := v.Mutation(key)
+			if errors.Is(err, ledger.ErrNotFound) {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			found = append(found, m)
+		}
+		return nil
+	})
+	return found, err
 }
 
 // whatNow is the table of docs/semantics.md, "Replaying", in words.
-func whatNow(m *ledger.Mutation, covers bool, diff string) string {
+func whatNow(m *ledger.Mutation, op *rules.Operation, covers bool, diff string) string {
 	if diff != "" {
 		diff = " (" + diff + ")"
 	}
@@ -171,6 +213,8 @@ func whatNow(m *ledger.Mutation, covers bool, diff string) string {
 		switch {
 		case !covers:
 			return "the payload differs" + diff + ", so it would be refused as payload-mismatch."
+		case m.ResultState != ledger.ResultKnown && op.StandsInForResult():
+			return "it happened, but its answer is not known, so the rule's on_no_result would be given."
 		case m.ResultState != ledger.ResultKnown:
 			return "it happened, but its answer is not known, so it would be refused as no-result."
 		}
@@ -185,6 +229,9 @@ func whatNow(m *ledger.Mutation, covers bool, diff string) string {
 	case ledger.NeedsReconcile, ledger.Indeterminate:
 		return "it would be refused as blocked."
 	case ledger.Skipped:
+		if op.StandsInForSkipped() {
+			return "the rule's on_skip would be given."
+		}
 		return "it would be refused as skipped."
 	}
 	return "it would be refused."

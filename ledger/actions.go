@@ -24,7 +24,7 @@ func OpenActions(m *Mutation, now Stamp, process Process) []Action {
 	}
 	var open []Action
 	for _, on := range PersonTriggers() {
-		if !allowedToPerson(m, on) {
+		if !allowedToPerson(m, on) || on == OnNewKey && !m.Policy.NativeKey {
 			continue
 		}
 		a := Action{Action: on, Consequence: consequence(m, on)}
@@ -72,6 +72,9 @@ func consequence(m *Mutation, on Trigger) string {
 	case OnAccept:
 		return "The refused payload counts as covered by the stored result: later runs that send it get that result, and nothing is sent."
 	case OnAcknowledge:
+		if m.Escalation != nil && m.Escalation.Kind == EscalationDrift {
+			return "The item is free, and its runs may make other mutations of this operation than the earlier ones did; what was done stays done."
+		}
 		return "The escalation is closed; nothing else changes."
 	default:
 		return ""

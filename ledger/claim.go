@@ -8,6 +8,8 @@ import (
 // Claim decides, in one transaction with the gate, whether a mutation may be
 // sent, and if so records the dispatch durably before it returns. Its order:
 //
+//  0. the record: looked for under every version of its rule under which the item
+//     has mutations; what is missing for that is asked for → rules;
 //  1. the run: over, or its time limit or grace is over → run-aborted;
 //  2. the item: done or skipped → item-done, waiting for a person →
 //     item-attention; the attempt isn't the current one → attempt;
@@ -16,7 +18,8 @@ import (
 //     failed → run-aborted;
 //  4. the scope: stopped by an unresolved mutation → blocked, and a managed run
 //     is over by that unless the request is held;
-//  5. the record: as docs/semantics.md §2 (repeats) and §7 (replays) say.
+//  5. the record: two fit → ambiguous-record; none → drift, or sent; else as
+//     docs/semantics.md §2 (repeats) and §7 (replays) say.
 //
 // A refusal is no error. Errors are ErrInvalid for a claim that is wrong in
 // itself, ErrNotFound for an unknown run, and those of the Store: whatever the
@@ -67,6 +70,12 @@ type claiming struct {
 	run  *Run
 	item *Item
 	m    *Mutation
+	// met are the records that fit under any version of the rule.
+	met []*Mutation
+	// drifted is what to note of a dispatch; steadied says that the run notes that the
+	// operation needs no further look.
+	drifted  string
+	steadied bool
 }
 
 // decide takes the steps of Claim in order; each returns a refusal or nothing.
@@ -74,7 +83,7 @@ func (c *claiming) decide() (Claimed, error) {
 	if err := c.load(); err != nil {
 		return Claimed{}, err
 	}
-	for _, step := range []func() (*Claimed, error){c.checkRun, c.checkItem, c.checkAllowance, c.checkScope, c.takeItem} {
+	for _, step := range []func() (*Claimed, error){c.meet, c.checkRun, c.checkItem, c.checkAllowance, c.checkScope, c.takeItem} {
 		refusal, err := step()
 		if err != nil {
 			return Claimed{}, err

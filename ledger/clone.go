@@ -61,6 +61,7 @@ func (r *Run) Clone() *Run {
 	c := *r
 	c.Labels = maps.Clone(r.Labels)
 	c.Only, c.FailingKey = copied(r.Only), copied(r.FailingKey)
+	c.Steady = slices.Clone(r.Steady)
 	return &c
 }
 
@@ -68,7 +69,7 @@ func (r *Run) Clone() *Run {
 func (i *Item) Clone() *Item {
 	c := copied(i)
 	if c != nil {
-		c.Changes = slices.Clone(i.Changes)
+		c.Changes, c.Rules, c.Drifts = slices.Clone(i.Changes), slices.Clone(i.Rules), slices.Clone(i.Drifts)
 	}
 	return c
 }

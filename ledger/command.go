@@ -14,6 +14,7 @@ type command struct {
 	now    Stamp
 	config Config
 	newID  func() string
+	ledger *Ledger
 }
 
 // update evaluates fn as one command of the store.
@@ -27,7 +28,7 @@ func (l *Ledger) note(fn func(*command) error) {
 }
 
 func (l *Ledger) command(tx Tx) *command {
-	return &command{Tx: tx, now: l.config.Now(), config: l.config, newID: l.config.NewID}
+	return &command{Tx: tx, now: l.config.Now(), config: l.config, newID: l.config.NewID, ledger: l}
 }
 
 // at says who acts now and why.

@@ -60,6 +60,19 @@ type Claim struct {
 	// where that matters it is answered DecideCompare, and claims again with Compared.
 	CanCompare bool
 	Compared   *Compared
+	// Was are earlier names of the operation.
+	Was []string
+	// CanDerive says that the caller can compute the key under stored versions of the
+	// rule: where the item has mutations of such a version it is answered DecideRules,
+	// and claims again with Past. Without it only Past is looked at.
+	CanDerive bool
+	Past      []Past
+	// Drift is what the rule says about a re-run that changed its mind.
+	Drift Drift
+	// OnSkip and OnNoResult say that the rule has an answer of its own for a mutation
+	// that was skipped, or whose result is not known: DecideStandIn.
+	OnSkip     bool
+	OnNoResult bool
 }
 
 // Decision is what a claim answers. The zero value refuses.
@@ -84,6 +97,11 @@ const (
 	// DecideCompare: nothing is decided, and nothing was changed. The payload differs
 	// from that of Mutation: compare the two, and claim again with Compared.
 	DecideCompare Decision = "compare"
+	// DecideRules: nothing is decided, and nothing was changed. Compute the key under
+	// Claimed.Rules, and claim again with Past.
+	DecideRules Decision = "rules"
+	// DecideStandIn: answer with what the rule says in the place of a result.
+	DecideStandIn Decision = "stand_in"
 )
 
 // Claimed is the answer to a Claim.
@@ -91,7 +109,7 @@ type Claimed struct {
 	Decision Decision
 	// Problem names the refusal as the problem types do: "run-aborted", "one-mutation",
 	// "read-only-run", "item-done", "skipped", "attempt", "no-result", "blocked",
-	// "payload-mismatch", "repeated", "item-attention".
+	// "payload-mismatch", "repeated", "item-attention", "drift", "ambiguous-record".
 	Problem string
 	// Detail says why, in a sentence for the script's author.
 	Detail string
@@ -104,6 +122,10 @@ type Claimed struct {
 	Dispatch *Dispatch
 	// Run is the run after the claim; nil for an unmanaged scope.
 	Run *Run
+	// Rules are versions of the rule to compute the key under (DecideRules only).
+	Rules []ItemRule
+	// Drift tells that this run has changed its mind, and how (DecideDispatch only).
+	Drift string
 	// Blockers are what stops the scope (DecideBlocked only).
 	Blockers []Blocker
 	// RunRefused says that this refusal ended the managed run.

@@ -165,6 +165,7 @@ func (c *command) decideItem(d DecideItem) (*Item, error) {
 	}
 	if d.Action == ItemNewAttempt {
 		item.Attempt++
+		item.Drifts = nil
 	}
 	from := item.State
 	item.State, item.Reason, item.Cause, item.ActiveRun, item.Shared = move.to, "", "", "", false

@@ -16,7 +16,7 @@ func (c *claiming) join() (Claimed, error) {
 	if err := c.load(); err != nil {
 		return Claimed{}, err
 	}
-	for _, step := range []func() (*Claimed, error){c.checkRun, c.checkItem, c.checkAllowance} {
+	for _, step := range []func() (*Claimed, error){c.meet, c.checkRun, c.checkItem, c.checkAllowance} {
 		refusal, err := step()
 		if err != nil {
 			return Claimed{}, err
@@ -24,6 +24,9 @@ func (c *claiming) join() (Claimed, error) {
 		if refusal != nil {
 			return *refusal, nil
 		}
+	}
+	if len(c.met) > 1 {
+		return c.ambiguous()
 	}
 	if c.m == nil {
 		return Claimed{}, invalid("there is no mutation %s to wait for", c.q.Key.ID())

@@ -1,11 +1,16 @@
 package ledger
 
-import "time"
+import (
+	"sync"
+	"time"
+)
 
 // Ledger binds the commands to a Store.
 type Ledger struct {
 	Store
 	config Config
+	// answers are those of which Answering was told; see there.
+	answers sync.Map
 }
 
 // Config holds what commands need beyond their arguments.

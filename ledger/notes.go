@@ -15,6 +15,7 @@ func (l *Ledger) Deliver(run string, m *Mutation, clientKey string) {
 	key := m.Key
 	l.note(func(c *command) error {
 		d.At = c.now.Wall
+		defer l.answers.Delete(answer{run, key})
 		return c.PutDelivery(run, key, d)
 	})
 }

@@ -7,7 +7,18 @@ import (
 
 // byRecord decides by what the ledger says about the mutation.
 func (c *claiming) byRecord() (Claimed, error) {
+	if len(c.met) > 1 {
+		return c.ambiguous()
+	}
 	if c.m == nil {
+		refusal, note, err := c.drift()
+		if err != nil {
+			return Claimed{}, err
+		}
+		if refusal != nil {
+			return *refusal, nil
+		}
+		c.drifted = note
 		return c.dispatch()
 	}
 	if c.m.Workflow != c.q.Workflow || c.m.Item != c.q.Item || c.m.Attempt != c.q.Attempt {
@@ -109,6 +120,9 @@ func (c *claiming) covered() bool {
 
 // withoutResult refuses what happened but can't be answered; a person is asked once.
 func (c *claiming) withoutResult() (Claimed, error) {
+	if c.q.OnNoResult {
+		return Claimed{Decision: DecideStandIn}, c.useRun(false)
+	}
 	out := *refused("no-result", "Mutation %s happened, but its answer is not known (%s), so it can't be replayed.",
 		c.m.ID, c.m.ResultState)
 	if c.m.Escalated() || c.m.Escalation != nil && c.m.Escalation.Kind == EscalationNoResult {
@@ -189,6 +203,9 @@ func (c *claiming) ofSkipped() (Claimed, error) {
 	if again {
 		return c.refuseRepeat(), nil
 	}
+	if c.q.OnSkip {
+		return Claimed{Decision: DecideStandIn}, c.useRun(false)
+	}
 	return *refused("skipped", "A person decided to go on without mutation %s (%s).", c.m.ID, c.m.Target), c.useRun(false)
 }
 
@@ -212,8 +229,14 @@ func (c *claiming) dispatch() (Claimed, error) {
 	if err := c.store(c.m, from, OnClaim, mv, c.q.DispatchID, ""); err != nil {
 		return Claimed{}, err
 	}
+	if c.drifted != "" {
+		c.Append(Event{
+			At: c.now.Wall, Actor: ActorProxy, What: "drift", Why: bound(c.drifted), Mutation: c.m.ID,
+			Run: c.m.Run, Workflow: c.m.Workflow, Item: c.m.Item,
+		})
+	}
 	d := *c.m.Current()
-	return Claimed{Decision: DecideDispatch, Dispatch: &d}, c.useRun(true)
+	return Claimed{Decision: DecideDispatch, Dispatch: &d, Drift: c.drifted}, c.useRun(true)
 }
 
 // prepare makes the record of a first claim, or lets a failed one take what this
@@ -222,11 +245,17 @@ func (c *claiming) dispatch() (Claimed, error) {
 func (c *claiming) prepare() (State, error) {
 	if c.m == nil {
 		if c.item == nil {
-			if err := c.putItem(c.newItem(c.q.Workflow, c.q.Item)); err != nil {
+			c.item = c.newItem(c.q.Workflow, c.q.Item)
+		}
+		c.m = newMutation(c.q, c.now)
+		if err := c.knowRules(); err != nil {
+			return "", err
+		}
+		if c.item.note(c.m) || c.item.Version == 0 {
+			if err := c.putItem(c.item); err != nil {
 				return "", err
 			}
 		}
-		c.m = newMutation(c.q, c.now)
 		return "", c.beginGeneration()
 	}
 	if c.m.Dispatch(c.q.DispatchID) != nil {
@@ -289,7 +318,7 @@ func (c *claiming) useRun(sent bool) error {
 	if r == nil {
 		return nil
 	}
-	changed := false
+	changed := c.steadied
 	if r.Mutations == MutationsOne && r.Only == nil {
 		key := c.m.Key
 		r.Only, changed = &key, true

@@ -40,6 +40,12 @@ func (c *command) resolve(r *Resolve) (*Mutation, *Run, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	if (r.Action == OnNewKey || r.NewKey) && !m.Policy.NativeKey {
+		return nil, nil, &NotAllowedError{
+			State: m.State, On: r.Action, Reason: "the rule has no native key, so there is no vendor key to change",
+			Open: openTriggers(m, c.now, c.Process()),
+		}
+	}
 	known := FactResult.If(r.Result != nil) | FactDeniable.If(Deniable(m, c.now, c.Process(), r.Force))
 	from, mv := m.State, c.at(PersonActor(r.Actor), r.Reason)
 	if r.Result != nil {
@@ -63,6 +69,11 @@ func (c *command) resolve(r *Resolve) (*Mutation, *Run, error) {
 	}
 	if r.Action == OnAccept || r.Action == OnNewKey || r.Action == OnSkip {
 		if err := c.attended(m); err != nil {
+			return nil, nil, err
+		}
+	}
+	if r.Action == OnAcknowledge && m.Escalation.Kind == EscalationDrift {
+		if err := c.acceptDrift(m); err != nil {
 			return nil, nil, err
 		}
 	}

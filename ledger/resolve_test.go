@@ -19,6 +19,12 @@ var states = map[string]func(w *world){
 	"failed": func(w *world) {
 		w.finish("a", w.send(w.open(), "a"), ledger.VerdictFailed, class(ledger.ClassLogic))
 	},
+	"failed, with a native key": func(w *world) {
+		w.finish("a", w.send(w.open(), "a", nativeKey), ledger.VerdictFailed, class(ledger.ClassLogic))
+	},
+	"failed, escalated": func(w *world) {
+		w.finish("a", w.send(w.open(), "a"), ledger.VerdictFailed, class(ledger.ClassPermission))
+	},
 	"in_flight":          func(w *world) { w.send(w.open(), "a") },
 	"applied":            func(w *world) { w.applied("a") },
 	"applied, no result": func(w *world) { w.unknown("a"); w.decide("a", ledger.OnHappened, none) },
@@ -51,13 +57,15 @@ func TestDecisionsInEachState(t *testing.T) {
 		"indeterminate, with reconciler": {
 			again: ledger.NeedsReconcile, did: ledger.Applied, not: ledger.Failed, skip: ledger.Skipped,
 		},
-		"failed":             {newKey: ledger.Failed, skip: ledger.Skipped},
-		"in_flight":          {},
-		"applied":            {},
-		"applied, no result": {did: ledger.Applied},
-		"applied, escalated": {did: ledger.Applied, acknowledged: ledger.Applied},
-		"applied, disputed":  {accept: ledger.Applied, acknowledged: ledger.Applied},
-		"skipped":            {},
+		"failed":                    {skip: ledger.Skipped},
+		"failed, with a native key": {newKey: ledger.Failed, skip: ledger.Skipped},
+		"failed, escalated":         {skip: ledger.Skipped, acknowledged: ledger.Failed},
+		"in_flight":                 {},
+		"applied":                   {},
+		"applied, no result":        {did: ledger.Applied},
+		"applied, escalated":        {did: ledger.Applied, acknowledged: ledger.Applied},
+		"applied, disputed":         {accept: ledger.Applied, acknowledged: ledger.Applied},
+		"skipped":                   {},
 	}
 	for name, before := range states {
 		t.Run(name, func(t *testing.T) {

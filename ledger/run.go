@@ -87,6 +87,9 @@ type Run struct {
 	FailingDigest string    `json:"failing_digest,omitempty"`
 	FailingUntil  time.Time `json:"failing_until,omitzero"`
 	FailingTries  int       `json:"failing_tries,omitempty"`
+	// Steady are the operations ("connector/operation") about which nothing of earlier
+	// runs is left that this one could drift from, or that it was told of.
+	Steady []string `json:"steady,omitempty"`
 }
 
 // ItemState is where a unit of work stands. The zero value is invalid.
@@ -125,6 +128,12 @@ type Item struct {
 	UpdatedAt time.Time `json:"updated_at"`
 	// Changes are the latest decisions on the item, oldest first.
 	Changes []ItemChange `json:"changes,omitempty"`
+	// Rules are the versions of rules under which the item has mutations; nil if they
+	// were not noted yet.
+	Rules []ItemRule `json:"rules,omitempty"`
+	// Drifts are the operations ("connector/operation") of which a person accepted, for
+	// the current attempt, that runs ask for other identities than earlier ones.
+	Drifts []string `json:"drifts,omitempty"`
 }
 
 // Escalation is an open question to a person. It lives inside its mutation; its
@@ -151,6 +160,11 @@ const (
 	// EscalationAbsent tells that a mutation that should send itself again did not
 	// happen and is not sent again; it stops nothing.
 	EscalationAbsent = "absent"
+	// EscalationDrift asks whether a re-run may do something else than an earlier run,
+	// and EscalationAmbiguous which of two records a request means; both stop nothing
+	// but their item, or the request.
+	EscalationDrift     = "drift"
+	EscalationAmbiguous = "ambiguous_record"
 	// EscalationDuplicate tells that the effect is there more than once and that
 	// the newer ones have to be undone; it stops nothing.
 	EscalationDuplicate = "duplicate"

@@ -135,6 +135,7 @@ var table = []Row{
 	{Failed, OnSkip, 0, 0, Skipped, EffectResolve | EffectClose, ""},
 	{Applied, OnAccept, FactDisputed, 0, Applied, EffectAccept | EffectClose, ""},
 	{Applied, OnAcknowledge, FactEscalated, 0, Applied, EffectClose, ""},
+	{Failed, OnAcknowledge, FactEscalated, 0, Failed, EffectClose, ""},
 }
 
 // Table returns a copy of the transition table.

@@ -87,7 +87,7 @@ func expected(from State, on Trigger, f Facts) (State, bool) {
 	case OnAccept:
 		return Applied, from == Applied && has(FactDisputed)
 	case OnAcknowledge:
-		return Applied, from == Applied && has(FactEscalated)
+		return from, (from == Applied || from == Failed) && has(FactEscalated)
 	}
 	return "", false
 }

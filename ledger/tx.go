@@ -35,10 +35,15 @@ type Delivery struct {
 	// answered: the answer of a failure says nothing about that of a later sending.
 	Dispatch string `cbor:"3,keyasint,omitempty" json:"dispatch,omitempty"`
 	State    State  `cbor:"4,keyasint,omitempty" json:"state,omitempty"`
+	// Begun says no more than that the run asked for it and was being answered.
+	Begun bool `cbor:"5,keyasint,omitempty" json:"begun,omitempty"`
 }
 
 // answers reports whether what was delivered is the answer of m as it is now.
 func (d *Delivery) answers(m *Mutation) bool {
+	if d.Begun {
+		return false
+	}
 	if d.State == "" {
 		return true
 	}

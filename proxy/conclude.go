@@ -124,6 +124,8 @@ func (p *Proxy) outcomeAnswer(s *sending) *settled {
 		out.refusal = failedWithoutAnswer(s)
 	case s.mutation.State == ledger.Failed:
 		out.refusal = notSent(s)
+	case s.mutation.State == ledger.Applied && s.w.op.StandsInForResult():
+		p.standIn(out, s.w)
 	case s.mutation.State == ledger.Applied:
 		out.refusal = refuse(problemNoResult, fmt.Sprintf(
 			"It happened (status %d), but the answer was lost and can't be asked for. Don't send it again; keep-proxy resolve %s can supply the result.",
@@ -207,6 +209,9 @@ func (p *Proxy) tryInline(ctx context.Context, s *sending) *settled {
 	if found.State != ledger.Applied && !found.Watching {
 		p.unknownAnswer(s, out)
 		return out
+	}
+	if found.Result == nil && s.w.op.StandsInForResult() {
+		return p.standIn(out, s.w)
 	}
 	replayed := p.replay(ctx, found.Run, ledger.Claimed{Mutation: found, Decision: ledger.DecideDispatch})
 	replayed.replayed = false

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"maps"
 	"net/http"
 	"strings"
 
@@ -13,11 +14,14 @@ import (
 
 // work is one request for a mutation, derived and ready to be claimed.
 type work struct {
-	req       *rules.Request
-	match     rules.Match
-	op        *rules.Operation
-	derived   *rules.Derived
+	req     *rules.Request
+	match   rules.Match
+	op      *rules.Operation
+	derived *rules.Derived
+	// key is the record's, which an older version of the rule may have made; flight is
+	// the key under the rule of now.
 	key       ledger.Key
+	flight    ledger.Key
 	clientKey string
 	// body is the request's content, kept as it may be stored: redacted.
 	body, kept *content
@@ -26,10 +30,6 @@ type work struct {
 
 // mutate answers a request that changes the outside world.
 func (p *Proxy) mutate(x *exchange, r *http.Request, req *rules.Request, m rules.Match) *http.Response {
-	if _, given := r.Header[headerSubkey]; given {
-		return p.refused(x, r, refuse(problemIdentity,
-			"The rule of "+m.Operation.Name+" takes no Keep-Subkey; nothing was sent. Leave the field out, or give the rule a subkey."))
-	}
 	if !x.read {
 		var err error
 		if x.body, err = p.readBody(x, r, m.Operation.MaxBody); err != nil {
@@ -68,20 +68,13 @@ func (p *Proxy) prepare(x *exchange, req *rules.Request, m rules.Match) (*work, 
 	if f != nil {
 		return nil, f
 	}
-	identity := make(map[string]string, len(derived.Identity))
-	for name, value := range derived.Identity {
-		identity[name] = strings.Clone(string(value))
-	}
-	derived = slim(derived)
-	key, err := ledger.MutationKey(ledger.KeyParts{
-		Workflow: scope.Workflow, Item: scope.Item, Attempt: scope.Attempt,
-		Connector: m.Connector.Name, Operation: m.Operation.Name, Account: derived.Account,
-		HostGroup: derived.HostGroup, HostVars: derived.HostVars, Identity: identity, Subkey: derived.Subkey,
-	})
+	key, err := keyOf(scope, m.Operation, derived)
 	if err != nil {
 		return nil, refuse(problemIdentity, "The identity can't be brought into canonical form; nothing was sent: "+err.Error())
 	}
-	w := &work{match: m, op: m.Operation, derived: derived, key: key, clientKey: clientKey(req, m.Operation)}
+	identity := identityOf(derived)
+	derived = slim(derived)
+	w := &work{match: m, op: m.Operation, derived: derived, key: key, flight: key, clientKey: clientKey(req, m.Operation)}
 	stored := m.Operation.Redact(req)
 	if w.kept, err = p.keptBody(x, req, stored); err != nil {
 		return nil, bodyRefusal(err, m.Operation.MaxBody)
@@ -92,6 +85,8 @@ func (p *Proxy) prepare(x *exchange, req *rules.Request, m rules.Match) (*work, 
 		// Repeats among connected callers are told apart before the claim, by the
 		// flights; and a blocked request is refused by the gate's own words.
 		Redelivery: true, Hold: true, CanCompare: true,
+		Was: m.Operation.Was, CanDerive: true, Drift: driftOf(m.Operation),
+		OnSkip: m.Operation.StandsInForSkipped(), OnNoResult: m.Operation.StandsInForResult(),
 	}
 	return w, nil
 }
@@ -166,7 +161,12 @@ func (p *Proxy) policy(x *exchange, w *work) ledger.Policy {
 // storedRequest is what the ledger keeps of a request, without its body's
 // content. It is taken from the redacted form: no credentials, secret places masked.
 func storedRequest(req *rules.Request, body ledger.Body) ledger.Request {
-	return ledger.Request{Method: req.Method, URL: req.URL(), Header: ledger.Header(req.Header), Body: body}
+	header := req.Header
+	if _, given := header[rules.SubkeyField]; given {
+		header = maps.Clone(header)
+		delete(header, rules.SubkeyField)
+	}
+	return ledger.Request{Method: req.Method, URL: req.URL(), Header: ledger.Header(header), Body: body}
 }
 
 // keptBody is the content to store: the request's own unless it holds secrets.
@@ -186,6 +186,18 @@ func bodyRef(content []byte) ledger.Body {
 	}
 	sum := sha256.Sum256(content)
 	return ledger.Body{SHA256: hex.EncodeToString(sum[:]), Size: int64(len(content))}
+}
+
+// driftOf is the rule's word on drift; an unknown one refuses.
+func driftOf(op *rules.Operation) ledger.Drift {
+	switch op.Drift {
+	case rules.DriftWarn:
+		return ledger.DriftWarn
+	case rules.DriftAllow:
+		return ledger.DriftAllow
+	case rules.DriftRefuse:
+	}
+	return ledger.DriftRefuse
 }
 
 // clientKey is the digest of the client's own idempotency key: the one the rule
@@ -208,9 +220,9 @@ func (p *Proxy) fly(x *exchange, r *http.Request, w *work) *http.Response {
 		run: x.caller.run, clientKey: w.clientKey, replay: w.claim.RepeatReplay,
 		payload: w.derived.PayloadDigest, client: x.client,
 	}
-	leave := func(bool) { p.flights.leave(w.key, c) }
+	leave := func(bool) { p.flights.leave(w.flight, c) }
 	for {
-		role, fl := p.flights.enter(w.key, c)
+		role, fl := p.flights.enter(w.flight, c)
 		if fl != nil {
 			x.after = append(x.after, func(bool) { p.flights.done(fl).close(p) })
 		}
@@ -256,7 +268,7 @@ func repeated(target string) *refusal {
 // lead does the work and lands the flight, whatever happens.
 func (p *Proxy) lead(x *exchange, w *work, fl *flight) (answer *settled) {
 	answer = &settled{refusal: refuse(problemInternal, "The proxy failed on this request; if it was claimed, its outcome is unknown.")}
-	defer func() { p.flights.land(w.key, fl, answer) }()
+	defer func() { p.flights.land(w.flight, fl, answer) }()
 	// The script going away cancels nothing that was claimed.
 	answer = p.settle(context.WithoutCancel(x.client), x, w)
 	return answer

@@ -21,6 +21,8 @@ const (
 	problemRunAborted        problem = "run-aborted"
 	problemMismatch          problem = "payload-mismatch"
 	problemRepeated          problem = "repeated"
+	problemDrift             problem = "drift"
+	problemAmbiguousRecord   problem = "ambiguous-record"
 	problemIdentity          problem = "identity"
 	problemAmbiguous         problem = "ambiguous-request"
 	problemMalformed         problem = "malformed-request"
@@ -73,6 +75,8 @@ var kinds = map[problem]kind{
 	problemRunAborted:        {http.StatusFailedDependency, "The run is over", ledger.ClassTransient, denied, false},
 	problemMismatch:          {http.StatusUnprocessableEntity, "Another payload for what was applied", ledger.ClassLogic, denied, false},
 	problemRepeated:          {http.StatusUnprocessableEntity, "A second intent without a subkey", ledger.ClassLogic, denied, false},
+	problemDrift:             {http.StatusUnprocessableEntity, "The run asks for something else than an earlier one did", ledger.ClassLogic, denied, false},
+	problemAmbiguousRecord:   {http.StatusForbidden, "Which stored mutation is meant can't be told", ledger.ClassLogic, denied, false},
 	problemIdentity:          {http.StatusUnprocessableEntity, "The mutation's identity can't be derived", ledger.ClassLogic, denied, false},
 	problemAmbiguous:         {http.StatusUnprocessableEntity, "Parsers could disagree about this request", ledger.ClassLogic, denied, false},
 	problemIncomplete:        {http.StatusBadRequest, "The request ended early", ledger.ClassTransient, "http_request_error", true},

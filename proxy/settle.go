@@ -10,6 +10,7 @@ import (
 
 	"keep-proxy/internal/fault"
 	"keep-proxy/ledger"
+	"keep-proxy/rules"
 )
 
 // Crash points of one mutation in the proxy.
@@ -45,7 +46,7 @@ func (p *Proxy) settle(ctx context.Context, x *exchange, w *work) *settled {
 		if claimed.Decision == ledger.DecideBlocked && !claimed.RunRefused && p.await(x.client, blockersOf(claimed), deadline) {
 			continue
 		}
-		if redispatched(claimed) && p.awaitRedispatch(x.client, w.key) {
+		if redispatched(claimed) && p.awaitRedispatch(x.client, claimed.Mutation.Key) {
 			continue
 		}
 		if asked < maxAsked && p.prepared(ctx, w, claimed) {
@@ -94,12 +95,25 @@ const maxAsked = 8
 // prepared gives the next claim what the ledger asked for, and reports whether it
 // asked.
 func (p *Proxy) prepared(ctx context.Context, w *work, c ledger.Claimed) bool {
-	if c.Decision != ledger.DecideCompare || c.Mutation == nil {
+	if c.Decision != ledger.DecideCompare && c.Decision != ledger.DecideRules {
 		return false
 	}
-	compared := ComparePayload(ctx, p.ledger, p.config.Pinned, w.op, w.req, c.Mutation)
-	w.claim.Compared = &compared
-	return true
+	var err error
+	loading := p.loaded(w.req, w.body, func(req *rules.Request) {
+		if c.Decision == ledger.DecideCompare {
+			compared := ComparePayload(ctx, p.ledger, p.config.Pinned, w.op, req, c.Mutation)
+			w.claim.Compared = &compared
+			return
+		}
+		var past []ledger.Past
+		if past, err = PastKeys(ctx, p.config.Pinned, w.claim.Scope, req, c.Rules); err == nil {
+			w.claim.Past = append(w.claim.Past, past...)
+		}
+	})
+	if err = errors.Join(err, loading); err != nil {
+		p.config.Log.Error().Err(err).Str("item", w.claim.Item).Msg("a stored request or rule can't be held against this one")
+	}
+	return err == nil
 }
 
 // storeBody writes a request body that is too long for its record's transaction
@@ -152,12 +166,23 @@ func (p *Proxy) await(client context.Context, blockers []ledger.Blocker, deadlin
 // refused.
 func (p *Proxy) decided(ctx context.Context, x *exchange, w *work, c ledger.Claimed) *settled {
 	out := &settled{mutation: c.Mutation, decision: c.Decision, shared: true, runRefused: c.RunRefused}
+	if c.Mutation != nil {
+		w.key = c.Mutation.Key
+	}
 	switch c.Decision {
 	case ledger.DecideDispatch:
 		claimedPoint.Pass()
+		if c.Drift != "" {
+			p.config.Log.Warn().Str("mutation", c.Mutation.ID).Str("run", x.caller.run).Msg("drift: " + c.Drift)
+		}
 		return p.dispatch(ctx, w, c)
 	case ledger.DecideReplay:
 		return p.replay(ctx, x.caller.run, c)
+	case ledger.DecideStandIn:
+		return p.standIn(out, w)
+	case ledger.DecideRules:
+		out.refusal = refuse(problemAmbiguousRecord,
+			"This item has mutations under an earlier version of the rule, which can't be read any more, so it isn't known whether this one was made; nothing was sent.")
 	case ledger.DecideRepeated:
 		out.refusal = repeated(w.derived.Target)
 	case ledger.DecideBlocked, ledger.DecideJoin:
@@ -263,4 +288,29 @@ func causeOf(blockers []ledger.Blocker) string {
 		return ""
 	}
 	return blockers[0].ID
+}
+
+// standIn answers with what the rule says in the place of a result.
+func (p *Proxy) standIn(out *settled, w *work) *settled {
+	m := out.mutation
+	skipped := m.State == ledger.Skipped
+	var result *rules.Result
+	var err error
+	loading := p.loaded(w.req, w.body, func(req *rules.Request) {
+		result, err = w.op.StandIn(skipped, rules.Env{Request: req, Account: w.derived.Account, Mutation: ruleMutation(m)})
+	})
+	if err = errors.Join(err, loading); err != nil || result == nil {
+		p.config.Log.Error().Err(err).Str("mutation", m.ID).Msg("the rule's own answer can't be made")
+		out.refusal = refuse(problemNoResult, "It happened, but its result is not known, and the rule's own answer (on_no_result) can't be made of this request.")
+		if skipped {
+			out.refusal = refuse(problemSkipped, "A person decided to go on without it, and the rule's own answer (on_skip) can't be made of this request.")
+		}
+		return out
+	}
+	out.status, out.header, out.body = result.Status, result.Header, inMemory(result.Body)
+	out.standIn = "on_no_result"
+	if skipped {
+		out.standIn = "on_skip"
+	}
+	return out
 }

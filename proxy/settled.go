@@ -24,6 +24,8 @@ type settled struct {
 	// rest follows body: an answer over the limit, which only its leader gets.
 	rest     io.ReadCloser
 	replayed bool
+	// standIn names what of the rule was given in the place of a result.
+	standIn string
 
 	// shared says that joiners get the same.
 	shared bool
@@ -45,7 +47,7 @@ func (s *settled) repeatable() bool {
 // unnoted reports a refusal that left no event behind: those which change a record
 // or a run do.
 func (s *settled) unnoted() bool {
-	return s.decision == ledger.DecideRepeated || s.decision == ledger.DecideRefused && !s.runRefused
+	return s.decision == ledger.DecideRepeated || s.decision == ledger.DecideRules || s.decision == ledger.DecideRefused && !s.runRefused
 }
 
 // failure is a definite failure as a run feels it.
@@ -78,10 +80,18 @@ func (p *Proxy) answered(x *exchange, r *http.Request, w *work, s *settled) *htt
 		return p.refused(x, r, &f)
 	}
 	if x.caller.managed() {
+		// What the run asks for next comes after this, whenever its delivery is noted.
+		others := s.mutation.Run != x.caller.run
+		if others {
+			p.ledger.Answering(x.caller.run, s.mutation.Key)
+		}
 		x.after = append(x.after, func(delivered bool) {
-			if delivered {
+			switch {
+			case delivered:
 				p.ledger.Deliver(x.caller.run, s.mutation, w.clientKey)
 				deliveredPoint.Pass()
+			case others:
+				p.ledger.Undelivered(x.caller.run, s.mutation.Key)
 			}
 		})
 	}
@@ -114,6 +124,9 @@ func (p *Proxy) joined(x *exchange, r *http.Request, w *work, fl *flight) *http.
 	}
 	w.claim.DispatchID = p.config.NewID()
 	joined, err := p.ledger.Join(ctx, w.claim)
+	for asked := 0; err == nil && asked < maxAsked && p.prepared(ctx, w, joined); asked++ {
+		joined, err = p.ledger.Join(ctx, w.claim)
+	}
 	if err != nil {
 		return p.refused(x, r, ledgerRefusal(err))
 	}
@@ -123,7 +136,7 @@ func (p *Proxy) joined(x *exchange, r *http.Request, w *work, fl *flight) *http.
 		return p.answered(x, r, w, own)
 	}
 	if s.failure != nil {
-		_, err := p.ledger.FailRun(ctx, x.caller.run, w.key, w.derived.PayloadDigest, s.failure.class, s.failure.reason, s.failure.unauthorized)
+		_, err := p.ledger.FailRun(ctx, x.caller.run, s.mutation.Key, w.derived.PayloadDigest, s.failure.class, s.failure.reason, s.failure.unauthorized)
 		if err != nil {
 			return p.refused(x, r, ledgerRefusal(err))
 		}
@@ -142,6 +155,9 @@ func (s *settled) response(r *http.Request) (*http.Response, error) {
 	header.Set(headerState, string(s.mutation.State))
 	if s.replayed {
 		header.Set(headerReplayed, "true")
+	}
+	if s.standIn != "" {
+		header.Set("Proxy-Status", `keep-proxy; details="`+s.standIn+`"`)
 	}
 	if body, short := s.body.short(); short && s.rest == nil {
 		return newResponse(r, s.status, header, body), nil

@@ -54,6 +54,13 @@ func (op *Operation) Derive(req *Request, m Match) (*Derived, *Refusal) {
 	if d.Subkey, refusal = op.deriveText(op.subkey, "subkey", s); refusal != nil {
 		return nil, refusal
 	}
+	given, refusal := op.headerSubkey(req.Header)
+	if refusal != nil {
+		return nil, refusal
+	}
+	if given != "" {
+		d.Subkey = given
+	}
 	maps.DeleteFunc(d.HostVars, func(name, _ string) bool { return op.identifies("host", name) })
 	if refusal := op.payload(s, d); refusal != nil {
 		return nil, refusal

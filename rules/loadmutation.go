@@ -20,9 +20,7 @@ func (d *decoder) mutation(n *yaml.Node, m map[string]*yaml.Node, key string, op
 	if m["manual_check"] != nil {
 		op.manualCheck = d.textWith(m["manual_check"], join(key, "manual_check"), inRecord)
 	}
-	if m["repeat"] != nil {
-		op.Repeat = Repeat(d.word(m["repeat"], join(key, "repeat"), string(RepeatRefuse), string(RepeatReplay)))
-	}
+	d.replaying(m, key, op)
 	if m["on_absent"] != nil {
 		op.OnAbsent = OnAbsent(d.word(m["on_absent"], join(key, "on_absent"),
 			string(OnAbsentFail), string(OnAbsentRedispatch), string(OnAbsentEscalate)))

@@ -45,7 +45,7 @@ func (m *marker) lastName() string {
 var mutationKeys = []string{
 	"identity", "subkey", "payload", "native_key", "marker", "outcome", "success", "reconcile", "on_absent",
 	"manual_check", "max_body", "repeat", "settle", "absent_confirmations", "absent_spacing", "block_scope",
-	"bounds", "timeout", "describe", "max_dispatches", "watch",
+	"bounds", "timeout", "describe", "subkey_header", "drift", "was", "on_skip", "on_no_result", "max_dispatches", "watch",
 }
 
 // operations reads the list of operations.
@@ -67,6 +67,7 @@ func (d *decoder) operations(n *yaml.Node, c *Connector, l *loading, blockScope 
 		at[op] = item
 	}
 	d.precedence(c, at)
+	d.earlierNames(c, at)
 }
 
 // operation reads one operation.
@@ -75,7 +76,7 @@ func (d *decoder) operation(n *yaml.Node, key string, c *Connector, l *loading, 
 	if n.Kind != yaml.MappingNode {
 		return nil
 	}
-	op := &Operation{Connector: c, BlockScope: blockScope, OnAbsent: OnAbsentFail, Repeat: RepeatRefuse}
+	op := &Operation{Connector: c, BlockScope: blockScope, OnAbsent: OnAbsentFail, Repeat: RepeatRefuse, Drift: DriftWarn}
 	op.Name = d.name(n, m["name"], join(key, "name"), operationName)
 	op.Effect = d.effect(n, m["effect"], join(key, "effect"))
 	d.matches(n, m["match"], join(key, "match"), op)
@@ -240,6 +241,8 @@ func (op *Operation) exprs() []*expr {
 	}
 	out = append(out, op.describe.exprs()...)
 	out = append(out, op.manualCheck.exprs()...)
+	out = append(out, op.onSkip.exprs()...)
+	out = append(out, op.onNoResult.exprs()...)
 	if op.marker != nil {
 		out = append(out, op.marker.text.exprs()...)
 	}

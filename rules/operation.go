@@ -124,6 +124,11 @@ type Operation struct {
 	// itself; resends don't count.
 	MaxDispatches int
 	Repeat        Repeat
+	Drift         Drift
+	// SubkeyHeader is empty or forbidden unless scripts may give a subkey.
+	SubkeyHeader SubkeyHeader
+	// Was are the operation's earlier names.
+	Was []string
 	// Timeout is the deadline of one dispatch, at most Defaults.Total.
 	Timeout time.Duration
 	// MaxBody bounds the request's body and the kept answer, in bytes.
@@ -143,6 +148,8 @@ type Operation struct {
 	manualCheck *text
 	identity    []namedExpr
 	subkey      *expr
+	onSkip      *resultTemplate
+	onNoResult  *resultTemplate
 	ignored     *placed
 	minor       *placed
 	// insignificant is ignored and minor.

@@ -35,11 +35,10 @@ var (
 			"name", "match", "before", "effect", "describe", "identity", "subkey", "payload", "native_key",
 			"marker", "outcome", "success", "reconcile", "on_absent", "manual_check", "max_body", "repeat",
 			"secret", "settle", "absent_confirmations", "absent_spacing", "block_scope", "bounds",
-			"encoded_slash", "timeout", "max_dispatches", "watch",
+			"encoded_slash", "timeout", "subkey_header", "drift", "was", "on_skip", "on_no_result", "max_dispatches", "watch",
 		},
 		later: []string{
-			"send", "compensate", "subkey_header", "drift", "was", "stream",
-			"verify_on_replay", "resend", "on_skip", "on_no_result",
+			"send", "compensate", "stream", "verify_on_replay", "resend",
 		},
 	}
 	levelMatch = level{

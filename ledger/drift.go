@@ -1,0 +1,216 @@
+package ledger
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Drift says what happens when a re-run claims a new identity of an operation
+// although it has not asked again for what an earlier run of the item did: it has
+// probably changed its mind about what it is doing. The zero value is read as
+// DriftWarn.
+type Drift string
+
+const (
+	// DriftWarn sends, and notes it.
+	DriftWarn Drift = "warn"
+	// DriftRefuse sends nothing, and asks a person.
+	DriftRefuse Drift = "refuse"
+	// DriftAllow doesn't look.
+	DriftAllow Drift = "allow"
+)
+
+// drift looks whether the claim of a new mutation drifts, and if so refuses it or
+// returns what to note.
+func (c *claiming) drift() (*Claimed, string, error) {
+	operation := c.q.Record.Connector + "/" + c.q.Record.Operation
+	if c.run == nil || c.item == nil || c.q.Drift == DriftAllow ||
+		slices.Contains(c.run.Steady, operation) || slices.Contains(c.item.Drifts, operation) {
+		return nil, "", nil
+	}
+	unasked, settled, err := c.unasked()
+	if err != nil {
+		return nil, "", err
+	}
+	if len(unasked) == 0 {
+		if settled {
+			c.steady(operation)
+		}
+		return nil, "", nil
+	}
+	old := c.nearest(unasked)
+	words := fmt.Sprintf("An earlier run of this item made mutation %s (%s), which this run has not asked for again; instead it asks for %s: %s.",
+		old.ID, old.Target, c.q.Record.Target, c.turned(old))
+	if c.q.Drift != DriftRefuse {
+		// Said once for each run.
+		c.steady(operation)
+		return nil, words, nil
+	}
+	refusal, err := c.refuseDrift(old, words)
+	return refusal, "", err
+}
+
+// steady notes that the run needs no further look at the operation. A run of many
+// items, each of which is small, is looked at each time.
+func (c *claiming) steady(operation string) {
+	if !c.run.Many() {
+		c.run.Steady = append(c.run.Steady, operation)
+		c.steadied = true
+	}
+}
+
+// unasked are the mutations of the operation that an earlier run of the item applied
+// and that this run has not asked for; settled says that their number can't grow.
+func (c *claiming) unasked() (list []*Mutation, settled bool, err error) {
+	keys, err := c.ItemMutations(c.q.Workflow, c.q.Item)
+	if err != nil {
+		return nil, false, err
+	}
+	settled = true
+	for _, key := range keys {
+		m, err := c.Mutation(key)
+		if err != nil {
+			return nil, false, err
+		}
+		same := m.Operation == c.q.Record.Operation || slices.Contains(c.q.Was, m.Operation)
+		if !same || m.Connector != c.q.Record.Connector || m.Attempt != c.q.Attempt || m.Run == c.run.ID {
+			continue
+		}
+		if m.State == InFlight || m.Unresolved() {
+			settled = false
+		}
+		if m.State != Applied {
+			continue
+		}
+		asked, err := c.askedFor(m)
+		if err != nil {
+			return nil, false, err
+		}
+		if !asked {
+			list = append(list, m)
+		}
+	}
+	return list, settled, nil
+}
+
+// askedFor reports whether the run was answered with m, or is being.
+func (c *claiming) askedFor(m *Mutation) (bool, error) {
+	if c.answering(c.run.ID, m.Key) {
+		return true, nil
+	}
+	d, err := found(c.Delivery(c.run.ID, m.Key))
+	return d != nil, err
+}
+
+// nearest is the mutation whose identity has most in common with the claim's, the
+// oldest of several.
+func (c *claiming) nearest(list []*Mutation) *Mutation {
+	best, most := list[0], -1
+	for _, m := range list {
+		same := 0
+		for name, value := range c.q.Record.Identity {
+			if m.Identity[name] == value {
+				same++
+			}
+		}
+		if same > most {
+			best, most = m, same
+		}
+	}
+	return best
+}
+
+// turned says what changed between the identity of m and that of the claim.
+func (c *claiming) turned(m *Mutation) string {
+	names := slices.Collect(maps.Keys(m.Identity))
+	names = slices.AppendSeq(names, maps.Keys(c.q.Record.Identity))
+	slices.Sort(names)
+	var out []string
+	for _, name := range slices.Compact(names) {
+		was, is := m.Identity[name], c.q.Record.Identity[name]
+		switch {
+		case was == is:
+		case was == "":
+			out = append(out, "identity."+name+" was not there, is "+is)
+		case is == "":
+			out = append(out, "identity."+name+" was "+was+", is gone")
+		default:
+			out = append(out, "identity."+name+" was "+was+", is "+is)
+		}
+	}
+	for what, pair := range map[string][2]string{"subkey": {m.Subkey, c.q.Record.Subkey}, "account": {m.Account, c.q.Record.Account}} {
+		if pair[0] != pair[1] {
+			out = append(out, fmt.Sprintf("%s was %q, is %q", what, pair[0], pair[1]))
+		}
+	}
+	slices.Sort(out)
+	if len(out) == 0 {
+		return "the host differs"
+	}
+	return strings.Join(out, "; ")
+}
+
+// refuseDrift sends nothing: the item waits for a person, and the run is paused.
+func (c *claiming) refuseDrift(old *Mutation, words string) (*Claimed, error) {
+	out := refused("drift", "%s Nothing was sent; a person has to decide.", words)
+	mv := c.at(ActorProxy, out.Detail)
+	old.escalate(EscalationDrift, mv)
+	if err := c.store(old, old.State, "drift", mv, "", ""); err != nil {
+		return nil, err
+	}
+	c.m = old
+	if _, err := c.endWith(out, RunPausedAttention, ClassLogic); err != nil {
+		return nil, err
+	}
+	return out, c.needAttention(old, out.Detail)
+}
+
+// acceptDrift is a person's word that the item's script may go on with other
+// identities of the operation than those of its earlier runs.
+func (c *command) acceptDrift(m *Mutation) error {
+	item, err := c.Item(m.Workflow, m.Item)
+	if err != nil {
+		return err
+	}
+	if operation := m.Connector + "/" + m.Operation; !slices.Contains(item.Drifts, operation) {
+		item.Drifts = append(item.Drifts, operation)
+		if err := c.putItem(item); err != nil {
+			return err
+		}
+	}
+	return c.attended(m)
+}
+
+// answer is a mutation with which a run is being answered.
+type answer struct {
+	run string
+	key Key
+}
+
+// Answering notes, for as long as the process lives or until Deliver, that the run
+// is being answered with a mutation that another one made: what it asks for next
+// comes after that.
+func (l *Ledger) Answering(run string, key Key) {
+	l.answers.Store(answer{run, key}, true)
+}
+
+// Undelivered notes that an answer of which Answering was told didn't reach the run
+// whole, without waiting. It asked for it all the same.
+func (l *Ledger) Undelivered(run string, key Key) {
+	l.note(func(c *command) error {
+		defer l.answers.Delete(answer{run, key})
+		d, err := found(c.Delivery(run, key))
+		if err != nil || d != nil {
+			return err
+		}
+		return c.PutDelivery(run, key, Delivery{At: c.now.Wall, Begun: true})
+	})
+}
+
+// answering reports whether the run is being answered with the mutation.
+func (c *command) answering(run string, key Key) bool {
+	_, ok := c.ledger.answers.Load(answer{run, key})
+	return ok
+}

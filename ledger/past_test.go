@@ -1,0 +1,243 @@
+package ledger_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"keep-proxy/ledger"
+)
+
+// version makes a claim under another version of the rule.
+func version(hash string, past ...ledger.Past) func(*ledger.Claim) {
+	return func(q *ledger.Claim) {
+		q.Record.ConnectorHash, q.CanDerive, q.Past = hash, true, past
+	}
+}
+
+func under(hash, name string) ledger.Past {
+	p := ledger.Past{Operation: "transfer", Hash: hash}
+	if name != "" {
+		p.Key = key(name)
+	}
+	return p
+}
+
+func TestARecordIsMetUnderAStoredVersionOfItsRule(t *testing.T) {
+	t.Parallel()
+	first := func(w *world) { w.applied("a", version("v1")) }
+	both := func(w *world) {
+		first(w)
+		w.applied("b", version("v2", under("v1", "")))
+	}
+	renamed := func(q *ledger.Claim) {
+		q.Record.Operation, q.Was = "pay", []string{"transfer"}
+		q.Record.ConnectorHash, q.CanDerive = "v2", true
+	}
+	for _, c := range []struct {
+		name     string
+		before   func(*world)
+		claim    string
+		change   []func(*ledger.Claim)
+		decision ledger.Decision
+		problem  string
+		of       string
+	}{
+		{"the same version asks nothing", first, "a", []func(*ledger.Claim){version("v1")}, ledger.DecideReplay, "", "a"},
+		{"another version is asked for the keys of the first", first, "b", []func(*ledger.Claim){version("v2")}, ledger.DecideRules, "", ""},
+		{"the record of the first is taken", first, "b", []func(*ledger.Claim){version("v2", under("v1", "a"))}, ledger.DecideReplay, "", "a"},
+		{"the first reads no such mutation", first, "b", []func(*ledger.Claim){version("v2", under("v1", ""))}, ledger.DecideDispatch, "", "b"},
+		{"the first has no such record", first, "b", []func(*ledger.Claim){version("v2", under("v1", "c"))}, ledger.DecideDispatch, "", "b"},
+		{"the same key under both", first, "a", []func(*ledger.Claim){version("v2", under("v1", "a"))}, ledger.DecideReplay, "", "a"},
+		{"two records fit", both, "b", []func(*ledger.Claim){version("v2", under("v1", "a"))}, ledger.DecideRefused, "ambiguous-record", "b"},
+		{"two records fit under a third", both, "c", []func(*ledger.Claim){version("v3", under("v1", "a"), under("v2", "b"))}, ledger.DecideRefused, "ambiguous-record", "a"},
+		{"an operation that was renamed", first, "b", []func(*ledger.Claim){renamed}, ledger.DecideRules, "", ""},
+		{"an operation of another name is nobody's past", first, "b", []func(*ledger.Claim){renamed, func(q *ledger.Claim) { q.Was = nil }}, ledger.DecideDispatch, "", "b"},
+		{"the renamed operation's record is taken", first, "b", []func(*ledger.Claim){renamed, func(q *ledger.Claim) { q.Past = []ledger.Past{under("v1", "a")} }}, ledger.DecideReplay, "", "a"},
+		{"another payload for the record of the first", first, "b", []func(*ledger.Claim){version("v2", under("v1", "a")), payload("other")}, ledger.DecideMismatch, "payload-mismatch", "a"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			c.before(w)
+			r := w.open()
+			out := w.claim(r, c.claim, append(c.change, allowDrift)...)
+			if out.Decision != c.decision || out.Problem != c.problem {
+				t.Fatalf("%q %q (%s), want %q %q", out.Decision, out.Problem, out.Detail, c.decision, c.problem)
+			}
+			switch {
+			case c.decision == ledger.DecideRules:
+				if len(out.Rules) != 1 || out.Rules[0].Hash != "v1" || out.Rules[0].Operation != "transfer" || w.run(r.ID).State != ledger.RunRunning {
+					t.Errorf("asked for %+v", out.Rules)
+				}
+			case out.Mutation == nil || out.Mutation.Key != key(c.of):
+				t.Errorf("decided about %+v", out.Mutation)
+			}
+			if c.problem == "ambiguous-record" {
+				if !out.RunRefused || !strings.Contains(out.Detail, key("a").ID()) || !strings.Contains(out.Detail, key("b").ID()) {
+					t.Errorf("refused with %q", out.Detail)
+				}
+				w.escalated(c.of, ledger.EscalationAmbiguous)
+			}
+		})
+	}
+}
+
+func allowDrift(q *ledger.Claim) { q.Drift = ledger.DriftAllow }
+
+// A ledger that was written before versions were noted finds them in the records.
+func TestVersionsThatWereNotNotedAreFound(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.applied("a", version("v1"))
+	if got := w.item("i").Rules; len(got) != 1 || got[0] != (ledger.ItemRule{Connector: "bank", Operation: "transfer", Hash: "v1"}) {
+		t.Errorf("noted %+v", got)
+	}
+	w.ok(w.store.Update(t.Context(), func(tx ledger.Tx) error {
+		i, err := tx.Item("w", "i")
+		if err != nil {
+			return err
+		}
+		i.Rules = nil
+		i.Version++
+		return tx.PutItem(i)
+	}))
+	if out := w.claim(w.open(), "b", version("v2")); out.Decision != ledger.DecideRules {
+		t.Errorf("%q", out.Decision)
+	}
+}
+
+func drifting(d ledger.Drift, name string) func(*ledger.Claim) {
+	return func(q *ledger.Claim) {
+		q.Drift = d
+		q.Record.Identity = map[string]string{"of": `"` + name + `"`, "from": `"alice"`}
+	}
+}
+
+func TestDrift(t *testing.T) {
+	t.Parallel()
+	warn, refuse := ledger.DriftWarn, ledger.DriftRefuse
+	for _, c := range []struct {
+		name   string
+		drift  ledger.Drift
+		before func(*world, *ledger.Run)
+		again  string
+		want   string
+	}{
+		{"a re-run that asks for something new first", warn, nil, "b", "warned"},
+		{"and is refused", refuse, nil, "b", "refused"},
+		{"and may", ledger.DriftAllow, nil, "b", ""},
+		{"the default warns", "", nil, "b", "warned"},
+		{"a re-run that asked for the old one, and was answered", refuse, func(w *world, r *ledger.Run) {
+			w.claim(r, "a", drifting(refuse, "a"))
+			w.Deliver(r.ID, w.mutation("a"), "")
+		}, "b", ""},
+		{"a re-run that is being answered with the old one", refuse, func(w *world, r *ledger.Run) {
+			w.claim(r, "a", drifting(refuse, "a"))
+			w.Answering(r.ID, key("a"))
+		}, "b", ""},
+		{"a re-run that asked for the old one and didn't wait for its answer", refuse, func(w *world, r *ledger.Run) {
+			w.claim(r, "a", drifting(refuse, "a"))
+			w.Answering(r.ID, key("a"))
+			w.Undelivered(r.ID, key("a"))
+		}, "b", ""},
+		{"another operation", refuse, nil, "another operation", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.applied("a", drifting(c.drift, "a"))
+			r := w.open()
+			if c.before != nil {
+				c.before(w, r)
+			}
+			out := w.claim(r, c.again, drifting(c.drift, c.again), func(q *ledger.Claim) {
+				if c.again != "b" {
+					q.Record.Operation = c.again
+				}
+			})
+			const words = `identity.of was "a", is "b"`
+			switch c.want {
+			case "refused":
+				if out.Problem != "drift" || !out.RunRefused || !strings.Contains(out.Detail, words) || strings.Contains(out.Detail, "identity.from") {
+					t.Fatalf("%q %q: %s", out.Decision, out.Problem, out.Detail)
+				}
+				w.stands(r, ledger.RunPausedAttention, ledger.ClassLogic)
+				w.escalated("a", ledger.EscalationDrift)
+				if i := w.item("i"); i.State != ledger.ItemNeedsAttention || i.Cause != key("a").ID() {
+					t.Errorf("item %+v", i)
+				}
+				if _, err := w.MutationByID(t.Context(), key("b").ID()); !errors.Is(err, ledger.ErrNotFound) {
+					t.Errorf("a record was made: %v", err)
+				}
+			default:
+				if out.Decision != ledger.DecideDispatch || (out.Drift != "") != (c.want == "warned") || c.want == "warned" && !strings.Contains(out.Drift, words) {
+					t.Fatalf("%q %q: %q", out.Decision, out.Problem, out.Drift)
+				}
+				events, err := w.Events(t.Context(), key(c.again).ID(), 0, 10)
+				w.ok(err)
+				if noted := slices.ContainsFunc(events, func(e ledger.Event) bool { return e.What == "drift" }); noted != (c.want == "warned") {
+					t.Errorf("noted %v: %+v", noted, events)
+				}
+			}
+		})
+	}
+}
+
+func TestDriftIsToldOnceAndLookedForOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.applied("a", drifting(ledger.DriftWarn, "a"))
+	r := w.open()
+	for i, name := range []string{"b", "c", "d"} {
+		d := w.claim(r, name, drifting(ledger.DriftWarn, name))
+		if (d.Drift != "") != (i == 0) {
+			t.Errorf("%s: %q", name, d.Drift)
+		}
+		w.finish(name, d.Dispatch, ledger.VerdictApplied)
+	}
+	if got := w.run(r.ID).Steady; !slices.Equal(got, []string{"bank/transfer"}) {
+		t.Errorf("steady: %q", got)
+	}
+}
+
+func TestAPersonAcceptsADrift(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.applied("a", drifting(ledger.DriftRefuse, "a"))
+	w.claim(w.open(), "b", drifting(ledger.DriftRefuse, "b"))
+	actions := w.Actions(w.mutation("a"), w.now)
+	if len(actions) != 1 || actions[0].Action != ledger.OnAcknowledge || !strings.Contains(actions[0].Consequence, "other mutations") {
+		t.Errorf("open: %+v", actions)
+	}
+	w.decide("a", ledger.OnAcknowledge)
+	w.escalated("a", "")
+	if i := w.item("i"); i.State != ledger.ItemOpen || i.Cause != "" {
+		t.Errorf("item %+v", i)
+	}
+	if out := w.claim(w.open(), "b", drifting(ledger.DriftRefuse, "b")); out.Decision != ledger.DecideDispatch || out.Drift != "" {
+		t.Errorf("%q %q", out.Decision, out.Detail)
+	}
+}
+
+func TestStandIns(t *testing.T) {
+	t.Parallel()
+	own := func(q *ledger.Claim) { q.OnSkip, q.OnNoResult = true, true }
+	for name, before := range map[string]func(*world){
+		"skipped":            states["skipped"],
+		"applied, no result": states["applied, no result"],
+	} {
+		w := newWorld(t)
+		before(w)
+		r := w.open()
+		if out := w.claim(r, "a", own); out.Decision != ledger.DecideStandIn || out.Mutation == nil {
+			t.Errorf("%s: %q %q", name, out.Decision, out.Problem)
+		}
+		w.escalated("a", "")
+		w.Deliver(r.ID, w.mutation("a"), "")
+		if out := w.claim(r, "a", own); out.Decision != ledger.DecideRepeated {
+			t.Errorf("%s, asked again: %q", name, out.Decision)
+		}
+	}
+}

@@ -1,0 +1,51 @@
+package proxy
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"keep-proxy/ledger"
+	"keep-proxy/rules"
+)
+
+// keyOf is the mutation key of what an operation derived from a request.
+func keyOf(scope ledger.Scope, op *rules.Operation, d *rules.Derived) (ledger.Key, error) {
+	return ledger.MutationKey(ledger.KeyParts{
+		Workflow: scope.Workflow, Item: scope.Item, Attempt: scope.Attempt,
+		Connector: op.Connector.Name, Operation: op.Name, Account: d.Account,
+		HostGroup: d.HostGroup, HostVars: d.HostVars, Identity: identityOf(d), Subkey: d.Subkey,
+	})
+}
+
+// identityOf is the identity as the ledger keeps it.
+func identityOf(d *rules.Derived) map[string]string {
+	identity := make(map[string]string, len(d.Identity))
+	for name, value := range d.Identity {
+		// Not a part of the body, which would stay in memory with it.
+		identity[name] = strings.Clone(string(value))
+	}
+	return identity
+}
+
+// PastKeys computes the keys that a request has under stored versions of its rule. A
+// version that can't be read is an error: a record may be under it.
+func PastKeys(ctx context.Context, pinned Pinned, scope ledger.Scope, req *rules.Request, of []ledger.ItemRule) ([]ledger.Past, error) {
+	var out []ledger.Past
+	for _, r := range of {
+		connector, err := pinned(ctx, r.Hash)
+		if err != nil {
+			return nil, fmt.Errorf("version %.12s of the rule for %s.%s: %w", r.Hash, r.Connector, r.Operation, err)
+		}
+		past := ledger.Past{Operation: r.Operation, Hash: r.Hash}
+		if op := connector.Operation(r.Operation); op != nil {
+			if d, ok := op.DeriveAlone(req); ok {
+				if past.Key, err = keyOf(scope, op, d); err != nil {
+					return nil, fmt.Errorf("version %.12s of the rule for %s.%s: %w", r.Hash, r.Connector, r.Operation, err)
+				}
+			}
+		}
+		out = append(out, past)
+	}
+	return out, nil
+}
