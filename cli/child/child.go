@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"runtime"
 	"sync"
 	"syscall"
 	"time"
@@ -40,6 +41,7 @@ type Process struct {
 	grace    time.Duration
 	terminal *terminal
 	before   map[int]bool
+	cgroup   *cgroup
 
 	done   chan struct{}
 	status syscall.WaitStatus
@@ -74,18 +76,48 @@ func Start(c Command) (*Process, error) {
 	}
 	adopt()
 	p.before = children()
-	started, err := os.StartProcess(path, c.Args, &os.ProcAttr{
-		Env: c.Env, Files: []*os.File{c.Stdin, c.Stdout, c.Stderr}, Sys: p.terminal.attributes(),
-	})
-	if err != nil {
+	started := make(chan error)
+	go func() {
+		// The command is killed when the thread that started it ends (see dieWithParent).
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := p.start(path, c)
+		started <- err
+		if err == nil {
+			p.reap()
+		}
+	}()
+	if err := <-started; err != nil {
 		return nil, startError(c.Args[0], err)
+	}
+	p.terminal.given()
+	return p, nil
+}
+
+// start starts the command, in a control group where one can be had: some sandboxes let
+// one be made, and no process start in it.
+func (p *Process) start(path string, c Command) error {
+	p.cgroup = newCgroup()
+	started, err := os.StartProcess(path, c.Args, p.attributes(c))
+	if err != nil && p.cgroup != nil {
+		p.cgroup.remove()
+		p.cgroup = nil
+		started, err = os.StartProcess(path, c.Args, p.attributes(c))
+	}
+	if err != nil {
+		return err
 	}
 	p.pid = started.Pid
 	// We reap it ourselves: os.Process can't tell of a stopped one.
 	_ = started.Release()
-	p.terminal.given()
-	go p.reap()
-	return p, nil
+	return nil
+}
+
+func (p *Process) attributes(c Command) *os.ProcAttr {
+	a := p.terminal.attributes()
+	p.cgroup.attributes(a)
+	dieWithParent(a)
+	return &os.ProcAttr{Env: c.Env, Files: []*os.File{c.Stdin, c.Stdout, c.Stderr}, Sys: a}
 }
 
 // startError gives a cause the code that shells give it.
@@ -111,6 +143,7 @@ func unwrapExec(err error) error {
 // reap waits for the command, and stops with it when the terminal stops it.
 func (p *Process) reap() {
 	defer close(p.done)
+	defer p.cgroup.remove()
 	for {
 		var status syscall.WaitStatus
 		_, err := syscall.Wait4(p.pid, &status, syscall.WUNTRACED, nil)
@@ -162,6 +195,7 @@ func (p *Process) Signal(sig syscall.Signal) {
 func (p *Process) Stop() {
 	p.stop.Do(func() {
 		_ = syscall.Kill(-p.pid, syscall.SIGTERM)
+		p.cgroup.signal(syscall.SIGTERM)
 		// A stopped process would not see the signal.
 		_ = syscall.Kill(-p.pid, syscall.SIGCONT)
 		grace := time.NewTimer(p.grace)
@@ -172,8 +206,10 @@ func (p *Process) Stop() {
 		case <-grace.C:
 		}
 		_ = syscall.Kill(-p.pid, syscall.SIGKILL)
+		p.cgroup.kill()
 		<-p.done
 		killStrays(p.before)
+		p.cgroup.remove()
 	})
 	<-p.done
 }
@@ -185,7 +221,7 @@ const groupPoll = 20 * time.Millisecond
 func (p *Process) awaitGroup(grace <-chan time.Time) {
 	poll := time.NewTicker(groupPoll)
 	defer poll.Stop()
-	for syscall.Kill(-p.pid, 0) == nil {
+	for syscall.Kill(-p.pid, 0) == nil || p.cgroup.populated() {
 		reapStrays(p.before)
 		select {
 		case <-grace:

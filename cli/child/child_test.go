@@ -21,7 +21,8 @@ const playVariable = "CHILD_TEST_PLAY"
 
 // TestMain plays commands: "exit N"; "obey", which ends on SIGTERM with 9;
 // "stubborn", which ignores it; "family", which starts a stubborn child in a
-// session of its own and ends; "signalled", which kills itself. Those that stay say
+// session of its own and ends; "keeper", which runs a stubborn command as this package
+// does; "signalled", which kills itself. Those that stay say
 // their process id first, and end with their standard input, so that none is left
 // behind.
 func TestMain(m *testing.M) {
@@ -29,6 +30,8 @@ func TestMain(m *testing.M) {
 	if len(words) == 0 {
 		os.Exit(m.Run())
 	}
+	// What it starts plays what it is told, and never this again.
+	_ = os.Unsetenv(playVariable)
 	switch words[0] {
 	case "exit":
 		code, _ := strconv.Atoi(words[1])
@@ -53,6 +56,15 @@ func TestMain(m *testing.M) {
 		}
 		fmt.Println(os.Getpid())
 		_, _ = io.Copy(io.Discard, os.Stdin)
+	case "keeper":
+		p, err := Start(Command{
+			Args: []string{os.Args[0]}, Env: append(os.Environ(), playVariable+"=stubborn"),
+			Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
+		})
+		if err != nil {
+			os.Exit(1)
+		}
+		p.Code()
 	case "signalled":
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	}

@@ -7,9 +7,14 @@
 // only through Signal.
 //
 // Stop sends SIGTERM to the group, and SIGKILL after a grace. On Linux it also
-// ends processes that left the group, because this process adopts the orphans of
-// its children (prctl PR_SET_CHILD_SUBREAPER). Elsewhere those survive; the run's
-// token is dead by then, so that the proxy refuses whatever they ask.
+// ends processes that left the group: the command starts in a control group (cgroup v2)
+// of its own where one can be made, and this process adopts the orphans of its
+// children (prctl PR_SET_CHILD_SUBREAPER). Elsewhere those survive; the run's
+// token is dead by then, so that the proxy refuses whatever they ask. Confinement says
+// which of these holds here.
+//
+// On Linux the command is killed when this process ends, however that comes (prctl
+// PR_SET_PDEATHSIG); what the command started isn't.
 //
 // # Caveats
 //

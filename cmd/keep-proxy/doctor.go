@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"keep-proxy/app"
+	"keep-proxy/cli/child"
 	"keep-proxy/cli/doctor"
 	"keep-proxy/cli/serving"
 	"keep-proxy/config"
@@ -84,7 +85,7 @@ func (f *doctorFlags) examine(cmd *cobra.Command) ([]doctor.Finding, error) {
 		return nil, err
 	}
 	findings := append([]doctor.Finding{f.configuration(cmd)}, installation(c).Examine()...)
-	return append(findings, f.proxy(cmd, c)), nil
+	return append(findings, f.proxy(cmd, c), stopping()), nil
 }
 
 // adminHere is where the admin API would be found from here; empty for a unix socket.
@@ -145,6 +146,16 @@ func (f *doctorFlags) proxy(cmd *cobra.Command, c config.Config) doctor.Finding 
 		return doctor.Finding{Name: name, Verdict: doctor.Broken, Detail: detail, Fix: "its log, and Trouble in docs/operating.md"}
 	}
 	return doctor.Finding{Name: name, Verdict: doctor.Sound, Detail: "it runs, and is ready"}
+}
+
+// stopping tells how run would end what a command started.
+func stopping() doctor.Finding {
+	how, whole := child.Confinement()
+	if whole {
+		return doctor.Finding{Name: "stops", Verdict: doctor.Sound, Detail: how}
+	}
+	return doctor.Finding{Name: "stops", Verdict: doctor.Advice, Detail: how,
+		Fix: "run where a control group of version 2 may be made, such as in a systemd unit with Delegate=yes"}
 }
 
 // marks are how verdicts are drawn; they line up.

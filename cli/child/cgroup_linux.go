@@ -1,0 +1,177 @@
+package child
+
+import (
+	"bufio"
+	"bytes"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// cgroup is a control group (version 2) of a command's own: whatever the command starts is
+// in it, and can't leave without the right to write the tree. nil is none.
+type cgroup struct {
+	path string
+	dir  *os.File
+}
+
+// newCgroup makes a group below our own, nil where that can't be had: without a tree of
+// version 2, without the right to write there, or on a kernel that can't kill a group
+// (before 5.14).
+func newCgroup() *cgroup {
+	own := ownCgroup()
+	if own == "" {
+		return nil
+	}
+	path, err := os.MkdirTemp(own, "keep-run-"+strconv.Itoa(os.Getpid())+"-")
+	if err != nil {
+		return nil
+	}
+	dir, err := os.Open(path)
+	if err == nil {
+		err = unix.Access(filepath.Join(path, "cgroup.kill"), unix.W_OK)
+	}
+	if err != nil {
+		if dir != nil {
+			_ = dir.Close()
+		}
+		_ = os.Remove(path)
+		return nil
+	}
+	return &cgroup{path, dir}
+}
+
+// ownCgroup is the folder of the group in which this process is; empty for none.
+func ownCgroup() string {
+	content, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return ""
+	}
+	for line := range strings.Lines(string(content)) {
+		if path, ok := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "0::"); ok {
+			return below(path)
+		}
+	}
+	return ""
+}
+
+// below finds the group path, which counts from the mounted tree's root, in the file system.
+func below(path string) string {
+	mounts, err := os.Open("/proc/self/mountinfo")
+	if err != nil {
+		return ""
+	}
+	defer func() { _ = mounts.Close() }()
+	for s := bufio.NewScanner(mounts); s.Scan(); {
+		before, after, ok := strings.Cut(s.Text(), " - ")
+		fields := strings.Fields(before)
+		if !ok || len(fields) < 5 || !strings.HasPrefix(after, "cgroup2 ") {
+			continue
+		}
+		// A container may see a part of the tree only.
+		rest, err := filepath.Rel(fields[3], path)
+		if err == nil && (rest == "." || filepath.IsLocal(rest)) {
+			return filepath.Join(fields[4], rest)
+		}
+	}
+	return ""
+}
+
+// attributes makes a command start in the group.
+func (g *cgroup) attributes(a *syscall.SysProcAttr) {
+	if g != nil {
+		a.UseCgroupFD, a.CgroupFD = true, int(g.dir.Fd())
+	}
+}
+
+// signal sends a signal to everything in the group.
+func (g *cgroup) signal(sig syscall.Signal) {
+	if g == nil {
+		return
+	}
+	content, err := os.ReadFile(filepath.Join(g.path, "cgroup.procs"))
+	if err != nil {
+		return
+	}
+	for word := range strings.FieldsSeq(string(content)) {
+		if pid, err := strconv.Atoi(word); err == nil && pid > 0 {
+			_ = syscall.Kill(pid, sig)
+		}
+	}
+}
+
+// populated reports whether a process is left in the group.
+func (g *cgroup) populated() bool {
+	if g == nil {
+		return false
+	}
+	content, err := os.ReadFile(filepath.Join(g.path, "cgroup.events"))
+	return err == nil && bytes.Contains(content, []byte("populated 1"))
+}
+
+// killWait bounds the wait for what was killed: a process in uninterruptible sleep dies
+// when it wakes.
+const killWait = 10 * time.Second
+
+// kill kills everything in the group, also what is being forked meanwhile.
+func (g *cgroup) kill() {
+	if g == nil {
+		return
+	}
+	if err := os.WriteFile(filepath.Join(g.path, "cgroup.kill"), []byte("1"), 0); err != nil {
+		return
+	}
+	poll := time.NewTicker(groupPoll)
+	defer poll.Stop()
+	for over := time.After(killWait); g.populated(); {
+		select {
+		case <-over:
+			return
+		case <-poll.C:
+		}
+	}
+}
+
+// remove lets the group go. One in which a process is left stays until its end, and is
+// then an empty folder; moving its processes would let them out.
+func (g *cgroup) remove() {
+	if g == nil {
+		return
+	}
+	_ = g.dir.Close()
+	if g.populated() {
+		return
+	}
+	// A run inside that was killed left its own group in this one.
+	var inside []string
+	_ = filepath.WalkDir(g.path, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() {
+			inside = append(inside, path)
+		}
+		return nil
+	})
+	for _, path := range slices.Backward(inside) {
+		_ = os.Remove(path)
+	}
+}
+
+// dieWithParent makes the kernel kill the command when the thread that started it ends:
+// with this process, as that thread stays until the command's end.
+func dieWithParent(a *syscall.SysProcAttr) { a.Pdeathsig = syscall.SIGKILL }
+
+// Confinement says how a stop finds what a command started, and whether all of it.
+func Confinement() (how string, whole bool) {
+	g := newCgroup()
+	if g == nil {
+		return "by process group and adopted orphans; no control group can be made here", false
+	}
+	g.remove()
+	return "by a control group, from which no descendant gets away", true
+}
