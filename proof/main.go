@@ -22,6 +22,9 @@ type stage struct {
 // stages are run in this order: the cheap ones first.
 var stages = []stage{
 	{"model", modelStage},
+	{"histories", historiesStage},
+	{"rivals", rivalsStage},
+	{"bugs", bugsStage},
 }
 
 // options are what the command line says.

@@ -49,14 +49,19 @@ type api struct {
 	reads    int
 	// undecided counts requests of which something may still come.
 	undecided map[string]int
-	wrongs    []string
-	working   sync.WaitGroup
+	// carried is the last vendor key of a reference, open whether one of its sendings may
+	// have ended without a definite refusal that was read; granted counts new keys by people.
+	carried map[string]string
+	open    map[string]bool
+	granted map[string]bool
+	wrongs  []string
+	working sync.WaitGroup
 }
 
 func newAPI(p *plan) *api {
 	return &api{
 		plan: p, arrived: func(string) {}, keys: map[string]*object{}, payload: map[string]string{},
-		sendings: map[string]int{}, undecided: map[string]int{},
+		sendings: map[string]int{}, undecided: map[string]int{}, carried: map[string]string{}, open: map[string]bool{}, granted: map[string]bool{},
 	}
 }
 
@@ -124,6 +129,27 @@ func (a *api) sameRequest(key string, q asked) {
 		a.wrongs = append(a.wrongs, fmt.Sprintf("one vendor key carried two payloads: %s and %s", before, text))
 	}
 	a.payload[key] = text
+	if last := a.carried[q.Reference]; last != "" && last != key {
+		if a.open[q.Reference] && !a.granted[q.Reference] {
+			a.wrongs = append(a.wrongs, "a vendor key was renewed after a sending of unknown outcome")
+		}
+		a.open[q.Reference], a.granted[q.Reference] = false, false
+	}
+	a.carried[q.Reference] = key
+}
+
+// unsure notes that a sending ended without a definite refusal.
+func (a *api) unsure(reference string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.open[reference] = true
+}
+
+// grant notes that a person allowed a new vendor key.
+func (a *api) grant(reference string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.granted[reference] = true
 }
 
 // mutate does what fate says. A commit after the sending's end comes within the bound.
@@ -135,6 +161,9 @@ func (a *api) mutate(c net.Conn, br *bufio.Reader, q asked, key string, f fate) 
 	late := gone || f.answer == "lost" || f.answer == "torn" || f.answer == "after 503"
 	if f.commits && !late {
 		a.commit(q, key, f.shows)
+	}
+	if f.answer != "422" && f.answer != "429" {
+		a.unsure(q.Reference)
 	}
 	on := !gone && a.answer(c, q, f)
 	if !on {

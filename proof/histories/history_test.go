@@ -70,7 +70,7 @@ func simulate(t *testing.T, shared *house, p *plan) outcome {
 		h.machine.kill()
 		h.machine.ending.Wait()
 		h.api.working.Wait()
-		out = outcome{wrongs: append(h.wrongs, h.api.wrongs...), reads: h.api.reads, crashes: h.machine.crashes - 1, decisions: h.decided, ends: h.ends}
+		out = outcome{wrongs: slices.Concat(h.wrongs, h.api.wrongs, h.machine.refusals), reads: h.api.reads, crashes: h.machine.crashes - 1, decisions: h.decided, ends: h.ends}
 		for _, n := range h.api.sendings {
 			out.sendings += n
 		}

@@ -85,6 +85,8 @@ type machine struct {
 	crashed chan event
 	ending  sync.WaitGroup
 	crashes int
+	// refusals are starts that failed.
+	refusals []string
 }
 
 // process is one life of the program.
@@ -163,12 +165,23 @@ func (m *machine) start(ctx context.Context) error {
 	m.process = p
 	p.running.Go(func() {
 		if _, err := p.reconciler.Recover(ctx); err != nil {
-			return // It was killed again.
+			p.door.cut() // Nothing is started: it was killed again, or refuses.
+			m.refuse(p, err)
+			return
 		}
 		p.running.Go(func() { p.reconciler.Run(ctx) })
 		_ = p.proxy.Serve(p.door)
 	})
 	return nil
+}
+
+// refuse notes that a life which nobody ended didn't begin.
+func (m *machine) refuse(p *process, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !p.dead {
+		m.refusals = append(m.refusals, "recovery failed: "+err.Error())
+	}
 }
 
 // kill ends the program at once: nothing more is written or sent.

@@ -56,6 +56,9 @@ func (h *history) resolve(ctx context.Context, m *ledger.Mutation, d *ledger.Res
 		return
 	}
 	d.Key, d.Version, d.Actor, d.Reason, d.NextTryAt = m.Key, m.Version, "ana", "looked at the books", h.machine.clock.Now()
+	if d.NewKey {
+		h.api.grant(reference(m))
+	}
 	if _, err := p.ledger.Resolve(ctx, *d); err == nil {
 		h.mu.Lock()
 		h.decided++

@@ -151,8 +151,6 @@ type fate struct {
 	answer string
 	// late is how long after the end of the sending it commits, if it had not.
 	late time.Duration
-	// before closes the connection before anything was read.
-	before bool
 	// keep leaves the connection open for the next request.
 	keep bool
 	// shows is how long reads miss what it did.
@@ -174,7 +172,7 @@ func (p *plan) fate(matter string, n int) fate {
 	f.commits = r.IntN(3) != 0
 	f.answer = one(r, "ok", "ok", "lost", "lost", "lost", "cut", "torn", "500", "503", "409", "422", "429", "after 503")
 	f.late, f.shows = upTo(r, latest-time.Second), upTo(r, lag-time.Second)
-	f.before, f.keep = r.IntN(15) == 0, r.IntN(2) == 0
+	f.keep = r.IntN(2) == 0
 	if f.answer == "422" || f.answer == "429" {
 		f.commits = false
 	}
