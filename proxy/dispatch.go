@@ -64,6 +64,7 @@ func (p *Proxy) dispatch(ctx context.Context, w *work, c ledger.Claimed) (out *s
 		return p.unsendable(ctx, s, f)
 	}
 	s.answer = p.config.Sender.Send(ctx, request)
+	w.interim.end()
 	defer func() {
 		if !s.streaming {
 			s.answer.Close()
@@ -104,7 +105,7 @@ func (p *Proxy) request(s *sending) (*upstream.Request, *refusal) {
 	}
 	return &upstream.Request{
 		Method: out.Method, URL: target, Host: out.Authority(), Header: header, Body: body,
-		Total: s.w.op.Timeout, TrustRefused: s.w.match.Connector.TrustRefused,
+		Total: s.w.op.Timeout, TrustRefused: s.w.match.Connector.TrustRefused, Interim: s.w.interim.asked(),
 	}, nil
 }
 

@@ -41,7 +41,6 @@
 //
 // # Caveats
 //
-// Raw header case is not kept, interim answers (1xx) are not forwarded, and
-// upgrades are refused. Blind tunnels (Config.Passthrough) are seen only at
+// Raw header case is not kept, and upgrades are refused. Blind tunnels (Config.Passthrough) are seen only at
 // CONNECT: mutations in them are not.
 package proxy

@@ -53,12 +53,14 @@ func stripRequest(h http.Header) {
 	delete(h, headerItem)
 }
 
-// stripAnswer removes from h what only the proxy may say.
+// stripAnswer removes from h what only the proxy may say, and what would lead a client
+// past it: to HTTP/3 (RFC 7838), or to other settings of HTTP/2.
 func stripAnswer(h http.Header) {
 	stripHop(h)
 	for name := range h {
 		switch name {
-		case headerMutation, headerState, headerReplayed, headerObserved, headerScope:
+		case headerMutation, headerState, headerReplayed, headerObserved, headerScope,
+			"Alt-Svc", "Http2-Settings":
 			delete(h, name)
 		}
 	}

@@ -26,6 +26,8 @@ type work struct {
 	// body is the request's content, kept as it may be stored: redacted.
 	body, kept *content
 	claim      ledger.Claim
+	// interim is where interim responses go: to the caller that does the work.
+	interim *interims
 }
 
 // mutate answers a request that changes the outside world.
@@ -54,6 +56,7 @@ func (p *Proxy) mutate(x *exchange, r *http.Request, req *rules.Request, m rules
 	}
 	// What was loaded goes: the slow part is still to come.
 	w.req, w.body = req, x.body
+	w.interim = x.interimsFor(r)
 	x.target = w.derived.Target
 	return p.fly(x, r, w)
 }

@@ -25,7 +25,9 @@ func (p *Proxy) pass(x *exchange, r *http.Request, req *rules.Request, connector
 	if err != nil {
 		return p.refused(x, r, refuse(problemInternal, "The request can't be rebuilt or lacks its configured credentials; nothing was sent: "+err.Error()))
 	}
-	resp, err := p.passOn(out)
+	interim := x.interimsFor(r)
+	resp, err := p.passOn(out, interim)
+	interim.end()
 	if err != nil {
 		return p.refused(x, r, p.passRefusal(ctx, x, err, out.URL.Host))
 	}
@@ -66,11 +68,13 @@ func (u *uncut) Read(p []byte) (int, error) {
 // a connection that turns out to be dead, whatever its method when it carries an
 // Idempotency-Key; what is not safe (RFC 9110 §9.2.1) and has no body therefore goes
 // out by the way that sends once.
-func (p *Proxy) passOn(out *http.Request) (*http.Response, error) {
+func (p *Proxy) passOn(out *http.Request, interim *interims) (*http.Response, error) {
 	if safe(out.Method) || out.ContentLength != 0 {
-		return p.config.Reads.RoundTrip(out)
+		return p.config.Reads.RoundTrip(interim.traced(out))
 	}
-	a := p.config.Sender.Send(out.Context(), &upstream.Request{Method: out.Method, URL: out.URL, Host: out.Host, Header: out.Header})
+	a := p.config.Sender.Send(out.Context(), &upstream.Request{
+		Method: out.Method, URL: out.URL, Host: out.Host, Header: out.Header, Interim: interim.asked(),
+	})
 	if a.Status == 0 {
 		ev := a.Evidence()
 		a.Close()

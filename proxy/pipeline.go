@@ -150,6 +150,9 @@ func rawRequest(r *http.Request) rules.Raw {
 		}
 	}
 	stripHop(r.Header)
+	if !r.ProtoAtLeast(1, 1) {
+		delete(r.Header, "Expect") // RFC 9110 §10.1.1
+	}
 	return rules.Raw{
 		Method: r.Method, Scheme: r.URL.Scheme, Authority: r.URL.Host, Target: target, Header: r.Header,
 		HasBody: r.ContentLength != 0 && r.Body != nil && r.Body != http.NoBody,

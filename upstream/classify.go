@@ -12,11 +12,10 @@ import (
 
 // Errors that this package's own reading and writing brings about.
 var (
-	errHeadTooBig  = errors.New("the head of the answer is over the limit")
-	errManyInterim = errors.New("too many interim responses")
-	errMalformed   = errors.New("the answer is not HTTP")
-	errTruncated   = errors.New("the connection ended without TLS's closing alert")
-	errBodyLength  = errors.New("the request's body is not as long as announced")
+	errHeadTooBig = errors.New("the head of the answer is over the limit")
+	errMalformed  = errors.New("the answer is not HTTP")
+	errTruncated  = errors.New("the connection ended without TLS's closing alert")
+	errBodyLength = errors.New("the request's body is not as long as announced")
 )
 
 // bodyError is an error of the request's own body.
@@ -71,7 +70,7 @@ func exchangeError(err error) *Error {
 	switch {
 	case errors.As(err, &body):
 		return &Error{ErrorBody, reason(body.err)}
-	case errors.Is(err, errHeadTooBig), errors.Is(err, errManyInterim):
+	case errors.Is(err, errHeadTooBig):
 		return &Error{ErrorTooBig, reason(err)}
 	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
 		return &Error{ErrorReset, "the connection was reset"}
@@ -100,7 +99,7 @@ func reason(err error) string {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return "the connection ended early"
 	}
-	for _, own := range []error{errHeadTooBig, errManyInterim, errMalformed, errTruncated, errBodyLength} {
+	for _, own := range []error{errHeadTooBig, errMalformed, errTruncated, errBodyLength} {
 		if errors.Is(err, own) {
 			return own.Error()
 		}

@@ -23,7 +23,8 @@ const (
 	DefaultFreshFor = 2 * time.Second
 	// DefaultMaxHead bounds an answer's head, interim responses included, in bytes.
 	DefaultMaxHead = 1 << 20
-	// MaxInterim is how many 1xx responses one answer may bring.
+	// MaxInterim is how many 1xx responses of one answer are shown to
+	// Request.Interim; the others are dropped. MaxHead bounds them all.
 	MaxInterim = 8
 )
 

@@ -21,7 +21,10 @@ type dispatch struct {
 	trusted bool
 	content *content // nil for none
 	watch   watch
-	handed  counters // at hand-over
+	// interim is shown the first 1xx responses; interims counts them.
+	interim  func(int, http.Header)
+	interims int
+	handed   counters // at hand-over
 
 	written  chan struct{} // closed when writeBeside has ended; nil if it was not needed
 	writeErr error         // to be read after that

@@ -88,7 +88,7 @@ const (
 	ErrorClosed ErrorClass = "closed"
 	// ErrorMalformed: what the upstream sent is not HTTP.
 	ErrorMalformed ErrorClass = "malformed"
-	// ErrorTooBig: the head, or the number of interim responses, is over the limit.
+	// ErrorTooBig: the head, with the interim responses before it, is over the limit.
 	ErrorTooBig ErrorClass = "too_big"
 	// ErrorRefused: HTTP/2 REFUSED_STREAM, or GOAWAY below the stream.
 	ErrorRefused ErrorClass = "refused"

@@ -99,12 +99,15 @@ func writeStrings(w *bufio.Writer, parts ...string) {
 	}
 }
 
-// readHeadH1 reads the final head. Interim responses before it are dropped: their
-// receiver is the script, which for a mutation waits for what is certain.
+// readHeadH1 reads the final head. The first interim responses before it are shown to
+// whoever asked for them.
 func (d *dispatch) readHeadH1() (*http.Response, error) {
 	d.conn.plain.left.Store(d.sender.cfg.MaxHead)
 	defer d.conn.plain.left.Store(-1)
-	resp, err := d.conn.readHead(&http.Request{Method: d.plan.method}, func(*http.Response) error { return nil })
+	resp, err := d.conn.readHead(&http.Request{Method: d.plan.method}, func(resp *http.Response) error {
+		d.showInterim(resp.StatusCode, resp.Header)
+		return nil
+	})
 	if err == nil && resp.StatusCode == http.StatusSwitchingProtocols {
 		return nil, errMalformed
 	}
@@ -115,12 +118,13 @@ func (d *dispatch) readHeadH1() (*http.Response, error) {
 // to interim; a change of protocols comes as the answer. Who calls it bounds
 // what may be read meanwhile.
 func (c *conn) readHead(asked *http.Request, interim func(*http.Response) error) (*http.Response, error) {
-	for range MaxInterim + 1 {
+	c.plain.head.reset()
+	for {
 		resp, err := http.ReadResponse(c.br, asked)
 		switch {
 		case err != nil:
 			return nil, err
-		case resp.ProtoMajor != 1, resp.StatusCode < 100:
+		case resp.ProtoMajor != 1, resp.StatusCode < 100, c.plain.head.faulty():
 			return nil, errMalformed
 		case resp.StatusCode >= 200, resp.StatusCode == http.StatusSwitchingProtocols:
 			return resp, nil
@@ -129,7 +133,15 @@ func (c *conn) readHead(asked *http.Request, interim func(*http.Response) error)
 			return nil, err
 		}
 	}
-	return nil, errManyInterim
+}
+
+// showInterim shows an interim response, the first MaxInterim of them.
+func (d *dispatch) showInterim(status int, h http.Header) {
+	if d.interim == nil || d.interims >= MaxInterim {
+		return
+	}
+	d.interims++
+	d.interim(status, h)
 }
 
 // explainH1 prefers the error of reading, unless it only follows from that of

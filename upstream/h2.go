@@ -54,9 +54,9 @@ func (p *plan) headerH2() http.Header {
 	return h
 }
 
-// traceH2 counts interim responses and learns when the request was written.
+// traceH2 bounds interim responses and learns when the request was written.
 func (d *dispatch) traceH2() *httptrace.ClientTrace {
-	interim, size := 0, int64(0)
+	size := int64(0)
 	refuse := func(err error) error {
 		d.mu.Lock()
 		defer d.mu.Unlock()
@@ -69,19 +69,17 @@ func (d *dispatch) traceH2() *httptrace.ClientTrace {
 				d.wrote()
 			}
 		},
-		Got1xxResponse: func(_ int, h textproto.MIMEHeader) error {
-			interim++
+		Got1xxResponse: func(status int, h textproto.MIMEHeader) error {
+			size += fieldOverhead // its :status
 			for name, values := range h {
 				for _, v := range values {
 					size += int64(len(name) + len(v) + fieldOverhead)
 				}
 			}
-			switch {
-			case interim > MaxInterim:
-				return refuse(errManyInterim)
-			case size > d.sender.cfg.MaxHead:
+			if size > d.sender.cfg.MaxHead {
 				return refuse(errHeadTooBig)
 			}
+			d.showInterim(status, http.Header(h))
 			return nil
 		},
 	}

@@ -43,6 +43,10 @@ const (
 	ownIdleFor  = 30 * time.Second
 )
 
+// expectTimeout is how long content waits for an upstream's 100 (Continue), where the
+// client asked for one (RFC 9110 §10.1.1).
+const expectTimeout = time.Second
+
 // mostOthers bounds the upstreams that are remembered not to be read from here.
 const mostOthers = 4096
 
@@ -61,6 +65,7 @@ func NewPassthrough(cfg Config) *Passthrough {
 			DialContext:            d.passPlain,
 			DialTLSContext:         d.passTLS,
 			ResponseHeaderTimeout:  cfg.ResponseTimeout,
+			ExpectContinueTimeout:  expectTimeout,
 			MaxResponseHeaderBytes: cfg.MaxHead,
 			ForceAttemptHTTP2:      true,
 			DisableCompression:     true,

@@ -138,7 +138,7 @@ func (e *reading) end(whole bool) {
 	switch {
 	case !lives || !whole:
 		e.conn.kill()
-	case e.resp.Close || e.conn.br.Buffered() > 0:
+	case e.resp.Close || e.conn.br.Buffered() > 0 || e.conn.plain.head.loose():
 		e.conn.close()
 	default:
 		e.pool.put(e.conn)

@@ -216,7 +216,7 @@ func TestHeadsOfReadsAreBounded(t *testing.T) {
 	t.Parallel()
 	for name, answer := range map[string]string{
 		"a long head":          "HTTP/1.1 200 OK\r\nA: " + strings.Repeat("x", 1<<16) + "\r\n\r\n",
-		"many interim answers": strings.Repeat("HTTP/1.1 103 Early Hints\r\n\r\n", MaxInterim+1) + ok,
+		"many interim answers": strings.Repeat("HTTP/1.1 103 Early Hints\r\n\r\n", 200) + ok,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

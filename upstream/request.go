@@ -34,6 +34,11 @@ type Request struct {
 	// on the boot-time clock. Zero or less means DefaultTotal.
 	Total time.Duration
 
+	// Interim is shown the first MaxInterim 1xx responses, one after the other, before
+	// Send returns; it may be called by another goroutine, and once more after a
+	// dispatch that was broken off. It must not keep the header. Nil drops them.
+	Interim func(status int, h http.Header)
+
 	// TrustRefused says that this upstream's REFUSED_STREAM and GOAWAY may be
 	// believed (RFC 9113 §8.7). The zero value believes neither.
 	TrustRefused bool

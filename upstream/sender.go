@@ -66,7 +66,7 @@ func (s *Sender) connection(ctx context.Context, p *plan) (*conn, *Error) {
 // the caller's check last.
 func (s *Sender) begin(ctx context.Context, r *Request, p *plan, c *conn, started clock.Stamp) (*dispatch, *Error) {
 	d := newDispatch(s, p, c, started)
-	d.trusted = r.TrustRefused
+	d.trusted, d.interim = r.TrustRefused, r.Interim
 	if p.body != nil {
 		src, err := p.body.Open()
 		if err != nil {

@@ -76,6 +76,7 @@ type plainConn struct {
 	left    atomic.Int64 // bytes that may still be read of a head; below 0: any
 	readErr error        // how reading ended, which parsers tend to hide; HTTP/1.1 only
 	frames  *frameWatch  // HTTP/2 only
+	head    headWatch    // HTTP/1.1 only
 	ended   atomic.Bool  // the peer has ended the connection, in whatever way
 }
 
@@ -108,6 +109,9 @@ func (c *plainConn) Read(p []byte) (int, error) {
 		c.frames.see(p[:n])
 	} else {
 		c.readErr = err
+		if left >= 0 {
+			c.head.see(p[:n])
+		}
 	}
 	return n, err
 }

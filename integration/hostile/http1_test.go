@@ -54,10 +54,10 @@ func TestHTTP1(t *testing.T) {
 // status is what a setting shall be answered with.
 func (v *vector) status(s setting) []int {
 	switch {
-	case v.expected.tunnel != 0 && s.tunnel:
-		return []int{v.expected.tunnel}
-	case v.expected.read != 0 && s.kind.name == "read":
-		return []int{v.expected.read}
+	case v.inTunnel != 0 && s.tunnel:
+		return []int{v.inTunnel}
+	case v.read != 0 && s.name == "read":
+		return []int{v.read}
 	}
 	return v.statuses
 }
@@ -96,7 +96,7 @@ func (v *vector) try(t *testing.T, w *world, upstream *recorder, s setting) erro
 	if got := a.header.Get("Content-Type"); got != "application/problem+json" {
 		return fmt.Errorf("the refusal is %q: %s", got, a.body)
 	}
-	if arrived := upstream.bytes() - before; arrived > 0 && (!v.partial || s.kind.name == "mutation") {
+	if arrived := upstream.bytes() - before; arrived > 0 && (!v.partial || s.name == "mutation") {
 		return fmt.Errorf("%d bytes arrived of what was refused, %d requests", arrived, len(upstream.take()))
 	}
 	return nil
@@ -123,7 +123,7 @@ func (v *vector) rebuilt(all []*recorded, s setting) error {
 	for _, f := range v.trailers {
 		name, value, _ := strings.Cut(f, ": ")
 		// A mutation is read whole, and its trailers end with it.
-		if got := all[0].trailer.Get(name); s.kind.name != "mutation" && got != value {
+		if got := all[0].trailer.Get(name); s.name != "mutation" && got != value {
 			return fmt.Errorf("trailer %s: %q, want %q", name, got, value)
 		}
 	}

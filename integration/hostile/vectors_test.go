@@ -25,9 +25,9 @@ type expected struct {
 	fin bool
 	// only is "plain" or "tunnel", or empty for both.
 	only string
-	// read, tunnel and next are other statuses: for reads, inside of a tunnel, and of
+	// read, inTunnel and next are other statuses: for reads, inside of a tunnel, and of
 	// a second answer.
-	read, tunnel, next int
+	read, inTunnel, next int
 	// target, fields and trailers are those of the rebuilt request.
 	target           string
 	fields, trailers []string
@@ -92,7 +92,7 @@ func parseExpected(t *testing.T, cell string) (e expected) {
 		case "read":
 			e.read = number(t, value)
 		case "tunnel":
-			e.tunnel = number(t, value)
+			e.inTunnel = number(t, value)
 		case "next":
 			e.next = number(t, value)
 		}

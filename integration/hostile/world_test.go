@@ -168,3 +168,13 @@ func (c *client) read() (answer, error) {
 	body, err := io.ReadAll(resp.Body)
 	return answer{resp.StatusCode, resp.Header, string(body)}, err
 }
+
+// readFinal reads one answer and leaves out the interim ones before it.
+func (c *client) readFinal() (answer, error) {
+	for {
+		a, err := c.read()
+		if err != nil || a.status >= 200 || a.status == http.StatusSwitchingProtocols {
+			return a, err
+		}
+	}
+}

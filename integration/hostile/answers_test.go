@@ -1,0 +1,166 @@
+package hostile
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// leastAnswers is how many answers there must be.
+const leastAnswers = 80
+
+// good is the content of the scripts that hold a whole answer.
+const good = `{"ok":true}`
+
+// lie is one line of testdata/answers.tsv.
+type lie struct {
+	name, section string
+	// mutation is what may become of one: applied, failed, unknown or committed.
+	mutation []string
+	// read is what a reader gets: a status, or cut.
+	read   []string
+	script string
+}
+
+func loadAnswers(t *testing.T) (all []lie) {
+	t.Helper()
+	text, err := os.ReadFile("testdata/answers.tsv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimSuffix(line, "\n")
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		cells := strings.Split(line, "\t")
+		if len(cells) != 5 {
+			t.Fatalf("not five cells: %q", line)
+		}
+		all = append(all, lie{cells[0], cells[1], strings.Split(cells[2], ","), strings.Split(cells[3], ","), unescape(t, cells[4])})
+	}
+	return all
+}
+
+// TestAnswers has an upstream give every answer to a mutation and to a read. After each,
+// another request must get its own answer.
+func TestAnswers(t *testing.T) {
+	t.Parallel()
+	all := loadAnswers(t)
+	if len(all) < leastAnswers {
+		t.Fatalf("%d answers, want at least %d", len(all), leastAnswers)
+	}
+	scripts := map[string]string{}
+	for i, l := range all {
+		scripts[strconv.Itoa(i)] = l.script
+	}
+	u := newLiar(t, scripts)
+	w := newWorld(t, "", u.authority())
+	for i, l := range all {
+		for _, mutation := range []bool{true, false} {
+			if err := l.try(t, w, u, strconv.Itoa(i), mutation); err != nil {
+				t.Errorf("%s (%s), mutation %t: %v", l.name, l.section, mutation, err)
+			}
+			if err := clean(t, w, u, fmt.Sprintf("clean-%d-%t", i, mutation), mutation); err != nil {
+				t.Errorf("%s (%s), mutation %t: the next request %v", l.name, l.section, mutation, err)
+			}
+		}
+	}
+	t.Logf("%d answers", len(all))
+}
+
+// ask sends one request by the proxy and reads its answer.
+func ask(t *testing.T, w *world, u *liar, name string, mutation bool) (answer, error) {
+	t.Helper()
+	c := w.dial(t)
+	defer func() { _ = c.Close() }()
+	base := "http://" + u.authority()
+	if mutation {
+		body := fmt.Sprintf(`{"to":%q}`, name)
+		_, _ = fmt.Fprintf(c, "POST %s/pull?v=%s HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", base, name, u.authority(), len(body), body)
+	} else {
+		_, _ = fmt.Fprintf(c, "GET %s/look?v=%s HTTP/1.1\r\nHost: %s\r\n\r\n", base, name, u.authority())
+	}
+	return c.readFinal()
+}
+
+func (l *lie) try(t *testing.T, w *world, u *liar, name string, mutation bool) error {
+	t.Helper()
+	a, err := ask(t, w, u, name, mutation)
+	if strings.Contains(l.script, "{LATER}") {
+		u.later <- struct{}{}
+		<-u.said
+	}
+	for _, field := range []string{"Alt-Svc", "Http2-Settings", "X-Hop", "Proxy-Authenticate", "Upgrade", "Keep-Replayed"} {
+		if a.header.Get(field) != "" {
+			return fmt.Errorf("the answer has %s: %q", field, a.header.Get(field))
+		}
+	}
+	if strings.Contains(a.body, "poison") {
+		return fmt.Errorf("the answer is another's: %q", a.body)
+	}
+	if err == nil && a.status == http.StatusOK && strings.Contains(l.script, good) && a.body != good {
+		return fmt.Errorf("content %q, want %q", a.body, good)
+	}
+	if mutation {
+		return l.became(a, err)
+	}
+	got := strconv.Itoa(a.status)
+	if err != nil {
+		got = "cut"
+	}
+	if !slices.Contains(l.read, got) {
+		return fmt.Errorf("the reader got %s, want %v: %.200q, %w", got, l.read, a.body, err)
+	}
+	if a.header.Get("Keep-State") != "" || a.header.Get("Keep-Mutation") != "" {
+		return fmt.Errorf("a read's answer speaks of a mutation: %v", a.header)
+	}
+	return nil
+}
+
+// became holds what the script was told of its mutation against what is expected.
+func (l *lie) became(a answer, err error) error {
+	got := a.header.Get("Keep-State")
+	switch problem(a) {
+	case "unknown-outcome":
+		got = "unknown"
+	case "no-result":
+		got = "committed"
+	case "not-sent":
+		got = "failed"
+	}
+	if got == "applied" && err != nil && slices.Contains(l.read, "cut") {
+		// Too long to be kept, it went to the script as it came.
+		err = nil
+	}
+	if err != nil || !slices.Contains(l.mutation, got) {
+		return fmt.Errorf("became %q, want %v: %d %.200q, %w", got, l.mutation, a.status, a.body, err)
+	}
+	return nil
+}
+
+// problem is the name of a refusal; empty for an answer that is none.
+func problem(a answer) string {
+	var p struct {
+		Type string `json:"type"`
+	}
+	if a.header.Get("Content-Type") != "application/problem+json" || json.Unmarshal([]byte(a.body), &p) != nil {
+		return ""
+	}
+	return strings.TrimPrefix(p.Type, "urn:keep:problem:")
+}
+
+// clean asks for an answer that nobody lies about.
+func clean(t *testing.T, w *world, u *liar, name string, mutation bool) error {
+	t.Helper()
+	a, err := ask(t, w, u, name, mutation)
+	if want := fmt.Sprintf(`{"clean":%q}`, name); err != nil || a.status != http.StatusOK || a.body != want {
+		return fmt.Errorf("got %d %q, want %q, %w", a.status, a.body, want, err)
+	}
+	return nil
+}

@@ -1,0 +1,126 @@
+package proxy
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"net/textproto"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+)
+
+// hinting is an upstream that sends so many 103s first, with fields that must not pass.
+func hinting(n int) http.HandlerFunc {
+	return func(rw http.ResponseWriter, r *http.Request) {
+		for i := range n {
+			rw.Header().Set("Link", fmt.Sprintf("</%d>", i))
+			rw.Header().Set("Alt-Svc", `h3=":443"`)
+			rw.Header().Set("Keep-State", "applied")
+			rw.WriteHeader(http.StatusEarlyHints)
+		}
+		rw.Header().Del("Link")
+		created(rw, r)
+	}
+}
+
+func TestInterimResponsesPass(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, hinting(10))
+	r := w.open("a")
+	for _, h2 := range []bool{false, true} {
+		c := w.newClient(url.UserPassword("run", r.token), h2)
+		for _, tc := range []struct {
+			method, path, body string
+			want               int
+		}{
+			{http.MethodGet, "/read", "", 10},
+			{http.MethodPost, "/telemetry", "x", 10},
+			// A mutation's are bounded.
+			{http.MethodPost, "/pay", fmt.Sprintf(`{"to":"%t"}`, h2), 8},
+		} {
+			var seen []string
+			trace := &httptrace.ClientTrace{Got1xxResponse: func(code int, h textproto.MIMEHeader) error {
+				seen = append(seen, fmt.Sprint(code, h["Link"], h["Alt-Svc"], h["Keep-State"]))
+				return nil
+			}}
+			req, err := http.NewRequestWithContext(httptrace.WithClientTrace(t.Context(), trace), tc.method, w.upstream.URL+tc.path, strings.NewReader(tc.body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Header.Set("Content-Type", "application/json")
+			resp, err := c.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, _ = io.Copy(io.Discard, resp.Body)
+			_ = resp.Body.Close()
+			if resp.StatusCode != http.StatusCreated || len(seen) != tc.want || seen[0] != "103 [</0>] [] []" {
+				t.Errorf("%s %s, h2 %t: %d after %d interim responses: %q", tc.method, tc.path, h2, resp.StatusCode, len(seen), seen)
+			}
+			if resp.Header.Get("Alt-Svc") != "" || resp.Header.Get("Link") != "" {
+				t.Errorf("fields of interim responses in the final one: %v", resp.Header)
+			}
+		}
+	}
+	// RFC 9110 §15.2
+	all := answers(t, w.talk("GET "+w.upstream.URL+"/read HTTP/1.0\r\n"+w.basic(r.token)+"\r\n"))
+	if len(all) != 1 || all[0].status != http.StatusCreated {
+		t.Errorf("a client of HTTP/1.0 got %+v", all)
+	}
+}
+
+// A client that asks first sends nothing before its content is wanted: by the proxy for
+// a mutation, by the upstream for what is streamed.
+func TestExpectations(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(rw http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("X-Refuse") != "" {
+			rw.WriteHeader(http.StatusExpectationFailed)
+			return
+		}
+		_, _ = io.Copy(io.Discard, r.Body)
+		created(rw, r)
+	})
+	r := w.open("a")
+	ask := func(path, more string) (*bufio.Reader, net.Conn) {
+		c, err := net.Dial("tcp", w.address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() })
+		_ = c.SetDeadline(time.Now().Add(waitLimit))
+		_, _ = fmt.Fprintf(c, "POST %s%s HTTP/1.1\r\nHost: %s\r\n%sContent-Type: application/json\r\nContent-Length: 10\r\nExpect: 100-Continue\r\n%s\r\n",
+			w.upstream.URL, path, strings.TrimPrefix(w.upstream.URL, "https://"), w.basic(r.token), more)
+		return bufio.NewReader(c), c
+	}
+	next := func(in *bufio.Reader) int {
+		resp, err := http.ReadResponse(in, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.Copy(io.Discard, resp.Body)
+		_ = resp.Body.Close()
+		return resp.StatusCode
+	}
+	for _, path := range []string{"/pay", "/telemetry"} {
+		in, c := ask(path, "")
+		if got := next(in); got != http.StatusContinue {
+			t.Fatalf("%s: first %d", path, got)
+		}
+		_, _ = io.WriteString(c, `{"to":"x"}`)
+		if got := next(in); got != http.StatusCreated {
+			t.Errorf("%s: then %d", path, got)
+		}
+	}
+	for path, want := range map[string]int{"/never": http.StatusForbidden, "/telemetry": http.StatusExpectationFailed} {
+		in, _ := ask(path, "X-Refuse: 1\r\n")
+		if got := next(in); got != want {
+			t.Errorf("%s: %d without the content being asked for, want %d", path, got, want)
+		}
+	}
+}

@@ -1,0 +1,99 @@
+package upstream
+
+import "bytes"
+
+// headWatch reads along the head of an HTTP/1 answer and keeps what net/http's parser
+// settles without a word: two ways to find the end of the content.
+type headWatch struct {
+	line []byte // the start of the current line
+	head bool   // the status line was there
+	done bool   // the final head was
+	// old is HTTP/1.0, coding and length say that the fields are there.
+	old, interim, coding, length bool
+	// broken says that the status line or a field that frames is misspelt.
+	broken bool
+}
+
+// lineStart is how much of a line matters: a status line, or a field's name.
+const lineStart = len("Transfer-Encoding :")
+
+func (w *headWatch) reset() { *w = headWatch{line: w.line[:0]} }
+
+// see takes the next bytes of the connection.
+func (w *headWatch) see(p []byte) {
+	for len(p) > 0 && !w.done {
+		end := bytes.IndexByte(p, '\n')
+		part := p
+		if end >= 0 {
+			part = p[:end]
+		}
+		if room := lineStart - len(w.line); room > 0 {
+			w.line = append(w.line, part[:min(room, len(part))]...)
+		}
+		if end < 0 {
+			return
+		}
+		w.take(bytes.TrimSuffix(w.line, []byte("\r")))
+		w.line, p = w.line[:0], p[end+1:]
+	}
+}
+
+// take looks at the start of a whole line.
+func (w *headWatch) take(line []byte) {
+	switch {
+	case !w.head:
+		w.head = true
+		w.broken = !isStatusLine(line)
+		w.old = bytes.HasPrefix(line, []byte("HTTP/1.0"))
+		w.interim = len(line) > 9 && line[9] == '1'
+	case len(line) == 0 && w.interim:
+		w.reset()
+	case len(line) == 0:
+		w.done = true
+	default:
+		w.coding = w.names(line, "transfer-encoding") || w.coding
+		w.length = w.names(line, "content-length") || w.length
+	}
+}
+
+// isStatusLine knows the start of a status line (RFC 9112 §4).
+func isStatusLine(line []byte) bool {
+	const version = len("HTTP/1.1")
+	if len(line) < version+4 || line[version] != ' ' || len(line) > version+4 && line[version+4] != ' ' {
+		return false
+	}
+	for _, c := range line[version+1 : version+4] {
+		if c < '0' || c > '9' {
+			return false
+		}
+	}
+	return true
+}
+
+// names reports whether line is the field with this name. Space before the colon would
+// hide it from net/http.
+func (w *headWatch) names(line []byte, name string) bool {
+	if len(line) < len(name) || !bytes.EqualFold(line[:len(name)], []byte(name)) {
+		return false
+	}
+	rest := bytes.TrimLeft(line[len(name):], " \t")
+	if len(rest) == 0 {
+		// No colon, or one that is further away than is looked at.
+		w.broken = true
+		return true
+	}
+	if rest[0] != ':' {
+		return false
+	}
+	w.broken = w.broken || len(rest) < len(line)-len(name)
+	return true
+}
+
+// faulty reports a head whose status or framing must not be believed: one that is
+// misspelt, or Transfer-Encoding in HTTP/1.0, which doesn't know it (RFC 9112 §6.1).
+func (w *headWatch) faulty() bool { return w.broken || w.coding && w.old }
+
+// loose reports a head after which the connection must not be used again (RFC 9112
+// §6.3): Transfer-Encoding wins over Content-Length, but the upstream may have meant
+// the other.
+func (w *headWatch) loose() bool { return w.coding && w.length }
