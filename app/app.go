@@ -238,6 +238,7 @@ func (a *App) openProxy(context.Context) error {
 		Unmatched: proxy.Policy(c.Unmatched), Passthrough: c.Passthrough,
 		BlockScope: ledger.BlockScope(c.BlockScope), Hold: c.Hold, Inline: a.config.Reconcile.Inline,
 		MaxBody: int64(c.MaxBody), MaxHead: int(c.MaxHead),
+		MaxConnections: c.MaxConnections, RequestTimeout: c.Timeouts.Request,
 	})
 	a.proxy = made
 	a.runDoors.proxy, a.runDoors.egress = made, a.egress

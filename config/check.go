@@ -44,9 +44,11 @@ func checkProxy(r *report, p *Proxy) {
 	between(r, "proxy.hold", p.Hold, 0, time.Hour)
 	between(r, "proxy.max_body", p.MaxBody, Byte, GiB)
 	between(r, "proxy.max_head", p.MaxHead, KiB, MiB)
+	between(r, "proxy.max_connections", p.MaxConnections, 1, 1_000_000)
 }
 
 func checkTimeouts(r *report, t *Timeouts) {
+	between(r, "proxy.timeouts.request", t.Request, time.Millisecond, 24*time.Hour)
 	between(r, "proxy.timeouts.total", t.Total, time.Millisecond, 24*time.Hour)
 	atLeast(r, "proxy.timeouts.dial", t.Dial, time.Millisecond)
 	atLeast(r, "proxy.timeouts.response", t.Response, time.Millisecond)

@@ -74,7 +74,10 @@ type Proxy struct {
 	// MaxHead bounds the head of a request; beyond it 431. 1 KiB to 1 MiB.
 	// Default 64 KiB.
 	MaxHead Size
-	// Timeouts bounds one dispatch.
+	// MaxConnections bounds the client connections of all listeners together;
+	// beyond it 503. 1 to 1,000,000. Default 20,000.
+	MaxConnections int
+	// Timeouts bounds the content of a request, and one dispatch.
 	Timeouts Timeouts
 	// Passthrough lists hosts that are tunnelled blind, each host, host:port or
 	// *.suffix. Mutations there are not seen. Default none.
@@ -113,8 +116,11 @@ type Unmanaged struct {
 // Enabled reports whether requests without a run token are allowed.
 func (u Unmanaged) Enabled() bool { return u.Workflow != "" && u.Item != "" }
 
-// Timeouts bounds one dispatch. Each is at least 1ms.
+// Timeouts bounds the content of a request, and one dispatch. Each is at least 1ms.
 type Timeouts struct {
+	// Request bounds the arrival of a mutation's content, and of streamed content the
+	// wait for more of it; beyond it 408. At most 24h. Default 5m.
+	Request time.Duration
 	// Dial bounds DNS, connecting and the TLS handshake together. At most
 	// Total. Default 10s.
 	Dial time.Duration

@@ -7,13 +7,15 @@ import "time"
 func Default() Config {
 	return Config{
 		Proxy: Proxy{
-			Listen:     []string{"127.0.0.1:8080"},
-			RunListen:  "127.0.0.1:0",
-			Unmatched:  UnmatchedDeny,
-			BlockScope: BlockWorkflow,
-			MaxBody:    10 * MiB,
-			MaxHead:    64 * KiB,
+			Listen:         []string{"127.0.0.1:8080"},
+			RunListen:      "127.0.0.1:0",
+			Unmatched:      UnmatchedDeny,
+			BlockScope:     BlockWorkflow,
+			MaxBody:        10 * MiB,
+			MaxHead:        64 * KiB,
+			MaxConnections: 20_000,
 			Timeouts: Timeouts{
+				Request:  5 * time.Minute,
 				Dial:     10 * time.Second,
 				Response: 100 * time.Second,
 				Total:    10 * time.Minute,

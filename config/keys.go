@@ -47,6 +47,8 @@ func proxyEntries() []entry {
 		plainEntry("proxy.hold", readDuration, func(c *Config) *time.Duration { return &c.Proxy.Hold }),
 		plainEntry("proxy.max_body", readSize, func(c *Config) *Size { return &c.Proxy.MaxBody }),
 		plainEntry("proxy.max_head", readSize, func(c *Config) *Size { return &c.Proxy.MaxHead }),
+		plainEntry("proxy.max_connections", readInt, func(c *Config) *int { return &c.Proxy.MaxConnections }),
+		plainEntry("proxy.timeouts.request", readDuration, func(c *Config) *time.Duration { return &c.Proxy.Timeouts.Request }),
 		plainEntry("proxy.timeouts.dial", readDuration, func(c *Config) *time.Duration { return &c.Proxy.Timeouts.Dial }),
 		plainEntry("proxy.timeouts.response", readDuration, func(c *Config) *time.Duration { return &c.Proxy.Timeouts.Response }),
 		plainEntry("proxy.timeouts.total", readDuration, func(c *Config) *time.Duration { return &c.Proxy.Timeouts.Total }),
@@ -131,7 +133,7 @@ var readBlockScope = readEnum([]BlockScope{BlockWorkflow, BlockItem, BlockMutati
 // stands below them is refused with them.
 func laterKeys() []string {
 	return []string{
-		"proxy.max_connections", "proxy.via",
+		"proxy.via",
 		"admin.health_listen", "admin.public_url", "admin.tls", "admin.tokens",
 		"ledger.retention", "verify_on_replay",
 	}

@@ -113,7 +113,7 @@ func (p *Proxy) passRequest(ctx context.Context, x *exchange, r *http.Request, r
 			return nil, err
 		}
 	default:
-		out.Body, out.ContentLength = &clientBody{ReadCloser: r.Body, failed: &x.bodyErr}, r.ContentLength
+		out.Body, out.ContentLength = &clientBody{ReadCloser: r.Body, expect: func() { p.expectContent(x) }, failed: &x.bodyErr}, r.ContentLength
 	}
 	return out, nil
 }
@@ -147,11 +147,14 @@ func (p *Proxy) passHeader(judged http.Header, connector string) (http.Header, e
 // sends it tells that as an error of sending.
 type clientBody struct {
 	io.ReadCloser
+	// expect is called before each read.
+	expect func()
 	failed *atomic.Pointer[error]
 }
 
 // Read implements io.Reader.
 func (b *clientBody) Read(p []byte) (int, error) {
+	b.expect()
 	n, err := b.ReadCloser.Read(p)
 	if err != nil && !errors.Is(err, io.EOF) {
 		b.failed.Store(&err)

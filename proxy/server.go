@@ -105,6 +105,9 @@ type Config struct {
 	MaxHead int
 	// MaxConnections bounds the client connections. Default 20,000.
 	MaxConnections int
+	// RequestTimeout bounds the arrival of a mutation's content, and the wait for more
+	// of streamed content. Default 5 min.
+	RequestTimeout time.Duration
 	// Help is the address of the page, for refusals. Optional.
 	Help string
 }
@@ -149,6 +152,7 @@ func New(c Config) (*Proxy, error) {
 	c.MaxBody = or(c.MaxBody, 10<<20)
 	c.MaxHead = or(c.MaxHead, 64<<10)
 	c.MaxConnections = or(c.MaxConnections, 20_000)
+	c.RequestTimeout = or(c.RequestTimeout, 5*time.Minute)
 	made, err := newLeaves(c.CA, c.Clock.Now)
 	if err != nil {
 		return nil, fmt.Errorf("proxy: %w", err)

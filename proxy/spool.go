@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"time"
 
 	"keep-proxy/ledger"
 	"keep-proxy/proxy/strict"
@@ -31,6 +32,7 @@ func (p *Proxy) readBody(x *exchange, r *http.Request, limit int64) (*content, e
 	if r.ContentLength > limit {
 		return nil, errBodyTooLarge
 	}
+	p.expectContent(x)
 	if 0 < r.ContentLength && r.ContentLength <= ledger.InlineBody {
 		body := make([]byte, r.ContentLength)
 		if _, err := io.ReadFull(r.Body, body); err != nil {
@@ -49,6 +51,14 @@ func (p *Proxy) readBody(x *exchange, r *http.Request, limit int64) (*content, e
 		return nil, errBodyTooLarge
 	}
 	return c, nil
+}
+
+// expectContent lets the client's content come for so long from now. net/http lifts
+// the deadline at its end.
+func (p *Proxy) expectContent(x *exchange) {
+	if x.answer != nil {
+		_ = http.NewResponseController(x.answer.ResponseWriter).SetReadDeadline(time.Now().Add(p.config.RequestTimeout))
+	}
 }
 
 // need says what to do when content can't be put aside.

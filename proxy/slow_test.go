@@ -1,0 +1,61 @@
+package proxy
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Content that doesn't come is answered, and nothing of a mutation is sent. Of what is
+// streamed, a beginning may be.
+func TestContentThatDoesNotCome(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(rw http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		created(rw, r)
+	}, func(c *Config) { c.RequestTimeout = 50 * time.Millisecond })
+	r := w.open("a")
+	for _, path := range []string{"/pay", "/telemetry"} {
+		c, err := net.Dial("tcp", w.address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = c.SetDeadline(time.Now().Add(waitLimit))
+		_, _ = fmt.Fprintf(c, "POST %s%s HTTP/1.1\r\nHost: %s\r\n%sContent-Type: application/json\r\nContent-Length: 10\r\n\r\n{",
+			w.upstream.URL, path, strings.TrimPrefix(w.upstream.URL, "https://"), w.basic(r.token))
+		text, err := io.ReadAll(c)
+		_ = c.Close()
+		if err != nil {
+			t.Fatalf("%s: not closed in order: %v", path, err)
+		}
+		all := answers(t, text)
+		if len(all) != 1 {
+			t.Fatalf("%s: %d answers", path, len(all))
+		}
+		wantProblem(t, all[0], "request-timeout", 408, "proxy.timeouts.request")
+	}
+	w.wantSends("/pay", 0)
+}
+
+func TestConnectionsOverTheLimit(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, created, func(c *Config) { c.MaxConnections = 1 })
+	first, err := net.Dial("tcp", w.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = first.Close() }()
+	_, _ = io.WriteString(first, "GET / HTTP/1.1\r\nHost: h\r\n\r\n")
+	if _, err := io.ReadFull(first, make([]byte, len("HTTP/1.1 400"))); err != nil {
+		t.Fatal(err)
+	}
+	resp, body := w.raw("")
+	wantProblem(t, got{resp.StatusCode, resp.Header, body, nil}, "overloaded", 503, "nothing was sent")
+	if resp.Header.Get("Retry-After") == "" || !resp.Close {
+		t.Errorf("got %v", resp.Header)
+	}
+}
