@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"keep-proxy/ledger"
 	"keep-proxy/ledger/ledgertest"
@@ -53,8 +54,32 @@ func crashed(t *testing.T) (string, []ledger.Key) {
 	s := mustOpen(t, c)
 	keys := fill(t, s, 0, 90, 150<<10)
 	keys = append(keys, fill(t, s, 90, 30, 10)...)
+	flushed(t, c)
 	dir := copyFolder(t, c.Dir)
 	return dir, keys
+}
+
+// flushed waits until the engine has made tables of all logs but the newest, so that
+// its files stand still.
+func flushed(t *testing.T, c Config) {
+	t.Helper()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	late := time.After(60 * time.Second)
+	for {
+		logs, err := filepath.Glob(filepath.Join(c.dataDir(), "*"+logSuffix))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(logs) == 1 {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-late:
+			t.Fatalf("still there: %v", logs)
+		}
+	}
 }
 
 // refusesOrKeeps opens the folder: it must refuse with an error that says how to go

@@ -35,24 +35,31 @@ func (d *disk) synced(path string) error {
 	return err
 }
 
-// leave makes a folder of what is left of dir. The manifest is taken first, so that
-// a table which is made meanwhile counts as lost, too: its log is there.
+// leave makes a folder of what is left of dir: the manifest, the tables that it names,
+// and logs. The manifest is taken first, so that a table which is made meanwhile
+// counts as lost, too: its log is there, also if it was removed since.
 func (d *disk) leave(t *testing.T, dir string) string {
 	t.Helper()
-	manifest, err := os.ReadFile(filepath.Join(dir, "data", "MANIFEST"))
-	if err != nil {
-		t.Fatal(err)
+	left := t.TempDir()
+	from, to := filepath.Join(dir, "data"), filepath.Join(left, "data")
+	manifest, err := os.ReadFile(filepath.Join(from, "MANIFEST"))
+	err = errors.Join(err, os.Mkdir(to, 0o700), os.WriteFile(filepath.Join(to, "MANIFEST"), manifest, 0o600))
+	for _, name := range []string{"ledger.id", "highwater"} {
+		content, errRead := os.ReadFile(filepath.Join(dir, name))
+		err = errors.Join(err, errRead, os.WriteFile(filepath.Join(left, name), content, 0o600))
 	}
-	left := copyFolder(t, dir)
-	data := filepath.Join(left, "data")
-	logs, err := filepath.Glob(filepath.Join(data, "*"+logSuffix))
-	for _, path := range logs {
-		err = errors.Join(err, os.Remove(path))
+	for _, pattern := range []string{"*.sst", "*.vlog", "KEYREGISTRY", "DISCARD"} {
+		paths, errGlob := filepath.Glob(filepath.Join(from, pattern))
+		err = errors.Join(err, errGlob)
+		for _, path := range paths {
+			content, errRead := os.ReadFile(path)
+			err = errors.Join(err, errRead, os.WriteFile(filepath.Join(to, filepath.Base(path)), content, 0o600))
+		}
 	}
 	for name := range d.names {
-		err = errors.Join(err, os.WriteFile(filepath.Join(data, name), d.logs[name], 0o600))
+		err = errors.Join(err, os.WriteFile(filepath.Join(to, name), d.logs[name], 0o600))
 	}
-	if err = errors.Join(err, os.WriteFile(filepath.Join(data, "MANIFEST"), manifest, 0o600)); err != nil {
+	if err != nil {
 		t.Fatal(err)
 	}
 	return left
