@@ -2,7 +2,6 @@ package badgerstore
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -207,13 +206,13 @@ func (s *Store) loadLeft(src snapshot) (err error) {
 		return err
 	}
 	s.tip.Seq, s.tip.Hash = 0, [32]byte{}
-	if k := src.last([]byte{kEvent}); k != nil {
-		seq := binary.BigEndian.Uint64(k[1:])
-		e, err := readEvent(src, seq)
-		if err != nil {
-			return err
-		}
-		s.tip.Seq, s.tip.Hash = seq, e.hash
+	r := newEvents(src)
+	defer r.close()
+	switch e, err := r.last(); {
+	case err == nil:
+		s.tip.Seq, s.tip.Hash = e.Seq, e.hash
+	case !errors.Is(err, ledger.ErrNotFound):
+		return err
 	}
 	if k := src.last([]byte{kCheckpoint}); k != nil {
 		if s.checkpoint, err = readCheckpoint(src, k); err != nil {

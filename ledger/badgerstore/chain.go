@@ -48,55 +48,6 @@ type storedCommit struct {
 
 func commitKey(n uint64) []byte { return numbered(kCommit, n%commitRing) }
 
-// appendEvent numbers e, chains it to t and stores it. An index entry it gets if it
-// isn't listed by its mutation's record.
-func (l *layer) appendEvent(t *tip, e ledger.Event, listed bool) error {
-	e.Seq = t.Seq + 1
-	content, err := l.putAfter(numbered(kEvent, e.Seq), t.Hash[:], e)
-	if err != nil {
-		return err
-	}
-	if e.Mutation != "" && !listed {
-		if err := l.put(historyKey(e.Mutation, e.Seq), nil); err != nil {
-			return err
-		}
-	}
-	t.Seq, t.Hash = e.Seq, sha256.Sum256(content)
-	return nil
-}
-
-func historyKey(mutation string, seq uint64) []byte {
-	d := digest(mutation)
-	return key(xHistory, d[:], binary.BigEndian.AppendUint64(nil, seq))
-}
-
-// chained is a stored event with its place in the chain.
-type chained struct {
-	ledger.Event
-	prev, hash [32]byte
-}
-
-// readEvent returns the event number seq; a missing one is ledger.ErrNotFound.
-func readEvent(src source, seq uint64) (chained, error) {
-	sk := numbered(kEvent, seq)
-	content, err := src.get(sk)
-	if err != nil {
-		return chained{}, err
-	}
-	if len(content) < 32 {
-		return chained{}, damaged(sk, "the event is cut")
-	}
-	c := chained{hash: sha256.Sum256(content)}
-	copy(c.prev[:], content)
-	if err := decodeNumbered(sk, content[32:], &c.Event); err != nil {
-		return chained{}, err
-	}
-	if c.Seq != seq {
-		return chained{}, damaged(sk, fmt.Sprintf("it holds event %d", c.Seq))
-	}
-	return c, nil
-}
-
 // readCommit returns commit n; one that left the ring is ledger.ErrNotFound.
 func readCommit(src source, n uint64) (storedCommit, error) {
 	sk := commitKey(n)
@@ -115,28 +66,6 @@ func readCommit(src source, n uint64) (storedCommit, error) {
 		return storedCommit{}, ledger.ErrNotFound
 	}
 	return c, nil
-}
-
-// verifyEvents walks the events after from up to to.
-func verifyEvents(src source, from, to tip) error {
-	prev := from.Hash
-	for seq := from.Seq + 1; seq <= to.Seq; seq++ {
-		e, err := readEvent(src, seq)
-		if errors.Is(err, ledger.ErrNotFound) {
-			return fmt.Errorf("%w: event %d of %d is missing", ledger.ErrDamaged, seq, to.Seq)
-		}
-		if err != nil {
-			return err
-		}
-		if e.prev != prev {
-			return fmt.Errorf("%w: event %d doesn't follow the one before it", ledger.ErrDamaged, seq)
-		}
-		prev = e.hash
-	}
-	if prev != to.Hash {
-		return fmt.Errorf("%w: the events up to %d don't lead to the last commit", ledger.ErrDamaged, to.Seq)
-	}
-	return nil
 }
 
 // walkCommits follows the commits after from as far as they go. A commit that is

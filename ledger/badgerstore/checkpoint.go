@@ -11,7 +11,7 @@ import (
 // made of one, is without: a gap in their numbers shows a lost table.
 type checkpoint struct {
 	Number uint64 `cbor:"1,keyasint"`
-	// Bytes counts what was written to memtables since the ledger began.
+	// Bytes counts what was written to memtables since the ledger began, events twice.
 	Bytes uint64 `cbor:"2,keyasint"`
 	// Before is the tip before the transaction that holds the checkpoint.
 	Before tip `cbor:"3,keyasint"`
@@ -66,6 +66,8 @@ func verifyCheckpoints(src snapshot) (last, from checkpoint, err error) {
 	}
 	var all []checkpoint
 	first := numbered(kCheckpoint, base.Checkpoint)
+	r := newEvents(src)
+	defer r.close()
 	src.after([]byte{kCheckpoint}, first, func(k []byte) bool {
 		var c checkpoint
 		if c, err = readCheckpoint(src, k); err != nil {
@@ -75,7 +77,7 @@ func verifyCheckpoints(src snapshot) (last, from checkpoint, err error) {
 			err = fmt.Errorf("%w: checkpoint %d is missing", ledger.ErrDamaged, want)
 			return false
 		}
-		if err = c.verify(src); err != nil {
+		if err = c.verify(r); err != nil {
 			return false
 		}
 		all = append(all, c)
@@ -102,11 +104,11 @@ func windowStart(all []checkpoint) checkpoint {
 }
 
 // verify checks the checkpoint's event.
-func (c checkpoint) verify(src source) error {
+func (c checkpoint) verify(r *events) error {
 	if c.Before.Seq == 0 {
 		return nil
 	}
-	e, err := readEvent(src, c.Before.Seq)
+	e, err := r.at(c.Before.Seq)
 	if err != nil {
 		return required(err, fmt.Sprintf("event %d, which checkpoint %d names,", c.Before.Seq, c.Number))
 	}

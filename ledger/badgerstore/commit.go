@@ -9,6 +9,7 @@ import (
 	"time"
 
 	badger "github.com/dgraph-io/badger/v4"
+	"github.com/fxamacker/cbor/v2"
 
 	"keep-proxy/internal/fault"
 	"keep-proxy/ledger"
@@ -42,6 +43,8 @@ type batch struct {
 	commands int
 	// limit is how many commands it takes.
 	limit int
+	// events are those that the batch appends.
+	events []cbor.RawMessage
 	// referred are digests of bodies that this batch takes out of the sweep.
 	referred []string
 	// written is when it was given to the engine, for the gate.
@@ -237,6 +240,7 @@ func (s *Store) add(b *batch, fn func(*tx) error) (durable bool, err error) {
 	b.tip = next
 	b.size += t.layer.size
 	b.gate.add(t.gate)
+	b.events = append(b.events, t.encoded...)
 	b.referred = append(b.referred, t.referred...)
 	for _, u := range t.uploaded {
 		s.pending.add(u.sha256, u.number)
@@ -331,10 +335,16 @@ func (s *Store) commit(b *batch) error {
 	return nil
 }
 
-// seal adds the commit record, and a checkpoint if one is due.
+// seal adds the batch's events, the commit record, and a checkpoint if one is due.
 func (s *Store) seal(b *batch, now time.Time) error {
 	l := newLayer(b.base)
 	before := s.tip
+	if len(b.events) > 0 {
+		stored := storedEvents{Before: before.Hash, Events: b.events}
+		if err := l.putValue(numbered(kEvents, before.Seq+1), stored); err != nil {
+			return err
+		}
+	}
 	b.tip.advance(now)
 	if err := l.putValue(commitKey(b.tip.Commit), storedCommit{Tip: b.tip, Prev: before.Link}); err != nil {
 		return err

@@ -26,8 +26,8 @@
 //
 // Format 1 stored mutations, events and deliveries with their fields' names, and each
 // event of a mutation in an index entry of its own. Format 2 has numbers for names,
-// stamps in binary, and the numbers of a mutation's events with its record. Opening a
-// folder of format 1 rewrites ledger.id; values of format 1 are read, and change format
+// stamps in binary, the numbers of a mutation's events with its record, and the events of
+// a commit in one value. Opening a folder of format 1 rewrites ledger.id; values of format 1 are read, and change format
 // with the record.
 //
 // # What is verified when

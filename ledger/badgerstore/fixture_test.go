@@ -115,6 +115,19 @@ func holdsBoth(t *testing.T, s *Store, unknown *ledger.Mutation) {
 	if err != nil || len(events) != 2 || events[0].What != "claim" || events[1].What != string(ledger.OnHappened) {
 		t.Errorf("events %+v, %v", events, err)
 	}
+	for limit := 1; limit <= 4; limit++ {
+		for after := range uint64(3) {
+			events, err := s.Events(t.Context(), "", after, limit)
+			if err != nil || len(events) != min(limit, 3-int(after)) {
+				t.Fatalf("%d events after %d: %+v, %v", limit, after, events, err)
+			}
+			for i, e := range events {
+				if e.Seq != after+uint64(i)+1 {
+					t.Errorf("event %d after %d is number %d", i, after, e.Seq)
+				}
+			}
+		}
+	}
 	applied := ledgertest.SampleMutation("applied", ledger.Applied, 0)
 	for want, f := range map[string]ledger.Filter{
 		unknown.ID: {Workflow: "refunds", Item: "order-2"}, applied.ID: {Run: "run-1", Item: "order-1"},

@@ -25,7 +25,8 @@ const (
 	kBody       = 'b' // sha256 → content, or where its chunks are
 	kChunk      = 'g' // upload, n → chunk of a long body
 	kPending    = 'p' // upload → body that no record names yet
-	kEvent      = 'e' // seq → event
+	kEvents     = 'E' // seq of the first → events of a commit
+	kEvent      = 'e' // seq → event; format 1 only
 	kCommit     = 'j' // number modulo commitRing → commit
 	kCheckpoint = 'q' // number → checkpoint
 )

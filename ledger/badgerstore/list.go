@@ -161,28 +161,23 @@ func page[T any](ctx context.Context, s *Store, f ledger.Filter, prefixes [][]by
 }
 
 // Events implements ledger.Store.
-func (s *Store) Events(ctx context.Context, mutation string, after uint64, limit int) ([]ledger.Event, error) {
+func (s *Store) Events(ctx context.Context, mutation string, after uint64, limit int) (out []ledger.Event, err error) {
 	if limit <= 0 {
 		limit = defaultLimit
 	}
-	var out []ledger.Event
-	err := s.snapshot(func(src snapshot) error {
-		seqs := numbersAfter(ctx, src, []byte{kEvent}, after, limit)
-		if mutation != "" {
-			seqs = numbersAfter(ctx, src, named(xHistory, mutation), after, limit)
-			listed, err := listedEvents(src, mutation)
-			if err != nil {
-				return err
-			}
-			for _, seq := range listed {
-				if seq > after {
-					seqs = append(seqs, seq)
-				}
-			}
-			slices.Sort(seqs)
+	err = s.snapshot(func(src snapshot) error {
+		r := newEvents(src)
+		defer r.close()
+		if mutation == "" {
+			out, err = r.after(ctx, after, limit)
+			return err
 		}
-		for _, seq := range seqs[:min(len(seqs), limit)] {
-			e, err := readEvent(src, seq)
+		seqs, err := eventsOf(ctx, src, mutation, after, limit)
+		if err != nil {
+			return err
+		}
+		for _, seq := range seqs {
+			e, err := r.at(seq)
 			if err != nil {
 				return required(err, fmt.Sprintf("event %d", seq))
 			}
@@ -193,15 +188,21 @@ func (s *Store) Events(ctx context.Context, mutation string, after uint64, limit
 	return out, err
 }
 
-// numbersAfter lists the numbers at the end of keys, from the one after after on.
-func numbersAfter(ctx context.Context, src snapshot, prefix []byte, after uint64, limit int) []uint64 {
-	var out []uint64
-	start := binary.BigEndian.AppendUint64(slices.Clone(prefix), after+1)
-	src.after(prefix, start, func(k []byte) bool {
-		out = append(out, binary.BigEndian.Uint64(k[len(k)-8:]))
-		return len(out) < limit && ctx.Err() == nil
-	})
-	return out
+// eventsOf returns the numbers of a mutation's events: those of the index, and those
+// that its record lists.
+func eventsOf(ctx context.Context, src snapshot, mutation string, after uint64, limit int) ([]uint64, error) {
+	seqs := numbersAfter(ctx, src, named(xHistory, mutation), after, limit)
+	listed, err := listedEvents(src, mutation)
+	if err != nil {
+		return nil, err
+	}
+	for _, seq := range listed {
+		if seq > after {
+			seqs = append(seqs, seq)
+		}
+	}
+	slices.Sort(seqs)
+	return seqs[:min(len(seqs), limit)], nil
 }
 
 // listedEvents are those that the record with this id lists.

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/fxamacker/cbor/v2"
+
 	"keep-proxy/ledger"
 )
 
@@ -16,7 +18,9 @@ type tx struct {
 	batch *batch
 
 	events []ledger.Event
-	gate   gateDelta
+	// encoded are the events as they will be stored.
+	encoded []cbor.RawMessage
+	gate    gateDelta
 	// puts are the records that this command has put, to be stored at its end.
 	puts []*put
 	// bodies are long bodies that a record of this command names.
@@ -48,7 +52,7 @@ func (t *tx) fail(err error) error {
 }
 
 // changed reports whether the command changes anything.
-func (t *tx) changed() bool { return len(t.layer.writes)+len(t.uploaded) > 0 }
+func (t *tx) changed() bool { return len(t.layer.writes)+len(t.uploaded)+len(t.events) > 0 }
 
 // load returns the record that its shelf has under k, or reads it from sk. It must
 // not be changed.
@@ -184,12 +188,14 @@ func (t *tx) PutMutation(m *ledger.Mutation) error {
 	return nil
 }
 
-// complete stores the command's events, then its records, which list them.
+// complete numbers the command's events, then stores its records, which list them.
 func (t *tx) complete(next *tip) error {
 	for _, e := range t.events {
-		if err := t.layer.appendEvent(next, e, t.list(e.Mutation, next.Seq+1)); err != nil {
+		event, err := t.layer.appendEvent(next, e, t.list(e.Mutation, next.Seq+1))
+		if err != nil {
 			return err
 		}
+		t.encoded = append(t.encoded, event)
 	}
 	for _, p := range t.puts {
 		content, err := t.layer.putAfter(mutationKey(p.Key), nil, storedMutation{Record: p.Mutation, History: p.history})

@@ -3,6 +3,7 @@ package badgerstore
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -90,7 +91,9 @@ func (s *Store) verifyAll(ctx context.Context, progress Progress) (Report, error
 		return r, fmt.Errorf("%w: %w", ledger.ErrDamaged, err)
 	}
 	err := s.db.View(func(txn *badger.Txn) error {
-		v := &verifier{ctx: ctx, config: s.config, src: snapshot{txn}, report: &r, progress: progress}
+		src := snapshot{txn}
+		v := &verifier{ctx: ctx, config: s.config, src: src, events: newEvents(src), report: &r, progress: progress}
+		defer v.events.close()
 		base, err := readBaseline(v.src)
 		if err != nil {
 			return err
@@ -108,6 +111,7 @@ type verifier struct {
 	ctx      context.Context
 	config   Config
 	src      snapshot
+	events   *events
 	report   *Report
 	progress Progress
 	// indexes counts the index keys that follow from records; found those stored.
@@ -168,7 +172,7 @@ func (v *verifier) value(k, content []byte) error {
 		}
 		v.report.Items++
 		return v.belongs(k, named(kItem, i.Workflow, i.Item), itemIndexes(i))
-	case kEvent:
+	case kEvents, kEvent:
 		return v.event(k)
 	case kBody:
 		return v.body(k, content)
@@ -212,22 +216,32 @@ func (v *verifier) mutation(k, content []byte) error {
 	return nil
 }
 
+// events checks the events of one commit, or one event of format 1.
 func (v *verifier) event(k []byte) error {
-	seq := uint64(0)
-	for _, b := range k[1:] {
-		seq = seq<<8 | uint64(b)
+	if k[0] == kEvents {
+		if err := v.events.load(k); err != nil {
+			return err
+		}
+	} else if err := v.events.find(binary.BigEndian.Uint64(k[1:])); err != nil {
+		return required(err, "an event")
 	}
-	e, err := readEvent(v.src, seq)
-	if err != nil {
-		return err
+	for _, e := range v.events.block {
+		if err := v.listing(k, e.Event); err != nil {
+			return err
+		}
 	}
-	if seq > v.report.Events {
-		return damaged(k, "the event lies after the last commit")
+	return nil
+}
+
+// listing looks for the index entry of an event.
+func (v *verifier) listing(k []byte, e ledger.Event) error {
+	if e.Seq > v.report.Events {
+		return damaged(k, "an event lies after the last commit")
 	}
 	if e.Mutation == "" {
 		return nil
 	}
-	x := historyKey(e.Mutation, seq)
+	x := historyKey(e.Mutation, e.Seq)
 	if _, err := v.src.get(x); errors.Is(err, ledger.ErrNotFound) {
 		v.unindexed++
 		return nil
@@ -242,7 +256,7 @@ func (v *verifier) history(k []byte, m entryOfMutation) error {
 		return damaged(k, err.Error())
 	}
 	for _, seq := range seqs {
-		e, err := readEvent(v.src, seq)
+		e, err := v.events.at(seq)
 		if err != nil {
 			return required(err, fmt.Sprintf("event %d, which mutation %s lists,", seq, m.ID))
 		}

@@ -1,0 +1,246 @@
+package badgerstore
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	badger "github.com/dgraph-io/badger/v4"
+	"github.com/fxamacker/cbor/v2"
+
+	"keep-proxy/ledger"
+)
+
+// storedEvents are the events of one commit, stored under the number of the first.
+// Each event's hash is that of the hash before it and its own bytes.
+type storedEvents struct {
+	_ struct{} `cbor:",toarray"`
+	// Before is the hash of the event before the first.
+	Before [32]byte
+	Events []cbor.RawMessage
+}
+
+// linked is the hash of an event, as it is stored, after one with the hash before.
+func linked(before [32]byte, event []byte) [32]byte {
+	h := sha256.New()
+	h.Write(before[:])
+	h.Write(event)
+	var sum [32]byte
+	h.Sum(sum[:0])
+	return sum
+}
+
+// chained is a stored event with its place in the chain.
+type chained struct {
+	ledger.Event
+	prev, hash [32]byte
+}
+
+// appendEvent numbers e, chains it to t and keeps it for the commit. An index entry it
+// gets if it isn't listed by its mutation's record.
+func (l *layer) appendEvent(t *tip, e ledger.Event, listed bool) (event []byte, err error) {
+	e.Seq = t.Seq + 1
+	if event, err = encode(e); err != nil {
+		return nil, err
+	}
+	if e.Mutation != "" && !listed {
+		if err := l.put(historyKey(e.Mutation, e.Seq), nil); err != nil {
+			return nil, err
+		}
+	}
+	l.size += len(event)
+	t.Seq, t.Hash = e.Seq, linked(t.Hash, event)
+	return event, l.fits()
+}
+
+func historyKey(mutation string, seq uint64) []byte {
+	d := digest(mutation)
+	return key(xHistory, d[:], binary.BigEndian.AppendUint64(nil, seq))
+}
+
+// events reads events. It keeps the last commit's, so that those who read on don't
+// look for each.
+type events struct {
+	src snapshot
+	// it walks the commits' events backwards.
+	it *badger.Iterator
+	// first is the number of the first event of block.
+	first uint64
+	block []chained
+}
+
+func newEvents(src snapshot) *events {
+	prefix := []byte{kEvents}
+	return &events{src: src, it: src.txn.NewIterator(badger.IteratorOptions{Reverse: true, Prefix: prefix})}
+}
+
+func (r *events) close() { r.it.Close() }
+
+// at returns the event number seq; a missing one is ledger.ErrNotFound.
+func (r *events) at(seq uint64) (chained, error) {
+	if seq < r.first || seq-r.first >= uint64(len(r.block)) {
+		if err := r.find(seq); err != nil {
+			return chained{}, err
+		}
+	}
+	return r.block[seq-r.first], nil
+}
+
+// find loads the events among which number seq is.
+func (r *events) find(seq uint64) error {
+	r.it.Seek(numbered(kEvents, seq))
+	if r.it.ValidForPrefix([]byte{kEvents}) {
+		if err := r.load(r.it.Item().KeyCopy(nil)); err != nil {
+			return err
+		}
+		if seq-r.first < uint64(len(r.block)) {
+			return nil
+		}
+	}
+	e, err := legacyEvent(r.src, seq)
+	if err != nil {
+		return err
+	}
+	r.first, r.block = seq, []chained{e}
+	return nil
+}
+
+// load reads the events under sk.
+func (r *events) load(sk []byte) error {
+	content, err := r.src.get(sk)
+	if err != nil {
+		return required(err, "events "+keyName(sk))
+	}
+	var stored storedEvents
+	if err := decode(sk, content, &stored); err != nil {
+		return err
+	}
+	first := binary.BigEndian.Uint64(sk[1:])
+	block := make([]chained, len(stored.Events))
+	prev := stored.Before
+	for i, event := range stored.Events {
+		block[i].prev, block[i].hash = prev, linked(prev, event)
+		prev = block[i].hash
+		if err := decode(sk, event, &block[i].Event); err != nil {
+			return err
+		}
+		if want := first + uint64(i); block[i].Seq != want {
+			return damaged(sk, fmt.Sprintf("it holds event %d in the place of %d", block[i].Seq, want))
+		}
+	}
+	r.first, r.block = first, block
+	return nil
+}
+
+// legacyEvent reads an event of format 1, which lies under its own number.
+func legacyEvent(src source, seq uint64) (chained, error) {
+	sk := numbered(kEvent, seq)
+	content, err := src.get(sk)
+	if err != nil {
+		return chained{}, err
+	}
+	if len(content) < 32 {
+		return chained{}, damaged(sk, "the event is cut")
+	}
+	c := chained{hash: sha256.Sum256(content)}
+	copy(c.prev[:], content)
+	if err := decodeNumbered(sk, content[32:], &c.Event); err != nil {
+		return chained{}, err
+	}
+	if c.Seq != seq {
+		return chained{}, damaged(sk, fmt.Sprintf("it holds event %d", c.Seq))
+	}
+	return c, nil
+}
+
+// last returns the last event that is stored; ledger.ErrNotFound if there is none.
+func (r *events) last() (chained, error) {
+	if k := r.src.last([]byte{kEvents}); k != nil {
+		if err := r.load(k); err != nil {
+			return chained{}, err
+		}
+		if n := len(r.block); n > 0 {
+			return r.block[n-1], nil
+		}
+		return chained{}, damaged(k, "it holds no event")
+	}
+	if k := r.src.last([]byte{kEvent}); k != nil {
+		return legacyEvent(r.src, binary.BigEndian.Uint64(k[1:]))
+	}
+	return chained{}, ledger.ErrNotFound
+}
+
+// after returns up to limit events from the one after number after on. Numbers that a
+// loss left out are left out.
+func (r *events) after(ctx context.Context, after uint64, limit int) (out []ledger.Event, err error) {
+	numbers := numbersAfter(ctx, r.src, []byte{kEvent}, after, limit)
+	for _, seq := range numbers {
+		e, err := legacyEvent(r.src, seq)
+		if err != nil {
+			return nil, required(err, fmt.Sprintf("event %d", seq))
+		}
+		out = append(out, e.Event)
+	}
+	// Among those of one commit may be the next.
+	start := numbered(kEvents, after+1)
+	if r.it.Seek(start); r.it.ValidForPrefix([]byte{kEvents}) {
+		start = r.it.Item().KeyCopy(nil)
+	}
+	var blocks [][]byte
+	r.src.after([]byte{kEvents}, start, func(k []byte) bool {
+		blocks = append(blocks, bytes.Clone(k))
+		return len(blocks) <= limit && ctx.Err() == nil
+	})
+	for _, sk := range blocks {
+		if len(out) >= limit {
+			break
+		}
+		if err := r.load(sk); err != nil {
+			return nil, err
+		}
+		for _, e := range r.block {
+			if e.Seq > after && len(out) < limit {
+				out = append(out, e.Event)
+			}
+		}
+	}
+	return out, ctx.Err()
+}
+
+// numbersAfter lists the numbers at the end of keys, from the one after after on.
+func numbersAfter(ctx context.Context, src snapshot, prefix []byte, after uint64, limit int) []uint64 {
+	var out []uint64
+	start := binary.BigEndian.AppendUint64(bytes.Clone(prefix), after+1)
+	src.after(prefix, start, func(k []byte) bool {
+		out = append(out, binary.BigEndian.Uint64(k[len(k)-8:]))
+		return len(out) < limit && ctx.Err() == nil
+	})
+	return out
+}
+
+// verifyEvents walks the events after from up to to.
+func verifyEvents(src snapshot, from, to tip) error {
+	r := newEvents(src)
+	defer r.close()
+	prev := from.Hash
+	for seq := from.Seq + 1; seq <= to.Seq; seq++ {
+		e, err := r.at(seq)
+		if errors.Is(err, ledger.ErrNotFound) {
+			return fmt.Errorf("%w: event %d of %d is missing", ledger.ErrDamaged, seq, to.Seq)
+		}
+		if err != nil {
+			return err
+		}
+		if e.prev != prev {
+			return fmt.Errorf("%w: event %d doesn't follow the one before it", ledger.ErrDamaged, seq)
+		}
+		prev = e.hash
+	}
+	if prev != to.Hash {
+		return fmt.Errorf("%w: the events up to %d don't lead to the last commit", ledger.ErrDamaged, to.Seq)
+	}
+	return nil
+}
