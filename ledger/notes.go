@@ -3,21 +3,54 @@ package ledger
 // Deliver notes that the answer of m, as it was then, reached the run whole,
 // without waiting: a delivery that is not known to be durable counts as not
 // delivered. clientKey is the digest of the client's own Idempotency-Key, ""
-// without one.
+// without one. What is known of an answer is not noted again.
 func (l *Ledger) Deliver(run string, m *Mutation, clientKey string) {
 	if run == "" {
 		return
 	}
+	d, key := deliveryOf(m, clientKey), m.Key
+	l.note(func(c *command) error {
+		defer l.answers.Delete(answer{run, key})
+		return c.deliver(run, key, d)
+	})
+}
+
+// Replayed appends, without waiting, that a stored answer was given to the run ("" for
+// an unmanaged scope), and if it was delivered, notes that as Deliver does.
+func (l *Ledger) Replayed(run string, m *Mutation, clientKey string, delivered bool) {
+	e := Event{Actor: ActorProxy, What: "replayed", Mutation: m.ID, Run: run, Workflow: m.Workflow, Item: m.Item}
+	d, key := deliveryOf(m, clientKey), m.Key
+	l.note(func(c *command) error {
+		e.At = c.now.Wall
+		c.Append(e)
+		if !delivered || run == "" {
+			return nil
+		}
+		defer l.answers.Delete(answer{run, key})
+		return c.deliver(run, key, d)
+	})
+}
+
+// deliveryOf is the delivery of the answer of m.
+func deliveryOf(m *Mutation, clientKey string) Delivery {
 	d := Delivery{ClientKey: clientKey, State: m.State}
 	if current := m.Current(); current != nil {
 		d.Dispatch = current.ID
 	}
-	key := m.Key
-	l.note(func(c *command) error {
-		d.At = c.now.Wall
-		defer l.answers.Delete(answer{run, key})
-		return c.PutDelivery(run, key, d)
-	})
+	return d
+}
+
+// deliver stores a delivery, unless the same is known.
+func (c *command) deliver(run string, k Key, d Delivery) error {
+	known, err := found(c.Delivery(run, k))
+	if err != nil {
+		return err
+	}
+	if known != nil && known.ClientKey == d.ClientKey && known.Dispatch == d.Dispatch && known.State == d.State {
+		return nil
+	}
+	d.At = c.now.Wall
+	return c.PutDelivery(run, k, d)
 }
 
 // Refuse appends a refusal to the history, without waiting. At is set if it is
@@ -34,11 +67,4 @@ func (l *Ledger) Refuse(e Event) {
 		c.Append(e)
 		return nil
 	})
-}
-
-// Replayed appends that a stored answer was given to the run ("" for an
-// unmanaged scope), without waiting.
-func (l *Ledger) Replayed(run string, m *Mutation) {
-	e := Event{What: "replayed", Mutation: m.ID, Run: run, Workflow: m.Workflow, Item: m.Item}
-	l.Refuse(e)
 }

@@ -321,7 +321,7 @@ func TestEventsTellTheStory(t *testing.T) {
 	})
 	w.decide("a", ledger.OnSkip)
 	w.Refuse(ledger.Event{What: "blocked", Mutation: key("a").ID()})
-	w.Replayed("r", w.mutation("a"))
+	w.Replayed("r", w.mutation("a"), "", true)
 	w.ok(w.Update(t.Context(), func(ledger.Tx) error { return nil }))
 	events, err := w.Events(t.Context(), key("a").ID(), 0, 0)
 	w.ok(err)

@@ -213,7 +213,7 @@ func (p *Proxy) tryInline(ctx context.Context, s *sending) *settled {
 	if found.Result == nil && s.w.op.StandsInForResult() {
 		return p.standIn(out, s.w)
 	}
-	replayed := p.replay(ctx, found.Run, ledger.Claimed{Mutation: found, Decision: ledger.DecideDispatch})
+	replayed := p.replay(ctx, ledger.Claimed{Mutation: found, Decision: ledger.DecideDispatch})
 	replayed.replayed = false
 	return replayed
 }

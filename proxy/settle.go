@@ -177,7 +177,7 @@ func (p *Proxy) decided(ctx context.Context, x *exchange, w *work, c ledger.Clai
 		}
 		return p.dispatch(ctx, w, c)
 	case ledger.DecideReplay:
-		return p.replay(ctx, x.caller.run, c)
+		return p.replay(ctx, c)
 	case ledger.DecideStandIn:
 		return p.standIn(out, w)
 	case ledger.DecideRules:
@@ -224,7 +224,7 @@ func claimRefusal(c ledger.Claimed) *refusal {
 }
 
 // replay gives the stored answer.
-func (p *Proxy) replay(ctx context.Context, run string, c ledger.Claimed) *settled {
+func (p *Proxy) replay(ctx context.Context, c ledger.Claimed) *settled {
 	out := &settled{mutation: c.Mutation, decision: c.Decision, shared: true, replayed: true}
 	result := c.Mutation.Result
 	if result == nil {
@@ -239,7 +239,6 @@ func (p *Proxy) replay(ctx context.Context, run string, c ledger.Claimed) *settl
 		out.refusal = ledgerRefusal(err)
 	default:
 		out.status, out.header, out.body = result.Status, map[string][]string(result.Header), body
-		p.ledger.Replayed(run, c.Mutation)
 	}
 	return out
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"maps"
 	"net/http"
 	"strconv"
 
@@ -79,22 +80,12 @@ func (p *Proxy) answered(x *exchange, r *http.Request, w *work, s *settled) *htt
 		}
 		return p.refused(x, r, &f)
 	}
-	if x.caller.managed() {
+	others := x.caller.managed() && s.mutation.Run != x.caller.run
+	if others {
 		// What the run asks for next comes after this, whenever its delivery is noted.
-		others := s.mutation.Run != x.caller.run
-		if others {
-			p.ledger.Answering(x.caller.run, s.mutation.Key)
-		}
-		x.after = append(x.after, func(delivered bool) {
-			switch {
-			case delivered:
-				p.ledger.Deliver(x.caller.run, s.mutation, w.clientKey)
-				deliveredPoint.Pass()
-			case others:
-				p.ledger.Undelivered(x.caller.run, s.mutation.Key)
-			}
-		})
+		p.ledger.Answering(x.caller.run, s.mutation.Key)
 	}
+	x.after = append(x.after, func(delivered bool) { p.noteAnswer(x, w, s, delivered, others) })
 	resp, err := s.response(r)
 	if err != nil {
 		return p.refused(x, r, ledgerRefusal(err))
@@ -103,6 +94,24 @@ func (p *Proxy) answered(x *exchange, r *http.Request, w *work, s *settled) *htt
 		resp.Header.Set(headerScope, "unmanaged")
 	}
 	return resp
+}
+
+// noteAnswer notes what became of an answer; others says that it was announced, as the
+// answer of another run's mutation.
+func (p *Proxy) noteAnswer(x *exchange, w *work, s *settled, delivered, others bool) {
+	delivered = delivered && x.caller.managed()
+	if others && !delivered {
+		p.ledger.Undelivered(x.caller.run, s.mutation.Key)
+	}
+	switch {
+	case s.replayed:
+		p.ledger.Replayed(x.caller.run, s.mutation, w.clientKey, delivered)
+	case delivered:
+		p.ledger.Deliver(x.caller.run, s.mutation, w.clientKey)
+	}
+	if delivered {
+		deliveredPoint.Pass()
+	}
 }
 
 // joined answers a caller that waited for another's work. Its run may not have what
@@ -146,7 +155,8 @@ func (p *Proxy) joined(x *exchange, r *http.Request, w *work, fl *flight) *http.
 
 // response is the answer as the script sees it.
 func (s *settled) response(r *http.Request) (*http.Response, error) {
-	header := s.header.Clone()
+	// The values are the record's, or shared with joiners: none is changed in place.
+	header := maps.Clone(s.header)
 	if header == nil {
 		header = make(http.Header)
 	}
