@@ -229,6 +229,11 @@ func recordRoutes() []route {
 			query:   slices.Concat(scopeParameters, pageParameters), response: wire.List[wire.Escalation]{}, serve: reading(listEscalations),
 		},
 		{
+			method: http.MethodGet, path: "/v1/impact", role: RoleViewer, id: "listImpact",
+			summary: "Lists what a rule version, a time or a run touched, newest first; a page may be empty and have a next.",
+			query:   slices.Concat(impactParameters, scopeParameters, pageParameters), response: wire.List[wire.Touched]{}, serve: reading(listImpact),
+		},
+		{
 			method: http.MethodGet, path: "/v1/status", role: RoleViewer, id: "showStatus",
 			summary:  "Counts what is unknown, escalated and stopped.",
 			response: wire.Status{}, serve: reading(showStatus),

@@ -7,7 +7,6 @@ import "github.com/spf13/cobra"
 var laterCommands = map[string]string{
 	"obligations": "compensations are not made yet",
 	"tail":        "serve logs one line for each request",
-	"impact":      "mutations list shows the version of the rule that each was made under, with --json",
 	"audit":       "ledger verify checks the whole history",
 }
 

@@ -1,0 +1,55 @@
+package admin_test
+
+import (
+	"testing"
+	"time"
+
+	"keep-proxy/admin/client"
+)
+
+func TestImpact(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	first := w.open("order-1")
+	applied := w.apply(w.claim(transfer(&first.Run)), 201, "{}")
+	w.clock.advance(time.Hour)
+	second, lost := w.unknown("order-2")
+	for _, c := range []struct {
+		name   string
+		filter client.ImpactFilter
+		want   []string
+	}{
+		{"by connector", client.ImpactFilter{Connector: "bank"}, []string{lost.ID, applied.ID}},
+		{"by the version of its file", client.ImpactFilter{Connector: "bank", Version: applied.ConnectorVersion}, []string{lost.ID, applied.ID}},
+		{"by another version", client.ImpactFilter{Connector: "bank", Version: 99}, nil},
+		{"by run", client.ImpactFilter{Run: first.ID}, []string{applied.ID}},
+		{"by time", client.ImpactFilter{Since: "30m"}, []string{lost.ID}},
+		{"until a time", client.ImpactFilter{Until: "30m"}, []string{applied.ID}},
+		{"by time and run", client.ImpactFilter{Since: "30m", Run: first.ID}, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			got, err := w.client.Impact(t.Context(), c.filter)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var ids []string
+			for _, touched := range got {
+				ids = append(ids, touched.Mutation)
+			}
+			if diff := different(ids, c.want); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+	got, err := w.client.Impact(t.Context(), client.ImpactFilter{Run: first.ID})
+	if err != nil || got[0].Item != "order-1" || got[0].ItemState != "open" || got[0].Status != 201 || got[0].State != "applied" || got[0].Dispatches != 1 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	_ = second
+	for query, words := range map[string]string{
+		"": "nothing is asked about", "?version=1": "without connector", "?connector=a&version=x": "no version", "?until=soon": "neither a time",
+	} {
+		w.refused(ask{path: "/v1/impact" + query}, 400, "bad-request", words)
+	}
+}
