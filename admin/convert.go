@@ -30,6 +30,16 @@ func mutationOf(m *ledger.Mutation) wire.Mutation {
 		Observations: each(m.Observations, observationOf),
 		Escalation:   escalationRef(m.Escalation),
 		Diff:         diffOf(m.Diff),
+		Verification: verificationOf(m.Verification),
+	}
+}
+
+func verificationOf(v *ledger.Verification) *wire.Verification {
+	if v == nil {
+		return nil
+	}
+	return &wire.Verification{
+		At: v.At, Said: string(v.Said), Reason: v.Reason, Evidence: v.Evidence, Count: v.Count, Acknowledged: v.Acknowledged,
 	}
 }
 

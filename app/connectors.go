@@ -93,7 +93,7 @@ func RuleSettings(c config.Connectors) []rules.Settings {
 func ruleOverride(o config.Override) rules.Override {
 	return rules.Override{
 		Settle: given(o.Settle), Confirmations: given(o.AbsentConfirmations), Spacing: given(o.AbsentSpacing),
-		OnAbsent: rules.OnAbsent(o.OnAbsent), BlockScope: string(o.BlockScope), MaxDispatches: given(o.MaxDispatches),
+		OnAbsent: rules.OnAbsent(o.OnAbsent), BlockScope: string(o.BlockScope), MaxDispatches: given(o.MaxDispatches), Verify: rules.Verify(o.Verify),
 		Timeout: given(o.Timeout), MaxBody: given(int64(o.MaxBody)),
 	}
 }
@@ -110,6 +110,7 @@ func given[T int | int64 | time.Duration](v T) *T {
 func RuleDefaults(c config.Config) rules.Defaults {
 	return rules.Defaults{
 		Settle: c.Reconcile.Settle, Confirmations: c.Reconcile.AbsentConfirmations, Spacing: c.Reconcile.AbsentSpacing,
+		Verify:  rules.Verify(c.VerifyOnReplay),
 		MaxBody: int64(c.Proxy.MaxBody), Total: c.Proxy.Timeouts.Total,
 	}
 }

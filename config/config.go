@@ -12,7 +12,10 @@ type Config struct {
 	Reconcile  Reconcile
 	Runs       Runs
 	Notify     Notify
-	Log        Log
+	// VerifyOnReplay is what happens before a stored result is given, for operations that
+	// say nothing themselves and can be asked about. Default off.
+	VerifyOnReplay Verify
+	Log            Log
 }
 
 // Notify says who is called when a person is asked, and when that has ended. Names are
@@ -248,6 +251,8 @@ type Override struct {
 	AbsentSpacing time.Duration
 	// OnAbsent is what a believed absence leads to.
 	OnAbsent OnAbsent
+	// Verify is what happens before a stored result is given.
+	Verify Verify
 	// MaxDispatches bounds on_absent: redispatch; 1 to 10.
 	MaxDispatches int
 	// BlockScope is what an unresolved mutation of this operation stops.

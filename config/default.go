@@ -37,7 +37,8 @@ func Default() Config {
 			AbsentConfirmations: 2,
 			AbsentSpacing:       10 * time.Second,
 		},
-		Runs: Runs{TTL: time.Hour, RetryGrace: time.Minute, RetryGraceTries: 5},
-		Log:  Log{Level: LevelInfo, Format: FormatConsole},
+		Runs:           Runs{TTL: time.Hour, RetryGrace: time.Minute, RetryGraceTries: 5},
+		VerifyOnReplay: VerifyOff,
+		Log:            Log{Level: LevelInfo, Format: FormatConsole},
 	}
 }

@@ -54,7 +54,7 @@ func TestProblemsOfAFile(t *testing.T) {
 			"keep.yaml:1:1: Log: unknown key; did you mean log?",
 		}},
 		{"a dotted key is no path", "log.level: debug\n", []string{
-			"keep.yaml:1:1: log.level: unknown key; use admin, connectors, ledger, log, notify, proxy, reconcile or runs",
+			"keep.yaml:1:1: log.level: unknown key; use admin, connectors, ledger, log, notify, proxy, reconcile, runs or verify_on_replay",
 		}},
 		{"a key given twice", "log:\n  level: debug\n  level: warn\n", []string{
 			"keep.yaml:3:3: log.level: given twice, first on line 2; remove one of them",

@@ -29,7 +29,11 @@ type entry struct {
 
 // entries lists every key of this version, in the order of the documentation.
 func entries() []entry {
-	return slices.Concat(proxyEntries(), adminEntries(), ledgerEntries(), connectorEntries(), reconcileEntries(), runsEntries(), notifyEntries())
+	return slices.Concat(proxyEntries(), adminEntries(), ledgerEntries(), connectorEntries(), reconcileEntries(), verifyEntries(), runsEntries(), notifyEntries())
+}
+
+func verifyEntries() []entry {
+	return []entry{plainEntry("verify_on_replay", readVerify, func(c *Config) *Verify { return &c.VerifyOnReplay })}
 }
 
 func proxyEntries() []entry {
@@ -135,7 +139,7 @@ func laterKeys() []string {
 	return []string{
 		"proxy.via",
 		"admin.health_listen", "admin.public_url", "admin.tls", "admin.tokens",
-		"ledger.retention", "verify_on_replay",
+		"ledger.retention",
 	}
 }
 

@@ -90,6 +90,9 @@ func (d *decoder) override(key string, n *yaml.Node) Override {
 		"on_absent": func(key string, n *yaml.Node) {
 			o.OnAbsent, _ = readNode(d, key, n, mustBeString, readEnum([]OnAbsent{OnAbsentFail, OnAbsentRedispatch, OnAbsentEscalate}))
 		},
+		"verify_on_replay": func(key string, n *yaml.Node) {
+			o.Verify, _ = readNode(d, key, n, anyPlain, readVerify)
+		},
 		"max_dispatches": func(key string, n *yaml.Node) {
 			o.MaxDispatches, _ = readNode(d, key, n, anyPlain, readInt)
 		},
@@ -102,7 +105,7 @@ func (d *decoder) override(key string, n *yaml.Node) Override {
 		"max_body": func(key string, n *yaml.Node) {
 			o.MaxBody, _ = readNode(d, key, n, anyPlain, readSize)
 		},
-	}, []string{"drift", "verify_on_replay"}, nowhere)
+	}, []string{"drift"}, nowhere)
 	return o
 }
 

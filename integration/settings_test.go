@@ -17,16 +17,18 @@ type settings struct {
 	Response, Total      string
 	Settle               string
 	OnAbsent, BlockScope string
-	MaxBody, MaxHead     string
-	MinFree              string
-	DenyPrivate          string
-	Unmatched            string
-	UnmanagedItem        string
-	RetryGrace           string
-	RetryTries           int
-	Inline, Base, Cap    string
-	LedgerID             string
-	Passthrough          string
+	// Verify is the banks' verify_on_replay, "" for the default.
+	Verify            string
+	MaxBody, MaxHead  string
+	MinFree           string
+	DenyPrivate       string
+	Unmatched         string
+	UnmanagedItem     string
+	RetryGrace        string
+	RetryTries        int
+	Inline, Base, Cap string
+	LedgerID          string
+	Passthrough       string
 
 	// HTTP1 leaves HTTP/2 out of what the upstreams offer.
 	HTTP1 bool
@@ -71,7 +73,7 @@ connectors:
     - connector: {{$name}}
       hosts: ["{{$host}}"]
 {{- if or (eq $name "keyed-bank") (eq $name "probed-bank")}}
-      overrides: {transfer.create: {settle: {{$.Settle}}, on_absent: {{$.OnAbsent}}}}
+      overrides: {transfer.create: {settle: {{$.Settle}}, on_absent: {{$.OnAbsent}}{{with $.Verify}}, verify_on_replay: {{.}}{{end}}}}
 {{- end}}
 {{- if or (eq $name "stripe") (eq $name "github")}}
       credentials: {header: Authorization, value: Bearer operator-token}

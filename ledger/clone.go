@@ -25,6 +25,7 @@ func (m *Mutation) Clone() *Mutation {
 		c.Result = &r
 	}
 	c.Escalation = copied(m.Escalation)
+	c.Verification = copied(m.Verification)
 	c.Diff = m.Diff.clone()
 	return &c
 }

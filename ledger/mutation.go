@@ -194,6 +194,8 @@ type Mutation struct {
 	Dispatches   []Dispatch    `cbor:"40,keyasint,omitempty" json:"dispatches,omitempty"`
 	Observations []Observation `cbor:"41,keyasint,omitempty" json:"observations,omitempty"`
 	Escalation   *Escalation   `cbor:"42,keyasint,omitempty" json:"escalation,omitempty"`
+	// Verification is set once the world did not agree with the stored result.
+	Verification *Verification `cbor:"43,keyasint,omitempty" json:"verification,omitempty"`
 }
 
 // Dispatch is one sending of a mutation.

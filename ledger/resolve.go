@@ -67,7 +67,7 @@ func (c *command) resolve(r *Resolve) (*Mutation, *Run, error) {
 	if err := c.store(m, from, r.Action, mv, "", ""); err != nil {
 		return nil, nil, err
 	}
-	if r.Action == OnAccept || r.Action == OnNewKey || r.Action == OnSkip {
+	if r.Action == OnAccept || r.Action == OnNewKey || r.Action == OnSkip || r.Action == OnAcknowledge && m.Escalation.Kind == EscalationVerify {
 		if err := c.attended(m); err != nil {
 			return nil, nil, err
 		}
@@ -90,6 +90,10 @@ func (m *Mutation) decided(r *Resolve) {
 		m.Reason = r.Reason
 	case OnNewKey:
 		m.Disputed = ""
+	case OnAcknowledge:
+		if m.Escalation.Kind == EscalationVerify && m.Verification != nil {
+			m.Verification.Acknowledged = true
+		}
 	default:
 		// The others leave the record's own reason as it is.
 	}

@@ -157,6 +157,8 @@ const (
 	EscalationMismatch      = "payload_mismatch"
 	EscalationPermission    = "permission"
 	EscalationPrecondition  = "precondition"
+	// EscalationVerify asks about an applied mutation whose effect is not as it was.
+	EscalationVerify = "verify"
 	// EscalationAbsent tells that a mutation that should send itself again did not
 	// happen and is not sent again; it stops nothing.
 	EscalationAbsent = "absent"

@@ -43,6 +43,7 @@ const (
 	problemTooLarge          problem = "too-large"
 	problemNotSent           problem = "not-sent"
 	problemNoResult          problem = "no-result"
+	problemVerifyFailed      problem = "verify-failed"
 	problemLedgerUnavailable problem = "ledger-unavailable"
 	problemDraining          problem = "draining"
 	problemOverloaded        problem = "overloaded"
@@ -97,6 +98,7 @@ var kinds = map[problem]kind{
 	problemTooLarge:          {http.StatusRequestEntityTooLarge, "The body is over the limit", ledger.ClassLogic, denied, false},
 	problemNotSent:           {http.StatusBadGateway, "Nothing was sent", ledger.ClassTransient, "destination_unavailable", true},
 	problemNoResult:          {http.StatusFailedDependency, "It happened, but its result is not known", ledger.ClassPrecondition, incomplete, false},
+	problemVerifyFailed:      {http.StatusFailedDependency, "The world no longer agrees with the stored result", ledger.ClassPrecondition, denied, false},
 	problemLedgerUnavailable: {http.StatusServiceUnavailable, "The ledger can't record anything", ledger.ClassTransient, "proxy_internal_error", true},
 	problemDraining:          {http.StatusServiceUnavailable, "The proxy is shutting down", ledger.ClassTransient, "proxy_internal_error", true},
 	problemOverloaded:        {http.StatusServiceUnavailable, "Too many connections", ledger.ClassTransient, "proxy_internal_error", true},

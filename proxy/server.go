@@ -38,6 +38,8 @@ type Inliner interface {
 	// NextTry says when the runner shall look at a record whose outcome stayed
 	// unknown.
 	NextTry(m *ledger.Mutation) time.Time
+	// Verify asks whether the effect of an applied mutation is still there.
+	Verify(ctx context.Context, m *ledger.Mutation) (said ledger.Said, reason, evidence string)
 	// Kick wakes the runner.
 	Kick()
 }

@@ -177,6 +177,9 @@ func (p *Proxy) decided(ctx context.Context, x *exchange, w *work, c ledger.Clai
 		}
 		return p.dispatch(ctx, w, c)
 	case ledger.DecideReplay:
+		if refused := p.verified(ctx, x, w, c); refused != nil {
+			return refused
+		}
 		return p.replay(ctx, c)
 	case ledger.DecideStandIn:
 		return p.standIn(out, w)

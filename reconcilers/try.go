@@ -27,6 +27,8 @@ type try struct {
 	// at is when the asking started: absence counts from there.
 	at     ledger.Stamp
 	inline bool
+	// verifies says that it asks about a mutation that is applied.
+	verifies bool
 	// sends says that it sends the mutation again instead of asking.
 	sends bool
 
@@ -200,6 +202,8 @@ func (t *try) pass(format string, args ...any) (outcome, bool) {
 // name is the strategy's; before one was chosen it is "prepare".
 func (t *try) name() string {
 	switch {
+	case t.verifies:
+		return "verify"
 	case t.sends:
 		return "redispatch"
 	case t.mutation.Watching:

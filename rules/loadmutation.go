@@ -21,6 +21,9 @@ func (d *decoder) mutation(n *yaml.Node, m map[string]*yaml.Node, key string, op
 		op.manualCheck = d.textWith(m["manual_check"], join(key, "manual_check"), inRecord)
 	}
 	d.replaying(m, key, op)
+	if m["verify_on_replay"] != nil {
+		op.Verify = d.verify(m["verify_on_replay"], join(key, "verify_on_replay"))
+	}
 	if m["on_absent"] != nil {
 		op.OnAbsent = OnAbsent(d.word(m["on_absent"], join(key, "on_absent"),
 			string(OnAbsentFail), string(OnAbsentRedispatch), string(OnAbsentEscalate)))
@@ -37,6 +40,7 @@ func (d *decoder) mutation(n *yaml.Node, m map[string]*yaml.Node, key string, op
 	d.numbers(m, key, op, l)
 	d.watch(m["watch"], join(key, "watch"), op)
 	d.strategies(n, m["reconcile"], join(key, "reconcile"), op)
+	d.verifiable(n, key, op, l)
 }
 
 // identity reads the map of names to expressions, or the word none.

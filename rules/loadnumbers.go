@@ -164,6 +164,13 @@ func (r *resolver) words(op *Operation, over Override) {
 	default:
 		r.error("on_absent", quoted(string(over.OnAbsent))+" is not one of its values", "write fail, redispatch or escalate")
 	}
+	switch over.Verify {
+	case "":
+	case VerifyOff, VerifyWarn, VerifyStrict, VerifyHuman:
+		op.Verify = over.Verify
+	default:
+		r.error("verify_on_replay", quoted(string(over.Verify))+" is not one of its values", "write off, warn, strict or human")
+	}
 	switch over.BlockScope {
 	case "":
 	case "workflow", "item", "mutation":

@@ -46,6 +46,7 @@ var mutationKeys = []string{
 	"identity", "subkey", "payload", "native_key", "marker", "outcome", "success", "reconcile", "on_absent",
 	"manual_check", "max_body", "repeat", "settle", "absent_confirmations", "absent_spacing", "block_scope",
 	"bounds", "timeout", "describe", "subkey_header", "drift", "was", "on_skip", "on_no_result", "max_dispatches", "watch",
+	"verify_on_replay",
 }
 
 // operations reads the list of operations.

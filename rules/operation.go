@@ -49,6 +49,21 @@ const (
 	OnAbsentEscalate OnAbsent = "escalate"
 )
 
+// Verify is what happens before a stored result is given.
+type Verify string
+
+// What happens before a replay. Off is the default; an unknown word is read as strict.
+const (
+	// VerifyOff gives the stored result.
+	VerifyOff Verify = "off"
+	// VerifyWarn asks the API, and gives the result whatever it says.
+	VerifyWarn Verify = "warn"
+	// VerifyStrict gives it only if the API still agrees.
+	VerifyStrict Verify = "strict"
+	// VerifyHuman asks a person if it doesn't.
+	VerifyHuman Verify = "human"
+)
+
 // Repeat is what happens when one run asks twice for the same applied mutation.
 type Repeat string
 
@@ -129,6 +144,8 @@ type Operation struct {
 	SubkeyHeader SubkeyHeader
 	// Was are the operation's earlier names.
 	Was []string
+	// Verify is what happens before a replay.
+	Verify Verify
 	// Timeout is the deadline of one dispatch, at most Defaults.Total.
 	Timeout time.Duration
 	// MaxBody bounds the request's body and the kept answer, in bytes.

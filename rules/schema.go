@@ -36,9 +36,10 @@ var (
 			"marker", "outcome", "success", "reconcile", "on_absent", "manual_check", "max_body", "repeat",
 			"secret", "settle", "absent_confirmations", "absent_spacing", "block_scope", "bounds",
 			"encoded_slash", "timeout", "subkey_header", "drift", "was", "on_skip", "on_no_result", "max_dispatches", "watch",
+			"verify_on_replay",
 		},
 		later: []string{
-			"send", "compensate", "stream", "verify_on_replay", "resend",
+			"send", "compensate", "stream", "resend",
 		},
 	}
 	levelMatch = level{

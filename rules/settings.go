@@ -28,6 +28,7 @@ type Override struct {
 	Confirmations *int
 	Spacing       *time.Duration
 	OnAbsent      OnAbsent
+	Verify        Verify
 	// MaxDispatches is at least 1.
 	MaxDispatches *int
 	BlockScope    string
@@ -45,6 +46,8 @@ type Defaults struct {
 	Confirmations int
 	// Spacing is the least time between two confirmations; default 10 s.
 	Spacing time.Duration
+	// Verify is what happens before a replay of operations with a probe or program.
+	Verify Verify
 	// BlockScope is workflow, item or mutation; empty leaves it to the run.
 	BlockScope string
 	// MaxBody bounds a mutation's body in bytes; default 10 MiB.

@@ -49,11 +49,25 @@ type Mutation struct {
 	Observations []Observation `json:"observations"`
 	// Escalation is the open or the latest question to a person.
 	Escalation *EscalationRef `json:"escalation,omitzero"`
+	// Verification is set once the world did not agree with the stored result.
+	Verification *Verification `json:"verification,omitzero"`
 	// Diff says how the last refused payload differed from the stored one.
 	Diff *Diff `json:"diff,omitzero"`
 	// Events and Actions are left out of listings.
 	Events  []Event  `json:"events,omitzero"`
 	Actions []Action `json:"actions,omitzero"`
+}
+
+// Verification is the last time at which the world did not agree with a stored result.
+type Verification struct {
+	At time.Time `json:"at"`
+	// Said is disagrees, or nothing where it could not be asked.
+	Said     string `json:"said"`
+	Reason   string `json:"reason,omitzero"`
+	Evidence string `json:"evidence,omitzero"`
+	Count    int    `json:"count"`
+	// Acknowledged says that the result is replayed all the same.
+	Acknowledged bool `json:"acknowledged"`
 }
 
 // Request is what was judged: without credentials, and with secret places masked.

@@ -1,0 +1,135 @@
+package ledger
+
+import (
+	"context"
+	"time"
+)
+
+// Said is what the world said when it was asked whether it still agrees with a stored
+// result. The zero value is SaidNothing.
+type Said string
+
+// What the world said.
+const (
+	// SaidNothing: it could not be asked, or its answer is no proof.
+	SaidNothing Said = "nothing"
+	// SaidAgrees: the effect is there.
+	SaidAgrees Said = "agrees"
+	// SaidDisagrees: the effect is not there any more, or there twice.
+	SaidDisagrees Said = "disagrees"
+)
+
+// VerifyMode says what follows where the world doesn't agree. The zero value is
+// VerifyOff; an unknown one is read as VerifyStrict.
+type VerifyMode string
+
+// The modes.
+const (
+	VerifyOff    VerifyMode = ""
+	VerifyWarn   VerifyMode = "warn"
+	VerifyStrict VerifyMode = "strict"
+	VerifyHuman  VerifyMode = "human"
+)
+
+// Verification is the last time at which the world did not agree with a stored result.
+type Verification struct {
+	At       time.Time `cbor:"1,keyasint" json:"at"`
+	Said     Said      `cbor:"2,keyasint" json:"said"`
+	Reason   string    `cbor:"3,keyasint,omitempty" json:"reason,omitempty"`
+	Evidence string    `cbor:"4,keyasint,omitempty" json:"evidence,omitempty"`
+	// Count is how often it did not agree.
+	Count int `cbor:"5,keyasint" json:"count"`
+	// Acknowledged says that a person wants the stored result replayed all the same.
+	Acknowledged bool `cbor:"6,keyasint,omitempty" json:"acknowledged,omitempty"`
+}
+
+// Verified tells what the world said of an applied mutation before its result is given.
+type Verified struct {
+	Key  Key
+	Run  string
+	Mode VerifyMode
+	Said Said
+	// Reason and Evidence are readable and free of secrets.
+	Reason   string
+	Evidence string
+}
+
+// Verified records what the world said before a replay, and reports whether the stored
+// result may be given, in this order:
+//
+//  1. it agrees, or a person acknowledged that it doesn't: it may;
+//  2. warn: it may, and the record tells;
+//  3. strict: it may not, and the run is over: for later where nothing was said, else
+//     with a definite failure;
+//  4. human: as strict where nothing was said; where the world disagrees a person is
+//     asked, and the run and the item wait for them.
+//
+// A record that isn't applied any more is ErrNotAllowed.
+func (l *Ledger) Verified(ctx context.Context, v Verified) (replay bool, m *Mutation, err error) {
+	err = l.update(ctx, func(c *command) (err error) {
+		replay, m, err = c.verified(&v)
+		return err
+	})
+	if err != nil {
+		return false, nil, err
+	}
+	return replay, m, nil
+}
+
+func (c *command) verified(v *Verified) (bool, *Mutation, error) {
+	m, err := c.Mutation(v.Key)
+	switch {
+	case err != nil:
+		return false, nil, err
+	case m.State != Applied:
+		return false, nil, &NotAllowedError{State: m.State, On: OnRetry, Reason: "only an applied mutation has a result to verify"}
+	case v.Said == SaidAgrees || v.Mode == VerifyOff || m.Verification != nil && m.Verification.Acknowledged:
+		return true, m, nil
+	}
+	said := v.Said
+	if said != SaidDisagrees {
+		said = SaidNothing
+	}
+	note := &Verification{At: c.now.Wall, Said: said, Reason: v.Reason, Evidence: bound(v.Evidence), Count: 1}
+	if m.Verification != nil {
+		note.Count = m.Verification.Count + 1
+	}
+	m.Verification = note
+	why := "the world agrees with the stored result no longer: " + v.Reason
+	if said == SaidNothing {
+		why = "whether the world still agrees with the stored result can't be told: " + v.Reason
+	}
+	mv := c.at(ActorProxy, why)
+	asks := v.Mode == VerifyHuman && said == SaidDisagrees
+	if asks {
+		m.escalate(EscalationVerify, mv)
+	}
+	if err := c.store(m, m.State, Trigger("verify_"+said), mv, "", v.Evidence); err != nil {
+		return false, nil, err
+	}
+	if v.Mode == VerifyWarn {
+		return true, m, nil
+	}
+	if asks {
+		if err := c.needAttention(m, why); err != nil {
+			return false, nil, err
+		}
+	}
+	return false, m, c.endUnverified(m, v.Run, said, asks, why)
+}
+
+// endUnverified ends the run that was refused a replay.
+func (c *command) endUnverified(m *Mutation, run string, said Said, asks bool, why string) error {
+	r, err := c.runOf(run)
+	if err != nil || r == nil || r.State.Ended() {
+		return err
+	}
+	e := ending{state: RunAborted, class: ClassPrecondition, reason: why, cause: m.ID, actor: ActorProxy, failed: true}
+	switch {
+	case asks:
+		e.state, e.failed = RunPausedAttention, false
+	case said == SaidNothing:
+		e.class, e.failed = ClassTransient, false
+	}
+	return c.end(r, e)
+}

@@ -1,0 +1,80 @@
+package ledger_test
+
+import (
+	"errors"
+	"testing"
+
+	"keep-proxy/ledger"
+)
+
+func TestWhatTheWorldSaysBeforeAReplay(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		mode   ledger.VerifyMode
+		said   ledger.Said
+		replay bool
+		run    ledger.RunState
+		class  ledger.Class
+		item   ledger.ItemState
+		asked  string
+		count  int
+	}{
+		"strict, agrees":          {ledger.VerifyStrict, ledger.SaidAgrees, true, ledger.RunRunning, "", ledger.ItemOpen, "", 0},
+		"strict, disagrees":       {ledger.VerifyStrict, ledger.SaidDisagrees, false, ledger.RunAborted, ledger.ClassPrecondition, ledger.ItemFailed, "", 1},
+		"strict, nothing":         {ledger.VerifyStrict, ledger.SaidNothing, false, ledger.RunAborted, ledger.ClassTransient, ledger.ItemOpen, "", 1},
+		"strict, an unknown word": {ledger.VerifyStrict, "perhaps", false, ledger.RunAborted, ledger.ClassTransient, ledger.ItemOpen, "", 1},
+		"an unknown mode":         {"loose", ledger.SaidDisagrees, false, ledger.RunAborted, ledger.ClassPrecondition, ledger.ItemFailed, "", 1},
+		"warn, disagrees":         {ledger.VerifyWarn, ledger.SaidDisagrees, true, ledger.RunRunning, "", ledger.ItemOpen, "", 1},
+		"human, disagrees":        {ledger.VerifyHuman, ledger.SaidDisagrees, false, ledger.RunPausedAttention, ledger.ClassPrecondition, ledger.ItemNeedsAttention, ledger.EscalationVerify, 1},
+		"human, nothing":          {ledger.VerifyHuman, ledger.SaidNothing, false, ledger.RunAborted, ledger.ClassTransient, ledger.ItemOpen, "", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			r := w.open()
+			w.finish("a", w.send(r, "a"), ledger.VerdictApplied)
+			replay, m, err := w.Verified(t.Context(), ledger.Verified{Key: key("a"), Run: r.ID, Mode: c.mode, Said: c.said, Reason: "because of a test"})
+			w.ok(err)
+			if replay != c.replay || m.State != ledger.Applied || m.ResultState != ledger.ResultKnown {
+				t.Errorf("replay %v of %s", replay, m.State)
+			}
+			w.stands(r, c.run, c.class)
+			w.escalated("a", c.asked)
+			if got := w.item("i").State; got != c.item {
+				t.Errorf("the item is %s, want %s", got, c.item)
+			}
+			if v := m.Verification; v == nil && c.count != 0 || v != nil && v.Count != c.count {
+				t.Errorf("verification %+v", v)
+			}
+		})
+	}
+}
+
+func TestAnAcknowledgedResultIsReplayedWhateverTheWorldSays(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := w.open()
+	w.finish("a", w.send(r, "a"), ledger.VerdictApplied)
+	gone := ledger.Verified{Key: key("a"), Run: r.ID, Mode: ledger.VerifyHuman, Said: ledger.SaidDisagrees}
+	if replay, _, err := w.Verified(t.Context(), gone); replay || err != nil {
+		t.Fatalf("replay %v, %v", replay, err)
+	}
+	w.decide("a", ledger.OnAcknowledge)
+	if got := w.item("i").State; got != ledger.ItemOpen {
+		t.Errorf("the item is %s", got)
+	}
+	gone.Run = w.open().ID
+	if replay, m, err := w.Verified(t.Context(), gone); !replay || err != nil || m.Verification.Count != 1 {
+		t.Errorf("replay %v, %v", replay, err)
+	}
+}
+
+func TestOnlyAnAppliedMutationIsVerified(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.unknown("a")
+	_, _, err := w.Verified(t.Context(), ledger.Verified{Key: key("a"), Mode: ledger.VerifyWarn, Said: ledger.SaidDisagrees})
+	if !errors.Is(err, ledger.ErrNotAllowed) {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,53 @@
+package reconcilers
+
+import (
+	"context"
+
+	"keep-proxy/ledger"
+	"keep-proxy/rules"
+)
+
+// Verify asks once whether the effect of an applied mutation is still there, by the
+// first probe or program of its rule. It changes nothing. It disagrees only on proof:
+// an absence that the rule takes as proof, once settle of every sending is over, or
+// several objects of a strong tie; whatever else is seen, or goes wrong, says nothing.
+func (r *Reconciler) Verify(ctx context.Context, m *ledger.Mutation) (said ledger.Said, reason, evidence string) {
+	t := &try{mutation: m, at: r.now(), verifies: true}
+	said = ledger.SaidNothing
+	defer func() {
+		if p := recover(); p != nil {
+			said, reason, evidence = ledger.SaidNothing, t.broken(p), ""
+		}
+		r.report(t, outcome{seen: string(said), reason: reason, finished: ledger.Finished{Mutation: m}})
+	}()
+	s, err := r.prepare(ctx, t)
+	if err == nil {
+		s = r.askOnce(ctx, t)
+	}
+	reason, evidence = shorten(t.secrets.mask(s.reason)), t.secrets.mask(s.evidence)
+	switch {
+	case s.seen == ledger.SeenApplied, s.seen == ledger.SeenDuplicate && !s.strong:
+		said = ledger.SaidAgrees
+	case s.seen == ledger.SeenDuplicate:
+		said = ledger.SaidDisagrees
+	case s.seen == ledger.SeenAbsent && s.proof && ledger.Settled(m, t.at, r.ledger.Process()):
+		said = ledger.SaidDisagrees
+	}
+	return said, reason, evidence
+}
+
+// askOnce asks by the first strategy that only reads.
+func (r *Reconciler) askOnce(ctx context.Context, t *try) sighting {
+	for _, s := range t.operation.Strategies {
+		t.strategy = s
+		switch s.Kind {
+		case rules.StrategyProbe:
+			return probe{r}.ask(ctx, t)
+		case rules.StrategyExec:
+			t.at = r.now()
+			return program{r}.ask(ctx, t)
+		case rules.StrategyResend, rules.StrategyNone:
+		}
+	}
+	return sighting{reason: "the rule has no way to ask without sending"}
+}
