@@ -14,6 +14,7 @@ type listFlags struct {
 	adminFlags
 
 	json   bool
+	watch  bool
 	filter client.Filter
 }
 
@@ -21,6 +22,7 @@ func (l *listFlags) bind(cmd *cobra.Command) {
 	l.adminFlags.bind(cmd)
 	f := cmd.Flags()
 	f.BoolVar(&l.json, "json", false, "as JSON")
+	f.BoolVar(&l.watch, "watch", false, "read again every 2 s, until Ctrl-C; off a terminal only what has changed is written")
 	f.StringVar(&l.filter.Workflow, "workflow", "", "only of this workflow")
 	f.StringVar(&l.filter.Item, "item", "", "only of this item")
 	f.IntVar(&l.filter.Limit, "limit", defaultLimit, "at most so many, up to 1000")
