@@ -12,7 +12,7 @@ const envPrefix = "KEEP_"
 // points of tests.
 var notConfiguration = []string{
 	"KEEP_RUN_ID", "KEEP_WORKFLOW", "KEEP_ITEM", "KEEP_ATTEMPT", "KEEP_ITEM_DONE",
-	"KEEP_ADMIN_URL", "KEEP_ADMIN_TOKEN_FILE",
+	"KEEP_ADMIN_URL", "KEEP_ADMIN_TOKEN_FILE", "KEEP_CONFIG",
 	"KEEP_FAULT",
 }
 

@@ -215,16 +215,9 @@ func TestAnotherRunJoinsAndReplays(t *testing.T) {
 	if out := w.claim(second, "a"); out.Decision != ledger.DecideJoin || out.Again {
 		t.Errorf("in flight for another run: %q", out.Decision)
 	}
-	connected := func(q *ledger.Claim) { q.Connected, q.Redelivery = true, true }
-	if out := w.claim(second, "a", connected); out.Decision != ledger.DecideRepeated {
-		t.Errorf("in flight, and this run waits for it already: %q", out.Decision)
-	}
 	w.finish("a", d, ledger.VerdictApplied)
 	if out := w.claim(second, "a"); out.Decision != ledger.DecideReplay {
 		t.Errorf("applied for another run: %q", out.Decision)
-	}
-	if out := w.claim(second, "a", connected); out.Decision != ledger.DecideRepeated {
-		t.Errorf("being replayed to this run already: %q", out.Decision)
 	}
 	if out := w.claim(first, "a"); out.Problem != "run-aborted" || out.RunRefused {
 		t.Errorf("a run that is over: %q", out.Problem)

@@ -51,11 +51,6 @@ type Claim struct {
 	// Redelivery says that the caller of the earlier answer is gone or another
 	// run's, so that asking again isn't a repeat. The proxy knows.
 	Redelivery bool
-	// Connected says that another caller of this run is being answered for, or
-	// waits for, this mutation and is still connected, and that it didn't carry the
-	// same client Idempotency-Key: asking again is a repeat, also if the mutation was
-	// sent by another run. The proxy knows; it outweighs Redelivery.
-	Connected bool
 	// CanCompare says that the caller can compare its payload with a stored one:
 	// where that matters it is answered DecideCompare, and claims again with Compared.
 	CanCompare bool

@@ -71,9 +71,6 @@ func (c *claiming) repeated() (bool, error) {
 		return c.q.ClientKey == "" || c.q.ClientKey != d.ClientKey, nil
 	}
 	current := c.m.Current()
-	if c.q.Connected {
-		return true, nil
-	}
 	if c.q.Redelivery || current == nil || current.Run != c.run.ID {
 		return false, nil
 	}

@@ -119,6 +119,7 @@ func (p *Proxy) refused(x *exchange, r *http.Request, f *refusal) *http.Response
 		x.mutation = f.mutation
 	}
 	f.run, f.item = x.caller.run, x.caller.item
+	p.audit(x, r, f)
 	resp := f.response(r, p.config.Help)
 	if x.caller.unmanaged {
 		resp.Header.Set(headerScope, "unmanaged")

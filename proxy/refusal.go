@@ -119,6 +119,8 @@ type refusal struct {
 	run, item  string
 	actions    []string
 	retryAfter time.Duration
+	// noted says that the history has its event.
+	noted bool
 }
 
 func refuse(p problem, detail string) *refusal { return &refusal{problem: p, detail: detail} }

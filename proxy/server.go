@@ -134,6 +134,7 @@ type Proxy struct {
 	draining atomic.Bool
 	// unrecorded stops what the ledger couldn't be told to stop.
 	unrecorded *unrecorded
+	noted      noted
 	// background counts work that outlives its request: outcomes that are still
 	// to be recorded.
 	background sync.WaitGroup

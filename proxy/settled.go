@@ -78,6 +78,7 @@ func (p *Proxy) answered(x *exchange, r *http.Request, w *work, s *settled) *htt
 				Run: x.caller.run, Workflow: x.caller.workflow, Item: x.caller.item,
 			})
 		}
+		f.noted = f.mutation != nil || !s.unnoted()
 		return p.refused(x, r, &f)
 	}
 	others := x.caller.managed() && s.mutation.Run != x.caller.run

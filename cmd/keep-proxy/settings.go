@@ -22,7 +22,7 @@ type settings struct {
 
 // bind adds the flags to a command.
 func (s *settings) bind(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&s.file, "config", "", "configuration file")
+	cmd.Flags().StringVar(&s.file, "config", "", "configuration file (default: "+configVariable+")")
 	cmd.Flags().StringVar(&s.dataDir, "data-dir", "", "folder of ledger, CA and token (ledger.dir)")
 	s.key("data-dir", "ledger.dir")
 }
@@ -47,8 +47,14 @@ func (s *settings) key(flag, key string) {
 	s.keys[flag] = key
 }
 
+// configVariable names the configuration file where --config doesn't.
+const configVariable = "KEEP_CONFIG"
+
 // load merges defaults, file, environment and the flags that were given.
 func (s *settings) load(cmd *cobra.Command) (config.Config, error) {
+	if s.file == "" {
+		s.file = os.Getenv(configVariable)
+	}
 	o := config.Options{File: s.file, Environ: os.Environ()}
 	cmd.Flags().Visit(func(f *pflag.Flag) {
 		key, ok := s.keys[f.Name]
