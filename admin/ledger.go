@@ -58,4 +58,6 @@ type Condition interface {
 type Decisions interface {
 	Resolve(ctx context.Context, r ledger.Resolve) (ledger.Finished, error)
 	Actions(m *ledger.Mutation, now ledger.Stamp) []ledger.Action
+	// ConfirmGaps is ledger.Ledger.ConfirmGaps.
+	ConfirmGaps(ctx context.Context, q ledger.ConfirmGap) (items int, err error)
 }

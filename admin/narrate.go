@@ -23,7 +23,16 @@ func attempted(m *ledger.Mutation) string {
 	if m.Account != "" {
 		text += " as " + m.Account
 	}
-	return text + ", sent " + times(len(m.Dispatches)) + "."
+	sent := 0
+	for i := range m.Dispatches {
+		if m.Dispatches[i].Gap == 0 {
+			sent++
+		}
+	}
+	if sent < len(m.Dispatches) {
+		return text + ", sent " + times(sent) + " as far as the ledger knows."
+	}
+	return text + ", sent " + times(sent) + "."
 }
 
 // times counts in words where that reads better.
@@ -59,6 +68,9 @@ func whyUnknown(m *ledger.Mutation) string {
 // that proves.
 func sending(n int, d *ledger.Dispatch) string {
 	kind := "Sending"
+	if d.Gap > 0 {
+		return "Whether it was sent in a time that the ledger knows nothing of isn't known: " + gapWords(d) + "."
+	}
 	if d.Resend {
 		kind = "Resending"
 	}
@@ -70,6 +82,14 @@ func sending(n int, d *ledger.Dispatch) string {
 		text += fmt.Sprintf(", ended after %s", d.Ended.Wall.Sub(d.Started.Wall).Round(time.Millisecond))
 	}
 	return text + ". " + proves(d)
+}
+
+// gapWords say why that isn't known.
+func gapWords(d *ledger.Dispatch) string {
+	if d.Started.Wall.IsZero() {
+		return "a loss of the ledger was accepted"
+	}
+	return "it is a copy of " + instant(d.Started.Wall) + ", or ends there"
 }
 
 // instant prints a time as people compare it.

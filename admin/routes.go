@@ -263,6 +263,11 @@ func operatorRoutes() []route {
 			request: wire.Explain{}, response: wire.Explanation{}, serve: taking(explain),
 		},
 		{
+			method: http.MethodPost, path: "/v1/ledger/confirm", role: RoleOperator, id: "confirmGap",
+			summary: "Says that a person knows what happened while the ledger knew nothing.",
+			request: wire.ConfirmGap{}, response: wire.GapConfirmed{}, serve: taking(confirmGap),
+		},
+		{
 			method: http.MethodGet, path: "/v1/ledger/verify", role: RoleOperator, id: "verifyLedger",
 			summary: "Checks the whole ledger; one JSON object a line, the last with the report.",
 			media:   "application/jsonl", response: wire.Progress{}, problems: []string{"not-yet"}, serve: writing(verifyLedger),

@@ -46,6 +46,12 @@ func showStatus(s *Server, r *http.Request) (any, error) {
 	if s.config.Destinations != nil {
 		out.Destinations = s.config.Destinations()
 	}
+	if out.Gaps, err = s.openGaps(r.Context()); err != nil {
+		return nil, err
+	}
+	for _, g := range out.Gaps {
+		earliest(g.Until)
+	}
 	slices.SortStableFunc(out.Stopped, func(a, b wire.Stopped) int {
 		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Mutation, b.Mutation))
 	})

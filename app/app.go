@@ -42,6 +42,10 @@ type Options struct {
 	// Note is called with what an operator should know at start, such as a count
 	// of recovered records or a warning about a connector. Default: the log.
 	Note func(string)
+	// Restored is the moment of which the ledger is a copy that was put back, zero for
+	// none; Operator says who did.
+	Restored time.Time
+	Operator string
 }
 
 // App is the whole program. Make it with New.
@@ -144,7 +148,9 @@ func NewID() string {
 
 func (a *App) openLedger(ctx context.Context) error {
 	c := a.config.Ledger
-	store, err := badgerstore.Open(ctx, StoreConfig(a.config, a.options.Version, a.options.Log, a.clock))
+	storeConfig := StoreConfig(a.config, a.options.Version, a.options.Log, a.clock)
+	storeConfig.Restored = !a.options.Restored.IsZero()
+	store, err := badgerstore.Open(ctx, storeConfig)
 	if err != nil {
 		return fmt.Errorf("ledger in %s: %w", c.Dir, err)
 	}
@@ -154,6 +160,9 @@ func (a *App) openLedger(ctx context.Context) error {
 		Reconcile: ledger.ReconcileLimits{MaxAttempts: a.config.Reconcile.MaxAttempts, MaxAge: a.config.Reconcile.MaxAge},
 		Now:       a.now, NewID: NewID,
 	})
+	if err := a.markGaps(ctx); err != nil {
+		return err
+	}
 	a.versions = &versions{content: a.ledger.Connector, settings: RuleSettings(a.config.Connectors), defaults: RuleDefaults(a.config)}
 	return nil
 }

@@ -213,6 +213,9 @@ type Dispatch struct {
 	// Redispatch says that a believed absence made it, without a script's asking.
 	Redispatch    bool   `cbor:"6,keyasint,omitempty" json:"redispatch,omitempty"`
 	PayloadDigest string `cbor:"7,keyasint"           json:"payload_digest"`
+	// Gap is the number of the gap in which it may have been made, 0 for a sending
+	// that the ledger knows of.
+	Gap int `cbor:"25,keyasint,omitempty" json:"gap,omitempty"`
 	// ClientKey is the digest of the client's own Idempotency-Key, if it sent one.
 	ClientKey string `cbor:"8,keyasint,omitempty" json:"client_key,omitempty"`
 	Started   Stamp  `cbor:"9,keyasint"           json:"started"`

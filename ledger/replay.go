@@ -208,6 +208,13 @@ func (c *claiming) ofSkipped() (Claimed, error) {
 
 // dispatch records that the mutation is about to be sent.
 func (c *claiming) dispatch() (Claimed, error) {
+	gap, err := c.gap()
+	if err != nil {
+		return Claimed{}, err
+	}
+	if gap != nil {
+		return c.inGap(gap)
+	}
 	from, err := c.prepare()
 	if err != nil {
 		return Claimed{}, err

@@ -69,6 +69,12 @@ type View interface {
 	// EvidenceOf names the mutation for which an upstream object is evidence.
 	EvidenceOf(connector, account, object string) (Key, error)
 	Delivery(run string, key Key) (*Delivery, error)
+	// Gaps lists the times of which the ledger knows nothing, closed ones too. They
+	// must not be changed.
+	Gaps() ([]Gap, error)
+	// LastEvent is the newest event, ErrNotFound without any. In a transaction it is
+	// the newest of those before it.
+	LastEvent() (*Event, error)
 	Process() Process
 }
 
@@ -87,6 +93,7 @@ type Tx interface {
 	// another's.
 	PutEvidence(connector, account, object string, k Key) error
 	PutDelivery(run string, k Key, d Delivery) error
+	PutGaps(all []Gap) error
 	// PutConnector keeps the content of a rule file under its hash.
 	PutConnector(hash string, content []byte) error
 	// PutBody keeps content of at most InlineBody bytes; longer content must

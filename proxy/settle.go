@@ -198,6 +198,10 @@ func (p *Proxy) decided(ctx context.Context, x *exchange, w *work, c ledger.Clai
 			}
 		}
 		p.cutStopped()
+		if c.Mutation != nil && c.Mutation.State == ledger.NeedsReconcile {
+			// The claim itself may have made it so; see ledger.Gap.
+			p.config.Inliner.Kick()
+		}
 	case ledger.DecideMismatch:
 		out.refusal = refuse(problemMismatch, c.Detail)
 		if c.Mutation != nil {

@@ -19,6 +19,11 @@ func (c *Client) Status(ctx context.Context) (*wire.Status, error) {
 	return call[wire.Status](ctx, c, request{method: http.MethodGet, path: "/v1/status"})
 }
 
+// ConfirmGap says that a person knows what happened while the ledger knew nothing.
+func (c *Client) ConfirmGap(ctx context.Context, q wire.ConfirmGap) (*wire.GapConfirmed, error) {
+	return call[wire.GapConfirmed](ctx, c, request{method: http.MethodPost, path: "/v1/ledger/confirm", body: q})
+}
+
 // Healthz returns nil while the process answers. It needs no token.
 func (c *Client) Healthz(ctx context.Context) error { return c.probe(ctx, "/healthz") }
 

@@ -16,6 +16,8 @@ type Status struct {
 	Stopped []Stopped `json:"stopped"`
 	// Destinations tell how notifications stand; absent without any.
 	Destinations []Destination `json:"destinations,omitzero"`
+	// Gaps are times of which the ledger knows nothing, until they are confirmed.
+	Gaps []Gap `json:"gaps,omitzero"`
 	// Since is when the oldest of these began; absent if there is none.
 	Since time.Time `json:"since,omitzero"`
 }

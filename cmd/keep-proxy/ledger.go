@@ -19,7 +19,7 @@ import (
 
 // newLedger makes the commands that look after the ledger as a whole.
 func newLedger() *cobra.Command {
-	return group("ledger", "Make, verify and back up the ledger", newLedgerInit(), newLedgerVerify(), newLedgerBackup(), newLedgerAcceptLoss())
+	return group("ledger", "Make, verify and back up the ledger", newLedgerInit(), newLedgerVerify(), newLedgerBackup(), newLedgerAcceptLoss(), newLedgerConfirm())
 }
 
 // storeConfig is how the stopped ledger is opened by itself.
@@ -172,7 +172,7 @@ func newLedgerAcceptLoss() *cobra.Command {
 		Use:   "accept-loss --reason TEXT",
 		Short: "Go on deliberately with a ledger that is missing, damaged or shortened",
 		Long: "For a ledger that refuses to start. What was active may have gone on in the part that is lost: all\n" +
-			"of it is held until a person has looked. The proxy must be stopped.",
+			"of it is held until a person has looked (ledger confirm). The proxy must be stopped.",
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if reason == "" {

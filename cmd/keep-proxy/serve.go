@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
@@ -24,6 +25,7 @@ func newServe() *cobra.Command {
 	var listen []string
 	var adminListen string
 	var untilEOF bool
+	var restored string
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Run the proxy until SIGTERM or Ctrl-C",
@@ -33,6 +35,10 @@ func newServe() *cobra.Command {
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := s.load(cmd)
+			if err != nil {
+				return err
+			}
+			since, err := parseSince(restored)
 			if err != nil {
 				return err
 			}
@@ -46,12 +52,13 @@ func newServe() *cobra.Command {
 					cancel()
 				}()
 			}
-			return serve(ctx, c, s, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			return serve(ctx, c, s, since, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	s.bind(cmd)
 	cmd.Flags().StringSliceVar(&listen, "listen", nil, "address of the proxy, several with commas (proxy.listen)")
 	cmd.Flags().StringVar(&adminListen, "admin-listen", "", "address of the admin API (admin.listen)")
+	cmd.Flags().StringVar(&restored, "restored", "", "the ledger is a copy of this moment (RFC 3339), put back on purpose")
 	cmd.Flags().BoolVar(&untilEOF, demo.UntilEOFFlag, false, "stop when standard input ends")
 	_ = cmd.Flags().MarkHidden(demo.UntilEOFFlag) // The flag was just made.
 	s.key("listen", "proxy.listen")
@@ -59,7 +66,22 @@ func newServe() *cobra.Command {
 	return cmd
 }
 
-func serve(ctx context.Context, c config.Config, s settings, out, errs io.Writer) error {
+// parseSince reads the moment of a restored copy.
+func parseSince(text string) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	since, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return since, usage("serve: --restored %q is no time of RFC 3339; give the moment at which the copy was made, as in 2026-01-31T15:04:05Z", text)
+	}
+	if since.After(time.Now()) {
+		return since, usage("serve: --restored %s is still to come; give the moment at which the copy was made", text)
+	}
+	return since, nil
+}
+
+func serve(ctx context.Context, c config.Config, s settings, restored time.Time, out, errs io.Writer) error {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
 	defer signal.Stop(signals)
@@ -67,7 +89,7 @@ func serve(ctx context.Context, c config.Config, s settings, out, errs io.Writer
 		return err
 	}
 	app.TuneMemory(ctx)
-	a, err := app.New(ctx, app.Options{Config: c, Version: version(), Log: newLog(c.Log, errs)})
+	a, err := app.New(ctx, app.Options{Config: c, Version: version(), Log: newLog(c.Log, errs), Restored: restored, Operator: person()})
 	if err != nil {
 		return err
 	}

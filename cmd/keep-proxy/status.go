@@ -47,7 +47,7 @@ func newStatus() *cobra.Command {
 // statusCode is the exit code that a status stands for.
 func statusCode(s *wire.Status) int {
 	switch {
-	case !s.Healthy, s.Escalated > 0:
+	case !s.Healthy, s.Escalated > 0, len(s.Gaps) > 0:
 		return codeEscalated
 	}
 	code := codeOK
@@ -79,6 +79,9 @@ func showStatus(w io.Writer, s *wire.Status, now time.Time) error {
 		"since", since,
 	)
 	if err != nil {
+		return err
+	}
+	if err := showGaps(w, s.Gaps); err != nil {
 		return err
 	}
 	rows := make([][]string, 0, len(s.Stopped))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	badger "github.com/dgraph-io/badger/v4"
@@ -25,6 +26,8 @@ type Loss struct {
 	Items     int  `json:"items"`
 	// Bodies counts the contents of requests and answers whose files are gone.
 	Bodies int `json:"bodies"`
+	// ended says that what is left is whole up to its end.
+	ended bool
 }
 
 // errNoLoss refuses to accept a loss that didn't happen.
@@ -44,7 +47,8 @@ const lossBatch = 100
 // event says who accepted and why, and the high-water file begins anew.
 //
 // What was begun only in the part that is lost leaves no trace: its items can't be
-// marked. Of a missing ledger nothing is left at all; a new one is made, under
+// marked. A gap (ledger.Gap) has what would be sent asked about first, until it is
+// confirmed. Of a missing ledger nothing is left at all; a new one is made, under
 // Config.ID if that is set.
 func AcceptLoss(ctx context.Context, c Config, reason, actor string) (Loss, error) {
 	if strings.TrimSpace(reason) == "" || strings.TrimSpace(actor) == "" {
@@ -54,7 +58,7 @@ func AcceptLoss(ctx context.Context, c Config, reason, actor string) (Loss, erro
 	if err != nil {
 		return Loss{}, fmt.Errorf("accept a loss: %w", err)
 	}
-	loss := Loss{Cause: cause.Error()}
+	loss := Loss{Cause: cause.Error(), ended: errors.Is(cause, ledger.ErrShortened)}
 	if sound != nil {
 		loss.ID = sound.ID()
 		err := errors.Join(sound.acceptLostBodies(ctx, &loss), sound.noteLoss(ctx, loss, reason, actor), sound.Close())
@@ -127,6 +131,10 @@ func startAnew(c Config) (err error) {
 
 // acceptLoss marks what was active, then says so.
 func (s *Store) acceptLoss(ctx context.Context, loss *Loss, reason, actor string) error {
+	gap, err := s.gapOf(loss)
+	if err != nil {
+		return err
+	}
 	flight, err := s.InFlight(ctx)
 	if err != nil {
 		return err
@@ -157,10 +165,45 @@ func (s *Store) acceptLoss(ctx context.Context, loss *Loss, reason, actor string
 			return err
 		}
 	}
-	if err := errors.Join(s.acceptLostBodies(ctx, loss), s.noteLoss(ctx, *loss, reason, actor)); err != nil {
+	if err := errors.Join(s.acceptLostBodies(ctx, loss), s.openGap(ctx, gap, reason, actor), s.noteLoss(ctx, *loss, reason, actor)); err != nil {
+		return err
+	}
+	if err := removeIfThere(s.config.restoringPath()); err != nil {
 		return err
 	}
 	return errors.Join(os.Remove(s.config.acceptingPath()), syncDir(s.config.Dir))
+}
+
+// gapOf is the gap that the loss leaves: since the last event if only the end is gone,
+// else of all times.
+func (s *Store) gapOf(loss *Loss) (gap ledger.Gap, err error) {
+	gap = ledger.Gap{Until: s.now(), Cause: ledger.GapLoss}
+	if loss.New || !loss.ended {
+		return gap, nil
+	}
+	err = s.snapshot(func(src snapshot) error {
+		last, err := (&view{src: src}).LastEvent()
+		if err == nil {
+			gap.Since = last.At
+		}
+		return err
+	})
+	if errors.Is(err, ledger.ErrNotFound) {
+		err = nil
+	}
+	return gap, err
+}
+
+// openGap puts the gap beside those there are.
+func (s *Store) openGap(ctx context.Context, gap ledger.Gap, reason, actor string) error {
+	return s.Update(ctx, func(t ledger.Tx) error {
+		gaps, err := t.Gaps()
+		if err != nil {
+			return err
+		}
+		gap.Number, gap.Actor, gap.Reason = len(gaps)+1, ledger.PersonActor(actor), reason
+		return t.PutGaps(append(slices.Clone(gaps), gap))
+	})
 }
 
 // noteLoss appends who accepted, and why.
@@ -285,8 +328,6 @@ func (s *Store) markAll(ctx context.Context, names [][32]byte, mark func(*tx, [3
 	return nil
 }
 
-const lossReason = "a loss of the ledger was accepted: what happened since isn't known"
-
 // loseOwner makes a record in flight one that recovery settles.
 func (t *tx) loseOwner(name [32]byte) (bool, error) {
 	m, err := t.Mutation(name)
@@ -309,7 +350,7 @@ func (t *tx) pauseRun(name [32]byte) (bool, error) {
 		return false, err
 	}
 	r.Version++
-	r.State, r.Class, r.Reason = ledger.RunPausedAttention, ledger.ClassIndeterminate, lossReason
+	r.State, r.Class, r.Reason = ledger.RunPausedAttention, ledger.ClassIndeterminate, ledger.ReasonLoss
 	r.EndedAt = t.store.now()
 	return true, t.PutRun(r)
 }
@@ -326,7 +367,7 @@ func (t *tx) holdItem(name [32]byte) (bool, error) {
 	case ledger.ItemOpen, ledger.ItemFailed:
 	}
 	i.Version++
-	i.State, i.Reason, i.ActiveRun = ledger.ItemNeedsAttention, lossReason, ""
+	i.State, i.Reason, i.ActiveRun = ledger.ItemNeedsAttention, ledger.ReasonLoss, ""
 	i.UpdatedAt = t.store.now()
 	return true, t.PutItem(i)
 }

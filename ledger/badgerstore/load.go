@@ -41,7 +41,10 @@ func (s *Store) loadVerified(src snapshot) error {
 		return err
 	}
 	if err := s.checkHighWater(src); err != nil {
-		return err
+		if !s.config.Restored || !errors.Is(err, ledger.ErrShortened) {
+			return err
+		}
+		s.older = true
 	}
 	return verifyEvents(src, from.Before, s.tip)
 }

@@ -55,6 +55,9 @@ func open(ctx context.Context, c Config, accepted bool) (s *Store, err error) {
 	if cut, err := exists(c.acceptingPath()); err != nil || cut && !accepted {
 		return s, errors.Join(err, fmt.Errorf("%w: accepting a loss was cut short; do it again", ledger.ErrDamaged))
 	}
+	if cut, err := exists(c.restoringPath()); err != nil || cut && !c.Restored && !accepted {
+		return s, errors.Join(err, fmt.Errorf("%w: a restore was cut short; start again with serve --restored SINCE", ledger.ErrShortened))
+	}
 	if found.none() {
 		if c.ID != "" {
 			return s, fmt.Errorf("%w: ledger.id names %s, and %s is empty", ledger.ErrMissing, c.ID, c.Dir)
@@ -213,6 +216,11 @@ func (s *Store) begun(ctx context.Context, accepted bool) (err error) {
 		return err
 	}
 	s.horizon.start(s.tip.Commit)
+	if s.older {
+		if err := s.beginRestored(); err != nil {
+			return err
+		}
+	}
 	if s.water, err = openHighWater(s.config.highWaterPath(), s.identity.ID); err != nil {
 		return err
 	}

@@ -39,6 +39,9 @@ type Store struct {
 	drained chan struct{}
 	sick    atomic.Pointer[error]
 	commits atomic.Uint64
+	// older says that the folder is a restored copy that the high-water file doesn't
+	// know.
+	older bool
 
 	// door is held for reading by those who need the store open.
 	door    sync.RWMutex
@@ -57,6 +60,7 @@ type Store struct {
 	mutations   shelf[ledger.Key, entryOfMutation]
 	runs        shelf[string, *ledger.Run]
 	items       shelf[itemName, *ledger.Item]
+	gaps        knownGaps
 	// contents are the keys of bodies and rule files that are stored.
 	contents shelf[string, struct{}]
 }

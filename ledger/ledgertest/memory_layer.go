@@ -28,6 +28,7 @@ type layer struct {
 	connectors map[string][]byte
 	bodies     map[string][]byte
 	events     []ledger.Event
+	gaps       []ledger.Gap
 	// order lists the keys of new mutations, oldest first.
 	order []ledger.Key
 }
@@ -50,6 +51,9 @@ func (l *layer) add(above *layer) {
 	merge(l.connectors, above.connectors)
 	merge(l.bodies, above.bodies)
 	l.order = append(l.order, above.order...)
+	if above.gaps != nil {
+		l.gaps = above.gaps
+	}
 	for _, e := range above.events {
 		e.Seq = uint64(len(l.events)) + 1
 		l.events = append(l.events, e)

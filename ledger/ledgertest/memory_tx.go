@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 
 	"keep-proxy/ledger"
 )
@@ -81,6 +82,25 @@ func (v *view) Delivery(run string, k ledger.Key) (*ledger.Delivery, error) {
 		return nil, err
 	}
 	return &d, nil
+}
+
+func (v *view) Gaps() ([]ledger.Gap, error) {
+	for _, l := range slices.Backward(v.layers) {
+		if l.gaps != nil {
+			return l.gaps, nil
+		}
+	}
+	return nil, nil
+}
+
+func (v *view) LastEvent() (*ledger.Event, error) {
+	for _, l := range slices.Backward(v.layers) {
+		if n := len(l.events); n > 0 {
+			e := l.events[n-1]
+			return &e, nil
+		}
+	}
+	return nil, ledger.ErrNotFound
 }
 
 // tx adds the changes of one command, which are its top layer.
@@ -173,4 +193,9 @@ func BodyOf(content []byte) ledger.Body {
 	}
 	sum := sha256.Sum256(content)
 	return ledger.Body{SHA256: hex.EncodeToString(sum[:]), Size: int64(len(content))}
+}
+
+func (t *tx) PutGaps(all []ledger.Gap) error {
+	t.top.gaps = all
+	return nil
 }

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"keep-proxy/admin/wire"
+)
+
+// newLedgerConfirm makes the command that ends what a restore or a loss holds up.
+func newLedgerConfirm() *cobra.Command {
+	var s showFlags
+	var q wire.ConfirmGap
+	cmd := &cobra.Command{
+		Use:   "confirm (--workflow W [--item I] | --all) --reason TEXT",
+		Short: "Say that you know what was done while the ledger knew nothing",
+		Long: "After a restore or an accepted loss, what would be sent and may have been sent in the time that the\n" +
+			"ledger knows nothing of is asked about first, and items that a loss held wait. Once you have found out,\n" +
+			"in the outside systems, what was done for a piece of work, and entered it where it is missing, confirm\n" +
+			"it: what the ledger doesn't have counts as not done from then on, and is sent.",
+		Args: usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			switch {
+			case q.Reason == "":
+				return usage("ledger confirm: --reason is missing; say how you know, it is kept in the ledger")
+			case q.All == (q.Workflow != ""):
+				return usage("ledger confirm: give either --workflow, with --item for one item of it, or --all")
+			case q.Item != "" && q.Workflow == "":
+				return usage("ledger confirm: --item needs --workflow")
+			}
+			return s.with(cmd, func(ctx context.Context, c *connection) error {
+				done, err := c.ConfirmGap(ctx, q)
+				if err != nil {
+					return err
+				}
+				if s.json {
+					return writeJSON(cmd.OutOrStdout(), done)
+				}
+				if err := facts(cmd.OutOrStdout(), "items let in", strconv.Itoa(done.Items)); err != nil {
+					return err
+				}
+				return showGaps(cmd.OutOrStdout(), done.Gaps)
+			})
+		},
+	}
+	s.bind(cmd)
+	cmd.Flags().StringVar(&q.Workflow, "workflow", "", "confirm this workflow")
+	cmd.Flags().StringVar(&q.Item, "item", "", "confirm only this item of the workflow")
+	cmd.Flags().BoolVar(&q.All, "all", false, "confirm everything")
+	cmd.Flags().StringVar(&q.Reason, "reason", "", "how you know")
+	cmd.Flags().StringVar(&q.Actor, "actor", person(), "who confirms")
+	return cmd
+}
+
+// showGaps lists the times of which the ledger knows nothing.
+func showGaps(w io.Writer, gaps []wire.Gap) error {
+	rows := make([][]string, 0, len(gaps))
+	for _, g := range gaps {
+		since := "unknown"
+		if !g.Since.IsZero() {
+			since = stamp(g.Since)
+		}
+		rows = append(rows, []string{g.Cause, since, stamp(g.Until), fmt.Sprint(len(g.Confirmed)), clip(g.Reason, 60)})
+	}
+	return section(w, "The ledger knows nothing of (keep-proxy ledger confirm)", []string{"CAUSE", "SINCE", "UNTIL", "CONFIRMED", "REASON"}, rows)
+}

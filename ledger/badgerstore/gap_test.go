@@ -1,0 +1,153 @@
+package badgerstore
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"keep-proxy/ledger"
+)
+
+// gapsOf opens the ledger for commands and lists its gaps.
+func gapsOf(t *testing.T, s *Store) (gaps []ledger.Gap) {
+	t.Helper()
+	err := s.View(t.Context(), func(v ledger.View) (err error) {
+		gaps, err = v.Gaps()
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return gaps
+}
+
+func TestRestoredCopyOpensOnlyAsSuchUntilItsGapIsNoted(t *testing.T) {
+	t.Parallel()
+	c, _ := shortened(t)
+	refused := func(why string) {
+		t.Helper()
+		if s, err := Open(context.Background(), c); !errors.Is(err, ledger.ErrShortened) {
+			if err == nil {
+				s.Close()
+			}
+			t.Errorf("%s: %v, want ErrShortened", why, err)
+		}
+	}
+	refused("an older copy")
+	restored := c
+	restored.Restored = true
+	s := mustOpenOnly(t, restored)
+	// Killed before the gap is in the ledger.
+	killed := c
+	killed.Dir = copyFolder(t, c.Dir)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	refused("before the gap is noted")
+	if _, err := os.Stat(killed.restoringPath()); err != nil {
+		t.Errorf("after a kill: %v", err)
+	}
+	s = mustOpenOnly(t, restored)
+	l := ledger.New(s, ledger.Config{Now: c.Now, NewID: c.NewID})
+	since := time.Now().Add(-time.Minute).Round(0)
+	gap, err := l.Restored(t.Context(), since, "ada", "the disk died")
+	if err := errors.Join(err, l.MarkGaps(t.Context()), s.GapNoted(), s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	s = mustOpen(t, c)
+	gaps := gapsOf(t, s)
+	if len(gaps) != 1 || !gaps[0].Marked || gaps[0].Number != gap.Number || gaps[0].Since.After(since) {
+		t.Errorf("gaps %+v", gaps)
+	}
+}
+
+// Being restored excuses an early end, and nothing else.
+func TestRestoredExcusesNoDamage(t *testing.T) {
+	t.Parallel()
+	dir, _ := crashed(t)
+	c := testConfig(dir)
+	c.Restored = true
+	path := tablesOf(t, dir)[0]
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	content[len(content)/2] ^= 1
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(context.Background(), c); !errors.Is(err, ledger.ErrDamaged) {
+		t.Errorf("a damaged copy: %v", err)
+	}
+	other := testConfig(t.TempDir())
+	other.HighWaterFile = filepath.Join(t.TempDir(), "highwater")
+	mustInit(t, other)
+	c, _ = shortened(t)
+	c.Restored, c.HighWaterFile = true, other.HighWaterFile
+	if _, err := Open(context.Background(), c); !errors.Is(err, ledger.ErrForeign) {
+		t.Errorf("another ledger's copy: %v", err)
+	}
+}
+
+func TestAcceptedLossLeavesAGap(t *testing.T) {
+	t.Parallel()
+	t.Run("of the end", func(t *testing.T) {
+		t.Parallel()
+		c, _ := shortened(t)
+		if _, err := AcceptLoss(t.Context(), c, "restored from a copy", "ada"); err != nil {
+			t.Fatal(err)
+		}
+		gaps := gapsOf(t, mustOpen(t, c))
+		if len(gaps) != 1 || gaps[0].Cause != ledger.GapLoss || gaps[0].Marked || gaps[0].Actor != "person:ada" {
+			t.Errorf("gaps %+v", gaps)
+		}
+	})
+	t.Run("of all", func(t *testing.T) {
+		t.Parallel()
+		c, _ := shortened(t)
+		remove(t, c.Dir, "data")
+		if _, err := AcceptLoss(t.Context(), c, "gone", "ada"); err != nil {
+			t.Fatal(err)
+		}
+		if gaps := gapsOf(t, mustOpen(t, c)); len(gaps) != 1 || !gaps[0].Since.IsZero() || !gaps[0].Open() {
+			t.Errorf("gaps %+v", gaps)
+		}
+	})
+}
+
+func TestConfirmedGapLetsItemsIn(t *testing.T) {
+	t.Parallel()
+	c, m := shortened(t)
+	if _, err := AcceptLoss(t.Context(), c, "restored from a copy", "ada"); err != nil {
+		t.Fatal(err)
+	}
+	s := mustOpen(t, c)
+	l := ledger.New(s, ledger.Config{Now: c.Now, NewID: c.NewID})
+	if err := l.MarkGaps(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	released, err := l.ConfirmGaps(t.Context(), ledger.ConfirmGap{Workflow: "refunds", Actor: "ada", Reason: "looked"})
+	if err != nil || released != 2 {
+		t.Errorf("released %d, %v; want 2", released, err)
+	}
+	err = s.View(t.Context(), func(v ledger.View) error {
+		i, err := v.Item("refunds", "order-1")
+		if err != nil {
+			return err
+		}
+		if i.State != ledger.ItemOpen {
+			t.Errorf("the item is %s", i.State)
+		}
+		got, err := v.Mutation(m.Key)
+		if err == nil && !got.Unresolved() {
+			t.Errorf("what was in flight is %s", got.State)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

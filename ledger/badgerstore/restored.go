@@ -1,0 +1,23 @@
+package badgerstore
+
+import (
+	"errors"
+	"path/filepath"
+)
+
+// restoringPath marks a ledger that goes on as an older copy of itself, and doesn't
+// say so yet: until it does, it opens as a restored one only.
+func (c Config) restoringPath() string { return filepath.Join(c.Dir, "ledger.restoring") }
+
+// beginRestored puts a new high-water file in place, for the tip of the copy.
+func (s *Store) beginRestored() error {
+	if err := writeSynced(s.config.restoringPath(), []byte(s.ID())); err != nil {
+		return err
+	}
+	return createHighWater(s.config.highWaterPath(), s.ID(), s.tip)
+}
+
+// GapNoted says that the gap of a restored copy is in the ledger.
+func (s *Store) GapNoted() error {
+	return errors.Join(removeIfThere(s.config.restoringPath()), syncDir(s.config.Dir))
+}

@@ -1,0 +1,204 @@
+package ledger_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"keep-proxy/ledger"
+)
+
+// restored opens a gap that began an hour ago, and recovers.
+func (w *world) restored() ledger.Gap {
+	w.t.Helper()
+	since := w.now.Wall
+	w.pass(time.Hour)
+	w.use(w.store.Reopen(ledger.Process{ID: "p" + w.id(), Started: w.now}))
+	g, err := w.Restored(w.t.Context(), since, "ada", "the disk died")
+	w.ok(err)
+	w.ok(w.MarkGaps(w.t.Context()))
+	_, err = w.Recover(w.t.Context(), func(*ledger.Mutation) time.Time { return w.now.Wall })
+	w.ok(err)
+	w.pass(time.Second)
+	return g
+}
+
+// began makes something happen before the gap, so that there is an event.
+func (w *world) began() {
+	w.t.Helper()
+	_, err := w.FinishRun(w.t.Context(), w.open(item("before")).ID, "done", false)
+	w.ok(err)
+}
+
+func TestWhatMayHaveBeenSentInAGapIsAskedAbout(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		change []func(*ledger.Claim)
+		want   ledger.State
+	}{
+		{"an operation that can be asked about", nil, ledger.NeedsReconcile},
+		{"one that can't", []func(*ledger.Claim){noReconciler}, ledger.Indeterminate},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.began()
+			g := w.restored()
+			r := w.open()
+			got := w.claim(r, "a", c.change...)
+			if got.Decision != ledger.DecideBlocked || got.Dispatch != nil || !strings.Contains(got.Detail, "isn't known (restored)") {
+				t.Fatalf("the claim is %+v", got)
+			}
+			m := w.is("a", c.want)
+			if !m.CreatedAt.Equal(g.Since) || len(m.Dispatches) != 1 || m.Dispatches[0].Gap != g.Number || !m.ResendClosed {
+				t.Errorf("the record is %+v", m)
+			}
+			if ledger.Settled(m, w.now, w.Process()) {
+				t.Error("it counts as settled at once")
+			}
+		})
+	}
+}
+
+func TestAfterItIsSettledAMutationOfAGapIsSentOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.began()
+	w.restored()
+	w.claim(w.open(), "a")
+	w.pass(ledger.DefaultSettle + time.Second)
+	w.see("a", ledger.SeenAbsent)
+	w.pass(ledger.DefaultSpacing + time.Second)
+	w.see("a", ledger.SeenAbsent)
+	w.is("a", ledger.Failed)
+	d := w.send(w.open(), "a")
+	if d.Gap != 0 || d.Generation != 1 {
+		t.Errorf("sent as %+v; want generation 1, as in the gap", d)
+	}
+	w.finish("a", d, ledger.VerdictApplied)
+	w.is("a", ledger.Applied)
+}
+
+func TestWhatAGapDoesNotTouch(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := w.open(returns)
+	w.finish("done", w.send(r, "done"), ledger.VerdictApplied)
+	w.finish("failed", w.send(r, "failed"), ledger.VerdictFailed)
+	g := w.restored()
+	w.stands(r, ledger.RunPausedAttention, ledger.ClassIndeterminate)
+	r = w.open(returns)
+	if got := w.claim(r, "done"); got.Decision != ledger.DecideReplay {
+		t.Errorf("what was applied before: %+v", got)
+	}
+	if got := w.claim(w.open(returns, item("b")), "failed2"); got.Decision != ledger.DecideBlocked {
+		t.Errorf("another item: %+v", got)
+	}
+	// It stops the workflow; what a person says of it lifts that.
+	w.decide("failed2", ledger.OnDidNotHappen, force)
+	r = w.open(returns, func(o *ledger.OpenRun) { o.Takeover = true })
+	if got := w.claim(r, "failed"); got.Decision != ledger.DecideBlocked {
+		t.Errorf("what failed before may have been done since: %+v", got)
+	}
+	m := w.is("failed", ledger.NeedsReconcile)
+	if m.Generation != 2 || m.Current().Gap != g.Number {
+		t.Errorf("generation %d, dispatch %+v", m.Generation, m.Current())
+	}
+	w.decide("failed", ledger.OnDidNotHappen, force)
+	once := w.open(func(o *ledger.OpenRun) { o.Item, o.Attempt, o.Once = "", 0, true })
+	if got := w.claim(once, "once", func(q *ledger.Claim) { q.Item = once.Item }); got.Decision != ledger.DecideDispatch {
+		t.Errorf("an item whose name was drawn after the gap: %+v", got)
+	}
+}
+
+func TestUnresolvedMutationsMayHaveBeenSentAgainInAGap(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.claim(w.open(), "flying")
+	g := w.restored()
+	m := w.is("flying", ledger.NeedsReconcile)
+	if len(m.Dispatches) != 2 || m.Dispatches[1].Gap != g.Number || !m.Dispatches[0].Lost {
+		t.Errorf("dispatches %+v", m.Dispatches)
+	}
+	if ledger.Settled(m, w.now, w.Process()) {
+		t.Error("it counts as settled at once")
+	}
+	w.ok(w.MarkGaps(t.Context()))
+	if again := w.mutation("flying"); again.Version != m.Version {
+		t.Error("it was marked twice")
+	}
+}
+
+func TestConfirmingGaps(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name    string
+		confirm ledger.ConfirmGap
+		a, b    ledger.Decision
+	}{
+		{"an item", ledger.ConfirmGap{Workflow: "wf", Item: "a"}, ledger.DecideDispatch, ledger.DecideBlocked},
+		{"another workflow", ledger.ConfirmGap{Workflow: "other"}, ledger.DecideBlocked, ledger.DecideBlocked},
+		{"everything", ledger.ConfirmGap{}, ledger.DecideDispatch, ledger.DecideDispatch},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.began()
+			w.restored()
+			a, b := w.open(item("a")), w.open(item("b"))
+			c.confirm.Actor, c.confirm.Reason = "ada", "looked at the bank's list"
+			if c.confirm.Workflow == "wf" {
+				c.confirm.Workflow = a.Workflow
+			}
+			_, err := w.ConfirmGaps(t.Context(), c.confirm)
+			w.ok(err)
+			byItem := func(q *ledger.Claim) { q.Record.Policy.BlockScope = ledger.BlockItem }
+			if got := w.claim(a, "a", byItem); got.Decision != c.a {
+				t.Errorf("item a: %+v", got)
+			}
+			if got := w.claim(b, "b", byItem); got.Decision != c.b {
+				t.Errorf("item b: %+v", got)
+			}
+			_, err = w.ConfirmGaps(t.Context(), ledger.ConfirmGap{Actor: "ada", Reason: "all of it"})
+			if closed := c.name == "everything"; errors.Is(err, ledger.ErrInvalid) != closed {
+				t.Errorf("confirming again: %v", err)
+			}
+		})
+	}
+}
+
+func TestARestoreSaidAgainOpensNoOtherGap(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.began()
+	first := w.restored()
+	w.pass(time.Hour)
+	again, err := w.Restored(t.Context(), first.Asked, "ada", "the same command line")
+	w.ok(err)
+	if again.Number != first.Number || !again.Until.Equal(first.Until) {
+		t.Errorf("%+v, and then %+v", first, again)
+	}
+	if _, err := w.Restored(t.Context(), w.now.Wall.Add(time.Hour), "ada", "r"); !errors.Is(err, ledger.ErrInvalid) {
+		t.Errorf("a copy from the future: %v", err)
+	}
+	other, err := w.Restored(t.Context(), first.Asked.Add(30*time.Minute), "ada", "another")
+	w.ok(err)
+	if other.Number != 2 {
+		t.Errorf("another restore: %+v", other)
+	}
+}
+
+// A copy that is older than was said knows nothing of the time between.
+func TestAGapBeginsWithTheLastEventAtTheLatest(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.began()
+	last := w.now.Wall
+	w.pass(24 * time.Hour)
+	g := w.restored()
+	if !g.Since.Equal(last) {
+		t.Errorf("since %s, want %s", g.Since, last)
+	}
+}
