@@ -24,6 +24,7 @@ var stages = []stage{
 	{"model", modelStage},
 	{"histories", historiesStage},
 	{"rivals", rivalsStage},
+	{"crashes", crashesStage},
 	{"bugs", bugsStage},
 }
 

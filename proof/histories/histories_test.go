@@ -3,6 +3,7 @@ package histories
 import (
 	"flag"
 	"fmt"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -84,7 +85,25 @@ func newHouse(t *testing.T) *house {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &house{set: set, ca: ca}
+	h := &house{set: set, ca: ca}
+	h.quiet, _ = pipe(t)
+	var end *os.File
+	h.ended, end = pipe(t)
+	if err := end.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// pipe is one that is closed with the test.
+func pipe(t *testing.T) (r, w *os.File) {
+	t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = r.Close(), w.Close() })
+	return r, w
 }
 
 // bounded is how many histories go through in every test run.

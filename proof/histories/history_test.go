@@ -3,6 +3,7 @@ package histories
 import (
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -39,10 +40,12 @@ func (h *history) wrongf(format string, args ...any) {
 	h.wrongs = append(h.wrongs, fmt.Sprintf(format, args...))
 }
 
-// house is what all histories share: rules and a CA.
+// house is what all histories share: rules, a CA and two pipes.
 type house struct {
 	set *rules.Set
 	ca  *proxy.CA
+	// quiet and ended are the pipes of [machine].
+	quiet, ended *os.File
 }
 
 // outcome is what a history showed.
@@ -59,7 +62,7 @@ func simulate(t *testing.T, shared *house, p *plan) outcome {
 	synctest.Test(t, func(t *testing.T) {
 		h := &history{plan: p, api: newAPI(p), ends: map[ledger.State]int{}}
 		h.machine = &machine{
-			plan: p, api: h.api, set: shared.set, ca: shared.ca,
+			plan: p, api: h.api, set: shared.set, ca: shared.ca, quiet: shared.quiet, ended: shared.ended,
 			clock: &virtual{began: time.Now().Add(-time.Hour)}, crashed: make(chan event, 32),
 		}
 		h.api.arrived = h.onTop

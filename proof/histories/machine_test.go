@@ -7,8 +7,10 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"os"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -73,7 +75,9 @@ type machine struct {
 	clock *virtual
 	set   *rules.Set
 	ca    *proxy.CA
-	ids   atomic.Int64
+	// quiet is a pipe in which nothing ever is, ended one that has ended.
+	quiet, ended *os.File
+	ids          atomic.Int64
 
 	mu      sync.Mutex
 	store   *ledgertest.Memory
@@ -253,9 +257,10 @@ func (m *machine) dialFor(p *process) func(context.Context, string, string) (net
 			return nil, errDown
 		}
 		ours, theirs := net.Pipe()
-		c := &wire{Conn: ours, machine: m}
+		there := &end{Conn: theirs}
+		c := &wire{Conn: ours, there: there, machine: m}
 		p.conns[c] = true
-		m.api.serve(theirs)
+		m.api.serve(there)
 		return c, nil
 	}
 }
@@ -263,8 +268,47 @@ func (m *machine) dialFor(p *process) func(context.Context, string, string) (net
 // wire is a connection to the API at which the program can be killed.
 type wire struct {
 	net.Conn
+	there   *end
 	machine *machine
 }
+
+// end is the API's end of a connection.
+type end struct {
+	net.Conn
+	closed atomic.Bool
+}
+
+// Close implements net.Conn.
+func (e *end) Close() error {
+	e.closed.Store(true)
+	return e.Conn.Close()
+}
+
+// SyscallConn implements syscall.Conn: whoever looks whether an idle connection is quiet
+// sees a pipe that is, or one that has ended.
+func (w *wire) SyscallConn() (syscall.RawConn, error) { return looks{w}, nil }
+
+// looks is what can be seen of a connection without waiting.
+type looks struct{ w *wire }
+
+// Read implements syscall.RawConn.
+func (l looks) Read(f func(fd uintptr) bool) error {
+	file := l.w.machine.quiet
+	if l.w.there.closed.Load() {
+		file = l.w.machine.ended
+	}
+	c, err := file.SyscallConn()
+	if err != nil {
+		return err
+	}
+	return c.Read(f)
+}
+
+// Write implements syscall.RawConn.
+func (looks) Write(func(fd uintptr) bool) error { return errDown }
+
+// Control implements syscall.RawConn.
+func (looks) Control(func(fd uintptr)) error { return errDown }
 
 // Write implements net.Conn.
 func (w *wire) Write(b []byte) (int, error) {

@@ -12,7 +12,7 @@ import (
 const (
 	latest   = 20 * time.Second // a commit after its sending ended
 	lag      = 5 * time.Second  // of a read
-	response = 30 * time.Second // the proxy's patience for an answer's head
+	response = 50 * time.Second // the proxy's patience for an answer's head
 )
 
 // plan is one history: what happens by itself. What an API does with one request is drawn

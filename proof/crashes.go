@@ -1,0 +1,77 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// crashTests are the tests that end the program, or its ledger, at an instant: how, which
+// package, and which tests.
+var crashTests = []struct{ how, pkg, run string }{
+	{"SIGKILL", "./integration", "^(TestKilledAtEachCrashPoint|TestKilledAgainWhileReconciling|TestKilledAtRandomMoments)$"},
+	{"SIGKILL of the ledger alone", "./ledger/badgerstore", "^(TestKilledAtEachPoint|TestNothingAcknowledgedIsLostWhenKilled|TestUpgradeIsKilled)$"},
+	{"loss of power, from copies at each sync of the log", "./ledger/badgerstore", "^TestAcknowledgedSurvivesALossOfPower$"},
+	{
+		"torn, flipped, cut, lost and older files", "./ledger/badgerstore",
+		"^(TestDamageNeverLosesSilently|TestALogThatWasEmptiedIsALoss|TestOlderCopyIsFoundByAHighWaterFileElsewhere|TestDamagedBodyFileIsNeverRead)$",
+	},
+}
+
+// crashKills is how often the whole program is killed at random moments.
+const crashKills = "400"
+
+var passedLine = regexp.MustCompile(`(?m)^\s*--- (PASS|FAIL|SKIP): (\S+) \(`)
+
+// crashesStage ends real processes at each durability step and at random moments.
+func crashesStage(ctx context.Context, o options) part {
+	p := part{header: []string{"how", "where", "ended and judged"}}
+	total := 0
+	for _, c := range crashTests {
+		fmt.Fprintf(o.progress, "crashes: %s\n", c.how)
+		cmd := exec.CommandContext(ctx, "go", "test", c.pkg, "-run", c.run, "-count", "1", "-timeout", "90m", "-v")
+		cmd.Dir, cmd.Env = o.root, append(os.Environ(), "KEEP_TEST_KILLS="+crashKills)
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			p.bad = append(p.bad, fmt.Sprintf("%s: %v\n%s", c.how, err, tail(string(out))))
+		}
+		counts := endings(string(out))
+		for _, where := range slices.Sorted(maps.Keys(counts)) {
+			total += counts[where]
+			p.rows = append(p.rows, []string{c.how, where, fmt.Sprint(counts[where])})
+		}
+	}
+	p.says = fmt.Sprintf("%d endings, each judged by what the upstreams synced, or, of the ledger alone, by what it had acknowledged. "+
+		"Moments at which a journey was over before it came to them count as judged too.", total)
+	return p
+}
+
+// endings counts the innermost tests that passed, by the first two parts of their names.
+func endings(out string) map[string]int {
+	counts := map[string]int{}
+	var names []string
+	for _, m := range passedLine.FindAllStringSubmatch(out, -1) {
+		if m[1] == "PASS" {
+			names = append(names, m[2])
+		}
+	}
+	for _, name := range names {
+		if slices.ContainsFunc(names, func(other string) bool { return strings.HasPrefix(other, name+"/") }) {
+			continue
+		}
+		parts := strings.SplitN(name, "/", 3)
+		counts["`"+strings.Join(parts[:min(2, len(parts))], "/")+"`"]++
+	}
+	return counts
+}
+
+// tail is the end of an output.
+func tail(out string) string {
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	return strings.Join(lines[max(0, len(lines)-20):], "\n")
+}
