@@ -116,7 +116,7 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, c caller, t *tunne
 	if t == nil {
 		p.goproxy.ServeHTTP(answer, r.WithContext(withExchange(r.Context(), x)))
 	} else {
-		answer.carry(p.pipeline(x, r)) //nolint:bodyclose // carry closes it.
+		answer.carry(p.pipeline(x, r)) //nolint:bodyclose,contextcheck // carry closes it; the exchange holds the context.
 	}
 	if delivered = answer.finish() && r.Context().Err() == nil; answer.cut {
 		// net/http would end the answer as if it were whole.
