@@ -2,7 +2,10 @@ package proxy
 
 import (
 	"net/http"
+	"strconv"
 	"strings"
+
+	"keep-proxy/proxy/strict"
 )
 
 // checkFraming refuses over HTTP/2 what a strict.Scanner refuses over HTTP/1: fields
@@ -12,8 +15,16 @@ func checkFraming(r *http.Request) *refusal {
 	if r.ProtoMajor != 2 {
 		return nil
 	}
-	if lengths := r.Header["Content-Length"]; len(lengths) > 1 || len(lengths) == 1 && !digits(lengths[0]) {
-		return refuse(problemMalformed, "Content-Length is not one number in digits (RFC 9113 §8.1.1); nothing was sent.")
+	if !oneLength(r) {
+		return refuse(problemMalformed, "Content-Length is not the length of the content, in digits and once (RFC 9113 §8.1.1); nothing was sent.")
+	}
+	if !strings.HasPrefix(r.RequestURI, "/") && r.RequestURI != "*" {
+		return refuse(problemMalformed, "The :path does not begin with \"/\" (RFC 9113 §8.3.1); nothing was sent.")
+	}
+	for _, value := range r.Header["Expect"] {
+		if !strings.EqualFold(value, "100-continue") {
+			return faultRefusal(strict.FaultExpectation)
+		}
 	}
 	for name := range r.Header {
 		if !strings.Contains(name, "_") {
@@ -28,6 +39,21 @@ func checkFraming(r *http.Request) *refusal {
 		return refuse(problemMalformed, "The :authority is not host or host:port (RFC 9113 §8.3.1); nothing was sent.")
 	}
 	return nil
+}
+
+// oneLength reports whether a Content-Length, if there is one, says what net/http made of
+// it. Frames of another length are net/http's to refuse; a request that ends with its
+// head has none.
+func oneLength(r *http.Request) bool {
+	lengths := r.Header["Content-Length"]
+	switch len(lengths) {
+	case 0:
+		return true
+	case 1:
+		n, err := strconv.ParseInt(lengths[0], 10, 64)
+		return digits(lengths[0]) && err == nil && n == r.ContentLength
+	}
+	return false
 }
 
 func digits(s string) bool {

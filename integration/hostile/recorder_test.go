@@ -3,6 +3,7 @@ package hostile
 import (
 	"bufio"
 	"bytes"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
@@ -11,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"keep-proxy/internal/fakes/testca"
 )
 
 // recorder is an upstream that keeps every request as it came, byte by byte.
@@ -37,6 +40,25 @@ func newRecorder(tb testing.TB) *recorder {
 	if err != nil {
 		tb.Fatal(err)
 	}
+	return record(tb, l)
+}
+
+// newTLSRecorder speaks TLS and HTTP/1.1.
+func newTLSRecorder(tb testing.TB, ca *testca.CA) *recorder {
+	tb.Helper()
+	leaf, err := ca.Leaf("127.0.0.1")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{*leaf}, MinVersion: tls.VersionTLS12})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return record(tb, l)
+}
+
+func record(tb testing.TB, l net.Listener) *recorder {
+	tb.Helper()
 	r := &recorder{listener: l}
 	r.wg.Add(1)
 	go r.accept()
