@@ -57,6 +57,9 @@ type Config struct {
 	Backup func(ctx context.Context, w io.Writer) error
 	// Destinations tells how notifications stand; nil without any.
 	Destinations func() []wire.Destination
+	// Requests calls each for every request of the proxy that wants takes, until ctx
+	// ends; begun first, when nothing is missed any more. Nil is refused.
+	Requests func(ctx context.Context, wants func(*wire.Served) bool, begun func() error, each func(wire.Served) error) error
 	// Log gets the causes of internal errors, which callers are not shown.
 	Log zerolog.Logger
 }

@@ -245,6 +245,11 @@ func recordRoutes() []route {
 			query:   []parameter{{"after", "begins after the event with this number"}},
 			media:   "text/event-stream", serve: writing(sendEvents),
 		},
+		{
+			method: http.MethodGet, path: "/v1/requests", role: RoleViewer, id: "followRequests",
+			summary: "Streams the proxy's requests from now on, one JSON object a line after an empty one.",
+			query:   requestParameters, media: "application/jsonl", response: wire.Served{}, problems: []string{"not-ready"}, serve: writing(sendRequests),
+		},
 	}
 }
 

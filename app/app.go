@@ -67,6 +67,7 @@ type App struct {
 	proxy       *proxy.Proxy
 	admin       *admin.Server
 	metrics     *metrics
+	tail        *tail
 	credentials *credentials
 	token       string
 	environ     *environment
@@ -226,7 +227,7 @@ func (a *App) openReconciler(context.Context) error {
 	if settings.Inline == 0 {
 		settings.Inline = -1 // Configured as none; there, zero is the default.
 	}
-	a.metrics = newMetrics(a)
+	a.metrics, a.tail = newMetrics(a), newTail()
 	a.credentials = newCredentials(a.config.Connectors, a.clock)
 	made, err := reconcilers.New(reconcilers.Config{
 		Ledger: a.ledger, Sender: a.sender, Credentials: a.credentials, Clock: a.clock, NewID: NewID,
@@ -242,7 +243,7 @@ func (a *App) openProxy(context.Context) error {
 	made, err := proxy.New(proxy.Config{
 		Ledger: a.ledger, Rules: func() *rules.Set { return a.rules }, Pinned: a.versions.connector, Sender: a.sender, Reads: a.reads, Dial: a.dial,
 		Inliner: a.reconciler, Credentials: a.credentials, CA: a.ca, Clock: a.clock, NewID: NewID,
-		Log: a.options.Log, Metrics: a.metrics,
+		Log: a.options.Log, Metrics: a.metrics, Observer: a.tail,
 		Unmanaged: proxy.Unmanaged{Workflow: c.Unmanaged.Workflow, Item: c.Unmanaged.Item},
 		Unmatched: proxy.Policy(c.Unmatched), Passthrough: c.Passthrough,
 		BlockScope: ledger.BlockScope(c.BlockScope), Hold: c.Hold, Inline: a.config.Reconcile.Inline,
@@ -266,7 +267,7 @@ func (a *App) openAdmin(context.Context) error {
 	a.admin, err = admin.New(admin.Config{
 		Ledger: deciding{Ledger: a.ledger, kick: a.reconciler.Kick}, OperatorToken: token, RunTTL: a.config.Runs.TTL, MaxBody: int64(a.config.Proxy.MaxBody),
 		Environment: a.environ, Explainer: &explainer{app: a}, Now: a.now, Random: rand.Reader,
-		Metrics: a.metrics.handler(), Ready: a.ready, Verify: a.verify, Backup: a.backup, Destinations: a.destinationsStanding, Log: a.options.Log,
+		Metrics: a.metrics.handler(), Ready: a.ready, Verify: a.verify, Requests: a.tail.follow, Backup: a.backup, Destinations: a.destinationsStanding, Log: a.options.Log,
 	})
 	return err
 }

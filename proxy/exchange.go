@@ -86,27 +86,40 @@ func (x *exchange) path(asked string) string {
 	return u.Path
 }
 
-// log writes the request's one line.
-func (p *Proxy) log(x *exchange, method, host, path string, w *answerWriter, delivered bool) {
+// told hands the request's one line to the log, and to whoever follows requests.
+func (p *Proxy) told(x *exchange, method, host, path string, w *answerWriter, delivered bool) {
 	level := zerolog.InfoLevel
 	if x.problem != "" {
 		level = zerolog.WarnLevel
 	}
 	e := p.config.Log.WithLevel(level)
-	if e == nil || p.config.Log.GetLevel() > level {
+	logged := e != nil && p.config.Log.GetLevel() <= level
+	followed := p.config.Observer != nil && p.config.Observer.Active()
+	if !logged && !followed {
 		return
 	}
-	e.Str("method", method).Str("host", host).Str("path", x.path(path)).Int("status", w.status).Int64("bytes", w.bytes).
-		Dur("duration", p.config.Clock.Now().Sub(x.started)).Bool("delivered", delivered).
-		Str("effect", x.effect).Str("workflow", x.caller.workflow).Str("item", x.caller.item).Str("run", x.caller.run)
-	if x.connector != "" {
-		e.Str("connector", x.connector).Str("operation", x.operation)
+	l := x.line(method, host, path, w, delivered, p.config.Clock.Now())
+	if followed {
+		p.config.Observer.Tell(l)
 	}
-	if x.problem != "" {
-		e.Str("problem", string(x.problem))
+	if logged {
+		l.write(e)
 	}
-	if m := x.mutation; m != nil {
-		e.Str("mutation", m.ID).Str("state", string(m.State)).Str("decision", string(x.decision))
+}
+
+// write writes the line to the log.
+func (l *Line) write(e *zerolog.Event) {
+	e.Str("method", l.Method).Str("host", l.Host).Str("path", l.Path).Int("status", l.Status).Int64("bytes", l.Bytes).
+		Dur("duration", l.Duration).Bool("delivered", l.Delivered).
+		Str("effect", l.Effect).Str("workflow", l.Workflow).Str("item", l.Item).Str("run", l.Run)
+	if l.Connector != "" {
+		e.Str("connector", l.Connector).Str("operation", l.Operation)
+	}
+	if l.Problem != "" {
+		e.Str("problem", l.Problem)
+	}
+	if l.Mutation != "" {
+		e.Str("mutation", l.Mutation).Str("state", l.State).Str("decision", l.Decision)
 	}
 	e.Msg("request")
 }

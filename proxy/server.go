@@ -87,6 +87,8 @@ type Config struct {
 	NewID       func() string
 	Log         zerolog.Logger
 	Metrics     Metrics
+	// Observer follows requests; nil for nobody.
+	Observer Observer
 
 	Unmanaged Unmanaged
 	// Unmatched is the policy for mutation-like requests to hosts of no connector.

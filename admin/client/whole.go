@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 
 	"github.com/go-json-experiment/json"
 
@@ -112,4 +113,41 @@ func (c *Client) Events(ctx context.Context, after uint64, each func(wire.Event)
 		return ctx.Err()
 	}
 	return fmt.Errorf("admin API: the events ended: %w", errors.Join(lines.Err(), io.ErrUnexpectedEOF))
+}
+
+// Requests calls each for every request that fits the filter, a value for each named
+// parameter of GET /v1/requests, from now on, until ctx ends, the server stops
+// (io.ErrUnexpectedEOF), or each returns an error, which is returned. begun, if not
+// nil, is called when nothing is missed any more.
+func (c *Client) Requests(ctx context.Context, filter map[string]string, begun func(), each func(wire.Served) error) error {
+	query := url.Values{}
+	for name, value := range filter {
+		query.Set(name, value)
+	}
+	answer, err := c.send(ctx, request{method: http.MethodGet, path: "/v1/requests", query: query})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = answer.Body.Close() }()
+	lines := bufio.NewScanner(answer.Body)
+	lines.Buffer(nil, maxAnswer)
+	for lines.Scan() {
+		if len(lines.Bytes()) == 0 {
+			if begun != nil {
+				begun()
+			}
+			continue
+		}
+		var q wire.Served
+		if err := json.Unmarshal(lines.Bytes(), &q); err != nil {
+			return fmt.Errorf("admin API: request: %w", err)
+		}
+		if err := each(q); err != nil {
+			return err
+		}
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return fmt.Errorf("admin API: the requests ended: %w", errors.Join(lines.Err(), io.ErrUnexpectedEOF))
 }

@@ -6,7 +6,6 @@ import "github.com/spf13/cobra"
 // are refused by name, so that nobody looks for a typing mistake.
 var laterCommands = map[string]string{
 	"obligations": "compensations are not made yet",
-	"tail":        "serve logs one line for each request",
 	"audit":       "ledger verify checks the whole history",
 }
 

@@ -33,7 +33,7 @@ func newRoot(s streams) *cobra.Command {
 	root.AddCommand(
 		newServe(), newRun(), newEnv(), newCheck(), newExplain(), newConnectors(),
 		newMutations(), newRuns(), newItems(), newImpact(), newResolve(), newStatus(), newLedger(),
-		newCA(), newHealth(), newDoctor(), newVersion(), newDemo(), newDemoClient(),
+		newCA(), newHealth(), newDoctor(), newTail(), newVersion(), newDemo(), newDemoClient(),
 	)
 	root.AddCommand(newLater()...)
 	return root

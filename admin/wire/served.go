@@ -1,0 +1,34 @@
+package wire
+
+import "time"
+
+// Served is one request that the proxy has answered, as its log line tells it.
+type Served struct {
+	At       time.Time `json:"at"`
+	Method   string    `json:"method"`
+	Host     string    `json:"host"`
+	Path     string    `json:"path"`
+	Status   int       `json:"status"`
+	Bytes    int64     `json:"bytes"`
+	Duration Duration  `json:"duration"`
+	// Delivered reports whether the client got the whole answer.
+	Delivered bool `json:"delivered"`
+	// Effect is read, mutation, ignore, observe or allow; empty if the request was
+	// refused before that was known.
+	Effect    string `json:"effect,omitzero"`
+	Workflow  string `json:"workflow,omitzero"`
+	Item      string `json:"item,omitzero"`
+	Run       string `json:"run,omitzero"`
+	Connector string `json:"connector,omitzero"`
+	Operation string `json:"operation,omitzero"`
+	// Mutation is the record's id; State is its state afterwards, and Decision what
+	// its claim decided.
+	Mutation string `json:"mutation,omitzero"`
+	State    string `json:"state,omitzero"`
+	Decision string `json:"decision,omitzero"`
+	// Problem is the name of the refusal.
+	Problem string `json:"problem,omitzero"`
+	// Missed is how many requests before this one were not told, as they came faster
+	// than they were read.
+	Missed int64 `json:"missed,omitzero"`
+}
