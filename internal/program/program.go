@@ -66,6 +66,9 @@ func run(ctx context.Context, s Spec) ([]byte, error) {
 	cmd.Cancel = func() error { return killGroup(cmd.Process) }
 	cmd.WaitDelay = drain
 	if err := cmd.Start(); err != nil {
+		if ctx.Err() != nil {
+			return nil, ErrTimeout
+		}
 		return nil, plain(err)
 	}
 	if err := limitMemory(cmd.Process.Pid, s.MaxMemory); err != nil {

@@ -1,8 +1,10 @@
 package program
 
 import (
+	"bufio"
 	"context"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -65,23 +67,41 @@ func TestAProgramThatFailsIsAnErrorWithoutItsWords(t *testing.T) {
 
 func TestAProgramThatHangsIsKilledWithWhatItStarted(t *testing.T) {
 	t.Parallel()
-	pids := filepath.Join(t.TempDir(), "pids")
-	if err := syscall.Mkfifo(pids, 0o600); err != nil {
+	alive := filepath.Join(t.TempDir(), "alive")
+	if err := syscall.Mkfifo(alive, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
 	done := make(chan error, 1)
 	go func() {
-		_, err := Run(ctx, sh(`sleep 1000 & echo "$!" > `+pids+`; wait`))
+		_, err := Run(ctx, sh(`exec 3> `+alive+`; sleep 1000 & echo started >&3; wait`))
 		done <- err
 	}()
-	// Opening waits until the program has started its child.
-	text, err := os.ReadFile(pids)
-	if err != nil || len(text) == 0 {
-		t.Fatalf("the child's id: %q, %v", text, err)
+	pipe, err := os.Open(alive)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = pipe.Close() }()
+	in := bufio.NewReader(pipe)
+	if line, err := in.ReadString('\n'); line != "started\n" {
+		t.Fatalf("it wrote %q, %v", line, err)
 	}
 	cancel()
 	if err := <-done; !errors.Is(err, ErrTimeout) {
+		t.Errorf("got %v", err)
+	}
+	// The pipe ends once nobody is left that has it open: the program and its child.
+	if rest, err := io.ReadAll(in); err != nil || len(rest) > 0 {
+		t.Errorf("the pipe ends with %q, %v", rest, err)
+	}
+}
+
+func TestAProgramWhoseTimeIsOverIsNotStarted(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Run(ctx, sh("exit 0")); !errors.Is(err, ErrTimeout) {
 		t.Errorf("got %v", err)
 	}
 }
