@@ -25,12 +25,8 @@ type storedEvents struct {
 
 // linked is the hash of an event, as it is stored, after one with the hash before.
 func linked(before [32]byte, event []byte) [32]byte {
-	h := sha256.New()
-	h.Write(before[:])
-	h.Write(event)
-	var sum [32]byte
-	h.Sum(sum[:0])
-	return sum
+	content := append(make([]byte, 0, len(before)+len(event)), before[:]...)
+	return sha256.Sum256(append(content, event...))
 }
 
 // chained is a stored event with its place in the chain.
@@ -43,16 +39,20 @@ type chained struct {
 // gets if it isn't listed by its mutation's record.
 func (l *layer) appendEvent(t *tip, e ledger.Event, listed bool) (event []byte, err error) {
 	e.Seq = t.Seq + 1
-	if event, err = encode(e); err != nil {
+	l.buffer.Reset()
+	l.buffer.Write(t.Hash[:])
+	if err := encodeTo(l.buffer, &e); err != nil {
 		return nil, err
 	}
+	hash := sha256.Sum256(l.buffer.Bytes())
+	event = bytes.Clone(l.buffer.Bytes()[len(t.Hash):])
 	if e.Mutation != "" && !listed {
 		if err := l.put(historyKey(e.Mutation, e.Seq), nil); err != nil {
 			return nil, err
 		}
 	}
 	l.size += len(event)
-	t.Seq, t.Hash = e.Seq, linked(t.Hash, event)
+	t.Seq, t.Hash = e.Seq, hash
 	return event, l.fits()
 }
 

@@ -1,0 +1,39 @@
+package badgerstore
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"keep-proxy/ledger"
+	"keep-proxy/ledger/ledgertest"
+)
+
+// TestVerifyFindsAnEventUnderAnotherRecord stores a record that lists the event of
+// another, and one less of its own.
+func TestVerifyFindsAnEventUnderAnotherRecord(t *testing.T) {
+	t.Parallel()
+	c := testConfig(t.TempDir())
+	s := mustOpenOnly(t, c)
+	a, b := ledgertest.SampleMutation("a", ledger.Applied, 0), ledgertest.SampleMutation("b", ledger.Applied, 1)
+	err := s.do(t.Context(), func(t *tx) error {
+		t.Append(ledger.Event{What: "claim", Mutation: a.ID})
+		t.Append(ledger.Event{What: "claim", Mutation: b.ID})
+		return errors.Join(t.PutMutation(a), t.PutMutation(b))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = s.do(t.Context(), func(t *tx) error {
+		wrong, _ := history(nil).with(2)
+		return t.layer.putValue(mutationKey(a.Key), storedMutation{Record: a, History: wrong})
+	})
+	if err := errors.Join(err, s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	_, err = Verify(context.Background(), c, nil)
+	if !errors.Is(err, ledger.ErrDamaged) || !strings.Contains(err.Error(), "records list 2 events") {
+		t.Errorf("got %v", err)
+	}
+}
