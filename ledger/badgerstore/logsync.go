@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"keep-proxy/ledger"
 )
 
@@ -25,6 +27,9 @@ type logSync struct {
 	dir    string
 	number uint64
 	file   *os.File
+	// folder is dir, open; next is the name of the log after file.
+	folder *os.File
+	next   string
 	// listed says that the folder was synced since the log was made.
 	listed bool
 	// synced is Config.synced.
@@ -50,16 +55,17 @@ func openLogSync(c Config) (*logSync, error) {
 			l.number = max(l.number, n)
 		}
 	}
-	l.file, err = os.Open(l.path(l.number))
-	if err != nil {
-		return nil, fmt.Errorf("%w: the engine's log: %w", ledger.ErrUnavailable, err)
+	if l.folder, err = os.Open(l.dir); err == nil {
+		l.file, err = os.Open(filepath.Join(l.dir, logName(l.number)))
 	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%w: the engine's log: %w", ledger.ErrUnavailable, err), l.close())
+	}
+	l.next = logName(l.number + 1)
 	return l, nil
 }
 
-func (l *logSync) path(number uint64) string {
-	return filepath.Join(l.dir, fmt.Sprintf("%05d%s", number, logSuffix))
-}
+func logName(number uint64) string { return fmt.Sprintf("%05d%s", number, logSuffix) }
 
 // sync makes durable what was committed. The name of a new log is, too: Badger
 // leaves that to the file system.
@@ -86,10 +92,15 @@ func (l *logSync) sync() error {
 // follow opens the log that the last commit may have begun.
 func (l *logSync) follow() error {
 	for {
-		next, err := os.Open(l.path(l.number + 1))
+		// Asked at each commit, so by the open folder, not by the whole path.
+		err := unix.Faccessat(int(l.folder.Fd()), l.next, unix.F_OK, 0)
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
+		if err != nil {
+			return err
+		}
+		next, err := os.Open(filepath.Join(l.dir, l.next))
 		if err != nil {
 			return err
 		}
@@ -98,6 +109,7 @@ func (l *logSync) follow() error {
 		}
 		l.file, l.listed = next, false
 		l.number++
+		l.next = logName(l.number + 1)
 	}
 }
 
@@ -110,10 +122,13 @@ func (l *logSync) told(path string, err error) error {
 }
 
 func (l *logSync) close() error {
-	if l.file == nil {
-		return nil
+	var err error
+	for _, f := range []*os.File{l.file, l.folder} {
+		if f != nil {
+			err = errors.Join(err, f.Close())
+		}
 	}
-	return l.file.Close()
+	return err
 }
 
 // syncLogsLeft makes durable what logs hold that a killed process left: it may have
