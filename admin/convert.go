@@ -135,7 +135,7 @@ func runOf(r *ledger.Run) wire.Run {
 		State: string(r.State), Class: string(r.Class), Reason: r.Reason, Cause: r.Cause,
 		Mutations: string(r.Mutations), OnFailure: string(r.OnFailure), BlockScope: string(r.BlockScope),
 		Title: r.Title, Labels: shownLabels(r.Labels),
-		OpenedAt: r.OpenedAt, EndedAt: r.EndedAt, ExpiresAt: r.ExpiresAt, ResumeHint: r.ResumeHint,
+		OpenedAt: r.OpenedAt, EndedAt: r.EndedAt, ExpiresAt: r.ExpiresAt, ResumeHint: r.ResumeHint, Retry: retryOf(r),
 	}
 }
 

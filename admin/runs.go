@@ -29,7 +29,42 @@ func showRun(s *Server, r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return runOf(run), nil
+	out := runOf(run)
+	if out.Retry == retryYes && run.Cause != "" {
+		// When the API wants to be asked again helps; without it the answer is whole.
+		if m, err := s.config.Ledger.MutationByID(r.Context(), run.Cause); err == nil {
+			if out.RetryAfter = m.RetryAfter; out.RetryAfter.IsZero() {
+				out.RetryAfter = m.NextTryAt
+			}
+		}
+	}
+	return out, nil
+}
+
+// Words of retry.
+const (
+	retryYes = "yes"
+	retryNo  = "no"
+)
+
+// retryOf says whether a run that is over makes sense again:
+//
+//  1. finished, or waiting for a person: no;
+//  2. stopped on an unknown outcome: yes; it is refused until that is known;
+//  3. reported as failed by its host: the host knows;
+//  4. aborted: what is transient passes, everything else has to be repaired.
+func retryOf(r *ledger.Run) string {
+	switch {
+	case !r.State.Ended():
+		return ""
+	case r.State == ledger.RunPausedReconciliation:
+		return retryYes
+	case r.State == ledger.RunAborted && r.Reason == ledger.FinishedAsFailed:
+		return ""
+	case r.State == ledger.RunAborted && r.Class == ledger.ClassTransient:
+		return retryYes
+	}
+	return retryNo
 }
 
 // run reads a run.

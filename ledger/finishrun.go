@@ -49,21 +49,21 @@ func (l *Ledger) FinishRun(ctx context.Context, id, outcome string, keepOpen boo
 	return r, nil
 }
 
-// finishedAsFailed is the reason of a run whose host reported a failure.
-const finishedAsFailed = "finished as failed"
+// FinishedAsFailed is the reason of a run whose host reported a failure.
+const FinishedAsFailed = "finished as failed"
 
 func (c *command) finishRun(r *Run, outcome string, keepOpen bool) error {
 	switch {
 	case r.State == RunFinished && outcome == OutcomeDone:
 		return nil
-	case r.State == RunAborted && r.Reason == finishedAsFailed && outcome == OutcomeFailed:
+	case r.State == RunAborted && r.Reason == FinishedAsFailed && outcome == OutcomeFailed:
 		return nil
 	case r.State.Ended() && outcome == OutcomeDone:
 		return fmt.Errorf("%w: it is %s: %s", ErrRunUnfinished, r.State, r.Reason)
 	case r.State.Ended():
 		return fmt.Errorf("%w: it is %s", ErrRunEnded, r.State)
 	case outcome == OutcomeFailed:
-		return c.end(r, ending{RunAborted, ClassLogic, finishedAsFailed, r.Cause, ActorProxy, true})
+		return c.end(r, ending{RunAborted, ClassLogic, FinishedAsFailed, r.Cause, ActorProxy, true})
 	case r.State != RunRunning:
 		return fmt.Errorf("%w: it is %s: %s", ErrRunUnfinished, r.State, r.Reason)
 	}

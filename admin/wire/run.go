@@ -97,4 +97,9 @@ type Run struct {
 	EndedAt    time.Time         `json:"ended_at,omitzero"`
 	ExpiresAt  time.Time         `json:"expires_at,omitzero"`
 	ResumeHint string            `json:"resume_hint,omitzero"`
+	// Retry says, once the run is over, whether the same run makes sense again without a
+	// person or a repair: yes or no; empty where only its host knows.
+	Retry string `json:"retry,omitzero"`
+	// RetryAfter is when it does, if that is known; listings leave it out.
+	RetryAfter time.Time `json:"retry_after,omitzero"`
 }

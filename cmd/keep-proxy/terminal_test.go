@@ -119,6 +119,46 @@ func TestControlCGoesToTheCommand(t *testing.T) {
 	}
 }
 
+func TestAResizeReachesTheCommand(t *testing.T) {
+	t.Parallel()
+	term := openTerminal(t, t.TempDir(), "run", "--workflow", "w", "--item", "i", "--",
+		"sh", "-c", `trap 'stty size' WINCH; echo ready; until read line; do :; done; echo "got $line"`)
+	term.await("ready")
+	if err := pty.Setsize(term.side, &pty.Winsize{Rows: 33, Cols: 77}); err != nil {
+		t.Fatal(err)
+	}
+	// Shells run a trap during a read, or only after it.
+	if _, err := term.side.WriteString("hello\n"); err != nil {
+		t.Fatal(err)
+	}
+	term.await("33 77")
+	term.await("got hello")
+	if code := term.ended(); code != 0 {
+		t.Errorf("code %d: %q", code, term.text())
+	}
+}
+
+func TestAnInterpreterIsUsedAsEver(t *testing.T) {
+	t.Parallel()
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip("there is no python3 here")
+	}
+	term := openTerminal(t, t.TempDir(), "run", "--workflow", "w", "--item", "i", "--",
+		"env", "PYTHON_BASIC_REPL=1", python, "-i", "-q")
+	term.await(">>>")
+	if _, err := term.side.WriteString("print('a'+'b', __import__('os').isatty(0))\n"); err != nil {
+		t.Fatal(err)
+	}
+	term.await("ab True")
+	if _, err := term.side.WriteString("raise SystemExit(7)\n"); err != nil {
+		t.Fatal(err)
+	}
+	if code := term.ended(); code != 7 {
+		t.Errorf("code %d: %q", code, term.text())
+	}
+}
+
 func TestTheCommandHasTheTerminal(t *testing.T) {
 	t.Parallel()
 	term := openTerminal(t, t.TempDir(), "run", "--workflow", "w", "--item", "i", "--",
