@@ -84,7 +84,7 @@ func FuzzNetHTTPReadsWhatTheScannerReads(f *testing.F) {
 		f.Add([]byte(text), 7)
 	}
 	f.Fuzz(func(t *testing.T, text []byte, n int) {
-		if n = n % 64; n < 1 {
+		if n %= 64; n < 1 {
 			n = 1
 		}
 		passed, fault := through(text, len(text))
