@@ -41,9 +41,9 @@ const (
 
 // Confirmed is a workflow, or one item of it.
 type Confirmed struct {
-	Workflow string    `cbor:"1,keyasint" json:"workflow"`
+	Workflow string    `cbor:"1,keyasint"           json:"workflow"`
 	Item     string    `cbor:"2,keyasint,omitempty" json:"item,omitempty"`
-	At       time.Time `cbor:"3,keyasint" json:"at"`
+	At       time.Time `cbor:"3,keyasint"           json:"at"`
 }
 
 // maxConfirmed bounds the scopes that are confirmed one by one.
@@ -236,7 +236,8 @@ func (l *Ledger) markGap(ctx context.Context, g *Gap) error {
 	}
 	for _, r := range runs {
 		if _, err := l.onRun(ctx, r.ID, func(c *command, r *Run) error {
-			return c.end(r, ending{RunPausedAttention, ClassIndeterminate, "the ledger was restored: what this run did since isn't known", r.Cause, ActorRecovery, false})
+			why := "the ledger was restored: what this run did since isn't known"
+			return c.end(r, ending{RunPausedAttention, ClassIndeterminate, why, r.Cause, ActorRecovery, false})
 		}); err != nil {
 			return err
 		}

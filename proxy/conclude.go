@@ -118,7 +118,8 @@ func (p *Proxy) outcomeAnswer(s *sending) *settled {
 		s.carry(out)
 		p.config.Inliner.Kick()
 	case s.mutation.State == ledger.Applied && s.verdict.Kind.Success() && s.verdict.Kind != upstream.Committed,
-		s.mutation.State == ledger.Failed && s.dispatch.Verdict == ledger.VerdictFailed && s.dispatch.Head && s.lost == nil && (s.dispatch.BodyComplete || s.tooLarge):
+		s.mutation.State == ledger.Failed && s.dispatch.Verdict == ledger.VerdictFailed && s.dispatch.Head &&
+			s.lost == nil && (s.dispatch.BodyComplete || s.tooLarge):
 		s.carry(out)
 	case s.mutation.State == ledger.Failed && s.dispatch.Head:
 		out.refusal = failedWithoutAnswer(s)

@@ -103,7 +103,14 @@ func (c *content) Open() (io.ReadCloser, error) { return c.open() }
 // them there, and only while they do; a longer one is there alone.
 const heldBytes = 8 << 20
 
-func newHeld() *semaphore.Weighted { return semaphore.NewWeighted(heldBytes) }
+// held counts them. Who waits for room does so however its client fares: what was sent
+// is judged all the same.
+type held struct {
+	*semaphore.Weighted
+	ctx context.Context
+}
+
+func newHeld() *held { return &held{semaphore.NewWeighted(heldBytes), context.Background()} }
 
 // holding gives content to use, in memory for as long as that takes. use must not wait
 // for a network, must not keep what it was given, and must not hold more.
@@ -121,7 +128,7 @@ func (p *Proxy) holdingBoth(one, two *content, use func(one, two []byte)) error 
 		}
 	}
 	if weight = min(weight, heldBytes); weight > 0 {
-		if err := p.held.Acquire(context.Background(), weight); err != nil {
+		if err := p.held.Acquire(p.held.ctx, weight); err != nil {
 			return err
 		}
 		defer p.held.Release(weight)

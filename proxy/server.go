@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
-	"golang.org/x/sync/semaphore"
 
 	"keep-proxy/internal/clock"
 	"keep-proxy/ledger"
@@ -131,7 +130,7 @@ type Proxy struct {
 	inline  *waits
 	limit   *connectionLimit
 	// held bounds the long bodies in memory.
-	held *semaphore.Weighted
+	held *held
 
 	draining atomic.Bool
 	// unrecorded stops what the ledger couldn't be told to stop.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"hash"
 	"io"
@@ -95,7 +96,7 @@ func (r *bodyReader) Read(p []byte) (n int, err error) {
 		n, err = r.readValue(p)
 	}
 	r.hash.Write(p[:n])
-	if err == io.EOF && [32]byte(r.hash.Sum(nil)) != r.sum {
+	if errors.Is(err, io.EOF) && [32]byte(r.hash.Sum(nil)) != r.sum {
 		return n, damaged(key(kBody, r.sum[:]), "the content has another digest")
 	}
 	return n, err
