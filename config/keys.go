@@ -29,7 +29,9 @@ type entry struct {
 
 // entries lists every key of this version, in the order of the documentation.
 func entries() []entry {
-	return slices.Concat(proxyEntries(), adminEntries(), ledgerEntries(), connectorEntries(), reconcileEntries(), verifyEntries(), runsEntries(), notifyEntries())
+	return slices.Concat(
+		proxyEntries(), adminEntries(), ledgerEntries(), connectorEntries(), reconcileEntries(), verifyEntries(), runsEntries(), notifyEntries(),
+	)
 }
 
 func verifyEntries() []entry {

@@ -109,6 +109,8 @@ func (c *command) judge(m *Mutation, o *Observation, q *Observe) (Trigger, Facts
 		return OnObservedAbsent, known | FactBelievable.If(m.confirmations(o.At)+1 >= wanted), nil
 	case SeenRetry:
 		return OnRetry, known, nil
+	case SeenFailed:
+		// Only what was accepted fails by what is seen; see judgeWatched.
 	}
 	// An unknown word says nothing.
 	o.Reason = join(o.Reason, fmt.Sprintf("unknown observation %q", o.Seen))

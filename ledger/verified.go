@@ -33,8 +33,8 @@ const (
 
 // Verification is the last time at which the world did not agree with a stored result.
 type Verification struct {
-	At       time.Time `cbor:"1,keyasint" json:"at"`
-	Said     Said      `cbor:"2,keyasint" json:"said"`
+	At       time.Time `cbor:"1,keyasint"           json:"at"`
+	Said     Said      `cbor:"2,keyasint"           json:"said"`
 	Reason   string    `cbor:"3,keyasint,omitempty" json:"reason,omitempty"`
 	Evidence string    `cbor:"4,keyasint,omitempty" json:"evidence,omitempty"`
 	// Count is how often it did not agree.

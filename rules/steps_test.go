@@ -84,8 +84,8 @@ func TestAProbeInStepsFeedsTheNextRead(t *testing.T) {
 			if o.Seen != c.seen || o.AbsenceIsProof != c.proof || !strings.Contains(o.Reason, c.reason) {
 				t.Errorf("seen %s (%s), proof %v", o.Seen, o.Reason, o.AbsenceIsProof)
 			}
-			if got := ""; o.Result != nil {
-				if got = canonicalText(o.Result.Body); got != c.result {
+			if o.Result != nil {
+				if got := canonicalText(o.Result.Body); got != c.result {
 					t.Errorf("result %s, want %s", got, c.result)
 				}
 			} else if c.result != "" {
