@@ -55,6 +55,10 @@ type Config struct {
 	// Backup writes a consistent copy of the ledger, a tar archive; nil is
 	// refused.
 	Backup func(ctx context.Context, w io.Writer) error
+	// Reload reads the connectors again, all or nothing; nil is refused. LastReload
+	// tells how the latest one ended, nil before any.
+	Reload     func(ctx context.Context, actor string) (wire.Reloaded, error)
+	LastReload func() *wire.LastReload
 	// Destinations tells how notifications stand; nil without any.
 	Destinations func() []wire.Destination
 	// Requests calls each for every request of the proxy that wants takes, until ctx

@@ -40,6 +40,7 @@ var problemTypes = map[string]problemType{
 	"blocked":            {http.StatusLocked, "Stopped by an unresolved mutation"},
 	"internal":           {http.StatusInternalServerError, "Internal error"},
 	"ledger-damaged":     {http.StatusInternalServerError, "The ledger is damaged"},
+	"reload-failed":      {http.StatusUnprocessableEntity, "The connectors can't be put in force"},
 	"not-yet":            {http.StatusNotImplemented, "Not built yet"},
 	"ledger-unavailable": {http.StatusServiceUnavailable, "The ledger takes no records"},
 	"not-ready":          {http.StatusServiceUnavailable, "Not ready"},

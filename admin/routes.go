@@ -273,6 +273,11 @@ func operatorRoutes() []route {
 			request: wire.ConfirmGap{}, response: wire.GapConfirmed{}, serve: taking(confirmGap),
 		},
 		{
+			method: http.MethodPost, path: "/v1/reload", role: RoleOperator, id: "reload",
+			summary:  "Reads the connectors again and puts them in force, all or nothing.",
+			response: wire.Reloaded{}, problems: []string{"reload-failed", "not-yet"}, serve: reading(reload),
+		},
+		{
 			method: http.MethodGet, path: "/v1/ledger/verify", role: RoleOperator, id: "verifyLedger",
 			summary: "Checks the whole ledger; one JSON object a line, the last with the report.",
 			media:   "application/jsonl", response: wire.Progress{}, problems: []string{"not-yet"}, serve: writing(verifyLedger),
@@ -314,7 +319,6 @@ func laterRoutes() []route {
 		{http.MethodGet, "/v1/obligations", "Obligations"},
 		{http.MethodPost, "/v1/obligations/{id}/run", "Running an obligation"},
 		{http.MethodPost, "/v1/obligations/{id}/waive", "Waiving an obligation"},
-		{http.MethodPost, "/v1/reload", "Reloading"},
 		{http.MethodPost, "/v1/pause", "Pausing"},
 		{http.MethodPost, "/v1/drain", "Draining"},
 		{http.MethodPost, "/v1/resume", "Resuming"},

@@ -43,6 +43,9 @@ func showStatus(s *Server, r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if s.config.LastReload != nil {
+		out.Reload = s.config.LastReload()
+	}
 	if s.config.Destinations != nil {
 		out.Destinations = s.config.Destinations()
 	}

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -39,6 +40,9 @@ type Options struct {
 	Clock clock.Clock
 	// Version is the program's, for the ledger and the metrics.
 	Version string
+	// Load reads the configuration again for a reload; nil reads the connector files
+	// alone again.
+	Load func() (config.Config, error)
 	// Note is called with what an operator should know at start, such as a count
 	// of recovered records or a warning about a connector. Default: the log.
 	Note func(string)
@@ -55,7 +59,8 @@ type App struct {
 	clock    clock.Clock
 	store    *badgerstore.Store
 	ledger   *ledger.Ledger
-	rules    *rules.Set
+	rules    atomic.Pointer[rules.Set]
+	reloads  reloads
 	versions *versions
 	ca       *proxy.CA
 	egress   *egress
@@ -108,7 +113,7 @@ func (a *App) open(ctx context.Context) error {
 	for _, f := range findings {
 		a.note(f.String())
 	}
-	a.rules = set
+	a.rules.Store(set)
 	a.warnOfMissingLedger()
 	for _, step := range []func(context.Context) error{a.openLedger, a.openCA, a.openUpstream, a.openReconciler, a.openProxy, a.openNotify, a.openAdmin} {
 		if err := step(ctx); err != nil {
@@ -241,7 +246,7 @@ func (a *App) openReconciler(context.Context) error {
 func (a *App) openProxy(context.Context) error {
 	c := a.config.Proxy
 	made, err := proxy.New(proxy.Config{
-		Ledger: a.ledger, Rules: func() *rules.Set { return a.rules }, Pinned: a.versions.connector, Sender: a.sender, Reads: a.reads, Dial: a.dial,
+		Ledger: a.ledger, Rules: a.rules.Load, Pinned: a.versions.connector, Sender: a.sender, Reads: a.reads, Dial: a.dial,
 		Inliner: a.reconciler, Credentials: a.credentials, CA: a.ca, Clock: a.clock, NewID: NewID,
 		Log: a.options.Log, Metrics: a.metrics, Observer: a.tail,
 		Unmanaged: proxy.Unmanaged{Workflow: c.Unmanaged.Workflow, Item: c.Unmanaged.Item},
@@ -267,7 +272,7 @@ func (a *App) openAdmin(context.Context) error {
 	a.admin, err = admin.New(admin.Config{
 		Ledger: deciding{Ledger: a.ledger, kick: a.reconciler.Kick}, OperatorToken: token, RunTTL: a.config.Runs.TTL, MaxBody: int64(a.config.Proxy.MaxBody),
 		Environment: a.environ, Explainer: &explainer{app: a}, Now: a.now, Random: rand.Reader,
-		Metrics: a.metrics.handler(), Ready: a.ready, Verify: a.verify, Requests: a.tail.follow, Backup: a.backup, Destinations: a.destinationsStanding, Log: a.options.Log,
+		Metrics: a.metrics.handler(), Ready: a.ready, Verify: a.verify, Requests: a.tail.follow, Backup: a.backup, Destinations: a.destinationsStanding, Reload: a.Reload, LastReload: a.reloads.latest, Log: a.options.Log,
 	})
 	return err
 }

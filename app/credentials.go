@@ -25,6 +25,7 @@ const (
 // credentials resolves what the operator configured for connectors, anew at each
 // use, as files rotate; what a program gave is kept for as long as is configured.
 type credentials struct {
+	mu          sync.RWMutex
 	byConnector map[string]*config.Credentials
 	given       map[string]*givenCredential
 	sources     config.Sources
@@ -41,28 +42,41 @@ type givenCredential struct {
 
 func newCredentials(c config.Connectors, k clock.Clock) *credentials {
 	out := &credentials{
-		byConnector: make(map[string]*config.Credentials),
-		given:       make(map[string]*givenCredential),
-		sources:     config.Sources{LookupEnv: os.LookupEnv, ReadFile: os.ReadFile},
-		clock:       k, run: program.Run,
+		sources: config.Sources{LookupEnv: os.LookupEnv, ReadFile: os.ReadFile},
+		clock:   k, run: program.Run,
 	}
-	for _, s := range c.Settings {
+	out.use(c)
+	return out
+}
+
+// use puts other settings in force. What programs gave is asked for again.
+func (c *credentials) use(s config.Connectors) {
+	configured, given := make(map[string]*config.Credentials), make(map[string]*givenCredential)
+	for _, s := range s.Settings {
 		if s.Credentials != nil {
-			out.byConnector[s.Connector] = s.Credentials
-			out.given[s.Connector] = &givenCredential{}
+			configured[s.Connector], given[s.Connector] = s.Credentials, &givenCredential{}
 		}
 	}
-	return out
+	c.mu.Lock()
+	c.byConnector, c.given = configured, given
+	c.mu.Unlock()
+}
+
+// of is what is configured for a connector now, nil for nothing.
+func (c *credentials) of(connector string) (*config.Credentials, *givenCredential) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.byConnector[connector], c.given[connector]
 }
 
 // For implements reconcilers.Credentials.
 func (c *credentials) For(connector string) (header, value string, err error) {
-	configured := c.byConnector[connector]
+	configured, given := c.of(connector)
 	if configured == nil {
 		return "", "", nil
 	}
 	if len(configured.Exec) > 0 {
-		value, err = c.exec(configured, c.given[connector])
+		value, err = c.exec(configured, given)
 	} else {
 		value, err = configured.Value.Resolve(c.sources)
 	}
@@ -98,7 +112,7 @@ func (c *credentials) exec(configured *config.Credentials, given *givenCredentia
 
 // Always implements proxy.Credentials.
 func (c *credentials) Always(connector string) (name, value string, ok bool, err error) {
-	configured := c.byConnector[connector]
+	configured, _ := c.of(connector)
 	if configured == nil || configured.Use != config.UseAlways {
 		return "", "", false, nil
 	}

@@ -84,7 +84,7 @@ func (e *explainer) Explain(ctx context.Context, asked wire.Explain) (wire.Expla
 	if err != nil {
 		return nil, admin.BadRequest("url", err.Error(), "write it whole, such as https://api.example/v1/things")
 	}
-	out := ExplainRequest(e.app.rules, raw, Scope{Workflow: asked.Workflow, Item: asked.Item, Attempt: asked.Attempt})
+	out := ExplainRequest(e.app.rules.Load(), raw, Scope{Workflow: asked.Workflow, Item: asked.Item, Attempt: asked.Attempt})
 	if out.Key != "" {
 		out.Now, err = e.app.standing(ctx, raw, out)
 		if err != nil {
@@ -153,7 +153,7 @@ func (a *App) standing(ctx context.Context, raw rules.Raw, x Explained) (string,
 // explainedAs is the explained request and its operation; nil if there is none.
 func (a *App) explainedAs(raw rules.Raw, x Explained) (*rules.Request, *rules.Operation) {
 	request, refusal := rules.Normalize(raw)
-	connector := a.rules.Connector(x.Connector)
+	connector := a.rules.Load().Connector(x.Connector)
 	if refusal != nil || connector == nil {
 		return nil, nil
 	}

@@ -49,6 +49,14 @@ func newMetrics(a *App) *metrics {
 			Name: "keep_reconcile_working", Help: "Reconcile tries of the runner that are under way.",
 		}),
 	}
+	reload := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "keep_reload_failed", Help: "1 while the latest reload failed, so that what was in force before still is.",
+	}, func() float64 {
+		if last := a.reloads.latest(); last != nil && last.Error != "" {
+			return 1
+		}
+		return 0
+	})
 	healthy := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "keep_ledger_healthy", Help: "1 while the ledger takes records.",
 	}, func() float64 {
@@ -57,7 +65,7 @@ func newMetrics(a *App) *metrics {
 		}
 		return 1
 	})
-	m.registry.MustRegister(m.requests, m.durations, m.mutations, m.unrecorded, m.tries, m.tryTimes, m.working, healthy,
+	m.registry.MustRegister(m.requests, m.durations, m.mutations, m.unrecorded, m.tries, m.tryTimes, m.working, healthy, reload,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }

@@ -23,6 +23,13 @@ type versions struct {
 	loaded map[string]*rules.Connector
 }
 
+// use puts other settings in force.
+func (v *versions) use(settings []rules.Settings) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.settings, v.loaded = settings, nil
+}
+
 // connector implements proxy.Pinned.
 func (v *versions) connector(ctx context.Context, hash string) (*rules.Connector, error) {
 	v.mu.Lock()

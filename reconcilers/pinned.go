@@ -30,6 +30,14 @@ func newPinned(records Records, settings []rules.Settings, defaults rules.Defaul
 	return &pinned{records: records, settings: settings, defaults: defaults, sets: map[string]*rules.Set{}}
 }
 
+// use puts other settings in force.
+func (p *pinned) use(settings []rules.Settings) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.settings = settings
+	clear(p.sets)
+}
+
 // set returns the rules to which a record is pinned: its connector alone.
 func (p *pinned) set(ctx context.Context, m *ledger.Mutation) (*rules.Set, error) {
 	p.mu.Lock()

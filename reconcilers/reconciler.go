@@ -142,3 +142,6 @@ func (r *Reconciler) after(m *ledger.Mutation, at ledger.Stamp, s sighting) time
 	}
 	return r.settings.next(o)
 }
+
+// Reconfigure puts other settings of connectors in force, from the next try on.
+func (r *Reconciler) Reconfigure(connectors []rules.Settings) { r.pinned.use(connectors) }

@@ -14,12 +14,31 @@ type Status struct {
 	Escalated int `json:"escalated"`
 	// Stopped lists the scopes that admit nothing now.
 	Stopped []Stopped `json:"stopped"`
+	// Reload tells how the latest reload ended; absent before any.
+	Reload *LastReload `json:"reload,omitzero"`
 	// Destinations tell how notifications stand; absent without any.
 	Destinations []Destination `json:"destinations,omitzero"`
 	// Gaps are times of which the ledger knows nothing, until they are confirmed.
 	Gaps []Gap `json:"gaps,omitzero"`
 	// Since is when the oldest of these began; absent if there is none.
 	Since time.Time `json:"since,omitzero"`
+}
+
+// LastReload is how the latest reload of the connectors ended.
+type LastReload struct {
+	At time.Time `json:"at"`
+	// Error says why it failed, so that what was in force before still is.
+	Error string `json:"error,omitzero"`
+}
+
+// Reloaded says what a reload did.
+type Reloaded struct {
+	// Connectors are those that changed, came, or went.
+	Connectors []string `json:"connectors"`
+	// Waiting are keys that changed and wait for a restart.
+	Waiting []string `json:"waiting"`
+	// Findings are warnings about what is in force now.
+	Findings []string `json:"findings"`
 }
 
 // Destination is one that is called when a person is asked.

@@ -31,7 +31,8 @@ func newServe() *cobra.Command {
 		Short: "Run the proxy until SIGTERM or Ctrl-C",
 		Long: "Runs the proxy. Without any configuration its ledger is in $XDG_STATE_HOME/keep-proxy, it listens\n" +
 			"on 127.0.0.1:8080, and its API on 127.0.0.1:8081. SIGTERM and SIGINT let what is being sent end\n" +
-			"and be recorded; a second one ends the program at once, as a crash does: nothing is lost.",
+			"and be recorded; a second one ends the program at once, as a crash does: nothing is lost.\n" +
+			"SIGHUP reads the connectors again: all of them are put in force, or, on any error, none.",
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := s.load(cmd)
@@ -52,7 +53,7 @@ func newServe() *cobra.Command {
 					cancel()
 				}()
 			}
-			return serve(ctx, c, s, since, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			return serve(ctx, c, s, since, func() (config.Config, error) { return s.load(cmd) }, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	s.bind(cmd)
@@ -81,7 +82,7 @@ func parseSince(text string) (time.Time, error) {
 	return since, nil
 }
 
-func serve(ctx context.Context, c config.Config, s settings, restored time.Time, out, errs io.Writer) error {
+func serve(ctx context.Context, c config.Config, s settings, restored time.Time, load func() (config.Config, error), out, errs io.Writer) error {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
 	defer signal.Stop(signals)
@@ -89,7 +90,7 @@ func serve(ctx context.Context, c config.Config, s settings, restored time.Time,
 		return err
 	}
 	app.TuneMemory(ctx)
-	a, err := app.New(ctx, app.Options{Config: c, Version: version(), Log: newLog(c.Log, errs), Restored: restored, Operator: person()})
+	a, err := app.New(ctx, app.Options{Config: c, Version: version(), Log: newLog(c.Log, errs), Load: load, Restored: restored, Operator: person()})
 	if err != nil {
 		return err
 	}
@@ -105,6 +106,10 @@ func serve(ctx context.Context, c config.Config, s settings, restored time.Time,
 	}
 	waiting, cancel := context.WithCancel(ctx)
 	defer cancel()
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	defer signal.Stop(hangups)
+	go reloadOn(waiting, hangups, a)
 	go func() {
 		<-signals
 		cancel()
@@ -117,6 +122,19 @@ func serve(ctx context.Context, c config.Config, s settings, restored time.Time,
 	stopping, done := context.WithTimeout(context.WithoutCancel(ctx), c.Proxy.Timeouts.Total+stopTimeout)
 	defer done()
 	return errors.Join(err, announced.Withdraw(), a.Stop(stopping))
+}
+
+// reloadOn reloads at each signal until ctx ends. How it went is logged, and told by
+// status.
+func reloadOn(ctx context.Context, signals <-chan os.Signal, a *app.App) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-signals:
+			_, _ = a.Reload(ctx, "signal")
+		}
+	}
 }
 
 // stateOf is what a program announces in its data folder.

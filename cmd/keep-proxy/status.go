@@ -62,6 +62,14 @@ func statusCode(s *wire.Status) int {
 	return code
 }
 
+// reloadWords says that the latest reload failed, nothing if it didn't.
+func reloadWords(r *wire.LastReload) string {
+	if r == nil || r.Error == "" {
+		return ""
+	}
+	return "failed at " + stamp(r.At) + ", so the connectors from before are in force: " + printable(r.Error)
+}
+
 func showStatus(w io.Writer, s *wire.Status, now time.Time) error {
 	health := ""
 	if !s.Healthy {
@@ -74,6 +82,7 @@ func showStatus(w io.Writer, s *wire.Status, now time.Time) error {
 	err := facts(w,
 		"ledger", s.LedgerID,
 		"health", health,
+		"reload", reloadWords(s.Reload),
 		"unknown", fmt.Sprint(s.Unknown),
 		"waiting for a person", fmt.Sprint(s.Escalated),
 		"since", since,

@@ -1,0 +1,164 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+
+	"keep-proxy/admin/wire"
+	"keep-proxy/config"
+	"keep-proxy/ledger"
+	"keep-proxy/rules"
+)
+
+// reloads remembers how the latest reload ended.
+type reloads struct {
+	// one lets reloads happen one after another.
+	one sync.Mutex
+
+	mu   sync.Mutex
+	last *wire.LastReload
+}
+
+func (r *reloads) ended(at time.Time, err error) {
+	last := &wire.LastReload{At: at}
+	if err != nil {
+		last.Error = err.Error()
+	}
+	r.mu.Lock()
+	r.last = last
+	r.mu.Unlock()
+}
+
+// latest is nil before the first reload.
+func (r *reloads) latest() *wire.LastReload {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.last
+}
+
+// Reload reads the configuration and the connector files again and puts what is
+// below connectors in force, all of it or, on any error, nothing: then what was in
+// force stays. Requests and runs that are under way go on; each request meets one
+// set of rules. Other keys that changed wait for a restart and are named.
+func (a *App) Reload(ctx context.Context, actor string) (wire.Reloaded, error) {
+	a.reloads.one.Lock()
+	defer a.reloads.one.Unlock()
+	out, err := a.reload()
+	a.reloads.ended(a.clock.Now(), err)
+	e := ledger.Event{Actor: actor, What: "reload", Why: "connectors: " + or(strings.Join(out.Connectors, ", "), "nothing changed")}
+	if err != nil {
+		e.What, e.Why = "reload_failed", err.Error()
+		a.options.Log.Error().Err(err).Msg("reload failed; what was in force before stays in force")
+	} else {
+		a.options.Log.Info().Strs("connectors", out.Connectors).Strs("waiting", out.Waiting).Msg("reloaded")
+		for _, key := range out.Waiting {
+			a.options.Log.Warn().Str("key", key).Msg("a key that changed waits for a restart")
+		}
+	}
+	a.ledger.Refuse(e)
+	if ctx.Err() != nil {
+		return out, ctx.Err()
+	}
+	return out, err
+}
+
+func or(text, fallback string) string {
+	if text == "" {
+		return fallback
+	}
+	return text
+}
+
+// reload is Reload without telling anybody.
+func (a *App) reload() (wire.Reloaded, error) {
+	out := wire.Reloaded{Connectors: []string{}, Waiting: []string{}, Findings: []string{}}
+	next := a.config
+	if a.options.Load != nil {
+		var err error
+		if next, err = a.options.Load(); err != nil {
+			return out, fmt.Errorf("configuration: %w", err)
+		}
+	}
+	c := a.config
+	c.Connectors = next.Connectors
+	set, findings, err := LoadRules(c)
+	if err != nil {
+		return out, err
+	}
+	if set == nil {
+		return out, fmt.Errorf("connectors: %w", findings)
+	}
+	for _, f := range findings {
+		out.Findings = append(out.Findings, f.String())
+	}
+	out.Waiting = append(out.Waiting, changedKeys(a.config, next)...)
+	out.Connectors = append(out.Connectors, changedConnectors(a.rules.Load(), set)...)
+	settings := RuleSettings(c.Connectors)
+	a.credentials.use(c.Connectors)
+	a.versions.use(settings)
+	a.reconciler.Reconfigure(settings)
+	a.rules.Store(set)
+	return out, nil
+}
+
+// changedConnectors names those that came, went, or have another file or hosts.
+func changedConnectors(before, after *rules.Set) []string {
+	var names []string
+	for _, c := range after.Connectors() {
+		if old := before.Connector(c.Name); old == nil || old.Hash != c.Hash || !slices.Equal(old.Hosts, c.Hosts) {
+			names = append(names, c.Name)
+		}
+	}
+	for _, c := range before.Connectors() {
+		if after.Connector(c.Name) == nil {
+			names = append(names, c.Name+" (gone)")
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// changedKeys names the keys that differ, but for those below connectors.
+func changedKeys(before, after config.Config) []string {
+	var keys []string
+	a, b := reflect.ValueOf(before), reflect.ValueOf(after)
+	for i := range a.NumField() {
+		section := a.Type().Field(i)
+		if section.Name == "Connectors" || !section.IsExported() {
+			continue
+		}
+		x, y := a.Field(i), b.Field(i)
+		if x.Kind() != reflect.Struct {
+			if !reflect.DeepEqual(x.Interface(), y.Interface()) {
+				keys = append(keys, keyName(section.Name))
+			}
+			continue
+		}
+		for j := range x.NumField() {
+			key := x.Type().Field(j)
+			if key.IsExported() && !reflect.DeepEqual(x.Field(j).Interface(), y.Field(j).Interface()) {
+				keys = append(keys, keyName(section.Name)+"."+keyName(key.Name))
+			}
+		}
+	}
+	return keys
+}
+
+// keyName is a field's name as a key: MaxBody is max_body, UpstreamCA upstream_ca.
+func keyName(field string) string {
+	var b strings.Builder
+	letters := []rune(field)
+	for i, r := range letters {
+		if unicode.IsUpper(r) && i > 0 && (!unicode.IsUpper(letters[i-1]) || i+1 < len(letters) && !unicode.IsUpper(letters[i+1])) {
+			b.WriteByte('_')
+		}
+		b.WriteRune(unicode.ToLower(r))
+	}
+	return b.String()
+}

@@ -1,0 +1,98 @@
+package app_test
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rs/zerolog"
+
+	"keep-proxy/app"
+	"keep-proxy/config"
+)
+
+const reloadable = `apiVersion: keep/v1
+connector: things
+version: 1
+hosts: [things.test]
+reads: safe-methods
+operations:
+  - name: make
+    match: {method: POST, path: /things}
+    effect: EFFECT
+`
+
+func TestConnectorsAreReloadedAllOrNothing(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	folder := filepath.Join(dir, "connectors")
+	write := func(name, text string) {
+		t.Helper()
+		if err := errors.Join(os.MkdirAll(folder, 0o700), os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("things.yaml", strings.Replace(reloadable, "EFFECT", "read", 1))
+	c := settings(t, dir, "127.0.0.1:1", filepath.Join(dir, "roots.pem"))
+	c.Proxy.UpstreamCA, c.Connectors.Dirs = "", []string{folder}
+	next, broken := c, error(nil)
+	a, err := app.New(t.Context(), app.Options{
+		Config: c, Log: zerolog.Nop(), Version: "test", Load: func() (config.Config, error) { return next, broken },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { stop(t, a) })
+	metric := func() string {
+		t.Helper()
+		resp, err := (&http.Client{}).Get(a.AdminURL() + "/metrics")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = resp.Body.Close() }()
+		text, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, value, _ := strings.Cut(string(text), "\nkeep_reload_failed ")
+		return value[:1]
+	}
+
+	write("things.yaml", strings.Replace(reloadable, "EFFECT", "deny", 1))
+	write("broken.yaml", "apiVersion: keep/v1\n")
+	if _, err := a.Reload(t.Context(), "test"); err == nil || !strings.Contains(err.Error(), "broken.yaml") || metric() != "1" {
+		t.Errorf("a broken file: %v", err)
+	}
+	if err := os.Remove(filepath.Join(folder, "broken.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	broken = errors.New("no such key")
+	if _, err := a.Reload(t.Context(), "test"); err == nil || metric() != "1" {
+		t.Errorf("a broken configuration: %v", err)
+	}
+	broken = nil
+	next.Proxy.MaxBody++
+	next.Admin.Listen = "127.0.0.1:2"
+	out, err := a.Reload(t.Context(), "test")
+	if err != nil || !slices.Equal(out.Connectors, []string{"things"}) || metric() != "0" {
+		t.Errorf("reloaded %q, %v", out.Connectors, err)
+	}
+	if !slices.Equal(out.Waiting, []string{"proxy.max_body", "admin.listen"}) {
+		t.Errorf("waiting: %q", out.Waiting)
+	}
+	if out, err = a.Reload(t.Context(), "test"); err != nil || len(out.Connectors) != 0 {
+		t.Errorf("nothing changed: %q, %v", out.Connectors, err)
+	}
+	next.Connectors.Dirs = nil
+	if out, err = a.Reload(t.Context(), "test"); err != nil || !slices.Equal(out.Connectors, []string{"things (gone)"}) {
+		t.Errorf("without the folder: %q, %v", out.Connectors, err)
+	}
+}
