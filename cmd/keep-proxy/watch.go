@@ -46,12 +46,13 @@ func watch(ctx context.Context, out io.Writer, terminal bool, tick <-chan time.T
 	shown, first := "", true
 	for {
 		page, err := read()
-		switch {
-		case errors.Is(err, context.Canceled) && ctx.Err() != nil:
-			return nil
-		case err != nil:
+		if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+			err = nil
+		}
+		if err != nil {
 			return err
-		case terminal:
+		}
+		if terminal {
 			page = clearScreen + page
 		}
 		if first || page != shown {
