@@ -72,7 +72,7 @@ const common = `    effect: mutation
     settle: 60s
     absent_confirmations: 2
     absent_spacing: 5s
-    bounds: {commit: 20s, lag: 5s, source: "the simulated API"}
+    bounds: {commit: 40s, lag: 5s, source: "the simulated API"}
 `
 
 func newHouse(t *testing.T) *house {

@@ -10,7 +10,7 @@ import (
 
 // The API's bounds, which the rules declare.
 const (
-	latest   = 20 * time.Second // a commit after its sending ended
+	latest   = 40 * time.Second // a commit after its sending ended
 	lag      = 5 * time.Second  // of a read
 	response = 50 * time.Second // the proxy's patience for an answer's head
 )
