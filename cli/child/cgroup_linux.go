@@ -3,6 +3,7 @@ package child
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -30,7 +31,8 @@ func newCgroup() *cgroup {
 	if own == "" {
 		return nil
 	}
-	path, err := os.MkdirTemp(own, "keep-run-"+strconv.Itoa(os.Getpid())+"-")
+	sweepGroups(own)
+	path, err := os.MkdirTemp(own, groupPrefix+strconv.Itoa(os.Getpid())+"-")
 	if err != nil {
 		return nil
 	}
@@ -46,6 +48,43 @@ func newCgroup() *cgroup {
 		return nil
 	}
 	return &cgroup{path, dir}
+}
+
+// groupPrefix begins the name of every group that is made; its maker's process id follows.
+const groupPrefix = "keep-run-"
+
+// sweepGroups removes empty groups whose makers were killed before they could. A maker that
+// can't be seen from here and is just about to start its command does so without one.
+func sweepGroups(own string) {
+	entries, err := os.ReadDir(own)
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		rest, ours := strings.CutPrefix(e.Name(), groupPrefix)
+		word, _, _ := strings.Cut(rest, "-")
+		pid, err := strconv.Atoi(word)
+		if !ours || err != nil || !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+			continue
+		}
+		// One that holds a process can't be removed.
+		removeGroups(filepath.Join(own, e.Name()))
+	}
+}
+
+// removeGroups removes a group and those inside, as far as they are empty: a run inside that
+// was killed left its own.
+func removeGroups(path string) {
+	var inside []string
+	_ = filepath.WalkDir(path, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() {
+			inside = append(inside, path)
+		}
+		return nil
+	})
+	for _, path := range slices.Backward(inside) {
+		_ = os.Remove(path)
+	}
 }
 
 // ownCgroup is the folder of the group in which this process is; empty for none.
@@ -149,17 +188,7 @@ func (g *cgroup) remove() {
 	if g.populated() {
 		return
 	}
-	// A run inside that was killed left its own group in this one.
-	var inside []string
-	_ = filepath.WalkDir(g.path, func(path string, d fs.DirEntry, err error) error {
-		if err == nil && d.IsDir() {
-			inside = append(inside, path)
-		}
-		return nil
-	})
-	for _, path := range slices.Backward(inside) {
-		_ = os.Remove(path)
-	}
+	removeGroups(g.path)
 }
 
 // dieWithParent makes the kernel kill the command when the thread that started it ends:

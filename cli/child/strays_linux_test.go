@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"strconv"
 	"syscall"
 	"testing"
 	"time"
@@ -67,5 +68,27 @@ func TestAControlGroupHoldsWhatGotAway(t *testing.T) {
 	p.Stop()
 	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the group is left behind: %v", err)
+	}
+}
+
+func TestGroupsOfKilledMakersAreRemoved(t *testing.T) {
+	g := newCgroup()
+	if g == nil {
+		t.Skip("no control group can be made here")
+	}
+	defer g.remove()
+	// No process has a number this large.
+	left, kept := g.path+"/"+groupPrefix+"999999999-1", g.path+"/"+groupPrefix+strconv.Itoa(os.Getpid())+"-1"
+	for _, path := range []string{left, kept} {
+		if err := os.Mkdir(path, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sweepGroups(g.path)
+	if _, err := os.Stat(left); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("it is still there: %v", err)
+	}
+	if _, err := os.Stat(kept); err != nil {
+		t.Errorf("that of a living maker: %v", err)
 	}
 }
