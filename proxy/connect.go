@@ -84,7 +84,7 @@ func (p *Proxy) enterTunnel(r *http.Request, client net.Conn) {
 		p.tunnels.push(p.guard(t, t))
 		return
 	}
-	p.enterTLS(t)
+	p.enterTLS(t) //nolint:contextcheck // A tunnel outlives the request that opened it.
 }
 
 // enterTLS shakes hands with the client. What is spoken then decides who reads it:

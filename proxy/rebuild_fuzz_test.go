@@ -50,15 +50,12 @@ func FuzzTheRebuiltRequestIsTheJudgedOne(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		first, body, ok := judged(text)
-		if !ok {
-			return
+		if !ok || first.Target() == "*" {
+			return // OPTIONS of everything has no URL that net/url reads.
 		}
 		out, err := http.NewRequestWithContext(t.Context(), first.Method, first.URL(), bytes.NewReader(body))
 		if err != nil {
 			t.Fatalf("the judged form is no request: %v", err)
-		}
-		if first.Target() == "*" {
-			return // OPTIONS of everything is written by a path of its own.
 		}
 		out.Host, out.Header = first.Authority(), first.Header.Clone()
 		if out.Header.Get("User-Agent") == "" {

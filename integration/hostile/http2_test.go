@@ -135,10 +135,8 @@ func filled(fields []string, s setting) []string {
 func (v *h2vector) try(c *h2client, upstream *recorder, s setting) error {
 	before := upstream.bytes()
 	c.head(filled(v.fields, s), v.data == "" && v.trailers == nil)
-	body := ""
 	if v.data != "" {
-		body = s.body
-		c.data(v.data, body, v.trailers == nil)
+		c.data(v.data, s.body, v.trailers == nil)
 	}
 	if v.trailers != nil {
 		c.head(filled(v.trailers, s), true)

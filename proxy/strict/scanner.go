@@ -58,13 +58,13 @@ func (s *Scanner) Scan(p []byte) (skip, pass int, f *Fault) {
 	for i < len(p) {
 		switch s.state {
 		case atStart:
-			if p[i] == '\r' || p[i] == '\n' || len(s.line) > 0 {
+			if s.atEmptyLine(p[i]) {
 				if i > 0 {
 					return skip, i, nil
 				}
 				n, f := s.emptyLine(p)
 				if f != nil {
-					return 0, 0, s.fail(f)
+					return 0, 0, f
 				}
 				skip += n
 				p = p[n:]
@@ -80,9 +80,6 @@ func (s *Scanner) Scan(p []byte) (skip, pass int, f *Fault) {
 			if i += n; f != nil {
 				return skip, message, s.fail(f)
 			}
-			if s.state == atConnect {
-				return skip, i, nil
-			}
 		case atConnect, atFault:
 			return skip, i, nil
 		default:
@@ -95,13 +92,18 @@ func (s *Scanner) Scan(p []byte) (skip, pass int, f *Fault) {
 	return skip, i, nil
 }
 
+// atEmptyLine reports whether the next byte, before a request, belongs to an empty line.
+func (s *Scanner) atEmptyLine(next byte) bool {
+	return next == '\r' || next == '\n' || len(s.line) > 0
+}
+
 // emptyLine takes what it can of one CRLF.
 func (s *Scanner) emptyLine(p []byte) (int, *Fault) {
 	switch {
 	case s.skippedLine:
-		return 0, FaultNotHTTP
+		return 0, s.fail(FaultNotHTTP)
 	case len(s.line) == 0 && p[0] == '\n', len(s.line) == 1 && p[0] != '\n':
-		return 0, FaultBareLF
+		return 0, s.fail(FaultBareLF)
 	case len(s.line) == 0:
 		s.line = append(s.line, '\r')
 	default:
