@@ -221,7 +221,8 @@ func whatNow(m *ledger.Mutation, op *rules.Operation, covers bool, diff string) 
 		return "the stored answer would be replayed, and nothing sent."
 	case ledger.Failed:
 		if !covers && m.Policy.NativeKey {
-			return "it would be claimed again and sent, unless a sending with the other payload" + diff + " may still be remembered under its vendor key: then it would be refused as payload-mismatch."
+			return "it would be claimed again and sent, unless a sending with the other payload" + diff +
+				" may still be remembered under its vendor key: then it would be refused as payload-mismatch."
 		}
 		return "it would be claimed again and sent."
 	case ledger.InFlight:

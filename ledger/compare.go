@@ -66,10 +66,10 @@ func (d *Diff) String() string {
 		return ""
 	}
 	counts := func(c Change) bool { return c.Weight == weightSignificant }
-	any := slices.ContainsFunc(d.Changes, counts)
+	some := slices.ContainsFunc(d.Changes, counts)
 	var words []string
 	for _, c := range d.Changes {
-		if !any || counts(c) {
+		if !some || counts(c) {
 			words = append(words, c.String())
 		}
 	}

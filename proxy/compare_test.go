@@ -75,7 +75,9 @@ func TestTheDifferenceIsToldAndKept(t *testing.T) {
 	w := newWorld(t, created)
 	_, answer := w.payThen(testRules, `{"to":"x","amount":1,"note":"one"}`, `{"to":"x","amount":2,"note":"two"}`, "/pay")
 	wantProblem(t, answer, "payload-mismatch", 422, "json.amount was 1, is 2.")
-	var told struct{ Diff []ledger.Change }
+	var told struct {
+		Diff []ledger.Change `json:"diff"`
+	}
 	if err := json.Unmarshal([]byte(answer.body), &told); err != nil {
 		t.Fatal(err)
 	}

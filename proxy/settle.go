@@ -185,7 +185,8 @@ func (p *Proxy) decided(ctx context.Context, x *exchange, w *work, c ledger.Clai
 		return p.standIn(out, w)
 	case ledger.DecideRules:
 		out.refusal = refuse(problemAmbiguousRecord,
-			"This item has mutations under an earlier version of the rule, which can't be read any more, so it isn't known whether this one was made; nothing was sent.")
+			"This item has mutations under an earlier version of the rule, which can't be read any more, "+
+				"so it isn't known whether this one was made; nothing was sent.")
 	case ledger.DecideRepeated:
 		out.refusal = repeated(w.derived.Target)
 	case ledger.DecideBlocked, ledger.DecideJoin:
@@ -307,7 +308,8 @@ func (p *Proxy) standIn(out *settled, w *work) *settled {
 	})
 	if err = errors.Join(err, loading); err != nil || result == nil {
 		p.config.Log.Error().Err(err).Str("mutation", m.ID).Msg("the rule's own answer can't be made")
-		out.refusal = refuse(problemNoResult, "It happened, but its result is not known, and the rule's own answer (on_no_result) can't be made of this request.")
+		out.refusal = refuse(problemNoResult, "It happened, but its result is not known, "+
+			"and the rule's own answer (on_no_result) can't be made of this request.")
 		if skipped {
 			out.refusal = refuse(problemSkipped, "A person decided to go on without it, and the rule's own answer (on_skip) can't be made of this request.")
 		}

@@ -19,7 +19,8 @@ import (
 
 // newLedger makes the commands that look after the ledger as a whole.
 func newLedger() *cobra.Command {
-	return group("ledger", "Make, verify and back up the ledger", newLedgerInit(), newLedgerVerify(), newLedgerBackup(), newLedgerAcceptLoss(), newLedgerConfirm())
+	return group("ledger", "Make, verify and back up the ledger",
+		newLedgerInit(), newLedgerVerify(), newLedgerBackup(), newLedgerAcceptLoss(), newLedgerConfirm())
 }
 
 // storeConfig is how the stopped ledger is opened by itself.

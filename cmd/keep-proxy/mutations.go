@@ -120,7 +120,8 @@ func showMutation(w io.Writer, m *wire.Mutation) error {
 		fmt.Fprintf(w, "\nResult: status %d, %d bytes, from %s\n", m.Result.Status, bodySize(m.Result.Body), m.Result.Source)
 	}
 	if v := m.Verification; v != nil {
-		fmt.Fprintf(w, "\nVerified before a replay, %s: the world says %s (%s), %d times; acknowledged: %t\n", stamp(v.At), v.Said, v.Reason, v.Count, v.Acknowledged)
+		fmt.Fprintf(w, "\nVerified before a replay, %s: the world says %s (%s), %d times; acknowledged: %t\n",
+			stamp(v.At), v.Said, v.Reason, v.Count, v.Acknowledged)
 	}
 	for _, part := range []func(io.Writer, *wire.Mutation) error{
 		func(w io.Writer, m *wire.Mutation) error { return showDiff(w, m.Diff) },

@@ -58,16 +58,15 @@ func (s *Scanner) Scan(p []byte) (skip, pass int, f *Fault) {
 	for i < len(p) {
 		switch s.state {
 		case atStart:
+			if s.atEmptyLine(p[i]) && i > 0 {
+				return skip, i, nil
+			}
 			if s.atEmptyLine(p[i]) {
-				if i > 0 {
-					return skip, i, nil
-				}
 				n, f := s.emptyLine(p)
 				if f != nil {
 					return 0, 0, f
 				}
-				skip += n
-				p = p[n:]
+				skip, p = skip+n, p[n:]
 				continue
 			}
 			if classes[p[i]]&tokenChar == 0 {
