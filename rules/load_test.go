@@ -99,7 +99,7 @@ func TestProblemsOfAFileAreNamed(t *testing.T) {
 		{"two strategies in one entry", withOperation("reconcile: [{resend: {}, none: x}]"), "value", "operations[0].reconcile[0]", "exactly one of", 12},
 		{"a strategy after none", withOperation("native_key: {header: a, window: 24h}", "reconcile: [{none: x}, {resend: {}}]"), "value", "operations[0].reconcile[1]", "none must be the last", 13},
 		{"none without a reason", withOperation(`reconcile: [{none: ""}]`), "empty", "operations[0].reconcile[0].none", "empty", 12},
-		{"a replay that can't be verified", withOperation("verify_on_replay: strict"), "verify", "operations[0].verify_on_replay", "nothing says how", 7},
+		{"a replay that can't be verified", withOperation("verify_on_replay: strict"), "verify", "operations[0].verify_on_replay", "nothing says how", 13},
 		{"resend without key", withOperation("reconcile: [{resend: {}}]"), "resend", "operations[0].reconcile[0]", "needs a native_key", 12},
 		{"resend without window", withOperation("native_key: {header: a}", "reconcile: [{resend: {}}]"), "resend", "operations[0].reconcile[0]", "needs native_key.window", 13},
 		{"resend in too short a window", withOperation("native_key: {header: a, window: 16m}", "reconcile: [{resend: {}}]"), "resend", "operations[0].reconcile[0]", "too short", 13},

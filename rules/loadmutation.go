@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -40,7 +41,7 @@ func (d *decoder) mutation(n *yaml.Node, m map[string]*yaml.Node, key string, op
 	d.numbers(m, key, op, l)
 	d.watch(m["watch"], join(key, "watch"), op)
 	d.strategies(n, m["reconcile"], join(key, "reconcile"), op)
-	d.verifiable(n, key, op, l)
+	d.verifiable(cmp.Or(m["verify_on_replay"], n), key, op, l)
 }
 
 // identity reads the map of names to expressions, or the word none.
