@@ -29,6 +29,7 @@ func inWorkflow(item string) func(*wire.OpenRun) {
 
 func hook(s *scriptRun, item string) reply   { return s.deliver("plain/" + item) }
 func probed(s *scriptRun, item string) reply { return s.transfer(s.w.probed, item) }
+func keyed(s *scriptRun, item string) reply  { return s.transfer(s.w.keyed, item) }
 
 func situations() []situation {
 	lose := func(fault string) func(*world, string) *wire.Mutation {
@@ -48,7 +49,13 @@ func situations() []situation {
 	return []situation{
 		{"needs_reconcile", ask("close"), probed, []string{"check_again", "happened", "did_not_happen", "skip"}},
 		{"indeterminate", lose("commit-close"), hook, []string{"happened", "did_not_happen", "skip"}},
-		{"failed", ask("400"), probed, []string{"new_key", "skip"}},
+		// Without a native key there is none that could be renewed.
+		{"failed", ask("400"), probed, []string{"skip"}},
+		{"failed, with a native key", func(w *world, item string) *wire.Mutation {
+			w.keyed.arm("400")
+			keyed(w.open(item, inWorkflow(item)), item)
+			return w.mutation(item)
+		}, keyed, []string{"new_key", "skip"}},
 		{"applied", ask("answer"), probed, nil},
 		{"applied, no result", lose("commit-cut"), hook, []string{"happened", "acknowledge"}},
 		{"applied, disputed", func(w *world, item string) *wire.Mutation {
@@ -187,7 +194,7 @@ func (w *world) checkNext(s situation, item string, m *wire.Mutation, r wire.Res
 // sends counts what reached the upstreams of an item's mutation.
 func (w *world) sends(item string) int {
 	w.t.Helper()
-	return w.hooks.tally().Sends("hook:plain/"+item) + w.probed.tally().Sends("transfer:"+item)
+	return w.hooks.tally().Sends("hook:plain/"+item) + w.probed.tally().Sends("transfer:"+item) + w.keyed.tally().Sends("transfer:"+item)
 }
 
 func TestDidNotHappenNeedsForceBeforeSettleIsOver(t *testing.T) {

@@ -6,9 +6,11 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -82,6 +84,23 @@ func scriptClient(tb testing.TB, env map[string]string) *http.Client {
 	}
 	tb.Cleanup(tr.CloseIdleConnections)
 	return &http.Client{Transport: tr, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+}
+
+// leaveByReset has the client's connections end by a reset, as those of a process that
+// is killed with something unread do: what is written to one afterwards fails at once.
+func (s *scriptRun) leaveByReset() {
+	s.w.t.Helper()
+	tr, ok := s.client.Transport.(*http.Transport)
+	if !ok {
+		s.w.t.Fatalf("the client sends by a %T", s.client.Transport)
+	}
+	tr.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		c, err := (&net.Dialer{}).DialContext(ctx, network, addr)
+		if tcp, ok := c.(*net.TCPConn); ok {
+			err = errors.Join(err, tcp.SetLinger(0))
+		}
+		return c, err
+	}
 }
 
 // reply is what a script got.

@@ -112,6 +112,7 @@ func TestACallerThatWentAwayMayAskAgain(t *testing.T) {
 			w := newWorld(t)
 			w.probed.arm("hang")
 			run := w.open("a")
+			run.leaveByReset()
 			ctx, leave := context.WithCancel(t.Context())
 			gone := make(chan reply, 1)
 			go func() { gone <- run.try(ctx, http.MethodPost, w.probed.URL()+"/transfers", order("R-1")) }()

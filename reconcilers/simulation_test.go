@@ -2,6 +2,7 @@ package reconcilers
 
 import (
 	"net/http"
+	"sync"
 	"testing"
 	"time"
 
@@ -15,6 +16,9 @@ import (
 type simulation struct {
 	*world
 	record *ledger.Mutation
+
+	// mu is for the API, which may still be at a request that nobody waits for.
+	mu sync.Mutex
 	// late are effects that may still come, each until a time on the boot clock.
 	late []effect
 	// down is the boot time of earlier boots, and the time between them.
@@ -65,14 +69,18 @@ func (s *simulation) begin(how string) {
 
 // promise is an effect that may come within settle from now on, on any clock.
 func (s *simulation) promise(made thing) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.late = append(s.late, effect{made, s.boot() + s.record.Policy.Settle - time.Second})
 }
 
-// boot is real time: it runs on during sleep, and through a reboot.
+// boot is real time: it runs on during sleep, and through a reboot. The caller holds mu.
 func (s *simulation) boot() time.Duration { return s.clock.Boot() + s.down }
 
 // arrive makes every effect that may still come.
 func (s *simulation) arrive() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for _, e := range s.late {
 		if s.boot() <= e.until {
 			s.api.commit(e.thing.Reference, e.thing.KeepID, e.thing.Key)
@@ -87,8 +95,10 @@ func seconds(t *rapid.T, least, most int64) time.Duration {
 }
 
 func (s *simulation) reboot(down time.Duration) {
+	s.mu.Lock()
 	s.down += s.clock.Boot() + down
 	s.clock.Reboot(down)
+	s.mu.Unlock()
 	s.restart()
 }
 
