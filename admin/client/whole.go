@@ -89,6 +89,22 @@ func (c *Client) Events(ctx context.Context, after uint64, each func(wire.Event)
 	if after > 0 {
 		q.lastEventID = fmt.Sprint(after)
 	}
+	return c.follow(ctx, q, "events", func(line []byte) error {
+		data, ok := bytes.CutPrefix(line, []byte("data: "))
+		if !ok {
+			return nil
+		}
+		var e wire.Event
+		if err := json.Unmarshal(data, &e); err != nil {
+			return fmt.Errorf("admin API: event: %w", err)
+		}
+		return each(e)
+	})
+}
+
+// follow calls each for every line of a stream that goes on until ctx ends, the server
+// stops, or each fails.
+func (c *Client) follow(ctx context.Context, q request, what string, each func(line []byte) error) error {
 	answer, err := c.send(ctx, q)
 	if err != nil {
 		return err
@@ -97,22 +113,14 @@ func (c *Client) Events(ctx context.Context, after uint64, each func(wire.Event)
 	lines := bufio.NewScanner(answer.Body)
 	lines.Buffer(nil, maxAnswer)
 	for lines.Scan() {
-		data, ok := bytes.CutPrefix(lines.Bytes(), []byte("data: "))
-		if !ok {
-			continue
-		}
-		var e wire.Event
-		if err := json.Unmarshal(data, &e); err != nil {
-			return fmt.Errorf("admin API: event: %w", err)
-		}
-		if err := each(e); err != nil {
+		if err := each(lines.Bytes()); err != nil {
 			return err
 		}
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return fmt.Errorf("admin API: the events ended: %w", errors.Join(lines.Err(), io.ErrUnexpectedEOF))
+	return fmt.Errorf("admin API: the %s ended: %w", what, errors.Join(lines.Err(), io.ErrUnexpectedEOF))
 }
 
 // Requests calls each for every request that fits the filter, a value for each named
@@ -124,30 +132,17 @@ func (c *Client) Requests(ctx context.Context, filter map[string]string, begun f
 	for name, value := range filter {
 		query.Set(name, value)
 	}
-	answer, err := c.send(ctx, request{method: http.MethodGet, path: "/v1/requests", query: query})
-	if err != nil {
-		return err
-	}
-	defer func() { _ = answer.Body.Close() }()
-	lines := bufio.NewScanner(answer.Body)
-	lines.Buffer(nil, maxAnswer)
-	for lines.Scan() {
-		if len(lines.Bytes()) == 0 {
+	return c.follow(ctx, request{method: http.MethodGet, path: "/v1/requests", query: query}, "requests", func(line []byte) error {
+		if len(line) == 0 {
 			if begun != nil {
 				begun()
 			}
-			continue
+			return nil
 		}
 		var q wire.Served
-		if err := json.Unmarshal(lines.Bytes(), &q); err != nil {
+		if err := json.Unmarshal(line, &q); err != nil {
 			return fmt.Errorf("admin API: request: %w", err)
 		}
-		if err := each(q); err != nil {
-			return err
-		}
-	}
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	return fmt.Errorf("admin API: the requests ended: %w", errors.Join(lines.Err(), io.ErrUnexpectedEOF))
+		return each(q)
+	})
 }

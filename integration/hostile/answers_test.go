@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,19 +28,7 @@ type lie struct {
 
 func loadAnswers(t *testing.T) (all []lie) {
 	t.Helper()
-	text, err := os.ReadFile("testdata/answers.tsv")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(string(text)) {
-		line = strings.TrimSuffix(line, "\n")
-		if strings.HasPrefix(line, "#") {
-			continue
-		}
-		cells := strings.Split(line, "\t")
-		if len(cells) != 5 {
-			t.Fatalf("not five cells: %q", line)
-		}
+	for _, cells := range tableOf(t, "testdata/answers.tsv", 5) {
 		all = append(all, lie{cells[0], cells[1], strings.Split(cells[2], ","), strings.Split(cells[3], ","), unescape(t, cells[4])})
 	}
 	return all

@@ -25,19 +25,7 @@ type h2vector struct {
 
 func loadH2(t *testing.T) (all []h2vector) {
 	t.Helper()
-	text, err := os.ReadFile("testdata/http2.tsv")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(string(text)) {
-		line = strings.TrimSuffix(line, "\n")
-		if strings.HasPrefix(line, "#") {
-			continue
-		}
-		cells := strings.Split(line, "\t")
-		if len(cells) != 6 {
-			t.Fatalf("not six cells: %q", line)
-		}
+	for _, cells := range tableOf(t, "testdata/http2.tsv", 6) {
 		v := h2vector{vector: vector{name: cells[0], section: cells[1]}, data: cells[4]}
 		statuses, more, _ := strings.Cut(cells[2], " ")
 		if more != "" {

@@ -38,19 +38,10 @@ var option = regexp.MustCompile(` (target|field|trailer|read|tunnel|next)=| (fin
 // loadVectors reads a table of testdata.
 func loadVectors(t *testing.T, file string) (all []vector) {
 	t.Helper()
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
 	names := map[string]bool{}
-	for line := range strings.Lines(string(text)) {
-		line = strings.TrimSuffix(line, "\n")
-		if strings.HasPrefix(line, "#") {
-			continue
-		}
-		cells := strings.Split(line, "\t")
-		if len(cells) != 4 || names[cells[0]] {
-			t.Fatalf("not four cells, or a name twice: %q", line)
+	for _, cells := range tableOf(t, file, 4) {
+		if names[cells[0]] {
+			t.Fatalf("%s: %s stands there twice", file, cells[0])
 		}
 		names[cells[0]] = true
 		v := vector{name: cells[0], section: cells[1], text: unescape(t, cells[3])}
@@ -155,4 +146,25 @@ func mustUnescape(text string) string {
 		return text
 	}
 	return out
+}
+
+// tableOf reads the rows of a table: cells parted by tabs, comments behind #.
+func tableOf(t *testing.T, file string, cells int) (rows [][]string) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimSuffix(line, "\n")
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		row := strings.Split(line, "\t")
+		if len(row) != cells {
+			t.Fatalf("%s: %d cells, want %d: %q", file, len(row), cells, line)
+		}
+		rows = append(rows, row)
+	}
+	return rows
 }
