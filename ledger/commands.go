@@ -68,6 +68,10 @@ type Claim struct {
 	// that was skipped, or whose result is not known: DecideStandIn.
 	OnSkip     bool
 	OnNoResult bool
+	// AwaitsTurn says that the connector has a rate and that this request has not been
+	// admitted by it: where the claim would send, it is answered DecideTurn instead, and
+	// claims again without.
+	AwaitsTurn bool
 }
 
 // Decision is what a claim answers. The zero value refuses.
@@ -95,6 +99,9 @@ const (
 	// DecideRules: nothing is decided, and nothing was changed. Compute the key under
 	// Claimed.Rules, and claim again with Past.
 	DecideRules Decision = "rules"
+	// DecideTurn: it may be sent once its turn has come; no dispatch was recorded. Wait
+	// for the connector's rate, and claim again without AwaitsTurn.
+	DecideTurn Decision = "turn"
 	// DecideStandIn: answer with what the rule says in the place of a result.
 	DecideStandIn Decision = "stand_in"
 )

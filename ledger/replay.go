@@ -215,6 +215,9 @@ func (c *claiming) dispatch() (Claimed, error) {
 	if gap != nil {
 		return c.inGap(gap)
 	}
+	if c.q.AwaitsTurn {
+		return Claimed{Decision: DecideTurn}, nil
+	}
 	from, err := c.prepare()
 	if err != nil {
 		return Claimed{}, err

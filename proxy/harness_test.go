@@ -170,6 +170,11 @@ func (*fakeInliner) Verify(context.Context, *ledger.Mutation) (ledger.Said, stri
 }
 func (*fakeInliner) Kick() {}
 
+// noTurns admits everything.
+type noTurns struct{}
+
+func (noTurns) Turn(context.Context, *rules.Connector) error { return nil }
+
 type noCredentials struct{}
 
 func (noCredentials) Always(string) (string, string, bool, error) { return "", "", false, nil }
@@ -216,7 +221,7 @@ func newWorld(tb testing.TB, handler http.HandlerFunc, change ...func(*Config)) 
 	c := Config{
 		Ledger: w.ledger, Rules: w.rules.Load, Pinned: w.pinned, Sender: upstream.New(sender), Reads: upstream.NewPassthrough(sender),
 		Dial:    (&net.Dialer{}).DialContext,
-		Inliner: w.inliner, Credentials: noCredentials{}, CA: ca, Clock: w.clock, NewID: newID, Log: zerolog.Nop(),
+		Inliner: w.inliner, Turns: noTurns{}, Credentials: noCredentials{}, CA: ca, Clock: w.clock, NewID: newID, Log: zerolog.Nop(),
 		Unmatched: PolicyDeny,
 	}
 	for _, f := range change {

@@ -50,6 +50,12 @@ type Credentials interface {
 	Always(connector string) (name, value string, ok bool, err error)
 }
 
+// Turns admits dispatches at the rate of a connector's rule.
+type Turns interface {
+	// Turn blocks until one dispatch is admitted, or ctx ends, which is an error.
+	Turn(ctx context.Context, c *rules.Connector) error
+}
+
 // Policy is what happens to a mutation-like request that no rule declares. The
 // zero value denies.
 type Policy string
@@ -80,6 +86,7 @@ type Config struct {
 	// Dial connects blind tunnels; it checks egress.
 	Dial        func(ctx context.Context, network, addr string) (net.Conn, error)
 	Inliner     Inliner
+	Turns       Turns
 	Credentials Credentials
 	CA          *CA
 	Clock       clock.Clock
@@ -133,6 +140,9 @@ type Proxy struct {
 	held *held
 
 	draining atomic.Bool
+	// admitting ends when shutting down begins.
+	admitting context.Context
+	drain     context.CancelFunc
 	// unrecorded stops what the ledger couldn't be told to stop.
 	unrecorded *unrecorded
 	noted      noted
@@ -168,6 +178,7 @@ func New(c Config) (*Proxy, error) {
 		held: newHeld(),
 	}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
+	p.admitting, p.drain = context.WithCancel(p.ctx)
 	p.goproxy = p.assemble()
 	p.outer = p.newServer(http.HandlerFunc(p.serveOuter))
 	p.outer.ConnContext = withOwner
@@ -188,7 +199,7 @@ func New(c Config) (*Proxy, error) {
 // complete reports whether everything that has no default is there.
 func (c *Config) complete() bool {
 	return c.Ledger != nil && c.Rules != nil && c.Pinned != nil && c.Sender != nil && c.Reads != nil && c.Dial != nil &&
-		c.Inliner != nil && c.CA != nil && c.Clock != nil && c.NewID != nil && c.Credentials != nil
+		c.Inliner != nil && c.Turns != nil && c.CA != nil && c.Clock != nil && c.NewID != nil && c.Credentials != nil
 }
 
 func or[T comparable](value, fallback T) T {
@@ -232,6 +243,7 @@ func (p *Proxy) Serve(listeners ...net.Listener) error {
 // recorded, and closes what is left when ctx ends.
 func (p *Proxy) Shutdown(ctx context.Context) error {
 	p.draining.Store(true)
+	p.drain()
 	err := errors.Join(p.outer.Shutdown(ctx), p.inner.Shutdown(ctx))
 	recorded := make(chan struct{})
 	go func() { p.background.Wait(); close(recorded) }()

@@ -33,6 +33,7 @@ func (p *Proxy) settle(ctx context.Context, x *exchange, w *work) *settled {
 	if f := p.storeBody(ctx, w); f != nil {
 		return &settled{refusal: f}
 	}
+	w.claim.AwaitsTurn = w.match.Connector.Rate.Bounds()
 	deadline := p.config.Clock.Mono() + p.config.Inline + p.config.Hold
 	for asked := 0; ; {
 		// Much may have happened while the body came in.
@@ -42,6 +43,13 @@ func (p *Proxy) settle(ctx context.Context, x *exchange, w *work) *settled {
 		claimed, err := p.tryClaim(ctx, w)
 		if err != nil {
 			return &settled{refusal: ledgerRefusal(err)}
+		}
+		if claimed.Decision == ledger.DecideTurn {
+			if f := p.awaitTurn(x.client, w); f != nil {
+				return &settled{refusal: f}
+			}
+			deadline = p.config.Clock.Mono() + p.config.Inline + p.config.Hold
+			continue
 		}
 		if claimed.Decision == ledger.DecideBlocked && !claimed.RunRefused && p.await(x.client, blockersOf(claimed), deadline) {
 			continue

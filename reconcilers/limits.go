@@ -9,7 +9,7 @@ import (
 	"keep-proxy/rules"
 )
 
-// limits bounds the requests to each connector.
+// limits bounds the requests to each connector: what is asked of it, and what is sent.
 type limits struct {
 	fallback float64
 
@@ -18,8 +18,10 @@ type limits struct {
 }
 
 type limit struct {
-	rule rules.Rate
 	*rate.Limiter
+	// head holds the dispatch that is next. The others wait behind it, so that what
+	// asks about an unknown outcome is never behind more than one of them.
+	head chan struct{}
 }
 
 func newLimits(fallback float64) *limits {
@@ -29,18 +31,41 @@ func newLimits(fallback float64) *limits {
 // wait blocks until a request to the connector is admitted, or ctx ends.
 func (l *limits) wait(ctx context.Context, c *rules.Connector) error { return l.of(c).Wait(ctx) }
 
-// of returns the connector's limiter, made anew when its rule says another rate.
-func (l *limits) of(c *rules.Connector) *rate.Limiter {
+// turn blocks until a dispatch to the connector is admitted, or ctx ends. A rule
+// without a rate bounds no dispatch.
+func (l *limits) turn(ctx context.Context, c *rules.Connector) error {
+	if !c.Rate.Bounds() {
+		return ctx.Err()
+	}
+	known := l.of(c)
+	select {
+	case known.head <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-known.head }()
+	return known.Wait(ctx)
+}
+
+// of returns the connector's limiter. Versions of a rule with different rates share
+// it: what one has used up, the other doesn't have.
+func (l *limits) of(c *rules.Connector) *limit {
+	perSecond, burst := rate.Limit(l.fallback), max(int(l.fallback), 1)
+	if c.Rate.Bounds() {
+		perSecond, burst = rate.Limit(float64(c.Rate.Requests)/c.Rate.Per.Seconds()), c.Rate.Requests
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if known := l.all[c.Name]; known != nil && known.rule == c.Rate {
-		return known.Limiter
+	known := l.all[c.Name]
+	if known == nil {
+		known = &limit{rate.NewLimiter(perSecond, burst), make(chan struct{}, 1)}
+		l.all[c.Name] = known
 	}
-	perSecond, burst := l.fallback, max(int(l.fallback), 1)
-	if c.Rate.Requests > 0 && c.Rate.Per > 0 {
-		perSecond, burst = float64(c.Rate.Requests)/c.Rate.Per.Seconds(), c.Rate.Requests
+	if known.Limit() != perSecond {
+		known.SetLimit(perSecond)
 	}
-	made := rate.NewLimiter(rate.Limit(perSecond), burst)
-	l.all[c.Name] = &limit{c.Rate, made}
-	return made
+	if known.Burst() != burst {
+		known.SetBurst(burst)
+	}
+	return known
 }

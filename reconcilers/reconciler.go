@@ -118,6 +118,13 @@ func (r *Reconciler) Kick() {
 	}
 }
 
+// Turn blocks until the rate of a connector's rule admits a dispatch, at once if it has
+// none, and returns ctx's error if that ends first. Dispatches, resends and probes have
+// one rate together.
+func (r *Reconciler) Turn(ctx context.Context, c *rules.Connector) error {
+	return r.limits.turn(ctx, c)
+}
+
 // NextTry is when the runner shall look at a record for the next time, as things
 // stand: for a record that becomes unknown now, after the first wait.
 func (r *Reconciler) NextTry(m *ledger.Mutation) time.Time { return r.after(m, r.now(), sighting{}) }

@@ -28,7 +28,7 @@ type Connector struct {
 	TrustRefused bool
 	// HasAccount says that a rule derives whose data is changed.
 	HasAccount bool
-	// Rate bounds dispatches and probes together; the zero value bounds nothing.
+	// Rate bounds dispatches, resends and probes together; the zero value bounds nothing.
 	Rate Rate
 	// Operations are in the order in which they are tried.
 	Operations []*Operation
@@ -49,6 +49,9 @@ type Rate struct {
 	Requests int
 	Per      time.Duration
 }
+
+// Bounds reports whether the rate says anything.
+func (r Rate) Bounds() bool { return r.Requests > 0 && r.Per > 0 }
 
 // Operation looks an operation up by name; nil if there is none.
 func (c *Connector) Operation(name string) *Operation {

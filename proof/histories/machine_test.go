@@ -159,7 +159,7 @@ func (m *machine) start(ctx context.Context) error {
 	}
 	p.proxy, err = proxy.New(proxy.Config{
 		Ledger: p.ledger, Rules: func() *rules.Set { return m.set }, Pinned: p.pinned, Sender: p.sender, Reads: p.reads, Dial: m.dialFor(p),
-		Inliner: p.reconciler, Credentials: credentials{}, CA: m.ca, Clock: m.clock, NewID: m.newID, Log: zerolog.Nop(),
+		Inliner: p.reconciler, Turns: p.reconciler, Credentials: credentials{}, CA: m.ca, Clock: m.clock, NewID: m.newID, Log: zerolog.Nop(),
 		Unmatched: proxy.PolicyDeny,
 	})
 	if err != nil {
