@@ -1,8 +1,10 @@
 package rules
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
+	"time"
 
 	"go.yaml.in/yaml/v4"
 )
@@ -190,6 +192,10 @@ func (d *decoder) blockScope(n *yaml.Node, key, fallback string) string {
 	return fallback
 }
 
+// inlineTry is how long the try right after a lost answer may take, as reconcile.inline
+// has it by default.
+const inlineTry = 10 * time.Second
+
 // rate reads how often the API may be asked.
 func (d *decoder) rate(n *yaml.Node) Rate {
 	if n == nil {
@@ -205,6 +211,11 @@ func (d *decoder) rate(n *yaml.Node) Rate {
 	}
 	if v, ok := d.need(n, m, "per"); ok {
 		r.Per = d.duration(v, "rate.per")
+	}
+	if each := r.each(); each > inlineTry {
+		d.warn("rate", "rate", n,
+			fmt.Sprintf("admits one request in %v, and dispatches use it up: what asks at once about a lost answer has %v, mostly too little", each, inlineTry),
+			"allow more requests, if the API does; else such questions are asked later, and stop their scope for as long")
 	}
 	return r
 }
