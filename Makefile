@@ -19,7 +19,7 @@ IMAGE ?= keep-proxy
 
 .PHONY: help
 help: ## Show this list
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-9s %s\n", $$1, $$2 }'
+	@grep -hE '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-9s %s\n", $$1, $$2 }'
 
 .PHONY: run
 run: build ## Build, then play the demo and keep the proxy up until Ctrl-C
@@ -71,6 +71,10 @@ cross: ## Build and vet for darwin, tests included
 	CGO_ENABLED=0 GOOS=darwin GOARCH=arm64 go vet ./...
 	CGO_ENABLED=0 GOOS=darwin GOARCH=arm64 go build -trimpath -o bin/keep-proxy-darwin-arm64 ./cmd/keep-proxy
 	CGO_ENABLED=0 GOOS=darwin GOARCH=amd64 go build -trimpath -o bin/keep-proxy-darwin-amd64 ./cmd/keep-proxy
+
+.PHONY: h2spec
+h2spec: build ## Run h2spec's cases against the HTTP/2 inside a tunnel
+	cd integration/h2spec && go run . ../../bin/keep-proxy
 
 .PHONY: clients
 clients: ## Install the HTTP clients people use, try them, and write docs/clients.md
