@@ -397,7 +397,7 @@ func TestClaimsThatAreWrongInThemselves(t *testing.T) {
 	}
 }
 
-func TestARecordStaysPinned(t *testing.T) {
+func TestARecordIsPinnedToTheRuleThatSentIt(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	r := w.open(returns)
@@ -407,7 +407,7 @@ func TestARecordStaysPinned(t *testing.T) {
 		q.Record.State, q.Record.Committed, q.Record.Version = ledger.Applied, true, 7
 	})
 	m := w.is("a", ledger.InFlight)
-	if m.Policy.Settle != 5*time.Minute || m.ConnectorHash != "" || m.Committed {
+	if m.Policy.Settle != time.Nanosecond || m.ConnectorHash != "new" || m.Committed {
 		t.Errorf("policy %+v, hash %q, committed %v", m.Policy, m.ConnectorHash, m.Committed)
 	}
 	if m.Target != "new words" || m.PayloadDigest != "other" || d.PayloadDigest != "other" {

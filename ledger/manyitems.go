@@ -159,8 +159,14 @@ func (l *Ledger) reopenClaims(ctx context.Context, id string) error {
 // returns how many it looked at.
 func (c *command) closeSome(id string) (*Run, int, error) {
 	r, err := c.Run(id)
-	if err != nil || r.State.Ended() || r.Closing == "" {
+	switch {
+	case err != nil:
 		return r, 0, err
+	case r.State == RunFinished:
+		return r, 0, nil
+	case r.State.Ended() || r.Closing == "":
+		// Somebody ended it meanwhile, or let it go on.
+		return r, 0, fmt.Errorf("%w: it is %s: %s", ErrRunUnfinished, r.State, r.Reason)
 	}
 	items, err := c.TakenItems(id, closeStep)
 	if err != nil {

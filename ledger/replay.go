@@ -218,6 +218,9 @@ func (c *claiming) dispatch() (Claimed, error) {
 	if c.q.AwaitsTurn {
 		return Claimed{Decision: DecideTurn}, nil
 	}
+	if err := c.repin(); err != nil {
+		return Claimed{}, err
+	}
 	from, err := c.prepare()
 	if err != nil {
 		return Claimed{}, err
@@ -246,9 +249,31 @@ func (c *claiming) dispatch() (Claimed, error) {
 	return Claimed{Decision: DecideDispatch, Dispatch: &d, Drift: c.drifted}, c.useRun(true)
 }
 
+// repin lets a failed record that is sent again take the rule that it is sent by: it
+// alone knows where its key and its marker are, what its answers mean, and how long they
+// are late. No earlier sending is open then, so that nobody needs the rule of before.
+func (c *claiming) repin() error {
+	r := &c.q.Record
+	if c.m == nil || c.m.ConnectorHash == r.ConnectorHash && c.m.Operation == r.Operation {
+		return nil
+	}
+	// The record's key stays that of the rule it was first claimed under, which its item
+	// must go on knowing.
+	if err := c.knowRules(); err != nil {
+		return err
+	}
+	c.m.Connector, c.m.ConnectorVersion, c.m.ConnectorHash = r.Connector, r.ConnectorVersion, r.ConnectorHash
+	c.m.Operation, c.m.Policy = r.Operation, r.Policy
+	c.m.Account, c.m.HostGroup, c.m.Identity, c.m.Subkey = r.Account, r.HostGroup, r.Identity, r.Subkey
+	if c.item != nil && c.item.note(c.m) {
+		return c.putItem(c.item)
+	}
+	return nil
+}
+
 // prepare makes the record of a first claim, or lets a failed one take what this
-// claim carries, and returns the state it comes from. A record stays pinned to
-// its policy and its rule.
+// claim carries, and returns the state it comes from. Its rule stays what it was; see
+// repin.
 func (c *claiming) prepare() (State, error) {
 	if c.m == nil {
 		if c.item == nil {

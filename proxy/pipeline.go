@@ -24,7 +24,8 @@ func (p *Proxy) pipeline(x *exchange, r *http.Request) (resp *http.Response) {
 	}()
 	defer func() {
 		if v := recover(); v != nil {
-			p.config.Log.Error().Str("panic", fmt.Sprint(v)).Bytes("stack", debug.Stack()).Msg("handler")
+			// The value may quote the request; its type may not.
+			p.config.Log.Error().Str("panic", fmt.Sprintf("%T", v)).Bytes("stack", debug.Stack()).Msg("handler")
 			resp = p.refused(x, r, refuse(problemInternal,
 				"The proxy failed on this request. If it was a mutation that had been claimed, its outcome is unknown."))
 		}

@@ -86,11 +86,15 @@ func (p *Proxy) answered(x *exchange, r *http.Request, w *work, s *settled) *htt
 		// What the run asks for next comes after this, whenever its delivery is noted.
 		p.ledger.Answering(x.caller.run, s.mutation.Key)
 	}
-	x.after = append(x.after, func(delivered bool) { p.noteAnswer(x, w, s, delivered, others) })
 	resp, err := s.response(r)
 	if err != nil {
+		// What the client gets now is a refusal, and not its answer.
+		if others {
+			p.ledger.Undelivered(x.caller.run, s.mutation.Key)
+		}
 		return p.refused(x, r, ledgerRefusal(err))
 	}
+	x.after = append(x.after, func(delivered bool) { p.noteAnswer(x, w, s, delivered, others) })
 	if x.caller.unmanaged {
 		resp.Header.Set(headerScope, "unmanaged")
 	}

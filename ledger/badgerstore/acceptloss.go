@@ -88,7 +88,11 @@ func causeOfLoss(ctx context.Context, c Config) (sound *Store, cause, err error)
 		if err != nil {
 			return nil, nil, err
 		}
-		if found.none() {
+		cut, err := exists(c.acceptingPath())
+		if err != nil {
+			return nil, nil, err
+		}
+		if found.none() && !cut {
 			return nil, nil, fmt.Errorf("%w: there is no sign of a ledger in %s", errNoLoss, c.Dir)
 		}
 	}
@@ -120,6 +124,10 @@ func startAnew(c Config) (err error) {
 	id := c.ID
 	if id == "" {
 		id = c.NewID()
+	}
+	// Cut short from here on, what is left must not pass for a first start.
+	if err := writeSynced(c.acceptingPath(), []byte(id)); err != nil {
+		return err
 	}
 	for _, path := range []string{c.highWaterPath(), c.identityPath()} {
 		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {

@@ -137,11 +137,14 @@ func (t *tx) requireBody(b ledger.Body) error {
 	if err != nil {
 		return err
 	}
-	_, known, err := bodyAt(t.layer, sum)
+	head, known, err := bodyAt(t.layer, sum)
 	if err != nil || known {
 		return err
 	}
 	size, written := t.store.pending.file(b.SHA256)
+	if head.Lost && !written {
+		return nil // Its loss was accepted: records that name it go on without it.
+	}
 	if !written || size != b.Size {
 		return fmt.Errorf("body %s: %w: write it first", b.SHA256, ledger.ErrNotFound)
 	}

@@ -175,7 +175,10 @@ func (s *Store) gather(b *batch) {
 			turn, due = s.turn, nil
 		}
 	}
-	s.take(&mine)
+	// A batch that is full of commands which change nothing is empty all the same.
+	if !b.empty() {
+		s.take(&mine)
+	}
 }
 
 // take waits for the turn to sync, if it isn't mine yet.

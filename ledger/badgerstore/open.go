@@ -59,10 +59,14 @@ func open(ctx context.Context, c Config, accepted bool) (s *Store, err error) {
 		return s, errors.Join(err, fmt.Errorf("%w: a restore was cut short; start again with serve --restored SINCE", ledger.ErrShortened))
 	}
 	if found.none() {
-		if c.ID != "" {
+		id := c.ID
+		switch {
+		case id == "":
+			id = c.NewID()
+		case !accepted:
 			return s, fmt.Errorf("%w: ledger.id names %s, and %s is empty", ledger.ErrMissing, c.ID, c.Dir)
 		}
-		if err := create(c, c.NewID()); err != nil {
+		if err := create(c, id); err != nil {
 			return s, err
 		}
 	}
@@ -216,7 +220,7 @@ func (s *Store) begun(ctx context.Context, accepted bool) (err error) {
 		return err
 	}
 	s.horizon.start(s.tip.Commit)
-	if s.older {
+	if s.older || s.config.Restored {
 		if err := s.beginRestored(); err != nil {
 			return err
 		}

@@ -9,10 +9,14 @@ import (
 // say so yet: until it does, it opens as a restored one only.
 func (c Config) restoringPath() string { return filepath.Join(c.Dir, "ledger.restoring") }
 
-// beginRestored puts a new high-water file in place, for the tip of the copy.
+// beginRestored notes that a gap is to come, and puts a new high-water file in place,
+// for the tip of the copy, where the one that is there is ahead of it.
 func (s *Store) beginRestored() error {
 	if err := writeSynced(s.config.restoringPath(), []byte(s.ID())); err != nil {
 		return err
+	}
+	if !s.older {
+		return nil
 	}
 	return createHighWater(s.config.highWaterPath(), s.ID(), s.tip)
 }

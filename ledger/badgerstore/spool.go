@@ -100,7 +100,7 @@ func (f *spool) Body() ledger.Body {
 
 // Keep implements ledger.Spool. A second Keep answers as the first.
 func (f *spool) Keep(ctx context.Context) (ledger.Body, error) {
-	if f.placed {
+	if f.placed && f.broken == nil {
 		return f.body, nil
 	}
 	return f.keep(ctx)
@@ -139,7 +139,8 @@ func (f *spool) keep(ctx context.Context) (ledger.Body, error) {
 	}
 	f.placed, f.held, f.body = true, !known, body
 	if err := syncDir(f.store.config.bodiesDir()); err != nil {
-		return ledger.Body{}, writeError(fmt.Errorf("body: sync: %w", err))
+		f.broken = writeError(fmt.Errorf("body: sync: %w", err))
+		return ledger.Body{}, f.broken
 	}
 	pointBodyDone.Pass()
 	return body, nil

@@ -1,0 +1,158 @@
+package badgerstore
+
+import (
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"keep-proxy/ledger"
+	"keep-proxy/ledger/ledgertest"
+)
+
+// openEdge opens a ledger that the test closes.
+func openEdge(t *testing.T, c Config) *Store {
+	t.Helper()
+	s, err := Open(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func putEdge(t *testing.T, s *Store, m *ledger.Mutation) {
+	t.Helper()
+	if err := s.Update(t.Context(), func(tx ledger.Tx) error { return tx.PutMutation(m) }); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A whole batch of commands that change nothing gives the turn to sync back.
+func TestABatchFullOfNothingHoldsNobodyUp(t *testing.T) {
+	t.Parallel()
+	s := openEdge(t, testConfig(t.TempDir()))
+	started, goOn := make(chan struct{}), make(chan struct{})
+	var all sync.WaitGroup
+	nothing := func(wait func()) {
+		all.Go(func() {
+			if err := s.Update(t.Context(), func(ledger.Tx) error { wait(); return nil }); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	nothing(func() { close(started); <-goOn })
+	<-started
+	for range fullCommands {
+		nothing(func() {})
+	}
+	for late := time.After(time.Minute); len(s.queue) < fullCommands; {
+		select {
+		case <-late:
+			t.Fatal("the commands never queued up")
+		case <-time.After(time.Millisecond):
+		}
+	}
+	close(goOn)
+	all.Wait()
+	putEdge(t, s, ledgertest.SampleMutation("x", ledger.Applied, 0))
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Once the loss of a body was accepted, the records that name it go on without it.
+func TestRecordsOutliveALostBody(t *testing.T) {
+	t.Parallel()
+	c := testConfig(t.TempDir())
+	s := openEdge(t, c)
+	m := ledgertest.SampleMutation("fl", ledger.InFlight, 0)
+	m.Request.Body = putBody(t, s, "a", long("a"))
+	putEdge(t, s, m)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(c.bodyPath(m.Request.Body.SHA256)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := AcceptLoss(t.Context(), c, "the disk broke", "ann"); err != nil {
+		t.Fatal(err)
+	}
+	s = openEdge(t, c)
+	l := ledger.New(s, ledger.Config{Now: c.Now, NewID: c.NewID})
+	if _, err := l.Recover(t.Context(), func(*ledger.Mutation) time.Time { return time.Now() }); err != nil {
+		t.Errorf("recovery: %v", err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A missing ledger whose loss was accepted halfway is no first start.
+func TestAcceptingAMissingLedgerIsCutShort(t *testing.T) {
+	t.Parallel()
+	for name, cut := range map[string]func(Config) error{
+		"the new one is made": startAnew,
+		"the old signs are gone": func(c Config) error {
+			return joined(os.WriteFile(c.acceptingPath(), nil, 0o600), os.Remove(c.highWaterPath()), os.Remove(c.identityPath()))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := testConfig(t.TempDir())
+			if err := openEdge(t, c).Close(); err != nil {
+				t.Fatal(err)
+			}
+			if err := joined(os.RemoveAll(c.dataDir()), cut(c)); err != nil {
+				t.Fatal(err)
+			}
+			if s, err := Open(t.Context(), c); err == nil {
+				t.Errorf("it opens: %v", s.Close())
+			}
+			if _, err := AcceptLoss(t.Context(), c, "the disk broke", "ann"); err != nil {
+				t.Fatal(err)
+			}
+			s := openEdge(t, c)
+			err := s.View(t.Context(), func(v ledger.View) error {
+				gaps, err := v.Gaps()
+				if len(gaps) == 0 {
+					t.Error("nothing says what is missing")
+				}
+				return err
+			})
+			if err := joined(err, s.Close()); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+func joined(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// A copy that is restored on purpose, and whose process ends before the gap is noted,
+// doesn't open as if nothing were missing.
+func TestARestoreThatIsCutShortIsNoticed(t *testing.T) {
+	t.Parallel()
+	s := openEdge(t, testConfig(t.TempDir()))
+	putEdge(t, s, ledgertest.SampleMutation("x", ledger.Applied, 0))
+	dir := filepath.Join(t.TempDir(), "copy")
+	if err := joined(s.Backup(t.Context(), dir, nil), s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	c := testConfig(dir)
+	c.Restored = true
+	if err := openEdge(t, c).Close(); err != nil {
+		t.Fatal(err)
+	}
+	c.Restored = false
+	if s, err := Open(t.Context(), c); err == nil {
+		t.Errorf("it opens: %v", s.Close())
+	}
+}
