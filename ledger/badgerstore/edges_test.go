@@ -1,6 +1,7 @@
 package badgerstore
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"sync"
@@ -94,7 +95,7 @@ func TestAcceptingAMissingLedgerIsCutShort(t *testing.T) {
 	for name, cut := range map[string]func(Config) error{
 		"the new one is made": startAnew,
 		"the old signs are gone": func(c Config) error {
-			return joined(os.WriteFile(c.acceptingPath(), nil, 0o600), os.Remove(c.highWaterPath()), os.Remove(c.identityPath()))
+			return errors.Join(os.WriteFile(c.acceptingPath(), nil, 0o600), os.Remove(c.highWaterPath()), os.Remove(c.identityPath()))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -103,7 +104,7 @@ func TestAcceptingAMissingLedgerIsCutShort(t *testing.T) {
 			if err := openEdge(t, c).Close(); err != nil {
 				t.Fatal(err)
 			}
-			if err := joined(os.RemoveAll(c.dataDir()), cut(c)); err != nil {
+			if err := errors.Join(os.RemoveAll(c.dataDir()), cut(c)); err != nil {
 				t.Fatal(err)
 			}
 			if s, err := Open(t.Context(), c); err == nil {
@@ -120,20 +121,11 @@ func TestAcceptingAMissingLedgerIsCutShort(t *testing.T) {
 				}
 				return err
 			})
-			if err := joined(err, s.Close()); err != nil {
+			if err := errors.Join(err, s.Close()); err != nil {
 				t.Fatal(err)
 			}
 		})
 	}
-}
-
-func joined(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // A copy that is restored on purpose, and whose process ends before the gap is noted,
@@ -143,7 +135,7 @@ func TestARestoreThatIsCutShortIsNoticed(t *testing.T) {
 	s := openEdge(t, testConfig(t.TempDir()))
 	putEdge(t, s, ledgertest.SampleMutation("x", ledger.Applied, 0))
 	dir := filepath.Join(t.TempDir(), "copy")
-	if err := joined(s.Backup(t.Context(), dir, nil), s.Close()); err != nil {
+	if err := errors.Join(s.Backup(t.Context(), dir, nil), s.Close()); err != nil {
 		t.Fatal(err)
 	}
 	c := testConfig(dir)
