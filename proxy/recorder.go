@@ -60,6 +60,7 @@ func (p *Proxy) goOnRecording(s *sending, record command) {
 	run := s.w.claim.Run
 	p.unrecorded.add(s.mutation, run)
 	p.config.Metrics.Unrecorded(1)
+	// After Shutdown nobody tries any more, and recovery finds the record in flight.
 	p.background.Go(func() {
 		defer p.config.Metrics.Unrecorded(-1)
 		if !p.again(func() bool { return p.recordOnce(s, &record) }) {

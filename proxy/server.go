@@ -7,12 +7,12 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
 
+	"keep-proxy/internal/background"
 	"keep-proxy/internal/clock"
 	"keep-proxy/ledger"
 	"keep-proxy/rules"
@@ -148,7 +148,7 @@ type Proxy struct {
 	noted      noted
 	// background counts work that outlives its request: outcomes that are still
 	// to be recorded.
-	background sync.WaitGroup
+	background background.Group
 	ctx        context.Context
 	cancel     context.CancelFunc
 }

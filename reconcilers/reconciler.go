@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"sync"
 	"time"
 
 	"github.com/rs/zerolog"
 
+	"keep-proxy/internal/background"
 	"keep-proxy/internal/clock"
 	"keep-proxy/ledger"
 	"keep-proxy/rules"
@@ -72,7 +72,7 @@ type Reconciler struct {
 	// life ends what outlasts its caller: outcomes that are still to be recorded.
 	life       context.Context
 	end        context.CancelFunc
-	background sync.WaitGroup
+	background background.Group
 }
 
 // New returns a Reconciler. Close it before the ledger.
@@ -101,9 +101,10 @@ func New(c Config) (*Reconciler, error) {
 	return r, nil
 }
 
-// Close gives up on outcomes that the ledger did not take and waits for what is
-// under way. Call it after Run has returned and no Inline is running; what was not
-// recorded is found by the next process's recovery.
+// Close gives up on outcomes that the ledger did not take and waits for those offers
+// to end. Call it after Run has returned; an Inline that still runs then offers an
+// outcome once and no more. What was not recorded is found by the next process's
+// recovery.
 func (r *Reconciler) Close() {
 	r.end()
 	r.background.Wait()

@@ -27,6 +27,7 @@ func (r *Reconciler) record(ctx context.Context, f ledger.Finish) (ledger.Finish
 	f.Pending = false
 	r.busy.hold(f.Key)
 	kept := context.WithoutCancel(ctx)
+	// After Close nobody offers it any more; the record stays taken.
 	r.background.Go(func() {
 		defer r.busy.free(f.Key)
 		r.offer(kept, f)
