@@ -128,9 +128,9 @@ func transfer(t *testing.T, c *http.Client, base, reference string) (int, string
 	return resp.StatusCode, string(text), resp.Header
 }
 
-func TestALostAcknowledgementMovesTheMoneyOnce(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
+// bankAndSettings starts the bank and gives a configuration that reaches it.
+func bankAndSettings(t *testing.T, dir string) (*fakes.Fake, config.Config) {
+	t.Helper()
 	ca, err := testca.New()
 	if err != nil {
 		t.Fatal(err)
@@ -144,8 +144,14 @@ func TestALostAcknowledgementMovesTheMoneyOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = bank.Close() })
+	return bank, settings(t, dir, strings.TrimPrefix(bank.URL(), "https://"), caFile)
+}
+
+func TestALostAcknowledgementMovesTheMoneyOnce(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	bank, c := bankAndSettings(t, dir)
 	base := bank.URL()
-	c := settings(t, dir, strings.TrimPrefix(base, "https://"), caFile)
 	a := start(t, c)
 	if err := bank.ArmNamed("commit-close"); err != nil {
 		t.Fatal(err)

@@ -39,12 +39,7 @@ func writePair(t *testing.T, ca *testca.CA) config.ClientCert {
 
 func TestTheConfiguredCertificateIsShown(t *testing.T) {
 	t.Parallel()
-	ca, err := testca.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(ca.PEM())
+	ca, roots := authority(t)
 	leaf, err := ca.Leaf()
 	if err != nil {
 		t.Fatal(err)

@@ -9,8 +9,6 @@ import (
 	"testing"
 
 	"keep-proxy/connectors"
-	"keep-proxy/internal/fakes"
-	"keep-proxy/internal/fakes/testca"
 )
 
 // ratedBank writes the demo's bank as a connector with a rate of one request an hour.
@@ -38,21 +36,8 @@ func ratedBank(t *testing.T) (dir string) {
 func TestWhatExceedsTheRateWaitsUnsent(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	ca, err := testca.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	caFile := filepath.Join(dir, "fakes.pem")
-	if err := os.WriteFile(caFile, ca.PEM(), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	bank, err := fakes.Start(fakes.Options{API: "bank", Log: filepath.Join(dir, "bank.log"), CA: ca})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = bank.Close() })
+	bank, c := bankAndSettings(t, dir)
 	base := bank.URL()
-	c := settings(t, dir, strings.TrimPrefix(base, "https://"), caFile)
 	c.Connectors.Bundled.Names, c.Connectors.Bundled.All, c.Connectors.Dirs = nil, false, []string{ratedBank(t)}
 	a := start(t, c)
 

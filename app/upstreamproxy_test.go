@@ -3,7 +3,6 @@ package app
 import (
 	"bufio"
 	"crypto/tls"
-	"crypto/x509"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -91,12 +90,7 @@ func secretOf(t *testing.T, text string) config.Secret {
 
 func TestEverythingGoesOutThroughTheOtherProxy(t *testing.T) {
 	t.Parallel()
-	ca, err := testca.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(ca.PEM())
+	ca, roots := authority(t)
 	for _, scheme := range []string{"http", "https"} {
 		t.Run(scheme, func(t *testing.T) {
 			t.Parallel()
