@@ -76,6 +76,8 @@ type claiming struct {
 	// operation needs no further look.
 	drifted  string
 	steadied bool
+	// takes says that the item becomes the run's own once something comes of the claim.
+	takes bool
 }
 
 // decide takes the steps of Claim in order; each returns a refusal or nothing.
@@ -90,6 +92,11 @@ func (c *claiming) decide() (Claimed, error) {
 		}
 		if refusal != nil {
 			return *refusal, nil
+		}
+	}
+	if !c.mayWait() {
+		if err := c.own(); err != nil {
+			return Claimed{}, err
 		}
 	}
 	return c.byRecord()

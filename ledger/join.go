@@ -4,8 +4,8 @@ import "context"
 
 // Join decides about a request that waited for another run's, or an unmanaged
 // scope's, sending or replay of the mutation, and would get its answer. What Claim
-// refuses because of the run, the item or a repeat is refused here, too, and the
-// mutation counts as one of the run's. Nothing is ever dispatched: DecideJoin says
+// refuses because of the run, the item or a repeat is refused here, too, the mutation
+// counts as one of the run's, and one of many items takes the item. Nothing is ever dispatched: DecideJoin says
 // that the request may have the answer. Errors are as for Claim.
 func (l *Ledger) Join(ctx context.Context, q Claim) (Claimed, error) {
 	return l.claiming(ctx, &q, (*claiming).join)
@@ -16,7 +16,7 @@ func (c *claiming) join() (Claimed, error) {
 	if err := c.load(); err != nil {
 		return Claimed{}, err
 	}
-	for _, step := range []func() (*Claimed, error){c.meet, c.checkRun, c.checkItem, c.checkAllowance} {
+	for _, step := range []func() (*Claimed, error){c.meet, c.checkRun, c.checkItem, c.checkAllowance, c.takeItem} {
 		refusal, err := step()
 		if err != nil {
 			return Claimed{}, err
@@ -24,6 +24,9 @@ func (c *claiming) join() (Claimed, error) {
 		if refusal != nil {
 			return *refusal, nil
 		}
+	}
+	if err := c.own(); err != nil {
+		return Claimed{}, err
 	}
 	if len(c.met) > 1 {
 		return c.ambiguous()

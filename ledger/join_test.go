@@ -73,6 +73,27 @@ func TestJoin(t *testing.T) {
 			t.Errorf("another mutation: %q %q", out.Decision, out.Problem)
 		}
 	})
+	t.Run("takes the item of a run of many", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		r, late := w.open(many), w.open(many)
+		w.send(nil, "a", of("x"))
+		q := w.claimOf(r, "a")
+		of("x")(&q)
+		out, err := w.Join(t.Context(), q)
+		w.ok(err)
+		if i := w.item("x"); out.Decision != ledger.DecideJoin || i.ActiveRun != r.ID {
+			t.Errorf("%q %q, item %+v", out.Decision, out.Problem, i)
+		}
+		q = w.claimOf(late, "a")
+		of("x")(&q)
+		out, err = w.Join(t.Context(), q)
+		w.ok(err)
+		if out.Problem != "item-busy" || out.RunRefused {
+			t.Errorf("a third: %q (%s)", out.Problem, out.Detail)
+		}
+		w.stands(late, ledger.RunRunning, "")
+	})
 	t.Run("nothing to wait for", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t)

@@ -23,8 +23,9 @@ func (r *Run) Many() bool { return r.Items == ItemsMany }
 // the store's transactions.
 const closeStep = 100
 
-// takeItem makes the item of a claim the run's own, at its first claim by that run. A
-// refusal is of this request alone: the run goes on with its other items.
+// takeItem looks whether the item of a claim can be the run's own, and has it made so
+// once something comes of the claim (see own). A refusal is of this request alone: the
+// run goes on with its other items.
 func (c *claiming) takeItem() (*Claimed, error) {
 	if c.run == nil || !c.run.Many() || c.item != nil && c.item.ActiveRun == c.run.ID {
 		return nil, nil
@@ -37,14 +38,32 @@ func (c *claiming) takeItem() (*Claimed, error) {
 	} else if err != nil {
 		return nil, err
 	}
+	// Ending the earlier run may have changed the item.
 	if stored, err := found(c.Item(c.q.Workflow, c.q.Item)); err != nil {
 		return nil, err
 	} else if stored != nil {
 		c.item = stored
 	}
+	c.takes = true
+	return nil, nil
+}
+
+// own makes the item the run's own, if takeItem found that it can be. A claim that only
+// waits for its turn doesn't: it may never be made, and whoever comes meanwhile would
+// find the item busy with nothing.
+func (c *claiming) own() error {
+	if !c.takes {
+		return nil
+	}
+	c.takes = false
 	c.item.State, c.item.Reason, c.item.Cause = ItemOpen, "", ""
 	c.item.ActiveRun, c.item.Shared = c.run.ID, true
-	return nil, c.putItem(c.item)
+	return c.putItem(c.item)
+}
+
+// mayWait reports whether the claim may end by waiting for its turn.
+func (c *claiming) mayWait() bool {
+	return c.q.AwaitsTurn && (c.m == nil || c.m.State == Failed)
 }
 
 // failItemOf makes the item of the mutation that ended a run of many items failed.

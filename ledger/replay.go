@@ -218,6 +218,9 @@ func (c *claiming) dispatch() (Claimed, error) {
 	if c.q.AwaitsTurn {
 		return Claimed{Decision: DecideTurn}, nil
 	}
+	if err := c.own(); err != nil {
+		return Claimed{}, err
+	}
 	if err := c.repin(); err != nil {
 		return Claimed{}, err
 	}

@@ -40,3 +40,31 @@ func TestWhatWaitsForItsTurn(t *testing.T) {
 		})
 	}
 }
+
+// A request that waits may be given up: its item isn't taken before its turn has come.
+func TestWaitingForATurnTakesNoItem(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	waiting, other := w.open(many), w.open(many)
+	if out := w.claim(waiting, "a", of("x"), awaitsTurn); out.Decision != ledger.DecideTurn {
+		t.Fatalf("%q (%s)", out.Decision, out.Detail)
+	}
+	if page, err := w.Items(t.Context(), ledger.Filter{}); err != nil || len(page.Items) != 0 {
+		t.Fatalf("%d items, %v: waiting is recorded", len(page.Items), err)
+	}
+	w.finish("b", w.send(other, "b", of("x")), ledger.VerdictApplied)
+	if i := w.item("x"); i.ActiveRun != other.ID {
+		t.Errorf("the item is %+v", i)
+	}
+	if out := w.claim(waiting, "a", of("x")); out.Problem != "item-busy" || out.RunRefused {
+		t.Errorf("its turn came too late: %q (%s)", out.Problem, out.Detail)
+	}
+	// What is replayed needs no turn, and takes its item at once.
+	w.finish("c", w.send(nil, "c", of("y")), ledger.VerdictApplied)
+	if out := w.claim(waiting, "c", of("y"), awaitsTurn); out.Decision != ledger.DecideReplay {
+		t.Errorf("%q (%s)", out.Decision, out.Detail)
+	}
+	if i := w.item("y"); i.ActiveRun != waiting.ID {
+		t.Errorf("the item is %+v", i)
+	}
+}
