@@ -82,12 +82,13 @@ func (s *Store) do(ctx context.Context, fn func(*tx) error) error {
 	select {
 	case err := <-c.done:
 		return err
+	case <-s.stalled:
 	case <-ctx.Done():
 		if c.taken.CompareAndSwap(false, true) {
 			return ctx.Err()
 		}
-		return <-c.done
 	}
+	return s.answered(c)
 }
 
 // enqueue holds the door so that Close can't end the committer before c is read.
@@ -103,6 +104,8 @@ func (s *Store) enqueue(ctx context.Context, c *command) error {
 	select {
 	case s.queue <- c:
 		return nil
+	case <-s.stalled:
+		return s.Healthy()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -298,7 +301,7 @@ func (s *Store) settle(b *batch) {
 		return
 	}
 	if b.size > 0 {
-		err := s.commit(b)
+		err := s.watched("a write", func() error { return s.commit(b) })
 		if err == nil {
 			s.syncing <- b
 			return

@@ -43,6 +43,8 @@ type Config struct {
 	// synced is told the path of each file and folder of the engine that was synced
 	// for a commit; its error counts as that of the sync.
 	synced func(path string) error
+	// stall is stallAfter where that is not 0.
+	stall time.Duration
 	// statfs measures free space; nil asks the operating system.
 	statfs func(dir string) (uint64, error)
 }

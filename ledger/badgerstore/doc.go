@@ -45,7 +45,8 @@
 //
 // A commit or sync that fails, and a value that doesn't match its checksum, poison
 // the store: every later Update answers ledger.ErrUnavailable, and Healthy says
-// why. Below Config.MinFree new mutations answer ledger.ErrLowSpace while outcomes
+// why. So does one that takes longer than 30 s: callers are answered then, and what hangs
+// may become durable all the same. Below Config.MinFree new mutations answer ledger.ErrLowSpace while outcomes
 // are still recorded. Open refuses as docs/semantics.md §9 says; its errors name
 // the command that goes on.
 //

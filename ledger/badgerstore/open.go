@@ -28,7 +28,7 @@ func open(ctx context.Context, c Config, accepted bool) (s *Store, err error) {
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
-	s = &Store{config: c, gate: newGate(), space: newSpace(c), layer: newLayer(snapshot{}), horizon: newHorizon()}
+	s = &Store{config: c, gate: newGate(), space: newSpace(c), layer: newLayer(snapshot{}), horizon: newHorizon(), stalled: make(chan struct{})}
 	s.changed = newChanged(s.horizon)
 	s.layer.earlier = s.changed
 	s.pending = pendingBodies{config: c, uploads: map[string]uint64{}, files: map[string]pendingFile{}}

@@ -25,7 +25,7 @@ func (s *Store) syncLoop() {
 // fails stops the store before the turn is given back: nothing later is
 // acknowledged.
 func (s *Store) finish(b *batch) {
-	err := s.persist(b)
+	err := s.watched("a sync", func() error { return s.persist(b) })
 	if err != nil {
 		s.poison(err)
 		err = s.Healthy()

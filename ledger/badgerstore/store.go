@@ -38,7 +38,10 @@ type Store struct {
 	turn    chan struct{}
 	drained chan struct{}
 	sick    atomic.Pointer[error]
-	commits atomic.Uint64
+	// stalled is closed when a write or a sync didn't end in time.
+	stalled   chan struct{}
+	stallOnce sync.Once
+	commits   atomic.Uint64
 	// older says that the folder is a restored copy that the high-water file doesn't
 	// know.
 	older bool
@@ -145,7 +148,9 @@ func (s *Store) Close() error {
 	s.closed = true
 	close(s.queue)
 	s.door.Unlock()
-	<-s.drained
+	if err := s.drain(); err != nil {
+		return err
+	}
 	s.readers.Wait()
 	var err error
 	if s.Healthy() == nil && s.written > s.checkpoint.Bytes {
