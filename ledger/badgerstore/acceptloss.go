@@ -26,7 +26,7 @@ type Loss struct {
 	Items     int  `json:"items"`
 	// Bodies counts the contents of requests and answers whose files are gone.
 	Bodies int `json:"bodies"`
-	// ended says that what is left is whole up to its end.
+	// ended says that Open found nothing wrong but an early end.
 	ended bool
 }
 
@@ -186,7 +186,7 @@ func (s *Store) acceptLoss(ctx context.Context, loss *Loss, reason, actor string
 // else of all times.
 func (s *Store) gapOf(loss *Loss) (gap ledger.Gap, err error) {
 	gap = ledger.Gap{Until: s.now(), Cause: ledger.GapLoss}
-	if loss.New || !loss.ended {
+	if loss.New || !loss.ended || !s.wholeLeft {
 		return gap, nil
 	}
 	err = s.snapshot(func(src snapshot) error {
@@ -271,7 +271,28 @@ func (s *Store) loadLeft(src snapshot) (err error) {
 		}
 	}
 	s.written = s.checkpoint.Bytes
+	s.wholeLeft = isWhole(src, s.tip)
 	return nil
+}
+
+// isWhole reports whether nothing is missing before the end. Open takes the first commit
+// that is missing for the end, so that a hole further back looks like an early end to it.
+func isWhole(src snapshot, end tip) bool {
+	base, err := readBaseline(src)
+	if err != nil {
+		return false
+	}
+	_, from, err := verifyCheckpoints(src)
+	if err != nil {
+		return false
+	}
+	reached, err := walkCommits(src, from.Before)
+	if err != nil || reached != end || verifyEvents(src, base.Before, end) != nil {
+		return false
+	}
+	v := &verifier{ctx: context.Background(), src: src, events: newEvents(src), report: &Report{Events: end.Seq}, recordsOnly: true}
+	defer v.events.close()
+	return v.values() == nil
 }
 
 // findTip looks for the greatest commit among all that are left.

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"keep-proxy/ledger"
 	"keep-proxy/ledger/ledgertest"
@@ -19,7 +20,7 @@ func active(t *testing.T, s *Store) *ledger.Mutation {
 	done, failed := ledgertest.SampleItem("done", 1), ledgertest.SampleItem("failed", 2)
 	done.State, failed.State = ledger.ItemDone, ledger.ItemFailed
 	err := s.Update(context.Background(), func(tx ledger.Tx) error {
-		tx.Append(ledger.Event{What: "claim", Mutation: m.ID})
+		tx.Append(ledger.Event{At: time.Now(), What: "claim", Mutation: m.ID})
 		return errors.Join(tx.PutMutation(m), tx.PutRun(ledgertest.SampleRun("run-1", 0)),
 			tx.PutItem(ledgertest.SampleItem("order-1", 0)), tx.PutItem(done), tx.PutItem(failed))
 	})

@@ -25,7 +25,7 @@ func fill(t *testing.T, s *Store, from, n, filler int) []ledger.Key {
 		m := ledgertest.SampleMutation(fmt.Sprint("record ", i), ledger.Applied, i)
 		m.Target = strings.Repeat("x", filler)
 		err := s.Update(context.Background(), func(tx ledger.Tx) error {
-			tx.Append(ledger.Event{What: "claim", Mutation: m.ID})
+			tx.Append(ledger.Event{At: time.Now(), What: "claim", Mutation: m.ID})
 			return tx.PutMutation(m)
 		})
 		if err != nil {

@@ -43,7 +43,7 @@ func openChecked(opt badger.Options) (*badger.DB, error) {
 		if err := dropEmptyLogs(opt.Dir); err != nil {
 			return nil, err
 		}
-		if err := syncLogsLeft(opt.Dir); err != nil {
+		if err := syncWhatIsLeft(opt.Dir); err != nil {
 			return nil, err
 		}
 	}

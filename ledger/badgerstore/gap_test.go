@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	badger "github.com/dgraph-io/badger/v4"
+
 	"keep-proxy/ledger"
 )
 
@@ -22,6 +24,19 @@ func gapsOf(t *testing.T, s *Store) (gaps []ledger.Gap) {
 		t.Fatal(err)
 	}
 	return gaps
+}
+
+// cutOut takes a value out of a closed ledger's engine, as if its table had never been.
+func cutOut(t *testing.T, c Config, k []byte) {
+	t.Helper()
+	db, err := openEngine(engineOptions(c.dataDir(), c.Logger))
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = db.Update(func(txn *badger.Txn) error { return txn.Delete(k) })
+	if err := errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func TestRestoredCopyOpensOnlyAsSuchUntilItsGapIsNoted(t *testing.T) {
@@ -101,8 +116,29 @@ func TestAcceptedLossLeavesAGap(t *testing.T) {
 			t.Fatal(err)
 		}
 		gaps := gapsOf(t, mustOpen(t, c))
-		if len(gaps) != 1 || gaps[0].Cause != ledger.GapLoss || gaps[0].Marked || gaps[0].Actor != "person:ada" {
+		if len(gaps) != 1 || gaps[0].Cause != ledger.GapLoss || gaps[0].Marked || gaps[0].Actor != "person:ada" || gaps[0].Since.IsZero() {
 			t.Errorf("gaps %+v", gaps)
+		}
+	})
+	t.Run("of the end and of something before it", func(t *testing.T) {
+		t.Parallel()
+		c := testConfig(t.TempDir())
+		s := mustOpenOnly(t, c)
+		active(t, s)
+		fill(t, s, 0, 8, 10)
+		tip := s.tip
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		cutOut(t, c, commitKey(tip.Commit-3))
+		if s, err := Open(context.Background(), c); !errors.Is(err, ledger.ErrShortened) {
+			t.Fatalf("%v, %v; want ErrShortened", s, err)
+		}
+		if _, err := AcceptLoss(t.Context(), c, "it looked like the end", "ada"); err != nil {
+			t.Fatal(err)
+		}
+		if gaps := gapsOf(t, mustOpenOnly(t, c)); len(gaps) != 1 || !gaps[0].Since.IsZero() || !gaps[0].Open() {
+			t.Errorf("the gap begins too late: %+v", gaps)
 		}
 	})
 	t.Run("of all", func(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	badger "github.com/dgraph-io/badger/v4"
 	"golang.org/x/sys/unix"
 
 	"keep-proxy/ledger"
@@ -131,21 +132,25 @@ func (l *logSync) close() error {
 	return err
 }
 
-// syncLogsLeft makes durable what logs hold that a killed process left: it may have
-// been written and never synced, and the next commit builds on it. It runs before the
-// engine is opened, which takes such logs away.
-func syncLogsLeft(dir string) error {
-	logs, err := filepath.Glob(filepath.Join(dir, "*"+logSuffix))
-	if err != nil || len(logs) == 0 {
+// syncWhatIsLeft makes durable what a killed process left in logs and manifest: it may
+// have been written and never synced, and the next commit builds on it. It runs before
+// the engine is opened, which takes such logs away, and tables that the manifest doesn't
+// name.
+func syncWhatIsLeft(dir string) error {
+	left, err := filepath.Glob(filepath.Join(dir, "*"+logSuffix))
+	if err != nil {
 		return err
 	}
-	for _, path := range logs {
+	for _, path := range append(left, filepath.Join(dir, badger.ManifestFilename)) {
 		f, err := os.Open(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // Opening says what a folder without a manifest is.
+		}
 		if err != nil {
-			return fmt.Errorf("%w: log of the ledger: %w", ledger.ErrUnavailable, err)
+			return fmt.Errorf("%w: what the ledger's last process left: %w", ledger.ErrUnavailable, err)
 		}
 		if err := errors.Join(datasync(f), f.Close()); err != nil {
-			return fmt.Errorf("%w: log of the ledger: sync: %w", ledger.ErrUnavailable, err)
+			return fmt.Errorf("%w: what the ledger's last process left: sync: %w", ledger.ErrUnavailable, err)
 		}
 	}
 	return syncDir(dir)

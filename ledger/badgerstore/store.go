@@ -45,6 +45,9 @@ type Store struct {
 	// older says that the folder is a restored copy that the high-water file doesn't
 	// know.
 	older bool
+	// wholeLeft says that what is left of a ledger, whose loss is being accepted, has no
+	// hole before its end.
+	wholeLeft bool
 
 	// door is held for reading by those who need the store open.
 	door    sync.RWMutex
