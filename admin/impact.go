@@ -20,10 +20,6 @@ var impactParameters = []parameter{
 	{"until", "mutations that were changed or sent before this RFC 3339 time, or before a duration ago"},
 }
 
-// impactScan is how many records one request looks at: an answer may hold few, or none,
-// and still have a next.
-const impactScan = 10 * maxPage
-
 // listImpact answers GET /v1/impact. Since and until select by when a record was made,
 // sent, looked up or changed, whichever of these lies between.
 func listImpact(s *Server, r *http.Request) (any, error) {
@@ -32,91 +28,44 @@ func listImpact(s *Server, r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	want, err := impactOf(q, f, s.config.Now().Wall)
-	if err != nil {
+	if f, err = impactOf(q, f, s.config.Now().Wall); err != nil {
 		return nil, err
 	}
-	limit := f.Limit
-	if limit == 0 {
-		limit = defaultImpact
+	if f.Limit == 0 {
+		f.Limit = defaultImpact
 	}
-	// The listing's own since ends at what was made then; older records may be touched.
-	f.Since, f.Limit = time.Time{}, limit
-	out := wire.List[wire.Touched]{Items: []wire.Touched{}}
-	for scanned := 0; scanned < impactScan && len(out.Items) == 0; scanned += limit {
-		page, err := s.config.Ledger.Mutations(r.Context(), f)
-		if err != nil {
-			return nil, listingError(f, err)
-		}
-		for _, m := range page.Items {
-			if want.touches(m) {
-				out.Items = append(out.Items, touchedOf(m))
-			}
-		}
-		out.Next, f.Cursor = page.Next, page.Next
-		if page.Next == "" {
-			break
-		}
+	page, err := s.config.Ledger.Mutations(r.Context(), f)
+	if err != nil {
+		return nil, listingError(f, err)
 	}
+	out := wire.List[wire.Touched]{Items: each(page.Items, touchedOf), Next: page.Next}
 	return out, s.addItemStates(r.Context(), out.Items)
 }
 
 // defaultImpact is the page of impact.
 const defaultImpact = 1000
 
-// impact is what is asked about.
-type impact struct {
-	version      int
-	since, until time.Time
-}
-
-func impactOf(q url.Values, f ledger.Filter, now time.Time) (impact, error) {
-	out := impact{since: f.Since}
-	var ok bool
-	if out.until, ok = sinceOf(q.Get("until"), now); !ok {
-		return out, BadRequest("query:until", "neither a time nor a duration", "write 2006-01-02T15:04:05Z or 24h")
+// impactOf adds to the filter what only impact selects by.
+func impactOf(q url.Values, f ledger.Filter, now time.Time) (ledger.Filter, error) {
+	until, ok := sinceOf(q.Get("until"), now)
+	if !ok {
+		return f, BadRequest("query:until", "neither a time nor a duration", "write 2006-01-02T15:04:05Z or 24h")
 	}
+	// The listing's own since ends at what was made then; older records may be touched.
+	f.Touched, f.Since = ledger.Touched{Since: f.Since, Until: until}, time.Time{}
 	if text := q.Get("version"); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 {
-			return out, BadRequest("query:version", "no version", "give the number that the connector's file says")
+			return f, BadRequest("query:version", "no version", "give the number that the connector's file says")
 		}
-		if out.version = n; f.Connector == "" {
-			return out, BadRequest("query:version", "given without connector", "name the connector too")
-		}
-	}
-	if out.version == 0 && f.Connector == "" && f.Run == "" && out.since.IsZero() && out.until.IsZero() && f.Workflow == "" {
-		return out, BadRequest("query:connector", "nothing is asked about", "give connector, run, workflow, since or until")
-	}
-	return out, nil
-}
-
-// touches reports whether m is one of them.
-func (i impact) touches(m *ledger.Mutation) bool {
-	if i.version != 0 && i.version != m.ConnectorVersion {
-		return false
-	}
-	if i.since.IsZero() && i.until.IsZero() {
-		return true
-	}
-	if i.within(m.CreatedAt) || i.within(m.UpdatedAt) {
-		return true
-	}
-	for _, d := range m.Dispatches {
-		if i.within(d.Started.Wall) || i.within(d.Ended.Wall) {
-			return true
+		if f.ConnectorVersion = n; f.Connector == "" {
+			return f, BadRequest("query:version", "given without connector", "name the connector too")
 		}
 	}
-	for _, o := range m.Observations {
-		if i.within(o.At.Wall) {
-			return true
-		}
+	if f.ConnectorVersion == 0 && f.Connector == "" && f.Run == "" && f.Touched.All() && f.Workflow == "" {
+		return f, BadRequest("query:connector", "nothing is asked about", "give connector, run, workflow, since or until")
 	}
-	return false
-}
-
-func (i impact) within(at time.Time) bool {
-	return !at.IsZero() && !at.Before(i.since) && (i.until.IsZero() || !at.After(i.until))
+	return f, nil
 }
 
 func touchedOf(m *ledger.Mutation) wire.Touched {

@@ -192,22 +192,14 @@ func attemptDecision(q *wire.NewAttempt, faults *faults) ledger.DecideItem {
 	return ledger.DecideItem{Reason: q.Reason, Actor: q.Actor, Version: q.Version, Attempt: q.Attempt}
 }
 
-// item finds an item by its id. The ledger has no index of ids, so the listing
-// is walked; an item of thousands is better asked for by workflow and item.
+// item finds an item by its id.
 func (s *Server) item(ctx context.Context, id string) (*ledger.Item, error) {
-	f := ledger.Filter{Limit: maxPage}
-	for {
-		page, err := s.config.Ledger.Items(ctx, f)
-		if err != nil {
-			return nil, err
-		}
-		for _, i := range page.Items {
-			if i.ID == id {
-				return i, nil
-			}
-		}
-		if f.Cursor = page.Next; f.Cursor == "" {
-			return nil, refuse("not-found", "There is no item %q in this ledger; see GET /v1/items.", id)
-		}
+	page, err := s.config.Ledger.Items(ctx, ledger.Filter{ID: id, Limit: 1})
+	if err != nil {
+		return nil, err
 	}
+	if id == "" || len(page.Items) == 0 {
+		return nil, refuse("not-found", "There is no item %q in this ledger; see GET /v1/items.", id)
+	}
+	return page.Items[0], nil
 }

@@ -115,7 +115,14 @@ type Filter struct {
 	Workflow  string
 	Item      string
 	Run       string
-	Since     time.Time
+	// ID selects items by theirs.
+	ID string
+	// ConnectorVersion selects mutations under this version of the connector's file.
+	ConnectorVersion int
+	// Touched selects mutations by when something happened to them, and Since records by
+	// when they were made or opened.
+	Touched Touched
+	Since   time.Time
 	// Unresolved selects unresolved mutations; in a listing of runs, those that
 	// have not ended.
 	Unresolved bool

@@ -261,6 +261,7 @@ func (s *Store) remember(t *tx, succeeded bool) {
 	s.runs.end(succeeded)
 	s.items.end(succeeded)
 	s.contents.end(succeeded)
+	s.spans.end(succeeded)
 	if !succeeded {
 		return
 	}

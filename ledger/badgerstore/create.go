@@ -25,7 +25,7 @@ func create(c Config, id string) error {
 	if err := writeSynced(c.creatingPath(), []byte(id)); err != nil {
 		return fmt.Errorf("ledger folder %s can't be written: %w", c.Dir, err)
 	}
-	i := identity{Format: format, ID: id, Version: c.Version, Created: c.Now().Wall.UTC()}
+	i := identity{Format: format, ID: id, Version: c.Version, Created: c.Now().Wall.UTC(), Indexes: allIndexes}
 	first, err := createEngine(c, i)
 	if err != nil {
 		return fmt.Errorf("make a ledger: %w", err)

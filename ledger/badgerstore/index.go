@@ -1,7 +1,9 @@
 package badgerstore
 
 import (
+	"encoding/hex"
 	"slices"
+	"strings"
 
 	"keep-proxy/ledger"
 )
@@ -50,7 +52,12 @@ func runIndexes(m *ledger.Mutation, at []byte) [][]byte {
 // storedRunIndexes lists the index keys of a run record.
 func storedRunIndexes(r *ledger.Run) [][]byte {
 	id := digest(r.ID)
-	out := [][]byte{key(xRunOpened, mark(r.OpenedAt, id))}
+	opened := mark(r.OpenedAt, id)
+	out := [][]byte{key(xRunOpened, opened)}
+	if r.Item != "" {
+		item := digest(r.Workflow, r.Item)
+		out = append(out, key(xRunOfItem, item[:], opened))
+	}
 	if r.State.Ended() {
 		return append(out, key(xRunEnded, mark(r.EndedAt, id)))
 	}
@@ -59,12 +66,32 @@ func storedRunIndexes(r *ledger.Run) [][]byte {
 
 func itemIndexes(i *ledger.Item) [][]byte {
 	name := digest(i.Workflow, i.Item)
-	out := [][]byte{key(xItemOpened, mark(i.OpenedAt, name))}
+	opened := mark(i.OpenedAt, name)
+	out := [][]byte{key(xItemOpened, opened)}
+	if prefix := itemIDPrefix(i.ID); prefix != nil {
+		out = append(out, key(xItemID, prefix, opened))
+	}
 	if i.Shared && i.ActiveRun != "" {
 		run := digest(i.ActiveRun)
 		out = append(out, key(xItemTaken, run[:], name[:]))
 	}
 	return out
+}
+
+// itemIDPrefix is an item's id in a key; nil for what is none.
+func itemIDPrefix(id string) []byte {
+	digits, ok := strings.CutPrefix(id, "i-")
+	b, err := hex.DecodeString(digits)
+	if !ok || err != nil || len(b) != 10 {
+		return nil
+	}
+	return b
+}
+
+// unlisted reports whether an index key belongs to those that ledgers made before them
+// have in part only: see identity.Indexes.
+func unlisted(k []byte) bool {
+	return k[0] == xItemID || k[0] == xRunOfItem || k[0] == xRuleMade || k[0] == xTouched
 }
 
 // reindex replaces the index keys before by those after.

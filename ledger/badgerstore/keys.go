@@ -46,6 +46,10 @@ const (
 	xRunOpened  = 'o' // mark by opening
 	xItemOpened = 'O' // mark by opening
 	xItemTaken  = 'T' // digest(run id), digest(workflow, item); of runs of many items
+	xItemID     = 'N' // 10 bytes of the item's id, mark by opening
+	xRunOfItem  = 'w' // digest(workflow, item), mark by opening
+	xRuleMade   = 'V' // digest(connector), minute, version; see span.go
+	xTouched    = 'h' // minute, minute; see span.go
 )
 
 // markSize is the length of a mark: a time and a 32-byte name.

@@ -43,7 +43,7 @@ func parseCursor(cursor string) ([]byte, error) {
 
 // Mutations implements ledger.Store. It walks the narrowest index of the filter.
 func (s *Store) Mutations(ctx context.Context, f ledger.Filter) (ledger.Page[*ledger.Mutation], error) {
-	return page(ctx, s, f, mutationPrefixes(f), func(v *view, name [32]byte) (*ledger.Mutation, bool, error) {
+	return page(ctx, s, f, mutationPrefixes(f), s.spanned, func(v *view, name [32]byte) (*ledger.Mutation, bool, error) {
 		m, err := v.Mutation(name)
 		if err != nil {
 			return nil, false, required(err, "mutation "+ledger.Key(name).ID())
@@ -54,23 +54,31 @@ func (s *Store) Mutations(ctx context.Context, f ledger.Filter) (ledger.Page[*le
 
 // Runs implements ledger.Store.
 func (s *Store) Runs(ctx context.Context, f ledger.Filter) (ledger.Page[*ledger.Run], error) {
-	return page(ctx, s, f, [][]byte{{xRunOpened}}, func(v *view, name [32]byte) (*ledger.Run, bool, error) {
+	prefix := []byte{xRunOpened}
+	if s.indexed && f.Workflow != "" && f.Item != "" {
+		prefix = named(xRunOfItem, f.Workflow, f.Item)
+	}
+	return page(ctx, s, f, [][]byte{prefix}, nil, func(v *view, name [32]byte) (*ledger.Run, bool, error) {
 		r, err := v.runBy(name)
 		if err != nil {
 			return nil, false, required(err, "a run")
 		}
-		return r, matchScope(f, r.Workflow, r.Item, r.ID), nil
+		return r, matchScope(f, r.Workflow, r.Item, r.ID) && (!f.Unresolved || !r.State.Ended()), nil
 	})
 }
 
 // Items implements ledger.Store.
 func (s *Store) Items(ctx context.Context, f ledger.Filter) (ledger.Page[*ledger.Item], error) {
-	return page(ctx, s, f, [][]byte{{xItemOpened}}, func(v *view, name [32]byte) (*ledger.Item, bool, error) {
+	prefix := []byte{xItemOpened}
+	if id := itemIDPrefix(f.ID); s.indexed && id != nil {
+		prefix = key(xItemID, id)
+	}
+	return page(ctx, s, f, [][]byte{prefix}, nil, func(v *view, name [32]byte) (*ledger.Item, bool, error) {
 		i, err := v.itemBy(name)
 		if err != nil {
 			return nil, false, required(err, "an item")
 		}
-		return i, matchScope(f, i.Workflow, i.Item, f.Run), nil
+		return i, matchScope(f, i.Workflow, i.Item, f.Run) && (f.ID == "" || f.ID == i.ID), nil
 	})
 }
 
@@ -84,6 +92,7 @@ func matchMutation(m *ledger.Mutation, f ledger.Filter) bool {
 	return (f.Run == "" || ran) && matchScope(f, m.Workflow, m.Item, f.Run) &&
 		(len(f.States) == 0 || slices.Contains(f.States, m.State)) &&
 		(f.Connector == "" || f.Connector == m.Connector) &&
+		(f.ConnectorVersion == 0 || f.ConnectorVersion == m.ConnectorVersion) && f.Touched.Selects(m) &&
 		(f.Operation == "" || f.Operation == m.Operation) &&
 		(!f.Unresolved || m.Unresolved()) &&
 		(!f.Escalated || m.Escalation != nil && m.Escalation.ClosedAt.IsZero())
@@ -120,9 +129,10 @@ func statePrefixes(states []ledger.State) [][]byte {
 	return out
 }
 
-// page walks the indexes in prefixes together, newest first, from the cursor on.
+// page walks the indexes in prefixes together, newest first, from the cursor on; of
+// these the parts that parts gives, if it isn't nil.
 func page[T any](ctx context.Context, s *Store, f ledger.Filter, prefixes [][]byte,
-	read func(*view, [32]byte) (T, bool, error),
+	parts func(snapshot, ledger.Filter, []byte) windows, read func(*view, [32]byte) (T, bool, error),
 ) (p ledger.Page[T], err error) {
 	from, err := parseCursor(f.Cursor)
 	if err != nil {
@@ -133,6 +143,10 @@ func page[T any](ctx context.Context, s *Store, f ledger.Filter, prefixes [][]by
 		w := newWalk(src, prefixes, from)
 		defer w.close()
 		v := &view{src: src, process: s.process}
+		var within windows
+		if parts != nil {
+			within = parts(src, f, from)
+		}
 		var last []byte
 		for n := 0; ; n++ {
 			m := w.next()
@@ -141,6 +155,13 @@ func page[T any](ctx context.Context, s *Store, f ledger.Filter, prefixes [][]by
 			}
 			if n%256 == 0 && ctx.Err() != nil {
 				return ctx.Err()
+			}
+			if ok, below := within.holds(binary.BigEndian.Uint64(m)); !ok {
+				if below == 0 {
+					return nil
+				}
+				w.below(below)
+				continue
 			}
 			record, match, err := read(v, markName(m))
 			if err != nil {

@@ -128,6 +128,17 @@ func (s snapshot) after(prefix, start []byte, fn func(k []byte) bool) {
 	}
 }
 
+// backwards visits the keys with this prefix from the greatest not after start on.
+func (s snapshot) backwards(prefix, start []byte, fn func(k []byte) bool) {
+	it := s.txn.NewIterator(badger.IteratorOptions{Reverse: true, Prefix: prefix})
+	defer it.Close()
+	for it.Seek(start); it.ValidForPrefix(prefix); it.Next() {
+		if !fn(it.Item().Key()) {
+			return
+		}
+	}
+}
+
 // last returns the greatest key with this prefix, nil if there is none.
 func (s snapshot) last(prefix []byte) []byte {
 	it := s.txn.NewIterator(badger.IteratorOptions{Reverse: true, Prefix: prefix})

@@ -69,6 +69,11 @@ type Store struct {
 	gaps        knownGaps
 	// contents are the keys of bodies and rule files that are stored.
 	contents shelf[string, struct{}]
+	// spans are the keys of span.go that are stored.
+	spans shelf[string, struct{}]
+	// indexed says that no record lacks an entry in any index; it is set before the
+	// store is used.
+	indexed bool
 }
 
 var _ ledger.Store = (*Store)(nil)

@@ -176,6 +176,9 @@ func (t *tx) PutMutation(m *ledger.Mutation) error {
 	if err := t.layer.reindex(old.indexes, indexes); err != nil {
 		return t.fail(err)
 	}
+	if err := t.span(old.record.Mutation, m); err != nil {
+		return t.fail(err)
+	}
 	if p := t.put(m.Key); p != nil {
 		p.entryOfMutation, p.indexes = after, indexes
 	} else {
@@ -334,25 +337,30 @@ func (t *tx) PutDelivery(run string, k ledger.Key, d ledger.Delivery) error {
 
 // holds reports whether content is stored under sk already, as known from the
 // commands before or as found.
-func (t *tx) holds(sk []byte) (bool, error) {
-	if r, ok := t.store.contents.get(string(sk)); ok {
+func (t *tx) holds(s *shelf[string, struct{}], sk []byte) (bool, error) {
+	if r, ok := s.get(string(sk)); ok {
 		t.layer.pending = t.layer.pending || r.batch > t.store.horizon.durable.Load()
 		return true, nil
 	}
 	known, err := t.layer.has(sk)
 	if known {
-		t.store.contents.keep(string(sk), kept[struct{}]{batch: t.batch.holds(sk)})
+		s.keep(string(sk), kept[struct{}]{batch: t.batch.holds(sk)})
 	}
 	return known, err
 }
 
 // keep stores content under sk, unless it is there.
 func (t *tx) keep(sk []byte, content func() error) error {
-	known, err := t.holds(sk)
+	return t.keepIn(&t.store.contents, sk, content)
+}
+
+// keepIn does so for keys that the shelf remembers.
+func (t *tx) keepIn(s *shelf[string, struct{}], sk []byte, content func() error) error {
+	known, err := t.holds(s, sk)
 	if err != nil || known {
 		return t.fail(err)
 	}
-	t.store.contents.put(string(sk), kept[struct{}]{batch: t.batch.number})
+	s.put(string(sk), kept[struct{}]{batch: t.batch.number})
 	return t.fail(content())
 }
 

@@ -93,7 +93,7 @@ func (s *Store) verifyAll(ctx context.Context, progress Progress) (Report, error
 	}
 	err := s.db.View(func(txn *badger.Txn) error {
 		src := snapshot{txn}
-		v := &verifier{ctx: ctx, config: s.config, src: src, events: newEvents(src), report: &r, progress: progress}
+		v := &verifier{ctx: ctx, config: s.config, indexed: s.indexed, src: src, events: newEvents(src), report: &r, progress: progress}
 		defer v.events.close()
 		base, err := readBaseline(v.src)
 		if err != nil {
@@ -111,6 +111,7 @@ func (s *Store) verifyAll(ctx context.Context, progress Progress) (Report, error
 type verifier struct {
 	ctx      context.Context
 	config   Config
+	indexed  bool
 	src      snapshot
 	events   *events
 	report   *Report
@@ -184,6 +185,13 @@ func (v *verifier) value(k, content []byte) error {
 	case xUnresolved, xDue, xState, xByRun, xByItem, xCreated, xEscalated, xHistory, xRunActive, xRunEnded, xRunOpened, xItemOpened, xItemTaken:
 		v.found++
 		return nil
+	case xItemID, xRunOfItem:
+		if v.indexed {
+			v.found++
+		}
+		return nil
+	case xRuleMade, xTouched:
+		return nil
 	}
 	return damaged(k, "its kind is unknown")
 }
@@ -195,6 +203,9 @@ func (v *verifier) mutation(k, content []byte) error {
 	}
 	v.report.Mutations++
 	if err := v.belongs(k, mutationKey(m.Key), mutationIndexes(m.Mutation)); err != nil {
+		return err
+	}
+	if err := v.spanned(m); err != nil {
 		return err
 	}
 	if err := v.history(k, m); err != nil {
@@ -214,6 +225,19 @@ func (v *verifier) mutation(k, content []byte) error {
 		}
 		if _, err := v.src.get(key(kBody, sum)); err != nil {
 			return required(err, "the body of mutation "+m.ID)
+		}
+	}
+	return nil
+}
+
+// spanned looks for the entries that m shares with others.
+func (v *verifier) spanned(m entryOfMutation) error {
+	if !v.indexed {
+		return nil
+	}
+	for _, x := range spanKeys(m.Mutation) {
+		if _, err := v.src.get(x); err != nil {
+			return required(err, "index entry "+keyName(x))
 		}
 	}
 	return nil
@@ -249,7 +273,7 @@ func (v *verifier) listing(k []byte, e ledger.Event) error {
 		v.unindexed.add(e.Mutation, e.Seq)
 		return nil
 	}
-	return v.indexed([][]byte{x})
+	return v.listedIn([][]byte{x})
 }
 
 // history notes the events that a record lists.
@@ -313,11 +337,14 @@ func (v *verifier) belongs(k, own []byte, indexes [][]byte) error {
 	if !bytes.Equal(k, own) {
 		return damaged(k, "it holds another record")
 	}
-	return v.indexed(indexes)
+	return v.listedIn(indexes)
 }
 
-func (v *verifier) indexed(indexes [][]byte) error {
+func (v *verifier) listedIn(indexes [][]byte) error {
 	for _, x := range indexes {
+		if unlisted(x) && !v.indexed {
+			continue
+		}
 		if _, err := v.src.get(x); err != nil {
 			return required(err, "index entry "+keyName(x))
 		}

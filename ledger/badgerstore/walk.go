@@ -2,6 +2,7 @@ package badgerstore
 
 import (
 	"bytes"
+	"encoding/binary"
 
 	badger "github.com/dgraph-io/badger/v4"
 )
@@ -57,6 +58,15 @@ func (w *walk) next() []byte {
 	m := bytes.Clone(w.legs[best].mark())
 	w.legs[best].it.Next()
 	return m
+}
+
+// below steps on to what is older than nanos; what is there already stays.
+func (w *walk) below(nanos uint64) {
+	for _, l := range w.legs {
+		if m := l.mark(); m != nil && binary.BigEndian.Uint64(m) >= nanos {
+			l.it.Seek(binary.BigEndian.AppendUint64(bytes.Clone(l.prefix), nanos))
+		}
+	}
 }
 
 func (w *walk) close() {

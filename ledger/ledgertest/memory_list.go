@@ -27,6 +27,7 @@ func selects(f ledger.Filter, m *ledger.Mutation) bool {
 	return (len(f.States) == 0 || slices.Contains(f.States, m.State)) &&
 		wants(f.Connector, m.Connector) && wants(f.Operation, m.Operation) &&
 		wants(f.Workflow, m.Workflow) && wants(f.Item, m.Item) && wants(f.Run, m.Run) &&
+		(f.ConnectorVersion == 0 || f.ConnectorVersion == m.ConnectorVersion) && f.Touched.Selects(m) &&
 		!m.CreatedAt.Before(f.Since) &&
 		(!f.Unresolved || m.Unresolved()) && (!f.Escalated || m.Escalated())
 }
@@ -52,7 +53,7 @@ func (s *Memory) Runs(_ context.Context, f ledger.Filter) (page ledger.Page[*led
 func (s *Memory) Items(_ context.Context, f ledger.Filter) (page ledger.Page[*ledger.Item], err error) {
 	s.read(func(v *view) {
 		page, err = paged(v.layers.allItems(), f, func(i *ledger.Item) bool {
-			return wants(f.Workflow, i.Workflow) && wants(f.Item, i.Item) && !i.OpenedAt.Before(f.Since)
+			return wants(f.Workflow, i.Workflow) && wants(f.Item, i.Item) && wants(f.ID, i.ID) && !i.OpenedAt.Before(f.Since)
 		})
 	})
 	for i, item := range page.Items {

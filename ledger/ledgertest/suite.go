@@ -46,6 +46,7 @@ func TestStore(t *testing.T, open func(t *testing.T) Subject) {
 		{"listings are newest first, by pages", testPages},
 		{"each filter selects", testFilters},
 		{"runs and items are listed newest first", testRunsAndItems},
+		{"an item is found by its id, and runs by their item", testItemsAndRunsOfOne},
 		{"events are numbered without gaps and kept in order", testEvents},
 		{"a record is found by a prefix of its id that fits one only", testByID},
 		{"bodies of every size are read back", testBodies},

@@ -133,7 +133,11 @@ func testFilters(t *testing.T, s Subject) {
 	open.Escalation = &ledger.Escalation{ID: "e-1", Kind: ledger.EscalationIndeterminate, OpenedAt: Epoch}
 	closed := SampleMutation("closed", ledger.Skipped, 30)
 	closed.Escalation = &ledger.Escalation{ID: "e-2", OpenedAt: Epoch, ClosedAt: Epoch}
+	mail.ConnectorVersion = 7
+	later := Epoch.Add(48 * time.Hour)
 	put(t, s.Store, plain, mail, open, closed)
+	plain.Version, plain.Dispatches[0].Ended.Wall = 2, later
+	put(t, s.Store, plain)
 	for _, c := range []struct {
 		name string
 		f    ledger.Filter
@@ -150,6 +154,11 @@ func testFilters(t *testing.T, s Subject) {
 		{"unresolved of a workflow", ledger.Filter{Unresolved: true, Workflow: "letters"}, nil},
 		{"escalated", ledger.Filter{Escalated: true}, []*ledger.Mutation{open}},
 		{"states", ledger.Filter{States: []ledger.State{ledger.Skipped, ledger.Applied}}, []*ledger.Mutation{closed, mail, plain}},
+		{"a version of a file", ledger.Filter{Connector: "mail", ConnectorVersion: 7}, []*ledger.Mutation{mail}},
+		{"a version of another file", ledger.Filter{Connector: "stripe", ConnectorVersion: 7}, nil},
+		{"touched since", ledger.Filter{Touched: ledger.Touched{Since: open.CreatedAt}}, []*ledger.Mutation{closed, open, plain}},
+		{"touched until", ledger.Filter{Touched: ledger.Touched{Until: plain.CreatedAt}}, []*ledger.Mutation{plain}},
+		{"touched by a later sending", ledger.Filter{Touched: ledger.Touched{Since: later, Until: later.Add(time.Second)}}, []*ledger.Mutation{plain}},
 		{"both", ledger.Filter{Connector: "stripe", States: []ledger.State{ledger.Applied}}, []*ledger.Mutation{plain}},
 	} {
 		var got, want []string
@@ -262,6 +271,56 @@ func testByID(t *testing.T, s Subject) {
 			t.Errorf("%s: %v, want ErrNotFound", c.name, err)
 		case !c.missing && (err != nil || m.Key != c.want):
 			t.Errorf("%s: %v, %v", c.name, m, err)
+		}
+	}
+}
+
+func testItemsAndRunsOfOne(t *testing.T, s Subject) {
+	item := func(name string, n int) *ledger.Item {
+		i := SampleItem(name, n)
+		i.ID = ledger.ItemID(i.Workflow, i.Item)
+		return i
+	}
+	update(t, s.Store, func(tx ledger.Tx) error {
+		var errs []error
+		for n := range 6 {
+			r := SampleRun(fmt.Sprint("run-", n), n)
+			r.Item = fmt.Sprint("order-", n%2)
+			if n == 3 {
+				r.State, r.EndedAt = ledger.RunFinished, Epoch
+			}
+			errs = append(errs, tx.PutRun(r))
+		}
+		return errors.Join(append(errs, tx.PutItem(item("order-0", 0)), tx.PutItem(item("order-1", 1)))...)
+	})
+	want := item("order-1", 1)
+	found, err := s.Store.Items(t.Context(), ledger.Filter{ID: want.ID})
+	if err != nil || len(found.Items) != 1 || found.Items[0].Item != "order-1" || found.Next != "" {
+		t.Errorf("by id: %+v, %v", found, err)
+	}
+	for _, id := range []string{"i-00000000000000000000", "i-", "nonsense", want.ID[:9]} {
+		if found, err := s.Store.Items(t.Context(), ledger.Filter{ID: id}); err != nil || len(found.Items) != 0 {
+			t.Errorf("by %q: %+v, %v", id, found, err)
+		}
+	}
+	for _, c := range []struct {
+		name string
+		f    ledger.Filter
+		want []string
+	}{
+		{"of an item", ledger.Filter{Workflow: want.Workflow, Item: "order-1"}, []string{"run-5", "run-3", "run-1"}},
+		{"of an item, a page", ledger.Filter{Workflow: want.Workflow, Item: "order-1", Limit: 2}, []string{"run-5", "run-3"}},
+		{"of an item, not ended", ledger.Filter{Workflow: want.Workflow, Item: "order-1", Unresolved: true}, []string{"run-5", "run-1"}},
+		{"of an unknown item", ledger.Filter{Workflow: want.Workflow, Item: "order-9"}, nil},
+		{"not ended", ledger.Filter{Unresolved: true, Limit: 3}, []string{"run-5", "run-4", "run-2"}},
+	} {
+		p, err := s.Store.Runs(t.Context(), c.f)
+		var got []string
+		for _, r := range p.Items {
+			got = append(got, r.ID)
+		}
+		if err != nil || !slices.Equal(got, c.want) {
+			t.Errorf("runs %s: %q, %v; want %q", c.name, got, err, c.want)
 		}
 	}
 }

@@ -1,0 +1,226 @@
+package badgerstore
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"math"
+	"slices"
+	"time"
+
+	"keep-proxy/ledger"
+)
+
+// What a rule version or a time touched is found without reading every record, and
+// without a key for each: a record lies in the listing by when it was made, and two
+// indexes name minutes of that listing. One names those in which records were made that
+// a version of a connector's file has. The other names, for each minute, those in which
+// records were made to which something happened in it. A busy minute costs one key, as
+// does a quiet one.
+
+// minuteSize is the length of a minute in a key.
+const minuteSize = 4
+
+// minute is at in minutes since 1970.
+func minute(at time.Time) uint32 { return uint32(nanos(at) / uint64(time.Minute)) }
+
+func ruleKey(connector string, version int, made uint32) []byte {
+	d := digest(connector)
+	k := binary.BigEndian.AppendUint32(key(xRuleMade, d[:]), made)
+	return binary.BigEndian.AppendUint64(k, uint64(version)) //nolint:gosec // versions are positive
+}
+
+func touchedKey(at, made uint32) []byte {
+	return binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32([]byte{xTouched}, at), made)
+}
+
+// spanKeys lists the keys of both indexes that m asks for. They are shared with other
+// records, and never removed.
+func spanKeys(m *ledger.Mutation) [][]byte {
+	made := minute(m.CreatedAt)
+	out := [][]byte{ruleKey(m.Connector, m.ConnectorVersion, made)}
+	for at := range m.Touches() {
+		if n := minute(at); !at.IsZero() && n != made {
+			if k := touchedKey(n, made); !containsKey(out, k) {
+				out = append(out, k)
+			}
+		}
+	}
+	return out
+}
+
+// span puts the keys that m asks for and old, if there is one, didn't.
+func (t *tx) span(old, m *ledger.Mutation) error {
+	if old != nil && sameSpan(old, m) {
+		return nil
+	}
+	var before [][]byte
+	if old != nil {
+		before = spanKeys(old)
+	}
+	for _, k := range spanKeys(m) {
+		if containsKey(before, k) {
+			continue
+		}
+		if err := t.keepIn(&t.store.spans, k, func() error { return t.layer.put(k, nil) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sameSpan reports whether m asks for no key that old didn't: nearly every change.
+func sameSpan(old, m *ledger.Mutation) bool {
+	if old.Connector != m.Connector || old.ConnectorVersion != m.ConnectorVersion {
+		return false
+	}
+	made, known := minute(m.CreatedAt), minute(old.UpdatedAt)
+	for at := range m.Touches() {
+		if n := minute(at); !at.IsZero() && n != made && n != known {
+			return false
+		}
+	}
+	return true
+}
+
+// window is a part of a listing, in nanoseconds; the end doesn't belong to it.
+type window struct{ from, end uint64 }
+
+// windows are parts of a listing, newest first, that don't overlap. A nil one is all of it.
+type windows []window
+
+// ofMinutes makes windows of minutes.
+func ofMinutes(minutes []uint32) windows {
+	slices.Sort(minutes)
+	out := windows{}
+	for _, n := range slices.Backward(slices.Compact(minutes)) {
+		from := uint64(n) * uint64(time.Minute)
+		end := from + uint64(time.Minute)
+		if last := len(out) - 1; last >= 0 && out[last].from == end {
+			out[last].from = from
+			continue
+		}
+		out = append(out, window{from, end})
+	}
+	return out
+}
+
+// holds reports whether a record that was made then is in one of them; if not, below is
+// the end of the next older one, 0 if there is none.
+func (w windows) holds(made uint64) (ok bool, below uint64) {
+	if w == nil {
+		return true, 0
+	}
+	at, _ := slices.BinarySearchFunc(w, made, func(w window, made uint64) int {
+		if w.from <= made {
+			return 0
+		}
+		return -1
+	})
+	if at == len(w) {
+		return false, 0
+	}
+	if made < w[at].end {
+		return true, 0
+	}
+	return false, w[at].end
+}
+
+// and are the parts that are in both.
+func (w windows) and(other windows) windows {
+	if w == nil {
+		return other
+	}
+	if other == nil {
+		return w
+	}
+	out := windows{}
+	for i, j := 0, 0; i < len(w) && j < len(other); {
+		from, end := max(w[i].from, other[j].from), min(w[i].end, other[j].end)
+		if from < end {
+			out = append(out, window{from, end})
+		}
+		if w[i].from >= other[j].from {
+			i++
+		} else {
+			j++
+		}
+	}
+	return out
+}
+
+// spanned are the parts of the listing in which mutations of f were made, from the
+// cursor on. What they leave out holds none; what they hold may hold others.
+func (s *Store) spanned(src snapshot, f ledger.Filter, from []byte) windows {
+	if !s.indexed {
+		return nil
+	}
+	var out windows
+	if f.Connector != "" {
+		out = ruleWindows(src, f, from)
+	}
+	if !f.Touched.All() {
+		out = out.and(touchedWindows(src, f.Touched))
+	}
+	return out
+}
+
+// ruleWindows are those in which records of the connector, or of the version of its file,
+// were made. As each of them holds one, those that a page can need are enough; what is
+// older is one window then.
+func ruleWindows(src snapshot, f ledger.Filter, from []byte) windows {
+	d := digest(f.Connector)
+	prefix := key(xRuleMade, d[:])
+	start := uint32(math.MaxUint32)
+	if from != nil {
+		start = minute(markTime(from))
+	}
+	var made []uint32
+	src.backwards(prefix, append(binary.BigEndian.AppendUint32(bytes.Clone(prefix), start), 0xff), func(k []byte) bool {
+		rest := k[len(prefix):]
+		if f.ConnectorVersion == 0 || binary.BigEndian.Uint64(rest[minuteSize:]) == uint64(f.ConnectorVersion) { //nolint:gosec // versions are positive
+			made = append(made, binary.BigEndian.Uint32(rest))
+		}
+		return len(made) <= 2*maxLimit
+	})
+	if len(made) <= 2*maxLimit {
+		return ofMinutes(made)
+	}
+	oldest := made[len(made)-1]
+	return ofMinutes(made).or(windows{{0, uint64(oldest) * uint64(time.Minute)}})
+}
+
+// touchedWindows are those in which records were made that were touched then.
+func touchedWindows(src snapshot, t ledger.Touched) windows {
+	from, to, end := minute(t.Since), uint32(math.MaxUint32), uint64(math.MaxUint64)
+	if !t.Until.IsZero() {
+		to = minute(t.Until)
+		end = (uint64(to) + 1) * uint64(time.Minute)
+	}
+	var made []uint32
+	last := touchedKey(to, math.MaxUint32)
+	src.after([]byte{xTouched}, touchedKey(from, 0), func(k []byte) bool {
+		if bytes.Compare(k, last) > 0 {
+			return false
+		}
+		made = append(made, binary.BigEndian.Uint32(k[1+minuteSize:]))
+		return true
+	})
+	// What was made in that time was touched in it.
+	return windows{{uint64(from) * uint64(time.Minute), end}}.or(ofMinutes(made))
+}
+
+// or are the parts that are in one of them.
+func (w windows) or(other windows) windows {
+	all := slices.Concat(w, other)
+	slices.SortFunc(all, func(a, b window) int { return cmp.Compare(b.end, a.end) })
+	out := windows{}
+	for _, next := range all {
+		if last := len(out) - 1; last >= 0 && next.end >= out[last].from {
+			out[last].from = min(out[last].from, next.from)
+			continue
+		}
+		out = append(out, next)
+	}
+	return out
+}

@@ -1,0 +1,159 @@
+package badgerstore
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"keep-proxy/ledger"
+	"keep-proxy/ledger/ledgertest"
+)
+
+// spread puts n mutations of two connectors over a few hours, and changes some of them
+// later.
+func spread(t *testing.T, s *Store, rnd *rand.Rand, n int) {
+	t.Helper()
+	at := func() time.Time { return ledgertest.Epoch.Add(time.Duration(rnd.Int64N(int64(6 * time.Hour)))) }
+	all := make([]*ledger.Mutation, n)
+	for i := range all {
+		m := ledgertest.SampleMutation(fmt.Sprint("m", i), ledger.InFlight, 0)
+		m.CreatedAt = at()
+		m.UpdatedAt, m.Dispatches[0].Started.Wall = m.CreatedAt, m.CreatedAt.Add(time.Second)
+		m.Connector = []string{"stripe", "stripe", "stripe", "mail"}[rnd.IntN(4)]
+		m.ConnectorVersion = 1 + rnd.IntN(3)
+		all[i] = m
+	}
+	put := func(all ...*ledger.Mutation) {
+		err := s.Update(t.Context(), func(tx ledger.Tx) error {
+			for _, m := range all {
+				if err := tx.PutMutation(m); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for part := range slices.Chunk(all, 50) {
+		put(part...)
+	}
+	for _, m := range all {
+		switch rnd.IntN(4) {
+		case 0:
+			m.Dispatches[0].Ended.Wall = at()
+		case 1:
+			m.Observations = append(m.Observations, ledger.Observation{At: ledger.Stamp{Wall: at()}})
+		case 2:
+			m.ConnectorVersion = 1 + rnd.IntN(3)
+		default:
+			continue
+		}
+		m.Version, m.UpdatedAt = 2, at()
+		put(m)
+	}
+}
+
+// What the indexes of minutes leave out is what reading every record leaves out.
+func TestListingsByTimeAndVersionMissNothing(t *testing.T) {
+	t.Parallel()
+	s := mustOpen(t, testConfig(t.TempDir()))
+	rnd := rand.New(rand.NewPCG(6, 1)) //nolint:gosec // a test that can be repeated
+	spread(t, s, rnd, 400)
+	list := func(f ledger.Filter, indexed bool) (ids []string) {
+		s.indexed = indexed
+		defer func() { s.indexed = true }()
+		for {
+			p, err := s.Mutations(t.Context(), f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range p.Items {
+				ids = append(ids, m.ID)
+			}
+			if f.Cursor = p.Next; p.Next == "" {
+				return ids
+			}
+		}
+	}
+	some := 0
+	for range 200 {
+		f := ledger.Filter{Limit: 1 + rnd.IntN(40)}
+		if rnd.IntN(2) == 0 {
+			f.Connector = []string{"stripe", "mail", "none"}[rnd.IntN(3)]
+			f.ConnectorVersion = rnd.IntN(5)
+		}
+		from := ledgertest.Epoch.Add(time.Duration(rnd.Int64N(int64(6 * time.Hour))))
+		if rnd.IntN(2) == 0 {
+			f.Touched.Since = from
+		}
+		if rnd.IntN(2) == 0 {
+			f.Touched.Until = from.Add(time.Duration(rnd.Int64N(int64(30 * time.Minute))))
+		}
+		if rnd.IntN(4) == 0 {
+			f.States = []ledger.State{ledger.InFlight, ledger.Failed}
+		}
+		got, want := list(f, true), list(f, false)
+		if !slices.Equal(got, want) {
+			t.Fatalf("%+v: %d records, want %d", f, len(got), len(want))
+		}
+		some += len(got)
+	}
+	if some == 0 {
+		t.Fatal("nothing was ever listed")
+	}
+}
+
+func TestWindows(t *testing.T) {
+	t.Parallel()
+	const m = uint64(time.Minute)
+	w := ofMinutes([]uint32{5, 3, 4, 4, 9})
+	if want := (windows{{9 * m, 10 * m}, {3 * m, 6 * m}}); !slices.Equal(w, want) {
+		t.Fatalf("%v, want %v", w, want)
+	}
+	for made, want := range map[uint64]struct {
+		ok    bool
+		below uint64
+	}{
+		9*m + 1: {true, 0}, 10 * m: {false, 10 * m}, 7 * m: {false, 6 * m}, 6*m - 1: {true, 0}, 3 * m: {true, 0}, 1: {false, 0},
+	} {
+		if ok, below := w.holds(made); ok != want.ok || below != want.below {
+			t.Errorf("%d: %t %d, want %+v", made, ok, below, want)
+		}
+	}
+	if got, want := w.and(windows{{4 * m, 9*m + 1}}), (windows{{9 * m, 9*m + 1}, {4 * m, 6 * m}}); !slices.Equal(got, want) {
+		t.Errorf("and: %v, want %v", got, want)
+	}
+	if got, want := w.or(windows{{5 * m, 9*m + 1}}), (windows{{3 * m, 10 * m}}); !slices.Equal(got, want) {
+		t.Errorf("or: %v, want %v", got, want)
+	}
+	if ok, _ := windows(nil).holds(7); !ok {
+		t.Error("no window is all")
+	}
+}
+
+// A ledger that was made before these indexes lists all the same.
+func TestALedgerWithoutTheseIndexesIsRead(t *testing.T) {
+	t.Parallel()
+	c := testConfig(t.TempDir())
+	unpack(t, fixture2, c.Dir)
+	c.ID = "fixture"
+	s := mustOpen(t, c)
+	if s.indexed {
+		t.Skip("the fixture was written anew")
+	}
+	for f, want := range map[*ledger.Filter]int{
+		{Touched: ledger.Touched{Until: ledgertest.Epoch.Add(time.Hour)}}: 2,
+		{Connector: "stripe", ConnectorVersion: 99}:                       0,
+	} {
+		if p, err := s.Mutations(t.Context(), *f); err != nil || len(p.Items) != want {
+			t.Errorf("%+v: %d, %v", *f, len(p.Items), err)
+		}
+	}
+	if p, err := s.Runs(t.Context(), ledger.Filter{Workflow: "refunds", Item: "order-1"}); err != nil || len(p.Items) != 1 {
+		t.Errorf("runs: %+v, %v", p, err)
+	}
+}
