@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -26,6 +27,11 @@ type Config struct {
 	// Hosts are names, besides localhost and loopback addresses, that a Host
 	// field may hold on TCP.
 	Hosts []string
+	// TLS is how listeners are served; nil for in clear, which is refused on listeners
+	// that others can reach. With it a Host field may hold any address, and Named says
+	// of which names the certificate is; nil for none.
+	TLS   *tls.Config
+	Named func(host string) bool
 	// RunTTL ends a run that asks for no time limit of its own and sends no
 	// heartbeat for so long (default 1 h).
 	RunTTL time.Duration
@@ -148,5 +154,5 @@ func (c Config) validate() error {
 	for _, t := range c.Tokens {
 		errs = append(errs, t.validate())
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, c.distinctTokens())...)
 }

@@ -10,9 +10,10 @@
 //
 // Everything under /v1 needs a bearer token. The operator's own is in a file
 // (see [OperatorToken]); others are configured by their SHA-256 with a [Role].
-// /healthz, /readyz, /metrics and /openapi.json need none. The server serves
-// loopback addresses and unix sockets alone, refuses Host fields that are not its own (DNS
-// rebinding) and everything that a browser's page sent, and grants no CORS.
+// /healthz, /readyz, /metrics and /openapi.json need none. Without TLS the server serves
+// loopback addresses and unix sockets alone. It refuses Host fields that are not its own (DNS
+// rebinding) and everything that a browser's page sent, and grants no CORS. A listener
+// for probes ([Server.ServeHealth]) answers /healthz and /readyz and nothing else.
 //
 // # Failure
 //

@@ -22,7 +22,8 @@ func (s *Server) guard(r *http.Request) *wire.Problem {
 		return refuse("misdirected", "This is the admin API, not the proxy; see proxy_url of an opened run.")
 	}
 	if !onUnixSocket(r.Context()) && !s.ownHost(r.Host) {
-		return refuse("misdirected", "The Host field names %q, which isn't this server; use a loopback address or localhost.", r.Host)
+		return refuse("misdirected", "The Host field names %q, which isn't this server; "+
+			"use a loopback address, localhost, or a name that is configured (admin.public_url, admin.tls).", r.Host)
 	}
 	site := r.Header.Get("Sec-Fetch-Site")
 	if r.Header.Get("Origin") != "" || (site != "" && site != "none") {
@@ -39,7 +40,7 @@ func onUnixSocket(ctx context.Context) bool {
 }
 
 // ownHost reports whether a Host field is a loopback address, localhost, or a
-// configured name.
+// configured name; with TLS also any address, or a name of the certificate.
 func (s *Server) ownHost(host string) bool {
 	name := host
 	if h, _, err := net.SplitHostPort(host); err == nil {
@@ -49,14 +50,16 @@ func (s *Server) ownHost(host string) bool {
 	if name == "localhost" {
 		return true
 	}
+	secure := s.config.TLS != nil
 	if ip := net.ParseIP(name); ip != nil {
-		return ip.IsLoopback() || s.hosts[name]
+		// Names are what can be made to point here; an address can't.
+		return secure || ip.IsLoopback() || s.hosts[name]
 	}
-	return s.hosts[name]
+	return s.hosts[name] || secure && s.config.Named != nil && s.config.Named(name)
 }
 
-// authorize returns who asks, or why that isn't enough for a route.
-func (s *Server) authorize(r *http.Request, need Role) (caller, *wire.Problem) {
+// authorize returns who asks, or why that isn't enough for what the roles may.
+func (s *Server) authorize(r *http.Request, roles []Role) (caller, *wire.Problem) {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") {
 		return caller{}, refuse("token", "Send the operator's token: Authorization: Bearer TOKEN. It is in the token file, by default in the data folder.")
@@ -65,8 +68,8 @@ func (s *Server) authorize(r *http.Request, need Role) (caller, *wire.Problem) {
 	if !ok {
 		return caller{}, refuse("token", "The token isn't known here; it may be another ledger's. It is in the token file, by default in the data folder.")
 	}
-	if !who.role.may(need) {
-		return caller{}, refuse("role", "The token of %s has the role %s; this needs %s.", who.name, who.role, need)
+	if !who.role.may(roles) {
+		return caller{}, refuse("role", "The token of %s has the role %s; this needs %s.", who.name, who.role, or(orRoles(roles), "one that nobody has"))
 	}
 	return who, nil
 }

@@ -20,7 +20,7 @@ func Listen(address string) (net.Listener, error) {
 	// Opening a loopback socket doesn't wait for anything that could be cancelled.
 	ctx := context.Background()
 	if path, ok := strings.CutPrefix(address, unixPrefix); ok {
-		return listenUnix(ctx, path)
+		return listenUnix(ctx, listenKey, path)
 	}
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -39,17 +39,42 @@ func Listen(address string) (net.Listener, error) {
 	return ln, nil
 }
 
+// ListenTLS opens host:port, which others may reach, for a server with TLS.
+func ListenTLS(address string) (net.Listener, error) { return listenTCP(listenKey, address) }
+
+// ListenHealth opens host:port, which others may reach, or unix:/path, as [Listen] does,
+// for [Server.ServeHealth].
+func ListenHealth(address string) (net.Listener, error) {
+	const key = "admin.health_listen"
+	if path, ok := strings.CutPrefix(address, unixPrefix); ok {
+		return listenUnix(context.Background(), key, path)
+	}
+	return listenTCP(key, address)
+}
+
+// listenKey is the key of the API's own address, for errors.
+const listenKey = "admin.listen"
+
+// listenTCP opens host:port.
+func listenTCP(key, address string) (net.Listener, error) {
+	ln, err := new(net.ListenConfig).Listen(context.Background(), "tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", key, err)
+	}
+	return ln, nil
+}
+
 // listenUnix opens a socket that its owner alone can connect to.
-func listenUnix(ctx context.Context, path string) (net.Listener, error) {
+func listenUnix(ctx context.Context, key, path string) (net.Listener, error) {
 	if err := removeStale(ctx, path); err != nil {
-		return nil, fmt.Errorf("admin.listen: %w", err)
+		return nil, fmt.Errorf("%s: %w", key, err)
 	}
 	ln, err := new(net.ListenConfig).Listen(ctx, "unix", path)
 	if err != nil {
-		return nil, fmt.Errorf("admin.listen: %w", err)
+		return nil, fmt.Errorf("%s: %w", key, err)
 	}
 	if err := os.Chmod(path, 0o600); err != nil {
-		return nil, errors.Join(fmt.Errorf("admin.listen: %w", err), ln.Close())
+		return nil, errors.Join(fmt.Errorf("%s: %w", key, err), ln.Close())
 	}
 	return ln, nil
 }

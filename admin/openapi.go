@@ -73,9 +73,9 @@ func (s *schemas) operation(rt route, problem object) (object, error) {
 		}
 	}
 	op := object{"operationId": rt.id, "summary": rt.summary, "responses": responses, "security": []any{}}
-	if rt.role != RoleNone {
+	if rt.guarded() {
 		op["security"] = []any{object{"token": []any{}}}
-		op["description"] = "Needs a token with the role " + string(rt.role) + "."
+		op["description"] = "Needs a token with the role " + orRoles(rt.roles) + "."
 	}
 	if p := rt.parameters(); len(p) > 0 {
 		op["parameters"] = p
@@ -113,7 +113,7 @@ func (s *schemas) success(rt route) (object, error) {
 func (rt route) refusals() map[int][]string {
 	names := slices.Clone(rt.problems)
 	names = append(names, "misdirected", "browser", "bad-request", "internal")
-	if rt.role != RoleNone {
+	if rt.guarded() {
 		names = append(names, "token", "role", "ledger-unavailable")
 	}
 	if rt.request != nil {

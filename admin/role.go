@@ -1,37 +1,43 @@
 package admin
 
-// Role is what the holder of a token may do. Each role may do what the one
-// before it may. The zero value may do nothing.
+import (
+	"slices"
+	"strings"
+)
+
+// Role is what the holder of a token may do. The zero value may do nothing.
 type Role string
 
 const (
-	// RoleNone needs no token (routes only).
-	RoleNone Role = ""
-	// RoleViewer reads.
+	// RoleViewer reads, contents of requests and answers included.
 	RoleViewer Role = "viewer"
-	// RoleHost opens, keeps and ends runs too: a scheduler's role.
+	// RoleHost opens, keeps and ends runs, and reads what became of them, without
+	// contents: a scheduler's role.
 	RoleHost Role = "host"
-	// RoleOperator decides too.
+	// RoleOperator reads, runs and decides.
 	RoleOperator Role = "operator"
 )
 
-// rank orders roles; 0 for one that is not known.
-func (r Role) rank() int {
-	switch r {
-	case RoleViewer:
-		return 1
-	case RoleHost:
-		return 2
-	case RoleOperator:
-		return 3
-	case RoleNone:
-		return 0
-	}
-	return 0
-}
+// Who may use a route.
+var (
+	operators = []Role{RoleOperator}
+	hosts     = []Role{RoleHost, RoleOperator}
+	readers   = []Role{RoleViewer, RoleOperator}
+	everybody = []Role{RoleViewer, RoleHost, RoleOperator}
+)
 
-// may reports whether a holder of r may use what needs the role need. An
-// unknown role may do nothing, and nobody may do what needs an unknown one.
-func (r Role) may(need Role) bool {
-	return need.rank() > 0 && r.rank() >= need.rank()
+// known reports whether r is a role at all.
+func (r Role) known() bool { return slices.Contains(everybody, r) }
+
+// may reports whether a holder of r may use what one of the roles may. An unknown role
+// may do nothing.
+func (r Role) may(one []Role) bool { return r.known() && slices.Contains(one, r) }
+
+// orRoles is "host or operator".
+func orRoles(roles []Role) string {
+	words := make([]string, 0, len(roles))
+	for _, r := range roles {
+		words = append(words, string(r))
+	}
+	return strings.Join(words, " or ")
 }

@@ -3,6 +3,7 @@ package admin
 import (
 	"net/http"
 	"slices"
+	"strings"
 
 	"keep-proxy/admin/wire"
 	"keep-proxy/ledger"
@@ -14,8 +15,9 @@ type route struct {
 	method string
 	// path is a pattern of net/http; "{id}" is a parameter.
 	path string
-	// role is what a token must have; RoleNone needs no token.
-	role Role
+	// roles are those of which a token must have one. Under /v1 none of them means
+	// nobody; elsewhere no token is asked for.
+	roles []Role
 	// id is the operation's id.
 	id string
 	// summary is one sentence.
@@ -79,6 +81,9 @@ func later(what string) func(*Server, http.ResponseWriter, *http.Request, route)
 	}
 }
 
+// guarded reports whether a token is needed.
+func (rt route) guarded() bool { return strings.HasPrefix(rt.path, "/v1/") }
+
 // successStatus is 200 unless the route says otherwise.
 func (rt route) successStatus() int {
 	if rt.status == 0 {
@@ -118,42 +123,42 @@ func routes() []route {
 func runRoutes() []route {
 	return []route{
 		{
-			method: http.MethodPost, path: "/v1/runs", role: RoleHost, id: "openRun",
+			method: http.MethodPost, path: "/v1/runs", roles: hosts, id: "openRun",
 			summary: "Opens a managed run and gives its proxy credentials and environment.",
 			request: wire.OpenRun{}, shape: shape{later: openLater}, response: wire.OpenedRun{}, status: http.StatusCreated,
 			headers:  []parameter{{"Idempotency-Key", "a repeated request with the same key gets the run that the first one opened"}},
 			problems: openProblems, serve: taking(openRun),
 		},
 		{
-			method: http.MethodGet, path: "/v1/runs", role: RoleViewer, id: "listRuns",
+			method: http.MethodGet, path: "/v1/runs", roles: everybody, id: "listRuns",
 			summary: "Lists runs, newest first.",
 			query:   slices.Concat(scopeParameters, runParameters, pageParameters), response: wire.List[wire.Run]{}, serve: reading(listRuns),
 		},
 		{
-			method: http.MethodGet, path: "/v1/runs/{id}", role: RoleViewer, id: "showRun",
+			method: http.MethodGet, path: "/v1/runs/{id}", roles: everybody, id: "showRun",
 			summary:  "Shows a run.",
 			response: wire.Run{}, problems: []string{"not-found"}, serve: reading(showRun),
 		},
 		{
-			method: http.MethodPost, path: "/v1/runs/{id}/heartbeat", role: RoleHost, id: "heartbeat",
+			method: http.MethodPost, path: "/v1/runs/{id}/heartbeat", roles: hosts, id: "heartbeat",
 			summary: "Keeps a run from expiring.",
 			request: wire.Heartbeat{}, shape: shape{optional: true}, response: wire.Run{},
 			problems: []string{"not-found", "run-ended"}, serve: taking(heartbeat),
 		},
 		{
-			method: http.MethodPost, path: "/v1/runs/{id}/finish", role: RoleHost, id: "finishRun",
+			method: http.MethodPost, path: "/v1/runs/{id}/finish", roles: hosts, id: "finishRun",
 			summary: "Ends a run with its script's own outcome.",
 			request: wire.FinishRun{}, response: wire.Run{},
 			problems: []string{"not-found", "run-unfinished", "run-ended"}, serve: taking(finishRun),
 		},
 		{
-			method: http.MethodPost, path: "/v1/runs/{id}/end", role: RoleHost, id: "endRun",
+			method: http.MethodPost, path: "/v1/runs/{id}/end", roles: hosts, id: "endRun",
 			summary: "Ends a run from outside: it is aborted, with a reason.",
 			request: wire.EndRun{}, response: wire.Run{},
 			problems: []string{"not-found", "run-ended"}, serve: taking(endRun),
 		},
 		{
-			method: http.MethodGet, path: "/v1/environment", role: RoleViewer, id: "showEnvironment",
+			method: http.MethodGet, path: "/v1/environment", roles: everybody, id: "showEnvironment",
 			summary:  "Gives the proxy's address and variables without a run.",
 			response: wire.Environment{}, serve: reading(showEnvironment),
 		},
@@ -163,41 +168,41 @@ func runRoutes() []route {
 // itemProblems are the refusals of a decision on an item.
 var itemProblems = []string{"not-found", "version", "not-allowed", "item-busy", "item-unsettled"}
 
-// itemRoutes read items and decide on them. Closing one and beginning it anew is a
-// host's too; leaving out work, and allowing it again, is a person's.
+// itemRoutes read items and decide on them, which is a person's: a host that could begin
+// an item anew would turn each of its own tries into new work.
 func itemRoutes() []route {
 	return []route{
 		{
-			method: http.MethodPost, path: "/v1/items/{id}/done", role: RoleHost, id: "closeItem",
+			method: http.MethodPost, path: "/v1/items/{id}/done", roles: operators, id: "closeItem",
 			summary: "Closes an item: it can't produce new effects.",
 			request: wire.DecideItem{}, response: wire.Item{}, problems: itemProblems,
 			serve: taking(decideItem(ledger.ItemClose, plainDecision)),
 		},
 		{
-			method: http.MethodPost, path: "/v1/items/{id}/skip", role: RoleOperator, id: "skipItem",
+			method: http.MethodPost, path: "/v1/items/{id}/skip", roles: operators, id: "skipItem",
 			summary: "Leaves out what is left of an item.",
 			request: wire.SkipItem{}, response: wire.Item{}, problems: itemProblems,
 			serve: taking(decideItem(ledger.ItemSkip, skipDecision)),
 		},
 		{
-			method: http.MethodPost, path: "/v1/items/{id}/reopen", role: RoleOperator, id: "reopenItem",
+			method: http.MethodPost, path: "/v1/items/{id}/reopen", roles: operators, id: "reopenItem",
 			summary: "Lets runs of an item in again; what is applied stays applied.",
 			request: wire.DecideItem{}, response: wire.Item{}, problems: itemProblems,
 			serve: taking(decideItem(ledger.ItemReopen, plainDecision)),
 		},
 		{
-			method: http.MethodPost, path: "/v1/items/{id}/new-attempt", role: RoleHost, id: "newAttempt",
+			method: http.MethodPost, path: "/v1/items/{id}/new-attempt", roles: operators, id: "newAttempt",
 			summary: "Begins an item anew: all of its work is done once more.",
 			request: wire.NewAttempt{}, response: wire.Item{}, problems: slices.Concat(itemProblems, []string{"attempt"}),
 			serve: taking(decideItem(ledger.ItemNewAttempt, attemptDecision)),
 		},
 		{
-			method: http.MethodGet, path: "/v1/items", role: RoleViewer, id: "listItems",
+			method: http.MethodGet, path: "/v1/items", roles: readers, id: "listItems",
 			summary: "Lists items, newest first.",
 			query:   slices.Concat(scopeParameters, pageParameters), response: wire.List[wire.Item]{}, serve: reading(listItems),
 		},
 		{
-			method: http.MethodGet, path: "/v1/items/{id}", role: RoleViewer, id: "showItem",
+			method: http.MethodGet, path: "/v1/items/{id}", roles: readers, id: "showItem",
 			summary:  "Shows an item with its runs and mutations.",
 			response: wire.Item{}, problems: []string{"not-found"}, serve: reading(showItem),
 		},
@@ -208,45 +213,45 @@ func itemRoutes() []route {
 func recordRoutes() []route {
 	return []route{
 		{
-			method: http.MethodGet, path: "/v1/mutations", role: RoleViewer, id: "listMutations",
+			method: http.MethodGet, path: "/v1/mutations", roles: everybody, id: "listMutations",
 			summary: "Lists mutations, newest first, without bodies and events.",
 			query:   slices.Concat(mutationParameters, scopeParameters, pageParameters), response: wire.List[wire.Mutation]{},
 			serve: reading(listMutations),
 		},
 		{
-			method: http.MethodGet, path: "/v1/mutations/{id}", role: RoleViewer, id: "showMutation",
+			method: http.MethodGet, path: "/v1/mutations/{id}", roles: everybody, id: "showMutation",
 			summary:  "Shows a mutation with its bodies, events, evidence and open actions.",
 			response: wire.Mutation{}, problems: []string{"not-found"}, serve: reading(showMutation),
 		},
 		{
-			method: http.MethodGet, path: "/v1/mutations/{id}/{part}/body", role: RoleViewer, id: "sendBody",
+			method: http.MethodGet, path: "/v1/mutations/{id}/{part}/body", roles: readers, id: "sendBody",
 			summary: "Gives the stored body of a mutation's request or result, byte for byte.",
 			media:   "application/octet-stream", problems: []string{"not-found", "body-dropped"}, serve: writing(sendBody),
 		},
 		{
-			method: http.MethodGet, path: "/v1/escalations", role: RoleViewer, id: "listEscalations",
+			method: http.MethodGet, path: "/v1/escalations", roles: readers, id: "listEscalations",
 			summary: "Lists open questions to people, with all that is needed to answer them.",
 			query:   slices.Concat(scopeParameters, pageParameters), response: wire.List[wire.Escalation]{}, serve: reading(listEscalations),
 		},
 		{
-			method: http.MethodGet, path: "/v1/impact", role: RoleViewer, id: "listImpact",
+			method: http.MethodGet, path: "/v1/impact", roles: readers, id: "listImpact",
 			summary: "Lists what a rule version, a time or a run touched, newest first; a page may be empty and have a next.",
 			query:   slices.Concat(impactParameters, scopeParameters, pageParameters), response: wire.List[wire.Touched]{}, serve: reading(listImpact),
 		},
 		{
-			method: http.MethodGet, path: "/v1/status", role: RoleViewer, id: "showStatus",
+			method: http.MethodGet, path: "/v1/status", roles: readers, id: "showStatus",
 			summary:  "Counts what is unknown, escalated and stopped.",
 			response: wire.Status{}, serve: reading(showStatus),
 		},
 		{
-			method: http.MethodGet, path: "/v1/events", role: RoleViewer, id: "sendEvents",
+			method: http.MethodGet, path: "/v1/events", roles: readers, id: "sendEvents",
 			summary: "Streams the ledger's events; Last-Event-ID resumes.",
 			headers: []parameter{{"Last-Event-ID", "begins after the event with this number"}},
 			query:   []parameter{{"after", "begins after the event with this number"}},
 			media:   "text/event-stream", serve: writing(sendEvents),
 		},
 		{
-			method: http.MethodGet, path: "/v1/requests", role: RoleViewer, id: "followRequests",
+			method: http.MethodGet, path: "/v1/requests", roles: readers, id: "followRequests",
 			summary: "Streams the proxy's requests from now on, one JSON object a line after an empty one.",
 			query:   requestParameters, media: "application/jsonl", response: wire.Served{}, problems: []string{"not-ready"}, serve: writing(sendRequests),
 		},
@@ -257,48 +262,54 @@ func recordRoutes() []route {
 func operatorRoutes() []route {
 	return []route{
 		{
-			method: http.MethodPost, path: "/v1/mutations/{id}/resolve", role: RoleOperator, id: "resolve",
+			method: http.MethodPost, path: "/v1/mutations/{id}/resolve", roles: operators, id: "resolve",
 			summary: "Records a person's decision on a mutation.",
 			request: wire.Resolve{}, shape: shape{later: resolveLater}, response: wire.Mutation{},
 			problems: []string{"not-found", "version", "not-allowed"}, serve: taking(resolve),
 		},
 		{
-			method: http.MethodPost, path: "/v1/explain", role: RoleViewer, id: "explain",
+			method: http.MethodPost, path: "/v1/explain", roles: readers, id: "explain",
 			summary: "Says what would happen to a request. Sends nothing.",
 			request: wire.Explain{}, response: wire.Explanation{}, serve: taking(explain),
 		},
 		{
-			method: http.MethodPost, path: "/v1/ledger/confirm", role: RoleOperator, id: "confirmGap",
+			method: http.MethodPost, path: "/v1/ledger/confirm", roles: operators, id: "confirmGap",
 			summary: "Says that a person knows what happened while the ledger knew nothing.",
 			request: wire.ConfirmGap{}, response: wire.GapConfirmed{}, serve: taking(confirmGap),
 		},
 		{
-			method: http.MethodPost, path: "/v1/reload", role: RoleOperator, id: "reload",
+			method: http.MethodPost, path: "/v1/reload", roles: operators, id: "reload",
 			summary:  "Reads the connectors again and puts them in force, all or nothing.",
 			response: wire.Reloaded{}, problems: []string{"reload-failed", "not-yet"}, serve: reading(reload),
 		},
 		{
-			method: http.MethodGet, path: "/v1/ledger/verify", role: RoleOperator, id: "verifyLedger",
+			method: http.MethodGet, path: "/v1/ledger/verify", roles: operators, id: "verifyLedger",
 			summary: "Checks the whole ledger; one JSON object a line, the last with the report.",
 			media:   "application/jsonl", response: wire.Progress{}, problems: []string{"not-yet"}, serve: writing(verifyLedger),
 		},
 		{
-			method: http.MethodGet, path: "/v1/ledger/backup", role: RoleOperator, id: "backupLedger",
+			method: http.MethodGet, path: "/v1/ledger/backup", roles: operators, id: "backupLedger",
 			summary: "Gives a consistent copy of the ledger.",
 			media:   "application/octet-stream", problems: []string{"not-yet"}, serve: writing(backupLedger),
 		},
 	}
 }
 
+// Ids of the routes that the health listener serves too.
+const (
+	healthzID = "healthz"
+	readyzID  = "readyz"
+)
+
 // publicRoutes need no token.
 func publicRoutes() []route {
 	return []route{
 		{
-			method: http.MethodGet, path: "/healthz", id: "healthz", summary: "Answers while the process lives.",
+			method: http.MethodGet, path: "/healthz", id: healthzID, summary: "Answers while the process lives.",
 			media: "text/plain", serve: writing(sendHealthz),
 		},
 		{
-			method: http.MethodGet, path: "/readyz", id: "readyz", summary: "Answers 200 while mutations would be carried.",
+			method: http.MethodGet, path: "/readyz", id: readyzID, summary: "Answers 200 while mutations would be carried.",
 			media: "text/plain", problems: []string{"ledger-unavailable", "not-ready"}, serve: writing(sendReadyz),
 		},
 		{
@@ -324,7 +335,7 @@ func laterRoutes() []route {
 		{http.MethodPost, "/v1/resume", "Resuming"},
 		{http.MethodGet, "/v1/audit", "The audit export"},
 	} {
-		list = append(list, route{method: l.method, path: l.path, role: RoleViewer, serve: later(l.what)})
+		list = append(list, route{method: l.method, path: l.path, roles: everybody, serve: later(l.what)})
 	}
 	return list
 }

@@ -23,6 +23,7 @@ type Server struct {
 	openapi []byte
 	opening keyedLock
 	http    *http.Server
+	health  *http.Server
 	// base ends with Shutdown, and streams with it. Other requests go on to
 	// their end, so it isn't the base of their contexts.
 	base context.Context
@@ -63,18 +64,24 @@ func New(c Config) (*Server, error) {
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeader,
 		ErrorLog:          log.New(c.Log, "", 0),
+		TLSConfig:         c.TLS,
 	}
 	s.http.RegisterOnShutdown(s.stop)
+	s.health = s.newHealth()
 	return s, nil
 }
 
-// Serve answers on ln, which must be loopback TCP or a unix socket, until
-// Shutdown; then it returns nil.
+// Serve answers on ln until Shutdown; then it returns nil. Without TLS, ln must be
+// loopback TCP or a unix socket.
 func (s *Server) Serve(ln net.Listener) error {
-	if err := checkLoopback(ln); err != nil {
+	serve := s.http.Serve
+	if s.config.TLS != nil {
+		// The certificate comes from the configuration.
+		serve = func(ln net.Listener) error { return s.http.ServeTLS(ln, "", "") }
+	} else if err := checkLoopback(ln); err != nil {
 		return err
 	}
-	if err := s.http.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
+	if err := serve(ln); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("admin: %w", err)
 	}
 	return nil
@@ -83,18 +90,25 @@ func (s *Server) Serve(ln net.Listener) error {
 // Shutdown ends streams, lets other answers end, and closes the listeners. When
 // ctx ends first, it closes the connections too.
 func (s *Server) Shutdown(ctx context.Context) error {
-	if err := s.http.Shutdown(ctx); err != nil {
-		return errors.Join(fmt.Errorf("admin: %w", err), s.http.Close())
+	var errs []error
+	for _, server := range []*http.Server{s.http, s.health} {
+		if err := server.Shutdown(ctx); err != nil {
+			errs = append(errs, fmt.Errorf("admin: %w", err), server.Close())
+		}
 	}
-	return nil
+	return errors.Join(errs...)
+}
+
+// plainAnswer sets what every answer has: it isn't kept, and no browser makes a page of it.
+func plainAnswer(h http.Header) {
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
 }
 
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	h := w.Header()
-	h.Set("Cache-Control", "no-store")
-	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+	plainAnswer(w.Header())
 	if p := s.guard(r); p != nil {
 		s.refuse(w, p)
 		return
@@ -137,7 +151,7 @@ func (s *Server) guarded(at string, next http.HandlerFunc) http.HandlerFunc {
 		return next
 	}
 	return func(w http.ResponseWriter, r *http.Request) {
-		if _, p := s.authorize(r, RoleViewer); p != nil {
+		if _, p := s.authorize(r, everybody); p != nil {
 			s.refuse(w, p)
 			return
 		}
@@ -149,9 +163,9 @@ func (s *Server) guarded(at string, next http.HandlerFunc) http.HandlerFunc {
 func (s *Server) handler(rt route) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var who caller
-		if rt.role != RoleNone {
+		if rt.guarded() {
 			var p *wire.Problem
-			if who, p = s.authorize(r, rt.role); p != nil {
+			if who, p = s.authorize(r, rt.roles); p != nil {
 				s.refuse(w, p)
 				return
 			}

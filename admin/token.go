@@ -31,12 +31,31 @@ func (t Token) validate() error {
 	switch sum, err := hex.DecodeString(t.SHA256); {
 	case t.Name == "" || t.Name == operatorName:
 		return fmt.Errorf("admin: a token needs a name of its own, not %q", t.Name)
-	case t.Role.rank() == 0:
+	case !t.Role.known():
 		return fmt.Errorf("admin: token %s: unknown role %q (want viewer, host or operator)", t.Name, t.Role)
 	case err != nil || len(sum) != sha256.Size:
 		return fmt.Errorf("admin: token %s: sha256 wants 64 hex digits", t.Name)
 	}
 	return nil
+}
+
+// distinctTokens refuses a token, or a name, that stands for two holders: who decided
+// what could not be told.
+func (c Config) distinctTokens() error {
+	operator := sha256.Sum256([]byte(c.OperatorToken))
+	digests, names := map[string]string{hex.EncodeToString(operator[:]): operatorName}, map[string]bool{}
+	var errs []error
+	for _, t := range c.Tokens {
+		digest := strings.ToLower(t.SHA256)
+		if other, twice := digests[digest]; twice {
+			errs = append(errs, fmt.Errorf("admin: token %s is the one of %s too; make another", t.Name, other))
+		}
+		if names[t.Name] {
+			errs = append(errs, fmt.Errorf("admin: two tokens are named %s", t.Name))
+		}
+		digests[digest], names[t.Name] = t.Name, true
+	}
+	return errors.Join(errs...)
 }
 
 // caller is who asks.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"keep-proxy/admin"
 	"keep-proxy/admin/client"
 	"keep-proxy/config"
 	"keep-proxy/internal/fault"
@@ -18,7 +17,7 @@ const anyPort = "127.0.0.1:0"
 // free loopback port, and no address that is advertised for other machines.
 func Embedded(c config.Config) config.Config {
 	c.Proxy.Listen, c.Proxy.Advertise = []string{anyPort}, ""
-	c.Admin.Listen = anyPort
+	c.Admin.Listen, c.Admin.TLS, c.Admin.HealthListen = anyPort, config.AdminTLS{}, ""
 	return c
 }
 
@@ -36,7 +35,7 @@ func (a *App) startAdmin(ctx context.Context) error {
 	if _, err := a.reconciler.Recover(ctx); err != nil {
 		return fmt.Errorf("recovery: nothing was started: %w", err)
 	}
-	l, err := admin.Listen(a.config.Admin.Listen) //nolint:contextcheck // Listening on loopback doesn't wait.
+	l, err := a.listenAdmin() //nolint:contextcheck // Listening doesn't wait.
 	if err != nil {
 		return err
 	}
@@ -47,7 +46,7 @@ func (a *App) startAdmin(ctx context.Context) error {
 
 // Client returns a client of this program's own API, with the operator's token.
 func (a *App) Client() (*client.Client, error) {
-	return client.New(client.Config{URL: a.AdminURL(), Token: a.token})
+	return client.New(client.Config{URL: a.AdminURL(), Token: a.token, Certificate: a.config.Admin.TLS.CertFile})
 }
 
 // ArmFaults arms the crash points that KEEP_FAULT names. A program calls it once,

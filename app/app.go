@@ -81,6 +81,7 @@ type App struct {
 
 	proxyListeners []net.Listener
 	adminListener  net.Listener
+	healthListener net.Listener
 
 	ctx     context.Context
 	cancel  context.CancelFunc
@@ -269,11 +270,20 @@ func (a *App) openAdmin(context.Context) error {
 		a.options.Log.Info().Str("file", a.config.Admin.TokenFile).Msg("made the operator's token")
 	}
 	a.token = token
-	a.admin, err = admin.New(admin.Config{
+	cert, err := newAdminCertificate(a.config.Admin.TLS, a.options.Log)
+	if err != nil {
+		return err
+	}
+	c := admin.Config{
 		Ledger: deciding{Ledger: a.ledger, kick: a.reconciler.Kick}, OperatorToken: token, RunTTL: a.config.Runs.TTL, MaxBody: int64(a.config.Proxy.MaxBody),
 		Environment: a.environ, Explainer: &explainer{app: a}, Now: a.now, Random: rand.Reader,
 		Metrics: a.metrics.handler(), Ready: a.ready, Verify: a.verify, Requests: a.tail.follow, Backup: a.backup,
 		Destinations: a.destinationsStanding, Reload: a.Reload, LastReload: a.reloads.latest, Log: a.options.Log,
-	})
+		Tokens: adminTokens(a.config.Admin.Tokens), Hosts: publicHosts(a.config.Admin.PublicURL),
+	}
+	if cert != nil {
+		c.TLS, c.Named = cert.config(), cert.names
+	}
+	a.admin, err = admin.New(c)
 	return err
 }

@@ -102,15 +102,21 @@ func openRun(t *testing.T, a *app.App, c config.Config, item string) (opened, *h
 	if text, err := io.ReadAll(resp.Body); err != nil || resp.StatusCode != http.StatusCreated || json.Unmarshal(text, &o) != nil {
 		t.Fatalf("open run: %d %s %v", resp.StatusCode, text, err)
 	}
+	return o, throughProxy(t, o.ProxyURL, o.CAPEM)
+}
+
+// throughProxy is a client behind a run's proxy.
+func throughProxy(t *testing.T, address, caPEM string) *http.Client {
+	t.Helper()
 	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM([]byte(o.CAPEM))
-	proxyURL, err := url.Parse(o.ProxyURL)
+	roots.AppendCertsFromPEM([]byte(caPEM))
+	proxyURL, err := url.Parse(address)
 	if err != nil {
 		t.Fatal(err)
 	}
 	tr := &http.Transport{Proxy: http.ProxyURL(proxyURL), TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}
 	t.Cleanup(tr.CloseIdleConnections)
-	return o, &http.Client{Transport: tr}
+	return &http.Client{Transport: tr}
 }
 
 func transfer(t *testing.T, c *http.Client, base, reference string) (int, string, http.Header) {

@@ -33,6 +33,9 @@ func (a *App) start(ctx context.Context) error {
 	}
 	a.running.Go(func() { a.end("proxy", a.proxy.Serve(a.proxyListeners...)) })
 	a.running.Go(func() { a.end("admin", a.admin.Serve(a.adminListener)) })
+	if a.healthListener != nil {
+		a.running.Go(func() { a.end("health", a.admin.ServeHealth(a.healthListener)) })
+	}
 	a.running.Go(func() { a.reconciler.Run(a.ctx) })
 	a.running.Go(a.expireRuns)
 	if a.notifier != nil {
@@ -58,13 +61,27 @@ func (a *App) listen(ctx context.Context) error {
 		a.egress.protect(l.Addr())
 		a.proxyListeners = append(a.proxyListeners, l)
 	}
-	l, err := admin.Listen(a.config.Admin.Listen) //nolint:contextcheck // Listening on loopback doesn't wait.
+	l, err := a.listenAdmin() //nolint:contextcheck // Listening doesn't wait.
 	if err != nil {
 		return fmt.Errorf("%w; choose another with --admin-listen", taken(err, a.config.Admin.Listen))
 	}
 	a.egress.protect(l.Addr())
 	a.adminListener = l
+	if address := a.config.Admin.HealthListen; address != "" {
+		if a.healthListener, err = admin.ListenHealth(address); err != nil { //nolint:contextcheck // Listening doesn't wait.
+			return taken(err, address)
+		}
+		a.egress.protect(a.healthListener.Addr())
+	}
 	return nil
+}
+
+// listenAdmin opens the admin API's listener. Others may reach it with TLS alone.
+func (a *App) listenAdmin() (net.Listener, error) {
+	if a.config.Admin.TLS.Enabled() {
+		return admin.ListenTLS(a.config.Admin.Listen)
+	}
+	return admin.Listen(a.config.Admin.Listen)
 }
 
 func listenAt(ctx context.Context, address string) (net.Listener, error) {
@@ -114,8 +131,10 @@ func (a *App) Stop(ctx context.Context) error {
 			_ = l.Close()
 		}
 		a.runDoors.close()
-		if a.adminListener != nil {
-			_ = a.adminListener.Close()
+		for _, l := range []net.Listener{a.adminListener, a.healthListener} {
+			if l != nil {
+				_ = l.Close()
+			}
 		}
 		a.cancel()
 		a.running.Wait()
@@ -161,12 +180,31 @@ func (a *App) AdminAddr() string {
 	return a.adminListener.Addr().String()
 }
 
-// AdminURL is AdminAddr as a URL.
+// AdminURL is AdminAddr as a URL that this machine's own programs can use.
 func (a *App) AdminURL() string {
-	if address := a.AdminAddr(); !strings.HasPrefix(address, "unix:") && address != "" {
-		return "http://" + address
+	address := a.AdminAddr()
+	if address == "" || strings.HasPrefix(address, "unix:") {
+		return address
 	}
-	return a.AdminAddr()
+	if tcp, ok := a.adminListener.Addr().(*net.TCPAddr); ok && tcp.IP.IsUnspecified() {
+		address = net.JoinHostPort("127.0.0.1", fmt.Sprint(tcp.Port))
+	}
+	if a.config.Admin.TLS.Enabled() {
+		return "https://" + address
+	}
+	return "http://" + address
+}
+
+// HealthAddr is where probes alone are answered: host:port or unix:/path; empty before
+// Start, and without admin.health_listen.
+func (a *App) HealthAddr() string {
+	if a.healthListener == nil {
+		return ""
+	}
+	if addr := a.healthListener.Addr(); addr.Network() == "unix" {
+		return "unix:" + addr.String()
+	}
+	return a.healthListener.Addr().String()
 }
 
 // LedgerID is the ledger's own id.

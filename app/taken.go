@@ -87,8 +87,8 @@ func processOfSocket(link string) string {
 
 // CanListen tries each address of the configuration, and closes it again.
 func CanListen(ctx context.Context, c config.Config) error {
-	for _, address := range append(slices.Clone(c.Proxy.Listen), c.Admin.Listen) {
-		if strings.HasPrefix(address, "unix:") {
+	for _, address := range append(slices.Clone(c.Proxy.Listen), c.Admin.Listen, c.Admin.HealthListen) {
+		if address == "" || strings.HasPrefix(address, "unix:") {
 			continue // One that is left over is replaced at start.
 		}
 		l, err := listenAt(ctx, address)

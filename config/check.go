@@ -56,18 +56,6 @@ func checkTimeouts(r *report, t *Timeouts) {
 	notMore(r, "proxy.timeouts.response", t.Response, "proxy.timeouts.total", t.Total)
 }
 
-func checkAdmin(r *report, c *Config) {
-	if !isLoopback(c.Admin.Listen) {
-		r.rejected(&fault{
-			"the admin API answers on loopback alone",
-			"use 127.0.0.1:PORT, [::1]:PORT or unix:/path, and reach it from elsewhere through a tunnel that authenticates",
-		}, "admin.listen")
-	}
-	if slices.Contains(c.Proxy.Listen, c.Admin.Listen) && !anyPort(c.Admin.Listen) {
-		r.rejected(&fault{"the proxy and the admin API can't listen on one address", "give each its own"}, "admin.listen", "proxy.listen")
-	}
-}
-
 func checkLedger(r *report, l *Ledger) {
 	if l.ID != "" && (len(l.ID) > 128 || strings.Trim(l.ID, ledgerIDAlphabet) != "") {
 		r.rejected(&fault{"not a ledger's id", "copy it from what serve prints, or from keep-proxy status"}, "ledger.id")

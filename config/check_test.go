@@ -20,16 +20,16 @@ func TestProblemsOfValues(t *testing.T) {
 		}},
 		{"two listeners on free ports are two listeners", "proxy: {listen: [127.0.0.1:0, 127.0.0.1:0]}", nil},
 		{"the admin API on the proxy's address", "admin: {listen: 127.0.0.1:8080}", []string{
-			`keep.yaml:1:17: admin.listen = "127.0.0.1:8080": the proxy and the admin API can't listen on one address; give each its own`,
+			`keep.yaml:1:17: admin.listen = "127.0.0.1:8080": admin.listen and proxy.listen can't listen on one address; give each its own`,
 		}},
 		{"the proxy on the admin API's default address", "proxy: {listen: [127.0.0.1:8081]}", []string{
-			"keep.yaml:1:17: proxy.listen: the proxy and the admin API can't listen on one address; give each its own",
+			"keep.yaml:1:17: proxy.listen: admin.listen and proxy.listen can't listen on one address; give each its own",
 		}},
 		{"the admin API on every interface", "admin: {listen: \"[::]:8081\"}", []string{
-			`keep.yaml:1:17: admin.listen = "[::]:8081": the admin API answers on loopback alone; use 127.0.0.1:PORT, [::1]:PORT or unix:/path, and reach it from elsewhere through a tunnel that authenticates`,
+			`keep.yaml:1:17: admin.listen = "[::]:8081": without TLS the admin API answers on loopback alone; use 127.0.0.1:PORT, [::1]:PORT or unix:/path, or set admin.tls`,
 		}},
 		{"the admin API on a name that may be anywhere", "admin: {listen: admin.example:8081}", []string{
-			`keep.yaml:1:17: admin.listen = "admin.example:8081": the admin API answers on loopback alone; use 127.0.0.1:PORT, [::1]:PORT or unix:/path, and reach it from elsewhere through a tunnel that authenticates`,
+			`keep.yaml:1:17: admin.listen = "admin.example:8081": without TLS the admin API answers on loopback alone; use 127.0.0.1:PORT, [::1]:PORT or unix:/path, or set admin.tls`,
 		}},
 		{"the admin API on v6 loopback", "admin: {listen: \"[::1]:8081\"}", nil},
 		{"the admin API on a socket", "admin: {listen: unix:/run/keep/admin.sock}", nil},

@@ -171,13 +171,35 @@ type ClientCert struct {
 
 // Admin configures the operator's API.
 type Admin struct {
-	// Listen is a loopback host:port or unix:/absolute/path. Default
-	// 127.0.0.1:8081.
+	// Listen is host:port or unix:/absolute/path; without TLS the host is a loopback
+	// one. Default 127.0.0.1:8081.
 	Listen string
+	// HealthListen is where /healthz and /readyz alone are served, in clear and without
+	// tokens: host:port or unix:/absolute/path. Empty: nowhere besides Listen.
+	HealthListen string
+	// PublicURL is how people reach the API; links in notifications begin with it, and
+	// requests may name its host. http or https, without a slash at its end. Empty: no links.
+	PublicURL string
+	// TLS, when set, is how Listen is served.
+	TLS AdminTLS
 	// TokenFile holds the operator's token, in clear, mode 0600, made at first
 	// start when it is missing. By default it is in the data folder.
 	TokenFile string
+	// Tokens are further ones. Default none.
+	Tokens []AdminToken
 }
+
+// AdminTLS names the files of the admin API's certificate, both or neither. They are read
+// again when they change.
+type AdminTLS struct {
+	// CertFile is the certificate with its chain, PEM.
+	CertFile string
+	// KeyFile is its private key, PEM.
+	KeyFile string
+}
+
+// Enabled reports whether the admin API is served over TLS.
+func (t AdminTLS) Enabled() bool { return t.CertFile != "" && t.KeyFile != "" }
 
 // Ledger configures the durable record of mutations.
 type Ledger struct {

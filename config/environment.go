@@ -12,7 +12,7 @@ const envPrefix = "KEEP_"
 // points of tests.
 var notConfiguration = []string{
 	"KEEP_RUN_ID", "KEEP_WORKFLOW", "KEEP_ITEM", "KEEP_ATTEMPT", "KEEP_ITEM_DONE",
-	"KEEP_ADMIN_URL", "KEEP_ADMIN_TOKEN_FILE", "KEEP_CONFIG",
+	"KEEP_ADMIN_URL", "KEEP_ADMIN_TOKEN_FILE", "KEEP_ADMIN_CA_FILE", "KEEP_CONFIG",
 	"KEEP_FAULT",
 }
 
@@ -93,7 +93,7 @@ func (d *decoder) strayVariables(given map[string]string) {
 }
 
 func strayFault(name string, known []string) *fault {
-	for _, key := range []string{"connectors.settings", "notify.exec", "notify.webhooks"} {
+	for _, key := range []string{"proxy.client_certs", "admin.tokens", "connectors.settings", "notify.exec", "notify.webhooks"} {
 		if name == EnvName(key) {
 			return &fault{key + " is a list of maps and has no variable", "write it in the configuration file"}
 		}

@@ -27,8 +27,14 @@ func TestProblemsOfTheEnvironment(t *testing.T) {
 		{"a later key", "KEEP_PROXY_VIA=true", []string{
 			"environment: KEEP_PROXY_VIA: not yet built: this version does not know what to do with the key proxy.via; unset it",
 		}},
-		{"a key below a later one", "KEEP_ADMIN_TLS_KEY_FILE=/k", []string{
-			"environment: KEEP_ADMIN_TLS_KEY_FILE: not yet built: this version does not know what to do with the key admin.tls; unset it",
+		{"a key below a later one", "KEEP_LEDGER_RETENTION_KEEP=1h", []string{
+			"environment: KEEP_LEDGER_RETENTION_KEEP: not yet built: this version does not know what to do with the key ledger.retention; unset it",
+		}},
+		{"half of a certificate", "KEEP_ADMIN_TLS_KEY_FILE=/k", []string{
+			`environment: admin.tls.key_file = "/k": admin.tls.cert_file is missing; set both admin.tls.cert_file and admin.tls.key_file, or neither`,
+		}},
+		{"tokens", "KEEP_ADMIN_TOKENS=secret", []string{
+			"environment: KEEP_ADMIN_TOKENS: admin.tokens is a list of maps and has no variable; write it in the configuration file",
 		}},
 		{"a key without a variable", "KEEP_CONNECTORS_SETTINGS=[]", []string{
 			"environment: KEEP_CONNECTORS_SETTINGS: connectors.settings is a list of maps and has no variable; write it in the configuration file",

@@ -74,7 +74,12 @@ func proxyEntries() []entry {
 func adminEntries() []entry {
 	return []entry{
 		textEntry("admin.listen", readListen, func(c *Config) *string { return &c.Admin.Listen }),
+		textEntry("admin.health_listen", readHealthListen, func(c *Config) *string { return &c.Admin.HealthListen }),
+		textEntry("admin.public_url", readPublicURL, func(c *Config) *string { return &c.Admin.PublicURL }),
+		textEntry("admin.tls.cert_file", readPath, func(c *Config) *string { return &c.Admin.TLS.CertFile }),
+		textEntry("admin.tls.key_file", readPath, func(c *Config) *string { return &c.Admin.TLS.KeyFile }),
 		textEntry("admin.token_file", readPath, func(c *Config) *string { return &c.Admin.TokenFile }),
+		bind(entry{path: "admin.tokens", node: tokensNode}, func(c *Config) *[]AdminToken { return &c.Admin.Tokens }),
 	}
 }
 
@@ -140,7 +145,6 @@ var readBlockScope = readEnum([]BlockScope{BlockWorkflow, BlockItem, BlockMutati
 func laterKeys() []string {
 	return []string{
 		"proxy.via",
-		"admin.health_listen", "admin.public_url", "admin.tls", "admin.tokens",
 		"ledger.retention",
 	}
 }

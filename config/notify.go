@@ -6,7 +6,7 @@ import (
 
 // notifyExecNode reads notify.exec, which only a file can give.
 func notifyExecNode(d *decoder, key string, n *yaml.Node) (any, bool) {
-	return notifyList(d, key, n, func(key string, n *yaml.Node) NotifyExec {
+	return mapList(d, key, n, func(key string, n *yaml.Node) NotifyExec {
 		var e NotifyExec
 		d.object(key, n, map[string]field{
 			"name":    func(key string, n *yaml.Node) { e.Name, _ = readNode(d, key, n, mustBeString, readText) },
@@ -18,7 +18,7 @@ func notifyExecNode(d *decoder, key string, n *yaml.Node) (any, bool) {
 
 // notifyWebhooksNode reads notify.webhooks, which only a file can give.
 func notifyWebhooksNode(d *decoder, key string, n *yaml.Node) (any, bool) {
-	return notifyList(d, key, n, func(key string, n *yaml.Node) NotifyWebhook {
+	return mapList(d, key, n, func(key string, n *yaml.Node) NotifyWebhook {
 		var w NotifyWebhook
 		d.object(key, n, map[string]field{
 			"name": func(key string, n *yaml.Node) { w.Name, _ = readNode(d, key, n, mustBeString, readText) },
@@ -32,8 +32,8 @@ func notifyWebhooksNode(d *decoder, key string, n *yaml.Node) (any, bool) {
 	})
 }
 
-// notifyList reads a list of maps.
-func notifyList[T any](d *decoder, key string, n *yaml.Node, read func(key string, n *yaml.Node) T) (any, bool) {
+// mapList reads a list of maps.
+func mapList[T any](d *decoder, key string, n *yaml.Node, read func(key string, n *yaml.Node) T) (any, bool) {
 	at := d.note(key, n)
 	if f := listFault(n); f != nil {
 		d.report.unreadable(key, at, f)

@@ -93,7 +93,8 @@ func within(inner, outer string) bool {
 // misplaced one.
 func isSecretKey(key string) bool {
 	return strings.HasPrefix(key, "connectors.settings[") && strings.Contains(key, "].credentials") ||
-		strings.HasPrefix(key, "proxy.upstream_proxy") || strings.HasPrefix(key, "notify.webhooks[")
+		strings.HasPrefix(key, "proxy.upstream_proxy") || strings.HasPrefix(key, "notify.webhooks[") ||
+		strings.HasPrefix(key, "admin.tokens[") || key == "admin.public_url"
 }
 
 // fault is what is wrong with a value and how to mend it.

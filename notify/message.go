@@ -43,7 +43,9 @@ type Data struct {
 	ResumeHint string `json:"resume_hint,omitzero"`
 	// Resolve is the command that answers the question.
 	Resolve string `json:"resolve"`
-	Ledger  string `json:"ledger"`
+	// URL is the mutation in the admin API, where people reach that; empty elsewhere.
+	URL    string `json:"url,omitzero"`
+	Ledger string `json:"ledger"`
 }
 
 // messageOf tells of the escalation number of m, which has ended if closed is set.

@@ -35,7 +35,9 @@ type Config struct {
 	Ledger       Source
 	Path         string
 	Destinations []Destination
-	Now          func() time.Time
+	// PublicURL is how people reach the admin API; empty for no links.
+	PublicURL string
+	Now       func() time.Time
 	// After is as time.After; the default.
 	After func(time.Duration) <-chan time.Time
 	Log   zerolog.Logger
@@ -253,6 +255,9 @@ func (n *Notifier) tell(ctx context.Context, e ledger.Event, open map[string]int
 func (n *Notifier) message(ctx context.Context, m *ledger.Mutation, number int, at time.Time, closed bool) Message {
 	out := messageOf(m, number, at, closed)
 	out.Data.Ledger = n.config.Ledger.ID()
+	if n.config.PublicURL != "" {
+		out.Data.URL = n.config.PublicURL + "/v1/mutations/" + m.ID
+	}
 	// A hint that can't be read is no reason to stay silent.
 	_ = n.config.Ledger.View(ctx, func(v ledger.View) error {
 		r, err := v.Run(m.Run)

@@ -39,6 +39,9 @@ func (d *fakeDestination) Deliver(_ context.Context, m Message, body []byte) err
 	if !strings.Contains(string(body), `"mutation":"`+m.Data.Mutation+`"`) {
 		return errors.New("the body isn't the message's")
 	}
+	if !strings.Contains(string(body), `"url":"https://keep.test/v1/mutations/`+m.Data.Mutation+`"`) {
+		return errors.New("the body has no link to the mutation")
+	}
 	d.taken = append(d.taken, m.ID)
 	return nil
 }
@@ -105,7 +108,7 @@ func (w *world) answer(id string) {
 func (w *world) notifying(destinations ...Destination) (n *Notifier, stop func()) {
 	w.t.Helper()
 	n, err := New(Config{
-		Ledger: w.Ledger, Path: w.path, Destinations: destinations, Now: time.Now, Log: zerolog.Nop(),
+		Ledger: w.Ledger, Path: w.path, Destinations: destinations, PublicURL: "https://keep.test", Now: time.Now, Log: zerolog.Nop(),
 	})
 	if err != nil {
 		w.t.Fatal(err)

@@ -162,7 +162,7 @@ func hidden(file string) Finding {
 // admin wants the API to be out of reach, or to ask for a token.
 func (s Sandbox) admin(ctx context.Context) Finding {
 	const name = "admin API"
-	conn, err := (&net.Dialer{Timeout: reach}).DialContext(ctx, "tcp", strings.TrimPrefix(s.Admin, "http://"))
+	conn, err := (&net.Dialer{Timeout: reach}).DialContext(ctx, "tcp", strings.TrimPrefix(strings.TrimPrefix(s.Admin, "http://"), "https://"))
 	if err != nil {
 		return sound(name, "can't be reached from in here")
 	}

@@ -26,6 +26,9 @@ type State struct {
 	Proxy string `json:"proxy"`
 	// TokenFile holds the operator's token.
 	TokenFile string `json:"token_file"`
+	// Certificate is the PEM file of the certificate that the admin API shows; empty for
+	// an API in clear.
+	Certificate string `json:"certificate,omitempty"`
 	// Embedded says that a run holds the proxy, and that it ends with the runs.
 	Embedded bool `json:"embedded"`
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -22,6 +23,7 @@ import (
 const (
 	adminVariable = "KEEP_ADMIN_URL"
 	tokenVariable = "KEEP_ADMIN_TOKEN_FILE"
+	rootsVariable = "KEEP_ADMIN_CA_FILE"
 )
 
 // stopTimeout bounds the orderly end of a program that has nothing in flight.
@@ -135,11 +137,40 @@ func dial(c config.Config, url, file string, state *serving.State) (*connection,
 	if err != nil {
 		return nil, fmt.Errorf("operator's token: %w; name its file with %s", err, tokenVariable)
 	}
-	made, err := client.New(client.Config{URL: url, Token: string(token)})
+	found, err := endpoint(url, state)
+	if err != nil {
+		return nil, err
+	}
+	found.Token = string(token)
+	made, err := client.New(found)
 	if err != nil {
 		return nil, err
 	}
 	return &connection{Client: made, config: c, state: state}, nil
+}
+
+// endpoint is an API without a token. One of the data folder shows the certificate that
+// its proxy was configured with; any other, one that the system's roots know, or those
+// in the file that a variable names.
+func endpoint(url string, state *serving.State) (client.Config, error) {
+	found := client.Config{URL: url}
+	if state != nil {
+		found.Certificate = state.Certificate
+		return found, nil
+	}
+	file := os.Getenv(rootsVariable)
+	if file == "" {
+		return found, nil
+	}
+	text, err := os.ReadFile(file) //nolint:gosec // The operator's own choice.
+	if err != nil {
+		return found, fmt.Errorf("%s: %w", rootsVariable, err)
+	}
+	found.Roots = x509.NewCertPool()
+	if !found.Roots.AppendCertsFromPEM(text) {
+		return found, fmt.Errorf("%s: %s holds no PEM certificate", rootsVariable, file)
+	}
+	return found, nil
 }
 
 // openStopped opens the ledger of a data folder that nobody serves.

@@ -26,12 +26,12 @@ func newHealth() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, cancel := context.WithTimeout(cmd.Context(), healthTimeout)
 			defer cancel()
-			url, err := a.address(cmd)
+			// These two answers need no token.
+			found, err := a.endpoint(cmd)
 			if err != nil {
 				return err
 			}
-			// These two answers need no token.
-			c, err := client.New(client.Config{URL: url})
+			c, err := client.New(found)
 			if err != nil {
 				return err
 			}
@@ -51,21 +51,21 @@ func newHealth() *cobra.Command {
 	return cmd
 }
 
-// address is the API's, without opening anything.
-func (a *adminFlags) address(cmd *cobra.Command) (string, error) {
+// endpoint is the API, without opening anything.
+func (a *adminFlags) endpoint(cmd *cobra.Command) (client.Config, error) {
 	if url := a.explicit(); url != "" {
-		return url, nil
+		return endpoint(url, nil)
 	}
 	c, err := a.load(cmd)
 	if err != nil {
-		return "", err
+		return client.Config{}, err
 	}
 	state, err := serving.Find(c.Ledger.Dir)
 	if err != nil {
-		return "", err
+		return client.Config{}, err
 	}
 	if state == nil {
-		return "", errors.New("health: no proxy runs for " + c.Ledger.Dir + "; start one with keep-proxy serve, or name its API with --admin")
+		return client.Config{}, errors.New("health: no proxy runs for " + c.Ledger.Dir + "; start one with keep-proxy serve, or name its API with --admin")
 	}
-	return state.Admin, nil
+	return endpoint(state.Admin, state)
 }

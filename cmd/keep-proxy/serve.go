@@ -139,7 +139,10 @@ func reloadOn(ctx context.Context, signals <-chan os.Signal, a *app.App) {
 
 // stateOf is what a program announces in its data folder.
 func stateOf(a *app.App, c config.Config, embedded bool) serving.State {
-	return serving.State{PID: os.Getpid(), Admin: a.AdminURL(), Proxy: a.ProxyAddr(), TokenFile: c.Admin.TokenFile, Embedded: embedded}
+	return serving.State{
+		PID: os.Getpid(), Admin: a.AdminURL(), Proxy: a.ProxyAddr(), TokenFile: c.Admin.TokenFile,
+		Certificate: c.Admin.TLS.CertFile, Embedded: embedded,
+	}
 }
 
 // greet tells what runs and how to use it.
@@ -148,6 +151,8 @@ func greet(w io.Writer, a *app.App, c config.Config, s settings) error {
 		"ledger", a.LedgerID()+" in "+shown(c.Ledger.Dir),
 		"proxy", a.ProxyAddr(),
 		"admin", a.AdminURL()+", token in "+shown(c.Admin.TokenFile),
+		"public", c.Admin.PublicURL,
+		"health", a.HealthAddr(),
 		"run", "keep-proxy run"+s.again()+" --workflow NAME --item ITEM -- COMMAND",
 	)
 }
