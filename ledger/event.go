@@ -10,7 +10,7 @@ type Event struct {
 	Seq uint64 `cbor:"1,keyasint" json:"seq"`
 	// At is wall time.
 	At time.Time `cbor:"2,keyasint" json:"at"`
-	// Actor is "proxy", "runner", "recovery" or "person:NAME".
+	// Actor is "proxy", "runner", "recovery", "retention" or "person:NAME".
 	Actor string `cbor:"3,keyasint" json:"actor"`
 	// What names the trigger or the refusal.
 	What string `cbor:"4,keyasint"           json:"what"`
@@ -40,6 +40,8 @@ const (
 	ActorProxy    = "proxy"
 	ActorRunner   = "runner"
 	ActorRecovery = "recovery"
+	// ActorRetention lets go of what is old.
+	ActorRetention = "retention"
 )
 
 // PersonActor names a person in an event.

@@ -51,6 +51,14 @@ func (t *checkedTx) PutMutation(m *ledger.Mutation) error {
 	return nil
 }
 
+func (t *checkedTx) DropMutation(m *ledger.Mutation) error {
+	if m.Forgotten.IsZero() || m.State != ledger.Applied && m.State != ledger.Failed && m.State != ledger.Skipped {
+		return fmt.Errorf("invariant: %s is dropped although it is %s, forgotten %v", m.ID, m.State, m.Forgotten)
+	}
+	delete(t.w.checked, m.Key)
+	return t.Tx.DropMutation(m)
+}
+
 // note compares the record with its past and returns what doesn't hold.
 func (h history) note(m *ledger.Mutation, process ledger.Process) string {
 	p := h[m.Key]

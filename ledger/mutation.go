@@ -196,6 +196,9 @@ type Mutation struct {
 	Escalation   *Escalation   `cbor:"42,keyasint,omitempty" json:"escalation,omitempty"`
 	// Verification is set once the world did not agree with the stored result.
 	Verification *Verification `cbor:"43,keyasint,omitempty" json:"verification,omitempty"`
+	// Forgotten is when retention dropped the contents of request and answer; zero while
+	// they are kept.
+	Forgotten time.Time `cbor:"44,keyasint,omitzero" json:"forgotten,omitzero"`
 }
 
 // Dispatch is one sending of a mutation.

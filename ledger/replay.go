@@ -94,6 +94,8 @@ func (c *claiming) ofApplied() (Claimed, error) {
 	switch {
 	case again:
 		return c.refuseRepeat(), nil
+	case !c.m.Forgotten.IsZero():
+		return c.forgotten()
 	case c.covered():
 	case c.uncompared():
 		return Claimed{Decision: DecideCompare}, nil
@@ -161,7 +163,7 @@ func (c *claiming) mismatch(why string) (Claimed, error) {
 // ofFailed claims again, but never with a second payload under one vendor key.
 func (c *claiming) ofFailed() (Claimed, error) {
 	if c.m.carriesOther(c.q.Record.PayloadDigest) {
-		if c.uncompared() {
+		if c.uncompared() && c.m.Forgotten.IsZero() {
 			return Claimed{Decision: DecideCompare}, nil
 		}
 		return c.mismatch("its vendor key was used with another payload by a sending that may still be remembered")
@@ -308,6 +310,7 @@ func (c *claiming) prepare() (State, error) {
 	c.m.PayloadDigest, c.m.SignificantDigest = record.PayloadDigest, record.SignificantDigest
 	c.m.Class, c.m.Reason, c.m.RetryAfter = "", "", time.Time{}
 	c.m.ResendTries, c.m.ResendClosed = 0, false
+	c.m.Forgotten = time.Time{}
 	return from, nil
 }
 

@@ -86,6 +86,11 @@ type Tx interface {
 	// version plus one (1 for a new record), else ErrVersion. Indexes and queues
 	// follow from the record.
 	PutMutation(m *Mutation) error
+	// DropMutation removes m, whose version must be the stored one, else ErrVersion. Its
+	// events stay, and are found by its ID.
+	DropMutation(m *Mutation) error
+	// DropItem removes i likewise.
+	DropItem(i *Item) error
 	// PutRun and PutItem compare versions likewise.
 	PutRun(r *Run) error
 	PutItem(i *Item) error

@@ -23,6 +23,7 @@ const (
 	problemRepeated          problem = "repeated"
 	problemDrift             problem = "drift"
 	problemAmbiguousRecord   problem = "ambiguous-record"
+	problemForgotten         problem = "forgotten"
 	problemIdentity          problem = "identity"
 	problemAmbiguous         problem = "ambiguous-request"
 	problemMalformed         problem = "malformed-request"
@@ -78,6 +79,7 @@ var kinds = map[problem]kind{
 	problemRepeated:          {http.StatusUnprocessableEntity, "A second intent without a subkey", ledger.ClassLogic, denied, false},
 	problemDrift:             {http.StatusUnprocessableEntity, "The run asks for something else than an earlier one did", ledger.ClassLogic, denied, false},
 	problemAmbiguousRecord:   {http.StatusForbidden, "Which stored mutation is meant can't be told", ledger.ClassLogic, denied, false},
+	problemForgotten:         {http.StatusForbidden, "It was done so long ago that its answer is forgotten", ledger.ClassLogic, denied, false},
 	problemIdentity:          {http.StatusUnprocessableEntity, "The mutation's identity can't be derived", ledger.ClassLogic, denied, false},
 	problemAmbiguous:         {http.StatusUnprocessableEntity, "Parsers could disagree about this request", ledger.ClassLogic, denied, false},
 	problemIncomplete:        {http.StatusBadRequest, "The request ended early", ledger.ClassTransient, "http_request_error", true},

@@ -265,6 +265,9 @@ func (s *Store) remember(t *tx, succeeded bool) {
 	if !succeeded {
 		return
 	}
+	for _, drop := range t.dropped {
+		drop()
+	}
 	for _, e := range t.layer.writes {
 		if e.sealed == nil && e.key[0] == kBody {
 			s.contents.drop(string(e.key))

@@ -29,6 +29,8 @@ type tx struct {
 	// this command names from now on.
 	uploaded []upload
 	referred []string
+	// dropped are called if the command succeeds, so that no shelf keeps what it removed.
+	dropped []func()
 	// failed is the first error that makes the whole command worthless, whatever
 	// the command makes of it.
 	failed error

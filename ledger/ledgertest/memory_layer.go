@@ -80,12 +80,14 @@ func lookup[K comparable, V any](ls layers, in func(*layer) map[K]V, k K) (V, er
 // all lists the mutations, oldest first.
 func (ls layers) all() []*ledger.Mutation {
 	var out []*ledger.Mutation
+	seen := map[ledger.Key]bool{}
 	for _, l := range ls {
 		for _, k := range l.order {
 			m, err := lookup(ls, func(l *layer) map[ledger.Key]*ledger.Mutation { return l.mutations }, k)
-			if err == nil {
+			if err == nil && m != nil && !seen[k] {
 				out = append(out, m)
 			}
+			seen[k] = true
 		}
 	}
 	slices.SortStableFunc(out, func(a, b *ledger.Mutation) int { return a.CreatedAt.Compare(b.CreatedAt) })
@@ -116,7 +118,9 @@ func (ls layers) allItems() []*ledger.Item {
 	}
 	out := make([]*ledger.Item, 0, len(newest))
 	for _, i := range newest {
-		out = append(out, i)
+		if i != nil {
+			out = append(out, i)
+		}
 	}
 	slices.SortFunc(out, func(a, b *ledger.Item) int {
 		return cmp.Or(a.OpenedAt.Compare(b.OpenedAt), cmp.Compare(a.ID, b.ID))

@@ -21,6 +21,9 @@ func (v *view) Process() ledger.Process { return v.process }
 
 func (v *view) Mutation(k ledger.Key) (*ledger.Mutation, error) {
 	m, err := lookup(v.layers, func(l *layer) map[ledger.Key]*ledger.Mutation { return l.mutations }, k)
+	if err == nil && m == nil {
+		err = ledger.ErrNotFound // it was dropped
+	}
 	return m.Clone(), err
 }
 
@@ -40,6 +43,9 @@ func (v *view) RunByToken(sha256 string) (*ledger.Run, error) {
 
 func (v *view) Item(workflow, item string) (*ledger.Item, error) {
 	i, err := lookup(v.layers, func(l *layer) map[itemName]*ledger.Item { return l.items }, itemName{workflow, item})
+	if err == nil && i == nil {
+		err = ledger.ErrNotFound // it was dropped
+	}
 	return i.Clone(), err
 }
 
@@ -127,6 +133,32 @@ func (t *tx) PutMutation(m *ledger.Mutation) error {
 		t.top.order = append(t.top.order, m.Key)
 	}
 	t.top.mutations[m.Key] = m.Clone()
+	return nil
+}
+
+// DropMutation keeps nothing under the key, as long as nothing is put there.
+func (t *tx) DropMutation(m *ledger.Mutation) error {
+	stored, err := t.Mutation(m.Key)
+	if err != nil {
+		return err
+	}
+	if stored.Version != m.Version {
+		return fmt.Errorf("mutation %s: %w: version %d is stored", m.ID, ledger.ErrVersion, stored.Version)
+	}
+	t.top.mutations[m.Key] = nil
+	return nil
+}
+
+// DropItem keeps nothing under the name, as long as nothing is put there.
+func (t *tx) DropItem(i *ledger.Item) error {
+	stored, err := t.Item(i.Workflow, i.Item)
+	if err != nil {
+		return err
+	}
+	if stored.Version != i.Version {
+		return fmt.Errorf("item %q: %w: version %d is stored", i.Item, ledger.ErrVersion, stored.Version)
+	}
+	t.top.items[itemName{i.Workflow, i.Item}] = nil
 	return nil
 }
 

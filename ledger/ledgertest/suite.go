@@ -41,6 +41,7 @@ func TestStore(t *testing.T, open func(t *testing.T) Subject) {
 		{"a run's token finds it", testTokens},
 		{"records are listed by run and by item, oldest first", testMemberships},
 		{"items of a run of many are found until they are let go", testTaken},
+		{"a record that is dropped is gone, and its events are not", testDrop},
 		{"due records come most overdue first", testDue},
 		{"records in flight are listed", testInFlight},
 		{"listings are newest first, by pages", testPages},

@@ -1,0 +1,130 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Retention says how long what was settled is kept whole, and what becomes of it then.
+// The zero value keeps all.
+type Retention struct {
+	// Keep is how long after its last change; 0 keeps all.
+	Keep time.Duration
+	// Forget removes the record, so that the same request would be sent again. Otherwise
+	// its contents are dropped, and the same request is refused as forgotten.
+	Forget bool
+}
+
+// Forgettable reports whether r lets go of m, as far as the record tells:
+//
+//  1. it is settled: applied, failed or skipped, and nothing is under way or asked
+//     about it;
+//  2. its last change, and all that its rule lets an API take to settle, is longer
+//     ago than r.Keep;
+//  3. there is something to let go of: its contents, or, where all is forgotten, the
+//     record that was left of them.
+//
+// A record that is forgotten whole loses its contents first, and is removed after as long
+// again.
+func (r Retention) Forgettable(m *Mutation, now Stamp) bool {
+	switch m.State {
+	case Applied, Failed, Skipped:
+	default:
+		return false
+	}
+	if r.Keep <= 0 || m.Queued() || m.Escalated() || m.Unresolved() || m.Watching {
+		return false
+	}
+	if !m.Forgotten.IsZero() && !r.Forget {
+		return false
+	}
+	return now.Wall.Sub(m.UpdatedAt) > max(r.Keep, m.Policy.Settle)
+}
+
+// ForgetCounts tells what Forget did.
+type ForgetCounts struct {
+	// Dropped records lost their contents; Removed are gone.
+	Dropped, Removed int
+}
+
+// Forget lets go of those of the records that r lets go of, in one transaction. A record
+// whose item a run works on stays, since that run may ask for it.
+func (l *Ledger) Forget(ctx context.Context, keys []Key, r Retention) (ForgetCounts, error) {
+	var counts ForgetCounts
+	err := l.update(ctx, func(c *command) error {
+		counts = ForgetCounts{}
+		for _, key := range keys {
+			if err := c.forget(key, r, &counts); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return counts, err
+}
+
+func (c *command) forget(key Key, r Retention, counts *ForgetCounts) error {
+	m, err := c.Mutation(key)
+	if errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	if err != nil || !r.Forgettable(m, c.now) || c.sending(m, 0) {
+		return err
+	}
+	item, err := found(c.Item(m.Workflow, m.Item))
+	if err != nil || item != nil && item.ActiveRun != "" {
+		return err
+	}
+	mv := c.at(ActorRetention, fmt.Sprintf("nothing changed it for longer than %s", r.Keep))
+	if !m.Forgotten.IsZero() {
+		counts.Removed++
+		return c.remove(m, item, mv)
+	}
+	m.dropContents(c.now.Wall)
+	counts.Dropped++
+	return c.store(m, m.State, "forgotten", mv, "", "")
+}
+
+// remove takes the record away, and its item with the last one if it was done or
+// skipped; their events stay.
+func (c *command) remove(m *Mutation, item *Item, mv move) error {
+	c.Append(Event{
+		At: c.now.Wall, Actor: mv.actor, What: "removed", Why: mv.why, Mutation: m.ID,
+		Run: m.Run, Workflow: m.Workflow, Item: m.Item, From: m.State,
+	})
+	if err := c.DropMutation(m); err != nil || item == nil || !item.over() {
+		return err
+	}
+	left, err := c.ItemMutations(m.Workflow, m.Item)
+	if err != nil || len(left) > 0 {
+		return err
+	}
+	return c.DropItem(item)
+}
+
+// dropContents leaves of m what tells it from others and what became of it.
+func (m *Mutation) dropContents(now time.Time) {
+	m.Forgotten = now
+	m.Request.Header, m.Request.Body.Dropped = nil, m.Request.Body.SHA256 != ""
+	m.Diff = nil
+	if m.Result != nil {
+		m.Result.Header, m.Result.Body.Dropped = nil, m.Result.Body.SHA256 != ""
+	}
+}
+
+// forgotten refuses what was applied so long ago that its answer is dropped. Its rule
+// may have an answer for that.
+func (c *claiming) forgotten() (Claimed, error) {
+	if c.covered() && c.q.OnNoResult {
+		return Claimed{Decision: DecideStandIn}, c.useRun(false)
+	}
+	out := refused("forgotten", "Mutation %s (%s) was applied, and retention dropped its answer on %s. It is not sent again.",
+		c.m.ID, c.m.Target, c.m.Forgotten.UTC().Format(time.RFC3339))
+	refusal, err := c.endByLogic(out)
+	if err != nil {
+		return Claimed{}, err
+	}
+	return *refusal, nil
+}

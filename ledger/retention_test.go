@@ -1,0 +1,146 @@
+package ledger_test
+
+import (
+	"testing"
+	"time"
+
+	"keep-proxy/ledger"
+)
+
+const month = 30 * 24 * time.Hour
+
+// forget lets go of the named mutations.
+func (w *world) forget(r ledger.Retention, names ...string) ledger.ForgetCounts {
+	w.t.Helper()
+	var keys []ledger.Key
+	for _, n := range names {
+		keys = append(keys, key(n))
+	}
+	counts, err := w.Forget(w.t.Context(), keys, r)
+	w.ok(err)
+	return counts
+}
+
+// paid is a world in which an item was worked on and closed long ago: a was applied.
+func paid(t *testing.T, change ...func(*ledger.Claim)) *world {
+	t.Helper()
+	w := newWorld(t)
+	r := w.open()
+	content := []byte(`{"amount":1}`)
+	body := func(q *ledger.Claim) { q.Body, q.Record.Request.Body = content, bodyOf(content) }
+	d := w.send(r, "a", append(change, body)...)
+	w.finish("a", d, ledger.VerdictApplied)
+	_, err := w.FinishRun(t.Context(), r.ID, "done", true)
+	w.ok(err)
+	w.pass(month)
+	return w
+}
+
+func TestForgottenIsRefusedAndNeverSentAgain(t *testing.T) {
+	t.Parallel()
+	keep := ledger.Retention{Keep: month - time.Hour}
+	for _, c := range []struct {
+		name     string
+		change   []func(*ledger.Claim)
+		decision ledger.Decision
+		problem  string
+	}{
+		{"the same request", nil, ledger.DecideRefused, "forgotten"},
+		{"another payload", []func(*ledger.Claim){payload("other")}, ledger.DecideRefused, "forgotten"},
+		{"a rule that answers without a result", []func(*ledger.Claim){func(q *ledger.Claim) { q.OnNoResult = true }}, ledger.DecideStandIn, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			w := paid(t)
+			if counts := w.forget(keep, "a", "b"); counts != (ledger.ForgetCounts{Dropped: 1}) {
+				t.Fatalf("%+v", counts)
+			}
+			m := w.is("a", ledger.Applied)
+			if !m.Request.Body.Dropped || m.Request.Body.SHA256 == "" || m.Result.Header != nil || m.PayloadDigest != "payload" {
+				t.Errorf("left: %+v, %+v", m.Request, m.Result)
+			}
+			out := w.claim(w.open(), "a", c.change...)
+			if out.Decision != c.decision || out.Problem != c.problem {
+				t.Errorf("%q %q (%s)", out.Decision, out.Problem, out.Detail)
+			}
+			if counts := w.forget(keep, "a"); counts != (ledger.ForgetCounts{}) {
+				t.Errorf("forgotten twice: %+v", counts)
+			}
+			w.is("a", ledger.Applied)
+		})
+	}
+}
+
+func TestWhatIsNotForgotten(t *testing.T) {
+	t.Parallel()
+	day := ledger.Retention{Keep: 24 * time.Hour}
+	for name, make := range map[string]func(w *world) ledger.Retention{
+		"what changed lately":   func(*world) ledger.Retention { return ledger.Retention{Keep: 2 * month} },
+		"anything without keep": func(*world) ledger.Retention { return ledger.Retention{} },
+		"what a run works on": func(w *world) ledger.Retention {
+			w.open()
+			return day
+		},
+	} {
+		w := paid(t)
+		if counts := w.forget(make(w), "a"); counts != (ledger.ForgetCounts{}) || !w.mutation("a").Forgotten.IsZero() {
+			t.Errorf("%s: %+v", name, counts)
+		}
+	}
+	for name, change := range map[string]func(*ledger.Mutation){
+		"in flight":             func(m *ledger.Mutation) { m.State = ledger.InFlight },
+		"unknown":               func(m *ledger.Mutation) { m.State = ledger.NeedsReconcile },
+		"waiting for a person":  func(m *ledger.Mutation) { m.State = ledger.Indeterminate },
+		"queued":                func(m *ledger.Mutation) { m.State, m.RedispatchSince = ledger.Failed, m.CreatedAt },
+		"escalated":             func(m *ledger.Mutation) { m.Escalation = &ledger.Escalation{OpenedAt: m.CreatedAt} },
+		"slower than retention": func(m *ledger.Mutation) { m.Policy.Settle = 2 * month },
+		"of no state":           func(m *ledger.Mutation) { m.State = "" },
+	} {
+		w := paid(t)
+		m := w.mutation("a")
+		change(m)
+		if day.Forgettable(m, w.now) {
+			t.Errorf("%s: let go of", name)
+		}
+	}
+}
+
+func TestFailedMayBeTriedAgainHoweverOld(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := w.open(returns)
+	w.finish("a", w.send(r, "a", nativeKey), ledger.VerdictFailed)
+	_, err := w.EndRun(t.Context(), r.ID, ledger.ClassLogic, "over", "ada")
+	w.ok(err)
+	w.pass(month)
+	if counts := w.forget(ledger.Retention{Keep: 24 * time.Hour}, "a"); counts.Dropped != 1 {
+		t.Fatalf("%+v", counts)
+	}
+	w.send(w.open(), "a", nativeKey)
+	if m := w.is("a", ledger.InFlight); !m.Forgotten.IsZero() || m.Generation != 2 {
+		t.Errorf("claimed again: %v, generation %d", m.Forgotten, m.Generation)
+	}
+}
+
+func TestForgettingAllTakesTwiceAsLong(t *testing.T) {
+	t.Parallel()
+	w := paid(t)
+	r := ledger.Retention{Keep: month - time.Hour, Forget: true}
+	item := w.item("i")
+	_, err := w.DecideItem(t.Context(), ledger.DecideItem{
+		Workflow: "w", Item: "i", Action: ledger.ItemClose, Actor: "ada", Reason: "over", Version: item.Version,
+	})
+	w.ok(err)
+	if counts := w.forget(r, "a"); counts != (ledger.ForgetCounts{Dropped: 1}) {
+		t.Fatalf("%+v", counts)
+	}
+	if counts := w.forget(r, "a"); counts != (ledger.ForgetCounts{}) {
+		t.Fatalf("at once: %+v", counts)
+	}
+	w.pass(month)
+	if counts := w.forget(r, "a"); counts != (ledger.ForgetCounts{Removed: 1}) {
+		t.Fatalf("%+v", counts)
+	}
+	// The item is forgotten with its last mutation, so that all is new.
+	w.send(w.open(), "a")
+}
