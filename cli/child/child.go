@@ -31,6 +31,8 @@ type Command struct {
 	Env []string
 	// Stdin, Stdout and Stderr are handed to the command as they are.
 	Stdin, Stdout, Stderr *os.File
+	// User is as whom it runs, nil for our own.
+	User *User
 	// Grace is the time between SIGTERM and SIGKILL (default DefaultGrace).
 	Grace time.Duration
 }
@@ -116,6 +118,7 @@ func (p *Process) start(path string, c Command) error {
 func (p *Process) attributes(c Command) *os.ProcAttr {
 	a := p.terminal.attributes()
 	p.cgroup.attributes(a)
+	c.User.attributes(a)
 	dieWithParent(a)
 	return &os.ProcAttr{Env: c.Env, Files: []*os.File{c.Stdin, c.Stdout, c.Stderr}, Sys: a}
 }

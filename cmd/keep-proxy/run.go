@@ -13,6 +13,7 @@ import (
 
 	"keep-proxy/cli/child"
 	"keep-proxy/cli/managed"
+	"keep-proxy/config"
 )
 
 // extraWait is what a run waits for reconciliation beyond settle.
@@ -25,12 +26,8 @@ type runFlags struct {
 
 	wait     time.Duration
 	result   string
+	user     string
 	keepOpen bool
-}
-
-// later are the flags that a later version builds, and what they will do.
-var later = map[string]string{
-	"user": "running the command as another user",
 }
 
 // newRun makes the command that runs a script as a managed run.
@@ -60,19 +57,15 @@ func newRun() *cobra.Command {
 		"how long an embedded proxy is given to find out outcomes,\nat the start and at the end; 0 for not at all (default settle + 5m)")
 	cmd.Flags().BoolVar(&f.keepOpen, "keep-open", false, "leave the item open when the command succeeds")
 	cmd.Flags().StringVar(&f.result, "result", "", "write what became of the run to this file, as JSON")
-	for name, what := range later {
-		cmd.Flags().String(name, "", what+": not yet")
-		_ = cmd.Flags().MarkHidden(name) // The flag was just made.
-	}
+	cmd.Flags().StringVar(&f.user, "user", "",
+		"run the command as this user (a name, a number, or UID:GID), who can't read the\noperator's token; takes root, on Linux")
 	return cmd
 }
 
 // refuse refuses what can't be asked for.
 func (f *runFlags) refuse(cmd *cobra.Command) error {
-	for name, what := range later {
-		if cmd.Flags().Changed(name) {
-			return usage("run: --%s is not yet built (%s); leave it out", name, what)
-		}
+	if cmd.Flags().Changed("user") && f.user == "" {
+		return usage("run: --user is empty; name a user, or leave it out")
 	}
 	if f.wait < 0 {
 		return usage("run: --wait %s is negative; 0 is for not at all", f.wait)
@@ -119,6 +112,10 @@ func (f *runFlags) attempt(cmd *cobra.Command, args []string, signals *relay) (m
 // inside is what happens while there is a proxy.
 func (f *runFlags) inside(cmd *cobra.Command, h *host, args []string, signals *relay, wait time.Duration) (managed.Verdict, error) {
 	say := saying(cmd.ErrOrStderr())
+	user, err := otherUser(f.user, h.config)
+	if err != nil {
+		return managed.Verdict{}, noRun(err)
+	}
 	scope := managed.Scope{Workflow: f.workflow, Item: f.item}
 	if h.embedded {
 		if err := settle(signals.ctx, h, scope, wait, say); err != nil {
@@ -134,7 +131,8 @@ func (f *runFlags) inside(cmd *cobra.Command, h *host, args []string, signals *r
 		return managed.Verdict{}, noRun(openError(err))
 	}
 	session := &managed.Session{API: h.Client, Run: opened.Run, TTL: f.ttl, KeepOpen: f.keepOpen, Say: say}
-	p, err := startChild(cmd, args, childEnvironment(os.Environ(), opened.Env, secretNames(h.config)))
+	p, done, err := f.start(cmd, args, opened.Env, h.config, user)
+	defer done()
 	if err != nil {
 		session.Finish(signals.ctx, codeFailed)
 		return managed.Verdict{}, err
@@ -159,15 +157,30 @@ func settle(ctx context.Context, h *host, scope managed.Scope, wait time.Duratio
 	return err
 }
 
+// start starts the command with the run's variables; done is called after its end.
+func (f *runFlags) start(cmd *cobra.Command, args []string, run map[string]string, c config.Config, user *child.User) (p *child.Process, done func(), err error) {
+	done = func() {}
+	if user == nil {
+		p, err = startChild(cmd, args, childEnvironment(os.Environ(), run, secretNames(c)), nil)
+		return p, done, err
+	}
+	remove, err := trustFor(run, user)
+	if err != nil {
+		return nil, done, noRun(err)
+	}
+	p, err = startChild(cmd, args, asUser(childEnvironment(os.Environ(), run, secretNames(c)), user), user)
+	return p, remove, err
+}
+
 // startChild starts the command on our own standard streams.
-func startChild(cmd *cobra.Command, args, environ []string) (*child.Process, error) {
+func startChild(cmd *cobra.Command, args, environ []string, user *child.User) (*child.Process, error) {
 	in, _ := cmd.InOrStdin().(*os.File)
 	out, _ := cmd.OutOrStdout().(*os.File)
 	errs, _ := cmd.ErrOrStderr().(*os.File)
 	if in == nil || out == nil || errs == nil {
 		return nil, errors.New("run: the standard streams are no files that a command could be given")
 	}
-	return child.Start(child.Command{Args: args, Env: environ, Stdin: in, Stdout: out, Stderr: errs})
+	return child.Start(child.Command{Args: args, Env: environ, Stdin: in, Stdout: out, Stderr: errs, User: user})
 }
 
 // tell says in a sentence why the run did not end with its command; again are the

@@ -106,6 +106,12 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"bank": bankCommand, "appears": appearsCommand, "until": untilCommand, "jsonhas": jsonCommand,
 		},
+		Condition: func(name string) (bool, error) {
+			if name == "root" {
+				return os.Geteuid() == 0, nil
+			}
+			return false, fmt.Errorf("condition %q is unknown", name)
+		},
 		RequireExplicitExec: true,
 	})
 }
