@@ -30,7 +30,7 @@ func (e *explainer) ManualCheck(ctx context.Context, m *ledger.Mutation) (admin.
 	}
 	out := admin.ManualCheck{Text: op.ManualCheckText(rules.Env{
 		Request: request, Account: m.Account,
-		Mutation: rules.Mutation{ID: m.ID, Marker: m.Marker, VendorKey: m.VendorKey, Generation: m.Generation, ClaimedAt: m.CreatedAt},
+		Mutation: rules.Mutation{ID: m.ID, Marker: m.Marker, VendorKey: m.VendorKey, Generation: m.Generation, ClaimedAt: m.CreatedAt, Kept: m.Kept},
 	})}
 	if op.Reconciles() {
 		return out, nil

@@ -17,6 +17,7 @@ func recovered(c ledger.RecoverCounts) string {
 		{c.NeedsReconcile, "to be reconciled"},
 		{c.Indeterminate, "waiting for a person"},
 		{c.Applied, "applied with an unknown result"},
+		{c.Failed, "proven not to have been sent"},
 	} {
 		if p.n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", p.n, p.what))

@@ -126,7 +126,7 @@ func (w *world) checkJourney() {
 	w.t.Helper()
 	for _, s := range w.journey() {
 		effects := 0
-		for _, u := range []*upstream{w.keyed, w.probed, w.hooks} {
+		for _, u := range w.upstreams() {
 			effects += u.tally().Effects(s.identity)
 		}
 		if effects != 1 {

@@ -33,6 +33,7 @@ func (w *world) journey() []step {
 		{"transfer:resent", post(w.keyed.URL()+"/transfers", order("resent"))},
 		{"transfer:found", post(w.probed.URL()+"/transfers", order("found"))},
 		{"transfer:again", post(w.probed.URL()+"/transfers", order("again"))},
+		{"mail:drafted", post(w.mail.URL()+"/send", message("drafted"))},
 		{"hook:bounded/asked", post(w.hooks.URL()+"/hook/bounded/asked", "hello")},
 	}
 }
@@ -47,6 +48,7 @@ func (w *world) lay() {
 	w.keyed.armFault(script.Fault{Match: script.Match{Identity: "transfer:resent"}, Steps: lose})
 	w.probed.armFault(script.Fault{Match: script.Match{Identity: "transfer:found"}, Steps: lose})
 	w.probed.armFault(script.Fault{Match: script.Match{Identity: "transfer:again"}, Steps: []script.Step{{Do: script.Close}}})
+	w.mail.armFault(script.Fault{Match: script.Match{Identity: "mail:drafted"}, Steps: lose})
 	w.hooks.armFault(script.Fault{Match: script.Match{Identity: "hook:bounded/asked"}, Steps: lose})
 }
 

@@ -101,7 +101,7 @@ func (k *killing) lay() {
 	often := func(percent int) script.Match {
 		return script.Match{When: func(script.Subject) bool { return k.chance(100) < percent }}
 	}
-	for _, u := range []*upstream{k.keyed, k.probed, k.hooks} {
+	for _, u := range k.upstreams() {
 		u.armFault(script.Fault{Match: often(8), Times: script.Always, Steps: []script.Step{{Do: script.Commit}, {Do: script.Close}}})
 		u.armFault(script.Fault{Match: often(5), Times: script.Always, Steps: []script.Step{{Do: script.Close}}})
 		u.armFault(script.Fault{Match: often(5), Times: script.Always, Steps: []script.Step{{Do: script.Status, Status: http.StatusTooManyRequests}}})
@@ -168,11 +168,13 @@ func (k *killing) work(ctx context.Context, i int) {
 
 // send is one mutation of a kind that depends on the script.
 func (k *killing) send(ctx context.Context, run *scriptRun, i int, item string) reply {
-	switch i % 3 {
+	switch i % 4 {
 	case 0:
 		return run.try(ctx, http.MethodPost, k.probed.URL()+"/transfers", order(item))
 	case 1:
 		return run.try(ctx, http.MethodPost, k.keyed.URL()+"/transfers", order(item))
+	case 2:
+		return run.try(ctx, http.MethodPost, k.mail.URL()+"/send", message(item))
 	}
 	return run.try(ctx, http.MethodPost, k.hooks.URL()+"/hook/bounded/"+item, "hello")
 }

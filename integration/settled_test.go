@@ -28,6 +28,8 @@ func (w *world) identityOf(m wire.Mutation) (*upstream, string) {
 		return w.keyed, "transfer:" + name("reference")
 	case "probed-bank":
 		return w.probed, "transfer:" + name("reference")
+	case "mail":
+		return w.mail, "mail:" + name("subject")
 	case "hooks":
 		hook, _, _ := strings.Cut(m.Operation, ".")
 		return w.hooks, "hook:" + hook + "/" + name("name")
@@ -147,7 +149,7 @@ func (w *world) check() error {
 func (w *world) quiet() {
 	w.t.Helper()
 	w.poll("the upstreams have come to rest", func() bool {
-		for _, u := range []*upstream{w.keyed, w.probed, w.hooks} {
+		for _, u := range w.upstreams() {
 			if t := u.tally(); len(t.Of(oracle.KindEnded)) < t.Heads() {
 				return false
 			}
@@ -159,7 +161,7 @@ func (w *world) quiet() {
 // checkTwice holds that nothing took effect twice, whatever the ledger says.
 func (w *world) checkTwice() {
 	w.t.Helper()
-	for _, u := range []*upstream{w.keyed, w.probed, w.hooks} {
+	for _, u := range w.upstreams() {
 		if twice := u.tally().Twice(); len(twice) > 0 {
 			w.t.Errorf("%s: took effect twice: %v", u.API.Name(), twice)
 		}

@@ -33,6 +33,8 @@ type world struct {
 	// keyed honours an idempotency key, probed knows none; both can be asked. hooks
 	// can't.
 	keyed, probed, hooks *upstream
+	// mail is sent to in two steps.
+	mail *upstream
 	// quotes can only be read, and no connector covers it.
 	quotes *upstream
 	// stripe and github are there in a world of vendors only.
@@ -45,6 +47,9 @@ type world struct {
 	child *child
 	api   *client.Client
 }
+
+// upstreams are those that count effects of every world.
+func (w *world) upstreams() []*upstream { return []*upstream{w.keyed, w.probed, w.hooks, w.mail} }
 
 // upstream is a fake, with its counts.
 type upstream struct {
@@ -77,6 +82,7 @@ func prepare(tb testing.TB, edits ...func(*settings)) *world {
 	w.keyed = w.fake("keyed-bank", "bank", "")
 	w.probed = w.fake("probed-bank", "bank", `{"native_keys": false}`)
 	w.hooks = w.fake("hooks", "webhook", "")
+	w.mail = w.fake("mail", "mail", "")
 	w.quotes = w.fake("quotes", "quotes", "")
 	delete(w.settings.Hosts, "quotes")
 	if w.settings.Vendors {

@@ -12,6 +12,7 @@ func (m *Mutation) Clone() *Mutation {
 	}
 	c := *m
 	c.Identity = maps.Clone(m.Identity)
+	c.Kept = maps.Clone(m.Kept)
 	c.Accepted = slices.Clone(m.Accepted)
 	c.Request.Header = m.Request.Header.Clone()
 	c.Dispatches = slices.Clone(m.Dispatches)

@@ -6,8 +6,9 @@ import "slices"
 // that can't matter any more are dropped; their events remain.
 const maxDispatches = 32
 
-// addDispatch appends d.
+// addDispatch appends d. What steps of an earlier one gave tells nothing about it.
 func (m *Mutation) addDispatch(d Dispatch) {
+	m.Kept = nil
 	m.Dispatches = append(m.Dispatches, d)
 	if len(m.Dispatches) <= maxDispatches {
 		return

@@ -41,6 +41,10 @@ const (
 	// FactRedispatch: the rule lets the mutation be sent again by itself, see
 	// RedispatchOpen.
 	FactRedispatch
+	// FactUnsent: the newest dispatch has steps, nothing was kept of the first ones, so
+	// that the one which can take effect was not sent; and no earlier dispatch is
+	// unresolved.
+	FactUnsent
 
 	// factEnd is one past the last fact.
 	factEnd
@@ -54,6 +58,7 @@ var factNames = [...]string{
 	"committed", "reconciler", "earlier dispatch unresolved", "inline try follows", "judged",
 	"newer dispatch in flight", "result at hand", "result missing", "believable", "on_absent: fail or redispatch",
 	"strong tie", "resend open", "deniable", "payload disputed", "escalated", "redispatch open",
+	"first step not kept",
 }
 
 // Has reports whether every fact of g is in f.

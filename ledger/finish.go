@@ -85,6 +85,10 @@ func (c *command) finish(f *Finish) (*Mutation, *Run, error) {
 		return nil, nil, err
 	}
 	verdict := f.verdict()
+	if d.unsent() && verdict == VerdictUncertain {
+		verdict = VerdictNotSent
+		f.Dispatch.Class, f.Dispatch.Reason = ClassTransient, whyUnsent
+	}
 	if d.Verdict != "" && !outdoes(verdict, d.Verdict) {
 		return nil, nil, &NotAllowedError{State: m.State, On: OnSuccess, Reason: "dispatch " + d.ID + " has its verdict already"}
 	}
@@ -132,7 +136,7 @@ func (f *Finish) verdict() Verdict {
 func (c *command) recordEnd(d *Dispatch, f *Finish, verdict Verdict) {
 	seen := f.Dispatch
 	seen.ID, seen.Owner, seen.Run, seen.Generation = d.ID, d.Owner, d.Run, d.Generation
-	seen.Redispatch = d.Redispatch
+	seen.Redispatch, seen.Prepares, seen.Prepared = d.Redispatch, d.Prepares, d.Prepared
 	seen.Resend, seen.PayloadDigest, seen.ClientKey, seen.Started = d.Resend, d.PayloadDigest, d.ClientKey, d.Started
 	seen.Lost, seen.PassedOn, seen.Verdict = d.Lost, f.PassedOn, verdict
 	seen.Resolved = d.Resolved || verdict == VerdictApplied || verdict.Failure()

@@ -103,6 +103,9 @@ type Policy struct {
 	WatchClass Class         `cbor:"15,keyasint,omitempty" json:"watch_class,omitempty"`
 	// ResultLimit is the longest answer kept, in bytes.
 	ResultLimit int64 `cbor:"16,keyasint,omitempty" json:"result_limit,omitempty"`
+	// Prepares says that the rule sends in steps: nothing takes effect before what the
+	// first ones gave is kept.
+	Prepares bool `cbor:"17,keyasint,omitempty" json:"prepares,omitempty"`
 	// OnFailure of the run decides what a definite failure does; it is not here.
 }
 
@@ -199,6 +202,9 @@ type Mutation struct {
 	// Forgotten is when retention dropped the contents of request and answer; zero while
 	// they are kept.
 	Forgotten time.Time `cbor:"44,keyasint,omitzero" json:"forgotten,omitzero"`
+	// Kept holds, as canonical JSON by name, what the preparing steps of the newest
+	// dispatch gave; see Prepared.
+	Kept map[string]string `cbor:"45,keyasint,omitempty" json:"kept,omitempty"`
 }
 
 // Dispatch is one sending of a mutation.
@@ -245,7 +251,15 @@ type Dispatch struct {
 	Error        string `cbor:"22,keyasint,omitempty" json:"error,omitempty"`
 	Protocol     string `cbor:"23,keyasint,omitempty" json:"protocol,omitempty"`
 	Remote       string `cbor:"24,keyasint,omitempty" json:"remote,omitempty"`
+
+	// Prepares says that it has steps before the one that can take effect, Prepared
+	// that what they gave was kept: before that, the last one was not sent.
+	Prepares bool `cbor:"26,keyasint,omitempty" json:"prepares,omitempty"`
+	Prepared bool `cbor:"27,keyasint,omitempty" json:"prepared,omitempty"`
 }
+
+// unsent reports whether the step that can take effect is proven not to have been sent.
+func (d *Dispatch) unsent() bool { return d.Prepares && !d.Prepared }
 
 // Verdict is how one dispatch ended. The zero value means not judged yet.
 type Verdict string

@@ -10,8 +10,8 @@ import (
 
 // RecoverCounts tells what recovery found.
 type RecoverCounts struct {
-	// NeedsReconcile, Indeterminate and Applied count where the records went.
-	NeedsReconcile, Indeterminate, Applied int
+	// NeedsReconcile, Indeterminate, Applied and Failed count where the records went.
+	NeedsReconcile, Indeterminate, Applied, Failed int
 }
 
 // recoverBatch is how many records recovery moves in one transaction.
@@ -19,8 +19,8 @@ const recoverBatch = 64
 
 // Recover moves on every record in flight whose owner is another process, which
 // is lost: to needs_reconcile (due at nextTryAt), or without a reconciler to
-// indeterminate, or to applied if success is known; nothing is sent again by that
-// alone. The runs that sent them are paused. It runs before the listener opens,
+// indeterminate, or to applied if success is known, or to failed if it is proven that
+// the step which can take effect was not sent; nothing is sent again by that alone. The runs that sent them are paused. It runs before the listener opens,
 // and on an error nothing may be sent.
 func (l *Ledger) Recover(ctx context.Context, nextTryAt func(*Mutation) time.Time) (RecoverCounts, error) {
 	var total RecoverCounts
@@ -43,6 +43,7 @@ func (l *Ledger) Recover(ctx context.Context, nextTryAt func(*Mutation) time.Tim
 			total.NeedsReconcile += counts.NeedsReconcile
 			total.Indeterminate += counts.Indeterminate
 			total.Applied += counts.Applied
+			total.Failed += counts.Failed
 		}
 	}
 	if err == nil {
@@ -123,6 +124,10 @@ func (c *command) recover(key Key, nextTryAt func(*Mutation) time.Time, counts *
 func (c *command) loseOwner(m *Mutation, nextTryAt func(*Mutation) time.Time, counts *RecoverCounts) error {
 	m.loseDispatches(c.Process())
 	from, mv := m.State, c.at(ActorRecovery, "the proxy that sent it was lost before the outcome was recorded")
+	if m.unsent() && !m.Committed {
+		mv.why = join(mv.why, whyUnsent)
+		m.Current().fail(ClassTransient, mv.why)
+	}
 	m.NextTryAt, m.Reason = nextTryAt(m), mv.why
 	if err := c.move(m, m.withoutAnswer(OnOwnerLost), c.facts(m, nil, FactResult), mv); err != nil {
 		return err
@@ -134,6 +139,9 @@ func (c *command) loseOwner(m *Mutation, nextTryAt func(*Mutation) time.Time, co
 		counts.Indeterminate++
 	case Applied:
 		counts.Applied++
+	case Failed:
+		m.Class = ClassTransient
+		counts.Failed++
 	default:
 		return fmt.Errorf("recovery of %s led to %s", m.ID, m.State)
 	}

@@ -178,3 +178,94 @@ func TestRecoveryLooksAtOnceAtALostResend(t *testing.T) {
 		t.Error("a second recovery changed the record")
 	}
 }
+
+func inSteps(q *ledger.Claim) { q.Record.Policy.Prepares = true }
+
+// Before what the first step gave is kept, the step that takes effect was not sent:
+// a lost sender proves a failure there, and nothing after it.
+func TestRecoveryOfASendingInSteps(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		kept   bool
+		change func(*ledger.Claim)
+		state  ledger.State
+		run    ledger.RunState
+		class  ledger.Class
+	}{
+		{"nothing kept, with a reconciler", false, nil, ledger.Failed, ledger.RunFailing, ledger.ClassTransient},
+		{"nothing kept, no reconciler", false, noReconciler, ledger.Failed, ledger.RunFailing, ledger.ClassTransient},
+		{"kept, with a reconciler", true, nil, ledger.NeedsReconcile, ledger.RunPausedReconciliation, ledger.ClassIndeterminate},
+		{"kept, no reconciler", true, noReconciler, ledger.Indeterminate, ledger.RunPausedReconciliation, ledger.ClassIndeterminate},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			r := w.open()
+			changes := []func(*ledger.Claim){inSteps}
+			if c.change != nil {
+				changes = append(changes, c.change)
+			}
+			d := w.send(r, "a", changes...)
+			if c.kept {
+				_, err := w.Prepared(t.Context(), key("a"), d.ID, map[string]string{"draft": `"d1"`})
+				w.ok(err)
+			}
+			w.restart()
+			m := w.is("a", c.state)
+			w.stands(r, c.run, c.class)
+			if got := m.Kept["draft"] == `"d1"`; got != c.kept {
+				t.Errorf("kept %v", m.Kept)
+			}
+			if c.kept {
+				return
+			}
+			if d := m.Current(); !d.Resolved || d.Verdict != ledger.VerdictNotSent {
+				t.Errorf("the lost sending is %+v", d)
+			}
+			w.send(r, "a", changes...)
+		})
+	}
+}
+
+func TestPreparedIsForTheDispatchThatIsBeingPrepared(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := w.open()
+	kept := map[string]string{"draft": `"d1"`}
+	plain := w.send(r, "plain")
+	_, err := w.Prepared(t.Context(), key("plain"), plain.ID, kept)
+	refused := func(what string, err error) {
+		t.Helper()
+		if !errors.Is(err, ledger.ErrNotAllowed) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	refused("a sending without steps", err)
+	d := w.send(r, "a", inSteps)
+	_, err = w.Prepared(t.Context(), key("a"), d.ID, map[string]string{"draft": string(make([]byte, 17<<10))})
+	if !errors.Is(err, ledger.ErrInvalid) {
+		t.Errorf("too much to keep: %v", err)
+	}
+	_, err = w.Prepared(t.Context(), key("a"), d.ID, kept)
+	w.ok(err)
+	_, err = w.Prepared(t.Context(), key("a"), d.ID, kept)
+	refused("a second time", err)
+	w.finish("a", d, ledger.VerdictFailed)
+	_, err = w.Prepared(t.Context(), key("a"), d.ID, kept)
+	refused("after its end", err)
+	if again := w.send(r, "a", inSteps); len(w.is("a", ledger.InFlight).Kept) != 0 || again.Prepared {
+		t.Error("what an earlier sending was given is still kept")
+	}
+}
+
+// A sending whose outcome its own process lost before anything was kept did not happen.
+func TestAnUncertainEndBeforeAnythingIsKeptIsNoUnknown(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := w.open()
+	w.finish("a", w.send(r, "a", inSteps), ledger.VerdictUncertain)
+	if m := w.is("a", ledger.Failed); m.Current().Verdict != ledger.VerdictNotSent || m.Class != ledger.ClassTransient {
+		t.Errorf("%+v", m.Current())
+	}
+}

@@ -237,6 +237,7 @@ func (c *claiming) dispatch() (Claimed, error) {
 	c.m.addDispatch(Dispatch{
 		ID: c.q.DispatchID, Owner: c.Process().ID, Run: c.q.Run, Generation: c.m.Generation,
 		PayloadDigest: c.q.Record.PayloadDigest, ClientKey: c.q.ClientKey, Started: c.now,
+		Prepares: c.q.Record.Policy.Prepares,
 	})
 	if err := c.keepContent(); err != nil {
 		return Claimed{}, err

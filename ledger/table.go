@@ -30,6 +30,7 @@ const (
 	result    = FactResult
 	believed  = FactBelievable
 	again     = FactRedispatch
+	unsent    = FactUnsent
 
 	// keepAnswer and lostAnswer end a mutation as applied.
 	keepAnswer = EffectAnswer | EffectCommitted | EffectResolve | EffectClose
@@ -60,8 +61,10 @@ var table = []Row{
 	{InFlight, OnUnknown, 0, asks | committed, Indeterminate, 0, giveUp},
 	{InFlight, OnUnknown, committed, asks, Applied, lostAnswer, noResult},
 
-	{InFlight, OnOwnerLost, asks, 0, NeedsReconcile, EffectQueue, ""},
-	{InFlight, OnOwnerLost, 0, asks | committed, Indeterminate, 0, giveUp},
+	{InFlight, OnOwnerLost, unsent, committed, Failed, 0, ""},
+	{InFlight, OnOwnerLost, asks, unsent, NeedsReconcile, EffectQueue, ""},
+	{InFlight, OnOwnerLost, asks | unsent | committed, 0, NeedsReconcile, EffectQueue, ""},
+	{InFlight, OnOwnerLost, 0, asks | committed | unsent, Indeterminate, 0, giveUp},
 	{InFlight, OnOwnerLost, committed, asks, Applied, lostAnswer, noResult},
 
 	{InFlight, OnCommitted, 0, 0, InFlight, EffectCommitted, ""},

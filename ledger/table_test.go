@@ -33,6 +33,9 @@ func expected(from State, on Trigger, f Facts) (State, bool) {
 	case OnUnknown:
 		return lostEnd(from, f)
 	case OnOwnerLost:
+		if from == InFlight && has(FactUnsent) && !has(FactCommitted) {
+			return Failed, true
+		}
 		to, _ := lostEnd(from, f&^FactInline)
 		return to, from == InFlight
 	case OnCommitted:

@@ -71,7 +71,7 @@ func (p *Proxy) succeeded(s *sending) bool {
 		return false
 	}
 	ev.BodyComplete = false
-	return upstream.Judge(ev, upstream.FactsOf(s.w.req.Method, s.answer, p.config.Clock.Now(), ""), opinion).Kind.Success()
+	return upstream.Judge(ev, upstream.FactsOf(s.method(), s.answer, p.config.Clock.Now(), ""), opinion).Kind.Success()
 }
 
 // readAnswer reads at most limit bytes; more means too large, and what was read

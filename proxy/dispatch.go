@@ -33,6 +33,8 @@ type sending struct {
 	// wire is the answer's end-to-end head, as the script gets it.
 	wire    http.Header
 	verdict upstream.Verdict
+	// step is the preparing step under way, "" for the commit.
+	step string
 }
 
 // owed is what a dispatch must still have recorded. The zero value owes its whole
@@ -59,6 +61,11 @@ func (p *Proxy) dispatch(ctx context.Context, w *work, c ledger.Claimed) (out *s
 		}
 	}()
 	defer p.recordOwed(s)
+	if w.op.Send != nil {
+		if out := p.prepareSending(ctx, s); out != nil {
+			return out
+		}
+	}
 	request, f := p.request(s)
 	if f != nil {
 		return p.unsendable(ctx, s, f)
@@ -78,7 +85,7 @@ func (p *Proxy) dispatch(ctx context.Context, w *work, c ledger.Claimed) (out *s
 }
 
 func ruleMutation(m *ledger.Mutation) rules.Mutation {
-	return rules.Mutation{ID: m.ID, Marker: m.Marker, VendorKey: m.VendorKey, Generation: m.Generation, ClaimedAt: m.CreatedAt}
+	return rules.Mutation{ID: m.ID, Marker: m.Marker, VendorKey: m.VendorKey, Generation: m.Generation, ClaimedAt: m.CreatedAt, Kept: m.Kept}
 }
 
 // request is what goes out: the judged form with vendor key, marker and the
@@ -89,6 +96,11 @@ func (p *Proxy) request(s *sending) (*upstream.Request, *refusal) {
 	if f != nil {
 		return nil, f
 	}
+	return p.wired(s, out, body)
+}
+
+// wired is the request of rules in the form that is sent.
+func (p *Proxy) wired(s *sending, out *rules.Request, body upstream.Body) (*upstream.Request, *refusal) {
 	target, err := url.Parse(out.URL())
 	if err != nil {
 		return nil, refuse(problemAmbiguous, "The rebuilt URL can't be parsed; nothing was sent.")
@@ -112,6 +124,10 @@ func (p *Proxy) request(s *sending) (*upstream.Request, *refusal) {
 // outgoing is what goes out. Of a long body, it has the content only as a spool.
 func (p *Proxy) outgoing(s *sending) (out *rules.Request, body upstream.Body, f *refusal) {
 	err := p.loaded(s.w.req, s.w.body, func(req *rules.Request) {
+		if s.w.op.Send != nil {
+			out, body, f = stepBody(s.w.op.Send.Commit(s.env(req)))
+			return
+		}
 		changed, problem := s.w.op.Outgoing(req, s.rule)
 		switch {
 		case problem != nil:
@@ -161,7 +177,7 @@ func (p *Proxy) judge(s *sending) {
 	if evidence.Head {
 		opinion = p.opinion(s, evidence)
 	}
-	facts := upstream.FactsOf(s.w.req.Method, a, p.config.Clock.Now(), "")
+	facts := upstream.FactsOf(s.method(), a, p.config.Clock.Now(), "")
 	facts.TooLarge = s.tooLarge
 	s.verdict = upstream.Judge(evidence, facts, opinion)
 	s.dispatch = dispatchOf(s.dispatch, evidence, s.verdict)

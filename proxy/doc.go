@@ -24,7 +24,7 @@
 //  7. Claim (settle.go). The ledger decides, durably, in one transaction with the
 //     gate: dispatch, replay, blocked, mismatch, repeated, or refused. Where the
 //     connector has a rate, what it would dispatch waits for its turn first (turn.go).
-//  8. One sending (dispatch.go, collect.go). The script going away cancels nothing.
+//  8. One sending (dispatch.go, collect.go), in steps where the rule says so (steps.go). The script going away cancels nothing.
 //     A success whose body is late is recorded as committed ahead of it.
 //  9. Verdict and record (conclude.go, recorder.go). The outcome is durable before
 //     the script hears of it. One that can't be recorded is unknown to the script,

@@ -145,7 +145,7 @@ func (p *Proxy) policy(x *exchange, w *work) ledger.Policy {
 	out := ledger.Policy{
 		Reconciler: op.Reconciles(), OnAbsent: ledger.OnAbsent(op.OnAbsent),
 		Settle: op.Settle, Confirmations: op.Confirmations, Spacing: op.Spacing, ResultLimit: op.MaxBody,
-		MaxDispatches: op.MaxDispatches,
+		MaxDispatches: op.MaxDispatches, Prepares: op.Send != nil,
 	}
 	if w := op.Watch; w != nil {
 		out.WatchEvery, out.WatchMax, out.WatchClass = w.Every, w.Max, ledger.Class(w.Class)

@@ -21,6 +21,7 @@ func (r *Reconciler) Recover(ctx context.Context) (ledger.RecoverCounts, error) 
 	if counts != (ledger.RecoverCounts{}) {
 		r.log.Warn().Int(string(ledger.NeedsReconcile), counts.NeedsReconcile).
 			Int(string(ledger.Indeterminate), counts.Indeterminate).Int(string(ledger.Applied), counts.Applied).
+			Int(string(ledger.Failed), counts.Failed).
 			Msg("recovered mutations that a lost process left in flight")
 	}
 	r.Kick()

@@ -73,6 +73,9 @@ func (s resend) deadline(ctx context.Context, t *try) time.Duration {
 // credentials of now. Immediately before byte one check is asked: a resend's looks at
 // the window again, with the record as it was before this resend was counted.
 func (r *Reconciler) request(t *try, deadline time.Duration, check func() error) (*upstream.Request, error) {
+	if t.operation.Send != nil {
+		return nil, errors.New("it is sent in steps, which only a script's request begins")
+	}
 	outgoing, refusal := t.operation.Outgoing(t.request, t.known())
 	if refusal != nil {
 		return nil, refusal

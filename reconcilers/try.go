@@ -69,7 +69,7 @@ func (t *try) env() rules.Env {
 // known is what a rule may know of the record.
 func (t *try) known() rules.Mutation {
 	m := t.mutation
-	return rules.Mutation{ID: m.ID, Marker: m.Marker, VendorKey: m.VendorKey, Generation: m.Generation, ClaimedAt: m.CreatedAt}
+	return rules.Mutation{ID: m.ID, Marker: m.Marker, VendorKey: m.VendorKey, Generation: m.Generation, ClaimedAt: m.CreatedAt, Kept: m.Kept}
 }
 
 // outcome is what a try came to: the record as the ledger has it now, or why the

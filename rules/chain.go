@@ -65,7 +65,7 @@ func nativeShape(root string, steps []placeStep) bool {
 	case "path", "host", "query", "form", "header":
 		return named
 	case "mutation":
-		return named
+		return named && steps[0].name != "kept"
 	case "response":
 		return len(steps) > 0 && steps[0].name == "json" || named && steps[0].name != "header" ||
 			len(steps) == 2 && steps[0].name == "header" && steps[1].kind == stepName

@@ -82,7 +82,7 @@ func (e *expr) readsLater() (string, bool) {
 		if slices.Contains(laterVariables, r.root) {
 			return r.root, true
 		}
-		if len(r.steps) > 0 && (r.root == "response" && r.steps[0].name == "graphql" || r.root == "mutation" && r.steps[0].name == "kept") {
+		if len(r.steps) > 0 && (r.root == "response" && r.steps[0].name == "graphql") {
 			return r.root + "." + r.steps[0].name, true
 		}
 	}

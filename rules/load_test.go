@@ -66,7 +66,7 @@ func TestProblemsOfAFileAreNamed(t *testing.T) {
 		{"expression with the wrong type", withOperation("identity: {a: method.x}"), "expression", "operations[0].identity.a", "does not compile", 12},
 		{"variable that is not there yet", withOperation("identity: {a: response.status}"), "expression", "operations[0].identity.a", "undeclared reference", 12},
 		{"variable of a later version", withOperation("identity: {a: graphql.args.x}"), "not-yet", "operations[0].identity.a", "graphql is not built yet", 12},
-		{"kept values", withOperation("describe: \"{mutation.kept.draft}\""), "not-yet", "operations[0].describe", "mutation.kept is not built yet", 13},
+		{"kept values", withOperation("describe: \"{mutation.kept.draft}\""), "variable", "operations[0]", "reads what no step before it keeps", 7},
 		{"expression as a list", withOperation("subkey: [json.a]"), "type", "operations[0].subkey", "must be an expression", 13},
 		{"path variable that no pattern has", withOperation("identity: {a: path.id}"), "variable", "operations[0]", "no pattern has {id}", 7},
 		{"host variable that no pattern has", withOperation("identity: {a: host.region}"), "variable", "operations[0]", "no pattern has {region}", 7},

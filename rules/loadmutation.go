@@ -40,6 +40,7 @@ func (d *decoder) mutation(n *yaml.Node, m map[string]*yaml.Node, key string, op
 	}
 	d.numbers(m, key, op, l)
 	d.watch(m["watch"], join(key, "watch"), op)
+	d.send(m["send"], join(key, "send"), op)
 	d.strategies(n, m["reconcile"], join(key, "reconcile"), op)
 	d.verifiable(cmp.Or(m["verify_on_replay"], n), key, op, l)
 }

@@ -46,7 +46,7 @@ var mutationKeys = []string{
 	"identity", "subkey", "payload", "native_key", "marker", "outcome", "success", "reconcile", "on_absent",
 	"manual_check", "max_body", "repeat", "settle", "absent_confirmations", "absent_spacing", "block_scope",
 	"bounds", "timeout", "describe", "subkey_header", "drift", "was", "on_skip", "on_no_result", "max_dispatches", "watch",
-	"verify_on_replay",
+	"verify_on_replay", "send",
 }
 
 // operations reads the list of operations.
@@ -200,6 +200,7 @@ func (d *decoder) match(n *yaml.Node, key string) *matcher {
 // pattern.
 func (d *decoder) variables(n *yaml.Node, key string, op *Operation) {
 	d.stepNames(n, key, op)
+	d.keptNames(n, key, op)
 	told := map[string]bool{}
 	for _, e := range op.exprs() {
 		for _, r := range e.refs {
@@ -248,6 +249,7 @@ func (op *Operation) exprs() []*expr {
 		out = append(out, op.marker.text.exprs()...)
 	}
 	out = append(out, op.Watch.exprs()...)
+	out = append(out, op.Send.exprs()...)
 	for _, s := range op.Strategies {
 		if s.Probe != nil {
 			out = append(out, s.Probe.exprs()...)

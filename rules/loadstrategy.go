@@ -92,6 +92,9 @@ func (d *decoder) usable(n *yaml.Node, key string, op *Operation) {
 // redispatchable checks that what is to be sent again by itself is stored whole, and
 // that its absence can be believed at all.
 func (d *decoder) redispatchable(n *yaml.Node, key string, op *Operation) {
+	if op.Send != nil {
+		d.fail("redispatch", key, n, "what is sent in steps is not sent again by itself", "write on_absent: fail: the next request begins with the first step")
+	}
 	d.storedWhole(n, key, "redispatch", op)
 	if !slices.ContainsFunc(op.Strategies, Strategy.provesAbsence) {
 		d.warn("redispatch", key, n, "no strategy takes absence as proof, so that nothing is ever sent again by itself",
@@ -113,6 +116,8 @@ func (d *decoder) storedWhole(n *yaml.Node, key, what string, op *Operation) {
 // resending is safe for some time, and a request that is stored whole.
 func (d *decoder) resendable(n *yaml.Node, key string, op *Operation, only bool) {
 	switch {
+	case op.Send != nil:
+		d.fail("resend", key, n, "what is sent in steps can't be sent again as one request", "add a probe, which may read mutation.kept, or none:")
 	case op.NativeKey == nil:
 		d.fail("resend", key, n, "resend needs a native_key: nothing else keeps the second request from taking effect", "add native_key, or remove resend")
 	case op.NativeKey.Window == 0:
@@ -146,8 +151,10 @@ func (d *decoder) probable(n *yaml.Node, key string, op *Operation, p *Probe) {
 // tied checks that what the tie rests on is sent.
 func (d *decoder) tied(n *yaml.Node, key string, op *Operation, p *Probe) {
 	switch {
-	case p.tie == TieMarker && op.marker == nil:
+	case p.tie == TieMarker && op.marker == nil && !op.Send.marks():
 		d.fail("tie", key, n, "tie: marker needs a marker in what is sent", "add marker:, or another tie")
+	case p.tie == TieMarker && op.marker == nil:
+		// A step writes it wherever its template says.
 	case p.tie == TieMarker && p.ours != nil && !op.marker.append && !strings.Contains(p.ours.source, op.marker.lastName()):
 		d.warn("tie", key, n, "ours does not look at "+quoted(op.marker.lastName())+", where the marker is written",
 			"compare what the API calls that place with mutation.marker; if the API gives it another name, a case for a hit shows that it is found")

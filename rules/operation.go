@@ -154,6 +154,8 @@ type Operation struct {
 	NativeKey *NativeKey
 	// Watch is how a 202 is followed; nil where it counts as applied.
 	Watch *Watch
+	// Send is nil where the script's own request is sent.
+	Send *Send
 	// Strategies are tried in order; empty unless Effect is EffectMutation.
 	Strategies []Strategy
 	// NoIdentity says that the rule asks for one mutation per item and subkey.

@@ -23,6 +23,8 @@ type Mutation struct {
 	Generation int
 	// ClaimedAt is when the record was claimed, by the wall clock.
 	ClaimedAt time.Time
+	// Kept is what preparing steps gave, as JSON by name.
+	Kept map[string]string
 }
 
 // Outgoing writes the native key and the marker into the request. Everything else

@@ -36,11 +36,15 @@ var (
 			"marker", "outcome", "success", "reconcile", "on_absent", "manual_check", "max_body", "repeat",
 			"secret", "settle", "absent_confirmations", "absent_spacing", "block_scope", "bounds",
 			"encoded_slash", "timeout", "subkey_header", "drift", "was", "on_skip", "on_no_result", "max_dispatches", "watch",
-			"verify_on_replay",
+			"verify_on_replay", "send",
 		},
 		later: []string{
-			"send", "compensate", "stream", "resend",
+			"compensate", "stream", "resend",
 		},
+	}
+	levelSend = level{
+		name:  "send",
+		known: []string{"prepare", "commit", "post", "put", "patch", "header", "query", "json", "form", "expect", "keep"},
 	}
 	levelMatch = level{
 		name:  "match",

@@ -45,10 +45,12 @@ var formatKeys = []struct {
 			"secret: [json.s]", "settle: 10m", "absent_confirmations: 3", "absent_spacing: 1m", "block_scope: mutation",
 			"bounds: {commit: 1s, lag: 1s, source: x}", "encoded_slash: keep", "timeout: 5s",
 			"subkey_header: forbidden", "subkey_header: optional", "subkey_header: required", "drift: warn", "drift: refuse", "drift: allow", "was: [old]",
+			"send: [{prepare: a, post: /a, json: {x: 1}, query: {a: b}, expect: response.status == 200, keep: {id: response.json.id}}, {commit: , put: /b, form: {id: {cel: mutation.kept.id}}}]",
+			"send: [{prepare: a, patch: /a, keep: {id: response.json.id}}, {commit: , post: '/b/{mutation.kept.id}', header: {a: b}}]",
 			"on_skip: {status: 404, header: {a: b}, json: {id: {cel: json.name}}}", "on_no_result: {status: 200}",
 		},
 		[]string{
-			"send: []", "compensate: {}", "stream: true",
+			"compensate: {}", "stream: true",
 			"resend: {natural: true}",
 		},
 	},
@@ -168,7 +170,7 @@ func TestEveryKeyOfTheSchemaIsTried(t *testing.T) {
 	tried := fmt.Sprint(formatKeys)
 	for _, l := range []level{
 		levelConnector, levelRate, levelAccount, levelOperation, levelMatch, levelPayload, levelNativeKey, levelMarker, levelOutcome,
-		levelStrategy, levelResend, levelProbe, levelObserve, levelPages, levelResult, levelBounds, levelCase, levelCaseAsk, levelCaseAnswer, levelExpect,
+		levelStrategy, levelSend, levelResend, levelProbe, levelObserve, levelPages, levelResult, levelBounds, levelCase, levelCaseAsk, levelCaseAnswer, levelExpect,
 	} {
 		for _, key := range slices.Concat(l.known, l.later) {
 			if strings.Contains(tried, key+":") || key == "name" || slices.Contains([]string{"candidates", "ours", "tie", "id", "request", "method", "url"}, key) {

@@ -247,7 +247,19 @@ func (m *Mutation) fields() map[string]any {
 	return map[string]any{
 		"id": m.ID, "marker": m.Marker, "vendor_key": m.VendorKey,
 		"generation": int64(m.Generation), "claimed_at": m.ClaimedAt.UTC().Truncate(time.Second),
+		"kept": m.kept(),
 	}
+}
+
+// kept is the variable mutation.kept.
+func (m *Mutation) kept() map[string]any {
+	out := make(map[string]any, len(m.Kept))
+	for name, text := range m.Kept {
+		if v, err := parseJSON([]byte(text)); err == nil {
+			out[name] = toCEL(v)
+		}
+	}
+	return out
 }
 
 // allValues is every value by name, in order.

@@ -14,6 +14,7 @@
 //	stripe      refunds
 //	github      issues and pull requests
 //	webhook     a sink that can't be asked
+//	mail        messages, sent at once or through a draft
 //
 // Each API's package tells its endpoints, the identities that its log counts,
 // and its settings.

@@ -8,6 +8,7 @@ import (
 
 	"keep-proxy/internal/fakes/bank"
 	"keep-proxy/internal/fakes/github"
+	"keep-proxy/internal/fakes/mail"
 	"keep-proxy/internal/fakes/oracle"
 	"keep-proxy/internal/fakes/quotes"
 	"keep-proxy/internal/fakes/server"
@@ -45,7 +46,7 @@ type Fake struct {
 }
 
 // Names returns the names of the fakes, sorted.
-func Names() []string { return []string{"bank", "github", "quotes", "stripe", "webhook"} }
+func Names() []string { return []string{"bank", "github", "mail", "quotes", "stripe", "webhook"} }
 
 func newAPI(name string) (server.API, error) {
 	switch name {
@@ -53,6 +54,8 @@ func newAPI(name string) (server.API, error) {
 		return bank.New(bank.Defaults()), nil
 	case "github":
 		return github.New(), nil
+	case "mail":
+		return mail.New(), nil
 	case "quotes":
 		return quotes.New(), nil
 	case "stripe":

@@ -125,7 +125,7 @@ func TestStartRefuses(t *testing.T) {
 		o    fakes.Options
 		want string
 	}{
-		{"an unknown API", fakes.Options{API: "nope"}, "bank, github, quotes"},
+		{"an unknown API", fakes.Options{API: "nope"}, "bank, github, mail, quotes"},
 		{"settings of an API without", fakes.Options{API: "webhook", Settings: []byte(`{}`)}, "no settings"},
 		{"wrong settings", fakes.Options{API: "bank", Settings: []byte(`{"x":1}`)}, "unknown field"},
 		{"a log that another has", fakes.Options{API: "bank", Log: filepath.Join(dir, "held")}, "another writer"},

@@ -5,6 +5,7 @@ import (
 
 	"keep-proxy/internal/fakes/bank"
 	"keep-proxy/internal/fakes/github"
+	"keep-proxy/internal/fakes/mail"
 	"keep-proxy/internal/fakes/quotes"
 	"keep-proxy/internal/fakes/server"
 	"keep-proxy/internal/fakes/stripe"
@@ -15,7 +16,7 @@ func TestIdentities(t *testing.T) {
 	t.Parallel()
 	apis := map[string]server.API{
 		"bank": bank.New(bank.Defaults()), "github": github.New(), "quotes": quotes.New(),
-		"stripe": stripe.New(stripe.Defaults()), "webhook": webhook.New(),
+		"stripe": stripe.New(stripe.Defaults()), "webhook": webhook.New(), "mail": mail.New(),
 	}
 	tests := []struct {
 		name, api, method, path, body, want string
@@ -41,6 +42,9 @@ func TestIdentities(t *testing.T) {
 		{"a delivery", "webhook", "PUT", "/hook/a/b", "x", "hook:a/b"},
 		{"a delivery to nowhere", "webhook", "POST", "/hook/", "x", "POST /hook/"},
 		{"a read of a hook", "webhook", "GET", "/hook/a", "", ""},
+		{"a draft", "mail", "POST", "/drafts", `{"subject":"a"}`, "draft:a"},
+		{"a draft that is sent", "mail", "POST", "/drafts/send", `{"id":"a.7"}`, "mail:a"},
+		{"a message", "mail", "POST", "/send", `{"subject":"a"}`, "mail:a"},
 		{"a quote", "quotes", "GET", "/quote/ACME", "", ""},
 		{"a mutation of a quote", "quotes", "DELETE", "/quote/ACME", "", "DELETE /quote/ACME"},
 	}

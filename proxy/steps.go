@@ -1,0 +1,204 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+
+	"keep-proxy/internal/clock"
+	"keep-proxy/internal/fault"
+	"keep-proxy/ledger"
+	"keep-proxy/rules"
+	"keep-proxy/upstream"
+)
+
+// Crash points of a sending in steps.
+var (
+	stepAnsweredPoint = fault.New("proxy.step_answered")
+	stepKeptPoint     = fault.New("proxy.step_kept")
+)
+
+// prepareSending makes the preparing steps of a sending and has the ledger keep what
+// they gave. Only then, and with nil, may the commit be sent. Whatever goes wrong before
+// is a definite failure: nothing that takes effect was sent.
+func (p *Proxy) prepareSending(ctx context.Context, s *sending) *settled {
+	steps := s.w.op.Send
+	kept := map[string]string{}
+	for i := range steps.Prepares() {
+		s.step = steps.StepName(i)
+		given, f, problem := p.prepareStep(ctx, s, i)
+		if f != nil {
+			return p.unsendable(ctx, s, f)
+		}
+		if problem != nil {
+			return p.unprepared(ctx, s, problem)
+		}
+		stepAnsweredPoint.Pass()
+		maps.Copy(kept, given)
+		s.rule.Kept = kept
+		if err := p.stepTurn(ctx, s); err != nil {
+			return p.unprepared(ctx, s, err)
+		}
+	}
+	m, err := p.ledger.Prepared(ctx, s.w.key, s.dispatch.ID, kept)
+	if err != nil {
+		s.answer = nil
+		return p.unprepared(ctx, s, fmt.Errorf("what it gave can't be kept: %w", err))
+	}
+	stepKeptPoint.Pass()
+	s.mutation, s.rule, s.dispatch = m, ruleMutation(m), *m.Current()
+	s.body.close(p)
+	s.step, s.answer, s.body, s.wire = "", nil, nil, nil
+	return nil
+}
+
+// prepareStep sends one preparing step and takes what its answer gives. A refusal says
+// that the step can't be made of this request, an error that its answer is none to go on
+// from.
+func (p *Proxy) prepareStep(ctx context.Context, s *sending, i int) (given map[string]string, f *refusal, problem error) {
+	var request *upstream.Request
+	err := p.loaded(s.w.req, s.w.body, func(req *rules.Request) {
+		var out *rules.Request
+		var body upstream.Body
+		if out, body, f = stepBody(s.w.op.Send.Prepare(i, s.env(req))); f == nil {
+			request, f = p.wired(s, out, body)
+		}
+	})
+	if err != nil {
+		return nil, ledgerRefusal(err), nil
+	}
+	if f != nil {
+		return nil, f, nil
+	}
+	request.Interim = nil
+	s.answer = p.config.Sender.Send(ctx, request)
+	defer s.answer.Close()
+	s.body.close(p)
+	s.body = nil
+	if s.answer.Status == 0 {
+		return nil, nil, errors.New("it got no answer: " + s.answer.Evidence().Error)
+	}
+	s.wire = s.answer.Header.Clone()
+	stripAnswer(s.wire)
+	s.body, s.tooLarge, s.lost = p.readAnswer(s.answer, s.w.op.MaxBody)
+	if s.lost != nil || s.tooLarge {
+		return nil, nil, errors.New("its answer is longer than is kept, or can't be read")
+	}
+	p.decode(s)
+	whole := s.answer.Evidence().BodyComplete
+	err = p.holdingBoth(s.w.body, s.body, func(request, answer []byte) {
+		given, problem = s.w.op.Send.Keep(i, s.env(withBody(s.w.req, s.w.body, request)), &rules.Response{
+			Status: s.answer.Status, Header: s.answer.Header, Body: answer, Complete: whole,
+		})
+	})
+	return given, nil, errors.Join(problem, err)
+}
+
+// stepTurn waits until the connector's rate admits the next step; the first one has the
+// turn of the claim.
+func (p *Proxy) stepTurn(ctx context.Context, s *sending) error {
+	if !s.w.match.Connector.Rate.Bounds() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.w.op.Timeout)
+	defer cancel()
+	defer context.AfterFunc(p.ctx, cancel)() //nolint:contextcheck // The end of the process ends it too.
+	if err := p.config.Turns.Turn(ctx, s.w.match.Connector); err != nil {
+		return fmt.Errorf("the connector's rate did not admit the next step: %w", err)
+	}
+	return nil
+}
+
+// unprepared records that the commit was never sent, and why. The script gets what the
+// API itself answered to the step if that was a refusal, for it is about the same.
+func (p *Proxy) unprepared(ctx context.Context, s *sending, problem error) *settled {
+	s.verdict = p.judgeStep(s)
+	own := s.verdict.Kind == upstream.Failed && s.answer != nil && s.answer.Status >= http.StatusBadRequest &&
+		s.body != nil && s.answer.Evidence().BodyComplete
+	reason := "the step " + s.step + " failed: " + problem.Error()
+	if s.verdict.Kind != upstream.Failed {
+		s.verdict.Kind, s.verdict.Class = upstream.Failed, stepClass(s)
+	}
+	s.verdict.Reason = reason
+	if s.answer != nil {
+		s.dispatch = dispatchOf(s.dispatch, s.answer.Evidence(), s.verdict)
+	}
+	d := &s.dispatch
+	d.Class, d.Reason = ledger.Class(s.verdict.Class), reason
+	if !own {
+		d.Verdict = ledger.VerdictNotSent
+	}
+	if d.Ended.BootID == "" {
+		d.Ended = ledger.Stamp(clock.Take(p.config.Clock))
+	}
+	unauthorized := own && s.answer.Status == http.StatusUnauthorized
+	finish := ledger.Finish{Key: s.w.key, Dispatch: *d, Unauthorized: unauthorized}
+	if s.verdict.RetryAfter > 0 {
+		finish.RetryAfter = p.config.Clock.Now().Add(s.verdict.RetryAfter)
+	}
+	finished, recorded := p.finish(ctx, s, finish)
+	if !recorded {
+		return p.notRecorded(s)
+	}
+	recordedPoint.Pass()
+	s.mutation = finished.Mutation
+	if finished.Run != nil && finished.Run.State.Ended() {
+		p.cutStopped()
+	}
+	out := &settled{mutation: s.mutation, decision: ledger.DecideDispatch, shared: true}
+	switch {
+	case s.mutation.State != ledger.Failed:
+		p.unknownAnswer(s, out)
+		return out
+	case own:
+		out.status, out.header, out.body = s.answer.Status, s.wire, s.body
+	default:
+		out.refusal = refuse(problemNotSent, "It was not sent, so it is safe to try again: "+reason+".")
+		out.refusal.class, out.refusal.retryAfter = d.Class, s.verdict.RetryAfter
+	}
+	out.failure = &failure{class: d.Class, reason: reason, unauthorized: unauthorized}
+	return out
+}
+
+// judgeStep is the default table's word on the answer to a step.
+func (p *Proxy) judgeStep(s *sending) upstream.Verdict {
+	if s.answer == nil {
+		return upstream.Verdict{}
+	}
+	return upstream.Judge(s.answer.Evidence(), upstream.FactsOf(http.MethodPost, s.answer, p.config.Clock.Now(), ""), upstream.Opinion{})
+}
+
+// stepClass is the class of a step that failed without a definite status: what may pass
+// by itself is transient, an answer that the rule did not expect is not.
+func stepClass(s *sending) upstream.Class {
+	if s.answer == nil || s.answer.Status >= http.StatusBadRequest || !s.answer.Evidence().BodyComplete {
+		return upstream.ClassTransient
+	}
+	return upstream.ClassPrecondition
+}
+
+// stepBody is a step's request with its content.
+func stepBody(req *rules.Request, problem *rules.Refusal) (*rules.Request, upstream.Body, *refusal) {
+	switch {
+	case problem != nil:
+		return nil, nil, fromRules(problem)
+	case !req.HasBody():
+		return req, nil, nil
+	}
+	return req, upstream.Bytes(req.Body()), nil
+}
+
+// env is what the rule may read of a sending.
+func (s *sending) env(req *rules.Request) rules.Env {
+	return rules.Env{Request: req, Mutation: s.rule, Account: s.w.derived.Account}
+}
+
+// method is that of the request whose answer is judged.
+func (s *sending) method() string {
+	if s.w.op.Send != nil {
+		return s.w.op.Send.CommitMethod()
+	}
+	return s.w.req.Method
+}
