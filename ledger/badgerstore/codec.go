@@ -108,6 +108,23 @@ func encode(v any) ([]byte, error) {
 
 // encodeTo appends v to b.
 func encodeTo(b *bytes.Buffer, v any) error {
+	w := writer{b: b.AvailableBuffer()}
+	switch v := v.(type) {
+	case *storedMutation:
+		w.storedMutation(v)
+	case *ledger.Event:
+		w.event(v)
+	case *ledger.Delivery:
+		w.delivery(v)
+	default:
+		return encodeAny(b, v)
+	}
+	b.Write(w.b)
+	return w.err
+}
+
+// encodeAny is encodeTo for values of any type.
+func encodeAny(b *bytes.Buffer, v any) error {
 	if err := encoder.MarshalToBuffer(v, b); err != nil {
 		return fmt.Errorf("encode %T: %w", v, err)
 	}

@@ -203,7 +203,7 @@ func (t *tx) complete(next *tip) error {
 		t.encoded = append(t.encoded, event)
 	}
 	for _, p := range t.puts {
-		content, err := t.layer.putAfter(mutationKey(p.Key), nil, storedMutation{Record: p.Mutation, History: p.history})
+		content, err := t.layer.putAfter(mutationKey(p.Key), nil, &storedMutation{Record: p.Mutation, History: p.history})
 		if err != nil {
 			return err
 		}
@@ -334,7 +334,7 @@ func (t *tx) PutEvidence(connector, account, object string, k ledger.Key) error 
 
 // PutDelivery implements ledger.Tx.
 func (t *tx) PutDelivery(run string, k ledger.Key, d ledger.Delivery) error {
-	return t.fail(t.layer.putValue(deliveryKey(run, k), d))
+	return t.fail(t.layer.putValue(deliveryKey(run, k), &d))
 }
 
 // holds reports whether content is stored under sk already, as known from the
