@@ -27,6 +27,8 @@ type exchange struct {
 	bodyErr atomic.Pointer[error]
 	// after run when the answer was delivered, or couldn't be.
 	after []func(delivered bool)
+	// room is where after begins, for as many as there usually are.
+	room [4]func(delivered bool)
 
 	// rule and request, if a rule was found, tell what of the path must not be logged.
 	rule    *rules.Operation

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"keep-proxy/ledger"
@@ -27,7 +28,7 @@ type flight struct {
 	// run is the leader's, empty for an unmanaged scope.
 	run     string
 	payload string
-	// landed is closed once answer is set.
+	// landed is closed once answer is set; it is there if anybody waits for that.
 	landed chan struct{}
 	answer *settled
 	// users are the leader and those who joined, until each is done with the answer.
@@ -37,7 +38,9 @@ type flight struct {
 // callers are the live callers of one key.
 type callers struct {
 	active *flight
-	calls  map[*call]struct{}
+	calls  []*call
+	// one is where calls begins, for a key that is asked for once at a time.
+	one [1]*call
 }
 
 // flights lets one caller of a key do the work while the others wait for its
@@ -65,20 +68,26 @@ func (f *flights) enter(k ledger.Key, c *call) (role, *flight) {
 	defer f.mu.Unlock()
 	all := f.byKey[k]
 	if all == nil {
-		all = &callers{calls: make(map[*call]struct{})}
+		all = new(callers)
+		all.calls = all.one[:0]
 		f.byKey[k] = all
 	}
-	for other := range all.calls {
+	for _, other := range all.calls {
 		if other != c && repeats(c, other) {
 			return roleRepeated, nil
 		}
 	}
-	all.calls[c] = struct{}{}
+	if !slices.Contains(all.calls, c) {
+		all.calls = append(all.calls, c)
+	}
 	if all.active != nil {
+		if all.active.landed == nil {
+			all.active.landed = make(chan struct{})
+		}
 		all.active.users++
 		return roleJoin, all.active
 	}
-	all.active = &flight{run: c.run, payload: c.payload, landed: make(chan struct{}), users: 1}
+	all.active = &flight{run: c.run, payload: c.payload, users: 1}
 	return roleLead, all.active
 }
 
@@ -99,7 +108,9 @@ func (f *flights) land(k ledger.Key, fl *flight, answer *settled) {
 	if all := f.byKey[k]; all != nil && all.active == fl {
 		all.active = nil
 	}
-	close(fl.landed)
+	if fl.landed != nil {
+		close(fl.landed)
+	}
 }
 
 // done says that one user needs the flight's answer no longer. The last one gets its
@@ -121,7 +132,9 @@ func (f *flights) leave(k ledger.Key, c *call) {
 	if all == nil {
 		return
 	}
-	delete(all.calls, c)
+	if i := slices.Index(all.calls, c); i >= 0 {
+		all.calls = slices.Delete(all.calls, i, i+1)
+	}
 	if len(all.calls) == 0 && all.active == nil {
 		delete(f.byKey, k)
 	}

@@ -41,7 +41,7 @@ func (p *Proxy) gate(x *exchange) *refusal {
 	if a.Open {
 		return nil
 	}
-	deadline := p.config.Clock.Mono() + p.config.Inline + p.config.Hold
+	var until patience
 	for ; ; a = p.standing(x.caller) {
 		if a.Open {
 			return nil
@@ -49,7 +49,7 @@ func (p *Proxy) gate(x *exchange) *refusal {
 		if a.Problem != string(problemBlocked) {
 			return overRefusal(a)
 		}
-		if p.await(x.client, []ledger.Blocker{a.Blocker}, deadline) {
+		if p.await(x.client, []ledger.Blocker{a.Blocker}, &until) {
 			continue
 		}
 		if x.caller.managed() {

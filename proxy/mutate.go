@@ -71,12 +71,12 @@ func (p *Proxy) prepare(x *exchange, req *rules.Request, m rules.Match) (*work, 
 	if f != nil {
 		return nil, f
 	}
-	key, err := keyOf(scope, m.Operation, derived)
+	identity := identityOf(derived)
+	key, err := keyOf(scope, m.Operation, derived, identity)
 	if err != nil {
 		return nil, refuse(problemIdentity, "The identity can't be brought into canonical form; nothing was sent: "+err.Error())
 	}
-	identity := identityOf(derived)
-	derived = slim(derived)
+	slim(derived)
 	w := &work{match: m, op: m.Operation, derived: derived, key: key, flight: key, clientKey: clientKey(req, m.Operation)}
 	stored := m.Operation.Redact(req)
 	if w.kept, err = p.keptBody(x, req, stored); err != nil {
@@ -94,13 +94,11 @@ func (p *Proxy) prepare(x *exchange, req *rules.Request, m rules.Match) (*work, 
 	return w, nil
 }
 
-// slim copies what was derived without its identity: a value may be a part of the body's
-// text and keep all of it.
-func slim(d *rules.Derived) *rules.Derived {
-	next := *d
-	next.Identity = nil
-	next.Account, next.Subkey, next.Target = strings.Clone(d.Account), strings.Clone(d.Subkey), strings.Clone(d.Target)
-	return &next
+// slim takes the identity out of what was derived, and makes the rest stand alone: a
+// value may be a part of the body's text and keep all of it.
+func slim(d *rules.Derived) {
+	d.Identity = nil
+	d.Account, d.Subkey, d.Target = strings.Clone(d.Account), strings.Clone(d.Subkey), strings.Clone(d.Target)
 }
 
 // scope is the ledger's scope of the caller. An unmanaged one, and a run of many items,
@@ -270,9 +268,12 @@ func repeated(target string) *refusal {
 
 // lead does the work and lands the flight, whatever happens.
 func (p *Proxy) lead(x *exchange, w *work, fl *flight) (answer *settled) {
-	answer = &settled{refusal: refuse(problemInternal, "The proxy failed on this request; if it was claimed, its outcome is unknown.")}
-	defer func() { p.flights.land(w.flight, fl, answer) }()
+	defer func() {
+		if answer == nil {
+			answer = &settled{refusal: refuse(problemInternal, "The proxy failed on this request; if it was claimed, its outcome is unknown.")}
+		}
+		p.flights.land(w.flight, fl, answer)
+	}()
 	// The script going away cancels nothing that was claimed.
-	answer = p.settle(context.WithoutCancel(x.client), x, w)
-	return answer
+	return p.settle(context.WithoutCancel(x.client), x, w)
 }

@@ -256,7 +256,7 @@ func (w *world) waitForGoneCaller() {
 		w.proxy.flights.mu.Lock()
 		gone := false
 		for _, all := range w.proxy.flights.byKey {
-			for c := range all.calls {
+			for _, c := range all.calls {
 				gone = gone || c.client.Err() != nil
 			}
 		}

@@ -9,12 +9,13 @@ import (
 	"keep-proxy/rules"
 )
 
-// keyOf is the mutation key of what an operation derived from a request.
-func keyOf(scope ledger.Scope, op *rules.Operation, d *rules.Derived) (ledger.Key, error) {
+// keyOf is the mutation key of what an operation derived from a request, with the
+// identity as the ledger keeps it.
+func keyOf(scope ledger.Scope, op *rules.Operation, d *rules.Derived, identity map[string]string) (ledger.Key, error) {
 	return ledger.MutationKey(ledger.KeyParts{
 		Workflow: scope.Workflow, Item: scope.Item, Attempt: scope.Attempt,
 		Connector: op.Connector.Name, Operation: op.Name, Account: d.Account,
-		HostGroup: d.HostGroup, HostVars: d.HostVars, Identity: identityOf(d), Subkey: d.Subkey,
+		HostGroup: d.HostGroup, HostVars: d.HostVars, Identity: identity, Subkey: d.Subkey,
 	})
 }
 
@@ -40,7 +41,7 @@ func PastKeys(ctx context.Context, pinned Pinned, scope ledger.Scope, req *rules
 		past := ledger.Past{Operation: r.Operation, Hash: r.Hash}
 		if op := connector.Operation(r.Operation); op != nil {
 			if d, ok := op.DeriveAlone(req); ok {
-				if past.Key, err = keyOf(scope, op, d); err != nil {
+				if past.Key, err = keyOf(scope, op, d, identityOf(d)); err != nil {
 					return nil, fmt.Errorf("version %.12s of the rule for %s.%s: %w", r.Hash, r.Connector, r.Operation, err)
 				}
 			}

@@ -201,8 +201,6 @@ func proxyStatus(proxyError string, p problem) string {
 	return `keep-proxy; error=` + proxyError + `; details="` + string(p) + `"`
 }
 
-// newResponse makes an answer with a whole body. It sets Content-Length, except for
-// a status that has no content (RFC 9110 §8.6).
 // newStreamed is newResponse with a body of a known size.
 func newStreamed(r *http.Request, status int, header http.Header, body io.ReadCloser, size int64) *http.Response {
 	resp := newResponse(r, status, header, nil)
@@ -215,20 +213,29 @@ func newStreamed(r *http.Request, status int, header http.Header, body io.ReadCl
 	return resp
 }
 
+// memory is content in memory.
+type memory struct{ bytes.Reader }
+
+// Close implements io.Closer.
+func (*memory) Close() error { return nil }
+
+// newResponse makes an answer with a whole body. It sets Content-Length, except for
+// a status that has no content (RFC 9110 §8.6).
 func newResponse(r *http.Request, status int, header http.Header, body []byte) *http.Response {
 	if status == http.StatusNoContent || status == http.StatusNotModified {
 		body = nil
 	} else {
 		header.Set("Content-Length", strconv.Itoa(len(body)))
 	}
+	content := new(memory)
+	content.Reset(body)
 	return &http.Response{
-		Status:        strconv.Itoa(status) + " " + http.StatusText(status),
 		StatusCode:    status,
 		Proto:         "HTTP/1.1",
 		ProtoMajor:    1,
 		ProtoMinor:    1,
 		Header:        header,
-		Body:          io.NopCloser(bytes.NewReader(body)),
+		Body:          content,
 		ContentLength: int64(len(body)),
 		Request:       r,
 	}

@@ -107,6 +107,7 @@ func defaultPort(scheme string) string {
 func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, c caller, t *tunnel) {
 	answer := &answerWriter{ResponseWriter: w}
 	x := &exchange{caller: c, tunnel: t, client: r.Context(), answer: answer, started: p.config.Clock.Now()}
+	x.after = x.room[:0]
 	delivered := false
 	defer func() {
 		x.done(delivered)

@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -34,7 +33,7 @@ func (p *Proxy) settle(ctx context.Context, x *exchange, w *work) *settled {
 		return &settled{refusal: f}
 	}
 	w.claim.AwaitsTurn = w.match.Connector.Rate.Bounds()
-	deadline := p.config.Clock.Mono() + p.config.Inline + p.config.Hold
+	var until patience
 	for asked := 0; ; {
 		// Much may have happened while the body came in.
 		if f := p.gate(x); f != nil {
@@ -48,10 +47,10 @@ func (p *Proxy) settle(ctx context.Context, x *exchange, w *work) *settled {
 			if f := p.awaitTurn(x.client, w); f != nil {
 				return &settled{refusal: f}
 			}
-			deadline = p.config.Clock.Mono() + p.config.Inline + p.config.Hold
+			until = patience{}
 			continue
 		}
-		if claimed.Decision == ledger.DecideBlocked && !claimed.RunRefused && p.await(x.client, blockersOf(claimed), deadline) {
+		if claimed.Decision == ledger.DecideBlocked && !claimed.RunRefused && p.await(x.client, blockersOf(claimed), &until) {
 			continue
 		}
 		if redispatched(claimed) && p.awaitRedispatch(x.client, claimed.Mutation.Key) {
@@ -148,10 +147,18 @@ func (p *Proxy) tryClaim(ctx context.Context, w *work) (ledger.Claimed, error) {
 	return claimed, nil
 }
 
+// patience bounds the waiting of one request, from the first time that it has to. The
+// zero value has not waited yet.
+type patience struct{ since time.Duration }
+
 // await waits for what may lift a stop soon: an inline try that is under way, then
 // the configured hold. It reports whether to ask again.
-func (p *Proxy) await(client context.Context, blockers []ledger.Blocker, deadline time.Duration) bool {
-	if client.Err() != nil || p.config.Clock.Mono() >= deadline {
+func (p *Proxy) await(client context.Context, blockers []ledger.Blocker, until *patience) bool {
+	now := p.config.Clock.Mono()
+	if until.since == 0 {
+		until.since = now
+	}
+	if client.Err() != nil || now-until.since >= p.config.Inline+p.config.Hold {
 		return false
 	}
 	if p.inline.wait(client, blockers) {
@@ -274,10 +281,16 @@ func (p *Proxy) bodyOf(ctx context.Context, b ledger.Body) (*content, error) {
 		_, err = io.Copy(io.Discard, r)
 		return c, errors.Join(err, r.Close())
 	}
-	var short bytes.Buffer
-	short.Grow(int(b.Size) + bytes.MinRead)
-	_, err = short.ReadFrom(r)
-	return inMemory(short.Bytes()), errors.Join(err, r.Close())
+	// A byte more, as the end is where the content is found whole.
+	short := make([]byte, b.Size+1)
+	n, err := io.ReadFull(r, short)
+	switch {
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		err = nil
+	case err == nil:
+		err = fmt.Errorf("%w: body %s is longer than its record says", ledger.ErrDamaged, b.SHA256)
+	}
+	return inMemory(short[:n]), errors.Join(err, r.Close())
 }
 
 // ledgerRefusal says that the ledger couldn't, so nothing was sent.

@@ -166,10 +166,10 @@ func (s *settled) response(r *http.Request) (*http.Response, error) {
 		header = make(http.Header)
 	}
 	stripAnswer(header)
-	header.Set(headerMutation, s.mutation.ID)
-	header.Set(headerState, string(s.mutation.State))
+	own := []string{s.mutation.ID, string(s.mutation.State), "true"}
+	header[headerMutation], header[headerState] = own[:1:1], own[1:2:2]
 	if s.replayed {
-		header.Set(headerReplayed, "true")
+		header[headerReplayed] = own[2:]
 	}
 	if s.standIn != "" {
 		header.Set("Proxy-Status", `keep-proxy; details="`+s.standIn+`"`)

@@ -1,7 +1,6 @@
 package rules
 
 import (
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -88,6 +87,9 @@ func (op *Operation) appendPayload(dst []byte, s *scope, without *placed, n *nor
 // payloadQuery is the query for the payload; one that can't be read without
 // guessing counts by its spelling.
 func (s *scope) payloadQuery() *pairs {
+	if s.query == nil && s.req.rawQuery == "" {
+		return &noPairs
+	}
 	if s.query == nil {
 		p := parsePairs(s.req.rawQuery, "query")
 		s.query = &p
@@ -95,17 +97,24 @@ func (s *scope) payloadQuery() *pairs {
 	return s.query
 }
 
+// noPairs is an empty query; nothing is written to it.
+var noPairs pairs
+
 // appendVars appends pattern variables by name.
 func appendVars(dst []byte, vars map[string]string, root string, n *normalised, gone func(string) bool) []byte {
 	dst = append(dst, '{')
 	first := true
-	if len(vars) > 0 {
-		for _, name := range slices.Sorted(maps.Keys(vars)) {
-			if gone(name) {
-				continue
-			}
-			dst = appendMember(dst, &first, name, n.of(root, name).text(vars[name]))
+	var few [8]string
+	names := few[:0]
+	for name := range vars {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		if gone(name) {
+			continue
 		}
+		dst = appendMember(dst, &first, name, n.of(root, name).text(vars[name]))
 	}
 	return append(dst, '}')
 }

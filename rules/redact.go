@@ -15,10 +15,16 @@ var credentialHeaders = []string{
 
 // Redact returns the request as it may be stored: secret places and header fields
 // that usually hold credentials are masked. Where nothing of path, query or body
-// is masked, the stored request can be sent again once credentials are added.
+// is masked, the stored request can be sent again once credentials are added. One in
+// which there is nothing to mask is the request itself.
 func (op *Operation) Redact(req *Request) *Request {
+	header, masked := maskHeader(req.Header, credentialHeaders)
+	if len(op.secret) == 0 && !masked {
+		return req
+	}
+	header, _ = maskHeader(header, op.secretHeaders())
 	next := req.copy()
-	next.Header = maskHeader(req.Header, op.secretNames("header"), credentialHeaders)
+	next.Header = header
 	for _, p := range op.secret {
 		switch p.root {
 		case "path":
@@ -36,29 +42,30 @@ func (op *Operation) HidesPath() bool {
 	return slices.ContainsFunc(op.secret, func(p place) bool { return p.root == "path" })
 }
 
-// secretNames are the names of the secret places below a root.
-func (op *Operation) secretNames(root string) []string {
+// secretHeaders are the canonical names of the fields that are secret places.
+func (op *Operation) secretHeaders() []string {
 	var out []string
 	for _, p := range op.secret {
-		if name, ok := p.name(); ok && p.root == root {
-			out = append(out, name)
+		if name, ok := p.name(); ok && p.root == "header" {
+			out = append(out, http.CanonicalHeaderKey(name))
 		}
 	}
 	return out
 }
 
-// maskHeader masks fields; names are lower case or canonical.
-func maskHeader(h http.Header, lists ...[]string) http.Header {
-	out := maps.Clone(h)
-	for _, names := range lists {
-		for _, name := range names {
-			name = http.CanonicalHeaderKey(name)
-			if len(out[name]) > 0 {
-				out[name] = []string{secretShown}
-			}
+// maskHeader masks the fields with these canonical names, in a copy if there are any.
+func maskHeader(h http.Header, names []string) (out http.Header, masked bool) {
+	out = h
+	for _, name := range names {
+		if len(h[name]) == 0 {
+			continue
 		}
+		if !masked {
+			out, masked = maps.Clone(h), true
+		}
+		out[name] = []string{secretShown}
 	}
-	return out
+	return out, masked
 }
 
 // maskPath masks one path variable in every pattern that fits the request.
@@ -136,6 +143,7 @@ func (op *Operation) redactBody(req, next *Request) {
 		body = nil
 	}
 	next.body, next.hasBody, next.loaded = body, len(body) > 0, true
+	next.Header = maps.Clone(next.Header)
 	delete(next.Header, "Content-Encoding")
 	delete(next.Header, "Content-Length")
 }
@@ -211,7 +219,7 @@ func (op *Operation) RedactResponse(resp *Response) *Response {
 	next := &Response{Status: resp.Status, Header: maps.Clone(resp.Header), Body: resp.Body, Complete: resp.Complete}
 	for _, p := range op.secret {
 		if p.root == "response" && p.steps[0].name == "header" {
-			next.Header = maskHeader(next.Header, []string{p.steps[1].name})
+			next.Header, _ = maskHeader(next.Header, []string{http.CanonicalHeaderKey(p.steps[1].name)})
 		}
 	}
 	tree, _ := op.secretBody("response")
