@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"strings"
 	"time"
@@ -23,7 +24,8 @@ func (p *Proxy) collect(ctx context.Context, s *sending) {
 	if s.answer.Status == 0 {
 		return
 	}
-	s.wire = s.answer.Header.Clone()
+	// Fields are taken out and put in whole; the values of none are changed.
+	s.wire = maps.Clone(s.answer.Header)
 	stripAnswer(s.wire)
 	late := p.whenLate(ctx, s)
 	s.body, s.tooLarge, s.lost = p.readAnswer(s.answer, s.w.op.MaxBody)

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"maps"
 	"net/http"
 	"net/url"
 	"time"
@@ -105,9 +106,10 @@ func (p *Proxy) wired(s *sending, out *rules.Request, body upstream.Body) (*upst
 	if err != nil {
 		return nil, refuse(problemAmbiguous, "The rebuilt URL can't be parsed; nothing was sent.")
 	}
-	header := out.Header.Clone()
+	// Fields are taken out and put in whole; the values of none are changed.
+	header := maps.Clone(out.Header)
 	stripRequest(header)
-	header.Set("Accept-Encoding", "identity")
+	header["Accept-Encoding"] = identityCoding
 	name, value, ok, err := p.credentials(s.w.match.Connector.Name)
 	if err != nil {
 		return nil, refuse(problemInternal, "The configured credentials can't be had; nothing was sent: "+err.Error())
@@ -120,6 +122,8 @@ func (p *Proxy) wired(s *sending, out *rules.Request, body upstream.Body) (*upst
 		Total: s.w.op.Timeout, TrustRefused: s.w.match.Connector.TrustRefused, Interim: s.w.interim.asked(),
 	}, nil
 }
+
+var identityCoding = []string{"identity"}
 
 // outgoing is what goes out. Of a long body, it has the content only as a spool.
 func (p *Proxy) outgoing(s *sending) (out *rules.Request, body upstream.Body, f *refusal) {
