@@ -24,7 +24,7 @@ func OpenActions(m *Mutation, now Stamp, process Process) []Action {
 	}
 	var open []Action
 	for _, on := range PersonTriggers() {
-		if !allowedToPerson(m, on) || on == OnNewKey && !m.Policy.NativeKey {
+		if !allowedToPerson(m, on) || on == OnNewKey && !m.Policy.NativeKey || on == OnSkip && !waivable(m, now, process) {
 			continue
 		}
 		a := Action{Action: on, Consequence: consequence(m, on)}
@@ -55,6 +55,9 @@ func allowedToPerson(m *Mutation, on Trigger) bool {
 
 // consequence says what a decision leads to.
 func consequence(m *Mutation, on Trigger) string {
+	if said := undoConsequence(m, on); said != "" {
+		return said
+	}
 	switch on {
 	case OnCheckAgain:
 		return "keep-proxy asks the API again, from the beginning; the scope stays stopped until the outcome is known."

@@ -28,6 +28,7 @@ func (m *Mutation) Clone() *Mutation {
 	c.Escalation = copied(m.Escalation)
 	c.Verification = copied(m.Verification)
 	c.Diff = m.Diff.clone()
+	c.Undo, c.Obligations = copied(m.Undo), slices.Clone(m.Obligations)
 	return &c
 }
 

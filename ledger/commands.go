@@ -180,6 +180,30 @@ type Observe struct {
 	NextTryAt time.Time
 	// Ran is the running time since the previous try.
 	Ran time.Duration
+	// Owed are the obligations of SeenDuplicate: one for each of the observation's
+	// objects but the first, in their order, or none where the rule knows no undo.
+	Owed []Owed
+}
+
+// Owed is one obligation as its rule plans it.
+type Owed struct {
+	// Object is the upstream's own id of what is to be taken back.
+	Object string
+	// Auto lets it be sent without a person.
+	Auto bool
+	// Record holds Operation, Target, Policy, Request and PayloadDigest of the undo;
+	// the rest of it is the mutation's, or the ledger's.
+	Record Mutation
+	// Body is the request's body, at most InlineBody.
+	Body []byte
+}
+
+// RunObligation is a person's word that an obligation is to be met now.
+type RunObligation struct {
+	Key     Key
+	Version int64
+	Actor   string
+	Reason  string
 }
 
 // Resend asks for a dispatch by the resend strategy, recorded before it is sent.
@@ -213,6 +237,8 @@ type Resolve struct {
 	Result   *Result
 	Body     []byte
 	NoResult bool
+	// Compensate asks, with OnHappened, for the mutation to be undone.
+	Compensate *Owed
 	// NextTryAt is when the runner shall look (OnCheckAgain).
 	NextTryAt time.Time
 }

@@ -294,7 +294,8 @@ func (c *command) barItem(d DecideItem) ([]Key, error) {
 		switch {
 		case m.State == InFlight || m.Watching:
 			return nil, fmt.Errorf("%w: mutation %s is %s", ErrItemUnsettled, m.ID, m.State)
-		case allowedToPerson(m, OnSkip):
+		case m.Undo == nil && allowedToPerson(m, OnSkip):
+			// What is owed is waived one by one: what it would take back is there.
 			skippable = append(skippable, key)
 		}
 	}
@@ -313,7 +314,7 @@ func (c *command) skipEach(d DecideItem, keys []Key) error {
 		if err != nil {
 			return err
 		}
-		if !allowedToPerson(m, OnSkip) {
+		if m.Undo != nil || !allowedToPerson(m, OnSkip) {
 			continue
 		}
 		decision := Resolve{Key: key, Action: OnSkip, Actor: d.Actor, Reason: d.Reason, Version: m.Version}

@@ -4,7 +4,7 @@
 // transition table that moves them (State, Next), the records (Mutation,
 // Dispatch, Observation, Run, Item, Escalation, Event), the keys by which a
 // mutation is known (MutationKey, VendorKey, Marker), and the commands that change
-// them (Claim, MarkCommitted, Finish, Park, Resend, Redispatch, Observe, Resolve, OpenRun,
+// them (Claim, MarkCommitted, Finish, Park, Resend, Redispatch, Observe, Resolve, RunObligation, OpenRun,
 // FinishRun, Recover and so on). docs/states.md draws the table.
 //
 // What decides is pure and can be asked without a store: Next, Admit, Settled,

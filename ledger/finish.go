@@ -152,7 +152,8 @@ func (c *command) ended(m *Mutation, d *Dispatch, f *Finish) (Trigger, Facts) {
 	newest := m.Current().ID == d.ID
 	known := FactInline.If(f.Pending)
 	switch {
-	case m.State == Skipped, m.State == Applied && m.ResultState == ResultKnown:
+	case m.State == Skipped, m.State == Applied && (m.ResultState == ResultKnown || len(m.Obligations) > 0):
+		// Of what is taken back, no answer is kept: it may be of just that.
 		return "", 0
 	case d.Verdict == VerdictAccepted && (newest || m.State != InFlight) && m.State != Applied && !m.Committed:
 		return OnWatch, known
@@ -201,7 +202,7 @@ func (m *Mutation) closeResends(d *Dispatch) {
 	if d.Resend && d.Verdict == VerdictNotSent && m.ResendTries > 0 {
 		m.ResendTries--
 	}
-	if d.Resend && d.Verdict == VerdictFailed || m.ResendTries >= maxResends {
+	if d.Resend && d.Verdict == VerdictFailed || m.ResendTries >= m.maxResends() {
 		m.ResendClosed = true
 	}
 }
@@ -236,7 +237,10 @@ func (c *command) moveByEnd(m *Mutation, d *Dispatch, f *Finish, on Trigger, kno
 	if err != nil {
 		return nil, nil, err
 	}
-	if r == nil || r.State != RunFailing {
+	switch {
+	case m.Undo != nil:
+		m.undoFailed(f.NextTryAt, mv)
+	case r == nil || r.State != RunFailing:
 		m.escalateFailure(mv)
 	}
 	return m, r, c.store(m, from, on, mv, d.ID, d.Error)

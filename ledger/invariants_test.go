@@ -88,7 +88,11 @@ func (h history) note(m *ledger.Mutation, process ledger.Process) string {
 // compare says what may not change from one version to the next.
 func compare(before, after *ledger.Mutation) string {
 	if before == nil {
-		if after.Version != 1 || after.State != ledger.InFlight {
+		begins := ledger.InFlight
+		if after.Undo != nil {
+			begins = ledger.Failed
+		}
+		if after.Version != 1 || after.State != begins {
 			return fmt.Sprintf("a new record is version %d in %s", after.Version, after.State)
 		}
 		return ""
@@ -114,6 +118,8 @@ func standing(m *ledger.Mutation, process ledger.Process) string {
 	switch {
 	case !m.State.Valid():
 		return fmt.Sprintf("state %q", m.State)
+	case current == nil && m.Undo != nil && (m.State == ledger.Failed || m.State == ledger.Skipped):
+		return ""
 	case current == nil:
 		return "no dispatch"
 	case m.State == ledger.InFlight && current.Owner != process.ID:

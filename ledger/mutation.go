@@ -106,6 +106,9 @@ type Policy struct {
 	// Prepares says that the rule sends in steps: nothing takes effect before what the
 	// first ones gave is kept.
 	Prepares bool `cbor:"17,keyasint,omitempty" json:"prepares,omitempty"`
+	// Idempotent says that the same request again changes nothing more, so that it may be
+	// sent again whatever became of it. Only an undo can be.
+	Idempotent bool `cbor:"20,keyasint,omitempty" json:"idempotent,omitempty"`
 	// OnFailure of the run decides what a definite failure does; it is not here.
 }
 
@@ -205,6 +208,11 @@ type Mutation struct {
 	// Kept holds, as canonical JSON by name, what the preparing steps of the newest
 	// dispatch gave; see Prepared.
 	Kept map[string]string `cbor:"45,keyasint,omitempty" json:"kept,omitempty"`
+	// Undo is set for an obligation: a mutation that takes an effect of another one back.
+	Undo *Undo `cbor:"46,keyasint,omitempty" json:"undo,omitempty"`
+	// Obligations are the mutations that take effects of this one back, the oldest
+	// effect first.
+	Obligations []Key `cbor:"47,keyasint,omitempty" json:"obligations,omitempty"`
 }
 
 // Dispatch is one sending of a mutation.
@@ -335,7 +343,7 @@ func (m *Mutation) Unresolved() bool {
 }
 
 // Queued reports whether the runner has the record: its outcome is to be asked
-// about, or it is to be sent again.
+// about, or it is to be sent by itself.
 func (m *Mutation) Queued() bool {
 	return m.State == NeedsReconcile || m.State == Failed && !m.RedispatchSince.IsZero()
 }

@@ -70,7 +70,7 @@ func (c *command) observe(q *Observe) (*Mutation, *Run, error) {
 			return nil, nil, err
 		}
 	}
-	return c.moveByObservation(m, &o, on, known, q.Inline)
+	return c.moveByObservation(m, &o, on, known, q)
 }
 
 // judge turns what was seen into a trigger and what the table must know of it,
@@ -156,9 +156,9 @@ func (c *command) tie(m *Mutation, o *Observation) error {
 
 // moveByObservation carries the observation out, and exhausts a record whose
 // tries are used up.
-func (c *command) moveByObservation(m *Mutation, o *Observation, on Trigger, known Facts, inlineTry bool) (*Mutation, *Run, error) {
+func (c *command) moveByObservation(m *Mutation, o *Observation, on Trigger, known Facts, q *Observe) (*Mutation, *Run, error) {
 	from, mv := m.State, c.at(ActorRunner, join(o.Strategy, o.Reason))
-	if inlineTry {
+	if q.Inline {
 		mv.actor = ActorProxy
 	}
 	if err := c.move(m, on, c.facts(m, nil, known), mv); err != nil {
@@ -171,6 +171,11 @@ func (c *command) moveByObservation(m *Mutation, o *Observation, on Trigger, kno
 		}
 		mv.why = join(mv.why, why)
 		if err := c.move(m, end, c.facts(m, nil, 0), mv); err != nil {
+			return nil, nil, err
+		}
+	}
+	if on == OnObservedDuplicate && m.State == Applied && o.Strong {
+		if err := c.oweNewer(m, o, q.Owed, mv); err != nil {
 			return nil, nil, err
 		}
 	}

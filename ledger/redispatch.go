@@ -11,7 +11,11 @@ const DefaultMaxDispatches = 2
 // RedispatchOpen reports whether a believed absence lets m be sent again by itself:
 // the rule says on_absent: redispatch, and m was sent fewer than max_dispatches
 // times. Every sending but a resend counts, whoever asked for it.
+// An undo is sent as often as Undo.Allowed says.
 func RedispatchOpen(m *Mutation) bool {
+	if m.Undo != nil {
+		return m.Undo.Sent < m.Undo.Allowed
+	}
 	if m.Policy.OnAbsent != AbsentRedispatch {
 		return false
 	}
@@ -31,6 +35,10 @@ func RedispatchOpen(m *Mutation) bool {
 // escalateAbsence asks a person about a mutation that did not happen, and that its
 // rule would send again if it had not been sent too often; it stops nothing.
 func (m *Mutation) escalateAbsence(mv move) {
+	if m.Undo != nil {
+		m.undoFailed(m.Undo.Next, mv)
+		return
+	}
 	if m.Policy.OnAbsent == AbsentRedispatch && m.RedispatchSince.IsZero() {
 		mv.why = "it did not happen, and it was sent as often as max_dispatches allows: " + mv.why
 		m.escalate(EscalationAbsent, mv)
@@ -43,8 +51,10 @@ func (m *Mutation) escalateAbsence(mv move) {
 //
 //  1. an item that takes no mutation, another attempt than the current one, or
 //     another payload in the open generation: the record leaves the queue and stays
-//     failed;
-//  2. a scope that is stopped: asked again at NextTryAt;
+//     failed; what an obligation takes back is there whatever became of its item, so
+//     that neither item nor attempt are looked at for one;
+//  2. a scope that is stopped, or an obligation of the same mutation whose effect is
+//     newer and which isn't settled: asked again at NextTryAt;
 //  3. else it is in flight, under the same vendor key, and the caller's to send, once.
 //
 // Without a dispatch nothing may be sent. ErrVersion: the record moved since it was
@@ -75,7 +85,11 @@ func (l *Ledger) CallOffRedispatch(ctx context.Context, key Key, version int64, 
 			return c.putOff(m, until, reason)
 		}
 		mv := c.at(ActorRunner, "it did not happen, and it can't be sent again: "+reason)
-		m.escalate(EscalationAbsent, mv)
+		kind := EscalationAbsent
+		if m.Undo != nil {
+			mv.why, kind = "it can't be undone by itself: "+reason, EscalationUndo
+		}
+		m.escalate(kind, mv)
 		return c.leaveQueue(m, mv)
 	})
 	if err != nil {
@@ -120,9 +134,22 @@ func (c *command) redispatch(r Redispatch) (*Mutation, bool, error) {
 			return m, false, c.putOff(m, r.NextTryAt, "mutation "+all[i].ID+" stops the scope")
 		}
 	}
+	newer, err := c.newerOwed(m)
+	if err != nil {
+		return nil, false, err
+	}
+	if newer != nil {
+		return m, false, c.putOff(m, r.NextTryAt, newer.ID+" takes back a newer effect of the same mutation, and comes first")
+	}
 	from, mv := m.State, c.at(ActorRunner, "sent again with the same vendor key, as it is not there")
 	if err := c.move(m, OnRedispatch, c.facts(m, nil, 0), mv); err != nil {
 		return nil, false, err
+	}
+	if m.Undo != nil {
+		mv.why = "an effect of mutation " + m.Undo.Of.ID() + " is taken back"
+		if err := m.beginUndo(r.NextTryAt); err != nil {
+			return nil, false, err
+		}
 	}
 	m.Class, m.Reason, m.RetryAfter = "", "", time.Time{}
 	m.ResendTries, m.ResendClosed = 0, false
@@ -135,6 +162,9 @@ func (c *command) redispatch(r Redispatch) (*Mutation, bool, error) {
 
 // closedFor says why m may not be sent again for its item; "" if it may.
 func (c *command) closedFor(m *Mutation) (string, error) {
+	if m.Undo != nil {
+		return "", nil
+	}
 	item, err := c.Item(m.Workflow, m.Item)
 	switch {
 	case err != nil:

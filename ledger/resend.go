@@ -5,26 +5,42 @@ import (
 	"time"
 )
 
-// maxResends is how often one mutation is sent by the resend strategy.
-const maxResends = 3
+// How often one mutation is sent by the resend strategy, and one of which the same
+// request again changes nothing.
+const (
+	maxResends           = 3
+	maxIdempotentResends = DefaultUndoTries
+)
+
+func (m *Mutation) maxResends() int {
+	if m.Policy.Idempotent {
+		return maxIdempotentResends
+	}
+	return maxResends
+}
 
 // ResendOpen reports whether m may be sent once more by the resend strategy, by
 // a sending that ends within deadline:
 //
 //  1. the rule has the strategy;
-//  2. fewer than three resends were made, and none met a failure verdict;
+//  2. fewer than three resends were made (of an idempotent undo, fewer than eight), and
+//     none met a failure verdict;
 //  3. the window is open, see WindowOpen.
 func ResendOpen(m *Mutation, now Stamp, deadline time.Duration) bool {
-	return m.Policy.Resend && !m.ResendClosed && m.ResendTries < maxResends && WindowOpen(m, now, deadline)
+	return m.Policy.Resend && !m.ResendClosed && m.ResendTries < m.maxResends() && WindowOpen(m, now, deadline)
 }
 
 // WindowOpen reports whether the API surely remembers the vendor key of m's
 // generation until a sending that ends within deadline has settled: its window is
 // known, and age + deadline + settle < 0.9 × window. The age counts from the start
 // of the generation's first dispatch, on the wall or the boot clock, whichever is
-// larger. It is read again before byte one of a resend.
+// larger. It is read again before byte one of a resend. For what is idempotent by
+// itself it is always open.
 func WindowOpen(m *Mutation, now Stamp, deadline time.Duration) bool {
 	p := m.Policy
+	if p.Idempotent {
+		return true
+	}
 	if p.KeyWindow <= 0 || deadline <= 0 {
 		return false
 	}

@@ -29,6 +29,8 @@ func (r *Resolve) check() error {
 		return invalid("a result goes with happened only")
 	case r.Action == OnHappened && (r.Result != nil) == r.NoResult:
 		return invalid("happened needs either a result or, explicitly, none")
+	case r.Action != OnHappened && r.Compensate != nil:
+		return invalid("compensate goes with happened only")
 	case r.Result != nil && (r.Result.Status < 200 || r.Result.Status > 599):
 		return invalid("status %d is no answer's status", r.Result.Status)
 	}
@@ -45,6 +47,9 @@ func (c *command) resolve(r *Resolve) (*Mutation, *Run, error) {
 			State: m.State, On: r.Action, Reason: "the rule has no native key, so there is no vendor key to change",
 			Open: openTriggers(m, c.now, c.Process()),
 		}
+	}
+	if err := c.undecidable(m, r); err != nil {
+		return nil, nil, err
 	}
 	known := FactResult.If(r.Result != nil) | FactDeniable.If(Deniable(m, c.now, c.Process(), r.Force))
 	from, mv := m.State, c.at(PersonActor(r.Actor), r.Reason)
@@ -64,6 +69,11 @@ func (c *command) resolve(r *Resolve) (*Mutation, *Run, error) {
 		}
 	}
 	m.decided(r)
+	if r.Compensate != nil {
+		if err := c.oweByPerson(m, r, mv); err != nil {
+			return nil, nil, err
+		}
+	}
 	if err := c.store(m, from, r.Action, mv, "", ""); err != nil {
 		return nil, nil, err
 	}

@@ -37,6 +37,10 @@ func (r Retention) Forgettable(m *Mutation, now Stamp) bool {
 	if r.Keep <= 0 || m.Queued() || m.Escalated() || m.Unresolved() || m.Watching {
 		return false
 	}
+	if m.Undo != nil && m.State == Failed {
+		// It is still owed.
+		return false
+	}
 	if !m.Forgotten.IsZero() && !r.Forget {
 		return false
 	}
@@ -71,6 +75,9 @@ func (c *command) forget(key Key, r Retention, counts *ForgetCounts) error {
 		return nil
 	}
 	if err != nil || !r.Forgettable(m, c.now) || c.sending(m, 0) {
+		return err
+	}
+	if owes, err := c.owes(m); err != nil || owes {
 		return err
 	}
 	item, err := found(c.Item(m.Workflow, m.Item))

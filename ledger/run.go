@@ -170,4 +170,7 @@ const (
 	// EscalationDuplicate tells that the effect is there more than once and that
 	// the newer ones have to be undone; it stops nothing.
 	EscalationDuplicate = "duplicate"
+	// EscalationUndo tells that an obligation could not be met by itself; it stops
+	// nothing.
+	EscalationUndo = "undo"
 )

@@ -42,6 +42,7 @@ const (
 // table holds every move there is; what it doesn't hold is refused.
 var table = []Row{
 	{none, OnClaim, 0, 0, InFlight, EffectDispatch, ""},
+	{none, OnOwed, 0, 0, Failed, 0, ""},
 	{Failed, OnClaim, 0, committed, InFlight, EffectDispatch, ""},
 	{Failed, OnRedispatch, again, committed, InFlight, EffectDispatch, ""},
 

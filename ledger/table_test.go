@@ -15,6 +15,8 @@ func expected(from State, on Trigger, f Facts) (State, bool) {
 	switch on {
 	case OnClaim:
 		return InFlight, from == "" || from == Failed && !has(FactCommitted)
+	case OnOwed:
+		return Failed, from == ""
 	case OnRedispatch:
 		return InFlight, from == Failed && has(FactRedispatch) && !has(FactCommitted)
 	case OnWatch:

@@ -19,6 +19,8 @@ const (
 	OnResend Trigger = "resend"
 	// OnRedispatch is the sending that a believed absence queued.
 	OnRedispatch Trigger = "redispatch"
+	// OnOwed is the beginning of an obligation, which was not sent yet.
+	OnOwed Trigger = "owed"
 	// OnLateSuccess is a success of an earlier dispatch, whatever its fence.
 	OnLateSuccess Trigger = "late_success"
 	// OnWatch is a 202 that is followed to its end.
@@ -57,7 +59,7 @@ const (
 // Triggers lists every trigger, in the order above.
 func Triggers() []Trigger {
 	return append([]Trigger{
-		OnClaim, OnSuccess, OnTooLarge, OnDefiniteFailure, OnUnknown, OnResend, OnRedispatch, OnLateSuccess, OnCommitted, OnOwnerLost,
+		OnClaim, OnSuccess, OnTooLarge, OnDefiniteFailure, OnUnknown, OnResend, OnRedispatch, OnOwed, OnLateSuccess, OnCommitted, OnOwnerLost,
 		OnObservedApplied, OnObservedDuplicate, OnObservedAbsent, OnRetry, OnExhausted, OnWatch, OnWatchFailed, OnWatchOver,
 	}, PersonTriggers()...)
 }

@@ -133,6 +133,8 @@ type Filter struct {
 	Unresolved bool
 	// Escalated selects records with an open escalation.
 	Escalated bool
+	// Obligations selects obligations.
+	Obligations bool
 	// Cursor continues a listing after the page that returned it.
 	Cursor string
 	// Limit is the longest page; 0 means 100, at most 1000.

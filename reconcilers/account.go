@@ -29,7 +29,7 @@ func sameAccount(t *try) error {
 	if !t.connector.HasAccount {
 		return nil
 	}
-	derived, refusal := t.operation.Derive(t.request, t.match)
+	derived, refusal := t.owner.Derive(t.request, t.match)
 	switch {
 	case refusal != nil:
 		return errors.New("the account of the configured credentials can't be told")
@@ -61,7 +61,7 @@ func accountStays(t *try, header http.Header) bool {
 	if refusal != nil {
 		return false
 	}
-	derived, refusal := t.operation.Derive(changed, t.match)
+	derived, refusal := t.owner.Derive(changed, t.match)
 	return refusal == nil && derived.Account == t.mutation.Account
 }
 

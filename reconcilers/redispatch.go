@@ -51,9 +51,20 @@ func (r *Reconciler) redispatch(ctx context.Context, m *ledger.Mutation) (out ou
 	finish, verdict := r.send(ctx, t, request, *d)
 	redispatchAnswered.Pass()
 	finish.NextTryAt = r.after(moved, t.at, sighting{notBefore: finish.RetryAfter})
+	if m.Undo != nil && finish.Dispatch.Verdict.Failure() {
+		finish.NextTryAt = later(r.laterRedispatch(m), finish.RetryAfter)
+	}
 	out = outcome{seen: string(finish.Dispatch.Verdict), reason: verdict.Reason}
 	out.finished, out.err = r.record(ctx, finish)
 	return r.lost(out)
+}
+
+// later is the later of two times.
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
 }
 
 // callOff takes the record out of the queue, or, for what may mend itself, puts it

@@ -76,7 +76,11 @@ func (r *Reconciler) request(t *try, deadline time.Duration, check func() error)
 	if t.operation.Send != nil {
 		return nil, errors.New("it is sent in steps, which only a script's request begins")
 	}
-	outgoing, refusal := t.operation.Outgoing(t.request, t.known())
+	judged := t.request
+	if t.undo != nil {
+		judged = t.outgoing
+	}
+	outgoing, refusal := t.operation.Outgoing(judged, t.known())
 	if refusal != nil {
 		return nil, refusal
 	}
@@ -127,13 +131,21 @@ func (r *Reconciler) send(ctx context.Context, t *try, request *upstream.Request
 	return finish, v
 }
 
+// judge is what the rule says of an answer.
+func (t *try) judge(answer *rules.Response) rules.Opinion {
+	if t.undo != nil {
+		return t.undo.Judge(t.env(), answer)
+	}
+	return t.operation.Judge(t.request, t.mutation.Account, t.known(), answer)
+}
+
 // opinion asks the rule about the answer.
 func (*Reconciler) opinion(t *try, answered reply) upstream.Opinion {
 	if !answered.evidence.Head {
 		return upstream.Opinion{}
 	}
 	answer := &rules.Response{Status: answered.status, Header: answered.header, Body: answered.body, Complete: answered.complete()}
-	o := t.operation.Judge(t.request, t.mutation.Account, t.known(), answer)
+	o := t.judge(answer)
 	out := upstream.Opinion{Class: upstream.Class(o.Class), Reason: o.Reason}
 	switch o.Kind {
 	case rules.OpinionNone:

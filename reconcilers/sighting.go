@@ -50,6 +50,13 @@ func (r *Reconciler) observe(ctx context.Context, t *try, s sighting) outcome {
 			Objects: s.objects, Strong: s.strong,
 		},
 	}
+	if s.seen == ledger.SeenDuplicate && s.strong {
+		var err error
+		if command.Owed, err = r.owed(t, s.objects); err != nil {
+			// A person is told of the duplicates, and why nothing undoes them.
+			command.Observation.Reason = shorten(t.secrets.mask(s.reason + "; how to undo the newer ones can't be told: " + err.Error()))
+		}
+	}
 	if s.result != nil {
 		if command.Result, command.Body, out.err = r.keep(ctx, t, s.result, "observation"); out.err != nil {
 			return r.lost(out)

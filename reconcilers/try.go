@@ -35,9 +35,19 @@ type try struct {
 	match     rules.Match
 	connector *rules.Connector
 	operation *rules.Operation
-	strategy  rules.Strategy
-	// request is the stored one, with the credentials of now.
-	request *rules.Request
+	// owner is the operation that the stored request is of: the same, but for an
+	// obligation, whose operation takes back what the owner did.
+	owner *rules.Operation
+	// undone is the mutation that an obligation takes an effect of back, and undo what its
+	// rule says; nil for any other mutation. outgoing is then what is sent.
+	undone   *ledger.Mutation
+	undo     *rules.Undo
+	outgoing *rules.Request
+	strategy rules.Strategy
+	// request is the stored one, with the credentials of now, and bare without them.
+	request    *rules.Request
+	bare       *rules.Request
+	credential credential
 	// account holds the header fields that tell whose data the request changes.
 	account http.Header
 	// missing are the header fields that were not stored and are not configured.
@@ -61,14 +71,30 @@ func (r *Reconciler) work(ctx context.Context, m *ledger.Mutation) outcome {
 	return r.run(ctx, m, false)
 }
 
+// credential is the header field that the operator configured; its name is empty where
+// none is needed.
+type credential struct{ name, value string }
+
 // env is what a rule may read.
 func (t *try) env() rules.Env {
-	return rules.Env{Request: t.request, Mutation: t.known(), Account: t.mutation.Account}
+	return rules.Env{Request: t.request, Mutation: t.told(), Account: t.mutation.Account}
+}
+
+// told is the record that a rule's words are about: for an obligation the mutation of
+// which an effect is taken back, with the object.
+func (t *try) told() rules.Mutation {
+	if t.undone == nil {
+		return t.known()
+	}
+	m := knownOf(t.undone)
+	m.Object = t.mutation.Undo.Object
+	return m
 }
 
 // known is what a rule may know of the record.
-func (t *try) known() rules.Mutation {
-	m := t.mutation
+func (t *try) known() rules.Mutation { return knownOf(t.mutation) }
+
+func knownOf(m *ledger.Mutation) rules.Mutation {
 	return rules.Mutation{ID: m.ID, Marker: m.Marker, VendorKey: m.VendorKey, Generation: m.Generation, ClaimedAt: m.CreatedAt, Kept: m.Kept}
 }
 
@@ -145,35 +171,60 @@ func probed(m *ledger.Mutation) (n int) {
 // Only a credential that can't be had doesn't use up the try: the rest does not
 // mend itself by waiting.
 func (r *Reconciler) prepare(ctx context.Context, t *try) (sighting, error) {
-	failed := func(reached bool, err error) (sighting, error) {
+	reached, err := r.understand(ctx, t)
+	if err == nil {
+		reached, err = true, sameAccount(t)
+	}
+	if err == nil && t.undo != nil {
+		err = t.addressUndo()
+	}
+	if err != nil {
 		return sighting{reached: reached, reason: err.Error()}, err
 	}
+	return sighting{}, nil
+}
+
+// understand reads the stored request by the rule to which the record is pinned; of an
+// obligation, that of the mutation of which an effect is taken back. An error that isn't
+// about credentials doesn't mend itself.
+func (r *Reconciler) understand(ctx context.Context, t *try) (forGood bool, err error) {
 	set, err := r.pinned.set(ctx, t.mutation)
 	if err != nil {
-		return failed(true, err)
+		return true, err
 	}
-	request, left, err := stored(ctx, r.ledger, t.mutation)
-	if err != nil {
-		return failed(true, err)
+	of := t.mutation
+	if t.mutation.Undo != nil {
+		if of, err = r.undone(ctx, t); err != nil {
+			return true, err
+		}
+	}
+	var left []string
+	if t.bare, left, err = stored(ctx, r.ledger, of); err != nil {
+		return true, err
 	}
 	name, value, err := r.credentials.For(t.mutation.Connector)
 	if err != nil {
-		return failed(false, fmt.Errorf("credentials: %w", err))
+		return false, fmt.Errorf("credentials: %w", err)
 	}
 	t.secrets = append(t.secrets, value)
+	t.credential = credential{name, value}
 	t.missing = slices.DeleteFunc(left, func(field string) bool { return strings.EqualFold(field, name) })
-	if t.request, err = authorised(request, name, value); err != nil {
-		return failed(false, err)
+	if t.request, err = authorised(t.bare, name, value); err != nil {
+		return false, err
 	}
 	t.match = set.Match(t.request)
-	if t.match.Refusal != nil || t.match.Operation == nil || t.match.Operation.Name != t.mutation.Operation {
-		return failed(true, errors.New("under the hosts configured now, the stored request is not one of this operation"))
+	if t.match.Refusal != nil || t.match.Operation == nil || t.match.Operation.Name != of.Operation {
+		return true, errors.New("under the hosts configured now, the stored request is not one of this operation")
 	}
-	t.connector, t.operation = t.match.Connector, t.match.Operation
-	if err := sameAccount(t); err != nil {
-		return failed(true, err)
+	t.connector, t.owner, t.operation = t.match.Connector, t.match.Operation, t.match.Operation
+	if t.mutation.Undo == nil {
+		return true, nil
 	}
-	return sighting{}, nil
+	if t.undo = t.owner.Undo; t.undo == nil {
+		return true, errNoUndo
+	}
+	t.operation = t.undo.Operation
+	return true, nil
 }
 
 // report logs and counts the try.

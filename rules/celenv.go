@@ -40,6 +40,10 @@ const (
 	inFound
 	// inCompare may read the request, and the stored one.
 	inCompare
+	// inUndo may read what inRecord may, and the id of the object that is taken back;
+	// inUndone an answer too.
+	inUndo
+	inUndone
 )
 
 // celEnvs makes the environment of each position once: making one costs a
@@ -75,6 +79,12 @@ func makeEnvs() (map[position]*cel.Env, error) {
 	}
 	if err == nil {
 		envs[inCompare], err = envs[inRequest].Extend(storedLayer())
+	}
+	if err == nil {
+		envs[inUndo], err = envs[inRecord].Extend(cel.Variable("object", cel.StringType))
+	}
+	if err == nil {
+		envs[inUndone], err = envs[inAnswer].Extend(cel.Variable("object", cel.StringType))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("expression environment: %w", err)

@@ -58,7 +58,7 @@ func isPlain(e ast.Expr) bool {
 func nativeShape(root string, steps []placeStep) bool {
 	named := len(steps) == 1 && steps[0].kind == stepName
 	switch root {
-	case "method", "account", "body_sha256":
+	case "method", "account", "body_sha256", "object":
 		return len(steps) == 0
 	case "json", "found":
 		return true
@@ -85,6 +85,11 @@ func (c *chain) eval(s *scope) (jsonValue, error) {
 		return stringValue(s.account), nil
 	case "body_sha256":
 		return stringValue(s.bodyDigest()), nil
+	case "object":
+		if s.mutation == nil || s.mutation.Object == "" {
+			return jsonValue{}, errMissing
+		}
+		return stringValue(s.mutation.Object), nil
 	case "json":
 		return walk(s.json(), c.steps)
 	case "found":

@@ -17,6 +17,8 @@ import (
 type decoder struct {
 	file     string
 	findings Findings
+	// undoing says that what is read may name the object that is taken back.
+	undoing bool
 }
 
 // add records a finding at a node; a nil node has no place.

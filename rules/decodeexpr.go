@@ -19,12 +19,23 @@ func (d *decoder) expr(n *yaml.Node, key string, at position) *expr {
 	if !ok {
 		return nil
 	}
-	e, err := compileExpr(s, at)
+	e, err := compileExpr(s, d.position(at))
 	if err != nil {
 		d.compileProblem(n, key, err)
 		return nil
 	}
 	return e
+}
+
+// position is where an expression stands: below compensate the object is there too.
+func (d *decoder) position(at position) position {
+	switch {
+	case !d.undoing:
+		return at
+	case at == inAnswer || at == inFound:
+		return inUndone
+	}
+	return inUndo
 }
 
 // compileProblem records why an expression or a text does not compile.
@@ -54,7 +65,7 @@ func (d *decoder) textWith(n *yaml.Node, key string, at position) *text {
 	if !ok {
 		return nil
 	}
-	t, err := compileText(s, at)
+	t, err := compileText(s, d.position(at))
 	if err != nil {
 		d.compileProblem(n, key, err)
 		return nil

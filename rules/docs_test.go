@@ -37,7 +37,7 @@ func between(t *testing.T, part string) string {
 func levels() []level {
 	return []level{
 		levelConnector, levelRate, levelAccount, levelOperation, levelMatch, levelPayload, levelNativeKey, levelMarker,
-		levelOutcome, levelSend, levelStrategy, levelResend, levelExec, levelProbe, levelStep, levelObserve, levelPages, levelWatch, levelResult, levelBounds,
+		levelOutcome, levelSend, levelStrategy, levelResend, levelExec, levelProbe, levelStep, levelObserve, levelPages, levelWatch, levelResult, levelBounds, levelCompensate,
 		levelCase, levelCaseAsk, levelCaseAnswer, levelExpect,
 	}
 }
@@ -157,8 +157,11 @@ func TestTheGuideListsEveryVariableAndNoOther(t *testing.T) {
 			continue // A further field of the one before it.
 		}
 		at := inFound
-		if name == "stored" {
+		switch name {
+		case "stored":
 			at = inCompare
+		case "object":
+			at = inUndo
 		}
 		if _, err := compileExpr(argument.Replace(name), at); err != nil {
 			t.Errorf("the guide's %s does not compile: %v", name, err)

@@ -46,7 +46,7 @@ var mutationKeys = []string{
 	"identity", "subkey", "payload", "native_key", "marker", "outcome", "success", "reconcile", "on_absent",
 	"manual_check", "max_body", "repeat", "settle", "absent_confirmations", "absent_spacing", "block_scope",
 	"bounds", "timeout", "describe", "subkey_header", "drift", "was", "on_skip", "on_no_result", "max_dispatches", "watch",
-	"verify_on_replay", "send",
+	"verify_on_replay", "send", "compensate",
 }
 
 // operations reads the list of operations.
@@ -250,6 +250,7 @@ func (op *Operation) exprs() []*expr {
 	}
 	out = append(out, op.Watch.exprs()...)
 	out = append(out, op.Send.exprs()...)
+	out = append(out, op.Undo.exprs()...)
 	for _, s := range op.Strategies {
 		if s.Probe != nil {
 			out = append(out, s.Probe.exprs()...)

@@ -85,7 +85,11 @@ func (d *decoder) laterStep(n *yaml.Node, key string, p *Probe, later []string) 
 // stepNames checks that an answer to a step is read in the steps after it only.
 func (d *decoder) stepNames(n *yaml.Node, key string, op *Operation) {
 	known := map[*expr][]string{}
-	for _, s := range op.Strategies {
+	strategies := op.Strategies
+	if op.Undo != nil {
+		strategies = slices.Concat(strategies, op.Undo.Operation.Strategies)
+	}
+	for _, s := range strategies {
 		if s.Probe == nil {
 			continue
 		}

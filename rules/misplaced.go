@@ -14,11 +14,15 @@ const roots = `(?:json|path|host|query|header|form|mutation|found|response|steps
 // text is a chain of names, or a part in braces begins like one.
 var misplacedExpr = regexp.MustCompile(`^` + roots + `(?:\.\??[A-Za-z_]\w*|\[[^\]]*\])+$|\{\s*` + roots + `\s*[.\[][^}]*\}`)
 
+// misplacedObject finds the same of the object that is taken back.
+var misplacedObject = regexp.MustCompile(`^object$|\{\s*object\s*\}`)
+
 // literalText refuses a literal in which an expression was meant. Sent as it stands
 // it would ask the API for something that can't exist, and the answer would be
 // taken for an absence.
 func (d *decoder) literalText(n *yaml.Node, key string, at position) {
-	if at == inRequest || n.Kind != yaml.ScalarNode || n.Tag != "!!str" || !misplacedExpr.MatchString(n.Value) {
+	meant := misplacedExpr.MatchString(n.Value) || d.undoing && misplacedObject.MatchString(n.Value)
+	if at == inRequest || n.Kind != yaml.ScalarNode || n.Tag != "!!str" || !meant {
 		return
 	}
 	d.fail("literal", key, n, "is sent literally, but reads like an expression",

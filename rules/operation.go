@@ -156,6 +156,8 @@ type Operation struct {
 	Watch *Watch
 	// Send is nil where the script's own request is sent.
 	Send *Send
+	// Undo is how one effect is taken back; nil where the rule knows no way.
+	Undo *Undo
 	// Strategies are tried in order; empty unless Effect is EffectMutation.
 	Strategies []Strategy
 	// NoIdentity says that the rule asks for one mutation per item and subkey.

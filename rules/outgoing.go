@@ -25,6 +25,8 @@ type Mutation struct {
 	ClaimedAt time.Time
 	// Kept is what preparing steps gave, as JSON by name.
 	Kept map[string]string
+	// Object is the upstream's id of what is taken back; empty but for an undo.
+	Object string
 }
 
 // Outgoing writes the native key and the marker into the request. Everything else

@@ -36,10 +36,17 @@ var (
 			"marker", "outcome", "success", "reconcile", "on_absent", "manual_check", "max_body", "repeat",
 			"secret", "settle", "absent_confirmations", "absent_spacing", "block_scope", "bounds",
 			"encoded_slash", "timeout", "subkey_header", "drift", "was", "on_skip", "on_no_result", "max_dispatches", "watch",
-			"verify_on_replay", "send",
+			"verify_on_replay", "send", "compensate",
 		},
 		later: []string{
-			"compensate", "stream", "resend",
+			"stream", "resend",
+		},
+	}
+	levelCompensate = level{
+		name: "compensate",
+		known: []string{
+			"post", "put", "patch", "delete", "header", "query", "json", "auto", "native_key", "outcome", "reconcile",
+			"max_dispatches",
 		},
 	}
 	levelSend = level{

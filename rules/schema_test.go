@@ -38,6 +38,7 @@ var formatKeys = []struct {
 		"operation",
 		func(line string) string { return withOperation(line) },
 		[]string{
+			"compensate: {delete: '/things/{object}'}",
 			"name: other", "match: {method: PUT, path: /x}", "before: []", "effect: mutation", "describe: x", "identity: none", "subkey: json.s",
 			"payload: {ignore: [json.a]}", "native_key: {header: k}", "marker: {json: m}", "outcome: [{otherwise: uncertain}]", "success: response.status == 200",
 			"reconcile: [{none: why}]", "on_absent: fail", "on_absent: redispatch", "max_dispatches: 3", "verify_on_replay: off", "verify_on_replay: \"off\"",
@@ -50,9 +51,19 @@ var formatKeys = []struct {
 			"on_skip: {status: 404, header: {a: b}, json: {id: {cel: json.name}}}", "on_no_result: {status: 200}",
 		},
 		[]string{
-			"compensate: {}", "stream: true",
+			"stream: true",
 			"resend: {natural: true}",
 		},
+	},
+	{
+		"compensate",
+		func(line string) string { return withOperation("compensate: {" + line + "}") },
+		[]string{
+			"delete: '/a/{object}', auto: true, max_dispatches: 3", "put: '/a/{object}', json: {gone: true}, header: {x: y}",
+			"post: /a, query: {id: {cel: object}}, native_key: {header: k}, outcome: [{when: response.status == 409, then: applied}], reconcile: [{none: why}]",
+			"patch: '/a/{object}', reconcile: [{probe: {get: '/a/{object}', observe: [{when: response.status == 404, is: applied}]}}]",
+		},
+		nil,
 	},
 	{
 		"match",
@@ -170,7 +181,7 @@ func TestEveryKeyOfTheSchemaIsTried(t *testing.T) {
 	tried := fmt.Sprint(formatKeys)
 	for _, l := range []level{
 		levelConnector, levelRate, levelAccount, levelOperation, levelMatch, levelPayload, levelNativeKey, levelMarker, levelOutcome,
-		levelStrategy, levelSend, levelResend, levelProbe, levelObserve, levelPages, levelResult, levelBounds, levelCase, levelCaseAsk, levelCaseAnswer, levelExpect,
+		levelStrategy, levelSend, levelResend, levelProbe, levelObserve, levelPages, levelResult, levelBounds, levelCompensate, levelCase, levelCaseAsk, levelCaseAnswer, levelExpect,
 	} {
 		for _, key := range slices.Concat(l.known, l.later) {
 			if strings.Contains(tried, key+":") || key == "name" || slices.Contains([]string{"candidates", "ours", "tie", "id", "request", "method", "url"}, key) {

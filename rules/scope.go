@@ -216,6 +216,8 @@ func (s *scope) resolveRecord(name string) (any, bool) {
 		return &answerMap{Mapper: s.resp.head(), answer: s.resp, scope: s}, true
 	case name == "steps" && s.steps != nil:
 		return s.stepAnswers(), true
+	case name == "object" && s.mutation != nil && s.mutation.Object != "":
+		return s.mutation.Object, true
 	case name == "found" && s.found != nil:
 		return toCEL(s.found), true
 	}

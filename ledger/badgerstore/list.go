@@ -94,7 +94,7 @@ func matchMutation(m *ledger.Mutation, f ledger.Filter) bool {
 		(f.Connector == "" || f.Connector == m.Connector) &&
 		(f.ConnectorVersion == 0 || f.ConnectorVersion == m.ConnectorVersion) && f.Touched.Selects(m) &&
 		(f.Operation == "" || f.Operation == m.Operation) &&
-		(!f.Unresolved || m.Unresolved()) &&
+		(!f.Unresolved || m.Unresolved()) && (!f.Obligations || m.Undo != nil) &&
 		(!f.Escalated || m.Escalation != nil && m.Escalation.ClosedAt.IsZero())
 }
 

@@ -29,7 +29,7 @@ func selects(f ledger.Filter, m *ledger.Mutation) bool {
 		wants(f.Workflow, m.Workflow) && wants(f.Item, m.Item) && wants(f.Run, m.Run) &&
 		(f.ConnectorVersion == 0 || f.ConnectorVersion == m.ConnectorVersion) && f.Touched.Selects(m) &&
 		!m.CreatedAt.Before(f.Since) &&
-		(!f.Unresolved || m.Unresolved()) && (!f.Escalated || m.Escalated())
+		(!f.Unresolved || m.Unresolved()) && (!f.Obligations || m.Undo != nil) && (!f.Escalated || m.Escalated())
 }
 
 // wants reports whether a filter's word, if it has one, is the record's.

@@ -36,6 +36,9 @@ func (b *Bank) Identity(r *server.Request) string {
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {
 		return ""
 	}
+	if undo := undoing(r.Method, r.Path); undo != "" {
+		return undo
+	}
 	var body struct {
 		Reference string `json:"reference"`
 	}
@@ -49,6 +52,9 @@ func (b *Bank) Identity(r *server.Request) string {
 // Serve answers a request.
 func (b *Bank) Serve(ctx context.Context, c *server.Call) (*server.Answer, error) {
 	id, single := strings.CutPrefix(c.Path, "/transfers/")
+	if undo := undoing(c.Method, c.Path); undo != "" {
+		return b.undo(ctx, c, undo)
+	}
 	switch {
 	case c.Path == "/transfers" && c.Method == http.MethodPost:
 		return b.transfer(ctx, c)
@@ -86,7 +92,9 @@ func (b *Bank) Restore(events []oracle.Event) error {
 			continue
 		}
 		var err error
-		if strings.HasPrefix(e.Identity, "notice:") {
+		if isUndo(e) {
+			err = b.took(e.Identity)
+		} else if strings.HasPrefix(e.Identity, "notice:") {
 			err = restore(e, &b.notices)
 		} else {
 			err = restore(e, &b.booked)

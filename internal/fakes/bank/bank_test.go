@@ -288,3 +288,23 @@ func TestAdjustRefuses(t *testing.T) {
 	b.Do("POST", "/transfers", order("R-1"), "Idempotency-Key", "k").Is(201, "")
 	b.Do("POST", "/transfers", order("R-1"), "Idempotency-Key", "k").Is(201, "tr_000001")
 }
+
+func TestTransferIsTakenBack(t *testing.T) {
+	t.Parallel()
+	b := apitest.Start(t, bank.New(bank.Defaults()))
+	for _, reference := range []string{"R-1", "R-2"} {
+		b.Do("POST", "/transfers", order(reference)).Is(201, "")
+	}
+	b.Do("DELETE", "/transfers/tr_000002", "").Is(204, "")
+	b.Do("DELETE", "/transfers/tr_000002", "").Is(404, "no_transfer")
+	b.Do("GET", "/transfers/tr_000002", "").Is(404, "no_transfer")
+	b.Do("POST", "/transfers/tr_000001/reversals", "{}").Is(201, "reversed")
+	b.Do("POST", "/transfers/tr_000001/reversals", "{}").Is(201, "reversed")
+	b.Do("GET", "/transfers/tr_000001", "").Is(200, `"reversals":2`)
+	b.Do("GET", "/balance?account=ann", "").Is(200, `"balance":1250`)
+	b.Do("POST", "/transfers", order("R-3")).Is(201, "tr_000003")
+	tally := b.Counted()
+	if c, r := tally.Effects("cancel:tr_000002"), tally.Effects("reversal:tr_000001"); c != 1 || r != 2 {
+		t.Errorf("%d cancellations, %d reversals", c, r)
+	}
+}

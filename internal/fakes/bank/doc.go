@@ -22,13 +22,18 @@
 //	    first, limit 1 to 100 (default 20), cursor the next_cursor of the page
 //	    before. Strongly consistent unless list_lag is set.
 //	GET /transfers/{id} → 200 the transfer (never lags), 404 no_transfer
+//	DELETE /transfers/{id} → 204: it is cancelled, and no read shows it any more;
+//	    404 no_transfer
+//	POST /transfers/{id}/reversals → 201 {"transfer", "status": "reversed"}: the
+//	    money is paid back, and again for each request; 404 no_transfer
 //	GET /balance?account= → 200 {"account", "currency", "balance"}; without
 //	    account {"items": [...]}; 404 no_account
 //	POST /notices
 //	    {"to", "text", "reference"} → 202 {"id": "no_000001", "status": "queued"}
 //	    422 invalid_notice. There is no key, and no read: GET is 405.
 //
-// Identities in the log: transfer:REFERENCE and notice:REFERENCE; for a body
+// Identities in the log: transfer:REFERENCE, notice:REFERENCE, cancel:ID and
+// reversal:ID; for a body
 // that names none, METHOD and path.
 //
 // Settings: {"native_keys": bool (true), "key_window": "24h", "list_lag": "0s",

@@ -18,10 +18,8 @@ const (
 func (b *Bank) find(id string) *server.Answer {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, t := range b.booked {
-		if t.ID == id {
-			return server.JSON(http.StatusOK, t)
-		}
+	if t := b.shown(id); t != nil {
+		return server.JSON(http.StatusOK, *t)
 	}
 	return problem(http.StatusNotFound, "no_transfer", "there is no transfer "+id)
 }
@@ -69,6 +67,9 @@ type Page struct {
 }
 
 func (b *Bank) shows(t Transfer, c *server.Call) bool {
+	if t.Status == statusCancelled {
+		return false
+	}
 	if want := c.Query.Get("reference"); want != "" && t.Reference != want {
 		return false
 	}

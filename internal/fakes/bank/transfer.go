@@ -26,6 +26,8 @@ type Transfer struct {
 	IdempotencyKey string            `json:"idempotency_key"`
 	Status         string            `json:"status"`
 	CreatedAt      string            `json:"created_at"`
+	// Reversals is how often the money was paid back.
+	Reversals int `json:"reversals,omitempty"`
 }
 
 // order is what a client may say of a transfer.
@@ -139,7 +141,7 @@ func (b *Bank) book(ctx context.Context, c *server.Call, o order, key string) (*
 func (b *Bank) draft(o order, c *server.Call, key string) Transfer {
 	t := Transfer{
 		ID: fmt.Sprintf("tr_%06d", len(b.booked)+1), From: o.From, To: o.To, Amount: o.Amount, Currency: o.Currency,
-		Reference: o.Reference, Note: o.Note, Metadata: o.Metadata, IdempotencyKey: key, Status: "booked", CreatedAt: stamp(c.Now()),
+		Reference: o.Reference, Note: o.Note, Metadata: o.Metadata, IdempotencyKey: key, Status: statusBooked, CreatedAt: stamp(c.Now()),
 	}
 	if t.Metadata == nil {
 		t.Metadata = map[string]string{}
@@ -158,10 +160,10 @@ func (b *Bank) holds(account, currency string) int64 {
 			continue
 		}
 		if t.From == account {
-			sum -= t.Amount
+			sum -= t.moved()
 		}
 		if t.To == account {
-			sum += t.Amount
+			sum += t.moved()
 		}
 	}
 	return sum

@@ -1,0 +1,307 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Undo says that a mutation is an obligation: it takes one effect of another mutation
+// back. It is a record like any other, with its own key, claim, verdict and reconciling;
+// it begins as failed, which is to say not sent, and is queued to be sent by itself if
+// the rule says so or a person does.
+type Undo struct {
+	// Of is the mutation of which an effect is taken back.
+	Of Key `cbor:"1,keyasint" json:"of"`
+	// Object is the upstream's own id of what is taken back.
+	Object string `cbor:"2,keyasint" json:"object"`
+	// Operation is the operation of Of, whose rule says how.
+	Operation string `cbor:"3,keyasint" json:"operation"`
+	// Order counts the obligations of Of from 1, the oldest effect first.
+	Order int `cbor:"4,keyasint" json:"order"`
+	// Auto says that the rule lets it be sent without a person.
+	Auto bool `cbor:"5,keyasint,omitempty" json:"auto,omitempty"`
+	// Sent is how often it was sent, resends apart, and Allowed up to which number it
+	// is sent by itself; 0 until a person says so.
+	Sent    int `cbor:"6,keyasint,omitempty" json:"sent,omitempty"`
+	Allowed int `cbor:"7,keyasint,omitempty" json:"allowed,omitempty"`
+	// Since is when it was queued for these sendings, and Next when the next one is due
+	// if the present one comes to nothing.
+	Since time.Time `cbor:"8,keyasint,omitzero" json:"since,omitzero"`
+	Next  time.Time `cbor:"9,keyasint,omitzero" json:"next,omitzero"`
+}
+
+// DefaultUndoTries is how often an obligation is sent by itself before a person is
+// asked.
+const DefaultUndoTries = 8
+
+// UndoSuffix ends the name of the operation of an obligation. No operation of a rule
+// can be named so.
+const UndoSuffix = "/undo"
+
+// UndoKey is the mutation key of the obligation to take object back: that of an
+// operation of its own, whose identity is the mutation and the object.
+func UndoKey(of *Mutation, object string) (Key, error) {
+	quoted, err := jsontext.AppendQuote(nil, object)
+	if err != nil {
+		return Key{}, invalid("the object's id is not UTF-8")
+	}
+	return MutationKey(KeyParts{
+		Workflow: of.Workflow, Item: of.Item, Attempt: of.Attempt, Connector: of.Connector, Operation: of.Operation + UndoSuffix,
+		Account: of.Account, HostGroup: of.HostGroup,
+		Identity: map[string]string{"mutation": strconv.Quote(of.Key.String()), "object": string(quoted)},
+	})
+}
+
+// oweNewer owes the undoing of every object but the oldest. The list is the rule's, and
+// has to be about just these; without one a person is left to undo them.
+func (c *command) oweNewer(m *Mutation, o *Observation, list []Owed, mv move) error {
+	if len(list) == 0 {
+		return nil
+	}
+	newer := o.Objects[min(1, len(o.Objects)):]
+	if !slices.EqualFunc(newer, list, func(object string, owed Owed) bool { return owed.Object == object }) {
+		return invalid("the obligations of %s are not about the newer objects", m.ID)
+	}
+	for i := range list {
+		if err := c.owe(m, &list[i], list[i].Auto, mv); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// oweByPerson owes the undoing of what a person says has happened, and has it done.
+func (c *command) oweByPerson(m *Mutation, r *Resolve, mv move) error {
+	object := r.Compensate.Object
+	taken, err := c.evidenceTaken(m, &Observation{Objects: []string{object}})
+	if err != nil {
+		return err
+	}
+	if taken != "" {
+		return invalid("%s, so it is not this mutation's to undo", taken)
+	}
+	if err := c.PutEvidence(m.Connector, m.Account, object, m.Key); err != nil {
+		return err
+	}
+	return c.owe(m, r.Compensate, true, mv)
+}
+
+// owe records an obligation of m, in the transaction that m is moved in.
+func (c *command) owe(m *Mutation, owed *Owed, queued bool, mv move) error {
+	if owed.Object == "" || owed.Record.PayloadDigest == "" || owed.Record.Request.Method == "" {
+		return invalid("an obligation of %s needs an object and a request", m.ID)
+	}
+	if m.Undo != nil {
+		return invalid("%s is an obligation itself, and an undo is not undone", m.ID)
+	}
+	key, err := UndoKey(m, owed.Object)
+	if err != nil {
+		return err
+	}
+	r := &owed.Record
+	u := &Mutation{
+		Key: key, ID: key.ID(), Scope: m.Scope, Generation: 1, CreatedAt: c.now.Wall, Marker: Marker(key),
+		Connector: m.Connector, ConnectorVersion: m.ConnectorVersion, ConnectorHash: m.ConnectorHash,
+		Operation: m.Operation + UndoSuffix, Target: r.Target, Account: m.Account, HostGroup: m.HostGroup,
+		PayloadDigest: r.PayloadDigest, SignificantDigest: r.PayloadDigest, Policy: r.Policy, Request: r.Request,
+		Undo: &Undo{Of: m.Key, Object: owed.Object, Operation: m.Operation, Order: len(m.Obligations) + 1, Auto: owed.Auto},
+	}
+	// No run asked for it, and none is ended by it.
+	u.Run = ""
+	if err := u.deriveVendorKey(); err != nil {
+		return err
+	}
+	if err := c.move(u, OnOwed, 0, mv); err != nil {
+		return err
+	}
+	u.Reason = "owed, as " + m.ID + " has an effect that is to be taken back"
+	if queued {
+		u.allowUndo(c.now.Wall)
+	}
+	if err := c.keepBody(u.Request.Body, owed.Body); err != nil {
+		return err
+	}
+	m.Obligations = append(m.Obligations, key)
+	return c.store(u, "", OnOwed, mv, "", "")
+}
+
+// undoTries is how often an undo is sent by itself.
+func (m *Mutation) undoTries() int {
+	if m.Policy.MaxDispatches > 0 {
+		return m.Policy.MaxDispatches
+	}
+	return DefaultUndoTries
+}
+
+// allowUndo queues an obligation for as many sendings as its rule says.
+func (m *Mutation) allowUndo(now time.Time) {
+	m.Undo.Allowed, m.Undo.Since = m.Undo.Sent+m.undoTries(), now
+	m.RedispatchSince, m.NextTryAt = now, now
+}
+
+// beginUndo counts a sending. Its vendor key is a new one only after nothing but
+// failures, as at any claim.
+func (m *Mutation) beginUndo(next time.Time) error {
+	m.Undo.Sent++
+	m.Undo.Next = next
+	if m.generationFailed() {
+		return m.newGeneration()
+	}
+	return nil
+}
+
+// undoFailed queues an undo that failed for now, or that is not there, once more, or
+// asks a person: about what waiting doesn't mend, and after the last try.
+func (m *Mutation) undoFailed(next time.Time, mv move) {
+	if m.State != Failed {
+		return
+	}
+	if m.Class == ClassTransient && RedispatchOpen(m) {
+		m.RedispatchSince, m.NextTryAt = m.Undo.Since, next
+		return
+	}
+	m.RedispatchSince, m.NextTryAt = time.Time{}, time.Time{}
+	mv.why = fmt.Sprintf("it was not undone after %d sendings: %s", m.Undo.Sent, mv.why)
+	m.escalate(EscalationUndo, mv)
+}
+
+// newerOwed is an obligation of the same mutation that comes before m: of a newer
+// effect, neither met nor waived nor given up. Nil for none.
+func (c *command) newerOwed(m *Mutation) (*Mutation, error) {
+	if m.Undo == nil {
+		return nil, nil
+	}
+	of, err := c.Mutation(m.Undo.Of)
+	if err != nil {
+		return nil, err
+	}
+	for _, key := range of.Obligations {
+		other, err := found(c.Mutation(key))
+		if err != nil {
+			return nil, err
+		}
+		if other == nil || other.Undo == nil || other.Undo.Order <= m.Undo.Order || other.State == Applied || other.State == Skipped {
+			continue
+		}
+		if other.State != Failed || !other.Escalated() {
+			return other, nil
+		}
+	}
+	return nil, nil
+}
+
+// owes reports whether an obligation of m is neither met nor waived.
+func (c *command) owes(m *Mutation) (bool, error) {
+	for _, key := range m.Obligations {
+		u, err := found(c.Mutation(key))
+		if err != nil {
+			return false, err
+		}
+		if u != nil && u.State != Applied && u.State != Skipped {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// RunObligation queues an obligation to be sent now, also one that was given up before.
+// ErrVersion as everywhere; *NotAllowedError for what is no obligation, is met or waived
+// already, has an outcome that is unknown, or has a newer one before it.
+func (l *Ledger) RunObligation(ctx context.Context, q RunObligation) (*Mutation, error) {
+	if q.Actor == "" || q.Reason == "" {
+		return nil, invalid("a decision needs an actor and a reason")
+	}
+	var m *Mutation
+	err := l.update(ctx, func(c *command) (err error) {
+		m, err = c.runObligation(&q)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+func (c *command) runObligation(q *RunObligation) (*Mutation, error) {
+	m, err := c.expect(q.Key, q.Version)
+	if err != nil {
+		return nil, err
+	}
+	if why := notOwed(m); why != "" {
+		return nil, c.notAllowed(m, OnRedispatch, why)
+	}
+	newer, err := c.newerOwed(m)
+	if err != nil {
+		return nil, err
+	}
+	if newer != nil {
+		return nil, c.notAllowed(m, OnRedispatch, newer.ID+" takes back a newer effect; run or waive that one first")
+	}
+	mv := c.at(PersonActor(q.Actor), q.Reason)
+	m.allowUndo(c.now.Wall)
+	m.closeEscalation(mv)
+	return m, c.store(m, m.State, "obligation_run", mv, "", "")
+}
+
+// notOwed says why there is nothing to run; "" if there is.
+func notOwed(m *Mutation) string {
+	switch {
+	case m.Undo == nil:
+		return "it is no obligation"
+	case m.State == Failed && !m.Committed:
+		return ""
+	case m.State == Applied:
+		return "it is done already"
+	case m.State == Skipped:
+		return "it was waived"
+	case m.State == InFlight:
+		return "it is being sent"
+	}
+	return "whether it was done is unknown; settle that first"
+}
+
+// notAllowed is the refusal of a person's decision.
+func (c *command) notAllowed(m *Mutation, on Trigger, why string) error {
+	return &NotAllowedError{State: m.State, On: on, Reason: why, Open: openTriggers(m, c.now, c.Process())}
+}
+
+// undecidable refuses what a person must not decide about compensation.
+func (c *command) undecidable(m *Mutation, r *Resolve) error {
+	switch {
+	case r.Action == OnSkip && !waivable(m, c.now, c.Process()):
+		return c.notAllowed(m, OnSkip, "a sending of it may still take effect; it can be waived once its outcome is known")
+	case r.Compensate != nil && m.State != NeedsReconcile && m.State != Indeterminate:
+		return c.notAllowed(m, OnHappened, "only what is unknown can be said to have happened and to be undone")
+	case r.Compensate != nil && m.Undo != nil:
+		return c.notAllowed(m, OnHappened, "it is an undo itself, and an undo is not undone")
+	}
+	return nil
+}
+
+// waivable reports whether m may be skipped: an obligation only while no sending of it
+// can take effect any more, since what was waived is never undone.
+func waivable(m *Mutation, now Stamp, process Process) bool {
+	return m.Undo == nil || m.State == Failed || Deniable(m, now, process, false)
+}
+
+// undoConsequence says what a decision on an obligation leads to, where that differs.
+func undoConsequence(m *Mutation, on Trigger) string {
+	if m.Undo == nil {
+		return ""
+	}
+	switch on {
+	case OnHappened:
+		return "It counts as undone and is never sent again."
+	case OnDidNotHappen:
+		return "It counts as not undone, and is owed again; run or waive it then."
+	case OnSkip:
+		return "The obligation is waived: what it would take back stays, and is never undone."
+	default:
+		return ""
+	}
+}

@@ -1,0 +1,141 @@
+package reconcilers
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"keep-proxy/ledger"
+	"keep-proxy/rules"
+)
+
+var errNoUndo = errors.New("the rule has no compensate, so it says no way to undo this")
+
+// undone loads the mutation of which an obligation takes an effect back, and the request
+// that does so, as it was planned when it became owed.
+func (r *Reconciler) undone(ctx context.Context, t *try) (*ledger.Mutation, error) {
+	of, err := r.read(ctx, t.mutation.Undo.Of)
+	if err != nil {
+		return nil, fmt.Errorf("the mutation that is undone: %w", err)
+	}
+	t.undone = of
+	if t.outgoing, _, err = stored(ctx, r.ledger, t.mutation); err != nil {
+		return nil, err
+	}
+	return of, nil
+}
+
+// addressUndo gives the request of an obligation the credential of now, and what else
+// tells the account. With a credential nothing of the script's own is missing.
+func (t *try) addressUndo() error {
+	if t.credential.name != "" {
+		t.missing = nil
+	}
+	outgoing, err := authorised(t.outgoing, t.credential.name, t.credential.value)
+	if err != nil {
+		return err
+	}
+	header := outgoing.Header.Clone()
+	if err := underAccount(t, header); err != nil {
+		return err
+	}
+	if header.Get("User-Agent") == "" {
+		header.Set("User-Agent", userAgent)
+	}
+	with, refusal := rules.Rebuild(outgoing.Method, outgoing.URL(), header, outgoing.Body())
+	if refusal != nil {
+		return refusal
+	}
+	t.outgoing = with
+	return nil
+}
+
+// owed plans the undoing of each object but the oldest; none where the rule knows no way.
+func (*Reconciler) owed(t *try, objects []string) ([]ledger.Owed, error) {
+	if t.operation.Undo == nil || len(objects) < 2 {
+		return nil, nil
+	}
+	var list []ledger.Owed
+	for _, object := range objects[1:] {
+		one, err := t.plan(object)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, one)
+	}
+	return list, nil
+}
+
+// PlanUndo is the obligation to take an object back that the mutation made, as the rule
+// to which it is pinned says.
+func (r *Reconciler) PlanUndo(ctx context.Context, m *ledger.Mutation, object string) (ledger.Owed, error) {
+	t := &try{mutation: m, at: r.now()}
+	if _, err := r.understand(ctx, t); err != nil {
+		return ledger.Owed{}, err
+	}
+	if t.operation.Undo == nil {
+		return ledger.Owed{}, errNoUndo
+	}
+	return t.plan(object)
+}
+
+// plan makes the request that takes the object back. It is kept with the obligation, so
+// that it reads what is stored alone: no credential.
+func (t *try) plan(object string) (ledger.Owed, error) {
+	undo := t.operation.Undo
+	told := t.known()
+	told.Object = object
+	request, err := undo.Request(rules.Env{Request: t.bare, Mutation: told, Account: t.mutation.Account})
+	if err != nil {
+		return ledger.Owed{}, err
+	}
+	body := request.Body()
+	if len(body) > ledger.InlineBody {
+		return ledger.Owed{}, fmt.Errorf("the undo's body is longer than %d bytes", ledger.InlineBody)
+	}
+	owed := ledger.Owed{Object: object, Auto: undo.Auto, Body: body, Record: ledger.Mutation{
+		Target: "Undo " + spelt(object) + " of: " + t.mutation.Target,
+		Policy: undoPolicy(undo, t.mutation),
+		Request: ledger.Request{
+			Method: request.Method, URL: request.URL(), Header: ledger.Header(request.Header),
+		},
+	}}
+	if len(body) > 0 {
+		sum := sha256.Sum256(body)
+		owed.Record.Request.Body = ledger.Body{SHA256: hex.EncodeToString(sum[:]), Size: int64(len(body))}
+	}
+	sum := sha256.Sum256(append([]byte(request.Method+" "+request.URL()+"\n"), body...))
+	owed.Record.PayloadDigest = hex.EncodeToString(sum[:])
+	return owed, nil
+}
+
+// spelt shows an id that the API chose: quoted where it holds what can't be printed.
+func spelt(object string) string {
+	object = shorten(object)
+	if quoted := strconv.Quote(object); quoted != `"`+object+`"` {
+		return quoted
+	}
+	return object
+}
+
+// undoPolicy is what the rule says of an undo. While its outcome is unknown it stops
+// what the mutation would.
+func undoPolicy(undo *rules.Undo, of *ledger.Mutation) ledger.Policy {
+	op := undo.Operation
+	p := ledger.Policy{
+		Reconciler: op.Reconciles(), OnAbsent: ledger.OnAbsent(op.OnAbsent), BlockScope: of.Policy.BlockScope,
+		Settle: op.Settle, Confirmations: op.Confirmations, Spacing: op.Spacing,
+		MaxDispatches: op.MaxDispatches, ResultLimit: op.MaxBody,
+	}
+	for _, s := range op.Strategies {
+		p.Resend = p.Resend || s.Kind == rules.StrategyResend
+	}
+	p.Idempotent = p.Resend && undo.Idempotent
+	if k := op.NativeKey; k != nil {
+		p.NativeKey, p.KeyFormat, p.KeyMaxLength, p.KeyWindow = true, k.Format, k.MaxLength, k.Window
+	}
+	return p
+}
