@@ -1,11 +1,38 @@
 package badgerstore
 
 import (
+	"reflect"
+
 	"keep-proxy/ledger"
 )
 
 // The types below are written field by field, in the order in which they are declared.
 // A field that is added to one must be added here; a test holds each against the encoder.
+
+// writerKnows says whether the writer knows all fields of what it writes. As long as it
+// doesn't, the encoder writes everything: a field that nobody added here must not be lost.
+var writerKnows = haveFields(map[reflect.Type]int{
+	reflect.TypeFor[storedMutation]():  3,
+	reflect.TypeFor[ledger.Mutation](): 46, // Scope is one, and has four.
+	reflect.TypeFor[ledger.Scope]():    4,
+	reflect.TypeFor[ledger.Policy]():   17,
+	reflect.TypeFor[ledger.Request]():  4,
+	reflect.TypeFor[ledger.Result]():   4,
+	reflect.TypeFor[ledger.Body]():     3,
+	reflect.TypeFor[ledger.Dispatch](): 27,
+	reflect.TypeFor[ledger.Stamp]():    4,
+	reflect.TypeFor[ledger.Event]():    15,
+	reflect.TypeFor[ledger.Delivery](): 5,
+})
+
+func haveFields(types map[reflect.Type]int) bool {
+	for t, n := range types {
+		if t.NumField() != n {
+			return false
+		}
+	}
+	return true
+}
 
 func (w *writer) storedMutation(s *storedMutation) {
 	w.head(cborArray, 2)
@@ -102,6 +129,10 @@ func (f *fields) history(m *ledger.Mutation) {
 	if m.Verification != nil {
 		f.field(43).other(m.Verification)
 	}
+	f.someTime(44, m.Forgotten)
+	if len(m.Kept) > 0 {
+		f.field(45).names(m.Kept)
+	}
 }
 
 func (w *writer) policy(p *ledger.Policy) {
@@ -122,6 +153,7 @@ func (w *writer) policy(p *ledger.Policy) {
 	f.someInt(14, int64(p.WatchMax))
 	f.someText(15, string(p.WatchClass))
 	f.someInt(16, p.ResultLimit)
+	f.someBool(17, p.Prepares)
 	f.end()
 }
 
@@ -184,6 +216,8 @@ func (w *writer) dispatch(d *ledger.Dispatch) {
 	f.someText(22, d.Error)
 	f.someText(23, d.Protocol)
 	f.someText(24, d.Remote)
+	f.someBool(26, d.Prepares)
+	f.someBool(27, d.Prepared)
 	f.end()
 }
 
