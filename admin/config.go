@@ -65,6 +65,8 @@ type Config struct {
 	// tells how the latest one ended, nil before any.
 	Reload     func(ctx context.Context, actor string) (wire.Reloaded, error)
 	LastReload func() *wire.LastReload
+	// Modes pauses, drains and resumes; nil is refused.
+	Modes Modes
 	// Destinations tells how notifications stand; nil without any.
 	Destinations func() []wire.Destination
 	// Requests calls each for every request of the proxy that wants takes, until ctx

@@ -35,6 +35,9 @@ func openRun(s *Server, r *http.Request, q *wire.OpenRun) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := s.admitting(); err != nil {
+		return nil, err
+	}
 	keys := r.Header.Values("Idempotency-Key")
 	if len(keys) == 0 {
 		token, err := newToken(s.config.Random)

@@ -43,6 +43,7 @@ var problemTypes = map[string]problemType{
 	"reload-failed":      {http.StatusUnprocessableEntity, "The connectors can't be put in force"},
 	"not-yet":            {http.StatusNotImplemented, "Not built yet"},
 	"ledger-unavailable": {http.StatusServiceUnavailable, "The ledger takes no records"},
+	"draining":           {http.StatusServiceUnavailable, "keep-proxy takes no new work now"},
 	"not-ready":          {http.StatusServiceUnavailable, "Not ready"},
 }
 

@@ -112,7 +112,7 @@ var (
 )
 
 // openProblems are the refusals of opening a run.
-var openProblems = []string{"item-done", "item-busy", "item-attention", "attempt", "blocked", "idempotency-key"}
+var openProblems = []string{"item-done", "item-busy", "item-attention", "attempt", "blocked", "idempotency-key", "draining"}
 
 // routes is the whole API.
 func routes() []route {
@@ -283,6 +283,21 @@ func operatorRoutes() []route {
 			response: wire.Reloaded{}, problems: []string{"reload-failed", "not-yet"}, serve: reading(reload),
 		},
 		{
+			method: http.MethodPost, path: "/v1/pause", roles: operators, id: "pause",
+			summary: "Keeps mutations and questions about outcomes back, also after a restart; stored answers and reads go on.",
+			request: wire.SetMode{}, response: wire.Mode{}, problems: []string{"not-yet"}, serve: taking(setMode(wire.ModePaused)),
+		},
+		{
+			method: http.MethodPost, path: "/v1/drain", roles: operators, id: "drain",
+			summary: "Keeps every new request back until a restart; what is under way ends.",
+			request: wire.SetMode{}, response: wire.Mode{}, problems: []string{"not-yet"}, serve: taking(setMode(wire.ModeDraining)),
+		},
+		{
+			method: http.MethodPost, path: "/v1/resume", roles: operators, id: "resume",
+			summary: "Ends a pause, or draining.",
+			request: wire.SetMode{}, response: wire.Mode{}, problems: []string{"not-yet"}, serve: taking(setMode(wire.ModeServing)),
+		},
+		{
 			method: http.MethodGet, path: "/v1/ledger/verify", roles: operators, id: "verifyLedger",
 			summary: "Checks the whole ledger; one JSON object a line, the last with the report.",
 			media:   "application/jsonl", response: wire.Progress{}, problems: []string{"not-yet"}, serve: writing(verifyLedger),
@@ -330,9 +345,6 @@ func laterRoutes() []route {
 		{http.MethodGet, "/v1/obligations", "Obligations"},
 		{http.MethodPost, "/v1/obligations/{id}/run", "Running an obligation"},
 		{http.MethodPost, "/v1/obligations/{id}/waive", "Waiving an obligation"},
-		{http.MethodPost, "/v1/pause", "Pausing"},
-		{http.MethodPost, "/v1/drain", "Draining"},
-		{http.MethodPost, "/v1/resume", "Resuming"},
 		{http.MethodGet, "/v1/audit", "The audit export"},
 	} {
 		list = append(list, route{method: l.method, path: l.path, roles: everybody, serve: later(l.what)})

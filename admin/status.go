@@ -43,6 +43,11 @@ func showStatus(s *Server, r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if s.config.Modes != nil {
+		mode := s.config.Modes.Mode()
+		out.Mode = &mode
+		earliest(mode.Since)
+	}
 	if s.config.LastReload != nil {
 		out.Reload = s.config.LastReload()
 	}

@@ -61,6 +61,7 @@ type App struct {
 	ledger   *ledger.Ledger
 	rules    atomic.Pointer[rules.Set]
 	reloads  reloads
+	modes    modes
 	versions *versions
 	ca       *proxy.CA
 	egress   *egress
@@ -96,6 +97,7 @@ func New(ctx context.Context, o Options) (*App, error) {
 		o.Clock = clock.System()
 	}
 	a := &App{options: o, config: o.Config, clock: o.Clock, ended: make(chan error, 4)}
+	a.modes.app = a
 	a.ctx, a.cancel = context.WithCancel(context.Background())
 	if err := a.open(ctx); err != nil {
 		return nil, errors.Join(err, a.close())
@@ -170,6 +172,7 @@ func (a *App) openLedger(ctx context.Context) error {
 	if err := a.markGaps(ctx); err != nil {
 		return err
 	}
+	a.modes.open()
 	a.versions = &versions{content: a.ledger.Connector, settings: RuleSettings(a.config.Connectors), defaults: RuleDefaults(a.config)}
 	return nil
 }
@@ -238,7 +241,7 @@ func (a *App) openReconciler(context.Context) error {
 	made, err := reconcilers.New(reconcilers.Config{
 		Ledger: a.ledger, Sender: a.sender, Credentials: a.credentials, Clock: a.clock, NewID: NewID,
 		Settings: settings, Connectors: RuleSettings(a.config.Connectors), Defaults: RuleDefaults(a.config),
-		Log: a.options.Log, Metrics: a.metrics,
+		Log: a.options.Log, Metrics: a.metrics, Halted: a.modes.halted,
 	})
 	a.reconciler = made
 	return err
@@ -249,7 +252,7 @@ func (a *App) openProxy(context.Context) error {
 	made, err := proxy.New(proxy.Config{
 		Ledger: a.ledger, Rules: a.rules.Load, Pinned: a.versions.connector, Sender: a.sender, Reads: a.reads, Dial: a.dial,
 		Inliner: a.reconciler, Turns: a.reconciler, Credentials: a.credentials, CA: a.ca, Clock: a.clock, NewID: NewID,
-		Log: a.options.Log, Metrics: a.metrics, Observer: a.tail,
+		Log: a.options.Log, Metrics: a.metrics, Observer: a.tail, Halted: a.modes.halt,
 		Unmanaged: proxy.Unmanaged{Workflow: c.Unmanaged.Workflow, Item: c.Unmanaged.Item},
 		Unmatched: proxy.Policy(c.Unmatched), Passthrough: c.Passthrough,
 		BlockScope: ledger.BlockScope(c.BlockScope), Hold: c.Hold, Inline: a.config.Reconcile.Inline,
@@ -279,7 +282,7 @@ func (a *App) openAdmin(context.Context) error {
 		Environment: a.environ, Explainer: &explainer{app: a}, Now: a.now, Random: rand.Reader,
 		Metrics: a.metrics.handler(), Ready: a.ready, Verify: a.verify, Requests: a.tail.follow, Backup: a.backup,
 		Destinations: a.destinationsStanding, Reload: a.Reload, LastReload: a.reloads.latest, Log: a.options.Log,
-		Tokens: adminTokens(a.config.Admin.Tokens), Hosts: publicHosts(a.config.Admin.PublicURL),
+		Modes: &a.modes, Tokens: adminTokens(a.config.Admin.Tokens), Hosts: publicHosts(a.config.Admin.PublicURL),
 	}
 	if cert != nil {
 		c.TLS, c.Named = cert.config(), cert.names

@@ -217,5 +217,8 @@ func (a *App) ready() error {
 	if a.adminListener == nil {
 		return errors.New("not listening yet")
 	}
+	if a.modes.halted() {
+		return errors.New("an operator keeps work back; see GET /v1/status")
+	}
 	return errors.Join(a.store.Healthy(), a.store.Spacious())
 }

@@ -65,7 +65,15 @@ func newMetrics(a *App) *metrics {
 		}
 		return 1
 	})
-	m.registry.MustRegister(m.requests, m.durations, m.mutations, m.unrecorded, m.tries, m.tryTimes, m.working, healthy, reload,
+	halted := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "keep_halted", Help: "1 while an operator keeps work back (paused or draining).",
+	}, func() float64 {
+		if a.modes.halted() {
+			return 1
+		}
+		return 0
+	})
+	m.registry.MustRegister(m.requests, m.durations, m.mutations, m.unrecorded, m.tries, m.tryTimes, m.working, healthy, reload, halted,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }

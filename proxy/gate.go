@@ -37,6 +37,9 @@ func (p *Proxy) gate(x *exchange) *refusal {
 	if p.draining.Load() {
 		return draining()
 	}
+	if h := p.halted(); h.Everything {
+		return h.refusal()
+	}
 	a := p.standing(x.caller)
 	if a.Open {
 		return nil

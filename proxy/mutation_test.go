@@ -230,7 +230,7 @@ func TestTwentyCallersOfOneKey(t *testing.T) {
 }
 
 // waitLimit bounds the wait for what another goroutine is about to do.
-const waitLimit = 20 * time.Second
+const waitLimit = time.Minute
 
 // waitForCallers returns once n callers share one key.
 func (w *world) waitForCallers(n int) {

@@ -94,6 +94,14 @@ func (p *Proxy) unmatched(x *exchange, r *http.Request, req *rules.Request) *htt
 		x.effect = "read"
 		return p.pass(x, r, req, "")
 	}
+	h := p.halted()
+	switch p.config.Unmatched {
+	case PolicyAllow, PolicyObserve:
+		if h.Sending {
+			return p.refused(x, r, h.refusal())
+		}
+	case PolicyDeny:
+	}
 	switch p.config.Unmatched {
 	case PolicyAllow:
 		x.effect = "allow"

@@ -102,7 +102,7 @@ var kinds = map[problem]kind{
 	problemNoResult:          {http.StatusFailedDependency, "It happened, but its result is not known", ledger.ClassPrecondition, incomplete, false},
 	problemVerifyFailed:      {http.StatusFailedDependency, "The world no longer agrees with the stored result", ledger.ClassPrecondition, denied, false},
 	problemLedgerUnavailable: {http.StatusServiceUnavailable, "The ledger can't record anything", ledger.ClassTransient, "proxy_internal_error", true},
-	problemDraining:          {http.StatusServiceUnavailable, "The proxy is shutting down", ledger.ClassTransient, "proxy_internal_error", true},
+	problemDraining:          {http.StatusServiceUnavailable, "The proxy takes no new work now", ledger.ClassTransient, "proxy_internal_error", true},
 	problemOverloaded:        {http.StatusServiceUnavailable, "Too many connections", ledger.ClassTransient, "proxy_internal_error", true},
 	problemNotAProxyRequest:  {http.StatusBadRequest, "This is a proxy", ledger.ClassLogic, "http_request_error", false},
 	problemInternal:          {http.StatusInternalServerError, "An error inside the proxy", ledger.ClassTransient, "proxy_internal_error", false},

@@ -105,6 +105,8 @@ func defaultPort(scheme string) string {
 // whole answer. Plain requests go through goproxy; those of a tunnel have no more use
 // for it.
 func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, c caller, t *tunnel) {
+	p.under.requests.Add(1)
+	defer p.under.requests.Add(-1)
 	answer := &answerWriter{ResponseWriter: w}
 	x := &exchange{caller: c, tunnel: t, client: r.Context(), answer: answer, started: p.config.Clock.Now()}
 	x.after = x.room[:0]

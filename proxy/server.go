@@ -93,6 +93,9 @@ type Config struct {
 	NewID       func() string
 	Log         zerolog.Logger
 	Metrics     Metrics
+	// Halted says what an operator keeps back now; it is called on the way of each
+	// request. Nil for nothing.
+	Halted func() Halt
 	// Observer follows requests; nil for nobody.
 	Observer Observer
 
@@ -146,6 +149,7 @@ type Proxy struct {
 	// unrecorded stops what the ledger couldn't be told to stop.
 	unrecorded *unrecorded
 	noted      noted
+	under      under
 	// background counts work that outlives its request: outcomes that are still
 	// to be recorded.
 	background background.Group

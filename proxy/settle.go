@@ -32,22 +32,30 @@ func (p *Proxy) settle(ctx context.Context, x *exchange, w *work) *settled {
 	if f := p.storeBody(ctx, w); f != nil {
 		return &settled{refusal: f}
 	}
-	w.claim.AwaitsTurn = w.match.Connector.Rate.Bounds()
+	p.under.mutations.Add(1)
+	defer p.under.mutations.Add(-1)
+	needsTurn := w.match.Connector.Rate.Bounds()
 	var until patience
 	for asked := 0; ; {
 		// Much may have happened while the body came in.
 		if f := p.gate(x); f != nil {
 			return &settled{refusal: f}
 		}
+		// What would be sent is told, and not recorded, while sending is kept back.
+		h := p.halted()
+		w.claim.AwaitsTurn = needsTurn || h.Sending
 		claimed, err := p.tryClaim(ctx, w)
 		if err != nil {
 			return &settled{refusal: ledgerRefusal(err)}
 		}
 		if claimed.Decision == ledger.DecideTurn {
+			if h.Sending {
+				return &settled{refusal: h.refusal()}
+			}
 			if f := p.awaitTurn(x.client, w); f != nil {
 				return &settled{refusal: f}
 			}
-			until = patience{}
+			needsTurn, until = false, patience{}
 			continue
 		}
 		if claimed.Decision == ledger.DecideBlocked && !claimed.RunRefused && p.await(x.client, blockersOf(claimed), &until) {

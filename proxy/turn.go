@@ -11,8 +11,6 @@ func (p *Proxy) awaitTurn(client context.Context, w *work) *refusal {
 	err := p.config.Turns.Turn(ctx, w.match.Connector)
 	switch {
 	case err == nil:
-		// Its turn stays its own, also if what the ledger asks next delays it.
-		w.claim.AwaitsTurn = false
 		return nil
 	case client.Err() != nil:
 		return refuse(problemIncomplete, "The caller went away before its turn; nothing was sent.")

@@ -14,11 +14,11 @@ import (
 //
 // It takes at most Settings.Inline, but for what it has to record, and does nothing
 // for a record that is not in flight with its dispatch judged, or whose API asked
-// to be left alone for now. With an error the record is as it was, as far as is
+// to be left alone for now, or while sending is kept back. With an error the record is as it was, as far as is
 // known.
 func (r *Reconciler) Inline(ctx context.Context, m *ledger.Mutation) (*ledger.Mutation, error) {
 	waits := m.RetryAfter.After(r.clock.Now())
-	if r.settings.Inline < 0 || waits || m.State != ledger.InFlight || !m.Unresolved() || !r.busy.claim(m.Key) {
+	if r.settings.Inline < 0 || waits || r.halted() || m.State != ledger.InFlight || !m.Unresolved() || !r.busy.claim(m.Key) {
 		return m, nil
 	}
 	defer r.busy.free(m.Key)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -46,6 +47,9 @@ type Config struct {
 	// Random returns numbers in [0, 1) that spread the waits. Default
 	// math/rand/v2.
 	Random func() float64
+	// Halted says that an operator keeps all sending back: the runner rests, and no inline
+	// try is made. Nil for never.
+	Halted func() bool
 	Log    zerolog.Logger
 	// Metrics may be nil.
 	Metrics Metrics
@@ -67,6 +71,9 @@ type Reconciler struct {
 	strategies  map[rules.StrategyKind]strategy
 	log         zerolog.Logger
 	metrics     Metrics
+	halted      func() bool
+	// working counts the runner's tries that are under way.
+	working atomic.Int64
 
 	kick chan struct{}
 	// life ends what outlasts its caller: outcomes that are still to be recorded.
@@ -83,6 +90,9 @@ func New(c Config) (*Reconciler, error) {
 	if c.Metrics == nil {
 		c.Metrics = noMetrics{}
 	}
+	if c.Halted == nil {
+		c.Halted = func() bool { return false }
+	}
 	if c.Random == nil {
 		c.Random = rand.Float64
 	}
@@ -92,7 +102,7 @@ func New(c Config) (*Reconciler, error) {
 		clock: c.Clock, newID: c.NewID, random: c.Random, settings: s,
 		pinned: newPinned(c.Ledger, c.Connectors, c.Defaults), limits: newLimits(s.Rate),
 		busy: newBusy(s.Concurrency, s.PerConnector),
-		log:  c.Log, metrics: c.Metrics, kick: make(chan struct{}, 1),
+		log:  c.Log, metrics: c.Metrics, halted: c.Halted, kick: make(chan struct{}, 1),
 	}
 	r.strategies = map[rules.StrategyKind]strategy{
 		rules.StrategyResend: resend{r}, rules.StrategyProbe: probe{r}, rules.StrategyExec: program{r}, rules.StrategyNone: none{},
@@ -118,6 +128,10 @@ func (r *Reconciler) Kick() {
 	default:
 	}
 }
+
+// Working counts the runner's tries that are under way. 0, after Config.Halted began to
+// be true, means that none will begin.
+func (r *Reconciler) Working() int { return int(r.working.Load()) }
 
 // Turn blocks until the rate of a connector's rule admits a dispatch, at once if it has
 // none, and returns ctx's error if that ends first. Dispatches, resends and probes have

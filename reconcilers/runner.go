@@ -85,7 +85,7 @@ type round struct {
 // many, and when the next record will be due. What is due but has no place waits for
 // the end of another try.
 func (r *Reconciler) pass(ctx context.Context, in *round) (started int, next time.Time, paused bool) {
-	if r.ledger.Healthy() != nil || ctx.Err() != nil {
+	if r.ledger.Healthy() != nil || ctx.Err() != nil || r.halted() {
 		return 0, time.Time{}, true
 	}
 	now := r.now()
@@ -138,7 +138,16 @@ func (r *Reconciler) start(ctx context.Context, k ledger.Key, in *round) bool {
 		return false
 	}
 	r.metrics.Working(running)
+	r.working.Add(1)
+	if r.halted() {
+		// It was kept back before this try was counted.
+		r.working.Add(-1)
+		r.metrics.Working(r.busy.done(m.Connector))
+		r.busy.free(k)
+		return false
+	}
 	in.tries.Go(func() {
+		defer r.working.Add(-1)
 		out := r.work(ctx, m)
 		if out.seen == "error" {
 			r.busy.postpone(k, r.now().Mono, r.settings.Base)

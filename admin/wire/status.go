@@ -14,6 +14,8 @@ type Status struct {
 	Escalated int `json:"escalated"`
 	// Stopped lists the scopes that admit nothing now.
 	Stopped []Stopped `json:"stopped"`
+	// Mode is what the proxy does; absent where no proxy serves.
+	Mode *Mode `json:"mode,omitzero"`
 	// Reload tells how the latest reload ended; absent before any.
 	Reload *LastReload `json:"reload,omitzero"`
 	// Destinations tell how notifications stand; absent without any.

@@ -96,6 +96,7 @@ var openAdvice = map[string]string{
 	"item-attention": "a person decides with keep-proxy resolve",
 	"attempt":        "leave --attempt out to take the item's current one",
 	"item-done":      "nothing is left to do for it; keep-proxy items reopen or new-attempt allows more",
+	"draining":       "wait until somebody resumes, or do so with keep-proxy resume",
 	"token":          "name the operator's token file with " + tokenVariable,
 }
 

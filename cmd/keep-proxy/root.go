@@ -35,6 +35,7 @@ func newRoot(s streams) *cobra.Command {
 		newMutations(), newRuns(), newItems(), newImpact(), newResolve(), newStatus(), newLedger(),
 		newCA(), newHealth(), newDoctor(), newTail(), newVersion(), newDemo(), newDemoClient(),
 	)
+	root.AddCommand(newModes()...)
 	root.AddCommand(newLater()...)
 	return root
 }

@@ -148,6 +148,10 @@ func (f *runFlags) inside(cmd *cobra.Command, h *host, args []string, signals *r
 
 // settle gives reconciliation its time.
 func settle(ctx context.Context, h *host, scope managed.Scope, wait time.Duration, say func(string, ...any)) error {
+	if st, err := h.Status(ctx); err == nil && halted(st.Mode) {
+		// Nothing is asked about, and no run will be opened, which says why.
+		return nil
+	}
 	standing, err := managed.AwaitSettled(ctx, h.Client, scope, wait, func(s managed.Standing) {
 		say("%d mutation(s) of workflow %s have an unknown outcome; finding out what happened (at most %s)", s.Pending, scope.Workflow, wait)
 	})

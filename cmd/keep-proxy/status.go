@@ -47,7 +47,7 @@ func newStatus() *cobra.Command {
 // statusCode is the exit code that a status stands for.
 func statusCode(s *wire.Status) int {
 	switch {
-	case !s.Healthy, s.Escalated > 0, len(s.Gaps) > 0:
+	case !s.Healthy, s.Escalated > 0, len(s.Gaps) > 0, halted(s.Mode):
 		return codeEscalated
 	}
 	code := codeOK
@@ -75,6 +75,10 @@ func showStatus(w io.Writer, s *wire.Status, now time.Time) error {
 	if !s.Healthy {
 		health = "takes no records: " + s.Health
 	}
+	mode := ""
+	if halted(s.Mode) {
+		mode = modeWords(s.Mode, now)
+	}
 	since := ""
 	if !s.Since.IsZero() {
 		since = stamp(s.Since) + " (" + ago(now, s.Since) + ")"
@@ -82,6 +86,7 @@ func showStatus(w io.Writer, s *wire.Status, now time.Time) error {
 	err := facts(w,
 		"ledger", s.LedgerID,
 		"health", health,
+		"mode", mode,
 		"reload", reloadWords(s.Reload),
 		"unknown", fmt.Sprint(s.Unknown),
 		"waiting for a person", fmt.Sprint(s.Escalated),

@@ -1,0 +1,49 @@
+package admin
+
+import (
+	"context"
+	"net/http"
+
+	"keep-proxy/admin/wire"
+)
+
+// Modes pauses, drains and resumes the program.
+type Modes interface {
+	// Mode is how it stands.
+	Mode() wire.Mode
+	// SetMode makes it so, to one of the modes of package wire.
+	SetMode(ctx context.Context, mode string, q wire.SetMode) (wire.Mode, error)
+}
+
+// setMode answers POST /v1/{pause,drain,resume}.
+func setMode(mode string) func(*Server, *http.Request, *wire.SetMode) (any, error) {
+	return func(s *Server, r *http.Request, q *wire.SetMode) (any, error) {
+		if s.config.Modes == nil {
+			return nil, refuse("not-yet", "Pausing and draining: this program doesn't do it.")
+		}
+		var faults faults
+		faults.sentence("/reason", q.Reason)
+		faults.name("/actor", q.Actor)
+		if err := faults.err(); err != nil {
+			return nil, err
+		}
+		told := *q
+		told.Actor = actorOf(r.Context(), q.Actor)
+		// A caller that goes away doesn't leave it half done.
+		return s.config.Modes.SetMode(context.WithoutCancel(r.Context()), mode, told)
+	}
+}
+
+// admitting refuses while an operator keeps work back.
+func (s *Server) admitting() error {
+	if s.config.Modes == nil {
+		return nil
+	}
+	switch m := s.config.Modes.Mode(); m.Mode {
+	case wire.ModeServing:
+		return nil
+	default:
+		return refuse("draining", "An operator has told keep-proxy to take no work (%s since %s: %s). No run was opened; try again later.",
+			m.Mode, m.Since.UTC().Format("2006-01-02 15:04:05Z"), m.Reason)
+	}
+}
