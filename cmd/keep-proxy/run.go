@@ -131,7 +131,7 @@ func (f *runFlags) inside(cmd *cobra.Command, h *host, args []string, signals *r
 		return managed.Verdict{}, noRun(openError(err))
 	}
 	session := &managed.Session{API: h.Client, Run: opened.Run, TTL: f.ttl, KeepOpen: f.keepOpen, Say: say}
-	p, done, err := f.start(cmd, args, opened.Env, h.config, user)
+	p, done, err := start(cmd, args, opened.Env, h.config, user)
 	defer done()
 	if err != nil {
 		session.Finish(signals.ctx, codeFailed)
@@ -162,7 +162,7 @@ func settle(ctx context.Context, h *host, scope managed.Scope, wait time.Duratio
 }
 
 // start starts the command with the run's variables; done is called after its end.
-func (f *runFlags) start(cmd *cobra.Command, args []string, run map[string]string, c config.Config, user *child.User) (p *child.Process, done func(), err error) {
+func start(cmd *cobra.Command, args []string, run map[string]string, c config.Config, user *child.User) (p *child.Process, done func(), err error) {
 	done = func() {}
 	if user == nil {
 		p, err = startChild(cmd, args, childEnvironment(os.Environ(), run, secretNames(c)), nil)

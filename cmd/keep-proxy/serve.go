@@ -26,15 +26,21 @@ func newServe() *cobra.Command {
 	var adminListen string
 	var untilEOF bool
 	var restored string
+	var own ownRun
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Run the proxy until SIGTERM or Ctrl-C",
 		Long: "Runs the proxy. Without any configuration its ledger is in $XDG_STATE_HOME/keep-proxy, it listens\n" +
 			"on 127.0.0.1:8080, and its API on 127.0.0.1:8081. SIGTERM and SIGINT let what is being sent end\n" +
 			"and be recorded; a second one ends the program at once, as a crash does: nothing is lost.\n" +
-			"SIGHUP reads the connectors again: all of them are put in force, or, on any error, none.",
+			"SIGHUP reads the connectors again: all of them are put in force, or, on any error, none.\n\n" +
+			"With --workflow and --item it has one run, whose proxy address it prints: for a sidecar with one script\n" +
+			"beside it. The run ends with it, and the item stays open.",
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := own.checkFlags(cmd); err != nil {
+				return err
+			}
 			c, err := s.load(cmd)
 			if err != nil {
 				return err
@@ -53,10 +59,12 @@ func newServe() *cobra.Command {
 					cancel()
 				}()
 			}
-			return serve(ctx, c, s, since, func() (config.Config, error) { return s.load(cmd) }, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			load := func() (config.Config, error) { return s.load(cmd) }
+			return serve(ctx, c, sidecar{s, since, own, load}, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	s.bind(cmd)
+	own.bind(cmd)
 	cmd.Flags().StringSliceVar(&listen, "listen", nil, "address of the proxy, several with commas (proxy.listen)")
 	cmd.Flags().StringVar(&adminListen, "admin-listen", "", "address of the admin API (admin.listen)")
 	cmd.Flags().StringVar(&restored, "restored", "", "the ledger is a copy of this moment (RFC 3339), put back on purpose")
@@ -82,7 +90,15 @@ func parseSince(text string) (time.Time, error) {
 	return since, nil
 }
 
-func serve(ctx context.Context, c config.Config, s settings, restored time.Time, load func() (config.Config, error), out, errs io.Writer) error {
+// sidecar is what serve was asked for besides its configuration.
+type sidecar struct {
+	settings settings
+	restored time.Time
+	run      ownRun
+	load     func() (config.Config, error)
+}
+
+func serve(ctx context.Context, c config.Config, s sidecar, out, errs io.Writer) error {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
 	defer signal.Stop(signals)
@@ -90,7 +106,7 @@ func serve(ctx context.Context, c config.Config, s settings, restored time.Time,
 		return err
 	}
 	app.TuneMemory(ctx)
-	a, err := app.New(ctx, app.Options{Config: c, Version: version(), Log: newLog(c.Log, errs), Load: load, Restored: restored, Operator: person()})
+	a, err := app.New(ctx, app.Options{Config: c, Version: version(), Log: newLog(c.Log, errs), Load: s.load, Restored: s.restored, Operator: person()})
 	if err != nil {
 		return err
 	}
@@ -101,7 +117,7 @@ func serve(ctx context.Context, c config.Config, s settings, restored time.Time,
 	if err != nil {
 		return errors.Join(err, stop(ctx, a))
 	}
-	if err := greet(out, a, c, s); err != nil {
+	if err := greet(out, a, c, s.settings); err != nil {
 		return errors.Join(err, announced.Withdraw(), stop(ctx, a))
 	}
 	waiting, cancel := context.WithCancel(ctx)
@@ -117,7 +133,20 @@ func serve(ctx context.Context, c config.Config, s settings, restored time.Time,
 		sig, _ := (<-signals).(syscall.Signal)
 		os.Exit(128 + int(sig))
 	}()
+	kept := make(chan error, 1)
+	if s.run.workflow == "" {
+		kept <- nil
+	} else {
+		go func() {
+			err := s.run.keep(waiting, a, out, errs)
+			if kept <- err; err != nil {
+				cancel()
+			}
+		}()
+	}
 	err = a.Wait(waiting)
+	cancel()
+	err = errors.Join(err, <-kept)
 	// A stop that is not hurried lasts as long as the longest sending.
 	stopping, done := context.WithTimeout(context.WithoutCancel(ctx), c.Proxy.Timeouts.Total+stopTimeout)
 	defer done()

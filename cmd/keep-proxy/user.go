@@ -35,7 +35,8 @@ func otherUser(name string, c config.Config) (*child.User, error) {
 			return nil, fmt.Errorf("run: --user %s: %w", name, err)
 		}
 		if can {
-			return nil, fmt.Errorf("run: --user %s: that user can read %s, and could decide in your name; take the right away (chmod 700 of its folder), or name another user", name, file)
+			return nil, fmt.Errorf("run: --user %s: that user can read %s, and could decide in your name; "+
+				"take the right away (chmod 700 of its folder), or name another user", name, file)
 		}
 	}
 	return u, nil

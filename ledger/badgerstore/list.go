@@ -149,19 +149,12 @@ func page[T any](ctx context.Context, s *Store, f ledger.Filter, prefixes [][]by
 		}
 		var last []byte
 		for n := 0; ; n++ {
-			m := w.next()
+			m := w.nextIn(within)
 			if m == nil || binary.BigEndian.Uint64(m) < since {
 				return nil
 			}
 			if n%256 == 0 && ctx.Err() != nil {
 				return ctx.Err()
-			}
-			if ok, below := within.holds(binary.BigEndian.Uint64(m)); !ok {
-				if below == 0 {
-					return nil
-				}
-				w.below(below)
-				continue
 			}
 			record, match, err := read(v, markName(m))
 			if err != nil {

@@ -13,13 +13,16 @@ import (
 
 // What a rule version or a time touched is found without reading every record, and
 // without a key for each: a record lies in the listing by when it was made, and two
-// indexes name minutes of that listing. One names those in which records were made that
-// a version of a connector's file has. The other names, for each minute, those in which
-// records were made to which something happened in it. A busy minute costs one key, as
+// indexes name parts of that listing. One names the seconds in which records were made that
+// a version of a connector's file has. The other names, for each minute, the minutes in
+// which records were made to which something happened in it. A busy second costs one key, as
 // does a quiet one.
 
-// minuteSize is the length of a minute in a key.
-const minuteSize = 4
+// unitSize is the length of a second or a minute in a key.
+const unitSize = 4
+
+// second is at in seconds since 1970.
+func second(at time.Time) uint32 { return uint32(nanos(at) / uint64(time.Second)) } // Until 2106.
 
 // minute is at in minutes since 1970.
 func minute(at time.Time) uint32 { return uint32(nanos(at) / uint64(time.Minute)) }
@@ -27,7 +30,7 @@ func minute(at time.Time) uint32 { return uint32(nanos(at) / uint64(time.Minute)
 func ruleKey(connector string, version int, made uint32) []byte {
 	d := digest(connector)
 	k := binary.BigEndian.AppendUint32(key(xRuleMade, d[:]), made)
-	return binary.BigEndian.AppendUint64(k, uint64(version)) //nolint:gosec // versions are positive
+	return binary.BigEndian.AppendUint64(k, uint64(version))
 }
 
 func touchedKey(at, made uint32) []byte {
@@ -38,7 +41,7 @@ func touchedKey(at, made uint32) []byte {
 // records, and never removed.
 func spanKeys(m *ledger.Mutation) [][]byte {
 	made := minute(m.CreatedAt)
-	out := [][]byte{ruleKey(m.Connector, m.ConnectorVersion, made)}
+	out := [][]byte{ruleKey(m.Connector, m.ConnectorVersion, second(m.CreatedAt))}
 	for at := range m.Touches() {
 		if n := minute(at); !at.IsZero() && n != made {
 			if k := touchedKey(n, made); !containsKey(out, k) {
@@ -89,13 +92,13 @@ type window struct{ from, end uint64 }
 // windows are parts of a listing, newest first, that don't overlap. A nil one is all of it.
 type windows []window
 
-// ofMinutes makes windows of minutes.
-func ofMinutes(minutes []uint32) windows {
-	slices.Sort(minutes)
+// ofUnits makes windows of seconds or minutes.
+func ofUnits(list []uint32, unit time.Duration) windows {
+	slices.Sort(list)
 	out := windows{}
-	for _, n := range slices.Backward(slices.Compact(minutes)) {
-		from := uint64(n) * uint64(time.Minute)
-		end := from + uint64(time.Minute)
+	for _, n := range slices.Backward(slices.Compact(list)) {
+		from := uint64(n) * uint64(unit)
+		end := from + uint64(unit)
 		if last := len(out) - 1; last >= 0 && out[last].from == end {
 			out[last].from = from
 			continue
@@ -173,21 +176,21 @@ func ruleWindows(src snapshot, f ledger.Filter, from []byte) windows {
 	prefix := key(xRuleMade, d[:])
 	start := uint32(math.MaxUint32)
 	if from != nil {
-		start = minute(markTime(from))
+		start = second(markTime(from))
 	}
 	var made []uint32
 	src.backwards(prefix, append(binary.BigEndian.AppendUint32(bytes.Clone(prefix), start), 0xff), func(k []byte) bool {
 		rest := k[len(prefix):]
-		if f.ConnectorVersion == 0 || binary.BigEndian.Uint64(rest[minuteSize:]) == uint64(f.ConnectorVersion) { //nolint:gosec // versions are positive
+		if f.ConnectorVersion == 0 || binary.BigEndian.Uint64(rest[unitSize:]) == uint64(f.ConnectorVersion) {
 			made = append(made, binary.BigEndian.Uint32(rest))
 		}
 		return len(made) <= 2*maxLimit
 	})
 	if len(made) <= 2*maxLimit {
-		return ofMinutes(made)
+		return ofUnits(made, time.Second)
 	}
 	oldest := made[len(made)-1]
-	return ofMinutes(made).or(windows{{0, uint64(oldest) * uint64(time.Minute)}})
+	return ofUnits(made, time.Second).or(windows{{0, uint64(oldest) * uint64(time.Second)}})
 }
 
 // touchedWindows are those in which records were made that were touched then.
@@ -203,11 +206,11 @@ func touchedWindows(src snapshot, t ledger.Touched) windows {
 		if bytes.Compare(k, last) > 0 {
 			return false
 		}
-		made = append(made, binary.BigEndian.Uint32(k[1+minuteSize:]))
+		made = append(made, binary.BigEndian.Uint32(k[1+unitSize:]))
 		return true
 	})
 	// What was made in that time was touched in it.
-	return windows{{uint64(from) * uint64(time.Minute), end}}.or(ofMinutes(made))
+	return windows{{uint64(from) * uint64(time.Minute), end}}.or(ofUnits(made, time.Minute))
 }
 
 // or are the parts that are in one of them.

@@ -57,11 +57,11 @@ func spread(t *testing.T, s *Store, rnd *rand.Rand, n int) {
 	}
 }
 
-// What the indexes of minutes leave out is what reading every record leaves out.
+// What these indexes leave out is what reading every record leaves out.
 func TestListingsByTimeAndVersionMissNothing(t *testing.T) {
 	t.Parallel()
 	s := mustOpen(t, testConfig(t.TempDir()))
-	rnd := rand.New(rand.NewPCG(6, 1)) //nolint:gosec // a test that can be repeated
+	rnd := rand.New(rand.NewPCG(6, 1))
 	spread(t, s, rnd, 400)
 	list := func(f ledger.Filter, indexed bool) (ids []string) {
 		s.indexed = indexed
@@ -110,7 +110,7 @@ func TestListingsByTimeAndVersionMissNothing(t *testing.T) {
 func TestWindows(t *testing.T) {
 	t.Parallel()
 	const m = uint64(time.Minute)
-	w := ofMinutes([]uint32{5, 3, 4, 4, 9})
+	w := ofUnits([]uint32{5, 3, 4, 4, 9}, time.Minute)
 	if want := (windows{{9 * m, 10 * m}, {3 * m, 6 * m}}); !slices.Equal(w, want) {
 		t.Fatalf("%v, want %v", w, want)
 	}

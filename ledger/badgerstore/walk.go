@@ -60,6 +60,24 @@ func (w *walk) next() []byte {
 	return m
 }
 
+// nextIn is next among the records in windows.
+func (w *walk) nextIn(within windows) []byte {
+	for {
+		m := w.next()
+		if m == nil {
+			return nil
+		}
+		ok, below := within.holds(binary.BigEndian.Uint64(m))
+		switch {
+		case ok:
+			return m
+		case below == 0:
+			return nil
+		}
+		w.below(below)
+	}
+}
+
 // below steps on to what is older than nanos; what is there already stays.
 func (w *walk) below(nanos uint64) {
 	for _, l := range w.legs {
