@@ -186,7 +186,9 @@ func bodyRef(content []byte) ledger.Body {
 		return ledger.Body{}
 	}
 	sum := sha256.Sum256(content)
-	return ledger.Body{SHA256: hex.EncodeToString(sum[:]), Size: int64(len(content))}
+	var digits [2 * len(sum)]byte
+	hex.Encode(digits[:], sum[:])
+	return ledger.Body{SHA256: string(digits[:]), Size: int64(len(content))}
 }
 
 // driftOf is the rule's word on drift; an unknown one refuses.

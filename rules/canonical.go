@@ -90,7 +90,7 @@ func appendObject(dst []byte, v *jsonValue, m *mask) []byte {
 // appendString appends a JSON string with the fewest escapes. Values come from
 // parsers that checked UTF-8; anything else is replaced.
 func appendString(dst []byte, s string) []byte {
-	if needsNoEscape(s) {
+	if plainPrefix(s) == len(s) {
 		return append(append(append(dst, '"'), s...), '"')
 	}
 	out, err := jsontext.AppendQuote(dst, s)
@@ -98,16 +98,6 @@ func appendString(dst []byte, s string) []byte {
 		out, _ = jsontext.AppendQuote(dst, strings.ToValidUTF8(s, "\uFFFD"))
 	}
 	return out
-}
-
-// needsNoEscape knows the strings that are copied as they are.
-func needsNoEscape(s string) bool {
-	for i := range len(s) {
-		if c := s[i]; c < ' ' || c >= utf8.RuneSelf || c == '"' || c == '\\' {
-			return false
-		}
-	}
-	return true
 }
 
 // compareUTF16 orders strings by their UTF-16 code units (RFC 8785 §3.2.3), which

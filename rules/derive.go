@@ -136,7 +136,9 @@ func (op *Operation) hide(e *expr, v *jsonValue) jsontext.Value {
 // hexDigest is the hex SHA-256.
 func hexDigest(b []byte) string {
 	sum := sha256.Sum256(b)
-	return hex.EncodeToString(sum[:])
+	var digits [2 * len(sum)]byte
+	hex.Encode(digits[:], sum[:])
+	return string(digits[:])
 }
 
 // exactNumbers reports whether every number in v keeps its value as canonical

@@ -242,7 +242,7 @@ func repeats(names []string) bool {
 func (p *jsonParser) text() (string, error) {
 	rest := p.s[p.i:]
 	escaped := false
-	for i := 1; i < len(rest); i++ {
+	for i := 1 + plainPrefix(rest[1:]); i < len(rest); i++ {
 		switch c := rest[i]; {
 		case c == '"':
 			p.i += i + 1
