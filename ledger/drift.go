@@ -64,6 +64,9 @@ func (c *claiming) steady(operation string) {
 // unasked are the mutations of the operation that an earlier run of the item applied
 // and that this run has not asked for; settled says that their number can't grow.
 func (c *claiming) unasked() (list []*Mutation, settled bool, err error) {
+	if c.item.noMutations() {
+		return nil, true, nil
+	}
 	keys, err := c.ItemMutations(c.q.Workflow, c.q.Item)
 	if err != nil {
 		return nil, false, err

@@ -12,12 +12,18 @@ func ItemID(workflow, item string) string {
 	return "i-" + hex.EncodeToString(sum[:10])
 }
 
-// newItem is an item at its first attempt, not stored yet.
-func (c *command) newItem(workflow, item string) *Item {
-	return &Item{
+// newItem is an item at its first attempt, not stored yet. A ledger that has lost
+// nothing holds no mutation of it, which spares the look for their rules.
+func (c *command) newItem(workflow, item string) (*Item, error) {
+	i := &Item{
 		ID: ItemID(workflow, item), Workflow: workflow, Item: item,
 		State: ItemOpen, Attempt: 1, OpenedAt: c.now.Wall,
 	}
+	gaps, err := c.Gaps()
+	if err == nil && len(gaps) == 0 {
+		i.Rules = []ItemRule{}
+	}
+	return i, err
 }
 
 // putItem stores the next version of i.

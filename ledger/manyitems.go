@@ -31,7 +31,10 @@ func (c *claiming) takeItem() (*Claimed, error) {
 		return nil, nil
 	}
 	if c.item == nil {
-		c.item = c.newItem(c.q.Workflow, c.q.Item)
+		var err error
+		if c.item, err = c.newItem(c.q.Workflow, c.q.Item); err != nil {
+			return nil, err
+		}
 	}
 	if err := c.makeRoom(c.item, false); errors.Is(err, ErrItemBusy) {
 		return refused("item-busy", "Item %q is worked on by run %s; nothing was sent for it.", c.item.Item, c.item.ActiveRun), nil

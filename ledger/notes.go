@@ -3,7 +3,7 @@ package ledger
 // Deliver notes that the answer of m, as it was then, reached the run whole,
 // without waiting: a delivery that is not known to be durable counts as not
 // delivered. clientKey is the digest of the client's own Idempotency-Key, ""
-// without one. What is known of an answer is not noted again.
+// without one.
 func (l *Ledger) Deliver(run string, m *Mutation, clientKey string) {
 	if run == "" {
 		return
@@ -11,12 +11,15 @@ func (l *Ledger) Deliver(run string, m *Mutation, clientKey string) {
 	d, key := deliveryOf(m, clientKey), m.Key
 	l.note(func(c *command) error {
 		defer l.answers.Delete(answer{run, key})
-		return c.deliver(run, key, d)
+		// It is the answer of a sending that has just ended, so that nothing is known of it.
+		d.At = c.now.Wall
+		return c.PutDelivery(run, key, d)
 	})
 }
 
 // Replayed appends, without waiting, that a stored answer was given to the run ("" for
-// an unmanaged scope), and if it was delivered, notes that as Deliver does.
+// an unmanaged scope), and if it was delivered, notes that as Deliver does, unless the
+// same is known.
 func (l *Ledger) Replayed(run string, m *Mutation, clientKey string, delivered bool) {
 	e := Event{Actor: ActorProxy, What: "replayed", Mutation: m.ID, Run: run, Workflow: m.Workflow, Item: m.Item}
 	d, key := deliveryOf(m, clientKey), m.Key

@@ -155,7 +155,9 @@ func (c *command) admitItem(o OpenRun) (*Item, error) {
 		return nil, err
 	}
 	if item == nil {
-		item = c.newItem(o.Workflow, o.Item)
+		if item, err = c.newItem(o.Workflow, o.Item); err != nil {
+			return nil, err
+		}
 	}
 	switch {
 	case item.State == ItemOpen || item.State == ItemFailed:

@@ -93,6 +93,7 @@ func (c *claiming) knowRules() error {
 	if err != nil {
 		return err
 	}
+	c.item.Rules = []ItemRule{}
 	for _, key := range keys {
 		m, err := c.Mutation(key)
 		if err != nil {
@@ -102,6 +103,9 @@ func (c *claiming) knowRules() error {
 	}
 	return nil
 }
+
+// noMutations reports whether it is known that the item has none.
+func (i *Item) noMutations() bool { return i.Rules != nil && len(i.Rules) == 0 }
 
 // note adds the rule of m and reports whether it is new.
 func (i *Item) note(m *Mutation) bool {

@@ -241,3 +241,19 @@ func TestStandIns(t *testing.T) {
 		}
 	}
 }
+
+// Only a ledger that has lost nothing knows that a new item has no mutations: elsewhere
+// they are looked for.
+func TestANewItemIsKnownToBeEmptyUnlessSomethingWasLost(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.open()
+	if got := w.item("i").Rules; got == nil || len(got) > 0 {
+		t.Errorf("in a whole ledger it has %#v", got)
+	}
+	w.restored()
+	w.open(item("j"))
+	if got := w.item("j").Rules; got != nil {
+		t.Errorf("in one with a gap it has %#v", got)
+	}
+}

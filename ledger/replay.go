@@ -283,7 +283,10 @@ func (c *claiming) repin() error {
 func (c *claiming) prepare() (State, error) {
 	if c.m == nil {
 		if c.item == nil {
-			c.item = c.newItem(c.q.Workflow, c.q.Item)
+			var err error
+			if c.item, err = c.newItem(c.q.Workflow, c.q.Item); err != nil {
+				return "", err
+			}
 		}
 		c.m = newMutation(c.q, c.now)
 		if err := c.knowRules(); err != nil {
