@@ -79,6 +79,7 @@ type App struct {
 	environ     *environment
 	runDoors    *runListeners
 	notifier    *notify.Notifier
+	keeper      *keeper
 
 	proxyListeners []net.Listener
 	adminListener  net.Listener
@@ -118,7 +119,7 @@ func (a *App) open(ctx context.Context) error {
 	}
 	a.rules.Store(set)
 	a.warnOfMissingLedger()
-	for _, step := range []func(context.Context) error{a.openLedger, a.openCA, a.openUpstream, a.openReconciler, a.openProxy, a.openNotify, a.openAdmin} {
+	for _, step := range []func(context.Context) error{a.openLedger, a.openCA, a.openUpstream, a.openReconciler, a.openKeeper, a.openProxy, a.openNotify, a.openAdmin} {
 		if err := step(ctx); err != nil {
 			return err
 		}

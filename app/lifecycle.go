@@ -38,6 +38,7 @@ func (a *App) start(ctx context.Context) error {
 	}
 	a.running.Go(func() { a.reconciler.Run(a.ctx) })
 	a.running.Go(a.expireRuns)
+	a.running.Go(func() { a.keeper.run(a.ctx) })
 	if a.notifier != nil {
 		a.running.Go(func() { a.notifier.Run(a.ctx) })
 	}

@@ -67,6 +67,9 @@ func checkLedger(r *report, l *Ledger) {
 		}, "ledger.high_water_file", "ledger.dir")
 	}
 	atLeast(r, "ledger.min_free", l.MinFree, MiB)
+	if l.Retention.Keep != 0 {
+		between(r, "ledger.retention.keep", l.Retention.Keep, 24*time.Hour, 100*year)
+	}
 }
 
 const ledgerIDAlphabet = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_:"

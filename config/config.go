@@ -217,7 +217,28 @@ type Ledger struct {
 	// MinFree is the free space below which new mutations are refused before
 	// they are claimed. At least 1 MiB. Default 256 MiB.
 	MinFree Size
+	// Retention says when contents are dropped.
+	Retention Retention
 }
+
+// Retention says how long what is settled is kept whole.
+type Retention struct {
+	// Keep is how long after its last change a settled mutation keeps the contents of
+	// its request and answer. 0 for ever, else at least 24 h. Default 720 h.
+	Keep time.Duration
+	// After says what becomes of a request whose mutation was forgotten. Default refuse.
+	After After
+}
+
+// After is what becomes of a request whose mutation was forgotten.
+type After string
+
+const (
+	// AfterRefuse keeps the key, so that the request is refused.
+	AfterRefuse After = "refuse"
+	// AfterForget removes the record too, after as long again: the request is sent.
+	AfterForget After = "forget"
+)
 
 // Connectors says which rule files are loaded and how they are adjusted.
 type Connectors struct {

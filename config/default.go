@@ -23,7 +23,7 @@ func Default() Config {
 			Egress: Egress{DenyPrivate: true},
 		},
 		Admin:      Admin{Listen: "127.0.0.1:8081"},
-		Ledger:     Ledger{Engine: EngineBadger, MinFree: 256 * MiB},
+		Ledger:     Ledger{Engine: EngineBadger, MinFree: 256 * MiB, Retention: Retention{Keep: 720 * time.Hour, After: AfterRefuse}},
 		Connectors: Connectors{Bundled: Bundled{All: true}},
 		Reconcile: Reconcile{
 			Inline:              10 * time.Second,

@@ -27,8 +27,8 @@ func TestProblemsOfTheEnvironment(t *testing.T) {
 		{"a later key", "KEEP_PROXY_VIA=true", []string{
 			"environment: KEEP_PROXY_VIA: not yet built: this version does not know what to do with the key proxy.via; unset it",
 		}},
-		{"a key below a later one", "KEEP_LEDGER_RETENTION_KEEP=1h", []string{
-			"environment: KEEP_LEDGER_RETENTION_KEEP: not yet built: this version does not know what to do with the key ledger.retention; unset it",
+		{"a time that is too short", "KEEP_LEDGER_RETENTION_KEEP=1h", []string{
+			`environment: ledger.retention.keep = "1h": out of bounds; write a value from 24h to 876000h`,
 		}},
 		{"half of a certificate", "KEEP_ADMIN_TLS_KEY_FILE=/k", []string{
 			`environment: admin.tls.key_file = "/k": admin.tls.cert_file is missing; set both admin.tls.cert_file and admin.tls.key_file, or neither`,

@@ -90,6 +90,8 @@ func ledgerEntries() []entry {
 		textEntry("ledger.id", readText, func(c *Config) *string { return &c.Ledger.ID }),
 		textEntry("ledger.high_water_file", readPath, func(c *Config) *string { return &c.Ledger.HighWaterFile }),
 		plainEntry("ledger.min_free", readSize, func(c *Config) *Size { return &c.Ledger.MinFree }),
+		plainEntry("ledger.retention.keep", readDuration, func(c *Config) *time.Duration { return &c.Ledger.Retention.Keep }),
+		textEntry("ledger.retention.after", readEnum([]After{AfterRefuse, AfterForget}), func(c *Config) *After { return &c.Ledger.Retention.After }),
 	}
 }
 
@@ -145,7 +147,6 @@ var readBlockScope = readEnum([]BlockScope{BlockWorkflow, BlockItem, BlockMutati
 func laterKeys() []string {
 	return []string{
 		"proxy.via",
-		"ledger.retention",
 	}
 }
 

@@ -34,7 +34,9 @@ func (s *Store) Backup(ctx context.Context, dir string, progress Progress) error
 	if err := errors.Join(writeSynced(c.creatingPath(), []byte(s.ID())), makeBodyFolders(c)); err != nil {
 		return fmt.Errorf("backup: %w", err)
 	}
+	s.tending.RLock()
 	last, err := s.copyEngine(ctx, c, progress)
+	s.tending.RUnlock()
 	if err != nil {
 		return fmt.Errorf("backup: %w", err)
 	}

@@ -97,10 +97,14 @@ func (s *Store) writeInline(ctx context.Context, content []byte) (ledger.Body, e
 	err := s.do(ctx, func(t *tx) error {
 		sk := key(kBody, sum[:])
 		_, known, err := bodyAt(t.layer, sum[:])
-		if err != nil || known {
+		if err != nil {
 			return err
 		}
+		// Also if it is known: whoever names it must not find it swept.
 		t.uploaded = append(t.uploaded, upload{name, number})
+		if known {
+			return nil
+		}
 		return errors.Join(t.layer.putValue(sk, bodyHead{Size: int64(len(content)), Inline: content}),
 			t.layer.putValue(numbered(kPending, number), pendingBody{Whole: true, Sum: sum}))
 	})

@@ -39,7 +39,8 @@
 // four memtables back, which is more than Badger can hold in logs. Before Badger opens
 // the folder, all tables are read and held against their checksums, so that a damaged
 // one is named at each start and nothing was changed (0.9 GB: 0.2 s on two cores). A long body is held against its digest by
-// each read of it. Verify checks everything.
+// each read of it. Scrub reads all that is stored while the store works, and SweepBodies
+// removes bodies that no record names. Verify checks everything.
 //
 // # Failure
 //

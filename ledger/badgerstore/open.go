@@ -31,7 +31,7 @@ func open(ctx context.Context, c Config, accepted bool) (s *Store, err error) {
 	s = &Store{config: c, gate: newGate(), space: newSpace(c), layer: newLayer(snapshot{}), horizon: newHorizon(), stalled: make(chan struct{})}
 	s.changed = newChanged(s.horizon)
 	s.layer.earlier = s.changed
-	s.pending = pendingBodies{config: c, uploads: map[string]uint64{}, files: map[string]pendingFile{}}
+	s.pending = pendingBodies{config: c, uploads: map[string]uint64{}, files: map[string]pendingFile{}, held: map[string]int{}, going: map[string]bool{}}
 	s.process = ledger.Process{ID: c.NewID(), Started: c.Now()}
 	defer func() {
 		if err != nil {

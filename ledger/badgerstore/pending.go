@@ -16,6 +16,10 @@ type pendingBodies struct {
 	uploads map[string]uint64
 	next    uint64
 	files   map[string]pendingFile
+	// held counts those who are about to name a body that others name already; going
+	// are bodies that are being removed.
+	held  map[string]int
+	going map[string]bool
 }
 
 // pendingFile is a file in bodies/.
@@ -123,4 +127,69 @@ func (p *pendingBodies) forget(sha256s []string) {
 			_ = os.Remove(p.config.bodyMark(s)) // see above
 		}
 	}
+}
+
+// hold keeps a body from being removed, unless that has begun.
+func (p *pendingBodies) hold(sha256 string) (going bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.held[sha256]++
+	return p.going[sha256]
+}
+
+func (p *pendingBodies) isGoing(sha256 string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.going[sha256]
+}
+
+func (p *pendingBodies) letGo(sha256 string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.held[sha256]--; p.held[sha256] <= 0 {
+		delete(p.held, sha256)
+	}
+}
+
+// wanted reports whether a record may name the body soon.
+func (p *pendingBodies) wanted(sha256 string) bool {
+	_, uploaded := p.uploads[sha256]
+	_, placed := p.files[sha256]
+	return uploaded || placed || p.held[sha256] > 0
+}
+
+// removing begins the removal of a body that nobody wants.
+func (p *pendingBodies) removing(sha256 string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.wanted(sha256) {
+		return false
+	}
+	p.going[sha256] = true
+	return true
+}
+
+// removed ends it, with the file: unless it is wanted anew, since then another was put
+// in its place, or will be.
+func (p *pendingBodies) removed(sha256 string, file bool) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.going, sha256)
+	if !file || p.wanted(sha256) {
+		return nil
+	}
+	return removeIfThere(p.config.bodyPath(sha256))
+}
+
+// removeOrphan removes a file that nobody wants and no value names.
+func (p *pendingBodies) removeOrphan(sha256 string, named func() (bool, error)) (bool, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.wanted(sha256) {
+		return false, nil
+	}
+	if known, err := named(); err != nil || known {
+		return false, err
+	}
+	return true, removeIfThere(p.config.bodyPath(sha256))
 }

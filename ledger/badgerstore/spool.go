@@ -29,7 +29,9 @@ type spool struct {
 	// placed says that the file lies in bodies/ now; held, that it is pending there
 	// on behalf of this spool.
 	placed, held bool
-	body         ledger.Body
+	// keeps is the digest of a body that isn't swept on behalf of this spool.
+	keeps string
+	body  ledger.Body
 }
 
 var _ ledger.Spool = (*spool)(nil)
@@ -126,7 +128,9 @@ func (f *spool) keep(ctx context.Context) (ledger.Body, error) {
 		return ledger.Body{}, f.broken
 	}
 	body := f.Body()
+	going := f.hold(body.SHA256)
 	head, known, err := f.store.bodyNamed(body.SHA256)
+	known = known && !going
 	if err != nil || known && !head.File {
 		// Format 1 has it in the engine.
 		return body, err
@@ -179,12 +183,26 @@ func (f *spool) Close() error {
 	return err
 }
 
+// hold keeps a body of this digest from being swept until the spool is given up. It
+// reports whether it is being swept already.
+func (f *spool) hold(sha256 string) (going bool) {
+	if f.keeps == "" {
+		f.keeps = sha256
+		return f.store.pending.hold(sha256)
+	}
+	return f.store.pending.isGoing(sha256)
+}
+
 // drop lets go of the file, and removes it unless it is a body by now.
 func (f *spool) drop() {
 	name := f.file.Name()
 	_ = f.file.Close() // what must last was synced
 	if !f.placed {
 		_ = os.Remove(name) // the next start removes it otherwise
+	}
+	if f.keeps != "" {
+		f.store.pending.letGo(f.keeps)
+		f.keeps = ""
 	}
 	f.closed = true
 }

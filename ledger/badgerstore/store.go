@@ -49,6 +49,8 @@ type Store struct {
 	// hole before its end.
 	wholeLeft bool
 
+	// tending keeps a backup and the removal of bodies apart.
+	tending sync.RWMutex
 	// door is held for reading by those who need the store open.
 	door    sync.RWMutex
 	closed  bool
@@ -67,6 +69,8 @@ type Store struct {
 	runs        shelf[string, *ledger.Run]
 	items       shelf[itemName, *ledger.Item]
 	gaps        knownGaps
+	// named are the bodies that records named since a sweep began, nil without one.
+	named map[string]struct{}
 	// contents are the keys of bodies and rule files that are stored.
 	contents shelf[string, struct{}]
 	// spans are the keys of span.go that are stored.

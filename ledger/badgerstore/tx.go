@@ -236,6 +236,9 @@ func (t *tx) refer(m *ledger.Mutation) {
 		if b.SHA256 == "" || b.Dropped {
 			continue
 		}
+		if t.store.named != nil {
+			t.store.named[b.SHA256] = struct{}{}
+		}
 		if b.Size > ledger.InlineBody {
 			t.bodies = append(t.bodies, b)
 		}

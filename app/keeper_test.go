@@ -1,0 +1,147 @@
+package app
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+
+	"keep-proxy/config"
+	"keep-proxy/internal/clock"
+	"keep-proxy/ledger"
+	"keep-proxy/ledger/badgerstore"
+)
+
+// tended is a ledger with one applied mutation of an item that nobody works on.
+type tended struct {
+	*keeper
+	store *badgerstore.Store
+	fake  *clock.Fake
+	dir   string
+	body  ledger.Body
+	key   ledger.Key
+}
+
+func tend(t *testing.T, c config.Retention) *tended {
+	t.Helper()
+	fake := clock.NewFake(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+	now := func() ledger.Stamp { return ledger.Stamp(clock.Take(fake)) }
+	w := &tended{fake: fake, dir: t.TempDir(), key: sha256.Sum256([]byte("paid"))}
+	w.store = badgerstore.OpenForTest(t, badgerstore.Config{Dir: w.dir, Now: now, NewID: NewID, Logger: zerolog.Nop()})
+	l := ledger.New(w.store, ledger.Config{Now: now, NewID: NewID})
+	w.keeper = &keeper{
+		store: w.store, ledger: l, retention: retentionOf(c), clock: fake, began: now(),
+		metrics: newKeeperMetrics(prometheus.NewRegistry()), log: zerolog.Nop(),
+	}
+	var err error
+	if w.body, err = w.store.WriteBody(t.Context(), strings.NewReader(strings.Repeat("x", 100<<10))); err != nil {
+		t.Fatal(err)
+	}
+	claimed, err := l.Claim(t.Context(), ledger.Claim{
+		Scope: ledger.Scope{Workflow: "w", Item: "i", Attempt: 1}, Key: w.key, DispatchID: NewID(),
+		Record: ledger.Mutation{Connector: "bank", Operation: "pay", PayloadDigest: "p", SignificantDigest: "p", Request: ledger.Request{Body: w.body}},
+	})
+	if err != nil || claimed.Dispatch == nil {
+		t.Fatalf("%+v, %v", claimed, err)
+	}
+	d := *claimed.Dispatch
+	d.Verdict, d.Reason = ledger.VerdictApplied, "200"
+	if _, err := l.Finish(t.Context(), ledger.Finish{Key: w.key, Dispatch: d, Result: &ledger.Result{Status: 200}}); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func (w *tended) mustPass(t *testing.T) {
+	t.Helper()
+	if err := w.pass(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// record is what is left of the mutation, nil for nothing.
+func (w *tended) record(t *testing.T) (m *ledger.Mutation) {
+	t.Helper()
+	err := w.store.View(t.Context(), func(v ledger.View) (err error) {
+		m, err = v.Mutation(w.key)
+		return err
+	})
+	if err != nil && !errors.Is(err, ledger.ErrNotFound) {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func (w *tended) hasFile() bool {
+	_, err := os.Stat(filepath.Join(w.dir, "bodies", w.body.SHA256))
+	return err == nil
+}
+
+func TestKeeperForgetsByAge(t *testing.T) {
+	t.Parallel()
+	const day = 24 * time.Hour
+	for _, c := range []struct {
+		after config.After
+		left  bool
+	}{{config.AfterRefuse, true}, {config.AfterForget, false}} {
+		w := tend(t, config.Retention{Keep: 2 * day, After: c.after})
+		w.mustPass(t)
+		w.fake.Advance(day)
+		w.mustPass(t)
+		if m := w.record(t); m == nil || !m.Forgotten.IsZero() || !w.hasFile() {
+			t.Fatalf("%s: let go of too early: %+v", c.after, m)
+		}
+		w.fake.Advance(2 * day)
+		w.mustPass(t)
+		if m := w.record(t); m == nil || m.Forgotten.IsZero() || !m.Request.Body.Dropped || !w.hasFile() {
+			t.Fatalf("%s: after its time: %+v", c.after, m)
+		}
+		w.mustPass(t)
+		if w.hasFile() {
+			t.Errorf("%s: its contents are there still", c.after)
+		}
+		w.fake.Advance(3 * day)
+		w.mustPass(t)
+		if m := w.record(t); (m != nil) != c.left {
+			t.Errorf("%s: after twice its time: %+v", c.after, m)
+		}
+	}
+}
+
+func TestKeeperBelievesNoClockThatJumped(t *testing.T) {
+	t.Parallel()
+	w := tend(t, config.Retention{Keep: 24 * time.Hour, After: config.AfterForget})
+	w.fake.JumpWall(10 * 365 * 24 * time.Hour)
+	w.mustPass(t)
+	if m := w.record(t); m == nil || !m.Forgotten.IsZero() {
+		t.Errorf("forgotten by a date that was set wrong: %+v", m)
+	}
+}
+
+func TestKeeperKeepsAllWithoutKeep(t *testing.T) {
+	t.Parallel()
+	w := tend(t, config.Retention{})
+	w.fake.Advance(1000 * 24 * time.Hour)
+	w.mustPass(t)
+	if m := w.record(t); m == nil || !m.Forgotten.IsZero() {
+		t.Errorf("forgotten: %+v", m)
+	}
+}
+
+func TestKeeperEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	w := tend(t, config.Retention{})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := w.pass(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+	w.run(ctx)
+}

@@ -1,0 +1,204 @@
+package badgerstore
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"time"
+
+	badger "github.com/dgraph-io/badger/v4"
+
+	"keep-proxy/ledger"
+)
+
+const (
+	// sliceBytes and sliceValues are how much is read of a store that works meanwhile
+	// before others have their turn.
+	sliceBytes  = 256 << 10
+	sliceValues = 256
+	// busyShare is how many times as long as a slice took those who commit have it for
+	// themselves, and busyRest the least of it; in an idle store it rests as long as
+	// it worked.
+	busyShare = 8
+	busyRest  = 5 * time.Millisecond
+)
+
+// Scrubbed counts what Scrub has read.
+type Scrubbed struct {
+	Values int   `json:"values"`
+	Bytes  int64 `json:"bytes"`
+	// Bodies counts the files of long bodies among it.
+	Bodies int `json:"bodies"`
+	// Damaged are the digests of bodies whose files are missing or damaged.
+	Damaged []string `json:"damaged,omitempty"`
+}
+
+// Scrub reads all that is stored, also what nobody has asked for since long, and holds it
+// against its checksums while the store works; it gives way to commits. A damaged value
+// stops the store, as it does whoever reads it. A damaged body is counted: whoever reads
+// it is refused, and nothing else depends on it. visit is told of each mutation's record,
+// which it may keep, and progress, now and then, how far it is, while nothing is held
+// open; both may be nil, and end the scrub by an error.
+func (s *Store) Scrub(ctx context.Context, visit func(*ledger.Mutation) error, progress func(Scrubbed) error) (done Scrubbed, err error) {
+	w := s.newWalker(nil)
+	var files []bodyFile
+	for more := true; more; {
+		files = files[:0]
+		n := 0
+		more, err = w.slice(ctx, func(src snapshot, k, content []byte, whole bool) error {
+			n++
+			done.Bytes += int64(len(k) + len(content))
+			if !whole && k[0] == kMutation {
+				if content, err = src.get(k); err != nil {
+					return err
+				}
+				whole = true
+			}
+			switch {
+			case !whole:
+				return nil // Its parts are values of their own.
+			case k[0] == kBody:
+				f, err := bodyFileOf(k, content)
+				if f.size > 0 {
+					files = append(files, f)
+				}
+				return err
+			case k[0] == kMutation && visit != nil:
+				e, err := decodeMutation(k, content)
+				if err != nil {
+					return err
+				}
+				return visit(e.Mutation)
+			}
+			return nil
+		})
+		if err != nil {
+			return done, fmt.Errorf("scrub: %w", err)
+		}
+		done.Values += n
+		if err := s.scrubFiles(ctx, w, files, &done); err != nil {
+			return done, fmt.Errorf("scrub: %w", err)
+		}
+		if progress == nil {
+			continue
+		}
+		if err := progress(done); err != nil {
+			return done, err
+		}
+	}
+	return done, nil
+}
+
+// bodyFile is a body that is kept in a file.
+type bodyFile struct {
+	sum  [32]byte
+	size int64
+}
+
+// bodyFileOf is the file of a stored body; its size is 0 if it is in none.
+func bodyFileOf(k, content []byte) (f bodyFile, err error) {
+	var h bodyHead
+	if err := decode(k, content, &h); err != nil || !h.File || h.Lost {
+		return f, err
+	}
+	return bodyFile{[32]byte(k[1:]), h.Size}, nil
+}
+
+func (s *Store) scrubFiles(ctx context.Context, w *walker, files []bodyFile, done *Scrubbed) error {
+	for _, f := range files {
+		err := checkBodyFile(s.config, f.sum, f.size, &resting{w: w, ctx: ctx})
+		switch {
+		case errors.Is(err, ledger.ErrDamaged):
+			done.Damaged = append(done.Damaged, hex.EncodeToString(f.sum[:]))
+		case err != nil:
+			return err
+		}
+		done.Bodies++
+		done.Bytes += f.size
+	}
+	return nil
+}
+
+// resting is a writer that keeps nothing and rests after each slice.
+type resting struct {
+	w   *walker
+	ctx context.Context
+	n   int
+}
+
+// Write implements io.Writer.
+func (r *resting) Write(p []byte) (int, error) {
+	if r.n += len(p); r.n >= sliceBytes {
+		r.n = 0
+		if err := r.w.rest(r.ctx); err != nil {
+			return 0, err
+		}
+	}
+	return len(p), nil
+}
+
+// walker goes over the values of a store that works meanwhile, in slices, each of a
+// snapshot of its own: a long one would keep the engine from letting go of what is old.
+type walker struct {
+	store  *Store
+	prefix []byte
+	next   []byte
+	// since is when the slice at work began, commits what was synced before.
+	since   time.Time
+	commits uint64
+}
+
+func (s *Store) newWalker(prefix []byte) *walker {
+	return &walker{store: s, prefix: prefix, next: prefix, since: time.Now(), commits: s.commits.Load()}
+}
+
+// slice calls fn with some values, whose checksums hold, then rests. whole says that
+// content is not only the head of a long value. It reports whether there is more.
+func (w *walker) slice(ctx context.Context, fn func(src snapshot, k, content []byte, whole bool) error) (more bool, err error) {
+	err = w.store.snapshot(func(src snapshot) error {
+		it := src.txn.NewIterator(badger.IteratorOptions{Prefix: w.prefix})
+		defer it.Close()
+		bytes, n := 0, 0
+		for it.Seek(w.next); it.ValidForPrefix(w.prefix); it.Next() {
+			k := it.Item().KeyCopy(nil)
+			if bytes >= sliceBytes || n >= sliceValues {
+				w.next, more = k, true
+				return nil
+			}
+			err := it.Item().Value(func(sealed []byte) error {
+				bytes, n = bytes+len(k)+len(sealed), n+1
+				content, flags, err := unseal(k, sealed)
+				if err != nil {
+					return err
+				}
+				return fn(src, k, content, flags&flagSplit == 0)
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return false, err
+	}
+	return more, w.rest(ctx)
+}
+
+// rest lets others work: for as long as the slice took, and longer if somebody commits.
+func (w *walker) rest(ctx context.Context) error {
+	wait := time.Since(w.since)
+	if n := w.store.commits.Load(); n != w.commits {
+		w.commits, wait = n, max(busyShare*wait, busyRest)
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+	}
+	w.since = time.Now()
+	return nil
+}
