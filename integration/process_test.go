@@ -71,7 +71,7 @@ func serve(file string) int {
 }
 
 func serveFile(file string) error {
-	if err := fault.ArmFromEnv(); err != nil {
+	if err := errors.Join(fault.ArmFromEnv(), watch()); err != nil {
 		return err
 	}
 	c, err := config.Load(config.Options{File: file})
@@ -118,7 +118,7 @@ func (w *world) spawnWith(running func(*child), points string) error {
 	w.t.Helper()
 	w.file = w.settings.write(w.t)
 	cmd := exec.Command(os.Args[0], "-test.run=^$")
-	cmd.Env = append(os.Environ(), serveVar+"="+w.file, fault.EnvVar+"="+points)
+	cmd.Env = append(append(os.Environ(), serveVar+"="+w.file, fault.EnvVar+"="+points), w.environment...)
 	if w.output != nil {
 		cmd.Stderr = w.output
 	}

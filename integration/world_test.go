@@ -42,6 +42,8 @@ type world struct {
 	ca             *testca.CA
 	clock          clock.Clock
 	output         *buffer
+	// environment is added to that of a program that is spawned.
+	environment []string
 
 	app   *app.App
 	child *child

@@ -25,6 +25,7 @@ var stages = []stage{
 	{"histories", historiesStage},
 	{"rivals", rivalsStage},
 	{"crashes", crashesStage},
+	{"matrix", matrixStage},
 	{"bugs", bugsStage},
 }
 

@@ -84,9 +84,10 @@ func Names() []string {
 // Name returns the point's name.
 func (p *Point) Name() string { return p.name }
 
-// Pass does what the point was armed for, and nothing if it is not armed. It may
+// Pass tells who watches, and does what the point was armed for, or nothing. It may
 // not return: an armed point can kill the process.
 func (p *Point) Pass() {
+	Step{Op: OpPoint, Name: p.name, Done: true}.tell()
 	a := p.armed.Load()
 	if a == nil || a.left.Add(-1) != 0 {
 		return

@@ -56,7 +56,7 @@ func (s *Store) acceptLostBodies(ctx context.Context, loss *Loss) error {
 	}
 	for _, sum := range names {
 		path := s.config.bodyPath(hex.EncodeToString(sum[:]))
-		if err := os.Rename(path, path+".damaged"); err != nil && !errors.Is(err, os.ErrNotExist) {
+		if err := rename(path, path+".damaged"); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return fmt.Errorf("keep a damaged body: %w", err)
 		}
 	}

@@ -7,8 +7,8 @@ import "os"
 // ownLogSync is false: a memory map is not known to be synced with its file.
 const ownLogSync = false
 
-// datasync syncs f.
-func datasync(f *os.File) error { return f.Sync() }
+// fdatasync syncs f.
+func fdatasync(f *os.File) error { return f.Sync() }
 
 // allocate fills f with size zero bytes.
 func allocate(f *os.File, size int64) error {

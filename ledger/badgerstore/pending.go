@@ -73,7 +73,7 @@ func (p *pendingBodies) place(path, sha256 string, size int64, named bool) error
 		}
 	}
 	f, pending := p.files[sha256]
-	if err := os.Rename(path, p.config.bodyPath(sha256)); err != nil {
+	if err := rename(path, p.config.bodyPath(sha256)); err != nil {
 		if !named && !pending {
 			_ = os.Remove(p.config.bodyMark(sha256)) // else the next start does
 		}

@@ -1,7 +1,13 @@
 package badgerstore
 
 import (
+	"slices"
+	"strings"
+
+	"github.com/fxamacker/cbor/v2"
+
 	"keep-proxy/internal/fault"
+	"keep-proxy/ledger"
 )
 
 var (
@@ -34,9 +40,25 @@ func (s *Store) finish(b *batch) {
 	b.answer(err)
 }
 
+// about names what the batch's events are about, for who watches.
+func (b *batch) about() string {
+	var whats []string
+	for _, event := range b.events {
+		var e ledger.Event
+		if err := cbor.Unmarshal(event, &e); err == nil {
+			whats = append(whats, e.What)
+		}
+	}
+	slices.Sort(whats)
+	return strings.Join(slices.Compact(whats), ",")
+}
+
 // persist syncs the engine's log, then the high-water file, and publishes what the
 // batch holds.
 func (s *Store) persist(b *batch) error {
+	if fault.Watched() {
+		fault.Begin(fault.OpCommit, b.about())
+	}
 	pointBeforeSync.Pass()
 	if err := s.log.sync(); err != nil {
 		return err

@@ -32,7 +32,7 @@ func quarantine(c Config, opt badger.Options) error {
 		if err := os.MkdirAll(c.unlistedDir(), 0o700); err != nil {
 			return fmt.Errorf("keep an unlisted table: %w", err)
 		}
-		if err := os.Rename(path, filepath.Join(c.unlistedDir(), filepath.Base(path))); err != nil {
+		if err := rename(path, filepath.Join(c.unlistedDir(), filepath.Base(path))); err != nil {
 			return fmt.Errorf("keep an unlisted table: %w", err)
 		}
 	}

@@ -1,0 +1,490 @@
+package integration
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"keep-proxy/internal/fakes/oracle"
+	"keep-proxy/internal/fakes/script"
+)
+
+// The crash matrix: what a program does is followed to each of its steps towards
+// durability, and ended there in each of three ways, while the upstream commits in each of
+// four. Whatever comes of it is judged by the upstream's own log.
+
+// Ways of ending at a step.
+const (
+	sigkill   = "SIGKILL"
+	powerless = "power loss"
+	torn      = "torn write"
+)
+
+var endings = []string{sigkill, powerless, torn}
+
+// What the upstream does with the sending that the row is about, seen from the crash.
+const (
+	commitsBefore = "before"
+	commitsAfter  = "after" // While nothing of the program runs.
+	commitsNever  = "never"
+	commitsLate   = "late" // When the program runs again.
+)
+
+var commits = []string{commitsBefore, commitsAfter, commitsNever, commitsLate}
+
+// gateOfMatrix holds what the upstream does after a crash.
+const gateOfMatrix = "matrix"
+
+// life is one thing that a program does, of which each step is a row.
+type life struct {
+	name string
+	// upstream is where the work is done, send how, and identity what its log calls it.
+	upstream func(*world) *upstream
+	send     func(w *world, s *scriptRun) reply
+	identity string
+	// second says that the steps are those of a process that follows one which was killed
+	// while the upstream held what it had sent.
+	second bool
+	// again says that the first sending is lost without effect, and that the row is about
+	// the one that the program makes by itself then.
+	again bool
+	// decides says that a person decides, who looks at what the upstream has done. So it has
+	// done it by then: after and late are seen from the end of the first process.
+	decides bool
+}
+
+func transferTo(bank func(*world) *upstream, body func() string) func(*world, *scriptRun) reply {
+	return func(w *world, s *scriptRun) reply {
+		return s.try(context.Background(), http.MethodPost, bank(w).URL()+"/transfers", body())
+	}
+}
+
+func lives() []life {
+	probed, keyed := func(w *world) *upstream { return w.probed }, func(w *world) *upstream { return w.keyed }
+	long := func() string { return orderOf(map[string]any{"reference": "M", "note": note}) }
+	short := func() string { return order("M") }
+	return []life{
+		{name: "mutation", upstream: probed, send: transferTo(probed, long), identity: "transfer:M"},
+		{name: "reconcile", upstream: probed, send: transferTo(probed, short), identity: "transfer:M", second: true},
+		{name: "resend", upstream: keyed, send: transferTo(keyed, short), identity: "transfer:M", second: true},
+		{name: "redispatch", upstream: probed, send: transferTo(probed, short), identity: "transfer:M", again: true},
+		{
+			name: "decision", upstream: func(w *world) *upstream { return w.hooks }, identity: "hook:bounded/M", second: true, decides: true,
+			send: func(w *world, s *scriptRun) reply {
+				return s.try(context.Background(), http.MethodPost, w.hooks.URL()+"/hook/bounded/M", "hello")
+			},
+		},
+	}
+}
+
+// arm tells the upstream what to do.
+func (l life) arm(w *world, commit string) {
+	hold, book, leave := script.Step{Do: script.Wait, Hold: gateOfMatrix}, script.Step{Do: script.Commit}, script.Step{Do: script.Close}
+	var steps []script.Step
+	switch {
+	case commit == commitsBefore && l.second:
+		steps = []script.Step{book, hold, leave}
+	case commit == commitsNever && l.second:
+		steps = []script.Step{hold, leave}
+	case commit == commitsNever:
+		steps = []script.Step{leave}
+	case commit == commitsAfter || commit == commitsLate:
+		steps = []script.Step{hold, book, leave}
+	}
+	u, match := l.upstream(w), script.Match{Identity: l.identity}
+	if l.again {
+		u.armFault(script.Fault{Match: match, Steps: []script.Step{leave}})
+	}
+	if steps != nil {
+		u.armFault(script.Fault{Match: match, Steps: steps})
+	}
+}
+
+// cell is one crash.
+type cell struct {
+	life   life
+	commit string
+	// ending and step are "" where nothing is to end: the steps are recorded then.
+	ending, step string
+	seed         uint64
+}
+
+// How long after a sending's end an absence counts, which is settled by the claim: never
+// where the upstream is still going to commit; and where a first absence has to be believed
+// before that, longer than the upstream takes when it is let go.
+const (
+	soon  = "1s"
+	later = "5s"
+	never = "10m"
+)
+
+// settle is how long that is in this cell.
+func (c cell) settle() string {
+	held := c.commit == commitsAfter || c.commit == commitsLate
+	switch {
+	case held && c.life.second:
+		return never
+	case c.commit == commitsLate && c.sent() && c.life.again:
+		return later
+	case c.commit == commitsLate && c.sent():
+		return never
+	}
+	return soon
+}
+
+// sent reports whether the program ends with what the row is about sent, of the lives in
+// which the upstream holds that.
+func (c cell) sent() bool {
+	return c.step == "" || strings.HasPrefix(c.step, "upstream.request_written of a "+c.life.sending())
+}
+
+// sending is what the row is about.
+func (l life) sending() string {
+	if l.again {
+		return "redispatch"
+	}
+	return "mutation"
+}
+
+// firstPassings is how often a step is a row of its own.
+const firstPassings = 2
+
+// crash is a cell while it is gone through.
+type crash struct {
+	*world
+	cell
+	watching watching
+	// late says that the upstream still holds what it will commit when the program runs
+	// again.
+	late bool
+}
+
+// run goes through the cell and returns the steps that the program took. It reports whether
+// the program came to the step.
+func (c cell) run(t *testing.T) (steps []string, reached bool) {
+	t.Helper()
+	w := prepare(t, redispatching, func(s *settings) { s.Settle, s.Response, s.Total = c.settle(), "90s", "90s" })
+	dir := w.settings.Dir
+	x := &crash{world: w, cell: c, watching: watching{
+		Ledger: filepath.Join(dir, "state", "ledger"), Shadow: filepath.Join(dir, "shadow"), Trace: filepath.Join(dir, "trace"),
+		Begun: filepath.Join(dir, "begun"), Kill: c.step,
+	}}
+	if err := os.Mkdir(x.watching.Shadow, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if !c.life.second && c.step != "" && c.sent() && (c.commit == commitsAfter || c.commit == commitsLate) {
+		x.watching.Await = filepath.Join(dir, "held")
+	}
+	c.life.arm(w, c.commit)
+	if c.life.second {
+		x.firstLife()
+	}
+	x.armedLife()
+	x.strike()
+	x.after()
+	steps = x.steps()
+	return steps, slices.Contains(steps, c.step)
+}
+
+// steps are those that the program took so far.
+func (x *crash) steps() []string {
+	x.t.Helper()
+	text, err := os.ReadFile(x.watching.Trace)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		x.t.Fatal(err)
+	}
+	lines := strings.Split(string(text), "\n")
+	return lines[:len(lines)-1]
+}
+
+// firstLife is that of a process that is killed while the upstream holds what it sent.
+func (x *crash) firstLife() {
+	x.t.Helper()
+	x.mustSpawnWatched()
+	go x.ask(x.try("a"))
+	x.life.upstream(x.world).await("the sending is held", held)
+	x.child.kill()
+	if x.commit == commitsBefore || x.commit == commitsNever || x.life.decides && x.commit == commitsAfter {
+		x.Release()
+		x.quiet()
+	}
+}
+
+// try opens a run, or nil if the program is gone.
+func (x *crash) try(item string) *scriptRun {
+	run, err := x.tryOpen(item, takeover)
+	if err != nil {
+		return nil
+	}
+	return run
+}
+
+// ask sends the request and reports whether it was answered with a success.
+func (x *crash) ask(run *scriptRun) bool {
+	if run == nil {
+		return false
+	}
+	a := x.life.send(x.world, run)
+	return a.err == nil && a.status/100 == 2
+}
+
+// Release lets the upstream go on.
+func (x *crash) Release() { x.life.upstream(x.world).Release(gateOfMatrix) }
+
+func held(t oracle.Tally) bool { return len(t.Of(oracle.KindHeld)) > 0 }
+
+// holds reports whether the upstream has something in hand.
+func (x *crash) holds() bool {
+	t := x.life.upstream(x.world).tally()
+	return held(t) && len(t.Of(oracle.KindEnded)) < t.Heads()
+}
+
+// spawnWatched starts a process whose steps are followed.
+func (x *crash) spawnWatched() error {
+	text, err := json.Marshal(x.watching)
+	if err != nil {
+		return err
+	}
+	x.environment = []string{watchVar + "=" + string(text)}
+	defer func() { x.environment = nil }()
+	return x.spawn("")
+}
+
+func (x *crash) mustSpawnWatched() {
+	x.t.Helper()
+	if err := x.spawnWatched(); err != nil {
+		x.t.Fatalf("%v\n%v", err, x.output)
+	}
+}
+
+// armedLife is that of the process which ends at the step. It is killed where it doesn't
+// come there.
+func (x *crash) armedLife() {
+	x.t.Helper()
+	if x.life.second {
+		x.begin()
+	}
+	if err := x.spawnWatched(); err != nil {
+		if !errors.Is(err, errDied) || !x.child.killed() {
+			x.t.Fatalf("%v\n%v", err, x.output)
+		}
+		return
+	}
+	if !x.life.second {
+		x.begin()
+	}
+	if x.life.decides && x.commit == commitsLate {
+		x.Release()
+		x.quiet()
+	}
+	worked := make(chan struct{})
+	go func() {
+		defer close(worked)
+		x.work()
+	}()
+	if x.watching.Await != "" {
+		x.poll("the sending is held", func() bool { return held(x.life.upstream(x.world).tally()) })
+		if err := os.WriteFile(x.watching.Await, nil, 0o600); err != nil {
+			x.t.Fatal(err)
+		}
+	}
+	x.poll("the program has come to its end, or as far as it can", func() bool {
+		select {
+		case <-worked:
+			return true
+		case <-x.child.gone:
+			return true
+		default:
+			return x.stuck()
+		}
+	})
+	x.child.kill()
+	<-worked
+	if !x.child.killed() {
+		x.t.Fatalf("the program ended by itself: %v", x.child.err)
+	}
+}
+
+// stuck reports whether the program won't get any further, since the upstream holds what was
+// sent.
+func (x *crash) stuck() bool {
+	if x.watching.Await != "" || !x.holds() {
+		return false
+	}
+	last := "upstream.request_written of a " + x.life.sending() + " #1"
+	if x.life.second {
+		last = fmt.Sprintf("after sync of highwater: observed_absent #%d", firstPassings)
+	}
+	return slices.Contains(x.steps(), last)
+}
+
+// work is what the scripts and people of the armed life do.
+func (x *crash) work() {
+	if x.ask(x.try("a")) {
+		return
+	}
+	if err := x.world.settle(); err == nil {
+		x.ask(x.try("a"))
+	}
+}
+
+// begin has the program count its steps from now on.
+func (x *crash) begin() {
+	x.t.Helper()
+	if err := os.WriteFile(x.watching.Begun, nil, 0o600); err != nil {
+		x.t.Fatal(err)
+	}
+}
+
+// strike does to the disk what the ending does, and lets the upstream commit what it commits
+// while nothing runs.
+func (x *crash) strike() {
+	x.t.Helper()
+	loss := &powerLoss{ledger: x.watching.Ledger, shadow: x.watching.Shadow}
+	switch x.ending {
+	case torn:
+		loss.random = rand.New(rand.NewPCG(x.seed, 1))
+		fallthrough
+	case powerless:
+		loss.strike(x.t)
+	}
+	x.settings.Settle = soon
+	if x.late = x.commit == commitsLate && x.holds(); x.late {
+		return
+	}
+	x.Release()
+	x.quiet()
+}
+
+// after lets the work come to its end, and judges it.
+func (x *crash) after() {
+	x.t.Helper()
+	x.mustSpawn()
+	if x.late {
+		if x.cell.settle() == never {
+			x.ask(x.try("a"))
+		}
+		x.Release()
+		x.quiet()
+	}
+	done := false
+	for tries := 0; !done && tries < 5; tries++ {
+		done = x.ask(x.try("a"))
+		if err := errors.Join(x.world.settle(), x.check()); err != nil {
+			x.t.Fatal(err)
+		}
+	}
+	u := x.life.upstream(x.world)
+	if effects := u.tally().Effects(x.life.identity); effects != 1 || !done {
+		x.t.Errorf("%s took effect %d times; done %v", x.life.identity, effects, done)
+	}
+	report, err := x.api.VerifyLedger(x.t.Context(), nil)
+	if err != nil || !report.Sound {
+		x.t.Errorf("the ledger: %+v, %v", report, err)
+	}
+	if err := x.child.end(); err != nil {
+		x.t.Errorf("the program ended with %v", err)
+	}
+}
+
+// String names a cell as a subtest.
+func (c cell) String() string {
+	return fmt.Sprintf("%s/%s/%s/%s", c.life.name, c.commit, c.ending, c.step)
+}
+
+// matrixVar asks for the whole matrix.
+const matrixVar = "KEEP_TEST_MATRIX"
+
+// few is how many cells of each life and commit are gone through otherwise.
+const few = 1
+
+// TestCrashMatrix goes through cells of the crash matrix: all of them if KEEP_TEST_MATRIX is
+// "all", else some for each life, chosen by a fixed seed.
+func TestCrashMatrix(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("starts processes")
+	}
+	all := os.Getenv(matrixVar) == "all"
+	for i, l := range lives() {
+		for j, commit := range commits {
+			if !all && (j != i%len(commits) || l.again) {
+				continue
+			}
+			t.Run(l.name+"/"+commit, func(t *testing.T) {
+				t.Parallel()
+				steps, _ := cell{life: l, commit: commit}.run(t)
+				rows := stepsToEndAt(t, steps, l, commit)
+				t.Logf("%d steps", len(rows))
+				random := rand.New(rand.NewPCG(uint64(i), uint64(j)))
+				for _, ending := range endings {
+					chosen := rows
+					if !all {
+						random.Shuffle(len(rows), func(a, b int) { rows[a], rows[b] = rows[b], rows[a] })
+						chosen = rows[:few]
+					}
+					for _, step := range chosen {
+						c := cell{life: l, commit: commit, ending: ending, step: step}
+						h := fnv.New64a()
+						_, _ = h.Write([]byte(c.String()))
+						c.seed = h.Sum64()
+						c.judge(t)
+					}
+				}
+			})
+		}
+	}
+}
+
+// judge runs the cell as a subtest that says what came of it.
+func (c cell) judge(t *testing.T) {
+	t.Helper()
+	t.Run(strings.ReplaceAll(c.ending+" at "+c.step, "/", "|"), func(t *testing.T) {
+		t.Parallel()
+		_, reached := c.run(t)
+		t.Logf("cell|%s|%s|%s|%s|%v", c.life.name, c.step, c.ending, c.commit, reached)
+	})
+}
+
+// stepsToEndAt are the steps of a trace that are rows; one that the list of rows doesn't
+// have fails the test.
+func stepsToEndAt(t *testing.T, trace []string, l life, commit string) []string {
+	t.Helper()
+	known := matrixSteps(t)
+	var rows []string
+	for _, line := range trace {
+		name, passing, _ := strings.Cut(line, " #")
+		row := strings.TrimPrefix(strings.TrimPrefix(name, "before "), "after ")
+		if !slices.Contains(known, row) {
+			t.Errorf("%s, commits %s: no row names the step %q: give it one in %s", l.name, commit, name, stepsFile)
+		}
+		if n, err := strconv.Atoi(passing); err == nil && n <= firstPassings {
+			rows = append(rows, line)
+		}
+	}
+	slices.Sort(rows)
+	return slices.Compact(rows)
+}
+
+// stepsFile has the names of all steps that a trace may hold; a sync or rename counts as two,
+// before it and after it.
+const stepsFile = "testdata/matrix/steps.txt"
+
+func matrixSteps(t *testing.T) []string {
+	t.Helper()
+	text, err := os.ReadFile(stepsFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Split(strings.TrimSpace(string(text)), "\n")
+}
