@@ -8,7 +8,7 @@
 // FinishRun, Recover and so on). docs/states.md draws the table.
 //
 // What decides is pure and can be asked without a store: Next, Admit, Settled,
-// Deniable, ResendOpen, RedispatchOpen, WindowOpen and OpenActions.
+// Deniable, ResendOpen, NaturalOpen, RedispatchOpen, WindowOpen and OpenActions.
 //
 // A command is a pure function over a Tx, the view of one storage transaction.
 // Commands are evaluated one after another by a Store; a command that returns

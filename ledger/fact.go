@@ -30,7 +30,7 @@ const (
 	FactAbsentFails
 	// FactStrong: the tie is a vendor key or a marker.
 	FactStrong
-	// FactResendOpen: one more resend is allowed, see ResendOpen.
+	// FactResendOpen: one more resend is allowed, see ResendOpen and NaturalOpen.
 	FactResendOpen
 	// FactDeniable: a person may say that it did not happen, see Deniable.
 	FactDeniable

@@ -106,6 +106,8 @@ type Policy struct {
 	// Prepares says that the rule sends in steps: nothing takes effect before what the
 	// first ones gave is kept.
 	Prepares bool `cbor:"17,keyasint,omitempty" json:"prepares,omitempty"`
+	// Natural says that Resend needs no vendor key: setting the state again changes nothing.
+	Natural bool `cbor:"18,keyasint,omitempty" json:"natural,omitempty"`
 	// Idempotent says that the same request again changes nothing more, so that it may be
 	// sent again whatever became of it. Only an undo can be.
 	Idempotent bool `cbor:"20,keyasint,omitempty" json:"idempotent,omitempty"`

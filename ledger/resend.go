@@ -27,7 +27,7 @@ func (m *Mutation) maxResends() int {
 //     none met a failure verdict;
 //  3. the window is open, see WindowOpen.
 func ResendOpen(m *Mutation, now Stamp, deadline time.Duration) bool {
-	return m.Policy.Resend && !m.ResendClosed && m.ResendTries < m.maxResends() && WindowOpen(m, now, deadline)
+	return m.Policy.Resend && !m.Policy.Natural && !m.ResendClosed && m.ResendTries < m.maxResends() && WindowOpen(m, now, deadline)
 }
 
 // WindowOpen reports whether the API surely remembers the vendor key of m's
@@ -55,7 +55,7 @@ func WindowOpen(m *Mutation, now Stamp, deadline time.Duration) bool {
 
 // Resend records a dispatch by the resend strategy before it is sent. It is
 // allowed from in_flight after the end of the dispatch was judged, and from
-// needs_reconcile, and only as ResendOpen says. ErrVersion: the record moved
+// needs_reconcile, and only as ResendOpen or NaturalOpen says. ErrVersion: the record moved
 // since it was read. Ask WindowOpen again before byte one.
 func (l *Ledger) Resend(ctx context.Context, r Resend) (*Mutation, *Dispatch, error) {
 	var m *Mutation
@@ -78,10 +78,14 @@ func (c *command) resend(r Resend) (*Mutation, error) {
 		return nil, invalid("a resend of %s needs a dispatch id of its own", m.ID)
 	}
 	from, mv := m.State, c.at(ActorRunner, "sent again with the same vendor key")
+	if m.Policy.Natural {
+		mv.why = "sent again, since it sets a state"
+	}
 	if from == InFlight {
 		mv.actor = ActorProxy
 	}
-	f := c.facts(m, nil, FactResendOpen.If(ResendOpen(m, c.now, r.Deadline)))
+	open := ResendOpen(m, c.now, r.Deadline) || NaturalOpen(m, c.now, c.Process())
+	f := c.facts(m, nil, FactResendOpen.If(open))
 	if err := c.move(m, OnResend, f, mv); err != nil {
 		return nil, err
 	}

@@ -152,6 +152,7 @@ func (p *Proxy) policy(x *exchange, w *work) ledger.Policy {
 	out.BlockScope = or(ledger.BlockScope(op.BlockScope), or(x.caller.scope, p.config.BlockScope))
 	for _, s := range op.Strategies {
 		out.Resend = out.Resend || s.Kind == rules.StrategyResend
+		out.Natural = out.Natural || s.Natural
 	}
 	if k := op.NativeKey; k != nil {
 		out.NativeKey, out.KeyFormat, out.KeyMaxLength, out.KeyWindow = true, k.Format, k.MaxLength, k.Window

@@ -139,6 +139,10 @@ func (f *fakeLedger) WriteBody(context.Context, io.Reader) (ledger.Body, error) 
 	return ledger.Body{}, ledger.ErrUnavailable
 }
 
+func (*fakeLedger) LaterOfTarget(context.Context, *ledger.Mutation) (string, error) {
+	return "", ledger.ErrUnavailable
+}
+
 func (f *fakeLedger) Connector(context.Context, string) ([]byte, error) { return nil, errNoConnector }
 
 func (f *fakeLedger) Due(_ context.Context, now time.Time, limit int) (due []ledger.Key, next time.Time, _ error) {

@@ -33,6 +33,7 @@ type Records interface {
 	Body(ctx context.Context, b ledger.Body) (io.ReadCloser, error)
 	WriteBody(ctx context.Context, content io.Reader) (ledger.Body, error)
 	Connector(ctx context.Context, hash string) ([]byte, error)
+	LaterOfTarget(ctx context.Context, m *ledger.Mutation) (string, error)
 }
 
 // Queue says what the runner shall look at.

@@ -24,15 +24,22 @@ func (s resend) try(ctx context.Context, t *try) (outcome, bool) {
 		return t.pass("it is known to have happened, so that nothing is sent again")
 	case len(t.missing) > 0:
 		return t.pass("no credential is configured in place of %s", strings.Join(t.missing, ", "))
-	case !ledger.ResendOpen(t.mutation, s.now(), deadline):
-		return t.pass("used up, or too late for the time that the API remembers the key")
 	}
-	request, err := s.request(t, deadline, func() error {
+	check := func() error {
 		if !ledger.ResendOpen(t.mutation, s.now(), deadline) {
 			return errors.New("the API's window for the vendor key is nearly over")
 		}
 		return nil
-	})
+	}
+	if t.strategy.Natural {
+		if out, open, usable := s.natural(ctx, t); !open {
+			return out, usable
+		}
+		check = func() error { return s.stillNatural(ctx, t) }
+	} else if !ledger.ResendOpen(t.mutation, s.now(), deadline) {
+		return t.pass("used up, or too late for the time that the API remembers the key")
+	}
+	request, err := s.request(t, deadline, check)
 	if err != nil {
 		return t.pass("the stored request can't be sent: %v", err)
 	}

@@ -259,6 +259,7 @@ func claimOf(t tester, id string, req *rules.Request, match rules.Match, d *rule
 	}
 	for _, s := range op.Strategies {
 		policy.Resend = policy.Resend || s.Kind == rules.StrategyResend
+		policy.Natural = policy.Natural || s.Natural
 	}
 	stored := op.Redact(req)
 	sum := sha256.Sum256(req.Body())

@@ -119,6 +119,8 @@ func (d *decoder) undoStrategies(at, n *yaml.Node, key string, u *Undo) {
 			d.fail("value", k, item, "an undo is not asked about by a program", "write a probe that observes {object}")
 		case s.Kind == StrategyProbe:
 			d.observesOnly(item, k, op, s.Probe)
+		case s.Natural:
+			d.fail("undo", k, item, "natural is not for undoing", "write resend: {}: an idempotent undo is sent again as it is")
 		case s.Kind == StrategyResend && !u.Idempotent:
 			d.resendable(item, k, op, len(d.elements(n, key)) == 1)
 		default:

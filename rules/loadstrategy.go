@@ -2,6 +2,7 @@ package rules
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -55,8 +56,8 @@ func (d *decoder) strategy(n *yaml.Node, key string, op *Operation) (Strategy, b
 	}
 	switch {
 	case m["resend"] != nil:
-		d.object(m["resend"], join(key, "resend"), levelResend)
-		return Strategy{Kind: StrategyResend}, true
+		r := d.object(m["resend"], join(key, "resend"), levelResend)
+		return Strategy{Kind: StrategyResend, Natural: r["natural"] != nil && d.boolean(r["natural"], join(key, "resend.natural"))}, true
 	case m["probe"] != nil:
 		p := d.probe(m["probe"], join(key, "probe"), op)
 		return Strategy{Kind: StrategyProbe, Probe: p}, p != nil
@@ -76,6 +77,10 @@ func (d *decoder) usable(n *yaml.Node, key string, op *Operation) {
 		k := index(key, i)
 		switch s.Kind {
 		case StrategyResend:
+			if s.Natural {
+				d.naturallyResendable(n, k, op)
+				continue
+			}
 			d.resendable(n, k, op, len(op.Strategies) == 1)
 		case StrategyProbe:
 			d.probable(n, k, op, s.Probe)
@@ -130,6 +135,28 @@ func (d *decoder) resendable(n *yaml.Node, key string, op *Operation, only bool)
 		} else {
 			d.warn("resend", key, n, problem, "remove resend, or give the operation a shorter timeout")
 		}
+	}
+	d.storedWhole(n, key, "resend", op)
+}
+
+// naturallyResendable checks a resend without a key: of a request that sets the state of
+// something that it names, and is stored whole.
+func (d *decoder) naturallyResendable(n *yaml.Node, key string, op *Operation) {
+	settable := []string{http.MethodPut, http.MethodDelete, http.MethodPatch}
+	if slices.ContainsFunc(op.matches, func(m *matcher) bool {
+		return len(m.methods) == 0 || slices.ContainsFunc(m.methods, func(method string) bool { return !slices.Contains(settable, method) })
+	}) {
+		d.fail("resend", key, n, "natural is for requests that set a state, and not all that match are PUT, DELETE or PATCH",
+			"split the operation, or remove resend")
+	}
+	if op.NoIdentity {
+		d.fail("resend", key, n, "natural needs an identity: nothing says whose state is set", "name what is changed under identity:, or remove resend")
+	}
+	if op.NativeKey != nil {
+		d.fail("resend", key, n, "natural is for requests without a native_key", "write resend: {}, or remove native_key")
+	}
+	if op.Send != nil {
+		d.fail("resend", key, n, "what is sent in steps can't be sent again as one request", "add a probe, which may read mutation.kept, or none:")
 	}
 	d.storedWhole(n, key, "resend", op)
 }

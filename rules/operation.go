@@ -229,4 +229,6 @@ type Strategy struct {
 	Exec *Exec
 	// Why is the reason given with StrategyNone.
 	Why string
+	// Natural says that StrategyResend rests on what the request does, and on no key.
+	Natural bool
 }

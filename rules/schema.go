@@ -39,7 +39,7 @@ var (
 			"verify_on_replay", "send", "compensate",
 		},
 		later: []string{
-			"stream", "resend",
+			"stream",
 		},
 	}
 	levelCompensate = level{
@@ -71,7 +71,7 @@ var (
 	levelOutcome  = level{name: "outcome", known: []string{"when", "then", "class", "otherwise"}}
 	levelStrategy = level{name: "reconcile", known: []string{"resend", "probe", "exec", "none"}}
 	levelExec     = level{name: "exec", known: []string{"command", "timeout", "memory", "output", "tie", "absence_is_proof"}}
-	levelResend   = level{name: "resend", later: []string{"natural"}}
+	levelResend   = level{name: "resend", known: []string{"natural"}}
 	levelProbe    = level{
 		name: "probe",
 		known: []string{

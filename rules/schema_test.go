@@ -52,7 +52,6 @@ var formatKeys = []struct {
 		},
 		[]string{
 			"stream: true",
-			"resend: {natural: true}",
 		},
 	},
 	{
@@ -106,12 +105,15 @@ var formatKeys = []struct {
 	{
 		"reconcile",
 		func(line string) string {
+			if strings.Contains(line, "natural") {
+				return withOperation("match: {method: PUT, path: /things}", "reconcile: [{"+line+"}]")
+			}
 			return withOperation("native_key: {header: k, window: 24h}", "reconcile: [{"+line+"}]")
 		},
-		[]string{"resend: {}", "probe: {get: /a, observe: [{when: 'true', is: absent}]}", "none: why", "exec: [cmd]",
+		[]string{"resend: {}", "resend: {natural: true}", "probe: {get: /a, observe: [{when: 'true', is: absent}]}", "none: why", "exec: [cmd]",
 			"exec: {command: [cmd, a], timeout: 5s, memory: 64MiB, output: 1KiB, tie: vendor_key, absence_is_proof: true}",
 		},
-		[]string{"resend: {natural: true}"},
+		nil,
 	},
 	{
 		"probe",

@@ -1,0 +1,109 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"time"
+)
+
+// Bounds of sending a state again.
+const (
+	// naturalAge is how long after its first sending a state may be set again: the longer
+	// ago, the likelier it is that somebody has set another one past the ledger.
+	naturalAge = 24 * time.Hour
+	// wallJump is how far the wall clock may have been set back meanwhile.
+	wallJump = 25 * time.Hour
+	// maxTargets is how many pages of mutations are looked through for a later one.
+	maxTargets = 20
+)
+
+// NaturalOpen reports whether m, which sets a state, may be sent once more because doing
+// so again changes nothing:
+//
+//  1. the rule says so;
+//  2. fewer than three resends were made, and none met a failure verdict;
+//  3. each sending so far ended at least settle ago, so that none of them can undo what
+//     comes after this one;
+//  4. the first one began less than a day ago.
+//
+// Whether a later mutation has set the state of the same target is asked apart, see
+// LaterOfTarget.
+func NaturalOpen(m *Mutation, now Stamp, process Process) bool {
+	p := m.Policy
+	return p.Resend && p.Natural && !m.ResendClosed && m.ResendTries < m.maxResends() &&
+		len(m.Dispatches) > 0 && now.Age(m.Dispatches[0].Started) < naturalAge && Settled(m, now, process)
+}
+
+// LaterOfTarget names a mutation that may have changed what m changes after m was first
+// sent, and says why; "" if there is none. It looks at all mutations of the connector and
+// the account that were sent since: another one is of another target only if its identity
+// has the same names and another value, and has changed nothing only if each of its
+// sendings since then met a definite failure.
+func (l *Ledger) LaterOfTarget(ctx context.Context, m *Mutation) (string, error) {
+	first := m.Dispatches[0].Started
+	if why, err := l.gapSince(ctx, first); err != nil || why != "" {
+		return why, err
+	}
+	filter := Filter{Connector: m.Connector, Touched: Touched{Since: first.Wall.Add(-wallJump)}, Limit: 1000}
+	for range maxTargets {
+		page, err := l.Mutations(ctx, filter)
+		if err != nil {
+			return "", fmt.Errorf("later mutations of the target of %s: %w", m.ID, err)
+		}
+		for _, other := range page.Items {
+			if other.Key != m.Key && other.Account == m.Account && !otherTarget(m, other) && other.sentAfter(first) {
+				return "mutation " + other.ID + " may have changed the same since", nil
+			}
+		}
+		if filter.Cursor = page.Next; filter.Cursor == "" {
+			return "", nil
+		}
+	}
+	return "too many mutations were made since to look through", nil
+}
+
+// gapSince tells of a time of which the ledger knows nothing.
+func (l *Ledger) gapSince(ctx context.Context, first Stamp) (why string, err error) {
+	err = l.View(ctx, func(v View) error {
+		gaps, err := v.Gaps()
+		for i := range gaps {
+			if gaps[i].Open() || gaps[i].Until.After(first.Wall.Add(-wallJump)) {
+				why = "the ledger doesn't know all that was sent since"
+			}
+		}
+		return err
+	})
+	return why, err
+}
+
+// otherTarget reports whether two mutations of one connector certainly don't change the
+// same.
+func otherTarget(m, other *Mutation) bool {
+	if len(m.Identity) == 0 || len(m.Identity) != len(other.Identity) {
+		return false
+	}
+	for name := range m.Identity {
+		if _, named := other.Identity[name]; !named {
+			return false
+		}
+	}
+	return !maps.Equal(m.Identity, other.Identity)
+}
+
+// sentAfter reports whether m may have been sent after then, with an effect.
+func (m *Mutation) sentAfter(then Stamp) bool {
+	for i := range m.Dispatches {
+		d := &m.Dispatches[i]
+		if d.Verdict.Failure() {
+			continue
+		}
+		if _, later := d.Started.MonoSince(then); later {
+			return true
+		}
+		if d.Started.BootID == "" || d.Started.BootID != then.BootID {
+			return true // Of another boot: the wall clock alone proves no order.
+		}
+	}
+	return false
+}
