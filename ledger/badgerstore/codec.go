@@ -108,9 +108,6 @@ func encode(v any) ([]byte, error) {
 
 // encodeTo appends v to b.
 func encodeTo(b *bytes.Buffer, v any) error {
-	if !writerKnows {
-		return encodeAny(b, v)
-	}
 	w := writer{b: b.AvailableBuffer()}
 	switch v := v.(type) {
 	case *storedMutation:

@@ -1,38 +1,23 @@
 package badgerstore
 
 import (
-	"reflect"
-
 	"keep-proxy/ledger"
 )
 
 // The types below are written field by field, in the order in which they are declared.
-// A field that is added to one must be added here; a test holds each against the encoder.
-
-// writerKnows says whether the writer knows all fields of what it writes. As long as it
-// doesn't, the encoder writes everything: a field that nobody added here must not be lost.
-var writerKnows = haveFields(map[reflect.Type]int{
-	reflect.TypeFor[storedMutation]():  3,
-	reflect.TypeFor[ledger.Mutation](): 46, // Scope is one, and has four.
-	reflect.TypeFor[ledger.Scope]():    4,
-	reflect.TypeFor[ledger.Policy]():   17,
-	reflect.TypeFor[ledger.Request]():  4,
-	reflect.TypeFor[ledger.Result]():   4,
-	reflect.TypeFor[ledger.Body]():     3,
-	reflect.TypeFor[ledger.Dispatch](): 27,
-	reflect.TypeFor[ledger.Stamp]():    4,
-	reflect.TypeFor[ledger.Event]():    15,
-	reflect.TypeFor[ledger.Delivery](): 5,
-})
-
-func haveFields(types map[reflect.Type]int) bool {
-	for t, n := range types {
-		if t.NumField() != n {
-			return false
-		}
-	}
-	return true
-}
+// A field that was added to one and not here is not lost: it is left to the encoder, after
+// the others.
+var (
+	moreOfMutation = more[ledger.Mutation](47)
+	moreOfScope    = more[ledger.Scope](0, 81, 82, 83, 84)
+	moreOfPolicy   = more[ledger.Policy](17, 20)
+	moreOfRequest  = more[ledger.Request](4)
+	moreOfResult   = more[ledger.Result](4)
+	moreOfBody     = more[ledger.Body](3)
+	moreOfDispatch = more[ledger.Dispatch](27)
+	moreOfEvent    = more[ledger.Event](15)
+	moreOfDelivery = more[ledger.Delivery](5)
+)
 
 func (w *writer) storedMutation(s *storedMutation) {
 	w.head(cborArray, 2)
@@ -72,6 +57,7 @@ func (w *writer) mutation(m *ledger.Mutation) {
 	f.field(82).text(m.Item)
 	f.field(83).int(int64(m.Attempt))
 	f.someText(84, m.Run)
+	f.more(moreOfScope, &m.Scope)
 	f.payload(m)
 	f.field(28).time(m.CreatedAt)
 	f.field(29).time(m.UpdatedAt)
@@ -85,6 +71,7 @@ func (w *writer) mutation(m *ledger.Mutation) {
 	}
 	f.someInt(36, int64(m.RunningAge))
 	f.history(m)
+	f.more(moreOfMutation, m)
 	f.end()
 }
 
@@ -133,6 +120,12 @@ func (f *fields) history(m *ledger.Mutation) {
 	if len(m.Kept) > 0 {
 		f.field(45).names(m.Kept)
 	}
+	if m.Undo != nil {
+		f.field(46).other(m.Undo)
+	}
+	if len(m.Obligations) > 0 {
+		f.field(47).other(m.Obligations)
+	}
 }
 
 func (w *writer) policy(p *ledger.Policy) {
@@ -154,6 +147,8 @@ func (w *writer) policy(p *ledger.Policy) {
 	f.someText(15, string(p.WatchClass))
 	f.someInt(16, p.ResultLimit)
 	f.someBool(17, p.Prepares)
+	f.someBool(20, p.Idempotent)
+	f.more(moreOfPolicy, p)
 	f.end()
 }
 
@@ -165,6 +160,7 @@ func (w *writer) request(r *ledger.Request) {
 		f.field(3).header(r.Header)
 	}
 	f.field(4).body(r.Body)
+	f.more(moreOfRequest, r)
 	f.end()
 }
 
@@ -176,6 +172,7 @@ func (w *writer) result(r *ledger.Result) {
 	}
 	f.field(3).body(r.Body)
 	f.someText(4, r.Source)
+	f.more(moreOfResult, r)
 	f.end()
 }
 
@@ -184,6 +181,7 @@ func (w *writer) body(b ledger.Body) {
 	f.someText(1, b.SHA256)
 	f.someInt(2, b.Size)
 	f.someBool(3, b.Dropped)
+	f.more(moreOfBody, &b)
 	f.end()
 }
 
@@ -218,6 +216,7 @@ func (w *writer) dispatch(d *ledger.Dispatch) {
 	f.someText(24, d.Remote)
 	f.someBool(26, d.Prepares)
 	f.someBool(27, d.Prepared)
+	f.more(moreOfDispatch, d)
 	f.end()
 }
 
@@ -238,6 +237,7 @@ func (w *writer) event(e *ledger.Event) {
 	f.someText(13, e.Evidence)
 	f.someInt(14, int64(e.Escalation))
 	f.someBool(15, e.EscalationClosed)
+	f.more(moreOfEvent, e)
 	f.end()
 }
 
@@ -248,6 +248,7 @@ func (w *writer) delivery(d *ledger.Delivery) {
 	f.someText(3, d.Dispatch)
 	f.someText(4, string(d.State))
 	f.someBool(5, d.Begun)
+	f.more(moreOfDelivery, d)
 	f.end()
 }
 
