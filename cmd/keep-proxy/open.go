@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -61,6 +62,8 @@ func (o *openFlags) check(command string) error {
 	switch {
 	case o.workflow == "":
 		return usage("%s: --workflow is missing; name the automation", command)
+	case !utf8.ValidString(o.workflow) || !utf8.ValidString(o.item) || !utf8.ValidString(o.title):
+		return usage("%s: a name is no UTF-8; give it encoded, such as in percent-encoding", command)
 	case o.items != "" && o.items != "one" && o.items != itemsMany:
 		return usage("%s: --items %s is unknown; give one or many", command, o.items)
 	case o.items == itemsMany && (o.once || o.item != "" || o.attempt != 0):

@@ -191,6 +191,56 @@ func benchClaims(b *testing.B, c Config) {
 	b.ReportMetric(float64(took[len(took)/2].Microseconds()), "p50-µs")
 }
 
+// BenchmarkOpenRun measures the opening of a run with its sync, each of another item.
+func BenchmarkOpenRun(b *testing.B) {
+	s := mustOpen(b, testConfig(b.TempDir()))
+	l := benchLedger(s)
+	for n := 0; b.Loop(); n++ {
+		_, err := l.OpenRun(context.Background(), ledger.OpenRun{Workflow: "w", Item: strconv.Itoa(n), TokenSHA256: strconv.Itoa(n)})
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkCrowdedGate measures the gate with 10,000 running runs, and 1,000 items that
+// stand still.
+func BenchmarkCrowdedGate(b *testing.B) {
+	s := mustOpen(b, testConfig(b.TempDir()))
+	const runs, stops, step = 10_000, 1_000, 100
+	for from := 0; from < runs; from += step {
+		err := s.Update(context.Background(), func(tx ledger.Tx) error {
+			for n := from; n < from+step; n++ {
+				r := ledgertest.SampleRun(fmt.Sprint("run-", n), 0)
+				r.Workflow, r.Item, r.TokenSHA256 = "w", fmt.Sprint("item-", n), fmt.Sprint("token-", n)
+				if err := tx.PutRun(r); err != nil {
+					return err
+				}
+				if n >= stops {
+					continue
+				}
+				m := ledgertest.SampleMutation(fmt.Sprint(n), ledger.Indeterminate, 0)
+				m.Workflow, m.Item, m.Run = r.Workflow, fmt.Sprint("stopped-", n), r.ID
+				m.Policy.BlockScope = ledger.BlockItem
+				if err := tx.PutMutation(m); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+	l := benchLedger(s)
+	b.ReportAllocs()
+	for b.Loop() {
+		if a := l.GateToken("token-5000", ""); !a.Open {
+			b.Fatal(a)
+		}
+	}
+}
+
 // BenchmarkStanding measures the gate.
 func BenchmarkStanding(b *testing.B) {
 	s := mustOpen(b, testConfig(b.TempDir()))

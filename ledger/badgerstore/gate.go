@@ -17,9 +17,44 @@ type gate struct {
 	runs     map[string]*ledger.Run
 	tokens   map[string]string
 	blocked  map[string][]blocked
-	blockers map[string][]ledger.Blocker
+	blockers map[string]standstill
 	// ended lists runs by their end, so that the old ones are forgotten.
 	ended []endedRun
+}
+
+// standstill is what blocks a workflow. Its lists are shared, and never changed.
+type standstill struct {
+	all []ledger.Blocker
+	// items are those that stop an item alone, if none stops the workflow.
+	items map[string][]ledger.Blocker
+}
+
+// standstillOf parts a workflow's blockers by what they stop.
+func standstillOf(list []blocked) standstill {
+	s := standstill{all: plain(list)}
+	items := map[string][]ledger.Blocker{}
+	for _, b := range s.all {
+		switch b.Scope {
+		case ledger.BlockMutation:
+		case ledger.BlockItem:
+			items[b.Item] = append(items[b.Item], b)
+		case ledger.BlockWorkflow:
+			return s
+		default: // What this version doesn't know stops the workflow.
+			return s
+		}
+	}
+	s.items = items
+	return s
+}
+
+// of are the blockers that may stop a run: a thousand items that stand still are not
+// looked through for each request of another.
+func (s standstill) of(r *ledger.Run) []ledger.Blocker {
+	if s.items == nil || r.Many() {
+		return s.all
+	}
+	return s.items[r.Item]
 }
 
 // blocked is a blocker with its age, by which blockers are ordered.
@@ -48,7 +83,7 @@ type blockChange struct {
 func newGate() *gate {
 	return &gate{
 		runs: map[string]*ledger.Run{}, tokens: map[string]string{},
-		blocked: map[string][]blocked{}, blockers: map[string][]ledger.Blocker{},
+		blocked: map[string][]blocked{}, blockers: map[string]standstill{},
 	}
 }
 
@@ -122,7 +157,7 @@ func (g *gate) rebuild(workflow string) {
 		delete(g.blockers, workflow)
 		return
 	}
-	g.blockers[workflow] = plain(list)
+	g.blockers[workflow] = standstillOf(list)
 }
 
 func plain(list []blocked) []ledger.Blocker {
@@ -194,11 +229,11 @@ func (g *gate) standingLocked(id string) (ledger.Run, []ledger.Blocker, error) {
 	if r == nil {
 		return ledger.Run{}, nil, ledger.ErrNotFound
 	}
-	return *r, g.blockers[r.Workflow], nil
+	return *r, g.blockers[r.Workflow].of(r), nil
 }
 
 func (g *gate) blockersOf(workflow string) []ledger.Blocker {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
-	return g.blockers[workflow]
+	return g.blockers[workflow].all
 }

@@ -47,6 +47,7 @@ func TestStore(t *testing.T, open func(t *testing.T) Subject) {
 		{"listings are newest first, by pages", testPages},
 		{"each filter selects", testFilters},
 		{"runs and items are listed newest first", testRunsAndItems},
+		{"what stands in a run's way is what blocks its workflow", testStandstill},
 		{"an item is found by its id, and runs by their item", testItemsAndRunsOfOne},
 		{"events are numbered without gaps and kept in order", testEvents},
 		{"a record is found by a prefix of its id that fits one only", testByID},

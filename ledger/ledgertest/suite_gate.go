@@ -2,6 +2,7 @@ package ledgertest
 
 import (
 	"errors"
+	"fmt"
 	"reflect"
 	"slices"
 	"testing"
@@ -157,5 +158,57 @@ func testMemberships(t *testing.T, s Subject) {
 			}
 			return nil
 		})
+	}
+}
+
+// testStandstill holds the gate of a run, which need not look at everything, against all
+// that blocks its workflow.
+func testStandstill(t *testing.T, s Subject) {
+	own, other, many := SampleRun("own", 0), SampleRun("other", 1), SampleRun("many", 2)
+	other.Item = "order-2"
+	many.Item, many.Attempt, many.Items = "", 0, ledger.ItemsMany
+	runs := []*ledger.Run{own, other, many}
+	update(t, s.Store, func(tx ledger.Tx) error {
+		return errors.Join(tx.PutRun(own), tx.PutRun(other), tx.PutRun(many))
+	})
+	check := func(after string) {
+		t.Helper()
+		all, err := s.Store.BlockersOf("refunds")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range runs {
+			for _, item := range []string{r.Item, "order-1"} {
+				run, blockers, err := s.Store.Standing(r.ID)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if run.Many() {
+					run.Item = item
+				}
+				got, want := ledger.Admit(run, blockers), ledger.Admit(run, all)
+				if got.Open != want.Open || got.Hold != want.Hold || got.Blocker != want.Blocker {
+					t.Errorf("after %s, run %s, item %q: open %t by %s, want %t by %s",
+						after, r.ID, item, got.Open, got.Blocker.ID, want.Open, want.Blocker.ID)
+				}
+			}
+		}
+	}
+	check("nothing")
+	var stops []*ledger.Mutation
+	for n, scope := range []ledger.BlockScope{ledger.BlockMutation, ledger.BlockItem, ledger.BlockItem, ledger.BlockWorkflow, "unknown", ""} {
+		m := SampleMutation(fmt.Sprint("stop-", n), ledger.Indeterminate, n)
+		m.Policy.BlockScope = scope
+		if n == 2 {
+			m.Item = "order-2"
+		}
+		put(t, s.Store, m)
+		stops = append(stops, m)
+		check(fmt.Sprintf("a stop of scope %q", scope))
+	}
+	for _, m := range slices.Backward(stops) {
+		m.Version, m.State = 2, ledger.Applied
+		put(t, s.Store, m)
+		check("settling one")
 	}
 }
