@@ -303,6 +303,11 @@ func operatorRoutes() []route {
 			media:   "application/jsonl", response: wire.Progress{}, problems: []string{"not-yet"}, serve: writing(verifyLedger),
 		},
 		{
+			method: http.MethodGet, path: "/v1/audit", roles: operators, id: "exportAudit",
+			summary: "Exports the history, or that of one run with its records; one JSON object a line, the last with counts.",
+			query:   auditParameters, media: "application/jsonl", response: wire.AuditLine{}, problems: []string{"not-found"}, serve: writing(sendAudit),
+		},
+		{
 			method: http.MethodGet, path: "/v1/ledger/backup", roles: operators, id: "backupLedger",
 			summary: "Gives a consistent copy of the ledger.",
 			media:   "application/octet-stream", problems: []string{"not-yet"}, serve: writing(backupLedger),
@@ -345,7 +350,6 @@ func laterRoutes() []route {
 		{http.MethodGet, "/v1/obligations", "Obligations"},
 		{http.MethodPost, "/v1/obligations/{id}/run", "Running an obligation"},
 		{http.MethodPost, "/v1/obligations/{id}/waive", "Waiving an obligation"},
-		{http.MethodGet, "/v1/audit", "The audit export"},
 	} {
 		list = append(list, route{method: l.method, path: l.path, roles: everybody, serve: later(l.what)})
 	}

@@ -34,6 +34,9 @@ func (r Retention) Forgettable(m *Mutation, now Stamp) bool {
 	default:
 		return false
 	}
+	if m.Undo != nil && m.State == Failed {
+		return false // It is owed still.
+	}
 	if r.Keep <= 0 || m.Queued() || m.Escalated() || m.Unresolved() || m.Watching {
 		return false
 	}
@@ -54,7 +57,8 @@ type ForgetCounts struct {
 }
 
 // Forget lets go of those of the records that r lets go of, in one transaction. A record
-// whose item a run works on stays, since that run may ask for it.
+// whose item a run works on stays, since that run may ask for it, and so does one of
+// which an effect is to be undone.
 func (l *Ledger) Forget(ctx context.Context, keys []Key, r Retention) (ForgetCounts, error) {
 	var counts ForgetCounts
 	err := l.update(ctx, func(c *command) error {
@@ -78,6 +82,10 @@ func (c *command) forget(key Key, r Retention, counts *ForgetCounts) error {
 		return err
 	}
 	if owes, err := c.owes(m); err != nil || owes {
+		return err
+	}
+	owes, err := c.owes(m)
+	if err != nil || owes {
 		return err
 	}
 	item, err := found(c.Item(m.Workflow, m.Item))

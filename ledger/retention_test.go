@@ -94,6 +94,7 @@ func TestWhatIsNotForgotten(t *testing.T) {
 		"queued":                func(m *ledger.Mutation) { m.State, m.RedispatchSince = ledger.Failed, m.CreatedAt },
 		"escalated":             func(m *ledger.Mutation) { m.Escalation = &ledger.Escalation{OpenedAt: m.CreatedAt} },
 		"slower than retention": func(m *ledger.Mutation) { m.Policy.Settle = 2 * month },
+		"owed still":            func(m *ledger.Mutation) { m.State, m.Undo = ledger.Failed, &ledger.Undo{} },
 		"of no state":           func(m *ledger.Mutation) { m.State = "" },
 	} {
 		w := paid(t)

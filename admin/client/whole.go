@@ -81,6 +81,30 @@ func (c *Client) BackupLedger(ctx context.Context, w io.Writer) (int64, error) {
 	return n, nil
 }
 
+// Audit calls each for every line of the history, or of one run's with its records, and
+// returns the last line, which counts them. io.ErrUnexpectedEOF: it was cut.
+func (c *Client) Audit(ctx context.Context, run string, each func(line []byte) error) (*wire.AuditEnd, error) {
+	q := request{method: http.MethodGet, path: "/v1/audit"}
+	if run != "" {
+		q.query = url.Values{"run": {run}}
+	}
+	var end *wire.AuditEnd
+	err := c.follow(ctx, q, "export", func(line []byte) error {
+		var l wire.AuditLine
+		if err := json.Unmarshal(line, &l); err != nil {
+			return fmt.Errorf("admin API: export: %w", err)
+		}
+		if l.End != nil {
+			end = l.End
+		}
+		return each(line)
+	})
+	if end != nil && errors.Is(err, io.ErrUnexpectedEOF) {
+		return end, nil
+	}
+	return nil, err
+}
+
 // Events calls each for every event after the one with this number (0 for all
 // that are kept), and goes on as new ones come, until ctx ends, the server stops
 // (io.ErrUnexpectedEOF), or each returns an error, which is returned.

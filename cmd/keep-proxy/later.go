@@ -6,7 +6,6 @@ import "github.com/spf13/cobra"
 // are refused by name, so that nobody looks for a typing mistake.
 var laterCommands = map[string]string{
 	"obligations": "compensations are not made yet",
-	"audit":       "ledger verify checks the whole history",
 }
 
 // newLater makes the hidden commands that refuse.
