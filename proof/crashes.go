@@ -16,6 +16,10 @@ import (
 var crashTests = []struct{ how, pkg, run string }{
 	{"SIGKILL", "./integration", "^(TestKilledAtEachCrashPoint|TestKilledAgainWhileReconciling|TestKilledAtRandomMoments)$"},
 	{"SIGKILL of the ledger alone", "./ledger/badgerstore", "^(TestKilledAtEachPoint|TestNothingAcknowledgedIsLostWhenKilled|TestUpgradeIsKilled)$"},
+	{
+		"SIGKILL amid concurrent callers, what they saw held against a model (porcupine)", "./ledger/badgerstore",
+		"^TestCommandsOfConcurrentCallersAreLinearizable$",
+	},
 	{"loss of power, from copies at each sync of the log", "./ledger/badgerstore", "^TestAcknowledgedSurvivesALossOfPower$"},
 	{
 		"torn, flipped, cut, lost and older files", "./ledger/badgerstore",

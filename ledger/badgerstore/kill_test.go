@@ -30,6 +30,12 @@ func TestMain(m *testing.M) {
 			os.Exit(1)
 		}
 	}
+	if keys := os.Getenv(linearVar); keys != "" {
+		if err := commandForEver(keys); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	}
 	os.Exit(m.Run())
 }
 
