@@ -43,6 +43,9 @@ type Options struct {
 	// Load reads the configuration again for a reload; nil reads the connector files
 	// alone again.
 	Load func() (config.Config, error)
+	// Watch reloads when ConfigFile, which may be empty, or a connector file changes.
+	Watch      bool
+	ConfigFile string
 	// Note is called with what an operator should know at start, such as a count
 	// of recovered records or a warning about a connector. Default: the log.
 	Note func(string)
@@ -255,7 +258,7 @@ func (a *App) openProxy(context.Context) error {
 		Inliner: a.reconciler, Turns: a.reconciler, Credentials: a.credentials, CA: a.ca, Clock: a.clock, NewID: NewID,
 		Log: a.options.Log, Metrics: a.metrics, Observer: a.tail, Halted: a.modes.halt,
 		Unmanaged: proxy.Unmanaged{Workflow: c.Unmanaged.Workflow, Item: c.Unmanaged.Item},
-		Unmatched: proxy.Policy(c.Unmatched), Passthrough: c.Passthrough,
+		Unmatched: proxy.Policy(c.Unmatched), Passthrough: c.Passthrough, Via: c.Via,
 		BlockScope: ledger.BlockScope(c.BlockScope), Hold: c.Hold, Inline: a.config.Reconcile.Inline,
 		MaxBody: int64(c.MaxBody), MaxHead: int(c.MaxHead),
 		MaxConnections: c.MaxConnections, RequestTimeout: c.Timeouts.Request,

@@ -39,6 +39,11 @@ func (a *App) start(ctx context.Context) error {
 	a.running.Go(func() { a.reconciler.Run(a.ctx) })
 	a.running.Go(a.expireRuns)
 	a.running.Go(func() { a.keeper.run(a.ctx) })
+	if a.options.Watch {
+		if w := newWatching(a); w != nil {
+			a.running.Go(func() { w.run(a.ctx) })
+		}
+	}
 	if a.notifier != nil {
 		a.running.Go(func() { a.notifier.Run(a.ctx) })
 	}

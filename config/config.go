@@ -94,6 +94,9 @@ type Proxy struct {
 	UpstreamProxy UpstreamProxy
 	// ClientCerts are certificates for upstreams that ask for one. Default none.
 	ClientCerts []ClientCert
+	// Via adds a Via field (RFC 9110 §7.6.3) to what is forwarded, both ways. Default
+	// false.
+	Via bool
 }
 
 // CA names the files of the proxy's own certificate authority. CertFile and

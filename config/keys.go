@@ -68,6 +68,7 @@ func proxyEntries() []entry {
 		textEntry("proxy.upstream_proxy.password", readOptionalSecret, func(c *Config) *Secret { return &c.Proxy.UpstreamProxy.Password }),
 		listEntry("proxy.upstream_proxy.no_proxy", readEgress, func(c *Config) *[]string { return &c.Proxy.UpstreamProxy.NoProxy }),
 		bind(entry{path: "proxy.client_certs", node: clientCertsNode}, func(c *Config) *[]ClientCert { return &c.Proxy.ClientCerts }),
+		plainEntry("proxy.via", readBool, func(c *Config) *bool { return &c.Proxy.Via }),
 	}
 }
 
@@ -142,12 +143,10 @@ var readUnmatched = readEnum([]Unmatched{UnmatchedDeny, UnmatchedObserve, Unmatc
 
 var readBlockScope = readEnum([]BlockScope{BlockWorkflow, BlockItem, BlockMutation})
 
-// laterKeys belong to the configuration's format but to no version yet. What
-// stands below them is refused with them.
+// laterKeys belong to the configuration's format but to no version yet; now there
+// are none. What stands below them is refused with them.
 func laterKeys() []string {
-	return []string{
-		"proxy.via",
-	}
+	return nil
 }
 
 // textEntry is a key whose YAML form must be a string.

@@ -42,9 +42,9 @@ func TestEveryKeyOfTheFormatIsReadOrRefusedByName(t *testing.T) {
 
 func TestALaterKeyIsRefusedByName(t *testing.T) {
 	t.Parallel()
-	file := writeConfig(t, "proxy: {via: true}\n")
+	file := writeConfig(t, "ledger: {engine: postgres}\n")
 	compareLines(t, problems(t, Options{File: file, Environ: home}), []string{
-		"keep.yaml:1:9: proxy.via: not yet built: this version does not know what to do with the key via; remove it",
+		`keep.yaml:1:18: ledger.engine = "postgres": not yet built: this version does not know what to do with postgres; use badger`,
 	})
 }
 

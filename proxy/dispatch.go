@@ -117,6 +117,7 @@ func (p *Proxy) wired(s *sending, out *rules.Request, body upstream.Body) (*upst
 	if ok {
 		header.Set(name, value)
 	}
+	addVia(header, s.w.via)
 	return &upstream.Request{
 		Method: out.Method, URL: target, Host: out.Authority(), Header: header, Body: body,
 		Total: s.w.op.Timeout, TrustRefused: s.w.match.Connector.TrustRefused, Interim: s.w.interim.asked(),

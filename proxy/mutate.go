@@ -28,6 +28,8 @@ type work struct {
 	claim      ledger.Claim
 	// interim is where interim responses go: to the caller that does the work.
 	interim *interims
+	// via is the entry that the request gets on its way; empty for none.
+	via string
 }
 
 // mutate answers a request that changes the outside world.
@@ -56,7 +58,7 @@ func (p *Proxy) mutate(x *exchange, r *http.Request, req *rules.Request, m rules
 	}
 	// What was loaded goes: the slow part is still to come.
 	w.req, w.body = req, x.body
-	w.interim = x.interimsFor(r)
+	w.interim, w.via = x.interimsFor(r), p.via(r.Proto)
 	x.target = w.derived.Target
 	return p.fly(x, r, w)
 }

@@ -41,6 +41,7 @@ func (p *Proxy) pass(x *exchange, r *http.Request, req *rules.Request, connector
 	if known {
 		resp.Header["Content-Length"] = length
 	}
+	addVia(resp.Header, p.via(resp.Proto))
 	if x.caller.unmanaged {
 		resp.Header.Set(headerScope, "unmanaged")
 	}
@@ -81,7 +82,7 @@ func (p *Proxy) passOn(out *http.Request, interim *interims) (*http.Response, er
 		return nil, &upstream.Error{Class: ev.ErrorClass, Text: ev.Error}
 	}
 	resp := newResponse(out, a.Status, a.Header.Clone(), nil)
-	resp.ContentLength, resp.Trailer = a.ContentLength, a.Trailer
+	resp.ContentLength, resp.Trailer, resp.Proto = a.ContentLength, a.Trailer, a.Evidence().Protocol
 	resp.Header.Del("Content-Length")
 	if a.ContentLength >= 0 {
 		resp.Header.Set("Content-Length", strconv.FormatInt(a.ContentLength, 10))
@@ -102,7 +103,7 @@ func (p *Proxy) passRequest(ctx context.Context, x *exchange, r *http.Request, r
 		return nil, err
 	}
 	out.Host, out.Trailer = req.Authority(), r.Trailer
-	if out.Header, err = p.passHeader(req.Header, connector); err != nil {
+	if out.Header, err = p.passHeader(req.Header, connector, p.via(r.Proto)); err != nil {
 		return nil, err
 	}
 	switch {
@@ -120,7 +121,7 @@ func (p *Proxy) passRequest(ctx context.Context, x *exchange, r *http.Request, r
 
 // passHeader is what a request goes out with. The judged fields are changed in a copy,
 // or not at all.
-func (p *Proxy) passHeader(judged http.Header, connector string) (http.Header, error) {
+func (p *Proxy) passHeader(judged http.Header, connector, via string) (http.Header, error) {
 	name, value, credentials, err := p.credentials(connector)
 	if err != nil {
 		return nil, err
@@ -128,7 +129,7 @@ func (p *Proxy) passHeader(judged http.Header, connector string) (http.Header, e
 	_, agent := judged["User-Agent"]
 	_, subkey := judged[headerSubkey]
 	_, item := judged[headerItem]
-	if agent && !subkey && !item && !credentials {
+	if agent && !subkey && !item && !credentials && via == "" {
 		return judged, nil
 	}
 	out := maps.Clone(judged)
@@ -140,6 +141,7 @@ func (p *Proxy) passHeader(judged http.Header, connector string) (http.Header, e
 	if credentials {
 		out.Set(name, value)
 	}
+	addVia(out, via)
 	return out, nil
 }
 

@@ -121,6 +121,8 @@ type Config struct {
 	// RequestTimeout bounds the arrival of a mutation's content, and the wait for more
 	// of streamed content. Default 5 min.
 	RequestTimeout time.Duration
+	// Via adds a Via field to what is forwarded, both ways.
+	Via bool
 	// Help is the address of the page, for refusals. Optional.
 	Help string
 }

@@ -94,11 +94,20 @@ func (p *Proxy) answered(x *exchange, r *http.Request, w *work, s *settled) *htt
 		}
 		return p.refused(x, r, ledgerRefusal(err))
 	}
+	addVia(resp.Header, p.via(answeredBy(s.mutation)))
 	x.after = append(x.after, func(delivered bool) { p.noteAnswer(x, w, s, delivered, others) })
 	if x.caller.unmanaged {
 		resp.Header.Set(headerScope, "unmanaged")
 	}
 	return resp
+}
+
+// answeredBy is the protocol in which the upstream answered last; empty if it didn't.
+func answeredBy(m *ledger.Mutation) string {
+	if d := m.Current(); d != nil {
+		return d.Protocol
+	}
+	return ""
 }
 
 // noteAnswer notes what became of an answer; others says that it was announced, as the

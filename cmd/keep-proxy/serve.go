@@ -33,7 +33,8 @@ func newServe() *cobra.Command {
 		Long: "Runs the proxy. Without any configuration its ledger is in $XDG_STATE_HOME/keep-proxy, it listens\n" +
 			"on 127.0.0.1:8080, and its API on 127.0.0.1:8081. SIGTERM and SIGINT let what is being sent end\n" +
 			"and be recorded; a second one ends the program at once, as a crash does: nothing is lost.\n" +
-			"SIGHUP reads the connectors again: all of them are put in force, or, on any error, none.\n\n" +
+			"A changed configuration or connector file, and SIGHUP, reload the connectors: all of them are put in force,\n" +
+			"or, on any error, none.\n\n" +
 			"With --workflow and --item it has one run, whose proxy address it prints: for a sidecar with one script\n" +
 			"beside it. The run ends with it, and the item stays open.",
 		Args: usageArgs(cobra.NoArgs),
@@ -106,7 +107,10 @@ func serve(ctx context.Context, c config.Config, s sidecar, out, errs io.Writer)
 		return err
 	}
 	app.TuneMemory(ctx)
-	a, err := app.New(ctx, app.Options{Config: c, Version: version(), Log: newLog(c.Log, errs), Load: s.load, Restored: s.restored, Operator: person()})
+	a, err := app.New(ctx, app.Options{
+		Config: c, Version: version(), Log: newLog(c.Log, errs), Load: s.load, Watch: true, ConfigFile: s.settings.file,
+		Restored: s.restored, Operator: person(),
+	})
 	if err != nil {
 		return err
 	}

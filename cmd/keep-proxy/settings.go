@@ -52,8 +52,8 @@ const configVariable = "KEEP_CONFIG"
 
 // load merges defaults, file, environment and the flags that were given.
 func (s *settings) load(cmd *cobra.Command) (config.Config, error) {
-	if s.file == "" {
-		s.file = os.Getenv(configVariable)
+	if named := os.Getenv(configVariable); s.file == "" && named != "" {
+		s.file = named
 	}
 	o := config.Options{File: s.file, Environ: os.Environ()}
 	cmd.Flags().Visit(func(f *pflag.Flag) {
