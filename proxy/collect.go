@@ -38,7 +38,7 @@ func (p *Proxy) collect(ctx context.Context, s *sending) {
 // whenLate arms the early record of a success; the returned function disarms it,
 // or waits for it.
 func (p *Proxy) whenLate(ctx context.Context, s *sending) (disarm func()) {
-	if s.w.op.JudgesBody() {
+	if s.w.op.JudgesBody() || s.answer.AtHand {
 		return func() {}
 	}
 	recorded := make(chan struct{})

@@ -23,6 +23,9 @@ type Answer struct {
 	Trailer http.Header
 	// ContentLength is the announced length of Body, -1 if there is none.
 	ContentLength int64
+	// AtHand says that reading Body to its end waits for nobody: all of it came with
+	// the head, and the request is written. The zero value says nothing.
+	AtHand bool
 	// Body yields the content while it arrives, never decompressed. It returns
 	// io.EOF if and only if the content was whole; a cut one ends with an *Error.
 	// It is never nil.

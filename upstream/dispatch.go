@@ -99,6 +99,7 @@ func (d *dispatch) read(resp *http.Response) *Answer {
 		Status: resp.StatusCode, Proto: resp.Proto, Header: resp.Header, Trailer: resp.Trailer,
 		ContentLength: resp.ContentLength, ex: d,
 	}
+	a.AtHand = d.conn.h2 == nil && 0 <= resp.ContentLength && resp.ContentLength <= int64(d.conn.br.Buffered()) && !d.writing()
 	a.Body = &body{d: d, answer: a, resp: resp}
 	if resp.Body == http.NoBody {
 		_, _ = a.Body.Read(nil)
