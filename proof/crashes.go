@@ -74,8 +74,22 @@ func endings(out string) map[string]int {
 	return counts
 }
 
-// tail is the end of an output.
+// said are lines in which a test says something, or that it failed.
+var said = regexp.MustCompile(`^\s*(--- FAIL|panic:|[a-z0-9_]+_test\.go:[0-9]+: )`)
+
+// tail is the end of what the tests of an output said; of one without that, its own end.
 func tail(out string) string {
-	lines := strings.Split(strings.TrimSpace(out), "\n")
-	return strings.Join(lines[max(0, len(lines)-20):], "\n")
+	all := strings.Split(strings.TrimSpace(out), "\n")
+	var lines []string
+	for _, line := range all {
+		if said.MatchString(line) && !strings.Contains(line, "cell|") {
+			lines = append(lines, line)
+		}
+	}
+	if len(lines) == 0 {
+		lines = all
+	}
+	return strings.Join(lines[max(0, len(lines)-tailLines):], "\n")
 }
+
+const tailLines = 40

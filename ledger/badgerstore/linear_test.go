@@ -230,10 +230,11 @@ func (l *linearized) id() string { return fmt.Sprintf("%s-%d", l.tag, l.ids.Add(
 func (l *linearized) print(s said) {
 	l.prints.Lock()
 	defer l.prints.Unlock()
-	// A parent that is gone kills.
-	if err := json.NewEncoder(os.Stdout).Encode(s); err != nil {
-		os.Exit(1)
+	text, err := json.Marshal(s)
+	if err != nil {
+		panic(err) // Strings and numbers only.
 	}
+	fmt.Println(string(text))
 }
 
 // tell does a command between its two lines.

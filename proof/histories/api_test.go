@@ -9,7 +9,10 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -232,7 +235,33 @@ func (a *api) answer(c net.Conn, q asked, f fate) bool {
 	return err == nil && f.keep
 }
 
-// list answers what can be seen of a reference now.
+// page is one object of those that can be seen of a reference now, newest first, so that what
+// is made meanwhile shifts the pages that follow. Some are other people's.
+func (a *api) page(q url.Values) map[string]any {
+	reference := q.Get("reference")
+	r := drawn(a.plan.seed, "others "+reference, 0)
+	var all []*object
+	for n := range r.IntN(3) {
+		all = append(all, &object{ID: fmt.Sprintf("other-%d", n), Reference: reference, KeepID: "somebody's"})
+	}
+	older := r.IntN(len(all) + 1)
+	ours := []*object{}
+	for _, o := range slices.Backward(a.objects) {
+		if o.Reference == reference && !o.visible.After(time.Now()) {
+			ours = append(ours, o)
+		}
+	}
+	all = slices.Concat(all[older:], ours, all[:older])
+	at, err := strconv.Atoi(q.Get("cursor"))
+	if err != nil {
+		at = 0
+	}
+	at = min(at, len(all))
+	end := min(at+1, len(all))
+	return map[string]any{"items": append([]*object{}, all[at:end]...), "more": end < len(all), "next": strconv.Itoa(end)}
+}
+
+// list answers a page of what can be seen of a reference now.
 func (a *api) list(c net.Conn, r *http.Request) bool {
 	a.mu.Lock()
 	a.reads++
@@ -240,14 +269,8 @@ func (a *api) list(c net.Conn, r *http.Request) bool {
 	if a.calm {
 		f = fate{answer: "ok", keep: true}
 	}
-	items := []*object{}
-	for _, o := range a.objects {
-		if o.Reference == r.URL.Query().Get("reference") && !o.visible.After(time.Now()) {
-			items = append(items, o)
-		}
-	}
+	text, err := json.Marshal(a.page(r.URL.Query()))
 	a.mu.Unlock()
-	text, err := json.Marshal(map[string][]*object{"items": items})
 	if err != nil {
 		return false
 	}

@@ -56,6 +56,10 @@ operations:
 const probing = `      - probe:
           get: /things
           query: {reference: {cel: json.reference}}
+          pages:
+            more: response.json.more
+            set: {cursor: {cel: response.json.next}}
+            max: 10
           candidates: response.json.items
           ours: found.keep_id == mutation.marker
           tie: marker

@@ -36,8 +36,10 @@ type runPlan struct {
 	number   int
 	after    time.Duration
 	takeover bool
-	scope    string
-	steps    []step
+	// many says that it is a run of many items, whose requests name this one.
+	many  bool
+	scope string
+	steps []step
 }
 
 // step is one request of a script.
@@ -95,6 +97,7 @@ func newPlan(seed uint64, without []int) *plan {
 				number: next(), after: upTo(r, 100*time.Second), takeover: r.IntN(2) == 0,
 				scope: one(r, "workflow", "workflow", "item", "mutation"), steps: rewritten(r, steps),
 			}
+			run.many = drawn(seed, "many", run.number).IntN(4) == 0
 			if !p.leftOut(run.number) {
 				item.runs = append(item.runs, run)
 			}

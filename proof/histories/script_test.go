@@ -36,25 +36,31 @@ func (h *history) execute(ctx context.Context, item itemPlan, r runPlan) {
 		return
 	}
 	token := fmt.Sprintf("token-%d", r.number)
-	opened, err := p.ledger.OpenRun(ctx, ledger.OpenRun{
+	open := ledger.OpenRun{
 		Workflow: workflow, Item: item.name, TTL: time.Hour, TokenSHA256: proxy.TokenDigest(token), Takeover: r.takeover,
 		BlockScope: ledger.BlockScope(r.scope),
-	})
+	}
+	named := ""
+	if r.many {
+		open.Item, open.Items, named = "", ledger.ItemsMany, item.name
+	}
+	opened, err := p.ledger.OpenRun(ctx, open)
 	if err != nil {
 		return // Busy, stopped, or the machine went down.
 	}
 	for _, s := range r.steps {
-		if !h.perform(ctx, p, token, s) {
+		if !h.perform(ctx, p, token, named, s) {
 			return
 		}
 	}
 	_, _ = p.ledger.FinishRun(ctx, opened.ID, ledger.OutcomeDone, true)
 }
 
-// perform asks for one step as often as the script does.
-func (h *history) perform(ctx context.Context, p *process, token string, s step) bool {
+// perform asks for one step as often as the script does. Item is named where the run has
+// many.
+func (h *history) perform(ctx context.Context, p *process, token, item string, s step) bool {
 	for range s.tries {
-		switch got := h.post(ctx, p, token, s); {
+		switch got := h.post(ctx, p, token, item, s); {
 		case got.status >= 200 && got.status < 300:
 			return true
 		case got.problem == "repeated":
@@ -66,7 +72,7 @@ func (h *history) perform(ctx context.Context, p *process, token string, s step)
 }
 
 // post sends a request through the proxy and reads the whole answer.
-func (h *history) post(ctx context.Context, p *process, token string, s step) reply {
+func (h *history) post(ctx context.Context, p *process, token, item string, s step) reply {
 	c, err := p.door.dial()
 	if err != nil {
 		return reply{}
@@ -79,6 +85,9 @@ func (h *history) post(ctx context.Context, p *process, token string, s step) re
 	user := base64.StdEncoding.EncodeToString([]byte("run:" + token))
 	head := "POST http://" + host + "/" + s.operation + " HTTP/1.1\r\nHost: " + host + "\r\nProxy-Authorization: Basic " + user +
 		"\r\nContent-Type: application/json\r\nConnection: close\r\n"
+	if item != "" {
+		head += "Keep-Item: " + item + "\r\n"
+	}
 	if _, err := fmt.Fprintf(c, "%sContent-Length: %d\r\n\r\n%s", head, len(body), body); err != nil {
 		return reply{}
 	}
