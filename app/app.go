@@ -255,7 +255,7 @@ func (a *App) openProxy(context.Context) error {
 	c := a.config.Proxy
 	made, err := proxy.New(proxy.Config{
 		Ledger: a.ledger, Rules: a.rules.Load, Pinned: a.versions.connector, Sender: a.sender, Reads: a.reads, Dial: a.dial,
-		Inliner: a.reconciler, Turns: a.reconciler, Credentials: a.credentials, CA: a.ca, Clock: a.clock, NewID: NewID,
+		Inliner: a.reconciler, Turns: a.reconciler, Accounts: a.reconciler.Account, Credentials: a.credentials, CA: a.ca, Clock: a.clock, NewID: NewID,
 		Log: a.options.Log, Metrics: a.metrics, Observer: a.tail, Halted: a.modes.halt,
 		Unmanaged: proxy.Unmanaged{Workflow: c.Unmanaged.Workflow, Item: c.Unmanaged.Item},
 		Unmatched: proxy.Policy(c.Unmatched), Passthrough: c.Passthrough, Via: c.Via,

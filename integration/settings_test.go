@@ -29,6 +29,8 @@ type settings struct {
 	Inline, Base, Cap string
 	LedgerID          string
 	Passthrough       string
+	// MailCredentials authorise what is asked of the mail API, "" for none.
+	MailCredentials string
 
 	// HTTP1 leaves HTTP/2 out of what the upstreams offer.
 	HTTP1 bool
@@ -74,6 +76,9 @@ connectors:
       hosts: ["{{$host}}"]
 {{- if or (eq $name "keyed-bank") (eq $name "probed-bank")}}
       overrides: {transfer.create: {settle: {{$.Settle}}, on_absent: {{$.OnAbsent}}{{with $.Verify}}, verify_on_replay: {{.}}{{end}}}}
+{{- end}}
+{{- if and (eq $name "asking-mail") $.MailCredentials}}
+      credentials: {header: Authorization, value: {{$.MailCredentials}}}
 {{- end}}
 {{- if or (eq $name "stripe") (eq $name "github")}}
       credentials: {header: Authorization, value: Bearer operator-token}

@@ -47,8 +47,11 @@ func (p *Proxy) mutate(x *exchange, r *http.Request, req *rules.Request, m rules
 	if x.body.size() > m.Operation.MaxBody {
 		return p.refused(x, r, bodyRefusal(errBodyTooLarge, m.Operation.MaxBody))
 	}
+	req, f := p.withAccount(x, req, m.Connector)
+	if f != nil {
+		return p.refused(x, r, f)
+	}
 	var w *work
-	var f *refusal
 	err := p.loaded(req, x.body, func(whole *rules.Request) { w, f = p.prepare(x, whole, m) })
 	switch {
 	case err != nil:

@@ -29,9 +29,12 @@ func identityOf(d *rules.Derived) map[string]string {
 	return identity
 }
 
+// AccountOf asks the API of a connector whose data a request changes.
+type AccountOf func(ctx context.Context, c *rules.Connector, req *rules.Request) (string, error)
+
 // PastKeys computes the keys that a request has under stored versions of its rule. A
 // version that can't be read is an error: a record may be under it.
-func PastKeys(ctx context.Context, pinned Pinned, scope ledger.Scope, req *rules.Request, of []ledger.ItemRule) ([]ledger.Past, error) {
+func PastKeys(ctx context.Context, pinned Pinned, accounts AccountOf, scope ledger.Scope, req *rules.Request, of []ledger.ItemRule) ([]ledger.Past, error) {
 	var out []ledger.Past
 	for _, r := range of {
 		connector, err := pinned(ctx, r.Hash)
@@ -40,7 +43,11 @@ func PastKeys(ctx context.Context, pinned Pinned, scope ledger.Scope, req *rules
 		}
 		past := ledger.Past{Operation: r.Operation, Hash: r.Hash}
 		if op := connector.Operation(r.Operation); op != nil {
-			if d, ok := op.DeriveAlone(req); ok {
+			asked, err := underVersion(ctx, accounts, connector, req)
+			if err != nil {
+				return nil, fmt.Errorf("version %.12s of the rule for %s.%s: %w", r.Hash, r.Connector, r.Operation, err)
+			}
+			if d, ok := op.DeriveAlone(asked); ok {
 				if past.Key, err = keyOf(scope, op, d, identityOf(d)); err != nil {
 					return nil, fmt.Errorf("version %.12s of the rule for %s.%s: %w", r.Hash, r.Connector, r.Operation, err)
 				}
@@ -49,4 +56,17 @@ func PastKeys(ctx context.Context, pinned Pinned, scope ledger.Scope, req *rules
 		out = append(out, past)
 	}
 	return out, nil
+}
+
+// underVersion makes known whose data the request changes, if this version of the rule
+// asks the API for it.
+func underVersion(ctx context.Context, accounts AccountOf, c *rules.Connector, req *rules.Request) (*rules.Request, error) {
+	if c.AccountRead == nil {
+		return req, nil
+	}
+	account, err := accounts(ctx, c, req)
+	if err != nil {
+		return nil, fmt.Errorf("whose data it changes: %w", err)
+	}
+	return req.WithAccount(c, account), nil
 }

@@ -25,6 +25,7 @@ const (
 	problemAmbiguousRecord   problem = "ambiguous-record"
 	problemForgotten         problem = "forgotten"
 	problemIdentity          problem = "identity"
+	problemAccount           problem = "account-unknown"
 	problemAmbiguous         problem = "ambiguous-request"
 	problemMalformed         problem = "malformed-request"
 	problemRequestTimeout    problem = "request-timeout"
@@ -81,6 +82,7 @@ var kinds = map[problem]kind{
 	problemAmbiguousRecord:   {http.StatusForbidden, "Which stored mutation is meant can't be told", ledger.ClassLogic, denied, false},
 	problemForgotten:         {http.StatusForbidden, "It was done so long ago that its answer is forgotten", ledger.ClassLogic, denied, false},
 	problemIdentity:          {http.StatusUnprocessableEntity, "The mutation's identity can't be derived", ledger.ClassLogic, denied, false},
+	problemAccount:           {http.StatusBadGateway, "Whose data it changes can't be told", ledger.ClassTransient, "destination_unavailable", true},
 	problemAmbiguous:         {http.StatusUnprocessableEntity, "Parsers could disagree about this request", ledger.ClassLogic, denied, false},
 	problemIncomplete:        {http.StatusBadRequest, "The request ended early", ledger.ClassTransient, "http_request_error", true},
 	problemMalformed:         {http.StatusBadRequest, "The request is malformed", ledger.ClassLogic, "http_request_error", false},

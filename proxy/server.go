@@ -88,11 +88,13 @@ type Config struct {
 	Inliner     Inliner
 	Turns       Turns
 	Credentials Credentials
-	CA          *CA
-	Clock       clock.Clock
-	NewID       func() string
-	Log         zerolog.Logger
-	Metrics     Metrics
+	// Accounts asks APIs whose data a request changes. Nil: such requests are refused.
+	Accounts AccountOf
+	CA       *CA
+	Clock    clock.Clock
+	NewID    func() string
+	Log      zerolog.Logger
+	Metrics  Metrics
 	// Halted says what an operator keeps back now; it is called on the way of each
 	// request. Nil for nothing.
 	Halted func() Halt

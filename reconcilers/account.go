@@ -1,6 +1,7 @@
 package reconcilers
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -25,10 +26,22 @@ func authorised(request *rules.Request, name, value string) (*rules.Request, err
 
 // sameAccount makes sure that what is asked with the credentials of now is asked
 // about the account of the record, and notes which header fields tell it.
-func sameAccount(t *try) error {
+func (r *Reconciler) sameAccount(ctx context.Context, t *try) (reached bool, err error) {
 	if !t.connector.HasAccount {
-		return nil
+		return true, nil
 	}
+	if t.connector.AccountRead != nil {
+		account, err := r.Account(ctx, t.connector, t.request)
+		if err != nil {
+			return !errors.Is(err, errUnreached), fmt.Errorf("the account of the configured credentials can't be told: %w", err)
+		}
+		t.request = t.request.WithAccount(t.connector, account)
+	}
+	return true, accountIs(t)
+}
+
+// accountIs compares the account of the request with the record's.
+func accountIs(t *try) error {
 	derived, refusal := t.owner.Derive(t.request, t.match)
 	switch {
 	case refusal != nil:
@@ -61,6 +74,10 @@ func accountStays(t *try, header http.Header) bool {
 	if refusal != nil {
 		return false
 	}
+	if t.connector.AccountRead != nil {
+		// That no field of a request tells it is why it is asked for; see underAccount.
+		changed = changed.WithAccount(t.connector, t.mutation.Account)
+	}
 	derived, refusal := t.owner.Derive(changed, t.match)
 	return refusal == nil && derived.Account == t.mutation.Account
 }
@@ -68,9 +85,12 @@ func accountStays(t *try, header http.Header) bool {
 // underAccount adds to a read, which has its credential, the fields that tell the
 // account. A read that would be sent under another one is an error: what isn't there
 // may be elsewhere.
-func underAccount(t *try, read http.Header) error {
+func (r *Reconciler) underAccount(ctx context.Context, t *try, read http.Header) error {
 	if !t.connector.HasAccount {
 		return nil
+	}
+	if t.connector.AccountRead != nil {
+		return r.asksUnderAccount(ctx, t, read)
 	}
 	merged := t.request.Header.Clone()
 	for name, values := range read {
@@ -86,6 +106,22 @@ func underAccount(t *try, read http.Header) error {
 		if len(read[name]) == 0 {
 			read[name] = values
 		}
+	}
+	return nil
+}
+
+// asksUnderAccount asks the API whose data a read with these fields would show.
+func (r *Reconciler) asksUnderAccount(ctx context.Context, t *try, read http.Header) error {
+	request, refusal := rules.Rebuild(http.MethodGet, t.request.URL(), read, nil)
+	if refusal != nil {
+		return fmt.Errorf("%w: its header fields can't be sent", errUnaskable)
+	}
+	account, err := r.Account(ctx, t.connector, request)
+	switch {
+	case err != nil:
+		return fmt.Errorf("the account that it asks under can't be told: %w", err)
+	case account != t.mutation.Account:
+		return fmt.Errorf("%w: it asks under another account", errUnaskable)
 	}
 	return nil
 }

@@ -96,7 +96,7 @@ func (p probe) request(ctx context.Context, t *try, ask *rules.Ask) (*upstream.R
 	if name != "" {
 		header.Set(name, value)
 	}
-	if err := underAccount(t, header); err != nil {
+	if err := p.underAccount(ctx, t, header); err != nil {
 		return nil, err
 	}
 	if header.Get("User-Agent") == "" {

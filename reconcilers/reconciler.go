@@ -69,6 +69,7 @@ type Reconciler struct {
 	limits      *limits
 	busy        *busy
 	strategies  map[rules.StrategyKind]strategy
+	accounts    accounts
 	log         zerolog.Logger
 	metrics     Metrics
 	halted      func() bool
@@ -101,8 +102,9 @@ func New(c Config) (*Reconciler, error) {
 		ledger: c.Ledger, wire: wire{sender: c.Sender, clock: c.Clock}, credentials: c.Credentials,
 		clock: c.Clock, newID: c.NewID, random: c.Random, settings: s,
 		pinned: newPinned(c.Ledger, c.Connectors, c.Defaults), limits: newLimits(s.Rate),
-		busy: newBusy(s.Concurrency, s.PerConnector),
-		log:  c.Log, metrics: c.Metrics, halted: c.Halted, kick: make(chan struct{}, 1),
+		accounts: accounts{clock: c.Clock},
+		busy:     newBusy(s.Concurrency, s.PerConnector),
+		log:      c.Log, metrics: c.Metrics, halted: c.Halted, kick: make(chan struct{}, 1),
 	}
 	r.strategies = map[rules.StrategyKind]strategy{
 		rules.StrategyResend: resend{r}, rules.StrategyProbe: probe{r}, rules.StrategyExec: program{r}, rules.StrategyNone: none{},

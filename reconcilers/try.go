@@ -173,10 +173,10 @@ func probed(m *ledger.Mutation) (n int) {
 func (r *Reconciler) prepare(ctx context.Context, t *try) (sighting, error) {
 	reached, err := r.understand(ctx, t)
 	if err == nil {
-		reached, err = true, sameAccount(t)
+		reached, err = r.sameAccount(ctx, t)
 	}
 	if err == nil && t.undo != nil {
-		err = t.addressUndo()
+		err = r.addressUndo(ctx, t)
 	}
 	if err != nil {
 		return sighting{reached: reached, reason: err.Error()}, err

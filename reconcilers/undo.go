@@ -30,7 +30,7 @@ func (r *Reconciler) undone(ctx context.Context, t *try) (*ledger.Mutation, erro
 
 // addressUndo gives the request of an obligation the credential of now, and what else
 // tells the account. With a credential nothing of the script's own is missing.
-func (t *try) addressUndo() error {
+func (r *Reconciler) addressUndo(ctx context.Context, t *try) error {
 	if t.credential.name != "" {
 		t.missing = nil
 	}
@@ -39,7 +39,7 @@ func (t *try) addressUndo() error {
 		return err
 	}
 	header := outgoing.Header.Clone()
-	if err := underAccount(t, header); err != nil {
+	if err := r.underAccount(ctx, t, header); err != nil {
 		return err
 	}
 	if header.Get("User-Agent") == "" {

@@ -7,6 +7,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
+// caseAccount is what the API says in cases of a connector that asks for the account.
+const caseAccount = "case-account"
+
 // caseRun is one case while it runs.
 type caseRun struct {
 	*testCase
@@ -38,6 +41,9 @@ func (r *caseRun) differs(what, want, got string) {
 
 // matched goes on with a request that was not refused.
 func (r *caseRun) matched(req *Request, m Match) {
+	if m.Connector != nil && m.Connector.AccountRead != nil {
+		req = req.WithAccount(m.Connector, caseAccount)
+	}
 	if m.Unmatched {
 		r.problems = append(r.problems, "the URL's host is none of the connector's")
 		return

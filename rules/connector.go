@@ -28,6 +28,8 @@ type Connector struct {
 	TrustRefused bool
 	// HasAccount says that a rule derives whose data is changed.
 	HasAccount bool
+	// AccountRead is how that is asked of the API; nil where requests say it, or nothing.
+	AccountRead *AccountRead
 	// Rate bounds dispatches, resends and probes together; the zero value bounds nothing.
 	Rate Rate
 	// Operations are in the order in which they are tried.

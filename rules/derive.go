@@ -44,7 +44,12 @@ func (op *Operation) Derive(req *Request, m Match) (*Derived, *Refusal) {
 	s := &scope{req: req, path: m.Path, host: m.Host}
 	d := &Derived{HostGroup: op.Connector.HostGroup, HostVars: maps.Clone(m.Host)}
 	var refusal *Refusal
-	if d.Account, refusal = op.deriveText(op.Connector.account, "account", s); refusal != nil {
+	if op.Connector.AccountRead != nil {
+		d.Account, refusal = op.accountKnown(req)
+	} else {
+		d.Account, refusal = op.deriveText(op.Connector.account, "account", s)
+	}
+	if refusal != nil {
 		return nil, refusal
 	}
 	s.account = d.Account

@@ -174,7 +174,7 @@ func (d *decoder) accountOf(n *yaml.Node, c *Connector) {
 		return
 	}
 	if n.Kind == yaml.MappingNode {
-		d.object(n, "account", levelAccount)
+		d.accountRead(n, c)
 		return
 	}
 	c.account = d.expr(n, "account", inRequest)

@@ -16,6 +16,8 @@ const (
 	ProblemOverride Problem = "method-override"
 	// ProblemIdentity is a request whose identity can't be derived.
 	ProblemIdentity Problem = "identity"
+	// ProblemAccount is a request of which it isn't known whose data it changes.
+	ProblemAccount Problem = "account-unknown"
 	// ProblemUnmatched is a request on a connector's host that nothing declares.
 	ProblemUnmatched Problem = "unmatched"
 	// ProblemDenied is a request that a rule denies, or a method that always is.
@@ -30,6 +32,8 @@ func (p Problem) Status() int {
 	switch p {
 	case ProblemAmbiguous, ProblemIdentity:
 		return http.StatusUnprocessableEntity
+	case ProblemAccount:
+		return http.StatusBadGateway
 	case ProblemTooLarge:
 		return http.StatusRequestEntityTooLarge
 	case ProblemOverride, ProblemUnmatched, ProblemDenied:

@@ -53,6 +53,9 @@ type Request struct {
 	hasBody  bool
 	loaded   bool
 
+	// accounts are what WithAccount said, by the hash of the connector's file.
+	accounts map[string]string
+
 	// One read of the body serves every judgement; a request is shared by the
 	// goroutines that judge and send it.
 	once    sync.Once
@@ -145,7 +148,7 @@ func (r *Request) copy() *Request {
 	return &Request{
 		Method: r.Method, Scheme: r.Scheme, Host: r.Host, Port: r.Port, Header: r.Header, underscored: r.underscored,
 		path: r.path, rawQuery: r.rawQuery, hasQuery: r.hasQuery,
-		body: r.body, hasBody: r.hasBody, loaded: r.loaded,
+		body: r.body, hasBody: r.hasBody, loaded: r.loaded, accounts: r.accounts,
 	}
 }
 

@@ -28,7 +28,7 @@ var (
 		later: []string{"aws"},
 	}
 	levelRate      = level{name: "rate", known: []string{"requests", "per"}}
-	levelAccount   = level{name: "account", later: []string{"get", "value", "cache"}}
+	levelAccount   = level{name: "account", known: []string{"get", "value", "cache"}}
 	levelOperation = level{
 		name: "an operation",
 		known: []string{

@@ -29,10 +29,10 @@ var formatKeys = []struct {
 		},
 		[]string{
 			"apiVersion: keep/v1", "connector: other", "version: 2", "title: Other", "hosts: [other.test]", "host_group: others", "reads: [/x]",
-			"account: header['x-a']", "block_scope: item", "trust_refused: true", "rate: {requests: 5, per: 1s}", "operations: []",
+			"account: header['x-a']", "account: {get: /me, value: response.json.id, cache: 1h}", "block_scope: item", "trust_refused: true", "rate: {requests: 5, per: 1s}", "operations: []",
 			"cases: [{name: c, request: {url: 'https://api.test/'}, expect: {refused: unmatched}}]",
 		},
-		[]string{"aws: {service: sqs}", "account: {get: /me, value: response.json.id, cache: 1h}"},
+		[]string{"aws: {service: sqs}"},
 	},
 	{
 		"operation",

@@ -1,0 +1,59 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"keep-proxy/ledger"
+	"keep-proxy/rules"
+)
+
+// askingRules are the test rules of a connector that asks for the account.
+func askingRules() string {
+	return strings.Replace(testRules, "reads: safe-methods\n", "reads: safe-methods\naccount: {get: /me, value: response.json.id}\n", 1)
+}
+
+// A stored version of the rule that asked is asked again, so that what was made under it
+// is found; where it can't tell, nothing is sent.
+func TestAStoredVersionOfTheRuleIsAskedForTheAccount(t *testing.T) {
+	t.Parallel()
+	account, asked := atomic.Pointer[string]{}, atomic.Int64{}
+	ann := "ann"
+	account.Store(&ann)
+	accounts := func(context.Context, *rules.Connector, *rules.Request) (string, error) {
+		asked.Add(1)
+		if name := account.Load(); name != nil {
+			return *name, nil
+		}
+		return "", errors.New("it was answered 401")
+	}
+	w := newWorld(t, func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(http.StatusCreated) },
+		func(c *Config) { c.Accounts = accounts })
+	w.use(askingRules())
+	pay := func() got {
+		return w.open("a", func(o *ledger.OpenRun) { o.Takeover = true }).post("/pay", `{"to":"bob"}`)
+	}
+	wantAnswer(t, pay(), http.StatusCreated, "", false)
+	if m := w.mutation("a"); m.Account != "ann" || asked.Load() != 1 {
+		t.Errorf("account %q, asked %d times", m.Account, asked.Load())
+	}
+	w.use(testRules)
+	wantAnswer(t, pay(), http.StatusCreated, "", true)
+	account.Store(nil)
+	wantProblem(t, pay(), "ambiguous-record", http.StatusForbidden, "can't be read")
+	w.use(askingRules())
+	wantProblem(t, pay(), "account-unknown", http.StatusBadGateway, "it was answered 401")
+	w.wantSends("/pay", 1)
+}
+
+func TestNobodyToAskIsNoAccount(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(http.ResponseWriter, *http.Request) {})
+	w.use(askingRules())
+	wantProblem(t, w.open("a").post("/pay", `{"to":"bob"}`), "account-unknown", http.StatusBadGateway, "nothing was sent")
+	w.wantSends("/pay", 0)
+}
