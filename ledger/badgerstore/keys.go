@@ -48,7 +48,7 @@ const (
 	xItemTaken  = 'T' // digest(run id), digest(workflow, item); of runs of many items
 	xItemID     = 'N' // 10 bytes of the item's id, mark by opening
 	xRunOfItem  = 'w' // digest(workflow, item), mark by opening
-	xRuleMade   = 'V' // digest(connector), second, version; see span.go
+	xRuleMade   = 'V' // digest(connector), version, second; see span.go
 	xTouched    = 'h' // minute, minute; see span.go
 )
 

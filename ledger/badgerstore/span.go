@@ -28,9 +28,7 @@ func second(at time.Time) uint32 { return uint32(nanos(at) / uint64(time.Second)
 func minute(at time.Time) uint32 { return uint32(nanos(at) / uint64(time.Minute)) }
 
 func ruleKey(connector string, version int, made uint32) []byte {
-	d := digest(connector)
-	k := binary.BigEndian.AppendUint32(key(xRuleMade, d[:]), made)
-	return binary.BigEndian.AppendUint64(k, uint64(version))
+	return binary.BigEndian.AppendUint32(versionPrefix(digest(connector), uint64(version)), made)
 }
 
 func touchedKey(at, made uint32) []byte {
@@ -169,21 +167,51 @@ func (s *Store) spanned(src snapshot, f ledger.Filter, from []byte) windows {
 }
 
 // ruleWindows are those in which records of the connector, or of the version of its file,
-// were made. As each of them holds one, those that a page can need are enough; what is
-// older is one window then.
+// were made.
 func ruleWindows(src snapshot, f ledger.Filter, from []byte) windows {
 	d := digest(f.Connector)
-	prefix := key(xRuleMade, d[:])
+	if f.ConnectorVersion > 0 {
+		return versionWindows(src, versionPrefix(d, uint64(f.ConnectorVersion)), from)
+	}
+	out := windows{}
+	for _, prefix := range versionPrefixes(src, d) {
+		out = out.or(versionWindows(src, prefix, from))
+	}
+	return out
+}
+
+func versionPrefix(connector [32]byte, version uint64) []byte {
+	return binary.BigEndian.AppendUint64(key(xRuleMade, connector[:]), version)
+}
+
+// versionPrefixes are those of the versions that a connector's records have. It steps from
+// one to the next.
+func versionPrefixes(src snapshot, connector [32]byte) (out [][]byte) {
+	all := key(xRuleMade, connector[:])
+	for start := versionPrefix(connector, math.MaxUint64); ; {
+		var found []byte
+		src.backwards(all, start, func(k []byte) bool {
+			found = bytes.Clone(k[:len(k)-unitSize])
+			return false
+		})
+		if found == nil {
+			return out
+		}
+		// What is below it is of a lower version.
+		out, start = append(out, found), found
+	}
+}
+
+// versionWindows are those of one version, newest first. As each of them holds one record,
+// those that a page can need are enough; what is older is one window then.
+func versionWindows(src snapshot, prefix, from []byte) windows {
 	start := uint32(math.MaxUint32)
 	if from != nil {
 		start = second(markTime(from))
 	}
 	var made []uint32
-	src.backwards(prefix, append(binary.BigEndian.AppendUint32(bytes.Clone(prefix), start), 0xff), func(k []byte) bool {
-		rest := k[len(prefix):]
-		if f.ConnectorVersion == 0 || binary.BigEndian.Uint64(rest[unitSize:]) == uint64(f.ConnectorVersion) {
-			made = append(made, binary.BigEndian.Uint32(rest))
-		}
+	src.backwards(prefix, binary.BigEndian.AppendUint32(bytes.Clone(prefix), start), func(k []byte) bool {
+		made = append(made, binary.BigEndian.Uint32(k[len(prefix):]))
 		return len(made) <= 2*maxLimit
 	})
 	if len(made) <= 2*maxLimit {
