@@ -20,8 +20,11 @@ import (
 )
 
 // childMode tells the test binary to be the process that is killed; the ledger is in
-// its working folder.
-const childMode = "KEEP_TEST_LEDGER_CHILD"
+// its working folder. As onlyRecords it writes no long bodies.
+const (
+	childMode   = "KEEP_TEST_LEDGER_CHILD"
+	onlyRecords = "records"
+)
 
 func TestMain(m *testing.M) {
 	if os.Getenv(childMode) != "" {
@@ -29,6 +32,7 @@ func TestMain(m *testing.M) {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
+		os.Exit(0)
 	}
 	if keys := os.Getenv(linearVar); keys != "" {
 		if err := commandForEver(keys); err != nil {
@@ -56,7 +60,10 @@ func claimForEver(dir string) error {
 		wg.Go(func() {
 			for n := start + w; ; n += 4 {
 				m := ledgertest.SampleMutation(strconv.Itoa(int(n)), ledger.InFlight, 0)
-				if n/4%8 == 0 {
+				switch {
+				case os.Getenv(childMode) == onlyRecords:
+					m.Reason = strings.Repeat("x", 20<<10)
+				case n/4%8 == 0:
 					// Long enough for a file.
 					content := strings.Repeat(strconv.Itoa(int(n)), ledger.InlineBody)
 					var err error

@@ -1,0 +1,111 @@
+package badgerstore
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"keep-proxy/ledger"
+	"keep-proxy/ledger/ledgertest"
+)
+
+// smallDisk is a file system of its own of so many bytes, where mounting is allowed.
+func smallDisk(t *testing.T, options string) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, options); err != nil {
+		t.Skipf("no file system can be mounted here: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
+
+func remount(t *testing.T, dir string, flags uintptr, options string) {
+	t.Helper()
+	if err := unix.Mount("tmpfs", dir, "tmpfs", unix.MS_REMOUNT|flags, options); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// untilFull lets a child claim until it can't any more and returns what it acknowledged,
+// however it ended.
+func untilFull(t *testing.T, dir, mode string) (acknowledged []string) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, self)
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), childMode+"="+mode)
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		acknowledged = append(acknowledged, lines.Text())
+	}
+	err = cmd.Wait()
+	if ctx.Err() != nil {
+		t.Fatal("the child went on on a full disk")
+	}
+	t.Logf("%d acknowledged, then: %v", len(acknowledged), err)
+	return acknowledged
+}
+
+// TestNothingAcknowledgedIsLostOnAFullDisk fills a disk without the guard of MinFree, by
+// bodies and by the engine's own writes, which go through memory maps and can kill.
+func TestNothingAcknowledgedIsLostOnAFullDisk(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []string{"bodies", onlyRecords} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			dir := smallDisk(t, "size=16m")
+			var all []string
+			for range 2 {
+				// The second start finds the disk full.
+				all = append(all, untilFull(t, dir, mode)...)
+			}
+			if len(all) == 0 {
+				t.Error("nothing was acknowledged")
+			}
+			remount(t, dir, 0, "size=256m")
+			holds(t, dir, all)
+			if _, err := Verify(t.Context(), testConfig(dir), nil); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestReadOnlyFolderIsNoDamage(t *testing.T) {
+	t.Parallel()
+	dir := smallDisk(t, "size=64m")
+	s := mustOpenOnly(t, testConfig(dir))
+	m := ledgertest.SampleMutation("a", ledger.Indeterminate, 0)
+	err := s.Update(t.Context(), func(tx ledger.Tx) error { return tx.PutMutation(m) })
+	if err := errors.Join(err, s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	remount(t, dir, unix.MS_RDONLY, "size=64m")
+	_, err = Open(t.Context(), testConfig(dir))
+	if !errors.Is(err, unix.EROFS) || errors.Is(err, ledger.ErrDamaged) || errors.Is(err, ledger.ErrMissing) {
+		t.Errorf("a folder that can't be written: %v", err)
+	}
+	remount(t, dir, 0, "size=64m")
+	holds(t, dir, nil)
+}
