@@ -118,11 +118,13 @@ type verifier struct {
 	progress Progress
 	// recordsOnly leaves out the files of bodies.
 	recordsOnly bool
-	// indexes counts the index keys that follow from records; found those stored.
-	indexes, found int
-	// listed are the events that records list; unindexed those that have no index
-	// entry, although they belong to a mutation.
-	listed, unindexed tally
+	// expected are the index entries that follow from records, found those that are stored.
+	expected, found tally
+	// told are the events that belong to a mutation, listed those that a record or an
+	// index entry of its lists.
+	told, listed tally
+	// naming has each entry looked up, to name the one that is missing.
+	naming bool
 }
 
 func (v *verifier) values() error {
@@ -130,11 +132,7 @@ func (v *verifier) values() error {
 	defer it.Close()
 	for it.Rewind(); it.Valid(); it.Next() {
 		k := it.Item().KeyCopy(nil)
-		content, err := v.src.get(k)
-		if err != nil {
-			return required(err, "value "+keyName(k))
-		}
-		if err := v.value(k, content); err != nil {
+		if err := it.Item().Value(func(sealed []byte) error { return v.stored(k, sealed) }); err != nil {
 			return err
 		}
 		if v.report.Values++; v.report.Values%progressEvery == 0 {
@@ -146,15 +144,31 @@ func (v *verifier) values() error {
 			}
 		}
 	}
-	if v.found != v.indexes {
-		return fmt.Errorf("%w: %d index entries are stored, %d follow from the records",
-			ledger.ErrDamaged, v.found, v.indexes)
-	}
-	if v.listed != v.unindexed {
+	switch {
+	case v.listed != v.told:
 		return fmt.Errorf("%w: records list %d events of theirs, and not the %d that they should",
-			ledger.ErrDamaged, v.listed.n, v.unindexed.n)
+			ledger.ErrDamaged, v.listed.n, v.told.n)
+	case v.found == v.expected:
+		return nil
+	case v.naming:
+		return fmt.Errorf("%w: %d index entries are stored, and not the %d that follow from the records",
+			ledger.ErrDamaged, v.found.n, v.expected.n)
 	}
-	return nil
+	// Which one it is takes a look for each.
+	again := verifier{ctx: v.ctx, config: v.config, indexed: v.indexed, src: v.src, events: v.events, report: &Report{Events: v.report.Events}, naming: true}
+	return again.values()
+}
+
+// stored checks one value as it lies there.
+func (v *verifier) stored(k, sealed []byte) error {
+	content, flags, err := unseal(k, sealed)
+	if err == nil && flags&flagSplit != 0 {
+		content, err = v.src.get(k)
+	}
+	if err != nil {
+		return required(err, "value "+keyName(k))
+	}
+	return v.value(k, content)
 }
 
 // value checks one value by its kind.
@@ -182,12 +196,15 @@ func (v *verifier) value(k, content []byte) error {
 		return v.body(k, content)
 	case kMeta, kPart, kToken, kEvidence, kDelivery, kConnector, kChunk, kPending, kCommit, kCheckpoint:
 		return nil
-	case xUnresolved, xDue, xState, xByRun, xByItem, xCreated, xEscalated, xHistory, xRunActive, xRunEnded, xRunOpened, xItemOpened, xItemTaken:
-		v.found++
+	case xUnresolved, xDue, xState, xByRun, xByItem, xCreated, xEscalated, xRunActive, xRunEnded, xRunOpened, xItemOpened, xItemTaken:
+		v.found.add(k)
+		return nil
+	case xHistory:
+		v.listed.add(k)
 		return nil
 	case xItemID, xRunOfItem:
 		if v.indexed {
-			v.found++
+			v.found.add(k)
 		}
 		return nil
 	case xRuleMade, xTouched:
@@ -260,20 +277,15 @@ func (v *verifier) event(k []byte) error {
 	return nil
 }
 
-// listing looks for the index entry of an event.
+// listing expects an event in its mutation's history.
 func (v *verifier) listing(k []byte, e ledger.Event) error {
 	if e.Seq > v.report.Events {
 		return damaged(k, "an event lies after the last commit")
 	}
-	if e.Mutation == "" {
-		return nil
+	if e.Mutation != "" {
+		v.told.add(historyKey(e.Mutation, e.Seq))
 	}
-	x := historyKey(e.Mutation, e.Seq)
-	if _, err := v.src.get(x); errors.Is(err, ledger.ErrNotFound) {
-		v.unindexed.add(e.Mutation, e.Seq)
-		return nil
-	}
-	return v.listedIn([][]byte{x})
+	return nil
 }
 
 // history notes the events that a record lists.
@@ -283,7 +295,7 @@ func (v *verifier) history(k []byte, m entryOfMutation) error {
 		return damaged(k, err.Error())
 	}
 	for _, seq := range seqs {
-		v.listed.add(m.ID, seq)
+		v.listed.add(historyKey(m.ID, seq))
 	}
 	return nil
 }
@@ -312,8 +324,9 @@ func (v *verifier) body(k, content []byte) error {
 	return nil
 }
 
-// tally is a number of events of mutations and a sum over them, in any order: two that
-// are equal counted the same ones, as surely as hashes differ.
+// tally is a number of index entries and a sum over them, in any order: two that are
+// equal counted the same ones, as surely as hashes differ. Looking each up would take
+// most of the time.
 type tally struct {
 	n   int
 	sum uint64
@@ -321,15 +334,9 @@ type tally struct {
 
 var tallySeed = maphash.MakeSeed()
 
-func (t *tally) add(mutation string, seq uint64) {
+func (t *tally) add(k []byte) {
 	t.n++
-	t.sum += maphash.Comparable(tallySeed, listed{mutation, seq})
-}
-
-// listed is an event of a mutation.
-type listed struct {
-	mutation string
-	seq      uint64
+	t.sum += maphash.Bytes(tallySeed, k)
 }
 
 // belongs checks that a record lies under its own key and in its indexes.
@@ -345,10 +352,12 @@ func (v *verifier) listedIn(indexes [][]byte) error {
 		if unlisted(x) && !v.indexed {
 			continue
 		}
-		if _, err := v.src.get(x); err != nil {
-			return required(err, "index entry "+keyName(x))
+		if v.naming {
+			if _, err := v.src.get(x); err != nil {
+				return required(err, "index entry "+keyName(x))
+			}
 		}
-		v.indexes++
+		v.expected.add(x)
 	}
 	return nil
 }
