@@ -67,6 +67,9 @@ type Config struct {
 	LastReload func() *wire.LastReload
 	// Modes pauses, drains and resumes; nil is refused.
 	Modes Modes
+	// PlanUndo is the obligation to take back an object that the mutation made, as its
+	// rule says; nil is refused.
+	PlanUndo func(ctx context.Context, m *ledger.Mutation, object string) (ledger.Owed, error)
 	// Destinations tells how notifications stand; nil without any.
 	Destinations func() []wire.Destination
 	// Requests calls each for every request of the proxy that wants takes, until ctx

@@ -31,6 +31,8 @@ func mutationOf(m *ledger.Mutation) wire.Mutation {
 		Escalation:   escalationRef(m.Escalation),
 		Diff:         diffOf(m.Diff),
 		Verification: verificationOf(m.Verification),
+		Obligations:  obligationIDs(m.Obligations),
+		Undo:         undoOf(m.Undo),
 	}
 }
 

@@ -129,7 +129,7 @@ func itemMutation(m *ledger.Mutation, item *ledger.Item) wire.ItemMutation {
 // nextOf says what a re-run of the item that asks for m with the same payload meets.
 func nextOf(m *ledger.Mutation, attempt int) string {
 	switch {
-	case m.Attempt != attempt:
+	case m.Attempt != attempt, m.Undo != nil:
 		return "none"
 	case m.State == ledger.Applied && m.ResultState == ledger.ResultKnown:
 		return "replay"

@@ -58,6 +58,7 @@ type Condition interface {
 type Decisions interface {
 	Resolve(ctx context.Context, r ledger.Resolve) (ledger.Finished, error)
 	Actions(m *ledger.Mutation, now ledger.Stamp) []ledger.Action
+	RunObligation(ctx context.Context, q ledger.RunObligation) (*ledger.Mutation, error)
 	// ConfirmGaps is ledger.Ledger.ConfirmGaps.
 	ConfirmGaps(ctx context.Context, q ledger.ConfirmGap) (items int, err error)
 }

@@ -33,6 +33,10 @@ var (
 	runParameters = []parameter{
 		{"running", "true: runs that have not ended"},
 	}
+	obligationParameters = []parameter{
+		{"all", "true: those that are met or waived too"},
+		{"connector", "obligations of this connector"},
+	}
 	mutationParameters = []parameter{
 		{"state", "records in one of these states; repeatable, or with commas"},
 		{"connector", "records of this connector"},

@@ -367,7 +367,6 @@ func TestLaterVersionsNamesAreRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	for _, c := range []struct{ method, path string }{
-		{"GET", "/v1/obligations"}, {"POST", "/v1/obligations/o-1/run"}, {"POST", "/v1/obligations/o-1/waive"},
 		{"GET", "/v1/ledger/verify"}, {"GET", "/v1/ledger/backup"},
 	} {
 		t.Run(c.path, func(t *testing.T) {

@@ -54,11 +54,28 @@ func resolve(s *Server, r *http.Request, q *wire.Resolve) (any, error) {
 			return nil, err
 		}
 	}
+	if q.Compensate {
+		if command.Compensate, err = s.planUndo(r.Context(), m, q.Object); err != nil {
+			return nil, err
+		}
+	}
 	finished, err := s.config.Ledger.Resolve(r.Context(), command)
 	if err != nil {
 		return nil, s.explainRefusal(r.Context(), m.ID, q, err)
 	}
 	return s.decided(r.Context(), finished.Mutation), nil
+}
+
+// planUndo asks the rule how the object is taken back.
+func (s *Server) planUndo(ctx context.Context, m *ledger.Mutation, object string) (*ledger.Owed, error) {
+	if s.config.PlanUndo == nil {
+		return nil, refuse("not-yet", "Compensating: this program doesn't do it.")
+	}
+	owed, err := s.config.PlanUndo(ctx, m, object)
+	if err != nil {
+		return nil, BadRequest("/compensate", "it can't be undone by its rule: "+err.Error(), "undo it by hand, and leave compensate out")
+	}
+	return &owed, nil
 }
 
 // decided shows the record after a decision that is durable: what can't be read
@@ -122,11 +139,29 @@ func (s *Server) checkResolve(q *wire.Resolve) error {
 	if q.NewKey && q.Action != wire.ActionDidNotHappen && q.Action != wire.ActionNewKey {
 		faults.add("/new_key", "goes with did_not_happen only", "leave it out")
 	}
+	faults.compensate(q)
 	faults.result(q)
 	if q.Result != nil {
 		faults.answer("/result", q.Result, s.config.MaxBody)
 	}
 	return faults.err()
+}
+
+// maxObject is the longest id of what is to be undone, in bytes.
+const maxObject = 1 << 10
+
+// compensate wants the object that is to be undone, with happened alone.
+func (f *faults) compensate(q *wire.Resolve) {
+	switch {
+	case q.Compensate && q.Action != wire.ActionHappened:
+		f.add("/compensate", "goes with happened only", "leave it out")
+	case q.Compensate && q.Object == "":
+		f.add("/object", "missing", "give the API's own id of what is to be undone")
+	case !q.Compensate && q.Object != "":
+		f.add("/object", "goes with compensate only", "leave it out")
+	case len(q.Object) > maxObject:
+		f.add("/object", fmt.Sprintf("longer than %d bytes", maxObject), "give the API's own id")
+	}
 }
 
 // result wants a result or the word that there is none, with happened alone.

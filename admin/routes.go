@@ -105,11 +105,8 @@ func (rt route) bodyShape(c Config) shape {
 	return sh
 }
 
-// openLater and resolveLater are the keys of requests that later versions take.
-var (
-	openLater    = []string{"connectors", "max_in_flight"}
-	resolveLater = []string{"compensate"}
-)
+// openLater are the keys of requests that later versions take.
+var openLater = []string{"connectors", "max_in_flight"}
 
 // openProblems are the refusals of opening a run.
 var openProblems = []string{"item-done", "item-busy", "item-attention", "attempt", "blocked", "idempotency-key", "draining"}
@@ -234,6 +231,12 @@ func recordRoutes() []route {
 			query:   slices.Concat(scopeParameters, pageParameters), response: wire.List[wire.Escalation]{}, serve: reading(listEscalations),
 		},
 		{
+			method: http.MethodGet, path: "/v1/obligations", roles: readers, id: "listObligations",
+			summary: "Lists what is owed: effects that are to be taken back, newest first.",
+			query:   slices.Concat(obligationParameters, scopeParameters, pageParameters), response: wire.List[wire.Obligation]{},
+			serve: reading(listObligations),
+		},
+		{
 			method: http.MethodGet, path: "/v1/impact", roles: readers, id: "listImpact",
 			summary: "Lists what a rule version, a time or a run touched, newest first; a page may be empty and have a next.",
 			query:   slices.Concat(impactParameters, scopeParameters, pageParameters), response: wire.List[wire.Touched]{}, serve: reading(listImpact),
@@ -264,8 +267,20 @@ func operatorRoutes() []route {
 		{
 			method: http.MethodPost, path: "/v1/mutations/{id}/resolve", roles: operators, id: "resolve",
 			summary: "Records a person's decision on a mutation.",
-			request: wire.Resolve{}, shape: shape{later: resolveLater}, response: wire.Mutation{},
+			request: wire.Resolve{}, response: wire.Mutation{},
 			problems: []string{"not-found", "version", "not-allowed"}, serve: taking(resolve),
+		},
+		{
+			method: http.MethodPost, path: "/v1/obligations/{id}/run", roles: operators, id: "runObligation",
+			summary: "Has an obligation met now: the undo is sent, newer effects first.",
+			request: wire.DecideObligation{}, response: wire.Obligation{},
+			problems: []string{"not-found", "version", "not-allowed"}, serve: taking(runObligation),
+		},
+		{
+			method: http.MethodPost, path: "/v1/obligations/{id}/waive", roles: operators, id: "waiveObligation",
+			summary: "Waives an obligation: what it would take back stays.",
+			request: wire.DecideObligation{}, response: wire.Obligation{},
+			problems: []string{"not-found", "version", "not-allowed"}, serve: taking(waiveObligation),
 		},
 		{
 			method: http.MethodPost, path: "/v1/explain", roles: readers, id: "explain",
@@ -346,11 +361,7 @@ func publicRoutes() []route {
 // laterRoutes are names that later versions build; they are refused by name.
 func laterRoutes() []route {
 	var list []route
-	for _, l := range []struct{ method, path, what string }{
-		{http.MethodGet, "/v1/obligations", "Obligations"},
-		{http.MethodPost, "/v1/obligations/{id}/run", "Running an obligation"},
-		{http.MethodPost, "/v1/obligations/{id}/waive", "Waiving an obligation"},
-	} {
+	for _, l := range []struct{ method, path, what string }{} {
 		list = append(list, route{method: l.method, path: l.path, roles: everybody, serve: later(l.what)})
 	}
 	return list

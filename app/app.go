@@ -285,7 +285,7 @@ func (a *App) openAdmin(context.Context) error {
 		Ledger: deciding{Ledger: a.ledger, kick: a.reconciler.Kick}, OperatorToken: token, RunTTL: a.config.Runs.TTL, MaxBody: int64(a.config.Proxy.MaxBody),
 		Environment: a.environ, Explainer: &explainer{app: a}, Now: a.now, Random: rand.Reader,
 		Metrics: a.metrics.handler(), Ready: a.ready, Verify: a.verify, Requests: a.tail.follow, Backup: a.backup,
-		Destinations: a.destinationsStanding, Reload: a.Reload, LastReload: a.reloads.latest, Log: a.options.Log,
+		Destinations: a.destinationsStanding, PlanUndo: a.reconciler.PlanUndo, Reload: a.Reload, LastReload: a.reloads.latest, Log: a.options.Log,
 		Modes: &a.modes, Tokens: adminTokens(a.config.Admin.Tokens), Hosts: publicHosts(a.config.Admin.PublicURL),
 	}
 	if cert != nil {

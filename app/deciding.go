@@ -14,6 +14,15 @@ type deciding struct {
 	kick func()
 }
 
+// RunObligation implements admin.Ledger.
+func (d deciding) RunObligation(ctx context.Context, q ledger.RunObligation) (*ledger.Mutation, error) {
+	m, err := d.Ledger.RunObligation(ctx, q)
+	if err == nil {
+		d.kick()
+	}
+	return m, err
+}
+
 // Resolve implements admin.Ledger.
 func (d deciding) Resolve(ctx context.Context, r ledger.Resolve) (ledger.Finished, error) {
 	finished, err := d.Ledger.Resolve(ctx, r)

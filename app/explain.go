@@ -24,6 +24,9 @@ type explainer struct{ app *App }
 
 // ManualCheck implements admin.Explainer by the record's pinned rule.
 func (e *explainer) ManualCheck(ctx context.Context, m *ledger.Mutation) (admin.ManualCheck, error) {
+	if m.Undo != nil {
+		return e.app.checkUndo(ctx, m)
+	}
 	op, request, err := e.app.pinned(ctx, m)
 	if err != nil {
 		return admin.ManualCheck{}, err
@@ -36,6 +39,25 @@ func (e *explainer) ManualCheck(ctx context.Context, m *ledger.Mutation) (admin.
 		return out, nil
 	}
 	for _, s := range op.Strategies {
+		if s.Kind == rules.StrategyNone {
+			out.CannotVerify = s.Why
+		}
+	}
+	return out, nil
+}
+
+// checkUndo says how a person finds out whether an effect was taken back.
+func (a *App) checkUndo(ctx context.Context, m *ledger.Mutation) (admin.ManualCheck, error) {
+	out := admin.ManualCheck{Text: fmt.Sprintf("Look in %s whether %s is still there: then it was not undone.", m.Connector, m.Undo.Object)}
+	connector, err := a.versions.connector(ctx, m.ConnectorHash)
+	if err != nil {
+		return out, fmt.Errorf("rule of %s: %w", m.ID, err)
+	}
+	op := connector.Operation(m.Undo.Operation)
+	if op == nil || op.Undo == nil || op.Undo.Operation.Reconciles() {
+		return out, nil
+	}
+	for _, s := range op.Undo.Operation.Strategies {
 		if s.Kind == rules.StrategyNone {
 			out.CannotVerify = s.Why
 		}

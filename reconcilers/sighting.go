@@ -64,6 +64,10 @@ func (r *Reconciler) observe(ctx context.Context, t *try, s sighting) outcome {
 	}
 	beforeObserve.Pass()
 	out.finished, out.err = r.ledger.Observe(ctx, command)
+	if len(command.Owed) > 0 {
+		// What is owed is due at once.
+		r.Kick()
+	}
 	if errors.Is(out.err, ledger.ErrEvidence) {
 		return r.observe(ctx, t, sighting{reached: s.reached, reason: "the object is evidence for another mutation", evidence: s.evidence})
 	}

@@ -43,6 +43,21 @@ type MutationFilter struct {
 	Escalated bool
 }
 
+// ObligationFilter selects obligations.
+type ObligationFilter struct {
+	Filter
+	Connector string
+	// All selects those that are met or waived, too.
+	All bool
+}
+
+func (f ObligationFilter) values() url.Values {
+	q := f.Filter.values()
+	set(q, "connector", f.Connector)
+	flag(q, "all", f.All)
+	return q
+}
+
 func (f Filter) values() url.Values {
 	q := url.Values{}
 	set(q, "cursor", f.Cursor)

@@ -36,6 +36,26 @@ func (c *Client) Resolve(ctx context.Context, id string, r wire.Resolve) (*wire.
 	return call[wire.Mutation](ctx, c, request{method: http.MethodPost, path: mutationPath(id, "/resolve"), body: r})
 }
 
+// Obligations lists what is owed; with all, what is met or waived too.
+func (c *Client) Obligations(ctx context.Context, f ObligationFilter) (*wire.List[wire.Obligation], error) {
+	return call[wire.List[wire.Obligation]](ctx, c, request{method: http.MethodGet, path: "/v1/obligations", query: f.values()})
+}
+
+// RunObligation has an obligation met now. `version` if it has changed since the person saw it, `not-allowed` if
+// there is nothing to send, or a newer one comes first.
+func (c *Client) RunObligation(ctx context.Context, id string, d wire.DecideObligation) (*wire.Obligation, error) {
+	return call[wire.Obligation](ctx, c, request{method: http.MethodPost, path: obligationPath(id, "/run"), body: d})
+}
+
+// WaiveObligation lets what it would take back stay. Refused like RunObligation, and while a sending of it may still
+// take effect.
+func (c *Client) WaiveObligation(ctx context.Context, id string, d wire.DecideObligation) (*wire.Obligation, error) {
+	return call[wire.Obligation](ctx, c, request{method: http.MethodPost, path: obligationPath(id, "/waive"), body: d})
+}
+
+// obligationPath is the path of an obligation, whatever characters its id holds.
+func obligationPath(id, rest string) string { return "/v1/obligations/" + url.PathEscape(id) + rest }
+
 // Escalations lists open questions to people.
 func (c *Client) Escalations(ctx context.Context, f Filter) (*wire.List[wire.Escalation], error) {
 	return call[wire.List[wire.Escalation]](ctx, c, request{method: http.MethodGet, path: "/v1/escalations", query: f.values()})

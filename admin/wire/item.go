@@ -57,7 +57,7 @@ type ItemMutation struct {
 	Reason    string    `json:"reason,omitzero"`
 	CreatedAt time.Time `json:"created_at"`
 	// Next is what a re-run that asks for it meets: replay, send, wait, blocked,
-	// refused, or, of an attempt that is over, none.
+	// refused, or, of an attempt that is over and of an undo, none.
 	Next string `json:"next"`
 }
 

@@ -51,6 +51,10 @@ type Mutation struct {
 	Escalation *EscalationRef `json:"escalation,omitzero"`
 	// Verification is set once the world did not agree with the stored result.
 	Verification *Verification `json:"verification,omitzero"`
+	// Obligations are the mutations that take effects of this one back, the oldest effect
+	// first; Undo is what this one takes back.
+	Obligations []string `json:"obligations,omitzero"`
+	Undo        *Undo    `json:"undo,omitzero"`
 	// Diff says how the last refused payload differed from the stored one.
 	Diff *Diff `json:"diff,omitzero"`
 	// Events and Actions are left out of listings.

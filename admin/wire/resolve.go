@@ -36,6 +36,10 @@ type Resolve struct {
 	// there is none to give.
 	Result   *Result `json:"result,omitzero"`
 	NoResult bool    `json:"no_result,omitzero"`
+	// Compensate asks, with happened, for it to be undone, by the rule's compensate;
+	// Object is the API's own id of what is to be undone, as the person found it.
+	Compensate bool   `json:"compensate,omitzero"`
+	Object     string `json:"object,omitzero"`
 }
 
 // Action is a decision that is open now.

@@ -4,9 +4,7 @@ import "github.com/spf13/cobra"
 
 // laterCommands are commands of later versions, with what to use meanwhile. They
 // are refused by name, so that nobody looks for a typing mistake.
-var laterCommands = map[string]string{
-	"obligations": "compensations are not made yet",
-}
+var laterCommands = map[string]string{}
 
 // newLater makes the hidden commands that refuse.
 func newLater() []*cobra.Command {

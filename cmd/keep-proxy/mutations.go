@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -104,6 +105,8 @@ func showMutation(w io.Writer, m *wire.Mutation) error {
 		"account", m.Account,
 		"scope", m.Workflow+" / "+m.Item+" / attempt "+strconv.Itoa(m.Attempt),
 		"run", m.Run,
+		"undoes", undoes(m.Undo),
+		"obligations", strings.Join(m.Obligations, ", "),
 		"class", m.Class,
 		"reason", m.Reason,
 		"request", m.Request.Method+" "+m.Request.URL,
@@ -132,6 +135,14 @@ func showMutation(w io.Writer, m *wire.Mutation) error {
 		}
 	}
 	return nil
+}
+
+// undoes names what a mutation takes back, nothing for none.
+func undoes(u *wire.Undo) string {
+	if u == nil {
+		return ""
+	}
+	return u.Object + " of " + u.Mutation
 }
 
 // showDiff writes how the refused payload differed, nothing for none.

@@ -26,6 +26,10 @@ type resolveFlags struct {
 	newKey  bool
 	result  string
 	none    bool
+
+	compensate bool
+	object     string
+
 	reason  string
 	actor   string
 	version int64
@@ -81,8 +85,8 @@ func (f *resolveFlags) bind(cmd *cobra.Command) {
 	flags.StringVar(&f.filter.Operation, "operation", "", "with --all: only of this operation")
 	flags.StringVar(&f.filter.Workflow, "workflow", "", "with --all: only of this workflow")
 	flags.StringVar(&f.filter.Item, "item", "", "with --all: only of this item")
-	flags.Bool("compensate", false, "not yet")
-	_ = flags.MarkHidden("compensate") // The flag was just made.
+	flags.BoolVar(&f.compensate, "compensate", false, "with --happened: it is to be undone, as the rule's compensate says; needs --object")
+	flags.StringVar(&f.object, "object", "", "with --compensate: the API's own id of what is to be undone")
 }
 
 // person is who sits at the keyboard, as far as the system knows.
@@ -116,7 +120,10 @@ func (f *resolveFlags) decide(cmd *cobra.Command, args []string) error {
 
 // decision reads the decision from the flags.
 func (f *resolveFlags) decision(cmd *cobra.Command) (wire.Resolve, error) {
-	d := wire.Resolve{Reason: f.reason, Actor: f.actor, Version: f.version, Force: f.force, NoResult: f.none}
+	d := wire.Resolve{
+		Reason: f.reason, Actor: f.actor, Version: f.version, Force: f.force, NoResult: f.none,
+		Compensate: f.compensate, Object: f.object,
+	}
 	var chosen []string
 	for _, a := range actionFlags {
 		if *f.actions[a.action] {
@@ -130,8 +137,6 @@ func (f *resolveFlags) decision(cmd *cobra.Command) (wire.Resolve, error) {
 	}
 	d.NewKey = f.newKey && d.Action == wire.ActionDidNotHappen
 	switch {
-	case cmd.Flags().Changed("compensate"):
-		return d, usage("resolve: --compensate is not yet built; leave it out")
 	case len(chosen) == 0:
 		return d, usage("resolve: name the decision: one of %s", strings.Join(actionNames(), ", "))
 	case len(chosen) > 1:
@@ -144,6 +149,14 @@ func (f *resolveFlags) decision(cmd *cobra.Command) (wire.Resolve, error) {
 		return d, usage("resolve: --result and --no-result go with --happened only")
 	case d.Action == wire.ActionHappened && (f.result == "") == !f.none:
 		return d, usage("resolve: --happened needs either --result FILE or --no-result")
+	case f.compensate && d.Action != wire.ActionHappened:
+		return d, usage("resolve: --compensate goes with --happened only")
+	case f.compensate && f.object == "":
+		return d, usage("resolve: --compensate needs --object with the API's own id of what is to be undone")
+	case f.object != "" && !f.compensate:
+		return d, usage("resolve: --object goes with --compensate only")
+	case f.compensate && f.all:
+		return d, usage("resolve: --compensate is about one object; leave --all out")
 	}
 	if f.result != "" {
 		result, err := readResult(cmd.InOrStdin(), f.result)

@@ -32,7 +32,7 @@ func newRoot(s streams) *cobra.Command {
 	})
 	root.AddCommand(
 		newServe(), newRun(), newEnv(), newCheck(), newExplain(), newConnectors(),
-		newMutations(), newRuns(), newItems(), newImpact(), newResolve(), newStatus(), newLedger(), newAudit(),
+		newMutations(), newRuns(), newItems(), newObligations(), newImpact(), newResolve(), newStatus(), newLedger(), newAudit(),
 		newCA(), newHealth(), newDoctor(), newTail(), newVersion(), newDemo(), newDemoClient(),
 	)
 	root.AddCommand(newModes()...)
