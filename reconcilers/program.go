@@ -48,6 +48,8 @@ type programMutation struct {
 	Workflow   string                     `json:"workflow"`
 	Item       string                     `json:"item"`
 	Attempt    int                        `json:"attempt"`
+	// Kept is there in a sending in steps, once something is kept.
+	Kept map[string]json.RawMessage `json:"kept,omitempty"`
 }
 
 type programRequest struct {
@@ -131,6 +133,12 @@ func inputOf(t *try) programInput {
 	}
 	for name, value := range m.Identity {
 		in.Mutation.Identity[name] = json.RawMessage(value)
+	}
+	for name, value := range m.Kept {
+		if in.Mutation.Kept == nil {
+			in.Mutation.Kept = map[string]json.RawMessage{}
+		}
+		in.Mutation.Kept[name] = json.RawMessage(value)
 	}
 	if body := t.request.Body(); utf8.Valid(body) {
 		in.Request.Body = string(body)

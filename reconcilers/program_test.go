@@ -3,6 +3,7 @@ package reconcilers
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"keep-proxy/ledger"
+	"keep-proxy/rules"
 )
 
 // viaProgram asks a shell script, which finds this text in %s.
@@ -82,6 +84,19 @@ func TestAProgramGetsTheRecordAndNoSecret(t *testing.T) {
 	}
 	if strings.Contains(string(text), "sk_live") || strings.Contains(string(text), "GOFLAGS") {
 		t.Errorf("it got a secret, or our environment:\n%s", text)
+	}
+}
+
+func TestAProgramGetsWhatStepsGave(t *testing.T) {
+	t.Parallel()
+	req, refusal := rules.Rebuild(http.MethodPost, "https://api.test/send", http.Header{}, nil)
+	if refusal != nil {
+		t.Fatal(refusal)
+	}
+	in := inputOf(&try{mutation: &ledger.Mutation{Kept: map[string]string{"draft": `"d1"`}}, request: req})
+	text, err := json.Marshal(in)
+	if err != nil || !strings.Contains(string(text), `"kept":{"draft":"d1"}`) {
+		t.Errorf("%s, %v", text, err)
 	}
 }
 
