@@ -46,6 +46,8 @@ type Options struct {
 	// Watch reloads when ConfigFile, which may be empty, or a connector file changes.
 	Watch      bool
 	ConfigFile string
+	// Trace sends spans to a collector, if the standard variables of OpenTelemetry name one.
+	Trace bool
 	// Note is called with what an operator should know at start, such as a count
 	// of recovered records or a warning about a connector. Default: the log.
 	Note func(string)
@@ -77,6 +79,7 @@ type App struct {
 	admin       *admin.Server
 	metrics     *metrics
 	tail        *tail
+	tracing     *tracing
 	credentials *credentials
 	token       string
 	environ     *environment
@@ -122,7 +125,7 @@ func (a *App) open(ctx context.Context) error {
 	}
 	a.rules.Store(set)
 	a.warnOfMissingLedger()
-	for _, step := range []func(context.Context) error{a.openLedger, a.openCA, a.openUpstream, a.openReconciler, a.openKeeper, a.openProxy, a.openNotify, a.openAdmin} {
+	for _, step := range []func(context.Context) error{a.openLedger, a.openCA, a.openUpstream, a.openReconciler, a.openKeeper, a.openTracing, a.openProxy, a.openNotify, a.openAdmin} {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -256,7 +259,7 @@ func (a *App) openProxy(context.Context) error {
 	made, err := proxy.New(proxy.Config{
 		Ledger: a.ledger, Rules: a.rules.Load, Pinned: a.versions.connector, Sender: a.sender, Reads: a.reads, Dial: a.dial,
 		Inliner: a.reconciler, Turns: a.reconciler, Accounts: a.reconciler.Account, Credentials: a.credentials, CA: a.ca, Clock: a.clock, NewID: NewID,
-		Log: a.options.Log, Metrics: a.metrics, Observer: a.tail, Halted: a.modes.halt,
+		Log: a.options.Log, Metrics: a.metrics, Observer: a.observers(), Halted: a.modes.halt,
 		Unmanaged: proxy.Unmanaged{Workflow: c.Unmanaged.Workflow, Item: c.Unmanaged.Item},
 		Unmatched: proxy.Policy(c.Unmatched), Passthrough: c.Passthrough, Via: c.Via,
 		BlockScope: ledger.BlockScope(c.BlockScope), Hold: c.Hold, Inline: a.config.Reconcile.Inline,

@@ -162,6 +162,9 @@ func (a *App) close() error {
 		a.sender.CloseIdle()
 		a.reads.CloseIdle()
 	}
+	if err := a.tracing.close(); err != nil {
+		a.options.Log.Warn().Err(err).Msg("the last spans were not taken")
+	}
 	if a.store == nil {
 		return nil
 	}

@@ -2,8 +2,10 @@ package proxy
 
 import (
 	"context"
+	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -89,7 +91,7 @@ func (x *exchange) path(asked string) string {
 }
 
 // told hands the request's one line to the log, and to whoever follows requests.
-func (p *Proxy) told(x *exchange, method, host, path string, w *answerWriter, delivered bool) {
+func (p *Proxy) told(x *exchange, r *http.Request, w *answerWriter, delivered bool) {
 	level := zerolog.InfoLevel
 	if x.problem != "" {
 		level = zerolog.WarnLevel
@@ -100,8 +102,10 @@ func (p *Proxy) told(x *exchange, method, host, path string, w *answerWriter, de
 	if !logged && !followed {
 		return
 	}
-	l := x.line(method, host, path, w, delivered, p.config.Clock.Now())
+	l := x.line(r.Method, r.URL.Host, r.URL.Path, w, delivered, p.config.Clock.Now())
 	if followed {
+		l.Traceparent, l.Tracestate = r.Header.Get("Traceparent"), strings.Join(r.Header["Tracestate"], ",")
+		l.Sent = x.sent()
 		p.config.Observer.Tell(l)
 	}
 	if logged {

@@ -2,6 +2,8 @@ package proxy
 
 import (
 	"time"
+
+	"keep-proxy/ledger"
 )
 
 // Line is what is told of one request when its answer has ended: the log's fields.
@@ -16,6 +18,19 @@ type Line struct {
 	Workflow, Item, Run       string
 	Connector, Operation      string
 	Mutation, State, Decision string
+	// Traceparent and Tracestate are the request's own, as they came (W3C Trace Context).
+	// They are set for an observer alone.
+	Traceparent, Tracestate string
+	// Sent is the sending that the request led to; nil for none. For an observer alone.
+	Sent *Sent
+}
+
+// Sent is one sending of a mutation.
+type Sent struct {
+	Started, Ended time.Time
+	Status         int
+	// Verdict is what it proved, Error the class of what broke it; empty for nothing.
+	Verdict, Error string
 }
 
 // Observer is told of requests while it is active. Its methods are called on the way of
@@ -23,6 +38,18 @@ type Line struct {
 type Observer interface {
 	Active() bool
 	Tell(l Line)
+}
+
+// sent is the sending that this request led to, if there was one.
+func (x *exchange) sent() *Sent {
+	if x.mutation == nil || x.decision != ledger.DecideDispatch {
+		return nil
+	}
+	d := x.mutation.Current()
+	if d == nil || d.Started.Wall.IsZero() || d.Ended.Wall.IsZero() {
+		return nil
+	}
+	return &Sent{Started: d.Started.Wall, Ended: d.Ended.Wall, Status: d.Status, Verdict: string(d.Verdict), Error: d.ErrorClass}
 }
 
 // line is what the log and an observer are told.

@@ -114,7 +114,7 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, c caller, t *tunne
 	defer func() {
 		x.done(delivered)
 		p.config.Metrics.Request(x.effect, string(x.problem), answer.status, p.config.Clock.Now().Sub(x.started))
-		p.told(x, r.Method, r.URL.Host, r.URL.Path, answer, delivered)
+		p.told(x, r, answer, delivered)
 	}()
 	if t == nil {
 		p.goproxy.ServeHTTP(answer, r.WithContext(withExchange(r.Context(), x)))

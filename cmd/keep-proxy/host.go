@@ -77,7 +77,7 @@ func joinOrEmbed(ctx context.Context, cmd *cobra.Command, c config.Config) (*hos
 func embed(ctx context.Context, cmd *cobra.Command, c config.Config) (*host, error) {
 	c = app.Embedded(c)
 	a, err := app.New(ctx, app.Options{
-		Config: c, Version: version(), Log: quietLog(c.Log, cmd.ErrOrStderr()), Note: notes(cmd.ErrOrStderr()),
+		Config: c, Version: version(), Log: quietLog(c.Log, cmd.ErrOrStderr()), Note: notes(cmd.ErrOrStderr()), Trace: true,
 	})
 	if err != nil {
 		return nil, err

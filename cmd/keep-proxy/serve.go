@@ -108,7 +108,7 @@ func serve(ctx context.Context, c config.Config, s sidecar, out, errs io.Writer)
 	}
 	app.TuneMemory(ctx)
 	a, err := app.New(ctx, app.Options{
-		Config: c, Version: version(), Log: newLog(c.Log, errs), Load: s.load, Watch: true, ConfigFile: s.settings.file,
+		Config: c, Version: version(), Log: newLog(c.Log, errs), Load: s.load, Trace: true, Watch: true, ConfigFile: s.settings.file,
 		Restored: s.restored, Operator: person(),
 	})
 	if err != nil {

@@ -81,5 +81,7 @@ var confined = []confinement{
 	{lib: "github.com/elazarl/goproxy", pkg: "proxy", files: 1, tests: "integration"},
 	{lib: "github.com/dgraph-io/badger", pkg: "ledger/badgerstore"},
 	{lib: "github.com/spf13/viper", pkg: "config"},
+	{lib: "github.com/fsnotify/fsnotify", pkg: "app"},
+	{lib: "go.opentelemetry.io", pkg: "app"},
 	{lib: "C"}, // the program builds without a C compiler
 }
