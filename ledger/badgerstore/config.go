@@ -71,6 +71,10 @@ const (
 	// baseTableSize is the size of the engine's smaller tables. It keeps up to eight
 	// buffers for building them, each at least twice as large.
 	baseTableSize = 1 << 20
+	// baseLevelSize is how large the level may be into which the engine merges what it
+	// flushed. That comes as five memtables at once, so that levels much smaller than
+	// this only copy it once more.
+	baseLevelSize = 64 << 20
 	// entryOverhead is what an entry costs a memtable beyond its key and value.
 	entryOverhead = 128
 )

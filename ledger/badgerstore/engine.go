@@ -27,6 +27,7 @@ func engineOptions(dir string, log zerolog.Logger) badger.Options {
 		WithNumCompactors(2).
 		WithBlockSize(blockSize).
 		WithBaseTableSize(baseTableSize).
+		WithBaseLevelSize(baseLevelSize).
 		WithValueThreshold(1 << 20).
 		WithValueLogFileSize(1 << 20).
 		WithCompression(options.None).

@@ -59,16 +59,13 @@ const markSize = 8 + 32
 const commitRing = 1 << 18
 
 func digest(parts ...string) [32]byte {
-	h := sha256.New()
-	var n [8]byte
+	var short [128]byte // Most names fit, and nothing is allocated.
+	b := short[:0]
 	for _, p := range parts {
-		binary.BigEndian.PutUint64(n[:], uint64(len(p)))
-		h.Write(n[:])
-		h.Write([]byte(p))
+		b = binary.BigEndian.AppendUint64(b, uint64(len(p)))
+		b = append(b, p...)
 	}
-	var d [32]byte
-	h.Sum(d[:0])
-	return d
+	return sha256.Sum256(b)
 }
 
 func key(kind byte, parts ...[]byte) []byte {
