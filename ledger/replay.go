@@ -282,20 +282,9 @@ func (c *claiming) repin() error {
 // repin.
 func (c *claiming) prepare() (State, error) {
 	if c.m == nil {
-		if c.item == nil {
-			var err error
-			if c.item, err = c.newItem(c.q.Workflow, c.q.Item); err != nil {
-				return "", err
-			}
-		}
 		c.m = newMutation(c.q, c.now)
-		if err := c.knowRules(); err != nil {
+		if err := c.noteRule(); err != nil {
 			return "", err
-		}
-		if c.item.note(c.m) || c.item.Version == 0 {
-			if err := c.putItem(c.item); err != nil {
-				return "", err
-			}
 		}
 		return "", c.beginGeneration()
 	}
@@ -316,6 +305,23 @@ func (c *claiming) prepare() (State, error) {
 	c.m.ResendTries, c.m.ResendClosed = 0, false
 	c.m.Forgotten = time.Time{}
 	return from, nil
+}
+
+// noteRule stores the item, new if there was none, if it doesn't know the rule of the
+// new mutation.
+func (c *claiming) noteRule() (err error) {
+	if c.item == nil {
+		if c.item, err = c.newItem(c.q.Workflow, c.q.Item); err != nil {
+			return err
+		}
+	}
+	if err := c.knowRules(); err != nil {
+		return err
+	}
+	if c.item.note(c.m) || c.item.Version == 0 {
+		return c.putItem(c.item)
+	}
+	return nil
 }
 
 // beginGeneration gives the record the vendor key of its new generation: the

@@ -80,8 +80,8 @@ func each(v reflect.Value, fn func(reflect.Value)) {
 	case v.Kind() == reflect.Pointer:
 		each(v.Elem(), fn)
 	case v.Kind() == reflect.Struct:
-		for i := range v.NumField() {
-			each(v.Field(i), fn)
+		for _, f := range v.Fields() {
+			each(f, fn)
 		}
 	case v.Kind() == reflect.Slice:
 		for i := range v.Len() {
