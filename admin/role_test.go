@@ -34,7 +34,7 @@ func TestWhatEachRoleMay(t *testing.T) {
 		},
 		RoleViewer: {
 			"listRuns", "showRun", "showEnvironment", "listItems", "showItem", "listMutations", "showMutation", "sendBody",
-			"listEscalations", "listImpact", "showStatus", "sendEvents", "followRequests", "explain",
+			"listEscalations", "listObligations", "listImpact", "showStatus", "sendEvents", "followRequests", "explain",
 		},
 	}
 	for role, names := range want {
