@@ -42,52 +42,58 @@ type Scrubbed struct {
 // open; both may be nil, and end the scrub by an error.
 func (s *Store) Scrub(ctx context.Context, visit func(*ledger.Mutation) error, progress func(Scrubbed) error) (done Scrubbed, err error) {
 	w := s.newWalker(nil)
-	var files []bodyFile
+	at := scrubbing{visit: visit}
 	for more := true; more; {
-		files = files[:0]
-		n := 0
-		more, err = w.slice(ctx, func(src snapshot, k, content []byte, whole bool) error {
-			n++
-			done.Bytes += int64(len(k) + len(content))
-			if !whole && k[0] == kMutation {
-				if content, err = src.get(k); err != nil {
-					return err
-				}
-				whole = true
-			}
-			switch {
-			case !whole:
-				return nil // Its parts are values of their own.
-			case k[0] == kBody:
-				f, err := bodyFileOf(k, content)
-				if f.size > 0 {
-					files = append(files, f)
-				}
-				return err
-			case k[0] == kMutation && visit != nil:
-				e, err := decodeMutation(k, content)
-				if err != nil {
-					return err
-				}
-				return visit(e.Mutation)
-			}
-			return nil
-		})
-		if err != nil {
-			return done, fmt.Errorf("scrub: %w", err)
+		at.files = at.files[:0]
+		more, err = w.slice(ctx, at.value)
+		if err == nil {
+			err = s.scrubFiles(ctx, w, at.files, &at.Scrubbed)
 		}
-		done.Values += n
-		if err := s.scrubFiles(ctx, w, files, &done); err != nil {
-			return done, fmt.Errorf("scrub: %w", err)
+		if err != nil {
+			return at.Scrubbed, fmt.Errorf("scrub: %w", err)
 		}
 		if progress == nil {
 			continue
 		}
-		if err := progress(done); err != nil {
-			return done, err
+		if err := progress(at.Scrubbed); err != nil {
+			return at.Scrubbed, err
 		}
 	}
-	return done, nil
+	return at.Scrubbed, nil
+}
+
+// scrubbing is a scrub at work.
+type scrubbing struct {
+	Scrubbed
+	visit func(*ledger.Mutation) error
+	// files are those of the bodies in the slice at work.
+	files []bodyFile
+}
+
+// value takes one value whose checksum holds.
+func (at *scrubbing) value(src snapshot, k, content []byte, whole bool) (err error) {
+	at.Values++
+	at.Bytes += int64(len(k) + len(content))
+	switch {
+	case k[0] == kMutation && at.visit != nil:
+		if !whole {
+			if content, err = src.get(k); err != nil {
+				return err
+			}
+		}
+		e, err := decodeMutation(k, content)
+		if err != nil {
+			return err
+		}
+		return at.visit(e.Mutation)
+	case k[0] == kBody && whole:
+		f, err := bodyFileOf(k, content)
+		if f.size > 0 {
+			at.files = append(at.files, f)
+		}
+		return err
+	}
+	return nil // The parts of a long value are values of their own.
 }
 
 // bodyFile is a body that is kept in a file.

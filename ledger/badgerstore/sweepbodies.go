@@ -32,7 +32,7 @@ func (s *Store) SweepBodies(ctx context.Context) (done Swept, err error) {
 	if err := s.beginNaming(ctx); err != nil {
 		return done, fmt.Errorf("sweep bodies: %w", err)
 	}
-	defer func() { err = errors.Join(err, s.endNaming()) }()
+	defer func() { err = errors.Join(err, s.endNaming()) }() //nolint:contextcheck // It ends what was begun, also for a ctx that has ended.
 	named, err := s.namedBodies(ctx)
 	if err != nil {
 		return done, fmt.Errorf("sweep bodies: %w", err)
