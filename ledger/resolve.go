@@ -69,10 +69,8 @@ func (c *command) resolve(r *Resolve) (*Mutation, *Run, error) {
 		}
 	}
 	m.decided(r)
-	if r.Compensate != nil {
-		if err := c.oweByPerson(m, r, mv); err != nil {
-			return nil, nil, err
-		}
+	if err := c.oweByPerson(m, r, mv); err != nil {
+		return nil, nil, err
 	}
 	if err := c.store(m, from, r.Action, mv, "", ""); err != nil {
 		return nil, nil, err

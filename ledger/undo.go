@@ -77,6 +77,9 @@ func (c *command) oweNewer(m *Mutation, o *Observation, list []Owed, mv move) er
 
 // oweByPerson owes the undoing of what a person says has happened, and has it done.
 func (c *command) oweByPerson(m *Mutation, r *Resolve, mv move) error {
+	if r.Compensate == nil {
+		return nil
+	}
 	object := r.Compensate.Object
 	taken, err := c.evidenceTaken(m, &Observation{Objects: []string{object}})
 	if err != nil {
