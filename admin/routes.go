@@ -74,13 +74,6 @@ func writing(handle func(*Server, http.ResponseWriter, *http.Request) error) fun
 	return func(s *Server, w http.ResponseWriter, r *http.Request, _ route) error { return handle(s, w, r) }
 }
 
-// later makes the serve of a route that a later version builds.
-func later(what string) func(*Server, http.ResponseWriter, *http.Request, route) error {
-	return func(*Server, http.ResponseWriter, *http.Request, route) error {
-		return refuse("not-yet", "%s: this version doesn't build it yet.", what)
-	}
-}
-
 // guarded reports whether a token is needed.
 func (rt route) guarded() bool { return strings.HasPrefix(rt.path, "/v1/") }
 
@@ -113,7 +106,7 @@ var openProblems = []string{"item-done", "item-busy", "item-attention", "attempt
 
 // routes is the whole API.
 func routes() []route {
-	return slices.Concat(runRoutes(), itemRoutes(), recordRoutes(), operatorRoutes(), publicRoutes(), laterRoutes())
+	return slices.Concat(runRoutes(), itemRoutes(), recordRoutes(), operatorRoutes(), publicRoutes())
 }
 
 // runRoutes are a host's.
@@ -356,13 +349,4 @@ func publicRoutes() []route {
 			media: "application/json", serve: writing(sendOpenAPI),
 		},
 	}
-}
-
-// laterRoutes are names that later versions build; they are refused by name.
-func laterRoutes() []route {
-	var list []route
-	for _, l := range []struct{ method, path, what string }{} {
-		list = append(list, route{method: l.method, path: l.path, roles: everybody, serve: later(l.what)})
-	}
-	return list
 }

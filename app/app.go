@@ -107,7 +107,7 @@ func New(ctx context.Context, o Options) (*App, error) {
 	a.modes.app = a
 	a.ctx, a.cancel = context.WithCancel(context.Background())
 	if err := a.open(ctx); err != nil {
-		return nil, errors.Join(err, a.close())
+		return nil, errors.Join(err, a.close()) //nolint:contextcheck // What was opened is closed, also when ctx has ended.
 	}
 	return a, nil
 }
@@ -125,7 +125,9 @@ func (a *App) open(ctx context.Context) error {
 	}
 	a.rules.Store(set)
 	a.warnOfMissingLedger()
-	for _, step := range []func(context.Context) error{a.openLedger, a.openCA, a.openUpstream, a.openReconciler, a.openKeeper, a.openTracing, a.openProxy, a.openNotify, a.openAdmin} {
+	for _, step := range []func(context.Context) error{
+		a.openLedger, a.openCA, a.openUpstream, a.openReconciler, a.openKeeper, a.openTracing, a.openProxy, a.openNotify, a.openAdmin,
+	} {
 		if err := step(ctx); err != nil {
 			return err
 		}

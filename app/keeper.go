@@ -110,11 +110,12 @@ func (k *keeper) pass(ctx context.Context) error {
 		return err
 	}
 	k.metrics.passed(done, k.clock.Now())
-	event := k.log.Info()
+	level := zerolog.InfoLevel
 	if len(done.Damaged) > 0 {
-		event = k.log.Error().Strs("damaged", done.Damaged[:min(len(done.Damaged), 10)])
+		level = zerolog.ErrorLevel
 	}
-	event.Int("values", done.Values).Int64("bytes", done.Bytes).Int("bodies", done.Bodies).
+	k.log.WithLevel(level).Strs("damaged", done.Damaged[:min(len(done.Damaged), 10)]).
+		Int("values", done.Values).Int64("bytes", done.Bytes).Int("bodies", done.Bodies).
 		Int("bodies_removed", swept.Bodies+swept.Orphans).Msg("ledger tended")
 	return nil
 }

@@ -144,7 +144,7 @@ func (a *App) Stop(ctx context.Context) error {
 		}
 		a.cancel()
 		a.running.Wait()
-		err = errors.Join(err, a.close())
+		err = errors.Join(err, a.close()) //nolint:contextcheck // What was opened is closed, also when ctx has ended.
 	})
 	return err
 }

@@ -84,30 +84,30 @@ func TestSpansReachTheCollector(t *testing.T) {
 	}
 	q := <-got
 	about := map[string]string{}
-	for _, a := range q.ResourceSpans[0].Resource.Attributes {
-		about[a.Key] = a.Value.GetStringValue()
+	for _, a := range q.GetResourceSpans()[0].GetResource().GetAttributes() {
+		about[a.GetKey()] = a.GetValue().GetStringValue()
 	}
 	if about["service.name"] != "payments-sidecar" || about["service.version"] != "1.2.3" {
 		t.Errorf("the resource is %v", about)
 	}
 	named := map[string]*spans.Span{}
-	for _, s := range q.ResourceSpans[0].ScopeSpans[0].Spans {
-		named[s.Name] = s
+	for _, s := range q.GetResourceSpans()[0].GetScopeSpans()[0].GetSpans() {
+		named[s.GetName()] = s
 	}
 	asked, sent, refused := named["POST bank.transfer"], named["send POST"], named["HTTP"]
 	if len(named) != 3 || asked == nil || sent == nil || refused == nil {
 		t.Fatalf("spans %v", named)
 	}
-	if hex.EncodeToString(asked.TraceId) != "0af7651916cd43dd8448eb211c80319c" || hex.EncodeToString(asked.ParentSpanId) != "b7ad6b7169203331" {
+	if hex.EncodeToString(asked.GetTraceId()) != "0af7651916cd43dd8448eb211c80319c" || hex.EncodeToString(asked.GetParentSpanId()) != "b7ad6b7169203331" {
 		t.Errorf("the request's span is no child of the script's: %v", asked)
 	}
-	if asked.StartTimeUnixNano != uint64(end.Add(-time.Second).UnixNano()) || asked.EndTimeUnixNano != uint64(end.UnixNano()) {
-		t.Errorf("its times are %d to %d", asked.StartTimeUnixNano, asked.EndTimeUnixNano)
+	if asked.GetStartTimeUnixNano() != uint64(end.Add(-time.Second).UnixNano()) || asked.GetEndTimeUnixNano() != uint64(end.UnixNano()) {
+		t.Errorf("its times are %d to %d", asked.GetStartTimeUnixNano(), asked.GetEndTimeUnixNano())
 	}
-	if string(sent.ParentSpanId) != string(asked.SpanId) || sent.Kind != spans.Span_SPAN_KIND_CLIENT {
+	if string(sent.GetParentSpanId()) != string(asked.GetSpanId()) || sent.GetKind() != spans.Span_SPAN_KIND_CLIENT {
 		t.Errorf("the sending's span: %v", sent)
 	}
-	if refused.Status.Code != spans.Status_STATUS_CODE_ERROR || refused.Status.Message != "unmatched" || len(refused.ParentSpanId) != 0 {
+	if refused.GetStatus().GetCode() != spans.Status_STATUS_CODE_ERROR || refused.GetStatus().GetMessage() != "unmatched" || len(refused.GetParentSpanId()) != 0 {
 		t.Errorf("the refusal's span: %v", refused)
 	}
 }

@@ -109,10 +109,10 @@ func (w *watching) content() [sha256.Size]byte {
 	h := sha256.New()
 	next := w.app.config
 	if file := w.app.options.ConfigFile; file != "" {
-		if text, err := os.ReadFile(file); err == nil { //nolint:gosec // The operator names it.
-			fmt.Fprintf(h, "configuration %d\n%s", len(text), text)
+		if text, err := os.ReadFile(file); err == nil {
+			_, _ = fmt.Fprintf(h, "configuration %d\n%s", len(text), text)
 		} else {
-			fmt.Fprintf(h, "configuration %v\n", err)
+			_, _ = fmt.Fprintf(h, "configuration %v\n", err)
 		}
 	}
 	if w.app.options.Load != nil {
@@ -124,7 +124,7 @@ func (w *watching) content() [sha256.Size]byte {
 	}
 	files, err := ConnectorFiles(next.Connectors)
 	for _, f := range files {
-		fmt.Fprintf(h, "%q %d\n%s", f.Name, len(f.Data), f.Data)
+		_, _ = fmt.Fprintf(h, "%q %d\n%s", f.Name, len(f.Data), f.Data)
 	}
 	return sum(h, err)
 }
@@ -132,7 +132,7 @@ func (w *watching) content() [sha256.Size]byte {
 // sum is the digest, with what went wrong.
 func sum(h hash.Hash, err error) [sha256.Size]byte {
 	if err != nil {
-		fmt.Fprintf(h, "error %v", err)
+		_, _ = fmt.Fprintf(h, "error %v", err)
 	}
 	return [sha256.Size]byte(h.Sum(nil))
 }

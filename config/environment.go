@@ -98,11 +98,6 @@ func strayFault(name string, known []string) *fault {
 			return &fault{key + " is a list of maps and has no variable", "write it in the configuration file"}
 		}
 	}
-	for _, later := range laterKeys() {
-		if v := EnvName(later); name == v || strings.HasPrefix(name, v+"_") {
-			return notYet("the key "+later, "unset it")
-		}
-	}
 	if near := nearest(name, append(slices.Clone(known), notConfiguration...)); near != "" {
 		return &fault{"no such variable", "did you mean " + near + "?"}
 	}

@@ -126,7 +126,7 @@ func (d *decoder) section(all []entry, key string, n *yaml.Node, values map[stri
 			}
 		}
 	}
-	d.object(key, n, fields, laterBelow(key), func(name string) string { return elsewhere(all, name) })
+	d.object(key, n, fields, nil, func(name string) string { return elsewhere(all, name) })
 }
 
 // childOf returns the last name of path if the rest of it is section.
@@ -136,16 +136,6 @@ func childOf(path, section string) (string, bool) {
 		return "", false
 	}
 	return path[cut+1:], true
-}
-
-func laterBelow(section string) []string {
-	var names []string
-	for _, path := range laterKeys() {
-		if name, ok := childOf(path, section); ok {
-			names = append(names, name)
-		}
-	}
-	return names
 }
 
 // elsewhere finds the key of another section that has this name.

@@ -143,12 +143,6 @@ var readUnmatched = readEnum([]Unmatched{UnmatchedDeny, UnmatchedObserve, Unmatc
 
 var readBlockScope = readEnum([]BlockScope{BlockWorkflow, BlockItem, BlockMutation})
 
-// laterKeys belong to the configuration's format but to no version yet; now there
-// are none. What stands below them is refused with them.
-func laterKeys() []string {
-	return nil
-}
-
 // textEntry is a key whose YAML form must be a string.
 func textEntry[T any](path string, read scalar[T], at func(*Config) *T) entry {
 	return scalarEntry(path, read, mustBeString, at)

@@ -74,7 +74,7 @@ func TestForgottenIsRefusedAndNeverSentAgain(t *testing.T) {
 func TestWhatIsNotForgotten(t *testing.T) {
 	t.Parallel()
 	day := ledger.Retention{Keep: 24 * time.Hour}
-	for name, make := range map[string]func(w *world) ledger.Retention{
+	for name, prepare := range map[string]func(w *world) ledger.Retention{
 		"what changed lately":   func(*world) ledger.Retention { return ledger.Retention{Keep: 2 * month} },
 		"anything without keep": func(*world) ledger.Retention { return ledger.Retention{} },
 		"what a run works on": func(w *world) ledger.Retention {
@@ -83,7 +83,7 @@ func TestWhatIsNotForgotten(t *testing.T) {
 		},
 	} {
 		w := paid(t)
-		if counts := w.forget(make(w), "a"); counts != (ledger.ForgetCounts{}) || !w.mutation("a").Forgotten.IsZero() {
+		if counts := w.forget(prepare(w), "a"); counts != (ledger.ForgetCounts{}) || !w.mutation("a").Forgotten.IsZero() {
 			t.Errorf("%s: %+v", name, counts)
 		}
 	}

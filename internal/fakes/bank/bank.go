@@ -92,11 +92,12 @@ func (b *Bank) Restore(events []oracle.Event) error {
 			continue
 		}
 		var err error
-		if isUndo(e) {
+		switch {
+		case isUndo(e):
 			err = b.took(e.Identity)
-		} else if strings.HasPrefix(e.Identity, "notice:") {
+		case strings.HasPrefix(e.Identity, "notice:"):
 			err = restore(e, &b.notices)
-		} else {
+		default:
 			err = restore(e, &b.booked)
 		}
 		if err != nil {
