@@ -40,10 +40,6 @@ func (r Retention) Forgettable(m *Mutation, now Stamp) bool {
 	if r.Keep <= 0 || m.Queued() || m.Escalated() || m.Unresolved() || m.Watching {
 		return false
 	}
-	if m.Undo != nil && m.State == Failed {
-		// It is still owed.
-		return false
-	}
 	if !m.Forgotten.IsZero() && !r.Forget {
 		return false
 	}
@@ -70,7 +66,10 @@ func (l *Ledger) Forget(ctx context.Context, keys []Key, r Retention) (ForgetCou
 		}
 		return nil
 	})
-	return counts, err
+	if err != nil {
+		return ForgetCounts{}, err
+	}
+	return counts, nil
 }
 
 func (c *command) forget(key Key, r Retention, counts *ForgetCounts) error {
@@ -82,10 +81,6 @@ func (c *command) forget(key Key, r Retention, counts *ForgetCounts) error {
 		return err
 	}
 	if owes, err := c.owes(m); err != nil || owes {
-		return err
-	}
-	owes, err := c.owes(m)
-	if err != nil || owes {
 		return err
 	}
 	item, err := found(c.Item(m.Workflow, m.Item))

@@ -69,7 +69,12 @@ func (s *Store) writeFile(ctx context.Context, content io.Reader) (ledger.Body, 
 	if _, err := io.Copy(f, stopping{ctx, content}); err != nil {
 		return ledger.Body{}, fmt.Errorf("body: %w", err)
 	}
-	return f.keep(ctx)
+	body, err := f.keep(ctx)
+	if err == nil && !f.held {
+		// Others name it already. Nobody holds the spool until this one does, too.
+		s.pending.add(body.SHA256, s.pending.begin())
+	}
+	return body, err
 }
 
 // stopping is a reader that ends with its context.
@@ -100,8 +105,11 @@ func (s *Store) writeInline(ctx context.Context, content []byte) (ledger.Body, e
 		if err != nil {
 			return err
 		}
-		// Also if it is known: whoever names it must not find it swept.
-		t.uploaded = append(t.uploaded, upload{name, number})
+		// Also if it is known: whoever names it must not find it swept. The mark of one who
+		// has written it before is the one that goes once it is named.
+		if _, awaited := s.pending.upload(name); !known || !awaited {
+			t.uploaded = append(t.uploaded, upload{name, number})
+		}
 		if known {
 			return nil
 		}

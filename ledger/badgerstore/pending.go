@@ -16,9 +16,10 @@ type pendingBodies struct {
 	uploads map[string]uint64
 	next    uint64
 	files   map[string]pendingFile
-	// held counts those who are about to name a body that others name already; going
-	// are bodies that are being removed.
-	held  map[string]int
+	// held counts those who are about to name a body that others name already.
+	held map[string]int
+	// going are bodies that are being removed, and whether the file in bodies/ still is
+	// the one that is to go.
 	going map[string]bool
 }
 
@@ -71,6 +72,9 @@ func (p *pendingBodies) place(path, sha256 string, size int64, named bool) error
 		if err := mark.Close(); err != nil {
 			return err
 		}
+	}
+	if _, going := p.going[sha256]; going {
+		p.going[sha256] = false // Also if all who want it are gone before the removal ends.
 	}
 	f, pending := p.files[sha256]
 	if err := rename(path, p.config.bodyPath(sha256)); err != nil {
@@ -134,13 +138,15 @@ func (p *pendingBodies) hold(sha256 string) (going bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.held[sha256]++
-	return p.going[sha256]
+	_, going = p.going[sha256]
+	return going
 }
 
 func (p *pendingBodies) isGoing(sha256 string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.going[sha256]
+	_, going := p.going[sha256]
+	return going
 }
 
 func (p *pendingBodies) letGo(sha256 string) {
@@ -169,13 +175,14 @@ func (p *pendingBodies) removing(sha256 string) bool {
 	return true
 }
 
-// removed ends it, with the file: unless it is wanted anew, since then another was put
-// in its place, or will be.
+// removed ends it, with the file: unless another was put in its place, or will be, as it
+// is wanted anew.
 func (p *pendingBodies) removed(sha256 string, file bool) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	same := p.going[sha256]
 	delete(p.going, sha256)
-	if !file || p.wanted(sha256) {
+	if !file || !same || p.wanted(sha256) {
 		return nil
 	}
 	return removeIfThere(p.config.bodyPath(sha256))

@@ -132,16 +132,20 @@ func (s *Store) removeBodies(ctx context.Context, sums [][32]byte, done *Swept) 
 	defer s.tending.Unlock()
 	var heads map[string]bodyHead
 	err := s.do(ctx, func(t *tx) (err error) {
-		heads, err = t.dropBodies(sums)
+		if heads, err = t.dropBodies(sums); err != nil {
+			for name := range heads {
+				err = errors.Join(err, s.pending.removed(name, false))
+			}
+		}
 		return err
 	})
-	gone := err == nil
+	if err != nil {
+		return err // The committer may be at it still, if the store has stalled.
+	}
 	for name, h := range heads {
-		err = errors.Join(err, s.pending.removed(name, gone && h.File))
-		if gone {
-			done.Bodies++
-			done.Bytes += h.Size
-		}
+		err = errors.Join(err, s.pending.removed(name, h.File))
+		done.Bodies++
+		done.Bytes += h.Size
 	}
 	return err
 }

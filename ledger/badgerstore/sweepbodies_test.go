@@ -149,6 +149,22 @@ func TestSweepGivesWayToNewNames(t *testing.T) {
 // its file is.
 func TestBodyComesAgainWhileItIsSwept(t *testing.T) {
 	t.Parallel()
+	remove := func(s *Store, b ledger.Body) error { return s.pending.removed(b.SHA256, true) }
+	comesAgain(t, remove, func(*Store, ledger.Body) error { return nil })
+}
+
+// TestBodyIsNamedAgainBeforeItsSweepEnds has all who want it gone before the file would be
+// removed, as when the sweep has many to remove.
+func TestBodyIsNamedAgainBeforeItsSweepEnds(t *testing.T) {
+	t.Parallel()
+	remove := func(s *Store, b ledger.Body) error { return s.pending.removed(b.SHA256, true) }
+	comesAgain(t, func(*Store, ledger.Body) error { return nil }, remove)
+}
+
+// comesAgain keeps swept content after its value was removed; kept is called then, and
+// named once a record names it.
+func comesAgain(t *testing.T, kept, named func(*Store, ledger.Body) error) {
+	t.Helper()
 	c := testConfig(t.TempDir())
 	s := mustOpen(t, c)
 	b := putBody(t, s, "a", long("a"))
@@ -176,15 +192,64 @@ func TestBodyComesAgainWhileItIsSwept(t *testing.T) {
 	if _, err := f.Keep(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.pending.removed(b.SHA256, true); err != nil {
+	if err := kept(s, b); err != nil {
 		t.Fatal(err)
 	}
 	putNaming(t, s, "b", b)
-	if err := errors.Join(f.Close(), s.endNaming()); err != nil {
+	if err := errors.Join(f.Close(), named(s, b), s.endNaming()); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := readAll(t, s, b); err != nil || !bytes.Equal(got, long("a")) {
 		t.Errorf("%d bytes, %v", len(got), err)
+	}
+}
+
+// TestBodyWrittenTwiceBeforeItIsNamed has two who write the same, and one who names it.
+func TestBodyWrittenTwiceBeforeItIsNamed(t *testing.T) {
+	t.Parallel()
+	for name, content := range map[string][]byte{"short": []byte(strings.Repeat("s", 20<<10)), "long": long("l")} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := mustOpenOnly(t, testConfig(t.TempDir()))
+			for range 2 {
+				if _, err := s.WriteBody(t.Context(), bytes.NewReader(content)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			b := ledgertest.SampleBody(content)
+			putNaming(t, s, "a", b)
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if again := mustOpen(t, s.config); !stored(t, again, b) {
+				t.Error("what a record names was swept at the next start")
+			}
+		})
+	}
+}
+
+// TestBodyWrittenWhileItIsSwept has content that nobody names written, and named after the
+// sweep came by.
+func TestBodyWrittenWhileItIsSwept(t *testing.T) {
+	t.Parallel()
+	for name, content := range map[string][]byte{"short": []byte(strings.Repeat("s", 20<<10)), "long": long("l")} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := mustOpen(t, testConfig(t.TempDir()))
+			putBody(t, s, "a", content)
+			letGo(t, s, "a")
+			b, err := s.WriteBody(t.Context(), bytes.NewReader(content))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if done := mustSweep(t, s); done != (Swept{}) {
+				t.Errorf("swept while a record was about to name it: %+v", done)
+			}
+			putNaming(t, s, "b", b)
+			if !stored(t, s, b) {
+				t.Error("it is gone")
+			}
+		})
 	}
 }
 
