@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"strings"
 	"time"
 )
 
@@ -38,8 +39,8 @@ func NaturalOpen(m *Mutation, now Stamp, process Process) bool {
 // LaterOfTarget names a mutation that may have changed what m changes after m was first
 // sent, and says why; "" if there is none. It looks at all mutations of the connector and
 // the account that were sent since: another one is of another target only if its identity
-// has the same names and another value, and has changed nothing only if each of its
-// sendings since then met a definite failure.
+// has the same names and another value, and it goes to another URL, query apart; and it has
+// changed nothing only if each of its sendings since then met a definite failure.
 func (l *Ledger) LaterOfTarget(ctx context.Context, m *Mutation) (string, error) {
 	first := m.Dispatches[0].Started
 	if why, err := l.gapSince(ctx, first); err != nil || why != "" {
@@ -88,7 +89,14 @@ func otherTarget(m, other *Mutation) bool {
 			return false
 		}
 	}
-	return !maps.Equal(m.Identity, other.Identity)
+	// Two settings of one thing may be told apart by a step or a state in their identity.
+	return !maps.Equal(m.Identity, other.Identity) && place(m) != place(other)
+}
+
+// place is where m is sent, without the query.
+func place(m *Mutation) string {
+	at, _, _ := strings.Cut(m.Request.URL, "?")
+	return at
 }
 
 // sentAfter reports whether m may have been sent after then, with an effect.

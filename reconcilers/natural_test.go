@@ -169,6 +169,40 @@ func TestAStateThatWasChangedSinceIsNotSetAgain(t *testing.T) {
 	}
 }
 
+// An identity may tell apart two settings of the same thing, each of which is meant once.
+func TestAStateIsNotSetAgainWhereItsIdentityNamesTheStepToo(t *testing.T) {
+	t.Parallel()
+	w := newStateWorld(t, "")
+	rule := strings.Replace(w.rule, `reference: path.reference}
+    reconcile:
+      - resend`, `reference: path.reference, step: "query.?step"}
+    reconcile:
+      - resend`, 1)
+	if rule == w.rule {
+		t.Fatal("the rule is another one")
+	}
+	w.rule = rule
+	set := w.make
+	step := func(n string) {
+		w.make = func(reference string) *rules.Request {
+			before := set(reference)
+			req, refusal := rules.Rebuild(http.MethodPut, before.URL()+"?step="+n, before.Header, before.Body())
+			if refusal != nil {
+				w.Fatal(refusal)
+			}
+			return req
+		}
+	}
+	step("1")
+	m := w.unknown("a")
+	w.clock.Advance(time.Minute)
+	step("2")
+	w.claim("a")
+	w.after(6 * time.Minute)
+	w.wantSets(0)
+	w.wants(m, ledger.Indeterminate, "")
+}
+
 func TestAStateIsNotSetAgainADayLater(t *testing.T) {
 	t.Parallel()
 	w := newStateWorld(t, "")
