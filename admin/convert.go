@@ -36,6 +36,17 @@ func mutationOf(m *ledger.Mutation) wire.Mutation {
 	}
 }
 
+// outlineOf shows what became of a record, and not what was sent or answered: no header
+// fields, of which one may open a session.
+func outlineOf(m *ledger.Mutation) wire.Mutation {
+	out := mutationOf(m)
+	out.Request.Headers = wire.Header{}
+	if out.Result != nil {
+		out.Result.Headers = wire.Header{}
+	}
+	return out
+}
+
 func verificationOf(v *ledger.Verification) *wire.Verification {
 	if v == nil {
 		return nil

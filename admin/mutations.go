@@ -27,7 +27,11 @@ func listMutations(s *Server, r *http.Request) (any, error) {
 	if err != nil {
 		return nil, listingError(f, err)
 	}
-	return wire.List[wire.Mutation]{Items: each(page.Items, mutationOf), Next: page.Next}, nil
+	show := mutationOf
+	if callerOf(r.Context()).role == RoleHost {
+		show = outlineOf
+	}
+	return wire.List[wire.Mutation]{Items: each(page.Items, show), Next: page.Next}, nil
 }
 
 // showMutation answers GET /v1/mutations/{id}.
@@ -37,8 +41,7 @@ func showMutation(s *Server, r *http.Request) (any, error) {
 		return nil, err
 	}
 	if callerOf(r.Context()).role == RoleHost {
-		// What became of it, not what is in it.
-		return mutationOf(m), nil
+		return outlineOf(m), nil
 	}
 	return s.shown(r.Context(), m)
 }

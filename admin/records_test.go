@@ -375,3 +375,31 @@ func TestLaterVersionsNamesAreRefused(t *testing.T) {
 		})
 	}
 }
+
+// A host is told what became of a mutation, and not what is in it.
+func TestAHostIsShownNoContents(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	run := w.open("order-1")
+	m := w.claim(transfer(&run.Run))
+	m = w.finish(ledger.Finish{
+		Key:      m.Key,
+		Dispatch: ledger.Dispatch{ID: m.Current().ID, Verdict: ledger.VerdictApplied, Head: true, Status: 201, BodyComplete: true},
+		Result:   &ledger.Result{Status: 201, Header: ledger.Header{"Set-Cookie": {"session=s3cret"}}},
+	})
+	contents := []string{"s3cret", "X-Twice"}
+	for _, path := range []string{"/v1/mutations", "/v1/mutations/" + m.ID} {
+		shown := w.do(ask{path: path, token: "host-token"})
+		if shown.status != 200 || !strings.Contains(shown.body, `"headers":{}`) {
+			t.Errorf("%s: %d %s", path, shown.status, shown.body)
+		}
+		for _, word := range contents {
+			if strings.Contains(shown.body, word) {
+				t.Errorf("%s: a host is shown %s", path, word)
+			}
+			if all := w.do(ask{path: path, token: "viewer-token"}); !strings.Contains(all.body, word) {
+				t.Errorf("%s: a viewer isn't shown %s", path, word)
+			}
+		}
+	}
+}

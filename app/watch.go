@@ -7,6 +7,7 @@ import (
 	"hash"
 	"os"
 	"path/filepath"
+	"reflect"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
@@ -47,6 +48,10 @@ func newWatching(a *App) *watching {
 // run reloads after changes, until ctx ends.
 func (w *watching) run(ctx context.Context) {
 	defer func() { _ = w.events.Close() }()
+	if w.app.stale() {
+		// It changed after it was read, and before it was watched.
+		_, _ = w.app.Reload(ctx, "watch")
+	}
 	for w.next(ctx) {
 		if now := w.content(); now != w.seen {
 			w.seen = now
@@ -55,6 +60,21 @@ func (w *watching) run(ctx context.Context) {
 		}
 		w.follow()
 	}
+}
+
+// stale reports whether the files say something else than what is in force, or can't be
+// read any more.
+func (a *App) stale() bool {
+	c := a.config
+	if a.options.Load != nil {
+		next, err := a.options.Load()
+		if err != nil {
+			return true
+		}
+		c.Connectors = next.Connectors
+	}
+	set, _, err := LoadRules(c)
+	return err != nil || set == nil || !reflect.DeepEqual(c.Connectors, a.config.Connectors) || len(changedConnectors(a.rules.Load(), set)) > 0
 }
 
 // next waits for a change and then for quiet; it is false when ctx has ended.

@@ -98,3 +98,29 @@ connectors: {dirs: [FOLDER]}
 	write(filepath.Join(second, "more.yaml"), "connector:")
 	reloaded(t, api, func(r wire.LastReload) bool { return strings.Contains(r.Error, "more.yaml") })
 }
+
+// What changes while the program starts is not missed, however long that takes.
+func TestWhatChangedBeforeItWasWatchedIsReloaded(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	c := settings(t, dir, "127.0.0.1:1", filepath.Join(dir, "roots.pem"))
+	folder := t.TempDir()
+	file := filepath.Join(folder, "things.yaml")
+	things := strings.Replace(reloadable, "EFFECT", "read", 1)
+	if err := os.WriteFile(file, []byte(things), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c.Connectors.Dirs, c.Proxy.UpstreamCA = []string{folder}, ""
+	a, err := app.New(t.Context(), app.Options{Config: c, Log: zerolog.Nop(), Watch: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(strings.Replace(things, "things.test", "other.test", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { stop(t, a) })
+	reloaded(t, operatorOf(t, a), func(r wire.LastReload) bool { return r.Error == "" })
+}

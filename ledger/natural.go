@@ -41,6 +41,8 @@ func NaturalOpen(m *Mutation, now Stamp, process Process) bool {
 // the account that were sent since: another one is of another target only if its identity
 // has the same names and another value, and it goes to another URL, query apart; and it has
 // changed nothing only if each of its sendings since then met a definite failure.
+// Under another version of the rule, identity and account may be other words for the same,
+// so that they tell nothing apart.
 func (l *Ledger) LaterOfTarget(ctx context.Context, m *Mutation) (string, error) {
 	first := m.Dispatches[0].Started
 	if why, err := l.gapSince(ctx, first); err != nil || why != "" {
@@ -53,7 +55,7 @@ func (l *Ledger) LaterOfTarget(ctx context.Context, m *Mutation) (string, error)
 			return "", fmt.Errorf("later mutations of the target of %s: %w", m.ID, err)
 		}
 		for _, other := range page.Items {
-			if other.Key != m.Key && other.Account == m.Account && !otherTarget(m, other) && other.sentAfter(first) {
+			if other.Key != m.Key && !otherTarget(m, other) && other.sentAfter(first) {
 				return "mutation " + other.ID + " may have changed the same since", nil
 			}
 		}
@@ -81,6 +83,12 @@ func (l *Ledger) gapSince(ctx context.Context, first Stamp) (why string, err err
 // otherTarget reports whether two mutations of one connector certainly don't change the
 // same.
 func otherTarget(m, other *Mutation) bool {
+	if m.ConnectorHash != other.ConnectorHash {
+		return false
+	}
+	if m.Account != other.Account {
+		return true
+	}
 	if len(m.Identity) == 0 || len(m.Identity) != len(other.Identity) {
 		return false
 	}

@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -56,4 +57,34 @@ func TestNobodyToAskIsNoAccount(t *testing.T) {
 	w.use(askingRules())
 	wantProblem(t, w.open("a").post("/pay", `{"to":"bob"}`), "account-unknown", http.StatusBadGateway, "nothing was sent")
 	w.wantSends("/pay", 0)
+}
+
+// rotating are credentials that are other ones each time.
+type rotating struct{ asked atomic.Int64 }
+
+func (r *rotating) Always(string) (name, value string, ok bool, err error) {
+	return "Authorization", fmt.Sprintf("Bearer %d", r.asked.Add(1)), true, nil
+}
+
+// The account that the key names is that of the credential which the request goes out
+// with, also if another one is configured meanwhile: else a re-run would make it again.
+func TestARequestIsSentWithTheCredentialWhoseAccountItNames(t *testing.T) {
+	t.Parallel()
+	var sent atomic.Pointer[string]
+	w := newWorld(t, func(rw http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			sent.Store(new(r.Header.Get("Authorization")))
+		}
+		rw.WriteHeader(http.StatusCreated)
+	}, func(c *Config) {
+		c.Credentials = &rotating{}
+		c.Accounts = func(_ context.Context, _ *rules.Connector, req *rules.Request) (string, error) {
+			return req.Header.Get("Authorization"), nil
+		}
+	})
+	w.use(askingRules())
+	wantAnswer(t, w.open("a").post("/pay", `{"to":"bob"}`), http.StatusCreated, "", false)
+	if got := *sent.Load(); got != w.mutation("a").Account {
+		t.Errorf("sent with %q for the account of %q", got, w.mutation("a").Account)
+	}
 }

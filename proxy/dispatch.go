@@ -110,12 +110,14 @@ func (p *Proxy) wired(s *sending, out *rules.Request, body upstream.Body) (*upst
 	header := maps.Clone(out.Header)
 	stripRequest(header)
 	header["Accept-Encoding"] = identityCoding
-	name, value, ok, err := p.credentials(s.w.match.Connector.Name)
-	if err != nil {
-		return nil, refuse(problemInternal, "The configured credentials can't be had; nothing was sent: "+err.Error())
+	as := s.w.as
+	if as == nil {
+		if as, err = p.credentialOf(s.w.match.Connector.Name); err != nil {
+			return nil, refuse(problemInternal, "Nothing was sent: "+err.Error()+".")
+		}
 	}
-	if ok {
-		header.Set(name, value)
+	if as.name != "" {
+		header.Set(as.name, as.value)
 	}
 	addVia(header, s.w.via)
 	return &upstream.Request{

@@ -26,6 +26,8 @@ type work struct {
 	// body is the request's content, kept as it may be stored: redacted.
 	body, kept *content
 	claim      ledger.Claim
+	// as is the credential that the account was asked for with; nil if nobody was asked.
+	as *credential
 	// interim is where interim responses go: to the caller that does the work.
 	interim *interims
 	// via is the entry that the request gets on its way; empty for none.
@@ -47,7 +49,7 @@ func (p *Proxy) mutate(x *exchange, r *http.Request, req *rules.Request, m rules
 	if x.body.size() > m.Operation.MaxBody {
 		return p.refused(x, r, bodyRefusal(errBodyTooLarge, m.Operation.MaxBody))
 	}
-	req, f := p.withAccount(x, req, m.Connector)
+	req, as, f := p.withAccount(x, req, m.Connector)
 	if f != nil {
 		return p.refused(x, r, f)
 	}
@@ -60,7 +62,7 @@ func (p *Proxy) mutate(x *exchange, r *http.Request, req *rules.Request, m rules
 		return p.refused(x, r, f)
 	}
 	// What was loaded goes: the slow part is still to come.
-	w.req, w.body = req, x.body
+	w.req, w.body, w.as = req, x.body, as
 	w.interim, w.via = x.interimsFor(r), p.via(r.Proto)
 	x.target = w.derived.Target
 	return p.fly(x, r, w)

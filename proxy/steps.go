@@ -39,6 +39,8 @@ func (p *Proxy) prepareSending(ctx context.Context, s *sending) *settled {
 		maps.Copy(kept, given)
 		s.rule.Kept = kept
 		if err := p.stepTurn(ctx, s); err != nil {
+			// The step itself was answered; what failed is our own waiting.
+			s.answer = nil
 			return p.unprepared(ctx, s, err)
 		}
 	}

@@ -133,6 +133,16 @@ func TestAStateThatWasChangedSinceIsNotSetAgain(t *testing.T) {
 			w.by(http.MethodDelete)
 			w.claim("b")
 		}, 1},
+		"it was deleted under a rule with other words for it": {func(w *stateWorld) {
+			w.by(http.MethodDelete)
+			w.rule = strings.ReplaceAll(w.rule, "{reference: path.reference}", `{reference: "'thing ' + path.reference"}`)
+			w.unknown("a")
+		}, 0},
+		"it was deleted under a rule with other words for the account": {func(w *stateWorld) {
+			w.by(http.MethodDelete)
+			w.rule = strings.Replace(w.rule, "account: header[?'x-account'].orValue('')", `account: "'of ' + header[?'x-account'].orValue('')"`, 1)
+			w.unknown("a")
+		}, 0},
 		"another thing was made": {func(w *stateWorld) {
 			w.make = nil
 			w.claim("b")

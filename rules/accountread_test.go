@@ -35,6 +35,9 @@ func TestAnAccountIsAskedForOfTheAPI(t *testing.T) {
 	if len(ask.Header) != 3 || ask.Header.Get("Authorization") != "Bearer t" || ask.Header.Get("X-Tenant") != "b" || ask.Header.Get("Accept") != "application/json" {
 		t.Errorf("asked with %v", ask.Header)
 	}
+	if h := carried(http.Header{"X-Http-Method-Override": {"DELETE"}, "X-Original-Url": {"/things/a"}, "Accept": {"text/html"}}); len(h) != 1 {
+		t.Errorf("carried %v, which makes another request of it", h)
+	}
 	known := req.WithAccount(c, "ann").WithBody([]byte(`{"name":"n"}`))
 	d, refusal := m.Operation.Derive(known, m)
 	if refusal != nil || d.Account != "ann" {

@@ -128,7 +128,7 @@ func (s *sendStep) build(scope *scope, req *Request) (target string, header http
 
 // carried are the script's header fields that hold for the steps too: not those about the
 // content (RFC 9110 §8), its conditions (§13), ranges and expectations, nor a key of its
-// own for the whole.
+// own for the whole, nor what makes another method or path of a request.
 func carried(h http.Header) http.Header {
 	out := h.Clone()
 	if out == nil {
@@ -136,6 +136,7 @@ func carried(h http.Header) http.Header {
 	}
 	maps.DeleteFunc(out, func(name string, _ []string) bool {
 		return strings.HasPrefix(name, "Content-") || strings.HasPrefix(name, "If-") || slices.Contains(digestHeaders, name) ||
+			slices.Contains(overrideHeaders, name) || slices.Contains(targetHeaders, name) ||
 			slices.Contains([]string{"Range", "Expect", "Idempotency-Key", "Last-Modified", "Etag"}, name)
 	})
 	return out

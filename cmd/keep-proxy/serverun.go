@@ -51,9 +51,16 @@ func (o *ownRun) checkFlags(cmd *cobra.Command) error {
 	return o.check("serve")
 }
 
+// opensWhen says what is waited for, by the name of the refusal.
+var opensWhen = map[string]string{
+	"blocked":  "The run is opened when that is settled; see keep-proxy status",
+	"draining": "The run is opened after keep-proxy resume",
+}
+
 // open opens the run. An earlier one of the item was that of a sidecar which is gone, as
 // the ledger serves one at a time. While the scope stands still it is waited for: what is
-// unknown is being found out by this very process.
+// unknown is being found out by this very process, and it is this one that an operator who
+// keeps work back tells to resume.
 func (o *ownRun) open(ctx context.Context, c *client.Client, say func(string, ...any)) (*wire.OpenedRun, error) {
 	q := o.request()
 	q.Takeover = true
@@ -63,14 +70,18 @@ func (o *ownRun) open(ctx context.Context, c *client.Client, say func(string, ..
 	for told := false; ; told = true {
 		opened, err := c.OpenRun(ctx, q, newKey())
 		problem, refused := errors.AsType[*client.Problem](err)
-		if err == nil || !refused || problem.Name() != "blocked" {
+		waits := ""
+		if err != nil && refused {
+			waits = opensWhen[problem.Name()]
+		}
+		if waits == "" {
 			if err != nil {
 				err = noRun(openError(err))
 			}
 			return opened, err
 		}
 		if !told {
-			say("%s The run is opened when that is settled; see keep-proxy status", problem.Detail)
+			say("%s %s", problem.Detail, waits)
 		}
 		select {
 		case <-ctx.Done():

@@ -1,0 +1,71 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"keep-proxy/ledger"
+	"keep-proxy/rules"
+)
+
+// steppedRules send one mail by a draft, within a rate.
+const steppedRules = `apiVersion: keep/v1
+connector: api
+version: 1
+title: Test API
+hosts: ["HOST"]
+reads: safe-methods
+rate: {requests: 1, per: 1h}
+operations:
+  - name: mail
+    match: {method: POST, path: /mail}
+    effect: mutation
+    describe: "Mail {json.to}"
+    identity: {to: json.to}
+    send:
+      - prepare: draft
+        post: /drafts
+        json: {to: {cel: json.to}}
+        keep: {draft: response.json.id}
+      - commit:
+        post: /drafts/send
+        json: {id: {cel: mutation.kept.draft}}
+    reconcile:
+      - none: "the test API can't be asked"
+    manual_check: "look"
+`
+
+// oneTurn admits the first request and nothing more.
+type oneTurn struct{ turns int }
+
+func (o *oneTurn) Turn(context.Context, *rules.Connector) error {
+	if o.turns++; o.turns > 1 {
+		return errors.New("too many already")
+	}
+	return nil
+}
+
+// A step that was answered and a rate that doesn't admit the next one in time are no
+// refusal by the API: waiting mends it.
+func TestWhatTheRateHoldsBackBetweenStepsIsTransient(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(rw http.ResponseWriter, _ *http.Request) {
+		rw.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(rw, `{"id":"d1"}`)
+	}, func(c *Config) { c.Turns = &oneTurn{} })
+	w.use(steppedRules)
+	r := w.open("a", func(o *ledger.OpenRun) { o.OnFailure = ledger.FailureReturn })
+	answer := r.post("/mail", `{"to":"bob"}`)
+	if !strings.Contains(answer.body, "did not admit the next step") {
+		t.Errorf("got %d %s", answer.status, answer.body)
+	}
+	if m := w.mutation("a"); m.State != ledger.Failed || m.Class != ledger.ClassTransient {
+		t.Errorf("it is %s, class %s: %s", m.State, m.Class, m.Reason)
+	}
+	w.wantSends("/drafts", 1)
+	w.wantSends("/drafts/send", 0)
+}
