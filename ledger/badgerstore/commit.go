@@ -210,7 +210,10 @@ func (s *Store) evaluate(b *batch, c *command) {
 	}
 	b.commands++
 	var durable bool
-	durable, c.err = s.add(b, c.fn)
+	_ = s.watched("a command", func() error { // It reads what may lie on the disk only.
+		durable, c.err = s.add(b, c.fn)
+		return nil
+	})
 	switch {
 	case c.done != nil && durable:
 		c.done <- c.err

@@ -71,6 +71,40 @@ func TestSyncThatHangsStopsTheLedger(t *testing.T) {
 	}
 }
 
+// A command that reads what the disk doesn't give holds all others up, with no sync under way.
+func TestCommandThatHangsStopsTheLedger(t *testing.T) {
+	t.Parallel()
+	s := mustOpenOnly(t, testConfig(t.TempDir()))
+	keys := fill(t, s, 0, 1, 10)
+	s.config.stall = 100 * time.Millisecond
+	began, end := make(chan struct{}), make(chan struct{})
+	told := make(chan error, 2)
+	m := ledgertest.SampleMutation("hangs", ledger.Indeterminate, 0)
+	go func() {
+		told <- s.Update(context.Background(), func(tx ledger.Tx) error {
+			close(began)
+			<-end
+			return tx.PutMutation(m)
+		})
+	}()
+	<-began
+	go func() { told <- s.Update(context.Background(), func(ledger.Tx) error { return nil }) }()
+	for range 2 {
+		if err := <-told; !errors.Is(err, ledger.ErrUnavailable) || !errors.Is(err, errHangs) {
+			t.Errorf("a command while one hangs: %v", err)
+		}
+	}
+	close(end)
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	s.config.stall = 0
+	page, err := mustOpen(t, s.config).Mutations(t.Context(), ledger.Filter{})
+	if err != nil || len(page.Items) != len(keys) {
+		t.Errorf("%d records, %v: what was told to be unknown was committed later", len(page.Items), err)
+	}
+}
+
 func TestClosingDoesNotWaitForADiskThatHangs(t *testing.T) {
 	t.Parallel()
 	if !ownLogSync {
