@@ -41,14 +41,29 @@ func (c *claiming) takeItem() (*Claimed, error) {
 	} else if err != nil {
 		return nil, err
 	}
-	// Ending the earlier run may have changed the item.
-	if stored, err := found(c.Item(c.q.Workflow, c.q.Item)); err != nil {
-		return nil, err
-	} else if stored != nil {
-		c.item = stored
-	}
 	c.takes = true
-	return nil, nil
+	return nil, c.reread()
+}
+
+// reread reads item and records again, which ending the earlier run may have changed.
+func (c *claiming) reread() error {
+	if c.item.ActiveRun == "" {
+		return nil
+	}
+	stored, err := c.Item(c.q.Workflow, c.q.Item)
+	if err != nil {
+		return err
+	}
+	c.item = stored
+	for i, m := range c.met {
+		if c.met[i], err = c.Mutation(m.Key); err != nil {
+			return err
+		}
+		if c.m == m {
+			c.m = c.met[i]
+		}
+	}
+	return nil
 }
 
 // own makes the item the run's own, if takeItem found that it can be. A claim that only

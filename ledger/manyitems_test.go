@@ -43,6 +43,23 @@ func TestARunOfManyItemsTakesEachAtItsFirstClaim(t *testing.T) {
 	}
 }
 
+// The end of the run before it changes the very mutation that is claimed.
+func TestARunOfManyItemsTakesAnItemWhoseGraceIsOver(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	before := w.open(item("x"))
+	w.finish("a", w.send(before, "a", of("x")), ledger.VerdictFailed, unauthorized)
+	w.pass(time.Hour)
+	r := w.open(many)
+	w.send(r, "a", of("x"))
+	if m := w.is("a", ledger.InFlight); m.Current().Run != r.ID {
+		t.Errorf("sent by %s", m.Current().Run)
+	}
+	if i := w.item("x"); i.ActiveRun != r.ID || i.State != ledger.ItemOpen {
+		t.Errorf("the item: %+v", i)
+	}
+}
+
 func TestAnItemThatRefusesDoesNotEndARunOfMany(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
