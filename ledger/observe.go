@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // Observe records what a reconcile try saw, and moves the record by it.
@@ -83,6 +84,10 @@ func (c *command) judge(m *Mutation, o *Observation, q *Observe) (Trigger, Facts
 	}
 	if taken != "" {
 		o.Seen, o.Reason = SeenRetry, taken
+	}
+	if o.Seen == SeenDuplicate && len(slices.Compact(slices.Sorted(slices.Values(o.Objects)))) != len(o.Objects) {
+		// What is newer is undone, and the one that is kept must not be among it.
+		o.Seen, o.Reason = SeenRetry, "an object is named twice"
 	}
 	known := FactStrong.If(o.Strong)
 	if m.Watching {

@@ -44,3 +44,16 @@ func TestOnlyTheNewerObjectsAreOwed(t *testing.T) {
 		t.Errorf("it owes %v", m.Obligations)
 	}
 }
+
+// The one effect that there is must not be taken back because it was counted twice.
+func TestAnObjectIsNoDuplicateOfItself(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.unknown("a")
+	for _, twice := range [][]string{{"o1", "o1"}, {"o1", "o2", "o1"}} {
+		w.see("a", ledger.SeenDuplicate, strong, objects(twice...), owing(twice[1:]...))
+		if m := w.is("a", ledger.NeedsReconcile); len(m.Obligations) > 0 {
+			t.Errorf("of %v it owes %v", twice, m.Obligations)
+		}
+	}
+}

@@ -181,6 +181,9 @@ func (a *programAnswer) check() error {
 		if found < 2 {
 			return fmt.Errorf("duplicate needs the ids of the objects in objects, and there are %d", found)
 		}
+		if len(slices.Compact(slices.Sorted(slices.Values(a.Objects)))) != found {
+			return errors.New("an object is there twice: one is no duplicate of itself")
+		}
 	case ledger.SeenAbsent, ledger.SeenRetry:
 		if found > 0 || a.Result != nil {
 			return errors.New(a.Seen + " has neither objects nor a result")

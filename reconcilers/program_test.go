@@ -45,6 +45,7 @@ func TestAProgramSaysWhatHappened(t *testing.T) {
 		"two answers":              {`{"seen":"absent"}{"seen":"absent"}`, ledger.NeedsReconcile, ledger.SeenRetry, "something follows"},
 		"applied without its id":   {`{"seen":"applied"}`, ledger.NeedsReconcile, ledger.SeenRetry, "needs the id"},
 		"a duplicate of one":       {`{"seen":"duplicate","objects":["t1"]}`, ledger.NeedsReconcile, ledger.SeenRetry, "needs the ids"},
+		"a duplicate of itself":    {`{"seen":"duplicate","objects":["t1","t1"]}`, ledger.NeedsReconcile, ledger.SeenRetry, "there twice"},
 		"absent with an object":    {`{"seen":"absent","objects":["t1"]}`, ledger.NeedsReconcile, ledger.SeenRetry, "neither objects"},
 		"a result that is a error": {`{"seen":"applied","objects":["t1"],"result":{"status":500}}`, ledger.NeedsReconcile, ledger.SeenRetry, "from 200 to 299"},
 	} {
