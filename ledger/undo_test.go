@@ -26,6 +26,14 @@ func TestNothingIsOwedOfWhatIsOnlyAlike(t *testing.T) {
 	if m := w.is("a", ledger.Indeterminate); len(m.Obligations) > 0 {
 		t.Errorf("it owes %v", m.Obligations)
 	}
+	// That it happened is known of this one, and still not which object is whose.
+	w = newWorld(t)
+	w.unknown("a")
+	head(w, "a")
+	w.see("a", ledger.SeenDuplicate, objects("o1", "o2"), owing("o2"))
+	if m := w.is("a", ledger.Applied); len(m.Obligations) > 0 {
+		t.Errorf("what is committed owes %v", m.Obligations)
+	}
 }
 
 func TestOnlyTheNewerObjectsAreOwed(t *testing.T) {

@@ -94,13 +94,9 @@ func (p *Proxy) unmatched(x *exchange, r *http.Request, req *rules.Request) *htt
 		x.effect = "read"
 		return p.pass(x, r, req, "")
 	}
-	h := p.halted()
-	switch p.config.Unmatched {
-	case PolicyAllow, PolicyObserve:
-		if h.Sending {
-			return p.refused(x, r, h.refusal())
-		}
-	case PolicyDeny:
+	passes := p.config.Unmatched == PolicyAllow || p.config.Unmatched == PolicyObserve
+	if h := p.halted(); passes && h.Sending {
+		return p.refused(x, r, h.refusal())
 	}
 	switch p.config.Unmatched {
 	case PolicyAllow:
