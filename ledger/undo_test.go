@@ -65,3 +65,23 @@ func TestAnObjectIsNoDuplicateOfItself(t *testing.T) {
 		}
 	}
 }
+
+func TestAPersonDoesNotUndoWhatIsAnothersOwn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := w.open(item("other"))
+	w.finish("other", w.send(r, "other"), ledger.VerdictUncertain)
+	w.see("other", ledger.SeenApplied, objects("o1"))
+	w.unknown("a")
+	decision := w.decision("a", ledger.OnHappened, none, func(r *ledger.Resolve) {
+		var planned ledger.Observe
+		owing("o1")(&planned)
+		r.Compensate = &planned.Owed[0]
+	})
+	if _, err := w.Resolve(t.Context(), decision); !errors.Is(err, ledger.ErrInvalid) {
+		t.Errorf("got %v, want a refusal", err)
+	}
+	if m := w.is("a", ledger.NeedsReconcile); len(m.Obligations) > 0 {
+		t.Errorf("it owes %v", m.Obligations)
+	}
+}
