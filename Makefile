@@ -66,6 +66,13 @@ bench: $(BENCHSTAT) ## Run benchmarks matching BENCH, COUNT (6) times, and print
 	go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) -timeout 60m ./... | tee $(CACHE)/bench.txt
 	$(BENCHSTAT) $(CACHE)/bench.txt
 
+# How long the clients of a soak are at work.
+DURATION ?= 30m
+
+.PHONY: soak
+soak: ## Use the program in every way for DURATION (30m), and look what is left of it
+	go test ./integration -run '^TestSoak$$' -count 1 -timeout 0 -v -soak $(DURATION)
+
 .PHONY: cross
 cross: ## Build and vet for darwin, tests included
 	CGO_ENABLED=0 GOOS=darwin GOARCH=arm64 go vet ./...

@@ -170,20 +170,20 @@ func (l *lab) watchMemory(most *atomic.Int64, stop <-chan struct{}) {
 }
 
 // rssAnon is the program's anonymous resident memory in bytes.
-func (l *lab) rssAnon() int64 {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", l.child.cmd.Process.Pid))
+func (w *world) rssAnon() int64 {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", w.child.cmd.Process.Pid))
 	if err != nil {
-		l.t.Skipf("not run: this system shows no /proc: %v", err)
+		w.t.Skipf("not run: this system shows no /proc: %v", err)
 	}
 	for line := range strings.Lines(string(text)) {
 		if rest, ok := strings.CutPrefix(line, "RssAnon:"); ok {
 			kib, err := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(rest), "kB")), 10, 64)
 			if err != nil {
-				l.t.Fatal(err)
+				w.t.Fatal(err)
 			}
 			return kib << 10
 		}
 	}
-	l.t.Fatal("no RssAnon in /proc")
+	w.t.Fatal("no RssAnon in /proc")
 	return 0
 }

@@ -120,24 +120,12 @@ type caller struct {
 // call opens a tunnel through a proxy and shakes hands with target inside.
 func call(y *way, target string) (*caller, error) {
 	host := strings.TrimPrefix(target, "https://")
-	c, err := (&net.Dialer{}).DialContext(context.Background(), "tcp", y.proxy.Host)
+	c, err := y.connect(host)
 	if err != nil {
 		return nil, err
 	}
-	opening := "CONNECT " + host + " HTTP/1.1\r\nHost: " + host + "\r\n"
-	if y.credentials != "" {
-		opening += "Proxy-Authorization: Basic " + y.credentials + "\r\n"
-	}
-	if _, err := io.WriteString(c, opening+"\r\n"); err != nil {
-		return nil, err
-	}
-	in := bufio.NewReader(c)
-	if err := skipMessage(in); err != nil {
-		return nil, fmt.Errorf("CONNECT: %w", err)
-	}
-	name, _, _ := net.SplitHostPort(host)
-	secure := tls.Client(c, &tls.Config{RootCAs: y.roots, ServerName: name, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}})
-	if err := secure.HandshakeContext(context.Background()); err != nil {
+	secure, err := y.secure(c, host, "http/1.1")
+	if err != nil {
 		return nil, err
 	}
 	k := &caller{c: secure, in: bufio.NewReader(secure), path: y.path}
@@ -148,6 +136,42 @@ func call(y *way, target string) (*caller, error) {
 		k.tail = append([]byte(fields+"Content-Type: application/json\r\nContent-Length: 1024\r\n\r\n"), jsonKilobyte...)
 	}
 	return k, nil
+}
+
+// connect opens a tunnel to a host and port.
+func (y *way) connect(host string) (net.Conn, error) {
+	c, err := (&net.Dialer{}).DialContext(context.Background(), "tcp", y.proxy.Host)
+	if err != nil {
+		return nil, err
+	}
+	if _, err = io.WriteString(c, y.opening(host)); err == nil {
+		err = skipMessage(bufio.NewReader(c))
+	}
+	if err != nil {
+		_ = c.Close()
+		return nil, fmt.Errorf("CONNECT: %w", err)
+	}
+	return c, nil
+}
+
+// opening is the request for a tunnel.
+func (y *way) opening(host string) string {
+	text := "CONNECT " + host + " HTTP/1.1\r\nHost: " + host + "\r\n"
+	if y.credentials != "" {
+		text += "Proxy-Authorization: Basic " + y.credentials + "\r\n"
+	}
+	return text + "\r\n"
+}
+
+// secure shakes hands inside a tunnel. It closes the tunnel if that fails.
+func (y *way) secure(c net.Conn, host string, protocols ...string) (*tls.Conn, error) {
+	name, _, _ := net.SplitHostPort(host)
+	session := tls.Client(c, &tls.Config{RootCAs: y.roots, ServerName: name, MinVersion: tls.VersionTLS12, NextProtos: protocols})
+	if err := session.HandshakeContext(context.Background()); err != nil {
+		_ = c.Close()
+		return nil, err
+	}
+	return session, nil
 }
 
 // ask sends one request and reads its answer.

@@ -72,7 +72,7 @@ func (k *killing) chance(n int) int {
 }
 
 func (k *killing) run(times int) {
-	k.lay()
+	k.misbehave(k.chance)
 	for range times {
 		k.quiet()
 		k.life()
@@ -96,12 +96,13 @@ func (k *killing) run(times int) {
 	}
 }
 
-// lay lets the upstreams misbehave now and then.
-func (k *killing) lay() {
+// misbehave lets the upstreams lose answers and refuse now and then, as often as chance
+// says, which draws a number below the one that it is given.
+func (w *world) misbehave(chance func(n int) int) {
 	often := func(percent int) script.Match {
-		return script.Match{When: func(script.Subject) bool { return k.chance(100) < percent }}
+		return script.Match{When: func(script.Subject) bool { return chance(100) < percent }}
 	}
-	for _, u := range k.upstreams() {
+	for _, u := range w.upstreams() {
 		u.armFault(script.Fault{Match: often(8), Times: script.Always, Steps: []script.Step{{Do: script.Commit}, {Do: script.Close}}})
 		u.armFault(script.Fault{Match: often(5), Times: script.Always, Steps: []script.Step{{Do: script.Close}}})
 		u.armFault(script.Fault{Match: often(5), Times: script.Always, Steps: []script.Step{{Do: script.Status, Status: http.StatusTooManyRequests}}})

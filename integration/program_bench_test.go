@@ -114,24 +114,27 @@ func median(values []float64) float64 {
 	return sorted[len(sorted)/2]
 }
 
+// wayThrough leads through a proxy, a process of this number.
+func (w *world) wayThrough(address, caPEM string, pid int) way {
+	w.t.Helper()
+	proxy, err := url.Parse(address)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	y := way{proxy: proxy, roots: x509.NewCertPool(), pid: pid}
+	y.roots.AppendCertsFromPEM([]byte(caPEM))
+	if password, ok := proxy.User.Password(); ok {
+		y.credentials = base64.StdEncoding.EncodeToString([]byte(proxy.User.Username() + ":" + password))
+	}
+	return y
+}
+
 // ways are a bare goproxy and the program, each a process of its own.
 func (l *lab) ways() []*way {
 	l.t.Helper()
 	bare, at := l.peer(bareVar+"="+l.settings.UpstreamCA, "GOGC=100")
-	through := func(name, address, caPEM string, pid int) way {
-		proxy, err := url.Parse(address)
-		if err != nil {
-			l.t.Fatal(err)
-		}
-		y := way{name: name, proxy: proxy, roots: x509.NewCertPool(), pid: pid}
-		y.roots.AppendCertsFromPEM([]byte(caPEM))
-		if password, ok := proxy.User.Password(); ok {
-			y.credentials = base64.StdEncoding.EncodeToString([]byte(proxy.User.Username() + ":" + password))
-		}
-		return y
-	}
-	theirs := through("bare", at.Proxy, at.CAPEM, bare.cmd.Process.Pid)
-	ours := through("keep", l.run.ProxyURL, l.run.CAPEM, l.child.cmd.Process.Pid)
+	theirs := l.wayThrough(at.Proxy, at.CAPEM, bare.cmd.Process.Pid)
+	ours := l.wayThrough(l.run.ProxyURL, l.run.CAPEM, l.child.cmd.Process.Pid)
 	of := func(y way, name, method string, path func(int64) string, against *way) *way {
 		y.name, y.method, y.path, y.against = name, method, path, against
 		return &y

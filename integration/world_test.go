@@ -48,6 +48,8 @@ type world struct {
 	app   *app.App
 	child *child
 	api   *client.Client
+	// admin is the address of the API.
+	admin string
 }
 
 // upstreams are those that count effects of every world.
@@ -163,6 +165,7 @@ func (w *world) connect(url, tokenFile string) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	w.admin = url
 	if w.api, err = client.New(client.Config{URL: url, Token: string(token)}); err != nil {
 		w.t.Fatal(err)
 	}

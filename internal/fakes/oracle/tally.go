@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 )
@@ -112,5 +113,12 @@ func (t Tally) Identities() []string {
 // Twice returns the identities that took effect more than once, sorted: what a
 // run through keep-proxy must leave empty.
 func (t Tally) Twice() []string {
-	return slices.DeleteFunc(t.Identities(), func(id string) bool { return t.Effects(id) < 2 })
+	effects := map[string]int{}
+	for i := range t.Events {
+		if e := &t.Events[i]; e.Kind == KindEffect && e.Identity != "" {
+			effects[e.Identity]++
+		}
+	}
+	maps.DeleteFunc(effects, func(_ string, n int) bool { return n < 2 })
+	return slices.Sorted(maps.Keys(effects))
 }

@@ -1,0 +1,213 @@
+package integration
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"math/rand/v2"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+)
+
+// soakFor makes a soak of TestSoak: make soak.
+var soakFor = flag.Duration("soak", 0, "how long the program is used by all kinds of clients; 0: for a few rounds of each")
+
+const (
+	// soakRounds is how many rounds every habit has where no time is given, and
+	// soakKept how much of what they used may still be there afterwards: connections
+	// that are kept for a while. A habit that leaves something behind in each round
+	// leaves more.
+	soakRounds = 40
+	soakKept   = 30
+	// soakWarm is the part of a soak after which the program is measured for the first
+	// time, and soakCalm the time without any client before it is measured. Connections
+	// to upstreams are kept for as much as 30 s.
+	soakWarm = time.Minute
+	soakCalm = 31 * time.Second
+	// soakPace is the time between the rounds of one client of a soak.
+	soakPace = 50 * time.Millisecond
+	// soakGrowth bounds the memory at the end, as a part of that at the beginning.
+	soakGrowth = 1.1
+)
+
+// TestSoak lets clients of all habits use the program, a process of its own, at once,
+// well-behaved ones and others, in front of upstreams that lose answers, cut them and
+// reset connections. What they used up must be free again once they have left: goroutines,
+// descriptors and, in a soak of some time, memory. Nothing may have taken effect twice.
+//
+// With -soak it takes as long as that says; else every habit has a few rounds, and no
+// time is measured.
+func TestSoak(t *testing.T) {
+	t.Parallel()
+	s := newSoak(t)
+	if *soakFor == 0 {
+		s.rounds()
+	} else {
+		s.hours(*soakFor)
+	}
+	s.settled()
+}
+
+// soak is a world with clients of many habits.
+type soak struct {
+	*world
+	// h1 and h2 are upstreams that can only be read, by one protocol each.
+	h1, h2 *httptest.Server
+	pace   time.Duration
+
+	mu     sync.Mutex
+	random *rand.Rand
+	// done counts rounds, and wrong keeps what went wrong, by habit.
+	done  map[string]int
+	wrong map[string][]error
+	// visits tells the clients of one part from those of another.
+	visits int
+}
+
+func newSoak(t *testing.T) *soak {
+	t.Helper()
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	s := &soak{
+		world:  prepare(t, func(o *settings) { o.Response, o.Total, o.MaxBody = "60s", "60s", "1MiB" }),
+		random: rand.New(rand.NewPCG(seed, 0)), done: map[string]int{}, wrong: map[string][]error{},
+	}
+	s.output = nil // A log of hours, which nobody reads.
+	s.h1, s.h2 = soakAPI(t, s.ca, false), soakAPI(t, s.ca, true)
+	s.misbehave(s.chance)
+	s.mustSpawn()
+	return s
+}
+
+// chance draws a number below n.
+func (s *soak) chance(n int) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.random.IntN(n)
+}
+
+// rounds is the soak that any machine can do: what is left is held against what was
+// there before the first client came.
+func (s *soak) rounds() {
+	s.t.Helper()
+	before := s.count()
+	s.t.Logf("before: %v", before)
+	s.traffic(s.t.Context(), soakRounds)
+	var after counts
+	defer func() { s.t.Logf("afterwards: %v", after) }()
+	s.poll("what the clients used is free again", func() bool {
+		after = s.count()
+		return after.goroutines <= before.goroutines+soakKept && after.sockets <= before.sockets+soakKept && after.others <= before.others
+	})
+}
+
+// hours is a soak of some time: what is left at its end is held against what was left
+// after a first part.
+func (s *soak) hours(d time.Duration) {
+	s.t.Helper()
+	s.pace = soakPace
+	begun := time.Now()
+	s.trafficFor(min(soakWarm, d/2))
+	warm := s.calm()
+	s.t.Logf("after the first part: %v", warm)
+	s.trafficFor(d - time.Since(begun))
+	end := s.calm()
+	s.t.Logf("at the end, %s later: %v", time.Since(begun).Round(time.Second), end)
+	if end.goroutines > warm.goroutines || end.sockets > warm.sockets || end.others > warm.others {
+		s.t.Errorf("%v is more than %v", end, warm)
+	}
+	if float64(end.anonymous) > soakGrowth*float64(warm.anonymous) {
+		s.t.Errorf("RssAnon is %.2f × what it was", float64(end.anonymous)/float64(warm.anonymous))
+	}
+}
+
+func (s *soak) trafficFor(d time.Duration) {
+	ctx, cancel := context.WithTimeout(s.t.Context(), d)
+	defer cancel()
+	s.traffic(ctx, 0)
+}
+
+// calm waits a while without clients, and measures.
+func (s *soak) calm() counts {
+	s.t.Helper()
+	s.api.Close()
+	wait(s.t.Context(), soakCalm)
+	return s.count()
+}
+
+// wait returns after d, or when ctx ends.
+func wait(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// traffic lets every habit have so many rounds, or, with 0, as many as fit in before
+// ctx ends. A round that began goes to its end.
+func (s *soak) traffic(ctx context.Context, rounds int) {
+	s.t.Helper()
+	s.visits++
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-s.child.gone: // Nobody is there to be visited.
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	var all sync.WaitGroup
+	for _, h := range habits {
+		for i := range h.beside {
+			v := s.visitor(h, i)
+			all.Go(func() {
+				defer v.leave()
+				for v.n = 0; ctx.Err() == nil && (rounds == 0 || v.n < rounds); v.n++ {
+					s.took(h.name, h.round(v))
+					wait(ctx, s.pace)
+				}
+			})
+		}
+	}
+	all.Wait()
+}
+
+// took notes how a round went.
+func (s *soak) took(habit string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.done[habit]++
+	if err != nil && len(s.wrong[habit]) < 5 {
+		s.wrong[habit] = append(s.wrong[habit], err)
+	}
+}
+
+// settled holds at the end that every round went as it should, that nothing took effect
+// twice, and that the ledger is sound.
+func (s *soak) settled() {
+	s.t.Helper()
+	for name, n := range s.done {
+		s.t.Logf("%6d rounds: %s", n, name)
+	}
+	for name, all := range s.wrong {
+		s.t.Errorf("%s: %v", name, errors.Join(all...))
+	}
+	for _, u := range s.upstreams() {
+		tally := u.tally()
+		if twice := tally.Twice(); len(twice) > 0 {
+			s.t.Errorf("%s: took effect twice: %v", u.API.Name(), twice)
+		}
+		s.t.Logf("%s: %d requests", u.API.Name(), tally.Heads())
+	}
+	if report, err := s.api.VerifyLedger(s.t.Context(), nil); err != nil || !report.Sound {
+		s.t.Errorf("the ledger: %+v, %v", report, err)
+	}
+	if err := s.child.end(); err != nil {
+		s.t.Errorf("the program ended with %v", err)
+	}
+}
