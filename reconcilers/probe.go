@@ -167,10 +167,14 @@ func (r *Reconciler) claimedByOther(ctx context.Context, m *ledger.Mutation, obj
 	return other, err
 }
 
-// note adds one read to the evidence: method and authority, since the target may
-// hold what the rule keeps secret, and what came back.
+// note adds one read to the evidence: its request line without what an answer said,
+// and what came back.
 func (a *asked) note(n int, ask *rules.Ask, r reply, sent, received time.Time) {
-	line := fmt.Sprintf("read %d: %s %s: ", n, ask.Method, ask.Authority)
+	target := ask.Shown
+	if target == "" {
+		target = ", where the answer before it leads"
+	}
+	line := fmt.Sprintf("read %d: %s %s%s: ", n, ask.Method, ask.Authority, target)
 	switch {
 	case r.complete():
 		line += fmt.Sprintf("status %d, %d bytes", r.status, len(r.body))

@@ -311,7 +311,7 @@ func TestEvidenceSaysWhatWasAskedAndAnswered(t *testing.T) {
 	m := w.unknown("a")
 	w.api.answering(http.StatusBadGateway, nil, "oops")
 	w.after(10 * time.Second)
-	want := "read 1: GET " + w.api.host() + ": status 502, 4 bytes"
+	want := "read 1: GET " + w.api.host() + "/things?reference=a: status 502, 4 bytes"
 	if got := last(w.read(m)).Evidence; got != want {
 		t.Errorf("evidence %q, want %q", got, want)
 	}

@@ -146,7 +146,7 @@ func (a *Asking) first() (*Ask, error) {
 	}
 	ask := &Ask{
 		Method: p.method, Scheme: a.env.Request.Scheme, Authority: a.env.Request.Authority(),
-		Target: withQuery(target, a.query), Header: header,
+		Target: withQuery(target, a.query), Shown: p.shown(a.scope, a.query), Header: header,
 	}
 	if p.json != nil {
 		v, _, err := p.json.build(a.scope)

@@ -117,7 +117,7 @@ func (a *Asking) following(last *Ask) (*Ask, error) {
 		return nil, errors.New("the listing points to a page that was read already")
 	}
 	next := *last
-	next.Target = target
+	next.Target, next.Shown = target, ""
 	return &next, nil
 }
 

@@ -20,6 +20,9 @@ type Ask struct {
 	Authority string
 	// Target is the request target in origin form.
 	Target string
+	// Shown is the target as people may see it; empty where an answer of the API said
+	// how to go on, as for a next page.
+	Shown  string
 	Header http.Header
 	// Body is nil for GET.
 	Body []byte

@@ -207,10 +207,19 @@ func required(e *expr, s *scope) (jsonValue, error) {
 // path renders the text as a path: each insertion is escaped as one segment, or
 // as several where it says {x...}.
 func (t *text) path(s *scope) (string, error) {
+	return t.pathWithout(s, func(*expr) bool { return false })
+}
+
+// pathWithout is path with a mark in the place of the insertions that are left out.
+func (t *text) pathWithout(s *scope, out func(*expr) bool) (string, error) {
 	var b strings.Builder
 	for _, p := range t.parts {
-		if p.expr == nil {
+		switch {
+		case p.expr == nil:
 			b.WriteString(p.literal)
+			continue
+		case out(p.expr):
+			b.WriteString(leftOut)
 			continue
 		}
 		v, err := required(p.expr, s)

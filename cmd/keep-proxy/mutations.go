@@ -189,12 +189,28 @@ func statusOf(d wire.Dispatch) string {
 	return strconv.Itoa(d.Status)
 }
 
+// showObservations writes what was looked up: each try's conclusion, and below it what
+// was asked and answered.
 func showObservations(w io.Writer, m *wire.Mutation) error {
 	rows := make([][]string, 0, len(m.Observations))
 	for _, o := range m.Observations {
-		rows = append(rows, []string{stamp(o.At), o.Strategy, o.Seen, clip(o.Reason, 90)})
+		rows = append(rows, []string{stamp(o.At), o.Strategy, seenWord(o), clip(o.Reason, 160)})
+		for line := range strings.Lines(o.Evidence) {
+			rows = append(rows, []string{"", "", "", "  " + clip(strings.TrimSuffix(line, "\n"), 200)})
+		}
 	}
 	return section(w, "What was looked up", []string{"AT", "HOW", "SEEN", "REASON"}, rows)
+}
+
+// seenWord is what was seen, and what that is worth.
+func seenWord(o wire.Observation) string {
+	switch {
+	case o.Voided:
+		return o.Seen + " (void)"
+	case o.Counted:
+		return o.Seen + " (counts)"
+	}
+	return o.Seen
 }
 
 func showEvents(w io.Writer, m *wire.Mutation) error {
