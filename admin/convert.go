@@ -37,12 +37,24 @@ func mutationOf(m *ledger.Mutation) wire.Mutation {
 }
 
 // outlineOf shows what became of a record, and not what was sent or answered: no header
-// fields, of which one may open a session.
+// fields, of which one may open a session, no values in which payloads differ, and not
+// what the API was asked.
 func outlineOf(m *ledger.Mutation) wire.Mutation {
 	out := mutationOf(m)
 	out.Request.Headers = wire.Header{}
 	if out.Result != nil {
 		out.Result.Headers = wire.Header{}
+	}
+	if out.Diff != nil {
+		for i := range out.Diff.Changes {
+			out.Diff.Changes[i].Stored, out.Diff.Changes[i].Asked = "", ""
+		}
+	}
+	if out.Verification != nil {
+		out.Verification.Evidence = ""
+	}
+	for i := range out.Observations {
+		out.Observations[i].Evidence = ""
 	}
 	return out
 }

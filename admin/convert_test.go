@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/go-json-experiment/json"
@@ -51,6 +52,30 @@ func TestABareRecordIsShown(t *testing.T) {
 	}
 	if back.Dispatches == nil || back.Observations == nil || back.Result != nil || back.Escalation != nil {
 		t.Errorf("lists are lists, and what isn't there is absent: %s", got)
+	}
+}
+
+// An outline tells that payloads differ and where, that the API was asked and what that
+// came to, and no value of either.
+func TestAnOutlineHoldsNoContents(t *testing.T) {
+	t.Parallel()
+	const secret = "s3cret"
+	m := &ledger.Mutation{
+		Request:      ledger.Request{Header: ledger.Header{"X-Note": {secret}}},
+		Result:       &ledger.Result{Header: ledger.Header{"Set-Cookie": {secret}}},
+		Diff:         &ledger.Diff{Changes: []ledger.Change{{Place: "json.amount", Kind: "changed", Stored: secret, Asked: secret, Weight: "significant"}}},
+		Verification: &ledger.Verification{Evidence: "GET /" + secret},
+		Observations: []ledger.Observation{{Seen: ledger.SeenAbsent, Reason: "nothing of it", Evidence: "GET /" + secret}},
+	}
+	got, err := json.Marshal(outlineOf(m))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := string(got); strings.Contains(text, secret) || !strings.Contains(text, "json.amount") || !strings.Contains(text, "nothing of it") {
+		t.Errorf("an outline is %s", text)
+	}
+	if m.Diff.Changes[0].Asked != secret || m.Observations[0].Evidence == "" {
+		t.Error("the record itself was changed")
 	}
 }
 

@@ -60,8 +60,25 @@ func (c Change) String() string {
 // weightSignificant marks the changes that count.
 const weightSignificant = "significant"
 
+// place is where the change is and of what kind, without a value.
+func (c Change) place() string {
+	switch c.Kind {
+	case "added":
+		return c.Place + " is new"
+	case "removed":
+		return c.Place + " is gone"
+	default:
+		return c.Place + " differs"
+	}
+}
+
 // String is the difference in words: what counts, if anything of it does.
-func (d *Diff) String() string {
+func (d *Diff) String() string { return d.words(Change.String) }
+
+// Places is String without the values, for whoever may not see contents.
+func (d *Diff) Places() string { return d.words(Change.place) }
+
+func (d *Diff) words(of func(Change) string) string {
 	if d == nil {
 		return ""
 	}
@@ -70,7 +87,7 @@ func (d *Diff) String() string {
 	var words []string
 	for _, c := range d.Changes {
 		if !some || counts(c) {
-			words = append(words, c.String())
+			words = append(words, of(c))
 		}
 	}
 	if d.More {

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"fmt"
 	"strings"
 	"time"
 )
@@ -139,13 +140,15 @@ func (c *claiming) withoutResult() (Claimed, error) {
 // person, the run is paused, and nothing is sent.
 func (c *claiming) mismatch(why string) (Claimed, error) {
 	diff := c.diff()
-	words := diff.String()
-	if words != "" {
-		words = " " + strings.TrimSuffix(words, ".") + "."
+	detail := func(words string) string {
+		if words != "" {
+			words = " " + strings.TrimSuffix(words, ".") + "."
+		}
+		return fmt.Sprintf("Mutation %s (%s): %s.%s It is not sent; a person has to decide.", c.m.ID, c.m.Target, why, words)
 	}
-	out := *refused("payload-mismatch", "Mutation %s (%s): %s.%s It is not sent; a person has to decide.", c.m.ID, c.m.Target, why, words)
-	out.Decision = DecideMismatch
-	mv := c.at(ActorProxy, out.Detail)
+	out := Claimed{Decision: DecideMismatch, Problem: "payload-mismatch", Detail: detail(diff.String())}
+	// Run and item are shown to those who may not see contents.
+	mv := c.at(ActorProxy, detail(diff.Places()))
 	c.m.Disputed, c.m.Diff = c.q.Record.PayloadDigest, diff
 	c.m.escalate(EscalationMismatch, mv)
 	if err := c.store(c.m, c.m.State, "payload_mismatch", mv, "", diff.String()); err != nil {
@@ -153,11 +156,11 @@ func (c *claiming) mismatch(why string) (Claimed, error) {
 	}
 	if c.run != nil {
 		out.RunRefused = true
-		if err := c.end(c.run, ending{RunPausedAttention, ClassLogic, out.Detail, c.m.ID, ActorProxy, false}); err != nil {
+		if err := c.end(c.run, ending{RunPausedAttention, ClassLogic, mv.why, c.m.ID, ActorProxy, false}); err != nil {
 			return Claimed{}, err
 		}
 	}
-	return out, c.needAttention(c.m, out.Detail)
+	return out, c.needAttention(c.m, mv.why)
 }
 
 // ofFailed claims again, but never with a second payload under one vendor key.

@@ -89,6 +89,12 @@ func TestTheDifferenceIsToldAndKept(t *testing.T) {
 	if m.Diff == nil || len(told.Diff) != 2 || told.Diff[0] != want[0] || told.Diff[1] != want[1] || m.Diff.Changes[0] != want[0] || m.Diff.Payload != m.Disputed {
 		t.Errorf("told %+v, kept %+v", told.Diff, m.Diff)
 	}
+	// What hosts are shown of it names places alone.
+	for what, text := range map[string]string{"run": w.lastRun(t, "a").Reason, "question": m.Escalation.Why} {
+		if !strings.Contains(text, "json.amount differs.") || strings.Contains(text, "is 2") {
+			t.Errorf("the %s says %q", what, text)
+		}
+	}
 	events, err := w.ledger.Events(t.Context(), m.ID, 0, 100)
 	if err != nil {
 		t.Fatal(err)
