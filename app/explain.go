@@ -156,6 +156,11 @@ func (a *App) standing(ctx context.Context, raw rules.Raw, x Explained) (string,
 	}
 	found, err := a.recordsOf(ctx, request, op, x)
 	switch {
+	case errors.Is(err, errUnasked):
+		return "An earlier version of its rule asks the API whose data it changes, and explaining asks nobody: " +
+			"whether it would meet a record of that version isn't known.", nil
+	case errors.Is(err, errRuleLost):
+		return "It would be refused as ambiguous-record: " + err.Error() + ".", nil
 	case err != nil:
 		return "", err
 	case len(found) == 0:
@@ -199,8 +204,11 @@ func (a *App) recordsOf(ctx context.Context, request *rules.Request, op *rules.O
 	}
 	past, err := proxy.PastKeys(ctx, a.versions.connector, unasked, x.Scope, request,
 		item.PastRules(x.Connector, x.Operation, op.Was, op.Connector.Hash))
-	if err != nil {
+	switch {
+	case errors.Is(err, errUnasked):
 		return nil, err
+	case err != nil:
+		return nil, fmt.Errorf("%w: %w", errRuleLost, err)
 	}
 	keys := []ledger.Key{key}
 	for _, p := range past {
@@ -233,6 +241,10 @@ func whatNow(m *ledger.Mutation, op *rules.Operation, covers bool, diff string) 
 	switch m.State {
 	case ledger.Applied:
 		switch {
+		case !m.Forgotten.IsZero() && covers && op.StandsInForResult():
+			return "its answer was dropped long ago, so the rule's on_no_result would be given."
+		case !m.Forgotten.IsZero():
+			return "its answer was dropped long ago, so it would be refused as forgotten."
 		case !covers:
 			return "the payload differs" + diff + ", so it would be refused as payload-mismatch."
 		case m.ResultState != ledger.ResultKnown && op.StandsInForResult():
@@ -260,7 +272,13 @@ func whatNow(m *ledger.Mutation, op *rules.Operation, covers bool, diff string) 
 	return "it would be refused."
 }
 
+// Why an explained request can't be held against a stored version of its rule.
+var (
+	errUnasked  = errors.New("the API would have to be asked for the account, and explaining sends nothing")
+	errRuleLost = errors.New("a rule under which this item has records can't be held against it")
+)
+
 // unasked is the account of an explained request: nothing is sent to explain it.
 func unasked(context.Context, *rules.Connector, *rules.Request) (string, error) {
-	return "", errors.New("the API would have to be asked for the account, and explaining sends nothing")
+	return "", errUnasked
 }
