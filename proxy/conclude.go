@@ -154,9 +154,14 @@ func (s *sending) carry(out *settled) {
 	}
 }
 
+// notAllowed says why a destination may not be reached.
+func notAllowed(host, why string) *refusal {
+	return refuse(problemEgress, "Nothing was sent to "+host+", which may not be reached: "+why+".")
+}
+
 func notSent(s *sending) *refusal {
 	if s.answer.Evidence().ErrorClass == upstream.ErrorEgress {
-		return refuse(problemEgress, s.dispatch.Error)
+		return notAllowed(s.w.req.Authority(), s.dispatch.Error)
 	}
 	f := refuse(problemNotSent, "Nothing was sent to "+s.w.req.Authority()+" ("+s.dispatch.Reason+": "+s.dispatch.Error+"), so it is safe to try again.")
 	f.class = s.dispatch.Class

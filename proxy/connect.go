@@ -35,7 +35,7 @@ func (p *Proxy) connect(w http.ResponseWriter, r *http.Request) {
 	}
 	target, err := normalTarget(r.Host)
 	if err != nil {
-		p.writeRefusal(w, r, refuse(problemAmbiguous, "CONNECT needs host:port: "+err.Error()))
+		p.writeRefusal(w, r, refuse(problemAmbiguous, "CONNECT needs host:port: "+err.Error()+"."))
 		return
 	}
 	t := &tunnel{target: target, remote: r.RemoteAddr, caller: *c}

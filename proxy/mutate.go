@@ -81,7 +81,7 @@ func (p *Proxy) prepare(x *exchange, req *rules.Request, m rules.Match) (*work, 
 	identity := identityOf(derived)
 	key, err := keyOf(scope, m.Operation, derived, identity)
 	if err != nil {
-		return nil, refuse(problemIdentity, "The identity can't be brought into canonical form; nothing was sent: "+err.Error())
+		return nil, refuse(problemIdentity, "The identity can't be brought into canonical form; nothing was sent: "+err.Error()+".")
 	}
 	slim(derived)
 	w := &work{match: m, op: m.Operation, derived: derived, key: key, flight: key, clientKey: clientKey(req, m.Operation)}

@@ -23,7 +23,7 @@ func (p *Proxy) pass(x *exchange, r *http.Request, req *rules.Request, connector
 	x.after = append(x.after, func(bool) { ctx.end() })
 	out, err := p.passRequest(ctx, x, r, req, connector)
 	if err != nil {
-		return p.refused(x, r, refuse(problemInternal, "The request can't be rebuilt or lacks its configured credentials; nothing was sent: "+err.Error()))
+		return p.refused(x, r, refuse(problemInternal, "The request can't be rebuilt or lacks its configured credentials; nothing was sent: "+err.Error()+"."))
 	}
 	interim := x.interimsFor(r)
 	resp, err := p.passOn(out, interim)
@@ -187,7 +187,7 @@ func (p *Proxy) passRefusal(ctx context.Context, x *exchange, err error, host st
 	}
 	var failed *upstream.Error
 	if errors.As(err, &failed) && failed.Class == upstream.ErrorEgress {
-		return refuse(problemEgress, failed.Text)
+		return notAllowed(host, failed.Text)
 	}
 	f := refuse(problemNotSent, "No answer from "+host+": "+err.Error()+".")
 	return f

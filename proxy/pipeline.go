@@ -114,7 +114,7 @@ func (p *Proxy) unmatched(x *exchange, r *http.Request, req *rules.Request) *htt
 	case PolicyDeny:
 	}
 	return p.refused(x, r, refuse(problemUnmatched, req.Method+" to "+req.Authority()+" is declared by no connector, "+
-		"so it can't be made safe to repeat. Write a connector for it (keep-proxy explain shows how it is read), or set proxy.unmatched.mutation."))
+		"so it can't be made safe to repeat; nothing was sent. Write a connector for it (keep-proxy explain shows how it is read), or set proxy.unmatched.mutation."))
 }
 
 // refused makes the answer of a refusal and notes it on the exchange.
@@ -134,7 +134,7 @@ func (p *Proxy) refused(x *exchange, r *http.Request, f *refusal) *http.Response
 
 // fromRules turns a refusal of the rules into one of the proxy.
 func fromRules(f *rules.Refusal) *refusal {
-	out := refuse(problem(f.Problem), f.Detail)
+	out := refuse(problem(f.Problem), unsent(f.Detail))
 	if _, known := kinds[out.problem]; !known {
 		out.problem = problemDenied
 	}

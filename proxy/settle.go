@@ -227,10 +227,7 @@ func (p *Proxy) decided(ctx context.Context, x *exchange, w *work, c ledger.Clai
 			p.config.Inliner.Kick()
 		}
 	case ledger.DecideMismatch:
-		out.refusal = refuse(problemMismatch, c.Detail)
-		if c.Mutation != nil {
-			out.refusal.actions = []string{"keep-proxy resolve " + c.Mutation.ID}
-		}
+		out.refusal = claimRefusal(c)
 		p.cutStopped()
 	case ledger.DecideRefused:
 		out.refusal = claimRefusal(c)
@@ -244,13 +241,14 @@ func (p *Proxy) decided(ctx context.Context, x *exchange, w *work, c ledger.Clai
 
 // claimRefusal names a refused claim. The class of an ended run is its own.
 func claimRefusal(c ledger.Claimed) *refusal {
-	f := refuse(problem(c.Problem), c.Detail)
+	f := refuse(problem(c.Problem), unsent(c.Detail))
 	if _, known := kinds[f.problem]; !known {
 		f.problem = problemInternal
 	}
 	if c.Run != nil && f.problem == problemRunAborted {
 		f.class = c.Run.Class
 	}
+	f.advise(c.Mutation)
 	return f
 }
 
@@ -259,13 +257,13 @@ func (p *Proxy) replay(ctx context.Context, c ledger.Claimed) *settled {
 	out := &settled{mutation: c.Mutation, decision: c.Decision, shared: true, replayed: true}
 	result := c.Mutation.Result
 	if result == nil {
-		out.refusal = refuse(problemNoResult, "It happened, but its result is not known.")
+		out.refusal = refuse(problemNoResult, "It happened, but its result is not known. Nothing was sent.")
 		return out
 	}
 	body, err := p.bodyOf(ctx, result.Body)
 	switch {
 	case errors.Is(err, ledger.ErrBodyDropped):
-		out.refusal = refuse(problemNoResult, "It happened, but the stored answer is gone: retention dropped it, or its loss was accepted.")
+		out.refusal = refuse(problemNoResult, "It happened, but the stored answer is gone: retention dropped it, or its loss was accepted. Nothing was sent.")
 	case err != nil:
 		out.refusal = ledgerRefusal(err)
 	default:
@@ -338,9 +336,9 @@ func (p *Proxy) standIn(out *settled, w *work) *settled {
 	if err = errors.Join(err, loading); err != nil || result == nil {
 		p.config.Log.Error().Err(err).Str("mutation", m.ID).Msg("the rule's own answer can't be made")
 		out.refusal = refuse(problemNoResult, "It happened, but its result is not known, "+
-			"and the rule's own answer (on_no_result) can't be made of this request.")
+			"and the rule's own answer (on_no_result) can't be made of this request. Nothing was sent.")
 		if skipped {
-			out.refusal = refuse(problemSkipped, "A person decided to go on without it, and the rule's own answer (on_skip) can't be made of this request.")
+			out.refusal = refuse(problemSkipped, "A person decided to go on without it, and the rule's own answer (on_skip) can't be made of this request. Nothing was sent.")
 		}
 		return out
 	}

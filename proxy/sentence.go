@@ -1,0 +1,46 @@
+package proxy
+
+import (
+	"strings"
+
+	"keep-proxy/ledger"
+)
+
+// unsent makes the words of a refusal that comes from elsewhere a script's author's:
+// whole sentences, which say that nothing was sent.
+func unsent(detail string) string {
+	detail = strings.TrimSuffix(detail, ".")
+	if word, _, _ := strings.Cut(detail, " "); word != "" && strings.Trim(word, "abcdefghijklmnopqrstuvwxyz") == "" {
+		detail = strings.ToUpper(word[:1]) + detail[1:]
+	}
+	if strings.Contains(detail, "othing was sent") || strings.Contains(detail, "not sent") {
+		return detail + "."
+	}
+	return detail + ". Nothing was sent."
+}
+
+// advice is what to do about a claim that the ledger refused, where its own words and
+// the open question don't say.
+var advice = map[problem]string{
+	problemItemDone:      "If there is more to do for it, a person opens it again (keep-proxy items reopen) or begins it anew (items new-attempt).",
+	problemItemAttention: "See keep-proxy resolve.",
+	problemAttempt:       "Start the work again: it is then of that attempt.",
+	problemReadOnlyRun:   "What is to change something is started as a run of its own, with mutations one or many.",
+	problemSkipped:       "If it is to be made after all, a person begins the item anew: keep-proxy items new-attempt.",
+	problemForgotten:     "If it is to be made once more, a person begins the item anew: keep-proxy items new-attempt.",
+}
+
+// advise adds what to do to a refused claim.
+func (f *refusal) advise(m *ledger.Mutation) {
+	if words := advice[f.problem]; words != "" {
+		f.detail += " " + words
+	}
+	if m == nil || !m.Escalated() {
+		return
+	}
+	resolve := "keep-proxy resolve " + m.ID
+	if f.problem == problemNoResult {
+		f.detail += " A person who knows it can give it: " + resolve + " --happened --result FILE."
+	}
+	f.actions = []string{resolve}
+}
