@@ -43,6 +43,9 @@ func showStatus(s *Server, r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := s.countOwed(r.Context(), &out); err != nil {
+		return nil, err
+	}
 	if s.config.Modes != nil {
 		mode := s.config.Modes.Mode()
 		out.Mode = &mode
@@ -64,6 +67,17 @@ func showStatus(s *Server, r *http.Request) (any, error) {
 		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Mutation, b.Mutation))
 	})
 	return out, nil
+}
+
+// countOwed counts what is to be taken back. Nobody but a person goes on with what no
+// rule has sent by itself, or what was given up.
+func (s *Server) countOwed(ctx context.Context, out *wire.Status) error {
+	return s.walk(ctx, ledger.Filter{Obligations: true, States: openObligations}, func(m *ledger.Mutation) {
+		out.Owed++
+		if standing := standingOf(m); standing == wire.StandingOwed || standing == wire.StandingGivenUp {
+			out.OwedByPerson++
+		}
+	})
 }
 
 // unknownSince is when the outcome became unknown, or, where that isn't

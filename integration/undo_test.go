@@ -177,6 +177,7 @@ func TestAPersonHasDuplicatesUndone(t *testing.T) {
 	t.Parallel()
 	w, bank := doubled(t, "reversing-bank", 4)
 	older, middle, newest := w.obligation("tr_000002", wire.StandingOwed), w.obligation("tr_000003", wire.StandingOwed), w.obligation("tr_000004", wire.StandingOwed)
+	w.wantOwed(3, 3)
 	_, err := w.run(older)
 	wantProblem(t, err, "not-allowed", http.StatusConflict)
 	// Its answer is lost, and the bank would pay back again: it is looked up instead.
@@ -195,6 +196,19 @@ func TestAPersonHasDuplicatesUndone(t *testing.T) {
 	bank.want("reversal:tr_000002", 0, 1)
 	bank.want("reversal:tr_000003", 0, 0)
 	bank.want("reversal:tr_000001", 0, 0)
+	w.wantOwed(0, 0)
+}
+
+// wantOwed holds what the status counts of obligations.
+func (w *world) wantOwed(all, byPerson int) {
+	w.t.Helper()
+	st, err := w.api.Status(w.t.Context())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if st.Owed != all || st.OwedByPerson != byPerson {
+		w.t.Errorf("%d are owed, %d by a person; want %d and %d", st.Owed, st.OwedByPerson, all, byPerson)
+	}
 }
 
 // TestItHappenedAndIsToBeUndone is document 002's resolve --compensate.

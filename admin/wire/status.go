@@ -12,6 +12,10 @@ type Status struct {
 	// Unknown counts unresolved mutations, Escalated those with an open question.
 	Unknown   int `json:"unknown"`
 	Escalated int `json:"escalated"`
+	// Owed counts effects that are to be taken back and are not yet, of which OwedByPerson wait
+	// for a person; see GET /v1/obligations.
+	Owed         int `json:"owed,omitzero"`
+	OwedByPerson int `json:"owed_by_person,omitzero"`
 	// Stopped lists the scopes that admit nothing now.
 	Stopped []Stopped `json:"stopped"`
 	// Mode is what the proxy does; absent where no proxy serves.

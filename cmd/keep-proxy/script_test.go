@@ -116,15 +116,15 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// bankCommand starts a bank (bank start), writes its configuration to config.yaml,
+// bankCommand starts a bank (bank start; nokeys: that knows no keys), writes its configuration to config.yaml,
 // arms a fault (bank arm NAME), waits until it did something (bank has IDENTITY), or
 // holds its count against a number (bank did IDENTITY N).
 func bankCommand(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
-		ts.Fatalf("usage: bank start | arm NAME | has IDENTITY | did IDENTITY N")
+		ts.Fatalf("usage: bank start [nokeys] | arm NAME | has IDENTITY | did IDENTITY N")
 	}
 	if args[0] == "start" {
-		startBank(ts)
+		startBank(ts, len(args) == 2 && args[1] == "nokeys")
 		return
 	}
 	c := control.New(ts.Getenv("BANK_CONTROL"))
@@ -148,34 +148,48 @@ func bankCommand(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// startBank starts bank and quotes in this process.
-func startBank(ts *testscript.TestScript) {
+// startBank starts bank and quotes in this process. A bank without keys has a
+// configuration of its own, double.yaml, for the rule files in the folder rules.
+func startBank(ts *testscript.TestScript, noKeys bool) {
 	ca := testAuthority(ts)
-	start := func(api string) *fakes.Fake {
-		f, err := fakes.Start(fakes.Options{API: api, Log: ts.MkAbs(api + ".log"), CA: ca, Control: "127.0.0.1:0"})
+	start := func(api string, settings []byte) *fakes.Fake {
+		f, err := fakes.Start(fakes.Options{API: api, Log: ts.MkAbs(api + ".log"), CA: ca, Control: "127.0.0.1:0", Settings: settings})
 		ts.Check(err)
 		ts.Defer(func() { _ = f.Close() })
 		return f
 	}
-	bank, quotes := start("bank"), start("quotes")
+	var settings []byte
+	if noKeys {
+		settings = []byte(`{"native_keys": false}`)
+	}
+	bank, quotes := start("bank", settings), start("quotes", nil)
 	ts.Setenv("BANK", bank.URL())
 	ts.Setenv("BANK_ADDR", bank.Addr())
 	ts.Setenv("BANK_CONTROL", bank.ControlURL())
 	ts.Setenv("DEMO_BANK", bank.URL())
 	ts.Setenv("DEMO_QUOTES", quotes.URL())
-	ts.Check(os.WriteFile(ts.MkAbs("config.yaml"), fmt.Appendf(nil, `proxy:
+	configuration := fmt.Sprintf(`proxy:
   listen: ["127.0.0.1:0"]
   upstream_ca: %q
   egress: {allow: [127.0.0.1]}
 admin: {listen: "127.0.0.1:0"}
 ledger: {dir: %q, min_free: 1MiB}
-connectors:
-  settings:
-    - connector: demo-bank
-      hosts: [%q]
 reconcile: {inline: 0s, base: 200ms, cap: 1s}
 log: {level: warn}
-`, ts.MkAbs("fakes-ca.pem"), ts.MkAbs("data"), bank.Addr()), 0o600))
+`, ts.MkAbs("fakes-ca.pem"), ts.MkAbs("data"))
+	ts.Check(os.WriteFile(ts.MkAbs("config.yaml"), []byte(configuration+ruled("demo-bank", bank.Addr(), "")), 0o600))
+	if noKeys {
+		ts.Check(os.WriteFile(ts.MkAbs("double.yaml"), []byte(configuration+ruled("twice-bank", bank.Addr(), ts.MkAbs("rules"))), 0o600))
+	}
+}
+
+// ruled is the part of a configuration that has a connector for a bank, of a folder.
+func ruled(connector, at, dir string) string {
+	dirs := "[]"
+	if dir != "" {
+		dirs = fmt.Sprintf("[%q]", dir)
+	}
+	return fmt.Sprintf("connectors:\n  dirs: %s\n  settings:\n    - connector: %s\n      hosts: [%q]\n", dirs, connector, at)
 }
 
 // testAuthority is the authority of a script's fakes.

@@ -47,7 +47,7 @@ func newStatus() *cobra.Command {
 // statusCode is the exit code that a status stands for.
 func statusCode(s *wire.Status) int {
 	switch {
-	case !s.Healthy, s.Escalated > 0, len(s.Gaps) > 0, halted(s.Mode):
+	case !s.Healthy, s.Escalated > 0, s.OwedByPerson > 0, len(s.Gaps) > 0, halted(s.Mode):
 		return codeEscalated
 	}
 	code := codeOK
@@ -70,6 +70,17 @@ func reloadWords(r *wire.LastReload) string {
 	return "failed at " + stamp(r.At) + ", so the connectors from before are in force: " + printable(r.Error)
 }
 
+// owedWords say what is to be taken back, nothing for nothing.
+func owedWords(s *wire.Status) string {
+	switch {
+	case s.Owed == 0:
+		return ""
+	case s.OwedByPerson == 0:
+		return fmt.Sprintf("%d, by itself; see keep-proxy obligations list", s.Owed)
+	}
+	return fmt.Sprintf("%d, of which %d by a person; see keep-proxy obligations list", s.Owed, s.OwedByPerson)
+}
+
 func showStatus(w io.Writer, s *wire.Status, now time.Time) error {
 	health := ""
 	if !s.Healthy {
@@ -90,6 +101,7 @@ func showStatus(w io.Writer, s *wire.Status, now time.Time) error {
 		"reload", reloadWords(s.Reload),
 		"unknown", fmt.Sprint(s.Unknown),
 		"waiting for a person", fmt.Sprint(s.Escalated),
+		"to be taken back", owedWords(s),
 		"since", since,
 	)
 	if err != nil {

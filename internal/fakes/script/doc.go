@@ -53,6 +53,7 @@
 //	commit-cut-chunked     committed, head and half of the body, no last chunk
 //	commit-silence         committed, never answered: until the client leaves
 //	commit-twice           a gateway sends it to the API twice (a key dedupes)
+//	commit-twice-close     the same, and the answer is lost
 //	commit-error-in-200    committed, and 200 {"ok":false,"error":"internal_error"}
 //	commit-chunked         committed, answered without Content-Length
 //	commit-slow            committed, answered 16 bytes at a time

@@ -35,6 +35,7 @@ var named = map[string][]Step{
 	"commit-cut-chunked":   {commit(), {Do: Cut, Chunked: true}},
 	"commit-silence":       {commit(), {Do: Gone}},
 	"commit-twice":         {commit(), commit(), {Do: Answer}},
+	"commit-twice-close":   {commit(), commit(), {Do: Close}},
 	"commit-error-in-200":  {commit(), {Do: Status, Status: 200, Body: inBandError}},
 	"commit-chunked":       {commit(), {Do: Answer, Chunked: true}},
 	"commit-slow":          {commit(), {Do: Slow, Bytes: 16, For: Duration(time.Millisecond)}},
