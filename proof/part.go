@@ -54,26 +54,58 @@ func (p part) print(out io.Writer) error {
 // page is the file that holds the last full run.
 const page = "docs/proof.md"
 
-// write replaces the page's section "last run".
+// write replaces the parts of those stages in the page's section "last run", and keeps
+// those of the others.
 func write(o options, parts []part, took time.Duration) error {
 	path := filepath.Join(o.root, page)
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return err
 	}
-	const begin, end = "<!-- begin last run -->\n", "<!-- end last run -->"
-	before, rest, ok := strings.Cut(string(text), begin)
-	_, after, closed := strings.Cut(rest, end)
-	if !ok || !closed {
-		return errors.New(page + " has no section \"last run\"")
+	written, err := rewrite(string(text), parts, took)
+	if err != nil {
+		return err
 	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s%s\nIt took %s.\n\n", before, begin, took.Round(time.Second))
-	for _, p := range parts {
-		if err := p.print(&b); err != nil {
-			return err
+	return os.WriteFile(path, []byte(written), 0o644)
+}
+
+// Markers of the section "last run".
+const beginRun, endRun = "<!-- begin last run -->\n", "<!-- end last run -->"
+
+// rewrite is the page with those parts. Parts of another time are kept only if some
+// stages were run by themselves, and then the section says so.
+func rewrite(text string, parts []part, took time.Duration) (string, error) {
+	before, rest, ok := strings.Cut(text, beginRun)
+	section, after, closed := strings.Cut(rest, endRun)
+	if !ok || !closed {
+		return "", errors.New(page + " has no section \"last run\"")
+	}
+	said := map[string]string{}
+	if len(parts) < len(stages) {
+		for _, sub := range strings.Split("\n"+section, "\n### ")[1:] {
+			name, _, _ := strings.Cut(sub, "\n")
+			said[name] = "### " + strings.TrimSpace(sub) + "\n\n"
 		}
 	}
-	b.WriteString(end + after)
-	return os.WriteFile(path, []byte(b.String()), 0o644)
+	for _, p := range parts {
+		var b strings.Builder
+		if err := p.print(&b); err != nil {
+			return "", err
+		}
+		said[p.stage] = b.String()
+	}
+	var b strings.Builder
+	b.WriteString(before + beginRun + "\n")
+	if len(parts) < len(stages) {
+		b.WriteString("The stages were run one by one, each for itself.\n\n")
+	} else {
+		fmt.Fprintf(&b, "All stages were run by one command. It took %s.\n\n", took.Round(time.Second))
+	}
+	for _, s := range stages {
+		if said[s.name] == "" {
+			said[s.name] = fmt.Sprintf("### %s\n\nThis stage has no run that was written down.\n\n", s.name)
+		}
+		b.WriteString(said[s.name])
+	}
+	return b.String() + endRun + after, nil
 }
