@@ -69,3 +69,23 @@ func TestWhatTheRateHoldsBackBetweenStepsIsTransient(t *testing.T) {
 	w.wantSends("/drafts", 1)
 	w.wantSends("/drafts/send", 0)
 }
+
+// What the steps gave is all that can be asked about later: the commit is not sent
+// without it.
+func TestWhatStepsGaveMustBeKept(t *testing.T) {
+	t.Parallel()
+	var w *world
+	w = newWorld(t, func(rw http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/drafts" {
+			w.store.FailBefore()
+		}
+		rw.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(rw, `{"id":"d1"}`)
+	})
+	w.use(strings.Replace(steppedRules, "rate: {requests: 1, per: 1h}\n", "", 1))
+	if answer := w.open("a").post("/mail", `{"to":"bob"}`); answer.status < http.StatusBadRequest {
+		t.Errorf("got %d %s", answer.status, answer.body)
+	}
+	w.wantSends("/drafts", 1)
+	w.wantSends("/drafts/send", 0)
+}

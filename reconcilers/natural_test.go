@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"keep-proxy/internal/fault"
 	"keep-proxy/ledger"
 	"keep-proxy/rules"
 )
@@ -211,6 +212,25 @@ func TestAStateIsNotSetAgainWhereItsIdentityNamesTheStepToo(t *testing.T) {
 	w.after(6 * time.Minute)
 	w.wantSets(0)
 	w.wants(m, ledger.Indeterminate, "")
+}
+
+// What was read before the sending was recorded is read again before byte one.
+func TestAStateThatIsChangedBeforeByteOneIsNotSetAgain(t *testing.T) {
+	w := newStateWorld(t, "")
+	m := w.unknown("a")
+	disarm, err := fault.Do("reconcilers.resend_recorded", 1, func() {
+		w.by(http.MethodDelete)
+		w.claim("a")
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer disarm()
+	w.after(6 * time.Minute)
+	w.wantSets(0)
+	if d := w.read(m).Current(); !d.Resend || d.Verdict != ledger.VerdictNotSent {
+		t.Errorf("dispatch %+v, want a resend that was not sent", d)
+	}
 }
 
 func TestAStateIsNotSetAgainADayLater(t *testing.T) {
