@@ -144,18 +144,13 @@ var caughtLine = regexp.MustCompile(`history ([0-9]+) of [0-9]+: (.*)`)
 
 // hunt runs the stage on a copy with the bug.
 func (b bug) hunt(ctx context.Context, o options) (after, said string, err error) {
-	dir, err := os.MkdirTemp("", "keep-bug-")
+	dir, err := newCopy(ctx, o.root)
 	if err != nil {
 		return "", "", err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	if err := copyTree(ctx, o.root, dir); err != nil {
+	if _, err := put(dir, b.edits); err != nil {
 		return "", "", err
-	}
-	for _, e := range b.edits {
-		if err := e.apply(dir); err != nil {
-			return "", "", err
-		}
 	}
 	n := min(o.histories, bugHistories)
 	args := []string{"test", "./proof/histories", "-run", "^TestHistories$", "-histories", fmt.Sprint(n), "-seed", fmt.Sprint(o.seed)}
@@ -190,9 +185,46 @@ func (e edit) apply(root string) error {
 		return err
 	}
 	if n := strings.Count(string(text), e.before); n != 1 {
-		return fmt.Errorf("%s holds the text that the bug replaces %d times, not once: %q", e.file, n, e.before)
+		return fmt.Errorf("%s holds the text that is to be replaced %d times, not once: %q", e.file, n, e.before)
 	}
 	return os.WriteFile(path, []byte(strings.Replace(string(text), e.before, e.after, 1)), 0o600)
+}
+
+// put makes edits in a tree, all or none of them, and returns what takes them back.
+func put(root string, edits []edit) (back func() error, err error) {
+	was := map[string][]byte{}
+	back = func() error {
+		var errs []error
+		for path, text := range was {
+			errs = append(errs, os.WriteFile(path, text, 0o600))
+		}
+		return errors.Join(errs...)
+	}
+	for _, e := range edits {
+		path := filepath.Join(root, e.file)
+		if _, known := was[path]; !known {
+			if was[path], err = os.ReadFile(path); err != nil {
+				delete(was, path)
+				return nil, errors.Join(err, back())
+			}
+		}
+		if err := e.apply(root); err != nil {
+			return nil, errors.Join(err, back())
+		}
+	}
+	return back, nil
+}
+
+// newCopy makes a copy of the tree in a folder of its own.
+func newCopy(ctx context.Context, root string) (string, error) {
+	dir, err := os.MkdirTemp("", "keep-copy-")
+	if err != nil {
+		return "", err
+	}
+	if err := copyTree(ctx, root, dir); err != nil {
+		return "", errors.Join(err, os.RemoveAll(dir))
+	}
+	return dir, nil
 }
 
 // copyTree copies what git knows, and what it doesn't know yet, but nothing ignored.

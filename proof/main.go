@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -8,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -27,6 +29,7 @@ var stages = []stage{
 	{"crashes", crashesStage},
 	{"matrix", matrixStage},
 	{"bugs", bugsStage},
+	{"breaks", breaksStage},
 }
 
 // options are what the command line says.
@@ -36,7 +39,12 @@ type options struct {
 	// histories and seed are of the stage histories.
 	histories int
 	seed      uint64
-	write     bool
+	// breaks is how many edits the stage breaks draws, among those that match.
+	breaks int
+	match  *regexp.Regexp
+	// book is a file that remembers which of them were caught; "" for none.
+	book  string
+	write bool
 	// progress gets a line now and then.
 	progress io.Writer
 }
@@ -56,13 +64,20 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	o := options{root: ".", progress: progress}
 	flags := flag.NewFlagSet("proof", flag.ContinueOnError)
 	flags.SetOutput(progress)
-	flags.IntVar(&o.histories, "n", 100_000, "how many histories the stage `histories` goes through")
-	flags.Uint64Var(&o.seed, "seed", 1, "the seed of the first history")
+	n := flags.Int("n", 0, "how many `histories` a stage goes through (100000), or edits the stage breaks draws (40)")
+	match := flags.String("match", "", "only edits of the stage breaks of which promise, words, file or tests match the `expression`")
+	flags.StringVar(&o.book, "book", "", "a `file` in which the stage breaks remembers what was caught, to go on after an interruption")
+	flags.Uint64Var(&o.seed, "seed", 1, "the seed of the first history, and of what is drawn")
 	flags.BoolVar(&o.write, "write", false, "write the report into docs/proof.md")
-	if err := flags.Parse(args); err != nil {
+	names, err := parse(flags, args)
+	if err != nil {
 		return err
 	}
-	chosen, err := choose(flags.Args())
+	o.histories, o.breaks = cmp.Or(*n, 100_000), cmp.Or(*n, 40)
+	if o.match, err = regexp.Compile(*match); err != nil {
+		return fmt.Errorf("-match: %w", err)
+	}
+	chosen, err := choose(names)
 	if err != nil {
 		return err
 	}
@@ -86,6 +101,19 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 		}
 	}
 	return verdict(parts)
+}
+
+// parse reads flags before, between and after the names of stages.
+func parse(flags *flag.FlagSet, args []string) (names []string, err error) {
+	for {
+		if err := flags.Parse(args); err != nil {
+			return nil, err
+		}
+		if args = flags.Args(); len(args) == 0 {
+			return names, nil
+		}
+		names, args = append(names, args[0]), args[1:]
+	}
 }
 
 // choose finds the stages by their names.

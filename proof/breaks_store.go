@@ -1,0 +1,90 @@
+package main
+
+// storeBreaks break what the ledger keeps.
+var storeBreaks = []broken{
+	{
+		promise: "Then it is sent once (§5), the outcome is recorded durably", how: "what isn't synced yet is shown",
+		edits: []edit{{"ledger/badgerstore/persist.go", "pointBeforeSync.Pass()\n", "pointBeforeSync.Pass()\n\ts.gate.publish(b.gate, b.written)\n\ts.horizon.reached(b.number)\n"}},
+		tests: []string{"ledger/badgerstore.TestNothingIsShownBeforeItsSync"},
+	},
+	{
+		promise: "A mutation costs two synced commits", how: "a command is acknowledged before the log is synced",
+		edits: []edit{{"ledger/badgerstore/persist.go", "if err := s.log.sync(); err != nil {", "if err := error(nil); err != nil {"}},
+		tests: []string{"ledger/badgerstore.TestAcknowledgedSurvivesALossOfPower"},
+	},
+	{
+		promise: "Every change is one transaction that expects a state and a version", how: "the store takes a record of an older version",
+		edits: []edit{{"ledger/badgerstore/tx.go", "if m.Version != version+1 {", "if m.Version > version+1 {"}},
+		tests: []string{"ledger/badgerstore.TestConformance"},
+	},
+	{
+		promise: "Events form a hash chain", how: "the link of a commit isn't checked",
+		edits: []edit{{"ledger/badgerstore/chain.go", "if c.Prev != last.Link {", "if c.Prev != last.Link && c.Tip.Commit == 0 {"}},
+		tests: []string{"ledger/badgerstore.TestDamageNeverLosesSilently", "ledger/badgerstore.TestWindows", "ledger/badgerstore.TestHistory"},
+	},
+	{
+		promise: "is missing although `ledger.id` in the configuration", how: "a ledger that was promised is made anew",
+		edits: []edit{{"ledger/badgerstore/open.go", "case !accepted:\n\t\t\treturn s, fmt.Errorf(\"%w: ledger.id names", "case accepted:\n\t\t\treturn s, fmt.Errorf(\"%w: ledger.id names"}},
+		tests: []string{"ledger/badgerstore.TestRefusals"},
+	},
+	{
+		promise: "is missing although `ledger.id` in the configuration", how: "a folder without data is a first start, whatever else is there",
+		edits: []edit{{"ledger/badgerstore/open.go", "func (f signs) none() bool { return !f.identity && !f.data && !f.water && !f.movable }", "func (f signs) none() bool { return !f.data }"}},
+		tests: []string{"ledger/badgerstore.TestRefusals"},
+	},
+	{
+		promise: "is another one than `ledger.id` says", how: "another ledger is taken",
+		edits: []edit{{"ledger/badgerstore/open.go", "if !rebuild && s.config.ID != \"\" && s.identity.ID != s.config.ID {", "if !rebuild && s.config.ID != \"\" && s.identity.ID == \"\" {"}},
+		tests: []string{"ledger/badgerstore.TestRefusals"},
+	},
+	{
+		promise: "is damaged: every value has a checksum", how: "checksums aren't compared",
+		edits: []edit{{"ledger/badgerstore/codec.go", "if binary.LittleEndian.Uint32(sealed[2:]) != checksum(key, sealed) {", "if binary.LittleEndian.Uint32(sealed[2:]) == 0 && checksum(key, sealed) != 0 {"}},
+		tests: []string{"ledger/badgerstore.TestUnsealRefuses"},
+	},
+	{
+		promise: "ends before what was acknowledged", how: "the high-water mark isn't looked at",
+		edits: []edit{{"ledger/badgerstore/load.go", "if err := s.checkHighWater(src); err != nil {", "if err := s.checkHighWater(src); err != nil && s.config.Restored {"}},
+		tests: []string{"ledger/badgerstore.TestRefusals", "ledger/badgerstore.TestALogThatWasEmptiedIsALoss"},
+	},
+	{
+		promise: "ends before what was acknowledged", how: "the high-water mark isn't written",
+		edits: []edit{{"ledger/badgerstore/persist.go", "if err := s.water.write(b.tip); err != nil {", "if err := error(nil); err != nil {"}},
+		tests: []string{"ledger/badgerstore.TestALogThatWasEmptiedIsALoss", "ledger/badgerstore.TestHighWaterFailurePoisons"},
+	},
+	{
+		promise: "was written by a newer version", how: "a newer format is read",
+		edits: []edit{{"ledger/badgerstore/identity.go", "if i.Format > format {", "if i.Format > format+1000 {"}},
+		tests: []string{"ledger/badgerstore.TestRefusals"},
+	},
+	{
+		promise: "A consistent older copy of the whole folder", how: "an older copy is taken, although the high-water file says more",
+		edits: []edit{{"ledger/badgerstore/load.go", "if err := s.checkHighWater(src); err != nil {", "if err := s.checkHighWater(src); err != nil && s.config.Restored {"}},
+		tests: []string{"ledger/badgerstore.TestOlderCopyIsFoundByAHighWaterFileElsewhere"},
+	},
+	{
+		promise: "If a sync fails, or hasn't ended after 30 s", how: "a sync that failed is forgotten",
+		edits: []edit{{"ledger/badgerstore/persist.go", "s.poison(err)\n\t\terr = s.Healthy()", "err = s.Healthy()"}},
+		tests: []string{"ledger/badgerstore.TestHighWaterFailurePoisons"},
+	},
+	{
+		promise: "When the disk has less than `ledger.min_free` left", how: "a full disk takes new mutations",
+		edits: []edit{{"ledger/badgerstore/space.go", "if s.free < limit {", "if s.free < limit/1000 {"}},
+		tests: []string{"ledger/badgerstore.TestLowSpaceRefusesNewMutationsOnly"},
+	},
+	{
+		promise: "When the disk has less than `ledger.min_free` left", how: "a full disk takes no outcomes",
+		edits: []edit{{"ledger/badgerstore/tx.go", "if m.Version == 1 {\n\t\tif err := t.store.space.check(); err != nil {", "if m.Version > 0 {\n\t\tif err := t.store.space.check(); err != nil {"}},
+		tests: []string{"ledger/badgerstore.TestLowSpaceRefusesNewMutationsOnly"},
+	},
+	{
+		promise: "What tells it from others stays", how: "contents are swept that a record came to name",
+		edits: []edit{{"ledger/badgerstore/sweepbodies.go", "; named || !t.store.pending.removing(name) {", "; !t.store.pending.removing(name) && !named {"}},
+		tests: []string{"ledger/badgerstore.TestSweepGivesWayToNewNames"},
+	},
+	{
+		promise: "A damaged value stops the ledger; a damaged long body", how: "a damaged long body isn't reported",
+		edits: []edit{{"ledger/badgerstore/scrub.go", "done.Damaged = append(done.Damaged, hex.EncodeToString(f.sum[:]))", "_ = hex.EncodeToString"}},
+		tests: []string{"ledger/badgerstore.TestScrub"},
+	},
+}
