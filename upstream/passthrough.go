@@ -61,20 +61,22 @@ func NewPassthrough(cfg Config) *Passthrough {
 	begun := time.Now()
 	kept := newPool(func() time.Duration { return time.Since(begun) }, ownIdleFor)
 	kept.headBy = cfg.ResponseTimeout
-	return &Passthrough{
-		cfg: cfg, dialer: d, pool: kept, others: map[endpoint]bool{},
-		transport: &http.Transport{
-			DialContext:            d.passPlain,
-			DialTLSContext:         d.passTLS,
-			ResponseHeaderTimeout:  cfg.ResponseTimeout,
-			ExpectContinueTimeout:  expectTimeout,
-			MaxResponseHeaderBytes: cfg.MaxHead,
-			ForceAttemptHTTP2:      true,
-			DisableCompression:     true,
-			MaxIdleConnsPerHost:    idlePerHost,
-			IdleConnTimeout:        idleFor,
-		},
+	transport := &http.Transport{
+		DialContext:            d.passPlain,
+		DialTLSContext:         d.passTLS,
+		ResponseHeaderTimeout:  cfg.ResponseTimeout,
+		ExpectContinueTimeout:  expectTimeout,
+		MaxResponseHeaderBytes: cfg.MaxHead,
+		DisableCompression:     true,
+		MaxIdleConnsPerHost:    idlePerHost,
+		IdleConnTimeout:        idleFor,
 	}
+	if err := useH2(transport); err != nil {
+		// It fails on a transport that speaks HTTP/2 already. Without it, this one
+		// would speak HTTP/1.1 with those who chose HTTP/2, which nobody understands.
+		panic(err)
+	}
+	return &Passthrough{cfg: cfg, dialer: d, pool: kept, others: map[endpoint]bool{}, transport: transport}
 }
 
 // passPlain dials within the dial timeout; its error is an *Error.
