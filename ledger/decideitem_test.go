@@ -205,3 +205,29 @@ func TestARunOfADoneItemReadsOnly(t *testing.T) {
 		t.Errorf("the item is %+v", i)
 	}
 }
+
+// Skipping takes several commands, between which the program may end.
+func TestAnItemAdmitsNothingWhileItsMutationsAreSkipped(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.finish("a", w.send(w.open(), "a", func(q *ledger.Claim) { q.Record.Policy.BlockScope = ledger.BlockMutation }), ledger.VerdictUncertain)
+	w.stopAfter = 3
+	if _, err := w.decideItem(ledger.ItemSkip, withMutations); !errors.Is(err, errStopped) {
+		t.Fatalf("the crash in the middle: %v", err)
+	}
+	w.stopAfter = 0
+	w.restart()
+	w.is("a", ledger.Skipped)
+	if i := w.item("i"); i.State != ledger.ItemNeedsAttention || !strings.Contains(i.Reason, "skip it again") {
+		t.Errorf("the item is %s: %s", i.State, i.Reason)
+	}
+	if out := w.claim(nil, "late"); out.Problem != "item-attention" {
+		t.Errorf("a claim meanwhile: %q", out.Problem)
+	}
+	if _, err := w.OpenRun(t.Context(), ledger.OpenRun{Workflow: "w", Item: "i"}); !errors.Is(err, ledger.ErrItemAttention) {
+		t.Errorf("a run meanwhile: %v", err)
+	}
+	if i, err := w.decideItem(ledger.ItemSkip, withMutations); err != nil || i.State != ledger.ItemSkipped {
+		t.Errorf("skipped again: %+v, %v", i, err)
+	}
+}

@@ -202,3 +202,20 @@ func TestAGapBeginsWithTheLastEventAtTheLatest(t *testing.T) {
 		t.Errorf("since %s, want %s", g.Since, last)
 	}
 }
+
+// Where nothing says when the gap began, nothing tells what was made in it from what was
+// there before.
+func TestInAGapWithoutABeginningAPersonIsAsked(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.ok(w.store.Update(t.Context(), func(tx ledger.Tx) error {
+		return tx.PutGaps([]ledger.Gap{{Number: 1, Until: w.now.Wall, Cause: ledger.GapLoss, Actor: "person:ada", Reason: "a test"}})
+	}))
+	w.pass(time.Minute)
+	if out := w.claim(w.open(), "a"); out.Decision != ledger.DecideBlocked {
+		t.Errorf("%q %q", out.Decision, out.Detail)
+	}
+	if m := w.is("a", ledger.Indeterminate); m.Policy.Reconciler || !m.ResendClosed {
+		t.Errorf("it can be asked about: %+v", m.Policy)
+	}
+}

@@ -134,8 +134,8 @@ func standing(m *ledger.Mutation, process ledger.Process) string {
 		return "applied without committed, or without a word on its result"
 	case m.State == ledger.Applied && m.ResultState == ledger.ResultKnown && m.Result == nil:
 		return "its known result is missing"
-	case m.State == ledger.NeedsReconcile != (m.Unresolved() && m.State == ledger.NeedsReconcile):
-		return "needs_reconcile, and stops nothing"
+	case m.State == ledger.NeedsReconcile && m.Unresolved() == m.Watching:
+		return "needs_reconcile, and stops nothing, or accepted, and stops its scope"
 	}
 	return ""
 }

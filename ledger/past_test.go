@@ -219,6 +219,17 @@ func TestAPersonAcceptsADrift(t *testing.T) {
 	if out := w.claim(w.open(), "b", drifting(ledger.DriftRefuse, "b")); out.Decision != ledger.DecideDispatch || out.Drift != "" {
 		t.Errorf("%q %q", out.Decision, out.Detail)
 	}
+	w.finish("b", w.mutation("b").Current(), ledger.VerdictApplied)
+	if _, err := w.FinishRun(t.Context(), w.item("i").ActiveRun, ledger.OutcomeFailed, false); err != nil {
+		t.Fatal(err)
+	}
+	// The person's word was about this attempt.
+	_, err := w.decideItem(ledger.ItemNewAttempt)
+	w.ok(err)
+	w.applied("c", drifting(ledger.DriftRefuse, "c"))
+	if out := w.claim(w.open(), "d", drifting(ledger.DriftRefuse, "d")); out.Problem != "drift" {
+		t.Errorf("in the next attempt: %q %q", out.Decision, out.Detail)
+	}
 }
 
 func TestStandIns(t *testing.T) {
@@ -255,5 +266,14 @@ func TestANewItemIsKnownToBeEmptyUnlessSomethingWasLost(t *testing.T) {
 	w.open(item("j"))
 	if got := w.item("j").Rules; got != nil {
 		t.Errorf("in one with a gap it has %#v", got)
+	}
+}
+
+func TestDriftOfAnUnmanagedScopeIsNotLookedAt(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.applied("a", drifting(ledger.DriftRefuse, "a"))
+	if out := w.claim(nil, "b", drifting(ledger.DriftRefuse, "b")); out.Decision != ledger.DecideDispatch || out.Drift != "" {
+		t.Errorf("%q %q", out.Decision, out.Detail)
 	}
 }

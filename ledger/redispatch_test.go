@@ -81,6 +81,16 @@ func TestARedispatchIsBoundedAndThenAPersonIsTold(t *testing.T) {
 	w.escalated("a", ledger.EscalationAbsent)
 }
 
+func TestResendsAreNoRedispatches(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.unknown("a", nativeKey, redispatches)
+	w.finish("a", w.resend("a"), ledger.VerdictUncertain)
+	if m := w.absent("a"); m.RedispatchSince.IsZero() {
+		t.Error("a resend used up a redispatch")
+	}
+}
+
 func TestAQueuedRedispatchGivesWay(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -89,6 +89,17 @@ func TestResendsEnd(t *testing.T) {
 	w.resendRefused("a", ledger.ErrNotAllowed, "a fourth")
 }
 
+func TestNothingIsResentAfterAFailedResend(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.unknown("a", nativeKey)
+	w.finish("a", w.resend("a"), ledger.VerdictFailed, class(ledger.ClassLogic))
+	if m := w.is("a", ledger.NeedsReconcile); !m.ResendClosed || m.ResendTries != 1 {
+		t.Errorf("closed %v, tries %d", m.ResendClosed, m.ResendTries)
+	}
+	w.resendRefused("a", ledger.ErrNotAllowed, "one after a failure")
+}
+
 // resendRefused wants the resend to be refused with this error.
 func (w *world) resendRefused(name string, want error, why string) {
 	w.t.Helper()

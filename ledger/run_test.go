@@ -278,6 +278,37 @@ func TestJoinersShareAFailure(t *testing.T) {
 	}
 }
 
+// accepted has a mutation answered by a 202 that is followed.
+func (w *world) accepted(r *ledger.Run, name string) {
+	w.t.Helper()
+	out := w.finish(name, w.send(r, name, func(q *ledger.Claim) { q.Record.Policy.WatchMax = time.Hour }), ledger.VerdictAccepted, func(f *ledger.Finish) {
+		f.Result = &ledger.Result{Status: 202}
+	})
+	if !out.Mutation.Watching {
+		w.t.Fatalf("%s is %s, and not followed", name, out.Mutation.State)
+	}
+}
+
+// What an earlier run of the item had accepted keeps it open, too.
+func TestAnItemIsNotClosedOverWhatIsFollowed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	first := w.open()
+	w.accepted(first, "a")
+	_, err := w.EndRun(t.Context(), first.ID, ledger.ClassTransient, "over", "person:ada")
+	w.ok(err)
+	if _, err := w.decideItem(ledger.ItemClose); !errors.Is(err, ledger.ErrItemUnsettled) {
+		t.Errorf("a person closes it: %v", err)
+	}
+	second := w.open()
+	if _, err := w.FinishRun(t.Context(), second.ID, ledger.OutcomeDone, false); !errors.Is(err, ledger.ErrRunUnfinished) {
+		t.Errorf("a later run closes it: %v", err)
+	}
+	if _, err := w.FinishRun(t.Context(), second.ID, ledger.OutcomeDone, true); err != nil || w.item("i").State != ledger.ItemOpen {
+		t.Errorf("a later run that leaves it open: %v, the item is %s", err, w.item("i").State)
+	}
+}
+
 func TestFinishRun(t *testing.T) {
 	t.Parallel()
 	fails := func(change ...func(*ledger.Finish)) func(*world, *ledger.Run) {
@@ -304,6 +335,8 @@ func TestFinishRun(t *testing.T) {
 			ledger.OutcomeDone, ledger.ErrRunUnfinished, ledger.RunRunning, ledger.ItemOpen},
 		{"one unknown", nil, func(w *world, r *ledger.Run) { w.finish("a", w.send(r, "a"), ledger.VerdictUncertain) },
 			ledger.OutcomeDone, ledger.ErrRunUnfinished, ledger.RunPausedReconciliation, ledger.ItemOpen},
+		{"one that was accepted and is followed", nil, func(w *world, r *ledger.Run) { w.accepted(r, "a") },
+			ledger.OutcomeDone, ledger.ErrRunUnfinished, ledger.RunRunning, ledger.ItemOpen},
 		{"one failed under on_failure return, delivered", []func(*ledger.OpenRun){returns}, deliver(fails()),
 			ledger.OutcomeDone, nil, ledger.RunFinished, ledger.ItemDone},
 		{"one failed under on_failure return, not delivered", []func(*ledger.OpenRun){returns}, fails(),

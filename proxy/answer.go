@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 )
 
 // answerWriter passes an answer to the client and knows how far that went.
@@ -23,8 +22,6 @@ type answerWriter struct {
 	cut bool
 	// lost says that the client didn't take all of it.
 	lost bool
-	// severed says that the client gets no more.
-	severed atomic.Bool
 }
 
 // copyBuffers hold 32 KiB each, the size that io.Copy takes.
@@ -115,14 +112,6 @@ func (s source) Read(p []byte) (int, error) {
 		*s.cut = true
 	}
 	return n, err
-}
-
-// sever makes every write fail from now on, also one that waits for the client. The
-// handler must not have ended.
-func (w *answerWriter) sever() {
-	w.severed.Store(true)
-	// Where there is no such deadline the content's end has to do.
-	_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(past)
 }
 
 // carry writes an answer, trailers included, and closes its content.

@@ -1,6 +1,7 @@
 package reconcilers
 
 import (
+	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -69,13 +70,21 @@ func TestWhatIsNotAWholeListingIsRetry(t *testing.T) {
 		prepare func(w *world)
 		reached bool
 	}{
-		"not found":              {func(w *world) { w.api.answering(http.StatusNotFound, nil, "{}") }, true},
-		"internal server error":  {func(w *world) { w.api.answering(http.StatusInternalServerError, nil, "") }, true},
-		"forbidden":              {func(w *world) { w.api.answering(http.StatusForbidden, nil, "") }, true},
-		"a redirect":             {func(w *world) { w.api.answering(http.StatusFound, http.Header{"Location": {"/"}}, "") }, true},
-		"no JSON":                {func(w *world) { w.api.answering(http.StatusOK, nil, "<html>") }, true},
-		"another shape":          {func(w *world) { w.api.answering(http.StatusOK, nil, `{"data":[]}`) }, true},
-		"a cut answer":           {func(w *world) { w.api.script(cut) }, true},
+		"not found":             {func(w *world) { w.api.answering(http.StatusNotFound, nil, "{}") }, true},
+		"internal server error": {func(w *world) { w.api.answering(http.StatusInternalServerError, nil, "") }, true},
+		"forbidden":             {func(w *world) { w.api.answering(http.StatusForbidden, nil, "") }, true},
+		"a redirect":            {func(w *world) { w.api.answering(http.StatusFound, http.Header{"Location": {"/"}}, "") }, true},
+		"no JSON":               {func(w *world) { w.api.answering(http.StatusOK, nil, "<html>") }, true},
+		"another shape":         {func(w *world) { w.api.answering(http.StatusOK, nil, `{"data":[]}`) }, true},
+		"a cut answer":          {func(w *world) { w.api.script(cut) }, true},
+		"a cut answer that reads like a whole one": {func(w *world) {
+			w.api.script(func(rw http.ResponseWriter, r *http.Request) bool {
+				rw.Header().Set("Content-Length", "1000")
+				_, _ = io.WriteString(rw, `{"items":[],"next":""}`)
+				_ = http.NewResponseController(rw).Flush()
+				return hangUp(rw, r)
+			})
+		}, true},
 		"a closed connection":    {func(w *world) { w.api.script(hangUp) }, false},
 		"nobody listens":         {func(w *world) { w.api.server.Close() }, false},
 		"more pages than it may": {func(w *world) { w.api.pageSize = 1; many(w, 9) }, true},

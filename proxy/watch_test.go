@@ -1,0 +1,68 @@
+package proxy
+
+import (
+	"io"
+	"net/http"
+	"testing"
+
+	"keep-proxy/ledger"
+)
+
+// watchedRules follow a job that was accepted.
+const watchedRules = `apiVersion: keep/v1
+connector: api
+version: 1
+title: Test API
+hosts: ["HOST"]
+reads: safe-methods
+operations:
+  - name: job
+    match: {method: POST, path: /jobs}
+    effect: mutation
+    describe: "Job {json.to}"
+    identity: {to: json.to}
+    watch:
+      get: "/jobs/{response.json.id}"
+      every: 1m
+      until: response.json.state == 'done'
+      max: 1h
+    reconcile:
+      - none: "the test API can't be asked"
+    manual_check: "look"
+`
+
+// Without the answer that says where to look, nothing can be followed.
+func TestA202ThatIsCutIsUnknown(t *testing.T) {
+	t.Parallel()
+	whole := `{"id":"j1"}`
+	for name, cut := range map[string]bool{"whole": false, "cut": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, func(rw http.ResponseWriter, _ *http.Request) {
+				rw.Header().Set("Content-Type", "application/json")
+				if cut {
+					rw.Header().Set("Content-Length", "1000")
+				}
+				rw.WriteHeader(http.StatusAccepted)
+				_, _ = io.WriteString(rw, whole)
+				if cut {
+					_ = http.NewResponseController(rw).Flush()
+					panic(http.ErrAbortHandler)
+				}
+			})
+			w.use(watchedRules)
+			answer := w.open("a").post("/jobs", `{"to":"bob"}`)
+			m := w.mutation("a")
+			if !cut {
+				if answer.status != http.StatusAccepted || answer.body != whole || !m.Watching {
+					t.Errorf("got %d %s; it is %s", answer.status, answer.body, m.State)
+				}
+				return
+			}
+			wantProblem(t, answer, "unknown-outcome", 424, "")
+			if m.State != ledger.Indeterminate || m.Watching || m.Committed || m.Current().Verdict != ledger.VerdictUncertain {
+				t.Errorf("it is %s by %+v", m.State, m.Current())
+			}
+		})
+	}
+}
