@@ -85,9 +85,7 @@ type App struct {
 	environ     *environment
 	runDoors    *runListeners
 	notifier    *notify.Notifier
-	// notifying says that the notifier was started.
-	notifying bool
-	keeper    *keeper
+	keeper      *keeper
 
 	proxyListeners []net.Listener
 	adminListener  net.Listener

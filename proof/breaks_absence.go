@@ -15,7 +15,7 @@ var absenceBreaks = []broken{
 	{
 		promise: "At most three, and none after one that met a failure verdict", how: "a failed resend is followed by another",
 		edits: []edit{{"ledger/finish.go", "if d.Resend && d.Verdict == VerdictFailed || ", "if "}},
-		tests: []string{"ledger.TestResendsEnd"},
+		tests: []string{"ledger.TestNothingIsResentAfterAFailedResend"},
 	},
 	{
 		promise: "Never once success is known", how: "what is known to have happened is sent again",
@@ -130,7 +130,7 @@ var absenceBreaks = []broken{
 	{
 		promise: "Once it was sent `max_dispatches` times (2)", how: "resends use up the number",
 		edits: []edit{{"ledger/redispatch.go", "if !m.Dispatches[i].Resend {", "if i >= 0 {"}},
-		tests: []string{"ledger.TestARedispatchIsBoundedAndThenAPersonIsTold"},
+		tests: []string{"ledger.TestResendsAreNoRedispatches"},
 	},
 	{
 		promise: "One object is evidence for one mutation", how: "another mutation's object counts as ours",
@@ -151,11 +151,10 @@ var absenceBreaks = []broken{
 		promise: "Nothing is undone that isn't tied to us", how: "a person undoes what is another mutation's",
 		edits: []edit{{"ledger/undo.go", "if taken != \"\" {", "if taken != \"\" && object == \"\" {"}},
 		tests: []string{"ledger.TestAPersonDoesNotUndoWhatIsAnothersOwn"},
-		kept:  "the index of evidence refuses an object that is another mutation's",
 	},
 	{
-		promise: "Where the rule says how an effect is taken back", how: "the oldest effect may be owed too",
-		edits: []edit{{"ledger/undo.go", "newer := o.Objects[min(1, len(o.Objects)):]", "newer := o.Objects[max(0, len(o.Objects)-len(list)):]"}},
+		promise: "Where the rule says how an effect is taken back", how: "the oldest effect is owed too",
+		edits: []edit{{"ledger/undo.go", "newer := o.Objects[min(1, len(o.Objects)):]", "newer := o.Objects"}},
 		tests: []string{"ledger.TestOnlyTheNewerObjectsAreOwed"},
 	},
 }

@@ -52,7 +52,7 @@ var decisionBreaks = []broken{
 	{
 		promise: "A resend is no way to ask then", how: "a probe decides where nothing tells when a gap began",
 		edits: []edit{{"ledger/gap.go", "c.m.Policy.Reconciler, c.m.Policy.Resend = false, false", "c.m.Policy.Resend = false"}},
-		tests: []string{"ledger.TestWhatMayHaveBeenSentInAGapIsAskedAbout"},
+		tests: []string{"ledger.TestInAGapWithoutABeginningAPersonIsAsked"},
 	},
 	{
 		promise: "A settled mutation (`applied`, `failed` or `skipped`, with no open question)", how: "what a person is asked about is forgotten",

@@ -123,7 +123,7 @@ var gateBreaks = []broken{
 		edits: []edit{{
 			"ledger/decideitem.go", "item.State, item.Cause, item.ActiveRun, item.Shared = ItemNeedsAttention,", "item.State, item.Cause, item.ActiveRun, item.Shared = ItemOpen,",
 		}},
-		tests: []string{"ledger.TestSkippingGoesThroughAllMutations"},
+		tests: []string{"ledger.TestAnItemAdmitsNothingWhileItsMutationsAreSkipped"},
 	},
 	{
 		promise: "A run of `items: many` takes each item at its first mutation", how: "a run of many items takes none",
@@ -158,5 +158,10 @@ var gateBreaks = []broken{
 		promise: "With `one`, after the first only the same one passes", how: "a run of one mutation makes a second",
 		edits: []edit{{"ledger/claim.go", "r.Only != nil && *r.Only != c.q.Key", "r.Only != nil && *r.Only == c.q.Key && c.m == nil"}},
 		tests: []string{"ledger.TestAllowances"},
+	},
+	{
+		promise: "Only finishing waits for it", how: "an item is closed over what was accepted",
+		edits: []edit{{"ledger/finishrun.go", "m.State == InFlight || m.Watching || m.Unresolved()", "m.State == InFlight || m.Unresolved()"}},
+		tests: []string{"ledger.TestAnItemIsNotClosedOverWhatIsFollowed"},
 	},
 }

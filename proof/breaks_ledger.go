@@ -166,7 +166,7 @@ var ledgerBreaks = []broken{
 	},
 	{
 		promise: "`applied`: the stored status, header fields and body", how: "after a refused payload the item goes on",
-		edits: []edit{{"ledger/replay.go", "return out, c.needAttention(c.m, out.Detail)", "return out, nil"}},
+		edits: []edit{{"ledger/replay.go", "return out, c.needAttention(c.m, mv.why)", "return out, nil"}},
 		tests: []string{"ledger.TestReplayTable"},
 	},
 	{
@@ -182,12 +182,12 @@ var ledgerBreaks = []broken{
 	{
 		promise: "`in_flight`: waits and gets the same answer, failures too", how: "a request joins a sending that nobody owns",
 		edits: []edit{{"ledger/replay.go", "case current == nil || !c.owns(current):", "case current == nil:"}},
-		tests: []string{"ledger.TestReplayTable"},
+		tests: []string{"ledger.TestASendingOfAnotherProcessIsNotJoined"},
 	},
 	{
 		promise: "`needs_reconcile`, `indeterminate`: 423 `blocked`: 423 `blocked`", how: "what is given up is replayed as if it were applied",
 		edits: []edit{{"ledger/replay.go", "case Applied:\n\t\treturn c.ofApplied()", "case Applied, Indeterminate:\n\t\treturn c.ofApplied()"}},
-		tests: []string{"ledger.TestReplayTable"},
+		tests: []string{"ledger.TestUnresolvedMutationBlocksItsOwnKey"},
 	},
 	{
 		promise: "`skipped`: the rule's `on_skip`, else 403 `skipped`", how: "what a person skipped is sent",

@@ -1,13 +1,13 @@
 package upstream
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"io"
 	"net/http"
 	"net/http/httptrace"
 	"net/textproto"
+	"strings"
 	"sync/atomic"
 )
 
@@ -19,17 +19,16 @@ func readable(r *http.Request) bool {
 	default:
 		return false
 	}
-	return (r.Body == nil || r.Body == http.NoBody) && r.ContentLength == 0 && len(r.TransferEncoding) == 0 && ownForm(r.URL)
+	return (r.Body == nil || r.Body == http.NoBody) && r.ContentLength == 0 && len(r.TransferEncoding) == 0 &&
+		r.URL != nil && r.URL.Opaque == "" && (r.URL.Path == "" || strings.HasPrefix(r.URL.Path, "/"))
 }
 
-// reading is one exchange over HTTP/1.1. It is the answer's body, too.
+// reading is one exchange of a read over HTTP/1.1. It is the answer's body, too.
 type reading struct {
 	ctx  context.Context
 	conn *conn
 	pool *pool
-	// content is the request's, nil for none.
-	content Bytes
-	resp    *http.Response
+	resp *http.Response
 	// inner is the answer's content as it was parsed.
 	inner io.ReadCloser
 	// release ends the watch over ctx; it reports whether the connection lives.
@@ -38,12 +37,10 @@ type reading struct {
 	over atomic.Bool
 }
 
-// readOn sends a request on a connection and reads the head of its answer. again reports
-// a kept connection that ended without one byte of an answer to a read without content.
-func (p *Passthrough) readOn(
-	ctx context.Context, c *conn, plan *plan, r *http.Request, content Bytes,
-) (_ *http.Response, again bool, _ error) {
-	e := &reading{ctx: ctx, conn: c, pool: p.pool, content: content, release: atEnd(ctx, c.kill)}
+// readOn sends a read on a connection and reads the head of its answer. again reports
+// a kept connection that ended without one byte of an answer.
+func (p *Passthrough) readOn(ctx context.Context, c *conn, plan *plan, r *http.Request) (_ *http.Response, again bool, _ error) {
+	e := &reading{ctx: ctx, conn: c, pool: p.pool, release: atEnd(ctx, c.kill)}
 	most := p.cfg.MaxHead
 	c.plain.left.Store(most)
 	resp, err := e.head(plan, r)
@@ -53,7 +50,7 @@ func (p *Passthrough) readOn(
 			err = cut
 		}
 		e.end(false)
-		return nil, content == nil && c.reused && untouched && ctx.Err() == nil && !isTimeout(err), err
+		return nil, c.reused && untouched && ctx.Err() == nil && !isTimeout(err), err
 	}
 	c.plain.left.Store(-1)
 	e.resp, e.inner = resp, resp.Body
@@ -82,17 +79,13 @@ func atEnd(ctx context.Context, f func()) (stop func() bool) {
 // set a deadline for it, which ends with the head.
 func (e *reading) head(plan *plan, r *http.Request) (*http.Response, error) {
 	plan.writeHead(e.conn.bw)
-	_, _ = e.conn.bw.Write(e.content)
-	wrote := e.conn.bw.Flush()
-	if wrote != nil && e.content == nil {
-		return nil, wrote
+	if err := e.conn.bw.Flush(); err != nil {
+		return nil, err
 	}
-	// Who didn't want the content may have answered before it stopped reading.
 	resp, err := e.conn.readHead(r, e.interim)
 	if err != nil {
-		return nil, cmp.Or(wrote, err)
+		return nil, err
 	}
-	resp.Close = resp.Close || wrote != nil
 	if length := resp.ContentLength; length >= 0 && length <= int64(e.conn.br.Buffered()) {
 		// All is there, and who takes the connection next looks after its deadline.
 		return resp, nil

@@ -130,22 +130,20 @@ func (g *cgroup) attributes(a *syscall.SysProcAttr) {
 	}
 }
 
-// members are the processes in the group.
-func (g *cgroup) members() []int {
+// signal sends a signal to everything in the group.
+func (g *cgroup) signal(sig syscall.Signal) {
 	if g == nil {
-		return nil
+		return
 	}
 	content, err := os.ReadFile(filepath.Join(g.path, "cgroup.procs"))
 	if err != nil {
-		return nil
+		return
 	}
-	var out []int
 	for word := range strings.FieldsSeq(string(content)) {
 		if pid, err := strconv.Atoi(word); err == nil && pid > 0 {
-			out = append(out, pid)
+			_ = syscall.Kill(pid, sig)
 		}
 	}
-	return out
 }
 
 // populated reports whether a process is left in the group.

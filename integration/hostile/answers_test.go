@@ -58,6 +58,7 @@ func TestAnswers(t *testing.T) {
 			}
 		}
 	}
+	t.Logf("%d answers", len(all))
 }
 
 // ask sends one request by the proxy and reads its answer.
