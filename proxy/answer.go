@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"context"
 	"io"
 	"maps"
 	"net/http"
@@ -8,13 +9,15 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 )
 
 // answerWriter passes an answer to the client and knows how far that went.
 type answerWriter struct {
 	http.ResponseWriter
-	// length is the answer's Content-Length, -1 without one. Until it is reached each
-	// write is flushed: the next bytes may be far away.
+	// length is the answer's Content-Length, -1 without one. Each
+	// write is flushed: the next bytes may be far away, and after the last ones the
+	// client may leave.
 	length int64
 	status int
 	bytes  int64
@@ -22,6 +25,10 @@ type answerWriter struct {
 	cut bool
 	// lost says that the client didn't take all of it.
 	lost bool
+	// client ends when the client leaves. whole says that it was there when the last of
+	// the answer was to be written: one that leaves after that may have read it all.
+	client context.Context
+	whole  atomic.Bool
 }
 
 // copyBuffers hold 32 KiB each, the size that io.Copy takes.
@@ -63,15 +70,16 @@ func (w *answerWriter) WriteHeader(status int) {
 
 // Write implements io.Writer.
 func (w *answerWriter) Write(p []byte) (int, error) {
+	if w.bytes+int64(len(p)) == w.length {
+		w.ends()
+	}
 	n, err := w.ResponseWriter.Write(p)
 	w.bytes += int64(n)
 	if err != nil {
 		w.lost = true
 		return n, err
 	}
-	if w.bytes != w.length {
-		w.flush()
-	}
+	w.flush()
 	return n, nil
 }
 
@@ -139,11 +147,19 @@ func (w *answerWriter) carry(resp *http.Response) {
 	}
 }
 
-// finish flushes and reports whether the client got the whole answer.
+// finish flushes and reports whether the client got the whole answer, as far as can be
+// told from here: it was there when the last of it was written.
 func (w *answerWriter) finish() bool {
 	if w.status == 0 || w.cut || w.lost {
 		return false
 	}
-	w.flush()
-	return !w.lost
+	if w.length <= 0 || w.bytes != w.length {
+		w.ends()
+		w.flush()
+	}
+	return !w.lost && w.whole.Load()
 }
+
+// ends notes whether somebody is there to take the last of the answer. It comes before
+// that is written, since a client that has it may leave, and ask again, before we go on.
+func (w *answerWriter) ends() { w.whole.Store(w.client.Err() == nil) }

@@ -21,6 +21,14 @@ type call struct {
 	payload string
 	// client ends when the caller's connection is gone.
 	client context.Context
+	// answer is what it is given, nil before that.
+	answer *answerWriter
+}
+
+// gone reports whether the caller left without its answer. One that has all of it, and
+// has left, asks again if another comes, although its delivery isn't noted yet.
+func (c *call) gone() bool {
+	return c.client.Err() != nil && (c.answer == nil || !c.answer.whole.Load())
 }
 
 // flight is the work on one key: at most one at a time in this process.
@@ -94,7 +102,7 @@ func (f *flights) enter(k ledger.Key, c *call) (role, *flight) {
 // repeats reports whether c is a second intent beside other: the same managed
 // run asks again while its earlier caller is still connected.
 func repeats(c, other *call) bool {
-	if c.run == "" || c.run != other.run || other.client.Err() != nil {
+	if c.run == "" || c.run != other.run || other.gone() {
 		return false
 	}
 	return !c.replay && (c.clientKey == "" || c.clientKey != other.clientKey)

@@ -279,8 +279,13 @@ func (w *world) tryOpen(item string, change ...func(*ledger.OpenRun)) (*run, err
 	if err != nil {
 		return nil, err
 	}
-	return &run{world: w, id: opened.ID, token: token, client: w.newClient(url.UserPassword("run", token), false)}, nil
+	r := &run{world: w, id: opened.ID, token: token}
+	r.client = w.newClient(r.user(), false)
+	return r, nil
 }
+
+// user are the run's credentials.
+func (r *run) user() *url.Userinfo { return url.UserPassword("run", r.token) }
 
 // newClient is an unmodified Go client behind the proxy.
 func (w *world) newClient(user *url.Userinfo, h2 bool) *http.Client {

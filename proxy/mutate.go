@@ -229,7 +229,7 @@ func clientKey(req *rules.Request, op *rules.Operation) string {
 func (p *Proxy) fly(x *exchange, r *http.Request, w *work) *http.Response {
 	c := &call{
 		run: x.caller.run, clientKey: w.clientKey, replay: w.claim.RepeatReplay,
-		payload: w.derived.PayloadDigest, client: x.client,
+		payload: w.derived.PayloadDigest, client: x.client, answer: x.answer,
 	}
 	leave := func(bool) { p.flights.leave(w.flight, c) }
 	for {

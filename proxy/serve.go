@@ -107,7 +107,7 @@ func defaultPort(scheme string) string {
 func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, c caller, t *tunnel) {
 	p.under.requests.Add(1)
 	defer p.under.requests.Add(-1)
-	answer := &answerWriter{ResponseWriter: w}
+	answer := &answerWriter{ResponseWriter: w, client: r.Context()}
 	x := &exchange{caller: c, tunnel: t, client: r.Context(), answer: answer, started: p.config.Clock.Now()}
 	x.after = x.room[:0]
 	delivered := false
@@ -121,7 +121,7 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, c caller, t *tunne
 	} else {
 		answer.carry(p.pipeline(x, r)) //nolint:bodyclose,contextcheck // carry closes it; the exchange holds the context.
 	}
-	if delivered = answer.finish() && r.Context().Err() == nil; answer.cut {
+	if delivered = answer.finish(); answer.cut {
 		// net/http would end the answer as if it were whole.
 		panic(http.ErrAbortHandler)
 	}
