@@ -22,7 +22,8 @@ const (
 // A run of many items is finished in several commands; see Items.
 //
 // Failed aborts the run, whatever its mutations, and the item becomes failed; with many
-// items each stays open.
+// items each stays open. A run that is failing is aborted for what it failed by, so that
+// its class says whether starting it again makes sense.
 // Finishing again with the same outcome returns the run as it is; any other run
 // that has ended answers ErrRunEnded.
 func (l *Ledger) FinishRun(ctx context.Context, id, outcome string, keepOpen bool) (*Run, error) {
@@ -62,6 +63,8 @@ func (c *command) finishRun(r *Run, outcome string, keepOpen bool) error {
 		return fmt.Errorf("%w: it is %s: %s", ErrRunUnfinished, r.State, r.Reason)
 	case r.State.Ended():
 		return fmt.Errorf("%w: it is %s", ErrRunEnded, r.State)
+	case outcome == OutcomeFailed && r.State == RunFailing:
+		return c.end(r, ending{RunAborted, r.Class, r.Reason, r.Cause, ActorProxy, true})
 	case outcome == OutcomeFailed:
 		return c.end(r, ending{RunAborted, ClassLogic, FinishedAsFailed, r.Cause, ActorProxy, true})
 	case r.State != RunRunning:

@@ -172,6 +172,20 @@ func TestTheGrace(t *testing.T) {
 		w.escalated("a", "")
 		w.send(r, "b")
 	})
+	t.Run("finished as failed, it is aborted for what it failed by", func(t *testing.T) {
+		t.Parallel()
+		w, r := failing(t)
+		why := w.run(r.ID).Reason
+		if _, err := w.FinishRun(t.Context(), r.ID, ledger.OutcomeFailed, false); err != nil {
+			t.Fatal(err)
+		}
+		if run := w.stands(r, ledger.RunAborted, ledger.ClassPermission); run.Reason != why || run.Cause != w.mutation("a").ID {
+			t.Errorf("it says %q of %s, want %q", run.Reason, run.Cause, why)
+		}
+		if i := w.item("i"); i.State != ledger.ItemFailed || i.Reason != why {
+			t.Errorf("the item is %s: %s", i.State, i.Reason)
+		}
+	})
 	t.Run("a replayed success restores the run", func(t *testing.T) {
 		t.Parallel()
 		w, r := failing(t)

@@ -44,6 +44,10 @@ type Session struct {
 	Patience time.Duration
 	// Say tells a person what happens.
 	Say func(format string, args ...any)
+
+	// failing says that a mutation had failed when the command ended, and was not made
+	// good: that tells more than the command's own code.
+	failing bool
 }
 
 // Defaults of Session; callTimeout bounds one look.
@@ -118,7 +122,7 @@ func (s *Session) call(ctx context.Context, ask func(context.Context) (*wire.Run
 func (s *Session) Finish(ctx context.Context, code int) Verdict {
 	err := s.persist(ctx, func() error { return s.finish(ctx, code) })
 	s.look(ctx)
-	if err == nil && (code == 0) == (s.Run.State == stateFinished) {
+	if err == nil && !s.failing && (code == 0) == (s.Run.State == stateFinished) {
 		v := Verdict{Code: code, Run: s.Run.ID, State: s.Run.State, Class: s.Run.Class, Reason: s.Run.Reason, Mutation: s.Run.Cause}
 		if code == 0 {
 			v.Retry = RetryNo
@@ -195,6 +199,7 @@ func (s *Session) finish(ctx context.Context, code int) error {
 	if Ended(s.Run.State) {
 		return errOver
 	}
+	s.failing = s.Run.State == stateFailing
 	f := wire.FinishRun{Outcome: "failed"}
 	if code == 0 {
 		f = wire.FinishRun{Outcome: "done", KeepOpen: s.KeepOpen}

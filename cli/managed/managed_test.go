@@ -72,6 +72,8 @@ func (f *fakeAPI) FinishRun(_ context.Context, _ string, q wire.FinishRun) (*wir
 		return nil, f.finishErr
 	case q.Outcome == "done":
 		f.run.State = stateFinished
+	case f.run.State == stateFailing:
+		f.run.State = stateAborted
 	default:
 		f.run.State, f.run.Class, f.run.Reason = stateAborted, "logic", "finished as failed"
 	}
@@ -201,6 +203,21 @@ func TestTheCommandsOwnCodeCountsWhereTheRunIsSound(t *testing.T) {
 				t.Errorf("verdict %+v after %v; want code %d, state %s after one %q", v, api.calls, c.code, c.ends, c.finish)
 			}
 		})
+	}
+}
+
+// What a mutation failed by says more than the code of the command that gave up over it.
+func TestACommandThatGivesUpInItsGraceIsAborted(t *testing.T) {
+	t.Parallel()
+	for class, retry := range map[string]Retry{"transient": RetryYes, "permission": RetryNo} {
+		api := &fakeAPI{
+			run:       wire.Run{ID: "r1", State: stateFailing, Class: class, Reason: "it was refused", Cause: "m1"},
+			mutations: []wire.Mutation{{ID: "m1", State: "failed"}},
+		}
+		v := session(api).Finish(t.Context(), 22)
+		if v.Code != CodeAborted || v.Class != class || v.Reason != "it was refused" || v.Retry != retry || api.count("finish failed") != 1 {
+			t.Errorf("verdict %+v after %v; want %d, %s", v, api.calls, CodeAborted, class)
+		}
 	}
 }
 
