@@ -24,7 +24,7 @@ const clientTimeout = 20 * time.Second
 // Client is pay.sh for machines without sh or curl: it does and prints the same.
 // getenv is as os.Getenv.
 func Client(ctx context.Context, getenv func(string) string, out io.Writer) error {
-	client, err := newClient(getenv)
+	client, err := NewClient(getenv)
 	if err != nil {
 		return err
 	}
@@ -38,9 +38,9 @@ func Client(ctx context.Context, getenv func(string) string, out io.Writer) erro
 	return send(ctx, client, out, getenv("DEMO_BANK")+"/transfers", getenv("DEMO_TRANSFER"))
 }
 
-// newClient goes through the proxy of the environment, also to loopback addresses,
+// NewClient goes through the proxy of the environment, also to loopback addresses,
 // which Go's own reading of the environment leaves out.
-func newClient(getenv func(string) string) (*http.Client, error) {
+func NewClient(getenv func(string) string) (*http.Client, error) {
 	transport := &http.Transport{DisableKeepAlives: true}
 	if address := getenv("HTTPS_PROXY"); address != "" {
 		proxy, err := url.Parse(address)

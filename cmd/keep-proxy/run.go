@@ -198,10 +198,23 @@ func tell(say func(string, ...any), v managed.Verdict, again string) {
 		}
 	case managed.CodeAttention:
 		say("the item needs attention: %s", v.Reason)
-		say("decide with keep-proxy resolve%s %s", again, v.Mutation)
+		say("see keep-proxy mutations show%s %s; decide with keep-proxy resolve%s %s", again, v.Mutation, again, v.Mutation)
 	case managed.CodeAborted:
 		say("aborted (%s): %s", v.Class, v.Reason)
+		say("%s", abortAdvice(v, again))
 	}
+}
+
+// abortAdvice says what to do after a run that was aborted.
+func abortAdvice(v managed.Verdict, again string) string {
+	what := "mend the cause, and run the same command again; what was applied is replayed"
+	if v.Retry == managed.RetryYes {
+		what = "it may pass by itself: run the same command again later; what was applied is replayed"
+	}
+	if v.Mutation != "" {
+		what = "see keep-proxy mutations show" + again + " " + v.Mutation + "; " + what
+	}
+	return what
 }
 
 // saying writes sentences of ours among the command's output.

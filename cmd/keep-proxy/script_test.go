@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -28,6 +29,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"keep-proxy": main,
 		"pay":        payMain,
+		"ask":        askMain,
 		"gate":       gateMain,
 	})
 }
@@ -60,6 +62,51 @@ func payMain() {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
+}
+
+// askMain is a script that asks once: METHOD URL BODY, and then fields as NAME:VALUE. It
+// prints the status, and of a refusal its name and sentence; it fails like curl --fail.
+func askMain() {
+	answer, err := askOnce(os.Args[1], os.Args[2], os.Args[3], os.Args[4:])
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(2)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(2)
+	}
+	var refused struct{ Type, Detail string }
+	if json.Unmarshal(text, &refused) == nil && strings.HasPrefix(refused.Type, "urn:keep:problem:") {
+		text = []byte(strings.TrimPrefix(refused.Type, "urn:keep:problem:") + ": " + refused.Detail)
+	}
+	fmt.Println(answer.StatusCode, strings.TrimSpace(string(text)))
+	if answer.StatusCode >= http.StatusBadRequest {
+		os.Exit(22)
+	}
+}
+
+func askOnce(method, address, body string, fields []string) (*http.Response, error) {
+	client, err := demo.NewClient(os.Getenv)
+	if err != nil {
+		return nil, err
+	}
+	r, err := http.NewRequest(method, address, strings.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	for _, field := range fields {
+		name, value, _ := strings.Cut(field, ":")
+		if r.Header.Set(name, value); name == "Host" {
+			r.Host = value
+		}
+	}
+	return client.Do(r)
 }
 
 // gateMain is a script that makes the file NAME.in and waits until NAME.out is
@@ -189,7 +236,7 @@ func ruled(connector, at, dir string) string {
 	if dir != "" {
 		dirs = fmt.Sprintf("[%q]", dir)
 	}
-	return fmt.Sprintf("connectors:\n  dirs: %s\n  settings:\n    - connector: %s\n      hosts: [%q]\n", dirs, connector, at)
+	return fmt.Sprintf("connectors:\n  dirs: %s\n  settings:\n    - connector: %s\n      hosts: [%q, \"127.0.0.1:1\"]\n", dirs, connector, at)
 }
 
 // testAuthority is the authority of a script's fakes.
