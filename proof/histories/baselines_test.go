@@ -43,22 +43,22 @@ var rivals = []rival{
 	{"naive retry", func(b *bench, s step) bool { return b.retry(s, func() string { return "" }) }},
 	{"retry with a random vendor key", func(b *bench, s step) bool { return b.retry(s, b.newKey) }},
 	{"a lock that expires", func(b *bench, s step) bool {
-		if !b.lock(s.reference) {
+		if !b.lock(s.reference + s.subkey) {
 			return true // Somebody else does it.
 		}
 		done := b.retry(s, func() string { return "" })
 		if done {
-			b.mark(s.reference)
+			b.mark(s.reference + s.subkey)
 		}
 		return done
 	}},
 	{"a table of results without a claim", func(b *bench, s step) bool {
-		if b.marked(s.reference) {
+		if b.marked(s.reference + s.subkey) {
 			return true
 		}
 		done := b.retry(s, func() string { return "" })
 		if done {
-			b.mark(s.reference)
+			b.mark(s.reference + s.subkey)
 		}
 		return done
 	}},
@@ -125,7 +125,7 @@ func (b *bench) post(s step, key string) bool {
 	if key != "" {
 		key = "Idempotency-Key: " + key + "\r\n"
 	}
-	if _, err := fmt.Fprintf(ours, "POST /%s HTTP/1.1\r\nHost: %s\r\n%sContent-Length: %d\r\n\r\n%s", s.operation, host, key, len(body), body); err != nil {
+	if _, err := fmt.Fprintf(ours, "POST /%s HTTP/1.1\r\nHost: %s\r\n%sContent-Length: %d\r\n\r\n%s", s.operation, hostOf(s.operation), key, len(body), body); err != nil {
 		return false
 	}
 	resp, err := http.ReadResponse(bufio.NewReader(ours), nil)
@@ -156,27 +156,38 @@ func compare(t *testing.T, r rival, p *plan) (references, duplicates, losses int
 		all.Wait()
 		pause(2 * latest)
 		b.api.working.Wait()
-		seen := map[string]bool{}
-		for _, item := range p.items {
-			for _, run := range item.runs {
-				for _, s := range run.steps {
-					if seen[s.reference] {
-						continue
-					}
-					seen[s.reference] = true
-					made, _ := b.api.effects(s.reference)
-					references++
-					if made > 1 {
-						duplicates++
-					}
-					if made == 0 && b.believed[s.reference] {
-						losses++
-					}
-				}
+		for ref, intents := range intended(p) {
+			made := b.api.total(ref)
+			references += intents
+			if made > intents {
+				duplicates++
+			}
+			if made == 0 && b.believed[ref] {
+				losses++
 			}
 		}
 	})
 	return references, duplicates, losses
+}
+
+// intended counts the effects that a plan's scripts mean to have of each reference. A state
+// that is set twice is as one that is set once, so that it counts for nothing here.
+func intended(p *plan) map[string]int {
+	intents := map[string]map[string]bool{}
+	for _, item := range p.items {
+		for _, run := range item.runs {
+			for _, s := range run.steps {
+				if s.operation != "placed" {
+					note(intents, s.reference, s.subkey)
+				}
+			}
+		}
+	}
+	out := map[string]int{}
+	for ref, of := range intents {
+		out[ref] = len(of)
+	}
+	return out
 }
 
 // script runs an item's runs until one of them came to its end.

@@ -12,7 +12,6 @@ import (
 
 	"keep-proxy/ledger"
 	"keep-proxy/proxy"
-	"keep-proxy/rules"
 )
 
 var (
@@ -21,75 +20,16 @@ var (
 	flagWithout = flag.String("without", "", "numbers of parts that are left out of the history, as a failure prints them")
 )
 
-// ruleText is the API's connector. Its numbers cover the bounds that the API keeps.
-const ruleText = `apiVersion: keep/v1
-connector: things
-version: 1
-title: Things
-hosts: ["` + host + `"]
-reads: safe-methods
-rate: {requests: 100000, per: 1s}
-operations:
-` + `  - name: keyed
-    match: {method: POST, path: /keyed}
-    native_key: {header: Idempotency-Key, format: uuid, window: 24h}
-    reconcile:
-      - resend: {}
-` + probing + common + `
-  - name: again
-    match: {method: POST, path: /again}
-    native_key: {header: Idempotency-Key, format: uuid, window: 24h}
-    on_absent: redispatch
-    max_dispatches: 3
-    reconcile:
-` + probing + common + `
-  - name: probed
-    match: {method: POST, path: /probed}
-    reconcile:
-` + probing + common + `
-  - name: blind
-    match: {method: POST, path: /blind}
-    reconcile:
-      - none: "nothing can be asked"
-` + common
-
-const probing = `      - probe:
-          get: /things
-          query: {reference: {cel: json.reference}}
-          pages:
-            more: response.json.more
-            set: {cursor: {cel: response.json.next}}
-            max: 10
-          candidates: response.json.items
-          ours: found.keep_id == mutation.marker
-          tie: marker
-          id: found.id
-          absence_is_proof: true
-          result: {status: 201, header: {content-type: application/json}, json: {cel: found}}
-`
-
-const common = `    effect: mutation
-    describe: "Thing {json.reference}"
-    identity: {reference: json.reference}
-    marker: {json: keep_id}
-    manual_check: "Is there a thing with reference {json.reference}?"
-    settle: 60s
-    absent_confirmations: 2
-    absent_spacing: 5s
-    bounds: {commit: 40s, lag: 5s, source: "the simulated API"}
-`
-
 func newHouse(t *testing.T) *house {
 	t.Helper()
-	set, findings := rules.Load([]rules.File{{Name: "things.yaml", Data: []byte(ruleText)}}, nil, rules.Defaults{})
-	if set == nil {
-		t.Fatalf("the rules don't load: %v", findings)
-	}
 	ca, err := proxy.LoadCA(t.TempDir()+"/ca.pem", t.TempDir()+"/ca.key", time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &house{set: set, ca: ca}
+	h := &house{ca: ca}
+	for version := range versions {
+		h.sets = append(h.sets, loadRules(t, version))
+	}
 	h.quiet, _ = pipe(t)
 	var end *os.File
 	h.ended, end = pipe(t)
@@ -129,8 +69,7 @@ func TestHistories(t *testing.T) {
 	if len(without) > 0 {
 		n = 1
 	}
-	var sum outcome
-	sum.ends = map[ledger.State]int{}
+	sum := outcome{ends: map[ledger.State]int{}}
 	for i := range n {
 		seed := *flagSeed + uint64(i)
 		out := simulate(t, shared, newPlan(seed, without))
@@ -141,16 +80,43 @@ func TestHistories(t *testing.T) {
 			t.Fatalf("history %d of %d: %s\nrepeat: go test ./proof/histories -run TestHistories -seed=%d -without=%s",
 				i+1, n, strings.Join(out.wrongs, "\n  and "), seed, numbers(without))
 		}
-		sum.sendings += out.sendings
-		sum.reads += out.reads
-		sum.crashes += out.crashes
-		sum.decisions += out.decisions
-		for state, k := range out.ends {
-			sum.ends[state] += k
-		}
+		sum.add(out)
 	}
-	t.Logf("%d histories from seed %d: %d sendings, %d reads, %d crashes, %d decisions; %v", n, *flagSeed, sum.sendings, sum.reads,
-		sum.crashes, sum.decisions, sum.ends)
+	t.Logf("%d histories from seed %d: %s", n, *flagSeed, sum)
+}
+
+// add adds the counts of another history.
+func (o *outcome) add(out outcome) {
+	o.sendings += out.sendings
+	o.reads += out.reads
+	o.crashes += out.crashes
+	o.decisions += out.decisions
+	for state, n := range out.ends {
+		o.ends[state] += n
+	}
+	c, more := &o.counts, out.counts
+	c.drafts += more.drafts
+	c.jobs += more.jobs
+	c.twins += more.twins
+	c.undone += more.undone
+	c.settings += more.settings
+	c.attempts += more.attempts
+	c.items += more.items
+	c.accepted += more.accepted
+	c.drifts += more.drifts
+	c.subkeys += more.subkeys
+	c.rewritten += more.rewritten
+	c.looks += more.looks
+}
+
+// String is what happened in so many histories.
+func (o outcome) String() string {
+	c := o.counts
+	return fmt.Sprintf("%d sendings, %d reads, %d crashes, %d decisions; %v; %d commits of drafts, %d answers 202, %d settings, "+
+		"%d effects that the API doubled, %d taken back, %d decisions on items (%d new attempts), %d payloads accepted, %d drifts let be, "+
+		"%d references with several subkeys, %d changes of the rules, %d reads by scripts",
+		o.sendings, o.reads, o.crashes, o.decisions, o.ends, c.drafts, c.jobs, c.settings, c.twins, c.undone, c.items, c.attempts, c.accepted,
+		c.drifts, c.subkeys, c.rewritten, c.looks)
 }
 
 // shrink leaves out whatever the failure doesn't need: runs, events, and what the API did.
@@ -165,15 +131,8 @@ func shrink(t *testing.T, shared *house, seed uint64, failed outcome) ([]int, ou
 		for _, r := range slices.Backward(item.runs) {
 			parts = append(parts, r.number)
 		}
-		for i := range 3 {
-			for n := range 6 {
-				parts = append(parts, fateNumber(fmt.Sprintf("%s-%d", item.name, i), n+1))
-			}
-		}
 	}
-	for n := range 10 {
-		parts = append(parts, fateNumber("read", n+1))
-	}
+	parts = append(parts, failed.fates...)
 	var without []int
 	for _, part := range parts {
 		try := append(slices.Clone(without), part)

@@ -16,22 +16,76 @@ import (
 	"keep-proxy/rules"
 )
 
-const (
-	workflow = "books"
-	host     = "api.test"
-)
+const workflow = "books"
 
 // history is one simulated life of a workflow.
 type history struct {
 	plan    *plan
 	api     *api
 	machine *machine
+	durable durable
 
 	mu     sync.Mutex
 	wrongs []string
-	// decided counts people's decisions, ends the records by state.
+	tick   int
+	// asked are the intents of a reference, by their subkeys, and answered those that a
+	// script was told of as done.
+	asked, answered map[string]map[string]bool
+	// attempts counts what people granted to an item, accepted what amounts of a mutation they
+	// took as covered, steadied the drifts that they let be.
+	attempts map[string]int
+	accepted map[string]map[int]bool
+	steadied map[string]bool
+	// wanted are objects that a person had undone, waived those that stay.
+	wanted, waived map[string]bool
+	// runs are those that were opened, by their tokens.
+	runs map[string]*running
+	// places are the settings that arrived, closed how many sendings of a setting can't take
+	// effect any more.
+	places map[string][]setting
+	closed map[string]int
+	// decided counts people's decisions, ends the records by state, and the rest what was seen.
 	decided int
 	ends    map[ledger.State]int
+	counts  counts
+}
+
+// counts is how often something happened that a judge's sentence is about.
+type counts struct {
+	drafts, jobs, twins, undone, settings, attempts, items, accepted, drifts, subkeys, rewritten, looks, named int
+}
+
+// running is what a script's run has done so far. Opened and tick are moments in one order.
+type running struct {
+	id     string
+	item   string
+	opened int
+	// asked are the references that it asked for, and told those of which it was told that
+	// they are done.
+	asked map[string]bool
+	told  map[string]told
+	// stopped says that it was refused because of an unknown.
+	stopped bool
+}
+
+// told is when a run was told of something, in which attempt.
+type told struct{ tick, attempt int }
+
+// setting is one that arrived at the API.
+type setting struct {
+	marker  string
+	number  int
+	at      time.Time
+	refused bool
+}
+
+func newHistory(p *plan) *history {
+	return &history{
+		plan: p, api: newAPI(p), ends: map[ledger.State]int{}, asked: map[string]map[string]bool{},
+		answered: map[string]map[string]bool{}, attempts: map[string]int{}, accepted: map[string]map[int]bool{}, steadied: map[string]bool{},
+		wanted: map[string]bool{}, waived: map[string]bool{}, runs: map[string]*running{}, places: map[string][]setting{}, closed: map[string]int{},
+		durable: newDurable(),
+	}
 }
 
 func (h *history) wrongf(format string, args ...any) {
@@ -40,12 +94,34 @@ func (h *history) wrongf(format string, args ...any) {
 	h.wrongs = append(h.wrongs, fmt.Sprintf(format, args...))
 }
 
-// house is what all histories share: rules, a CA and two pipes.
+// count changes what is counted.
+func (h *history) count(fn func(*counts)) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	fn(&h.counts)
+}
+
+// house is what all histories share: the versions of the rules, a CA and two pipes.
 type house struct {
-	set *rules.Set
-	ca  *proxy.CA
+	sets []*rules.Set
+	ca   *proxy.CA
 	// quiet and ended are the pipes of [machine].
 	quiet, ended *os.File
+	// pinned are versions of connectors that were loaded, by their hashes.
+	pinned sync.Map
+}
+
+// load gives a version of a connector.
+func (h *house) load(hash string, content []byte) (*rules.Connector, error) {
+	if c, ok := h.pinned.Load(hash); ok {
+		return c.(*rules.Connector), nil
+	}
+	c, findings := rules.LoadPinned(content, nil, rules.Defaults{})
+	if c == nil {
+		return nil, findings
+	}
+	h.pinned.Store(hash, c)
+	return c, nil
 }
 
 // outcome is what a history showed.
@@ -53,6 +129,9 @@ type outcome struct {
 	wrongs                              []string
 	sendings, reads, crashes, decisions int
 	ends                                map[ledger.State]int
+	counts                              counts
+	// fates are the numbers of what the API did that was not simply good.
+	fates []int
 }
 
 // simulate goes through one history.
@@ -60,12 +139,12 @@ func simulate(t *testing.T, shared *house, p *plan) outcome {
 	t.Helper()
 	var out outcome
 	synctest.Test(t, func(t *testing.T) {
-		h := &history{plan: p, api: newAPI(p), ends: map[ledger.State]int{}}
+		h := newHistory(p)
 		h.machine = &machine{
-			plan: p, api: h.api, set: shared.set, ca: shared.ca, quiet: shared.quiet, ended: shared.ended,
-			clock: &virtual{began: time.Now().Add(-time.Hour)}, crashed: make(chan event, 32),
+			plan: p, api: h.api, house: shared, sets: shared.sets, ca: shared.ca, quiet: shared.quiet, ended: shared.ended,
+			clock: &virtual{began: time.Now().Add(-time.Hour)}, crashed: make(chan event, 32), committed: h.committed,
 		}
-		h.api.arrived = h.onTop
+		h.api.watcher = h
 		ctx, cancel := context.WithCancel(t.Context())
 		h.live(ctx)
 		h.judge(ctx)
@@ -73,7 +152,10 @@ func simulate(t *testing.T, shared *house, p *plan) outcome {
 		h.machine.kill()
 		h.machine.ending.Wait()
 		h.api.working.Wait()
-		out = outcome{wrongs: slices.Concat(h.wrongs, h.api.wrongs, h.machine.refusals), reads: h.api.reads, crashes: h.machine.crashes - 1, decisions: h.decided, ends: h.ends}
+		out = outcome{
+			wrongs: slices.Concat(h.wrongs, h.api.wrongs, h.machine.refusals), reads: h.api.reads, crashes: h.machine.crashes - 1,
+			decisions: h.decided, ends: h.ends, counts: h.counts, fates: p.fates(),
+		}
 		for _, n := range h.api.sendings {
 			out.sendings += n
 		}
@@ -113,7 +195,7 @@ func (h *history) live(ctx context.Context) {
 	}
 	close(stop)
 	others.Wait()
-	pause(2 * latest)
+	pause(2 * (latest + longest))
 }
 
 // happen makes an event.
@@ -121,6 +203,9 @@ func (h *history) happen(e event) {
 	switch e.kind {
 	case "wall":
 		h.machine.clock.wall.Add(int64(e.jump))
+	case "rules":
+		h.machine.rewrite()
+		h.count(func(c *counts) { c.rewritten++ })
 	case "kill":
 		h.machine.kill()
 		h.machine.crashed <- e
@@ -176,7 +261,7 @@ func (h *history) records(ctx context.Context) []*ledger.Mutation {
 	if p == nil {
 		return nil
 	}
-	page, err := p.ledger.Mutations(ctx, ledger.Filter{Workflow: workflow, Limit: 100})
+	page, err := p.ledger.Mutations(ctx, ledger.Filter{Workflow: workflow, Limit: 1000})
 	if err != nil {
 		return nil
 	}
@@ -189,78 +274,16 @@ func (h *history) settled(ctx context.Context) bool {
 		return false
 	}
 	for _, m := range h.records(ctx) {
-		if m.State == ledger.InFlight || m.Unresolved() || m.Queued() {
+		if isOpen(m) || m.Queued() || m.Undo != nil && m.State == ledger.Failed {
 			return false
 		}
 	}
 	return true
 }
 
+// isOpen reports whether a mutation may still come to one end or another.
+func isOpen(m *ledger.Mutation) bool {
+	return m.State == ledger.InFlight || m.State == ledger.NeedsReconcile || m.State == ledger.Indeterminate
+}
+
 func reference(m *ledger.Mutation) string { return strings.Trim(m.Identity["reference"], `"`) }
-
-// onTop judges a request that arrives at the API: nothing else of its scope may have been
-// unknown when it was claimed.
-func (h *history) onTop(arriving string) {
-	p := h.machine.up()
-	if p == nil {
-		return
-	}
-	_ = p.ledger.View(context.Background(), func(v ledger.View) error {
-		blockers, err := v.Blockers(workflow)
-		if err != nil || len(blockers) == 0 {
-			return err
-		}
-		ours := h.find(v, arriving)
-		for _, b := range blockers {
-			m, err := v.Mutation(b.Key)
-			if err != nil || ours == nil || m.Key == ours.Key || b.Scope == ledger.BlockMutation || b.Scope == ledger.BlockItem && m.Item != ours.Item {
-				continue
-			}
-			if d := ours.Current(); d != nil && !d.Resend && m.UnknownSince.Wall.Before(d.Started.Wall) && !m.UnknownSince.Wall.IsZero() {
-				h.wrongf("%s went out while another outcome of its scope was unknown", ours.Operation)
-			}
-		}
-		return nil
-	})
-}
-
-// find is the record of a reference.
-func (h *history) find(v ledger.View, ref string) *ledger.Mutation {
-	for _, item := range h.plan.items {
-		keys, err := v.ItemMutations(workflow, item.name)
-		if err != nil {
-			continue
-		}
-		for _, k := range keys {
-			if m, err := v.Mutation(k); err == nil && reference(m) == ref {
-				return m
-			}
-		}
-	}
-	return nil
-}
-
-// judge holds the records against the API's books, at rest.
-func (h *history) judge(ctx context.Context) {
-	for _, item := range h.plan.items {
-		for _, r := range item.runs {
-			for _, s := range r.steps {
-				if made, _ := h.api.effects(s.reference); made > 1 {
-					h.wrongf("%s took effect %d times", s.operation, made)
-				}
-			}
-		}
-	}
-	for _, m := range h.records(ctx) {
-		h.ends[m.State]++
-		made, _ := h.api.effects(reference(m))
-		switch {
-		case m.State == ledger.Applied && made == 0:
-			h.wrongf("%s is recorded as applied, but never took effect", m.Operation)
-		case m.State == ledger.Failed && made > 0:
-			h.wrongf("%s is recorded as failed, but took effect", m.Operation)
-		case m.State == ledger.InFlight, m.State == ledger.NeedsReconcile, m.State == ledger.Indeterminate:
-			h.wrongf("%s never came to an end: %s", m.Operation, m.State)
-		}
-	}
-}

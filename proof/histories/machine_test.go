@@ -47,34 +47,19 @@ func (v *virtual) reboot() {
 	v.booted.Store(int64(time.Since(v.began)))
 }
 
-// disk is the ledger's store, and the place where a crash can be put exactly.
-type disk struct {
-	*ledgertest.Memory
-	machine *machine
-}
-
-// Update implements ledger.Store.
-func (d disk) Update(ctx context.Context, fn func(ledger.Tx) error) error {
-	switch d.machine.crashing("commit") {
-	case "kill before commit":
-		d.FailBefore()
-	case "kill after commit":
-		d.FailAfter()
-	default:
-		return d.Memory.Update(ctx, fn)
-	}
-	err := d.Memory.Update(ctx, fn)
-	d.machine.crash()
-	return err
-}
-
 // machine is one computer with its disk. process is nil while it is down.
 type machine struct {
 	plan  *plan
 	api   *api
 	clock *virtual
-	set   *rules.Set
+	house *house
 	ca    *proxy.CA
+	// sets are the versions of the rules, the first of which is in force.
+	sets    []*rules.Set
+	version atomic.Int32
+	// committed is told what each commit put, in their order.
+	committed func(changes)
+	commits   sync.Mutex
 	// quiet is a pipe in which nothing ever is, ended one that has ended.
 	quiet, ended *os.File
 	ids          atomic.Int64
@@ -95,6 +80,7 @@ type machine struct {
 
 // process is one life of the program.
 type process struct {
+	house      *house
 	ledger     *ledger.Ledger
 	proxy      *proxy.Proxy
 	reconciler *reconcilers.Reconciler
@@ -113,11 +99,17 @@ func (p *process) pinned(ctx context.Context, hash string) (*rules.Connector, er
 	if err != nil {
 		return nil, err
 	}
-	c, findings := rules.LoadPinned(content, nil, rules.Defaults{})
-	if c == nil {
-		return nil, findings
+	return p.house.load(hash, content)
+}
+
+// rules are those in force.
+func (m *machine) rules() *rules.Set { return m.sets[m.version.Load()] }
+
+// rewrite puts the next version of the rules in force, which is never taken back.
+func (m *machine) rewrite() {
+	if v := m.version.Load(); int(v)+1 < len(m.sets) {
+		m.version.Store(v + 1)
 	}
-	return c, nil
 }
 
 func (m *machine) stamp() ledger.Stamp {
@@ -141,7 +133,7 @@ func (m *machine) start(ctx context.Context) error {
 	} else {
 		m.store = m.store.Reopen(born)
 	}
-	p := &process{conns: map[net.Conn]bool{}, door: newDoor()}
+	p := &process{house: m.house, conns: map[net.Conn]bool{}, door: newDoor()}
 	p.ledger = ledger.New(disk{m.store, m}, ledger.Config{Now: m.stamp, NewID: m.newID})
 	c := upstream.Config{
 		Dial: m.dialFor(p), Clock: m.clock, ResponseTimeout: response, LookEvery: 7 * time.Second,
@@ -158,7 +150,7 @@ func (m *machine) start(ctx context.Context) error {
 		return err
 	}
 	p.proxy, err = proxy.New(proxy.Config{
-		Ledger: p.ledger, Rules: func() *rules.Set { return m.set }, Pinned: p.pinned, Sender: p.sender, Reads: p.reads, Dial: m.dialFor(p),
+		Ledger: p.ledger, Rules: m.rules, Pinned: p.pinned, Sender: p.sender, Reads: p.reads, Dial: m.dialFor(p),
 		Inliner: p.reconciler, Turns: p.reconciler, Credentials: credentials{}, CA: m.ca, Clock: m.clock, NewID: m.newID, Log: zerolog.Nop(),
 		Unmatched: proxy.PolicyDeny,
 	})
@@ -244,6 +236,14 @@ func (m *machine) crash() {
 	}
 	m.kill()
 	m.crashed <- *e
+}
+
+// view reads what is durable, also while the program is down.
+func (m *machine) view(ctx context.Context, fn func(ledger.View) error) error {
+	m.mu.Lock()
+	store := m.store
+	m.mu.Unlock()
+	return store.View(ctx, fn)
 }
 
 var errDown = errors.New("the machine is down")

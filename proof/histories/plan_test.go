@@ -3,14 +3,17 @@ package histories
 import (
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"time"
 )
 
 // The API's bounds, which the rules declare.
 const (
 	latest   = 40 * time.Second // a commit after its sending ended
+	longest  = 45 * time.Second // a job after it was accepted
 	lag      = 5 * time.Second  // of a read
 	response = 50 * time.Second // the proxy's patience for an answer's head
 )
@@ -23,6 +26,12 @@ type plan struct {
 	without []int
 	items   []itemPlan
 	events  []event
+	// lie is what the API does that it should not, nil for nothing.
+	lie *lie
+
+	mu sync.Mutex
+	// drawn are the fates that were not simply good, by their numbers.
+	drawn map[int]bool
 }
 
 // itemPlan is an item's script, in the versions of its runs.
@@ -39,14 +48,19 @@ type runPlan struct {
 	// many says that it is a run of many items, whose requests name this one.
 	many  bool
 	scope string
-	steps []step
+	// stubborn says that the script catches every error and goes on, looks that it reads
+	// before each step, and closes that its host closes the item when it comes to its end.
+	stubborn, looks, closes bool
+	steps                   []step
 }
 
 // step is one request of a script.
 type step struct {
 	operation string
 	reference string
-	amount    int
+	// subkey tells two intents of one reference apart, place is what a setting sets.
+	subkey, place string
+	amount        int
 	// patience is when the script hangs up, 0 for never.
 	patience time.Duration
 	// tries is how often it asks within one run.
@@ -78,25 +92,28 @@ func upTo(r *rand.Rand, most time.Duration) time.Duration {
 
 func one[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }
 
-var operations = []string{"keyed", "probed", "again", "blind"}
+var operations = []string{
+	"keyed", "keyed", "probed", "probed", "again", "again", "blind", "split", "dear", "doubled", "placed", "drafted", "watched",
+}
 
 // newPlan draws a history, without the parts that are left out.
-func newPlan(seed uint64, without []int) *plan {
+func newPlan(seed uint64, without []int) *plan { return newPlanOf(seed, without, operations) }
+
+// newPlanOf draws a history of these operations.
+func newPlanOf(seed uint64, without []int, operations []string) *plan {
 	r := drawn(seed, "plan", 0)
-	p := &plan{seed: seed, without: without}
+	p := &plan{seed: seed, without: without, drawn: map[int]bool{}}
 	number := 0
 	next := func() int { number++; return number }
 	for i := range 1 + r.IntN(2) {
 		item := itemPlan{name: fmt.Sprintf("item-%d", i)}
-		var steps []step
-		for n := range 1 + r.IntN(3) {
-			steps = append(steps, step{operation: one(r, operations...), reference: fmt.Sprintf("%s-%d", item.name, n), amount: 100 + n})
-		}
+		steps := script(r, item.name, operations)
 		for range 2 + r.IntN(4) {
 			run := runPlan{
 				number: next(), after: upTo(r, 100*time.Second), takeover: r.IntN(2) == 0,
-				scope: one(r, "workflow", "workflow", "item", "mutation"), steps: rewritten(r, steps),
+				scope: one(r, "workflow", "workflow", "item", "mutation"), stubborn: r.IntN(4) == 0, looks: r.IntN(3) == 0, closes: r.IntN(4) == 0,
 			}
+			run.steps = rewritten(r, steps, run.number)
 			run.many = drawn(seed, "many", run.number).IntN(4) == 0
 			if !p.leftOut(run.number) {
 				item.runs = append(item.runs, run)
@@ -106,7 +123,7 @@ func newPlan(seed uint64, without []int) *plan {
 	}
 	for range r.IntN(5) {
 		e := event{
-			number: next(), kind: one(r, "kill", "kill", "kill before commit", "kill after commit", "kill at write", "wall"),
+			number: next(), kind: one(r, "kill", "kill", "kill before commit", "kill after commit", "kill at write", "wall", "rules"),
 			at: upTo(r, 400*time.Second), count: 1 + r.IntN(12), down: upTo(r, 90*time.Second),
 			jump: upTo(r, 20*time.Minute) - 10*time.Minute, reboot: r.IntN(3) == 0,
 		}
@@ -120,9 +137,27 @@ func newPlan(seed uint64, without []int) *plan {
 
 func (p *plan) leftOut(number int) bool { return slices.Contains(p.without, number) }
 
+// script is what an item's script does in its first version.
+func script(r *rand.Rand, item string, operations []string) []step {
+	var steps []step
+	for n := range 1 + r.IntN(3) {
+		s := step{operation: one(r, operations...), reference: fmt.Sprintf("%s-%d", item, n), amount: 100 + n}
+		switch s.operation {
+		case "placed":
+			s.place = "place-0"
+		case "split":
+			s.subkey = one(r, "", "a")
+			steps = append(steps, s)
+			s.subkey = "b"
+		}
+		steps = append(steps, s)
+	}
+	return steps
+}
+
 // rewritten is the script of one run: mostly the same, sometimes in another order, with a
-// step less, or with another amount.
-func rewritten(r *rand.Rand, steps []step) []step {
+// step less, with another amount, or with another identity.
+func rewritten(r *rand.Rand, steps []step, run int) []step {
 	out := slices.Clone(steps)
 	if r.IntN(4) == 0 {
 		r.Shuffle(len(out), func(i, j int) { out[i], out[j] = out[j], out[i] })
@@ -138,6 +173,9 @@ func rewritten(r *rand.Rand, steps []step) []step {
 		}
 		if r.IntN(12) == 0 {
 			s.amount++
+		}
+		if drifts := r.IntN(16); drifts == 0 || drifts < 4 && s.operation == "dear" {
+			s.reference += fmt.Sprintf("-r%d", run)
 		}
 	}
 	return out
@@ -158,23 +196,36 @@ type fate struct {
 	keep bool
 	// shows is how long reads miss what it did.
 	shows time.Duration
+	// job is how long what was accepted is worked on, and fails that nothing comes of it.
+	job   time.Duration
+	fails bool
+	// twin is after what time the API commits a second time by itself, 0 for never.
+	twin time.Duration
+	// believed says that the API answers before it commits.
+	believed bool
 }
+
+// good is what becomes of a request when nothing is wrong.
+var good = fate{commits: true, answer: "ok", keep: true, job: time.Second}
 
 // fate draws what becomes of the nth request of a kind. A left out fate is a good one.
 func (p *plan) fate(matter string, n int) fate {
 	id := fateNumber(matter, n)
-	f := fate{commits: true, answer: "ok", keep: true}
 	if p.leftOut(id) {
-		return f
+		return good
 	}
 	r := drawn(p.seed, matter, n)
 	if r.IntN(2) == 0 {
-		return f
+		return good
 	}
+	p.mu.Lock()
+	p.drawn[id] = true
+	p.mu.Unlock()
+	f := good
 	f.think = one(r, 0, upTo(r, 3*time.Second), upTo(r, 3*time.Second), upTo(r, 80*time.Second))
 	f.commits = r.IntN(3) != 0
 	f.answer = one(r, "ok", "ok", "lost", "lost", "lost", "cut", "torn", "500", "503", "409", "422", "429", "after 503")
-	f.late, f.shows = upTo(r, latest-time.Second), upTo(r, lag-time.Second)
+	f.late, f.shows = upTo(r, latest-2*time.Second), upTo(r, lag-time.Second)
 	f.keep = r.IntN(2) == 0
 	if f.answer == "422" || f.answer == "429" {
 		f.commits = false
@@ -182,7 +233,19 @@ func (p *plan) fate(matter string, n int) fate {
 	if f.answer == "ok" || f.answer == "cut" {
 		f.commits = true
 	}
+	f.job, f.fails = upTo(r, longest-time.Second), r.IntN(4) == 0
+	f.twin = one(r, 0, 0, time.Nanosecond, upTo(r, time.Second)+1)
+	if p.lie != nil && p.lie.fate != nil {
+		p.lie.fate(r, matter, &f)
+	}
 	return f
+}
+
+// fates are the numbers of the fates that were not simply good.
+func (p *plan) fates() []int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Sorted(maps.Keys(p.drawn))
 }
 
 // fateNumber is the number by which a fate is left out.

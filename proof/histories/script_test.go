@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,6 +20,8 @@ import (
 type reply struct {
 	status  int
 	problem string
+	// mutation is the id that the answer names.
+	mutation string
 }
 
 // script executes the runs of one item, one after the other.
@@ -29,7 +32,7 @@ func (h *history) script(ctx context.Context, item itemPlan) {
 	}
 }
 
-// execute is one run: its steps, until one fails for good.
+// execute is one run: its steps, until one fails for good, or whatever becomes of them.
 func (h *history) execute(ctx context.Context, item itemPlan, r runPlan) {
 	p := h.machine.up()
 	if p == nil {
@@ -46,52 +49,117 @@ func (h *history) execute(ctx context.Context, item itemPlan, r runPlan) {
 	}
 	opened, err := p.ledger.OpenRun(ctx, open)
 	if err != nil {
-		return // Busy, stopped, or the machine went down.
+		return // Busy, stopped, done, or the machine went down.
 	}
+	c := &caller{h: h, process: p, token: token, named: named, run: h.begin(token, opened.ID, item.name)}
+	whole := true
 	for _, s := range r.steps {
-		if !h.perform(ctx, p, token, named, s) {
+		if r.looks {
+			c.look(s)
+		}
+		if done := c.perform(ctx, s); !done && !r.stubborn {
 			return
+		} else if !done {
+			whole = false
 		}
 	}
-	_, _ = p.ledger.FinishRun(ctx, opened.ID, ledger.OutcomeDone, true)
+	if whole {
+		_, _ = p.ledger.FinishRun(ctx, opened.ID, ledger.OutcomeDone, !r.closes)
+	}
 }
 
-// perform asks for one step as often as the script does. Item is named where the run has
-// many.
-func (h *history) perform(ctx context.Context, p *process, token, item string, s step) bool {
+// begin notes a run that was opened.
+func (h *history) begin(token, id, item string) *running {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.tick++
+	h.runs[token] = &running{id: id, item: item, opened: h.tick, asked: map[string]bool{}, told: map[string]told{}}
+	return h.runs[token]
+}
+
+// caller is a script's client. Named is the item, where the run has many.
+type caller struct {
+	h            *history
+	process      *process
+	token, named string
+	run          *running
+}
+
+// perform asks for one step as often as the script does.
+func (c *caller) perform(ctx context.Context, s step) bool {
 	for range s.tries {
-		switch got := h.post(ctx, p, token, item, s); {
-		case got.status >= 200 && got.status < 300:
+		c.asks(s)
+		got := c.post(s)
+		if got.status >= 200 && got.status < 300 {
+			c.told(ctx, s, got)
 			return true
-		case got.problem == "repeated":
+		}
+		switch got.problem {
+		case "repeated":
 			return true
+		case "blocked", "unknown-outcome":
+			c.run.stopped = true
 		}
 		pause(s.pause)
 	}
 	return false
 }
 
-// post sends a request through the proxy and reads the whole answer.
-func (h *history) post(ctx context.Context, p *process, token, item string, s step) reply {
-	c, err := p.door.dial()
+// asks notes what the script wants.
+func (c *caller) asks(s step) {
+	c.h.mu.Lock()
+	defer c.h.mu.Unlock()
+	note(c.h.asked, s.reference, s.subkey)
+	c.run.asked[s.reference] = true
+}
+
+func note(in map[string]map[string]bool, name, value string) {
+	if in[name] == nil {
+		in[name] = map[string]bool{}
+	}
+	in[name][value] = true
+}
+
+// post sends a step through the proxy and reads the whole answer.
+func (c *caller) post(s step) reply {
+	method, path, head := http.MethodPost, "/"+s.operation, ""
+	if s.operation == "placed" {
+		method, path = http.MethodPut, "/places/"+s.place
+	}
+	if s.subkey != "" {
+		head = "Keep-Subkey: " + s.subkey + "\r\n"
+	}
+	if c.named != "" {
+		head += "Keep-Item: " + c.named + "\r\n"
+	}
+	body := fmt.Sprintf(`{"reference":%q,"amount":%d}`, s.reference, s.amount)
+	head += fmt.Sprintf("Content-Type: application/json\r\nContent-Length: %d\r\n", len(body))
+	return c.send(method, hostOf(s.operation), path, head, body, s.patience)
+}
+
+// look reads as the script. One of a run that was stopped gets nothing.
+func (c *caller) look(s step) {
+	if got := c.send(http.MethodGet, hostOf(s.operation), "/things?reference="+s.reference+"&by="+c.token, "", "", 0); got.status == http.StatusOK && c.run.stopped {
+		c.h.wrongf("a run read after it was stopped")
+	}
+}
+
+// send is one request of the script and the answer to it.
+func (c *caller) send(method, host, path, head, body string, patience time.Duration) reply {
+	conn, err := c.process.door.dial()
 	if err != nil {
 		return reply{}
 	}
-	defer func() { _ = c.Close() }()
-	if s.patience > 0 {
-		_ = c.SetDeadline(time.Now().Add(s.patience))
+	defer func() { _ = conn.Close() }()
+	if patience > 0 {
+		_ = conn.SetDeadline(time.Now().Add(patience))
 	}
-	body := fmt.Sprintf(`{"reference":%q,"amount":%d}`, s.reference, s.amount)
-	user := base64.StdEncoding.EncodeToString([]byte("run:" + token))
-	head := "POST http://" + host + "/" + s.operation + " HTTP/1.1\r\nHost: " + host + "\r\nProxy-Authorization: Basic " + user +
-		"\r\nContent-Type: application/json\r\nConnection: close\r\n"
-	if item != "" {
-		head += "Keep-Item: " + item + "\r\n"
-	}
-	if _, err := fmt.Fprintf(c, "%sContent-Length: %d\r\n\r\n%s", head, len(body), body); err != nil {
+	user := base64.StdEncoding.EncodeToString([]byte("run:" + c.token))
+	if _, err := fmt.Fprintf(conn, "%s http://%s%s HTTP/1.1\r\nHost: %s\r\nProxy-Authorization: Basic %s\r\nConnection: close\r\n%s\r\n%s",
+		method, host, path, host, user, head, body); err != nil {
 		return reply{}
 	}
-	resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err != nil {
 		return reply{}
 	}
@@ -104,26 +172,54 @@ func (h *history) post(ctx context.Context, p *process, token, item string, s st
 		Type string `json:"type"`
 	}
 	_ = json.Unmarshal(text, &problem)
-	got := reply{resp.StatusCode, strings.TrimPrefix(problem.Type, "urn:keep:problem:")}
-	if got.status >= 200 && got.status < 300 {
-		h.told(ctx, p, s)
-	}
-	return got
+	return reply{resp.StatusCode, strings.TrimPrefix(problem.Type, "urn:keep:problem:"), resp.Header.Get("Keep-Mutation")}
 }
 
-// told is that a script was told that a step happened: then it did, and that is durable.
-func (h *history) told(ctx context.Context, p *process, s step) {
-	if made, _ := h.api.effects(s.reference); made == 0 {
-		h.wrongf("a script was told that %s happened, and it never did", s.operation)
+// told judges that a script was told that a step happened: then it did, with what was asked,
+// that is durable, and the run was not stopped before.
+func (c *caller) told(ctx context.Context, s step, got reply) {
+	h := c.h
+	if c.run.stopped {
+		h.wrongf("a run went on after it was stopped")
 	}
-	page, err := p.ledger.Mutations(ctx, ledger.Filter{Workflow: workflow, Limit: 100})
-	if err != nil {
+	var m *ledger.Mutation
+	_ = h.machine.view(ctx, func(v ledger.View) error {
+		m = h.record(v, func(m *ledger.Mutation) bool { return m.ID == got.mutation })
+		return nil
+	})
+	if m == nil {
+		h.wrongf("a script was told that %s happened, of which there is no record", s.operation)
 		return
 	}
-	for _, m := range page.Items {
-		if m.Identity["reference"] == fmt.Sprintf("%q", s.reference) && m.State != ledger.Applied && !m.Committed && !h.machine.isDown(p) {
-			h.wrongf("a script was told that %s happened before that was durable: %s", s.operation, m.State)
-		}
+	h.answers(s, m, c.run)
+	amounts := h.api.amounts(m.Marker)
+	if len(amounts) == 0 && !h.plan.lie.isBelieved() {
+		h.wrongf("a script was told that %s happened, and it never did", s.operation)
+	}
+	h.mu.Lock()
+	covered := slices.Contains(amounts, s.amount) || h.accepted[m.ID][s.amount]
+	h.mu.Unlock()
+	if len(amounts) > 0 && !covered {
+		h.wrongf("a script was told that %s happened with another payload than it did", s.operation)
+	}
+	accepted := slices.ContainsFunc(m.Dispatches, func(d ledger.Dispatch) bool { return d.Verdict == ledger.VerdictAccepted })
+	if got.status == http.StatusAccepted && accepted {
+		h.count(func(c *counts) { c.jobs++ })
+		return
+	}
+	if m.State != ledger.Applied && !m.Committed && !h.machine.isDown(c.process) {
+		h.wrongf("a script was told that %s happened before that was durable: %s", s.operation, m.State)
+	}
+}
+
+// answers notes what a run was told of.
+func (h *history) answers(s step, m *ledger.Mutation, run *running) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	note(h.answered, s.reference, s.subkey)
+	if _, before := run.told[s.reference]; !before && s.operation == "dear" {
+		h.tick++
+		run.told[s.reference] = told{h.tick, m.Attempt}
 	}
 }
 

@@ -1,0 +1,99 @@
+package histories
+
+import (
+	"sync"
+	"time"
+
+	"keep-proxy/ledger"
+)
+
+// durable is what the commits have put, in their order.
+type durable struct {
+	mu sync.Mutex
+	// ended is when a run was over, claims the sendings that scripts claimed.
+	ended  map[string]time.Time
+	claims map[string]bool
+	// open are an item's mutations that may still come to one end or another.
+	open map[string]map[ledger.Key]*ledger.Mutation
+	done map[string]ledger.ItemState
+}
+
+func newDurable() durable {
+	return durable{
+		ended: map[string]time.Time{}, claims: map[string]bool{}, open: map[string]map[ledger.Key]*ledger.Mutation{}, done: map[string]ledger.ItemState{},
+	}
+}
+
+// committed judges what a commit put: no run goes on after its end, and nothing is finished
+// or closed over what is open.
+func (h *history) committed(c changes) {
+	d := &h.durable
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, m := range c.mutations {
+		h.claimed(m)
+	}
+	for _, i := range c.items {
+		d.done[i.Item] = i.State
+	}
+	for item, state := range d.done {
+		if n := len(d.open[item]); n > 0 && (state == ledger.ItemDone || state == ledger.ItemSkipped) {
+			h.wrongf("an item is %s over a mutation that is open", state)
+		}
+	}
+	for _, r := range c.runs {
+		if r.State == ledger.RunFinished {
+			h.finished(r)
+		}
+		if _, over := d.ended[r.ID]; r.State.Ended() && !over {
+			d.ended[r.ID] = time.Now()
+		}
+	}
+}
+
+// claimed notes a mutation, and judges a sending of it that is new.
+func (h *history) claimed(m *ledger.Mutation) {
+	if m.Undo != nil {
+		return // It may be met whatever became of its item.
+	}
+	d := &h.durable
+	if d.open[m.Item] == nil {
+		d.open[m.Item] = map[ledger.Key]*ledger.Mutation{}
+	}
+	delete(d.open[m.Item], m.Key)
+	if isOpen(m) {
+		d.open[m.Item][m.Key] = m
+	}
+	for i := range m.Dispatches {
+		s := &m.Dispatches[i]
+		if d.claims[s.ID] {
+			continue
+		}
+		d.claims[s.ID] = true
+		if _, over := d.ended[s.Run]; over && s.Run != "" && !s.Resend && !s.Redispatch {
+			h.wrongf("a run claimed %s after it was over", m.Operation)
+		}
+		if state := d.done[m.Item]; state == ledger.ItemDone || state == ledger.ItemSkipped {
+			h.wrongf("%s was claimed for an item that is %s", m.Operation, state)
+		}
+	}
+}
+
+// finished judges a run that came to a good end.
+func (h *history) finished(r *ledger.Run) {
+	for _, all := range h.durable.open {
+		for _, m := range all {
+			if m.Run == r.ID {
+				h.wrongf("a run is finished over a mutation that is open: %s", m.Operation)
+			}
+		}
+	}
+}
+
+// isOver reports whether a run was over before now.
+func (h *history) isOver(run string) bool {
+	h.durable.mu.Lock()
+	defer h.durable.mu.Unlock()
+	at, over := h.durable.ended[run]
+	return over && at.Before(time.Now())
+}
