@@ -65,7 +65,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	flags := flag.NewFlagSet("proof", flag.ContinueOnError)
 	flags.SetOutput(progress)
 	n := flags.Int("n", 0, "how many `histories` a stage goes through (100000), or edits the stage breaks draws (40)")
-	match := flags.String("match", "", "only edits of the stage breaks of which promise, words, file or tests match the `expression`")
+	match := flags.String("match", "", "only bugs whose name, and edits of the stage breaks of which promise, words, file or tests match the `expression`")
 	flags.StringVar(&o.book, "book", "", "a `file` in which the stage breaks remembers what was caught, to go on after an interruption")
 	flags.Uint64Var(&o.seed, "seed", 1, "the seed of the first history, and of what is drawn")
 	flags.BoolVar(&o.write, "write", false, "write the report into docs/proof.md")

@@ -16,11 +16,17 @@ type durable struct {
 	// open are an item's mutations that may still come to one end or another.
 	open map[string]map[ledger.Key]*ledger.Mutation
 	done map[string]ledger.ItemState
+	// attempts are those of items, going the runs of an item that go on, and ends the mutations
+	// that came to an end which is final.
+	attempts map[string]int
+	going    map[string]map[string]bool
+	ends     map[ledger.Key]ledger.State
 }
 
 func newDurable() durable {
 	return durable{
 		ended: map[string]time.Time{}, claims: map[string]bool{}, open: map[string]map[ledger.Key]*ledger.Mutation{}, done: map[string]ledger.ItemState{},
+		attempts: map[string]int{}, going: map[string]map[string]bool{}, ends: map[ledger.Key]ledger.State{},
 	}
 }
 
@@ -34,7 +40,10 @@ func (h *history) committed(c changes) {
 		h.claimed(m)
 	}
 	for _, i := range c.items {
-		d.done[i.Item] = i.State
+		if d.attempts[i.Item] > 0 && i.Attempt > d.attempts[i.Item] && len(d.open[i.Item]) > 0 {
+			h.wrongf("an attempt was begun over a mutation that is open")
+		}
+		d.done[i.Item], d.attempts[i.Item] = i.State, i.Attempt
 	}
 	for item, state := range d.done {
 		if n := len(d.open[item]); n > 0 && (state == ledger.ItemDone || state == ledger.ItemSkipped) {
@@ -47,6 +56,32 @@ func (h *history) committed(c changes) {
 		}
 		if _, over := d.ended[r.ID]; r.State.Ended() && !over {
 			d.ended[r.ID] = time.Now()
+		}
+		h.goes(r)
+	}
+	h.oneGoes()
+}
+
+// goes judges that one run of an item goes on at a time.
+func (h *history) goes(r *ledger.Run) {
+	d := &h.durable
+	if r.Item == "" {
+		return // It has many.
+	}
+	if d.going[r.Item] == nil {
+		d.going[r.Item] = map[string]bool{}
+	}
+	d.going[r.Item][r.ID] = true
+	if r.State.Ended() {
+		delete(d.going[r.Item], r.ID)
+	}
+}
+
+// oneGoes is called once all of a commit was seen.
+func (h *history) oneGoes() {
+	for _, all := range h.durable.going {
+		if len(all) > 1 {
+			h.wrongf("two runs of an item go on at once")
 		}
 	}
 }
@@ -64,6 +99,10 @@ func (h *history) claimed(m *ledger.Mutation) {
 	if isOpen(m) {
 		d.open[m.Item][m.Key] = m
 	}
+	before := d.ends[m.Key]
+	if m.State == ledger.Applied || m.State == ledger.Skipped {
+		d.ends[m.Key] = m.State
+	}
 	for i := range m.Dispatches {
 		s := &m.Dispatches[i]
 		if d.claims[s.ID] {
@@ -72,6 +111,9 @@ func (h *history) claimed(m *ledger.Mutation) {
 		d.claims[s.ID] = true
 		if _, over := d.ended[s.Run]; over && s.Run != "" && !s.Resend && !s.Redispatch {
 			h.wrongf("a run claimed %s after it was over", m.Operation)
+		}
+		if before != "" {
+			h.wrongf("%s was claimed although it is %s", m.Operation, before)
 		}
 		if state := d.done[m.Item]; state == ledger.ItemDone || state == ledger.ItemSkipped {
 			h.wrongf("%s was claimed for an item that is %s", m.Operation, state)

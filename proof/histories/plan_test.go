@@ -93,7 +93,7 @@ func upTo(r *rand.Rand, most time.Duration) time.Duration {
 func one[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }
 
 var operations = []string{
-	"keyed", "keyed", "probed", "probed", "again", "again", "blind", "split", "dear", "doubled", "placed", "drafted", "watched",
+	"keyed", "keyed", "probed", "again", "again", "blind", "split", "dear", "doubled", "doubled", "placed", "placed", "drafted", "watched",
 }
 
 // newPlan draws a history, without the parts that are left out.
