@@ -31,8 +31,9 @@ type asked struct {
 	lines     []string
 	reached   bool
 	notBefore time.Time
-	// ahead is the largest measured difference between the API's clock and ours.
-	ahead time.Duration
+	// clocks is the largest measured difference between the API's clock and ours, and by
+	// how much theirs is ahead at least.
+	clocks rules.Clocks
 }
 
 // ask sends every read of the probe and says what they showed.
@@ -117,7 +118,7 @@ func (p probe) conclude(ctx context.Context, t *try, asking *rules.Asking, all a
 		lookup = errors.Join(lookup, err)
 		return other
 	}
-	o := asking.Observation(claimed, all.ahead)
+	o := asking.Observation(claimed, all.clocks)
 	s := sighting{
 		reason: o.Reason, evidence: all.evidence(), objects: o.ObjectIDs, strong: o.Tie.Strong(),
 		proof: o.AbsenceIsProof, reached: all.reached, notBefore: all.notBefore,
@@ -126,10 +127,10 @@ func (p probe) conclude(ctx context.Context, t *try, asking *rules.Asking, all a
 		return sighting{reason: "the ledger could not say whose evidence an object is", evidence: s.evidence}
 	}
 	s.seen = seen(o.Seen)
-	if s.seen == ledger.SeenAbsent && all.ahead > maxClockDiff {
+	if s.seen == ledger.SeenAbsent && all.clocks.Off > maxClockDiff {
 		s.seen = ledger.SeenRetry
 		s.reason = fmt.Sprintf("absent, but the answer's date is %v from our clock: one of the clocks is wrong, or a cache answered",
-			all.ahead.Round(time.Second))
+			all.clocks.Off.Round(time.Second))
 	}
 	if o.Result != nil {
 		s.result = &rules.Response{Status: o.Result.Status, Header: o.Result.Header, Body: o.Result.Body, Complete: true}
@@ -191,7 +192,8 @@ func (a *asked) note(n int, ask *rules.Ask, r reply, sent, received time.Time) {
 		a.notBefore = received.Add(wait)
 	}
 	if diff, ok := upstream.MeasureClock(r.header, sent, received); ok {
-		a.ahead = max(a.ahead, diff.Ahead.Abs()+diff.Within)
+		a.clocks.Off = max(a.clocks.Off, diff.Ahead.Abs()+diff.Within)
+		a.clocks.Ahead = max(a.clocks.Ahead, diff.Ahead-diff.Within)
 	}
 }
 

@@ -133,7 +133,7 @@ func (r *caseRun) probed(op *Operation, env Env) {
 		}
 		asking.Answer(answer)
 	}
-	o := asking.Observation(func(string) bool { return false }, 0)
+	o := asking.Observation(func(string) bool { return false }, Clocks{})
 	if r.expect.observation != o.Seen.String() {
 		r.problems = append(r.problems, differs("observation", r.expect.observation, o.Seen.String())+" ("+o.Reason+")")
 	}

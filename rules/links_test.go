@@ -54,7 +54,7 @@ func TestAListingWhoseLinkCannotBeReadIsRetry(t *testing.T) {
 		_, op := operation(t, strings.ReplaceAll(listingOperation, "PAGES", pages))
 		asking := begin(t, op, listedRequest(t))
 		asking.Answer(&Response{Status: 200, Complete: true, Header: map[string][]string{"Link": {`</p?page=2; rel="next"`}}, Body: []byte(`[]`)})
-		if o := asking.Observation(nobody, 0); o.Seen != SeenRetry || !strings.Contains(o.Reason, "next page") {
+		if o := asking.Observation(nobody, Clocks{}); o.Seen != SeenRetry || !strings.Contains(o.Reason, "next page") {
 			t.Errorf("%q: %+v", pages, o)
 		}
 	}
@@ -93,7 +93,7 @@ func TestAListingThatTurnsInACircleEndsAtOnce(t *testing.T) {
 		asked++
 		asking.Answer(&Response{Status: 200, Complete: true, Body: []byte(`[]`)})
 	}
-	if o := asking.Observation(nobody, 0); asked != 2 || o.Seen != SeenRetry || !strings.Contains(o.Reason, "read already") {
+	if o := asking.Observation(nobody, Clocks{}); asked != 2 || o.Seen != SeenRetry || !strings.Contains(o.Reason, "read already") {
 		t.Errorf("%d requests, %+v", asked, o)
 	}
 }
@@ -132,7 +132,7 @@ func TestAnObservationThatRestsOnLeavingAnObjectOutIsRetry(t *testing.T) {
 			_, op := operation(t, strings.ReplaceAll(listingOperation, "PAGES", ""))
 			asking := begin(t, op, listedRequest(t))
 			asking.Answer(&Response{Status: 200, Complete: true, Body: []byte(tc.body)})
-			if o := asking.Observation(tc.claimed, 0); o.Seen != tc.want {
+			if o := asking.Observation(tc.claimed, Clocks{}); o.Seen != tc.want {
 				t.Errorf("%v (%s), want %v", o.Seen, o.Reason, tc.want)
 			}
 			if _, more := asking.Next(); more {
@@ -164,12 +164,12 @@ func TestAnswersThatCannotBeUsedAreRetry(t *testing.T) {
 			_, op := operation(t, strings.ReplaceAll(listingOperation, "PAGES", ""))
 			asking := begin(t, op, listedRequest(t))
 			asking.Answer(tc.resp)
-			o := asking.Observation(nobody, 0)
+			o := asking.Observation(nobody, Clocks{})
 			if o.Seen != SeenRetry || !strings.Contains(o.Reason, tc.part) || o.Result != nil || len(o.ObjectIDs) > 0 {
 				t.Errorf("%+v, want retry (…%s…)", o, tc.part)
 			}
 			asking.Answer(&Response{Status: 200, Complete: true, Body: []byte(`[]`)})
-			if o := asking.Observation(nobody, 0); o.Seen != SeenRetry {
+			if o := asking.Observation(nobody, Clocks{}); o.Seen != SeenRetry {
 				t.Errorf("an answer that nobody asked for counts: %+v", o)
 			}
 		})

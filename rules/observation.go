@@ -10,12 +10,19 @@ import (
 // difference of the clocks.
 const createdMargin = 2 * time.Minute
 
+// Clocks is how the upstream's clock was measured against ours.
+type Clocks struct {
+	// Off is the largest difference, of either sign.
+	Off time.Duration
+	// Ahead is by how much theirs is ahead of ours at least.
+	Ahead time.Duration
+}
+
 // Observation is what the try came to; retry unless it ran to its end.
 //
 // claimedByOther says whether an object is another mutation's evidence; nil takes
-// every object for claimed. clockDiff is the measured difference between the
-// upstream's clock and ours, of either sign; it only counts for tie content.
-func (a *Asking) Observation(claimedByOther func(objectID string) bool, clockDiff time.Duration) Observation {
+// every object for claimed. clocks only count for tie content.
+func (a *Asking) Observation(claimedByOther func(objectID string) bool, clocks Clocks) Observation {
 	o := Observation{Tie: a.probe.tie, AbsenceIsProof: a.probe.absenceIsProof}
 	if claimedByOther == nil {
 		claimedByOther = func(string) bool { return true }
@@ -28,7 +35,7 @@ func (a *Asking) Observation(claimedByOther func(objectID string) bool, clockDif
 	case len(a.probe.observe) > 0:
 		a.state(&o, claimedByOther)
 	default:
-		a.listing(&o, claimedByOther, clockDiff)
+		a.listing(&o, claimedByOther, clocks)
 	}
 	return o
 }
@@ -45,18 +52,20 @@ func (a *Asking) state(o *Observation, claimedByOther func(string) bool) {
 // listing is the observation of objects in a listing, in this order: an object
 // whose time can't be told is retry; an object that is another mutation's is no
 // presence, and leaving it out proves nothing; then the number decides.
-func (a *Asking) listing(o *Observation, claimedByOther func(string) bool, clockDiff time.Duration) {
+func (a *Asking) listing(o *Observation, claimedByOther func(string) bool, clocks Clocks) {
 	found := slices.Clone(a.found)
 	if a.probe.tie == TieContent {
-		margin := clockDiff.Abs() + createdMargin
+		margin := clocks.Off.Abs() + createdMargin
 		claimed := a.env.Mutation.ClaimedAt
+		// By a clock that is ahead, what was there before the claim looks younger.
+		since := claimed.Add(max(0, clocks.Ahead))
 		for _, one := range found {
-			if one.created.Before(claimed) && !one.created.Before(claimed.Add(-margin)) {
-				o.Reason = fmt.Sprintf("the object %s was created within %v before the claim, so it can't be told whose it is", printable(one.id), margin)
+			if one.created.Before(since) && !one.created.Before(claimed.Add(-margin)) {
+				o.Reason = fmt.Sprintf("the object %s was created within %v of the claim, so it can't be told whose it is", printable(one.id), margin)
 				return
 			}
 		}
-		found = slices.DeleteFunc(found, func(one object) bool { return one.created.Before(claimed) })
+		found = slices.DeleteFunc(found, func(one object) bool { return one.created.Before(since) })
 	}
 	all := len(found)
 	found = slices.DeleteFunc(found, func(one object) bool { return claimedByOther(one.id) })

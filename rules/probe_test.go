@@ -193,7 +193,7 @@ func TestListings(t *testing.T) {
 			for _, answer := range tc.answers {
 				a.Answer(answer)
 			}
-			o := a.Observation(tc.claimed, 0)
+			o := a.Observation(tc.claimed, Clocks{})
 			if o.Seen != tc.seen || !slices.Equal(o.ObjectIDs, tc.ids) || !strings.Contains(o.Reason, tc.part) {
 				t.Errorf("saw %v %v (%s), want %v %v (…%s…)", o.Seen, o.ObjectIDs, o.Reason, tc.seen, tc.ids, tc.part)
 			}
@@ -228,7 +228,7 @@ func TestResultIsBuiltFromWhatWasFound(t *testing.T) {
 	_, op := operation(t, probing(listingProbe))
 	a := begin(t, op, request(t, "POST https://api.test/things/x", `{}`))
 	a.Answer(ok(`{"items":[{"z":12345678901234567890,"id":"i1","a":1.50,"mark":"` + CaseMarker + `"}],"more":false}`))
-	r := a.Observation(nobody, 0).Result
+	r := a.Observation(nobody, Clocks{}).Result
 	want := `{"thing":{"z":12345678901234567890,"id":"i1","a":1.50,"mark":"` + CaseMarker + `"},"of":"test"}`
 	if r.Status != 201 || string(r.Body) != want || r.Header.Get("Location") != "/things/i1" || r.Header.Get("Content-Type") != "application/json" {
 		t.Errorf("result %d %v %s\nwant %s", r.Status, r.Header, r.Body, want)
@@ -246,31 +246,35 @@ func TestContentCountsOnlyWhatIsYoungEnough(t *testing.T) {
 		name    string
 		body    string
 		diff    time.Duration
+		ahead   time.Duration
 		claimed string
 		seen    Seen
 		ids     []string
 	}{
-		{"created after the claim", at(1, time.Second), 0, "", SeenApplied, []string{"1"}},
-		{"created at the claim", at(1, 0), 0, "", SeenApplied, []string{"1"}},
-		{"created just before the claim", at(1, -time.Second), 0, "", SeenRetry, nil},
-		{"created at the margin", at(1, -2*time.Minute), 0, "", SeenRetry, nil},
-		{"created before the margin", at(1, -2*time.Minute-time.Second), 0, "", SeenAbsent, nil},
-		{"created within the clocks' difference", at(1, -4*time.Minute), 3 * time.Minute, "", SeenRetry, nil},
-		{"the difference in the other direction", at(1, -4*time.Minute), -3 * time.Minute, "", SeenRetry, nil},
-		{"one in the margin spoils the others", at(1, time.Second) + "," + at(2, -time.Second), 0, "", SeenRetry, nil},
-		{"an old one is left out", at(1, time.Second) + "," + at(2, -time.Hour), 0, "", SeenApplied, []string{"1"}},
-		{"two, newest last", at(1, time.Minute) + "," + at(2, time.Second), 0, "", SeenDuplicate, []string{"2", "1"}},
-		{"another's is left out", at(1, time.Minute) + "," + at(2, time.Second), 0, "2", SeenApplied, []string{"1"}},
-		{"only another's", at(2, time.Second), 0, "2", SeenRetry, nil},
-		{"an old one is nobody's, even if it is another's", at(2, -time.Hour), 0, "2", SeenAbsent, nil},
-		{"no time", `{"id":1,"n":1,"at":"yesterday"}`, 0, "", SeenRetry, nil},
+		{"created after the claim", at(1, time.Second), 0, 0, "", SeenApplied, []string{"1"}},
+		{"created at the claim", at(1, 0), 0, 0, "", SeenApplied, []string{"1"}},
+		{"created just before the claim", at(1, -time.Second), 0, 0, "", SeenRetry, nil},
+		{"created at the margin", at(1, -2*time.Minute), 0, 0, "", SeenRetry, nil},
+		{"created before the margin", at(1, -2*time.Minute-time.Second), 0, 0, "", SeenAbsent, nil},
+		{"created within the clocks' difference", at(1, -4*time.Minute), 3 * time.Minute, 0, "", SeenRetry, nil},
+		{"the difference in the other direction", at(1, -4*time.Minute), -3 * time.Minute, 0, "", SeenRetry, nil},
+		{"one in the margin spoils the others", at(1, time.Second) + "," + at(2, -time.Second), 0, 0, "", SeenRetry, nil},
+		{"an old one is left out", at(1, time.Second) + "," + at(2, -time.Hour), 0, 0, "", SeenApplied, []string{"1"}},
+		{"two, newest last", at(1, time.Minute) + "," + at(2, time.Second), 0, 0, "", SeenDuplicate, []string{"2", "1"}},
+		{"another's is left out", at(1, time.Minute) + "," + at(2, time.Second), 0, 0, "2", SeenApplied, []string{"1"}},
+		{"only another's", at(2, time.Second), 0, 0, "2", SeenRetry, nil},
+		{"an old one is nobody's, even if it is another's", at(2, -time.Hour), 0, 0, "2", SeenAbsent, nil},
+		{"younger than the claim by a clock that is ahead", at(1, time.Minute), 4 * time.Minute, 3 * time.Minute, "", SeenRetry, nil},
+		{"after the claim by a clock that is ahead", at(1, 3*time.Minute), 4 * time.Minute, 3 * time.Minute, "", SeenApplied, []string{"1"}},
+		{"after the claim by a clock that is behind", at(1, time.Second), -4 * time.Minute, -5 * time.Minute, "", SeenApplied, []string{"1"}},
+		{"no time", `{"id":1,"n":1,"at":"yesterday"}`, 0, 0, "", SeenRetry, nil},
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			a := begin(t, op, request(t, "POST https://api.test/things/x", `{}`))
 			a.Answer(ok("[" + tc.body + "]"))
-			o := a.Observation(func(id string) bool { return id == tc.claimed }, tc.diff)
+			o := a.Observation(func(id string) bool { return id == tc.claimed }, Clocks{tc.diff, tc.ahead})
 			if o.Seen != tc.seen || !slices.Equal(o.ObjectIDs, tc.ids) {
 				t.Errorf("saw %v %v (%s), want %v %v", o.Seen, o.ObjectIDs, o.Reason, tc.seen, tc.ids)
 			}
@@ -312,7 +316,7 @@ func TestLinks(t *testing.T) {
 			answer.Header = map[string][]string{"Link": tc.link}
 			a.Answer(answer)
 			ask, more := a.Next()
-			switch o := a.Observation(nobody, 0); {
+			switch o := a.Observation(nobody, Clocks{}); {
 			case tc.want == "!" && (more || o.Seen != SeenRetry || a.stopped == ""):
 				t.Errorf("goes on to %v, saw %v", ask, o)
 			case tc.want == "" && (more || o.Seen != SeenAbsent):
@@ -361,7 +365,7 @@ result: {json: {cel: response.json}}
 			if _, more := a.Next(); more {
 				t.Error("asks more than once")
 			}
-			o := a.Observation(func(id string) bool { return id == tc.claimed }, 0)
+			o := a.Observation(func(id string) bool { return id == tc.claimed }, Clocks{})
 			if o.Seen != tc.seen || !strings.Contains(o.Reason, tc.part) || (o.Seen == SeenApplied) != (o.Result != nil) {
 				t.Errorf("saw %+v, want %v (…%s…)", o, tc.seen, tc.part)
 			}
@@ -375,7 +379,7 @@ func TestExpectDecidesBeforeAnythingIsRead(t *testing.T) {
 	for status, want := range map[int]Seen{206: SeenAbsent, 200: SeenRetry, 404: SeenRetry} {
 		a := begin(t, op, request(t, "POST https://api.test/things/x", `{}`))
 		a.Answer(&Response{Status: status, Body: []byte(`[]`), Complete: true})
-		if o := a.Observation(nobody, 0); o.Seen != want {
+		if o := a.Observation(nobody, Clocks{}); o.Seen != want {
 			t.Errorf("%d: saw %v (%s), want %v", status, o.Seen, o.Reason, want)
 		}
 	}
@@ -387,7 +391,7 @@ func TestAResultThatCannotBeBuiltIsRetry(t *testing.T) {
 		_, op := operation(t, probing(strings.TrimSpace(contentProbe)+"\nresult: "+result))
 		a := begin(t, op, request(t, "POST https://api.test/things/x", `{}`))
 		a.Answer(ok(fmt.Sprintf(`[{"id":1,"n":1,"list":[[1]],"at":%q}]`, CaseClaimedAt)))
-		if o := a.Observation(nobody, 0); o.Seen != SeenRetry || o.Result != nil {
+		if o := a.Observation(nobody, Clocks{}); o.Seen != SeenRetry || o.Result != nil {
 			t.Errorf("%s: saw %v (%s)", result, o.Seen, o.Reason)
 		}
 	}
@@ -400,7 +404,7 @@ func TestAListingThatGoesOnWithoutPagesIsRetry(t *testing.T) {
 	answer := ok(`[]`)
 	answer.Header = http.Header{"Link": {`</list?page=2>; rel="next"`}}
 	a.Answer(answer)
-	if o := a.Observation(nobody, 0); o.Seen != SeenRetry || !strings.Contains(o.Reason, "has no pages") {
+	if o := a.Observation(nobody, Clocks{}); o.Seen != SeenRetry || !strings.Contains(o.Reason, "has no pages") {
 		t.Errorf("saw %v (%s)", o.Seen, o.Reason)
 	}
 }

@@ -80,7 +80,7 @@ func TestAProbeInStepsFeedsTheNextRead(t *testing.T) {
 			if _, more := asking.Next(); more {
 				t.Error("it goes on")
 			}
-			o := asking.Observation(func(string) bool { return false }, 0)
+			o := asking.Observation(func(string) bool { return false }, Clocks{})
 			if o.Seen != c.seen || o.AbsenceIsProof != c.proof || !strings.Contains(o.Reason, c.reason) {
 				t.Errorf("seen %s (%s), proof %v", o.Seen, o.Reason, o.AbsenceIsProof)
 			}

@@ -113,7 +113,7 @@ func TestAnUndoIsAMutationOfItsOwn(t *testing.T) {
 		t.Errorf("asks for %s", ask.Target)
 	}
 	asking.Answer(answered(200, `{"id":"t1"}`))
-	if o := asking.Observation(func(string) bool { return false }, 0); o.Seen != SeenAbsent || !o.AbsenceIsProof {
+	if o := asking.Observation(func(string) bool { return false }, Clocks{}); o.Seen != SeenAbsent || !o.AbsenceIsProof {
 		t.Errorf("sees %+v", o)
 	}
 	if op.Undo.Auto || op.Undo.Idempotent || op.Undo.Operation.MaxDispatches != 2 {
