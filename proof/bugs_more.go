@@ -40,7 +40,7 @@ var moreBugs = []bug{
 	},
 	{
 		name: "404 on an undo is a failure", stage: "histories", sentence: `an obligation (is recorded as failed, but its object is gone|never came to an end)`,
-		edits: []edit{{"rules/undo.go", "if o.Kind == OpinionNone && gone {", "if o.Kind == OpinionNone && gone && false {"}},
+		edits: []edit{{"rules/undo.go", "return Opinion{Kind: OpinionApplied, Reason: fmt", "return Opinion{Kind: OpinionFailed, Class: ClassPrecondition, Reason: fmt"}},
 	},
 	{
 		name: "what may still be undone is waived", stage: "histories", sentence: `taken back that was waived`,

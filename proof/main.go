@@ -26,6 +26,7 @@ var stages = []stage{
 	{"model", modelStage},
 	{"histories", historiesStage},
 	{"rivals", rivalsStage},
+	{"lies", liesStage},
 	{"crashes", crashesStage},
 	{"matrix", matrixStage},
 	{"bugs", bugsStage},
@@ -39,6 +40,8 @@ type options struct {
 	// histories and seed are of the stage histories.
 	histories int
 	seed      uint64
+	// within is how long that stage may take; 0 for as long as it takes.
+	within time.Duration
 	// breaks is how many edits the stage breaks draws, among those that match.
 	breaks int
 	match  *regexp.Regexp
@@ -68,6 +71,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	match := flags.String("match", "", "only bugs whose name, and edits of the stage breaks of which promise, words, file or tests match the `expression`")
 	flags.StringVar(&o.book, "book", "", "a `file` in which the stage breaks remembers what was caught, to go on after an interruption")
 	flags.Uint64Var(&o.seed, "seed", 1, "the seed of the first history, and of what is drawn")
+	flags.DurationVar(&o.within, "within", 0, "how long the stage histories goes on at most; it tells how many it came through")
 	flags.BoolVar(&o.write, "write", false, "write the report into docs/proof.md")
 	names, err := parse(flags, args)
 	if err != nil {

@@ -42,6 +42,7 @@ type watcher interface {
 type api struct {
 	plan    *plan
 	watcher watcher
+	begun   time.Time
 
 	mu sync.Mutex
 	// calm makes every fate a good one.
@@ -71,7 +72,7 @@ type api struct {
 
 func newAPI(p *plan) *api {
 	return &api{
-		plan: p, keys: map[string]*object{}, payload: map[string]string{}, sendings: map[string]int{}, others: map[string]int{},
+		plan: p, begun: time.Now(), keys: map[string]*object{}, payload: map[string]string{}, sendings: map[string]int{}, others: map[string]int{},
 		undecided: map[string]int{}, carried: map[string]string{}, open: map[string]bool{}, granted: map[string]bool{},
 	}
 }

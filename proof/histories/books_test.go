@@ -96,7 +96,7 @@ func (a *api) commit(q asked, f fate) {
 // remembers reports whether the API still knows a vendor key.
 func (a *api) remembers(key string) bool {
 	o := a.keys[key]
-	if o != nil && a.plan.lie != nil && a.plan.lie.forgets > 0 && time.Since(o.created) > a.plan.lie.forgets {
+	if o != nil && a.plan.world != nil && a.plan.world.forgets > 0 && time.Since(o.created) > a.plan.world.forgets {
 		delete(a.keys, key)
 		return false
 	}
@@ -108,7 +108,7 @@ func (a *api) makes(q asked, shows time.Duration) *object {
 	now := time.Now()
 	o := &object{
 		ID: "o" + strconv.Itoa(len(a.objects)+1), Reference: q.Reference, KeepID: q.KeepID, Amount: q.Amount,
-		CreatedAt: a.plan.lie.created(now).UTC().Format(time.RFC3339Nano), operation: q.operation, place: q.place,
+		CreatedAt: a.plan.world.created(now).UTC().Format(time.RFC3339Nano), operation: q.operation, place: q.place,
 		created: now, visible: now.Add(shows),
 	}
 	a.objects = append(a.objects, o)

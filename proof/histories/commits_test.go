@@ -1,6 +1,8 @@
 package histories
 
 import (
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -21,12 +23,14 @@ type durable struct {
 	attempts map[string]int
 	going    map[string]map[string]bool
 	ends     map[ledger.Key]ledger.State
+	// doubts are the mutations of which a person was asked.
+	doubts map[ledger.Key]bool
 }
 
 func newDurable() durable {
 	return durable{
 		ended: map[string]time.Time{}, claims: map[string]bool{}, open: map[string]map[ledger.Key]*ledger.Mutation{}, done: map[string]ledger.ItemState{},
-		attempts: map[string]int{}, going: map[string]map[string]bool{}, ends: map[ledger.Key]ledger.State{},
+		attempts: map[string]int{}, going: map[string]map[string]bool{}, ends: map[ledger.Key]ledger.State{}, doubts: map[ledger.Key]bool{},
 	}
 }
 
@@ -99,6 +103,10 @@ func (h *history) claimed(m *ledger.Mutation) {
 	if isOpen(m) {
 		d.open[m.Item][m.Key] = m
 	}
+	if m.State == ledger.Indeterminate && !d.doubts[m.Key] {
+		d.doubts[m.Key] = true
+		h.doubted(m)
+	}
 	before := d.ends[m.Key]
 	if m.State == ledger.Applied || m.State == ledger.Skipped {
 		d.ends[m.Key] = m.State
@@ -119,6 +127,17 @@ func (h *history) claimed(m *ledger.Mutation) {
 			h.wrongf("%s was claimed for an item that is %s", m.Operation, state)
 		}
 	}
+}
+
+// doubted counts a mutation of which a person is asked, and what its record names.
+func (h *history) doubted(m *ledger.Mutation) {
+	clocks := slices.ContainsFunc(m.Observations, func(o ledger.Observation) bool { return strings.Contains(o.Reason, "one of the clocks is wrong") })
+	h.count(func(c *counts) {
+		c.asked++
+		if clocks {
+			c.clocks++
+		}
+	})
 }
 
 // finished judges a run that came to a good end.

@@ -4,9 +4,11 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -17,6 +19,7 @@ import (
 var (
 	flagN       = flag.Int("histories", 0, "how many histories to go through; 0: a bounded number")
 	flagSeed    = flag.Uint64("seed", 1, "the seed of the first history")
+	flagWithin  = flag.Duration("within", 0, "how long histories are gone through at most; what is left then is left out; 0: without an end")
 	flagWithout = flag.String("without", "", "numbers of parts that are left out of the history, as a failure prints them")
 )
 
@@ -69,20 +72,56 @@ func TestHistories(t *testing.T) {
 	if len(without) > 0 {
 		n = 1
 	}
-	sum := outcome{ends: map[ledger.State]int{}}
-	for i := range n {
-		seed := *flagSeed + uint64(i)
-		out := simulate(t, shared, newPlan(seed, without))
-		if len(out.wrongs) > 0 {
-			if len(without) == 0 {
-				without, out = shrink(t, shared, seed, out)
-			}
-			t.Fatalf("history %d of %d: %s\nrepeat: go test ./proof/histories -run TestHistories -seed=%d -without=%s",
-				i+1, n, strings.Join(out.wrongs, "\n  and "), seed, numbers(without))
+	all := &gone{first: n, began: time.Now(), sum: outcome{ends: map[ledger.State]int{}}}
+	t.Run("all", func(t *testing.T) {
+		workers := min(n, runtime.GOMAXPROCS(0))
+		for w := range workers {
+			t.Run(strconv.Itoa(w), func(t *testing.T) {
+				t.Parallel()
+				for i := w; all.goesOn(i); i += workers {
+					all.add(i, simulate(t, shared, newPlan(*flagSeed+uint64(i), without)))
+				}
+			})
 		}
-		sum.add(out)
+	})
+	if all.first < n {
+		seed, out := *flagSeed+uint64(all.first), all.failed
+		if len(without) == 0 {
+			without, out = shrink(t, shared, seed, out)
+		}
+		t.Fatalf("history %d of %d: %s\nrepeat: go test ./proof/histories -run TestHistories -seed=%d -without=%s",
+			all.first+1, n, strings.Join(out.wrongs, "\n  and "), seed, numbers(without))
 	}
-	t.Logf("%d histories from seed %d: %s", n, *flagSeed, sum)
+	t.Logf("%d histories from seed %d: %s", all.through, *flagSeed, all.sum)
+}
+
+// gone is through which histories several workers have gone. First is the number of the first
+// one that failed.
+type gone struct {
+	mu      sync.Mutex
+	began   time.Time
+	through int
+	sum     outcome
+	first   int
+	failed  outcome
+}
+
+// goesOn reports whether a history may still be the first one that fails, in time.
+func (g *gone) goesOn(i int) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return i < g.first && (*flagWithin == 0 || time.Since(g.began) < *flagWithin)
+}
+
+// add adds what a history showed.
+func (g *gone) add(i int, out outcome) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(out.wrongs) > 0 && i < g.first {
+		g.first, g.failed = i, out
+	}
+	g.through++
+	g.sum.add(out)
 }
 
 // add adds the counts of another history.
@@ -107,6 +146,7 @@ func (o *outcome) add(out outcome) {
 	c.subkeys += more.subkeys
 	c.rewritten += more.rewritten
 	c.looks += more.looks
+	c.asked += more.asked
 }
 
 // String is what happened in so many histories.
@@ -114,9 +154,9 @@ func (o outcome) String() string {
 	c := o.counts
 	return fmt.Sprintf("%d sendings, %d reads, %d crashes, %d decisions; %v; %d commits of drafts, %d answers 202, %d settings, "+
 		"%d effects that the API doubled, %d taken back, %d decisions on items (%d new attempts), %d payloads accepted, %d drifts let be, "+
-		"%d references with several subkeys, %d changes of the rules, %d reads by scripts",
+		"%d references with several subkeys, %d changes of the rules, %d reads by scripts, %d times that a person was asked",
 		o.sendings, o.reads, o.crashes, o.decisions, o.ends, c.drafts, c.jobs, c.settings, c.twins, c.undone, c.items, c.attempts, c.accepted,
-		c.drifts, c.subkeys, c.rewritten, c.looks)
+		c.drifts, c.subkeys, c.rewritten, c.looks, c.asked)
 }
 
 // shrink leaves out whatever the failure doesn't need: runs, events, and what the API did.

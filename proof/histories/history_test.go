@@ -52,7 +52,10 @@ type history struct {
 
 // counts is how often something happened that a judge's sentence is about.
 type counts struct {
-	drafts, jobs, twins, undone, settings, attempts, items, accepted, drifts, subkeys, rewritten, looks, named int
+	drafts, jobs, twins, undone, settings, attempts, items, accepted, drifts, subkeys, rewritten, looks int
+	// asked are mutations of which a person had to say what became of them, clocks those of them
+	// where asking found that a clock is wrong.
+	asked, clocks int
 }
 
 // running is what a script's run has done so far. Opened and tick are moments in one order.

@@ -26,8 +26,8 @@ type plan struct {
 	without []int
 	items   []itemPlan
 	events  []event
-	// lie is what the API does that it should not, nil for nothing.
-	lie *lie
+	// world is how the API is other than its rules assume, nil for as they do.
+	world *world
 
 	mu sync.Mutex
 	// drawn are the fates that were not simply good, by their numbers.
@@ -235,8 +235,8 @@ func (p *plan) fate(matter string, n int) fate {
 	}
 	f.job, f.fails = upTo(r, longest-time.Second), r.IntN(4) == 0
 	f.twin = one(r, 0, 0, time.Nanosecond, upTo(r, time.Second)+1)
-	if p.lie != nil && p.lie.fate != nil {
-		p.lie.fate(r, matter, &f)
+	if p.world != nil && p.world.fate != nil {
+		p.world.fate(r, &f)
 	}
 	return f
 }

@@ -123,6 +123,9 @@ var operationTexts = map[string]string{
           absence_is_proof: true
           result: {status: 201, json: {cel: response.json}}
 ` + common + quick,
+	"alike": `    match: {method: POST, path: /alike}
+    reconcile:
+` + strings.NewReplacer("found.keep_id == mutation.marker", "found.amount == json.amount", "tie: marker", "tie: content").Replace(probing) + marked,
 	"watched": `    match: {method: POST, path: /watched}
     watch:
       get: "/jobs/{response.json.job}"

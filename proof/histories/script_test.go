@@ -193,7 +193,7 @@ func (c *caller) told(ctx context.Context, s step, got reply) {
 	}
 	h.answers(s, m, c.run)
 	amounts := h.api.amounts(m.Marker)
-	if len(amounts) == 0 && !h.plan.lie.isBelieved() {
+	if len(amounts) == 0 && !h.plan.world.isBelieved() {
 		h.wrongf("a script was told that %s happened, and it never did", s.operation)
 	}
 	h.mu.Lock()

@@ -86,7 +86,7 @@ func (a *api) read(c net.Conn, r *http.Request, what, rest string) bool {
 		f = a.plan.fate("read", a.reads)
 	}
 	text, err := json.Marshal(a.shown(what, rest, r.URL.Query()))
-	head := "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n" + a.plan.lie.date(time.Now())
+	head := "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n" + a.plan.world.date(time.Now())
 	a.mu.Unlock()
 	if err != nil {
 		return false
@@ -131,7 +131,7 @@ func (a *api) page(q url.Values) map[string]any {
 	var all []*object
 	for n := range r.IntN(3) {
 		all = append(all, &object{
-			ID: fmt.Sprintf("other-%s-%d", reference, n), Reference: reference, KeepID: "somebody's", CreatedAt: "2000-01-02T03:04:05Z",
+			ID: fmt.Sprintf("other-%s-%d", reference, n), Reference: reference, KeepID: others, CreatedAt: "2000-01-02T03:04:05Z",
 		})
 	}
 	older := r.IntN(len(all) + 1)
@@ -146,7 +146,7 @@ func (a *api) page(q url.Values) map[string]any {
 	if err != nil {
 		at = 0
 	}
-	all, at = a.plan.lie.lists(a, all, at)
+	all = a.plan.world.lists(a, reference, all, at)
 	at = min(at, len(all))
 	end := min(at+1, len(all))
 	return map[string]any{"items": append([]*object{}, all[at:end]...), "more": end < len(all), "next": strconv.Itoa(end)}
