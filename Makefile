@@ -83,6 +83,11 @@ cross: ## Build and vet for darwin, tests included
 h2spec: build ## Run h2spec's cases against the HTTP/2 inside a tunnel
 	cd integration/h2spec && go run . ../../bin/keep-proxy
 
+.PHONY: docs
+docs: build ## Run h2spec and count the vectors, and write what docs/ says of them
+	DOCS=write go test -count=1 -run '^TestThePageCountsTheVectors$$' ./integration/hostile
+	cd integration/h2spec && go run . ../../bin/keep-proxy ../../docs/conformance.md
+
 .PHONY: clients
 clients: ## Install the HTTP clients people use, try them, and write docs/clients.md
 	integration/clients/install

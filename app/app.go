@@ -85,7 +85,9 @@ type App struct {
 	environ     *environment
 	runDoors    *runListeners
 	notifier    *notify.Notifier
-	keeper      *keeper
+	// notifying says that the notifier was started.
+	notifying bool
+	keeper    *keeper
 
 	proxyListeners []net.Listener
 	adminListener  net.Listener

@@ -45,6 +45,7 @@ func (a *App) start(ctx context.Context) error {
 		}
 	}
 	if a.notifier != nil {
+		a.notifying = true
 		a.running.Go(func() { a.notifier.Run(a.ctx) })
 	}
 	return nil
@@ -144,6 +145,7 @@ func (a *App) Stop(ctx context.Context) error {
 		}
 		a.cancel()
 		a.running.Wait()
+		a.tellLast(ctx)
 		err = errors.Join(err, a.close()) //nolint:contextcheck // What was opened is closed, also when ctx has ended.
 	})
 	return err

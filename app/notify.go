@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"time"
 
 	"keep-proxy/admin/wire"
 	"keep-proxy/config"
@@ -28,6 +29,22 @@ func (a *App) openNotify(context.Context) error {
 		Now:       a.clock.Now, Log: a.options.Log,
 	})
 	return err
+}
+
+// lastWords bounds what is told before the end of the program.
+const lastWords = 10 * time.Second
+
+// tellLast tells before the program ends what wasn't told yet: a run's own proxy may end
+// right after a person is asked.
+func (a *App) tellLast(ctx context.Context) {
+	if !a.notifying {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, lastWords)
+	defer cancel()
+	if err := a.notifier.Last(ctx); err != nil {
+		a.options.Log.Warn().Err(err).Msg("not all was told; the next start tells it")
+	}
 }
 
 // destinations are the configured ones.

@@ -10,7 +10,8 @@
 //
 // A message is tried until it was taken: a command that exits 0, or an answer of 2xx. It may
 // arrive more than once, always with the same id; of one destination messages come in
-// order. Waits grow from 5 s to 15 min. A queue holds at most MaxQueue messages; beyond it
+// order. Waits grow from 5 s to 15 min. A process that ends in order tries once more what it
+// has not tried in vain (Last). A queue holds at most MaxQueue messages; beyond it
 // the oldest is dropped, which Status tells.
 //
 // # Secrets

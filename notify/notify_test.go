@@ -208,6 +208,32 @@ func TestWhatWasNotDeliveredOutlivesTheProcess(t *testing.T) {
 	})
 }
 
+func TestAProcessThatEndsTellsWhatItHasNotTold(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		up, down := &fakeDestination{name: "up"}, &fakeDestination{name: "down", fails: 1000}
+		n, stop := w.notifying(up, down)
+		synctest.Wait()
+		stop()
+		a, b := w.ask('a'), w.ask('b')
+		want(t, up)
+		if err := n.Last(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		want(t, up, a+"-1-opened", b+"-1-opened")
+		if s := n.Status(); s[0].Waiting != 2 || s[0].Tries != 1 || s[1].Waiting != 0 {
+			t.Errorf("status %+v: want one try, in vain, of the one that is down", s)
+		}
+		// What failed isn't tried again at the end.
+		down.fails = 0
+		if err := n.Last(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		want(t, down)
+	})
+}
+
 func TestAQueueThatCannotBeReadIsNotGuessed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

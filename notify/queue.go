@@ -147,6 +147,13 @@ func (q *queue) failed(name string, at time.Time, why string) int {
 	return l.Tries
 }
 
+// failing says that a destination didn't take its message when it was tried last.
+func (q *queue) failing(name string) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.Queues[name].Tries > 0
+}
+
 // save writes the file, whole or not at all, and syncs it.
 func (q *queue) save() (err error) {
 	content, err := json.Marshal(&q.stored)

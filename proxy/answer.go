@@ -29,6 +29,8 @@ type answerWriter struct {
 	// the answer was to be written: one that leaves after that may have read it all.
 	client context.Context
 	whole  atomic.Bool
+	// severed says that the client gets no more.
+	severed atomic.Bool
 }
 
 // copyBuffers hold 32 KiB each, the size that io.Copy takes.
@@ -120,6 +122,14 @@ func (s source) Read(p []byte) (int, error) {
 		*s.cut = true
 	}
 	return n, err
+}
+
+// sever makes every write fail from now on, also one that waits for the client. The
+// handler must not have ended.
+func (w *answerWriter) sever() {
+	w.severed.Store(true)
+	// Where there is no such deadline the content's end has to do.
+	_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(past)
 }
 
 // carry writes an answer, trailers included, and closes its content.

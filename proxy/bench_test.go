@@ -133,8 +133,8 @@ func median(values []float64) float64 {
 	return sorted[len(sorted)/2]
 }
 
-// newBenchWorld is a proxy over a ledger on disk, with a run that may go on.
-func newBenchWorld(b *testing.B) (w *world, token string) {
+// newDiskWorld is a proxy over a ledger on disk.
+func newDiskWorld(b *testing.B, handler http.HandlerFunc) *world {
 	b.Helper()
 	system := clock.System()
 	now := func() ledger.Stamp { return ledger.Stamp(clock.Take(system)) }
@@ -146,9 +146,16 @@ func newBenchWorld(b *testing.B) (w *world, token string) {
 	}
 	b.Cleanup(func() { _ = store.Close() })
 	l := ledger.New(store, ledger.Config{Now: now, NewID: newID})
-	w = newWorld(b, answerKilobyte, func(c *Config) { c.Ledger, c.NewID = l, newID })
-	token = "bench"
-	if _, err := l.OpenRun(b.Context(), ledger.OpenRun{
+	w := newWorld(b, handler, func(c *Config) { c.Ledger, c.NewID = l, newID })
+	w.ledger = l
+	return w
+}
+
+// newBenchWorld is such a proxy with a run that may go on.
+func newBenchWorld(b *testing.B) (w *world, token string) {
+	b.Helper()
+	w, token = newDiskWorld(b, answerKilobyte), "bench"
+	if _, err := w.ledger.OpenRun(b.Context(), ledger.OpenRun{
 		Workflow: "wf", Item: "a", TTL: time.Hour, TokenSHA256: TokenDigest(token), OnFailure: ledger.FailureReturn,
 	}); err != nil {
 		b.Fatal(err)

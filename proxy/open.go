@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"io"
 	"slices"
 	"sync"
 	"time"
@@ -10,7 +11,10 @@ import (
 // cutInterval is how often open streams are compared with the gate, so that a
 // stop that came from elsewhere (a person, a takeover, a time limit) cuts them, and
 // with their clients, which may have gone.
-const cutInterval = 100 * time.Millisecond
+const cutInterval = 50 * time.Millisecond
+
+// past is a deadline that is over.
+var past = time.Unix(1, 0)
 
 // open is what is being streamed now: it is cut when its scope is stopped.
 type open struct {
@@ -30,19 +34,31 @@ func (o *open) add(client context.Context, c caller) *stream {
 	return s
 }
 
-// sweep cuts every stream whose client has gone, or whose caller stopped reports true
-// for.
-func (o *open) sweep(stopped func(caller) bool) {
+// sweep cuts the streams whose clients have gone, and shows the others, those of one
+// caller together.
+func (o *open) sweep(look func(caller, streams)) {
 	o.mu.Lock()
-	all := make([]*stream, 0, len(o.streams))
+	gone, open := streams(nil), map[caller]streams{}
 	for s := range o.streams {
-		all = append(all, s)
+		if s.Context.Err() != nil {
+			gone = append(gone, s)
+			continue
+		}
+		open[s.caller] = append(open[s.caller], s)
 	}
 	o.mu.Unlock()
+	gone.cut()
+	for c, s := range open {
+		look(c, s)
+	}
+}
+
+// streams are some that are cut together.
+type streams []*stream
+
+func (all streams) cut() {
 	for _, s := range all {
-		if s.Context.Err() != nil || stopped(s.caller) {
-			s.cut()
-		}
+		s.cut()
 	}
 }
 
@@ -61,15 +77,26 @@ type stream struct {
 	done chan struct{} // made when it is asked for
 	// atEnd run in goroutines of their own when the stream is cut.
 	atEnd []*func()
+	// answer is where the stream goes to, once it goes there.
+	answer *answerWriter
 }
 
-// cut ends the stream. It may be called at any time, more than once.
+// cut ends the stream. It may be called at any time, more than once. A client that
+// doesn't read what it was sent keeps nothing open: no more is written to it.
 func (s *stream) cut() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.over {
 		return
 	}
+	if s.answer != nil {
+		s.answer.sever()
+	}
+	s.close()
+}
+
+// close is the end of the stream, with s.mu held.
+func (s *stream) close() {
 	s.over = true
 	if s.done != nil {
 		close(s.done)
@@ -80,12 +107,24 @@ func (s *stream) cut() {
 	s.atEnd = nil
 }
 
+// content is what the answer of the stream consists of from now on.
+func (s *stream) content(answer *answerWriter, body io.ReadCloser) io.ReadCloser {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.answer = answer
+	return &uncut{body, s}
+}
+
 // end takes the stream out, and ends what is left of it.
 func (s *stream) end() {
 	s.open.mu.Lock()
 	delete(s.open.streams, s)
 	s.open.mu.Unlock()
-	s.cut()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.over {
+		s.close()
+	}
 }
 
 // Done implements context.Context.

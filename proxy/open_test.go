@@ -3,7 +3,12 @@ package proxy
 import (
 	"context"
 	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
 	"testing"
+	"time"
 )
 
 type valueKey struct{}
@@ -25,11 +30,18 @@ func TestAStreamIsAContext(t *testing.T) {
 	if s.Value(valueKey{}) != "value" || s.Err() != nil || child.Err() != nil {
 		t.Errorf("value %v, errors %v and %v", s.Value(valueKey{}), s.Err(), child.Err())
 	}
-	o.sweep(func(c caller) bool { return c.workflow == "another" })
+	cutting := func(workflow string) func(caller, streams) {
+		return func(c caller, all streams) {
+			if c.workflow == workflow {
+				all.cut()
+			}
+		}
+	}
+	o.sweep(cutting("another"))
 	if s.Err() != nil {
 		t.Fatal("another's stop cut it")
 	}
-	o.sweep(func(c caller) bool { return c.workflow == "w" })
+	o.sweep(cutting("w"))
 	<-s.Done()
 	<-child.Done()
 	<-ran
@@ -57,7 +69,7 @@ func TestAStreamWhoseClientHasGoneIsCut(t *testing.T) {
 	o := newOpen()
 	client, gone := context.WithCancel(t.Context())
 	s := o.add(client, caller{})
-	nobody := func(caller) bool { return false }
+	nobody := func(caller, streams) {}
 	o.sweep(nobody)
 	if s.Err() != nil {
 		t.Fatal("cut while its client waits")
@@ -77,4 +89,37 @@ func TestAStreamThatEndsReleasesWhatWaitsForIt(t *testing.T) {
 	<-done
 	s.cut()
 	s.end()
+}
+
+// A client that doesn't read keeps neither its handler nor the upstream's connection.
+func TestAClientThatDoesNotReadIsSevered(t *testing.T) {
+	t.Parallel()
+	answers, ended := make(chan *answerWriter, 1), make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		defer close(ended)
+		answer := &answerWriter{ResponseWriter: w}
+		answer.WriteHeader(http.StatusOK)
+		answers <- answer
+		for block := make([]byte, 1<<20); ; {
+			if _, err := answer.Write(block); err != nil {
+				return
+			}
+		}
+	}))
+	t.Cleanup(server.Close)
+	c, err := net.Dial("tcp", server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	if _, err := io.WriteString(c, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	(<-answers).sever()
+	select {
+	case <-ended:
+	case <-time.After(waitLimit):
+		t.Error("the handler still waits for a client that doesn't read")
+		_ = c.Close()
+	}
 }

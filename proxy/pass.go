@@ -19,8 +19,7 @@ import (
 //
 //nolint:contextcheck // A stream is a context that inherits from the request's.
 func (p *Proxy) pass(x *exchange, r *http.Request, req *rules.Request, connector string) *http.Response {
-	ctx := p.open.add(r.Context(), x.caller)
-	x.after = append(x.after, func(bool) { ctx.end() })
+	ctx := p.openStream(r.Context(), x)
 	out, err := p.passRequest(ctx, x, r, req, connector)
 	if err != nil {
 		return p.refused(x, r, refuse(problemInternal, "The request can't be rebuilt or lacks its configured credentials; nothing was sent: "+err.Error()+"."))
@@ -35,7 +34,7 @@ func (p *Proxy) pass(x *exchange, r *http.Request, req *rules.Request, connector
 		_ = resp.Body.Close()
 		return p.refused(x, r, refuse(problemDenied, "The upstream changed protocols, which was not asked for."))
 	}
-	resp.Body = &uncut{resp.Body, ctx}
+	resp.Body = ctx.content(x.answer, resp.Body)
 	length, known := resp.Header["Content-Length"]
 	stripAnswer(resp.Header)
 	if known {
@@ -48,9 +47,16 @@ func (p *Proxy) pass(x *exchange, r *http.Request, req *rules.Request, connector
 	return resp
 }
 
-// uncut is an answer's content that is not whole if it was cut. An upstream may end a
-// stream in good order when its connection is closed under it, and that end can come
-// in before the connection is closed here.
+// openStream registers an exchange as something that a stop cuts.
+func (p *Proxy) openStream(client context.Context, x *exchange) *stream {
+	s := p.open.add(client, x.caller)
+	x.after = append(x.after, func(bool) { s.end() })
+	return s
+}
+
+// uncut is an answer's content that ends when it is cut, and isn't whole then. An
+// upstream may end a stream in good order when its connection is closed under it, and that
+// end can come in before the connection is closed here.
 type uncut struct {
 	io.ReadCloser
 	ctx context.Context
@@ -58,6 +64,9 @@ type uncut struct {
 
 // Read implements io.Reader.
 func (u *uncut) Read(p []byte) (int, error) {
+	if u.ctx.Err() != nil {
+		return 0, context.Cause(u.ctx)
+	}
 	n, err := u.ReadCloser.Read(p)
 	if errors.Is(err, io.EOF) && u.ctx.Err() != nil {
 		err = context.Cause(u.ctx)

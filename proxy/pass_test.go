@@ -99,6 +99,77 @@ func TestAStopCutsOpenStreams(t *testing.T) {
 	}
 }
 
+// endless answers with a line of this length and then with nothing, as long as the proxy
+// waits, and drops mutations of "lost".
+func endless(length int) http.HandlerFunc {
+	return func(rw http.ResponseWriter, r *http.Request) {
+		if body, _ := io.ReadAll(r.Body); strings.Contains(string(body), "lost") {
+			lost(rw, r)
+		}
+		_, _ = io.WriteString(rw, strings.Repeat("x", length-1)+"\n")
+		rw.(http.Flusher).Flush()
+		<-r.Context().Done()
+	}
+}
+
+func TestARunThatEndsHasNoOpenStreams(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(*run) error{
+		"by a person": func(r *run) error {
+			_, err := r.ledger.EndRun(r.t.Context(), r.id, ledger.ClassTransient, "test", "test")
+			return err
+		},
+		"by its command's end, while what it started reads on": func(r *run) error {
+			_, err := r.ledger.FinishRun(r.t.Context(), r.id, ledger.OutcomeDone, false)
+			return err
+		},
+		"by a takeover": func(r *run) error {
+			_, err := r.tryOpen("a", func(o *ledger.OpenRun) { o.Takeover = true })
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, endless(10))
+			r := w.open("a")
+			resp, err := r.client.Get(w.upstream.URL + "/stream")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = resp.Body.Close() }()
+			if err := end(r); err != nil {
+				t.Fatal(err)
+			}
+			if text, err := io.ReadAll(resp.Body); err == nil {
+				t.Errorf("the stream ended as if it were whole: %q", text)
+			}
+		})
+	}
+}
+
+// The rest of an answer over the limit is a stream like another.
+func TestAStopCutsTheRestOfALongAnswer(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, endless(10_000))
+	r := w.open("a")
+	resp, err := r.client.Post(w.upstream.URL+"/pay", "application/json", strings.NewReader(`{"to":"x"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	line, err := bufio.NewReader(resp.Body).ReadString('\n')
+	if err != nil || len(line) != 10_000 {
+		t.Fatalf("%d bytes of the answer, %v", len(line), err)
+	}
+	wantProblem(t, w.open("b").post("/pay", `{"to":"lost"}`), "unknown-outcome", 424, "")
+	if rest, err := io.ReadAll(resp.Body); err == nil || len(rest) > 0 {
+		t.Errorf("%d bytes came after the stop, %v", len(rest), err)
+	}
+	if m := w.mutation("a"); m.State != ledger.Applied || m.ResultState != ledger.ResultTooLarge {
+		t.Errorf("record is %s, result %s", m.State, m.ResultState)
+	}
+}
+
 func TestAStreamThatEndsBecauseItIsCutIsNotWhole(t *testing.T) {
 	t.Parallel()
 	ctx, cut := context.WithCancel(t.Context())

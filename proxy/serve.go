@@ -115,6 +115,10 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, c caller, t *tunne
 		x.done(delivered)
 		p.config.Metrics.Request(x.effect, string(x.problem), answer.status, p.config.Clock.Now().Sub(x.started))
 		p.told(x, r, answer, delivered)
+		if answer.severed.Load() {
+			// Nothing could be written to this connection any more.
+			panic(http.ErrAbortHandler)
+		}
 	}()
 	if t == nil {
 		p.goproxy.ServeHTTP(answer, r.WithContext(withExchange(r.Context(), x)))

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -271,7 +272,7 @@ func (p *Proxy) Close() {
 	_ = p.tunnels.Close()
 	_, _ = p.outer.Close(), p.inner.Close()
 	// Blind tunnels belong to no server any more.
-	p.open.sweep(func(caller) bool { return true })
+	p.open.sweep(func(_ caller, all streams) { all.cut() })
 }
 
 // watch cuts open streams whose scope was stopped, until Close.
@@ -292,16 +293,38 @@ func (p *Proxy) watch() {
 // while an inline try may still lift the stop. A run that is cut because of a stop has
 // been refused, so that it is over, unless its requests would be held.
 func (p *Proxy) cutStopped() {
-	p.open.sweep(func(c caller) bool {
+	over := map[string]*refusing{}
+	p.open.sweep(func(c caller, all streams) {
 		a := p.standing(c)
-		if a.Open || a.Hold && p.inline.trying(a.Blocker.Key) {
-			return false
-		}
-		if c.managed() && a.Problem == string(problemBlocked) && p.config.Hold <= 0 {
-			if _, err := p.ledger.RefuseRun(p.ctx, c.run, "its open streams were cut because of a stop", a.Blocker.ID); err != nil {
-				p.config.Log.Error().Err(err).Str("run", c.run).Msg("run not ended")
+		switch {
+		case a.Open || a.Hold && p.inline.trying(a.Blocker.Key):
+		case c.managed() && a.Problem == string(problemBlocked) && p.config.Hold <= 0:
+			if over[c.run] == nil {
+				over[c.run] = &refusing{cause: a.Blocker.ID}
 			}
+			over[c.run].streams = append(over[c.run].streams, all...)
+		default:
+			all.cut()
 		}
-		return true
 	})
+	// All together, so that the ledger makes one commit of them.
+	var ended sync.WaitGroup
+	for run, r := range over {
+		ended.Go(func() { p.cutRun(run, r) })
+	}
+	ended.Wait()
+}
+
+// refusing is a run that is over once the ledger says so, and its open streams.
+type refusing struct {
+	cause   string
+	streams streams
+}
+
+// cutRun ends a run because of a stop, and then cuts its streams.
+func (p *Proxy) cutRun(run string, r *refusing) {
+	if _, err := p.ledger.RefuseRun(p.ctx, run, "its open streams were cut because of a stop", r.cause); err != nil {
+		p.config.Log.Error().Err(err).Str("run", run).Msg("run not ended")
+	}
+	r.streams.cut()
 }

@@ -94,6 +94,11 @@ func (p *Proxy) answered(x *exchange, r *http.Request, w *work, s *settled) *htt
 		}
 		return p.refused(x, r, ledgerRefusal(err))
 	}
+	if s.rest != nil {
+		open := p.openStream(r.Context(), x)
+		open.AfterFunc(func() { _ = s.rest.Close() })
+		resp.Body = open.content(x.answer, resp.Body)
+	}
 	addVia(resp.Header, p.via(answeredBy(s.mutation)))
 	x.after = append(x.after, func(delivered bool) { p.noteAnswer(x, w, s, delivered, others) })
 	if x.caller.unmanaged {

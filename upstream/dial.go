@@ -148,6 +148,10 @@ func (d *dialer) speakH2(ctx context.Context, c *conn, addr string) (*conn, *Err
 		DisableCompression:     true,
 		MaxResponseHeaderBytes: d.cfg.MaxHead,
 	}
+	if err := useH2(t); err != nil {
+		c.kill()
+		return nil, tlsError(err)
+	}
 	h2, err := t.NewClientConn(ctx, "http", addr)
 	if err != nil {
 		c.kill()

@@ -100,6 +100,10 @@ func TestH2UpstreamThatBreaksOffIsSentToOnce(t *testing.T) {
 			writeHead(fr, id, false, "200")
 			_ = fr.WriteRSTStream(id, http2.ErrCodeInternal)
 		}, cut},
+		"a window over 2^31-1": {func(_ *peer, fr *http2.Framer, id uint32) {
+			writeHead(fr, id, false, "200")
+			_ = fr.WriteWindowUpdate(id, 1<<31-1)
+		}, Evidence{Head: true, Status: 200, ErrorClass: ErrorMalformed}},
 		"interim responses without end": {func(_ *peer, fr *http2.Framer, id uint32) {
 			for range 300 {
 				writeHead(fr, id, false, "103", "link", "</a>")
@@ -139,6 +143,19 @@ func TestH2UpstreamThatBreaksOffIsSentToOnce(t *testing.T) {
 				})
 			}
 		}
+	}
+}
+
+// A read whose upstream breaks HTTP/2 ends, whatever net/http's own would make of it.
+func TestAReadFromAnH2UpstreamThatWidensItsWindowTooFarEnds(t *testing.T) {
+	t.Parallel()
+	u := framed(t, func(_ *peer, fr *http2.Framer, id uint32) {
+		writeHead(fr, id, false, "200")
+		_ = fr.WriteWindowUpdate(id, 1<<31-1)
+	})
+	p := passer(t, Config{})
+	if _, _, _, err := readAll(p, get(t, u.url("https", "/m"))); err == nil {
+		t.Error("the content is whole")
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"sync"
@@ -14,11 +15,12 @@ import (
 // http.RoundTripper that streams both ways, over the same roots, dialer and egress
 // check as [Sender], but over connections of its own.
 //
-// Reads without content (GET, HEAD, OPTIONS) go to upstreams that speak HTTP/1.1 over
-// this package's own connections; everything else goes by net/http's transport.
+// Reads without content (GET, HEAD, OPTIONS), and requests whose content is short and
+// comes at once, go to upstreams that speak HTTP/1.1 over this package's own connections;
+// everything else goes by net/http's transport.
 //
-// Unlike Sender it may send a request again: a read whose kept connection ended
-// without a byte of an answer, and what net/http repeats. Use it only for requests
+// Unlike Sender it may send a request again: a read without content whose kept connection
+// ended without a byte of an answer, and what net/http repeats. Use it only for requests
 // whose repetition does no harm. It reads no proxy environment, does not decompress,
 // and follows no redirect.
 type Passthrough struct {
@@ -59,20 +61,22 @@ func NewPassthrough(cfg Config) *Passthrough {
 	begun := time.Now()
 	kept := newPool(func() time.Duration { return time.Since(begun) }, ownIdleFor)
 	kept.headBy = cfg.ResponseTimeout
-	return &Passthrough{
-		cfg: cfg, dialer: d, pool: kept, others: map[endpoint]bool{},
-		transport: &http.Transport{
-			DialContext:            d.passPlain,
-			DialTLSContext:         d.passTLS,
-			ResponseHeaderTimeout:  cfg.ResponseTimeout,
-			ExpectContinueTimeout:  expectTimeout,
-			MaxResponseHeaderBytes: cfg.MaxHead,
-			ForceAttemptHTTP2:      true,
-			DisableCompression:     true,
-			MaxIdleConnsPerHost:    idlePerHost,
-			IdleConnTimeout:        idleFor,
-		},
+	transport := &http.Transport{
+		DialContext:            d.passPlain,
+		DialTLSContext:         d.passTLS,
+		ResponseHeaderTimeout:  cfg.ResponseTimeout,
+		ExpectContinueTimeout:  expectTimeout,
+		MaxResponseHeaderBytes: cfg.MaxHead,
+		DisableCompression:     true,
+		MaxIdleConnsPerHost:    idlePerHost,
+		IdleConnTimeout:        idleFor,
 	}
+	if err := useH2(transport); err != nil {
+		// It fails on a transport that speaks HTTP/2 already. Without it, this one
+		// would speak HTTP/1.1 with those who chose HTTP/2, which nobody understands.
+		panic(err)
+	}
+	return &Passthrough{cfg: cfg, dialer: d, pool: kept, others: map[endpoint]bool{}, transport: transport}
 }
 
 // passPlain dials within the dial timeout; its error is an *Error.
@@ -120,9 +124,12 @@ func (d *dialer) passTLS(ctx context.Context, network, addr string) (net.Conn, e
 func (p *Passthrough) RoundTrip(r *http.Request) (*http.Response, error) {
 	var resp *http.Response
 	var err error
-	if readable(r) {
-		resp, err = p.read(r)
-	} else {
+	switch {
+	case readable(r):
+		resp, err = p.own(r, nil)
+	case short(r):
+		resp, err = p.passShort(r)
+	default:
 		resp, err = p.transport.RoundTrip(r)
 	}
 	if err == nil {
@@ -134,10 +141,14 @@ func (p *Passthrough) RoundTrip(r *http.Request) (*http.Response, error) {
 	return nil, passError(err)
 }
 
-// read sends a read without content: over a kept connection as long as there are any
-// that live, else over a new one.
-func (p *Passthrough) read(r *http.Request) (*http.Response, error) {
-	plan, err := makePlan(&Request{Method: r.Method, URL: r.URL, Host: r.Host, Header: r.Header})
+// own sends a request over a kept connection, and one without content as long as there
+// are any that live; else over a new one.
+func (p *Passthrough) own(r *http.Request, content Bytes) (*http.Response, error) {
+	asked := Request{Method: r.Method, URL: r.URL, Host: r.Host, Header: r.Header}
+	if content != nil {
+		asked.Body = content
+	}
+	plan, err := makePlan(&asked)
 	if err != nil {
 		return nil, &Error{ErrorRequest, err.Error()}
 	}
@@ -145,18 +156,21 @@ func (p *Passthrough) read(r *http.Request) (*http.Response, error) {
 	for {
 		c := p.pool.get(key)
 		if c == nil {
-			return p.readAnew(r, plan, key)
+			return p.anew(r, plan, key, content)
 		}
-		resp, again, err := p.readOn(r.Context(), c, plan, r)
+		resp, again, err := p.readOn(r.Context(), c, plan, r, content)
 		if !again {
 			return resp, err
 		}
 	}
 }
 
-// readAnew sends a read over a new connection. One that speaks HTTP/2, or that can't be
+// anew sends a request over a new connection. One that speaks HTTP/2, or that can't be
 // looked at, is net/http's.
-func (p *Passthrough) readAnew(r *http.Request, plan *plan, key endpoint) (*http.Response, error) {
+func (p *Passthrough) anew(r *http.Request, plan *plan, key endpoint, content Bytes) (*http.Response, error) {
+	if content != nil {
+		r = withContent(r, io.NopCloser(content.reader()))
+	}
 	if chose2, other := p.other(key); other {
 		resp, err := p.transport.RoundTrip(r)
 		if err == nil && chose2 && resp.ProtoMajor != 2 {
@@ -172,7 +186,7 @@ func (p *Passthrough) readAnew(r *http.Request, plan *plan, key endpoint) (*http
 	}
 	if !h2 && c.raw.sys != nil {
 		_ = c.readWithin(p.cfg.ResponseTimeout) // It fails only on what is closed.
-		resp, _, err := p.readOn(r.Context(), c.speakH1(), plan, r)
+		resp, _, err := p.readOn(r.Context(), c.speakH1(), plan, r, content)
 		return resp, err
 	}
 	p.remember(key, h2)

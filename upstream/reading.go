@@ -1,13 +1,13 @@
 package upstream
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
 	"net/http"
 	"net/http/httptrace"
 	"net/textproto"
-	"strings"
 	"sync/atomic"
 )
 
@@ -19,16 +19,17 @@ func readable(r *http.Request) bool {
 	default:
 		return false
 	}
-	return (r.Body == nil || r.Body == http.NoBody) && r.ContentLength == 0 && len(r.TransferEncoding) == 0 &&
-		r.URL != nil && r.URL.Opaque == "" && (r.URL.Path == "" || strings.HasPrefix(r.URL.Path, "/"))
+	return (r.Body == nil || r.Body == http.NoBody) && r.ContentLength == 0 && len(r.TransferEncoding) == 0 && ownForm(r.URL)
 }
 
-// reading is one exchange of a read over HTTP/1.1. It is the answer's body, too.
+// reading is one exchange over HTTP/1.1. It is the answer's body, too.
 type reading struct {
 	ctx  context.Context
 	conn *conn
 	pool *pool
-	resp *http.Response
+	// content is the request's, nil for none.
+	content Bytes
+	resp    *http.Response
 	// inner is the answer's content as it was parsed.
 	inner io.ReadCloser
 	// release ends the watch over ctx; it reports whether the connection lives.
@@ -37,10 +38,12 @@ type reading struct {
 	over atomic.Bool
 }
 
-// readOn sends a read on a connection and reads the head of its answer. again reports
-// a kept connection that ended without one byte of an answer.
-func (p *Passthrough) readOn(ctx context.Context, c *conn, plan *plan, r *http.Request) (_ *http.Response, again bool, _ error) {
-	e := &reading{ctx: ctx, conn: c, pool: p.pool, release: atEnd(ctx, c.kill)}
+// readOn sends a request on a connection and reads the head of its answer. again reports
+// a kept connection that ended without one byte of an answer to a read without content.
+func (p *Passthrough) readOn(
+	ctx context.Context, c *conn, plan *plan, r *http.Request, content Bytes,
+) (_ *http.Response, again bool, _ error) {
+	e := &reading{ctx: ctx, conn: c, pool: p.pool, content: content, release: atEnd(ctx, c.kill)}
 	most := p.cfg.MaxHead
 	c.plain.left.Store(most)
 	resp, err := e.head(plan, r)
@@ -50,7 +53,7 @@ func (p *Passthrough) readOn(ctx context.Context, c *conn, plan *plan, r *http.R
 			err = cut
 		}
 		e.end(false)
-		return nil, c.reused && untouched && ctx.Err() == nil && !isTimeout(err), err
+		return nil, content == nil && c.reused && untouched && ctx.Err() == nil && !isTimeout(err), err
 	}
 	c.plain.left.Store(-1)
 	e.resp, e.inner = resp, resp.Body
@@ -79,13 +82,17 @@ func atEnd(ctx context.Context, f func()) (stop func() bool) {
 // set a deadline for it, which ends with the head.
 func (e *reading) head(plan *plan, r *http.Request) (*http.Response, error) {
 	plan.writeHead(e.conn.bw)
-	if err := e.conn.bw.Flush(); err != nil {
-		return nil, err
+	_, _ = e.conn.bw.Write(e.content)
+	wrote := e.conn.bw.Flush()
+	if wrote != nil && e.content == nil {
+		return nil, wrote
 	}
+	// Who didn't want the content may have answered before it stopped reading.
 	resp, err := e.conn.readHead(r, e.interim)
 	if err != nil {
-		return nil, err
+		return nil, cmp.Or(wrote, err)
 	}
+	resp.Close = resp.Close || wrote != nil
 	if length := resp.ContentLength; length >= 0 && length <= int64(e.conn.br.Buffered()) {
 		// All is there, and who takes the connection next looks after its deadline.
 		return resp, nil

@@ -65,7 +65,9 @@ type Body interface {
 type Bytes []byte
 
 // Open returns a reader over b.
-func (b Bytes) Open() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b)), nil }
+func (b Bytes) Open() (io.ReadCloser, error) { return io.NopCloser(b.reader()), nil }
+
+func (b Bytes) reader() io.Reader { return bytes.NewReader(b) }
 
 // Len returns len(b).
 func (b Bytes) Len() int64 { return int64(len(b)) }

@@ -130,20 +130,22 @@ func (g *cgroup) attributes(a *syscall.SysProcAttr) {
 	}
 }
 
-// signal sends a signal to everything in the group.
-func (g *cgroup) signal(sig syscall.Signal) {
+// members are the processes in the group.
+func (g *cgroup) members() []int {
 	if g == nil {
-		return
+		return nil
 	}
 	content, err := os.ReadFile(filepath.Join(g.path, "cgroup.procs"))
 	if err != nil {
-		return
+		return nil
 	}
+	var out []int
 	for word := range strings.FieldsSeq(string(content)) {
 		if pid, err := strconv.Atoi(word); err == nil && pid > 0 {
-			_ = syscall.Kill(pid, sig)
+			out = append(out, pid)
 		}
 	}
+	return out
 }
 
 // populated reports whether a process is left in the group.

@@ -9,7 +9,6 @@ type cgroup struct{}
 
 func newCgroup() *cgroup                        { return nil }
 func (*cgroup) attributes(*syscall.SysProcAttr) {}
-func (*cgroup) signal(syscall.Signal)           {}
 func (*cgroup) populated() bool                 { return false }
 func (*cgroup) kill()                           {}
 func (*cgroup) remove()                         {}

@@ -197,10 +197,12 @@ func (p *Process) Signal(sig syscall.Signal) {
 // SIGKILL. It returns when they are gone, and may be called more than once.
 func (p *Process) Stop() {
 	p.stop.Do(func() {
-		_ = syscall.Kill(-p.pid, syscall.SIGTERM)
-		p.cgroup.signal(syscall.SIGTERM)
-		// A stopped process would not see the signal.
-		_ = syscall.Kill(-p.pid, syscall.SIGCONT)
+		// Each is asked once: to some a second signal says that it hurries.
+		for _, pid := range append(p.outside(), -p.pid) {
+			_ = syscall.Kill(pid, syscall.SIGTERM)
+			// A stopped process would not see the signal.
+			_ = syscall.Kill(pid, syscall.SIGCONT)
+		}
 		grace := time.NewTimer(p.grace)
 		defer grace.Stop()
 		select {
@@ -211,7 +213,7 @@ func (p *Process) Stop() {
 		_ = syscall.Kill(-p.pid, syscall.SIGKILL)
 		p.cgroup.kill()
 		<-p.done
-		killStrays(p.before)
+		killStrays(p.before, syscall.Kill)
 		p.cgroup.remove()
 	})
 	<-p.done
@@ -220,11 +222,11 @@ func (p *Process) Stop() {
 // groupPoll is how often a group whose leader has ended is looked at.
 const groupPoll = 20 * time.Millisecond
 
-// awaitGroup lets the rest of the group have the rest of the grace.
+// awaitGroup lets the rest of what the command started have the rest of the grace.
 func (p *Process) awaitGroup(grace <-chan time.Time) {
 	poll := time.NewTicker(groupPoll)
 	defer poll.Stop()
-	for syscall.Kill(-p.pid, 0) == nil || p.cgroup.populated() {
+	for syscall.Kill(-p.pid, 0) == nil || p.cgroup.populated() || len(p.outside()) > 0 {
 		reapStrays(p.before)
 		select {
 		case <-grace:

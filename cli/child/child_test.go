@@ -20,8 +20,8 @@ import (
 const playVariable = "CHILD_TEST_PLAY"
 
 // TestMain plays commands: "exit N"; "obey", which ends on SIGTERM with 9;
-// "stubborn", which ignores it; "family", which starts a stubborn child in a
-// session of its own and ends; "keeper", which runs a stubborn command as this package
+// "stubborn", which ignores it; "polite", which says bye; "family X", which starts X in a
+// session of its own; "waits F", which ends when the pipe F does; "keeper", which runs a stubborn command as this package
 // does; "signalled", which kills itself. Those that stay say
 // their process id first, and end with their standard input, so that none is left
 // behind.
@@ -46,9 +46,21 @@ func TestMain(m *testing.M) {
 		signal.Ignore(syscall.SIGTERM)
 		fmt.Println(os.Getpid())
 		_, _ = io.Copy(io.Discard, os.Stdin)
+	case "polite":
+		terminated := make(chan os.Signal, 1)
+		signal.Notify(terminated, syscall.SIGTERM)
+		fmt.Println(os.Getpid())
+		<-terminated
+		fmt.Println("bye")
+	case "waits":
+		pipe, err := os.Open(words[1])
+		if err != nil {
+			os.Exit(1)
+		}
+		_, _ = io.Copy(io.Discard, pipe)
 	case "family":
 		cmd := exec.Command(os.Args[0])
-		cmd.Env = append(os.Environ(), playVariable+"=stubborn")
+		cmd.Env = append(os.Environ(), playVariable+"="+words[1])
 		cmd.Stdin, cmd.Stdout = os.Stdin, os.Stdout
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 		if err := cmd.Start(); err != nil {

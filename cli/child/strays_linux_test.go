@@ -1,6 +1,7 @@
 package child
 
 import (
+	"bufio"
 	"errors"
 	"io"
 	"os"
@@ -8,21 +9,83 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"keep-proxy/internal/program"
 )
 
-func TestAProcessThatLeftTheGroupIsKilledToo(t *testing.T) {
-	p, out := begin(t, 50*time.Millisecond, "family")
+// strayed starts a family, and returns the process that left the group.
+func strayed(t *testing.T, grace time.Duration, stray string) (*Process, *bufio.Reader, int) {
+	t.Helper()
+	p, out := begin(t, grace, "family "+stray)
 	first, second := said(t, out), said(t, out)
-	stray := first
+	pid := first
 	if first == p.PID() {
-		stray = second
+		pid = second
 	}
-	if group, err := syscall.Getpgid(stray); err != nil || group == p.PID() {
+	if group, err := syscall.Getpgid(pid); err != nil || group == p.PID() {
 		t.Fatalf("the stray's group is %d (%v); it should have left %d", group, err, p.PID())
 	}
+	return p, out, pid
+}
+
+func TestAProcessThatLeftTheGroupIsKilledToo(t *testing.T) {
+	p, _, stray := strayed(t, 50*time.Millisecond, "stubborn")
 	p.Stop()
 	if err := syscall.Kill(stray, 0); !errors.Is(err, syscall.ESRCH) {
 		t.Errorf("the stray is still there: %v", err)
+	}
+}
+
+func TestAProcessThatLeftTheGroupIsAskedFirst(t *testing.T) {
+	p, out, _ := strayed(t, time.Hour, "polite")
+	p.Stop()
+	if word, err := out.ReadString('\n'); word != "bye\n" || err != nil {
+		t.Errorf("it said %q, %v", word, err)
+	}
+}
+
+func TestWhatMayNotBeKilledIsNotWaitedFor(t *testing.T) {
+	p, _, stray := strayed(t, time.Hour, "stubborn")
+	_ = syscall.Kill(-p.PID(), syscall.SIGKILL)
+	<-p.Done()
+	asked := 0
+	killStrays(p.before, func(pid int, _ syscall.Signal) error {
+		if pid == stray {
+			asked++
+		}
+		return syscall.EPERM
+	})
+	if asked != 1 {
+		t.Errorf("the stray was asked %d times", asked)
+	}
+	if err := syscall.Kill(stray, 0); err != nil {
+		t.Errorf("the stray has gone: %v", err)
+	}
+}
+
+// What this process itself runs is none of the command's: somebody who is being called, say.
+func TestAStopSparesProgramsOfOurs(t *testing.T) {
+	p, _, _ := strayed(t, 50*time.Millisecond, "stubborn")
+	name := t.TempDir() + "/pipe"
+	if err := syscall.Mkfifo(name, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ran := make(chan error, 1)
+	go func() {
+		_, err := program.Run(t.Context(), program.Spec{
+			Args: []string{os.Args[0]}, Env: append(os.Environ(), playVariable+"=waits "+name), Timeout: time.Hour, MaxOutput: 1,
+		})
+		ran <- err
+	}()
+	// It opens once the program reads.
+	pipe, err := os.OpenFile(name, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Stop()
+	_ = pipe.Close()
+	if err := <-ran; err != nil {
+		t.Errorf("a stop of the command ended it: %v", err)
 	}
 }
 
@@ -47,7 +110,7 @@ func TestAControlGroupHoldsWhatGotAway(t *testing.T) {
 		t.Skip("no control group can be made here")
 	}
 	g.remove()
-	p, out := begin(t, 50*time.Millisecond, "family")
+	p, out := begin(t, 50*time.Millisecond, "family stubborn")
 	said(t, out)
 	said(t, out)
 	path := p.cgroup.path

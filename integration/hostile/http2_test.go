@@ -76,12 +76,8 @@ func TestHTTP2(t *testing.T) {
 			_ = c.Close()
 		}
 	}()
-	tried := 0
 	for i, v := range all {
-		for _, k := range kinds {
-			if k.name != "read" && !strings.Contains(strings.Join(v.fields, "|"), "{M}") {
-				continue
-			}
+		for _, k := range v.kinds() {
 			upstream := streams
 			if k.name == "mutation" {
 				upstream = mutations
@@ -94,7 +90,6 @@ func TestHTTP2(t *testing.T) {
 				c = w.tunnelH2(t, upstream.authority())
 				clients[upstream] = c
 			}
-			tried++
 			s := setting{k, true, upstream.authority(), fmt.Sprintf(`{"to":"h2-%d"}`, i)}
 			if err := v.try(c, upstream, s); err != nil {
 				t.Errorf("%s (%s), %s: %v", v.name, v.section, k.name, err)
@@ -108,7 +103,14 @@ func TestHTTP2(t *testing.T) {
 			t.Errorf("a request at fault was whole: %q", q.raw)
 		}
 	}
-	t.Logf("%d vectors, %d trials", len(all), tried)
+}
+
+// kinds is as what a vector is tried: one that has a method of its own just once.
+func (v *h2vector) kinds() []kind {
+	if strings.Contains(strings.Join(v.fields, "|"), "{M}") {
+		return kinds
+	}
+	return kinds[:1]
 }
 
 // filled puts a setting's values into fields.

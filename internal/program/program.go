@@ -65,18 +65,20 @@ func run(ctx context.Context, s Spec) ([]byte, error) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return killGroup(cmd.Process) }
 	cmd.WaitDelay = drain
-	if err := cmd.Start(); err != nil {
+	ended, err := own.start(cmd)
+	if err != nil {
 		if ctx.Err() != nil {
 			return nil, ErrTimeout
 		}
 		return nil, plain(err)
 	}
+	defer ended()
 	if err := limitMemory(cmd.Process.Pid, s.MaxMemory); err != nil {
 		_ = killGroup(cmd.Process)
 		_ = cmd.Wait()
 		return nil, fmt.Errorf("its memory can't be limited: %w", err)
 	}
-	err := cmd.Wait()
+	err = cmd.Wait()
 	// What the program left running is of no use to anyone.
 	_ = killGroup(cmd.Process)
 	switch {
