@@ -53,6 +53,14 @@ func fixFor(err error) string {
 	switch {
 	case strings.Contains(msg, "undeclared reference"):
 		return "use the variables that exist at this place, see docs/connectors.md; a constant text is written \"'text'\""
+	case strings.Contains(msg, "token recognition error at: '= "), strings.Contains(msg, "token recognition error at: '=j"):
+		return "write == to compare"
+	case strings.Contains(msg, "token recognition error at: '$"):
+		return "write json.name for a place in the body; there is no $"
+	case strings.Contains(msg, "input '?'"):
+		return "write json.?name.orValue('') for what may be missing"
+	case strings.Contains(msg, "'and'"), strings.Contains(msg, "'or'"), strings.Contains(msg, "'not'"):
+		return "write &&, || and ! for and, or and not"
 	case strings.Contains(msg, "brace"):
 		return "close each {insertion}; braces that are meant are doubled"
 	}

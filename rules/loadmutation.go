@@ -53,6 +53,9 @@ func (d *decoder) identity(at, n *yaml.Node, key string, op *Operation) {
 		d.fail("missing", key, at, "identity is missing: nothing says what the mutation changes",
 			"add identity: {name: expression}, or identity: none for one mutation per item and subkey")
 		return
+	case n.Kind == yaml.ScalarNode && n.Value != "none":
+		d.fail("type", key, n, "identity must be a map of names to expressions, or none", "write name: EXPRESSION lines below it")
+		return
 	case n.Kind == yaml.ScalarNode:
 		op.NoIdentity = d.word(n, key, "none") != ""
 		return

@@ -79,7 +79,8 @@ func (d *decoder) operation(n *yaml.Node, key string, c *Connector, l *loading, 
 	}
 	op := &Operation{Connector: c, BlockScope: blockScope, OnAbsent: OnAbsentFail, Repeat: RepeatRefuse, Drift: DriftWarn}
 	op.Name = d.name(n, m["name"], join(key, "name"), operationName)
-	op.Effect = d.effect(n, m["effect"], join(key, "effect"))
+	var known bool
+	op.Effect, known = d.effect(n, m["effect"], join(key, "effect"))
 	d.matches(n, m["match"], join(key, "match"), op)
 	if m["before"] != nil {
 		op.before = d.texts(m["before"], join(key, "before"))
@@ -93,9 +94,12 @@ func (d *decoder) operation(n *yaml.Node, key string, c *Connector, l *loading, 
 			op.secret = append(op.secret, p)
 		}
 	}
-	if op.Effect == EffectMutation {
+	switch {
+	case op.Effect == EffectMutation, !known && m["identity"] != nil:
+		// The file is refused in any case; what is wrong with the mutation that was
+		// meant is worth more than that it isn't one.
 		d.mutation(n, m, key, op, l)
-	} else {
+	default:
 		d.noMutation(m, key)
 	}
 	d.variables(n, key, op)
@@ -132,21 +136,23 @@ func (d *decoder) noMutation(m map[string]*yaml.Node, key string) {
 	}
 }
 
-// effect reads the effect.
-func (d *decoder) effect(at, n *yaml.Node, key string) Effect {
+// effect reads the effect. One that isn't known denies, and is an error.
+func (d *decoder) effect(at, n *yaml.Node, key string) (_ Effect, known bool) {
 	if n == nil {
 		d.fail("missing", key, at, "effect is missing", "add effect: read, mutation, deny or ignore")
-		return EffectDeny
+		return EffectDeny, false
 	}
 	switch d.word(n, key, "read", "mutation", "deny", "ignore") {
 	case "read":
-		return EffectRead
+		return EffectRead, true
 	case "mutation":
-		return EffectMutation
+		return EffectMutation, true
 	case "ignore":
-		return EffectIgnore
+		return EffectIgnore, true
+	case "deny":
+		return EffectDeny, true
 	}
-	return EffectDeny
+	return EffectDeny, false
 }
 
 // matches reads one match or a list of them.
@@ -189,8 +195,10 @@ func (d *decoder) match(n *yaml.Node, key string) *matcher {
 		out.when = d.expr(m["when"], join(key, "when"), inRequest)
 	}
 	literal := out.path != nil && out.path.literal()
-	unread := m["path"] != nil && out.path == nil
-	if m["method"] == nil && m["when"] == nil && !literal && !unread {
+	if m["path"] != nil && out.path == nil {
+		return nil // Without its path it would seem to fit everything.
+	}
+	if m["method"] == nil && m["when"] == nil && !literal {
 		d.fail("match-all", key, n, "matches everything: it has no method, no path with a literal and no condition", "add a method or a path")
 	}
 	return out

@@ -41,8 +41,23 @@ func (d *decoder) strategies(at, n *yaml.Node, key string, op *Operation) {
 	}
 }
 
+// strategyFix is how a strategy is written that stands there as a word alone.
+var strategyFix = map[string]string{
+	"resend": "resend: {}",
+	"probe":  "probe: with get: or post: and what its answers mean below it",
+	"exec":   "exec: with command: below it",
+	"none":   `none: "why it can't be found out"`,
+}
+
 // strategy reads one entry.
 func (d *decoder) strategy(n *yaml.Node, key string, op *Operation) (Strategy, bool) {
+	if fix := strategyFix[n.Value]; n.Kind == yaml.ScalarNode && fix != "" {
+		d.fail("type", key, n, n.Value+" stands alone", "write "+fix)
+		return Strategy{}, false
+	}
+	if d.besides(n, key) {
+		return Strategy{}, false
+	}
 	m := d.object(n, key, levelStrategy)
 	if n.Kind != yaml.MappingNode {
 		return Strategy{}, false
@@ -68,6 +83,17 @@ func (d *decoder) strategy(n *yaml.Node, key string, op *Operation) (Strategy, b
 		why, ok := d.text(m["none"], join(key, "none"))
 		return Strategy{Kind: StrategyNone, Why: why}, ok
 	}
+}
+
+// besides reports, as one mistake, the keys of a strategy that stand beside its name
+// instead of below it.
+func (d *decoder) besides(n *yaml.Node, key string) bool {
+	if n.Kind != yaml.MappingNode || len(n.Content) < 4 || n.Content[1].Tag != "!!null" || strategyFix[n.Content[0].Value] == "" {
+		return false
+	}
+	name := n.Content[0].Value
+	d.fail("type", join(key, name), n.Content[0], "the keys of "+name+" stand beside it", "indent them further than "+name)
+	return true
 }
 
 // usable checks that what resends can resend, and that what needs a value that is

@@ -34,6 +34,7 @@ func TestPathPatterns(t *testing.T) {
 		{"/values/{range}:append", "/values/:append", nil},
 		{"/bot{token}/send", "/bot123:x/send", map[string]string{"token": "123:x"}},
 		{"/bot{token}/send", "/bo/send", nil},
+		{"/a/%2A/%3Ab", "/a/*/:b", map[string]string{}},
 	}
 	for _, tc := range cases {
 		p, err := parsePathPattern(tc.pattern)
@@ -56,7 +57,8 @@ func TestPathPatternsThatAreRefused(t *testing.T) {
 	cases := []struct{ pattern, part string }{
 		{"a", "begins with"}, {"", "begins with"}, {"/a?b=c", "query"}, {"/a//b", "empty segment"}, {"/{a...}/b", "end of the pattern"},
 		{"/{a}/{a}", "comes twice"}, {"/{a}/{a...}", "comes twice"}, {"/{a", "segment pattern"}, {"/a}", "closing brace"}, {"/{}", "segment pattern"},
-		{"/{a}{b}", "segment pattern"}, {"/{a b}", "segment pattern"}, {"/..", "dot segment"}, {"/a b", "escaped"},
+		{"/{a}{b}", "segment pattern"}, {"/{a b}", "segment pattern"},
+		{"/a/*/b", "{name} for one segment"}, {"/a/**", "{name...} for the rest"}, {"/a/:id", "{name} for one segment"}, {"/..", "dot segment"}, {"/a b", "escaped"},
 	}
 	for _, tc := range cases {
 		if _, err := parsePathPattern(tc.pattern); err == nil || !strings.Contains(err.Error(), tc.part) {
