@@ -53,13 +53,14 @@ fmt: $(GOLANGCI) ## Format the source
 proof: ## Try to break the promise, in stages that print their part (STAGE=model for one)
 	go run ./proof $(if $(STAGE),$(STAGE),-write)
 
-# N histories from seed SEED; what fails prints the line that repeats it.
+# N histories from seed SEED, for WITHIN (30m) at most; what fails prints the line that repeats it.
 N ?= 100000
 SEED ?= 1
+WITHIN ?= 0
 
 .PHONY: histories
 histories: ## Simulate N (100000) histories from SEED (1) against an API that counts for itself
-	go test ./proof/histories -run '^TestHistories$$' -count 1 -timeout 0 -v -histories $(N) -seed $(SEED)
+	go test ./proof/histories -run '^TestHistories$$' -count 1 -timeout 0 -v -histories $(N) -seed $(SEED) -within $(WITHIN)
 
 .PHONY: bench
 bench: $(BENCHSTAT) ## Run benchmarks matching BENCH, COUNT (6) times, and print their medians
