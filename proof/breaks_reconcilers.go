@@ -70,7 +70,7 @@ var reconcilerBreaks = []broken{
 	},
 	{
 		promise: "the API's `Date` is within 5 minutes of our clock", how: "an answer of another time proves absence",
-		edits: []edit{{"reconcilers/probe.go", "if s.seen == ledger.SeenAbsent && all.ahead > maxClockDiff {", "if s.seen == ledger.SeenAbsent && all.ahead < 0 {"}},
+		edits: []edit{{"reconcilers/probe.go", "if s.seen == ledger.SeenAbsent && all.clocks.Off > maxClockDiff {", "if s.seen == ledger.SeenAbsent && all.clocks.Off < 0 {"}},
 		tests: []string{"reconcilers.TestAbsenceByAnotherClockIsRetry"},
 	},
 	{

@@ -79,12 +79,12 @@ var ruleBreaks = []broken{
 	},
 	{
 		promise: "With `content`, objects created before the claim", how: "objects of before the claim count",
-		edits: []edit{{"rules/observation.go", "found = slices.DeleteFunc(found, func(one object) bool { return one.created.Before(claimed) })", "_ = claimed"}},
+		edits: []edit{{"rules/observation.go", "found = slices.DeleteFunc(found, func(one object) bool { return one.created.Before(since) })", "_ = since"}},
 		tests: []string{"rules.TestContentCountsOnlyWhatIsYoungEnough"},
 	},
 	{
 		promise: "With `content`, objects created before the claim", how: "the clocks' difference isn't counted",
-		edits: []edit{{"rules/observation.go", "margin := clockDiff.Abs() + createdMargin", "margin := createdMargin"}},
+		edits: []edit{{"rules/observation.go", "margin := clocks.Off.Abs() + createdMargin", "margin := createdMargin"}},
 		tests: []string{"rules.TestTheBordersOfACreationTime", "rules.TestContentCountsOnlyWhatIsYoungEnough"},
 	},
 	{
