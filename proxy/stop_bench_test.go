@@ -3,6 +3,7 @@ package proxy
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -167,7 +168,7 @@ func (y *stopping) measure(b *testing.B, s *streamer, w *world, workflow string,
 					b.Errorf("a stream ended before the stop: %v", err)
 				}
 			}
-			if err == io.EOF {
+			if errors.Is(err, io.EOF) {
 				b.Error("a stream ended as if it were whole")
 			}
 		})

@@ -156,6 +156,13 @@ func TestACommandThatCannotBeStartedHasAShellsCode(t *testing.T) {
 	}
 }
 
+func TestAFullProcessTableHasAShellsCode(t *testing.T) {
+	e := startError("make", &os.PathError{Op: "fork/exec", Path: "/usr/bin/make", Err: syscall.EAGAIN})
+	if e.Code != CodeNotExecutable || e.Error() != "make: resource temporarily unavailable" {
+		t.Errorf("code %d: %v", e.Code, e)
+	}
+}
+
 func TestStoppingAsksFirst(t *testing.T) {
 	p, out := begin(t, time.Minute, "obey")
 	said(t, out)

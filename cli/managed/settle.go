@@ -44,7 +44,7 @@ func Look(ctx context.Context, api StatusAPI, scope Scope) (Standing, error) {
 	for _, stop := range status.Stopped {
 		switch {
 		case !scope.covers(stop.Blocks):
-		case stop.State == "needs_reconcile" || stop.State == "in_flight":
+		case pending(stop.State):
 			out.Pending++
 		default:
 			out.Waiting++
@@ -52,6 +52,9 @@ func Look(ctx context.Context, api StatusAPI, scope Scope) (Standing, error) {
 	}
 	return out, nil
 }
+
+// pending reports whether reconciliation works on a mutation that stops something.
+func pending(state string) bool { return state == "needs_reconcile" || state == "in_flight" }
 
 // AwaitSettled waits until reconciliation has nothing left to do for a scope, a
 // person is needed, or wait is over. say is called once, when it has to wait

@@ -3,6 +3,7 @@ package managed
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -83,6 +84,56 @@ func TestReconciliationIsWaitedForAndPeopleAreNot(t *testing.T) {
 				got, err := AwaitSettled(t.Context(), &statuses{list: c.list}, Scope{Workflow: "w"}, c.wait, func(Standing) {})
 				if err != nil || got != c.want || time.Since(began) != c.waits {
 					t.Errorf("got %+v, %v after %s; want %+v after %s", got, err, time.Since(began), c.want, c.waits)
+				}
+			})
+		})
+	}
+}
+
+func TestARunIsOpenedOnceItsStopIsSettled(t *testing.T) {
+	t.Parallel()
+	stopped := func(state string) error {
+		return &wire.Problem{Type: wire.ProblemPrefix + "blocked", Mutation: &wire.MutationRef{ID: "m-1", State: state}}
+	}
+	busy, unnamed := &wire.Problem{Type: wire.ProblemPrefix + "item-busy"}, &wire.Problem{Type: wire.ProblemPrefix + "blocked"}
+	text := func(err error) string {
+		p, ok := errors.AsType[*wire.Problem](err)
+		if !ok {
+			return fmt.Sprint(err)
+		}
+		return fmt.Sprint(p.Name(), p.Mutation)
+	}
+	for _, c := range []struct {
+		name    string
+		answers []error
+		wait    time.Duration
+		want    error
+		waits   time.Duration
+		said    int
+	}{
+		{"nothing stops it", []error{nil}, time.Hour, nil, 0, 0},
+		{"settled meanwhile", []error{stopped("needs_reconcile"), stopped("in_flight"), nil}, time.Hour, nil, 2 * openPoll, 1},
+		{"busy once it is settled", []error{stopped("needs_reconcile"), busy}, time.Hour, busy, openPoll, 1},
+		{"not settled in time", []error{stopped("needs_reconcile")}, 3*openPoll - 1, stopped("needs_reconcile"), 3*openPoll - 1, 1},
+		{"given up meanwhile", []error{stopped("needs_reconcile"), stopped("indeterminate")}, time.Hour, stopped("indeterminate"), openPoll, 1},
+		{"only a person can", []error{stopped("indeterminate")}, time.Hour, stopped("indeterminate"), 0, 0},
+		{"by what is not said", []error{unnamed}, time.Hour, unnamed, 0, 0},
+		{"not to be waited for at all", []error{stopped("needs_reconcile")}, 0, stopped("needs_reconcile"), 0, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				began, asked, said := time.Now(), 0, 0
+				opened, err := OpenSettled(t.Context(), func(context.Context) (*wire.OpenedRun, error) {
+					answer := c.answers[min(asked, len(c.answers)-1)]
+					asked++
+					if answer != nil {
+						return nil, answer
+					}
+					return &wire.OpenedRun{}, nil
+				}, c.wait, func(*wire.Problem) { said++ })
+				if text(err) != text(c.want) || (opened == nil) != (c.want != nil) || time.Since(began) != c.waits || said != c.said {
+					t.Errorf("got %v, %v after %s, told %d times", opened, err, time.Since(began), said)
 				}
 			})
 		})

@@ -11,6 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"keep-proxy/admin/client"
+	"keep-proxy/admin/wire"
 	"keep-proxy/cli/child"
 	"keep-proxy/cli/managed"
 	"keep-proxy/config"
@@ -54,7 +56,8 @@ func newRun() *cobra.Command {
 	f.adminFlags.bind(cmd)
 	f.openFlags.bind(cmd)
 	cmd.Flags().DurationVar(&f.wait, "wait", 0,
-		"how long an embedded proxy is given to find out outcomes,\nat the start and at the end; 0 for not at all (default settle + 5m)")
+		"how long to wait at the start while an outcome that stops the run is being found out; 0 for\n"+
+			"not at all (the default with a running proxy). With a proxy of its own also at the end\n(default settle + 5m)")
 	cmd.Flags().BoolVar(&f.keepOpen, "keep-open", false, "leave the item open when the command succeeds")
 	cmd.Flags().StringVar(&f.result, "result", "", "write what became of the run to this file, as JSON")
 	cmd.Flags().StringVar(&f.user, "user", "",
@@ -102,7 +105,7 @@ func (f *runFlags) attempt(cmd *cobra.Command, args []string, signals *relay) (m
 		return managed.Verdict{}, noRun(err)
 	}
 	wait := f.wait
-	if !cmd.Flags().Changed("wait") {
+	if h.embedded && !cmd.Flags().Changed("wait") {
 		wait = c.Reconcile.Settle + extraWait
 	}
 	verdict, err := f.inside(cmd, h, args, signals, wait)
@@ -122,7 +125,7 @@ func (f *runFlags) inside(cmd *cobra.Command, h *host, args []string, signals *r
 			return managed.Verdict{}, noRun(err)
 		}
 	}
-	opened, err := h.OpenRun(signals.ctx, f.request(), newKey())
+	opened, err := f.open(signals.ctx, h, wait, say)
 	if done := itemDone(err); done != nil && f.ifDone != ifDoneFail {
 		say("%s The command was not started", strings.TrimSuffix(done.Detail, "."))
 		return managed.Verdict{Skipped: true, Reason: done.Detail, Retry: managed.RetryNo}, nil
@@ -144,6 +147,18 @@ func (f *runFlags) inside(cmd *cobra.Command, h *host, args []string, signals *r
 		return verdict, settle(signals.ctx, h, scope, wait, say)
 	}
 	return verdict, nil
+}
+
+// open opens the run. A proxy of its own has had its time already (settle).
+func (f *runFlags) open(ctx context.Context, h *host, wait time.Duration, say func(string, ...any)) (*wire.OpenedRun, error) {
+	if h.embedded {
+		wait = 0
+	}
+	return managed.OpenSettled(ctx, func(ctx context.Context) (*wire.OpenedRun, error) {
+		return h.OpenRun(ctx, f.request(), newKey())
+	}, wait, func(p *client.Problem) {
+		say("the outcome of %s is unknown; waiting until it is found out (at most %s)", p.Mutation.ID, wait)
+	})
 }
 
 // settle gives reconciliation its time.

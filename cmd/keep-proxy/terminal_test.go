@@ -159,6 +159,27 @@ func TestAnInterpreterIsUsedAsEver(t *testing.T) {
 	}
 }
 
+func TestAnEditorIsUsedAsEver(t *testing.T) {
+	t.Parallel()
+	vi, err := exec.LookPath("vi")
+	if err != nil {
+		t.Skip("there is no vi here")
+	}
+	dir := t.TempDir()
+	file := filepath.Join(dir, "text")
+	term := openTerminal(t, dir, "run", "--workflow", "w", "--item", "i", "--", "env", "TERM=vt100", "HOME="+dir, vi, file)
+	term.await("~")
+	if _, err := term.side.WriteString("ihello\x1b:wq\r"); err != nil {
+		t.Fatal(err)
+	}
+	if code := term.ended(); code != 0 {
+		t.Errorf("code %d: %q", code, term.text())
+	}
+	if text, err := os.ReadFile(file); string(text) != "hello\n" {
+		t.Errorf("the file holds %q, %v", text, err)
+	}
+}
+
 func TestTheCommandHasTheTerminal(t *testing.T) {
 	t.Parallel()
 	term := openTerminal(t, t.TempDir(), "run", "--workflow", "w", "--item", "i", "--",
