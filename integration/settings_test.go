@@ -77,6 +77,9 @@ connectors:
 {{- if or (eq $name "keyed-bank") (eq $name "probed-bank")}}
       overrides: {transfer.create: {settle: {{$.Settle}}, on_absent: {{$.OnAbsent}}{{with $.Verify}}, verify_on_replay: {{.}}{{end}}}}
 {{- end}}
+{{- if or (eq $name "mail") (eq $name "reversing-bank")}}
+      overrides: { {{- if eq $name "mail"}}message.send{{else}}transfer.create{{end}}: {settle: {{$.Settle}}}}
+{{- end}}
 {{- if and (eq $name "asking-mail") $.MailCredentials}}
       credentials: {header: Authorization, value: {{$.MailCredentials}}}
 {{- end}}

@@ -28,6 +28,11 @@ func (w *world) identityOf(m wire.Mutation) (*upstream, string) {
 		return w.keyed, "transfer:" + name("reference")
 	case "probed-bank":
 		return w.probed, "transfer:" + name("reference")
+	case "watched-bank", "reversing-bank":
+		if m.Undo != nil {
+			return w.started[m.Connector], "reversal:" + m.Undo.Object
+		}
+		return w.started[m.Connector], "transfer:" + name("reference")
 	case "mail":
 		return w.mail, "mail:" + name("subject")
 	case "hooks":
@@ -95,7 +100,7 @@ func (w *world) settle() error {
 
 // answer decides as a careful person does: what is in the upstream's log happened;
 // what is not is denied only once that needs no force, and the log is read after
-// that.
+// that, or once it is sure that nothing comes any more.
 func (w *world) answer(ctx context.Context, m wire.Mutation) error {
 	seen, err := w.api.Mutation(ctx, m.ID)
 	if err != nil {
@@ -106,6 +111,7 @@ func (w *world) answer(ctx context.Context, m wire.Mutation) error {
 	for _, a := range seen.Actions {
 		deniable = deniable || a.Action == wire.ActionDidNotHappen && !a.NeedsForce
 	}
+	deniable = deniable || w.sure
 	from, identity := w.identityOf(m)
 	tally, err := from.Tally()
 	if err != nil {
@@ -115,7 +121,7 @@ func (w *world) answer(ctx context.Context, m wire.Mutation) error {
 	case tally.Effects(identity) > 0:
 		r.Action, r.Result = wire.ActionHappened, &wire.Result{Status: http.StatusOK, Body: wire.Text("ok\n")}
 	case deniable:
-		r.Action = wire.ActionDidNotHappen
+		r.Action, r.Force = wire.ActionDidNotHappen, w.sure
 	default:
 		return nil
 	}
@@ -136,6 +142,9 @@ func (w *world) check() error {
 	for _, m := range records {
 		from, identity := w.identityOf(m)
 		effects, known := want[m.State]
+		if n, ok := w.intended[identity]; ok && m.State == "applied" {
+			effects = n
+		}
 		if got := from.tally().Effects(identity); known && got != effects {
 			w.t.Errorf("%s is %s, and took effect %d times: %s (%s)", identity, m.State, got, m.Reason, m.ID)
 		}
@@ -149,7 +158,7 @@ func (w *world) check() error {
 func (w *world) quiet() {
 	w.t.Helper()
 	w.poll("the upstreams have come to rest", func() bool {
-		for _, u := range w.upstreams() {
+		for _, u := range w.started {
 			if t := u.tally(); len(t.Of(oracle.KindEnded)) < t.Heads() {
 				return false
 			}
@@ -161,9 +170,12 @@ func (w *world) quiet() {
 // checkTwice holds that nothing took effect twice, whatever the ledger says.
 func (w *world) checkTwice() {
 	w.t.Helper()
-	for _, u := range w.upstreams() {
-		if twice := u.tally().Twice(); len(twice) > 0 {
-			w.t.Errorf("%s: took effect twice: %v", u.API.Name(), twice)
+	for _, u := range w.started {
+		tally := u.tally()
+		for _, identity := range tally.Twice() {
+			if tally.Effects(identity) != w.intended[identity] {
+				w.t.Errorf("%s: %s took effect %d times", u.API.Name(), identity, tally.Effects(identity))
+			}
 		}
 	}
 }

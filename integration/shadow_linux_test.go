@@ -25,7 +25,7 @@ const watchVar = "KEEP_INTEGRATION_WATCH"
 type watching struct {
 	// Ledger is the folder whose files are followed.
 	Ledger string `json:"ledger"`
-	// Shadow is a folder that holds what a loss of power would leave of them.
+	// Shadow is a folder that holds what a loss of power would leave of them, "" for none.
 	Shadow string `json:"shadow"`
 	// Trace is a file that gets a line for each step.
 	Trace string `json:"trace"`
@@ -125,7 +125,8 @@ func (w *watcher) await() error {
 // sendings are the points after which a sending follows, and what it is then; every other
 // one is a read.
 var sendings = map[string]string{
-	"proxy.claimed": "mutation", "reconcilers.resend_recorded": "resend", "reconcilers.redispatch_recorded": "redispatch",
+	"proxy.claimed": "mutation", "proxy.step_kept": "commit",
+	"reconcilers.resend_recorded": "resend", "reconcilers.redispatch_recorded": "redispatch",
 }
 
 // point tells apart what is sent, as the points of a sending don't.
@@ -203,7 +204,7 @@ func (w *watcher) class(path string) string {
 // follow keeps in the shadow what this step made durable.
 func (w *watcher) follow(s fault.Step) error {
 	switch {
-	case !s.Done:
+	case !s.Done || w.Shadow == "":
 		return nil
 	case s.Op == fault.OpSync:
 		id, err := fileID(s.Name)

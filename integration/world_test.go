@@ -42,6 +42,12 @@ type world struct {
 	ca             *testca.CA
 	clock          clock.Clock
 	output         *buffer
+	// started are all upstreams, by their connectors.
+	started map[string]*upstream
+	// intended is how often an upstream was told to book what it is sent once; sure says
+	// that none will book anything more of what was sent before.
+	intended map[string]int
+	sure     bool
 	// environment is added to that of a program that is spawned.
 	environment []string
 
@@ -65,7 +71,7 @@ type upstream struct {
 // prepare makes the upstreams and the configuration; nothing is started.
 func prepare(tb testing.TB, edits ...func(*settings)) *world {
 	tb.Helper()
-	w := &world{t: tb, settings: defaults(), output: &buffer{}}
+	w := &world{t: tb, settings: defaults(), output: &buffer{}, started: map[string]*upstream{}}
 	for _, edit := range edits {
 		edit(&w.settings)
 	}
@@ -130,7 +136,8 @@ func (w *world) fake(connector, api, adjust string) *upstream {
 		}
 	})
 	w.settings.Hosts[connector] = fake.Addr()
-	return &upstream{Fake: fake, t: w.t, log: o.Log}
+	w.started[connector] = &upstream{Fake: fake, t: w.t, log: o.Log}
+	return w.started[connector]
 }
 
 // start runs the program in this process.
