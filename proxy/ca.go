@@ -33,15 +33,23 @@ type CA struct {
 }
 
 // LoadCA reads the CA from its two files, PEM each, and mints one into them when
-// neither exists. The key file is 0600. One file without the other, or a
-// certificate that is no CA, is an error: nothing is overwritten.
+// neither exists; minting that was cut short is gone on with. The key file is 0600. One file
+// without the other, or a certificate that is no CA, is an error: nothing is overwritten.
 func LoadCA(certFile, keyFile string, now time.Time) (*CA, error) {
 	_, certErr := os.Stat(certFile)
 	_, keyErr := os.Stat(keyFile)
-	if errors.Is(certErr, fs.ErrNotExist) && errors.Is(keyErr, fs.ErrNotExist) {
-		if err := mintCA(certFile, keyFile, now); err != nil {
-			return nil, err
-		}
+	noCert, noKey := errors.Is(certErr, fs.ErrNotExist), errors.Is(keyErr, fs.ErrNotExist)
+	var err error
+	switch {
+	case noCert && noKey:
+		err = mintCA(certFile, keyFile, now)
+	case noCert:
+		err = putInPlace(certFile)
+	case noKey:
+		err = putInPlace(keyFile)
+	}
+	if err != nil {
+		return nil, err
 	}
 	certificate, err := tls.LoadX509KeyPair(certFile, keyFile)
 	if err != nil {
@@ -97,28 +105,56 @@ func mintCA(certFile, keyFile string, now time.Time) error {
 	if err != nil {
 		return fmt.Errorf("encode the CA's key: %w", err)
 	}
-	// The key goes first: a crash in between leaves a key without a certificate,
-	// which LoadCA reports instead of trusting.
-	if err := writeNew(keyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}), 0o600); err != nil {
-		return fmt.Errorf("write the CA's key: %w", err)
+	// Both are there whole before either has its name, so that what a crash leaves of one can be
+	// gone on with.
+	err = errors.Join(
+		writePending(keyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}), 0o600),
+		writePending(certFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o644),
+	)
+	if err == nil {
+		err = errors.Join(putInPlace(keyFile), putInPlace(certFile))
 	}
-	if err := writeNew(certFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o644); err != nil {
-		return fmt.Errorf("write the CA's certificate: %w", err)
+	if err != nil {
+		return fmt.Errorf("write the CA: %w", err)
 	}
 	return nil
 }
 
-// writeNew writes a whole file, synced, under a name that must not exist.
-func writeNew(name string, content []byte, mode fs.FileMode) error {
+// pending is the name of a file of the CA until both are written.
+func pending(name string) string { return name + ".new" }
+
+// writePending writes a whole file, synced with its folder, under its pending name.
+func writePending(name string, content []byte, mode fs.FileMode) error {
 	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
 		return err
 	}
-	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err := os.Remove(pending(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	f, err := os.OpenFile(pending(name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
 		return err
 	}
 	_, err = f.Write(content)
-	return errors.Join(err, f.Sync(), f.Close())
+	return errors.Join(err, f.Sync(), f.Close(), syncFolder(filepath.Dir(name)))
+}
+
+// putInPlace gives a file that was written its name, if there is one.
+func putInPlace(name string) error {
+	err := os.Rename(pending(name), name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return errors.Join(err, syncFolder(filepath.Dir(name)))
+}
+
+// syncFolder makes the names in a folder last.
+func syncFolder(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
 }
 
 func serialNumber() (*big.Int, error) {

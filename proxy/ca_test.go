@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"crypto/x509"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -63,6 +64,40 @@ func TestALeafIsRenewedBeforeItEnds(t *testing.T) {
 	now = now.Add(leafLifetime / 2)
 	if second, err := made.get("api.example"); err != nil || second == first {
 		t.Errorf("not renewed: %v", err)
+	}
+}
+
+// A first start that was ended while it minted is gone on with, wherever that was: nobody
+// has to remove what it left.
+func TestMintingThatWasCutShortIsGoneOnWith(t *testing.T) {
+	t.Parallel()
+	write := func(name string) error { return os.WriteFile(name, []byte("-----BEGIN"), 0o600) }
+	for name, cut := range map[string]func(cert, key string) error{
+		"while the key was written":         func(_, key string) error { return write(pending(key)) },
+		"while the certificate was written": func(cert, key string) error { return errors.Join(write(pending(key)), write(pending(cert))) },
+		"before the certificate had its name": func(cert, key string) error {
+			_, err := LoadCA(cert, key, time.Now())
+			return errors.Join(err, os.Rename(cert, pending(cert)))
+		},
+		"with the certificate's name kept first": func(cert, key string) error {
+			_, err := LoadCA(cert, key, time.Now())
+			return errors.Join(err, os.Rename(key, pending(key)))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			cert, key := filepath.Join(dir, "ca.pem"), filepath.Join(dir, "ca.key")
+			if err := cut(cert, key); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := LoadCA(cert, key, time.Now()); err != nil {
+				t.Fatal(err)
+			}
+			if left, _ := filepath.Glob(filepath.Join(dir, "*.new")); len(left) > 0 {
+				t.Errorf("%v is left", left)
+			}
+		})
 	}
 }
 
