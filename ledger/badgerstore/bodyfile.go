@@ -26,19 +26,16 @@ func (c Config) bodyPath(sha256 string) string { return filepath.Join(c.bodiesDi
 
 func (c Config) bodyMark(sha256 string) string { return filepath.Join(c.spoolDir(), sha256) }
 
-// makeBodyFolders makes both folders, durably.
+// makeBodyFolders makes both folders, durably: a process before this one may have made
+// them and not come to the sync.
 func makeBodyFolders(c Config) error {
 	for _, dir := range []string{c.bodiesDir(), c.spoolDir()} {
-		err := os.Mkdir(dir, 0o700)
-		if errors.Is(err, os.ErrExist) {
-			continue
-		}
-		if err == nil {
-			err = syncDir(c.Dir)
-		}
-		if err != nil {
+		if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 			return fmt.Errorf("ledger folder: %w", err)
 		}
+	}
+	if err := syncDir(c.Dir); err != nil {
+		return fmt.Errorf("ledger folder: %w", err)
 	}
 	return nil
 }

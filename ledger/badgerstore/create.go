@@ -25,6 +25,10 @@ func create(c Config, id string) error {
 	if err := writeSynced(c.creatingPath(), []byte(id)); err != nil {
 		return fmt.Errorf("ledger folder %s can't be written: %w", c.Dir, err)
 	}
+	// A ledger whose folder is gone after a loss of power would be a first start again.
+	if err := syncAbove(c.Dir); err != nil {
+		return fmt.Errorf("ledger folder %s: the folders above it can't be synced: %w", c.Dir, err)
+	}
 	i := identity{Format: format, ID: id, Version: c.Version, Created: c.Now().Wall.UTC(), Indexes: allIndexes}
 	first, err := createEngine(c, i)
 	if err != nil {

@@ -3,8 +3,11 @@ package badgerstore
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+
+	"golang.org/x/sys/unix"
 
 	"keep-proxy/internal/fault"
 )
@@ -30,6 +33,28 @@ func syncDir(dir string) error {
 	}
 	s := fault.Begin(fault.OpSyncDir, dir)
 	return s.End(errors.Join(d.Sync(), d.Close()))
+}
+
+// syncAbove makes the name of a folder durable, and those of the folders above it, which may
+// have been made for it: all of them as far as this file system reaches. One that can't be
+// read was made by somebody else.
+func syncAbove(dir string) error {
+	dir, err := filepath.Abs(dir)
+	if err == nil {
+		dir, err = filepath.EvalSymlinks(dir)
+	}
+	for err == nil {
+		above := filepath.Dir(dir)
+		var here, there unix.Stat_t
+		if err = errors.Join(unix.Stat(dir, &here), unix.Stat(above, &there)); err != nil || above == dir || here.Dev != there.Dev {
+			break
+		}
+		if err = syncDir(above); errors.Is(err, fs.ErrPermission) {
+			return nil
+		}
+		dir = above
+	}
+	return err
 }
 
 // writeSynced puts content at path by way of a synced temporary file.

@@ -6,7 +6,42 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"keep-proxy/internal/fault"
 )
+
+// Whoever finds the name of the ledger's folder gone after a loss of power takes an empty
+// folder for a first start, and sends again what was acknowledged. So each folder that was made
+// for the ledger is durable before the ledger is there.
+func TestTheFoldersAboveAFirstLedgerAreDurable(t *testing.T) { //nolint:paralleltest // It watches the whole process.
+	top := t.TempDir()
+	c := testConfig(filepath.Join(top, "a", "ledger"))
+	c.HighWaterFile = filepath.Join(top, "b", "c", "highwater")
+	synced := map[string]bool{}
+	last := ""
+	stop := fault.Watch(func(s fault.Step) {
+		rel, err := filepath.Rel(top, s.Name)
+		if !s.Done || err != nil || strings.HasPrefix(rel, "..") {
+			return
+		}
+		if s.Op == fault.OpSyncDir && last != "a/ledger/ledger.id" {
+			synced[rel] = true
+		}
+		if s.Op == fault.OpRename {
+			last = rel
+		}
+	})
+	s := mustOpenOnly(t, c)
+	stop()
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{".", "a", "a/ledger", "b", "b/c"} {
+		if !synced[dir] {
+			t.Errorf("%s was not synced before ledger.id was there", dir)
+		}
+	}
+}
 
 // A sync or rename elsewhere would be no step that a test can end the process at.
 func TestEachSyncAndRenameCanBeWatched(t *testing.T) {

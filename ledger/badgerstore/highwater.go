@@ -94,7 +94,7 @@ func createHighWater(path, id string, t tip) error {
 	b := make([]byte, highWaterSize)
 	copy(b, slot)
 	copy(b[slotSize:], slot)
-	return writeSynced(path, b)
+	return errors.Join(writeSynced(path, b), syncAbove(filepath.Dir(path)))
 }
 
 func openHighWater(path, id string) (*highWater, error) {
