@@ -66,14 +66,7 @@ var (
 func lives() []life {
 	const transfer, mutation, redispatch = "transfer:M", "mutation", "redispatch"
 	return []life{
-		{name: "mutation", upstream: toProbed, ask: long, identity: transfer, sending: mutation},
-		{name: "reconcile", upstream: toProbed, ask: short, identity: transfer, sending: mutation, second: true},
-		{name: "resend", upstream: toKeyed, ask: short, identity: transfer, sending: mutation, second: true},
 		{name: "redispatch", upstream: toProbed, ask: short, identity: transfer, sending: redispatch, again: true},
-		{
-			name: "decision", upstream: toHooks, ask: posting("/hook/bounded/M", "hello"), identity: "hook:bounded/M", sending: mutation,
-			second: true, decides: true,
-		},
 		{name: "steps", upstream: toMail, ask: posting("/send", message("M")), identity: "mail:M", sending: "commit"},
 		{
 			name: "undo", prepare: withBank("reversing-bank"), upstream: toBank, ask: undo, identity: "reversal:" + doubledObject,
@@ -84,6 +77,13 @@ func lives() []life {
 			accepts: true, last: "upstream.answer_complete of a read",
 		},
 		{name: "start", upstream: toProbed, ask: short, identity: transfer, sending: mutation, first: true},
+		{name: "mutation", upstream: toProbed, ask: long, identity: transfer, sending: mutation},
+		{name: "reconcile", upstream: toProbed, ask: short, identity: transfer, sending: mutation, second: true},
+		{name: "resend", upstream: toKeyed, ask: short, identity: transfer, sending: mutation, second: true},
+		{
+			name: "decision", upstream: toHooks, ask: posting("/hook/bounded/M", "hello"), identity: "hook:bounded/M", sending: mutation,
+			second: true, decides: true,
+		},
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"keep-proxy/integration/powerloss"
 	"keep-proxy/internal/fakes/oracle"
 )
 
@@ -93,6 +94,8 @@ type crash struct {
 	*world
 	cell
 	watching watching
+	// disk is below the program's state, nil for none.
+	disk *disk
 	// bank is that of a life that has one of its own.
 	bank *upstream
 	// late says that the upstream still holds what it will commit when the program runs
@@ -110,10 +113,10 @@ func (c cell) run(t *testing.T) (steps []string, reached bool) {
 	})
 	dir := w.settings.Dir
 	x := &crash{world: w, cell: c, watching: watching{
-		Ledger: filepath.Join(dir, "state", "ledger"), Shadow: filepath.Join(dir, "shadow"), Trace: filepath.Join(dir, "trace"),
-		Begun: filepath.Join(dir, "begun"), Kill: c.step,
+		Ledger: filepath.Join(dir, "state", "ledger"), Shadow: filepath.Join(dir, "shadow"),
+		Steps: powerloss.Steps{Trace: filepath.Join(dir, "trace"), Begun: filepath.Join(dir, "begun"), Kill: c.step},
 	}}
-	if err := os.Mkdir(x.watching.Shadow, 0o700); err != nil {
+	if err := errors.Join(os.Mkdir(x.watching.Shadow, 0o700), x.mount()); err != nil {
 		t.Fatal(err)
 	}
 	if !c.life.second && c.atSending() {
@@ -186,7 +189,7 @@ func (x *crash) holds() bool {
 
 // spawnWatched starts a process whose steps are followed.
 func (x *crash) spawnWatched() error {
-	text, err := json.Marshal(x.watching)
+	text, err := json.Marshal(&x.watching)
 	if err != nil {
 		return err
 	}
@@ -300,13 +303,8 @@ func (x *crash) begin() {
 // while nothing runs.
 func (x *crash) strike() {
 	x.t.Helper()
-	loss := &powerLoss{ledger: x.watching.Ledger, shadow: x.watching.Shadow}
-	switch x.ending {
-	case torn:
-		loss.random = rand.New(rand.NewPCG(x.seed, 1))
-		fallthrough
-	case powerless:
-		loss.strike(x.t)
+	if err := x.lose(); err != nil {
+		x.t.Fatal(err)
 	}
 	x.settings.Settle = soon
 	if x.late = x.commit == commitsLate && x.holds(); x.late {
@@ -356,7 +354,7 @@ func (c cell) String() string {
 // matrixVar asks for the whole matrix.
 const matrixVar = "KEEP_TEST_MATRIX"
 
-// few is how many cells of each life and commit are gone through otherwise.
+// few is how many steps of each life, commit and ending are gone through otherwise.
 const few = 1
 
 // TestCrashMatrix goes through cells of the crash matrix: all of them if KEEP_TEST_MATRIX is
@@ -367,43 +365,80 @@ func TestCrashMatrix(t *testing.T) {
 		t.Skip("starts processes")
 	}
 	all := os.Getenv(matrixVar) == "all"
+	known, err := openResults()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = known.Close() }) // Each line is written as a whole.
 	for i, l := range lives() {
-		for j, commit := range commits {
-			if l.first && commit != commitsBefore || !all && !l.first && (j != i%len(commits) || l.again) {
-				continue
+		t.Run(l.name, func(t *testing.T) {
+			if !all {
+				t.Parallel() // Else one after another, so that what is cut short has whole ones.
 			}
-			t.Run(l.name+"/"+commit, func(t *testing.T) {
-				t.Parallel()
-				steps, _ := cell{life: l, commit: commit}.run(t)
-				rows := stepsToEndAt(t, steps, l, commit)
-				t.Logf("%d steps", len(rows))
-				random := rand.New(rand.NewPCG(uint64(i), uint64(j)))
-				for _, ending := range endings {
-					chosen := rows
-					if !all {
-						random.Shuffle(len(rows), func(a, b int) { rows[a], rows[b] = rows[b], rows[a] })
-						chosen = rows[:few]
-					}
-					for _, step := range chosen {
-						c := cell{life: l, commit: commit, ending: ending, step: step}
-						h := fnv.New64a()
-						_, _ = h.Write([]byte(c.String()))
-						c.seed = h.Sum64()
-						c.judge(t)
-					}
+			for j, commit := range commits {
+				if l.first && commit != commitsBefore || !all && !l.first && (j != i%len(commits) || l.again) {
+					continue
 				}
-			})
-		}
+				t.Run(commit, func(t *testing.T) {
+					t.Parallel()
+					goThrough(t, l, commit, all, known)
+				})
+			}
+		})
 	}
 }
 
-// judge runs the cell as a subtest that says what came of it.
-func (c cell) judge(t *testing.T) {
+// goThrough goes through the cells of a life and commit: all, or a few that are chosen by
+// their names.
+func goThrough(t *testing.T, l life, commit string, all bool, known *results) {
+	t.Helper()
+	steps, _ := cell{life: l, commit: commit}.run(t)
+	rows := stepsToEndAt(t, steps, l, commit)
+	var cells []cell
+	for _, ending := range endings {
+		chosen := rows
+		if !all {
+			h := fnv.New64a()
+			_, _ = h.Write([]byte(l.name + commit + ending))
+			random := rand.New(rand.NewPCG(h.Sum64(), 0))
+			random.Shuffle(len(rows), func(a, b int) { rows[a], rows[b] = rows[b], rows[a] })
+			chosen = rows[:few]
+		}
+		for _, step := range chosen {
+			c := cell{life: l, commit: commit, ending: ending, step: step}
+			h := fnv.New64a()
+			_, _ = h.Write([]byte(c.String()))
+			c.seed = h.Sum64()
+			cells = append(cells, c)
+		}
+	}
+	known.add(t, fmt.Sprintf("plan|%s|%s|%d", l.name, commit, len(cells)))
+	for _, c := range cells {
+		c.judge(t, known)
+	}
+}
+
+// judge runs the cell as a subtest that says what came of it, unless that is known.
+func (c cell) judge(t *testing.T, known *results) {
 	t.Helper()
 	t.Run(strings.ReplaceAll(c.ending+" at "+c.step, "/", "|"), func(t *testing.T) {
 		t.Parallel()
-		_, reached := c.run(t)
-		t.Logf("cell|%s|%s|%s|%s|%v", c.life.name, c.step, c.ending, c.commit, reached)
+		line := fmt.Sprintf("cell|%s|%s|%s|%s|", c.life.name, c.step, c.ending, c.commit)
+		if known.has(line) {
+			t.Skip("it was gone through before")
+		}
+		outcome := "wrong"
+		t.Cleanup(func() { // After every other one, which may find something wrong, too.
+			if t.Failed() {
+				outcome = "wrong"
+			}
+			known.add(t, line+outcome)
+		})
+		if _, reached := c.run(t); reached {
+			outcome = "judged"
+		} else {
+			outcome = "missed"
+		}
 	})
 }
 

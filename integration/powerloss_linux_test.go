@@ -1,187 +1,117 @@
 package integration
 
 import (
-	"bytes"
+	"bufio"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
-	"testing"
+
+	"keep-proxy/integration/powerloss"
 )
 
-const (
-	pageSize   = 4096
-	sectorSize = 512
-)
+// diskVar names the program of integration/powerloss/disk: a loss of power is then made
+// below the file system, of all that the program keeps. Without it, it is made of copies
+// that the program takes of the ledger at each of its own syncs.
+const diskVar = "KEEP_TEST_DISK"
 
-// powerLoss puts in a ledger folder's place what a loss of power leaves of it.
-type powerLoss struct {
-	ledger, shadow string
-	// random chooses which pages and names that weren't durable are there all the same,
-	// and tears pages between sectors. Without it none is.
-	random *rand.Rand
-	// actual finds files as the process left them.
-	actual map[string]string
+// disk is a file system that knows what is durable, below a program's state.
+type disk struct {
+	cmd   *exec.Cmd
+	stdin io.Closer
+	told  powerloss.Disk
 }
 
-// strike changes the folder. The engine's own files (tables, manifest) count as durable as
-// they are: it syncs them by itself, where nobody in the process can watch it.
-func (p *powerLoss) strike(tb testing.TB) {
-	tb.Helper()
-	p.actual = map[string]string{}
-	old := p.ledger + ".before"
-	if err := os.Rename(p.ledger, old); err != nil {
-		tb.Fatal(err)
-	}
-	var dirs []string
-	err := filepath.WalkDir(old, func(path string, e os.DirEntry, err error) error {
-		if err != nil || !e.IsDir() {
-			return err
-		}
-		name, err := filepath.Rel(old, path)
-		dirs = append(dirs, name)
-		return err
-	})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	for _, dir := range dirs {
-		names, err := namesIn(filepath.Join(old, dir))
-		if err != nil {
-			tb.Fatal(err)
-		}
-		for name, id := range names {
-			p.actual[id] = filepath.Join(old, dir, name)
-		}
-	}
-	for _, dir := range dirs {
-		if err := errors.Join(os.Mkdir(filepath.Join(p.ledger, dir), 0o700), p.folder(old, dir)); err != nil {
-			tb.Fatal(err)
-		}
-	}
-	if err := os.RemoveAll(old); err != nil {
-		tb.Fatal(err)
-	}
-}
+// state is the folder with all that the program keeps.
+func (x *crash) state() string { return filepath.Join(x.settings.Dir, "state") }
 
-// folder makes the files of one folder.
-func (p *powerLoss) folder(old, dir string) error {
-	now, err := namesIn(filepath.Join(old, dir))
-	if err != nil {
+// mount puts the program's state on a disk, if there is one.
+func (x *crash) mount() error {
+	program := os.Getenv(diskVar)
+	if program == "" {
+		return nil
+	}
+	dir := x.settings.Dir
+	d := &disk{told: powerloss.Disk{Mount: x.state(), Backing: filepath.Join(dir, "disk"), Shadow: x.watching.Shadow}}
+	s := &x.watching.Steps
+	d.told.Trace, d.told.Begun, d.told.Kill = s.Trace, s.Begun, s.Kill
+	settings, err := json.Marshal(&d.told)
+	if err = errors.Join(err, os.Mkdir(d.told.Mount, 0o700), os.Mkdir(d.told.Backing, 0o700)); err != nil {
 		return err
 	}
-	durable := map[string]string{}
-	text, err := os.ReadFile(namesFile(p.ledger, p.shadow, filepath.Join(p.ledger, dir)))
+	d.cmd = exec.Command(program, string(settings))
+	d.cmd.Stderr = x.output
+	if d.stdin, err = d.cmd.StdinPipe(); err != nil {
+		return err
+	}
+	out, err := d.cmd.StdoutPipe()
 	if err == nil {
-		err = json.Unmarshal(text, &durable)
+		err = d.cmd.Start()
 	}
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err != nil {
 		return err
 	}
-	for _, name := range union(now, durable) {
-		to := filepath.Join(p.ledger, dir, name)
-		if byItself(dir, name) {
-			if id, there := now[name]; there {
-				if err := copyData(p.actual[id], to); err != nil {
-					return err
-				}
-			}
-			continue
-		}
-		id, there := durable[name]
-		if other, otherwise := now[name]; p.random != nil && (other != id || there != otherwise) && p.random.IntN(2) == 0 {
-			id, there = other, otherwise
-		}
-		if !there {
-			continue
-		}
-		content, err := p.content(id)
-		if err == nil {
-			err = os.WriteFile(to, content, 0o600)
-		}
-		if err != nil {
-			return err
-		}
+	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+		return errors.Join(fmt.Errorf("the disk said %q: %w", line, err), d.cmd.Wait())
 	}
+	x.disk = d
+	x.t.Cleanup(func() { _ = x.unmount() }) // Done already if all went well.
+	// The file system sees each sync itself.
+	x.watching.Shadow = ""
 	return nil
 }
 
-// union are the names of both, sorted, so that a seed repeats.
-func union(a, b map[string]string) []string {
-	var names []string
-	for _, m := range []map[string]string{a, b} {
-		for name := range m {
-			names = append(names, name)
-		}
+// unmount takes the disk away; nobody has a file open on it any more.
+func (x *crash) unmount() error {
+	d := x.disk
+	if x.disk = nil; d == nil {
+		return nil
 	}
-	slices.Sort(names)
-	return slices.Compact(names)
+	return errors.Join(d.stdin.Close(), d.cmd.Wait())
 }
 
-// byItself says that a file isn't one of those that the ledger syncs: the engine's own, and
-// what lies in the folder besides the ledger.
-func byItself(dir, name string) bool {
-	switch dir {
-	case "data":
+// lose makes of the program's files what the ending leaves of them.
+func (x *crash) lose() error {
+	loss := &powerloss.Loss{Shadow: powerloss.Shadow{Dir: x.watching.Shadow}}
+	if x.ending == torn {
+		loss.Random = rand.New(rand.NewPCG(x.seed, 1))
+	}
+	lossy := x.ending == torn || x.ending == powerless
+	if d := x.disk; d != nil {
+		if err := x.unmount(); err != nil {
+			return err
+		}
+		if !lossy {
+			return errors.Join(os.Remove(d.told.Mount), os.Rename(d.told.Backing, d.told.Mount))
+		}
+		loss.Dir = d.told.Shadow
+		return errors.Join(loss.Leave(d.told.Backing, d.told.Mount), os.RemoveAll(d.told.Backing))
+	}
+	if !lossy {
+		return nil
+	}
+	loss.Durable = byItself
+	old := x.watching.Ledger + ".before"
+	return errors.Join(os.Rename(x.watching.Ledger, old), loss.Leave(old, x.watching.Ledger), os.RemoveAll(old))
+}
+
+// byItself says that a file of the ledger isn't one that the ledger syncs: those of its
+// engine, which syncs them where nobody in the process can watch it, and what lies in the
+// folder besides. They count as durable as they are, and so do folders.
+func byItself(path string, folder bool) bool {
+	dir, name := filepath.Split(path)
+	switch {
+	case folder:
+		return true
+	case dir == "data/":
 		return filepath.Ext(name) != ".mem"
-	case "bodies", "spool", "unlisted":
+	case dir != "":
 		return false
 	}
 	return !strings.HasPrefix(name, "ledger.") && !strings.HasPrefix(name, ".new-") && name != "highwater"
-}
-
-// content is what is left in a file.
-func (p *powerLoss) content(id string) ([]byte, error) {
-	durable, err := os.ReadFile(filepath.Join(p.shadow, id))
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, err
-	}
-	path, there := p.actual[id]
-	if p.random == nil || !there {
-		return durable, nil
-	}
-	now, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	return p.tear(durable, now), nil
-}
-
-// tear mixes pages of two contents, and sectors of some pages.
-func (p *powerLoss) tear(durable, now []byte) []byte {
-	if p.random.IntN(2) == 0 {
-		now = grown(now, len(durable))
-	} else {
-		now = grown(now, len(durable))[:len(durable)]
-	}
-	mixed := grown(bytes.Clone(durable), len(now))[:len(now)]
-	for at := 0; at < len(now); at += pageSize {
-		end := min(at+pageSize, len(now))
-		if bytes.Equal(mixed[at:end], now[at:end]) {
-			continue
-		}
-		switch p.random.IntN(3) {
-		case 0:
-			copy(mixed[at:end], now[at:end])
-		case 1:
-			for s := at; s < end; s += sectorSize {
-				if p.random.IntN(2) == 0 {
-					e := min(s+sectorSize, end)
-					copy(mixed[s:e], now[s:e])
-				}
-			}
-		}
-	}
-	return mixed
-}
-
-// grown is b with zeros up to n.
-func grown(b []byte, n int) []byte {
-	if len(b) >= n {
-		return b
-	}
-	return append(slices.Clip(b), make([]byte, n-len(b))...)
 }

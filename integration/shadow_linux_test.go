@@ -2,9 +2,7 @@ package integration
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,8 +10,7 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
+	"keep-proxy/integration/powerloss"
 	"keep-proxy/internal/fault"
 )
 
@@ -27,12 +24,7 @@ type watching struct {
 	Ledger string `json:"ledger"`
 	// Shadow is a folder that holds what a loss of power would leave of them, "" for none.
 	Shadow string `json:"shadow"`
-	// Trace is a file that gets a line for each step.
-	Trace string `json:"trace"`
-	// Begun is a file: before it is there, steps are neither counted nor written down.
-	Begun string `json:"begun"`
-	// Kill names the step to kill at, "" for none.
-	Kill string `json:"kill"`
+	powerloss.Steps
 	// Await is a file that has to be there first, "" for none.
 	Await string `json:"await"`
 }
@@ -44,15 +36,10 @@ func watch() error {
 	if text == "" {
 		return nil
 	}
-	w := &watcher{passed: map[string]int{}}
+	w := &watcher{}
 	if err := json.Unmarshal([]byte(text), &w.watching); err != nil {
 		return fmt.Errorf("%s: %w", watchVar, err)
 	}
-	trace, err := os.OpenFile(w.Trace, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	w.trace = trace
 	fault.Watch(func(s fault.Step) {
 		if err := w.step(s); err != nil {
 			fmt.Fprintln(os.Stderr, "watch:", err)
@@ -65,14 +52,11 @@ func watch() error {
 // watcher follows the steps of a process.
 type watcher struct {
 	watching
-	mu     sync.Mutex
-	trace  *os.File
-	passed map[string]int
+	mu sync.Mutex
 	// about is what the transaction that is being made durable is about.
 	about []string
 	// sending is what is being sent, next what will be.
 	sending, next string
-	begun         bool
 }
 
 func (w *watcher) step(s fault.Step) error {
@@ -81,19 +65,12 @@ func (w *watcher) step(s fault.Step) error {
 	if err := w.follow(s); err != nil {
 		return err
 	}
-	if !w.begun {
-		_, err := os.Stat(w.Begun)
-		if w.begun = err == nil; !w.begun {
-			return nil
-		}
-	}
 	for _, name := range w.names(s) {
-		w.passed[name]++
-		name := fmt.Sprintf("%s #%d", name, w.passed[name])
-		if _, err := fmt.Fprintln(w.trace, name); err != nil {
+		kill, err := w.Pass(name)
+		if err != nil {
 			return err
 		}
-		if name == w.Kill {
+		if kill {
 			if err := w.await(); err != nil {
 				return err
 			}
@@ -181,11 +158,17 @@ func (w *watcher) names(s fault.Step) []string {
 	return names
 }
 
+// above is the class of what lies above the ledger's folder.
+const above = ".."
+
 // class is a path without what differs from file to file.
 func (w *watcher) class(path string) string {
 	name, err := filepath.Rel(w.Ledger, path)
 	if err != nil {
 		return path
+	}
+	if strings.HasPrefix(name, above) {
+		return above
 	}
 	dir, base := filepath.Split(name)
 	switch {
@@ -204,105 +187,12 @@ func (w *watcher) class(path string) string {
 // follow keeps in the shadow what this step made durable.
 func (w *watcher) follow(s fault.Step) error {
 	switch {
-	case !s.Done || w.Shadow == "":
+	case !s.Done || w.Shadow == "" || strings.HasPrefix(w.class(s.Name), above):
 		return nil
 	case s.Op == fault.OpSync:
-		id, err := fileID(s.Name)
-		if err != nil {
-			return err
-		}
-		return copyData(s.Name, filepath.Join(w.Shadow, id))
+		return powerloss.Shadow{Dir: w.Shadow}.Sync(s.Name)
 	case s.Op == fault.OpSyncDir:
-		return w.list(s.Name)
+		return powerloss.Shadow{Dir: w.Shadow}.SyncDir(s.Name)
 	}
 	return nil
-}
-
-// list keeps the names of a folder.
-func (w *watcher) list(dir string) error {
-	names, err := namesIn(dir)
-	if err != nil {
-		return err
-	}
-	text, err := json.Marshal(names)
-	if err != nil {
-		return err
-	}
-	path := namesFile(w.Ledger, w.Shadow, dir)
-	return errors.Join(os.WriteFile(path+".new", text, 0o600), os.Rename(path+".new", path))
-}
-
-// namesFile holds the durable names of a folder of the ledger.
-func namesFile(ledger, shadow, dir string) string {
-	name, err := filepath.Rel(ledger, dir)
-	if err != nil {
-		name = dir
-	}
-	return filepath.Join(shadow, "names-"+strings.ReplaceAll(name, "/", "-"))
-}
-
-// namesIn are the files in a folder, each with its id.
-func namesIn(dir string) (map[string]string, error) {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return nil, err
-	}
-	names := map[string]string{}
-	for _, e := range entries {
-		if !e.Type().IsRegular() {
-			continue
-		}
-		id, err := fileID(filepath.Join(dir, e.Name()))
-		if errors.Is(err, os.ErrNotExist) {
-			continue // Removed meanwhile.
-		}
-		if err != nil {
-			return nil, err
-		}
-		names[e.Name()] = id
-	}
-	return names, nil
-}
-
-// fileID tells a file from every other, whatever its name, also from a later one that was
-// given the same inode.
-func fileID(path string) (string, error) {
-	var st unix.Statx_t
-	if err := unix.Statx(unix.AT_FDCWD, path, 0, unix.STATX_INO|unix.STATX_BTIME, &st); err != nil {
-		return "", &os.PathError{Op: "statx", Path: path, Err: err}
-	}
-	return fmt.Sprintf("file-%d-%d-%d", st.Ino, st.Btime.Sec, st.Btime.Nsec), nil
-}
-
-// copyData copies a file that may be mostly holes.
-func copyData(from, to string) error {
-	in, err := os.Open(from)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = in.Close() }()
-	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	st, err := in.Stat()
-	if err == nil {
-		err = out.Truncate(st.Size())
-	}
-	for at := int64(0); err == nil && at < st.Size(); {
-		var begin, end int64
-		begin, err = unix.Seek(int(in.Fd()), at, unix.SEEK_DATA)
-		if errors.Is(err, unix.ENXIO) {
-			err = nil
-			break
-		}
-		if err == nil {
-			end, err = unix.Seek(int(in.Fd()), begin, unix.SEEK_HOLE)
-		}
-		if err == nil {
-			_, err = io.Copy(io.NewOffsetWriter(out, begin), io.NewSectionReader(in, begin, end-begin))
-		}
-		at = end
-	}
-	return errors.Join(err, out.Close())
 }
