@@ -48,6 +48,8 @@ type options struct {
 	// book is a file that remembers which of them were caught; "" for none.
 	book  string
 	write bool
+	// cells is a file that keeps what came of the cells of the stage matrix; "" for none.
+	cells string
 	// progress gets a line now and then.
 	progress io.Writer
 }
@@ -72,6 +74,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	flags.StringVar(&o.book, "book", "", "a `file` in which the stage breaks remembers what was caught, to go on after an interruption")
 	flags.Uint64Var(&o.seed, "seed", 1, "the seed of the first history, and of what is drawn")
 	flags.DurationVar(&o.within, "within", 0, "how long the stage histories goes on at most; it tells how many it came through")
+	flags.StringVar(&o.cells, "cells", "", "a `file` of what came of the cells of the stage matrix, to go on after an interruption")
 	flags.BoolVar(&o.write, "write", false, "write the report into docs/proof.md")
 	names, err := parse(flags, args)
 	if err != nil {

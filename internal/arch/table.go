@@ -59,8 +59,9 @@ var table = []row{
 	}, tests: []string{"connectors"}},
 	{pkg: "integration/clients", may: []string{"internal/fakes/..."}},
 	{pkg: "integration/hostile", may: []string{"app", "config", "internal/clock", "upstream", "ledger"}},
+	{pkg: "integration/powerloss"},
 	{pkg: "integration", may: []string{
-		"app", "config", "admin/client", "admin/wire", "internal/fakes/...", "internal/fault", "internal/clock",
+		"app", "config", "admin/client", "admin/wire", "internal/fakes/...", "internal/fault", "internal/clock", "integration/powerloss",
 	}, tests: []string{"connectors"}},
 }
 
