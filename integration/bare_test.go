@@ -15,16 +15,22 @@ import (
 	"math/big"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"sync"
 	"time"
 
 	"github.com/elazarl/goproxy"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
 // bareVar names a PEM file of roots for upstreams: this binary is then a bare
-// goproxy, to compare with.
-const bareVar = "KEEP_INTEGRATION_BARE"
+// goproxy, to compare with. bareH2Var, set to anything, has it speak HTTP/2 on both
+// sides.
+const (
+	bareVar   = "KEEP_INTEGRATION_BARE"
+	bareH2Var = "KEEP_INTEGRATION_BARE_H2"
+)
 
 // bare runs goproxy's own interception with a certificate store and verified
 // upstreams, and no handlers, until its standard input ends.
@@ -51,6 +57,8 @@ func serveBare(rootsFile string) error {
 	g.Logger = quiet{}
 	g.ConnectDial = nil
 	g.Tr = &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}, MaxIdleConnsPerHost: 256}
+	g.AllowHTTP2 = os.Getenv(bareH2Var) != ""
+	g.Tr.ForceAttemptHTTP2 = g.AllowHTTP2
 	g.CertStore = &leaves{byHost: map[string]*tls.Certificate{}}
 	config := goproxy.TLSConfigFromCA(ca)
 	g.OnRequest().HandleConnect(goproxy.FuncHttpsHandler(func(host string, _ *goproxy.ProxyCtx) (*goproxy.ConnectAction, string) {
@@ -65,7 +73,9 @@ func serveBare(rootsFile string) error {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		_ = server.Close()
 	}()
-	if err := json.NewEncoder(os.Stdout).Encode(announcement{Proxy: "http://" + l.Addr().String(), CAPEM: string(caPEM)}); err != nil {
+	numbers := httptest.NewServer(promhttp.Handler())
+	defer numbers.Close()
+	if err := json.NewEncoder(os.Stdout).Encode(announcement{Admin: numbers.URL, Proxy: "http://" + l.Addr().String(), CAPEM: string(caPEM)}); err != nil {
 		return err
 	}
 	_ = server.Serve(l) // Ends by Close.

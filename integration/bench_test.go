@@ -26,16 +26,27 @@ import (
 type lab struct {
 	*world
 	target string
-	run    *wire.OpenedRun
+	// roots are the upstream's.
+	roots *x509.CertPool
+	run   *wire.OpenedRun
 }
 
 var kilobyte = bytes.Repeat([]byte("y"), 1024)
 
-// newLab starts upstream and program, and opens a run.
-func newLab(b *testing.B) *lab {
+// newLab starts an upstream of kilobytes and the program, and opens a run.
+func newLab(b *testing.B, edits ...func(*settings)) *lab {
+	b.Helper()
+	return newLabOf(b, kilobytes, edits...)
+}
+
+// newLabOf is newLab before an upstream of some kind.
+func newLabOf(b *testing.B, upstream string, edits ...func(*settings)) *lab {
 	b.Helper()
 	w := &world{t: b, settings: defaults()}
-	_, up := w.peer(kilobyteVar + "=1")
+	for _, edit := range edits {
+		edit(&w.settings)
+	}
+	_, up := w.peer(upstreamVar + "=" + upstream)
 	w.settings.Dir = b.TempDir()
 	w.settings.MaxBody = "10MiB"
 	w.settings.UpstreamCA = filepath.Join(w.settings.Dir, "upstreams.pem")
@@ -52,7 +63,9 @@ func newLab(b *testing.B) *lab {
 	if err != nil {
 		b.Fatal(err)
 	}
-	return &lab{world: w, target: up.Proxy, run: opened}
+	l := &lab{world: w, target: up.Proxy, roots: x509.NewCertPool(), run: opened}
+	l.roots.AppendCertsFromPEM([]byte(up.CAPEM))
+	return l
 }
 
 // peer starts this binary as another process of the benchmark.

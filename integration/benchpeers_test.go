@@ -10,29 +10,41 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"testing"
 
 	"keep-proxy/internal/fakes/testca"
 )
 
-// kilobyteVar is set to anything: this binary is then an upstream that answers
-// whatever it is asked with a kilobyte, as cheaply as it can, so that benchmarks
-// measure what stands before it.
-const kilobyteVar = "KEEP_INTEGRATION_KILOBYTE"
+// upstreamVar names what this binary then is: an upstream that answers whatever it is
+// asked with the same, as cheaply as it can, so that benchmarks measure what stands
+// before it.
+const upstreamVar = "KEEP_INTEGRATION_UPSTREAM"
 
-// answerKilobytes is that upstream, until its standard input ends.
-func answerKilobytes() int {
-	if err := serveKilobytes(); err != nil {
+// What an upstream of a benchmark answers with, and by which protocol.
+const (
+	kilobytes   = "kilobytes"
+	kilobytesH2 = "kilobytes by HTTP/2"
+	blobs       = "blobs"
+)
+
+// blob is the size of a download.
+const blob = 64 << 20
+
+// benchUpstream is that upstream, until its standard input ends.
+func benchUpstream(kind string) int {
+	if err := serveUpstream(kind); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	return 0
 }
 
-func serveKilobytes() error {
+func serveUpstream(kind string) error {
 	ca, err := testca.New()
 	if err != nil {
 		return err
@@ -45,7 +57,6 @@ func serveKilobytes() error {
 	if err != nil {
 		return err
 	}
-	secure := tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{*leaf}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}})
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		_ = l.Close()
@@ -53,6 +64,21 @@ func serveKilobytes() error {
 	if err := json.NewEncoder(os.Stdout).Encode(announcement{Proxy: "https://" + l.Addr().String(), CAPEM: string(ca.PEM())}); err != nil {
 		return err
 	}
+	config := &tls.Config{Certificates: []tls.Certificate{*leaf}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}
+	if kind == kilobytesH2 {
+		server := &http.Server{Handler: http.HandlerFunc(answerKilobyte), TLSConfig: &tls.Config{Certificates: config.Certificates, MinVersion: tls.VersionTLS12}}
+		_ = server.ServeTLS(l, "", "") // Ends with its listener.
+		return nil
+	}
+	head := "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nDate: Sat, 21 Nov 2026 09:12:29 GMT\r\nContent-Length: "
+	piece, pieces := append([]byte(head+"1024\r\n\r\n"), kilobyte...), 1
+	if kind == blobs {
+		head += strconv.Itoa(blob) + "\r\n\r\n"
+		piece, pieces = bytes.Repeat(kilobyte, 64), blob>>16
+	} else {
+		head = ""
+	}
+	secure := tls.NewListener(l, config)
 	for {
 		c, err := secure.Accept()
 		if errors.Is(err, net.ErrClosed) {
@@ -61,24 +87,34 @@ func serveKilobytes() error {
 		if err != nil {
 			return err
 		}
-		go func() { _ = keepAnswering(c) }()
+		go func() { _ = keepAnswering(c, head, piece, pieces) }()
 	}
 }
 
-// keepAnswering serves one connection until it breaks.
-func keepAnswering(c net.Conn) error {
+// keepAnswering serves one connection until it breaks: head, if it isn't part of the
+// piece, and so many times the piece.
+func keepAnswering(c net.Conn, head string, piece []byte, pieces int) error {
 	defer func() { _ = c.Close() }()
-	answer := append([]byte("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nDate: Sat, 21 Nov 2026 09:12:29 GMT\r\nContent-Length: 1024\r\n\r\n"), kilobyte...)
 	in := bufio.NewReader(c)
 	for {
 		if err := skipMessage(in); err != nil {
 			return err
 		}
-		if _, err := c.Write(answer); err != nil {
-			return err
+		if head != "" {
+			if _, err := io.WriteString(c, head); err != nil {
+				return err
+			}
+		}
+		for range pieces {
+			if _, err := c.Write(piece); err != nil {
+				return err
+			}
 		}
 	}
 }
+
+// answerKilobyte is the same by net/http.
+func answerKilobyte(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(kilobyte) }
 
 // skipMessage reads one message whose length is announced, 0 if it isn't. A status
 // other than 200 is an error.
@@ -128,7 +164,7 @@ func call(y *way, target string) (*caller, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := &caller{c: secure, in: bufio.NewReader(secure), path: y.path}
+	k := &caller{c: secure, in: bufio.NewReaderSize(secure, max(y.buffer, 4<<10)), path: y.path}
 	fields := " HTTP/1.1\r\nHost: " + host + "\r\nUser-Agent: bench/1.0\r\nAccept: */*\r\nAccept-Encoding: gzip, deflate\r\n"
 	k.head = []byte(y.method + " ")
 	k.tail = []byte(fields + "\r\n")
@@ -138,8 +174,11 @@ func call(y *way, target string) (*caller, error) {
 	return k, nil
 }
 
-// connect opens a tunnel to a host and port.
+// connect opens a tunnel to a host and port, or, without a proxy, a connection.
 func (y *way) connect(host string) (net.Conn, error) {
+	if y.proxy == nil {
+		return (&net.Dialer{}).DialContext(context.Background(), "tcp", host)
+	}
 	c, err := (&net.Dialer{}).DialContext(context.Background(), "tcp", y.proxy.Host)
 	if err != nil {
 		return nil, err
@@ -187,3 +226,62 @@ func (k *caller) ask(n *atomic.Int64) error {
 
 // jsonKilobyte is a body of a kilobyte as scripts send them.
 var jsonKilobyte = []byte(`{"pad":"` + strings.Repeat("x", 1024-10) + `"}`)
+
+// transport sends by one protocol alone.
+func (y *way) transport(h2 bool) *http.Transport {
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(!h2)
+	protocols.SetHTTP2(h2)
+	return &http.Transport{
+		Proxy: http.ProxyURL(y.proxy), DisableCompression: true, Protocols: protocols,
+		TLSClientConfig: &tls.Config{RootCAs: y.roots, MinVersion: tls.VersionTLS12},
+	}
+}
+
+// clientOf is a client of one protocol alone.
+func (y *way) clientOf(tb testing.TB, h2 bool) *http.Client {
+	tb.Helper()
+	t := y.transport(h2)
+	tb.Cleanup(t.CloseIdleConnections)
+	return &http.Client{Transport: t}
+}
+
+// get reads an answer whole.
+func get(c *http.Client, target string) (status int, body []byte, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, target, http.NoBody)
+	if err != nil {
+		return 0, nil, err
+	}
+	resp, err := c.Do(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	body, err = io.ReadAll(resp.Body)
+	return resp.StatusCode, body, err
+}
+
+// getKilobyte wants the answer of a kilobyte.
+func getKilobyte(c *http.Client, target string) error {
+	status, body, err := get(c, target)
+	if err == nil && (status != http.StatusOK || len(body) != len(kilobyte)) {
+		err = errors.New("not the kilobyte")
+	}
+	if err != nil {
+		return fmt.Errorf("status %d, %d bytes, %.500q: %w", status, len(body), body, err)
+	}
+	return nil
+}
+
+// reset ends a connection in the way of a process that is killed.
+func reset(c net.Conn) {
+	if secure, ok := c.(*tls.Conn); ok {
+		c = secure.NetConn()
+	}
+	if tcp, ok := c.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0)
+	}
+	_ = c.Close()
+}

@@ -19,8 +19,8 @@ func TestMain(m *testing.M) {
 	if roots := os.Getenv(bareVar); roots != "" {
 		os.Exit(bare(roots)) // This process is a bare goproxy now.
 	}
-	if os.Getenv(kilobyteVar) != "" {
-		os.Exit(answerKilobytes()) // This process is an upstream now.
+	if kind := os.Getenv(upstreamVar); kind != "" {
+		os.Exit(benchUpstream(kind)) // This process is an upstream now.
 	}
 	if target := os.Getenv(clientVar); target != "" {
 		os.Exit(post(target)) // This process is a client now.

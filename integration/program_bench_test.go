@@ -4,6 +4,7 @@ import (
 	"crypto/x509"
 	"encoding/base64"
 	"fmt"
+	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -25,11 +26,18 @@ type way struct {
 	method  string
 	path    func(n int64) string
 
+	// proxy is nil for the direct way, which has no pid either.
 	proxy       *url.URL
 	credentials string
 	roots       *x509.CertPool
 	pid         int
-	callers     []*caller
+	// buffer is that of the clients, in bytes; 0 for a small one.
+	buffer  int
+	callers []*caller
+	// shared is the one client of all callers that open no connections of their own.
+	shared *http.Client
+	// do is what a client does again and again; nil for one request.
+	do func(k *caller, n *atomic.Int64) error
 
 	// rates are requests a second, and cpu the processor time of the proxy alone for
 	// one of them, in microseconds; a value for each round.
@@ -52,6 +60,13 @@ const (
 // open connects the clients.
 func (y *way) open(b *testing.B, target string, clients int) {
 	b.Helper()
+	if y.shared != nil {
+		if err := getKilobyte(y.shared, target); err != nil { // Over the one connection.
+			b.Fatalf("%s: %v", y.name, err)
+		}
+		y.callers = slices.Repeat([]*caller{nil}, clients)
+		return
+	}
 	for range clients {
 		k, err := call(y, target)
 		if err != nil {
@@ -65,13 +80,17 @@ func (y *way) open(b *testing.B, target string, clients int) {
 // round asks for a while, and keeps rate and processor time.
 func (y *way) round(b *testing.B, unique *atomic.Int64, d time.Duration) {
 	b.Helper()
+	do := y.do
+	if do == nil {
+		do = (*caller).ask
+	}
 	var done atomic.Int64
 	var all sync.WaitGroup
 	begun, used := time.Now(), processorTime(b, y.pid)
 	for _, k := range y.callers {
 		all.Go(func() {
 			for time.Since(begun) < d {
-				if err := k.ask(unique); err != nil {
+				if err := do(k, unique); err != nil {
 					b.Errorf("%s: %v", y.name, err)
 					return
 				}
@@ -89,6 +108,9 @@ func (y *way) round(b *testing.B, unique *atomic.Int64, d time.Duration) {
 // where stat counts hundredths of a second.
 func processorTime(b *testing.B, pid int) time.Duration {
 	b.Helper()
+	if pid == 0 {
+		return 0
+	}
 	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
 	if err != nil || len(threads) == 0 {
 		b.Skip("not run: this system shows no processor time in /proc")
@@ -115,13 +137,13 @@ func median(values []float64) float64 {
 }
 
 // wayThrough leads through a proxy, a process of this number.
-func (w *world) wayThrough(address, caPEM string, pid int) way {
+func (w *world) wayThrough(address, caPEM string, pid int) *way {
 	w.t.Helper()
 	proxy, err := url.Parse(address)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	y := way{proxy: proxy, roots: x509.NewCertPool(), pid: pid}
+	y := &way{proxy: proxy, roots: x509.NewCertPool(), pid: pid}
 	y.roots.AppendCertsFromPEM([]byte(caPEM))
 	if password, ok := proxy.User.Password(); ok {
 		y.credentials = base64.StdEncoding.EncodeToString([]byte(proxy.User.Username() + ":" + password))
@@ -129,24 +151,41 @@ func (w *world) wayThrough(address, caPEM string, pid int) way {
 	return y
 }
 
-// ways are a bare goproxy and the program, each a process of its own.
+// direct is the way without a proxy.
+func (l *lab) direct() *way { return &way{roots: l.roots} }
+
+// bare starts a bare goproxy, and returns the way through it and where its metrics are.
+func (l *lab) bare(variables ...string) (y *way, metrics string) {
+	l.t.Helper()
+	process, at := l.peer(append(variables, bareVar+"="+l.settings.UpstreamCA, "GOGC=100")...)
+	return l.wayThrough(at.Proxy, at.CAPEM, process.cmd.Process.Pid), at.Admin
+}
+
+// keep is the way through the program.
+func (l *lab) keep() *way {
+	return l.wayThrough(l.run.ProxyURL, l.run.CAPEM, l.child.cmd.Process.Pid)
+}
+
+// of is a way for one kind of request.
+func (y *way) of(name, method string, path func(int64) string, against *way) *way {
+	other := *y
+	other.name, other.method, other.path, other.against = name, method, path, against
+	return &other
+}
+
+// ways are those through a bare goproxy and through the program.
 func (l *lab) ways() []*way {
 	l.t.Helper()
-	bare, at := l.peer(bareVar+"="+l.settings.UpstreamCA, "GOGC=100")
-	theirs := l.wayThrough(at.Proxy, at.CAPEM, bare.cmd.Process.Pid)
-	ours := l.wayThrough(l.run.ProxyURL, l.run.CAPEM, l.child.cmd.Process.Pid)
-	of := func(y way, name, method string, path func(int64) string, against *way) *way {
-		y.name, y.method, y.path, y.against = name, method, path, against
-		return &y
-	}
-	bareRead := of(theirs, "bare read", "GET", fixed("/read"), nil)
-	barePost := of(theirs, "bare post", "POST", fixed("/ignored"), nil)
-	pass := of(ours, "pass-through", "POST", fixed("/ignored"), barePost)
+	theirs, _ := l.bare()
+	ours := l.keep()
+	bareRead := theirs.of("bare read", "GET", fixed("/read"), nil)
+	barePost := theirs.of("bare post", "POST", fixed("/ignored"), nil)
+	pass := ours.of("pass-through", "POST", fixed("/ignored"), barePost)
 	return []*way{
-		bareRead, of(ours, "read", "GET", fixed("/read"), bareRead),
+		bareRead, ours.of("read", "GET", fixed("/read"), bareRead),
 		barePost, pass,
-		of(ours, "mutation", "POST", numbered("/send/"), pass),
-		of(ours, "replay", "POST", fixed("/send/same"), pass),
+		ours.of("mutation", "POST", numbered("/send/"), pass),
+		ours.of("replay", "POST", fixed("/send/same"), pass),
 	}
 }
 
@@ -166,26 +205,36 @@ func BenchmarkProgram(b *testing.B) {
 			if only := os.Getenv(waysVar); only != "" {
 				ways = slices.DeleteFunc(ways, func(y *way) bool { return !slices.Contains(strings.Split(only, ","), y.name) })
 			}
-			var unique atomic.Int64
-			for _, y := range ways {
-				y.open(b, l.target, clients)
-				y.round(b, &unique, roundOfWay)
-				y.rates, y.cpu = nil, nil
-			}
-			for b.Loop() {
-				for range roundsOfWays {
-					for _, y := range ways {
-						y.round(b, &unique, roundOfWay)
-					}
-				}
-			}
-			table(b, ways)
-			b.Logf("RssAnon afterwards %.1f MiB", mib(l.rssAnon()))
+			var most int64
+			l.interleave(b, ways, clients, roundsOfWays, roundOfWay, func() { most = max(most, l.rssAnon()) })
+			b.Logf("RssAnon at most %.1f MiB, afterwards %.1f MiB", mib(most), mib(l.rssAnon()))
+			b.ReportMetric(mib(most), "most-MiB")
 			if os.Getenv(profileVar) != "" {
 				_ = l.child.end() // It writes its profiles now.
 			}
 		})
 	}
+}
+
+// interleave opens the clients of each way, lets each way have so many rounds in turn,
+// and prints the table. between is called after each turn.
+func (l *lab) interleave(b *testing.B, ways []*way, clients, rounds int, length time.Duration, between func()) {
+	b.Helper()
+	var unique atomic.Int64
+	for _, y := range ways {
+		y.open(b, l.target, clients)
+		y.round(b, &unique, length)
+		y.rates, y.cpu = nil, nil
+	}
+	for b.Loop() {
+		for range rounds {
+			for _, y := range ways {
+				y.round(b, &unique, length)
+			}
+			between()
+		}
+	}
+	table(b, ways)
 }
 
 // shares divides the rounds of one way by those of another.

@@ -14,6 +14,7 @@ import (
 type settings struct {
 	Listen, AdminListen  string
 	Hold                 string
+	Dial                 string
 	Response, Total      string
 	Settle               string
 	OnAbsent, BlockScope string
@@ -44,7 +45,7 @@ type settings struct {
 
 func defaults() settings {
 	return settings{
-		Listen: "127.0.0.1:0", AdminListen: "127.0.0.1:0", Hold: "0s", Response: "5s", Total: "10s", Settle: "400ms", OnAbsent: "fail",
+		Listen: "127.0.0.1:0", AdminListen: "127.0.0.1:0", Hold: "0s", Dial: "2s", Response: "5s", Total: "10s", Settle: "400ms", OnAbsent: "fail",
 		BlockScope: "workflow", MaxBody: "1MiB", MaxHead: "16KiB", MinFree: "1MiB", DenyPrivate: "false",
 		Unmatched: "deny", RetryGrace: "60s", RetryTries: 5, Inline: "5s", Base: "20ms", Cap: "100ms",
 	}
@@ -61,7 +62,7 @@ proxy:
   max_head: {{.MaxHead}}
   unmatched: {mutation: {{.Unmatched}}}
   passthrough: [{{.Passthrough}}]
-  timeouts: {dial: 2s, response: {{.Response}}, total: {{.Total}}}
+  timeouts: {dial: {{.Dial}}, response: {{.Response}}, total: {{.Total}}}
 {{- if .UnmanagedItem}}
   unmanaged: {workflow: loose, item: {{.UnmanagedItem}}}
 {{- end}}

@@ -71,7 +71,7 @@ func newSoak(t *testing.T) *soak {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	s := &soak{
-		world:  prepare(t, func(o *settings) { o.Response, o.Total, o.MaxBody = "60s", "60s", "1MiB" }),
+		world:  prepare(t, func(o *settings) { o.Dial, o.Response, o.Total = "60s", "60s", "60s" }),
 		random: rand.New(rand.NewPCG(seed, 0)), done: map[string]int{}, wrong: map[string][]error{},
 	}
 	s.output = nil // A log of hours, which nobody reads.
@@ -164,9 +164,9 @@ func (s *soak) traffic(ctx context.Context, rounds int) {
 	var all sync.WaitGroup
 	for _, h := range habits {
 		for i := range h.beside {
-			v := s.visitor(h, i)
+			v := s.visitor(h, i) //nolint:contextcheck // The test asks, whose life is longer.
 			all.Go(func() {
-				defer v.leave()
+				defer v.leave() //nolint:contextcheck // It leaves when ctx has ended.
 				for v.n = 0; ctx.Err() == nil && (rounds == 0 || v.n < rounds); v.n++ {
 					s.took(h.name, h.round(v))
 					wait(ctx, s.pace)

@@ -4,7 +4,6 @@ import (
 	"crypto/tls"
 	"io"
 	"log"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -92,15 +91,4 @@ func breakOff(w http.ResponseWriter) {
 		panic(http.ErrAbortHandler)
 	}
 	reset(c)
-}
-
-// reset ends a connection in the way of a process that is killed.
-func reset(c net.Conn) {
-	if secure, ok := c.(*tls.Conn); ok {
-		c = secure.NetConn()
-	}
-	if tcp, ok := c.(*net.TCPConn); ok {
-		_ = tcp.SetLinger(0)
-	}
-	_ = c.Close()
 }

@@ -1,13 +1,9 @@
 package integration
 
 import (
-	"bufio"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 )
 
@@ -17,13 +13,13 @@ type counts struct {
 	// sockets, files and others are its descriptors: files are those of the ledger, which
 	// grows.
 	sockets, files, others int
-	// anonymous is its RssAnon in bytes.
-	anonymous int64
+	// anonymous is its RssAnon, and heap what of its heap is in use, in bytes.
+	anonymous, heap int64
 }
 
 func (c counts) String() string {
-	return fmt.Sprintf("%d goroutines, %d sockets, %d files of the ledger, %d other descriptors, RssAnon %.1f MiB",
-		c.goroutines, c.sockets, c.files, c.others, mib(c.anonymous))
+	return fmt.Sprintf("%d goroutines, %d sockets, %d files of the ledger, %d other descriptors, RssAnon %.1f MiB (heap %.1f MiB)",
+		c.goroutines, c.sockets, c.files, c.others, mib(c.anonymous), mib(c.heap))
 }
 
 // count asks the program and /proc.
@@ -46,30 +42,7 @@ func (w *world) count() counts {
 			c.others++
 		}
 	}
-	c.goroutines = int(w.metric("go_goroutines"))
+	c.goroutines = int(w.metric(w.admin, "go_goroutines"))
+	c.heap = int64(w.metric(w.admin, "go_memstats_heap_alloc_bytes"))
 	return c
-}
-
-// metric asks the program for one of its metrics, over a connection that isn't kept.
-func (w *world) metric(name string) float64 {
-	w.t.Helper()
-	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
-	resp, err := client.Get(w.admin + "/metrics")
-	if err != nil {
-		w.t.Fatalf("the program's metrics: %v", err)
-	}
-	defer func() { _ = resp.Body.Close() }()
-	lines := bufio.NewScanner(resp.Body)
-	for lines.Scan() {
-		if text, ok := strings.CutPrefix(lines.Text(), name+" "); ok {
-			value, err := strconv.ParseFloat(text, 64)
-			if err != nil {
-				w.t.Fatal(err)
-			}
-			_, _ = io.Copy(io.Discard, resp.Body)
-			return value
-		}
-	}
-	w.t.Fatalf("no metric %s", name)
-	return 0
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"keep-proxy/admin/wire"
 )
 
 // habit is how one kind of client behaves, and how many of it there are.
@@ -102,7 +104,7 @@ func (v *visitor) leavesAStream() error {
 }
 
 // leavesAMutation goes away while it is being sent, or just before or after; what comes
-// of it is between the proxy and the API.
+// of it is between the proxy, the API and a person.
 func (v *visitor) leavesAMutation() error {
 	name := fmt.Sprintf("%s-%d", strings.ReplaceAll(v.name, " ", "-"), v.n)
 	run, err := v.s.visit(name)
@@ -113,15 +115,20 @@ func (v *visitor) leavesAMutation() error {
 	ctx, leave := context.WithTimeout(context.Background(), time.Duration(v.s.chance(10_000))*time.Microsecond)
 	defer leave()
 	_ = run.try(ctx, http.MethodPost, v.s.hooks.URL()+"/hook/bounded/"+name, strings.Repeat("x", v.s.chance(100_000)))
-	return nil
+	settling, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if _, err := v.s.api.EndRun(settling, run.id, wire.EndRun{Reason: "it left", Actor: "ann"}); err != nil {
+		return err
+	}
+	return v.s.settleItem(settling, name)
 }
 
 // readsBroken wants what broke off to look so.
 func (v *visitor) readsBroken() error {
 	for _, path := range []string{"/cut", "/reset"} {
-		status, length, err := get(v.client(), v.upstream().URL+path)
+		status, body, err := get(v.client(), v.upstream().URL+path)
 		if err == nil && status != http.StatusBadGateway {
-			return fmt.Errorf("%s: status %d and %d bytes look whole", path, status, length)
+			return fmt.Errorf("%s: status %d and %d bytes look whole", path, status, len(body))
 		}
 	}
 	return nil
@@ -199,7 +206,7 @@ func (v *visitor) halfOpens() error {
 }
 
 func (v *visitor) showsAWrongToken() error {
-	y := v.way
+	y := *v.way
 	y.credentials = "cnVuOndyb25n"
 	c, err := y.connect(v.upstream().Listener.Addr().String())
 	if err == nil {

@@ -2,10 +2,8 @@ package integration
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -22,7 +20,7 @@ type visitor struct {
 	// i tells it from those of the same habit, and n counts its rounds.
 	i, n   int
 	run    *scriptRun
-	way    way
+	way    *way
 	h1, h2 *http.Client
 }
 
@@ -52,17 +50,6 @@ func (s *soak) visit(item string) (*scriptRun, error) {
 	return &scriptRun{w: s.world, id: opened.ID, opened: opened, client: &http.Client{Transport: y.transport(false)}}, nil
 }
 
-// transport sends by one protocol alone.
-func (y *way) transport(h2 bool) *http.Transport {
-	protocols := new(http.Protocols)
-	protocols.SetHTTP1(!h2)
-	protocols.SetHTTP2(h2)
-	return &http.Transport{
-		Proxy: http.ProxyURL(y.proxy), DisableCompression: true, Protocols: protocols,
-		TLSClientConfig: &tls.Config{RootCAs: y.roots, MinVersion: tls.VersionTLS12},
-	}
-}
-
 // leave closes what a client keeps, and ends its run.
 func (v *visitor) leave() {
 	v.h1.CloseIdleConnections()
@@ -86,30 +73,9 @@ func (v *visitor) upstream() *httptest.Server {
 	return v.s.h2
 }
 
-// get reads an answer whole.
-func get(c *http.Client, target string) (status int, length int64, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, target, http.NoBody)
-	if err != nil {
-		return 0, 0, err
-	}
-	resp, err := c.Do(r)
-	if err != nil {
-		return 0, 0, err
-	}
-	defer func() { _ = resp.Body.Close() }()
-	length, err = io.Copy(io.Discard, resp.Body)
-	return resp.StatusCode, length, err
-}
-
 // reads asks for a kilobyte, and wants it.
 func (v *visitor) reads(c *http.Client, u *httptest.Server) error {
-	status, length, err := get(c, u.URL+"/read")
-	if err != nil || status != http.StatusOK || length != int64(len(kilobyte)) {
-		return fmt.Errorf("read %d bytes with status %d, %w", length, status, err)
-	}
-	return nil
+	return getKilobyte(c, u.URL+"/read")
 }
 
 // mutates sends one mutation until it is settled, each time in another run, and once

@@ -1,0 +1,166 @@
+package integration
+
+import (
+	"errors"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// BenchmarkLatency takes the time of each read of one client, directly, through a bare
+// goproxy and through the program, and reports what the two add to the median and to the
+// 99th percentile of a round, with the ratio.
+func BenchmarkLatency(b *testing.B) {
+	l := newLab(b)
+	theirs, _ := l.bare()
+	direct := l.direct()
+	ways := []*way{
+		direct.of("direct", "GET", fixed("/read"), nil), theirs.of("bare read", "GET", fixed("/read"), nil), nil,
+	}
+	ways[2] = l.keep().of("read", "GET", fixed("/read"), ways[1])
+	took := make([][]float64, len(ways))
+	for i, y := range ways {
+		y.do = func(k *caller, n *atomic.Int64) error {
+			begun := time.Now()
+			err := k.ask(n)
+			took[i] = append(took[i], float64(time.Since(begun).Nanoseconds())/1e3)
+			return err
+		}
+	}
+	percents := []int{50, 99}
+	added := map[int][3][]float64{}
+	l.interleave(b, ways, 1, roundsOfWays, roundOfWay, func() {
+		for _, percent := range percents {
+			var at [3]float64
+			for i := range ways {
+				slices.Sort(took[i])
+				at[i] = took[i][len(took[i])*percent/100]
+			}
+			all := added[percent]
+			all[0], all[1], all[2] = append(all[0], at[0]), append(all[1], at[1]-at[0]), append(all[2], at[2]-at[0])
+			added[percent] = all
+		}
+		clear(took)
+	})
+	for _, percent := range percents {
+		of := added[percent]
+		ratios := shares(of[2], of[1])
+		b.Logf("p%d: direct %.0f µs; added by bare goproxy %.0f µs (%s), by keep-proxy %.0f µs (%s), ratio %.2f (%s)", percent,
+			median(of[0]), median(of[1]), spread("%.0f", of[1]), median(of[2]), spread("%.0f", of[2]), median(ratios), spread("%.2f", ratios))
+		b.ReportMetric(median(ratios), map[int]string{50: "added-p50/bare", 99: "added-p99/bare"}[percent])
+	}
+}
+
+// streams is how many requests one connection carries at a time in BenchmarkStreams.
+const streams = 100
+
+// BenchmarkStreams compares reads by HTTP/2, a hundred at a time on one connection,
+// through a bare goproxy that speaks HTTP/2, and through the program, before an upstream
+// of either protocol.
+func BenchmarkStreams(b *testing.B) {
+	for name, kind := range map[string]string{"upstream=h1": kilobytes, "upstream=h2": kilobytesH2} {
+		b.Run(name, func(b *testing.B) {
+			l := newLabOf(b, kind)
+			theirs, _ := l.bare(bareH2Var + "=1")
+			bare := theirs.of("bare read", "GET", fixed("/read"), nil)
+			ways := []*way{bare, l.keep().of("read", "GET", fixed("/read"), bare)}
+			for _, y := range ways {
+				y.shared = y.clientOf(b, true)
+				y.do = func(*caller, *atomic.Int64) error { return getKilobyte(y.shared, l.target+"/read") }
+			}
+			l.interleave(b, ways, streams, roundsOfWays, roundOfWay, func() {})
+		})
+	}
+}
+
+// downloads are how many clients BenchmarkDownload has, and roundsOfDownloads how often
+// each way has its turn.
+const (
+	downloads         = 4
+	roundsOfDownloads = 9
+)
+
+// BenchmarkDownload compares downloads of 64 MiB by four clients at a time, directly,
+// through a bare goproxy and through the program.
+func BenchmarkDownload(b *testing.B) {
+	l := newLabOf(b, blobs)
+	theirs, _ := l.bare()
+	bare := theirs.of("bare", "GET", fixed("/blob"), nil)
+	ways := []*way{l.direct().of("direct", "GET", fixed("/blob"), bare), bare, l.keep().of("download", "GET", fixed("/blob"), bare)}
+	for _, y := range ways {
+		y.buffer = 64 << 10
+	}
+	l.interleave(b, ways, downloads, roundsOfDownloads, roundOfWay, func() {})
+	for _, y := range ways {
+		b.Logf("%s: %.0f MiB a second", y.name, median(y.rates)*mib(blob))
+	}
+	b.Logf("RssAnon %.1f MiB", mib(l.rssAnon()))
+}
+
+// BenchmarkNewTunnels compares opening tunnels, CONNECT and a full TLS handshake inside,
+// by sixteen clients at a time, through a bare goproxy with a certificate store and
+// through the program.
+func BenchmarkNewTunnels(b *testing.B) {
+	l := newLab(b)
+	theirs, _ := l.bare()
+	bare := theirs.of("bare tunnel", "GET", fixed("/read"), nil)
+	ways := []*way{bare, l.keep().of("tunnel", "GET", fixed("/read"), bare)}
+	for _, y := range ways {
+		y.do = func(*caller, *atomic.Int64) error {
+			k, err := call(y, l.target)
+			if err == nil {
+				reset(k.c) // Its port is free at once.
+			}
+			return err
+		}
+	}
+	l.interleave(b, ways, 16, roundsOfWays, roundOfWay, func() {})
+}
+
+// Requests over which BenchmarkAllocations counts, and how often.
+const (
+	countedReads   = 2_000
+	roundsOfCounts = 9
+)
+
+// BenchmarkAllocations counts, by the metrics of the two processes, what a read allocates
+// in a bare goproxy and in the program. Its time says nothing.
+func BenchmarkAllocations(b *testing.B) {
+	l := newLab(b)
+	theirs, metrics := l.bare()
+	bare := theirs.of("bare read", "GET", fixed("/read"), nil)
+	ways := []*way{bare, l.keep().of("read", "GET", fixed("/read"), bare)}
+	at := []string{metrics, l.admin}
+	units := []string{"go_memstats_mallocs_total", "go_memstats_alloc_bytes_total"}
+	counts := [2][2][]float64{}
+	var n atomic.Int64
+	for _, y := range ways {
+		y.open(b, l.target, 1)
+	}
+	for b.Loop() {
+		for range roundsOfCounts {
+			for i, y := range ways {
+				for u, unit := range units {
+					// What asking for the metric allocates is taken off.
+					first := l.metric(at[i], unit)
+					before := l.metric(at[i], unit)
+					var problems error
+					for range countedReads {
+						problems = errors.Join(problems, y.callers[0].ask(&n))
+					}
+					if problems != nil {
+						b.Fatalf("%s: %v", y.name, problems)
+					}
+					counts[i][u] = append(counts[i][u], (l.metric(at[i], unit)-before-(before-first))/countedReads)
+				}
+			}
+		}
+	}
+	for u, unit := range []string{"allocations", "bytes"} {
+		ratios := shares(counts[1][u], counts[0][u])
+		b.Logf("%s for a read: bare goproxy %.1f, keep-proxy %.1f, ratio %.2f (%s)", unit,
+			median(counts[0][u]), median(counts[1][u]), median(ratios), spread("%.2f", ratios))
+		b.ReportMetric(median(ratios), unit+"/bare")
+	}
+}
