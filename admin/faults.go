@@ -6,15 +6,13 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"keep-proxy/admin/wire"
+	"keep-proxy/internal/names"
 )
 
 // Bounds of what people and programs may write into the ledger, in bytes.
 const (
-	maxName     = 256
 	maxSentence = 2000
 	maxLabels   = 32
 )
@@ -48,13 +46,8 @@ func (f *faults) name(where, text string) {
 
 // optionalName wants a text of one line, or none.
 func (f *faults) optionalName(where, text string) {
-	switch {
-	case len(text) > maxName:
-		f.add(where, fmt.Sprintf("longer than %d bytes", maxName), "shorten it")
-	case strings.TrimSpace(text) != text:
-		f.add(where, "white space at an end", "trim it")
-	case !printable(text):
-		f.add(where, "control characters", "leave them out")
+	if what, how := names.Fault(text); text != "" && what != "" {
+		f.add(where, what, how)
 	}
 }
 
@@ -72,16 +65,9 @@ func (f *faults) optionalSentence(where, text string) {
 	switch {
 	case len(text) > maxSentence:
 		f.add(where, fmt.Sprintf("longer than %d bytes", maxSentence), "shorten it")
-	case !printable(strings.NewReplacer("\n", " ", "\t", " ").Replace(text)):
+	case !names.Shown(strings.NewReplacer("\n", " ", "\t", " ").Replace(text)):
 		f.add(where, "control characters", "leave them out")
 	}
-}
-
-// printable reports whether a terminal shows text as it is.
-func printable(text string) bool {
-	return utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool {
-		return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)
-	})
 }
 
 // oneOf wants one of a few words.

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v4"
+
+	"keep-proxy/internal/names"
 )
 
 // AdminToken is a bearer token beside the operator's own, known by its digest alone.
@@ -123,7 +125,7 @@ func checkAdmin(r *report, c *Config) {
 // checkTokens wants each token whole, and name and digest its own: what was decided by
 // whom could not be told otherwise.
 func checkTokens(r *report, tokens []AdminToken) {
-	names, digests := map[string]string{}, map[string]string{}
+	taken, digests := map[string]string{}, map[string]string{}
 	for i, t := range tokens {
 		key := indexed("admin.tokens", i)
 		switch {
@@ -131,11 +133,11 @@ func checkTokens(r *report, tokens []AdminToken) {
 			r.rejected(&fault{"the holder's name is missing", "add name: NAME, which is recorded with what its holder decides"}, key+".name")
 		case t.Name == operatorHolder:
 			r.rejected(&fault{"this name is the holder's of admin.token_file", "use another"}, key+".name")
-		case names[t.Name] != "":
-			r.rejected(&fault{"this name is taken by " + names[t.Name], "give each token a name of its own"}, key+".name")
+		case taken[t.Name] != "":
+			r.rejected(&fault{"this name is taken by " + taken[t.Name], "give each token a name of its own"}, key+".name")
 		default:
-			names[t.Name] = key
-			shortName(r, key+".name", t.Name)
+			taken[t.Name] = key
+			named(r, key+".name", t.Name, names.Fault)
 		}
 		if t.Role == "" {
 			r.rejected(&fault{"the role is missing", "add role: viewer, operator or host"}, key+".role")

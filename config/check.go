@@ -9,10 +9,12 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"keep-proxy/internal/names"
 )
 
 // maxName bounds the names that become part of a mutation's key.
-const maxName = 256
+const maxName = names.Max
 
 const year = 365 * 24 * time.Hour
 
@@ -39,8 +41,8 @@ func checkProxy(r *report, p *Proxy) {
 	together(r, "proxy.ca.cert_file", p.CA.CertFile, "proxy.ca.key_file", p.CA.KeyFile)
 	checkReach(r, p)
 	together(r, "proxy.unmanaged.workflow", p.Unmanaged.Workflow, "proxy.unmanaged.item", p.Unmanaged.Item)
-	shortName(r, "proxy.unmanaged.workflow", p.Unmanaged.Workflow)
-	shortName(r, "proxy.unmanaged.item", p.Unmanaged.Item)
+	named(r, "proxy.unmanaged.workflow", p.Unmanaged.Workflow, names.Fault)
+	named(r, "proxy.unmanaged.item", p.Unmanaged.Item, names.ItemFault)
 	between(r, "proxy.hold", p.Hold, 0, time.Hour)
 	between(r, "proxy.max_body", p.MaxBody, Byte, GiB)
 	between(r, "proxy.max_head", p.MaxHead, KiB, MiB)
@@ -139,9 +141,10 @@ func together(r *report, keyA, a, keyB, b string) {
 	}
 }
 
-func shortName(r *report, key, v string) {
-	if len(v) > maxName {
-		r.rejected(&fault{"longer than a name may be", fmt.Sprintf("use at most %d bytes", maxName)}, key)
+// named holds a name against what may be one.
+func named(r *report, key, v string, faultOf func(string) (what, how string)) {
+	if what, how := faultOf(v); v != "" && what != "" {
+		r.rejected(&fault{what, how}, key)
 	}
 }
 

@@ -44,7 +44,7 @@ func TestProblemsOfValues(t *testing.T) {
 		}},
 		{"an unmanaged scope", "proxy: {unmanaged: {workflow: w, item: i}}", nil},
 		{"an item's name that is too long", "proxy: {unmanaged: {workflow: w, item: " + long + "}}", []string{
-			`keep.yaml:1:40: proxy.unmanaged.item = "` + long + `": longer than a name may be; use at most 256 bytes`,
+			`keep.yaml:1:40: proxy.unmanaged.item = "` + long + `": longer than 256 bytes; shorten it`,
 		}},
 		{"a control character in a name", "proxy: {unmanaged: {workflow: w, item: \"a\\nb\"}}", []string{
 			`keep.yaml:1:40: proxy.unmanaged.item = "a\nb": control characters are not allowed; remove them`,

@@ -48,7 +48,7 @@ func TestTheExamplesConfigurationsLoad(t *testing.T) {
 func TestTheExamplesNameVolumesThatExist(t *testing.T) {
 	t.Parallel()
 	compose := documents(t, "compose/compose.yaml")[0]
-	volumes := names(member(compose, "volumes"))
+	volumes := envNames(member(compose, "volumes"))
 	for service, s := range member(compose, "services").(map[string]any) {
 		for _, v := range member(s, "volumes").([]any) {
 			if name, _, _ := strings.Cut(v.(string), ":"); !slices.Contains(volumes, name) {
@@ -115,7 +115,7 @@ func member(v any, path ...string) any {
 	return v
 }
 
-func names(v any) (all []string) {
+func envNames(v any) (all []string) {
 	for name := range v.(map[string]any) {
 		all = append(all, name)
 	}

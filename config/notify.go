@@ -2,6 +2,8 @@ package config
 
 import (
 	"go.yaml.in/yaml/v4"
+
+	"keep-proxy/internal/names"
 )
 
 // notifyExecNode reads notify.exec, which only a file can give.
@@ -57,7 +59,7 @@ func checkNotify(r *report, c *Config) {
 			r.rejected(&fault{"this name is taken by " + place, "give each destination a name of its own"}, key+".name")
 		default:
 			first[text] = key
-			shortName(r, key+".name", text)
+			named(r, key+".name", text, names.Fault)
 		}
 	}
 	for i, e := range c.Notify.Exec {

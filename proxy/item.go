@@ -3,15 +3,8 @@ package proxy
 import (
 	"errors"
 	"net/url"
-	"strings"
-	"unicode"
-	"unicode/utf8"
-)
 
-// Bounds of an item's name that a request gives, as the admin API has them.
-const (
-	maxItemName = 256
-	onceItem    = "once:"
+	"keep-proxy/internal/names"
 )
 
 // errItemName says what an item's name may be.
@@ -21,11 +14,10 @@ var errItemName = errors.New("an item's name is 1 to 256 bytes of UTF-8 in perce
 // itemName reads an item's name in percent-encoding (RFC 3986 §2.1).
 func itemName(text string) (string, error) {
 	name, err := url.PathUnescape(text)
-	switch {
-	case err != nil, name == "", len(name) > maxItemName, !utf8.ValidString(name), strings.TrimSpace(name) != name,
-		strings.HasPrefix(name, onceItem), strings.ContainsFunc(name, func(r rune) bool {
-			return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)
-		}):
+	if err != nil {
+		return "", errItemName
+	}
+	if what, _ := names.ItemFault(name); what != "" {
 		return "", errItemName
 	}
 	return name, nil

@@ -44,7 +44,7 @@ func TestARunOfManyItemsIsToldEachItem(t *testing.T) {
 	}
 	wantProblem(t, send(r.as("order 2"), http.MethodPost, pay, `{"to":"x"}`, "Keep-Item", "order%201"),
 		"identity", http.StatusUnprocessableEntity, "belongs to item")
-	for _, name := range []string{"%zz", "", "%00", "once:1", "%20x", strings.Repeat("x", 257), "%ff"} {
+	for _, name := range []string{"%zz", "", "%00", "once:1", "%20x", strings.Repeat("x", 257), "%ff", "a%E2%80%A8b", "a%E2%80%AEb", "a%C2%85b", "%E3%80%80a"} {
 		wantProblem(t, r.post("/pay", `{"to":"y"}`, "Keep-Item", name), "identity", http.StatusUnprocessableEntity, "percent-encoding")
 	}
 	if g := send(r.as("%zz"), http.MethodPost, pay, `{"to":"y"}`); g.err == nil && g.status != http.StatusProxyAuthRequired {

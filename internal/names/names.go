@@ -1,0 +1,54 @@
+// Package names says what may be the name of a workflow or an item, whoever gives it: the
+// API, a request, or the configuration. Names are compared byte by byte and kept as they
+// come; two that only look alike are two. What can't be shown in one line as it is, is no
+// name: an unknown fault refuses. It imports nothing of ours.
+package names
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+const (
+	// Max is the longest name, in bytes.
+	Max = 256
+	// Once begins the items that runs with once get, so that nobody else's may.
+	Once = "once:"
+)
+
+// Fault says what is wrong with a name and how to mend it, nothing for a name that isn't
+// empty and has no fault.
+func Fault(name string) (what, how string) {
+	switch {
+	case name == "":
+		return "missing", "give a name"
+	case len(name) > Max:
+		return fmt.Sprintf("longer than %d bytes", Max), "shorten it"
+	case strings.TrimSpace(name) != name:
+		return "white space at an end", "trim it"
+	case !Shown(name):
+		return "control characters", "leave them out"
+	}
+	return "", ""
+}
+
+// ItemFault is Fault for an item that a host names.
+func ItemFault(name string) (what, how string) {
+	if what, how := Fault(name); what != "" {
+		return what, how
+	}
+	if strings.HasPrefix(name, Once) {
+		return `names that begin with "` + Once + `" are kept for runs with once`, "give it another name"
+	}
+	return "", ""
+}
+
+// Shown reports whether text is UTF-8 that is shown in one line and in its own order:
+// nothing in it ends a line, moves a cursor, or turns the direction of writing.
+func Shown(text string) bool {
+	return utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool {
+		return unicode.IsControl(r) || unicode.In(r, unicode.Bidi_Control, unicode.Zl, unicode.Zp)
+	})
+}
