@@ -19,6 +19,9 @@ type answerWriter struct {
 	// write is flushed: the next bytes may be far away, and after the last ones the
 	// client may leave.
 	length int64
+	// old says that the client speaks HTTP/1.0: its connection is not kept
+	// (RFC 9112 §9.3).
+	old    bool
 	status int
 	bytes  int64
 	// cut says that the answer's source ended early; see source.
@@ -31,6 +34,11 @@ type answerWriter struct {
 	whole  atomic.Bool
 	// severed says that the client gets no more.
 	severed atomic.Bool
+}
+
+// answerTo is where the answer to r goes.
+func answerTo(w http.ResponseWriter, r *http.Request) *answerWriter {
+	return &answerWriter{ResponseWriter: w, client: r.Context(), old: !r.ProtoAtLeast(1, 1)}
 }
 
 // copyBuffers hold 32 KiB each, the size that io.Copy takes.
@@ -58,6 +66,9 @@ func (w *answerWriter) flush() {
 // WriteHeader implements http.ResponseWriter.
 func (w *answerWriter) WriteHeader(status int) {
 	w.status, w.length = status, -1
+	if w.old {
+		w.Header().Set("Connection", "close")
+	}
 	if text := w.Header().Get("Content-Length"); text != "" {
 		if n, err := strconv.ParseInt(text, 10, 64); err == nil {
 			w.length = n

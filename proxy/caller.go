@@ -108,11 +108,16 @@ func basicCredentials(values []string) (user, password string, ok bool) {
 	return user, password, ok && user != "" && password != ""
 }
 
+// problemCredentials is what the log calls 407, which has no body and so no problem.
+const problemCredentials problem = "credentials"
+
 // challenge asks for proxy credentials (RFC 9110 §11.7.1). Its body is empty and
 // its length is given, so that clients which send credentials only when asked can
 // go on over the same connection.
-func challenge(w http.ResponseWriter) {
-	w.Header().Set("Proxy-Authenticate", `Basic realm="keep-proxy"`)
-	w.Header().Set("Content-Length", "0")
-	w.WriteHeader(http.StatusProxyAuthRequired)
+func (p *Proxy) challenge(w http.ResponseWriter, r *http.Request) {
+	p.early(w, r, caller{}, problemCredentials, func(w *answerWriter) {
+		w.Header().Set("Proxy-Authenticate", `Basic realm="keep-proxy"`)
+		w.Header().Set("Content-Length", "0")
+		w.WriteHeader(http.StatusProxyAuthRequired)
+	})
 }

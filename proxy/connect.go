@@ -7,9 +7,12 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/rs/zerolog"
 
 	"keep-proxy/rules"
 )
@@ -30,12 +33,12 @@ func (p *Proxy) connect(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if f != nil {
-		p.writeRefusal(w, r, f)
+		p.turnAway(w, r, caller{}, f)
 		return
 	}
 	target, err := normalTarget(r.Host)
 	if err != nil {
-		p.writeRefusal(w, r, refuse(problemAmbiguous, "CONNECT needs host:port: "+err.Error()+"."))
+		p.turnAway(w, r, *c, refuse(problemAmbiguous, "CONNECT needs host:port: "+err.Error()+"."))
 		return
 	}
 	t := &tunnel{target: target, remote: r.RemoteAddr, caller: *c}
@@ -54,7 +57,7 @@ func (p *Proxy) admitConnect(w http.ResponseWriter, r *http.Request) (*caller, *
 		return &c, nil
 	}
 	if errors.Is(err, errCredentials) {
-		challenge(w)
+		p.challenge(w, r)
 		return nil, nil
 	}
 	return nil, ledgerRefusal(err)
@@ -71,11 +74,12 @@ func (p *Proxy) enterTunnel(r *http.Request, client net.Conn) {
 	_, err := io.WriteString(client, "HTTP/1.1 200 OK\r\n\r\n")
 	first := make([]byte, 1)
 	if err == nil {
-		_ = client.SetReadDeadline(time.Now().Add(firstByteTimeout))
+		_ = client.SetReadDeadline(time.Now().Add(min(firstByteTimeout, p.config.RequestTimeout)))
 		_, err = io.ReadFull(client, first)
 		_ = client.SetReadDeadline(time.Time{})
 	}
 	if err != nil {
+		p.noteUnused(t, err)
 		_ = client.Close()
 		return
 	}
@@ -85,6 +89,16 @@ func (p *Proxy) enterTunnel(r *http.Request, client net.Conn) {
 		return
 	}
 	p.enterTLS(t) //nolint:contextcheck // A tunnel outlives the request that opened it.
+}
+
+// noteUnused writes the log line of a tunnel into which nothing was said.
+func (p *Proxy) noteUnused(t *tunnel, err error) {
+	level, name, detail := zerolog.InfoLevel, "", "the client ended its tunnel before it said anything"
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		level, name, detail = zerolog.WarnLevel, string(problemRequestTimeout), "the client says nothing in its tunnel"
+	}
+	p.config.Log.WithLevel(level).Str("problem", name).Str("method", http.MethodConnect).Str("host", t.target).Int("status", http.StatusOK).Str("client", t.remote).
+		Str("workflow", t.caller.workflow).Str("item", t.caller.item).Str("run", t.caller.run).Str("detail", detail).Msg("request")
 }
 
 // enterTLS shakes hands with the client. What is spoken then decides who reads it:
@@ -164,12 +178,12 @@ func covers(entry, host, target string) bool {
 func (p *Proxy) tunnelBlind(w http.ResponseWriter, r *http.Request, t *tunnel) {
 	x := &exchange{caller: t.caller, client: r.Context()}
 	if f := p.gate(x); f != nil { //nolint:contextcheck // The exchange holds the client's context.
-		p.writeRefusal(w, r, f)
+		p.turnAway(w, r, t.caller, f)
 		return
 	}
 	upstream, err := p.config.Dial(r.Context(), "tcp", t.target)
 	if err != nil {
-		p.writeRefusal(w, r, refuse(problemNotSent, "No connection to "+t.target+": "+err.Error()+"."))
+		p.turnAway(w, r, t.caller, refuse(problemNotSent, "No connection to "+t.target+": "+err.Error()+"."))
 		return
 	}
 	defer func() { _ = upstream.Close() }()

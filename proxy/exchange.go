@@ -23,6 +23,9 @@ type exchange struct {
 	// client ends when the client's connection is gone.
 	client  context.Context
 	started time.Time
+	// early says that it was answered before a rule was looked for, which might have
+	// told what of its path must not be logged.
+	early bool
 	// answer is where the answer goes.
 	answer *answerWriter
 	// bodyErr is why the client's content broke while it was streamed.
@@ -80,6 +83,9 @@ func tunnelOf(ctx context.Context) *tunnel {
 
 // path is the request's path with the secrets of its rule masked.
 func (x *exchange) path(asked string) string {
+	if x.early {
+		return ""
+	}
 	if x.rule == nil || !x.rule.HidesPath() {
 		return asked
 	}
@@ -102,7 +108,7 @@ func (p *Proxy) told(x *exchange, r *http.Request, w *answerWriter, delivered bo
 	if !logged && !followed {
 		return
 	}
-	l := x.line(r.Method, r.URL.Host, r.URL.Path, w, delivered, p.config.Clock.Now())
+	l := x.line(r.Method, or(r.URL.Host, r.Host), r.URL.Path, w, delivered, p.config.Clock.Now())
 	if followed {
 		l.Traceparent, l.Tracestate = r.Header.Get("Traceparent"), strings.Join(r.Header["Tracestate"], ",")
 		l.Sent = x.sent()

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -26,7 +27,10 @@ func checkFraming(r *http.Request) *refusal {
 			return faultRefusal(strict.FaultExpectation)
 		}
 	}
-	for name := range r.Header {
+	for name, values := range r.Header {
+		if slices.ContainsFunc(values, padded) {
+			return refuse(problemMalformed, "A field's value begins or ends with whitespace (RFC 9113 §8.2.1); nothing was sent.")
+		}
 		if !strings.Contains(name, "_") {
 			continue
 		}
@@ -55,6 +59,13 @@ func oneLength(r *http.Request) bool {
 	}
 	return false
 }
+
+// padded reports whitespace around a field's value.
+func padded(value string) bool {
+	return value != "" && (isBlank(value[0]) || isBlank(value[len(value)-1]))
+}
+
+func isBlank(c byte) bool { return c == ' ' || c == '\t' }
 
 func digits(s string) bool {
 	return s != "" && len(s) <= 18 && strings.Trim(s, "0123456789") == ""

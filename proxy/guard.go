@@ -323,6 +323,7 @@ func (g *guarded) say(f *strict.Fault) (status int, err error) {
 	resp := faultRefusal(f).response(&http.Request{}, g.proxy.config.Help)
 	defer func() { _ = resp.Body.Close() }()
 	resp.Close = true
+	resp.Header.Set("Date", g.proxy.config.Clock.Now().UTC().Format(http.TimeFormat))
 	return resp.StatusCode, resp.Write(g.Conn)
 }
 

@@ -30,13 +30,17 @@ func hopByHop(name string) bool {
 }
 
 // stripHop removes the fields of one connection from h, those which its
-// Connection field nominates included.
-func stripHop(h http.Header) {
+// Connection field nominates included. It reports whether it nominates any: trailers
+// may hold them, too.
+func stripHop(h http.Header) (nominated bool) {
 	for _, line := range h["Connection"] {
 		for name := range strings.SplitSeq(line, ",") {
-			if name = textproto.TrimString(name); name != "" {
-				h.Del(name)
+			name = http.CanonicalHeaderKey(textproto.TrimString(name))
+			if name == "" || name == "Close" || hopByHop(name) {
+				continue
 			}
+			nominated = true
+			delete(h, name)
 		}
 	}
 	for name := range h {
@@ -44,6 +48,7 @@ func stripHop(h http.Header) {
 			delete(h, name)
 		}
 	}
+	return nominated
 }
 
 // stripRequest removes from h what must not leave the proxy.
@@ -54,9 +59,10 @@ func stripRequest(h http.Header) {
 }
 
 // stripAnswer removes from h what only the proxy may say, and what would lead a client
-// past it: to HTTP/3 (RFC 7838), or to other settings of HTTP/2.
-func stripAnswer(h http.Header) {
-	stripHop(h)
+// past it: to HTTP/3 (RFC 7838), or to other settings of HTTP/2. It reports what
+// stripHop does.
+func stripAnswer(h http.Header) (nominated bool) {
+	nominated = stripHop(h)
 	for name := range h {
 		switch name {
 		case headerMutation, headerState, headerReplayed, headerObserved, headerScope,
@@ -64,10 +70,11 @@ func stripAnswer(h http.Header) {
 			delete(h, name)
 		}
 	}
+	return nominated
 }
 
-// wantsUpgrade reports whether the request asks for another protocol
-// (RFC 9110 §7.8).
-func wantsUpgrade(h http.Header) bool {
-	return len(h["Upgrade"]) > 0
+// wantsUpgrade reports whether the request asks for another protocol, which HTTP/1.0
+// can't (RFC 9110 §7.8).
+func wantsUpgrade(r *http.Request) bool {
+	return len(r.Header["Upgrade"]) > 0 && r.ProtoAtLeast(1, 1)
 }

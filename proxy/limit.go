@@ -51,6 +51,7 @@ func turnAway(c net.Conn) {
 	resp := f.response(&http.Request{}, "")
 	defer func() { _ = resp.Body.Close() }()
 	resp.Header.Set("Connection", "close")
+	resp.Header.Set("Date", time.Now().UTC().Format(http.TimeFormat))
 	_ = c.SetWriteDeadline(time.Now().Add(time.Second))
 	_ = resp.Write(c)
 	closeWrite(c)

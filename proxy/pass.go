@@ -36,7 +36,11 @@ func (p *Proxy) pass(x *exchange, r *http.Request, req *rules.Request, connector
 	}
 	resp.Body = ctx.content(x.answer, resp.Body)
 	length, known := resp.Header["Content-Length"]
-	stripAnswer(resp.Header)
+	if stripAnswer(resp.Header) {
+		bare := *resp // The trailers go to the other one.
+		bare.Trailer = nil
+		resp = &bare
+	}
 	if known {
 		resp.Header["Content-Length"] = length
 	}
@@ -107,9 +111,16 @@ func safe(method string) bool {
 // passRequest rebuilds what is sent from what was judged. The fields of the one
 // connection went before it was judged.
 func (p *Proxy) passRequest(ctx context.Context, x *exchange, r *http.Request, req *rules.Request, connector string) (*http.Request, error) {
-	out, err := http.NewRequestWithContext(ctx, req.Method, req.URL(), http.NoBody) //nolint:gosec // Where it goes is for egress to judge.
+	address, star := strings.CutSuffix(req.URL(), "*")
+	if star = star && req.Target() == "*"; !star {
+		address = req.URL()
+	}
+	out, err := http.NewRequestWithContext(ctx, req.Method, address, http.NoBody) //nolint:gosec // Where it goes is for egress to judge.
 	if err != nil {
 		return nil, err
+	}
+	if star {
+		out.URL.Path = "*" // RFC 9112 §3.2.4; net/url can't read it.
 	}
 	out.Host, out.Trailer = req.Authority(), r.Trailer
 	if out.Header, err = p.passHeader(req.Header, connector, p.via(r.Proto)); err != nil {

@@ -36,8 +36,11 @@ func (p *Proxy) pipeline(x *exchange, r *http.Request) (resp *http.Response) {
 	if f := p.gate(x); f != nil {
 		return p.refused(x, r, f)
 	}
-	if wantsUpgrade(r.Header) {
+	if wantsUpgrade(r) {
 		return p.refused(x, r, refuse(problemDenied, "Protocol upgrades are refused; nothing was sent."))
+	}
+	if lastHop(r) {
+		return newResponse(r, http.StatusOK, http.Header{"Cache-Control": {"no-store"}}, nil)
 	}
 	req, problem := rules.Normalize(rawRequest(r))
 	if problem != nil {
@@ -153,9 +156,13 @@ func rawRequest(r *http.Request) rules.Raw {
 			target += rest[i:]
 		} else if i >= 0 {
 			target = rest[i:]
+		} else if r.Method == http.MethodOptions {
+			target = "*" // RFC 9112 §3.2.4
 		}
 	}
-	stripHop(r.Header)
+	if stripHop(r.Header) {
+		r.Trailer = nil
+	}
 	if !r.ProtoAtLeast(1, 1) {
 		delete(r.Header, "Expect") // RFC 9110 §10.1.1
 	}

@@ -19,20 +19,20 @@ func (p *Proxy) serveOuter(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case p.draining.Load():
 		w.Header().Set("Connection", "close")
-		p.writeRefusal(w, r, draining())
+		p.turnAway(w, r, caller{}, draining())
 	case r.Method == http.MethodConnect && r.ProtoMajor == 1:
 		p.connect(w, r)
 	case r.Method == http.MethodConnect:
-		p.writeRefusal(w, r, refuse(problemDenied, "CONNECT over HTTP/2 is refused."))
+		p.turnAway(w, r, caller{}, refuse(problemDenied, "CONNECT over HTTP/2 is refused."))
 	case !r.URL.IsAbs():
-		p.writeRefusal(w, r, refuse(problemNotAProxyRequest, "Set http_proxy and https_proxy to this address; it answers no requests of its own."))
+		p.turnAway(w, r, caller{}, refuse(problemNotAProxyRequest, "Set http_proxy and https_proxy to this address; it answers no requests of its own."))
 	default:
 		c, err := p.who(r)
 		switch {
 		case errors.Is(err, errCredentials):
-			challenge(w)
+			p.challenge(w, r)
 		case err != nil:
-			p.writeRefusal(w, r, ledgerRefusal(err))
+			p.turnAway(w, r, caller{}, ledgerRefusal(err))
 		default:
 			p.serve(w, r, c, nil)
 		}
@@ -43,22 +43,27 @@ func (p *Proxy) serveOuter(w http.ResponseWriter, r *http.Request) {
 func (p *Proxy) serveInner(w http.ResponseWriter, r *http.Request) {
 	t := tunnelOf(r.Context())
 	if t == nil || r.Method == http.MethodConnect {
-		p.writeRefusal(w, r, refuse(problemDenied, "This can't be asked for inside a tunnel; nothing was sent."))
+		p.turnAway(w, r, caller{}, refuse(problemDenied, "This can't be asked for inside a tunnel; nothing was sent."))
 		return
 	}
 	if f := checkFraming(r); f != nil {
-		p.writeRefusal(w, r, f)
+		p.turnAway(w, r, t.caller, f)
 		return
 	}
 	scheme := "http"
 	if t.secure {
 		scheme = "https"
 	}
+	if _, port, err := net.SplitHostPort(t.target); err == nil && port == "443" && !t.secure {
+		p.turnAway(w, r, t.caller, refuse(problemMalformed,
+			"The client speaks plain HTTP in a tunnel to port 443, where TLS is spoken; nothing was sent."))
+		return
+	}
 	// HTTP/2's :scheme decides whether r.TLS is set.
 	said := !r.URL.IsAbs() || strings.EqualFold(r.URL.Scheme, scheme)
 	r.URL.Scheme = scheme
 	if !said || t.secure != (r.TLS != nil) || !agrees(r, t) {
-		p.writeRefusal(w, r, refuse(problemMisdirected,
+		p.turnAway(w, r, t.caller, refuse(problemMisdirected,
 			"The request is for "+r.Host+", but its tunnel was opened to "+t.target+"; nothing was sent."))
 		return
 	}
@@ -107,7 +112,7 @@ func defaultPort(scheme string) string {
 func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, c caller, t *tunnel) {
 	p.under.requests.Add(1)
 	defer p.under.requests.Add(-1)
-	answer := &answerWriter{ResponseWriter: w, client: r.Context()}
+	answer := answerTo(w, r)
 	x := &exchange{caller: c, tunnel: t, client: r.Context(), answer: answer, started: p.config.Clock.Now()}
 	x.after = x.room[:0]
 	delivered := false
@@ -131,13 +136,25 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, c caller, t *tunne
 	}
 }
 
-// writeRefusal answers where goproxy isn't in between.
-func (p *Proxy) writeRefusal(w http.ResponseWriter, r *http.Request, f *refusal) {
+// turnAway answers a request that never gets to the pipeline, and tells of it.
+func (p *Proxy) turnAway(w http.ResponseWriter, r *http.Request, c caller, f *refusal) {
 	resp := f.response(r, p.config.Help)
 	defer func() { _ = resp.Body.Close() }()
-	maps.Copy(w.Header(), resp.Header)
-	w.WriteHeader(resp.StatusCode)
-	_, _ = io.Copy(w, resp.Body)
+	p.early(w, r, c, f.problem, func(w *answerWriter) {
+		maps.Copy(w.Header(), resp.Header)
+		w.WriteHeader(resp.StatusCode)
+		_, _ = io.Copy(w, resp.Body)
+	})
+}
+
+// early has a request answered before the pipeline, and writes its log line.
+func (p *Proxy) early(w http.ResponseWriter, r *http.Request, c caller, name problem, write func(*answerWriter)) {
+	answer := answerTo(w, r)
+	x := &exchange{caller: c, early: true, client: r.Context(), answer: answer, started: p.config.Clock.Now(), problem: name}
+	write(answer)
+	delivered := answer.finish() && r.Context().Err() == nil
+	p.config.Metrics.Request("", string(name), answer.status, p.config.Clock.Now().Sub(x.started))
+	p.told(x, r, answer, delivered)
 }
 
 // quietLog sends what net/http says about broken connections to the debug level.

@@ -154,8 +154,8 @@ func TestAReadFromAnH2UpstreamThatWidensItsWindowTooFarEnds(t *testing.T) {
 		_ = fr.WriteWindowUpdate(id, 1<<31-1)
 	})
 	p := passer(t, Config{})
-	if _, _, _, err := readAll(p, get(t, u.url("https", "/m"))); err == nil {
-		t.Error("the content is whole")
+	if _, content, _, err := readAll(p, get(t, u.url("https", "/m"))); err == nil {
+		t.Errorf("the content is whole: %q", content)
 	}
 }
 

@@ -2,6 +2,7 @@ package hostile
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -87,6 +88,9 @@ func (l *lie) try(t *testing.T, w *world, u *liar, name string, mutation bool) e
 			return fmt.Errorf("the answer has %s: %q", field, a.header.Get(field))
 		}
 	}
+	if err := a.wellFormed(); err != nil {
+		return err
+	}
 	if strings.Contains(a.body, "poison") {
 		return fmt.Errorf("the answer is another's: %q", a.body)
 	}
@@ -105,6 +109,25 @@ func (l *lie) try(t *testing.T, w *world, u *liar, name string, mutation bool) e
 	}
 	if a.header.Get("Keep-State") != "" || a.header.Get("Keep-Mutation") != "" {
 		return fmt.Errorf("a read's answer speaks of a mutation: %v", a.header)
+	}
+	return nil
+}
+
+// wellFormed holds an answer against what RFC 9110 and RFC 9112 ask of whoever sends or
+// forwards one. An answer that was cut before its head has none.
+func (a answer) wellFormed() error {
+	_, length := a.header["Content-Length"]
+	switch {
+	case a.status == 0:
+		return nil
+	case a.proto != "HTTP/1.1":
+		return fmt.Errorf("the answer is %s (RFC 9112 §2.3)", a.proto)
+	case a.header.Get("Date") == "":
+		return errors.New("the answer has no Date (RFC 9110 §6.6.1)")
+	case a.status == http.StatusNoContent && length:
+		return errors.New("a length where there is no content (RFC 9110 §8.6)")
+	case len(a.trailer["X-Hop"]) > 0:
+		return errors.New("a trailer of one connection (RFC 9110 §7.6.1)")
 	}
 	return nil
 }

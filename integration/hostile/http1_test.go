@@ -122,6 +122,9 @@ func (v *vector) rebuilt(all []*recorded, s setting) error {
 		fields = append(fields, strings.ToLower(name)+": "+strings.TrimSpace(mustUnescape(value)))
 	}
 	method := s.method
+	if v.method != "" {
+		method = v.method
+	}
 	if err := all[0].held(method+" "+target+" HTTP/1.1", s.authority, s.body, fields); err != nil {
 		return err
 	}

@@ -28,12 +28,12 @@ type expected struct {
 	// read, inTunnel and next are other statuses: for reads, inside of a tunnel, and of
 	// a second answer.
 	read, inTunnel, next int
-	// target, fields and trailers are those of the rebuilt request.
-	target           string
+	// method, target, fields and trailers are those of the rebuilt request.
+	method, target   string
 	fields, trailers []string
 }
 
-var option = regexp.MustCompile(` (target|field|trailer|read|tunnel|next)=| (fin|plain-only|tunnel-only)`)
+var option = regexp.MustCompile(` (method|target|field|trailer|read|tunnel|next)=| (fin|plain-only|tunnel-only)`)
 
 // loadVectors reads a table of testdata.
 func loadVectors(t *testing.T, file string) (all []vector) {
@@ -74,6 +74,8 @@ func parseExpected(t *testing.T, cell string) (e expected) {
 			e.fin = true
 		case "plain-only", "tunnel-only":
 			e.only = strings.TrimSuffix(key, "-only")
+		case "method":
+			e.method = value
 		case "target":
 			e.target = value
 		case "field":

@@ -3,6 +3,7 @@ package hostile
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -138,8 +139,9 @@ func (w *world) tunnel(t *testing.T, authority string) *client {
 	c := w.dial(t)
 	_, _ = fmt.Fprintf(c, "CONNECT %s HTTP/1.1\r\nHost: %[1]s\r\n\r\n", authority)
 	resp, err := http.ReadResponse(c.in, &http.Request{Method: http.MethodConnect})
-	if err != nil || resp.StatusCode != http.StatusOK {
-		t.Fatalf("no tunnel: %v, %v", resp, err)
+	if err != nil || resp.StatusCode != http.StatusOK || len(resp.Header) > 0 {
+		// RFC 9110 §9.3.6: neither length nor coding.
+		t.Fatalf("no tunnel, or one with fields: %v, %v", resp, err)
 	}
 	return c
 }
@@ -156,6 +158,9 @@ type answer struct {
 	status int
 	header http.Header
 	body   string
+	proto  string
+	// trailer is complete where the content is.
+	trailer http.Header
 }
 
 // read reads one answer.
@@ -166,7 +171,7 @@ func (c *client) read() (answer, error) {
 	}
 	defer func() { _ = resp.Body.Close() }()
 	body, err := io.ReadAll(resp.Body)
-	return answer{resp.StatusCode, resp.Header, string(body)}, err
+	return answer{resp.StatusCode, resp.Header, string(body), resp.Proto, resp.Trailer}, err
 }
 
 // readFinal reads one answer and leaves out the interim ones before it.
@@ -175,6 +180,9 @@ func (c *client) readFinal() (answer, error) {
 		a, err := c.read()
 		if err != nil || a.status >= 200 || a.status == http.StatusSwitchingProtocols {
 			return a, err
+		}
+		if a.header.Get("Content-Length") != "" {
+			return a, errors.New("an interim answer with a length (RFC 9110 §8.6)")
 		}
 	}
 }

@@ -271,7 +271,8 @@ func (h *head) lengthField(value []byte) *Fault {
 }
 
 // codingField reads Transfer-Encoding. A list is refused even where RFC 9112 §6.1
-// has a meaning for it: a coding that isn't chunked isn't known.
+// has a meaning for it: a coding that isn't chunked isn't known. Where chunked isn't
+// the last one, nobody knows where the content ends (§6.3), whatever the others are.
 func (h *head) codingField(value []byte) *Fault {
 	h.codings++
 	switch {
@@ -281,12 +282,12 @@ func (h *head) codingField(value []byte) *Fault {
 		h.chunked = true
 		return nil
 	}
-	known := true
+	known, last := true, []byte(nil)
 	for part := range bytes.SplitSeq(value, []byte(",")) {
-		part = trim(part)
-		known = known && (len(part) == 0 || is(part, "chunked") || is(part, "identity") || !isToken(part))
+		last = trim(part)
+		known = known && (len(last) == 0 || is(last, "chunked") || is(last, "identity") || !isToken(last))
 	}
-	if known {
+	if known || !is(last, "chunked") {
 		return FaultCoding
 	}
 	return FaultUnknown
