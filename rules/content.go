@@ -164,7 +164,7 @@ func declaredType(header http.Header) (string, *Refusal) {
 	return "", refuse(ProblemAmbiguous, "the body is declared in a charset other than UTF-8; send UTF-8")
 }
 
-// decodeBody undoes the Content-Encoding: gzip, deflate or none.
+// decodeBody undoes the Content-Encoding: gzip, deflate, aws-chunked or none.
 func decodeBody(header http.Header, body []byte) ([]byte, *Refusal) {
 	var r io.Reader
 	var err error
@@ -174,6 +174,11 @@ func decodeBody(header http.Header, body []byte) ([]byte, *Refusal) {
 	}
 	in := bytes.NewReader(body)
 	switch coding {
+	case awsChunked:
+		var plain []byte
+		if plain, err = undoAWSChunked(header, body); err == nil {
+			return plain, nil
+		}
 	case "gzip", "x-gzip":
 		var z *gzip.Reader
 		if z, err = gzip.NewReader(in); err == nil {
@@ -183,7 +188,7 @@ func decodeBody(header http.Header, body []byte) ([]byte, *Refusal) {
 	case "deflate":
 		r, err = newInflater(body, in)
 	default:
-		return nil, refuse(ProblemAmbiguous, "the body's Content-Encoding is not one that is understood here (gzip, deflate); send it plain")
+		return nil, refuse(ProblemAmbiguous, "the body's Content-Encoding is not one that is understood here (gzip, deflate, aws-chunked); send it plain")
 	}
 	if err != nil {
 		return nil, refuse(ProblemAmbiguous, "the body is not in its declared Content-Encoding")
