@@ -2,6 +2,7 @@ package rules
 
 import (
 	"strings"
+	"unicode/utf8"
 
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
@@ -37,6 +38,18 @@ func (a *answer) json() (*jsonValue, *Refusal) {
 	return a.parsed.json, a.parsed.jsonProblem
 }
 
+// text is the answer's content as text, whatever it is declared as. One that was cut,
+// or that is no UTF-8, is refused.
+func (a *answer) text() (string, *Refusal) {
+	if _, problem := a.json(); problem != nil && (a.parsed == nil || a.parsed.problem != nil) {
+		return "", problem
+	}
+	if !utf8.Valid(a.parsed.bytes) {
+		return "", refuse(ProblemAmbiguous, "the answer's body is no UTF-8 text")
+	}
+	return string(a.parsed.bytes), nil
+}
+
 // head is what CEL sees of the answer besides its body. Several lines of a field
 // are joined.
 func (a *answer) head() traits.Mapper {
@@ -49,7 +62,7 @@ func (a *answer) head() traits.Mapper {
 	})
 }
 
-// answerMap is the variable response, or one of steps. Reading json of a body that can't be read is
+// answerMap is the variable response, or one of steps. Reading json or text of a body that can't be read is
 // noted in the scope, where no default can hide it; conditions that are decided
 // by the head alone are not.
 type answerMap struct {
@@ -60,15 +73,23 @@ type answerMap struct {
 
 // Find implements traits.Mapper.
 func (m *answerMap) Find(key ref.Val) (ref.Val, bool) {
-	if key != types.String("json") {
+	var v any
+	var problem *Refusal
+	switch key {
+	case types.String("json"):
+		var body *jsonValue
+		body, problem = m.answer.json()
+		v = celOrEmpty(body)
+	case types.String("text"):
+		v, problem = m.answer.text()
+	default:
 		return m.Mapper.Find(key)
 	}
-	v, problem := m.answer.json()
 	if problem != nil {
 		m.scope.note(problem)
 		return nil, false
 	}
-	return types.DefaultTypeAdapter.NativeToValue(celOrEmpty(v)), true
+	return types.DefaultTypeAdapter.NativeToValue(v), true
 }
 
 // Get implements traits.Indexer.

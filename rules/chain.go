@@ -183,6 +183,12 @@ func (a *answer) field(steps []placeStep) (jsonValue, error) {
 			}
 		}
 		return jsonValue{}, missing("response.header", steps[1].name)
+	case "text":
+		text, problem := a.text()
+		if problem != nil {
+			return jsonValue{}, problem
+		}
+		return stringValue(text), nil
 	case "json":
 		v, problem := a.json()
 		if problem != nil {

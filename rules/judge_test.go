@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 )
@@ -37,6 +38,12 @@ func TestJudge(t *testing.T) {
 		{"success of a body that was cut", judged, Response{Status: 201}, OpinionUncertain, "", "success condition can't be evaluated"},
 		{"success is about 2xx alone", judged, Response{Status: 302, Complete: true}, OpinionNone, "", ""},
 		{"success that is no truth", "success: response.status", Response{Status: 200, Complete: true}, OpinionUncertain, "", "neither true nor false"},
+		{"text that is no JSON", "success: response.text.contains('unpack ok')", Response{Status: 200, Body: []byte("0030\x01000eunpack ok\n"), Complete: true}, OpinionNone, "", ""},
+		{"text that says otherwise", "success: response.text.contains('unpack ok')", Response{Status: 200, Body: []byte("unpack failed"), Complete: true}, OpinionUncertain, "", "false"},
+		{"text of JSON that repeats a name", "success: response.text.contains('ok')", Response{Status: 200, Body: []byte(`{"ok":1,"ok":2}`), Complete: true}, OpinionNone, "", ""},
+		{"no text at all", "success: response.text == ''", Response{Status: 200, Complete: true}, OpinionNone, "", ""},
+		{"text in another encoding", "success: response.text.contains('ok')", Response{Status: 200, Body: []byte("ok \xff"), Complete: true}, OpinionUncertain, "", "can't be evaluated"},
+		{"text of an unknown coding", "success: response.text.contains('ok')", Response{Status: 200, Header: http.Header{"Content-Encoding": {"br"}}, Body: []byte("ok"), Complete: true}, OpinionUncertain, "", "can't be evaluated"},
 		{"nothing said", "", Response{Status: 200, Complete: true}, OpinionNone, "", ""},
 		{"otherwise", "outcome: [{when: response.status == 201, then: applied}, {otherwise: uncertain}]", Response{Status: 400, Complete: true}, OpinionUncertain, "", "otherwise"},
 		{"before otherwise", "outcome: [{when: response.status == 201, then: applied}, {otherwise: uncertain}]", Response{Status: 201, Complete: true}, OpinionApplied, "", "201"},
@@ -67,6 +74,7 @@ func TestJudgesBodyWheneverTheBodyCanDecide(t *testing.T) {
 		{"outcome: [{when: \"response['json'].a == 1\", then: applied}]", true},
 		{"outcome: [{when: \"response[['json'][0]].a == 1\", then: applied}]", true},
 		{"outcome: [{when: \"[response].exists(r, r.json.a == 1)\", then: applied}]", true},
+		{"outcome: [{when: response.text == 'a', then: applied}]", true},
 		{"success: response.status == 200", true},
 	}
 	for _, tc := range cases {
@@ -80,6 +88,7 @@ func TestJudgesBodyWheneverTheBodyCanDecide(t *testing.T) {
 func TestACutBodyCannotHideBehindAnotherSpelling(t *testing.T) {
 	t.Parallel()
 	for _, when := range []string{
+		"response.text == ''", "response.?text.orValue('') == ''", "!('text' in response)",
 		"response.?json.?a.orValue(1) == 1", "has(response.json) == false", "!('json' in response)",
 		"response[['json'][0]].?a.orValue(1) == 1", "[response].exists(r, r.?json.?a.orValue(1) == 1)",
 	} {

@@ -8,6 +8,11 @@ import (
 	"time"
 )
 
+// keeps is a sending in steps that keeps an expression.
+func keeps(what string) string {
+	return "send: [{prepare: a, post: /a, keep: {id: " + what + "}}, {commit: , post: '/b/{mutation.kept.id}'}]"
+}
+
 // withOperation is a file with keys added to (or replaced in) a sound operation.
 func withOperation(lines ...string) string {
 	op := []string{
@@ -108,6 +113,8 @@ func TestProblemsOfAFileAreNamed(t *testing.T) {
 		{"resend without window", withOperation("native_key: {header: a}", "reconcile: [{resend: {}}]"), "resend", "operations[0].reconcile[0]", "needs native_key.window", 13},
 		{"resend in too short a window", withOperation("native_key: {header: a, window: 16m}", "reconcile: [{resend: {}}]"), "resend", "operations[0].reconcile[0]", "too short", 13},
 		{"resend of a secret body", withOperation("native_key: {header: a, window: 24h}", "secret: [json.card]", "reconcile: [{resend: {}}]"), "resend-secret", "operations[0].reconcile[0]", "json.card is secret", 14},
+		{"a secret of an answer that is kept", withOperation("secret: [response.json.id]", keeps("response.json.id")), "send-secret", "operations[0].send", `"response.json.id" is secret`, 14},
+		{"the text of an answer with a secret that is kept", withOperation("secret: [response.json.id]", keeps("response.text")), "send-secret", "operations[0].send", `"response.text" is secret`, 14},
 		{"secret of nothing", withOperation("secret: [json]"), "place", "operations[0].secret[0]", "no single place", 13},
 		{"secret outside an answer", withOperation("secret: [response.status]"), "place", "operations[0].secret[0]", "no place of an answer", 13},
 		{"keys of a mutation on a read", withOperation("effect: read", "settle: 10m"), "no-effect", "operations[0].settle", "no mutation", 13},

@@ -160,10 +160,12 @@ func (d *decoder) sendable(n *yaml.Node, key string, op *Operation) {
 	}
 }
 
-// readsSecretAnswer reports whether an expression may read a secret place of an answer.
+// readsSecretAnswer reports whether an expression may read a secret place of an answer;
+// its text holds all places of its body.
 func (e *expr) readsSecretAnswer(secret []place) bool {
 	return slices.ContainsFunc(secret, func(p place) bool {
-		return p.root == "response" && slices.ContainsFunc(e.refs, func(r place) bool { return p.covers(r.root, r.steps) })
+		return p.root == "response" && (slices.ContainsFunc(e.refs, func(r place) bool { return p.covers(r.root, r.steps) }) ||
+			p.steps[0].name == "json" && e.readsName("response", "text"))
 	})
 }
 
