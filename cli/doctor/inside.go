@@ -47,6 +47,7 @@ func (s Sandbox) Examine(ctx context.Context) []Finding {
 		return findings
 	}
 	findings = append(findings, s.through(ctx, proxy)...)
+	findings = append(findings, s.detours(ctx), credentials(proxy))
 	for _, target := range s.Targets {
 		findings = append(findings, s.past(ctx, target))
 	}
@@ -113,7 +114,16 @@ func (s Sandbox) through(ctx context.Context, proxy *url.URL) []Finding {
 		return append(findings, broken("CA", "the proxy's certificate isn't trusted: "+err.Error(),
 			"write ca-bundle.pem of the data folder anew, and let the sandbox see it"))
 	}
-	return append(findings, sound("CA", file+" trusts the proxy"))
+	return append(findings, sound("CA", file+" trusts the proxy"), s.roots(secure.ConnectionState().PeerCertificates))
+}
+
+// credentials says for which clients the run's address is no use.
+func credentials(proxy *url.URL) Finding {
+	const name = "clients without credentials"
+	if proxy.User == nil {
+		return sound(name, "the proxy takes requests without any here, as browsers and Java send them")
+	}
+	return sound(name, "the address here holds credentials; for browsers and Java, which send none, open the run with --listener")
 }
 
 func connect(conn net.Conn, proxy *url.URL) (status int, err error) {
