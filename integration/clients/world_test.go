@@ -1,0 +1,174 @@
+package clients
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"keep-proxy/internal/fakes/bank"
+	"keep-proxy/internal/fakes/oracle"
+	"keep-proxy/internal/fakes/server"
+	"keep-proxy/internal/fakes/testca"
+	"keep-proxy/internal/fakes/webhook"
+)
+
+// world is the program, started as its users start it, and the upstreams.
+type world struct {
+	// dir holds all files, home is the clients' home.
+	dir, home, program, config string
+
+	bank, hooks, git, objects, cluster *server.Server
+
+	truststore string
+}
+
+const configuration = `proxy:
+  listen: ["127.0.0.1:0"]
+  upstream_ca: %[1]s/upstreams.pem
+  egress: {deny_private: false}
+admin: {listen: "127.0.0.1:0"}
+ledger: {dir: %[1]s/data, min_free: 1MiB}
+connectors:
+  dirs: [%[2]s, %[1]s/connectors]
+  bundled: false
+  settings:
+    - {connector: probed-bank, hosts: [%[3]s]}
+    - {connector: hooks, hosts: [%[4]s]}
+    - {connector: git, hosts: [%[5]s]}
+    - {connector: objects, hosts: [%[6]s]}
+    - {connector: cluster, hosts: [%[7]s]}
+reconcile: {inline: 5s, base: 100ms, cap: 1s}
+log: {level: warn}
+`
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{dir: t.TempDir()}
+	w.home = filepath.Join(w.dir, "home")
+	must(t, os.Mkdir(w.home, 0o700))
+	w.startUpstreams(t)
+	w.copyConnectors(t)
+	connectors, err := filepath.Abs("../testdata/connectors")
+	must(t, err)
+	w.config = filepath.Join(w.dir, "config.yaml")
+	must(t, os.WriteFile(w.config, fmt.Appendf(nil, configuration, w.dir, connectors,
+		hosts(w.bank), hosts(w.hooks), hosts(w.git), hosts(w.objects), hosts(w.cluster)), 0o600))
+	w.program = filepath.Join(w.dir, "keep-proxy")
+	w.command(t, "go", "build", "-o", w.program, "keep-proxy/cmd/keep-proxy")
+	w.serve(t)
+	return w
+}
+
+func (w *world) startUpstreams(t *testing.T) {
+	t.Helper()
+	ca, err := testca.New()
+	must(t, err)
+	must(t, os.WriteFile(filepath.Join(w.dir, "upstreams.pem"), ca.PEM(), 0o600))
+	// Some clients never send a loopback address to a proxy; 0.0.0.0 is none to them.
+	leaf, err := ca.Leaf("0.0.0.0")
+	must(t, err)
+	start := func(api server.API) *server.Server {
+		log, err := oracle.Open(filepath.Join(w.dir, api.Name()+".log"), nil)
+		must(t, err)
+		s, err := server.Start(server.Config{API: api, Log: log, Certificate: leaf})
+		must(t, err)
+		t.Cleanup(func() { must(t, errors.Join(s.Close(), log.Close())) })
+		return s
+	}
+	settings := bank.Defaults()
+	settings.NativeKeys = false
+	w.bank = start(paged{bank.New(settings), "/page"})
+	w.hooks = start(paged{webhook.New(), "/hook/read/page"})
+	w.git = start(newGitHost(t, filepath.Join(w.dir, "repositories")))
+	w.objects = start(newObjects())
+	w.cluster = start(newCluster())
+}
+
+// copyConnectors puts our own connectors where their hosts and programs are.
+func (w *world) copyConnectors(t *testing.T) {
+	t.Helper()
+	dir := filepath.Join(w.dir, "connectors")
+	must(t, os.CopyFS(dir, os.DirFS("testdata/connectors")))
+	gitConnector(t, w, dir)
+	clusterConnector(t, w, dir)
+}
+
+// serve starts the program and waits until it is ready.
+func (w *world) serve(t *testing.T) {
+	t.Helper()
+	serve := exec.CommandContext(context.Background(), w.program, "serve", "--config", w.config)
+	log, err := os.Create(filepath.Join(w.dir, "serve.log"))
+	must(t, err)
+	serve.Stdout, serve.Stderr = log, log
+	t.Cleanup(func() {
+		if text, err := os.ReadFile(log.Name()); err == nil && t.Failed() {
+			t.Logf("the program: %s", text)
+		}
+	})
+	must(t, serve.Start())
+	t.Cleanup(func() {
+		_ = serve.Process.Signal(os.Interrupt)
+		_ = serve.Wait()
+	})
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for late := time.After(limit); exec.Command(w.program, "health", "--config", w.config).Run() != nil; {
+		select {
+		case <-late:
+			t.Fatal("the program never became ready")
+		case <-tick.C:
+		}
+	}
+}
+
+// anywhere is an upstream's URL by the address of every interface, and here by a
+// loopback address, which clients that go by it are told to send to the proxy.
+func anywhere(s *server.Server) string { return "https://0.0.0.0:" + port(s) }
+
+func here(s *server.Server) string { return "https://127.0.0.1:" + port(s) }
+
+func port(s *server.Server) string {
+	_, port, _ := strings.Cut(s.Addr(), ":")
+	return port
+}
+
+// hosts are both, as a connector's hosts.
+func hosts(s *server.Server) string { return `"0.0.0.0:` + port(s) + `", "127.0.0.1:` + port(s) + `"` }
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// command runs a program that must succeed.
+func (w *world) command(t *testing.T, argv ...string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, argv[0], argv[1:]...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%q: %v\n%s", argv, err, out)
+	}
+	return string(out)
+}
+
+// shared is the address of the proxy's listener.
+func (w *world) shared(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(w.dir, "data", "serving.json"))
+	must(t, err)
+	var serving struct {
+		Proxy string `json:"proxy"`
+	}
+	must(t, json.Unmarshal(text, &serving))
+	return serving.Proxy
+}
