@@ -36,6 +36,8 @@ type watcher interface {
 	// takes and undoes are called when something takes effect, and when it is taken back.
 	takes(q asked)
 	undoes(o *object)
+	// delays is called when an undo was lost that takes effect later.
+	delays(id string)
 }
 
 // api is the upstream with its own books.

@@ -139,17 +139,37 @@ func (h *history) oversee(ctx context.Context, u *ledger.Mutation, mood int) {
 	gone, undecided := h.api.isGone(u.Undo.Object)
 	switch {
 	case mood == 9 && u.State != ledger.Applied:
-		if h.resolve(ctx, u, &ledger.Resolve{Action: ledger.OnSkip}) {
-			h.mu.Lock()
-			h.waived[u.Undo.Object] = !gone
-			h.mu.Unlock()
-		}
+		h.waive(ctx, u)
 	case u.State == ledger.Failed && u.Escalated():
 		_, _ = p.ledger.RunObligation(ctx, ledger.RunObligation{Key: u.Key, Version: u.Version, Actor: "ana", Reason: "try again"})
 	case u.State == ledger.Indeterminate && gone:
 		h.resolve(ctx, u, &ledger.Resolve{Action: ledger.OnHappened, NoResult: true})
 	case u.State == ledger.Indeterminate && !undecided:
 		h.resolve(ctx, u, &ledger.Resolve{Action: ledger.OnDidNotHappen})
+	}
+}
+
+// delays lets a person find, soon after an undo was lost, that what is twice may stay. It must
+// not be theirs to say while the undo may still take effect.
+func (h *history) delays(id string) {
+	h.api.working.Go(func() {
+		pause(2 * time.Second)
+		ctx := context.Background()
+		for _, u := range h.records(ctx) {
+			if u.Undo != nil && u.Undo.Object == id {
+				h.waive(ctx, u)
+			}
+		}
+	})
+}
+
+// waive lets be what is twice.
+func (h *history) waive(ctx context.Context, u *ledger.Mutation) {
+	gone, _ := h.api.isGone(u.Undo.Object)
+	if h.resolve(ctx, u, &ledger.Resolve{Action: ledger.OnSkip}) {
+		h.mu.Lock()
+		h.waived[u.Undo.Object] = !gone
+		h.mu.Unlock()
 	}
 }
 

@@ -52,6 +52,9 @@ func (a *api) undo(c net.Conn, br *bufio.Reader, id string) bool {
 		_ = c.Close()
 	}
 	if f.commits && late {
+		if a.watcher != nil {
+			a.watcher.delays(id)
+		}
 		wait(f.late)
 		a.remove(id)
 	}
