@@ -56,7 +56,7 @@ var reconcilerBreaks = []broken{
 	{
 		promise: "`exec` asks a program of the rule", how: "whatever a program says is proof",
 		edits: []edit{{"reconcilers/program.go", "proof: e.AbsenceIsProof,", "proof: true,"}},
-		tests: []string{"reconcilers.TestAProgramsAbsenceIsBelievedLikeAnyOther", "reconcilers.TestAProgramSaysWhatHappened"},
+		tests: []string{"reconcilers.TestAProgramsAbsenceIsProofOnlyWhereTheRuleSaysSo"},
 	},
 	{
 		promise: "Then by the runner, with growing waits", how: "the API is asked before its Retry-After",
@@ -89,7 +89,7 @@ var reconcilerBreaks = []broken{
 	{
 		promise: "or where the stored request can't be sent", how: "a redispatch without its credential is sent",
 		edits: []edit{{"reconcilers/redispatch.go", "if len(t.missing) > 0 {", "if len(t.missing) > 1000 {"}},
-		tests: []string{"reconcilers.TestARedispatchThatCanNotBeMadeIsCalledOff", "reconcilers.TestNothingIsSentAgainWithoutItsCredential"},
+		tests: []string{"reconcilers.TestARedispatchWithoutItsCredentialIsCalledOff"},
 	},
 	{
 		promise: "The rule file of the claim, kept in the ledger by its hash", how: "secrets of the answer are stored",

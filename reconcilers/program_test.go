@@ -109,6 +109,20 @@ func TestAProgramsAbsenceIsBelievedLikeAnyOther(t *testing.T) {
 	w.wants(m, ledger.Failed, "")
 }
 
+func TestAProgramsAbsenceIsProofOnlyWhereTheRuleSaysSo(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, strings.Replace(viaProgram(t, `echo '{"seen":"absent"}'`, ""), "absence_is_proof: true", "absence_is_proof: false", 1))
+	m := w.unknown("a")
+	w.after(6 * time.Minute)
+	for n := 0; n < 3 && w.read(m).State == ledger.NeedsReconcile; n++ {
+		w.due(m)
+	}
+	now := w.wants(m, ledger.NeedsReconcile, "")
+	if o := last(now); o.Counted || !strings.Contains(o.Reason, "doesn't take absence as proof") {
+		t.Errorf("observation %+v", o)
+	}
+}
+
 func TestAProgramThatBreaksIsARetryThatEndsWithAPerson(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

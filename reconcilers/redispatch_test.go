@@ -2,6 +2,7 @@ package reconcilers
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -115,5 +116,23 @@ func TestARedispatchThatCanNotBeMadeIsCalledOff(t *testing.T) {
 				t.Errorf("%d sendings", posts)
 			}
 		})
+	}
+}
+
+// The stored request lacks what the script's own credential was.
+func TestARedispatchWithoutItsCredentialIsCalledOff(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, viaRedispatch)
+	w.scripted = http.Header{"Authorization": {"Bearer of the script"}, "X-Api-Key": {"of the script"}}
+	m := w.unknown("a")
+	for n := 0; n < 20 && w.read(m).Escalation == nil; n++ {
+		w.due(m)
+	}
+	now := w.wants(m, ledger.Failed, "")
+	if now.Queued() || !now.Escalated() || !strings.Contains(now.Escalation.Why, "X-Api-Key") {
+		t.Errorf("queued %v, escalation %+v", now.Queued(), now.Escalation)
+	}
+	if posts, _, _ := w.api.counts(); posts != 0 {
+		t.Errorf("%d sendings", posts)
 	}
 }

@@ -198,6 +198,13 @@ func TestPayloadOfFormsAndBytes(t *testing.T) {
 	if digest("a=1&a=2", form) == digest("a=2&a=1", form) {
 		t.Error("the order of one name's values is not payload")
 	}
+	query := func(raw string) string {
+		d := derive(t, set, request(t, "POST https://api.test/things?"+raw, "a=1", form))
+		return d.PayloadDigest
+	}
+	if query("x=%zz1") == query("x=%zz2") {
+		t.Error("two queries that can't be read have one digest")
+	}
 	if digest("a=1", form) == digest("a=1") {
 		t.Error("a form and other bytes are the same payload")
 	}
