@@ -60,7 +60,7 @@ func (r *caseRun) matched(req *Request, m Match) {
 		return
 	}
 	d, refusal := m.Operation.Derive(req, m)
-	if refusal == nil {
+	if refusal == nil && m.Operation.Send == nil {
 		_, refusal = m.Operation.Outgoing(req, caseMutation())
 	}
 	if refusal != nil {
@@ -69,12 +69,7 @@ func (r *caseRun) matched(req *Request, m Match) {
 	}
 	r.differs("refused", r.expect.refused, "")
 	r.derived(d)
-	if r.response != nil {
-		r.judged(m.Operation.Judge(req, d.Account, caseMutation(), r.response))
-	}
-	if len(r.probe) > 0 {
-		r.probed(m.Operation, Env{Request: req, Mutation: caseMutation(), Account: d.Account})
-	}
+	r.played(m.Operation, Env{Request: req, Mutation: caseMutation(), Account: d.Account})
 }
 
 // derived compares the key's parts.

@@ -29,6 +29,10 @@ type testCase struct {
 	key     string
 	node    *yaml.Node
 	request Raw
+	// send are answers to the preparing steps of a sending in steps; undo is the object
+	// that is taken back.
+	send []*Response
+	undo string
 	// response or probe is set for cases about answers.
 	response *Response
 	probe    []*Response
@@ -46,6 +50,9 @@ type expectation struct {
 	class       string
 	observation string
 	result      *Response
+	// sent are the requests that go out, nil where nothing is expected of them.
+	sent []Raw
+	kept *jsonValue
 }
 
 // cases reads the list of cases.
@@ -63,6 +70,12 @@ func (d *decoder) cases(n *yaml.Node, key string) []*testCase {
 		}
 		if v, ok := d.need(item, m, "request"); ok {
 			c.request = d.caseRequest(v, join(k, "request"))
+		}
+		for j, answer := range d.optional(m["send"], join(k, "send")) {
+			c.send = append(c.send, d.caseAnswer(answer, index(join(k, "send"), j)))
+		}
+		if v := m["undo"]; v != nil && d.plain(v, join(k, "undo")) {
+			c.undo = v.Value
 		}
 		if m["response"] != nil {
 			c.response = d.caseAnswer(m["response"], join(k, "response"))
@@ -181,6 +194,12 @@ func (d *decoder) expectation(n *yaml.Node, key string) expectation {
 	}
 	if m["observation"] != nil {
 		e.observation = d.word(m["observation"], join(key, "observation"), "applied", "absent", "duplicate", "retry")
+	}
+	for i, request := range d.optional(m["sent"], join(key, "sent")) {
+		e.sent = append(e.sent, d.caseRequest(request, index(join(key, "sent"), i)))
+	}
+	if m["kept"] != nil {
+		e.kept = d.literal(m["kept"], join(key, "kept"))
 	}
 	if m["result"] != nil {
 		e.result = d.caseAnswer(m["result"], join(key, "result"))

@@ -91,13 +91,13 @@ var (
 	levelWatch      = level{name: "watch", known: []string{"get", "query", "header", "expect", "every", "until", "failed_when", "class", "max"}}
 	levelResult     = level{name: "result", known: []string{"status", "header", "json"}, later: []string{"graphql"}}
 	levelBounds     = level{name: "bounds", known: []string{"commit", "lag", "source"}}
-	levelCase       = level{name: "a case", known: []string{"name", "request", "response", "probe", "expect"}}
+	levelCase       = level{name: "a case", known: []string{"name", "request", "send", "undo", "response", "probe", "expect"}}
 	levelCaseAsk    = level{name: "request", known: []string{"method", "url", "headers", "body"}}
 	levelCaseAnswer = level{name: "an answer", known: []string{"status", "headers", "body"}}
 	levelExpect     = level{
 		name: "expect",
 		known: []string{
-			"operation", "identity", "subkey", "account", "refused", "verdict", "class", "observation", "result",
+			"operation", "identity", "subkey", "account", "refused", "sent", "kept", "verdict", "class", "observation", "result",
 		},
 	}
 )
