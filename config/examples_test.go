@@ -48,7 +48,7 @@ func TestTheExamplesConfigurationsLoad(t *testing.T) {
 func TestTheExamplesNameVolumesThatExist(t *testing.T) {
 	t.Parallel()
 	compose := documents(t, "compose/compose.yaml")[0]
-	volumes := envNames(member(compose, "volumes"))
+	volumes := keysOf(member(compose, "volumes"))
 	for service, s := range member(compose, "services").(map[string]any) {
 		for _, v := range member(s, "volumes").([]any) {
 			if name, _, _ := strings.Cut(v.(string), ":"); !slices.Contains(volumes, name) {
@@ -115,7 +115,7 @@ func member(v any, path ...string) any {
 	return v
 }
 
-func envNames(v any) (all []string) {
+func keysOf(v any) (all []string) {
 	for name := range v.(map[string]any) {
 		all = append(all, name)
 	}
