@@ -47,7 +47,7 @@ var proxyBreaks = []broken{
 	},
 	{
 		promise: "TRACE and protocol upgrades are always denied", how: "a protocol upgrade is let through",
-		edits: []edit{{"proxy/pipeline.go", "if wantsUpgrade(r.Header) {", "if wantsUpgrade(nil) {"}},
+		edits: []edit{{"proxy/pipeline.go", "if wantsUpgrade(r) {", "if wantsUpgrade(r) && x.client == nil {"}},
 		tests: []string{"proxy.TestRefusalsSendNothing"},
 	},
 	{

@@ -37,3 +37,38 @@ func TestVerifyFindsAnEventUnderAnotherRecord(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// An event that was written anew, with a checksum that fits, is found by those after it.
+func TestVerifyFindsAnEventThatWasChanged(t *testing.T) {
+	t.Parallel()
+	c := testConfig(t.TempDir())
+	s := mustOpenOnly(t, c)
+	for _, what := range []string{"one", "two", "three"} {
+		if err := s.do(t.Context(), func(t *tx) error {
+			t.Append(ledger.Event{What: what})
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	err := s.do(t.Context(), func(t *tx) error {
+		k := numbered(kEvents, 2)
+		content, err := t.layer.get(k)
+		if err != nil {
+			return err
+		}
+		var stored storedEvents
+		if err := decode(k, content, &stored); err != nil {
+			return err
+		}
+		forged, err := encode(&ledger.Event{Seq: 2, What: "forged"})
+		stored.Events[0] = forged
+		return errors.Join(err, t.layer.putValue(k, stored))
+	})
+	if err := errors.Join(err, s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err = Verify(context.Background(), c, nil); !errors.Is(err, ledger.ErrDamaged) || !strings.Contains(err.Error(), "event 3 doesn't follow") {
+		t.Errorf("got %v", err)
+	}
+}
