@@ -55,7 +55,7 @@ func (p part) print(out io.Writer) error {
 const page = "docs/proof.md"
 
 // write replaces the parts of those stages in the page's section "last run", and keeps
-// those of the others.
+// those of the others; the page of what is promised gets a summary of all.
 func write(o options, parts []part, took time.Duration) error {
 	path := filepath.Join(o.root, page)
 	text, err := os.ReadFile(path)
@@ -66,7 +66,10 @@ func write(o options, parts []part, took time.Duration) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(path, []byte(written), 0o644)
+	if err := os.WriteFile(path, []byte(written), 0o644); err != nil {
+		return err
+	}
+	return summarize(o.root, written)
 }
 
 // Markers of the section "last run".
