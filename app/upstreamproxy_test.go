@@ -137,6 +137,31 @@ func TestEverythingGoesOutThroughTheOtherProxy(t *testing.T) {
 	}
 }
 
+// RFC 9110 §9.3.6: fields that frame mean nothing in a success of CONNECT.
+func TestAFramedAnswerToConnectOpensATunnel(t *testing.T) {
+	t.Parallel()
+	for _, field := range []string{"Content-Length: 3", "Content-Length: 0", "Transfer-Encoding: chunked"} {
+		other := newOtherProxy(t, nil, "HTTP/1.1 200 OK\r\n"+field+"\r\n\r\n")
+		e := newEgress(config.Egress{})
+		e.resolver = nameserver(t, func(string, int) []string { return []string{"198.51.100.7"} })
+		p, err := newUpstreamProxy(e, config.UpstreamProxy{URL: "http://" + other.addr}, config.Sources{}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := p.Dial(t.Context(), "tcp", "api.test:443")
+		if err != nil {
+			t.Errorf("%s: %v", field, err)
+			continue
+		}
+		echo := make([]byte, 5)
+		_, err = io.WriteString(c, "hello")
+		if _, readErr := io.ReadFull(c, echo); errors.Join(err, readErr) != nil || string(echo) != "hello" {
+			t.Errorf("%s: through the tunnel came %q, %v, %v", field, echo, err, readErr)
+		}
+		_ = c.Close()
+	}
+}
+
 func TestWhatTheOtherProxyRefusesIsNotSent(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ answer, says string }{

@@ -4,11 +4,13 @@ import (
 	"bufio"
 	"crypto/tls"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -31,6 +33,21 @@ type badInput struct {
 	answer, line string
 }
 
+// endedConn notes the end of the connection below TLS, which comes to TLS only where no
+// alert came before.
+type endedConn struct {
+	net.Conn
+	eof atomic.Bool
+}
+
+func (c *endedConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if errors.Is(err, io.EOF) {
+		c.eof.Store(true)
+	}
+	return n, err
+}
+
 // say sends it and reads until the proxy closes the connection.
 func (b badInput) say(t *testing.T, r *run) string {
 	t.Helper()
@@ -50,8 +67,9 @@ func (b badInput) say(t *testing.T, r *run) string {
 		}
 		in = buffered
 	}
+	below := &endedConn{Conn: c}
 	if b.secure {
-		session := tls.Client(c, &tls.Config{RootCAs: r.roots, ServerName: "127.0.0.1", MinVersion: tls.VersionTLS12})
+		session := tls.Client(below, &tls.Config{RootCAs: r.roots, ServerName: "127.0.0.1", MinVersion: tls.VersionTLS12})
 		if err := session.HandshakeContext(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -64,6 +82,9 @@ func (b badInput) say(t *testing.T, r *run) string {
 	answer, err := io.ReadAll(in)
 	if err != nil {
 		t.Errorf("not closed in order: %v", err)
+	}
+	if below.eof.Load() {
+		t.Error("closed without the alert (RFC 9112 §9.8)")
 	}
 	return string(answer)
 }
