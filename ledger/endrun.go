@@ -221,30 +221,26 @@ func (c *command) escalateGrace(r *Run) error {
 }
 
 // ExpireRuns ends every run whose time limit or grace is over, goes on with those whose
-// finishing was interrupted, and returns how
-// many. Runs that could not be ended are tried again by the next call; their
-// errors are joined.
+// finishing was interrupted, and returns how many. It looks at no run that is over, of
+// which a ledger holds ever more. Runs that could not be ended are tried again by the next
+// call; their errors are joined.
 func (l *Ledger) ExpireRuns(ctx context.Context) (int, error) {
-	ended, cursor := 0, ""
+	running, err := l.Running()
+	if err != nil {
+		return 0, err
+	}
+	ended := 0
 	var problems []error
-	for {
-		page, err := l.Runs(ctx, Filter{Unresolved: true, Cursor: cursor, Limit: 1000})
+	for i := range running {
+		done, err := l.expireRun(ctx, &running[i])
 		if err != nil {
-			return ended, errors.Join(append(problems, err)...)
+			problems = append(problems, err)
 		}
-		for _, r := range page.Items {
-			done, err := l.expireRun(ctx, r)
-			if err != nil {
-				problems = append(problems, err)
-			}
-			if done {
-				ended++
-			}
-		}
-		if cursor = page.Next; cursor == "" {
-			return ended, errors.Join(problems...)
+		if done {
+			ended++
 		}
 	}
+	return ended, errors.Join(problems...)
 }
 
 // expireRun ends one run if it is overdue, which is read again in the command.

@@ -1,6 +1,7 @@
 package ledger_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -462,9 +463,24 @@ func TestTimeLimits(t *testing.T) {
 	}
 }
 
-func TestExpireRunsGoesThroughAllPages(t *testing.T) {
+// unlisted is a store whose listings aren't asked.
+type unlisted struct {
+	ledger.Store
+	t *testing.T
+}
+
+func (s unlisted) Runs(context.Context, ledger.Filter) (ledger.Page[*ledger.Run], error) {
+	s.t.Error("the runs of all times were looked through")
+	return ledger.Page[*ledger.Run]{}, nil
+}
+
+func TestExpireRunsLooksAtTheRunningOnesAlone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
+	w.Ledger = ledger.New(unlisted{&checkedStore{Store: w.store, w: w}, t}, ledger.Config{
+		Now:   func() ledger.Stamp { return w.now },
+		NewID: w.id,
+	})
 	for range 1100 {
 		w.open(item("i"+w.id()), func(o *ledger.OpenRun) { o.TTL = time.Minute })
 	}

@@ -169,6 +169,8 @@ type Store interface {
 	StandingByToken(sha256 string) (Run, []Blocker, error)
 	// BlockersOf answers the gate of an unmanaged scope.
 	BlockersOf(workflow string) ([]Blocker, error)
+	// Running lists the runs that aren't over from memory, without I/O, by their ids.
+	Running() ([]Run, error)
 
 	// WriteBody stores content of any size and syncs it. A body to which no
 	// record refers by the next start is swept.

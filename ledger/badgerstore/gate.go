@@ -3,6 +3,7 @@ package badgerstore
 import (
 	"bytes"
 	"cmp"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -13,8 +14,10 @@ import (
 // gate answers from memory what stands in a request's way: the runs that aren't
 // over, or ended less than rememberEnded ago, and what blocks each workflow.
 type gate struct {
-	mu       sync.RWMutex
-	runs     map[string]*ledger.Run
+	mu   sync.RWMutex
+	runs map[string]*ledger.Run
+	// running are those of them that aren't over.
+	running  map[string]*ledger.Run
 	tokens   map[string]string
 	blocked  map[string][]blocked
 	blockers map[string]standstill
@@ -82,7 +85,7 @@ type blockChange struct {
 
 func newGate() *gate {
 	return &gate{
-		runs: map[string]*ledger.Run{}, tokens: map[string]string{},
+		runs: map[string]*ledger.Run{}, running: map[string]*ledger.Run{}, tokens: map[string]string{},
 		blocked: map[string][]blocked{}, blockers: map[string]standstill{},
 	}
 }
@@ -131,8 +134,22 @@ func (g *gate) setRun(r *ledger.Run) {
 		g.tokens[r.TokenSHA256] = r.ID
 	}
 	if r.State.Ended() {
+		delete(g.running, r.ID)
 		g.ended = append(g.ended, endedRun{r.EndedAt, r.ID})
+		return
 	}
+	g.running[r.ID] = r
+}
+
+// listRunning copies the runs that aren't over.
+func (g *gate) listRunning() []ledger.Run {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	list := make([]ledger.Run, 0, len(g.running))
+	for _, id := range slices.Sorted(maps.Keys(g.running)) {
+		list = append(list, *g.running[id])
+	}
+	return list
 }
 
 // forget drops runs whose end is long past.

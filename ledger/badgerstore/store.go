@@ -111,6 +111,9 @@ func (s *Store) BlockersOf(workflow string) ([]ledger.Blocker, error) {
 	return s.gate.blockersOf(workflow), nil
 }
 
+// Running implements ledger.Store; it shares as Standing does.
+func (s *Store) Running() ([]ledger.Run, error) { return s.gate.listRunning(), nil }
+
 // View implements ledger.Store.
 func (s *Store) View(ctx context.Context, fn func(ledger.View) error) error {
 	if err := ctx.Err(); err != nil {

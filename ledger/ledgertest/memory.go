@@ -7,6 +7,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"sync"
 
 	"keep-proxy/ledger"
@@ -165,6 +167,18 @@ func (v *view) standing(r *ledger.Run, err error) (ledger.Run, []ledger.Blocker,
 func (s *Memory) BlockersOf(workflow string) (blockers []ledger.Blocker, err error) {
 	s.read(func(v *view) { blockers = v.layers.blockers(workflow) })
 	return blockers, nil
+}
+
+// Running implements ledger.Store.
+func (s *Memory) Running() (running []ledger.Run, err error) {
+	s.read(func(*view) {
+		for _, id := range slices.Sorted(maps.Keys(s.durable.runs)) {
+			if r := s.durable.runs[id]; !r.State.Ended() {
+				running = append(running, *r.Clone())
+			}
+		}
+	})
+	return running, nil
 }
 
 // WriteBody implements ledger.Store.

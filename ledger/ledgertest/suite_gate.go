@@ -212,3 +212,28 @@ func testStandstill(t *testing.T, s Subject) {
 		check("settling one")
 	}
 }
+
+func testRunning(t *testing.T, s Subject) {
+	want := func(when string, store ledger.Store, ids ...string) {
+		t.Helper()
+		list, err := store.Running()
+		var got []string
+		for _, r := range list {
+			got = append(got, r.ID)
+		}
+		if err != nil || !slices.Equal(got, ids) {
+			t.Errorf("%s: %v, %v, want %v", when, got, err, ids)
+		}
+	}
+	want("an empty ledger", s.Store)
+	update(t, s.Store, func(tx ledger.Tx) error {
+		return errors.Join(tx.PutRun(SampleRun("run-2", 0)), tx.PutRun(SampleRun("run-1", 1)), tx.PutRun(SampleRun("run-3", 2)))
+	})
+	want("all of them", s.Store, "run-1", "run-2", "run-3")
+	failing, ended := SampleRun("run-1", 1), SampleRun("run-2", 0)
+	failing.Version, failing.State = 2, ledger.RunFailing
+	ended.Version, ended.State, ended.EndedAt = 2, ledger.RunFinished, time.Now()
+	update(t, s.Store, func(tx ledger.Tx) error { return errors.Join(tx.PutRun(failing), tx.PutRun(ended)) })
+	want("one has ended", s.Store, "run-1", "run-3")
+	want("after a restart", s.Reopen(), "run-1", "run-3")
+}
