@@ -69,6 +69,9 @@ func look(pid int) (p process, ok bool) {
 // for (internal/program).
 func children() map[int]bool {
 	found := map[int]bool{}
+	if none() {
+		return found
+	}
 	program.Apart(func(own func(int) bool) {
 		self := os.Getpid()
 		for pid, p := range processes() {
@@ -78,6 +81,17 @@ func children() map[int]bool {
 		}
 	})
 	return found
+}
+
+// none reports whether we have no children at all, living or ended, without a look at each
+// process of the system.
+func none() bool {
+	for {
+		err := unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT|unix.WALL, nil)
+		if !errors.Is(err, unix.EINTR) {
+			return errors.Is(err, unix.ECHILD)
+		}
+	}
 }
 
 // outside lists what lives of the command's descendants that left its group.
