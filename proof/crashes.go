@@ -75,7 +75,7 @@ func endings(out string) map[string]int {
 }
 
 // said are lines in which a test says something, or that it failed.
-var said = regexp.MustCompile(`^\s*(--- FAIL|panic:|[a-z0-9_]+_test\.go:[0-9]+: )`)
+var said = regexp.MustCompile(`^\s*(--- FAIL|panic:|repeat: |[a-z0-9_]+_test\.go:[0-9]+: )`)
 
 // tail is the end of what the tests of an output said; of one without that, its own end.
 func tail(out string) string {

@@ -129,8 +129,8 @@ func (h *history) resolve(ctx context.Context, m *ledger.Mutation, d *ledger.Res
 	return err == nil
 }
 
-// oversee is what a person does about an obligation: they have one run that was given up,
-// say what became of one that is unknown, and now and then let be what is twice.
+// oversee is what a person does about an obligation: they have one run that is not sent by
+// itself, say what became of one that is unknown, and now and then let be what is twice.
 func (h *history) oversee(ctx context.Context, u *ledger.Mutation, mood int) {
 	p := h.machine.up()
 	if p == nil {
@@ -140,7 +140,7 @@ func (h *history) oversee(ctx context.Context, u *ledger.Mutation, mood int) {
 	switch {
 	case mood == 9 && u.State != ledger.Applied:
 		h.waive(ctx, u)
-	case u.State == ledger.Failed && u.Escalated():
+	case u.State == ledger.Failed && !u.Queued():
 		_, _ = p.ledger.RunObligation(ctx, ledger.RunObligation{Key: u.Key, Version: u.Version, Actor: "ana", Reason: "try again"})
 	case u.State == ledger.Indeterminate && gone:
 		h.resolve(ctx, u, &ledger.Resolve{Action: ledger.OnHappened, NoResult: true})
