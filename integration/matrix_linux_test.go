@@ -195,7 +195,9 @@ func (x *crash) spawnWatched() error {
 	}
 	x.environment = []string{watchVar + "=" + string(text)}
 	defer func() { x.environment = nil }()
-	return x.spawn("")
+	err = x.spawn("")
+	x.t.Cleanup(x.explain) // Before it is killed.
+	return err
 }
 
 func (x *crash) mustSpawnWatched() {

@@ -11,6 +11,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
+	"time"
 
 	"keep-proxy/integration/powerloss"
 )
@@ -64,6 +66,20 @@ func (x *crash) mount() error {
 	// The file system sees each sync itself.
 	x.watching.Shadow = ""
 	return nil
+}
+
+// explain has a program that hangs say where, and then the disk below it.
+func (x *crash) explain() {
+	if !x.t.Failed() || x.child == nil || x.disk == nil {
+		return
+	}
+	_ = x.child.cmd.Process.Signal(syscall.SIGQUIT)
+	select {
+	case <-x.child.gone:
+	case <-time.After(10 * time.Second): // Not while it waits for the disk.
+	}
+	_ = x.disk.cmd.Process.Signal(syscall.SIGQUIT)
+	<-x.child.gone
 }
 
 // unmount takes the disk away; nobody has a file open on it any more.
