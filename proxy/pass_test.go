@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -61,7 +62,8 @@ func TestAStopCutsOpenStreams(t *testing.T) {
 	t.Parallel()
 	next := make(chan string)
 	done := make(chan struct{})
-	t.Cleanup(func() { close(done) })
+	end := sync.OnceFunc(func() { close(done) })
+	t.Cleanup(end)
 	w := newWorld(t, func(rw http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/pay" {
 			lost(rw, r)
@@ -88,6 +90,7 @@ func TestAStopCutsOpenStreams(t *testing.T) {
 		}
 	}
 	wantProblem(t, w.open("a").post("/pay", `{"to":"x"}`), "unknown-outcome", 424, "")
+	defer time.AfterFunc(waitLimit, end).Stop() // What isn't cut ends, and fails the test.
 	if _, err := io.ReadAll(resp.Body); err == nil {
 		t.Error("the stream ended as if it were whole")
 	}
@@ -316,13 +319,15 @@ func TestAnAnswerOverTheLimitIsGivenOnceAndNotKept(t *testing.T) {
 
 func TestASuccessWhoseBodyIsLateIsCommittedFirst(t *testing.T) {
 	t.Parallel()
-	release := make(chan struct{})
+	late := make(chan struct{})
+	release := sync.OnceFunc(func() { close(late) })
 	w := newWorld(t, func(rw http.ResponseWriter, _ *http.Request) {
 		rw.WriteHeader(http.StatusCreated)
 		rw.(http.Flusher).Flush()
-		<-release
+		<-late
 		panic(http.ErrAbortHandler)
 	})
+	t.Cleanup(release)
 	r := w.open("a")
 	answer := make(chan got, 1)
 	go func() { answer <- r.post("/pay", `{"to":"x"}`) }()
@@ -339,7 +344,7 @@ func TestASuccessWhoseBodyIsLateIsCommittedFirst(t *testing.T) {
 		}
 		committed = len(page.Items) == 1 && page.Items[0].Committed
 	}
-	close(release)
+	release()
 	wantProblem(t, <-answer, "no-result", 424, "It happened")
 	if m := w.mutation("a"); m.State != ledger.Applied || m.ResultState != ledger.ResultUnknown {
 		t.Errorf("record is %s, result %s", m.State, m.ResultState)

@@ -53,7 +53,11 @@ func TestNothingIsClaimedBeforeItsTurn(t *testing.T) {
 	t.Parallel()
 	w, q := newRatedWorld(t, created)
 	answer := w.open("a").posting("/pay", `{"to":"x"}`)
-	<-q.waiting
+	select {
+	case <-q.waiting:
+	case a := <-answer:
+		t.Fatalf("it didn't wait for its turn: %d %s", a.status, a.body)
+	}
 	w.noRecords("a")
 	w.wantSends("/pay", 0)
 	q.admit <- struct{}{}
