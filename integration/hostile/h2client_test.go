@@ -24,6 +24,8 @@ type h2client struct {
 	block  bytes.Buffer
 	stream uint32
 	dead   bool
+	// authority is for those who make up their own requests.
+	authority string
 }
 
 // tunnelH2 opens a tunnel with TLS and HTTP/2 inside.
@@ -122,6 +124,23 @@ func (h *h2client) outcome() int {
 			if status, err := strconv.Atoi(f.PseudoValue("status")); err == nil && status >= 200 {
 				return status
 			}
+		}
+	}
+}
+
+// ask reads once.
+func (h *h2client) ask(authority string) int {
+	h.head(plainHead(authority), true)
+	status := h.outcome()
+	h.stream += 2
+	return status
+}
+
+// drain reads until the connection ends, and says how.
+func (h *h2client) drain() error {
+	for {
+		if _, err := h.framer.ReadFrame(); err != nil {
+			return err
 		}
 	}
 }
