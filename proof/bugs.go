@@ -31,7 +31,8 @@ const twice = `took effect [0-9]+ times|recorded as failed, but took effect`
 // bugs are those of the list that every proof must catch, and some of our own.
 var bugs = []bug{
 	{
-		name: "sent before the claim is synced", stage: "histories", sentence: twice + `|one vendor key carried two payloads|went out before its claim was durable`,
+		name: "sent before the claim is synced", stage: "histories",
+		sentence: twice + `|one vendor key carried two payloads|went out before its claim was durable`,
 		edits: []edit{{
 			"ledger/claim.go", "err := l.update(ctx, func(c *command) (err error) {\n\t\tcl := ",
 			"var err error\n\tif err := l.Healthy(); err != nil {\n\t\treturn Claimed{}, err\n\t}\n\tl.note(func(c *command) (failed error) {\n" +

@@ -40,7 +40,9 @@ var moreBugs = []bug{
 	},
 	{
 		name: "404 on an undo is a failure", stage: "histories", sentence: `an obligation (is recorded as failed, but its object is gone|never came to an end)`,
-		edits: []edit{{"rules/undo.go", "return Opinion{Kind: OpinionApplied, Reason: fmt", "return Opinion{Kind: OpinionFailed, Class: ClassPrecondition, Reason: fmt"}},
+		edits: []edit{{
+			"rules/undo.go", "return Opinion{Kind: OpinionApplied, Reason: fmt", "return Opinion{Kind: OpinionFailed, Class: ClassPrecondition, Reason: fmt",
+		}},
 	},
 	{
 		name: "what may still be undone is waived", stage: "histories", sentence: `taken back that was waived`,
@@ -66,7 +68,9 @@ var moreBugs = []bug{
 	},
 	{
 		name: "a run that is taken over goes on", stage: "histories", sentence: `two runs of an item go on at once`,
-		edits: []edit{{"ledger/openrun.go", "\tcase takeover:\n\t\treturn c.end(", "\tcase takeover && true:\n\t\treturn nil\n\tcase takeover:\n\t\treturn c.end("}},
+		edits: []edit{{
+			"ledger/openrun.go", "\tcase takeover:\n\t\treturn c.end(", "\tcase takeover && true:\n\t\treturn nil\n\tcase takeover:\n\t\treturn c.end(",
+		}},
 	},
 	{
 		name: "any payload is covered", stage: "histories", sentence: `happened with another payload than it did`,
@@ -91,13 +95,15 @@ var moreBugs = []bug{
 	{
 		name: "what was skipped is sent", stage: "histories", sentence: `was claimed although it is skipped`,
 		edits: []edit{
-			{"ledger/table.go", "{Failed, OnClaim, 0, committed, InFlight, EffectDispatch, \"\"},", "{Failed, OnClaim, 0, committed, InFlight, EffectDispatch, \"\"},\n\t" +
-				"{Skipped, OnClaim, 0, committed, InFlight, EffectDispatch, \"\"},"},
+			{"ledger/table.go", "{Failed, OnClaim, 0, committed, InFlight, EffectDispatch, \"\"},",
+				"{Failed, OnClaim, 0, committed, InFlight, EffectDispatch, \"\"},\n\t{Skipped, OnClaim, 0, committed, InFlight, EffectDispatch, \"\"},"},
 			{"ledger/replay.go", "\t\treturn c.ofSkipped()\n", "\t\treturn c.ofFailed()\n"},
 		},
 	},
 	{
 		name: "a new attempt is begun by every run", stage: "histories", sentence: `took effect [0-9]+ times`,
-		edits: []edit{{"ledger/openrun.go", "\tr := c.newRun(id, o, item.Attempt)\n\titem.State,", "\titem.Attempt++\n\tr := c.newRun(id, o, item.Attempt)\n\titem.State,"}},
+		edits: []edit{{
+			"ledger/openrun.go", "\tr := c.newRun(id, o, item.Attempt)\n\titem.State,", "\titem.Attempt++\n\tr := c.newRun(id, o, item.Attempt)\n\titem.State,",
+		}},
 	},
 }

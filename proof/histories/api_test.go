@@ -96,10 +96,10 @@ func (a *api) exchange(c net.Conn, br *bufio.Reader) bool {
 		return false
 	}
 	what, rest, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
-	switch {
-	case r.Method == http.MethodGet:
+	switch r.Method {
+	case http.MethodGet:
 		return a.read(c, r, what, rest)
-	case r.Method == http.MethodDelete:
+	case http.MethodDelete:
 		return a.undo(c, br, rest)
 	}
 	var q asked

@@ -92,7 +92,7 @@ func TestHistories(t *testing.T) {
 		t.Fatalf("history %d of %d: %s\nrepeat: go test ./proof/histories -run TestHistories -seed=%d -without=%s",
 			all.first+1, n, strings.Join(out.wrongs, "\n  and "), seed, numbers(without))
 	}
-	t.Logf("%d histories from seed %d: %s", all.through, *flagSeed, all.sum)
+	t.Logf("%d histories from seed %d: %s", all.through, *flagSeed, &all.sum)
 }
 
 // gone is through which histories several workers have gone. First is the number of the first
@@ -150,7 +150,7 @@ func (o *outcome) add(out outcome) {
 }
 
 // String is what happened in so many histories.
-func (o outcome) String() string {
+func (o *outcome) String() string {
 	c := o.counts
 	return fmt.Sprintf("%d sendings, %d reads, %d crashes, %d decisions; %v; %d commits of drafts, %d answers 202, %d settings, "+
 		"%d effects that the API doubled, %d taken back, %d decisions on items (%d new attempts), %d payloads accepted, %d drifts let be, "+

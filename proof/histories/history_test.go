@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -288,5 +287,3 @@ func (h *history) settled(ctx context.Context) bool {
 func isOpen(m *ledger.Mutation) bool {
 	return m.State == ledger.InFlight || m.State == ledger.NeedsReconcile || m.State == ledger.Indeterminate
 }
-
-func reference(m *ledger.Mutation) string { return strings.Trim(m.Identity["reference"], `"`) }

@@ -2,6 +2,7 @@ package histories
 
 import (
 	"context"
+	"net/http"
 
 	"keep-proxy/ledger"
 )
@@ -25,7 +26,7 @@ func (h *history) judge(ctx context.Context) {
 		case isOpen(m):
 			h.wrongf("%s never came to an end: %s", m.Operation, m.State)
 		}
-		if made > 1 && m.Request.Method != "PUT" {
+		if made > 1 && m.Request.Method != http.MethodPut {
 			h.wrongf("%s took effect %d times", m.Operation, made)
 		}
 		h.judgeDuplicates(m)

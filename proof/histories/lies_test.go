@@ -104,7 +104,7 @@ type came struct {
 }
 
 // String is one line of the table that the proof prints.
-func (c came) String() string {
+func (c *came) String() string {
 	return fmt.Sprintf("%d histories, %d sendings, %d twice, %d wrongly failed, %d wrongly applied, %d else, %d asked, %d clocks",
 		c.histories, c.sendings, c.twice, c.failed, c.applied, c.other, c.asked, c.clocks)
 }
@@ -166,12 +166,12 @@ func TestLies(t *testing.T) {
 	for _, l := range lies {
 		t.Run(strings.ReplaceAll(l.name, " ", "_"), func(t *testing.T) {
 			inside := tell(t, shared, l.operations, &l.inside, n)
-			t.Logf("inside| %s | %s | %s", l.name, l.inside.says, inside)
+			t.Logf("inside| %s | %s | %s", l.name, l.inside.says, &inside)
 			if inside.first != "" {
 				t.Errorf("%s, %s: %s", l.name, l.inside.says, inside.first)
 			}
 			outside := tell(t, shared, l.operations, &l.outside, n)
-			t.Logf("outside| %s | %s | %s | %s", l.name, l.outside.says, outside, l.condition)
+			t.Logf("outside| %s | %s | %s | %s", l.name, l.outside.says, &outside, l.condition)
 			if n >= 100 && outside.first == "" && outside.clocks == 0 {
 				t.Errorf("%s, %s: nothing came of it", l.name, l.outside.says)
 			}
