@@ -260,6 +260,8 @@ func (a *App) openReconciler(context.Context) error {
 
 func (a *App) openProxy(context.Context) error {
 	c := a.config.Proxy
+	highest := highestDescriptor()
+	a.noteDescriptors(highest)
 	made, err := proxy.New(proxy.Config{
 		Ledger: a.ledger, Rules: a.rules.Load, Pinned: a.versions.connector, Sender: a.sender, Reads: a.reads, Dial: a.dial,
 		Inliner: a.reconciler, Turns: a.reconciler, Accounts: a.reconciler.Account, Credentials: a.credentials, CA: a.ca, Clock: a.clock, NewID: NewID,
@@ -268,7 +270,7 @@ func (a *App) openProxy(context.Context) error {
 		Unmatched: proxy.Policy(c.Unmatched), Passthrough: c.Passthrough, Via: c.Via,
 		BlockScope: ledger.BlockScope(c.BlockScope), Hold: c.Hold, Inline: a.config.Reconcile.Inline,
 		MaxBody: int64(c.MaxBody), MaxHead: int(c.MaxHead),
-		MaxConnections: c.MaxConnections, RequestTimeout: c.Timeouts.Request,
+		MaxConnections: c.MaxConnections, MaxDescriptor: highest, RequestTimeout: c.Timeouts.Request,
 	})
 	a.proxy = made
 	a.runDoors.proxy, a.runDoors.egress = made, a.egress

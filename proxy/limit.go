@@ -5,19 +5,41 @@ import (
 	"net/http"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
 // drainRetryAfter is what a refusal while draining or overloaded asks for.
 const drainRetryAfter = time.Second
 
-// connectionLimit bounds the client connections of all listeners together.
+// connectionLimit bounds the client connections of all listeners together, and leaves
+// descriptors to what is no connection of a client.
 type connectionLimit struct {
 	most int64
 	now  atomic.Int64
+	// highest is the highest descriptor that a connection may have, 0 for any. A system
+	// gives the lowest one that is free: so many are open, of whatever kind.
+	highest uintptr
 }
 
-func newConnectionLimit(most int) *connectionLimit { return &connectionLimit{most: int64(most)} }
+func newConnectionLimit(most, highest int) *connectionLimit {
+	return &connectionLimit{most: int64(most), highest: uintptr(max(highest, 0))}
+}
+
+// tooHigh reports whether a connection's descriptor is one of those that are left to
+// others.
+func (l *connectionLimit) tooHigh(c net.Conn) bool {
+	s, ok := c.(syscall.Conn)
+	if !ok || l.highest == 0 {
+		return false
+	}
+	high := true
+	raw, err := s.SyscallConn()
+	if err == nil {
+		err = raw.Control(func(fd uintptr) { high = fd > l.highest })
+	}
+	return err != nil || high
+}
 
 func (l *connectionLimit) wrap(inner net.Listener) net.Listener {
 	return &limitedListener{Listener: inner, limit: l}
@@ -36,7 +58,7 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		if l.limit.now.Add(1) <= l.limit.most {
+		if l.limit.now.Add(1) <= l.limit.most && !l.limit.tooHigh(c) {
 			return &limitedConn{Conn: c, limit: l.limit}, nil
 		}
 		l.limit.now.Add(-1)

@@ -121,6 +121,9 @@ type Config struct {
 	MaxHead int
 	// MaxConnections bounds the client connections. Default 20,000.
 	MaxConnections int
+	// MaxDescriptor is the highest descriptor that a client's connection may have, so
+	// that some are left to the ledger and to upstreams. 0 for any.
+	MaxDescriptor int
 	// RequestTimeout bounds the arrival of a mutation's content, and the wait for more
 	// of streamed content. Default 5 min.
 	RequestTimeout time.Duration
@@ -183,7 +186,7 @@ func New(c Config) (*Proxy, error) {
 	p := &Proxy{
 		config: c, ledger: c.Ledger, leaves: made,
 		tunnels: newHandover(), flights: newFlights(), open: newOpen(), inline: newWaits(),
-		unrecorded: newUnrecorded(), limit: newConnectionLimit(c.MaxConnections),
+		unrecorded: newUnrecorded(), limit: newConnectionLimit(c.MaxConnections, c.MaxDescriptor),
 		held: newHeld(),
 	}
 	p.ctx, p.cancel = context.WithCancel(context.Background())

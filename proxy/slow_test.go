@@ -59,3 +59,16 @@ func TestConnectionsOverTheLimit(t *testing.T) {
 		t.Errorf("got %v", resp.Header)
 	}
 }
+
+// What is left of the descriptors is for the ledger and upstreams: a connection whose
+// descriptor is beyond the highest is turned away.
+func TestConnectionsWithTheLastDescriptors(t *testing.T) {
+	t.Parallel()
+	for highest, status := range map[int]int{1: http.StatusServiceUnavailable, 1 << 20: http.StatusBadRequest} {
+		w := newWorld(t, created, func(c *Config) { c.MaxDescriptor = highest })
+		resp, body := w.raw("GET / HTTP/1.1\r\nHost: h\r\n\r\n")
+		if resp.StatusCode != status {
+			t.Errorf("with %d as the highest: %d %s, want %d", highest, resp.StatusCode, body, status)
+		}
+	}
+}
