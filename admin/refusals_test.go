@@ -142,7 +142,7 @@ func apiRefusals() map[string]provoked {
 		"ledger-damaged": {breaking(ledger.ErrDamaged), of(ask{path: "/v1/mutations"}), "keep-proxy ledger verify"},
 		"reload-failed": {func(c *admin.Config) {
 			c.Reload = func(context.Context, string) (wire.Reloaded, error) {
-				return wire.Reloaded{}, errors.New("line 3: no operation.")
+				return wire.Reloaded{}, errors.New("line 3: no operation")
 			}
 		}, of(ask{method: http.MethodPost, path: "/v1/reload"}), "stays in force"},
 		"not-yet": {nil, of(ask{method: http.MethodPost, path: "/v1/reload"}), "Reloading"},

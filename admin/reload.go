@@ -1,6 +1,9 @@
 package admin
 
-import "net/http"
+import (
+	"net/http"
+	"strings"
+)
 
 // reload answers POST /v1/reload.
 func reload(s *Server, r *http.Request) (any, error) {
@@ -9,7 +12,7 @@ func reload(s *Server, r *http.Request) (any, error) {
 	}
 	out, err := s.config.Reload(r.Context(), "operator")
 	if err != nil {
-		return nil, refuse("reload-failed", "Nothing was changed: what was in force before stays in force. %s", err)
+		return nil, refuse("reload-failed", "Nothing was changed: what was in force before stays in force. %s.", strings.TrimSuffix(err.Error(), "."))
 	}
 	return out, nil
 }

@@ -90,7 +90,7 @@ func TestTheDifferenceIsToldAndKept(t *testing.T) {
 		t.Errorf("told %+v, kept %+v", told.Diff, m.Diff)
 	}
 	// What hosts are shown of it names places alone.
-	for what, text := range map[string]string{"run": w.lastRun(t, "a").Reason, "question": m.Escalation.Why} {
+	for what, text := range map[string]string{"run": w.lastRun("a").Reason, "question": m.Escalation.Why} {
 		if !strings.Contains(text, "json.amount differs.") || strings.Contains(text, "is 2") {
 			t.Errorf("the %s says %q", what, text)
 		}

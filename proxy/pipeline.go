@@ -117,7 +117,8 @@ func (p *Proxy) unmatched(x *exchange, r *http.Request, req *rules.Request) *htt
 	case PolicyDeny:
 	}
 	return p.refused(x, r, refuse(problemUnmatched, req.Method+" to "+req.Authority()+" is declared by no connector, "+
-		"so it can't be made safe to repeat; nothing was sent. Write a connector for it (keep-proxy explain shows how it is read), or set proxy.unmatched.mutation."))
+		"so it can't be made safe to repeat; nothing was sent. Write a connector for it (keep-proxy explain shows how it is read), "+
+		"or set proxy.unmatched.mutation."))
 }
 
 // refused makes the answer of a refusal and notes it on the exchange.

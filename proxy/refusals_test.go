@@ -27,7 +27,7 @@ type provoked struct {
 	change  func(*Config)
 	rules   string
 	// ask provokes it, as a script does, over a socket.
-	ask func(t *testing.T, w *world) got
+	ask func(w *world) got
 	// words are of its sentence.
 	words string
 	// sends is what the upstream saw of mutations, in all.
@@ -40,17 +40,12 @@ type provoked struct {
 
 const payX = `{"to":"x"}`
 
-// again opens another run of item a in the place of the one before.
-func (w *world) again() *run {
-	return w.open("a", func(o *ledger.OpenRun) { o.Takeover = true })
-}
-
 // text sends bytes to the proxy, and nothing after them.
-func (w *world) text(t *testing.T, text string) got {
-	t.Helper()
+func (w *world) text(text string) got {
+	w.t.Helper()
 	c, err := net.Dial("tcp", w.address)
 	if err != nil {
-		t.Fatal(err)
+		w.t.Fatal(err)
 	}
 	defer func() { _ = c.Close() }()
 	_ = c.SetDeadline(time.Now().Add(waitLimit))
@@ -60,7 +55,7 @@ func (w *world) text(t *testing.T, text string) got {
 	}
 	resp, err := http.ReadResponse(bufio.NewReader(c), nil)
 	if err != nil {
-		t.Fatalf("no answer to %q: %v", text, err)
+		w.t.Fatalf("no answer to %q: %v", text, err)
 	}
 	body, _ := io.ReadAll(resp.Body)
 	return got{resp.StatusCode, resp.Header, string(body), nil}
@@ -91,37 +86,37 @@ func nobodySays(context.Context, *rules.Connector, *rules.Request) (string, erro
 	return "", errors.New("it was answered 401")
 }
 
-func payOnce(path, body string) func(*testing.T, *world) got {
-	return func(_ *testing.T, w *world) got { return w.open("a").post(path, body) }
+func payOnce(path, body string) func(*world) got {
+	return func(w *world) got { return w.open("a").post(path, body) }
 }
 
 // forget drops the contents of a record as soon as its rule lets it.
-func (w *world) forget(t *testing.T, key ledger.Key) {
-	t.Helper()
+func (w *world) forget(key ledger.Key) {
+	w.t.Helper()
 	for deadline := time.Now().Add(waitLimit); time.Now().Before(deadline); runtime.Gosched() {
-		n, err := w.ledger.Forget(t.Context(), []ledger.Key{key}, ledger.Retention{Keep: 1})
+		n, err := w.ledger.Forget(w.t.Context(), []ledger.Key{key}, ledger.Retention{Keep: 1})
 		if err != nil {
-			t.Fatal(err)
+			w.t.Fatal(err)
 		}
 		if n.Dropped == 1 {
 			return
 		}
 	}
-	t.Fatal("its contents stay")
+	w.t.Fatal("its contents stay")
 }
 
 // decide makes a person's decision on an item without a run.
-func (w *world) decide(t *testing.T, what ledger.ItemAction, item string) {
-	t.Helper()
+func (w *world) decide(what ledger.ItemAction, item string) {
+	w.t.Helper()
 	r := w.open(item)
 	w.end(r)
 	attempt := 0
 	if what == ledger.ItemNewAttempt {
 		attempt = 1
 	}
-	_, err := w.ledger.DecideItem(t.Context(), ledger.DecideItem{Workflow: "wf", Item: item, Action: what, Attempt: attempt, Actor: "ann", Reason: "test"})
+	_, err := w.ledger.DecideItem(w.t.Context(), ledger.DecideItem{Workflow: "wf", Item: item, Action: what, Attempt: attempt, Actor: "ann", Reason: "test"})
 	if err != nil {
-		t.Fatal(err)
+		w.t.Fatal(err)
 	}
 }
 
@@ -139,88 +134,88 @@ func refusals() map[problem]provoked {
 	strict := changed("    identity: {to: json.to}\n    reconcile:\n      - probe:", "    identity: {to: json.to}\n    verify_on_replay: strict\n    reconcile:\n      - probe:")
 	return map[problem]provoked{
 		problemUnknownOutcome: {handler: lost, ask: payOnce("/pay", payX), words: "Don't send it again", sends: 1, run: ledger.RunPausedReconciliation},
-		problemBlocked: {handler: lost, ask: func(_ *testing.T, w *world) got {
+		problemBlocked: {handler: lost, ask: func(w *world) got {
 			r := w.open("a")
 			w.open("b").post("/pay", payX)
 			return r.get("/read")
 		}, words: "whose outcome is unknown", sends: 1, run: ledger.RunAborted},
-		problemRunAborted: {ask: func(_ *testing.T, w *world) got {
+		problemRunAborted: {ask: func(w *world) got {
 			r := w.open("a")
 			w.end(r)
 			return r.post("/pay", payX)
 		}, words: "run is over", run: ledger.RunAborted},
-		problemMismatch: {ask: func(t *testing.T, w *world) got {
+		problemMismatch: {ask: func(w *world) got {
 			_, g := w.payThen(testRules, `{"to":"x","amount":1}`, `{"to":"x","amount":2}`, "/pay")
 			return g
 		}, words: "json.amount was 1, is 2", sends: 1, run: ledger.RunPausedAttention},
-		problemRepeated: {ask: func(_ *testing.T, w *world) got {
+		problemRepeated: {ask: func(w *world) got {
 			r := w.open("a")
 			r.post("/pay", payX)
 			return r.post("/pay", payX)
 		}, words: "subkey", sends: 1, run: ledger.RunRunning},
-		problemDrift: {ask: func(_ *testing.T, w *world) got {
+		problemDrift: {ask: func(w *world) got {
 			_, g := w.payThen(changed("describe: \"Pay {json.to}\"", "describe: \"Pay {json.to}\"\n    drift: refuse"), payX, `{"to":"y"}`, "/pay")
 			return g
 		}, words: `identity.to was \"x\", is \"y\"`, sends: 1, run: ledger.RunPausedAttention},
-		problemAmbiguousRecord: {rules: fine, ask: func(_ *testing.T, w *world) got {
+		problemAmbiguousRecord: {rules: fine, ask: func(w *world) got {
 			r := w.open("a")
 			r.post("/pay", `{"to":"x","n":1}`)
 			w.use(testRules)
 			r.post("/pay", `{"to":"x","n":2}`)
 			return r.post("/pay", `{"to":"x","n":1}`)
 		}, words: "two records fit", sends: 2, run: ledger.RunAborted},
-		problemForgotten: {rules: soon, ask: func(t *testing.T, w *world) got {
+		problemForgotten: {rules: soon, ask: func(w *world) got {
 			first := w.open("a")
 			first.post("/pay", payX)
 			w.end(first)
-			w.forget(t, w.mutation("a").Key)
+			w.forget(w.mutation("a").Key)
 			return w.open("a").post("/pay", payX)
 		}, words: "not sent again", sends: 1, run: ledger.RunAborted},
 		problemIdentity: {ask: payOnce("/pay", `{"n":1}`), words: "has no value in this request", run: ledger.RunRunning},
 		problemAccount: {rules: askingRules(), change: func(c *Config) { c.Accounts = nobodySays },
 			ask: payOnce("/pay", payX), words: "nothing was sent", run: ledger.RunRunning},
 		problemAmbiguous: {ask: payOnce("/pay", `{"to":"x","to":"y"}`), words: "repeats a member name", run: ledger.RunRunning},
-		problemMalformed: {ask: func(t *testing.T, w *world) got {
-			return w.text(t, w.open("a").plain("POST", "/pay", "Bad Name: 1\r\n", 0))
+		problemMalformed: {ask: func(w *world) got {
+			return w.text(w.open("a").plain("POST", "/pay", "Bad Name: 1\r\n", 0))
 		}, words: "RFC 9112", run: ledger.RunRunning},
-		problemRequestTimeout: {change: func(c *Config) { c.RequestTimeout = 50 * time.Millisecond }, ask: func(t *testing.T, w *world) got {
-			return w.text(t, w.open("a").plain("POST", "/pay", "Content-Type: application/json\r\n", 10)+"{")
+		problemRequestTimeout: {change: func(c *Config) { c.RequestTimeout = 50 * time.Millisecond }, ask: func(w *world) got {
+			return w.text(w.open("a").plain("POST", "/pay", "Content-Type: application/json\r\n", 10) + "{")
 		}, words: "proxy.timeouts.request", run: ledger.RunRunning},
-		problemIncomplete: {ask: func(t *testing.T, w *world) got {
-			return w.text(t, w.open("a").plain("POST", "/pay", "Content-Type: application/json\r\n", 10)+"half")
+		problemIncomplete: {ask: func(w *world) got {
+			return w.text(w.open("a").plain("POST", "/pay", "Content-Type: application/json\r\n", 10) + "half")
 		}, words: "ended", run: ledger.RunRunning},
-		problemItemDone: {ask: func(t *testing.T, w *world) got {
-			w.decide(t, ledger.ItemClose, "b")
+		problemItemDone: {ask: func(w *world) got {
+			w.decide(ledger.ItemClose, "b")
 			return w.open("", many).post("/pay", payX, "Keep-Item", "b")
 		}, words: "can't produce new effects"},
-		problemItemBusy: {ask: func(_ *testing.T, w *world) got {
+		problemItemBusy: {ask: func(w *world) got {
 			w.open("b")
 			return w.open("", many).post("/pay", payX, "Keep-Item", "b")
 		}, words: "busy"},
-		problemItemAttention: {ask: func(_ *testing.T, w *world) got {
+		problemItemAttention: {ask: func(w *world) got {
 			w.payThen(testRules, `{"to":"x","amount":1}`, `{"to":"x","amount":2}`, "/pay")
 			return w.open("", many).post("/pay", `{"to":"y"}`, "Keep-Item", "a")
 		}, words: "person's attention", sends: 1},
-		problemAttempt: {ask: func(t *testing.T, w *world) got {
+		problemAttempt: {ask: func(w *world) got {
 			// A person begins the item anew while the request waits for its turn.
-			w.proxy.config.Turns = turning(func() { w.decide(t, ledger.ItemNewAttempt, "b") })
+			w.proxy.config.Turns = turning(func() { w.decide(ledger.ItemNewAttempt, "b") })
 			return send(w.newClient(nil, false), http.MethodPost, w.upstream.URL+"/pay", payX)
 		}, rules: strings.Replace(testRules, "reads: safe-methods\n", ratedRules, 1),
 			change: func(c *Config) { c.Unmanaged = Unmanaged{"wf", "b"} }, words: "attempt 2"},
-		problemOneMutation: {ask: func(_ *testing.T, w *world) got {
+		problemOneMutation: {ask: func(w *world) got {
 			r := w.open("a", func(o *ledger.OpenRun) { o.Mutations = ledger.MutationsOne })
 			r.post("/pay", payX)
 			return r.post("/pay", `{"to":"y"}`)
 		}, words: "one mutation", sends: 1, run: ledger.RunAborted},
-		problemReadOnlyRun: {ask: func(_ *testing.T, w *world) got {
+		problemReadOnlyRun: {ask: func(w *world) got {
 			return w.open("a", func(o *ledger.OpenRun) { o.Mutations = ledger.MutationsNone }).post("/pay", payX)
 		}, words: "may read only", run: ledger.RunAborted},
-		problemSkipped: {handler: lost, ask: func(t *testing.T, w *world) got {
+		problemSkipped: {handler: lost, ask: func(w *world) got {
 			w.open("a").post("/pay", payX)
 			m := w.mutation("a")
-			_, err := w.ledger.Resolve(t.Context(), ledger.Resolve{Key: m.Key, Action: ledger.OnSkip, Version: m.Version, Actor: "ann", Reason: "test"})
+			_, err := w.ledger.Resolve(w.t.Context(), ledger.Resolve{Key: m.Key, Action: ledger.OnSkip, Version: m.Version, Actor: "ann", Reason: "test"})
 			if err != nil {
-				t.Fatal(err)
+				w.t.Fatal(err)
 			}
 			return w.open("a").post("/pay", payX)
 		}, words: "decided to go on without", sends: 1, run: ledger.RunRunning},
@@ -230,58 +225,58 @@ func refusals() map[problem]provoked {
 		problemEgress: {change: func(c *Config) {
 			private := upstream.Config{Clock: c.Clock, Egress: func(netip.AddrPort) error { return errors.New("private") }}
 			c.Sender, c.Reads = upstream.New(private), upstream.NewPassthrough(private)
-		}, ask: func(_ *testing.T, w *world) got { return w.open("a").get("/read") }, words: "egress", run: ledger.RunRunning},
-		problemMisdirected: {ask: func(t *testing.T, w *world) got {
+		}, ask: func(w *world) got { return w.open("a").get("/read") }, words: "egress", run: ledger.RunRunning},
+		problemMisdirected: {ask: func(w *world) got {
 			r := w.open("a")
 			req := httptest.NewRequest(http.MethodPost, w.upstream.URL+"/pay", strings.NewReader(payX))
 			req.RequestURI, req.Host = "", "elsewhere.example"
 			resp, err := r.client.Do(req)
 			if err != nil {
-				t.Fatal(err)
+				w.t.Fatal(err)
 			}
 			defer func() { _ = resp.Body.Close() }()
 			body, err := io.ReadAll(resp.Body)
 			return got{resp.StatusCode, resp.Header, string(body), err}
 		}, words: "elsewhere.example", run: ledger.RunRunning},
 		problemTooLarge: {ask: payOnce("/pay", `{"to":"`+strings.Repeat("x", 5000)+`"}`), words: "4096", run: ledger.RunRunning},
-		problemNotSent: {ask: func(_ *testing.T, w *world) got {
+		problemNotSent: {ask: func(w *world) got {
 			w.upstream.Close()
 			return w.open("a").post("/pay", payX)
 		}, words: "safe to try again", run: ledger.RunFailing},
-		problemNoResult: {handler: lost, ask: func(t *testing.T, w *world) got {
+		problemNoResult: {handler: lost, ask: func(w *world) got {
 			w.open("a").post("/pay", payX)
 			m := w.mutation("a")
-			_, err := w.ledger.Resolve(t.Context(), ledger.Resolve{Key: m.Key, Action: ledger.OnHappened, NoResult: true, Version: m.Version, Actor: "ann", Reason: "test"})
+			_, err := w.ledger.Resolve(w.t.Context(), ledger.Resolve{Key: m.Key, Action: ledger.OnHappened, NoResult: true, Version: m.Version, Actor: "ann", Reason: "test"})
 			if err != nil {
-				t.Fatal(err)
+				w.t.Fatal(err)
 			}
 			return w.open("a").post("/pay", payX)
 		}, words: "answer is not known", sends: 1, run: ledger.RunRunning},
-		problemVerifyFailed: {rules: strict, change: func(c *Config) { c.Inliner = &goneInliner{} }, ask: func(_ *testing.T, w *world) got {
+		problemVerifyFailed: {rules: strict, change: func(c *Config) { c.Inliner = &goneInliner{} }, ask: func(w *world) got {
 			_, g := w.payThen(strict, payX, payX, "/ask")
 			return g
 		}, words: "no longer shows it", sends: 1, run: ledger.RunAborted},
-		problemLedgerUnavailable: {ask: func(_ *testing.T, w *world) got {
+		problemLedgerUnavailable: {ask: func(w *world) got {
 			r := w.open("a")
 			w.store.FailBefore()
 			return r.post("/pay", payX)
 		}, words: "nothing was sent", retryAfter: true, run: ledger.RunRunning},
 		problemDraining: {change: func(c *Config) { c.Halted = func() Halt { return Halt{Sending: true, Why: "the bank is down"} } },
 			ask: payOnce("/pay", payX), words: "the bank is down", retryAfter: true, run: ledger.RunRunning},
-		problemOverloaded: {change: func(c *Config) { c.MaxConnections = 1 }, ask: func(t *testing.T, w *world) got {
+		problemOverloaded: {change: func(c *Config) { c.MaxConnections = 1 }, ask: func(w *world) got {
 			first, err := net.Dial("tcp", w.address)
 			if err != nil {
-				t.Fatal(err)
+				w.t.Fatal(err)
 			}
-			t.Cleanup(func() { _ = first.Close() })
+			w.t.Cleanup(func() { _ = first.Close() })
 			_, _ = io.WriteString(first, "GET / HTTP/1.1\r\nHost: h\r\n\r\n")
 			if _, err := io.ReadFull(first, make([]byte, len("HTTP/1.1 400"))); err != nil {
-				t.Fatal(err)
+				w.t.Fatal(err)
 			}
-			return w.text(t, "")
+			return w.text("")
 		}, words: "nothing was sent", retryAfter: true},
-		problemNotAProxyRequest: {ask: func(t *testing.T, w *world) got {
-			return w.text(t, "GET / HTTP/1.1\r\nHost: "+w.address+"\r\n\r\n")
+		problemNotAProxyRequest: {ask: func(w *world) got {
+			return w.text("GET / HTTP/1.1\r\nHost: " + w.address + "\r\n\r\n")
 		}, words: "http_proxy"},
 		problemInternal: {change: func(c *Config) { c.Sender = panicking{} }, ask: payOnce("/pay", payX), words: "unknown", run: ledger.RunPausedReconciliation},
 	}
@@ -317,7 +312,7 @@ func TestEveryRefusalAsAScriptSeesIt(t *testing.T) {
 			if c.rules != "" {
 				w.use(c.rules)
 			}
-			g := c.ask(t, w)
+			g := c.ask(w)
 			wantProblem(t, g, string(p), k.status, "")
 			wantTold(t, g, p, k, c)
 			if n := w.sends.total(); n != c.sends {
@@ -326,7 +321,7 @@ func TestEveryRefusalAsAScriptSeesIt(t *testing.T) {
 			if c.run == "" {
 				return
 			}
-			if state := w.lastRun(t, "a").State; state != c.run {
+			if state := w.lastRun("a").State; state != c.run {
 				t.Errorf("the run is %s, want %s", state, c.run)
 			}
 		})
@@ -369,11 +364,11 @@ func wantTold(t *testing.T, g got, p problem, k kind, c provoked) {
 }
 
 // lastRun is the newest run of an item.
-func (w *world) lastRun(t *testing.T, item string) *ledger.Run {
-	t.Helper()
-	page, err := w.ledger.Runs(t.Context(), ledger.Filter{Workflow: "wf", Item: item})
+func (w *world) lastRun(item string) *ledger.Run {
+	w.t.Helper()
+	page, err := w.ledger.Runs(w.t.Context(), ledger.Filter{Workflow: "wf", Item: item})
 	if err != nil || len(page.Items) == 0 {
-		t.Fatalf("runs of %s: %+v, %v", item, page, err)
+		w.t.Fatalf("runs of %s: %+v, %v", item, page, err)
 	}
 	return page.Items[0]
 }

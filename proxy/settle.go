@@ -338,7 +338,8 @@ func (p *Proxy) standIn(out *settled, w *work) *settled {
 		out.refusal = refuse(problemNoResult, "It happened, but its result is not known, "+
 			"and the rule's own answer (on_no_result) can't be made of this request. Nothing was sent.")
 		if skipped {
-			out.refusal = refuse(problemSkipped, "A person decided to go on without it, and the rule's own answer (on_skip) can't be made of this request. Nothing was sent.")
+			out.refusal = refuse(problemSkipped, "A person decided to go on without it, and the rule's own answer (on_skip) "+
+				"can't be made of this request. Nothing was sent.")
 		}
 		return out
 	}

@@ -78,7 +78,10 @@ func askMain() {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(2)
 	}
-	var refused struct{ Type, Detail string }
+	var refused struct {
+		Type   string `json:"type"`
+		Detail string `json:"detail"`
+	}
 	if json.Unmarshal(text, &refused) == nil && strings.HasPrefix(refused.Type, "urn:keep:problem:") {
 		text = []byte(strings.TrimPrefix(refused.Type, "urn:keep:problem:") + ": " + refused.Detail)
 	}
