@@ -97,8 +97,8 @@ func (p *Proxy) noteUnused(t *tunnel, err error) {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		level, name, detail = zerolog.WarnLevel, string(problemRequestTimeout), "the client says nothing in its tunnel"
 	}
-	p.config.Log.WithLevel(level).Str("problem", name).Str("method", http.MethodConnect).Str("host", t.target).Int("status", http.StatusOK).Str("client", t.remote).
-		Str("workflow", t.caller.workflow).Str("item", t.caller.item).Str("run", t.caller.run).Str("detail", detail).Msg("request")
+	p.config.Log.WithLevel(level).Str("problem", name).Str("method", http.MethodConnect).Str("host", t.target).Int("status", http.StatusOK).
+		Str("client", t.remote).Str("workflow", t.caller.workflow).Str("item", t.caller.item).Str("run", t.caller.run).Str("detail", detail).Msg("request")
 }
 
 // enterTLS shakes hands with the client. What is spoken then decides who reads it:

@@ -118,14 +118,14 @@ func (r *caseRun) sent(requests ...*Request) {
 		r.problems = append(r.problems, fmt.Sprintf("%s, expected %d", plural(len(requests), "request is sent", "requests are sent"), len(r.expect.sent)))
 		return
 	}
-	for i, want := range r.expect.sent {
+	for i, got := range requests {
+		want := r.expect.sent[i]
 		what := fmt.Sprintf("sent[%d] ", i)
 		asked, refusal := Normalize(want)
 		if refusal != nil {
 			r.problems = append(r.problems, what+"is no request: "+refusal.Detail)
 			continue
 		}
-		got := requests[i]
 		r.differs(what+"method", asked.Method, got.Method)
 		r.differs(what+"url", asked.URL(), got.URL())
 		for _, name := range slices.Sorted(maps.Keys(asked.Header)) {

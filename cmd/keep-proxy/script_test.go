@@ -67,13 +67,7 @@ func payMain() {
 // askMain is a script that asks once: METHOD URL BODY, and then fields as NAME:VALUE. It
 // prints the status, and of a refusal its name and sentence; it fails like curl --fail.
 func askMain() {
-	answer, err := askOnce(os.Args[1], os.Args[2], os.Args[3], os.Args[4:])
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(2)
-	}
-	defer func() { _ = answer.Body.Close() }()
-	text, err := io.ReadAll(answer.Body)
+	status, text, err := askOnce(os.Args[1], os.Args[2], os.Args[3], os.Args[4:])
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(2)
@@ -85,20 +79,20 @@ func askMain() {
 	if json.Unmarshal(text, &refused) == nil && strings.HasPrefix(refused.Type, "urn:keep:problem:") {
 		text = []byte(strings.TrimPrefix(refused.Type, "urn:keep:problem:") + ": " + refused.Detail)
 	}
-	fmt.Println(answer.StatusCode, strings.TrimSpace(string(text)))
-	if answer.StatusCode >= http.StatusBadRequest {
+	fmt.Println(status, strings.TrimSpace(string(text)))
+	if status >= http.StatusBadRequest {
 		os.Exit(22)
 	}
 }
 
-func askOnce(method, address, body string, fields []string) (*http.Response, error) {
+func askOnce(method, address, body string, fields []string) (status int, text []byte, err error) {
 	client, err := demo.NewClient(os.Getenv)
 	if err != nil {
-		return nil, err
+		return 0, nil, err
 	}
 	r, err := http.NewRequest(method, address, strings.NewReader(body))
 	if err != nil {
-		return nil, err
+		return 0, nil, err
 	}
 	if body != "" {
 		r.Header.Set("Content-Type", "application/json")
@@ -109,7 +103,13 @@ func askOnce(method, address, body string, fields []string) (*http.Response, err
 			r.Host = value
 		}
 	}
-	return client.Do(r)
+	answer, err := client.Do(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer func() { _ = answer.Body.Close() }()
+	text, err = io.ReadAll(answer.Body)
+	return answer.StatusCode, text, err
 }
 
 // gateMain is a script that makes the file NAME.in and waits until NAME.out is
