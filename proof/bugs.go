@@ -78,13 +78,13 @@ var bugs = []bug{
 	{
 		name: "answered before the outcome is durable", stage: "histories", sentence: `told that [a-z]+ happened before that was durable`,
 		edits: []edit{{
-			"ledger/finish.go", "err := l.update(ctx, func(c *command) (err error) {\n\t\tout.Mutation, out.Run, err = fn(c)\n\t\treturn err\n\t})",
-			"err := l.Healthy()\n\tif err != nil {\n\t\treturn Finished{}, err\n\t}\n" +
-				"\tl.note(func(c *command) error {\n\t\tout.Mutation, out.Run, err = fn(c)\n\t\treturn err\n\t})",
+			"ledger/finish.go", "\treturn l.finishing(ctx, func(c *command) (*Mutation, *Run, error) { return c.finish(&f) })\n",
+			"\tvar out Finished\n\terr := l.Healthy()\n\tif err != nil {\n\t\treturn Finished{}, err\n\t}\n" +
+				"\tl.note(func(c *command) error {\n\t\tout.Mutation, out.Run, err = c.finish(&f)\n\t\treturn err\n\t})\n\treturn out, err\n",
 		}},
 	},
 	{
-		name: "a later sending's failure clears an earlier unknown", stage: "histories", sentence: twice,
+		name: "a later sending's failure clears an earlier unknown", stage: "histories", sentence: twice + `|a run went on after it was stopped`,
 		edits: []edit{{"ledger/command.go", "FactEarlier.If(at > 0 && m.openBefore(at))", "FactEarlier.If(false)"}},
 	},
 	{
