@@ -93,7 +93,8 @@ var bugs = []bug{
 		edits:    []edit{{"ledger/badgerstore/persist.go", "if err := s.log.sync(); err != nil {", "if err := error(nil); err != nil {"}},
 	},
 	{
-		name: "the gate isn't asked within the claim", stage: "histories", sentence: `went out while another outcome of its scope was unknown`,
+		name: "the gate isn't asked within the claim", stage: "histories",
+		sentence: `went out while another outcome of its scope was unknown|a run read after it was (over|stopped)`,
 		edits: []edit{
 			{"ledger/claim.go", "c.checkAllowance, c.checkScope, ", "c.checkAllowance, "},
 			{
