@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -83,7 +82,7 @@ func (b *book) sum(one *broken) (string, error) {
 				return "", err
 			}
 			_, _ = fmt.Fprintf(h, "%s %d\n", filepath.Base(file), len(text))
-			_, _ = io.WriteString(h, string(text))
+			_, _ = h.Write(text)
 		}
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil
