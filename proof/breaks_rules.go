@@ -95,7 +95,7 @@ var ruleBreaks = []broken{
 	{
 		promise: "Several objects that carry our vendor key or marker", how: "the first that was listed is taken, not the oldest",
 		edits: []edit{{"rules/observation.go", "if a.probe.created != nil {\n\t\tslices.SortStableFunc", "if a.probe.created == nil {\n\t\tslices.SortStableFunc"}},
-		tests: []string{"rules.TestListings"},
+		tests: []string{"rules.TestContentCountsOnlyWhatIsYoungEnough"},
 	},
 	{
 		promise: "404 and 410 mean that it is undone", how: "404 on an undo is a failure",
