@@ -3,9 +3,12 @@ package integration
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
+	"time"
 
+	"keep-proxy/internal/fakes/script"
 	"keep-proxy/internal/fault"
 )
 
@@ -145,5 +148,35 @@ func (w *world) checkJourney() {
 	report, err := w.api.VerifyLedger(w.t.Context(), nil)
 	if err != nil || !report.Sound {
 		w.t.Errorf("the ledger: %+v, %v", report, err)
+	}
+}
+
+// What is lost after its success was known took effect, and a person who can look gives it a
+// result: the next run has that, and nothing goes out again.
+func TestAResultThatWasLostIsGivenByAPerson(t *testing.T) {
+	t.Parallel()
+	w := prepare(t, crashing)
+	w.hooks.armFault(script.Fault{Steps: []script.Step{{Do: script.Commit}, {Do: script.Slow, For: script.Duration(200 * time.Millisecond)}}})
+	if err := w.spawn("proxy.committed_recorded:1"); err != nil {
+		t.Fatal(err)
+	}
+	deliver := func() reply {
+		return w.again("a").try(t.Context(), http.MethodPost, w.hooks.URL()+"/hook/bounded/M", "hello")
+	}
+	if a := deliver(); a.err == nil {
+		t.Fatalf("the script got %v", a)
+	}
+	w.mustHaveDied(nil)
+	w.quiet()
+	w.mustSpawn()
+	if err := errors.Join(w.settle(), w.check()); err != nil {
+		t.Fatal(err)
+	}
+	if a := deliver(); a.status != http.StatusOK || a.header.Get("Keep-Replayed") != "true" {
+		t.Errorf("the next run got %v", a)
+	}
+	w.hooks.want("hook:bounded/M", 1, 1)
+	if err := w.child.end(); err != nil {
+		t.Errorf("the program ended with %v", err)
 	}
 }

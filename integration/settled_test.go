@@ -80,6 +80,12 @@ func (w *world) settle() error {
 				if !m.NextTryAt.IsZero() {
 					open++ // Queued to be sent again.
 				}
+			case "applied":
+				if m.Result != nil || m.Escalation == nil {
+					continue
+				}
+				// What was lost after its success was known has no result, which a person gives.
+				fallthrough
 			case "indeterminate":
 				open++
 				if err := w.answer(ctx, m); err != nil {
