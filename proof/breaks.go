@@ -94,9 +94,13 @@ func breaksStage(ctx context.Context, o options) part {
 		}
 		p.rows = append(p.rows, []string{b.promise, b.how, "`" + b.edits[0].file + "`", by})
 	}
+	resumed := ""
+	if o.book != "" {
+		resumed = " What an interrupted run had tried of these in the same code counts, and its time doesn't."
+	}
 	p.says = fmt.Sprintf("%d of %d lines that keep a promise were drawn by the seed %d and broken in a copy, one at a time: "+
-		"of %d a test noticed that the row of the promise names; %d change nothing, since another guard keeps the promise.",
-		len(drawn), of, o.seed, caught, kept)
+		"of %d a test noticed that the row of the promise names; %d change nothing, since another guard keeps the promise.%s",
+		len(drawn), of, o.seed, caught, kept, resumed)
 	return p
 }
 
