@@ -39,12 +39,6 @@ var moreBugs = []bug{
 		},
 	},
 	{
-		name: "404 on an undo is a failure", stage: "histories", sentence: `an obligation (is recorded as failed, but its object is gone|never came to an end)`,
-		edits: []edit{{
-			"rules/undo.go", "return Opinion{Kind: OpinionApplied, Reason: fmt", "return Opinion{Kind: OpinionFailed, Class: ClassPrecondition, Reason: fmt",
-		}},
-	},
-	{
 		name: "what may still be undone is waived", stage: "histories", sentence: `taken back that was waived`,
 		edits: []edit{{"ledger/undo.go", "return m.Undo == nil || m.State == Failed ||", "return true || m.State == Failed ||"}},
 	},
