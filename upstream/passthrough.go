@@ -154,6 +154,11 @@ func (p *Passthrough) own(r *http.Request, content Bytes) (*http.Response, error
 	}
 	key := plan.endpoint()
 	for {
+		// A kept connection would take it although the request has ended, as one does
+		// that is stopped while its content comes.
+		if ended := context.Cause(r.Context()); ended != nil {
+			return nil, ended
+		}
 		c := p.pool.get(key)
 		if c == nil {
 			return p.anew(r, plan, key, content)

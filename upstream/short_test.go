@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -160,6 +161,37 @@ func TestNothingGoesOutOfContentThatBreaks(t *testing.T) {
 	var failed *Error
 	if !errors.As(err, &failed) || failed.Class != ErrorBody || u.conns.Load() != 0 {
 		t.Errorf("got %v over %d connections, want an error of the content over none", err, u.conns.Load())
+	}
+}
+
+// endsWith ends a request when its content comes, as a stop may.
+type endsWith struct {
+	io.Reader
+	end func()
+}
+
+func (e endsWith) Read(p []byte) (int, error) {
+	e.end()
+	return e.Reader.Read(p)
+}
+
+func TestContentThatComesAfterItsRequestEndedStaysHere(t *testing.T) {
+	t.Parallel()
+	u := serve(t, nil, echo)
+	p := passer(t, Config{})
+	for range 20 {
+		if status, _, _, err := readAll(p, posting(t, u.url("http", "/"), "kept")); status != 200 || err != nil {
+			t.Fatalf("got %d, %v", status, err)
+		}
+		ctx, end := context.WithCancel(t.Context())
+		r := posting(t, u.url("http", "/"), "late").WithContext(ctx)
+		r.Body = io.NopCloser(endsWith{r.Body, end})
+		if _, _, _, err := readAll(p, r); !errors.Is(err, context.Canceled) {
+			t.Fatalf("got %v, want the end of the request", err)
+		}
+	}
+	if n := u.sends.Load(); n != 20 {
+		t.Errorf("the upstream read %d requests, want the 20 that had not ended", n)
 	}
 }
 
