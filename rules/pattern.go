@@ -87,7 +87,8 @@ func parseSegmentPattern(piece string) (segmentPattern, error) {
 	before, rest, open := strings.Cut(piece, "{")
 	if star := strings.Trim(piece, "*") == "" && piece != ""; star || strings.HasPrefix(piece, ":") {
 		// Other tools' ways of writing a variable would match only themselves here.
-		return segmentPattern{}, fmt.Errorf("%q is no segment pattern; write {name} for one segment, {name...} for the rest of the path, or %%2A and %%3A for the characters themselves", piece)
+		return segmentPattern{}, fmt.Errorf("%q is no segment pattern; write {name} for one segment, {name...} for the rest of the path, "+
+			"or %%2A and %%3A for the characters themselves", piece)
 	}
 	if !open {
 		literal, err := literalSegment(piece)

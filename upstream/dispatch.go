@@ -42,7 +42,7 @@ type dispatch struct {
 type counters struct{ begun, written, raw int64 }
 
 func (c *conn) count() counters {
-	return counters{begun: c.plain.begun.Load(), written: c.plain.written.Load(), raw: c.raw.written.Load()}
+	return counters{begun: c.plain.begun.Load(), written: c.plain.count(), raw: c.raw.written.Load()}
 }
 
 func newDispatch(s *Sender, p *plan, c *conn, started clock.Stamp) *dispatch {
@@ -70,7 +70,7 @@ func (d *dispatch) evidence() Evidence {
 }
 
 func (d *dispatch) fill(ev *Evidence) {
-	ev.BytesWritten = d.conn.count().written - d.handed.written
+	ev.BytesWritten = max(0, d.conn.count().written-d.handed.written)
 	ev.RequestComplete = d.whole.Load()
 	ev.BodyBytes = d.got.Load()
 }
@@ -190,6 +190,7 @@ func (d *dispatch) breakOff(err error) {
 		d.conn.close()
 	}
 	d.joinWriter()
+	d.conn.plain.settle()
 	why := d.explain(cause, err)
 	d.end(func(ev *Evidence) {
 		ev.ErrorClass, ev.Error = why.Class, why.Text

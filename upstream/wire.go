@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"sync"
 	"sync/atomic"
 	"syscall"
 )
@@ -71,6 +72,7 @@ func (r *rawConn) readNow(p []byte) (n int, err error) {
 // plainConn is the connection above TLS, or above rawConn where there is none.
 type plainConn struct {
 	net.Conn
+	writing sync.Mutex   // held by Write until what it wrote is counted
 	begun   atomic.Int64 // bytes handed to Write, counted before it writes
 	written atomic.Int64 // bytes that Write reported as written
 	left    atomic.Int64 // bytes that may still be read of a head; below 0: any
@@ -82,10 +84,28 @@ type plainConn struct {
 
 // Write counts what is written, before and after.
 func (c *plainConn) Write(p []byte) (int, error) {
+	c.writing.Lock()
+	defer c.writing.Unlock()
 	c.begun.Add(int64(len(p)))
 	n, err := c.Conn.Write(p)
 	c.written.Add(int64(n))
 	return n, err
+}
+
+// count is what was written. An answer may be read before what it answers is counted:
+// what is being written counts as written.
+func (c *plainConn) count() int64 {
+	if !c.writing.TryLock() {
+		return c.begun.Load()
+	}
+	defer c.writing.Unlock()
+	return c.written.Load()
+}
+
+// settle waits until nothing is being written any more. The connection is closed.
+func (c *plainConn) settle() {
+	c.writing.Lock()
+	defer c.writing.Unlock()
 }
 
 // Read enforces the limit on a head and shows HTTP/2 frames to their watch.

@@ -39,7 +39,7 @@ func TestAMutationCostsTwoCommits(t *testing.T) {
 			if _, err := l.Finish(t.Context(), ledger.Finish{Key: key, Dispatch: d, Result: &ledger.Result{Status: 201}}); err != nil {
 				t.Fatal(err)
 			}
-			if n := uint64(s.Commits() - before); n != c.want {
+			if n := s.Commits() - before; n != c.want {
 				t.Errorf("%d commits, want %d", n, c.want)
 			}
 		})
