@@ -22,10 +22,10 @@ const (
 // A run of many items is finished in several commands; see Items.
 //
 // Failed aborts the run, whatever its mutations, and the item becomes failed; with many
-// items each stays open. A run that is failing is aborted for what it failed by, so that
-// its class says whether starting it again makes sense.
-// Finishing again with the same outcome returns the run as it is; any other run
-// that has ended answers ErrRunEnded.
+// items each stays open. A run that is failing is aborted for what it failed by, as at the
+// end of its grace, so that its class says whether starting it again makes sense.
+// Finishing again with the same outcome returns the run as it is, and so does finishing as
+// failed what ended in its grace; any other run that has ended answers ErrRunEnded.
 func (l *Ledger) FinishRun(ctx context.Context, id, outcome string, keepOpen bool) (*Run, error) {
 	if outcome != OutcomeDone && outcome != OutcomeFailed {
 		return nil, invalid("outcome %q: want done or failed", outcome)
@@ -57,14 +57,14 @@ func (c *command) finishRun(r *Run, outcome string, keepOpen bool) error {
 	switch {
 	case r.State == RunFinished && outcome == OutcomeDone:
 		return nil
-	case r.State == RunAborted && r.Reason == FinishedAsFailed && outcome == OutcomeFailed:
+	case r.State == RunAborted && outcome == OutcomeFailed && (r.Reason == FinishedAsFailed || r.FailingKey != nil):
 		return nil
 	case r.State.Ended() && outcome == OutcomeDone:
 		return fmt.Errorf("%w: it is %s: %s", ErrRunUnfinished, r.State, r.Reason)
 	case r.State.Ended():
 		return fmt.Errorf("%w: it is %s", ErrRunEnded, r.State)
 	case outcome == OutcomeFailed && r.State == RunFailing:
-		return c.end(r, ending{RunAborted, r.Class, r.Reason, r.Cause, ActorProxy, true})
+		return c.expire(r)
 	case outcome == OutcomeFailed:
 		return c.end(r, ending{RunAborted, ClassLogic, FinishedAsFailed, r.Cause, ActorProxy, true})
 	case r.State != RunRunning:

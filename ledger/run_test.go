@@ -186,6 +186,14 @@ func TestTheGrace(t *testing.T) {
 		if i := w.item("i"); i.State != ledger.ItemFailed || i.Reason != why {
 			t.Errorf("the item is %s: %s", i.State, i.Reason)
 		}
+		// Its grace is over, too, and didn't heal it.
+		w.escalated("a", ledger.EscalationPermission)
+		if run, err := w.FinishRun(t.Context(), r.ID, ledger.OutcomeFailed, false); err != nil || run.State != ledger.RunAborted || run.Reason != why {
+			t.Errorf("finished again: %+v, %v", run, err)
+		}
+		if _, err := w.FinishRun(t.Context(), r.ID, ledger.OutcomeDone, false); !errors.Is(err, ledger.ErrRunUnfinished) {
+			t.Errorf("finished as done after that: %v", err)
+		}
 	})
 	t.Run("a replayed success restores the run", func(t *testing.T) {
 		t.Parallel()
