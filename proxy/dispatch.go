@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"keep-proxy/internal/clock"
@@ -166,6 +167,9 @@ func (p *Proxy) sentBody(s *sending, changed []byte) (upstream.Body, *refusal) {
 
 // unsendable records that a claimed mutation could not be made into a request.
 func (p *Proxy) unsendable(ctx context.Context, s *sending, f *refusal) *settled {
+	if s.prepared() {
+		f.detail = strings.ReplaceAll(f.detail, "othing was sent", "othing was sent but what prepares it")
+	}
 	d := s.dispatch
 	d.Ended = ledger.Stamp(clock.Take(p.config.Clock))
 	d.Verdict, d.Class, d.Reason = ledger.VerdictNotSent, ledger.ClassLogic, f.detail

@@ -197,6 +197,9 @@ func (s *sending) env(req *rules.Request) rules.Env {
 	return rules.Env{Request: req, Mutation: s.rule, Account: s.w.derived.Account}
 }
 
+// prepared reports whether a preparing step was sent.
+func (s *sending) prepared() bool { return s.w.op.Send != nil && (s.answer != nil || s.step == "") }
+
 // method is that of the request whose answer is judged.
 func (s *sending) method() string {
 	if s.w.op.Send != nil {

@@ -89,3 +89,22 @@ func TestWhatStepsGaveMustBeKept(t *testing.T) {
 	w.wantSends("/drafts", 1)
 	w.wantSends("/drafts/send", 0)
 }
+
+// A draft was made, so that it isn't true that nothing was sent.
+func TestACommitThatCantBeMadeOwnsUpToItsSteps(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(rw http.ResponseWriter, _ *http.Request) {
+		rw.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(rw, `{"id":".."}`)
+	})
+	w.use(strings.NewReplacer("rate: {requests: 1, per: 1h}\n", "", "/drafts/send", "/drafts/{mutation.kept.draft}/send").Replace(steppedRules))
+	answer := w.open("a").post("/mail", `{"to":"bob"}`)
+	if answer.status < http.StatusBadRequest || !strings.Contains(answer.body, "Nothing was sent but what prepares it.") {
+		t.Errorf("got %d %s", answer.status, answer.body)
+	}
+	if m := w.mutation("a"); m.State != ledger.Failed || strings.Contains(m.Reason, "othing was sent.") {
+		t.Errorf("it is %s: %s", m.State, m.Reason)
+	}
+	w.wantSends("/drafts", 1)
+	w.wantSends("/drafts/../send", 0)
+}
