@@ -19,6 +19,26 @@ func unsent(detail string) string {
 	return detail + ". Nothing was sent."
 }
 
+// noResult refuses for want of an answer to what happened; words say why. Whether this
+// request was what made it happen is known here alone.
+func (s *settled) noResult(words string) *refusal {
+	if s.decision != ledger.DecideDispatch {
+		words += " Nothing was sent."
+	}
+	return refuse(problemNoResult, words)
+}
+
+// unreadable refuses since an answer that is kept can't be read.
+func (s *settled) unreadable(err error) *refusal {
+	switch {
+	case s.decision != ledger.DecideDispatch:
+		return ledgerRefusal(err)
+	case s.mutation.State == ledger.Applied:
+		return s.noResult("It happened, but its answer can't be read now: " + err.Error() + ".")
+	}
+	return refuse(problemInternal, "It was answered, but the answer can't be read now: "+err.Error()+".")
+}
+
 // advice is what to do about a claim that the ledger refused, where its own words and
 // the open question don't say.
 var advice = map[problem]string{

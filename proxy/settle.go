@@ -257,15 +257,15 @@ func (p *Proxy) replay(ctx context.Context, c ledger.Claimed) *settled {
 	out := &settled{mutation: c.Mutation, decision: c.Decision, shared: true, replayed: true}
 	result := c.Mutation.Result
 	if result == nil {
-		out.refusal = refuse(problemNoResult, "It happened, but its result is not known. Nothing was sent.")
+		out.refusal = out.noResult("It happened, but its result is not known.")
 		return out
 	}
 	body, err := p.bodyOf(ctx, result.Body)
 	switch {
 	case errors.Is(err, ledger.ErrBodyDropped):
-		out.refusal = refuse(problemNoResult, "It happened, but the stored answer is gone: retention dropped it, or its loss was accepted. Nothing was sent.")
+		out.refusal = out.noResult("It happened, but the stored answer is gone: retention dropped it, or its loss was accepted.")
 	case err != nil:
-		out.refusal = ledgerRefusal(err)
+		out.refusal = out.unreadable(err)
 	default:
 		out.status, out.header, out.body = result.Status, map[string][]string(result.Header), body
 	}
@@ -335,8 +335,8 @@ func (p *Proxy) standIn(out *settled, w *work) *settled {
 	})
 	if err = errors.Join(err, loading); err != nil || result == nil {
 		p.config.Log.Error().Err(err).Str("mutation", m.ID).Msg("the rule's own answer can't be made")
-		out.refusal = refuse(problemNoResult, "It happened, but its result is not known, "+
-			"and the rule's own answer (on_no_result) can't be made of this request. Nothing was sent.")
+		out.refusal = out.noResult("It happened, but its result is not known, " +
+			"and the rule's own answer (on_no_result) can't be made of this request.")
 		if skipped {
 			out.refusal = refuse(problemSkipped, "A person decided to go on without it, and the rule's own answer (on_skip) "+
 				"can't be made of this request. Nothing was sent.")

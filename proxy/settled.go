@@ -92,7 +92,7 @@ func (p *Proxy) answered(x *exchange, r *http.Request, w *work, s *settled) *htt
 		if others {
 			p.ledger.Undelivered(x.caller.run, s.mutation.Key)
 		}
-		return p.refused(x, r, ledgerRefusal(err))
+		return p.refused(x, r, s.unreadable(err))
 	}
 	if s.rest != nil {
 		open := p.openStream(r.Context(), x)

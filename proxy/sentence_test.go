@@ -1,0 +1,53 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+
+	"keep-proxy/ledger"
+)
+
+// The caller whose own request went out must not read that nothing was sent.
+func TestWhatWasSentIsNotSaidToBeUnsent(t *testing.T) {
+	t.Parallel()
+	for words, standIn := range map[string]string{
+		"its result is not known.": "",
+		"on_no_result":             "    on_no_result: {status: 202, json: {id: {cel: json.missing}}}\n",
+	} {
+		t.Run(words, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, lost)
+			w.use(changed("    describe: \"Ask {json.to}\"\n", "    describe: \"Ask {json.to}\"\n"+standIn))
+			w.inliner.try = func(ctx context.Context, m *ledger.Mutation) (*ledger.Mutation, error) {
+				done, err := w.ledger.Observe(ctx, ledger.Observe{
+					Key: m.Key, Version: m.Version, Inline: true, Reached: true,
+					Observation: ledger.Observation{At: m.Current().Ended, Strategy: "probe", Seen: ledger.SeenApplied},
+				})
+				return done.Mutation, err
+			}
+			first := w.open("a").post("/ask", `{"to":"x"}`)
+			wantProblem(t, first, "no-result", http.StatusFailedDependency, words)
+			if strings.Contains(first.body, "othing was sent") {
+				t.Errorf("it was sent: %s", first.body)
+			}
+			w.wantSends("/ask", 1)
+		})
+	}
+}
+
+func TestWhatWasSentAndCantBeReadIsNotSaidToBeUnsent(t *testing.T) {
+	t.Parallel()
+	for state, want := range map[ledger.State]problem{ledger.Applied: problemNoResult, ledger.Failed: problemInternal} {
+		s := &settled{decision: ledger.DecideDispatch, mutation: &ledger.Mutation{State: state}}
+		if f := s.unreadable(errors.New("a broken disk")); f.problem != want || strings.Contains(f.detail, "othing was sent") {
+			t.Errorf("%s: %s: %s", state, f.problem, f.detail)
+		}
+		s.decision = ledger.DecideReplay
+		if f := s.unreadable(errors.New("a broken disk")); f.problem != problemLedgerUnavailable || !strings.Contains(f.detail, "nothing was sent") {
+			t.Errorf("a replay: %s: %s", f.problem, f.detail)
+		}
+	}
+}
