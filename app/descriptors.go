@@ -41,10 +41,11 @@ func clientDescriptors(limit, used uint64) int {
 	return int(limit - min(spareDescriptors, free/2))
 }
 
-// noteDescriptors tells an operator that fewer connections are taken than configured.
+// noteDescriptors tells an operator that fewer connections are taken than configured. It
+// is no warning: who only runs a command can do nothing about it, and needs few.
 func (a *App) noteDescriptors(highest int) {
 	if most := a.config.Proxy.MaxConnections; highest > 0 && highest < most {
-		a.options.Log.Warn().Int("max_connections", most).Int("descriptors", highest).
+		a.options.Log.Info().Int("max_connections", most).Int("descriptors", highest).
 			Msg("the limit of open files allows fewer connections than proxy.max_connections: those beyond it are answered 503; " +
 				"raise it (LimitNOFILE= of systemd, ulimit -n), or lower proxy.max_connections")
 	}

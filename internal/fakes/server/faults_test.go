@@ -41,6 +41,7 @@ var outcomes = map[string]outcome{
 	"commit-cut-chunked":   {status: 201, cut: true, effects: 1},
 	"commit-silence":       {effects: 1, leave: oracle.KindEffect},
 	"commit-twice":         {status: 201, effects: 2, answers: 1},
+	"commit-twice-close":   {effects: 2},
 	"commit-error-in-200":  {status: 200, body: "internal_error", effects: 1, answers: 1},
 	"commit-chunked":       {status: 201, effects: 1, answers: 1},
 	"commit-slow":          {status: 201, effects: 1, answers: 1},
