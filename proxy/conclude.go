@@ -173,6 +173,7 @@ func notSent(s *sending) *refusal {
 func failedWithoutAnswer(s *sending) *refusal {
 	f := refuse(problemNotSent, fmt.Sprintf("It did not take effect: %s answered with status %d (%s), but the rest of the answer was lost.",
 		s.w.req.Authority(), s.dispatch.Status, s.dispatch.Reason))
+	f.title = "It did not take effect"
 	f.class = s.dispatch.Class
 	f.retryAfter = s.verdict.RetryAfter
 	return f

@@ -56,7 +56,7 @@ func TestAFailureWhoseAnswerIsCutIsAFailure(t *testing.T) {
 	r := w.open("a")
 	g := r.post("/pay", `{"to":"x"}`)
 	wantProblem(t, g, "not-sent", 502, "status 400")
-	if strings.Contains(g.body, "Nothing was sent to") {
+	if strings.Contains(g.body, "othing was sent") {
 		t.Errorf("the refusal denies what was sent: %s", g.body)
 	}
 	if m := w.mutation("a"); m.State != ledger.Failed || m.Class != ledger.ClassLogic {

@@ -196,13 +196,11 @@ func (p *Proxy) credentials(connector string) (name, value string, ok bool, err 
 func (p *Proxy) passRefusal(ctx context.Context, x *exchange, err error, host string) *refusal {
 	// net/http ends the request's context when its content breaks, so this is asked first.
 	if broke := x.bodyErr.Load(); broke != nil {
-		f := bodyRefusal(*broke, 0)
-		f.detail = strings.ReplaceAll(f.detail, "nothing was sent", "the request was cut off")
-		return f
+		return bodyRefusal(*broke, 0).cutOff()
 	}
 	if ctx.Err() != nil && x.client.Err() == nil {
 		if f := p.gate(x); f != nil { //nolint:contextcheck // The exchange holds the client's context.
-			return f
+			return f.cutOff()
 		}
 	}
 	var failed *upstream.Error
@@ -210,5 +208,9 @@ func (p *Proxy) passRefusal(ctx context.Context, x *exchange, err error, host st
 		return notAllowed(host, failed.Text)
 	}
 	f := refuse(problemNotSent, "No answer from "+host+": "+err.Error()+".")
+	if failed == nil || !failed.Class.Unsent() {
+		f.title = "No answer came"
+		f.detail += " The request may have arrived there; it is not recorded."
+	}
 	return f
 }

@@ -94,7 +94,11 @@ func TestAStopCutsOpenStreams(t *testing.T) {
 	if _, err := io.ReadAll(resp.Body); err == nil {
 		t.Error("the stream ended as if it were whole")
 	}
-	wantProblem(t, <-read, "run-aborted", 424, "stop")
+	cut := <-read
+	wantProblem(t, cut, "run-aborted", 424, "stop")
+	if strings.Contains(cut.body, "othing was sent") {
+		t.Errorf("the read had arrived: %s", cut.body)
+	}
 	for _, r := range []*run{other, waiting} {
 		if got := r.state(); got.State != ledger.RunAborted || got.Class != ledger.ClassTransient {
 			t.Errorf("the run that was cut is %s, class %q: it saw the world with a hole in it", got.State, got.Class)

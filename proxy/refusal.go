@@ -115,6 +115,8 @@ type refusal struct {
 	problem problem
 	// detail is a sentence that the script's author understands, with what to do.
 	detail string
+	// title overrides the kind's, where that says too much.
+	title string
 	// class overrides the kind's.
 	class ledger.Class
 	// status overrides the kind's, for refusals that rules give a status.
@@ -165,6 +167,9 @@ func (f *refusal) response(r *http.Request, help string) *http.Response {
 	}
 	if f.class != "" {
 		k.class = f.class
+	}
+	if f.title != "" {
+		k.title = f.title
 	}
 	body := problemBody{
 		Type: "urn:keep:problem:" + string(f.problem), Title: k.title, Status: k.status, Detail: f.detail,

@@ -19,6 +19,12 @@ func unsent(detail string) string {
 	return detail + ". Nothing was sent."
 }
 
+// cutOff changes the words of a refusal for a request that was on its way already.
+func (f *refusal) cutOff() *refusal {
+	f.detail = strings.NewReplacer("nothing was sent", "the request was cut off", "Nothing was sent", "The request was cut off").Replace(f.detail)
+	return f
+}
+
 // noResult refuses for want of an answer to what happened; words say why. Whether this
 // request was what made it happen is known here alone.
 func (s *settled) noResult(words string) *refusal {

@@ -51,3 +51,23 @@ func TestWhatWasSentAndCantBeReadIsNotSaidToBeUnsent(t *testing.T) {
 		}
 	}
 }
+
+// What isn't recorded may have arrived although no answer came.
+func TestWhatIsNotRecordedAndUnansweredIsNotSaidToBeUnsent(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, lost)
+	r := w.open("a")
+	for path, ask := range map[string]func() got{
+		"/telemetry": func() got { return r.post("/telemetry", `{"n":1}`) },
+		"/read":      func() got { return r.get("/read") },
+	} {
+		g := ask()
+		wantProblem(t, g, "not-sent", http.StatusBadGateway, "may have arrived")
+		if strings.Contains(g.body, "othing was sent") {
+			t.Errorf("it was sent: %s", g.body)
+		}
+		w.wantSends(path, 1)
+	}
+	w.upstream.Close()
+	wantProblem(t, r.post("/telemetry", `{"n":1}`), "not-sent", http.StatusBadGateway, "Nothing was sent")
+}

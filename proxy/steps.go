@@ -158,6 +158,7 @@ func (p *Proxy) unprepared(ctx context.Context, s *sending, problem error) *sett
 		out.status, out.header, out.body = s.answer.Status, s.wire, s.body
 	default:
 		out.refusal = refuse(problemNotSent, "It was not sent, so it is safe to try again: "+reason+".")
+		out.refusal.title = "It was not sent"
 		out.refusal.class, out.refusal.retryAfter = d.Class, s.verdict.RetryAfter
 	}
 	out.failure = &failure{class: d.Class, reason: reason, unauthorized: unauthorized}

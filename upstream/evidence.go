@@ -93,3 +93,13 @@ const (
 	// ErrorRefused: HTTP/2 REFUSED_STREAM, or GOAWAY below the stream.
 	ErrorRefused ErrorClass = "refused"
 )
+
+// Unsent reports whether the class alone says that nothing was sent.
+func (c ErrorClass) Unsent() bool {
+	switch c {
+	case ErrorRequest, ErrorDNS, ErrorDial, ErrorEgress, ErrorTLS, ErrorProxy, ErrorCheck:
+		return true
+	case ErrorBody, ErrorWrite, ErrorReset, ErrorEOF, ErrorTimeout, ErrorCanceled, ErrorClosed, ErrorMalformed, ErrorTooBig, ErrorRefused:
+	}
+	return false
+}
