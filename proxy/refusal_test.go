@@ -2,12 +2,14 @@ package proxy
 
 import (
 	"encoding/base64"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"keep-proxy/ledger"
 )
@@ -160,27 +162,67 @@ func TestAnotherAuthorityInsideATunnelIsMisdirected(t *testing.T) {
 	w.wantSends("/pay", 0)
 }
 
+// Any content would do for the operation, so that only its length tells that it is half.
 func TestHalfABodySendsNothing(t *testing.T) {
 	t.Parallel()
-	plain := newWorld(t, created)
-	r := plain.open("a")
-	c, err := net.Dial("tcp", plain.address)
+	long := strings.Repeat("x", ledger.InlineBody)
+	for name, c := range map[string]struct {
+		framing, content string
+		sends            int
+	}{
+		"all of it is sent":              {"Content-Length: 4", "half", 1},
+		"all of it in chunks is sent":    {"Transfer-Encoding: chunked", "4\r\nhalf\r\n0\r\n\r\n", 1},
+		"none of a short one":            {"Content-Length: 8", "", 0},
+		"half of a short one":            {"Content-Length: 8", "half", 0},
+		"half of a long one":             {fmt.Sprint("Content-Length: ", 4*len(long)), long + long, 0},
+		"the start of a long one":        {fmt.Sprint("Content-Length: ", 4*len(long)), "half", 0},
+		"chunks without the last one":    {"Transfer-Encoding: chunked", "4\r\nhalf\r\n", 0},
+		"half a chunk":                   {"Transfer-Encoding: chunked", "8\r\nhalf", 0},
+		"long chunks without a last one": {"Transfer-Encoding: chunked", fmt.Sprintf("%x\r\n%s\r\n", 2*len(long), long+long), 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, created)
+			text := w.spoken(fmt.Sprintf("POST %s/files/f HTTP/1.1\r\nHost: %s\r\n%sConnection: close\r\n%s\r\n\r\n%s",
+				w.upstream.URL, w.authority, w.basic(w.open("a").token), c.framing, c.content), c.sends == 0)
+			all := answers(t, text)
+			if len(all) != 1 {
+				t.Fatalf("%d answers", len(all))
+			}
+			w.wantSends("/files/f", c.sends)
+			if c.sends > 0 {
+				wantAnswer(t, all[0], 201, `{"id":1}`, false)
+				return
+			}
+			wantProblem(t, all[0], "incomplete-request", 400, "nothing was sent")
+			page, err := w.ledger.Mutations(t.Context(), ledger.Filter{})
+			if err != nil || len(page.Items) != 0 {
+				t.Errorf("%d records, %v", len(page.Items), err)
+			}
+		})
+	}
+}
+
+// spoken sends bytes to the proxy, ends them if so, and returns all that comes.
+func (w *world) spoken(text string, end bool) []byte {
+	w.t.Helper()
+	c, err := net.Dial("tcp", w.address)
 	if err != nil {
-		t.Fatal(err)
+		w.t.Fatal(err)
 	}
-	host := strings.TrimPrefix(plain.upstream.URL, "https://")
-	_, err = io.WriteString(c, "POST http://"+host+"/pay HTTP/1.1\r\nHost: "+host+"\r\nProxy-Authorization: Basic "+basic("run", r.token)+"\r\nContent-Length: 100\r\n\r\n{\"to\":")
+	defer func() { _ = c.Close() }()
+	_ = c.SetDeadline(time.Now().Add(waitLimit))
+	if _, err := io.WriteString(c, text); err != nil {
+		w.t.Fatal(err)
+	}
+	if end {
+		_ = c.(*net.TCPConn).CloseWrite()
+	}
+	came, err := io.ReadAll(c)
 	if err != nil {
-		t.Fatal(err)
+		w.t.Fatalf("not closed in order: %v", err)
 	}
-	_ = c.(*net.TCPConn).CloseWrite()
-	_, _ = io.ReadAll(c)
-	_ = c.Close()
-	plain.wantSends("/pay", 0)
-	page, err := plain.ledger.Mutations(t.Context(), ledger.Filter{})
-	if err != nil || len(page.Items) != 0 {
-		t.Errorf("%d records, %v", len(page.Items), err)
-	}
+	return came
 }
 
 func TestRunsThatMayNotMutate(t *testing.T) {
