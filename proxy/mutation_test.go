@@ -191,10 +191,12 @@ func TestTwentyCallersOfOneKey(t *testing.T) {
 			t.Parallel()
 			const callers = 20
 			release := make(chan struct{})
+			releaseAll := sync.OnceFunc(func() { close(release) })
 			w := newWorld(t, func(rw http.ResponseWriter, r *http.Request) {
 				<-release
 				created(rw, r)
 			})
+			t.Cleanup(releaseAll)
 			r := w.open("a")
 			answers := make(chan got, callers)
 			for range callers {
@@ -202,12 +204,12 @@ func TestTwentyCallersOfOneKey(t *testing.T) {
 			}
 			var all []got
 			for range c.repeated {
-				all = append(all, <-answers)
+				all = append(all, w.answerBeside(answers))
 			}
 			if c.repeated == 0 {
 				w.waitForCallers(callers)
 			}
-			close(release)
+			releaseAll()
 			for range callers - c.repeated {
 				all = append(all, <-answers)
 			}
@@ -232,21 +234,60 @@ func TestTwentyCallersOfOneKey(t *testing.T) {
 // waitLimit bounds the wait for what another goroutine is about to do.
 const waitLimit = time.Minute
 
+// sharing is how many callers share one key.
+func (w *world) sharing() (most int) {
+	w.proxy.flights.mu.Lock()
+	defer w.proxy.flights.mu.Unlock()
+	for _, all := range w.proxy.flights.byKey {
+		most = max(most, len(all.calls))
+	}
+	return most
+}
+
 // waitForCallers returns once n callers share one key.
 func (w *world) waitForCallers(n int) {
 	w.t.Helper()
 	for deadline := time.Now().Add(waitLimit); time.Now().Before(deadline); runtime.Gosched() {
-		w.proxy.flights.mu.Lock()
-		most := 0
-		for _, all := range w.proxy.flights.byKey {
-			most = max(most, len(all.calls))
-		}
-		w.proxy.flights.mu.Unlock()
-		if most == n {
+		if w.sharing() == n {
 			return
 		}
 	}
 	w.t.Fatalf("%d callers didn't come together", n)
+}
+
+// answerBeside is the next answer to a caller whose key another one works on. It fails if
+// they share the work instead.
+func (w *world) answerBeside(answers <-chan got) got {
+	w.t.Helper()
+	for deadline := time.Now().Add(waitLimit); time.Now().Before(deadline); runtime.Gosched() {
+		select {
+		case g := <-answers:
+			return g
+		default:
+		}
+		if w.sharing() > 1 {
+			w.t.Fatal("a second intent waits for the answer of the first")
+		}
+	}
+	w.t.Fatal("nobody was answered")
+	return got{}
+}
+
+// waitForJoiner returns once two callers share one key. It fails if the second has its
+// answer instead.
+func (w *world) waitForJoiner(second <-chan got) {
+	w.t.Helper()
+	for deadline := time.Now().Add(waitLimit); time.Now().Before(deadline); runtime.Gosched() {
+		if w.sharing() == 2 {
+			return
+		}
+		select {
+		case g := <-second:
+			w.t.Fatalf("the second caller got %d %s, and did not wait", g.status, g.body)
+		default:
+		}
+	}
+	w.t.Fatal("two callers didn't come together")
 }
 
 // waitForGoneCaller returns once the proxy knows that a caller's connection is gone.
@@ -316,11 +357,13 @@ func TestACallerThatGoesAwayCancelsNothing(t *testing.T) {
 	t.Parallel()
 	arrived, release := make(chan struct{}), make(chan struct{})
 	var once sync.Once
+	releaseAll := sync.OnceFunc(func() { close(release) })
 	w := newWorld(t, func(rw http.ResponseWriter, r *http.Request) {
 		once.Do(func() { close(arrived) })
 		<-release
 		created(rw, r)
 	})
+	t.Cleanup(releaseAll)
 	r := w.open("a")
 	ctx, cancel := context.WithCancel(t.Context())
 	gone := make(chan error, 1)
@@ -339,8 +382,8 @@ func TestACallerThatGoesAwayCancelsNothing(t *testing.T) {
 	w.waitForGoneCaller()
 	answer := make(chan got, 1)
 	go func() { answer <- r.post("/pay", `{"to":"x"}`) }()
-	w.waitForCallers(2)
-	close(release)
+	w.waitForJoiner(answer)
+	releaseAll()
 	if g := <-answer; g.status != 201 || g.body != `{"id":1}` {
 		t.Errorf("asking again: %d %q", g.status, g.body)
 	}
