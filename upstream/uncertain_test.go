@@ -3,7 +3,9 @@ package upstream
 import (
 	"context"
 	"io"
+	"net"
 	"net/http"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -155,6 +157,55 @@ func TestCancellationEndsADispatchThatWaits(t *testing.T) {
 	a := sender(t, Config{}).Send(ctx, post(u.url("http", "/"), "x"))
 	_, err := io.ReadAll(a.Body)
 	got{Answer: a, err: err, ev: a.Evidence()}.check(t, Evidence{ErrorClass: ErrorCanceled})
+}
+
+// closings notes that a connection was closed by us.
+type closings struct {
+	net.Conn
+	closed atomic.Bool
+}
+
+func (c *closings) Close() error {
+	c.closed.Store(true)
+	return c.Conn.Close()
+}
+
+// Once a sending has ended, nothing of it may still go out, also where the upstream keeps
+// the connection open.
+func TestASendingThatBreaksOffClosesItsConnection(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		answer string
+		want   Evidence
+	}{
+		"a malformed head":      {"200 OK\r\n\r\n", Evidence{ErrorClass: ErrorMalformed}},
+		"a change of protocols": {"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n", Evidence{ErrorClass: ErrorMalformed}},
+		"a malformed chunk":     {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n", Evidence{Head: true, Status: 200, ErrorClass: ErrorMalformed}},
+	} {
+		for _, scheme := range []string{"http", "https"} {
+			t.Run(name+", "+scheme, func(t *testing.T) {
+				t.Parallel()
+				cfg := serverTLS("http/1.1")
+				if scheme == "http" {
+					cfg = nil
+				}
+				u := serve(t, cfg, func(p *peer) {
+					p.request()
+					p.say(c.answer)
+					p.hold()
+				})
+				var ours closings
+				g := send(t, sender(t, Config{Dial: func(_ context.Context, network, addr string) (_ net.Conn, err error) {
+					ours.Conn, err = net.Dial(network, addr)
+					return &ours, err
+				}}), post(u.url(scheme, "/"), "x"))
+				if !ours.closed.Load() {
+					t.Error("the connection was left open")
+				}
+				g.check(t, c.want)
+			})
+		}
+	}
 }
 
 func TestClosingAnAnswerEarlyCutsItsBody(t *testing.T) {
