@@ -14,6 +14,7 @@ import (
 
 	"keep-proxy/internal/clock"
 	"keep-proxy/ledger"
+	"keep-proxy/upstream"
 )
 
 func TestReadsStreamBothWays(t *testing.T) {
@@ -358,19 +359,59 @@ func TestASuccessWhoseBodyIsLateIsCommittedFirst(t *testing.T) {
 	}
 }
 
+// lateSender holds content back until a success has been recorded ahead of it, where one
+// is. That is armed before the content is read, and is over before a timer that is begun then.
+type lateSender struct{ Sender }
+
+func (l lateSender) Send(ctx context.Context, r *upstream.Request) *upstream.Answer {
+	a := l.Sender.Send(ctx, r)
+	a.Body = &lateBody{Reader: a.Body}
+	return a
+}
+
+type lateBody struct {
+	io.Reader
+	late sync.Once
+}
+
+func (l *lateBody) Read(p []byte) (int, error) {
+	l.late.Do(func() { <-time.After(2 * earlyCommit) })
+	return l.Reader.Read(p)
+}
+
 // A success that the body decides about is not known by its head.
 func TestALateBodyThatDecidesIsAwaited(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, func(rw http.ResponseWriter, _ *http.Request) {
-		rw.WriteHeader(http.StatusOK)
-		rw.(http.Flusher).Flush()
-		<-time.After(3 * earlyCommit)
-		_, _ = io.WriteString(rw, `{"ok":false}`)
-	})
-	r := w.open("a")
-	wantProblem(t, r.post("/shape", `{"to":"x"}`), "unknown-outcome", 424, "unknown")
-	if m := w.mutation("a"); m.State != ledger.Indeterminate || m.Committed {
-		t.Errorf("record is %s, committed %t", m.State, m.Committed)
+	for name, c := range map[string]struct {
+		rules, path   string
+		status        int
+		answer, given string
+		state         ledger.State
+		committed     bool
+	}{
+		"its head alone decides": {testRules, "/pay", 201, `{"id":1}`, "", ledger.Applied, true},
+		"the rule asks it":       {testRules, "/shape", 200, `{"ok":false}`, "unknown-outcome", ledger.Indeterminate, false},
+		"it is to be followed":   {watchedRules, "/jobs", 202, `{"id":"j1"}`, "", ledger.NeedsReconcile, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, func(rw http.ResponseWriter, _ *http.Request) {
+				rw.Header().Set("Content-Type", "application/json")
+				rw.WriteHeader(c.status)
+				rw.(http.Flusher).Flush()
+				_, _ = io.WriteString(rw, c.answer)
+			}, func(c *Config) { c.Sender = lateSender{c.Sender} })
+			w.use(c.rules)
+			g := w.open("a").post(c.path, `{"to":"x"}`)
+			if c.given != "" {
+				wantProblem(t, g, c.given, 424, "unknown")
+			} else {
+				wantAnswer(t, g, c.status, c.answer, false)
+			}
+			if m := w.mutation("a"); m.State != c.state || m.Committed != c.committed {
+				t.Errorf("record is %s, committed %t, want %s, %t", m.State, m.Committed, c.state, c.committed)
+			}
+		})
 	}
 }
 
