@@ -5,12 +5,12 @@ var proxyBreaks = []broken{
 	{
 		promise: "Not repeats are: the same client `Idempotency-Key`", how: "a caller that has gone counts as connected",
 		edits: []edit{{"proxy/flights.go", "c.run != other.run || other.gone() {", "c.run != other.run {"}},
-		tests: []string{"proxy.TestAnAnswerThatReachedNobodyIsReplayed"},
+		tests: []string{"proxy.TestACallerThatGoesAwayCancelsNothing"},
 	},
 	{
 		promise: "A run that asks again for a mutation whose answer it has had whole", how: "two connected callers of one run are one intent",
 		edits: []edit{{"proxy/flights.go", "return !c.replay && (c.clientKey == \"\" || c.clientKey != other.clientKey)", "return false"}},
-		tests: []string{"proxy.TestRepeatsInsideOneRun", "proxy.TestARepeatIsNoJoin"},
+		tests: []string{"proxy.TestTwentyCallersOfOneKey"},
 	},
 	{
 		promise: "an authority that is not the tunnel's (421", how: "another authority inside a tunnel is served",
@@ -58,6 +58,18 @@ var proxyBreaks = []broken{
 	{
 		promise: "Mutations are read whole (beyond `max_body`: 413", how: "half a body is sent",
 		edits: []edit{{"proxy/spool.go", "if _, err := io.ReadFull(r.Body, body); err != nil {", "if _, err := io.ReadFull(r.Body, body); err != nil && len(body) == 0 {"}},
+		tests: []string{"proxy.TestHalfABodySendsNothing"},
+	},
+	{
+		promise: "Mutations are read whole (beyond `max_body`: 413", how: "chunks without an end are sent",
+		edits: []edit{{"proxy/spool.go", "case err != nil:\n\t\treturn nil, err\n\tcase r.ContentLength", "case err != nil && c == nil:\n\t\treturn nil, err\n\tcase r.ContentLength"}},
+		tests: []string{"proxy.TestHalfABodySendsNothing"},
+	},
+	{
+		promise: "Mutations are read whole (beyond `max_body`: 413", how: "half a long body is sent",
+		edits: []edit{
+			{"proxy/spool.go", "case err != nil:\n\t\treturn nil, err\n\tcase r.ContentLength > 0 && c.size()", "case err != nil && (c == nil || r.ContentLength < 0):\n\t\treturn nil, err\n\tcase r.ContentLength > 0 && limit"},
+		},
 		tests: []string{"proxy.TestHalfABodySendsNothing"},
 	},
 	{
@@ -155,7 +167,7 @@ var proxyBreaks = []broken{
 		promise: "Until then nothing can have taken effect", how: "the commit is sent although its steps' values aren't kept",
 		edits: []edit{{
 			"proxy/steps.go", "if err != nil {\n\t\ts.answer = nil\n\t\treturn p.unprepared(ctx, s, fmt.Errorf(\"what it gave can't be kept: %w\", err))\n\t}",
-			"if err != nil {\n\t\tm = s.mutation\n\t}\n\t_ = fmt.Errorf",
+			"if err != nil {\n\t\tunkept := *s.mutation\n\t\tm, unkept.Kept = &unkept, kept\n\t}\n\t_ = fmt.Errorf",
 		}},
 		tests: []string{"proxy.TestWhatStepsGaveMustBeKept"},
 	},

@@ -65,7 +65,7 @@ var upstreamBreaks = []broken{
 	{
 		promise: "It ends when its connection, or HTTP/2 stream, is closed", how: "a sending that broke off leaves its connection open",
 		edits: []edit{{"upstream/dispatch.go", "cause := d.watch.stop()\n\td.conn.kill()\n", "cause := d.watch.stop()\n"}},
-		tests: []string{"upstream.TestCancellationEndsADispatchThatWaits", "upstream.TestClosingAnAnswerEarlyCutsItsBody", "upstream.TestNothingIsLeftBehind"},
+		tests: []string{"upstream.TestASendingThatBreaksOffClosesItsConnection"},
 	},
 	{
 		promise: "The request that goes out is rebuilt from the parsed one", how: "the host that is sent is the URL's",
