@@ -26,8 +26,14 @@ func mutationIndexes(m *ledger.Mutation) [][]byte {
 	if m.Escalation != nil && m.Escalation.ClosedAt.IsZero() {
 		out = append(out, key(xEscalated, at))
 	}
+	if m.Undo != nil && owed(m.State) {
+		out = append(out, key(xOwed, at))
+	}
 	return append(out, runIndexes(m, at)...)
 }
+
+// owed reports whether an obligation in this state is neither met nor waived.
+func owed(s ledger.State) bool { return s != ledger.Applied && s != ledger.Skipped }
 
 // runIndexes lists a record under its own run and under the run of each dispatch.
 func runIndexes(m *ledger.Mutation, at []byte) [][]byte {
@@ -91,7 +97,7 @@ func itemIDPrefix(id string) []byte {
 // unlisted reports whether an index key belongs to those that ledgers made before them
 // have in part only: see identity.Indexes.
 func unlisted(k []byte) bool {
-	return k[0] == xItemID || k[0] == xRunOfItem || k[0] == xRuleMade || k[0] == xTouched
+	return k[0] == xItemID || k[0] == xRunOfItem || k[0] == xOwed || k[0] == xRuleMade || k[0] == xTouched
 }
 
 // reindex replaces the index keys before by those after.

@@ -40,6 +40,7 @@ const (
 	xByItem     = 'i' // digest(workflow, item), mark
 	xCreated    = 'c' // mark
 	xEscalated  = 'x' // mark
+	xOwed       = 'y' // mark; obligations that are neither met nor waived
 	xHistory    = 'n' // digest(mutation id), seq; unless the record's history has it
 	xRunActive  = 'a' // digest(run id)
 	xRunEnded   = 'A' // mark by end

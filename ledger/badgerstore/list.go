@@ -43,7 +43,7 @@ func parseCursor(cursor string) ([]byte, error) {
 
 // Mutations implements ledger.Store. It walks the narrowest index of the filter.
 func (s *Store) Mutations(ctx context.Context, f ledger.Filter) (ledger.Page[*ledger.Mutation], error) {
-	return page(ctx, s, f, mutationPrefixes(f), s.spanned, func(v *view, name [32]byte) (*ledger.Mutation, bool, error) {
+	return page(ctx, s, f, mutationPrefixes(f, s.indexed), s.spanned, func(v *view, name [32]byte) (*ledger.Mutation, bool, error) {
 		m, err := v.Mutation(name)
 		if err != nil {
 			return nil, false, required(err, "mutation "+ledger.Key(name).ID())
@@ -100,7 +100,7 @@ func matchMutation(m *ledger.Mutation, f ledger.Filter) bool {
 
 // mutationPrefixes picks the index that holds the fewest records besides those
 // that are asked for.
-func mutationPrefixes(f ledger.Filter) [][]byte {
+func mutationPrefixes(f ledger.Filter, indexed bool) [][]byte {
 	switch {
 	case f.Run != "":
 		return [][]byte{named(xByRun, f.Run)}
@@ -112,11 +112,15 @@ func mutationPrefixes(f ledger.Filter) [][]byte {
 		return statePrefixes([]ledger.State{ledger.InFlight, ledger.NeedsReconcile, ledger.Indeterminate})
 	case f.Escalated:
 		return [][]byte{{xEscalated}}
+	case indexed && f.Obligations && len(f.States) > 0 && !slices.ContainsFunc(f.States, settled):
+		return [][]byte{{xOwed}}
 	case len(f.States) > 0 && !slices.Contains(f.States, ledger.Applied):
 		return statePrefixes(f.States)
 	}
 	return [][]byte{{xCreated}}
 }
+
+func settled(s ledger.State) bool { return !owed(s) }
 
 func statePrefixes(states []ledger.State) [][]byte {
 	var out [][]byte

@@ -202,7 +202,7 @@ func (v *verifier) value(k, content []byte) error {
 	case xHistory:
 		v.listed.add(k)
 		return nil
-	case xItemID, xRunOfItem:
+	case xItemID, xRunOfItem, xOwed:
 		if v.indexed {
 			v.found.add(k)
 		}
