@@ -59,7 +59,7 @@ func (w *answerWriter) Flush() { w.flush() }
 
 func (w *answerWriter) flush() {
 	if http.NewResponseController(w.ResponseWriter).Flush() != nil {
-		w.lost = true
+		w.lose()
 	}
 }
 
@@ -89,7 +89,7 @@ func (w *answerWriter) Write(p []byte) (int, error) {
 	n, err := w.ResponseWriter.Write(p)
 	w.bytes += int64(n)
 	if err != nil {
-		w.lost = true
+		w.lose()
 		return n, err
 	}
 	w.flush()
@@ -179,6 +179,12 @@ func (w *answerWriter) finish() bool {
 		w.flush()
 	}
 	return !w.lost && w.whole.Load()
+}
+
+// lose notes that the client doesn't get all of it, so that it may ask again.
+func (w *answerWriter) lose() {
+	w.lost = true
+	w.whole.Store(false)
 }
 
 // ends notes whether somebody is there to take the last of the answer. It comes before

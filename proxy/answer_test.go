@@ -1,8 +1,11 @@
 package proxy
 
 import (
+	"context"
+	"errors"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"testing"
 )
 
@@ -51,5 +54,36 @@ func TestTheHeadOfAStreamComesBeforeItsContent(t *testing.T) {
 	close(release)
 	if text, err := io.ReadAll(resp.Body); string(text) != "late" || err != nil {
 		t.Errorf("got %q, %v", text, err)
+	}
+}
+
+// lastWrite is a connection whose client has gone, as the write finds out.
+type lastWrite struct {
+	*httptest.ResponseRecorder
+	leave func()
+}
+
+func (b lastWrite) Write([]byte) (int, error) {
+	b.leave()
+	return 0, errors.New("the client has gone")
+}
+
+// A caller that left while the last of its answer was written didn't get it: it asks
+// again, and that is no second intent.
+func TestACallerWhoseLastWriteFailsHasGone(t *testing.T) {
+	t.Parallel()
+	client, leave := context.WithCancel(t.Context())
+	answer := &answerWriter{ResponseWriter: lastWrite{httptest.NewRecorder(), leave}, client: client}
+	answer.Header().Set("Content-Length", "2")
+	answer.WriteHeader(http.StatusOK)
+	if _, err := answer.Write([]byte("ok")); err == nil {
+		t.Fatal("the write succeeded")
+	}
+	earlier, again := &call{run: "r", client: client, answer: answer}, &call{run: "r", client: t.Context()}
+	if repeats(again, earlier) {
+		t.Error("asking again is taken for a second intent")
+	}
+	if answer.finish() {
+		t.Error("it counts as delivered")
 	}
 }
