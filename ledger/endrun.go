@@ -137,13 +137,18 @@ func (c *command) graceOver(r *Run) bool {
 	return over(c.now, r.FailingUntil) || r.FailingTries >= c.config.RetryGraceTries
 }
 
+// mayRetry reports whether the run is failing and may try this mutation again.
+func (r *Run) mayRetry(key Key) bool {
+	return r.State == RunFailing && r.FailingKey != nil && *r.FailingKey == key
+}
+
 // succeed makes a failing run go on after the same mutation succeeded.
 func (c *command) succeed(runID string, key Key) error {
 	if runID == "" {
 		return nil
 	}
 	r, err := found(c.Run(runID))
-	if err != nil || r == nil || r.State != RunFailing || r.FailingKey == nil || *r.FailingKey != key {
+	if err != nil || r == nil || !r.mayRetry(key) {
 		return err
 	}
 	restore(r)

@@ -240,7 +240,7 @@ func (c *command) moveByEnd(m *Mutation, d *Dispatch, f *Finish, on Trigger, kno
 	switch {
 	case m.Undo != nil:
 		m.undoFailed(f.NextTryAt, mv)
-	case r == nil || r.State != RunFailing:
+	case r == nil || !r.mayRetry(m.Key):
 		m.escalateFailure(mv)
 	}
 	return m, r, c.store(m, from, on, mv, d.ID, d.Error)
@@ -256,8 +256,9 @@ func (m *Mutation) keepResult(r *Result, source string) {
 }
 
 // escalateFailure asks a person about a failure that no retry and no repair can
-// make right; it stops nothing. Within a run's grace it waits for the end of the
-// grace, as a refreshed token settles most of them.
+// make right; it stops nothing. About the mutation that a run's grace is for it is asked
+// at the end of the grace, as a refreshed token settles most of them; no other may be
+// claimed again in it.
 func (m *Mutation) escalateFailure(mv move) {
 	if m.State != Failed {
 		return

@@ -244,6 +244,25 @@ func TestTheGrace(t *testing.T) {
 			t.Errorf("the item is %s", i.State)
 		}
 	})
+	t.Run("it is no other mutation's, about which a person is asked at once", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		r := w.open()
+		a, b, c := w.send(r, "a"), w.send(r, "b"), w.send(r, "c")
+		w.finish("a", a, ledger.VerdictFailed)
+		w.finish("b", b, ledger.VerdictFailed, unauthorized)
+		w.stands(r, ledger.RunFailing, ledger.ClassPermission)
+		w.escalated("b", ledger.EscalationPermission)
+		w.finish("c", c, ledger.VerdictFailed)
+		w.finish("a", w.send(r, "a"), ledger.VerdictApplied)
+		w.stands(r, ledger.RunRunning, "")
+		for _, name := range []string{"a", "c"} {
+			w.escalated(name, "")
+		}
+		// A success settles it.
+		w.finish("b", w.send(r, "b"), ledger.VerdictApplied)
+		w.escalated("b", "")
+	})
 	t.Run("60 seconds, then it is over, without a claim", func(t *testing.T) {
 		t.Parallel()
 		w, r := failing(t)
