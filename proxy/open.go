@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"io"
+	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -79,20 +80,57 @@ type stream struct {
 	atEnd []*func()
 	// answer is where the stream goes to, once it goes there.
 	answer *answerWriter
+	// asking is whose content is awaited, nil for nobody.
+	asking *answerWriter
+	// stopped says that it was cut, and not because its client had gone.
+	stopped bool
 }
 
 // cut ends the stream. It may be called at any time, more than once. A client that
-// doesn't read what it was sent keeps nothing open: no more is written to it.
+// doesn't read what it was sent keeps nothing open: no more is written to it. Nor does
+// one that doesn't send what it announced: no more is read from it.
 func (s *stream) cut() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.over {
 		return
 	}
+	s.stopped = s.Context.Err() == nil
 	if s.answer != nil {
 		s.answer.sever()
 	}
+	if s.asking != nil {
+		// Where there is no such deadline proxy.timeouts.request has to do.
+		_ = http.NewResponseController(s.asking.ResponseWriter).SetReadDeadline(past)
+	}
 	s.close()
+}
+
+// awaits lets content come from a client, for as long as extend says. It reports whether
+// the stream is still open.
+func (s *stream) awaits(from *answerWriter, extend func()) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over {
+		return false
+	}
+	s.asking = from
+	extend()
+	return true
+}
+
+// came says that nobody's content is awaited any more.
+func (s *stream) came() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asking = nil
+}
+
+// wasStopped reports whether it was cut for another reason than that its client left.
+func (s *stream) wasStopped() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stopped
 }
 
 // close is the end of the stream, with s.mu held.

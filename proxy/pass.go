@@ -110,7 +110,7 @@ func safe(method string) bool {
 
 // passRequest rebuilds what is sent from what was judged. The fields of the one
 // connection went before it was judged.
-func (p *Proxy) passRequest(ctx context.Context, x *exchange, r *http.Request, req *rules.Request, connector string) (*http.Request, error) {
+func (p *Proxy) passRequest(ctx *stream, x *exchange, r *http.Request, req *rules.Request, connector string) (*http.Request, error) {
 	address, star := strings.CutSuffix(req.URL(), "*")
 	if star = star && req.Target() == "*"; !star {
 		address = req.URL()
@@ -134,7 +134,8 @@ func (p *Proxy) passRequest(ctx context.Context, x *exchange, r *http.Request, r
 			return nil, err
 		}
 	default:
-		out.Body, out.ContentLength = &clientBody{ReadCloser: r.Body, expect: func() { p.expectContent(x) }, failed: &x.bodyErr}, r.ContentLength
+		expect := func() bool { return ctx.awaits(x.answer, func() { p.expectContent(x) }) }
+		out.Body, out.ContentLength = &clientBody{ReadCloser: r.Body, expect: expect, came: ctx.came, failed: &x.bodyErr}, r.ContentLength
 	}
 	return out, nil
 }
@@ -169,15 +170,22 @@ func (p *Proxy) passHeader(judged http.Header, connector, via string) (http.Head
 // sends it tells that as an error of sending.
 type clientBody struct {
 	io.ReadCloser
-	// expect is called before each read.
-	expect func()
+	// expect is called before each read, and reports whether there shall be one; came at
+	// the end.
+	expect func() bool
+	came   func()
 	failed *atomic.Pointer[error]
 }
 
 // Read implements io.Reader.
 func (b *clientBody) Read(p []byte) (int, error) {
-	b.expect()
+	if !b.expect() {
+		return 0, context.Canceled
+	}
 	n, err := b.ReadCloser.Read(p)
+	if err != nil {
+		b.came()
+	}
 	if err != nil && !errors.Is(err, io.EOF) {
 		b.failed.Store(&err)
 	}
@@ -193,15 +201,15 @@ func (p *Proxy) credentials(connector string) (name, value string, ok bool, err 
 }
 
 // passRefusal says why a read got no answer. ctx is the read's own.
-func (p *Proxy) passRefusal(ctx context.Context, x *exchange, err error, host string) *refusal {
-	// net/http ends the request's context when its content breaks, so this is asked first.
-	if broke := x.bodyErr.Load(); broke != nil {
-		return bodyRefusal(*broke, 0).cutOff()
-	}
-	if ctx.Err() != nil && x.client.Err() == nil {
-		if f := p.gate(x); f != nil { //nolint:contextcheck // The exchange holds the client's context.
+func (p *Proxy) passRefusal(ctx *stream, x *exchange, err error, host string) *refusal {
+	// What was cut breaks its content off, and that ends the client's context.
+	if ctx.wasStopped() {
+		if f := p.gate(x); f != nil {
 			return f.cutOff()
 		}
+	}
+	if broke := x.bodyErr.Load(); broke != nil {
+		return bodyRefusal(*broke, 0).cutOff()
 	}
 	var failed *upstream.Error
 	if errors.As(err, &failed) && failed.Class == upstream.ErrorEgress {

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -39,6 +40,60 @@ func TestContentThatDoesNotCome(t *testing.T) {
 		wantProblem(t, all[0], "request-timeout", 408, "proxy.timeouts.request")
 	}
 	w.wantSends("/pay", 0)
+}
+
+// A stop refuses at once who announced content and doesn't send it, and what comes after
+// that goes nowhere.
+func TestAStopDoesNotWaitForContent(t *testing.T) {
+	t.Parallel()
+	for name, length := range map[string]int{"short": 10, "long": 1 << 20} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, func(rw http.ResponseWriter, r *http.Request) {
+				_, _ = io.Copy(io.Discard, r.Body)
+				lost(rw, r)
+			})
+			r := w.open("a")
+			c, err := net.Dial("tcp", w.address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = c.Close() }()
+			_ = c.SetDeadline(time.Now().Add(waitLimit))
+			_, _ = fmt.Fprintf(c, "POST %s/telemetry HTTP/1.1\r\nHost: %s\r\n%sContent-Type: application/json\r\nContent-Length: %d\r\n\r\n",
+				w.upstream.URL, strings.TrimPrefix(w.upstream.URL, "https://"), w.basic(r.token), length)
+			waiting := func() (n int) {
+				w.proxy.open.mu.Lock()
+				defer w.proxy.open.mu.Unlock()
+				for s := range w.proxy.open.streams {
+					s.mu.Lock()
+					if s.asking != nil {
+						n++
+					}
+					s.mu.Unlock()
+				}
+				return n
+			}
+			for deadline := time.Now().Add(waitLimit); waiting() == 0; runtime.Gosched() {
+				if time.Now().After(deadline) {
+					t.Fatal("nobody waits for the content")
+				}
+			}
+			wantProblem(t, w.open("b").post("/pay", `{"to":"x"}`), "unknown-outcome", 424, "")
+			text, err := io.ReadAll(c)
+			if err != nil {
+				t.Fatalf("the stop waits for the content: %v", err)
+			}
+			all := answers(t, text)
+			if len(all) != 1 {
+				t.Fatalf("%d answers: %s", len(all), text)
+			}
+			wantProblem(t, all[0], "run-aborted", 424, "stop")
+			if length < 100 {
+				w.wantSends("/telemetry", 0)
+			}
+		})
+	}
 }
 
 func TestConnectionsOverTheLimit(t *testing.T) {
