@@ -94,8 +94,8 @@ func TestUncertainEnds(t *testing.T) {
 			}
 			w.finish("a", d, c.verdict)
 			m := w.is("a", c.state)
-			if m.ResultState != c.result {
-				t.Errorf("result %q, want %q", m.ResultState, c.result)
+			if m.ResultState != c.result || m.Class != c.class {
+				t.Errorf("result %q, class %q, want %q, %q", m.ResultState, m.Class, c.result, c.class)
 			}
 			w.escalated("a", c.kind)
 			w.stands(r, c.run, c.class)

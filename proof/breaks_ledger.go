@@ -142,7 +142,7 @@ var ledgerBreaks = []broken{
 	{
 		promise: "The next request begins with the first step", how: "what an earlier sending's steps gave is kept for the next",
 		edits: []edit{{"ledger/dispatch.go", "m.Kept = nil", "_ = m.Kept"}},
-		tests: []string{"ledger.TestRecoveryOfASendingInSteps"},
+		tests: []string{"ledger.TestPreparedIsForTheDispatchThatIsBeingPrepared"},
 	},
 	{
 		promise: "It is claimed when its turn has come", how: "what waits for its turn is claimed at once",
