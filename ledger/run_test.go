@@ -284,6 +284,11 @@ func TestKeepOpenLeavesTheItemOpen(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	r := w.open()
+	d := w.send(r, "a")
+	if _, err := w.FinishRun(t.Context(), r.ID, ledger.OutcomeDone, true); !errors.Is(err, ledger.ErrRunUnfinished) {
+		t.Errorf("finished over a mutation in flight: %v", err)
+	}
+	w.finish("a", d, ledger.VerdictApplied)
 	_, err := w.FinishRun(t.Context(), r.ID, ledger.OutcomeDone, true)
 	w.ok(err)
 	if i := w.item("i"); i.State != ledger.ItemOpen || i.ActiveRun != "" {
