@@ -102,6 +102,10 @@ func TestAQueuedRedispatchGivesWay(t *testing.T) {
 		"to another unknown of the workflow": {func(w *world) {
 			w.finish("b", w.send(w.open(item("j")), "b"), ledger.VerdictUncertain)
 		}, false, true},
+		"to a new attempt of its item": {func(w *world) {
+			_, err := w.decideItem(ledger.ItemNewAttempt)
+			w.ok(err)
+		}, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
