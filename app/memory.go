@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"os"
+	"runtime"
 	"runtime/debug"
 	runtimemetrics "runtime/metrics"
 	"time"
@@ -13,33 +14,36 @@ import (
 // tenth of its processor time; when the load is over, nobody waits for it being
 // collected and given back.
 const (
-	// softMemory is the heap, in bytes, above which the collector works harder. More
-	// that is really in use is no error, it only costs time.
-	softMemory = 160 << 20
-	// garbage is how much garbage may lie about, in bytes, but never less than what
-	// lives and never more than four times as much.
+	// softMemory is what the runtime holds, in bytes, above which the collector works
+	// harder, while no more than half of that is really in use: a limit that is close
+	// above what lives would have it collect all the time.
+	softMemory = 108 << 20
+	// garbage is how much garbage may lie about, in bytes, but never less than half of
+	// what lives and never more than four times as much.
 	garbage = 40 << 20
-	// tuneEvery is how often the process looks at itself.
+	// tuneEvery is how often the process looks whether a load is over.
 	tuneEvery = 5 * time.Second
 	// calm is what a process without load allocates between two looks at most, and
 	// worthTrimming what must have been allocated since memory was last given back; in
 	// bytes.
 	calm          = 4 << 20
-	worthTrimming = 16 << 20
+	worthTrimming = 8 << 20
 )
 
 // TuneMemory sets the collector for a process that is nothing but this program, where
 // GOGC and GOMEMLIMIT don't say otherwise, and gives memory back to the system whenever
 // a load is over, until ctx ends.
 func TuneMemory(ctx context.Context) {
-	if os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(softMemory)
-	}
-	t := tuner{heap: readHeap, free: debug.FreeOSMemory, setPercent: func(percent int) { debug.SetGCPercent(percent) }}
+	b := bounder{heap: readHeap, setPercent: func(percent int) { debug.SetGCPercent(percent) }, setLimit: func(limit int64) { debug.SetMemoryLimit(limit) }}
 	if os.Getenv("GOGC") != "" {
-		t.setPercent = func(int) {}
+		b.setPercent = func(int) {}
 	}
-	t.look()
+	if os.Getenv("GOMEMLIMIT") != "" {
+		b.setLimit = func(int64) {}
+	}
+	b.bound()
+	afterCollections(ctx, b.bound)
+	t := trimmer{heap: readHeap, free: debug.FreeOSMemory}
 	go func() {
 		tick := time.NewTicker(tuneEvery)
 		defer tick.Stop()
@@ -54,32 +58,76 @@ func TuneMemory(ctx context.Context) {
 	}()
 }
 
-// heap is what the runtime says of itself, in bytes.
-type heap struct {
-	// allocated is what was allocated so far, live what the last collection left.
-	allocated, live uint64
+// afterCollections calls f after each collection until ctx ends, never twice at a time:
+// what nothing refers to is found by the next one.
+func afterCollections(ctx context.Context, f func()) {
+	runtime.AddCleanup(&struct{ nothing [64]byte }{}, func(ctx context.Context) {
+		if ctx.Err() != nil {
+			return
+		}
+		f()
+		afterCollections(ctx, f)
+	}, ctx)
 }
 
-// tuner sets how much garbage may lie about by what lives, and gives memory back when
-// much was allocated since it last did and now is calm.
-type tuner struct {
+// heap is what the runtime says of itself, in bytes.
+type heap struct {
+	// allocated is what was allocated so far, live what the last collection left, and
+	// stacks what the goroutines' stacks take.
+	allocated, live, stacks uint64
+}
+
+// bounder sets how much garbage may lie about by what lives. It has to after each
+// collection: the ledger's engine takes 30 MiB at once when it writes a table, and four
+// times as much garbage as was right for what lived before is then far too much.
+type bounder struct {
 	heap       func() heap
-	free       func()
 	setPercent func(int)
+	setLimit   func(int64)
 
 	percent int
+	limit   int64
+}
+
+func (b *bounder) bound() {
+	now := b.heap()
+	if percent := percentFor(now.live); percent != b.percent {
+		b.percent = percent
+		b.setPercent(percent)
+	}
+	if limit := limitFor(now.live + now.stacks); limit != b.limit {
+		b.limit = limit
+		b.setLimit(limit)
+	}
+}
+
+// percentFor is the collector's percentage for so much that lives, in steps of 25.
+func percentFor(live uint64) int {
+	const step = 25
+	percent := int(garbage * 100 / max(live, 1) / step * step)
+	return min(max(percent, 50), 400)
+}
+
+// limitFor is the limit of what the runtime holds for so much that is in use, in steps
+// of 16 MiB above the least.
+func limitFor(used uint64) int64 {
+	const step = 16 << 20
+	return max(softMemory, int64((2*used+step-1)/step*step))
+}
+
+// trimmer gives memory back when much was allocated since it last did and now is calm.
+type trimmer struct {
+	heap func() heap
+	free func()
+
 	// last is what had been allocated at the last look, trimmed when memory was last
 	// given back.
 	last, trimmed uint64
 }
 
 // look is taken at regular times.
-func (t *tuner) look() {
+func (t *trimmer) look() {
 	now := t.heap()
-	if percent := percentFor(now.live); percent != t.percent {
-		t.percent = percent
-		t.setPercent(percent)
-	}
 	if now.allocated-t.last <= calm && now.allocated-t.trimmed >= worthTrimming {
 		t.free()
 		now = t.heap()
@@ -88,16 +136,9 @@ func (t *tuner) look() {
 	t.last = now.allocated
 }
 
-// percentFor is the collector's percentage for so much that lives, in steps of 50.
-func percentFor(live uint64) int {
-	const step = 50
-	percent := int(garbage * 100 / max(live, 1) / step * step)
-	return min(max(percent, 100), 400)
-}
-
 // readHeap asks the runtime; what it doesn't know is 0.
 func readHeap() heap {
-	samples := []runtimemetrics.Sample{{Name: "/gc/heap/allocs:bytes"}, {Name: "/gc/heap/live:bytes"}}
+	samples := []runtimemetrics.Sample{{Name: "/gc/heap/allocs:bytes"}, {Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/heap/stacks:bytes"}}
 	runtimemetrics.Read(samples)
 	value := func(s runtimemetrics.Sample) uint64 {
 		if s.Value.Kind() != runtimemetrics.KindUint64 {
@@ -105,5 +146,5 @@ func readHeap() heap {
 		}
 		return s.Value.Uint64()
 	}
-	return heap{allocated: value(samples[0]), live: value(samples[1])}
+	return heap{allocated: value(samples[0]), live: value(samples[1]), stacks: value(samples[2])}
 }

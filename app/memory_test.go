@@ -1,6 +1,8 @@
 package app
 
 import (
+	"context"
+	"runtime"
 	"slices"
 	"testing"
 )
@@ -11,7 +13,7 @@ func TestMemoryIsGivenBackOnceALoadIsOver(t *testing.T) {
 	t.Parallel()
 	var total uint64
 	freed := 0
-	m := tuner{heap: func() heap { return heap{allocated: total} }, free: func() { freed++ }, setPercent: func(int) {}}
+	m := trimmer{heap: func() heap { return heap{allocated: total} }, free: func() { freed++ }}
 	for _, step := range []struct {
 		says  string
 		more  uint64
@@ -25,10 +27,9 @@ func TestMemoryIsGivenBackOnceALoadIsOver(t *testing.T) {
 		{"still", 5 * mib, 1},
 		{"and trimmed afterwards", 0, 2},
 		{"once", 0, 2},
-		{"small loads", 4 * mib, 2},
-		{"add", 4 * mib, 2},
-		{"up", 4 * mib, 2},
-		{"in the end", 4 * mib, 3},
+		{"small loads", 3 * mib, 2},
+		{"add", 3 * mib, 2},
+		{"up in the end", 3 * mib, 3},
 	} {
 		total += step.more
 		if m.look(); freed != step.freed {
@@ -39,20 +40,59 @@ func TestMemoryIsGivenBackOnceALoadIsOver(t *testing.T) {
 
 func TestGarbageIsBoundedByWhatLives(t *testing.T) {
 	t.Parallel()
-	var live uint64
-	var set []int
-	m := tuner{heap: func() heap { return heap{live: live} }, free: func() {}, setPercent: func(p int) { set = append(set, p) }}
-	for _, live = range []uint64{0, 8 * mib, 16 * mib, 17 * mib, 35 * mib, 200 * mib, 10 * mib} {
-		m.look()
+	var now heap
+	var percents []int
+	var limits []int64
+	b := bounder{
+		heap:       func() heap { return now },
+		setPercent: func(p int) { percents = append(percents, p) },
+		setLimit:   func(l int64) { limits = append(limits, l/mib) },
 	}
-	if want := []int{400, 250, 200, 100, 400}; !slices.Equal(set, want) {
-		t.Errorf("percentages %v, want %v", set, want)
+	for _, live := range []uint64{0, 8, 16, 17, 35, 60, 200, 201, 10} {
+		now = heap{live: live * mib, stacks: live * mib / 10}
+		b.bound()
+	}
+	if want := []int{400, 250, 225, 100, 50, 400}; !slices.Equal(percents, want) {
+		t.Errorf("percentages %v, want %v", percents, want)
+	}
+	if want := []int64{108, 144, 448, 108}; !slices.Equal(limits, want) {
+		t.Errorf("limits %v MiB, want %v", limits, want)
+	}
+}
+
+// It is bounded after each collection, and no more once nobody needs it.
+func TestEveryCollectionIsNoticed(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	noticed := make(chan struct{})
+	afterCollections(ctx, func() {
+		select {
+		case noticed <- struct{}{}:
+		case <-ctx.Done():
+		}
+	})
+	for found := 0; found < 3; {
+		runtime.GC() // One may begin before the next is waited for.
+		select {
+		case <-noticed:
+			found++
+		default:
+			runtime.Gosched()
+		}
+	}
+	cancel()
+	runtime.GC()
+	select {
+	case <-noticed:
+		t.Error("it was noticed after the end")
+	default:
 	}
 }
 
 func TestTheRuntimeTellsOfItsHeap(t *testing.T) {
 	t.Parallel()
-	if readHeap().allocated == 0 {
-		t.Error("it does not say what was allocated")
+	runtime.GC()
+	if h := readHeap(); h.allocated == 0 || h.live == 0 || h.stacks == 0 {
+		t.Errorf("it does not say what was allocated, lives, and is stacks: %+v", h)
 	}
 }
