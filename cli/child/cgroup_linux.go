@@ -197,12 +197,19 @@ func (g *cgroup) remove() {
 // with this process, as that thread stays until the command's end.
 func dieWithParent(a *syscall.SysProcAttr) { a.Pdeathsig = syscall.SIGKILL }
 
-// Confinement says how a stop finds what a command started, and whether all of it.
-func Confinement() (how string, whole bool) {
-	g := newCgroup()
-	if g == nil {
-		return "by process group and adopted orphans; no control group can be made here", false
+// Confinement says how a stop finds what a command started, and whether all of it. A
+// command is tried: some sandboxes let a group be made, and no process start in it.
+func Confinement(try ...string) (how string, whole bool) {
+	if g := newCgroup(); g != nil {
+		defer g.remove()
+		a := &syscall.SysProcAttr{}
+		g.attributes(a)
+		if p, err := os.StartProcess(try[0], try, &os.ProcAttr{Sys: a}); err == nil {
+			_, err = p.Wait()
+			if err == nil {
+				return "by a control group, from which no descendant gets away", true
+			}
+		}
 	}
-	g.remove()
-	return "by a control group, from which no descendant gets away", true
+	return "by process group and adopted orphans; no control group can be had here", false
 }

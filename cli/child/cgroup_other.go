@@ -17,6 +17,6 @@ func (*cgroup) remove()                         {}
 func dieWithParent(*syscall.SysProcAttr) {}
 
 // Confinement says how a stop finds what a command started, and whether all of it.
-func Confinement() (how string, whole bool) {
+func Confinement(...string) (how string, whole bool) {
 	return "by process group; a descendant that leaves it survives", false
 }

@@ -31,7 +31,8 @@ type Command struct {
 	Env []string
 	// Stdin, Stdout and Stderr are handed to the command as they are.
 	Stdin, Stdout, Stderr *os.File
-	// User is as whom it runs, nil for our own.
+	// User is as whom it runs, nil for our own. Another one gets our terminal as its own only
+	// where nobody can type into it for somebody else.
 	User *User
 	// Grace is the time between SIGTERM and SIGKILL (default DefaultGrace).
 	Grace time.Duration
@@ -73,6 +74,9 @@ func Start(c Command) (*Process, error) {
 		return nil, startError(c.Args[0], err)
 	}
 	p := &Process{grace: c.Grace, done: make(chan struct{}), terminal: controlling(c.Stdin, c.Stdout)}
+	if !c.User.mayHaveTerminal() {
+		p.terminal = nil
+	}
 	if p.grace == 0 {
 		p.grace = DefaultGrace
 	}

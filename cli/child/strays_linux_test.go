@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -153,5 +154,18 @@ func TestGroupsOfKilledMakersAreRemoved(t *testing.T) {
 	}
 	if _, err := os.Stat(kept); err != nil {
 		t.Errorf("that of a living maker: %v", err)
+	}
+}
+
+// What doctor says of stops is what commands get.
+func TestConfinementIsThatOfACommand(t *testing.T) {
+	p, _ := begin(t, 0, "exit 0")
+	p.Code()
+	how, whole := Confinement("/bin/sh", "-c", "exit 0")
+	if whole != (p.cgroup != nil) || whole != strings.Contains(how, "by a control group") || whole == strings.Contains(how, "adopted orphans") {
+		t.Errorf("%q, %v; the command's group is %v", how, whole, p.cgroup)
+	}
+	if how, whole := Confinement("/keep-proxy-no-such-command"); whole || !strings.Contains(how, "adopted orphans") {
+		t.Errorf("where no process starts in a group: %q, %v", how, whole)
 	}
 }

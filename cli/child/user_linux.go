@@ -1,6 +1,7 @@
 package child
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -11,11 +12,30 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// attributes makes a command start as the user; nil is our own.
+// attributes makes a command start as the user; nil is our own. Without a terminal of its
+// own it gets a session of its own: whoever is in ours can open our terminal and type into
+// it (TIOCSTI), and what is typed there is a command of ours.
 func (u *User) attributes(a *syscall.SysProcAttr) {
-	if u != nil {
-		a.Credential = &syscall.Credential{Uid: u.UID, Gid: u.GID, Groups: u.Groups}
+	if u == nil {
+		return
 	}
+	a.Credential = &syscall.Credential{Uid: u.UID, Gid: u.GID, Groups: u.Groups}
+	if !a.Foreground {
+		a.Setpgid, a.Setsid = false, true
+	}
+}
+
+// tiocsti says whether processes may type into their terminal. Kernels before 6.2 don't
+// have it, and let everybody.
+const tiocsti = "/proc/sys/dev/tty/legacy_tiocsti"
+
+// mayHaveTerminal reports whether a command of the user's can be given ours; nil is our own.
+func (u *User) mayHaveTerminal() bool {
+	if u == nil {
+		return true
+	}
+	word, err := os.ReadFile(tiocsti)
+	return err == nil && string(bytes.TrimSpace(word)) == "0"
 }
 
 // Switchable says why commands can't be run as another user, nil if they can. It takes

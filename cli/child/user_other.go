@@ -12,6 +12,8 @@ var errNoSwitch = errors.New("commands can be run as another user on Linux only"
 
 func (u *User) attributes(*syscall.SysProcAttr) {}
 
+func (u *User) mayHaveTerminal() bool { return u == nil }
+
 // Switchable says why commands can't be run as another user, nil if they can.
 func Switchable() error { return errNoSwitch }
 

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"errors"
 	"net"
 	"os"
 	"path/filepath"
@@ -117,15 +118,52 @@ func TestSandbox(t *testing.T) {
 		"no way around":           {proxied("http://" + gone.Addr().String()), "around to " + gone.Addr().String(), Sound, "no connection"},
 		"a token in reach":        {proxied("http://" + gone.Addr().String()), "operator's token", Broken, "can be read"},
 		"an API in reach":         {proxied("http://" + gone.Addr().String()), "admin API", Advice, "can be reached"},
+		"a token that is handed":  {proxied("http://" + gone.Addr().String()), "token of the environment", Advice, "role host"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := Sandbox{
 				Getenv:     func(name string) string { return c.env[name] },
 				Targets:    []string{open.Addr().String(), gone.Addr().String()},
-				TokenFiles: []string{own}, Admin: "http://" + open.Addr().String(),
+				TokenFiles: []string{own}, HostToken: own, Admin: "http://" + open.Addr().String(),
 			}
 			if got := find(t, s.Examine(t.Context()), c.about); got.Verdict != c.verdict || !strings.Contains(got.Detail, c.says) {
+				t.Errorf("found %+v, want %s: %s", got, c.verdict, c.says)
+			}
+		})
+	}
+}
+
+// What wasn't looked at is not called sound.
+func TestWhatASandboxDoesNotShowIsUnknown(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	socket := filepath.Join(dir, "admin.sock")
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	env := proxied("http://127.0.0.1:1")
+	base := Sandbox{Getenv: func(name string) string { return env[name] }, TokenFiles: []string{filepath.Join(dir, "none")}}
+	lost := base
+	lost.Unknown = errors.New("config.yaml: permission denied")
+	reached, away := base, base
+	reached.Admin, away.Admin = "unix:"+socket, "unix:"+socket+"-none"
+	for name, c := range map[string]struct {
+		of      Sandbox
+		about   string
+		verdict Verdict
+		says    string
+	}{
+		"a token that isn't here":            {base, "operator's token", Unknown, "if it is where the proxy keeps"},
+		"a configuration that can't be read": {lost, "operator's token", Unknown, "permission denied"},
+		"a socket that can be reached":       {reached, "admin API", Advice, "can be reached"},
+		"a socket that isn't here":           {away, "admin API", Sound, "can't be reached"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := find(t, c.of.Examine(t.Context()), c.about); got.Verdict != c.verdict || !strings.Contains(got.Detail, c.says) {
 				t.Errorf("found %+v, want %s: %s", got, c.verdict, c.says)
 			}
 		})

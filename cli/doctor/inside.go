@@ -8,6 +8,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/url"
@@ -34,9 +35,14 @@ type Sandbox struct {
 	Targets []string
 	// TokenFiles are files that must not be readable in here.
 	TokenFiles []string
-	// Admin is the host:port of an admin API that should not be reachable from here;
-	// empty for no examination.
+	// HostToken is the file of a token that a script in here finds by its environment; empty
+	// for none.
+	HostToken string
+	// Admin is the host:port, or unix:/path, of an admin API that should not be reachable from
+	// here; empty for no examination.
 	Admin string
+	// Unknown says why token and API can't be looked for in here, nil if they can.
+	Unknown error
 }
 
 // Examine looks at the sandbox from inside.
@@ -54,8 +60,15 @@ func (s Sandbox) Examine(ctx context.Context) []Finding {
 	if len(s.Targets) == 0 {
 		findings = append(findings, unknown("a way around", "not tried", "name hosts that must not be reached directly with --target"))
 	}
+	if s.Unknown != nil {
+		return append(findings, unknown(tokenName, "where it lies isn't known in here: "+s.Unknown.Error(),
+			"name the proxy's folder with --data-dir, and its API with --admin"))
+	}
 	for _, file := range s.TokenFiles {
 		findings = append(findings, hidden(file))
+	}
+	if s.HostToken != "" {
+		findings = append(findings, handed(s.HostToken))
 	}
 	if s.Admin != "" {
 		findings = append(findings, s.admin(ctx))
@@ -157,26 +170,52 @@ func (s Sandbox) past(ctx context.Context, target string) Finding {
 	return sound(name, "no connection: "+err.Error())
 }
 
-// hidden wants a file not to be readable here.
+// tokenName is how the operator's token is called.
+const tokenName = "operator's token"
+
+// hidden wants a file not to be readable here. One that isn't here at all may be elsewhere.
 func hidden(file string) Finding {
-	const name = "operator's token"
+	f, err := os.Open(file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return unknown(tokenName, file+" isn't in here; that is sound if it is where the proxy keeps its token",
+			"name the proxy's folder with --data-dir, if it is another")
+	case err != nil:
+		return sound(tokenName, file+" can't be read in here")
+	}
+	_ = f.Close()
+	return broken(tokenName, file+" can be read in here: a script could answer its own unknowns",
+		"run the command as another user (keep-proxy run --user), or in a sandbox that doesn't see the file")
+}
+
+// handed tells of a token that the environment names. Its role isn't known here.
+func handed(file string) Finding {
+	const name = "token of the environment"
 	f, err := os.Open(file)
 	if err != nil {
 		return sound(name, file+" can't be read in here")
 	}
 	_ = f.Close()
-	return broken(name, file+" can be read in here: a script could answer its own unknowns",
-		"run scripts as another user, or in a sandbox that doesn't see the file")
+	return advice(name, file+" can be read in here: unless it is of the role host, a script could answer its own unknowns",
+		"let it be one of the role host (admin.tokens)")
 }
 
 // admin wants the API to be out of reach, or to ask for a token.
 func (s Sandbox) admin(ctx context.Context) Finding {
 	const name = "admin API"
-	conn, err := (&net.Dialer{Timeout: reach}).DialContext(ctx, "tcp", strings.TrimPrefix(strings.TrimPrefix(s.Admin, "http://"), "https://"))
+	network, address := "tcp", strings.TrimPrefix(strings.TrimPrefix(s.Admin, "http://"), "https://")
+	if path, ok := strings.CutPrefix(s.Admin, "unix:"); ok {
+		network, address = "unix", path
+	}
+	conn, err := (&net.Dialer{Timeout: reach}).DialContext(ctx, network, address)
 	if err != nil {
 		return sound(name, "can't be reached from in here")
 	}
 	_ = conn.Close()
+	if network == "unix" {
+		return advice(name, address+" can be reached from in here; without the token it tells nothing",
+			"run the command as another user (keep-proxy run --user), or in a sandbox that doesn't see the socket")
+	}
 	return advice(name, "it can be reached from in here; without the token it tells nothing",
 		"put it on a unix socket that the sandbox doesn't see (admin.listen)")
 }

@@ -161,7 +161,7 @@ func (i Installation) authority() Finding {
 }
 
 func (i Installation) token() Finding {
-	const name = "operator's token"
+	const name = tokenName
 	if _, err := os.Stat(i.TokenFile); errors.Is(err, fs.ErrNotExist) {
 		return unknown(name, "there is none yet", "serve makes one")
 	}
@@ -169,7 +169,7 @@ func (i Installation) token() Finding {
 		return finding
 	}
 	return advice(name, i.TokenFile+" can be read by every process of this user: a script that runs as the same user can answer its own unknowns",
-		"run scripts as another user, in a sandbox, or where they don't see the file")
+		"run scripts as another user (keep-proxy run --user), in a sandbox, or where they don't see the file")
 }
 
 // secret finds a file that others can read.

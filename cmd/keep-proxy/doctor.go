@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -68,10 +67,13 @@ func newDoctor() *cobra.Command {
 func (f *doctorFlags) examine(cmd *cobra.Command) ([]doctor.Finding, error) {
 	c, err := f.load(cmd)
 	if f.inside || os.Getenv("KEEP_RUN_ID") != "" {
-		s := doctor.Sandbox{Getenv: os.Getenv, Targets: f.targets}
+		s := doctor.Sandbox{Getenv: os.Getenv, Targets: f.targets, Unknown: err}
 		if err == nil {
 			s.TokenFiles = []string{c.Admin.TokenFile}
 			s.Admin = f.adminHere(c)
+		}
+		if file := tokenFile(c); file != c.Admin.TokenFile {
+			s.HostToken = file
 		}
 		return s.Examine(cmd.Context()), nil
 	}
@@ -88,7 +90,7 @@ func (f *doctorFlags) examine(cmd *cobra.Command) ([]doctor.Finding, error) {
 	return append(findings, f.proxy(cmd, c), stopping()), nil
 }
 
-// adminHere is where the admin API would be found from here; empty for a unix socket.
+// adminHere is where the admin API would be found from here.
 func (f *doctorFlags) adminHere(c config.Config) string {
 	address := c.Admin.Listen
 	if state, err := serving.Find(c.Ledger.Dir); err == nil && state != nil {
@@ -96,9 +98,6 @@ func (f *doctorFlags) adminHere(c config.Config) string {
 	}
 	if url := f.explicit(); url != "" {
 		address = url
-	}
-	if strings.HasPrefix(address, "unix:") {
-		return ""
 	}
 	return address
 }
@@ -150,7 +149,11 @@ func (f *doctorFlags) proxy(cmd *cobra.Command, c config.Config) doctor.Finding 
 
 // stopping tells how run would end what a command started.
 func stopping() doctor.Finding {
-	how, whole := child.Confinement()
+	self, err := os.Executable()
+	if err != nil {
+		return doctor.Finding{Name: "stops", Verdict: doctor.Unknown, Detail: err.Error(), Fix: "run doctor where the program's own file can be found"}
+	}
+	how, whole := child.Confinement(self, "version")
 	if whole {
 		return doctor.Finding{Name: "stops", Verdict: doctor.Sound, Detail: how}
 	}

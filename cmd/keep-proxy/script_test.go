@@ -31,6 +31,7 @@ func TestMain(m *testing.M) {
 		"pay":        payMain,
 		"ask":        askMain,
 		"gate":       gateMain,
+		"typist":     typistMain,
 	})
 }
 
@@ -38,11 +39,17 @@ func TestMain(m *testing.M) {
 // file of its own, for the program starts itself by the path that the system gives.
 func program(t *testing.T, dir string) string {
 	t.Helper()
+	return programAs(t, dir, "keep-proxy")
+}
+
+// programAs is program for another command of the scripts.
+func programAs(t *testing.T, dir, command string) string {
+	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	name := filepath.Join(dir, "keep-proxy")
+	name := filepath.Join(dir, command)
 	if os.Link(self, name) == nil {
 		return name
 	}
