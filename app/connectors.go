@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"keep-proxy/config"
@@ -15,12 +17,19 @@ import (
 // LoadRules reads the bundled connectors that the configuration selects and those
 // of its folders. The set is nil if any finding is an error.
 func LoadRules(c config.Config) (*rules.Set, rules.Findings, error) {
-	files, err := ConnectorFiles(c.Connectors)
+	files, missing, err := ConnectorFiles(c.Connectors)
 	if err != nil {
 		return nil, nil, err
 	}
-	set, findings := rules.Load(files, RuleSettings(c.Connectors), RuleDefaults(c))
-	return set, findings, nil
+	settings := RuleSettings(c.Connectors)
+	if len(missing) > 0 {
+		settings = nil // those of connectors that are missing would be findings too
+	}
+	set, findings := rules.Load(files, settings, RuleDefaults(c))
+	if len(missing) > 0 {
+		set = nil
+	}
+	return set, append(missing, findings...), nil
 }
 
 // RuleAdvice is what is no problem but worth knowing about a set, such as a
@@ -34,26 +43,43 @@ func RuleAdvice(set *rules.Set, c config.Config) rules.Findings {
 }
 
 // ConnectorFiles lists the connector files in force: bundled ones by name, then
-// each folder's in the order of their names.
-func ConnectorFiles(c config.Connectors) ([]rules.File, error) {
+// each folder's in the order of their names. What is named and isn't there is a
+// finding: without it, what its rules refuse might pass.
+func ConnectorFiles(c config.Connectors) ([]rules.File, rules.Findings, error) {
 	bundled, err := connectors.Files()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	var files []rules.File
+	var names []string
 	for _, f := range bundled {
+		names = append(names, f.Name)
 		if c.Bundled.Includes(f.Name) {
 			files = append(files, rules.File{Name: "bundled:" + f.Name + ".yaml", Data: f.Data})
+		}
+	}
+	var missing rules.Findings
+	for _, name := range c.Bundled.Names {
+		if !slices.Contains(names, name) {
+			missing = append(missing, absent("bundled", name, "no bundled connector has this name", "the bundled ones are "+strings.Join(names, ", ")))
 		}
 	}
 	for _, dir := range c.Dirs {
 		found, err := folderFiles(dir)
 		if err != nil {
-			return nil, fmt.Errorf("connectors.dirs: %w", err)
+			missing = append(missing, absent("dirs", dir, "can't be read: "+err.Error(), "make it readable, or take it out of connectors.dirs"))
 		}
 		files = append(files, found...)
 	}
-	return files, nil
+	return files, missing, nil
+}
+
+// absent is the finding that something which connectors.KEY names isn't there.
+func absent(key, value, problem, fix string) rules.Finding {
+	return rules.Finding{
+		Severity: rules.SeverityError, Code: "settings", Key: "connectors." + key, Value: value,
+		Problem: fmt.Sprintf("%q: %s", value, problem), Fix: fix,
+	}
 }
 
 func folderFiles(dir string) ([]rules.File, error) {

@@ -142,9 +142,12 @@ func (w *watching) content() [sha256.Size]byte {
 		}
 		next, w.dirs = loaded, loaded.Connectors.Dirs
 	}
-	files, err := ConnectorFiles(next.Connectors)
+	files, missing, err := ConnectorFiles(next.Connectors)
 	for _, f := range files {
 		_, _ = fmt.Fprintf(h, "%q %d\n%s", f.Name, len(f.Data), f.Data)
+	}
+	for _, f := range missing {
+		_, _ = fmt.Fprintf(h, "missing %q\n", f.String())
 	}
 	return sum(h, err)
 }
