@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"unicode/utf8"
 
 	"go.yaml.in/yaml/v4"
 )
@@ -69,19 +70,19 @@ func decodeFile(r *report, name string, data []byte) map[string]any {
 func (d *decoder) document(data []byte) (*yaml.Node, bool) {
 	loader, err := yaml.NewLoader(bytes.NewReader(data))
 	if err != nil {
-		d.syntax(err)
+		d.syntax(err, data)
 		return nil, false
 	}
 	var doc, more yaml.Node
 	if err := loader.Load(&doc); err != nil {
 		if !errors.Is(err, io.EOF) {
-			d.syntax(err)
+			d.syntax(err, data)
 		}
 		return nil, false
 	}
 	if err := loader.Load(&more); !errors.Is(err, io.EOF) {
 		if err != nil {
-			d.syntax(err)
+			d.syntax(err, data)
 			return nil, false
 		}
 		at := origin{source: d.source, line: more.Line, column: more.Column}
@@ -94,14 +95,38 @@ func (d *decoder) document(data []byte) (*yaml.Node, bool) {
 }
 
 // syntax reports what the YAML parser could not read.
-func (d *decoder) syntax(err error) {
+func (d *decoder) syntax(err error, data []byte) {
 	at, text := origin{source: d.source}, "not YAML"
-	if load, ok := errors.AsType[*yaml.LoadError](err); ok {
+	fix := "check the indentation (spaces, no tabs) and quote values that hold any of : # { [ * &"
+	load, ok := errors.AsType[*yaml.LoadError](err)
+	if ok {
 		at.line, at.column = load.Mark.Line, load.Mark.Column
 		text += ": " + load.Message
 	}
-	fix := "check the indentation (spaces, no tabs) and quote values that hold any of : # { [ * &"
+	if line, column, what := unreadable(data); ok && at.line == 0 && line > 0 {
+		at.line, at.column = line, column
+		text, fix = "not YAML: "+what, "save the file as UTF-8, and write control characters as \\u escapes in double quotes"
+	}
 	d.report.add("", at, &fault{text, fix})
+}
+
+// unreadable finds the first byte or character that no YAML text may hold, which the
+// parser refuses without a place. The line is 0 when there is none.
+func unreadable(data []byte) (line, column int, what string) {
+	line, column = 1, 1
+	for len(data) > 0 {
+		r, size := utf8.DecodeRune(data)
+		switch {
+		case r == utf8.RuneError && size == 1:
+			return line, column, fmt.Sprintf("byte 0x%02x is no UTF-8", data[0])
+		case r == '\n':
+			line, column = line+1, 0
+		case r < ' ' && r != '\t' && r != '\r', r == 0x7f:
+			return line, column, fmt.Sprintf("a control character (U+%04X)", r)
+		}
+		data, column = data[size:], column+1
+	}
+	return 0, 0, ""
 }
 
 // section reads the map of one section into values. A section without a value

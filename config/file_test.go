@@ -23,7 +23,10 @@ func TestProblemsOfAFile(t *testing.T) {
 			"keep.yaml:2:1: not YAML: found character that cannot start any token; check the indentation (spaces, no tabs) and quote values that hold any of : # { [ * &",
 		}},
 		{"a NUL byte", "log: {level: \x00}\n", []string{
-			"keep.yaml: not YAML: control characters are not allowed (value: 0); check the indentation (spaces, no tabs) and quote values that hold any of : # { [ * &",
+			"keep.yaml:1:14: not YAML: a control character (U+0000); save the file as UTF-8, and write control characters as \\u escapes in double quotes",
+		}},
+		{"bytes of another encoding", "proxy:\n  hold: 1s\nlog: {level: \"\u00e9\xe9\"}\n", []string{
+			"keep.yaml:3:16: not YAML: byte 0xe9 is no UTF-8; save the file as UTF-8, and write control characters as \\u escapes in double quotes",
 		}},
 		{"a second document", "log: {level: debug}\n---\nlog: {level: warn}\n", []string{
 			"keep.yaml:2:1: a second YAML document; keep one document, without ---",

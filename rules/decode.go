@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"go.yaml.in/yaml/v4"
 )
@@ -47,12 +48,12 @@ func (d *decoder) warn(code, key string, n *yaml.Node, problem, fix string) {
 func (d *decoder) document(data []byte) (*yaml.Node, bool) {
 	loader, err := yaml.NewLoader(bytes.NewReader(data))
 	if err != nil {
-		d.syntax(err)
+		d.syntax(err, data)
 		return nil, false
 	}
 	var doc, second yaml.Node
 	if err := loader.Load(&doc); err != nil {
-		d.syntax(err)
+		d.syntax(err, data)
 		return nil, false
 	}
 	if err := loader.Load(&second); !errors.Is(err, io.EOF) {
@@ -67,7 +68,7 @@ func (d *decoder) document(data []byte) (*yaml.Node, bool) {
 }
 
 // syntax records what the YAML parser could not read.
-func (d *decoder) syntax(err error) {
+func (d *decoder) syntax(err error, data []byte) {
 	f := Finding{
 		Severity: SeverityError, Code: "yaml", File: d.file, Problem: "not YAML: " + err.Error(),
 		Fix: "check the indentation; quote values that hold [ or { or \": \", or give them a line of their own",
@@ -78,7 +79,30 @@ func (d *decoder) syntax(err error) {
 	if load, ok := errors.AsType[*yaml.LoadError](err); ok {
 		f.Line, f.Column, f.Problem = load.Mark.Line, load.Mark.Column, "not YAML: "+load.Message
 	}
+	if line, column, what := unreadable(data); f.Line == 0 && line > 0 {
+		f.Line, f.Column, f.Problem = line, column, "not YAML: "+what
+		f.Fix = "save the file as UTF-8, and write control characters as \\u escapes in double quotes"
+	}
 	d.findings = append(d.findings, f)
+}
+
+// unreadable finds the first byte or character that no YAML text may hold, which the
+// parser refuses without a place. The line is 0 when there is none.
+func unreadable(data []byte) (line, column int, what string) {
+	line, column = 1, 1
+	for len(data) > 0 {
+		r, size := utf8.DecodeRune(data)
+		switch {
+		case r == utf8.RuneError && size == 1:
+			return line, column, fmt.Sprintf("byte 0x%02x is no UTF-8", data[0])
+		case r == '\n':
+			line, column = line+1, 0
+		case r < ' ' && r != '\t' && r != '\r', r == 0x7f:
+			return line, column, fmt.Sprintf("a control character (U+%04X)", r)
+		}
+		data, column = data[size:], column+1
+	}
+	return 0, 0, ""
 }
 
 // object reads a map of a level: unknown, repeated and later keys are errors.

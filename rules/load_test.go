@@ -39,6 +39,8 @@ func TestProblemsOfAFileAreNamed(t *testing.T) {
 		{"nothing at all", "", "yaml", "", "empty", 0},
 		{"no YAML", "apiVersion: [", "yaml", "", "not YAML", 2},
 		{"expression with brackets in a flow list", "apiVersion: keep/v1\nhosts: [api{.test]", "yaml", "", "not YAML", 2},
+		{"a control character", "apiVersion: keep/v1\nconnector: a\x01\n", "yaml", "", "a control character (U+0001)", 2},
+		{"another encoding", "apiVersion: keep/v1\ntitle: caf\xe9\n", "yaml", "", "byte 0xe9 is no UTF-8", 2},
 		{"two documents", "apiVersion: keep/v1\n---\nx: 1\n", "yaml", "", "more than one", 2},
 		{"a list", "- 1\n", "type", "", "must be a map", 1},
 		{"another version", strings.Replace(withOperation(), "keep/v1", "keep/v2", 1), "value", "apiVersion", "no format that this version reads", 1},
