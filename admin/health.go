@@ -18,7 +18,7 @@ func sendReadyz(s *Server, w http.ResponseWriter, _ *http.Request) error {
 		return sayOK(w)
 	}
 	if err := s.config.Ready(); err != nil {
-		return refuse("not-ready", "The proxy isn't ready to serve; the program's log says why.")
+		return refuse("not-ready", "The proxy carries no mutations now; see GET /v1/status.")
 	}
 	return sayOK(w)
 }

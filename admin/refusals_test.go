@@ -151,7 +151,7 @@ func apiRefusals() map[string]provoked {
 			return opening(openOne)
 		}, "after a restart"},
 		"draining":  {func(c *admin.Config) { c.Modes = halted{} }, of(opening(openOne)), "try again later"},
-		"not-ready": {func(c *admin.Config) { c.Ready = func() error { return errors.New("recovering") } }, of(ask{path: "/readyz", token: "-"}), "log says why"},
+		"not-ready": {func(c *admin.Config) { c.Ready = func() error { return errors.New("recovering") } }, of(ask{path: "/readyz", token: "-"}), "see GET /v1/status"},
 	}
 }
 

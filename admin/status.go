@@ -16,6 +16,10 @@ func showStatus(s *Server, r *http.Request) (any, error) {
 	out := wire.Status{LedgerID: s.config.Ledger.ID(), Healthy: true, Stopped: []wire.Stopped{}}
 	if err := s.config.Ledger.Healthy(); err != nil {
 		out.Healthy, out.Health = false, err.Error()
+	} else if s.config.Ready != nil {
+		if err := s.config.Ready(); err != nil {
+			out.NotReady = err.Error()
+		}
 	}
 	earliest := func(at time.Time) {
 		if !at.IsZero() && (out.Since.IsZero() || at.Before(out.Since)) {

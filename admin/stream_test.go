@@ -252,6 +252,9 @@ func TestHealth(t *testing.T) {
 	if strings.Contains(p.Detail, "/data") {
 		t.Errorf("a probe without a token is told %q", p.Detail)
 	}
+	if st, err := w.client.Status(t.Context()); err != nil || !st.Healthy || st.NotReady != ready.Error() {
+		t.Errorf("status: %+v, %v", st, err)
+	}
 	w.store.FailBefore()
 	w.do(ask{method: http.MethodPost, path: "/v1/runs", body: `{"workflow":"w","once":true}`})
 	w.refused(ask{path: "/readyz", token: "-"}, 503, "ledger-unavailable", "GET /v1/status")

@@ -9,6 +9,9 @@ type Status struct {
 	// Healthy says that the ledger takes records; Health why not.
 	Healthy bool   `json:"healthy"`
 	Health  string `json:"health,omitzero"`
+	// NotReady says why new mutations are refused although the ledger takes records, such as
+	// a disk that is nearly full; empty if they aren't.
+	NotReady string `json:"not_ready,omitzero"`
 	// Unknown counts unresolved mutations, Escalated those with an open question.
 	Unknown   int `json:"unknown"`
 	Escalated int `json:"escalated"`

@@ -71,6 +71,7 @@ func TestStatusTellsTheStateByItsCode(t *testing.T) {
 		{"a person is asked", wire.Status{Healthy: true, Escalated: 1}, 2},
 		{"a person must settle what stops", wire.Status{Healthy: true, Unknown: 1, Stopped: stopped("indeterminate")}, 2},
 		{"the ledger takes no records", wire.Status{}, 2},
+		{"new mutations are refused", wire.Status{Healthy: true, NotReady: "the disk is nearly full"}, 2},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

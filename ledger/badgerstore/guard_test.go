@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/rs/zerolog"
 
 	"keep-proxy/ledger"
 	"keep-proxy/ledger/ledgertest"
@@ -90,6 +93,15 @@ func TestLowSpaceRefusesNewMutationsOnly(t *testing.T) {
 	c := testConfig(t.TempDir())
 	c.MinFree = 64 << 20
 	c.statfs = func(string) (uint64, error) { return free.Load(), nil }
+	var low, enough atomic.Int32
+	c.Logger = zerolog.New(io.Discard).Hook(zerolog.HookFunc(func(_ *zerolog.Event, _ zerolog.Level, text string) {
+		switch {
+		case strings.HasPrefix(text, "the disk is nearly full: new mutations are refused"):
+			low.Add(1)
+		case strings.HasPrefix(text, "there is space again"):
+			enough.Add(1)
+		}
+	}))
 	s := mustOpen(t, c)
 	m := ledgertest.SampleMutation("a", ledger.InFlight, 0)
 	put := func(m *ledger.Mutation) error {
@@ -126,6 +138,9 @@ func TestLowSpaceRefusesNewMutationsOnly(t *testing.T) {
 	}
 	if err := s.Healthy(); err != nil {
 		t.Errorf("low space made the store unhealthy: %v", err)
+	}
+	if low.Load() != 1 || enough.Load() != 1 {
+		t.Errorf("the log says %d times that space is low, %d times that there is enough again", low.Load(), enough.Load())
 	}
 }
 

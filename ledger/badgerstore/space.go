@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rs/zerolog"
 	"golang.org/x/sys/unix"
 
 	"keep-proxy/ledger"
@@ -25,16 +26,18 @@ type space struct {
 	dir     string
 	minFree uint64
 	statfs  func(string) (uint64, error)
+	log     zerolog.Logger
 
 	mu       sync.Mutex
 	measured time.Time
 	free     uint64
+	low      bool
 	err      error
 	reserved bool
 }
 
 func newSpace(c Config) *space {
-	s := &space{dir: c.Dir, minFree: uint64(c.MinFree), statfs: c.statfs}
+	s := &space{dir: c.Dir, minFree: uint64(c.MinFree), statfs: c.statfs, log: c.Logger}
 	if s.statfs == nil {
 		s.statfs = freeSpace
 	}
@@ -84,6 +87,10 @@ func (s *space) atLeast(limit uint64) error {
 func (s *space) measure() {
 	s.measured = time.Now()
 	s.free, s.err = s.statfs(s.dir)
+	if low := s.err == nil && s.free < s.minFree; low != s.low && s.err == nil {
+		s.low = low
+		s.tell()
+	}
 	switch {
 	case s.err != nil:
 	case s.free < s.minFree && s.reserved:
@@ -92,6 +99,16 @@ func (s *space) measure() {
 	case s.free > s.minFree+2*reserveSize && !s.reserved:
 		s.err = s.reserve()
 	}
+}
+
+// tell logs that space became low, or that there is enough again.
+func (s *space) tell() {
+	if s.low {
+		s.log.Error().Str("folder", s.dir).Uint64("free_mib", s.free>>20).Uint64("wanted_mib", s.minFree>>20).
+			Msg("the disk is nearly full: new mutations are refused until there is space (ledger.min_free)")
+		return
+	}
+	s.log.Info().Str("folder", s.dir).Uint64("free_mib", s.free>>20).Msg("there is space again: mutations are taken")
 }
 
 func (s *space) reservePath() string { return filepath.Join(s.dir, "reserve") }
