@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"keep-proxy/admin/wire"
 	"keep-proxy/ledger"
@@ -126,7 +127,8 @@ func problemOf(err error) *wire.Problem {
 		}
 		p := refuse(r.name, "%s", r.detail)
 		if r.cause {
-			p.Detail += " (" + err.Error() + ")"
+			cause := strings.TrimPrefix(err.Error(), r.err.Error()+": ")
+			p.Detail = strings.TrimSuffix(p.Detail, ".") + " (" + cause + ")."
 		}
 		return p
 	}

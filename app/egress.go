@@ -200,11 +200,11 @@ func (e *egress) lookUp(ctx context.Context, network, addr string) ([]netip.Addr
 		return nil, err
 	}
 	var allowed []netip.AddrPort
-	var problems []error
+	var problems []string
 	for _, a := range addresses {
 		at := netip.AddrPortFrom(a.Unmap(), uint16(number))
 		if err := e.check(strings.ToLower(host), at); err != nil {
-			problems = append(problems, fmt.Errorf("%s at %s: %w", host, at, err))
+			problems = append(problems, located(host, at.Addr())+": "+err.Error())
 			continue
 		}
 		allowed = append(allowed, at)
@@ -215,5 +215,13 @@ func (e *egress) lookUp(ctx context.Context, network, addr string) ([]netip.Addr
 	case len(problems) == 0:
 		return nil, errors.New(host + " has no address")
 	}
-	return nil, &upstream.Error{Class: upstream.ErrorEgress, Text: "The destination is not allowed: " + errors.Join(problems...).Error()}
+	return nil, &upstream.Error{Class: upstream.ErrorEgress, Text: strings.Join(problems, "; ")}
+}
+
+// located names a host with the address that was found for it.
+func located(host string, at netip.Addr) string {
+	if host == at.String() {
+		return host
+	}
+	return host + " is " + at.String()
 }

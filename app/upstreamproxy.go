@@ -109,7 +109,7 @@ func (p *upstreamProxy) allowed(ctx context.Context, host, port string) error {
 	}
 	for _, a := range addresses {
 		if err := p.egress.check(host, netip.AddrPortFrom(a.Unmap(), portNumber(port))); err != nil {
-			return &upstream.Error{Class: upstream.ErrorEgress, Text: "The destination is not allowed: " + host + " at " + a.String() + ": " + err.Error()}
+			return &upstream.Error{Class: upstream.ErrorEgress, Text: located(host, a.Unmap()) + ": " + err.Error()}
 		}
 	}
 	if len(addresses) > 0 {
@@ -117,7 +117,7 @@ func (p *upstreamProxy) allowed(ctx context.Context, host, port string) error {
 	}
 	for _, d := range p.egress.deny {
 		if d.name != "" && d.fits(host, netip.AddrPortFrom(netip.Addr{}, portNumber(port))) {
-			return &upstream.Error{Class: upstream.ErrorEgress, Text: "The destination is not allowed: proxy.egress.deny lists " + host}
+			return &upstream.Error{Class: upstream.ErrorEgress, Text: "proxy.egress.deny lists " + host}
 		}
 	}
 	return nil

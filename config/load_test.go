@@ -103,7 +103,7 @@ func TestEveryProblemOfEverySourceIsReportedAtOnce(t *testing.T) {
 	want := []string{
 		`keep.yaml:1:1: prxy: unknown key; did you mean proxy?`,
 		`keep.yaml:3:9: proxy.hold = "10": a duration needs a unit; write 10s for seconds, or use ms, m or h`,
-		`keep.yaml:4:13: proxy.max_body = "tenMiB": not a size: a size is a whole number and a unit; write a whole number and a unit, such as 64KiB or 10MiB`,
+		`keep.yaml:4:13: proxy.max_body = "tenMiB": not a size; write a whole number and a unit, such as 64KiB or 10MiB`,
 		`environment: runs.ttl = "5": a duration needs a unit; write 5s for seconds, or use ms, m or h`,
 		`environment: KEEP_LOG_LEVLE: no such variable; did you mean KEEP_LOG_LEVEL?`,
 		`--admin-listen: admin.listen = "0.0.0.0:8081": without TLS the admin API answers on loopback alone; use 127.0.0.1:PORT, [::1]:PORT or unix:/path, or set admin.tls`,

@@ -88,7 +88,7 @@ func readSize(_ reading, s string) (Size, *fault) {
 	n, err := ParseSize(s)
 	switch {
 	case errors.Is(err, errSize):
-		return 0, &fault{"not a size: " + err.Error(), "write a whole number and a unit, such as 64KiB or 10MiB"}
+		return 0, &fault{"not a size", "write a whole number and a unit, such as 64KiB or 10MiB"}
 	case err != nil:
 		return 0, &fault{"not a size: " + err.Error(), "use B, KiB, MiB, GiB or TiB (kB, MB, GB and TB are powers of 1000)"}
 	case leadingZero(s):

@@ -50,7 +50,11 @@ func (f Finding) String() string {
 	}
 	fmt.Fprintf(&b, "%s [%s] ", f.Severity, f.Code)
 	if f.Key != "" {
-		fmt.Fprintf(&b, "%s: ", f.Key)
+		b.WriteString(f.Key)
+		if f.Value != "" && !strings.Contains(f.Problem, f.Value) {
+			fmt.Fprintf(&b, " = %q", f.Value)
+		}
+		b.WriteString(": ")
 	}
 	b.WriteString(f.Problem)
 	if f.Fix != "" {

@@ -65,11 +65,18 @@ func (d *decoder) version(root, n *yaml.Node) {
 	}
 }
 
+// examples are values that make plain what required keys take.
+var examples = map[string]string{
+	"version": " 1", "hosts": " [api.example.com]", "tie": " marker, or vendor_key, unique or content",
+	"ours": " found.metadata.keep_id == mutation.marker, or what else ties an object to the mutation",
+	"per":  " 1m", "requests": " 100", "until": " response.json.status == 'done'", "max": " 1h",
+}
+
 // need finds a required key.
 func (d *decoder) need(at *yaml.Node, m map[string]*yaml.Node, key string) (*yaml.Node, bool) {
 	n := m[key]
 	if n == nil {
-		d.fail("missing", key, at, key+" is missing", "add "+key+":")
+		d.fail("missing", key, at, key+" is missing", "add "+key+":"+examples[key])
 	}
 	return n, n != nil
 }

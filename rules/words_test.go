@@ -49,6 +49,10 @@ func TestFindingsReadAsLines(t *testing.T) {
 	if got, want := f.String(), "a.yaml:3:5: error [unknown-key] efect: unknown key efect; did you mean effect?"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
+	v := Finding{Severity: SeverityError, Code: "value", File: "a.yaml", Line: 3, Column: 10, Key: "version", Value: "one", Problem: "must be a whole number", Fix: "write 1"}
+	if got, want := v.String(), `a.yaml:3:10: error [value] version = "one": must be a whole number; write 1`; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
 	s := Finding{Severity: SeverityWarning, Code: "settings", Key: "k", Problem: "p", Fix: "f"}
 	if got, want := (Findings{f, s}).Error(), f.String()+"\nwarning [settings] k: p; f"; got != want {
 		t.Errorf("%q, want %q", got, want)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"keep-proxy/internal/fakes/oracle"
@@ -32,10 +33,12 @@ func (s *stage) variables(reference, notice string) []string {
 }
 
 // through runs the script as a managed run.
-func (s *stage) through(ctx context.Context, item string, env []string) (int, error) {
-	s.sayf("  $ keep-proxy run --workflow payments --item %s -- sh pay.sh", item)
-	args := append([]string{s.o.Self, "run", "--config", s.config, "--workflow", "payments", "--item", item, "--"}, s.script...)
-	return s.command(ctx, env, args...)
+func (s *stage) through(ctx context.Context, item string, env []string, flags ...string) (int, error) {
+	given := append([]string{"run", "--workflow", "payments", "--item", item}, flags...)
+	s.sayf("  $ keep-proxy %s -- sh pay.sh", strings.Join(given, " "))
+	args := append([]string{s.o.Self}, given...)
+	args = append(args, "--config", s.config, "--")
+	return s.command(ctx, env, append(args, s.script...)...)
 }
 
 // act1 shows the problem.
@@ -62,10 +65,15 @@ func (s *stage) act2(ctx context.Context) error {
 		return err
 	}
 	env := s.variables("R-2", "")
+	if err := succeeds(s.through(ctx, "invoice-2", env, "--keep-open")); err != nil {
+		return err
+	}
+	s.sayf("\nThe bank dropped the connection again, and keep-proxy looked the transfer up there. Somebody runs the")
+	s.sayf("script again; its item was kept open. The recorded answer is given, and nothing is sent.\n")
 	if err := succeeds(s.through(ctx, "invoice-2", env)); err != nil {
 		return err
 	}
-	s.sayf("\nSomebody runs it again. The recorded answer is given; nothing is sent.\n")
+	s.sayf("\nAnd once more. Without --keep-open the item is done with its command, which isn't even started.\n")
 	if err := succeeds(s.through(ctx, "invoice-2", env)); err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"keep-proxy/app"
 )
@@ -26,6 +27,9 @@ func run(ctx context.Context, args []string, s streams) int {
 	root := newRoot(s) //nolint:contextcheck // Commands get the context when they are executed.
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
+	if err != nil && strings.HasPrefix(err.Error(), "unknown command ") {
+		err = usage("%w; see keep-proxy --help", err) // as cobra says it, which has no code of its own
+	}
 	if text := sentence(err); text != "" {
 		fmt.Fprintln(s.err, "keep-proxy:", text)
 	}

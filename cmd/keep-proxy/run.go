@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -44,7 +43,7 @@ func newRun() *cobra.Command {
 			"An item whose command ended with 0 is done: its command is not started again.\n\n" +
 			"Exit code: the command's own; 75 stopped on an unknown outcome, 76 the item needs attention,\n" +
 			"77 aborted on a failed mutation, 78 no run could be opened; 126 and 127 as a shell's.",
-		Args: usageArgs(cobra.MinimumNArgs(1)),
+		Args: someCommand,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := f.refuse(cmd); err != nil {
 				return err
@@ -112,6 +111,14 @@ func (f *runFlags) attempt(cmd *cobra.Command, args []string, signals *relay) (m
 	return verdict, errors.Join(err, h.leave(signals.ctx, say))
 }
 
+// someCommand wants the command that is to be run.
+func someCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return usage("run: the command is missing; write it after --, see %s --help", cmd.CommandPath())
+	}
+	return nil
+}
+
 // inside is what happens while there is a proxy.
 func (f *runFlags) inside(cmd *cobra.Command, h *host, args []string, signals *relay, wait time.Duration) (managed.Verdict, error) {
 	say := saying(cmd.ErrOrStderr())
@@ -127,7 +134,7 @@ func (f *runFlags) inside(cmd *cobra.Command, h *host, args []string, signals *r
 	}
 	opened, err := f.open(signals.ctx, h, wait, say)
 	if done := itemDone(err); done != nil && f.ifDone != ifDoneFail {
-		say("%s The command was not started", strings.TrimSuffix(done.Detail, "."))
+		say("%s The command was not started; keep-proxy items reopen or new-attempt allows more", done.Detail)
 		return managed.Verdict{Skipped: true, Reason: done.Detail, Retry: managed.RetryNo}, nil
 	}
 	if err != nil {

@@ -111,7 +111,7 @@ func Init(c Config) (id string, err error) {
 		return "", err
 	}
 	if !found.none() {
-		return "", fmt.Errorf("%w: folder %s, or the high-water file %s, holds a ledger already",
+		return "", fmt.Errorf("%w: folder %s, or the high-water file %s, holds a ledger already: use it, or name another folder with --data-dir",
 			ledger.ErrNotAllowed, c.Dir, c.highWaterPath())
 	}
 	if id = c.ID; id == "" {
