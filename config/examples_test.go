@@ -3,8 +3,10 @@ package config
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -86,6 +88,64 @@ func TestEveryManifestOfTheExamplesIsYAML(t *testing.T) {
 			t.Errorf("%s is empty", file)
 		}
 	}
+}
+
+// TestTheExamplesJobIsOneOfKubernetes lets kubectl read the Job into Kubernetes' own types:
+// what it doesn't know, it leaves out.
+func TestTheExamplesJobIsOneOfKubernetes(t *testing.T) {
+	t.Parallel()
+	kubectl, err := exec.LookPath("kubectl")
+	if err != nil {
+		t.Skip("there is no kubectl here")
+	}
+	cmd := exec.CommandContext(t.Context(), kubectl, "set", "image", "--local", "-f", "-", "payouts=payouts:2", "-o", "json")
+	for _, d := range documents(t, "kubernetes/job.yaml") {
+		if member(d, "kind") != "Job" {
+			continue
+		}
+		text, err := yaml.Marshal(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd.Stdin = bytes.NewReader(text)
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("kubectl: %v: %s", err, out)
+		}
+		var read any
+		if err := yaml.Unmarshal(out, &read); err != nil {
+			t.Fatal(err)
+		}
+		for _, lost := range missing("", d, read) {
+			t.Errorf("kubectl knows no %s", lost)
+		}
+		return
+	}
+	t.Error("there is no Job")
+}
+
+// missing are the names in want that got doesn't have.
+func missing(at string, want, got any) (names []string) {
+	switch want := want.(type) {
+	case map[string]any:
+		have, _ := got.(map[string]any)
+		for name, v := range want {
+			if h, ok := have[name]; ok || v == "" { // An empty text is left out.
+				names = append(names, missing(at+"."+name, v, h)...)
+			} else {
+				names = append(names, at+"."+name)
+			}
+		}
+	case []any:
+		have, _ := got.([]any)
+		for i, v := range want {
+			if i >= len(have) {
+				return append(names, fmt.Sprintf("%s[%d]", at, i))
+			}
+			names = append(names, missing(fmt.Sprintf("%s[%d]", at, i), v, have[i])...)
+		}
+	}
+	return names
 }
 
 func documents(t *testing.T, name string) (all []any) {

@@ -33,6 +33,9 @@ type settings struct {
 	// MailCredentials authorise what is asked of the mail API, "" for none.
 	MailCredentials string
 
+	// Webhook is called when a person is asked, "" for nobody.
+	Webhook string
+
 	// HTTP1 leaves HTTP/2 out of what the upstreams offer.
 	HTTP1 bool
 	// Vendors starts the fakes of real APIs too.
@@ -90,6 +93,11 @@ connectors:
 {{- end}}
 reconcile: {inline: {{.Inline}}, base: {{.Base}}, factor: 2, cap: {{.Cap}}, jitter: 0, max_attempts: 500}
 runs: {retry_grace: {{.RetryGrace}}, retry_grace_tries: {{.RetryTries}}}
+{{- with .Webhook}}
+notify:
+  webhooks:
+    - {name: pager, url: "{{.}}", secret: whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw}
+{{- end}}
 `))
 
 // write renders the configuration into a file of the world's folder.

@@ -258,8 +258,20 @@ func TestTheUnmanagedScope(t *testing.T) {
 	wantAnswer(t, first, 201, `{"id":1}`, false)
 	again := send(client, "POST", w.upstream.URL+"/pay", `{"to":"x"}`)
 	wantAnswer(t, again, 201, `{"id":1}`, true)
-	if again.header.Get("Keep-Scope") != "unmanaged" {
-		t.Errorf("Keep-Scope %q", again.header.Get("Keep-Scope"))
-	}
 	w.wantSends("/pay", 1)
+	for what, g := range map[string]got{
+		"a mutation": first, "a replay": again,
+		"a read":              send(client, "GET", w.upstream.URL+"/read", ""),
+		"what is ignored":     send(client, "POST", w.upstream.URL+"/telemetry", "x"),
+		"what a rule denies":  send(client, "POST", w.upstream.URL+"/never", "x"),
+		"one without a value": send(client, "POST", w.upstream.URL+"/pay", `{}`),
+		"another payload":     send(client, "POST", w.upstream.URL+"/pay", `{"to":"x","amount":2}`),
+	} {
+		if g.header.Get("Keep-Scope") != "unmanaged" {
+			t.Errorf("%s (%d): Keep-Scope %q", what, g.status, g.header.Get("Keep-Scope"))
+		}
+	}
+	if g := w.open("a").get("/read"); g.status != 201 && g.status != 200 || g.header.Get("Keep-Scope") != "" {
+		t.Errorf("a run's read: %d, Keep-Scope %q", g.status, g.header.Get("Keep-Scope"))
+	}
 }

@@ -4,7 +4,8 @@
         run.request("POST", url, {"amount": 1200})
 
 The environment names the API: KEEP_ADMIN_URL and KEEP_ADMIN_TOKEN_FILE. The token
-is the worker's, not the activity's code's: keep it out of sandboxes.
+is one of the role host, which decides nothing. It is the worker's, not the activity's
+code's: keep it out of sandboxes.
 """
 
 import contextlib

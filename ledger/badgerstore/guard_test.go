@@ -256,12 +256,43 @@ func TestGateForgetsRunsThatEndedLongAgo(t *testing.T) {
 	if _, _, err := g.standingByToken(r.TokenSHA256); err != nil {
 		t.Errorf("just ended: %v", err)
 	}
-	g.publish(gateDelta{}, r.EndedAt.Add(rememberEnded+time.Second))
+	g.publish(gateDelta{}, r.EndedAt.Add(24*time.Hour-time.Second))
+	if _, _, err := g.standingByToken(r.TokenSHA256); err != nil {
+		t.Errorf("in less than 24 hours: %v", err)
+	}
+	g.publish(gateDelta{}, r.EndedAt.Add(24*time.Hour+time.Second))
 	if _, _, err := g.standingByToken(r.TokenSHA256); !errors.Is(err, ledger.ErrNotFound) {
 		t.Errorf("a day later: %v, want ErrNotFound", err)
 	}
 	if len(g.runs)+len(g.tokens)+len(g.ended) != 0 {
 		t.Error("something is kept")
+	}
+}
+
+// A restart forgets none of them sooner.
+func TestARestartKeepsTheTokensOfEndedRuns(t *testing.T) {
+	t.Parallel()
+	c := testConfig(t.TempDir())
+	s := mustOpen(t, c)
+	now := time.Now()
+	ended := func(id string, ago time.Duration) *ledger.Run {
+		r := ledgertest.SampleRun(id, 0)
+		r.Item, r.TokenSHA256, r.State, r.EndedAt = id, "token-"+id, ledger.RunAborted, now.Add(-ago)
+		return r
+	}
+	late, early := ended("late", 23*time.Hour), ended("early", 25*time.Hour)
+	if err := s.Update(t.Context(), func(tx ledger.Tx) error { return errors.Join(tx.PutRun(late), tx.PutRun(early)) }); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = mustOpen(t, c)
+	if r, _, err := s.StandingByToken(late.TokenSHA256); err != nil || r.ID != "late" || r.State != ledger.RunAborted {
+		t.Errorf("ended 23 hours ago: %+v, %v", r, err)
+	}
+	if _, _, err := s.StandingByToken(early.TokenSHA256); !errors.Is(err, ledger.ErrNotFound) {
+		t.Errorf("ended 25 hours ago: %v, want ErrNotFound", err)
 	}
 }
 
