@@ -39,7 +39,7 @@ func (p *Proxy) mutate(x *exchange, r *http.Request, req *rules.Request, m rules
 	if !x.read {
 		var err error
 		if x.body, err = p.readBody(x, r, m.Operation.MaxBody); err != nil {
-			return p.refused(x, r, bodyRefusal(err, m.Operation.MaxBody))
+			return p.refused(x, r, p.unread(x, err, m.Operation.MaxBody))
 		}
 		x.read = true
 		if body, short := x.body.short(); short {

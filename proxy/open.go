@@ -57,6 +57,15 @@ func (o *open) sweep(look func(caller, streams)) {
 // streams are some that are cut together.
 type streams []*stream
 
+// unheld are those that no proxy.hold is for.
+func (all streams) unheld() streams {
+	return slices.DeleteFunc(all, func(s *stream) bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.held
+	})
+}
+
 func (all streams) cut() {
 	for _, s := range all {
 		s.cut()
@@ -84,6 +93,8 @@ type stream struct {
 	asking *answerWriter
 	// stopped says that it was cut, and not because its client had gone.
 	stopped bool
+	// held says that it is a request which a stop that may pass lets wait.
+	held bool
 }
 
 // cut ends the stream. It may be called at any time, more than once. A client that
@@ -104,6 +115,13 @@ func (s *stream) cut() {
 		_ = http.NewResponseController(s.asking.ResponseWriter).SetReadDeadline(past)
 	}
 	s.close()
+}
+
+// mayBeHeld says that proxy.hold is for s: it is not an answer yet.
+func (s *stream) mayBeHeld() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.held = true
 }
 
 // awaits lets content come from a client, for as long as extend says. It reports whether

@@ -55,7 +55,7 @@ func (p *Proxy) route(x *exchange, r *http.Request, req *rules.Request) *http.Re
 	if m.NeedsBody && m.Refusal == nil {
 		var err error
 		if x.body, err = p.readBody(x, r, p.config.MaxBody); err != nil {
-			return p.refused(x, r, bodyRefusal(err, p.config.MaxBody))
+			return p.refused(x, r, p.unread(x, err, p.config.MaxBody))
 		}
 		x.read = true
 		if body, short := x.body.short(); short {

@@ -306,6 +306,8 @@ func (p *Proxy) cutStopped() {
 				over[c.run] = &refusing{cause: a.Blocker.ID}
 			}
 			over[c.run].streams = append(over[c.run].streams, all...)
+		case a.Problem == string(problemBlocked) && p.config.Hold > 0:
+			all.unheld().cut()
 		default:
 			all.cut()
 		}

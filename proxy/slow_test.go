@@ -1,14 +1,18 @@
 package proxy
 
 import (
+	"bufio"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"keep-proxy/ledger"
 )
 
 // Content that doesn't come is answered, and nothing of a mutation is sent. Of what is
@@ -43,57 +47,121 @@ func TestContentThatDoesNotCome(t *testing.T) {
 }
 
 // A stop refuses at once who announced content and doesn't send it, and what comes after
-// that goes nowhere.
+// that goes nowhere. A mutation isn't claimed before it is whole.
 func TestAStopDoesNotWaitForContent(t *testing.T) {
 	t.Parallel()
-	for name, length := range map[string]int{"short": 10, "long": 1 << 20} {
+	for name, c := range map[string]struct {
+		path   string
+		length int
+		begun  string
+	}{
+		"streamed, short":          {"/telemetry", 10, ""},
+		"streamed, long":           {"/telemetry", 1 << 20, ""},
+		"mutation":                 {"/pay", 10, `{"to"`},
+		"mutation, unknown length": {"/pay", 0, `{"to"`},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, func(rw http.ResponseWriter, r *http.Request) {
 				_, _ = io.Copy(io.Discard, r.Body)
 				lost(rw, r)
 			})
-			r := w.open("a")
-			c, err := net.Dial("tcp", w.address)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer func() { _ = c.Close() }()
-			_ = c.SetDeadline(time.Now().Add(waitLimit))
-			_, _ = fmt.Fprintf(c, "POST %s/telemetry HTTP/1.1\r\nHost: %s\r\n%sContent-Type: application/json\r\nContent-Length: %d\r\n\r\n",
-				w.upstream.URL, strings.TrimPrefix(w.upstream.URL, "https://"), w.basic(r.token), length)
-			waiting := func() (n int) {
-				w.proxy.open.mu.Lock()
-				defer w.proxy.open.mu.Unlock()
-				for s := range w.proxy.open.streams {
-					s.mu.Lock()
-					if s.asking != nil {
-						n++
-					}
-					s.mu.Unlock()
-				}
-				return n
-			}
-			for deadline := time.Now().Add(waitLimit); waiting() == 0; runtime.Gosched() {
-				if time.Now().After(deadline) {
-					t.Fatal("nobody waits for the content")
-				}
-			}
+			a := w.announce(t, w.open("a"), c.path, c.length, c.begun)
 			wantProblem(t, w.open("b").post("/pay", `{"to":"x"}`), "unknown-outcome", 424, "")
-			text, err := io.ReadAll(c)
-			if err != nil {
-				t.Fatalf("the stop waits for the content: %v", err)
-			}
-			all := answers(t, text)
-			if len(all) != 1 {
-				t.Fatalf("%d answers: %s", len(all), text)
-			}
-			wantProblem(t, all[0], "run-aborted", 424, "stop")
-			if length < 100 {
+			wantProblem(t, a.answer(), "run-aborted", 424, "stop")
+			if c.length < 100 {
 				w.wantSends("/telemetry", 0)
 			}
+			w.wantSends("/pay", 1)
 		})
 	}
+}
+
+// Where proxy.hold lets requests wait, one whose content is still coming waits too.
+func TestAStopThatMayPassLetsContentCome(t *testing.T) {
+	t.Parallel()
+	var before atomic.Bool
+	w := newWorld(t, func(rw http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		if before.Swap(true) {
+			created(rw, r)
+			return
+		}
+		lost(rw, r)
+	}, func(c *Config) { c.Hold = waitLimit })
+	a := w.announce(t, w.open("a"), "/pay", len(`{"to":"y"}`), `{"to"`)
+	wantProblem(t, w.open("b").post("/pay", `{"to":"x"}`), "unknown-outcome", 424, "")
+	w.proxy.cutStopped()
+	m := w.mutation("b")
+	if _, err := w.ledger.Resolve(t.Context(), ledger.Resolve{Key: m.Key, Action: ledger.OnSkip, Version: m.Version, Actor: "ann", Reason: "test"}); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.WriteString(a.conn, `:"y"}`)
+	resp, err := http.ReadResponse(bufio.NewReader(a.conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode != http.StatusCreated {
+		t.Errorf("got %s", resp.Status)
+	}
+	w.wantSends("/pay", 2)
+}
+
+// announced is a request whose content is awaited.
+type announced struct {
+	t    *testing.T
+	conn net.Conn
+}
+
+// announce begins a request of r whose content is longer than what comes of it, of
+// unknown length where that is 0.
+func (w *world) announce(t *testing.T, r *run, path string, length int, begun string) announced {
+	t.Helper()
+	c, err := net.Dial("tcp", w.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	_ = c.SetDeadline(time.Now().Add(waitLimit))
+	framing := fmt.Sprintf("Content-Length: %d\r\n\r\n%s", length, begun)
+	if length == 0 {
+		framing = fmt.Sprintf("Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n", len(begun), begun)
+	}
+	_, _ = fmt.Fprintf(c, "POST %s%s HTTP/1.1\r\nHost: %s\r\n%sContent-Type: application/json\r\n%s",
+		w.upstream.URL, path, strings.TrimPrefix(w.upstream.URL, "https://"), w.basic(r.token), framing)
+	waiting := func() (n int) {
+		w.proxy.open.mu.Lock()
+		defer w.proxy.open.mu.Unlock()
+		for s := range w.proxy.open.streams {
+			s.mu.Lock()
+			if s.asking != nil {
+				n++
+			}
+			s.mu.Unlock()
+		}
+		return n
+	}
+	for deadline := time.Now().Add(waitLimit); waiting() == 0; runtime.Gosched() {
+		if time.Now().After(deadline) {
+			t.Fatal("nobody waits for the content")
+		}
+	}
+	return announced{t, c}
+}
+
+// answer is the one answer.
+func (a announced) answer() got {
+	a.t.Helper()
+	text, err := io.ReadAll(a.conn)
+	if err != nil {
+		a.t.Fatalf("the stop waits for the content: %v", err)
+	}
+	all := answers(a.t, text)
+	if len(all) != 1 {
+		a.t.Fatalf("%d answers: %s", len(all), text)
+	}
+	return all[0]
 }
 
 func TestConnectionsOverTheLimit(t *testing.T) {

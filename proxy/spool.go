@@ -22,9 +22,13 @@ type spoolError struct{ error }
 // Unwrap returns the ledger's error.
 func (e spoolError) Unwrap() error { return e.error }
 
+// errStopped says that content was awaited no more because its scope was stopped.
+var errStopped = errors.New("stopped while the body was awaited")
+
 // readBody reads the whole content of r, at most limit bytes. A longer one answers
-// errBodyTooLarge; one that ends early answers the reader's error; one that can't be put
-// aside a spoolError. The content ends with the exchange.
+// errBodyTooLarge; one that ends early answers the reader's error; one that a stop cut
+// answers errStopped; one that can't be put aside a spoolError. The content ends with the
+// exchange.
 func (p *Proxy) readBody(x *exchange, r *http.Request, limit int64) (*content, error) {
 	if r.Body == nil || r.Body == http.NoBody || r.ContentLength == 0 {
 		return nil, nil
@@ -32,7 +36,23 @@ func (p *Proxy) readBody(x *exchange, r *http.Request, limit int64) (*content, e
 	if r.ContentLength > limit {
 		return nil, errBodyTooLarge
 	}
-	p.expectContent(x)
+	s := p.open.add(r.Context(), x.caller)
+	defer s.end()
+	s.mayBeHeld()
+	if !s.awaits(x.answer, func() { p.expectContent(x) }) {
+		return nil, errStopped
+	}
+	c, err := p.readContent(x, r, limit)
+	s.came()
+	// What came whole all the same is for the claim's own gate to judge.
+	if err != nil && s.wasStopped() {
+		return nil, errStopped
+	}
+	return c, err
+}
+
+// readContent reads what readBody awaits.
+func (p *Proxy) readContent(x *exchange, r *http.Request, limit int64) (*content, error) {
 	if 0 < r.ContentLength && r.ContentLength <= ledger.InlineBody {
 		body := make([]byte, r.ContentLength)
 		if _, err := io.ReadFull(r.Body, body); err != nil {
@@ -51,6 +71,18 @@ func (p *Proxy) readBody(x *exchange, r *http.Request, limit int64) (*content, e
 		return nil, errBodyTooLarge
 	}
 	return c, nil
+}
+
+// unread says why a request's content was not read whole.
+func (p *Proxy) unread(x *exchange, err error, limit int64) *refusal {
+	if errors.Is(err, errStopped) {
+		if f := p.gate(x); f != nil {
+			return f
+		}
+		// The stop was lifted meanwhile; the content is lost.
+		return refuse(problemIncomplete, "A stop ended the wait for the body; nothing was sent. Send the request again.")
+	}
+	return bodyRefusal(err, limit)
 }
 
 // expectContent lets the client's content come for so long from now. net/http lifts
