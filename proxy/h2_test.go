@@ -5,19 +5,22 @@ import (
 	"bytes"
 	"crypto/tls"
 	"encoding/base64"
+	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 )
 
-// rawH2 asks once over HTTP/2 inside a tunnel, with these fields as they are, and
-// returns the status of the answer.
-func (r *run) rawH2(fields [][2]string) string {
+// h2session opens HTTP/2 inside a tunnel, for frames as a test writes them.
+func (r *run) h2session() *http2.Framer {
 	r.t.Helper()
 	target := strings.TrimPrefix(r.upstream.URL, "https://")
 	c, err := net.Dial("tcp", r.address)
@@ -25,6 +28,7 @@ func (r *run) rawH2(fields [][2]string) string {
 		r.t.Fatal(err)
 	}
 	r.t.Cleanup(func() { _ = c.Close() })
+	_ = c.SetDeadline(time.Now().Add(waitLimit))
 	_, _ = fmt.Fprintf(c, "CONNECT %s HTTP/1.1\r\nHost: %[1]s\r\nProxy-Authorization: Basic %s\r\n\r\n",
 		target, base64.StdEncoding.EncodeToString([]byte("run:"+r.token)))
 	if resp, err := http.ReadResponse(bufio.NewReader(c), &http.Request{Method: http.MethodConnect}); err != nil || resp.StatusCode != http.StatusOK {
@@ -36,21 +40,41 @@ func (r *run) rawH2(fields [][2]string) string {
 	}
 	framer := http2.NewFramer(session, session)
 	framer.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
-	var block bytes.Buffer
-	encoder := hpack.NewEncoder(&block)
-	for _, f := range fields {
-		_ = encoder.WriteField(hpack.HeaderField{Name: f[0], Value: f[1]})
-	}
 	if err := framer.WriteSettings(); err != nil {
 		r.t.Fatal(err)
 	}
-	if err := framer.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block.Bytes(), EndHeaders: true, EndStream: true}); err != nil {
+	return framer
+}
+
+// block is a header block of these fields as they are.
+func block(fields [][2]string) []byte {
+	var block bytes.Buffer
+	encoder := hpack.NewEncoder(&block)
+	encoder.SetMaxDynamicTableSize(0) // A block may stand alone.
+	for _, f := range fields {
+		_ = encoder.WriteField(hpack.HeaderField{Name: f[0], Value: f[1]})
+	}
+	return block.Bytes()
+}
+
+// rawH2 asks once over HTTP/2 inside a tunnel, with these fields as they are, and
+// returns the status of the answer.
+func (r *run) rawH2(fields [][2]string) string {
+	r.t.Helper()
+	framer := r.h2session()
+	if err := framer.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block(fields), EndHeaders: true, EndStream: true}); err != nil {
 		r.t.Fatal(err)
 	}
+	return outcomeOf(r.t, framer)
+}
+
+// outcomeOf is the status of the next answer, or how the stream or the connection was ended.
+func outcomeOf(t testing.TB, framer *http2.Framer) string {
+	t.Helper()
 	for {
 		f, err := framer.ReadFrame()
 		if err != nil {
-			r.t.Fatal(err)
+			t.Fatal(err)
 		}
 		switch f := f.(type) {
 		case *http2.MetaHeadersFrame:
@@ -59,6 +83,69 @@ func (r *run) rawH2(fields [][2]string) string {
 			return f.ErrCode.String()
 		case *http2.GoAwayFrame:
 			return f.ErrCode.String()
+		}
+	}
+}
+
+// Of a mutation whose stream is reset in the middle of its content nothing is claimed or
+// sent, and of what is streamed no upstream sees an end. Other streams go on.
+func TestHalfAContentAndAResetOverHTTP2(t *testing.T) {
+	t.Parallel()
+	for _, path := range []string{"/pay", "/telemetry"} {
+		for name, more := range map[string][][2]string{"of known length": {{"content-length", "10"}}, "of unknown length": nil} {
+			t.Run(path+" "+name, func(t *testing.T) {
+				t.Parallel()
+				whole := make(chan string, 9)
+				w := newWorld(t, func(_ http.ResponseWriter, r *http.Request) {
+					if text, err := io.ReadAll(r.Body); err == nil {
+						whole <- r.URL.Path + " " + string(text)
+					}
+				})
+				r := w.open("a")
+				framer := r.h2session()
+				fields := [][2]string{
+					{":method", "POST"}, {":scheme", "https"}, {":authority", strings.TrimPrefix(w.upstream.URL, "https://")}, {":path", path},
+					{"content-type", "application/json"},
+				}
+				if err := errors.Join(
+					framer.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block(append(fields, more...)), EndHeaders: true}),
+					framer.WriteData(1, false, []byte(`{"to"`)),
+				); err != nil {
+					t.Fatal(err)
+				}
+				w.waitForStreams(func(n int) bool { return n > 0 })
+				if err := framer.WriteRSTStream(1, http2.ErrCodeCancel); err != nil {
+					t.Fatal(err)
+				}
+				w.waitForStreams(func(n int) bool { return n == 0 })
+				fields[0][1], fields[3][1] = "GET", "/read"
+				if err := framer.WriteHeaders(http2.HeadersFrameParam{StreamID: 3, BlockFragment: block(fields), EndHeaders: true, EndStream: true}); err != nil {
+					t.Fatal(err)
+				}
+				if got := outcomeOf(t, framer); got != "200" {
+					t.Errorf("the next stream: %s", got)
+				}
+				w.wantSends("/pay", 0)
+				w.noRecords("a")
+				if got := <-whole; got != "/read " || len(whole) > 0 {
+					t.Errorf("an upstream took %q for whole, and %d more", got, len(whole))
+				}
+			})
+		}
+	}
+}
+
+// waitForStreams returns once so many are open.
+func (w *world) waitForStreams(enough func(int) bool) {
+	w.t.Helper()
+	count := func() int {
+		w.proxy.open.mu.Lock()
+		defer w.proxy.open.mu.Unlock()
+		return len(w.proxy.open.streams)
+	}
+	for deadline := time.Now().Add(waitLimit); !enough(count()); runtime.Gosched() {
+		if time.Now().After(deadline) {
+			w.t.Fatalf("%d streams are open", count())
 		}
 	}
 }

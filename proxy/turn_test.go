@@ -39,7 +39,7 @@ func (w *world) noRecords(item string) {
 	w.t.Helper()
 	page, err := w.ledger.Mutations(context.Background(), ledger.Filter{Item: item})
 	if err != nil || len(page.Items) != 0 {
-		w.t.Errorf("%d records of %s before its turn, %v", len(page.Items), item, err)
+		w.t.Errorf("%d records of %s, want none, %v", len(page.Items), item, err)
 	}
 }
 
