@@ -10,7 +10,7 @@ import (
 // newCA makes the command that prints the proxy's own CA.
 func newCA() *cobra.Command {
 	var s settings
-	var path bool
+	var path, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "ca",
 		Short: "Print the certificate of the proxy's own CA, PEM",
@@ -25,6 +25,12 @@ func newCA() *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("ca: %w; it is written when the proxy starts first", err)
 			}
+			if asJSON {
+				return writeJSON(cmd.OutOrStdout(), struct {
+					File string `json:"file"`
+					PEM  string `json:"pem"`
+				}{name, string(pem)})
+			}
 			if path {
 				_, err = fmt.Fprintln(cmd.OutOrStdout(), name)
 				return err
@@ -35,5 +41,6 @@ func newCA() *cobra.Command {
 	}
 	s.bind(cmd)
 	cmd.Flags().BoolVar(&path, "path", false, "print the file's path instead")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "both as JSON")
 	return cmd
 }

@@ -237,7 +237,8 @@ func shown(path string) string {
 	if err != nil {
 		return path
 	}
-	if short, err := filepath.Rel(dir, path); err == nil && filepath.IsLocal(short) {
+	// Nobody works in the root: a path is told whole to the log of a service, which starts there.
+	if short, err := filepath.Rel(dir, path); err == nil && filepath.IsLocal(short) && filepath.Dir(dir) != dir {
 		return short
 	}
 	return path

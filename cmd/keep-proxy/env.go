@@ -46,6 +46,7 @@ func newEnv() *cobra.Command {
 	f.openFlags.bind(cmd)
 	cmd.Flags().StringVar(&f.runID, "run", "", "join the run with this id, which env opened before")
 	cmd.Flags().StringVar(&f.format, "format", "sh", "sh, fish, dotenv or json")
+	choices(cmd, "format", slices.Sorted(maps.Keys(formats))...)
 	return cmd
 }
 

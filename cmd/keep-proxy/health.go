@@ -17,7 +17,7 @@ const healthTimeout = 5 * time.Second
 
 // newHealth makes the probe for containers.
 func newHealth() *cobra.Command {
-	var a adminFlags
+	var a showFlags
 	var live bool
 	cmd := &cobra.Command{
 		Use:   "health",
@@ -40,7 +40,11 @@ func newHealth() *cobra.Command {
 			if live {
 				probe = c.Healthz
 			}
-			if err := probe(ctx); err != nil {
+			err = probe(ctx)
+			if a.json {
+				return a.tell(cmd, err)
+			}
+			if err != nil {
 				return fmt.Errorf("health: %w", err)
 			}
 			return nil
@@ -49,6 +53,21 @@ func newHealth() *cobra.Command {
 	a.bind(cmd)
 	cmd.Flags().BoolVar(&live, "live", false, "ask only whether the process answers")
 	return cmd
+}
+
+// tell writes a probe's answer as JSON.
+func (s *showFlags) tell(cmd *cobra.Command, answer error) error {
+	out := struct {
+		OK     bool   `json:"ok"`
+		Detail string `json:"detail,omitzero"`
+	}{OK: answer == nil}
+	if answer != nil {
+		out.Detail = answer.Error()
+	}
+	if err := writeJSON(cmd.OutOrStdout(), out); err != nil || answer == nil {
+		return err
+	}
+	return quietly(codeFailed)
 }
 
 // endpoint is the API, without opening anything.

@@ -123,8 +123,14 @@ func showReport(w io.Writer, r *wire.VerifyReport) error {
 	return nil
 }
 
+// backedUp is what backup tells of a file that it wrote.
+type backedUp struct {
+	File  string `json:"file"`
+	Bytes int64  `json:"bytes"`
+}
+
 func newLedgerBackup() *cobra.Command {
-	var a adminFlags
+	var a showFlags
 	cmd := &cobra.Command{
 		Use:   "backup FILE",
 		Short: "Write a consistent copy of the ledger, as a tar archive; - for standard output",
@@ -137,7 +143,16 @@ func newLedgerBackup() *cobra.Command {
 					_, err := c.BackupLedger(ctx, p.counting(cmd.OutOrStdout(), "bytes written"))
 					return err
 				}
-				return backupTo(ctx, c, args[0], p)
+				wrote, err := backupTo(ctx, c, args[0], p)
+				p.end()
+				switch {
+				case err != nil:
+					return err
+				case a.json:
+					return writeJSON(cmd.OutOrStdout(), wrote)
+				}
+				_, err = fmt.Fprintf(cmd.OutOrStdout(), "Wrote %s, %d bytes.\n", printable(wrote.File), wrote.Bytes)
+				return err
 			})
 		},
 	}
@@ -146,12 +161,12 @@ func newLedgerBackup() *cobra.Command {
 }
 
 // backupTo writes the file whole or not at all.
-func backupTo(ctx context.Context, c *connection, name string, p *progress) error {
+func backupTo(ctx context.Context, c *connection, name string, p *progress) (backedUp, error) {
 	t, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+"-*")
 	if err != nil {
-		return fmt.Errorf("backup: %w", err)
+		return backedUp{}, fmt.Errorf("backup: %w", err)
 	}
-	_, err = c.BackupLedger(ctx, p.counting(t, "bytes written"))
+	n, err := c.BackupLedger(ctx, p.counting(t, "bytes written"))
 	if err == nil {
 		err = t.Sync()
 	}
@@ -160,9 +175,9 @@ func backupTo(ctx context.Context, c *connection, name string, p *progress) erro
 		err = os.Rename(t.Name(), name)
 	}
 	if err != nil {
-		return errors.Join(fmt.Errorf("backup: %w", err), os.Remove(t.Name()))
+		return backedUp{}, errors.Join(fmt.Errorf("backup: %w", err), os.Remove(t.Name()))
 	}
-	return nil
+	return backedUp{name, n}, nil
 }
 
 func newLedgerAcceptLoss() *cobra.Command {

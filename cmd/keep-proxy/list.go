@@ -41,6 +41,14 @@ func (s *showFlags) bind(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&s.json, "json", false, "as JSON")
 }
 
+// choices lets a shell complete a flag that takes one of a few words.
+func choices(cmd *cobra.Command, flag string, words ...string) {
+	fixed := cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)
+	if err := cmd.RegisterFlagCompletionFunc(flag, fixed); err != nil {
+		panic(err) // there is no such flag
+	}
+}
+
 // more tells how to see the rest of a listing.
 func more(cmd *cobra.Command, next string) {
 	if next != "" {

@@ -43,6 +43,7 @@ func newMutationsList() *cobra.Command {
 	l.bind(cmd)
 	flags := cmd.Flags()
 	flags.StringSliceVar(&f.States, "state", nil, "only in these states")
+	choices(cmd, "state", "in_flight", "applied", "failed", "needs_reconcile", "indeterminate", "skipped")
 	flags.StringVar(&f.Connector, "connector", "", "only of this connector")
 	flags.StringVar(&f.Operation, "operation", "", "only of this operation")
 	flags.StringVar(&f.Run, "run", "", "only of this run")

@@ -54,6 +54,10 @@ func (o *openFlags) bind(cmd *cobra.Command) {
 	f.StringVar(&o.ifDone, "if-done", "", "with an item that is done or skipped: skip the command, fail, or run it,\nreading only (default skip)")
 	f.StringVar(&o.resumeHint, "resume-hint", "", "how a person starts the work again")
 	f.BoolVar(&o.listener, "listener", false, "a proxy address of the run's own, which takes no credentials,\nfor clients that can't be given any")
+	choices(cmd, "items", "one", itemsMany)
+	choices(cmd, "mutations", "none", "one", "many")
+	choices(cmd, "on-failure", "abort", "return")
+	choices(cmd, "if-done", ifDoneSkip, ifDoneFail, ifDoneRun)
 	f.DurationVar(&o.ttl, "ttl", 0, "end the run when nothing is heard of it for so long (default runs.ttl)")
 }
 

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 	"time"
 
@@ -180,6 +181,11 @@ func stateOf(a *app.App, c config.Config, embedded bool) serving.State {
 
 // greet tells what runs and how to use it.
 func greet(w io.Writer, a *app.App, c config.Config, s settings) error {
+	for _, path := range []*string{&s.file, &s.dataDir} { // the line is for any folder
+		if whole, err := filepath.Abs(*path); *path != "" && err == nil {
+			*path = whole
+		}
+	}
 	return facts(w,
 		"ledger", a.LedgerID()+" in "+shown(c.Ledger.Dir),
 		"proxy", a.ProxyAddr(),
