@@ -74,6 +74,11 @@ var reconcilerBreaks = []broken{
 		tests: []string{"reconcilers.TestAbsenceByAnotherClockIsRetry"},
 	},
 	{
+		promise: "Every sending of one generation carries the same key", how: "an undo goes out under the key of before its failure",
+		edits: []edit{{"reconcilers/redispatch.go", "if t.mutation = moved; !renewed {", "if t.mutation = moved; !renewed || t.undo != nil {"}},
+		tests: []string{"reconcilers.TestEachSendingOfAnUndoCarriesTheKeyOfItsGeneration"},
+	},
+	{
 		promise: "and asking the API with credentials of another account", how: "credentials of another account are asked with",
 		edits: []edit{{"reconcilers/account.go", "case derived.Account != t.mutation.Account:", "case derived.Account != t.mutation.Account && t.mutation == nil:"}},
 		tests: []string{"reconcilers.TestAnotherAccountIsRetry"},

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"keep-proxy/ledger"
+	"keep-proxy/upstream"
 )
 
 // redispatch sends a mutation that did not happen once more, as a believed absence
@@ -47,8 +48,7 @@ func (r *Reconciler) redispatch(ctx context.Context, m *ledger.Mutation) (out ou
 		return outcome{seen: "stopped", finished: ledger.Finished{Mutation: moved}}
 	}
 	redispatchRecorded.Pass()
-	t.mutation = moved
-	finish, verdict := r.send(ctx, t, request, *d)
+	finish, verdict := r.sendMoved(ctx, t, moved, request, *d)
 	redispatchAnswered.Pass()
 	finish.NextTryAt = r.after(moved, t.at, sighting{notBefore: finish.RetryAfter})
 	if m.Undo != nil && finish.Dispatch.Verdict.Failure() {
@@ -57,6 +57,24 @@ func (r *Reconciler) redispatch(ctx context.Context, m *ledger.Mutation) (out ou
 	out = outcome{seen: string(finish.Dispatch.Verdict), reason: verdict.Reason}
 	out.finished, out.err = r.record(ctx, finish)
 	return r.lost(out)
+}
+
+// sendMoved sends what was recorded. After nothing but failures the record of an undo has got
+// a new vendor key meanwhile, and what goes out must carry the one that is recorded.
+func (r *Reconciler) sendMoved(
+	ctx context.Context, t *try, moved *ledger.Mutation, request *upstream.Request, d ledger.Dispatch,
+) (ledger.Finish, upstream.Verdict) {
+	renewed := moved.VendorKey != t.mutation.VendorKey
+	if t.mutation = moved; !renewed {
+		return r.send(ctx, t, request, d)
+	}
+	request, err := r.request(t, t.operation.Timeout, nil)
+	if err != nil {
+		evidence := upstream.Evidence{NotSent: true, Ended: r.stamp(), ErrorClass: upstream.ErrorRequest, Error: t.secrets.mask(err.Error())}
+		v := upstream.Judge(evidence, upstream.Facts{}, upstream.Opinion{})
+		return ledger.Finish{Key: moved.Key, Dispatch: ended(d, evidence, v)}, v
+	}
+	return r.send(ctx, t, request, d)
 }
 
 // later is the later of two times.

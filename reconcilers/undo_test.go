@@ -1,0 +1,81 @@
+package reconcilers
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"keep-proxy/ledger"
+)
+
+// viaCancel takes a thing back by a request that the API knows again by its key alone.
+const viaCancel = viaNone + `    compensate:
+      post: /things/{object}/cancellations
+      json: {of: {cel: object}}
+      native_key: {header: Idempotency-Key, format: uuid, window: 24h}
+      reconcile:
+        - resend: {}
+        - none: "a cancellation can't be read back"
+`
+
+// owed has a person say that m happened as this object, and have it undone.
+func (w *world) owed(m *ledger.Mutation, object string) *ledger.Mutation {
+	w.Helper()
+	plan, err := w.r.PlanUndo(w.Context(), m, object)
+	if err != nil {
+		w.Fatal(err)
+	}
+	out, err := w.ledger.Resolve(w.Context(), ledger.Resolve{
+		Key: m.Key, Version: m.Version, Action: ledger.OnHappened, NoResult: true, Actor: "ada", Reason: "it is there", Compensate: &plan,
+	})
+	if err != nil || len(out.Mutation.Obligations) != 1 {
+		w.Fatalf("it owes %v, %v", out.Mutation, err)
+	}
+	undo, err := w.r.read(w.Context(), out.Mutation.Obligations[0])
+	if err != nil {
+		w.Fatal(err)
+	}
+	return undo
+}
+
+// After a failure an undo goes out under a new vendor key, as any mutation does. What is
+// sent again because its answer was lost must carry that same key, or the API does it twice.
+func TestEachSendingOfAnUndoCarriesTheKeyOfItsGeneration(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, viaCancel)
+	undo := w.owed(w.unknown("a"), "t1")
+	var keys, recorded []string
+	done := map[string]int{}
+	w.api.script(func(rw http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Path != "/things/t1/cancellations" {
+			return false
+		}
+		keys = append(keys, r.Header.Get("Idempotency-Key"))
+		recorded = append(recorded, w.read(undo).VendorKey)
+		if len(keys) == 1 {
+			rw.WriteHeader(http.StatusTooManyRequests)
+			return true
+		}
+		done[keys[len(keys)-1]]++
+		if len(keys) == 2 {
+			panic(http.ErrAbortHandler)
+		}
+		rw.WriteHeader(http.StatusCreated)
+		return true
+	})
+	for n := 0; n < 10 && w.read(undo).State != ledger.Applied; n++ {
+		w.after(2 * time.Minute)
+	}
+	now := w.wants(undo, ledger.Applied, "")
+	if len(keys) != 3 || len(done) != 1 {
+		t.Errorf("sent under %q, which the API takes for %d cancellations", keys, len(done))
+	}
+	for i := range keys {
+		if keys[i] != recorded[i] {
+			t.Errorf("sending %d carried %q while the record said %q", i+1, keys[i], recorded[i])
+		}
+	}
+	if now.Generation != 2 {
+		t.Errorf("generation %d", now.Generation)
+	}
+}
