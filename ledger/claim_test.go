@@ -129,6 +129,25 @@ func TestNoResultIsEscalatedOnce(t *testing.T) {
 	}
 }
 
+// A question that was answered is asked anew when its cause comes again.
+func TestAPayloadThatIsRefusedOnceMoreIsAskedAboutAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.applied("a")
+	for n := 1; n <= 2; n++ {
+		if out := w.claim(w.open(), "a", payload("other")); out.Decision != ledger.DecideMismatch {
+			t.Fatalf("%q", out.Decision)
+		}
+		w.escalated("a", ledger.EscalationMismatch)
+		if e := w.mutation("a").Escalation; e.Number != n {
+			t.Errorf("it is question %d, want %d", e.Number, n)
+		}
+		_, err := w.DecideItem(t.Context(), ledger.DecideItem{Workflow: "w", Item: "i", Action: ledger.ItemReopen, Actor: "ada", Reason: "looked"})
+		w.ok(err)
+		w.escalated("a", "")
+	}
+}
+
 func TestRepeats(t *testing.T) {
 	t.Parallel()
 	delivered := func(k string) func(*world, *ledger.Run) {

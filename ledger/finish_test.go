@@ -103,6 +103,20 @@ func TestUncertainEnds(t *testing.T) {
 	}
 }
 
+func TestASuccessWithoutItsAnswerStopsItsScopeDuringTheInlineTry(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := w.open()
+	d := w.send(r, "a")
+	w.finish("a", d, ledger.VerdictCommitted, pending)
+	if m := w.is("a", ledger.InFlight); !m.Committed || !m.Unresolved() {
+		t.Errorf("committed %v, unresolved %v", m.Committed, m.Unresolved())
+	}
+	if out := w.claim(r, "b", held); out.Decision != ledger.DecideBlocked {
+		t.Errorf("another mutation beside it: %q", out.Decision)
+	}
+}
+
 func TestInlineTryKeepsTheRecordInFlight(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -277,6 +291,26 @@ func TestLateSuccessWithoutItsAnswer(t *testing.T) {
 			w.escalated("a", "")
 		})
 	}
+}
+
+func TestALateSuccessWithoutItsAnswerIsNotForgotten(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	first := w.send(w.open(), "a")
+	w.finish("a", first, ledger.VerdictUncertain)
+	w.decide("a", ledger.OnDidNotHappen, force)
+	second := w.send(w.open(), "a")
+	w.finish("a", first, ledger.VerdictCommitted)
+	if m := w.is("a", ledger.InFlight); !m.Committed {
+		t.Error("the late success didn't make it committed")
+	}
+	w.finish("a", second, ledger.VerdictFailed)
+	w.is("a", ledger.NeedsReconcile)
+	w.pass(time.Hour)
+	w.see("a", ledger.SeenAbsent)
+	w.pass(time.Minute)
+	w.see("a", ledger.SeenAbsent)
+	w.is("a", ledger.NeedsReconcile)
 }
 
 func TestOtherLateVerdictsAreFencedOff(t *testing.T) {

@@ -219,3 +219,40 @@ func TestInAGapWithoutABeginningAPersonIsAsked(t *testing.T) {
 		t.Errorf("it can be asked about: %+v", m.Policy)
 	}
 }
+
+// What was sent within the gap, of which this copy knows, is no proof of what was sent after.
+func TestASendingWithinAGapDoesNotEndIt(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.began()
+	since := w.now.Wall
+	w.pass(10 * time.Minute)
+	w.finish("failed", w.send(w.open(returns), "failed"), ledger.VerdictFailed)
+	w.pass(time.Hour)
+	w.use(w.store.Reopen(ledger.Process{ID: "p" + w.id(), Started: w.now}))
+	g, err := w.Restored(t.Context(), since, "ada", "the disk died")
+	w.ok(err)
+	w.ok(w.MarkGaps(t.Context()))
+	w.pass(time.Second)
+	if got := w.claim(w.open(returns), "failed"); got.Decision != ledger.DecideBlocked {
+		t.Fatalf("the claim is %+v", got)
+	}
+	if m := w.is("failed", ledger.NeedsReconcile); m.Current().Gap != g.Number {
+		t.Errorf("dispatch %+v", m.Current())
+	}
+}
+
+func TestWhatWasSeenBeforeAGapProvesNothingAfterIt(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.unknown("a")
+	w.pass(time.Hour)
+	w.see("a", ledger.SeenAbsent)
+	w.restored()
+	w.pass(time.Hour)
+	w.see("a", ledger.SeenAbsent)
+	w.is("a", ledger.NeedsReconcile)
+	w.pass(time.Minute)
+	w.see("a", ledger.SeenAbsent)
+	w.is("a", ledger.Failed)
+}

@@ -89,3 +89,23 @@ func TestAScriptsOwnVendorKeyIsKept(t *testing.T) {
 		t.Errorf("in the generation that a claim begins: %q, generation %d", m.VendorKey, m.Generation)
 	}
 }
+
+// However many sendings of a generation follow, the one of unknown end stays listed, since
+// it alone says that the generation is open and what it carried.
+func TestAnOpenGenerationKeepsItsFirstSending(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.unknown("a", nativeKey)
+	w.decide("a", ledger.OnDidNotHappen, force)
+	r := w.open(returns)
+	for range 40 {
+		w.finish("a", w.send(r, "a", nativeKey), ledger.VerdictFailed)
+	}
+	first, _ := ledger.VendorKey(key("a"), 1, ledger.KeyUUID, 0)
+	if m := w.mutation("a"); m.Dispatches[0].Verdict != ledger.VerdictUncertain || m.Generation != 1 || m.VendorKey != first {
+		t.Errorf("generation %d with key %s, the first sending listed is %+v", m.Generation, m.VendorKey, m.Dispatches[0])
+	}
+	if out := w.claim(r, "a", nativeKey, payload("other")); out.Decision != ledger.DecideMismatch {
+		t.Errorf("a second payload under the key of an open generation: %q", out.Decision)
+	}
+}

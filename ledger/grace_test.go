@@ -61,6 +61,18 @@ func TestTheGrace(t *testing.T) {
 		}
 		w.stands(r, ledger.RunRunning, "")
 	})
+	t.Run("another mutation's success doesn't restore the run", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		r := w.open()
+		a, b := w.send(r, "a"), w.send(r, "b")
+		w.finish("a", a, ledger.VerdictFailed)
+		w.finish("b", b, ledger.VerdictApplied)
+		w.stands(r, ledger.RunFailing, ledger.ClassTransient)
+		if out := w.claim(r, "c"); out.Problem != "run-aborted" {
+			t.Errorf("a new mutation after that: %q %q", out.Decision, out.Problem)
+		}
+	})
 	t.Run("only the same key and payload may claim", func(t *testing.T) {
 		t.Parallel()
 		w, r := failing(t)

@@ -106,7 +106,8 @@ func compare(before, after *ledger.Mutation) string {
 		return "committed was taken back"
 	case after.Generation < before.Generation:
 		return "the generation fell"
-	case before.ResultState == ledger.ResultKnown && after.ResultState != ledger.ResultKnown:
+	case before.ResultState == ledger.ResultKnown && after.ResultState != ledger.ResultKnown && (!before.Watching || after.Watching):
+		// A 202 that came to nothing is nobody's result.
 		return "a known result was lost"
 	}
 	return ""

@@ -60,6 +60,18 @@ func TestSpellingDoesNotChangeTheKey(t *testing.T) {
 	}
 }
 
+func TestNamesAreOrderedByTheirUTF16(t *testing.T) {
+	t.Parallel()
+	p := KeyParts{
+		Workflow: "w", Item: "i", Attempt: 1, Connector: "c", Operation: "o", HostGroup: "h",
+		Identity: map[string]string{"\uffff": "1", "\U00010000": "2"},
+	}
+	want := sha256.Sum256([]byte(`["keep/v1","w","i",1,"c","o","",["h",{}],{"` + "\U00010000" + `":2,"` + "\uffff" + `":1},""]`))
+	if got, err := MutationKey(p); err != nil || got != want {
+		t.Errorf("key %s, %v; want %s", got, err, Key(want))
+	}
+}
+
 // keyOfArray computes the key as docs/mutation-key.md says it: the array as JSON,
 // brought into canonical form as a whole.
 func keyOfArray(t *rapid.T, p KeyParts) (Key, bool) {

@@ -242,6 +242,24 @@ func TestOneObjectIsEvidenceForOneMutation(t *testing.T) {
 	}
 }
 
+// Each of several objects is evidence, and each is looked up, in whatever order they come.
+func TestEachOfSeveralObjectsIsEvidence(t *testing.T) {
+	t.Parallel()
+	for _, taken := range []string{"tr_1", "tr_2", "tr_3"} {
+		w := newWorld(t)
+		r := w.open(item("other"))
+		w.finish("other", w.send(r, "other"), ledger.VerdictUncertain)
+		w.see("other", ledger.SeenDuplicate, strong, objects("tr_1", "tr_2", "tr_3"))
+		w.is("other", ledger.Applied)
+		w.unknown("a")
+		w.see("a", ledger.SeenDuplicate, strong, objects("tr_8", taken, "tr_9"))
+		m := w.is("a", ledger.NeedsReconcile)
+		if o := m.Observations[0]; o.Seen != ledger.SeenRetry || !strings.Contains(o.Reason, key("other").ID()) {
+			t.Errorf("%s: the observation is %s: %s", taken, o.Seen, o.Reason)
+		}
+	}
+}
+
 func TestRetryStays(t *testing.T) {
 	t.Parallel()
 	for _, seen := range []ledger.Seen{ledger.SeenRetry, "", "perhaps"} {
@@ -251,6 +269,23 @@ func TestRetryStays(t *testing.T) {
 		if m := w.is("a", ledger.NeedsReconcile); m.Tries != 0 || !m.NextTryAt.Equal(w.now.Wall.Add(10*time.Second)) {
 			t.Errorf("%q: %d tries, due at %s", seen, m.Tries, m.NextTryAt)
 		}
+	}
+}
+
+func TestTriesCountAnewForEachUnknown(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.unknown("a")
+	w.pass(time.Hour)
+	for range 7 {
+		w.see("a", ledger.SeenRetry)
+	}
+	w.decide("a", ledger.OnDidNotHappen)
+	w.finish("a", w.send(w.open(), "a"), ledger.VerdictUncertain)
+	w.pass(time.Hour)
+	w.see("a", ledger.SeenRetry)
+	if m := w.is("a", ledger.NeedsReconcile); m.Tries != 1 {
+		t.Errorf("%d tries at the second unknown", m.Tries)
 	}
 }
 

@@ -115,6 +115,17 @@ func drifting(d ledger.Drift, name string) func(*ledger.Claim) {
 	}
 }
 
+// What happened counts as asked for only if it was asked for, whether or not its answer is known.
+func TestDriftLooksAtWhatHasNoResultToo(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.unknown("a", drifting(ledger.DriftRefuse, "a"))
+	w.decide("a", ledger.OnHappened, none)
+	if out := w.claim(w.open(), "b", drifting(ledger.DriftRefuse, "b")); out.Problem != "drift" {
+		t.Errorf("%q %q", out.Decision, out.Problem)
+	}
+}
+
 func TestDrift(t *testing.T) {
 	t.Parallel()
 	warn, refuse := ledger.DriftWarn, ledger.DriftRefuse

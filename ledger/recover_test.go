@@ -158,6 +158,21 @@ func TestCrashWindows(t *testing.T) {
 
 // A resend of the runner leaves its record where it is, to be looked at when the
 // resend's deadline is over; nobody waits for that end after a restart.
+// A job that failed says nothing of an earlier sending that was lost.
+func TestAFailedJobDoesNotAnswerForALostSending(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.send(w.open(), "a", nativeKey, func(q *ledger.Claim) { q.Record.Policy.WatchMax = time.Hour })
+	w.restart()
+	w.is("a", ledger.NeedsReconcile)
+	w.finish("a", w.resend("a"), ledger.VerdictAccepted, func(f *ledger.Finish) { f.Result = &ledger.Result{Status: 202} })
+	if m := w.is("a", ledger.NeedsReconcile); !m.Watching {
+		t.Fatal("the 202 is not followed")
+	}
+	w.see("a", ledger.SeenFailed)
+	w.is("a", ledger.Indeterminate)
+}
+
 func TestRecoveryLooksAtOnceAtALostResend(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -64,6 +64,21 @@ func TestABelievedAbsenceQueuesARedispatchUnderTheSameVendorKey(t *testing.T) {
 	}
 }
 
+// What is asked about, and sent again, is what was sent last.
+func TestTheStoredRequestIsThatOfTheLastSending(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := w.open(returns)
+	to := func(url string) func(*ledger.Claim) {
+		return func(q *ledger.Claim) { q.Record.Request = ledger.Request{Method: "POST", URL: url} }
+	}
+	w.finish("a", w.send(r, "a", payload("one"), to("https://bank.test/1")), ledger.VerdictFailed)
+	w.finish("a", w.send(r, "a", payload("two"), to("https://bank.test/2")), ledger.VerdictUncertain)
+	if m := w.is("a", ledger.NeedsReconcile); m.Request.URL != "https://bank.test/2" || m.PayloadDigest != "two" {
+		t.Errorf("stored is %s of payload %s", m.Request.URL, m.PayloadDigest)
+	}
+}
+
 func TestARedispatchIsBoundedAndThenAPersonIsTold(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -2,6 +2,7 @@ package ledger_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -110,6 +111,27 @@ func (w *world) resendRefused(name string, want error, why string) {
 	}
 	if after := w.mutation(name); after.Version != m.Version {
 		w.t.Errorf("resend, %s: refused, but the record changed", why)
+	}
+}
+
+// After a boot the wall clock may be behind that of the boot before, so that it tells no order.
+func TestASettingAfterABootIsLaterWhateverTheWallClockSays(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	sets := func(name string) func(*ledger.Claim) {
+		return func(q *ledger.Claim) {
+			q.Record.Policy.BlockScope = ledger.BlockMutation
+			q.Record.Identity = map[string]string{"of": name}
+			q.Record.Request = ledger.Request{Method: "PUT", URL: "https://bank.test/same"}
+		}
+	}
+	w.unknown("a", sets("1"))
+	w.now = ledger.Stamp{Wall: w.now.Wall.Add(-time.Hour), Mono: time.Second, Boot: time.Second, BootID: "boot-2"}
+	w.restart()
+	w.finish("b", w.send(w.open(returns), "b", sets("2")), ledger.VerdictApplied)
+	why, err := w.LaterOfTarget(t.Context(), w.mutation("a"))
+	if err != nil || !strings.Contains(why, key("b").ID()) {
+		t.Errorf("%q, %v", why, err)
 	}
 }
 

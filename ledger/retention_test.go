@@ -106,6 +106,26 @@ func TestWhatIsNotForgotten(t *testing.T) {
 	}
 }
 
+// The contents of a request are what its undoing is made and asked about with.
+func TestWhatOwesAnUndoIsNotForgotten(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.unknown("a")
+	w.see("a", ledger.SeenDuplicate, strong, objects("o1", "o2"), owing("o2"))
+	w.decide("a", ledger.OnAcknowledge)
+	w.pass(month)
+	if counts := w.forget(ledger.Retention{Keep: 24 * time.Hour}, "a"); counts != (ledger.ForgetCounts{}) {
+		t.Fatalf("%+v", counts)
+	}
+	undo := w.mutation("a").Obligations[0]
+	_, err := w.Resolve(t.Context(), ledger.Resolve{Key: undo, Action: ledger.OnSkip, Actor: "ada", Reason: "let it be", Version: 1})
+	w.ok(err)
+	w.pass(month)
+	if counts := w.forget(ledger.Retention{Keep: 24 * time.Hour}, "a"); counts.Dropped != 1 {
+		t.Errorf("after it was waived: %+v", counts)
+	}
+}
+
 func TestFailedMayBeTriedAgainHoweverOld(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -3,6 +3,7 @@ package ledger_test
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"keep-proxy/ledger"
 )
@@ -83,5 +84,109 @@ func TestAPersonDoesNotUndoWhatIsAnothersOwn(t *testing.T) {
 	}
 	if m := w.is("a", ledger.NeedsReconcile); len(m.Obligations) > 0 {
 		t.Errorf("it owes %v", m.Obligations)
+	}
+}
+
+// owes makes a mutation that owes the undoing of o2 and o3, which a person has done.
+func (w *world) owes(name string) (older, newer *ledger.Mutation) {
+	w.t.Helper()
+	w.unknown(name)
+	w.see(name, ledger.SeenDuplicate, strong, objects("o1", "o2", "o3"), owing("o2", "o3"))
+	owed := w.mutation(name).Obligations
+	return w.byKey(owed[0]), w.byKey(owed[1])
+}
+
+func (w *world) byKey(k ledger.Key) *ledger.Mutation {
+	w.t.Helper()
+	var m *ledger.Mutation
+	w.ok(w.View(w.t.Context(), func(v ledger.View) (err error) {
+		m, err = v.Mutation(k)
+		return err
+	}))
+	return m
+}
+
+// undo has an obligation met by a person, and sends it.
+func (w *world) undo(m *ledger.Mutation) (*ledger.Mutation, *ledger.Dispatch, error) {
+	w.t.Helper()
+	m, err := w.RunObligation(w.t.Context(), ledger.RunObligation{Key: m.Key, Version: m.Version, Actor: "ada", Reason: "twice"})
+	if err != nil {
+		return nil, nil, err
+	}
+	return w.Redispatch(w.t.Context(), ledger.Redispatch{Key: m.Key, Version: m.Version, DispatchID: w.id(), NextTryAt: w.now.Wall.Add(time.Minute)})
+}
+
+func TestTheNewestEffectIsTakenBackFirst(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	older, newer := w.owes("a")
+	if _, _, err := w.undo(older); !errors.Is(err, ledger.ErrNotAllowed) {
+		t.Fatalf("the older one first: %v", err)
+	}
+	_, d, err := w.undo(newer)
+	w.ok(err)
+	if _, _, err := w.undo(w.byKey(older.Key)); !errors.Is(err, ledger.ErrNotAllowed) {
+		t.Fatalf("the older one beside it: %v", err)
+	}
+	end := ledger.Finish{Key: newer.Key, Dispatch: *d, Result: &ledger.Result{Status: 204}}
+	end.Dispatch.Verdict = ledger.VerdictApplied
+	_, err = w.Finish(t.Context(), end)
+	w.ok(err)
+	if _, d, err := w.undo(w.byKey(older.Key)); err != nil || d == nil {
+		t.Errorf("after it: %v, %v", d, err)
+	}
+}
+
+func TestAnUndoThatFailsForGoodWaitsForAPerson(t *testing.T) {
+	t.Parallel()
+	for class, queued := range map[ledger.Class]bool{
+		ledger.ClassTransient: true, ledger.ClassPermission: false, ledger.ClassPrecondition: false, ledger.ClassLogic: false,
+	} {
+		w := newWorld(t)
+		_, newer := w.owes("a")
+		_, d, err := w.undo(newer)
+		w.ok(err)
+		end := ledger.Finish{Key: newer.Key, Dispatch: *d, NextTryAt: w.now.Wall.Add(time.Minute)}
+		end.Dispatch.Verdict, end.Dispatch.Class = ledger.VerdictFailed, class
+		_, err = w.Finish(t.Context(), end)
+		w.ok(err)
+		m := w.byKey(newer.Key)
+		if asked := m.Escalated() && m.Escalation.Kind == ledger.EscalationUndo; m.Queued() != queued || asked == queued {
+			t.Errorf("%s: queued %v, a person asked %v", class, m.Queued(), asked)
+		}
+	}
+}
+
+func TestWhatAPersonWantsUndoneIsQueued(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.unknown("a")
+	w.decide("a", ledger.OnHappened, none, func(r *ledger.Resolve) {
+		var planned ledger.Observe
+		owing("o1")(&planned)
+		r.Compensate = &planned.Owed[0]
+	})
+	if m := w.byKey(w.is("a", ledger.Applied).Obligations[0]); !m.Queued() || m.Undo.Auto {
+		t.Errorf("queued %v, auto %v", m.Queued(), m.Undo.Auto)
+	}
+}
+
+func TestWhatIsOwedIsNotSkippedWithItsItem(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	older, newer := w.owes("a")
+	r := w.open(returns)
+	w.finish("b", w.send(r, "b"), ledger.VerdictFailed)
+	_, err := w.EndRun(t.Context(), r.ID, ledger.ClassLogic, "over", "ada")
+	w.ok(err)
+	_, err = w.DecideItem(t.Context(), ledger.DecideItem{
+		Workflow: "w", Item: "i", Action: ledger.ItemSkip, WithMutations: true, Actor: "ada", Reason: "leave it",
+	})
+	w.ok(err)
+	w.is("b", ledger.Skipped)
+	for _, m := range []*ledger.Mutation{older, newer} {
+		if now := w.byKey(m.Key); now.State != ledger.Failed {
+			t.Errorf("what takes back %s is %s", now.Undo.Object, now.State)
+		}
 	}
 }

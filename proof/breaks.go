@@ -32,7 +32,7 @@ type broken struct {
 
 // breaksByRoom are all breaks, in the order of the rooms.
 var breaksByRoom = [][]broken{
-	ledgerBreaks, gateBreaks, absenceBreaks, decisionBreaks, storeBreaks, proxyBreaks, upstreamBreaks, reconcilerBreaks, ruleBreaks, hostBreaks,
+	ledgerBreaks, recordBreaks, gateBreaks, absenceBreaks, decisionBreaks, storeBreaks, proxyBreaks, upstreamBreaks, reconcilerBreaks, ruleBreaks, hostBreaks,
 }
 
 func allBreaks() []broken { return slices.Concat(breaksByRoom...) }

@@ -211,6 +211,19 @@ func testStandstill(t *testing.T, s Subject) {
 		put(t, s.Store, m)
 		check("settling one")
 	}
+	standAlone(t, s, stops, check)
+}
+
+// standAlone looks at each stop alone: together one hides what another leaves open.
+func standAlone(t *testing.T, s Subject, stops []*ledger.Mutation, check func(after string)) {
+	t.Helper()
+	for _, m := range stops {
+		for _, state := range []ledger.State{ledger.Indeterminate, ledger.Applied} {
+			m.Version, m.State = m.Version+1, state
+			put(t, s.Store, m)
+			check(fmt.Sprintf("a stop of scope %q alone, %s", m.Policy.BlockScope, state))
+		}
+	}
 }
 
 func testRunning(t *testing.T, s Subject) {
