@@ -39,6 +39,8 @@ type exchange struct {
 	rule    *rules.Operation
 	request *rules.Request
 
+	// interims takes the interim responses; see interimsFor.
+	interims interims
 	// body is the request's, once it was read.
 	body *content
 	read bool

@@ -1,11 +1,8 @@
 package proxy
 
 import (
-	"errors"
 	"maps"
 	"net/http"
-	"net/http/httptrace"
-	"net/textproto"
 	"sync"
 )
 
@@ -18,17 +15,19 @@ type interims struct {
 }
 
 // interimsFor returns where the interim responses to r go. A client of HTTP/1.0 gets
-// none; one that waits for 100 (Continue) gets just that, when its content is wanted.
+// none; one that waits for 100 (Continue) gets just that, when its content is wanted. It
+// is called once for an exchange.
 func (x *exchange) interimsFor(r *http.Request) *interims {
 	if x.answer == nil || !r.ProtoAtLeast(1, 1) || len(r.Header["Expect"]) > 0 {
 		return nil
 	}
-	return &interims{w: x.answer.ResponseWriter}
+	x.interims.w = x.answer.ResponseWriter
+	return &x.interims
 }
 
-// show passes one on. 100 (Continue) and 101 (Switching Protocols) are matters of one
+// Show implements upstream.Interims. It passes one on. 100 (Continue) and 101 (Switching Protocols) are matters of one
 // connection.
-func (i *interims) show(status int, h http.Header) {
+func (i *interims) Show(status int, h http.Header) {
 	if status <= http.StatusSwitchingProtocols || status > 199 {
 		return
 	}
@@ -62,28 +61,5 @@ func (i *interims) asked() func(int, http.Header) {
 	if i == nil {
 		return nil
 	}
-	return i.show
-}
-
-// mostInterims bounds the interim responses to a request that net/http sends: with a
-// trace it takes any number.
-const mostInterims = 1000
-
-var errInterims = errors.New("the upstream sends interim responses without end")
-
-// traced makes out show its interim responses.
-func (i *interims) traced(out *http.Request) *http.Request {
-	if i == nil {
-		return out
-	}
-	seen := 0
-	return out.WithContext(httptrace.WithClientTrace(out.Context(), &httptrace.ClientTrace{
-		Got1xxResponse: func(status int, h textproto.MIMEHeader) error {
-			if seen++; seen > mostInterims {
-				return errInterims
-			}
-			i.show(status, http.Header(h))
-			return nil
-		},
-	}))
+	return i.Show
 }

@@ -124,3 +124,40 @@ func TestExpectations(t *testing.T) {
 		}
 	}
 }
+
+// A context around the stream would cost each read a goroutine that watches it.
+func TestAReadIsSentWithItsStreamForAContext(t *testing.T) {
+	t.Parallel()
+	var seen *http.Request
+	w := newWorld(t, created, func(c *Config) { c.Reads = watching{c.Reads, &seen} })
+	r := w.open("a")
+	for range 2 { // The first one connects, and that is watched.
+		resp, err := r.client.Get(w.upstream.URL + "/read")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.Copy(io.Discard, resp.Body)
+		_ = resp.Body.Close()
+	}
+	s, ok := seen.Context().(*stream)
+	if !ok || s.interims == nil {
+		t.Fatalf("sent with a %T", seen.Context())
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.done != nil {
+		t.Error("somebody waits for the stream's end")
+	}
+}
+
+// watching keeps what it sends.
+type watching struct {
+	http.RoundTripper
+	seen **http.Request
+}
+
+// RoundTrip implements http.RoundTripper.
+func (w watching) RoundTrip(r *http.Request) (*http.Response, error) {
+	*w.seen = r
+	return w.RoundTripper.RoundTrip(r)
+}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"keep-proxy/upstream"
 )
 
 // cutInterval is how often open streams are compared with the gate, so that a
@@ -91,6 +93,9 @@ type stream struct {
 	answer *answerWriter
 	// asking is whose content is awaited, nil for nobody.
 	asking *answerWriter
+	// interims takes the interim responses to the request; nil for nobody. It is set
+	// before the request is sent.
+	interims *interims
 	// stopped says that it was cut, and not because its client had gone.
 	stopped bool
 	// held says that it is a request which a stop that may pass lets wait.
@@ -204,6 +209,14 @@ func (s *stream) Err() error {
 		return context.Canceled
 	}
 	return nil
+}
+
+// Value implements context.Context.
+func (s *stream) Value(key any) any {
+	if key == (upstream.InterimsKey{}) && s.interims != nil {
+		return s.interims
+	}
+	return s.Context.Value(key)
 }
 
 // Deadline implements context.Context: there is none.

@@ -25,6 +25,7 @@ func (p *Proxy) pass(x *exchange, r *http.Request, req *rules.Request, connector
 		return p.refused(x, r, refuse(problemInternal, "The request can't be rebuilt or lacks its configured credentials; nothing was sent: "+err.Error()+"."))
 	}
 	interim := x.interimsFor(r)
+	ctx.interims = interim
 	resp, err := p.passOn(out, interim)
 	interim.end()
 	if err != nil {
@@ -84,7 +85,7 @@ func (u *uncut) Read(p []byte) (int, error) {
 // out by the way that sends once.
 func (p *Proxy) passOn(out *http.Request, interim *interims) (*http.Response, error) {
 	if safe(out.Method) || out.ContentLength != 0 {
-		return p.config.Reads.RoundTrip(interim.traced(out))
+		return p.config.Reads.RoundTrip(out)
 	}
 	a := p.config.Sender.Send(out.Context(), &upstream.Request{
 		Method: out.Method, URL: out.URL, Host: out.Host, Header: out.Header, Interim: interim.asked(),

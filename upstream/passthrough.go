@@ -130,7 +130,7 @@ func (p *Passthrough) RoundTrip(r *http.Request) (*http.Response, error) {
 	case short(r):
 		resp, err = p.passShort(r)
 	default:
-		resp, err = p.transport.RoundTrip(r)
+		resp, err = p.carried(r)
 	}
 	if err == nil {
 		return resp, nil
@@ -177,7 +177,7 @@ func (p *Passthrough) anew(r *http.Request, plan *plan, key endpoint, content By
 		r = withContent(r, io.NopCloser(content.reader()))
 	}
 	if chose2, other := p.other(key); other {
-		resp, err := p.transport.RoundTrip(r)
+		resp, err := p.carried(r)
 		if err == nil && chose2 && resp.ProtoMajor != 2 {
 			p.forget(key)
 		}
@@ -197,7 +197,7 @@ func (p *Passthrough) anew(r *http.Request, plan *plan, key endpoint, content By
 	p.remember(key, h2)
 	made := &handed{conn: c.plain.Conn}
 	defer made.drop()
-	return p.transport.RoundTrip(r.WithContext(context.WithValue(r.Context(), handedKey{}, made)))
+	return p.carried(r.WithContext(context.WithValue(r.Context(), handedKey{}, made)))
 }
 
 func (p *Passthrough) other(key endpoint) (h2, other bool) {

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"net/http/httptrace"
-	"net/textproto"
 	"sync/atomic"
 )
 
@@ -100,13 +98,13 @@ func (e *reading) head(plan *plan, r *http.Request) (*http.Response, error) {
 	return resp, e.conn.readOn()
 }
 
-// interim shows an interim answer to who traces the request, as net/http does.
+// interim shows an interim answer to who wants them. The bound of the head counts them,
+// too.
 func (e *reading) interim(resp *http.Response) error {
-	trace := httptrace.ContextClientTrace(e.ctx)
-	if trace == nil || trace.Got1xxResponse == nil {
-		return nil
+	if to := interimsOf(e.ctx); to != nil {
+		to.Show(resp.StatusCode, resp.Header)
 	}
-	return trace.Got1xxResponse(resp.StatusCode, textproto.MIMEHeader(resp.Header))
+	return nil
 }
 
 // Read implements io.Reader. It returns io.EOF if and only if the content was whole.

@@ -8,8 +8,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/http/httptrace"
-	"net/textproto"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -194,21 +192,26 @@ func TestAReadThatIsCutIsNotWhole(t *testing.T) {
 	}
 }
 
+// seen are the interim responses to one request.
+type seen []string
+
+// Show implements Interims.
+func (s *seen) Show(status int, h http.Header) {
+	*s = append(*s, http.StatusText(status)+" "+h.Get("Link"))
+}
+
 func TestAReadsTrailersAndInterimAnswersArrive(t *testing.T) {
 	t.Parallel()
 	u := serve(t, serverTLS("http/1.1"), answeringAll("HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n"+
 		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: Sum\r\n\r\n2\r\nok\r\n0\r\nSum: 7\r\n\r\n"))
-	var seen []string
-	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{Got1xxResponse: func(code int, h textproto.MIMEHeader) error {
-		seen = append(seen, http.StatusText(code)+" "+h.Get("Link"))
-		return nil
-	}})
+	var shown seen
+	ctx := context.WithValue(t.Context(), InterimsKey{}, &shown)
 	_, content, trailer, err := readAll(passer(t, Config{}), get(t, u.url("https", "/")).WithContext(ctx))
 	if content != "ok" || trailer.Get("Sum") != "7" || err != nil {
 		t.Errorf("got %q, trailers %v, %v", content, trailer, err)
 	}
-	if !slices.Equal(seen, []string{"Early Hints </a>"}) {
-		t.Errorf("interim answers %q", seen)
+	if !slices.Equal(shown, []string{"Early Hints </a>"}) {
+		t.Errorf("interim answers %q", shown)
 	}
 }
 

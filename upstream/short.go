@@ -32,7 +32,7 @@ func (p *Passthrough) passShort(r *http.Request) (*http.Response, error) {
 		return nil, &bodyError{err}
 	}
 	if n < len(content) {
-		return p.transport.RoundTrip(withContent(r, pieces{io.MultiReader(Bytes(content[:n]).reader(), r.Body), r.Body}))
+		return p.carried(withContent(r, pieces{io.MultiReader(Bytes(content[:n]).reader(), r.Body), r.Body}))
 	}
 	_ = r.Body.Close() // All that was announced is here.
 	return p.own(r, content)
