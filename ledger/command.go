@@ -142,12 +142,21 @@ func bound(s string) string {
 	return s[:cut] + "…"
 }
 
-// keepBody stores content that travels with the command.
-func (c *command) keepBody(b Body, content []byte) error {
+// keepBody stores content that travels with the command, and names it in b. Whoever named
+// it there already must have named this content.
+func (c *command) keepBody(b *Body, content []byte) error {
 	if len(content) == 0 {
 		return nil
 	}
-	return c.PutBody(b, content)
+	stored, err := c.PutBody(content)
+	if err != nil {
+		return err
+	}
+	if *b != (Body{}) && *b != stored {
+		return fmt.Errorf("body %s: the content has another digest or size", b.SHA256)
+	}
+	*b = stored
+	return nil
 }
 
 // invalid is an ErrInvalid with its reason.

@@ -212,7 +212,7 @@ func (c *command) moveByEnd(m *Mutation, d *Dispatch, f *Finish, on Trigger, kno
 	tooLarge := f.TooLarge
 	if (d.Verdict == VerdictApplied || d.Verdict == VerdictAccepted) && !tooLarge {
 		m.keepResult(f.Result, "answer")
-		if err := c.keepBody(f.Result.Body, f.Body); err != nil {
+		if err := c.keepBody(&m.Result.Body, f.Body); err != nil {
 			return nil, nil, err
 		}
 	} else if on == OnLateSuccess {

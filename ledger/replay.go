@@ -353,7 +353,7 @@ func newMutation(q *Claim, now Stamp) *Mutation {
 
 // keepContent stores the request's body and the rule file with the record.
 func (c *claiming) keepContent() error {
-	if err := c.keepBody(c.m.Request.Body, c.q.Body); err != nil {
+	if err := c.keepBody(&c.m.Request.Body, c.q.Body); err != nil {
 		return err
 	}
 	if len(c.q.Connector) == 0 {

@@ -55,7 +55,7 @@ func (c *command) resolve(r *Resolve) (*Mutation, *Run, error) {
 	from, mv := m.State, c.at(PersonActor(r.Actor), r.Reason)
 	if r.Result != nil {
 		m.keepResult(r.Result, "person")
-		if err := c.keepBody(r.Result.Body, r.Body); err != nil {
+		if err := c.keepBody(&m.Result.Body, r.Body); err != nil {
 			return nil, nil, err
 		}
 	}

@@ -216,6 +216,36 @@ func TestHappened(t *testing.T) {
 	}
 }
 
+// What travels with a command is named by the ledger, and by who sends it only rightly.
+func TestContentIsNamedWhereItIsStored(t *testing.T) {
+	t.Parallel()
+	body := []byte("done")
+	for name, c := range map[string]struct {
+		named ledger.Body
+		ok    bool
+	}{
+		"not named":      {ledger.Body{}, true},
+		"named":          {bodyOf(body), true},
+		"another digest": {bodyOf([]byte("gone")), false},
+		"another size":   {ledger.Body{SHA256: bodyOf(body).SHA256, Size: 5}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.unknown("a")
+			q := w.decision("a", ledger.OnHappened)
+			q.Result, q.Body = &ledger.Result{Status: 200, Body: c.named}, body
+			out, err := w.Resolve(t.Context(), q)
+			if c.ok != (err == nil) {
+				t.Fatalf("resolved: %v", err)
+			}
+			if c.ok && out.Mutation.Result.Body != bodyOf(body) {
+				t.Errorf("named %+v", out.Mutation.Result.Body)
+			}
+		})
+	}
+}
+
 func TestHappenedGivesAMissingResultLater(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -101,9 +101,9 @@ type Tx interface {
 	PutGaps(all []Gap) error
 	// PutConnector keeps the content of a rule file under its hash.
 	PutConnector(hash string, content []byte) error
-	// PutBody keeps content of at most InlineBody bytes; longer content must
-	// have gone through Store.WriteBody first.
-	PutBody(b Body, content []byte) error
+	// PutBody keeps content of at most InlineBody bytes, and returns its name; longer
+	// content must have gone through Store.WriteBody first.
+	PutBody(content []byte) (Body, error)
 	// Append adds to the history; Seq is set by the store.
 	Append(e Event)
 }

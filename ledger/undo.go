@@ -126,7 +126,7 @@ func (c *command) owe(m *Mutation, owed *Owed, queued bool, mv move) error {
 	if queued {
 		u.allowUndo(c.now.Wall)
 	}
-	if err := c.keepBody(u.Request.Body, owed.Body); err != nil {
+	if err := c.keepBody(&u.Request.Body, owed.Body); err != nil {
 		return err
 	}
 	m.Obligations = append(m.Obligations, key)

@@ -94,8 +94,7 @@ func (p *Proxy) keepAnswer(ctx context.Context, s *sending) (result *ledger.Resu
 func (p *Proxy) keepContent(ctx context.Context, status int, header http.Header, c *content) (*ledger.Result, []byte, error) {
 	result := &ledger.Result{Status: status, Header: ledger.Header(header), Source: "answer"}
 	if b, short := c.short(); short && len(b) <= ledger.InlineBody {
-		result.Body = bodyRef(b)
-		return result, b, nil
+		return result, b, nil // The ledger names it.
 	}
 	var err error
 	if b, short := c.short(); short {

@@ -58,15 +58,6 @@ func (c *content) open() (io.ReadCloser, error) {
 	return io.NopCloser(newReader(c.bytes)), nil
 }
 
-// body names the content by its digest.
-func (c *content) body() ledger.Body {
-	if c != nil && c.spool != nil {
-		return c.spool.Body()
-	}
-	b, _ := c.short()
-	return bodyRef(b)
-}
-
 // leave makes close do nothing: the ledger is still to be told of the content.
 func (c *content) leave() {
 	if c != nil {

@@ -135,7 +135,7 @@ func (p *Proxy) record(x *exchange, w *work, req, stored *rules.Request, scope l
 		Identity: identity, Subkey: w.derived.Subkey, Scope: scope,
 		PayloadDigest: w.derived.PayloadDigest, SignificantDigest: w.derived.SignificantDigest,
 		Policy:  p.policy(x, w),
-		Request: storedRequest(stored, w.kept.body()),
+		Request: storedRequest(stored),
 	}
 	if k := op.NativeKey; k != nil && k.WhenPresent == rules.PresentKeepFirst {
 		m.VendorKey, _ = op.ClientKey(req)
@@ -167,15 +167,16 @@ func (p *Proxy) policy(x *exchange, w *work) ledger.Policy {
 	return out
 }
 
-// storedRequest is what the ledger keeps of a request, without its body's
-// content. It is taken from the redacted form: no credentials, secret places masked.
-func storedRequest(req *rules.Request, body ledger.Body) ledger.Request {
+// storedRequest is what the ledger keeps of a request, without its body, which is named
+// where it is stored. It is taken from the redacted form: no credentials, secret places
+// masked.
+func storedRequest(req *rules.Request) ledger.Request {
 	header := req.Header
 	if _, given := header[rules.SubkeyField]; given {
 		header = maps.Clone(header)
 		delete(header, rules.SubkeyField)
 	}
-	return ledger.Request{Method: req.Method, URL: req.URL(), Header: ledger.Header(header), Body: body}
+	return ledger.Request{Method: req.Method, URL: req.URL(), Header: ledger.Header(header)}
 }
 
 // keptBody is the content to store: the request's own unless it holds secrets.
@@ -186,17 +187,6 @@ func (p *Proxy) keptBody(x *exchange, req, stored *rules.Request) (*content, err
 	c, err := p.aside(stored.Body())
 	x.after = append(x.after, func(bool) { c.close(p) })
 	return c, err
-}
-
-// bodyRef names content by its digest.
-func bodyRef(content []byte) ledger.Body {
-	if len(content) == 0 {
-		return ledger.Body{}
-	}
-	sum := sha256.Sum256(content)
-	var digits [2 * len(sum)]byte
-	hex.Encode(digits[:], sum[:])
-	return ledger.Body{SHA256: string(digits[:]), Size: int64(len(content))}
 }
 
 // driftOf is the rule's word on drift; an unknown one refuses.

@@ -12,6 +12,7 @@ import (
 
 	"keep-proxy/internal/fault"
 	"keep-proxy/ledger"
+	"keep-proxy/ledger/ledgertest"
 	"keep-proxy/upstream"
 )
 
@@ -120,7 +121,7 @@ func TestTheInlineTryFindsTheResult(t *testing.T) {
 		done, err := w.ledger.Observe(ctx, ledger.Observe{
 			Key: m.Key, Version: m.Version, Inline: true, Reached: true,
 			Observation: ledger.Observation{At: m.Current().Ended, Strategy: "probe", Seen: ledger.SeenApplied},
-			Result:      &ledger.Result{Status: 200, Header: ledger.Header{"Content-Type": {"text/plain"}}, Body: bodyRef([]byte("found"))},
+			Result:      &ledger.Result{Status: 200, Header: ledger.Header{"Content-Type": {"text/plain"}}, Body: ledgertest.SampleBody([]byte("found"))},
 			Body:        []byte("found"),
 		})
 		return done.Mutation, err

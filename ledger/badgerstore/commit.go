@@ -263,6 +263,7 @@ func (s *Store) remember(t *tx, succeeded bool) {
 	s.mutations.end(succeeded)
 	s.runs.end(succeeded)
 	s.items.end(succeeded)
+	s.deliveries.end(succeeded)
 	s.contents.end(succeeded)
 	s.spans.end(succeeded)
 	if !succeeded {

@@ -51,7 +51,8 @@ func makeFixture(t *testing.T) {
 		for _, m := range []*ledger.Mutation{applied, unknown} {
 			tx.Append(ledger.Event{At: ledgertest.Epoch, Actor: ledger.ActorProxy, What: "claim", Mutation: m.ID, To: ledger.InFlight})
 		}
-		return errors.Join(tx.PutMutation(applied), tx.PutMutation(unknown), tx.PutBody(applied.Result.Body, fixtureBody),
+		_, err := tx.PutBody(fixtureBody)
+		return errors.Join(err, tx.PutMutation(applied), tx.PutMutation(unknown),
 			tx.PutItem(ledgertest.SampleItem("order-1", 0)), tx.PutItem(ledgertest.SampleItem("order-2", 1)),
 			tx.PutRun(ledgertest.SampleRun("run-1", 0)), tx.PutConnector("hash", []byte("connector: stripe\n")))
 	})

@@ -114,7 +114,6 @@ func evaluated(t *testing.T, s *Store, commands ...func(*tx) error) (durable []b
 func TestOnlyWhatDependsOnNothingPendingIsAnsweredAtOnce(t *testing.T) {
 	t.Parallel()
 	stored, other := ledgertest.SampleMutation("stored", ledger.InFlight, 0), ledgertest.SampleMutation("other", ledger.Indeterminate, 0)
-	body := ledgertest.SampleBody([]byte("content"))
 	read := func(k ledger.Key) func(*tx) error {
 		return func(t *tx) error {
 			_, err := t.Mutation(k)
@@ -122,7 +121,10 @@ func TestOnlyWhatDependsOnNothingPendingIsAnsweredAtOnce(t *testing.T) {
 		}
 	}
 	put := func(t *tx) error { return t.PutMutation(other.Clone()) }
-	keep := func(t *tx) error { return t.PutBody(body, []byte("content")) }
+	keep := func(t *tx) error {
+		_, err := t.PutBody([]byte("content"))
+		return err
+	}
 	for name, c := range map[string]struct {
 		before, fn func(*tx) error
 		want       bool
@@ -185,7 +187,10 @@ func TestRemovedContentIsForgotten(t *testing.T) {
 	content := []byte("content")
 	body := ledgertest.SampleBody(content)
 	sum := sum256(content)
-	keep := func(t *tx) error { return t.PutBody(body, content) }
+	keep := func(t *tx) error {
+		_, err := t.PutBody(content)
+		return err
+	}
 	remove := func(t *tx) error { t.layer.remove(key(kBody, sum[:])); return nil }
 	for i, fn := range []func(*tx) error{keep, remove, keep} {
 		if err := s.do(t.Context(), fn); err != nil {
@@ -197,4 +202,39 @@ func TestRemovedContentIsForgotten(t *testing.T) {
 		t.Fatalf("content that was stored again: %v", err)
 	}
 	_ = r.Close()
+}
+
+func TestDeliveriesAreRemembered(t *testing.T) {
+	t.Parallel()
+	k := ledgertest.SampleMutation("stored", ledger.InFlight, 0).Key
+	var known *ledger.Delivery
+	look := func(t *tx) (err error) {
+		known, err = t.Delivery("run-1", k)
+		return err
+	}
+	fails := func(t *tx) error { return errors.Join(deliver(t), ledger.ErrNotFound) }
+	s := mustOpen(t, testConfig(t.TempDir()))
+	b := s.begin()
+	defer b.txn.Discard()
+	for i, c := range []struct {
+		fn            func(*tx) error
+		there, atOnce bool
+	}{
+		{look, false, true}, {look, false, true}, {fails, false, true}, {look, false, true},
+		{deliver, false, false}, {look, true, false}, {look, true, false},
+	} {
+		known = nil
+		if durable, err := s.add(b, c.fn); durable != c.atOnce || err != nil && !errors.Is(err, ledger.ErrNotFound) {
+			t.Errorf("command %d: answered at once: %t, %v", i, durable, err)
+		}
+		if there := known != nil; there != c.there {
+			t.Errorf("command %d: found a delivery: %t", i, there)
+		}
+		if known != nil {
+			if known.ClientKey != "" {
+				t.Errorf("command %d: a change of what was given away is seen", i)
+			}
+			known.ClientKey = "changed"
+		}
+	}
 }

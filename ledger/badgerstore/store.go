@@ -68,7 +68,9 @@ type Store struct {
 	mutations   shelf[ledger.Key, entryOfMutation]
 	runs        shelf[string, *ledger.Run]
 	items       shelf[itemName, *ledger.Item]
-	gaps        knownGaps
+	// deliveries are known, too, where there are none: nil.
+	deliveries shelf[deliveryName, *ledger.Delivery]
+	gaps       knownGaps
 	// named are the bodies that records named since a sweep began, nil without one.
 	named map[string]struct{}
 	// contents are the keys of bodies and rule files that are stored.

@@ -335,8 +335,39 @@ func (t *tx) PutEvidence(connector, account, object string, k ledger.Key) error 
 	return nil
 }
 
+// deliveryName is how a delivery is known.
+type deliveryName struct {
+	run string
+	key ledger.Key
+}
+
+// Delivery implements ledger.View. What isn't there is remembered, too: a replay asks
+// twice, before it is given and when it is noted.
+func (t *tx) Delivery(run string, k ledger.Key) (*ledger.Delivery, error) {
+	n := deliveryName{run, k}
+	r, known := t.store.deliveries.get(n)
+	if !known {
+		d, err := t.view.Delivery(run, k)
+		if err != nil && !errors.Is(err, ledger.ErrNotFound) {
+			return nil, err
+		}
+		r = kept[*ledger.Delivery]{batch: t.batch.holds(deliveryKey(run, k))}
+		if err == nil {
+			r.record = d
+		}
+		t.store.deliveries.keep(n, r)
+	}
+	t.layer.pending = t.layer.pending || r.batch > t.store.horizon.durable.Load()
+	if r.record == nil {
+		return nil, ledger.ErrNotFound
+	}
+	d := *r.record
+	return &d, nil
+}
+
 // PutDelivery implements ledger.Tx.
 func (t *tx) PutDelivery(run string, k ledger.Key, d ledger.Delivery) error {
+	t.store.deliveries.put(deliveryName{run, k}, kept[*ledger.Delivery]{record: &d, batch: t.batch.number})
 	return t.fail(t.layer.putValue(deliveryKey(run, k), &d))
 }
 
@@ -376,24 +407,22 @@ func (t *tx) PutConnector(hash string, content []byte) error {
 }
 
 // PutBody implements ledger.Tx.
-func (t *tx) PutBody(b ledger.Body, content []byte) error {
-	if b.SHA256 == "" && len(content) == 0 {
-		return nil
+func (t *tx) PutBody(content []byte) (ledger.Body, error) {
+	if len(content) == 0 {
+		return ledger.Body{}, nil
 	}
 	if len(content) > ledger.InlineBody {
-		return t.fail(fmt.Errorf("body of %d bytes: longer than %d, write it first", len(content), ledger.InlineBody))
+		return ledger.Body{}, t.fail(fmt.Errorf("body of %d bytes: longer than %d, write it first", len(content), ledger.InlineBody))
 	}
 	sum := sum256(content)
-	if b.Size != int64(len(content)) || b.SHA256 != hex.EncodeToString(sum[:]) {
-		return t.fail(fmt.Errorf("body %s: the content has another digest or size", b.SHA256))
-	}
+	b := ledger.Body{SHA256: hex.EncodeToString(sum[:]), Size: int64(len(content))}
 	sk := key(kBody, sum[:])
 	put := func() error { return t.layer.putValue(sk, bodyHead{Size: b.Size, Inline: content}) }
 	if _, known := t.store.contents.get(string(sk)); !known && len(content) <= smallBody {
 		t.store.contents.put(string(sk), kept[struct{}]{batch: t.batch.number})
-		return t.fail(put())
+		return b, t.fail(put())
 	}
-	return t.keep(sk, put)
+	return b, t.keep(sk, put)
 }
 
 // Append implements ledger.Tx.

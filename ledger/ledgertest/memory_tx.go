@@ -205,15 +205,15 @@ func (t *tx) PutConnector(hash string, content []byte) error {
 	return nil
 }
 
-func (t *tx) PutBody(b ledger.Body, content []byte) error {
+func (t *tx) PutBody(content []byte) (ledger.Body, error) {
 	if len(content) > ledger.InlineBody {
-		return fmt.Errorf("body of %d bytes: longer than %d, write it first", len(content), ledger.InlineBody)
+		return ledger.Body{}, fmt.Errorf("body of %d bytes: longer than %d, write it first", len(content), ledger.InlineBody)
 	}
-	if own := BodyOf(content); own.SHA256 != b.SHA256 || own.Size != b.Size {
-		return fmt.Errorf("body %s: the content has another digest or size", b.SHA256)
+	b := BodyOf(content)
+	if b.Size > 0 {
+		t.top.bodies[b.SHA256] = append([]byte(nil), content...)
 	}
-	t.top.bodies[b.SHA256] = append([]byte(nil), content...)
-	return nil
+	return b, nil
 }
 
 func (t *tx) Append(e ledger.Event) { t.top.events = append(t.top.events, e) }
