@@ -90,6 +90,29 @@ func TestEveryManifestOfTheExamplesIsYAML(t *testing.T) {
 	}
 }
 
+// TestEachExampleSaysWhatItIs: by a README of its own, to which that of all leads.
+func TestEachExampleSaysWhatItIs(t *testing.T) {
+	t.Parallel()
+	list, err := os.ReadFile("../examples/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	folders, err := os.ReadDir("../examples")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, folder := range folders {
+		if !folder.IsDir() {
+			continue
+		}
+		name := folder.Name()
+		text, err := os.ReadFile(filepath.Join("..", "examples", name, "README.md"))
+		if err != nil || len(text) == 0 || !bytes.Contains(list, []byte("]("+name+")")) {
+			t.Errorf("%s: %v; README.md of examples/ has to name it", name, err)
+		}
+	}
+}
+
 // TestTheExamplesJobIsOneOfKubernetes lets kubectl read the Job into Kubernetes' own types:
 // what it doesn't know, it leaves out.
 func TestTheExamplesJobIsOneOfKubernetes(t *testing.T) {

@@ -140,6 +140,9 @@ func (f *runFlags) inside(cmd *cobra.Command, h *host, args []string, signals *r
 	if err != nil {
 		return managed.Verdict{}, noRun(openError(err))
 	}
+	if user == nil {
+		untrusted(say, opened.Env)
+	}
 	session := &managed.Session{API: h.Client, Run: opened.Run, TTL: f.ttl, KeepOpen: f.keepOpen, Say: say}
 	p, done, err := start(cmd, args, opened.Env, h.config, user)
 	defer done()
@@ -207,6 +210,20 @@ func startChild(cmd *cobra.Command, args, environ []string, user *child.User) (*
 		return nil, errors.New("run: the standard streams are no files that a command could be given")
 	}
 	return child.Start(child.Command{Args: args, Env: environ, Stdin: in, Stdout: out, Stderr: errs, User: user})
+}
+
+// bundleVariable names the file by which most clients trust the proxy.
+const bundleVariable = "SSL_CERT_FILE"
+
+// untrusted says so if the proxy's certificates can't be read here: its folder is another
+// user's, or on another machine. The command may have its own way to trust it.
+func untrusted(say func(string, ...any), env map[string]string) {
+	f, err := os.Open(env[bundleVariable])
+	if err != nil {
+		say("the proxy's certificates can't be read here (%v): clients won't trust it; let proxy.ca.bundle_out be a file that this user can read", err)
+		return
+	}
+	_ = f.Close()
 }
 
 // tell says in a sentence why the run did not end with its command; again are the
