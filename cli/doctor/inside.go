@@ -54,6 +54,9 @@ func (s Sandbox) Examine(ctx context.Context) []Finding {
 	}
 	findings = append(findings, s.through(ctx, proxy)...)
 	findings = append(findings, s.detours(ctx), credentials(proxy))
+	if proxy.User != nil {
+		findings = append(findings, s.without(ctx, proxy))
+	}
 	for _, target := range s.Targets {
 		findings = append(findings, s.past(ctx, target))
 	}
@@ -137,6 +140,27 @@ func credentials(proxy *url.URL) Finding {
 		return sound(name, "the proxy takes requests without any here, as browsers and Java send them")
 	}
 	return sound(name, "the address here holds credentials; for browsers and Java, which send none, open the run with --listener")
+}
+
+// without tries to use the proxy as nobody. Where that is a scope of its own
+// (proxy.unmanaged), a run's end isn't one for who leaves its credentials out.
+func (s Sandbox) without(ctx context.Context, proxy *url.URL) Finding {
+	const name = "without the run"
+	conn, err := (&net.Dialer{Timeout: patience}).DialContext(ctx, "tcp", proxy.Host)
+	if err != nil {
+		return unknown(name, err.Error(), "see what is said of the proxy")
+	}
+	defer func() { _ = conn.Close() }()
+	_ = conn.SetDeadline(time.Now().Add(patience))
+	status, err := connect(conn, &url.URL{Host: proxy.Host})
+	switch {
+	case err != nil:
+		return unknown(name, "no answer to CONNECT without credentials: "+err.Error(), "see what is said of the proxy")
+	case status == http.StatusProxyAuthRequired:
+		return sound(name, "the proxy takes nothing without its credentials")
+	}
+	return broken(name, fmt.Sprintf("the proxy takes requests without credentials too (%d): a script whose run was stopped could go on", status),
+		"leave proxy.unmanaged out, or give this sandbox a proxy without it")
 }
 
 func connect(conn net.Conn, proxy *url.URL) (status int, err error) {
