@@ -170,7 +170,11 @@ func (a *App) openLedger(ctx context.Context) error {
 	c := a.config.Ledger
 	storeConfig := StoreConfig(a.config, a.options.Version, a.options.Log, a.clock)
 	storeConfig.Restored = !a.options.Restored.IsZero()
-	store, err := badgerstore.Open(ctx, storeConfig)
+	var store *badgerstore.Store
+	err := a.telling("opening the ledger", func() (err error) {
+		store, err = badgerstore.Open(ctx, storeConfig)
+		return err
+	})
 	if err != nil {
 		return fmt.Errorf("ledger in %s: %w", c.Dir, err)
 	}

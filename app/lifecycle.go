@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"keep-proxy/admin"
+	"keep-proxy/ledger"
 )
 
 // Start settles what an earlier process left, listens and serves. It returns once
@@ -21,7 +22,11 @@ func (a *App) Start(ctx context.Context) error {
 }
 
 func (a *App) start(ctx context.Context) error {
-	counts, err := a.reconciler.Recover(ctx)
+	var counts ledger.RecoverCounts
+	err := a.telling("recovery", func() (err error) {
+		counts, err = a.reconciler.Recover(ctx)
+		return err
+	})
 	if err != nil {
 		return fmt.Errorf("recovery: nothing was started: %w", err)
 	}
