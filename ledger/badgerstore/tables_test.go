@@ -9,6 +9,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dgraph-io/badger/v4/options"
+	"github.com/rs/zerolog"
+
 	"keep-proxy/ledger"
 )
 
@@ -111,5 +114,14 @@ func TestUnreadableFileIsNoDamage(t *testing.T) {
 	}
 	if _, err := Open(context.Background(), testConfig(dir)); !errors.Is(err, ledger.ErrUnavailable) {
 		t.Errorf("got %v, want ErrUnavailable: no loss may be accepted because a file can't be read", err)
+	}
+}
+
+// The engine must not serve a block that doesn't match its checksum: a key that is read wrong
+// is a record that is missing, which a checksum of records can't tell.
+func TestTheEngineVerifiesWhatItReads(t *testing.T) {
+	t.Parallel()
+	if got := engineOptions(t.TempDir(), zerolog.Nop()).ChecksumVerificationMode; got != options.OnTableRead {
+		t.Errorf("tables are verified in mode %d", got)
 	}
 }

@@ -1,0 +1,55 @@
+package app_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"keep-proxy/admin/wire"
+	"keep-proxy/internal/fakes/testca"
+)
+
+func TestARunIsGivenTheAdvertisedAddress(t *testing.T) {
+	t.Parallel()
+	c := plain(t)
+	c.Proxy.Advertise = "proxy.sandbox.test:3128"
+	a := start(t, c)
+	opened, err := operatorOf(t, a).OpenRun(t.Context(), wire.OpenRun{Workflow: "w", Item: "i"}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, got := range map[string]string{"proxy_url": opened.ProxyURL, "HTTPS_PROXY": opened.Env["HTTPS_PROXY"], "http_proxy": opened.Env["http_proxy"]} {
+		if !strings.HasSuffix(got, "@proxy.sandbox.test:3128") {
+			t.Errorf("%s is %q, which isn't the advertised address", name, got)
+		}
+	}
+}
+
+// A client that trusts the bundle alone must reach hosts that are tunnelled blind, too.
+func TestTheBundleHoldsTheSystemsRootsAndTheCA(t *testing.T) {
+	c := plain(t)
+	system := filepath.Join(t.TempDir(), "roots.pem")
+	ca, err := testca.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := ca.PEM()
+	if err := os.WriteFile(system, roots, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("SSL_CERT_FILE", system)
+	start(t, c)
+	bundle, err := os.ReadFile(c.Proxy.CA.BundleOut)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, err := os.ReadFile(c.Proxy.CA.CertFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(own) == 0 || !bytes.Contains(bundle, own) || !bytes.Contains(bundle, roots) {
+		t.Errorf("the bundle of %d bytes doesn't hold both the system's roots (%d) and the CA (%d)", len(bundle), len(roots), len(own))
+	}
+}
