@@ -22,7 +22,7 @@ func TestAStepThatTakesLongIsToldOf(t *testing.T) {
 			var told []string
 			a := &App{options: Options{Note: func(text string) { told = append(told, text) }}}
 			err := a.telling("recovery", func() error {
-				time.Sleep(took)
+				<-time.After(took)
 				return cause
 			})
 			if !errors.Is(err, cause) || !slices.Equal(told, want) {
