@@ -104,7 +104,7 @@ func (p *Proxy) noteUnused(t *tunnel, err error) {
 // enterTLS shakes hands with the client. What is spoken then decides who reads it:
 // HTTP/1 is guarded, and HTTP/2 has frames that net/http holds to the letter itself.
 func (p *Proxy) enterTLS(t *tunnel) {
-	session := tls.Server(t, p.tlsConfig(t))
+	session := tls.Server(t, p.tls)
 	ctx, cancel := context.WithTimeout(p.ctx, readHeaderTimeout)
 	defer cancel()
 	if err := session.HandshakeContext(ctx); err != nil {
@@ -123,14 +123,20 @@ func (p *Proxy) enterTLS(t *tunnel) {
 	p.tunnels.push(guardedTLS{p.guard(session, t), state})
 }
 
-// tlsConfig shows the name that the client asked for, else the tunnel's.
-func (p *Proxy) tlsConfig(t *tunnel) *tls.Config {
+// tlsConfig is that of all tunnels: its keys for session tickets (RFC 8446 §2.2) are made
+// and renewed by itself, and with one for each tunnel no client could resume a session. A
+// client is shown the name that it asked for, else its tunnel's.
+func (p *Proxy) tlsConfig() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12,
 		NextProtos: []string{"h2", "http/1.1"},
 		GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 			if hello.ServerName != "" {
 				return p.leaves.get(strings.ToLower(hello.ServerName))
+			}
+			t, ok := hello.Conn.(*tunnel)
+			if !ok {
+				return nil, errors.New("TLS outside a tunnel")
 			}
 			host, _, err := net.SplitHostPort(t.target)
 			if err != nil {

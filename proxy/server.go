@@ -140,6 +140,7 @@ type Proxy struct {
 	ledger  *ledger.Ledger
 	goproxy http.Handler
 	leaves  *leaves
+	tls     *tls.Config
 	outer   *http.Server
 	inner   *http.Server
 	tunnels *handover
@@ -191,7 +192,7 @@ func New(c Config) (*Proxy, error) {
 	}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.admitting, p.drain = context.WithCancel(p.ctx)
-	p.goproxy = p.assemble()
+	p.goproxy, p.tls = p.assemble(), p.tlsConfig()
 	p.outer = p.newServer(http.HandlerFunc(p.serveOuter))
 	p.outer.ConnContext = withOwner
 	p.inner = p.newServer(http.HandlerFunc(p.serveInner))
