@@ -264,7 +264,8 @@ func (a *App) openReconciler(context.Context) error {
 
 func (a *App) openProxy(context.Context) error {
 	c := a.config.Proxy
-	highest := highestDescriptor()
+	highest, others := highestDescriptors()
+	a.egress.bound.highest.Store(int64(others))
 	a.noteDescriptors(highest)
 	made, err := proxy.New(proxy.Config{
 		Ledger: a.ledger, Rules: a.rules.Load, Pinned: a.versions.connector, Sender: a.sender, Reads: a.reads, Dial: a.dial,

@@ -1,24 +1,91 @@
 package app
 
 import (
+	"net"
 	"os"
+	"sync/atomic"
+	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"keep-proxy/upstream"
 )
 
-// spareDescriptors are left to the ledger, to upstreams and to the admin API: without
-// any, the ledger could write no new file and would stop.
-const spareDescriptors = 512
+// spareDescriptors are left to the ledger, to upstreams and to the admin API, and
+// ledgersDescriptors of them to the ledger alone: without any, it could write no new file
+// and would stop. A client has up to 250 requests at once on one connection of HTTP/2, and
+// each may need one to its upstream.
+const (
+	spareDescriptors   = 512
+	ledgersDescriptors = 128
+)
 
-// highestDescriptor is the highest that a client's connection may have; 0 if the system
-// doesn't say how many there are. Go's runtime has raised the limit as far as it may. Call
-// it once the ledger is open, which holds one for each of its tables.
-func highestDescriptor() int {
+// highestDescriptors are the highest that a client's connection may have, and that any
+// other may have; 0 if the system doesn't say how many there are. Go's runtime has raised the
+// limit as far as it may. Call it once the ledger is open, which holds one for each of its
+// tables.
+func highestDescriptors() (clients, others int) {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
-		return 0
+		return 0, 0
 	}
-	return clientDescriptors(limit.Cur, usedDescriptors())
+	clients = clientDescriptors(limit.Cur, usedDescriptors())
+	return clients, otherDescriptors(limit.Cur, clients)
+}
+
+// descriptorBound keeps connections to upstreams and of the admin API off the ledger's
+// descriptors. A system gives the lowest one that is free: so many are open, of whatever kind.
+type descriptorBound struct{ highest atomic.Int64 } // 0 for any
+
+// allows reports whether a connection's descriptor isn't the ledger's.
+func (b *descriptorBound) allows(c syscall.RawConn) bool {
+	highest := b.highest.Load()
+	low := false
+	err := c.Control(func(fd uintptr) { low = int64(fd) <= highest })
+	return highest == 0 || err == nil && low
+}
+
+// control is what a dialer asks before it connects.
+func (b *descriptorBound) control(_, _ string, c syscall.RawConn) error {
+	if b.allows(c) {
+		return nil
+	}
+	return &upstream.Error{Class: upstream.ErrorDial, Text: "connecting: too many files are open, and the last are the ledger's"}
+}
+
+// wrap closes what is accepted beyond the bound. Without a token anybody on this machine can
+// connect to the admin API.
+func (b *descriptorBound) wrap(l net.Listener) net.Listener { return boundListener{l, b} }
+
+type boundListener struct {
+	net.Listener
+	bound *descriptorBound
+}
+
+// Accept implements net.Listener.
+func (l boundListener) Accept() (net.Conn, error) {
+	for {
+		c, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		s, ok := c.(syscall.Conn)
+		if !ok {
+			return c, nil
+		}
+		if raw, err := s.SyscallConn(); err == nil && l.bound.allows(raw) {
+			return c, nil
+		}
+		_ = c.Close()
+	}
+}
+
+// otherDescriptors is the highest that a connection which is no client's may have: a part of
+// what is above the highest of clients is the ledger's.
+func otherDescriptors(limit uint64, clients int) int {
+	const many = 1 << 30
+	above := int(min(limit, many)) - clients
+	return clients + max(above-min(ledgersDescriptors, above/4), 0)
 }
 
 // usedDescriptors is how many are open: the lowest that is free, which is what is given.

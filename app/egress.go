@@ -20,6 +20,7 @@ type egress struct {
 	denyPrivate bool
 	allow, deny []destination
 	dialer      net.Dialer
+	bound       *descriptorBound
 	resolver    *net.Resolver
 	// interfaces lists this machine's own addresses.
 	interfaces func() ([]net.Addr, error)
@@ -37,7 +38,9 @@ type destination struct {
 }
 
 func newEgress(c config.Egress) *egress {
+	bound := &descriptorBound{}
 	return &egress{
+		bound: bound, dialer: net.Dialer{Control: bound.control},
 		denyPrivate: c.DenyPrivate, allow: destinations(c.Allow), deny: destinations(c.Deny),
 		resolver: net.DefaultResolver, interfaces: net.InterfaceAddrs, own: make(map[netip.AddrPort]bool),
 	}

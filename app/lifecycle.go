@@ -78,12 +78,13 @@ func (a *App) listen(ctx context.Context) error {
 		return fmt.Errorf("%w; choose another with --admin-listen", taken(err, a.config.Admin.Listen))
 	}
 	a.egress.protect(l.Addr())
-	a.adminListener = l
+	a.adminListener = a.egress.bound.wrap(l)
 	if address := a.config.Admin.HealthListen; address != "" {
 		if a.healthListener, err = admin.ListenHealth(address); err != nil { //nolint:contextcheck // Listening doesn't wait.
 			return taken(err, address)
 		}
 		a.egress.protect(a.healthListener.Addr())
+		a.healthListener = a.egress.bound.wrap(a.healthListener)
 	}
 	return nil
 }

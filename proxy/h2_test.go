@@ -35,10 +35,16 @@ func (r *run) h2session() *http2.Framer {
 		r.t.Fatalf("CONNECT: %v, %v", resp, err)
 	}
 	session := tls.Client(c, &tls.Config{RootCAs: r.roots, ServerName: "127.0.0.1", NextProtos: []string{"h2"}, MinVersion: tls.VersionTLS12})
-	if _, err := session.Write([]byte(http2.ClientPreface)); err != nil {
+	return r.h2over(session)
+}
+
+// h2over begins HTTP/2 on a connection.
+func (r *run) h2over(c io.ReadWriter) *http2.Framer {
+	r.t.Helper()
+	if _, err := io.WriteString(c, http2.ClientPreface); err != nil {
 		r.t.Fatal(err)
 	}
-	framer := http2.NewFramer(session, session)
+	framer := http2.NewFramer(c, c)
 	framer.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
 	if err := framer.WriteSettings(); err != nil {
 		r.t.Fatal(err)
@@ -69,12 +75,12 @@ func (r *run) rawH2(fields [][2]string) string {
 }
 
 // outcomeOf is the status of the next answer, or how the stream or the connection was ended.
-func outcomeOf(t testing.TB, framer *http2.Framer) string {
-	t.Helper()
+func outcomeOf(tb testing.TB, framer *http2.Framer) string {
+	tb.Helper()
 	for {
 		f, err := framer.ReadFrame()
 		if err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 		switch f := f.(type) {
 		case *http2.MetaHeadersFrame:

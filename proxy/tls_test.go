@@ -54,7 +54,7 @@ func TestWhatClientsSpeakInTLS(t *testing.T) {
 	}{
 		"TLS 1.2":                         {config: &tls.Config{MaxVersion: tls.VersionTLS12}},
 		"TLS 1.3":                         {config: &tls.Config{MinVersion: tls.VersionTLS13}},
-		"TLS 1.1":                         {config: &tls.Config{MinVersion: tls.VersionTLS11, MaxVersion: tls.VersionTLS11}, refused: "protocol version"}, //nolint:gosec // It is refused.
+		"TLS 1.1":                         {config: &tls.Config{MinVersion: tls.VersionTLS11, MaxVersion: tls.VersionTLS11}, refused: "protocol version"},
 		"no ALPN":                         {config: &tls.Config{}},
 		"HTTP/1.1 by ALPN":                {config: &tls.Config{NextProtos: []string{"http/1.1"}}, protocol: "http/1.1"},
 		"HTTP/2 and HTTP/1.1":             {config: &tls.Config{NextProtos: []string{"http/1.1", "h2"}}, protocol: "h2"},
@@ -80,21 +80,13 @@ func TestWhatClientsSpeakInTLS(t *testing.T) {
 				t.Errorf("%q in %s", state.NegotiatedProtocol, tls.VersionName(state.Version))
 			}
 			if c.protocol == "h2" {
-				request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.upstream.URL+"/read", nil)
-				if err != nil {
+				framer := r.h2over(session)
+				fields := [][2]string{{":method", "GET"}, {":scheme", "https"}, {":authority", strings.TrimPrefix(w.upstream.URL, "https://")}, {":path", "/read"}}
+				if err := framer.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block(fields), EndHeaders: true, EndStream: true}); err != nil {
 					t.Fatal(err)
 				}
-				client, err := (&http2.Transport{}).NewClientConn(session)
-				if err != nil {
-					t.Fatal(err)
-				}
-				resp, err := client.RoundTrip(request)
-				if err != nil {
-					t.Fatal(err)
-				}
-				_ = resp.Body.Close()
-				if resp.StatusCode != http.StatusOK {
-					t.Errorf("status %d", resp.StatusCode)
+				if got := outcomeOf(t, framer); got != "200" {
+					t.Errorf("status %s", got)
 				}
 				return
 			}
