@@ -68,6 +68,22 @@ func (b *busy) open(k ledger.Key, mono time.Duration) bool {
 	return b.running < b.total && b.records[k] == 0
 }
 
+// full reports whether there is no place for another try.
+func (b *busy) full() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.running >= b.total
+}
+
+// placeOf returns how many tries of a connector are running, and whether it may have
+// one more.
+func (b *busy) placeOf(connector string) (running int, place bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	running = b.connectors[connector]
+	return running, running < b.each
+}
+
 // start takes a record and a place of its connector for the runner; it returns
 // how many tries are running, and whether this is one of them.
 func (b *busy) start(k ledger.Key, connector string) (int, bool) {

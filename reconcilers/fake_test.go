@@ -36,6 +36,8 @@ type fakeLedger struct {
 	mu        sync.Mutex
 	mutations map[ledger.Key]*ledger.Mutation
 	unhealthy error
+	// reads counts the records that were read.
+	reads int
 	// observe replaces what Observe does after it moved the record's next try.
 	observe  func(ctx context.Context, c ledger.Observe) error
 	finish   func(f ledger.Finish) error
@@ -51,12 +53,16 @@ var errNoConnector = errors.New("no such connector in this test")
 
 // add puts a record into the queue, due after the given time.
 func (f *fakeLedger) add(n byte, connector string, due time.Duration) ledger.Key {
+	return f.addKey(ledger.Key{n}, connector, due)
+}
+
+func (f *fakeLedger) addKey(k ledger.Key, connector string, due time.Duration) ledger.Key {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now := ledger.Stamp(clock.Take(f.clock))
 	m := &ledger.Mutation{
-		Key: ledger.Key{n}, ID: ledger.Key{n}.ID(), Version: 1, State: ledger.NeedsReconcile, Connector: connector,
-		UnknownSince: now, NextTryAt: now.Wall.Add(due), CreatedAt: now.Wall,
+		Key: k, ID: k.ID(), Version: 1, State: ledger.NeedsReconcile, Connector: connector,
+		UnknownSince: now, NextTryAt: now.Wall.Add(due), CreatedAt: now.Wall, UpdatedAt: now.Wall,
 		Policy:     ledger.Policy{Settle: 5 * time.Minute, Confirmations: 2, Spacing: 10 * time.Second},
 		Dispatches: []ledger.Dispatch{{ID: "d", Owner: "p1", Started: now, Ended: now, Verdict: ledger.VerdictUncertain}},
 	}
@@ -78,6 +84,7 @@ func (f *fakeLedger) Observe(ctx context.Context, c ledger.Observe) (ledger.Fini
 		return ledger.Finished{}, ledger.ErrVersion
 	}
 	m.Version++
+	m.UpdatedAt = f.clock.Now()
 	m.NextTryAt, m.RunningAge = c.NextTryAt, m.RunningAge+c.Ran
 	m.Observations = append(slices.Clone(m.Observations), c.Observation)
 	f.mutations[c.Key] = &m
@@ -199,6 +206,7 @@ type fakeView struct {
 func (v fakeView) Mutation(k ledger.Key) (*ledger.Mutation, error) {
 	v.f.mu.Lock()
 	defer v.f.mu.Unlock()
+	v.f.reads++
 	m := v.f.mutations[k]
 	if m == nil {
 		return nil, ledger.ErrNotFound

@@ -2,14 +2,18 @@ package reconcilers
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"keep-proxy/ledger"
 )
 
-// dueLimit is how many due records the runner looks at in one pass.
-const dueLimit = 256
+// dueLimit is how many due records the runner keeps in line; what is due beyond it
+// waits until some of them were tried.
+const dueLimit = 1 << 17
+
+// aheadAtOnce is of how many records the runner finds out the connectors after it gave
+// away its places.
+const aheadAtOnce = 1024
 
 // Counts say what one round came to.
 type Counts struct {
@@ -32,109 +36,144 @@ type Counts struct {
 // RunOnce tries every record that is due now, and returns when all of the tries
 // have ended. It is one round of [Reconciler.Run].
 func (r *Reconciler) RunOnce(ctx context.Context) Counts {
-	round := &round{}
+	round := newRound()
 	for {
-		started, next, paused := r.pass(ctx, round)
+		started, paused := r.pass(ctx, round)
 		round.tries.Wait()
 		if started == 0 {
-			round.counts.Next, round.counts.Paused = next, paused
+			round.counts.Next, round.counts.Paused = round.next, paused
 			return round.counts
 		}
+		round.outdate()
 	}
 }
 
 // Run works until ctx ends: it sleeps until a record is due, or Kick wakes it. Then
 // it waits for what is under way, of which a resend is not cut short, and returns.
 func (r *Reconciler) Run(ctx context.Context) {
-	round := &round{wake: r.Kick}
+	round := newRound()
 	defer round.tries.Wait()
 	for ctx.Err() == nil {
-		_, next, _ := r.pass(ctx, round)
-		r.sleep(ctx, next)
+		_, paused := r.pass(ctx, round)
+		r.sleep(ctx, round, paused)
 	}
 }
 
-// sleep waits until next, at most Poll, or for a Kick.
-func (r *Reconciler) sleep(ctx context.Context, next time.Time) {
+// sleep waits until what is due has to be listed anew, or for a Kick, after which it
+// has to be too, or until a try has ended, whose place the next one takes.
+func (r *Reconciler) sleep(ctx context.Context, in *round, paused bool) {
 	wait := r.settings.Poll
-	if until := next.Sub(r.clock.Now()); !next.IsZero() && until < wait {
-		wait = max(until, 0)
+	if !paused && !r.busy.full() {
+		wait = min(in.rest(r.now()), wait)
 	}
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
+	case <-in.ended:
 	case <-r.kick:
+		in.outdate()
 	case <-timer.C:
+		in.outdate()
 	}
-}
-
-// round is a number of tries that are waited for together.
-type round struct {
-	tries sync.WaitGroup
-	// wake is called at each try's end; nil for nothing.
-	wake func()
-
-	wall wallWatch
-
-	mu     sync.Mutex
-	counts Counts
 }
 
 // pass starts a try for each due record for which there is a place, and returns how
-// many, and when the next record will be due. What is due but has no place waits for
-// the end of another try.
-func (r *Reconciler) pass(ctx context.Context, in *round) (started int, next time.Time, paused bool) {
+// many. What is due but has no place stands in line for the end of another try.
+func (r *Reconciler) pass(ctx context.Context, in *round) (started int, paused bool) {
 	if r.ledger.Healthy() != nil || ctx.Err() != nil || r.halted() {
-		return 0, time.Time{}, true
+		in.forget()
+		return 0, true
 	}
 	now := r.now()
-	keys, next, err := r.ledger.Due(ctx, now.Wall, dueLimit)
-	if err != nil {
-		return 0, time.Time{}, true
+	if !r.busy.full() && in.listable(now.Mono) {
+		if err := r.list(ctx, now, in); err != nil {
+			in.forget()
+			return 0, true
+		}
 	}
-	for _, k := range keys {
-		if r.busy.open(k, now.Mono) && r.start(ctx, k, in) {
+	for ctx.Err() == nil && !r.halted() && !r.busy.full() {
+		k, ok := in.lines.pick(r.busy)
+		if !ok {
+			if k, ok = in.lines.read(); !ok {
+				break
+			}
+		}
+		if r.start(ctx, k, in) {
 			started++
 		}
 	}
+	r.readAhead(ctx, in)
+	return started, false
+}
+
+// readAhead finds out the connectors of some keys more, so that who is next is chosen
+// between all of them.
+func (r *Reconciler) readAhead(ctx context.Context, in *round) {
+	for range aheadAtOnce {
+		k, ok := in.lines.read()
+		if !ok {
+			return
+		}
+		if m, err := r.read(ctx, k); err == nil && m.Queued() {
+			in.lines.put(m.Connector, k)
+		}
+	}
+}
+
+// list puts what is due in line, and what a wall clock that was set back has put off:
+// its try plans the next one anew.
+func (r *Reconciler) list(ctx context.Context, now ledger.Stamp, in *round) error {
+	if in.listing() {
+		in.wall.open = true
+	}
+	due, next, err := r.ledger.Due(ctx, now.Wall, dueLimit)
+	if err != nil {
+		return err
+	}
+	in.lines.add(due)
+	in.sooner(next)
 	if in.wall.setBack(now) {
-		started += r.passStranded(ctx, now, in)
+		later, _, err := r.ledger.Due(ctx, now.Wall.Add(beyond), dueLimit)
+		if err != nil {
+			return err
+		}
+		for _, k := range later {
+			if in.lines.has(k) {
+				continue
+			}
+			if m, err := r.read(ctx, k); err == nil && stranded(m, now.Wall) {
+				in.lines.add([]ledger.Key{k})
+			}
+		}
+		in.wall.looked()
 	}
-	return started, next, false
+	in.lines.listed(now.Mono, r.now().Mono)
+	return nil
 }
 
-// passStranded starts a try for each record whose next try a wall clock that was
-// set back has put off. The try plans the next one anew.
-func (r *Reconciler) passStranded(ctx context.Context, now ledger.Stamp, in *round) (started int) {
-	keys, _, err := r.ledger.Due(ctx, now.Wall.Add(beyond), dueLimit)
-	if err != nil {
-		return 0
-	}
-	left := false
-	for _, k := range keys {
-		m, err := r.read(ctx, k)
-		if err != nil || !stranded(m, now.Wall) {
-			continue
-		}
-		if r.busy.open(k, now.Mono) && r.start(ctx, k, in) {
-			started++
-			continue
-		}
-		left = true
-	}
-	in.wall.looked(left)
-	return started
-}
-
-// start makes one try in a goroutine of its own, if there is a place for it.
+// start makes one try in a goroutine of its own if the record is still due, or puts it
+// in its connector's line if there is no place for it.
 func (r *Reconciler) start(ctx context.Context, k ledger.Key, in *round) bool {
+	now := r.now()
 	m, err := r.read(ctx, k)
 	if err != nil || !m.Queued() {
 		return false
 	}
+	late := stranded(m, now.Wall)
+	if !r.busy.open(k, now.Mono) {
+		if late {
+			in.wall.open = true
+		}
+		return false
+	}
+	if m.NextTryAt.After(now.Wall) && !late {
+		in.sooner(m.NextTryAt)
+		return false
+	}
 	running, ok := r.busy.start(k, m.Connector)
 	if !ok {
+		in.lines.put(m.Connector, k)
 		return false
 	}
 	r.metrics.Working(running)
@@ -144,6 +183,7 @@ func (r *Reconciler) start(ctx context.Context, k ledger.Key, in *round) bool {
 		r.working.Add(-1)
 		r.metrics.Working(r.busy.done(m.Connector))
 		r.busy.free(k)
+		in.forget()
 		return false
 	}
 	in.tries.Go(func() {
@@ -152,12 +192,9 @@ func (r *Reconciler) start(ctx context.Context, k ledger.Key, in *round) bool {
 		if out.seen == "error" {
 			r.busy.postpone(k, r.now().Mono, r.settings.Base)
 		}
-		in.count(out)
 		r.metrics.Working(r.busy.done(m.Connector))
 		r.busy.free(k)
-		if in.wake != nil {
-			in.wake()
-		}
+		in.end(out)
 	})
 	return true
 }
@@ -169,25 +206,4 @@ func (r *Reconciler) read(ctx context.Context, k ledger.Key) (m *ledger.Mutation
 		return err
 	})
 	return m, err
-}
-
-// count adds a try.
-func (in *round) count(out outcome) {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	in.counts.Tried++
-	switch {
-	case out.seen == "dropped":
-		in.counts.Dropped++
-	case out.err != nil || out.finished.Mutation == nil:
-		in.counts.Errors++
-	case out.finished.Mutation.State == ledger.Applied:
-		in.counts.Applied++
-	case out.finished.Mutation.State == ledger.Failed:
-		in.counts.Failed++
-	case out.finished.Mutation.State == ledger.Indeterminate:
-		in.counts.Indeterminate++
-	default:
-		in.counts.Waiting++
-	}
 }

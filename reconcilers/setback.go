@@ -32,8 +32,8 @@ func (w *wallWatch) setBack(now ledger.Stamp) bool {
 	return w.open
 }
 
-// looked ends the looking unless a record is left for which there was no place.
-func (w *wallWatch) looked(left bool) { w.open = left }
+// looked ends the looking: what was found stands in line.
+func (w *wallWatch) looked() { w.open = false }
 
 // stranded reports whether the record was last written at a time that is still to
 // come: its next try was planned by a clock that was set back since.

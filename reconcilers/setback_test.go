@@ -30,14 +30,13 @@ func TestAWallClockSetBackIsNoticed(t *testing.T) {
 			if !w.setBack(now()) {
 				t.Error("a new process does not look at what another one left")
 			}
-			w.looked(false)
+			w.looked()
 			c.move(f)
 			if got := w.setBack(now()); got != c.want {
 				t.Errorf("set back: %t, want %t", got, c.want)
 			}
-			w.looked(true)
-			if !w.setBack(now()) {
-				t.Error("it is not looked again at what there was no place for")
+			if w.setBack(now()) != c.want {
+				t.Error("it is not looked for until somebody has looked")
 			}
 		})
 	}

@@ -233,7 +233,13 @@ func (w *world) claim(reference string) *ledger.Mutation {
 // claimOf makes the claim of a request.
 func claimOf(t tester, id string, req *rules.Request, match rules.Match, d *rules.Derived) ledger.Claim {
 	t.Helper()
-	scope := ledger.Scope{Workflow: "payouts", Item: "item-" + d.Target, Attempt: 1}
+	return claimIn(t, "payouts", id, req, match, d)
+}
+
+// claimIn makes the claim of a request in a workflow.
+func claimIn(t tester, workflow, id string, req *rules.Request, match rules.Match, d *rules.Derived) ledger.Claim {
+	t.Helper()
+	scope := ledger.Scope{Workflow: workflow, Item: "item-" + d.Target, Attempt: 1}
 	identity := map[string]string{}
 	for name, value := range d.Identity {
 		identity[name] = string(value)
