@@ -31,6 +31,8 @@ type asked struct {
 	lines     []string
 	reached   bool
 	notBefore time.Time
+	// lacks says what the last answer lacks to be whole, if it does.
+	lacks string
 	// clocks is the largest measured difference between the API's clock and ours, and by
 	// how much theirs is ahead at least.
 	clocks rules.Clocks
@@ -64,8 +66,20 @@ func (p probe) ask(ctx context.Context, t *try) sighting {
 			asking.Answer(&rules.Response{Status: reply.status, Header: reply.header, Body: reply.body, Complete: true})
 		} else {
 			asking.Answer(nil)
+			all.lacks = lacks(reply, p.settings.MaxAnswer)
 		}
 	}
+}
+
+// lacks says why an answer isn't whole.
+func lacks(r reply, limit int64) string {
+	switch {
+	case r.tooLarge:
+		return fmt.Sprintf(": it is longer than %d bytes", limit)
+	case r.evidence.ErrorClass != "":
+		return fmt.Sprintf(" (%s)", r.evidence.ErrorClass)
+	}
+	return ""
 }
 
 // maxClockDiff is how far an answer's date (RFC 9110 §6.6.1) may be from our clock for
@@ -127,6 +141,7 @@ func (p probe) conclude(ctx context.Context, t *try, asking *rules.Asking, all a
 		return sighting{reason: "the ledger could not say whose evidence an object is", evidence: s.evidence}
 	}
 	s.seen = seen(o.Seen)
+	s.reason += all.lacks
 	if s.seen == ledger.SeenAbsent && all.clocks.Off > maxClockDiff {
 		s.seen = ledger.SeenRetry
 		s.reason = fmt.Sprintf("absent, but the answer's date is %v from our clock: one of the clocks is wrong, or a cache answered",

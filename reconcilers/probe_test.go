@@ -69,14 +69,15 @@ func TestWhatIsNotAWholeListingIsRetry(t *testing.T) {
 	for name, tc := range map[string]struct {
 		prepare func(w *world)
 		reached bool
+		reason  string
 	}{
-		"not found":             {func(w *world) { w.api.answering(http.StatusNotFound, nil, "{}") }, true},
-		"internal server error": {func(w *world) { w.api.answering(http.StatusInternalServerError, nil, "") }, true},
-		"forbidden":             {func(w *world) { w.api.answering(http.StatusForbidden, nil, "") }, true},
-		"a redirect":            {func(w *world) { w.api.answering(http.StatusFound, http.Header{"Location": {"/"}}, "") }, true},
-		"no JSON":               {func(w *world) { w.api.answering(http.StatusOK, nil, "<html>") }, true},
-		"another shape":         {func(w *world) { w.api.answering(http.StatusOK, nil, `{"data":[]}`) }, true},
-		"a cut answer":          {func(w *world) { w.api.script(cut) }, true},
+		"not found":             {func(w *world) { w.api.answering(http.StatusNotFound, nil, "{}") }, true, "answered 404 instead of 200"},
+		"internal server error": {func(w *world) { w.api.answering(http.StatusInternalServerError, nil, "") }, true, "answered 500"},
+		"forbidden":             {func(w *world) { w.api.answering(http.StatusForbidden, nil, "") }, true, "answered 403"},
+		"a redirect":            {func(w *world) { w.api.answering(http.StatusFound, http.Header{"Location": {"/"}}, "") }, true, "answered 302"},
+		"no JSON":               {func(w *world) { w.api.answering(http.StatusOK, nil, "<html>") }, true, "the listing can't be read"},
+		"another shape":         {func(w *world) { w.api.answering(http.StatusOK, nil, `{"data":[]}`) }, true, "no such value: .items"},
+		"a cut answer":          {func(w *world) { w.api.script(cut) }, true, "no whole answer"},
 		"a cut answer that reads like a whole one": {func(w *world) {
 			w.api.script(func(rw http.ResponseWriter, r *http.Request) bool {
 				rw.Header().Set("Content-Length", "1000")
@@ -84,14 +85,21 @@ func TestWhatIsNotAWholeListingIsRetry(t *testing.T) {
 				_ = http.NewResponseController(rw).Flush()
 				return hangUp(rw, r)
 			})
-		}, true},
-		"a closed connection":    {func(w *world) { w.api.script(hangUp) }, false},
-		"nobody listens":         {func(w *world) { w.api.server.Close() }, false},
-		"more pages than it may": {func(w *world) { w.api.pageSize = 1; many(w, 9) }, true},
+		}, true, "no whole answer"},
+		"a closed connection": {func(w *world) { w.api.script(hangUp) }, false, "no whole answer (eof)"},
+		"nobody listens":      {func(w *world) { w.api.server.Close() }, false, "no whole answer (dial)"},
+		"no answer, ever": {func(w *world) {
+			w.api.script(func(_ http.ResponseWriter, r *http.Request) bool {
+				w.clock.Advance(time.Minute)
+				<-r.Context().Done()
+				return true
+			})
+		}, false, "no whole answer (timeout)"},
+		"more pages than it may": {func(w *world) { w.api.pageSize = 1; many(w, 9) }, true, "the listing goes on after 3 pages"},
 		"an answer over the limit": {func(w *world) {
 			w.api.answering(http.StatusOK, nil, `{"items":[],"next":"","pad":"`+strings.Repeat("x", 11<<20)+`"}`)
-		}, true},
-		"a credential that can't be had": {func(w *world) { w.creds.err = http.ErrNoCookie }, false},
+		}, true, "longer than 10485760 bytes"},
+		"a credential that can't be had": {func(w *world) { w.creds.err = http.ErrNoCookie }, false, "credentials: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -102,7 +110,10 @@ func TestWhatIsNotAWholeListingIsRetry(t *testing.T) {
 			if c.Waiting != 1 || c.Tried != 1 {
 				t.Fatalf("counts %+v, want one waiting", c)
 			}
-			now := w.wants(m, ledger.NeedsReconcile, "")
+			now := w.wants(m, ledger.NeedsReconcile, tc.reason)
+			if posts, _, _ := w.api.counts(); posts != 0 {
+				t.Errorf("%d mutations were sent", posts)
+			}
 			o := last(now)
 			if o.Seen != ledger.SeenRetry || o.Counted || o.Reason == "" {
 				t.Errorf("observation %+v, want a retry with its reason", o)

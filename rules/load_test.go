@@ -113,6 +113,7 @@ func TestProblemsOfAFileAreNamed(t *testing.T) {
 		{"a replay that can't be verified", withOperation("verify_on_replay: strict"), "verify", "operations[0].verify_on_replay", "nothing says how", 13},
 		{"resend without key", withOperation("reconcile: [{resend: {}}]"), "resend", "operations[0].reconcile[0]", "needs a native_key", 12},
 		{"resend without window", withOperation("native_key: {header: a}", "reconcile: [{resend: {}}]"), "resend", "operations[0].reconcile[0]", "needs native_key.window", 13},
+		{"a window of zero", withOperation("native_key: {header: a, window: 0s}", "reconcile: [{resend: {}}]"), "value", "operations[0].native_key.window", "above zero", 12},
 		{"resend in too short a window", withOperation("native_key: {header: a, window: 16m}", "reconcile: [{resend: {}}]"), "resend", "operations[0].reconcile[0]", "too short", 13},
 		{"resend of a secret body", withOperation("native_key: {header: a, window: 24h}", "secret: [json.card]", "reconcile: [{resend: {}}]"), "resend-secret", "operations[0].reconcile[0]", "json.card is secret", 14},
 		{"a secret of an answer that is kept", withOperation("secret: [response.json.id]", keeps("response.json.id")), "send-secret", "operations[0].send", `"response.json.id" is secret`, 14},

@@ -6,9 +6,11 @@ import (
 	"errors"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -121,6 +123,43 @@ func TestAProgramThatWritesTooMuchIsKilled(t *testing.T) {
 	s.MaxOutput = 1000
 	if _, err := Run(t.Context(), s); !errors.Is(err, ErrOutput) {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestAProgramThatLeavesAProcessBehindIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("setsid"); err != nil {
+		t.Skip("there is no setsid")
+	}
+	// It leaves the group, so that it isn't killed with it, and holds the output.
+	left := filepath.Join(t.TempDir(), "pid")
+	s := sh(`setsid sleep 1000 & echo $! > ` + left + `; echo '{"seen":"absent"}'`)
+	t.Cleanup(func() {
+		text, err := os.ReadFile(left)
+		if err != nil {
+			t.Error(err)
+		}
+		pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			t.Error(err)
+		}
+	})
+	done := make(chan error, 1)
+	go func() {
+		_, err := Run(t.Context(), s)
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		if err == nil || !strings.Contains(err.Error(), "left behind") {
+			t.Errorf("got %v", err)
+		}
+	case <-time.After(long):
+		t.Error("it is waited for")
 	}
 }
 
