@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -70,4 +71,36 @@ func TestAnItemThatRefusesLetsTheOthersGoOn(t *testing.T) {
 		t.Errorf("the run is %s", got)
 	}
 	w.wantSends("/pay", 1)
+}
+
+// A client without credentials may name items, too: each is work, and stands still, by itself.
+func TestTheUnmanagedScopeTakesItems(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(rw http.ResponseWriter, r *http.Request) {
+		if content, _ := io.ReadAll(r.Body); strings.Contains(string(content), "lost") {
+			lost(rw, r)
+		}
+		created(rw, r)
+	}, func(c *Config) {
+		c.Unmanaged, c.BlockScope = Unmanaged{"wf", "shared"}, ledger.BlockItem
+	})
+	client := w.newClient((*url.Userinfo)(nil), false)
+	pay := func(to string, item ...string) got {
+		return send(client, http.MethodPost, w.upstream.URL+"/pay", `{"to":"`+to+`"}`, item...)
+	}
+	for _, named := range [][]string{nil, {"Keep-Item", "order%201"}, {"Keep-Item", "order%202"}} {
+		wantAnswer(t, pay("x", named...), 201, `{"id":1}`, false)
+		wantAnswer(t, pay("x", named...), 201, `{"id":1}`, true)
+	}
+	w.wantSends("/pay", 3)
+	for _, name := range []string{"shared", "order 1", "order 2"} {
+		if m := w.mutation(name); m == nil || m.Run != "" || m.State != ledger.Applied {
+			t.Errorf("item %q has %+v", name, m)
+		}
+	}
+	wantProblem(t, pay("lost", "Keep-Item", "order%203"), "unknown-outcome", http.StatusFailedDependency, "")
+	wantProblem(t, send(client, http.MethodGet, w.upstream.URL+"/read", "", "Keep-Item", "order%203"), "blocked", http.StatusLocked, "")
+	wantAnswer(t, pay("y", "Keep-Item", "order%201"), 201, `{"id":1}`, false)
+	wantProblem(t, pay("x", "Keep-Item", "%zz"), "identity", http.StatusUnprocessableEntity, "percent-encoding")
+	w.wantSends("/pay", 5)
 }
