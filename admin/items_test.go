@@ -56,6 +56,39 @@ func TestAnItemsHistoryGoesByAttempt(t *testing.T) {
 	}
 }
 
+// TestWhatARepairFinds is what somebody who mends a failed item sees: what was applied before
+// it failed, and what a re-run will be given and what it will send.
+func TestWhatARepairFinds(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	run := w.open("order-1")
+	first := transfer(&run.Run)
+	second := first
+	second.n = 2
+	applied := w.apply(w.claim(first), 201, "{}")
+	failed := w.claim(second)
+	next := func() map[string]string {
+		out := map[string]string{}
+		for _, m := range w.theItem().Attempts[0].Mutations {
+			out[m.ID] = m.State + ", " + m.Next
+		}
+		return out
+	}
+	if got := next(); got[applied.ID] != "applied, replay" || got[failed.ID] != "in_flight, wait" {
+		t.Errorf("before it failed: %v", got)
+	}
+	w.finish(ledger.Finish{Key: failed.Key, Dispatch: ledger.Dispatch{
+		ID: failed.Current().ID, Verdict: ledger.VerdictFailed, Class: ledger.ClassPrecondition, Reason: "the account is empty",
+		BytesWritten: 412, Head: true, Status: 422, BodyComplete: true,
+	}})
+	if got := next(); got[applied.ID] != "applied, replay" || got[failed.ID] != "failed, send" {
+		t.Errorf("after it failed: %v", got)
+	}
+	if i := w.theItem(); i.State != "failed" || i.Cause != failed.ID || i.Reason != "the account is empty" {
+		t.Errorf("the item is %s because of %s: %q", i.State, i.Cause, i.Reason)
+	}
+}
+
 func TestARerunOfAMutation(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
