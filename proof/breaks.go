@@ -32,7 +32,8 @@ type broken struct {
 
 // breaksByRoom are all breaks, in the order of the rooms.
 var breaksByRoom = [][]broken{
-	ledgerBreaks, recordBreaks, gateBreaks, absenceBreaks, decisionBreaks, storeBreaks, proxyBreaks, upstreamBreaks, reconcilerBreaks, ruleBreaks, hostBreaks,
+	ledgerBreaks, recordBreaks, gateBreaks, absenceBreaks, decisionBreaks, storeBreaks, proxyBreaks, upstreamBreaks, reconcilerBreaks, ruleBreaks,
+	readBreaks, hostBreaks,
 }
 
 func allBreaks() []broken { return slices.Concat(breaksByRoom...) }

@@ -79,3 +79,21 @@ func TestEachSendingOfAnUndoCarriesTheKeyOfItsGeneration(t *testing.T) {
 		t.Errorf("generation %d", now.Generation)
 	}
 }
+
+// While it isn't known whether an effect was taken back, what its mutation would stop stands
+// still.
+func TestAnUndoStopsWhatItsMutationWould(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, viaCancel)
+	m := w.unknown("a")
+	for _, scope := range []ledger.BlockScope{ledger.BlockWorkflow, ledger.BlockItem, ledger.BlockMutation, ""} {
+		m.Policy.BlockScope = scope
+		plan, err := w.r.PlanUndo(t.Context(), m, "t1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := plan.Record.Policy.BlockScope; got != scope {
+			t.Errorf("the undo stops %q, its mutation %q", got, scope)
+		}
+	}
+}

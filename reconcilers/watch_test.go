@@ -91,6 +91,25 @@ func TestAWatchedMutationComesToItsEnd(t *testing.T) {
 	}
 }
 
+func TestALookThatIsCutShowsNothing(t *testing.T) {
+	t.Parallel()
+	for _, word := range []string{"done", "failed"} {
+		w := newWorld(t, viaWatch)
+		m := w.accepted(w.claim("a"))
+		w.api.script(func(rw http.ResponseWriter, _ *http.Request) bool {
+			rw.Header().Set("Content-Type", "application/json")
+			rw.Header().Set("Content-Length", "100")
+			_, _ = rw.Write([]byte(`{"state":"` + word + `"}`))
+			_ = http.NewResponseController(rw).Flush()
+			panic(http.ErrAbortHandler)
+		})
+		w.after(time.Minute)
+		if now := w.wants(m, ledger.NeedsReconcile, "no whole answer"); !now.Watching {
+			t.Errorf("%s: it is followed no longer", word)
+		}
+	}
+}
+
 func TestAWatchThatTakesTooLongAsksAPerson(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, viaWatch)

@@ -1,0 +1,109 @@
+package badgerstore
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"keep-proxy/ledger"
+	"keep-proxy/ledger/ledgertest"
+)
+
+// The mark before the newest must outlive a newest one that is torn.
+func TestTheHighWaterFileKeepsTheMarkBefore(t *testing.T) {
+	t.Parallel()
+	c := testConfig(t.TempDir())
+	s := mustOpen(t, c)
+	fill(t, s, 0, 3, 10)
+	path := c.highWaterPath()
+	newest, err := readHighWater(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, errFirst := parseSlot(b[:slotSize])
+	second, errSecond := parseSlot(b[slotSize:])
+	if err := errors.Join(errFirst, errSecond); err != nil {
+		t.Fatal(err)
+	}
+	if low := min(first.Tip.Commit, second.Tip.Commit); low != newest.Tip.Commit-1 {
+		t.Errorf("the newest mark is of commit %d, the other one of %d", newest.Tip.Commit, low)
+	}
+}
+
+// Another history of the same length holds as many commits, and not those that were
+// acknowledged.
+func TestAnotherHistoryOfTheSameLengthIsALoss(t *testing.T) {
+	t.Parallel()
+	c := testConfig(t.TempDir())
+	s := mustOpenOnly(t, c)
+	fill(t, s, 0, 3, 10)
+	other := testConfig(copyFolder(t, c.Dir))
+	fill(t, s, 3, 1, 10)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = mustOpenOnly(t, other)
+	fill(t, s, 100, 5, 10)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	mark, err := os.ReadFile(c.highWaterPath())
+	if err == nil {
+		err = os.WriteFile(filepath.Join(other.Dir, filepath.Base(other.highWaterPath())), mark, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s, err := Open(context.Background(), other); !errors.Is(err, ledger.ErrShortened) {
+		if err == nil {
+			_ = s.Close()
+		}
+		t.Errorf("got %v, want ErrShortened", err)
+	}
+}
+
+// What the batch before leaves in the way stands there for the next, although the gate
+// doesn't show it yet; and what rests on it isn't answered before it is durable.
+func TestAStopThatIsBeingSyncedStopsTheNextCommand(t *testing.T) {
+	t.Parallel()
+	if !ownLogSync {
+		t.Skip("Badger syncs its log itself here")
+	}
+	h := hold(t)
+	_, answer := h.start(ledgertest.SampleMutation("a", ledger.Indeterminate, 0))
+	<-h.begun
+	var blockers []ledger.Blocker
+	durable := evaluated(t, h.Store, func(tx *tx) (err error) {
+		blockers, err = tx.Blockers("refunds")
+		return err
+	})
+	if len(blockers) != 1 || durable[0] {
+		t.Errorf("%d stops, answered at once: %t", len(blockers), durable[0])
+	}
+	close(h.end)
+	if err := <-answer; err != nil {
+		t.Error(err)
+	}
+}
+
+// What the engine didn't take isn't acknowledged, and nothing after it is taken.
+func TestACommitThatFailsStopsTheLedger(t *testing.T) {
+	t.Parallel()
+	s := mustOpenOnly(t, testConfig(t.TempDir()))
+	m := ledgertest.SampleMutation("a", ledger.InFlight, 0)
+	err := s.do(t.Context(), func(tx *tx) error {
+		// The engine ends between the command and its commit.
+		return errors.Join(tx.PutMutation(m), s.db.Close())
+	})
+	healthy := s.Healthy() == nil
+	s.poison(errors.New("the engine has ended")) // Else a store that takes itself for sound waits for it.
+	if !errors.Is(err, ledger.ErrUnavailable) || healthy {
+		t.Errorf("acknowledged with %v, healthy: %t", err, healthy)
+	}
+}

@@ -1,0 +1,66 @@
+package proxy
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"keep-proxy/ledger"
+	"keep-proxy/upstream"
+)
+
+// What a body doesn't say because the rest of it is missing, or because it can't be read, it
+// must not seem to deny.
+func TestABodyThatCantBeReadWholeDecidesNothing(t *testing.T) {
+	t.Parallel()
+	declined := strings.Replace(testRules, "success: response.json.ok == true", `outcome:
+      - {when: "response.text.contains('declined')", then: failed, class: logic}`, 1)
+	for name, c := range map[string]struct {
+		answer http.HandlerFunc
+		state  ledger.State
+	}{
+		"a whole one": {func(rw http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(rw, "accepted") }, ledger.Applied},
+		"a cut one": {func(rw http.ResponseWriter, _ *http.Request) {
+			rw.Header().Set("Content-Length", "100")
+			_, _ = io.WriteString(rw, "thank you; it was ")
+			_ = http.NewResponseController(rw).Flush()
+			panic(http.ErrAbortHandler)
+		}, ledger.Indeterminate},
+		"one in a coding that nobody asked for": {func(rw http.ResponseWriter, _ *http.Request) {
+			rw.Header().Set("Content-Encoding", "br")
+			_, _ = io.WriteString(rw, "\x0b\x02\x80")
+		}, ledger.Indeterminate},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, func(rw http.ResponseWriter, r *http.Request) {
+				rw.Header().Set("Content-Type", "text/plain")
+				c.answer(rw, r)
+			})
+			w.use(declined)
+			w.open("a").post("/shape", `{"to":"x"}`)
+			if m := w.mutation("a"); m.State != c.state || m.Committed != (c.state == ledger.Applied) {
+				t.Errorf("it is %s (%s), committed %t, want %s", m.State, m.Reason, m.Committed, c.state)
+			}
+		})
+	}
+}
+
+// A success stays one though nothing but that is left of it.
+func TestASuccessThatTheProxyLostIsKnownToHaveHappened(t *testing.T) {
+	t.Parallel()
+	for kind, want := range map[upstream.VerdictKind]ledger.Verdict{
+		upstream.Applied: ledger.VerdictCommitted, upstream.Committed: ledger.VerdictCommitted, upstream.TooLarge: ledger.VerdictCommitted,
+		upstream.Failed: ledger.VerdictUncertain, upstream.Uncertain: ledger.VerdictUncertain,
+	} {
+		s := &sending{w: &work{}, verdict: upstream.Verdict{Kind: kind}}
+		if got := lostFinish(s, ledger.Stamp{BootID: "b"}).Dispatch.Verdict; got != want {
+			t.Errorf("a verdict of kind %v that was lost is %s, want %s", kind, got, want)
+		}
+	}
+	s := &sending{w: &work{}, verdict: upstream.Verdict{Kind: upstream.Applied}, dispatch: ledger.Dispatch{Verdict: ledger.VerdictAccepted}}
+	if got := lostFinish(s, ledger.Stamp{BootID: "b"}).Dispatch.Verdict; got != ledger.VerdictUncertain {
+		t.Errorf("a 202 that was lost is %s", got)
+	}
+}

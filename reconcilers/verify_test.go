@@ -1,0 +1,36 @@
+package reconcilers
+
+import (
+	"testing"
+	"time"
+
+	"keep-proxy/ledger"
+)
+
+// The world disagrees with a stored result only on proof, and an absence is none before
+// settle is over.
+func TestVerifyingDisagreesOnlyAfterSettle(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, viaProbe)
+	m := w.uncertain(w.claim("a"), false)
+	out, err := w.ledger.Resolve(t.Context(), ledger.Resolve{
+		Key: m.Key, Version: m.Version, Action: ledger.OnHappened, NoResult: true, Actor: "ada", Reason: "it is there",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m = out.Mutation
+	for _, c := range []struct {
+		after time.Duration
+		want  ledger.Said
+	}{{0, ledger.SaidNothing}, {4 * time.Minute, ledger.SaidNothing}, {2 * time.Minute, ledger.SaidDisagrees}} {
+		w.clock.Advance(c.after)
+		if said, why, _ := w.r.Verify(t.Context(), m); said != c.want {
+			t.Errorf("%v later: %s (%s), want %s", c.after, said, why, c.want)
+		}
+	}
+	w.api.commit("a", m.Marker, m.VendorKey)
+	if said, why, _ := w.r.Verify(t.Context(), m); said != ledger.SaidAgrees {
+		t.Errorf("with the thing there: %s (%s)", said, why)
+	}
+}
