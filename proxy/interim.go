@@ -4,6 +4,8 @@ import (
 	"maps"
 	"net/http"
 	"sync"
+
+	"keep-proxy/upstream"
 )
 
 // interims passes the upstream's interim responses (RFC 9110 §15.2) on to the client,
@@ -12,6 +14,17 @@ type interims struct {
 	mu   sync.Mutex
 	w    http.ResponseWriter
 	over bool
+	// queue is where those to a mutation wait: its sending must not wait for a client that
+	// doesn't read. done is closed when they have all been passed on; nil while there was
+	// none. Nil passes each on at once.
+	queue chan interim
+	done  chan struct{}
+}
+
+// interim is one of them.
+type interim struct {
+	status int
+	header http.Header
 }
 
 // interimsFor returns where the interim responses to r go. A client of HTTP/1.0 gets
@@ -23,6 +36,14 @@ func (x *exchange) interimsFor(r *http.Request) *interims {
 	}
 	x.interims.w = x.answer.ResponseWriter
 	return &x.interims
+}
+
+// queued lets those to come wait, as many as a sending shows.
+func (i *interims) queued() *interims {
+	if i != nil {
+		i.queue = make(chan interim, upstream.MaxInterim)
+	}
+	return i
 }
 
 // Show implements upstream.Interims. It passes one on. 100 (Continue) and 101 (Switching Protocols) are matters of one
@@ -38,22 +59,57 @@ func (i *interims) Show(status int, h http.Header) {
 	}
 	kept := h.Clone()
 	stripAnswer(kept)
+	if i.queue == nil {
+		i.write(interim{status, kept})
+		return
+	}
+	if i.done == nil {
+		i.done = make(chan struct{})
+		go i.passOn()
+	}
+	select {
+	case i.queue <- interim{status, kept}:
+	default: // No sending shows more.
+	}
+}
+
+// passOn writes what is queued, to its end.
+func (i *interims) passOn() {
+	defer close(i.done)
+	for one := range i.queue {
+		i.write(one)
+	}
+}
+
+func (i *interims) write(one interim) {
 	out := i.w.Header()
-	maps.Copy(out, kept)
-	i.w.WriteHeader(status)
-	for name := range kept {
+	maps.Copy(out, one.header)
+	i.w.WriteHeader(one.status)
+	for name := range one.header {
 		delete(out, name)
 	}
 }
 
-// end lets no more pass: the header of the final response is about to be written.
+// end lets no more come: the final response is there.
 func (i *interims) end() {
 	if i == nil {
 		return
 	}
 	i.mu.Lock()
+	defer i.mu.Unlock()
+	if !i.over && i.queue != nil {
+		close(i.queue)
+	}
 	i.over = true
-	i.mu.Unlock()
+}
+
+// passed waits until those that came have been passed on: the header of the final response
+// is about to be written.
+func (i *interims) passed() {
+	i.end()
+	if i != nil && i.done != nil {
+		<-i.done
+	}
 }
 
 // asked is what upstream.Request.Interim takes.

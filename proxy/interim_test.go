@@ -6,12 +6,17 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/http/httptrace"
 	"net/textproto"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"keep-proxy/ledger"
+	"keep-proxy/upstream"
 )
 
 // hinting is an upstream that sends so many 103s first, with fields that must not pass.
@@ -71,6 +76,61 @@ func TestInterimResponsesPass(t *testing.T) {
 	all := answers(t, w.talk("GET "+w.upstream.URL+"/read HTTP/1.0\r\n"+w.basic(r.token)+"\r\n"))
 	if len(all) != 1 || all[0].status != http.StatusCreated {
 		t.Errorf("a client of HTTP/1.0 got %+v", all)
+	}
+}
+
+// unread is a client that doesn't read: interim responses to it wait until it does.
+type unread struct {
+	*httptest.ResponseRecorder
+	reads chan struct{}
+	seen  []int
+}
+
+func (u *unread) WriteHeader(status int) {
+	if status < 200 {
+		<-u.reads
+	}
+	u.seen = append(u.seen, status)
+	u.ResponseRecorder.WriteHeader(status)
+}
+
+// What a mutation came to is recorded, whether or not its client reads the interim
+// responses before it. Who begins to read then gets them all, and the answer after them.
+func TestInterimResponsesThatNobodyReadsHoldUpNoMutation(t *testing.T) {
+	t.Parallel()
+	sent := make(chan struct{})
+	w := newWorld(t, func(rw http.ResponseWriter, r *http.Request) {
+		close(sent)
+		hinting(upstream.MaxInterim)(rw, r)
+	})
+	r := w.open("a")
+	client := &unread{ResponseRecorder: httptest.NewRecorder(), reads: make(chan struct{})}
+	request := httptest.NewRequest(http.MethodPost, w.upstream.URL+"/pay", strings.NewReader(`{"to":"x"}`))
+	request.Header.Set("Content-Type", "application/json")
+	request.SetBasicAuth("run", r.token)
+	request.Header["Proxy-Authorization"] = request.Header["Authorization"]
+	request.Header.Del("Authorization")
+	answered := make(chan struct{})
+	go func() {
+		defer close(answered)
+		w.proxy.outer.Handler.ServeHTTP(client, request)
+	}()
+	select {
+	case <-sent:
+	case <-answered:
+		t.Fatalf("it was answered without being sent: %d %s", client.Code, client.Body)
+	}
+	w.waitState("a", ledger.Applied)
+	select {
+	case <-answered:
+		t.Fatal("it was answered before its interim responses")
+	default:
+	}
+	close(client.reads)
+	<-answered
+	want := append(slices.Repeat([]int{http.StatusEarlyHints}, upstream.MaxInterim), http.StatusCreated)
+	if !slices.Equal(client.seen, want) {
+		t.Errorf("got %v, want %v", client.seen, want)
 	}
 }
 

@@ -63,7 +63,8 @@ func (p *Proxy) mutate(x *exchange, r *http.Request, req *rules.Request, m rules
 	}
 	// What was loaded goes: the slow part is still to come.
 	w.req, w.body, w.as = req, x.body, as
-	w.interim, w.via = x.interimsFor(r), p.via(r.Proto)
+	w.interim, w.via = x.interimsFor(r).queued(), p.via(r.Proto)
+	defer w.interim.passed()
 	x.target = w.derived.Target
 	return p.fly(x, r, w)
 }
