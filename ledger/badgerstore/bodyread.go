@@ -40,11 +40,33 @@ func (s *Store) Body(ctx context.Context, b ledger.Body) (io.ReadCloser, error) 
 		s.readers.Done()
 		return nil, fmt.Errorf("body %s: %w", b.SHA256, err)
 	}
+	if r.whole() {
+		return wholeBody{bytes.NewReader(r.rest), r.rest}, r.Close()
+	}
 	return r, nil
 }
 
+// wholeBody is short content that was found whole.
+type wholeBody struct {
+	*bytes.Reader
+	content []byte
+}
+
+// Whole returns the content, for who would read it into memory. It is the caller's.
+func (b wholeBody) Whole() []byte { return b.content }
+
+// Close implements io.Closer.
+func (wholeBody) Close() error { return nil }
+
+// whole reports whether all of the content is in memory and has its digest. Where the
+// digest is another, reading tells.
+func (r *bodyReader) whole() bool {
+	return r.file == nil && r.head.Chunks == 0 && len(r.rest) > 0 &&
+		int64(len(r.rest)) == r.head.Size && sum256(r.rest) == r.sum
+}
+
 func (s *Store) openBody(sum []byte) (*bodyReader, error) {
-	r := &bodyReader{store: s, txn: s.db.NewTransaction(false), hash: sha256.New()}
+	r := &bodyReader{store: s, txn: s.db.NewTransaction(false)}
 	copy(r.sum[:], sum)
 	err := r.find()
 	if err != nil {
@@ -74,7 +96,9 @@ func (r *bodyReader) find() error {
 	if err != nil {
 		return err
 	}
-	if err := decode(sk, content, &r.head); err != nil {
+	if short, ok := inlineBody(content); ok {
+		r.head = bodyHead{Size: int64(len(short)), Inline: short}
+	} else if err := decode(sk, content, &r.head); err != nil {
 		return err
 	}
 	r.rest = r.head.Inline
@@ -88,12 +112,50 @@ func (r *bodyReader) find() error {
 	return nil
 }
 
+// inlineBody returns the content of a bodyHead that holds all of it and nothing else, as
+// a part of how the head is stored; false for any other, which is to be decoded.
+func inlineBody(head []byte) ([]byte, bool) {
+	const mapOfTwo, first, second, number, text = 0xa2, 1, 2, 0, 2
+	if len(head) < 2 || head[0] != mapOfTwo || head[1] != first {
+		return nil, false
+	}
+	size, rest, ok := shortHead(head[2:], number)
+	if !ok || len(rest) == 0 || rest[0] != second {
+		return nil, false
+	}
+	length, content, ok := shortHead(rest[1:], text)
+	return content, ok && length == size && length == uint64(len(content))
+}
+
+// shortHead reads the head of a CBOR data item (RFC 8949 §3) of this major type, whose
+// argument has at most four bytes.
+func shortHead(b []byte, major byte) (argument uint64, rest []byte, ok bool) {
+	if len(b) == 0 || b[0]>>5 != major {
+		return 0, nil, false
+	}
+	info, rest := b[0]&0x1f, b[1:]
+	if info < 24 {
+		return uint64(info), rest, true
+	}
+	width := 1 << (info - 24)
+	if width > 4 || len(rest) < width {
+		return 0, nil, false
+	}
+	for _, c := range rest[:width] {
+		argument = argument<<8 | uint64(c)
+	}
+	return argument, rest[width:], true
+}
+
 // Read implements io.Reader.
 func (r *bodyReader) Read(p []byte) (n int, err error) {
 	if r.file != nil {
 		n, err = r.file.Read(p)
 	} else {
 		n, err = r.readValue(p)
+	}
+	if r.hash == nil {
+		r.hash = sha256.New()
 	}
 	r.hash.Write(p[:n])
 	if errors.Is(err, io.EOF) && [32]byte(r.hash.Sum(nil)) != r.sum {

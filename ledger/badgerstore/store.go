@@ -62,6 +62,7 @@ type Store struct {
 	checkpointDue bool
 	written       uint64
 	layer         *layer
+	tx            tx
 	changed       *changed
 	// syncingGate is what the last batch that was written changes in the gate.
 	syncingGate gateDelta

@@ -38,11 +38,19 @@ type tx struct {
 
 var _ ledger.Tx = (*tx)(nil)
 
-// newTx makes the transaction of one command. There is one at a time, so that its
-// layer is used again.
+// newTx makes the transaction of one command. There is one at a time, so that it, its
+// layer and its lists are used again.
 func newTx(s *Store, b *batch) *tx {
 	s.layer.reset(b.base)
-	return &tx{view: view{src: s.layer, process: s.process}, layer: s.layer, store: s, batch: b}
+	t := &s.tx
+	clear(t.events)
+	clear(t.encoded)
+	clear(t.puts)
+	*t = tx{
+		view: view{src: s.layer, process: s.process}, layer: s.layer, store: s, batch: b,
+		events: t.events[:0], encoded: t.encoded[:0], puts: t.puts[:0],
+	}
+	return t
 }
 
 // fail makes the command refused.
