@@ -120,47 +120,65 @@ func BenchmarkNewTunnels(b *testing.B) {
 
 // Requests over which BenchmarkAllocations counts, and how often.
 const (
-	countedReads   = 2_000
+	counted        = 500
 	roundsOfCounts = 9
 )
 
-// BenchmarkAllocations counts, by the metrics of the two processes, what a read allocates
-// in a bare goproxy and in the program. Its time says nothing.
+// BenchmarkAllocations counts, by the metrics of the two processes, what a request of each
+// way allocates in a bare goproxy and in the program. Its time says nothing.
 func BenchmarkAllocations(b *testing.B) {
 	l := newLab(b)
 	theirs, metrics := l.bare()
+	ours := l.keep()
 	bare := theirs.of("bare read", "GET", fixed("/read"), nil)
-	ways := []*way{bare, l.keep().of("read", "GET", fixed("/read"), bare)}
-	at := []string{metrics, l.admin}
+	ways := []*way{
+		bare, ours.of("read", "GET", fixed("/read"), bare), ours.of("pass-through", "POST", fixed("/ignored"), nil),
+		ours.of("mutation", "POST", numbered("/send/"), nil), ours.of("replay", "POST", fixed("/send/same"), nil),
+	}
 	units := []string{"go_memstats_mallocs_total", "go_memstats_alloc_bytes_total"}
-	counts := [2][2][]float64{}
+	counts := make([][2][]float64, len(ways))
 	var n atomic.Int64
 	for _, y := range ways {
 		y.open(b, l.target, 1)
+		if err := y.callers[0].ask(&n); err != nil { // The first mutation is no replay.
+			b.Fatalf("%s: %v", y.name, err)
+		}
 	}
 	for b.Loop() {
 		for range roundsOfCounts {
 			for i, y := range ways {
+				at := l.admin
+				if y == bare {
+					at = metrics
+				}
 				for u, unit := range units {
-					// What asking for the metric allocates is taken off.
-					first := l.metric(at[i], unit)
-					before := l.metric(at[i], unit)
-					var problems error
-					for range countedReads {
-						problems = errors.Join(problems, y.callers[0].ask(&n))
-					}
-					if problems != nil {
-						b.Fatalf("%s: %v", y.name, problems)
-					}
-					counts[i][u] = append(counts[i][u], (l.metric(at[i], unit)-before-(before-first))/countedReads)
+					counts[i][u] = append(counts[i][u], l.allocated(at, unit, y.callers[0], &n))
 				}
 			}
 		}
 	}
 	for u, unit := range []string{"allocations", "bytes"} {
+		for i, y := range ways {
+			b.Logf("%s for a %s: %.1f (%s)", unit, y.name, median(counts[i][u]), spread("%.1f", counts[i][u]))
+		}
 		ratios := shares(counts[1][u], counts[0][u])
-		b.Logf("%s for a read: bare goproxy %.1f, keep-proxy %.1f, ratio %.2f (%s)", unit,
-			median(counts[0][u]), median(counts[1][u]), median(ratios), spread("%.2f", ratios))
+		b.Logf("%s for a read: ratio %.2f (%s)", unit, median(ratios), spread("%.2f", ratios))
 		b.ReportMetric(median(ratios), unit+"/bare")
 	}
+}
+
+// allocated is what a request of k makes a metric grow by.
+func (l *lab) allocated(at, unit string, k *caller, n *atomic.Int64) float64 {
+	l.t.Helper()
+	// What asking for the metric allocates is taken off.
+	first := l.metric(at, unit)
+	before := l.metric(at, unit)
+	var problems error
+	for range counted {
+		problems = errors.Join(problems, k.ask(n))
+	}
+	if problems != nil {
+		l.t.Fatal(problems)
+	}
+	return (l.metric(at, unit) - before - (before - first)) / counted
 }
