@@ -169,6 +169,10 @@ type Store interface {
 	StandingByToken(sha256 string) (Run, []Blocker, error)
 	// BlockersOf answers the gate of an unmanaged scope.
 	BlockersOf(workflow string) ([]Blocker, error)
+	// Watch tells of each change after which one of these three may refuse what it admitted, or
+	// name another blocker, once they answer by it, until stop is called. It doesn't wait: told
+	// needs room for one, and who reads from it asks anew each time.
+	Watch(told chan<- struct{}) (stop func())
 	// Running lists the runs that aren't over from memory, without I/O, by their ids.
 	Running() ([]Run, error)
 

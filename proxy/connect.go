@@ -198,7 +198,7 @@ func (p *Proxy) tunnelBlind(w http.ResponseWriter, r *http.Request, t *tunnel) {
 		return
 	}
 	defer func() { _ = client.Close() }()
-	open := p.open.add(context.WithoutCancel(r.Context()), t.caller)
+	open := p.register(context.WithoutCancel(r.Context()), t.caller, false)
 	defer open.end()
 	open.AfterFunc(func() { _, _ = client.Close(), upstream.Close() })
 	if _, err := io.WriteString(client, "HTTP/1.1 200 OK\r\n\r\n"); err != nil {

@@ -30,7 +30,7 @@
 //     the script hears of it. One that can't be recorded is unknown to the script,
 //     and recording it goes on until it succeeds or the process ends.
 //  10. An unknown outcome is asked about once, at once; then it is parked, its
-//     scope is stopped and what is being streamed there is cut (open.go).
+//     scope is stopped and what is being streamed there is cut (open.go, cut.go).
 //  11. Answer (settled.go, refusal.go). The delivery is noted once the client has
 //     the whole of it.
 //

@@ -144,11 +144,7 @@ func TestHalfAContentAndAResetOverHTTP2(t *testing.T) {
 // waitForStreams returns once so many are open.
 func (w *world) waitForStreams(enough func(int) bool) {
 	w.t.Helper()
-	count := func() int {
-		w.proxy.open.mu.Lock()
-		defer w.proxy.open.mu.Unlock()
-		return len(w.proxy.open.streams)
-	}
+	count := w.proxy.open.count
 	for deadline := time.Now().Add(waitLimit); !enough(count()); runtime.Gosched() {
 		if time.Now().After(deadline) {
 			w.t.Fatalf("%d streams are open", count())

@@ -223,6 +223,8 @@ func newWorld(tb testing.TB, handler http.HandlerFunc, change ...func(*Config)) 
 		Dial:    (&net.Dialer{}).DialContext,
 		Inliner: w.inliner, Turns: noTurns{}, Credentials: noCredentials{}, CA: ca, Clock: w.clock, NewID: newID, Log: zerolog.Nop(),
 		Unmatched: PolicyDeny,
+		// What stops something has to tell of itself.
+		lookEvery: time.Hour,
 	}
 	for _, f := range change {
 		f(&c)

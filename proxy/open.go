@@ -3,6 +3,8 @@ package proxy
 import (
 	"context"
 	"io"
+	"iter"
+	"maps"
 	"net/http"
 	"slices"
 	"sync"
@@ -11,30 +13,80 @@ import (
 	"keep-proxy/upstream"
 )
 
-// cutInterval is how often open streams are compared with the gate, so that a
-// stop that came from elsewhere (a person, a takeover, a time limit) cuts them, and
-// with their clients, which may have gone.
-const cutInterval = 50 * time.Millisecond
+// followAfter is when the client of a stream is followed: most streams end before.
+const followAfter = 50 * time.Millisecond
 
 // past is a deadline that is over.
 var past = time.Unix(1, 0)
 
-// open is what is being streamed now: it is cut when its scope is stopped.
+// open is what is being streamed now: it is cut when its scope is stopped, and when its
+// client has gone.
 type open struct {
-	mu      sync.Mutex
-	streams map[*stream]struct{}
+	// begun holds one if follow is wanted.
+	begun chan struct{}
+
+	mu sync.Mutex
+	// fresh are the streams whose clients nobody follows yet.
+	fresh, followed map[*stream]struct{}
+	// following says that follow was asked for, and will be called.
+	following bool
 }
 
-func newOpen() *open { return &open{streams: make(map[*stream]struct{})} }
+func newOpen() *open {
+	return &open{begun: make(chan struct{}, 1), fresh: make(map[*stream]struct{}), followed: make(map[*stream]struct{})}
+}
 
 // add registers a stream of the caller; the client's context says when nobody waits
-// for it any more. It must be ended.
-func (o *open) add(client context.Context, c caller) *stream {
-	s := &stream{Context: client, caller: c, open: o}
+// for it any more, held whether proxy.hold is for it. It must be ended.
+func (o *open) add(client context.Context, c caller, held bool) *stream {
+	s := &stream{Context: client, caller: c, open: o, held: held}
 	o.mu.Lock()
-	o.streams[s] = struct{}{}
-	o.mu.Unlock()
+	defer o.mu.Unlock()
+	o.fresh[s] = struct{}{}
+	if !o.following {
+		o.following = true
+		select {
+		case o.begun <- struct{}{}:
+		default:
+		}
+	}
 	return s
+}
+
+// follow follows the clients of the streams that are open now. It must be called a while
+// after begun said so, and goes on being called as long as it reports more; open says whether any is.
+func (o *open) follow() (more, open bool) {
+	o.mu.Lock()
+	fresh := slices.Collect(maps.Keys(o.fresh))
+	maps.Copy(o.followed, o.fresh)
+	clear(o.fresh)
+	o.following = len(fresh) > 0
+	more, open = o.following, len(o.followed) > 0
+	o.mu.Unlock()
+	for _, s := range fresh {
+		s.follow()
+	}
+	return more, open
+}
+
+// all are the open streams, with o.mu held.
+func (o *open) all() iter.Seq[*stream] {
+	return func(yield func(*stream) bool) {
+		for _, some := range []map[*stream]struct{}{o.fresh, o.followed} {
+			for s := range some {
+				if !yield(s) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// count is how many streams are open.
+func (o *open) count() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.fresh) + len(o.followed)
 }
 
 // sweep cuts the streams whose clients have gone, and shows the others, those of one
@@ -42,7 +94,7 @@ func (o *open) add(client context.Context, c caller) *stream {
 func (o *open) sweep(look func(caller, streams)) {
 	o.mu.Lock()
 	gone, open := streams(nil), map[caller]streams{}
-	for s := range o.streams {
+	for s := range o.all() {
 		if s.Context.Err() != nil {
 			gone = append(gone, s)
 			continue
@@ -61,11 +113,7 @@ type streams []*stream
 
 // unheld are those that no proxy.hold is for.
 func (all streams) unheld() streams {
-	return slices.DeleteFunc(all, func(s *stream) bool {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return s.held
-	})
+	return slices.DeleteFunc(all, func(s *stream) bool { return s.held })
 }
 
 func (all streams) cut() {
@@ -98,8 +146,20 @@ type stream struct {
 	interims *interims
 	// stopped says that it was cut, and not because its client had gone.
 	stopped bool
-	// held says that it is a request which a stop that may pass lets wait.
+	// held says that it is a request which a stop that may pass lets wait: proxy.hold is
+	// for it, as it is not an answer yet.
 	held bool
+	// unfollow ends following the client, nil before that began.
+	unfollow func() bool
+}
+
+// follow cuts the stream when its client goes.
+func (s *stream) follow() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.over {
+		s.unfollow = context.AfterFunc(s.Context, s.cut)
+	}
 }
 
 // cut ends the stream. It may be called at any time, more than once. A client that
@@ -120,13 +180,6 @@ func (s *stream) cut() {
 		_ = http.NewResponseController(s.asking.ResponseWriter).SetReadDeadline(past)
 	}
 	s.close()
-}
-
-// mayBeHeld says that proxy.hold is for s: it is not an answer yet.
-func (s *stream) mayBeHeld() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.held = true
 }
 
 // awaits lets content come from a client, for as long as extend says. It reports whether
@@ -159,6 +212,9 @@ func (s *stream) wasStopped() bool {
 // close is the end of the stream, with s.mu held.
 func (s *stream) close() {
 	s.over = true
+	if s.unfollow != nil {
+		s.unfollow()
+	}
 	if s.done != nil {
 		close(s.done)
 	}
@@ -179,7 +235,8 @@ func (s *stream) content(answer *answerWriter, body io.ReadCloser) io.ReadCloser
 // end takes the stream out, and ends what is left of it.
 func (s *stream) end() {
 	s.open.mu.Lock()
-	delete(s.open.streams, s)
+	delete(s.open.fresh, s)
+	delete(s.open.followed, s)
 	s.open.mu.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()

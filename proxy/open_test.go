@@ -18,7 +18,7 @@ func TestAStreamIsAContext(t *testing.T) {
 	o := newOpen()
 	client, gone := context.WithCancel(context.WithValue(t.Context(), valueKey{}, "value"))
 	defer gone()
-	s := o.add(client, caller{workflow: "w"})
+	s := o.add(client, caller{workflow: "w"}, false)
 	child, cancel := context.WithCancel(s)
 	defer cancel()
 	ran, never := make(chan struct{}), make(chan struct{})
@@ -59,7 +59,7 @@ func TestAStreamIsAContext(t *testing.T) {
 	default:
 	}
 	s.end()
-	if len(o.streams) != 0 {
+	if o.count() != 0 {
 		t.Error("an ended stream is still listed")
 	}
 }
@@ -68,7 +68,7 @@ func TestAStreamWhoseClientHasGoneIsCut(t *testing.T) {
 	t.Parallel()
 	o := newOpen()
 	client, gone := context.WithCancel(t.Context())
-	s := o.add(client, caller{})
+	s := o.add(client, caller{}, false)
 	nobody := func(caller, streams) {}
 	o.sweep(nobody)
 	if s.Err() != nil {
@@ -83,7 +83,7 @@ func TestAStreamWhoseClientHasGoneIsCut(t *testing.T) {
 
 func TestAStreamThatEndsReleasesWhatWaitsForIt(t *testing.T) {
 	t.Parallel()
-	s := newOpen().add(t.Context(), caller{})
+	s := newOpen().add(t.Context(), caller{}, false)
 	done := s.Done()
 	s.end()
 	<-done

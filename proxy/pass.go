@@ -54,8 +54,18 @@ func (p *Proxy) pass(x *exchange, r *http.Request, req *rules.Request, connector
 
 // openStream registers an exchange as something that a stop cuts.
 func (p *Proxy) openStream(client context.Context, x *exchange) *stream {
-	s := p.open.add(client, x.caller)
+	s := p.register(client, x.caller, false)
 	x.after = append(x.after, func(bool) { s.end() })
+	return s
+}
+
+// register adds a stream to what a stop cuts. A stop that came after the caller had passed
+// the gate may have been looked at before there was anything to cut.
+func (p *Proxy) register(client context.Context, c caller, held bool) *stream {
+	s := p.open.add(client, c, held)
+	if !p.standing(c).Open {
+		p.stops.tell()
+	}
 	return s
 }
 

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -131,6 +130,9 @@ type Config struct {
 	Via bool
 	// Help is the address of the page, for refusals. Optional.
 	Help string
+
+	// lookEvery is as the constant of that name, but in tests.
+	lookEvery time.Duration
 }
 
 // Proxy is the front door. Make it with New, start it with Serve, end it with
@@ -146,6 +148,7 @@ type Proxy struct {
 	tunnels *handover
 	flights *flights
 	open    *open
+	stops   *stops
 	inline  *waits
 	limit   *connectionLimit
 	// held bounds the long bodies in memory.
@@ -180,14 +183,16 @@ func New(c Config) (*Proxy, error) {
 	c.MaxHead = or(c.MaxHead, 64<<10)
 	c.MaxConnections = or(c.MaxConnections, 20_000)
 	c.RequestTimeout = or(c.RequestTimeout, 5*time.Minute)
+	c.lookEvery = or(c.lookEvery, lookEvery)
 	made, err := newLeaves(c.CA, c.Clock.Now)
 	if err != nil {
 		return nil, fmt.Errorf("proxy: %w", err)
 	}
+	stops := newStops()
 	p := &Proxy{
-		config: c, ledger: c.Ledger, leaves: made,
-		tunnels: newHandover(), flights: newFlights(), open: newOpen(), inline: newWaits(),
-		unrecorded: newUnrecorded(), limit: newConnectionLimit(c.MaxConnections, c.MaxDescriptor),
+		config: c, ledger: c.Ledger, leaves: made, stops: stops,
+		tunnels: newHandover(), flights: newFlights(), open: newOpen(), inline: newWaits(stops.tell),
+		unrecorded: newUnrecorded(stops.tell), limit: newConnectionLimit(c.MaxConnections, c.MaxDescriptor),
 		held: newHeld(),
 	}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
@@ -236,7 +241,7 @@ func (p *Proxy) newServer(h http.Handler) *http.Server {
 
 // Serve answers on the listeners until Shutdown; then it returns nil.
 func (p *Proxy) Serve(listeners ...net.Listener) error {
-	go p.watch()
+	go p.watch(p.ledger.Watch(p.stops.changed))
 	ended := make(chan error, len(listeners)+1)
 	go func() { ended <- p.inner.Serve(p.tunnels) }()
 	for _, l := range listeners {
@@ -277,60 +282,4 @@ func (p *Proxy) Close() {
 	_, _ = p.outer.Close(), p.inner.Close()
 	// Blind tunnels belong to no server any more.
 	p.open.sweep(func(_ caller, all streams) { all.cut() })
-}
-
-// watch cuts open streams whose scope was stopped, until Close.
-func (p *Proxy) watch() {
-	tick := time.NewTicker(cutInterval)
-	defer tick.Stop()
-	for {
-		select {
-		case <-p.ctx.Done():
-			return
-		case <-tick.C:
-			p.cutStopped()
-		}
-	}
-}
-
-// cutStopped cuts what is being streamed to scopes that are stopped now, but not
-// while an inline try may still lift the stop. A run that is cut because of a stop has
-// been refused, so that it is over, unless its requests would be held.
-func (p *Proxy) cutStopped() {
-	over := map[string]*refusing{}
-	p.open.sweep(func(c caller, all streams) {
-		a := p.standing(c)
-		switch {
-		case a.Open || a.Hold && p.inline.trying(a.Blocker.Key):
-		case c.managed() && a.Problem == string(problemBlocked) && p.config.Hold <= 0:
-			if over[c.run] == nil {
-				over[c.run] = &refusing{cause: a.Blocker.ID}
-			}
-			over[c.run].streams = append(over[c.run].streams, all...)
-		case a.Problem == string(problemBlocked) && p.config.Hold > 0:
-			all.unheld().cut()
-		default:
-			all.cut()
-		}
-	})
-	// All together, so that the ledger makes one commit of them.
-	var ended sync.WaitGroup
-	for run, r := range over {
-		ended.Go(func() { p.cutRun(run, r) })
-	}
-	ended.Wait()
-}
-
-// refusing is a run that is over once the ledger says so, and its open streams.
-type refusing struct {
-	cause   string
-	streams streams
-}
-
-// cutRun ends a run because of a stop, and then cuts its streams.
-func (p *Proxy) cutRun(run string, r *refusing) {
-	if _, err := p.ledger.RefuseRun(p.ctx, run, "its open streams were cut because of a stop", r.cause); err != nil {
-		p.config.Log.Error().Err(err).Str("run", run).Msg("run not ended")
-	}
-	r.streams.cut()
 }

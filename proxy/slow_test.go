@@ -133,7 +133,7 @@ func (w *world) announce(t *testing.T, r *run, path string, length int, begun st
 	waiting := func() (n int) {
 		w.proxy.open.mu.Lock()
 		defer w.proxy.open.mu.Unlock()
-		for s := range w.proxy.open.streams {
+		for s := range w.proxy.open.all() {
 			s.mu.Lock()
 			if s.asking != nil {
 				n++

@@ -36,9 +36,8 @@ func (p *Proxy) readBody(x *exchange, r *http.Request, limit int64) (*content, e
 	if r.ContentLength > limit {
 		return nil, errBodyTooLarge
 	}
-	s := p.open.add(r.Context(), x.caller)
+	s := p.register(r.Context(), x.caller, true)
 	defer s.end()
-	s.mayBeHeld()
 	if !s.awaits(x.answer, func() { p.expectContent(x) }) {
 		return nil, errStopped
 	}

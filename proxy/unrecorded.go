@@ -14,14 +14,17 @@ type unrecorded struct {
 	// runs are those that were told of an unknown outcome, with the mutation's ID.
 	// They are over, whatever the outcome turns out to be.
 	runs map[string]string
+	// added is called after each addition.
+	added func()
 }
 
-func newUnrecorded() *unrecorded {
-	return &unrecorded{blockers: make(map[ledger.Key]ledger.Blocker), runs: make(map[string]string)}
+func newUnrecorded(added func()) *unrecorded {
+	return &unrecorded{blockers: make(map[ledger.Key]ledger.Blocker), runs: make(map[string]string), added: added}
 }
 
 // add stops what depends on m, and the run that sent it.
 func (u *unrecorded) add(m *ledger.Mutation, run string) {
+	defer u.added()
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.blockers[m.Key] = ledger.Blocker{

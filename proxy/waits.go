@@ -12,9 +12,13 @@ import (
 type waits struct {
 	mu    sync.Mutex
 	byKey map[ledger.Key]chan struct{}
+	// ended is called after each end.
+	ended func()
 }
 
-func newWaits() *waits { return &waits{byKey: make(map[ledger.Key]chan struct{})} }
+func newWaits(ended func()) *waits {
+	return &waits{byKey: make(map[ledger.Key]chan struct{}), ended: ended}
+}
 
 // begin says that an inline try of k is under way; the returned function ends it,
 // and may be called more than once.
@@ -30,6 +34,7 @@ func (w *waits) begin(k ledger.Key) (end func()) {
 		}
 		w.mu.Unlock()
 		close(done)
+		w.ended()
 	})
 }
 

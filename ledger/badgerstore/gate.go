@@ -14,6 +14,8 @@ import (
 // gate answers from memory what stands in a request's way: the runs that aren't
 // over, or ended less than rememberEnded ago, and what blocks each workflow.
 type gate struct {
+	watchers ledger.Watchers
+
 	mu   sync.RWMutex
 	runs map[string]*ledger.Run
 	// running are those of them that aren't over.
@@ -104,11 +106,20 @@ func (d *gateDelta) add(o gateDelta) {
 	d.mutations = append(d.mutations, o.mutations...)
 }
 
-// publish makes d visible, in one step, and forgets runs that ended long ago.
+// publish makes d visible, in one step, tells those who watch, and forgets runs that
+// ended long ago.
 func (g *gate) publish(d gateDelta, now time.Time) {
+	if g.put(d, now) {
+		g.watchers.Tell()
+	}
+}
+
+// put reports whether it may have stopped something.
+func (g *gate) put(d gateDelta, now time.Time) (stops bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, r := range d.runs {
+		stops = stops || shuts(g.runs[r.ID], r)
 		g.setRun(r)
 	}
 	touched := map[string]bool{}
@@ -123,6 +134,13 @@ func (g *gate) publish(d gateDelta, now time.Time) {
 		g.rebuild(workflow)
 	}
 	g.forget(now)
+	return stops || len(touched) > 0
+}
+
+// shuts reports whether what a run was, if it was, may be refused now.
+func shuts(was, is *ledger.Run) bool {
+	return !ledger.Admit(*is, nil).Open ||
+		was != nil && (was.TokenSHA256 != is.TokenSHA256 || was.Workflow != is.Workflow || was.Item != is.Item)
 }
 
 func (g *gate) setRun(r *ledger.Run) {

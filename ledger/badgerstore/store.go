@@ -114,6 +114,9 @@ func (s *Store) BlockersOf(workflow string) ([]ledger.Blocker, error) {
 	return s.gate.blockersOf(workflow), nil
 }
 
+// Watch implements ledger.Store.
+func (s *Store) Watch(told chan<- struct{}) (stop func()) { return s.gate.watchers.Add(told) }
+
 // Running implements ledger.Store; it shares as Standing does.
 func (s *Store) Running() ([]ledger.Run, error) { return s.gate.listRunning(), nil }
 

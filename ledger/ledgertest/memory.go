@@ -18,7 +18,8 @@ import (
 // what was noted becomes durable with the next update, and is lost by Reopen
 // before that, as with a real store. It is safe for concurrent use.
 type Memory struct {
-	process ledger.Process
+	process  ledger.Process
+	watchers ledger.Watchers
 
 	mu sync.Mutex
 	// durable is what was acknowledged, or kept although it wasn't.
@@ -105,8 +106,12 @@ func (s *Memory) Update(ctx context.Context, fn func(ledger.Tx) error) error {
 	s.durable.add(top)
 	s.noted = newLayer()
 	s.syncs++
+	s.watchers.Tell()
 	return s.broken
 }
+
+// Watch implements ledger.Store; it tells of every update.
+func (s *Memory) Watch(told chan<- struct{}) (stop func()) { return s.watchers.Add(told) }
 
 // evaluate returns the changes of a command over everything before it.
 func (s *Memory) evaluate(fn func(ledger.Tx) error) (*layer, error) {

@@ -39,6 +39,7 @@ func TestStore(t *testing.T, open func(t *testing.T) Subject) {
 		{"blockers follow from records", testBlockers},
 		{"the gate answers as soon as the command is done", testStanding},
 		{"a run's token finds it", testTokens},
+		{"who watches the gate is told of each change that may refuse", testWatch},
 		{"runs that aren't over are listed, and no others", testRunning},
 		{"records are listed by run and by item, oldest first", testMemberships},
 		{"items of a run of many are found until they are let go", testTaken},

@@ -250,3 +250,63 @@ func testRunning(t *testing.T, s Subject) {
 	want("one has ended", s.Store, "run-1", "run-3")
 	want("after a restart", s.Reopen(), "run-1", "run-3")
 }
+
+// testWatch changes what the gate answers by, in each way that may refuse what it admitted.
+func testWatch(t *testing.T, s Subject) {
+	told := make(chan struct{}, 1)
+	stop := s.Store.Watch(told)
+	want := func(what string, change func()) {
+		t.Helper()
+		select {
+		case <-told: // It may be told more often.
+		default:
+		}
+		change()
+		select {
+		case <-told:
+		default:
+			t.Errorf("%s: nobody was told", what)
+		}
+	}
+	run, m := SampleRun("run-1", 0), SampleMutation("a", ledger.NeedsReconcile, 0)
+	update(t, s.Store, func(tx ledger.Tx) error { return tx.PutRun(run) })
+	putRun := func(change func(r *ledger.Run)) func() {
+		return func() {
+			run.Version++
+			change(run)
+			update(t, s.Store, func(tx ledger.Tx) error { return tx.PutRun(run) })
+		}
+	}
+	putState := func(state ledger.State) func() {
+		return func() {
+			m.State = state
+			put(t, s.Store, m)
+			m.Version++
+		}
+	}
+	want("a mutation stops its workflow", putState(ledger.NeedsReconcile))
+	want("it stops it otherwise", putState(ledger.Indeterminate))
+	want("it stops nothing more", putState(ledger.Skipped))
+	want("other credentials", putRun(func(r *ledger.Run) { r.TokenSHA256 = hash("another token") }))
+	want("another item", putRun(func(r *ledger.Run) { r.Item = "order-2" }))
+	want("another workflow", putRun(func(r *ledger.Run) { r.Workflow = "another" }))
+	want("a run is being finished", putRun(func(r *ledger.Run) { r.Closing = ledger.ClosingDone }))
+	want("a run has ended", putRun(func(r *ledger.Run) { r.State, r.EndedAt = ledger.RunAborted, time.Now() }))
+	want("it was only noted that a run has ended", func() {
+		noted := SampleRun("run-2", 1)
+		noted.State, noted.EndedAt = ledger.RunFinished, time.Now()
+		s.Store.Note(func(tx ledger.Tx) error { return tx.PutRun(noted) })
+		putState(ledger.Skipped)()
+	})
+	// Who doesn't read keeps nobody waiting.
+	putState(ledger.Indeterminate)()
+	putState(ledger.Skipped)()
+	stop()
+	<-told
+	putState(ledger.Indeterminate)()
+	select {
+	case <-told:
+		t.Error("who doesn't watch any more was told")
+	default:
+	}
+}
