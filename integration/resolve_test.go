@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"keep-proxy/admin/client"
@@ -211,6 +212,47 @@ func TestDidNotHappenNeedsForceBeforeSettleIsOver(t *testing.T) {
 	w.resolve(m, wire.Resolve{Action: wire.ActionDidNotHappen, Force: true})
 	hook(w.open("a"), "a").wantApplied(http.StatusOK)
 	w.hooks.want("hook:plain/a", 1, 2)
+}
+
+// Two people decide the same at once, differently: one decision counts, and what follows
+// from the other is not sent.
+func TestOfTwoDecisionsOneCounts(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.hooks.arm("commit-close")
+	hook(w.open("a"), "a").wantRefusal("unknown-outcome", 424, "a person must decide")
+	m := w.mutation("a")
+	decisions := []wire.Resolve{{Action: wire.ActionHappened, NoResult: true}, {Action: wire.ActionSkip}}
+	errs := make([]error, len(decisions))
+	var both sync.WaitGroup
+	for i, d := range decisions {
+		both.Go(func() { _, errs[i] = w.tryResolve(m, d) })
+	}
+	both.Wait()
+	if (errs[0] == nil) == (errs[1] == nil) {
+		t.Fatalf("the decisions ended with %v and %v; want one to count", errs[0], errs[1])
+	}
+	want := "applied"
+	late := errs[1]
+	if errs[0] != nil {
+		want, late = "skipped", errs[0]
+	}
+	if p := wantProblem(t, late, "version", http.StatusConflict); !strings.Contains(p.Detail, "read it again") {
+		t.Errorf("the refusal says %q", p.Detail)
+	}
+	after := w.mutation("a")
+	decided := 0
+	for _, e := range after.Events {
+		if e.Why == "looked it up" {
+			decided++
+		}
+	}
+	if after.State != want || decided != 1 {
+		t.Errorf("it is %s with %d decisions in its history, want %s with one", after.State, decided, want)
+	}
+	_, err := w.tryResolve(after, decisions[1])
+	wantProblem(t, err, "not-allowed", http.StatusConflict)
+	w.hooks.want("hook:plain/a", 1, 1)
 }
 
 func TestAnEscalationSaysEverythingThatAPersonNeeds(t *testing.T) {

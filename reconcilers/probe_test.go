@@ -125,6 +125,20 @@ func TestWhatIsNotAWholeListingIsRetry(t *testing.T) {
 	}
 }
 
+func TestAResultThatCannotBeBuiltIsRetryAndTheRecordSaysWhy(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, strings.Replace(viaProbe, "json: {cel: found}", "json: {cel: found.gone}", 1))
+	m := w.unknown("a")
+	w.api.commit("a", m.Marker, "")
+	w.after(10 * time.Second)
+	if o := last(w.wants(m, ledger.NeedsReconcile, "no such value: .gone")); o.Seen != ledger.SeenRetry {
+		t.Errorf("observation %+v, want a retry", o)
+	}
+	if posts, _, _ := w.api.counts(); posts != 0 {
+		t.Errorf("%d mutations were sent", posts)
+	}
+}
+
 // many adds things of the reference that are not the mutation's.
 func many(w *world, n int) {
 	for range n {

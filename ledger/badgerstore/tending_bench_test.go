@@ -28,19 +28,7 @@ func BenchmarkTending(b *testing.B) {
 			}
 		}
 	})
-	b.Run("claim/alone", func(b *testing.B) { benchClaimsOf(b, s) })
-	b.Run("claim/beside a scrub", func(b *testing.B) {
-		ctx, cancel := context.WithCancel(context.Background())
-		var beside sync.WaitGroup
-		beside.Go(func() {
-			for ctx.Err() == nil {
-				_, _ = s.Scrub(ctx, nil, nil) // it ends with ctx
-			}
-		})
-		benchClaimsOf(b, s)
-		cancel()
-		beside.Wait()
-	})
+	b.Run("claim beside a scrub", func(b *testing.B) { benchBesideScrub(b, s) })
 	b.Run(fmt.Sprintf("due/records=%d", n), func(b *testing.B) {
 		for b.Loop() {
 			if _, _, err := s.Due(context.Background(), time.Now(), 256); err != nil {
@@ -78,12 +66,40 @@ func benchScrub(b *testing.B, s *Store) {
 	b.ReportMetric(float64(bytes>>20)/(processorTime(b)-used).Seconds(), "MiB/cpu-s")
 }
 
-// benchClaimsOf measures mutations one after another.
-func benchClaimsOf(b *testing.B, s *Store) {
+// benchBesideScrub measures mutations one after another, alone and beside a scrub, in five
+// interleaved rounds, and gives the medians of their 99th percentiles.
+func benchBesideScrub(b *testing.B, s *Store) {
+	b.Helper()
+	const rounds, each = 5, 200
+	var alone, beside []time.Duration
+	for b.Loop() {
+		for range rounds {
+			alone = append(alone, slowest(b, s, each))
+			ctx, cancel := context.WithCancel(context.Background())
+			var scrub sync.WaitGroup
+			scrub.Go(func() {
+				for ctx.Err() == nil {
+					_, _ = s.Scrub(ctx, nil, nil) // it ends with ctx
+				}
+			})
+			beside = append(beside, slowest(b, s, each))
+			cancel()
+			scrub.Wait()
+		}
+	}
+	slices.Sort(alone)
+	slices.Sort(beside)
+	without, with := alone[len(alone)/2], beside[len(beside)/2]
+	b.ReportMetric(float64(without.Microseconds()), "alone-p99-µs")
+	b.ReportMetric(float64(with.Microseconds()), "beside-p99-µs")
+	b.ReportMetric(float64(with)/float64(without), "ratio")
+}
+
+// slowest is the 99th percentile of n mutations, one after another.
+func slowest(b *testing.B, s *Store, n int) time.Duration {
 	b.Helper()
 	l := benchLedger(s)
-	took := make([]time.Duration, b.N)
-	b.ResetTimer()
+	took := make([]time.Duration, n)
 	for i := range took {
 		start := time.Now()
 		if err := mutate(l, benchNumber.Add(1)); err != nil {
@@ -91,10 +107,8 @@ func benchClaimsOf(b *testing.B, s *Store) {
 		}
 		took[i] = time.Since(start)
 	}
-	b.StopTimer()
 	slices.Sort(took)
-	b.ReportMetric(float64(took[len(took)/2].Microseconds()), "p50-µs")
-	b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-µs")
+	return took[n*99/100]
 }
 
 // BenchmarkRecovery measures what a start does about records that a lost process left in
