@@ -98,7 +98,7 @@ func outcomeOf(tb testing.TB, framer *http2.Framer) string {
 func TestHalfAContentAndAResetOverHTTP2(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{"/pay", "/telemetry"} {
-		for name, more := range map[string][][2]string{"of known length": {{"content-length", "10"}}, "of unknown length": nil} {
+		for name, more := range map[string][][2]string{"of known length": {{"content-length", "20"}}, "of unknown length": nil} {
 			t.Run(path+" "+name, func(t *testing.T) {
 				t.Parallel()
 				whole := make(chan string, 9)
@@ -115,7 +115,7 @@ func TestHalfAContentAndAResetOverHTTP2(t *testing.T) {
 				}
 				if err := errors.Join(
 					framer.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block(append(fields, more...)), EndHeaders: true}),
-					framer.WriteData(1, false, []byte(`{"to"`)),
+					framer.WriteData(1, false, []byte(`{"to":"x"}`)), // It would be whole without its end.
 				); err != nil {
 					t.Fatal(err)
 				}
