@@ -28,33 +28,53 @@ func (d door) url() string {
 	return u.String()
 }
 
+// proxyVariables hold the proxy. Names are given in upper and in lower case, since
+// clients differ in which they read. Those of one client go before the common ones
+// where they are inherited, and would lead around the proxy.
+var proxyVariables = []string{
+	"HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy",
+	"grpc_proxy", "CARGO_HTTP_PROXY",
+	"npm_config_proxy", "NPM_CONFIG_PROXY", "npm_config_https_proxy", "NPM_CONFIG_HTTPS_PROXY",
+}
+
+// emptiedVariables would lead around the proxy if they were inherited. PIP_PROXY
+// is one of them since pip takes an empty one for none, and goes by HTTPS_PROXY.
+var emptiedVariables = []string{
+	"NO_PROXY", "no_proxy", "no_grpc_proxy", "npm_config_noproxy", "NPM_CONFIG_NOPROXY", "PIP_PROXY",
+}
+
+// bundleVariables replace a client's own roots, so that they take the combined
+// bundle. A client that follows an inherited one of them wouldn't trust the proxy.
+// SSL_CERT_DIR is left as it is: it adds to SSL_CERT_FILE.
+var bundleVariables = []string{
+	"SSL_CERT_FILE", "NIX_SSL_CERT_FILE", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "HTTPLIB2_CA_CERTS",
+	"PIP_CERT", "TWINE_CERT", "GIT_SSL_CAINFO", "AWS_CA_BUNDLE", "CARGO_HTTP_CAINFO",
+	"CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE", "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH", "PERL_LWP_SSL_CA_FILE",
+	"npm_config_cafile", "NPM_CONFIG_CAFILE", "BUNDLE_SSL_CA_CERT", "COMPOSER_CAFILE", "HEX_CACERTS_PATH",
+}
+
 // environ returns the variables by which the common clients find the proxy and
-// trust its CA. Names of proxies are given in upper and in lower case, since
-// clients differ in which they read. NO_PROXY is emptied: an inherited list
-// would lead around the proxy.
-//
-// Most CA variables replace a client's own roots and take the combined bundle;
-// NODE_EXTRA_CA_CERTS and DENO_CERT add to them and take the CA alone.
+// trust its CA. NODE_EXTRA_CA_CERTS and DENO_CERT add to a client's roots, and
+// take the CA alone.
 //
 // Java and Node before 22.21 read none of these; they need the proxy in their
 // own settings.
 func environ(e Environment, d door) map[string]string {
-	address := d.url()
 	env := map[string]string{
-		"HTTP_PROXY": address, "http_proxy": address,
-		"HTTPS_PROXY": address, "https_proxy": address,
-		"ALL_PROXY": address, "all_proxy": address,
-		"NO_PROXY": "", "no_proxy": "",
 		"NODE_USE_ENV_PROXY": "1",
 		"UV_NATIVE_TLS":      "1",
 
 		"NODE_EXTRA_CA_CERTS": e.CAFile(),
 		"DENO_CERT":           e.CAFile(),
 	}
-	for _, name := range []string{
-		"SSL_CERT_FILE", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "PIP_CERT", "GIT_SSL_CAINFO",
-		"AWS_CA_BUNDLE", "CARGO_HTTP_CAINFO", "CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE",
-	} {
+	address := d.url()
+	for _, name := range proxyVariables {
+		env[name] = address
+	}
+	for _, name := range emptiedVariables {
+		env[name] = ""
+	}
+	for _, name := range bundleVariables {
 		env[name] = e.BundleFile()
 	}
 	addCloudSDK(env, d)

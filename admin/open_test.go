@@ -70,12 +70,17 @@ func checkEnviron(t *testing.T, env map[string]string, token string) {
 	}
 	want := map[string]string{
 		"HTTP_PROXY": proxy, "http_proxy": proxy, "HTTPS_PROXY": proxy, "https_proxy": proxy, "ALL_PROXY": proxy, "all_proxy": proxy,
-		"NO_PROXY": "", "no_proxy": "",
-		"SSL_CERT_FILE": "/data/bundle.pem", "CURL_CA_BUNDLE": "/data/bundle.pem", "REQUESTS_CA_BUNDLE": "/data/bundle.pem",
-		"PIP_CERT": "/data/bundle.pem", "GIT_SSL_CAINFO": "/data/bundle.pem", "AWS_CA_BUNDLE": "/data/bundle.pem",
-		"CARGO_HTTP_CAINFO": "/data/bundle.pem", "CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE": "/data/bundle.pem",
+		"grpc_proxy": proxy, "CARGO_HTTP_PROXY": proxy, "npm_config_proxy": proxy, "NPM_CONFIG_PROXY": proxy,
+		"npm_config_https_proxy": proxy, "NPM_CONFIG_HTTPS_PROXY": proxy,
+		"NO_PROXY": "", "no_proxy": "", "no_grpc_proxy": "", "npm_config_noproxy": "", "NPM_CONFIG_NOPROXY": "", "PIP_PROXY": "",
 		"NODE_EXTRA_CA_CERTS": "/data/ca.pem", "DENO_CERT": "/data/ca.pem", "NODE_USE_ENV_PROXY": "1", "UV_NATIVE_TLS": "1",
 		"CLOUDSDK_PROXY_TYPE": "http", "CLOUDSDK_PROXY_ADDRESS": "127.0.0.1", "CLOUDSDK_PROXY_PORT": "8080",
+	}
+	for name := range strings.FieldsSeq(`SSL_CERT_FILE NIX_SSL_CERT_FILE CURL_CA_BUNDLE REQUESTS_CA_BUNDLE HTTPLIB2_CA_CERTS
+		PIP_CERT TWINE_CERT GIT_SSL_CAINFO AWS_CA_BUNDLE CARGO_HTTP_CAINFO CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE
+		GRPC_DEFAULT_SSL_ROOTS_FILE_PATH PERL_LWP_SSL_CA_FILE npm_config_cafile NPM_CONFIG_CAFILE
+		BUNDLE_SSL_CA_CERT COMPOSER_CAFILE HEX_CACERTS_PATH`) {
+		want[name] = "/data/bundle.pem"
 	}
 	if token != "" {
 		want["CLOUDSDK_PROXY_USERNAME"], want["CLOUDSDK_PROXY_PASSWORD"] = "run", token

@@ -14,8 +14,11 @@ import (
 // rootVariables name the files by which the common clients trust, where they don't go by
 // SSL_CERT_FILE.
 var rootVariables = []struct{ name, clients string }{
-	{"CURL_CA_BUNDLE", "curl"}, {"REQUESTS_CA_BUNDLE", "requests"}, {"PIP_CERT", "pip"}, {"GIT_SSL_CAINFO", "git"},
+	{"CURL_CA_BUNDLE", "curl"}, {"REQUESTS_CA_BUNDLE", "requests"}, {"HTTPLIB2_CA_CERTS", "httplib2"},
+	{"PIP_CERT", "pip"}, {"TWINE_CERT", "twine"}, {"GIT_SSL_CAINFO", "git"},
 	{"AWS_CA_BUNDLE", "awscli and boto3"}, {"CARGO_HTTP_CAINFO", "cargo"}, {"CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE", "gcloud"},
+	{"GRPC_DEFAULT_SSL_ROOTS_FILE_PATH", "gRPC"}, {"NIX_SSL_CERT_FILE", "Nix"}, {"PERL_LWP_SSL_CA_FILE", "Perl LWP"},
+	{"npm_config_cafile", "npm"}, {"BUNDLE_SSL_CA_CERT", "Bundler"}, {"COMPOSER_CAFILE", "Composer"}, {"HEX_CACERTS_PATH", "Hex"},
 	{"NODE_EXTRA_CA_CERTS", "Node"}, {"DENO_CERT", "Deno"},
 }
 

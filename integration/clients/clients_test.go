@@ -75,7 +75,7 @@ var all = []client{
 	{name: "Java HttpClient", argv: []string{"java", "-Dhttp.proxyHost={proxyhost}", "-Dhttp.proxyPort={proxyport}", "-Dhttps.proxyHost={proxyhost}", "-Dhttps.proxyPort={proxyport}", "-Dhttp.nonProxyHosts=", "-Djavax.net.ssl.trustStore={truststore}", "-Djavax.net.ssl.trustStorePassword=changeit", "testdata/Client.java", "{method}", "{url}"}, needs: []string{"keytool"}, version: []string{"java", "--version"}, listener: true, note: "`--listener`; see below"},
 	{name: "Ruby net/http", argv: []string{"ruby", "testdata/client.rb", "{method}", "{url}"}, version: []string{"ruby", "--version"}},
 	{name: "PHP curl", argv: []string{"php", "testdata/client.php", "{method}", "{url}"}, version: []string{"php", "-r", "curl_version(); echo PHP_VERSION;"}, note: "`CURLOPT_CAINFO` from `SSL_CERT_FILE`, or `curl.cainfo` in php.ini"},
-	{name: "Perl LWP", argv: []string{"perl", "testdata/client.pl", "{method}", "{url}"}, version: []string{"perl", "-e", "use LWP; print LWP->VERSION"}, note: "`env_proxy => 1`, `SSL_ca_file` from `SSL_CERT_FILE`"},
+	{name: "Perl LWP", argv: []string{"perl", "testdata/client.pl", "{method}", "{url}"}, version: []string{"perl", "-e", "use LWP; print LWP->VERSION"}, note: "`env_proxy => 1`"},
 	gitClient, awscli, kubectl, chromium,
 }
 
