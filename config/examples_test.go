@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -145,6 +146,44 @@ func TestTheExamplesJobIsOneOfKubernetes(t *testing.T) {
 		return
 	}
 	t.Error("there is no Job")
+}
+
+// TestTheExamplesObjectsAreThoseOfKubernetes lets kubectl merge each object with itself, for
+// which it looks up the fields that hold others in Kubernetes' own types.
+func TestTheExamplesObjectsAreThoseOfKubernetes(t *testing.T) {
+	t.Parallel()
+	kubectl, err := exec.LookPath("kubectl")
+	if err != nil {
+		t.Skip("there is no kubectl here")
+	}
+	merge := func(object any) error {
+		text, err := json.Marshal(object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.CommandContext(t.Context(), kubectl, "patch", "--local", "-f", "-", "--type", "strategic", "-p", string(text), "-o", "json")
+		cmd.Stdin = bytes.NewReader(text)
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			return fmt.Errorf("kubectl: %w: %s", err, out)
+		}
+		return nil
+	}
+	for _, file := range []string{"kubernetes/job.yaml", "kubernetes/networkpolicy.yaml"} {
+		for _, d := range documents(t, file) {
+			if err := merge(d); err != nil {
+				t.Errorf("%s, %v: %v", file, member(d, "kind"), err)
+			}
+			spec, ok := member(d, "spec").(map[string]any)
+			if !ok {
+				continue
+			}
+			spec["selectr"] = map[string]any{"role": "script"}
+			if merge(d) == nil {
+				t.Errorf("%v with a field that there isn't: no error", member(d, "kind"))
+			}
+		}
+	}
 }
 
 // missing are the names in want that got doesn't have.
