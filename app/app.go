@@ -296,7 +296,7 @@ func (a *App) openAdmin(context.Context) error {
 		return err
 	}
 	c := admin.Config{
-		Ledger: deciding{Ledger: a.ledger, kick: a.reconciler.Kick}, OperatorToken: token, RunTTL: a.config.Runs.TTL, MaxBody: int64(a.config.Proxy.MaxBody),
+		Ledger: a.decisions(), OperatorToken: token, RunTTL: a.config.Runs.TTL, MaxBody: int64(a.config.Proxy.MaxBody),
 		Environment: a.environ, Explainer: &explainer{app: a}, Now: a.now, Random: rand.Reader,
 		Metrics: a.metrics.handler(), Ready: a.ready, Verify: a.verify, Requests: a.tail.follow, Backup: a.backup,
 		Destinations: a.destinationsStanding, PlanUndo: a.reconciler.PlanUndo, Reload: a.Reload, LastReload: a.reloads.latest, Log: a.options.Log,

@@ -14,6 +14,9 @@ type deciding struct {
 	kick func()
 }
 
+// decisions is the ledger that the admin API is given.
+func (a *App) decisions() deciding { return deciding{Ledger: a.ledger, kick: a.reconciler.Kick} }
+
 // RunObligation implements admin.Ledger.
 func (d deciding) RunObligation(ctx context.Context, q ledger.RunObligation) (*ledger.Mutation, error) {
 	m, err := d.Ledger.RunObligation(ctx, q)
