@@ -15,7 +15,8 @@ type lines struct {
 	// Both are in the order in which they became due.
 	unread []ledger.Key
 	of     map[string][]ledger.Key
-	// names are those connectors in order, so that a choice between them doesn't depend on chance.
+	// names are those connectors, the one whose turn was longest ago first: of more of them
+	// than there are places none is passed over for good.
 	names []string
 	in    map[ledger.Key]struct{}
 	// again is when they may be listed again, on the monotonic clock.
@@ -47,15 +48,15 @@ func (l *lines) has(k ledger.Key) bool {
 
 // put puts a key that was unread at the end of its connector's line.
 func (l *lines) put(connector string, k ledger.Key) {
-	if at, known := slices.BinarySearch(l.names, connector); !known {
-		l.names = slices.Insert(l.names, at, connector)
+	if len(l.of[connector]) == 0 {
+		l.names = append(l.names, connector)
 	}
 	l.of[connector] = append(l.of[connector], k)
 	l.in[k] = struct{}{}
 }
 
 // pick takes the next key of the connector with the fewest tries under way that has a
-// place for one more.
+// place for one more; of several, of the one whose turn was longest ago.
 func (l *lines) pick(b *busy) (k ledger.Key, ok bool) {
 	best, fewest := "", 0
 	for _, name := range l.names {
@@ -69,9 +70,11 @@ func (l *lines) pick(b *busy) (k ledger.Key, ok bool) {
 	line := l.of[best]
 	k, line = line[0], line[1:]
 	l.of[best] = line
+	l.names = slices.DeleteFunc(l.names, func(n string) bool { return n == best })
 	if len(line) == 0 {
 		delete(l.of, best)
-		l.names = slices.DeleteFunc(l.names, func(n string) bool { return n == best })
+	} else {
+		l.names = append(l.names, best)
 	}
 	delete(l.in, k)
 	return k, true

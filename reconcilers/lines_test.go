@@ -133,3 +133,36 @@ func TestALongListingIsNotMadeAgainAtOnce(t *testing.T) {
 		t.Error("nothing stands in line, and yet what is due may not be listed")
 	}
 }
+
+func TestConnectorsTakeTurnsWhereThereAreMoreOfThemThanPlaces(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, f := bubble(t, Settings{Concurrency: 2, PerConnector: 1})
+		for n, connector := range []string{"a", "b", "c", "d", "e"} {
+			f.many(byte(n+1), connector, 50)
+		}
+		began := make(chan ledger.Key, 10_000)
+		next := make(chan struct{})
+		f.observe = func(_ context.Context, c ledger.Observe) error {
+			began <- c.Key
+			<-next
+			return nil
+		}
+		stop := running(r)
+		pass(time.Second)
+		for range 18 {
+			next <- struct{}{}
+			pass(time.Second)
+		}
+		turns := map[byte]int{}
+		for range len(began) {
+			turns[(<-began)[0]]++
+		}
+		for n := range 5 {
+			if got := turns[byte(n+1)]; got < 3 {
+				t.Errorf("connector %d of 5 came to %d of 20 tries", n+1, got)
+			}
+		}
+		close(next)
+		stop()
+	})
+}
