@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -29,7 +30,42 @@ func LoadRules(c config.Config) (*rules.Set, rules.Findings, error) {
 	if len(missing) > 0 {
 		set = nil
 	}
-	return set, append(missing, findings...), nil
+	return set, placed(c, append(missing, findings...)), nil
+}
+
+// placed adds to findings about the configuration where it says so, and sorts all by their places.
+func placed(c config.Config, findings rules.Findings) rules.Findings {
+	for i := range findings {
+		f := &findings[i]
+		if f.File != "" {
+			continue
+		}
+		at := c.Place(configKey(c.Connectors, f.Key))
+		f.File, f.Line, f.Column = at.Source, at.Line, at.Column
+	}
+	slices.SortStableFunc(findings, func(a, b rules.Finding) int {
+		return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
+	return findings
+}
+
+// configKey is the key of a finding as the configuration counts it: rules know
+// settings by their connector, and not which entry of the list they are.
+func configKey(c config.Connectors, key string) string {
+	rest, ok := strings.CutPrefix(key, "connectors.settings.")
+	if !ok {
+		return key
+	}
+	name, inside, found := strings.Cut(rest, ".")
+	if !found {
+		inside = "connector"
+	}
+	for i, s := range c.Settings {
+		if s.Connector == name {
+			return fmt.Sprintf("connectors.settings[%d].%s", i, inside)
+		}
+	}
+	return key
 }
 
 // RuleAdvice is what is no problem but worth knowing about a set, such as a
@@ -59,25 +95,25 @@ func ConnectorFiles(c config.Connectors) ([]rules.File, rules.Findings, error) {
 		}
 	}
 	var missing rules.Findings
-	for _, name := range c.Bundled.Names {
+	for i, name := range c.Bundled.Names {
 		if !slices.Contains(names, name) {
-			missing = append(missing, absent("bundled", name, "no bundled connector has this name", "the bundled ones are "+strings.Join(names, ", ")))
+			missing = append(missing, absent("bundled", i, name, "no bundled connector has this name", "the bundled ones are "+strings.Join(names, ", ")))
 		}
 	}
-	for _, dir := range c.Dirs {
+	for i, dir := range c.Dirs {
 		found, err := folderFiles(dir)
 		if err != nil {
-			missing = append(missing, absent("dirs", dir, "can't be read: "+err.Error(), "make it readable, or take it out of connectors.dirs"))
+			missing = append(missing, absent("dirs", i, dir, "can't be read: "+err.Error(), "make it readable, or take it out of connectors.dirs"))
 		}
 		files = append(files, found...)
 	}
 	return files, missing, nil
 }
 
-// absent is the finding that something which connectors.KEY names isn't there.
-func absent(key, value, problem, fix string) rules.Finding {
+// absent is the finding that what connectors.KEY[i] names isn't there.
+func absent(key string, i int, value, problem, fix string) rules.Finding {
 	return rules.Finding{
-		Severity: rules.SeverityError, Code: "settings", Key: "connectors." + key, Value: value,
+		Severity: rules.SeverityError, Code: "settings", Key: fmt.Sprintf("connectors.%s[%d]", key, i), Value: value,
 		Problem: fmt.Sprintf("%q: %s", value, problem), Fix: fix,
 	}
 }

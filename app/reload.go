@@ -85,8 +85,7 @@ func (a *App) reload() (wire.Reloaded, error) {
 			return out, fmt.Errorf("configuration: %w", err)
 		}
 	}
-	c := a.config
-	c.Connectors = next.Connectors
+	c := a.config.WithConnectors(next)
 	set, findings, err := LoadRules(c)
 	if err != nil {
 		return out, err

@@ -71,7 +71,7 @@ func (a *App) stale() bool {
 		if err != nil {
 			return true
 		}
-		c.Connectors = next.Connectors
+		c = c.WithConnectors(next)
 	}
 	set, _, err := LoadRules(c)
 	return err != nil || set == nil || !reflect.DeepEqual(c.Connectors, a.config.Connectors) || len(changedConnectors(a.rules.Load(), set)) > 0

@@ -16,6 +16,9 @@ type Config struct {
 	// say nothing themselves and can be asked about. Default off.
 	VerifyOnReplay Verify
 	Log            Log
+
+	// places say where each key was given.
+	places map[string]Place
 }
 
 // Notify says who is called when a person is asked, and when that has ended. Names are

@@ -64,8 +64,10 @@ func fill(v reflect.Value) {
 			v.Set(reflect.ValueOf(secret))
 			return
 		}
-		for _, field := range v.Fields() {
-			fill(field)
+		for field, value := range v.Fields() {
+			if field.IsExported() {
+				fill(value)
+			}
 		}
 	case reflect.Slice:
 		v.Set(reflect.MakeSlice(v.Type(), 1, 1))

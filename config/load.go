@@ -88,6 +88,7 @@ func (m *merge) finish(r *report, o Options) (Config, error) {
 	if len(r.problems) > 0 {
 		return Config{}, &Error{Problems: sorted(r.problems)}
 	}
+	c.places = r.places()
 	return c, nil
 }
 

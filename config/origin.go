@@ -58,20 +58,8 @@ func (r *report) add(key string, at origin, f *fault) {
 	})
 }
 
-// lookup finds the origin of key or, inside a list, of what holds it: a key
-// that is missing in an entry is a problem of the entry. A section is no origin
-// of the keys that it does not give.
-func (r *report) lookup(key string) (origin, bool) {
-	for {
-		if at, ok := r.origins[key]; ok {
-			return at, true
-		}
-		if !strings.Contains(key, "[") {
-			return origin{}, false
-		}
-		key = key[:strings.LastIndexAny(key, ".[")]
-	}
-}
+// lookup finds the origin of key or of what holds it.
+func (r *report) lookup(key string) (origin, bool) { return held(r.origins, key) }
 
 // touchesBroken reports whether key, what holds it, or something inside it
 // could not be read.

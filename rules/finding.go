@@ -23,7 +23,8 @@ type Finding struct {
 	Severity Severity `json:"severity"`
 	// Code is a stable word for the kind of problem, such as "unknown-key".
 	Code string `json:"code"`
-	// File is the name the file was loaded under; empty for settings.
+	// File is the name the file was loaded under; empty for settings, of which the
+	// caller knows where they stand.
 	File string `json:"file"`
 	// Line and Column start at 1; 0 when the problem has no place.
 	Line   int `json:"line"`

@@ -89,6 +89,9 @@ func (s *settings) check(cmd *cobra.Command, names []string) (checked, error) {
 		for _, a := range config.Advise(c) {
 			out.Advice = append(out.Advice, adviceView(a))
 		}
+		if len(names) == 0 {
+			out.Rules = append(out.Rules, app.SecretAdvice(c)...)
+		}
 	}
 	set, findings, err := loadFiles(c, names)
 	if err != nil {
