@@ -66,7 +66,7 @@ func listenTCP(key, address string) (net.Listener, error) {
 
 // listenUnix opens a socket that its owner alone can connect to.
 func listenUnix(ctx context.Context, key, path string) (net.Listener, error) {
-	if err := removeStale(ctx, path); err != nil {
+	if err := RemoveStale(ctx, path); err != nil {
 		return nil, fmt.Errorf("%s: %w", key, err)
 	}
 	ln, err := new(net.ListenConfig).Listen(ctx, "unix", path)
@@ -79,8 +79,10 @@ func listenUnix(ctx context.Context, key, path string) (net.Listener, error) {
 	return ln, nil
 }
 
-// removeStale removes a socket whose listener is gone.
-func removeStale(ctx context.Context, path string) error {
+// RemoveStale makes room for a socket at path: it removes one whose listener is gone, as a
+// program that was killed leaves it behind. What is listened on, or is no socket, is an
+// error.
+func RemoveStale(ctx context.Context, path string) error {
 	info, err := os.Lstat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

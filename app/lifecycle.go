@@ -99,6 +99,9 @@ func (a *App) listenAdmin() (net.Listener, error) {
 
 func listenAt(ctx context.Context, address string) (net.Listener, error) {
 	if path, ok := strings.CutPrefix(address, "unix:"); ok {
+		if err := admin.RemoveStale(ctx, path); err != nil {
+			return nil, err
+		}
 		return (&net.ListenConfig{}).Listen(ctx, "unix", path)
 	}
 	return (&net.ListenConfig{}).Listen(ctx, "tcp", address)
