@@ -131,7 +131,7 @@ func (f *doctorFlags) proxy(cmd *cobra.Command, c config.Config) doctor.Finding 
 	const name = "proxy"
 	conn, err := f.running(c)
 	if err != nil {
-		return doctor.Finding{Name: name, Verdict: doctor.Broken, Detail: err.Error(), Fix: "keep-proxy health, and the proxy's log"}
+		return doctor.Finding{Name: name, Verdict: doctor.Broken, Detail: said(cmd, err), Fix: "keep-proxy health, and the proxy's log"}
 	}
 	if conn == nil {
 		if err := app.CanListen(cmd.Context(), c); err != nil {
@@ -141,7 +141,7 @@ func (f *doctorFlags) proxy(cmd *cobra.Command, c config.Config) doctor.Finding 
 	}
 	defer func() { _ = conn.Close() }()
 	if err := conn.Readyz(cmd.Context()); err != nil {
-		detail := "it carries no mutation now: " + err.Error()
+		detail := "it carries no mutation now: " + said(cmd, err)
 		return doctor.Finding{Name: name, Verdict: doctor.Broken, Detail: detail, Fix: "its log, and Trouble in docs/operating.md"}
 	}
 	return doctor.Finding{Name: name, Verdict: doctor.Sound, Detail: "it runs, and is ready"}

@@ -35,7 +35,7 @@ func TestErrorsBecomeCodesInOnePlace(t *testing.T) {
 			if got := exitCode(c.err); got != c.code {
 				t.Errorf("code %d, want %d", got, c.code)
 			}
-			if got := sentence(c.err); got != c.text && c.name != "a first cause with a code among others" {
+			if got := sentence(nil, c.err); got != c.text && c.name != "a first cause with a code among others" {
 				t.Errorf("text %q, want %q", got, c.text)
 			}
 		})
@@ -77,6 +77,39 @@ func TestStatusTellsTheStateByItsCode(t *testing.T) {
 			t.Parallel()
 			if got := statusCode(&c.st); got != c.want {
 				t.Errorf("code %d, want %d", got, c.want)
+			}
+		})
+	}
+}
+
+func TestWhatTheAPIRefusesIsSaidInWordsOfTheCommandLine(t *testing.T) {
+	t.Parallel()
+	run := newRun()
+	for name, c := range map[string]struct {
+		problem client.Problem
+		want    string
+	}{
+		"a place of the API is the command that shows it": {
+			client.Problem{Detail: "There is no run \"r-1\" in this ledger; see GET /v1/runs."},
+			`no run was opened: There is no run "r-1" in this ledger; see keep-proxy runs list.`,
+		},
+		"a longer place isn't taken for a shorter one": {
+			client.Problem{Detail: "The run can't finish as done; see GET /v1/mutations with the run."},
+			"no run was opened: The run can't finish as done; see keep-proxy mutations list --run ID.",
+		},
+		"faults name flags, and all are told": {
+			client.Problem{Detail: "/on_failure: x (and 3 more, see errors)", Errors: []wire.Fault{
+				{Where: "/on_failure", What: `unknown value "x"`, How: "give one of abort, return"},
+				{Where: "query:ttl", What: "out of bounds"}, {Where: "header:Idempotency-Key", What: "too long"},
+				{Where: "/resume", What: "no flag"},
+			}},
+			`no run was opened: --on-failure: unknown value "x"; give one of abort, return; --ttl: out of bounds; Idempotency-Key: too long; resume: no flag`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := sentence(run, noRun(openError(&c.problem))); got != c.want {
+				t.Errorf("%q, want %q", got, c.want)
 			}
 		})
 	}

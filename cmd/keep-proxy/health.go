@@ -62,7 +62,7 @@ func (s *showFlags) tell(cmd *cobra.Command, answer error) error {
 		Detail string `json:"detail,omitzero"`
 	}{OK: answer == nil}
 	if answer != nil {
-		out.Detail = answer.Error()
+		out.Detail = said(nil, answer)
 	}
 	if err := writeJSON(cmd.OutOrStdout(), out); err != nil || answer == nil {
 		return err

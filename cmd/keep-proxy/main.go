@@ -10,6 +10,8 @@ import (
 	"os"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"keep-proxy/app"
 )
 
@@ -26,11 +28,11 @@ func run(ctx context.Context, args []string, s streams) int {
 	}
 	root := newRoot(s) //nolint:contextcheck // Commands get the context when they are executed.
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
+	cmd, err := root.ExecuteContextC(ctx)
 	if err != nil && strings.HasPrefix(err.Error(), "unknown command ") {
 		err = usage("%w; see keep-proxy --help", err) // as cobra says it, which has no code of its own
 	}
-	if text := sentence(err); text != "" {
+	if text := sentence(cmd, err); text != "" {
 		fmt.Fprintln(s.err, "keep-proxy:", text)
 	}
 	return exitCode(err)
@@ -38,12 +40,12 @@ func run(ctx context.Context, args []string, s streams) int {
 
 // sentence is what an error tells a person; empty for one that says all by its
 // code.
-func sentence(err error) string {
+func sentence(cmd *cobra.Command, err error) string {
 	if err == nil {
 		return ""
 	}
 	if e, ok := errors.AsType[*exitError](err); ok && e.err == nil {
 		return ""
 	}
-	return err.Error()
+	return said(cmd, err)
 }

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/spf13/cobra"
+
 	"keep-proxy/admin/client"
 	"keep-proxy/cli/managed"
 )
@@ -36,8 +38,8 @@ func itemDone(err error) *client.Problem {
 
 // refusedVerdict is what becomes of a run that was not opened, or whose command could
 // not be started.
-func refusedVerdict(err error) managed.Verdict {
-	v := managed.Verdict{Code: exitCode(err), Class: "logic", Reason: err.Error(), Retry: managed.RetryNo}
+func refusedVerdict(cmd *cobra.Command, err error) managed.Verdict {
+	v := managed.Verdict{Code: exitCode(err), Class: "logic", Reason: said(cmd, err), Retry: managed.RetryNo}
 	p, ok := errors.AsType[*client.Problem](err)
 	if !ok {
 		return v

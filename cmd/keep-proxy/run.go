@@ -81,7 +81,7 @@ func (f *runFlags) run(cmd *cobra.Command, args []string) error {
 	defer signals.close()
 	verdict, err := f.attempt(cmd, args, signals)
 	if err != nil {
-		verdict = refusedVerdict(err)
+		verdict = refusedVerdict(cmd, err)
 	}
 	if writeErr := f.writeResult(verdict); writeErr != nil {
 		return errors.Join(err, &exitError{max(verdict.Code, codeFailed), writeErr})

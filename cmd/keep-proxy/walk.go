@@ -123,7 +123,7 @@ func (w *walk) decide(ctx context.Context, e wire.Escalation, a wire.Action) (bo
 		if !ok {
 			return false, err
 		}
-		fmt.Fprintf(w.out, "Refused: %s\n", printable(p.Error()))
+		fmt.Fprintf(w.out, "Refused: %s\n", printable(said(nil, p)))
 		// Another version means another question: it is asked when resolve runs again.
 		return p.Name() == "version", nil
 	}

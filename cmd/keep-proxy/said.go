@@ -1,0 +1,56 @@
+package main
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"keep-proxy/admin/client"
+)
+
+// commandsFor are what a person calls for what the API's refusals name.
+var commandsFor = strings.NewReplacer(
+	"GET /v1/escalations", "keep-proxy resolve",
+	"GET /v1/items", "keep-proxy items list",
+	"GET /v1/mutations with the run", "keep-proxy mutations list --run ID",
+	"GET /v1/mutations", "keep-proxy mutations list",
+	"GET /v1/obligations", "keep-proxy obligations list",
+	"GET /v1/runs", "keep-proxy runs list",
+	"GET /v1/status", "keep-proxy status",
+)
+
+// said is an error in the words of the command line: what the API refused is told by
+// command and flag, with all of its faults, as nobody sees the answer that holds them.
+func said(cmd *cobra.Command, err error) string {
+	text := err.Error()
+	p, ok := errors.AsType[*client.Problem](err)
+	if !ok {
+		return text
+	}
+	if len(p.Errors) == 0 {
+		return strings.Replace(text, p.Error(), commandsFor.Replace(p.Error()), 1)
+	}
+	var faults []string
+	for _, f := range p.Errors {
+		fault := flagFor(cmd, f.Where) + ": " + f.What
+		if f.How != "" {
+			fault += "; " + f.How
+		}
+		faults = append(faults, fault)
+	}
+	return strings.Replace(text, p.Error(), commandsFor.Replace(strings.Join(faults, "; ")), 1)
+}
+
+// flagFor is the flag by which a value of a request was given, else its bare name.
+func flagFor(cmd *cobra.Command, where string) string {
+	name := where
+	for _, prefix := range []string{"/", "query:", "header:"} {
+		name = strings.TrimPrefix(name, prefix)
+	}
+	flag := strings.ReplaceAll(name, "_", "-")
+	if cmd != nil && cmd.Flags().Lookup(flag) != nil {
+		return "--" + flag
+	}
+	return name
+}
