@@ -3,6 +3,7 @@ package app
 import (
 	"net"
 	"os"
+	"strings"
 	"sync/atomic"
 	"syscall"
 
@@ -33,8 +34,8 @@ func highestDescriptors() (clients, others int) {
 	return clients, otherDescriptors(limit.Cur, clients)
 }
 
-// descriptorBound keeps connections to upstreams and of the admin API off the ledger's
-// descriptors. A system gives the lowest one that is free: so many are open, of whatever kind.
+// descriptorBound keeps connections to upstreams, the lookups before them, and connections
+// of the admin API off the ledger's descriptors. A system gives the lowest one that is free: so many are open, of whatever kind.
 type descriptorBound struct{ highest atomic.Int64 } // 0 for any
 
 // allows reports whether a connection's descriptor isn't the ledger's.
@@ -50,7 +51,23 @@ func (b *descriptorBound) control(_, _ string, c syscall.RawConn) error {
 	if b.allows(c) {
 		return nil
 	}
-	return &upstream.Error{Class: upstream.ErrorDial, Text: "connecting: too many files are open, and the last are the ledger's"}
+	return errLedgers
+}
+
+// errLedgers refuses one of the ledger's descriptors: nothing was connected to.
+var errLedgers = &upstream.Error{Class: upstream.ErrorDial, Text: "connecting: too many files are open, and the last are the ledger's"}
+
+// resolver looks names up without the ledger's descriptors: each name that is asked for at
+// once takes two, before anything is connected.
+func (b *descriptorBound) resolver() *net.Resolver {
+	d := &net.Dialer{Control: b.control}
+	return &net.Resolver{Dial: d.DialContext}
+}
+
+// refused reports whether a lookup failed because of the bound; package net keeps no more
+// than its text.
+func (*descriptorBound) refused(err error) bool {
+	return err != nil && strings.Contains(err.Error(), errLedgers.Text)
 }
 
 // wrap closes what is accepted beyond the bound. Without a token anybody on this machine can

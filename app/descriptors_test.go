@@ -58,11 +58,11 @@ func TestSomeDescriptorsAreTheLedgersAlone(t *testing.T) {
 func TestConnectionsOfOthersLeaveTheLedgersDescriptors(t *testing.T) {
 	t.Parallel()
 	e := newEgress(config.Egress{})
-	through, err := newUpstreamProxy(e, config.UpstreamProxy{URL: "http://127.0.0.1:1"}, config.Sources{}, nil)
+	port, connected := listener(t, "127.0.0.1:0")
+	through, err := newUpstreamProxy(e, config.UpstreamProxy{URL: "http://127.0.0.1:" + port}, config.Sources{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	port, connected := listener(t, "127.0.0.1:0")
 	for name, dial := range map[string]func(context.Context, string, string) (net.Conn, error){
 		"mutations": e.Dial, "reads": e.DialRead, "through another proxy": through.Dial,
 	} {
@@ -70,6 +70,17 @@ func TestConnectionsOfOthersLeaveTheLedgersDescriptors(t *testing.T) {
 		_, err := dial(t.Context(), "tcp", "127.0.0.1:"+port)
 		var refused *upstream.Error
 		if !errors.As(err, &refused) || !refused.Class.Unsent() || !strings.Contains(err.Error(), "the ledger's") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	// A name is not even looked up; nor is it given to another proxy unjudged for that.
+	e.resolver.PreferGo = true // The system's resolver can't be bounded.
+	through.dialer = net.Dialer{}
+	for name, dial := range map[string]func(context.Context, string, string) (net.Conn, error){
+		"a name": e.Dial, "a name through another proxy": through.Dial,
+	} {
+		_, err := dial(t.Context(), "tcp", "keep.test:"+port)
+		if err == nil || !strings.Contains(err.Error(), errLedgers.Text) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -42,7 +42,7 @@ func newEgress(c config.Egress) *egress {
 	return &egress{
 		bound: bound, dialer: net.Dialer{Control: bound.control},
 		denyPrivate: c.DenyPrivate, allow: destinations(c.Allow), deny: destinations(c.Deny),
-		resolver: net.DefaultResolver, interfaces: net.InterfaceAddrs, own: make(map[netip.AddrPort]bool),
+		resolver: bound.resolver(), interfaces: net.InterfaceAddrs, own: make(map[netip.AddrPort]bool),
 	}
 }
 

@@ -104,7 +104,10 @@ func (p *upstreamProxy) goesDirect(host, port string) bool {
 // allowed asks egress about every address that the name has here.
 func (p *upstreamProxy) allowed(ctx context.Context, host, port string) error {
 	addresses, err := p.egress.resolver.LookupNetIP(ctx, "ip", host)
-	if err != nil {
+	switch {
+	case p.egress.bound.refused(err): // It wasn't looked up, and may be a forbidden address.
+		return errLedgers
+	case err != nil:
 		addresses = nil // Only the other proxy knows it.
 	}
 	for _, a := range addresses {
