@@ -16,7 +16,7 @@ import (
 )
 
 // nameserver answers on loopback; answers are told the name and how often it was asked
-// for its IPv4 addresses.
+// for its IPv4 addresses. "cname NAME" makes it an alias, and what follows are that name's.
 func nameserver(t *testing.T, answers func(name string, asked int) []string) *net.Resolver {
 	t.Helper()
 	conn, err := (&net.ListenConfig{}).ListenPacket(t.Context(), "udp", "127.0.0.1:0")
@@ -52,6 +52,11 @@ func resolve(query []byte, asked *atomic.Int64, answers func(string, int) []stri
 	if q.Type == dnsmessage.TypeA {
 		for _, a := range answers(strings.TrimSuffix(q.Name.String(), "."), int(asked.Add(1))) {
 			head := dnsmessage.ResourceHeader{Name: q.Name, Type: q.Type, Class: q.Class}
+			if alias, ok := strings.CutPrefix(a, "cname "); ok {
+				q.Name, head.Type = dnsmessage.MustNewName(alias+"."), dnsmessage.TypeCNAME
+				m.Answers = append(m.Answers, dnsmessage.Resource{Header: head, Body: &dnsmessage.CNAMEResource{CNAME: q.Name}})
+				continue
+			}
 			m.Answers = append(m.Answers, dnsmessage.Resource{Header: head, Body: &dnsmessage.AResource{A: netip.MustParseAddr(a).As4()}})
 		}
 	}

@@ -176,15 +176,9 @@ func (e *egress) Dial(ctx context.Context, network, addr string) (net.Conn, erro
 	if err != nil {
 		return nil, err
 	}
-	var problems []error
-	for _, at := range allowed {
-		c, err := e.dialer.DialContext(ctx, network, at.String())
-		if err == nil {
-			return c, nil
-		}
-		problems = append(problems, err)
-	}
-	return nil, errors.Join(problems...)
+	return inTurn(ctx, allowed, func(ctx context.Context, at netip.AddrPort) (net.Conn, error) {
+		return e.dialer.DialContext(ctx, network, at.String())
+	})
 }
 
 // lookUp returns the addresses of host:port that may be dialled, at least one. What is

@@ -99,3 +99,30 @@ func race(ctx context.Context, order []netip.AddrPort, delay time.Duration, dial
 	}
 	return nil, errors.Join(problems...)
 }
+
+// inTurn starts each attempt when the one before has failed. One that hangs leaves the
+// others their share of the time that is left: where the first address is dead, the name
+// would be out of reach for good.
+func inTurn(ctx context.Context, order []netip.AddrPort, dial func(context.Context, netip.AddrPort) (net.Conn, error)) (net.Conn, error) {
+	var problems []error
+	for i, at := range order {
+		c, err := within(ctx, len(order)-i, func(ctx context.Context) (net.Conn, error) { return dial(ctx, at) })
+		if err == nil {
+			return c, nil
+		}
+		if problems = append(problems, err); ctx.Err() != nil {
+			break
+		}
+	}
+	return nil, errors.Join(problems...)
+}
+
+// within gives an attempt its part of the time that ctx has left.
+func within(ctx context.Context, parts int, dial func(context.Context) (net.Conn, error)) (net.Conn, error) {
+	if end, bounded := ctx.Deadline(); bounded {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, time.Until(end)/time.Duration(parts))
+		defer cancel()
+	}
+	return dial(ctx)
+}

@@ -105,3 +105,59 @@ func TestAConnectionThatIsLateIsClosed(t *testing.T) {
 		<-late.closed
 	})
 }
+
+// An address that hangs takes no more than its share of the time, and two are never tried
+// at once.
+func TestAddressesAreTriedOneAtATime(t *testing.T) {
+	t.Parallel()
+	three := []netip.AddrPort{netip.MustParseAddrPort("192.0.2.1:1"), netip.MustParseAddrPort("192.0.2.2:1"), netip.MustParseAddrPort("192.0.2.3:1")}
+	const hangs = time.Hour
+	for name, c := range map[string]struct {
+		// ends are when each address answers; negative for a failure.
+		ends  [3]time.Duration
+		took  time.Duration
+		tried int
+		fails string
+	}{
+		"the first":                        {[3]time.Duration{time.Second, 1, 1}, time.Second, 1, ""},
+		"the first, late":                  {[3]time.Duration{9 * time.Second, 1, 1}, 9 * time.Second, 1, ""},
+		"the second, as the first refused": {[3]time.Duration{-time.Second, time.Second, 1}, 2 * time.Second, 2, ""},
+		"the second, as the first hangs":   {[3]time.Duration{hangs, time.Second, 1}, 11 * time.Second, 2, ""},
+		"the third, as the others hang":    {[3]time.Duration{hangs, hangs, time.Second}, 21 * time.Second, 3, ""},
+		"what is left, after a refusal":    {[3]time.Duration{-6 * time.Second, hangs, time.Second}, 19 * time.Second, 3, ""},
+		"all hang":                         {[3]time.Duration{hangs, hangs, hangs}, 30 * time.Second, 3, "deadline exceeded"},
+		"all refuse":                       {[3]time.Duration{-1, -1, -1}, 3, 3, "refused by 192.0.2.3"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+				defer cancel()
+				tried, going := 0, 0
+				started := time.Now()
+				conn, err := inTurn(ctx, three, func(ctx context.Context, at netip.AddrPort) (net.Conn, error) {
+					if tried, going = tried+1, going+1; going > 1 {
+						t.Error("two at once")
+					}
+					defer func() { going-- }()
+					end := c.ends[at.Addr().As4()[3]-1]
+					select {
+					case <-ctx.Done():
+						return nil, ctx.Err()
+					case <-time.After(max(end, -end)):
+					}
+					if end < 0 {
+						return nil, errors.New("refused by " + at.Addr().String())
+					}
+					return &closable{closed: make(chan struct{})}, nil
+				})
+				if took := time.Since(started); took != c.took || tried != c.tried {
+					t.Errorf("took %s and %d tries, want %s and %d", took, tried, c.took, c.tried)
+				}
+				if (err == nil) != (c.fails == "") || (conn == nil) != (err != nil) || err != nil && !strings.Contains(err.Error(), c.fails) {
+					t.Errorf("%v, %v", conn, err)
+				}
+			})
+		})
+	}
+}
