@@ -56,6 +56,8 @@ func newResolve() *cobra.Command {
 		Use:   "resolve [ID | --all --connector C …] ACTION --reason TEXT",
 		Short: "Decide what a person must decide; without ID, walk through what is open",
 		Args:  usageArgs(cobra.MaximumNArgs(1)),
+
+		ValidArgsFunction: f.complete,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 && !f.all {
 				return f.interactive(cmd)

@@ -37,6 +37,7 @@ func newRoot(s streams) *cobra.Command {
 	)
 	root.AddCommand(newModes()...)
 	root.AddCommand(newLater()...)
+	strictCompletion(root)
 	return root
 }
 
@@ -44,10 +45,13 @@ func newRoot(s streams) *cobra.Command {
 func group(use, short string, commands ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: use, Short: short, Args: usageArgs(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return usage("%s: name what to do; see %s --help", cmd.Name(), cmd.CommandPath())
-		},
+		RunE: nameWhat,
 	}
 	cmd.AddCommand(commands...)
 	return cmd
+}
+
+// nameWhat is what a command does that only holds others.
+func nameWhat(cmd *cobra.Command, _ []string) error {
+	return usage("%s: name what to do; see %s --help", cmd.Name(), cmd.CommandPath())
 }
