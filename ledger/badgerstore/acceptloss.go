@@ -287,12 +287,11 @@ func isWhole(src snapshot, end tip) bool {
 		return false
 	}
 	reached, err := walkCommits(src, from.Before)
-	if err != nil || reached != end || verifyEvents(src, base.Before, end) != nil {
+	if err != nil || reached != end {
 		return false
 	}
-	v := &verifier{ctx: context.Background(), src: src, events: newEvents(src), report: &Report{Events: end.Seq}, recordsOnly: true}
-	defer v.events.close()
-	return v.values() == nil
+	v := &verifier{ctx: context.Background(), src: src, report: &Report{Events: end.Seq}, recordsOnly: true}
+	return v.all(base.Before, end) == nil
 }
 
 // findTip looks for the greatest commit among all that are left.

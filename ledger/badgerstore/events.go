@@ -114,9 +114,16 @@ func (r *events) load(sk []byte) error {
 	if err != nil {
 		return required(err, "events "+keyName(sk))
 	}
+	_, err = r.take(sk, content)
+	return err
+}
+
+// take reads the events that content, which lies under sk, holds, and returns the hash
+// of the event before them.
+func (r *events) take(sk, content []byte) (before [32]byte, err error) {
 	var stored storedEvents
 	if err := decode(sk, content, &stored); err != nil {
-		return err
+		return before, err
 	}
 	first := binary.BigEndian.Uint64(sk[1:])
 	block := make([]chained, len(stored.Events))
@@ -125,14 +132,14 @@ func (r *events) load(sk []byte) error {
 		block[i].prev, block[i].hash = prev, linked(prev, event)
 		prev = block[i].hash
 		if err := decode(sk, event, &block[i].Event); err != nil {
-			return err
+			return before, err
 		}
 		if want := first + uint64(i); block[i].Seq != want {
-			return damaged(sk, fmt.Sprintf("it holds event %d in the place of %d", block[i].Seq, want))
+			return before, damaged(sk, fmt.Sprintf("it holds event %d in the place of %d", block[i].Seq, want))
 		}
 	}
 	r.first, r.block = first, block
-	return nil
+	return stored.Before, nil
 }
 
 // legacyEvent reads an event of format 1, which lies under its own number.

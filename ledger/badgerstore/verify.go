@@ -92,22 +92,17 @@ func (s *Store) verifyAll(ctx context.Context, progress Progress) (Report, error
 		return r, fmt.Errorf("%w: %w", ledger.ErrDamaged, err)
 	}
 	err := s.db.View(func(txn *badger.Txn) error {
-		src := snapshot{txn}
-		v := &verifier{ctx: ctx, config: s.config, indexed: s.indexed, src: src, events: newEvents(src), report: &r, progress: progress}
-		defer v.events.close()
+		v := &verifier{ctx: ctx, config: s.config, indexed: s.indexed, src: snapshot{txn}, report: &r, progress: progress}
 		base, err := readBaseline(v.src)
 		if err != nil {
 			return err
 		}
-		if err := verifyEvents(v.src, base.Before, s.tip); err != nil {
-			return err
-		}
-		return v.values()
+		return v.all(base.Before, s.tip)
 	})
 	return r, err
 }
 
-// verifier walks all values.
+// verifier looks at all values. Several share the work: see values.
 type verifier struct {
 	ctx      context.Context
 	config   Config
@@ -123,27 +118,33 @@ type verifier struct {
 	// told are the events that belong to a mutation, listed those that a record or an
 	// index entry of its lists.
 	told, listed tally
+	// chain is how the events that were seen follow one another.
+	chain chain
 	// naming has each entry looked up, to name the one that is missing.
 	naming bool
 }
 
-func (v *verifier) values() error {
-	it := v.src.txn.NewIterator(badger.IteratorOptions{})
-	defer it.Close()
-	for it.Rewind(); it.Valid(); it.Next() {
-		k := it.Item().KeyCopy(nil)
-		if err := it.Item().Value(func(sealed []byte) error { return v.stored(k, sealed) }); err != nil {
+// all checks the chain of events after from up to to, then all values, then what
+// records list against what is listed. What is named is what is wrong first in this
+// order, although it is looked at in one go.
+func (v *verifier) all(from, to tip) error {
+	err := v.values()
+	if v.ctx.Err() != nil && errors.Is(err, v.ctx.Err()) {
+		return err
+	}
+	if err != nil || !v.chain.leads(from, to) {
+		if err := verifyEvents(v.src, from, to); err != nil {
 			return err
 		}
-		if v.report.Values++; v.report.Values%progressEvery == 0 {
-			if err := v.ctx.Err(); err != nil {
-				return err
-			}
-			if v.progress != nil {
-				v.progress(v.report.Values)
-			}
-		}
 	}
+	if err != nil {
+		return err
+	}
+	return v.tallied()
+}
+
+// tallied holds what follows from the records against what is stored.
+func (v *verifier) tallied() error {
 	switch {
 	case v.listed != v.told:
 		return fmt.Errorf("%w: records list %d events of theirs, and not the %d that they should",
@@ -155,8 +156,12 @@ func (v *verifier) values() error {
 			ledger.ErrDamaged, v.found.n, v.expected.n)
 	}
 	// Which one it is takes a look for each.
-	again := verifier{ctx: v.ctx, config: v.config, indexed: v.indexed, src: v.src, events: v.events, report: &Report{Events: v.report.Events}, naming: true}
-	return again.values()
+	again := v.part()
+	again.naming, again.progress = true, nil
+	if err := again.values(); err != nil {
+		return err
+	}
+	return again.tallied()
 }
 
 // stored checks one value as it lies there.
@@ -191,7 +196,7 @@ func (v *verifier) value(k, content []byte) error {
 		v.report.Items++
 		return v.belongs(k, named(kItem, i.Workflow, i.Item), itemIndexes(i))
 	case kEvents, kEvent:
-		return v.event(k)
+		return v.event(k, content)
 	case kBody:
 		return v.body(k, content)
 	case kMeta, kPart, kToken, kEvidence, kDelivery, kConnector, kChunk, kPending, kCommit, kCheckpoint:
@@ -260,14 +265,19 @@ func (v *verifier) spanned(m entryOfMutation) error {
 	return nil
 }
 
-// events checks the events of one commit, or one event of format 1.
-func (v *verifier) event(k []byte) error {
+// event checks the events of one commit, or one event of format 1.
+func (v *verifier) event(k, content []byte) error {
 	if k[0] == kEvents {
-		if err := v.events.load(k); err != nil {
+		before, err := v.events.take(k, content)
+		if err != nil {
 			return err
 		}
-	} else if err := v.events.find(binary.BigEndian.Uint64(k[1:])); err != nil {
-		return required(err, "an event")
+		v.chain.add(v.events.first, before, v.events.block)
+	} else {
+		v.chain.loose = true
+		if err := v.events.find(binary.BigEndian.Uint64(k[1:])); err != nil {
+			return required(err, "an event")
+		}
 	}
 	for _, e := range v.events.block {
 		if err := v.listing(k, e.Event); err != nil {
@@ -294,8 +304,9 @@ func (v *verifier) history(k []byte, m entryOfMutation) error {
 	if err != nil {
 		return damaged(k, err.Error())
 	}
+	d := digest(m.ID)
 	for _, seq := range seqs {
-		v.listed.add(historyKey(m.ID, seq))
+		v.listed.add(key(xHistory, d[:], binary.BigEndian.AppendUint64(nil, seq)))
 	}
 	return nil
 }
@@ -337,6 +348,11 @@ var tallySeed = maphash.MakeSeed()
 func (t *tally) add(k []byte) {
 	t.n++
 	t.sum += maphash.Bytes(tallySeed, k)
+}
+
+func (t *tally) merge(o tally) {
+	t.n += o.n
+	t.sum += o.sum
 }
 
 // belongs checks that a record lies under its own key and in its indexes.

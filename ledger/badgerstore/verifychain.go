@@ -1,0 +1,63 @@
+package badgerstore
+
+import (
+	"cmp"
+	"slices"
+)
+
+// chain collects how events follow one another, as they are seen: in stretches, in any
+// order.
+type chain struct {
+	runs []stretch
+	// cut says that the next events begin a stretch.
+	cut bool
+	// loose says that they lie otherwise than one commit's after those of another; they
+	// may be whole all the same, which takes a walk from one to the next.
+	loose bool
+}
+
+// stretch are events of which each follows the one before it.
+type stretch struct {
+	// first is the number of the first one, next that of the one after the last.
+	first, next uint64
+	// before is the hash of the event before the first, last that of the last one.
+	before, last [32]byte
+}
+
+// add takes up the events of one commit, which were read whole.
+func (c *chain) add(first uint64, before [32]byte, block []chained) {
+	s := stretch{first: first, next: first + uint64(len(block)), before: before, last: before}
+	if len(block) > 0 {
+		s.last = block[len(block)-1].hash
+	}
+	if n := len(c.runs); n > 0 && !c.cut {
+		c.loose = c.loose || !c.runs[n-1].join(s)
+		return
+	}
+	c.runs, c.cut = append(c.runs, s), false
+}
+
+// join puts o at the end of s; false if it doesn't follow.
+func (s *stretch) join(o stretch) bool {
+	if o.first != s.next || o.before != s.last {
+		return false
+	}
+	s.next, s.last = o.next, o.last
+	return true
+}
+
+// leads reports whether the events are those after from up to to, each after the one
+// before it, and no others.
+func (c *chain) leads(from, to tip) bool {
+	if c.loose {
+		return false
+	}
+	slices.SortFunc(c.runs, func(a, b stretch) int { return cmp.Compare(a.first, b.first) })
+	all := stretch{next: from.Seq + 1, last: from.Hash}
+	for _, s := range c.runs {
+		if !all.join(s) {
+			return false
+		}
+	}
+	return all.next == to.Seq+1 && all.last == to.Hash
+}
