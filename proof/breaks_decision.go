@@ -32,8 +32,8 @@ var decisionBreaks = []broken{
 	{
 		promise: "After a restart, before any listener opens", how: "the listeners are open before recovery",
 		edits: []edit{{
-			"app/lifecycle.go", "counts, err := a.reconciler.Recover(ctx)",
-			"if err := a.listen(ctx); err != nil {\n\t\treturn err\n\t}\n\tcounts, err := a.reconciler.Recover(ctx)",
+			"app/lifecycle.go", "err := a.telling(\"recovery\", func",
+			"if err := a.listen(ctx); err != nil {\n\t\treturn err\n\t}\n\terr := a.telling(\"recovery\", func",
 		}, {
 			"app/lifecycle.go", "a.note(text)\n\t}\n\tif err := a.listen(ctx); err != nil {\n\t\treturn err\n\t}\n", "a.note(text)\n\t}\n",
 		}},
