@@ -78,3 +78,24 @@ func TestOnlyAnAppliedMutationIsVerified(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// What is verified is a result that is known, and such a result stays: what a person said of
+// it can't come to hold for another one.
+func TestAResultThatWasVerifiedIsNotReplaced(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := w.open()
+	w.finish("a", w.send(r, "a"), ledger.VerdictApplied)
+	gone := ledger.Verified{Key: key("a"), Run: r.ID, Mode: ledger.VerifyHuman, Said: ledger.SaidDisagrees}
+	if replay, _, err := w.Verified(t.Context(), gone); replay || err != nil {
+		t.Fatalf("replay %v, %v", replay, err)
+	}
+	other := w.decision("a", ledger.OnHappened, func(r *ledger.Resolve) { r.Result = &ledger.Result{Status: 204} })
+	if _, err := w.Resolve(t.Context(), other); !errors.Is(err, ledger.ErrNotAllowed) {
+		t.Errorf("another result: %v", err)
+	}
+	if m := w.mutation("a"); m.Result.Status != 201 || m.Verification == nil || m.Verification.Acknowledged {
+		t.Errorf("the result is %+v, verified as %+v", m.Result, m.Verification)
+	}
+	w.escalated("a", ledger.EscalationVerify)
+}

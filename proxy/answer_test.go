@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 )
 
@@ -86,4 +87,23 @@ func TestACallerWhoseLastWriteFailsHasGone(t *testing.T) {
 	if answer.finish() {
 		t.Error("it counts as delivered")
 	}
+}
+
+// An answer that its upstream cut was not had whole: who asks for it again is told what
+// became of it, and didn't mean a second mutation.
+func TestAnAnswerThatIsCutIsNotDelivered(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(rw http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		// It is over the limit, so that it is passed on and not kept.
+		_, _ = io.WriteString(rw, strings.Repeat("y", 10_000))
+		rw.(http.Flusher).Flush()
+		panic(http.ErrAbortHandler)
+	})
+	r := w.open("a")
+	if g := r.post("/pay", `{"to":"x"}`); g.status != http.StatusOK || g.err == nil {
+		t.Fatalf("%d with %d bytes, %v; want an answer that is cut", g.status, len(g.body), g.err)
+	}
+	wantProblem(t, r.post("/pay", `{"to":"x"}`), "no-result", http.StatusFailedDependency, "happened")
+	w.wantSends("/pay", 1)
 }

@@ -275,3 +275,17 @@ func TestTheUnmanagedScope(t *testing.T) {
 		t.Errorf("a run's read: %d, Keep-Scope %q", g.status, g.header.Get("Keep-Scope"))
 	}
 }
+
+// What a person begins anew is new work for an unmanaged scope too, at the attempt that its
+// item is at.
+func TestTheUnmanagedScopeWorksAtItsItemsAttempt(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, created, func(c *Config) { c.Unmanaged = Unmanaged{"wf", "shared"} })
+	client := w.newClient((*url.Userinfo)(nil), false)
+	pay := func() got { return send(client, http.MethodPost, w.upstream.URL+"/pay", `{"to":"x"}`) }
+	wantAnswer(t, pay(), 201, `{"id":1}`, false)
+	w.decide(ledger.ItemNewAttempt, "shared")
+	wantAnswer(t, pay(), 201, `{"id":1}`, false)
+	wantAnswer(t, pay(), 201, `{"id":1}`, true)
+	w.wantSends("/pay", 2)
+}

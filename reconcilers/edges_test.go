@@ -350,3 +350,26 @@ func TestResendThatCannotBeRecordedIsNotSent(t *testing.T) {
 		t.Errorf("%d resends recorded; the ambiguous one was kept", now.ResendTries)
 	}
 }
+
+// The credentials of now may make the stored request one of another operation, whose answers
+// and listings say nothing of what was sent.
+func TestAStoredRequestThatIsAnotherOperationsNowIsNotAskedAbout(t *testing.T) {
+	t.Parallel()
+	const drafts = `  - name: thing.draft
+    match: {method: POST, path: /things, when: "header[?'authorization'].orValue('') != ''"}
+    effect: mutation
+    describe: "Draft {json.reference}"
+    before: [thing.create]
+    identity: {reference: json.reference}
+    marker: {json: keep_id}
+    manual_check: "Is there a draft?"
+`
+	w := newWorld(t, viaProbe+drafts+viaProbe)
+	m := w.unknown("a")
+	w.api.commit("a", m.Marker, "")
+	w.due(m)
+	w.wants(m, ledger.NeedsReconcile, "not one of this operation")
+	if posts, gets, _ := w.api.counts(); posts+gets != 0 {
+		t.Errorf("%d sends and %d reads by the rule of another operation", posts, gets)
+	}
+}

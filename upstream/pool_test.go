@@ -2,7 +2,10 @@ package upstream
 
 import (
 	"context"
+	"crypto/tls"
+	"io"
 	"net"
+	"net/http"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -195,4 +198,61 @@ func TestOneUpstreamKeepsABoundedNumberOfIdleConnections(t *testing.T) {
 		t.Errorf("%d idle connections, want %d", n, maxIdle)
 	}
 	p.drain(true)
+}
+
+// halted is content whose second half comes once it is closed.
+type halted int64
+
+func (h halted) Len() int64 { return int64(h) }
+
+func (h halted) Open() (io.ReadCloser, error) {
+	release := make(chan struct{})
+	content, err := held{zeros(h), release}.Open()
+	return &halting{content, release}, err
+}
+
+type halting struct {
+	io.ReadCloser
+	release chan struct{}
+}
+
+func (h *halting) Close() error {
+	close(h.release)
+	return h.ReadCloser.Close()
+}
+
+// An upstream may answer and read on. What it reads next must not be taken for the rest of
+// a request that was cut off.
+func TestAConnectionThatARequestWasCutOffOnIsNotUsedAgain(t *testing.T) {
+	t.Parallel()
+	for name, cfg := range map[string]*tls.Config{"http": nil, "https": serverTLS("http/1.1")} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var whole atomic.Int64
+			u := serve(t, cfg, func(p *peer) {
+				r, err := http.ReadRequest(p.br)
+				if err != nil {
+					return
+				}
+				if r.ContentLength > inlineBody {
+					p.say("HTTP/1.1 413 X\r\nContent-Length: 2\r\n\r\nno")
+					p.wait()
+					return
+				}
+				if content, err := io.ReadAll(r.Body); err == nil && string(content) == "x" {
+					whole.Add(1)
+				}
+				p.say(ok)
+				p.wait()
+			})
+			s := sender(t, Config{ResponseTimeout: 5 * time.Second})
+			large := post(u.url(name, "/"), "")
+			large.Body = halted(4 * inlineBody)
+			send(t, s, large).check(t, Evidence{Head: true, Status: http.StatusRequestEntityTooLarge, BodyComplete: true})
+			send(t, s, post(u.url(name, "/"), "x")).check(t, Evidence{Head: true, Status: http.StatusOK, BodyComplete: true, RequestComplete: true})
+			if conns, read := u.conns.Load(), whole.Load(); conns != 2 || read != 1 {
+				t.Errorf("%d connections, on which %d whole requests were read after the one that was cut off; want 2 and 1", conns, read)
+			}
+		})
+	}
 }
