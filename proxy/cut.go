@@ -111,14 +111,19 @@ func (p *Proxy) look() []*refusing {
 	p.open.sweep(func(c caller, all streams) {
 		a := p.standing(c)
 		switch {
-		case a.Open || a.Hold && p.inline.trying(a.Blocker.Key):
+		case a.Open:
+			all.free()
+		case a.Hold && p.inline.trying(a.Blocker.Key):
 		case c.managed() && a.Problem == string(problemBlocked) && p.config.Hold <= 0:
 			if over[c.run] == nil {
 				over[c.run] = &refusing{cause: a.Blocker.ID, cut: make(chan struct{})}
 			}
 			over[c.run].streams = append(over[c.run].streams, all...)
 		case a.Problem == string(problemBlocked) && p.config.Hold > 0:
-			all.unheld().cut()
+			stopped, begins := all.stopped(p.config.Clock.Mono(), p.config.Hold)
+			if stopped.cut(); begins {
+				time.AfterFunc(p.config.Hold, p.stops.tell)
+			}
 		default:
 			all.cut()
 		}

@@ -33,7 +33,10 @@ func notRecorded(id string) string { return "the outcome of " + id + " could not
 // gate refuses a caller whose scope is stopped, reads included. It waits for an
 // inline try that is under way, and then for the configured hold. A managed run
 // that is refused because of a stop is over.
-func (p *Proxy) gate(x *exchange) *refusal {
+func (p *Proxy) gate(x *exchange) *refusal { return p.gateAfter(x, patience{}) }
+
+// gateAfter is gate for a request that has waited.
+func (p *Proxy) gateAfter(x *exchange, until patience) *refusal {
 	if p.draining.Load() {
 		return draining()
 	}
@@ -44,7 +47,6 @@ func (p *Proxy) gate(x *exchange) *refusal {
 	if a.Open {
 		return nil
 	}
-	var until patience
 	for ; ; a = p.standing(x.caller) {
 		if a.Open {
 			return nil

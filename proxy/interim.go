@@ -19,6 +19,12 @@ type interims struct {
 	// none. Nil passes each on at once.
 	queue chan interim
 	done  chan struct{}
+
+	// Of those to a read, which a stop cuts: writing says that one is being written, which
+	// lasts until its client reads, and severed that no more shall be.
+	writes           sync.Mutex
+	answer           *answerWriter
+	writing, severed bool
 }
 
 // interim is one of them.
@@ -34,7 +40,7 @@ func (x *exchange) interimsFor(r *http.Request) *interims {
 	if x.answer == nil || !r.ProtoAtLeast(1, 1) || len(r.Header["Expect"]) > 0 {
 		return nil
 	}
-	x.interims.w = x.answer.ResponseWriter
+	x.interims.w, x.interims.answer = x.answer.ResponseWriter, x.answer
 	return &x.interims
 }
 
@@ -60,7 +66,10 @@ func (i *interims) Show(status int, h http.Header) {
 	kept := h.Clone()
 	stripAnswer(kept)
 	if i.queue == nil {
-		i.write(interim{status, kept})
+		if i.begins() {
+			i.write(interim{status, kept})
+			i.ends()
+		}
 		return
 	}
 	if i.done == nil {
@@ -87,6 +96,33 @@ func (i *interims) write(one interim) {
 	i.w.WriteHeader(one.status)
 	for name := range one.header {
 		delete(out, name)
+	}
+}
+
+// begins reports whether one may be written.
+func (i *interims) begins() bool {
+	i.writes.Lock()
+	defer i.writes.Unlock()
+	i.writing = !i.severed
+	return i.writing
+}
+
+func (i *interims) ends() {
+	i.writes.Lock()
+	defer i.writes.Unlock()
+	i.writing = false
+}
+
+// sever lets no more be written. One that waits for a client which doesn't read fails, and
+// the client gets nothing more; any other is told why it gets no more.
+func (i *interims) sever() {
+	if i == nil {
+		return
+	}
+	i.writes.Lock()
+	defer i.writes.Unlock()
+	if i.severed = true; i.writing {
+		i.answer.sever()
 	}
 }
 

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -84,10 +85,15 @@ type unread struct {
 	*httptest.ResponseRecorder
 	reads chan struct{}
 	seen  []int
+	// writes is told of each that begins to wait; nil for nobody.
+	writes chan struct{}
 }
 
 func (u *unread) WriteHeader(status int) {
 	if status < 200 {
+		if u.writes != nil {
+			u.writes <- struct{}{}
+		}
 		<-u.reads
 	}
 	u.seen = append(u.seen, status)
@@ -132,6 +138,45 @@ func TestInterimResponsesThatNobodyReadsHoldUpNoMutation(t *testing.T) {
 	if !slices.Equal(client.seen, want) {
 		t.Errorf("got %v, want %v", client.seen, want)
 	}
+}
+
+// SetWriteDeadline makes what waits go on: nothing more is written.
+func (u *unread) SetWriteDeadline(time.Time) error {
+	close(u.reads)
+	return nil
+}
+
+// A stop cuts a read whose client doesn't read the interim responses before the answer.
+func TestAStopDoesNotWaitForInterimResponsesToBeRead(t *testing.T) {
+	t.Parallel()
+	gone := make(chan struct{})
+	w := newWorld(t, func(rw http.ResponseWriter, r *http.Request) {
+		hinting(1)(rw, r)
+		<-r.Context().Done()
+		close(gone)
+	})
+	r := w.open("a")
+	client := &unread{ResponseRecorder: httptest.NewRecorder(), reads: make(chan struct{}), writes: make(chan struct{}, 2)}
+	request := httptest.NewRequest(http.MethodGet, w.upstream.URL+"/read", nil)
+	request.Header.Set("Proxy-Authorization", strings.TrimSpace(strings.TrimPrefix(w.basic(r.token), "Proxy-Authorization:")))
+	ended := make(chan any)
+	go func() {
+		defer func() { ended <- recover() }()
+		w.proxy.outer.Handler.ServeHTTP(client, request)
+	}()
+	<-client.writes
+	if _, err := w.ledger.EndRun(t.Context(), r.id, ledger.ClassTransient, "test", "test"); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case how := <-ended:
+		if err, _ := how.(error); !errors.Is(err, http.ErrAbortHandler) {
+			t.Errorf("it ended with %v", how)
+		}
+	case <-time.After(waitLimit):
+		t.Fatal("the stop waits for a client that doesn't read")
+	}
+	<-gone
 }
 
 // A client that asks first sends nothing before its content is wanted: by the proxy for

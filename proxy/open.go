@@ -111,9 +111,27 @@ func (o *open) sweep(look func(caller, streams)) {
 // streams are some that are cut together.
 type streams []*stream
 
-// unheld are those that no proxy.hold is for.
-func (all streams) unheld() streams {
-	return slices.DeleteFunc(all, func(s *stream) bool { return s.held })
+// stopped are those that no proxy.hold is for, and those whose hold is over; begins says
+// that some have to wait from now on.
+func (all streams) stopped(now, hold time.Duration) (out streams, begins bool) {
+	for _, s := range all {
+		over, first := s.holds(now, hold)
+		if begins = begins || first; over {
+			out = append(out, s)
+		}
+	}
+	return out, begins
+}
+
+// free says that nothing stops them.
+func (all streams) free() {
+	for _, s := range all {
+		if s.held {
+			s.mu.Lock()
+			s.heldSince = 0
+			s.mu.Unlock()
+		}
+	}
 }
 
 func (all streams) cut() {
@@ -142,13 +160,15 @@ type stream struct {
 	// asking is whose content is awaited, nil for nobody.
 	asking *answerWriter
 	// interims takes the interim responses to the request; nil for nobody. It is set
-	// before the request is sent.
+	// before the request is sent (see shows).
 	interims *interims
 	// stopped says that it was cut, and not because its client had gone.
 	stopped bool
 	// held says that it is a request which a stop that may pass lets wait: proxy.hold is
-	// for it, as it is not an answer yet.
-	held bool
+	// for it, as it is not an answer yet. heldSince is when that began, 0 while nothing
+	// stops it.
+	held      bool
+	heldSince time.Duration
 	// unfollow ends following the client, nil before that began.
 	unfollow func() bool
 }
@@ -175,11 +195,47 @@ func (s *stream) cut() {
 	if s.answer != nil {
 		s.answer.sever()
 	}
+	s.interims.sever()
 	if s.asking != nil {
 		// Where there is no such deadline proxy.timeouts.request has to do.
 		_ = http.NewResponseController(s.asking.ResponseWriter).SetReadDeadline(past)
 	}
 	s.close()
+}
+
+// shows passes interim responses on from now on, until the stream is cut.
+func (s *stream) shows(i *interims) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.interims = i; s.over {
+		i.sever()
+	}
+}
+
+// holds reports whether a stop ends the stream at once, as no proxy.hold is for it or its
+// hold is over, and whether that begins now.
+func (s *stream) holds(now, hold time.Duration) (over, begins bool) {
+	if !s.held {
+		return true, false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.heldSince == 0 {
+		s.heldSince = now
+		return false, true
+	}
+	return now-s.heldSince >= hold, false
+}
+
+// waited is how a request that was cut has waited for the end of what stops it.
+func (s *stream) waited(p *Proxy) patience {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.heldSince == 0 || !s.stopped {
+		return patience{}
+	}
+	// The inline try was over by then.
+	return patience{since: s.heldSince - p.config.Inline}
 }
 
 // awaits lets content come from a client, for as long as extend says. It reports whether

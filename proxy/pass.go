@@ -25,7 +25,7 @@ func (p *Proxy) pass(x *exchange, r *http.Request, req *rules.Request, connector
 		return p.refused(x, r, refuse(problemInternal, "The request can't be rebuilt or lacks its configured credentials; nothing was sent: "+err.Error()+"."))
 	}
 	interim := x.interimsFor(r)
-	ctx.interims = interim
+	ctx.shows(interim)
 	resp, err := p.passOn(out, interim)
 	interim.end()
 	if err != nil {

@@ -108,6 +108,55 @@ func TestAStopThatMayPassLetsContentCome(t *testing.T) {
 	w.wantSends("/pay", 2)
 }
 
+// When proxy.hold is over, content that hasn't come is awaited no more: nothing of it is
+// sent, and its run is over.
+func TestAStopLetsContentComeNoLongerThanTheHold(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(rw http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		lost(rw, r)
+	}, func(c *Config) { c.Hold, c.RequestTimeout, c.Inline = 100*time.Millisecond, 10*waitLimit, 10*waitLimit })
+	begun := time.Now()
+	a := w.announce(t, w.open("a"), "/pay", len(`{"to":"y"}`), `{"to"`)
+	wantProblem(t, w.open("b").post("/pay", `{"to":"x"}`), "unknown-outcome", 424, "")
+	g := a.answer()
+	wantProblem(t, g, "blocked", 423, "This run is over")
+	if took := time.Since(begun); took < 100*time.Millisecond {
+		t.Errorf("cut after %s, before the hold was over", took)
+	}
+	w.wantSends("/pay", 1)
+}
+
+// So it is with HTTP/2, where a stream whose content is cut off is not over for its client.
+func TestAStopLetsContentOfAStreamComeNoLongerThanTheHold(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, lost, func(c *Config) { c.Hold, c.RequestTimeout, c.Inline = 100*time.Millisecond, 10*waitLimit, 10*waitLimit })
+	content, more := io.Pipe()
+	defer func() { _ = more.Close() }()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.upstream.URL+"/pay", content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	client := w.newClient(w.open("a").user(), true)
+	client.Timeout = waitLimit
+	answered := make(chan got, 1)
+	go func() {
+		resp, err := client.Do(request)
+		if err != nil {
+			answered <- got{err: err}
+			return
+		}
+		defer func() { _ = resp.Body.Close() }()
+		text, err := io.ReadAll(resp.Body)
+		answered <- got{resp.StatusCode, resp.Header, string(text), err}
+	}()
+	w.wantAwaited(t)
+	wantProblem(t, w.open("b").post("/pay", `{"to":"x"}`), "unknown-outcome", 424, "")
+	wantProblem(t, <-answered, "blocked", 423, "This run is over")
+	w.wantSends("/pay", 1)
+}
+
 // announced is a request whose content is awaited.
 type announced struct {
 	t    *testing.T
@@ -130,6 +179,13 @@ func (w *world) announce(t *testing.T, r *run, path string, length int, begun st
 	}
 	_, _ = fmt.Fprintf(c, "POST %s%s HTTP/1.1\r\nHost: %s\r\n%sContent-Type: application/json\r\n%s",
 		w.upstream.URL, path, strings.TrimPrefix(w.upstream.URL, "https://"), w.basic(r.token), framing)
+	w.wantAwaited(t)
+	return announced{t, c}
+}
+
+// wantAwaited waits until somebody's content is awaited.
+func (w *world) wantAwaited(t *testing.T) {
+	t.Helper()
 	waiting := func() (n int) {
 		w.proxy.open.mu.Lock()
 		defer w.proxy.open.mu.Unlock()
@@ -147,7 +203,6 @@ func (w *world) announce(t *testing.T, r *run, path string, length int, begun st
 			t.Fatal("nobody waits for the content")
 		}
 	}
-	return announced{t, c}
 }
 
 // answer is the one answer.

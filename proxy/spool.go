@@ -22,12 +22,15 @@ type spoolError struct{ error }
 // Unwrap returns the ledger's error.
 func (e spoolError) Unwrap() error { return e.error }
 
-// errStopped says that content was awaited no more because its scope was stopped.
-var errStopped = errors.New("stopped while the body was awaited")
+// stoppedError says that content was awaited no more because its scope was stopped, and
+// how it had waited for the end of that.
+type stoppedError struct{ waited patience }
+
+func (stoppedError) Error() string { return "stopped while the body was awaited" }
 
 // readBody reads the whole content of r, at most limit bytes. A longer one answers
 // errBodyTooLarge; one that ends early answers the reader's error; one that a stop cut
-// answers errStopped; one that can't be put aside a spoolError. The content ends with the
+// answers a stoppedError; one that can't be put aside a spoolError. The content ends with the
 // exchange.
 func (p *Proxy) readBody(x *exchange, r *http.Request, limit int64) (*content, error) {
 	if r.Body == nil || r.Body == http.NoBody || r.ContentLength == 0 {
@@ -39,13 +42,13 @@ func (p *Proxy) readBody(x *exchange, r *http.Request, limit int64) (*content, e
 	s := p.register(r.Context(), x.caller, true)
 	defer s.end()
 	if !s.awaits(x.answer, func() { p.expectContent(x) }) {
-		return nil, errStopped
+		return nil, stoppedError{s.waited(p)}
 	}
 	c, err := p.readContent(x, r, limit)
 	s.came()
 	// What came whole all the same is for the claim's own gate to judge.
 	if err != nil && s.wasStopped() {
-		return nil, errStopped
+		return nil, stoppedError{s.waited(p)}
 	}
 	return c, err
 }
@@ -74,8 +77,8 @@ func (p *Proxy) readContent(x *exchange, r *http.Request, limit int64) (*content
 
 // unread says why a request's content was not read whole.
 func (p *Proxy) unread(x *exchange, err error, limit int64) *refusal {
-	if errors.Is(err, errStopped) {
-		if f := p.gate(x); f != nil {
+	if stopped, ok := errors.AsType[stoppedError](err); ok {
+		if f := p.gateAfter(x, stopped.waited); f != nil {
 			return f
 		}
 		// The stop was lifted meanwhile; the content is lost.
