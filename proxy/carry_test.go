@@ -1,11 +1,13 @@
 package proxy
 
 import (
+	"bufio"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
 	"testing"
+	"time"
 )
 
 func TestTrailersArriveWithTheContent(t *testing.T) {
@@ -42,6 +44,86 @@ func TestTrailersArriveWithTheContent(t *testing.T) {
 					t.Errorf("%s with trailers %v", resp.Proto, resp.Trailer)
 				}
 			})
+		}
+	}
+}
+
+// What isn't safe and has no content goes out by the way that sends once.
+func TestTrailersOfWhatIsSentOnceArrive(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(rw http.ResponseWriter, r *http.Request) {
+		name := http.TrailerPrefix + "Sum"
+		if r.URL.RawQuery == "announced" {
+			rw.Header().Set("Trailer", "Sum")
+			name = "Sum"
+		}
+		_, _ = io.WriteString(rw, "ok")
+		_ = http.NewResponseController(rw).Flush()
+		rw.Header().Set(name, "7")
+	})
+	r := w.open("a")
+	for _, query := range []string{"announced", "unannounced"} {
+		resp, err := r.client.Post(w.upstream.URL+"/telemetry?"+query, "", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		content, err := io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		if string(content) != "ok" || err != nil || resp.Trailer.Get("Sum") != "7" {
+			t.Errorf("%s: %q, %v, trailers %v", query, content, err, resp.Trailer)
+		}
+	}
+	w.wantSends("/telemetry", 2)
+}
+
+// The content of a request goes on as it comes, and its trailers behind it.
+func TestContentOfARequestStreams(t *testing.T) {
+	t.Parallel()
+	came, trailers := make(chan string, 2), make(chan http.Header, 1)
+	w := newWorld(t, func(rw http.ResponseWriter, r *http.Request) {
+		for lines := bufio.NewReader(r.Body); ; {
+			line, err := lines.ReadString('\n')
+			if err != nil {
+				break
+			}
+			came <- line
+		}
+		trailers <- r.Trailer
+		created(rw, r)
+	})
+	r := w.open("a")
+	for _, h2 := range []bool{false, true} {
+		content, in := io.Pipe()
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.upstream.URL+"/telemetry", content)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Trailer = http.Header{"Sum": {"7"}}
+		answered := make(chan error, 1)
+		go func() {
+			resp, err := w.newClient(url.UserPassword("run", r.token), h2).Do(request)
+			if err == nil {
+				err = resp.Body.Close()
+			}
+			answered <- err
+		}()
+		for _, line := range []string{"one\n", "two\n"} {
+			_, _ = io.WriteString(in, line)
+			select {
+			case got := <-came:
+				if got != line {
+					t.Errorf("h2=%v: %q came, want %q", h2, got, line)
+				}
+			case <-time.After(waitLimit):
+				t.Fatalf("h2=%v: %q waits for the rest of the content", h2, line)
+			}
+		}
+		_ = in.Close()
+		if err := <-answered; err != nil {
+			t.Fatal(err)
+		}
+		if got := <-trailers; got.Get("Sum") != "7" {
+			t.Errorf("h2=%v: trailers %v", h2, got)
 		}
 	}
 }

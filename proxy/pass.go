@@ -111,8 +111,23 @@ func (p *Proxy) passOn(out *http.Request, interim *interims) (*http.Response, er
 	if a.ContentLength >= 0 {
 		resp.Header.Set("Content-Length", strconv.FormatInt(a.ContentLength, 10))
 	}
-	resp.Body = &drained{a}
+	resp.Body = &sentOnce{drained{a}, resp}
 	return resp, nil
+}
+
+// sentOnce is the content of an answer, whose trailers may be there only at its end.
+type sentOnce struct {
+	drained
+	resp *http.Response
+}
+
+// Read implements io.Reader.
+func (s *sentOnce) Read(b []byte) (int, error) {
+	n, err := s.drained.Read(b)
+	if errors.Is(err, io.EOF) {
+		s.resp.Trailer = s.answer.Trailer
+	}
+	return n, err
 }
 
 func safe(method string) bool {

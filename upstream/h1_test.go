@@ -128,11 +128,13 @@ func TestH1RequestIsRebuilt(t *testing.T) {
 
 func TestH1TrailersAreRead(t *testing.T) {
 	t.Parallel()
-	u := serve(t, nil, answering("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n2\r\nok\r\n0\r\nX-Sum: 7\r\n\r\n"))
-	g := send(t, sender(t, Config{}), post(u.url("http", "/"), "x"))
-	g.check(t, Evidence{Head: true, Status: 200, BodyComplete: true})
-	if v := g.Trailer.Get("X-Sum"); v != "7" {
-		t.Errorf("trailer X-Sum = %q, want 7", v)
+	for _, announced := range []string{"Trailer: X-Sum\r\n", ""} {
+		u := serve(t, nil, answering("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n"+announced+"\r\n2\r\nok\r\n0\r\nX-Sum: 7\r\n\r\n"))
+		g := send(t, sender(t, Config{}), post(u.url("http", "/"), "x"))
+		g.check(t, Evidence{Head: true, Status: 200, BodyComplete: true})
+		if v := g.Trailer.Get("X-Sum"); v != "7" {
+			t.Errorf("announced by %q: trailer X-Sum = %q, want 7", announced, v)
+		}
 	}
 }
 
