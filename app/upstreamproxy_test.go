@@ -2,6 +2,7 @@ package app
 
 import (
 	"bufio"
+	"context"
 	"crypto/tls"
 	"encoding/base64"
 	"errors"
@@ -10,9 +11,11 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"keep-proxy/config"
 	"keep-proxy/internal/fakes/testca"
@@ -213,5 +216,76 @@ func TestNoProxyIsConnectedToDirectly(t *testing.T) {
 	e.protect(net.TCPAddrFromAddrPort(netip.MustParseAddrPort("127.0.0.1:" + port)))
 	if _, err := p.Dial(t.Context(), "tcp", "127.0.0.1:"+port); classOf(err) != upstream.ErrorEgress {
 		t.Errorf("our own listener was dialled: %v", err)
+	}
+}
+
+func TestAnotherProxyThatProvesNothingIsToldNothing(t *testing.T) {
+	t.Parallel()
+	ca, _ := authority(t)
+	_, strangers := authority(t)
+	other := newOtherProxy(t, ca, tunnelled)
+	p, err := newUpstreamProxy(newEgress(config.Egress{}), config.UpstreamProxy{URL: "https://" + other.addr, User: "keep", Password: secretOf(t, "${env:PASSWORD}")},
+		config.Sources{LookupEnv: func(string) (string, bool) { return "s3cret", true }}, strangers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c, err := p.Dial(t.Context(), "tcp", "192.0.2.1:443"); c != nil || classOf(err) != upstream.ErrorProxy {
+		t.Errorf("%v, %v", c, err)
+	}
+	if got := other.asked(); len(got) != 0 {
+		t.Errorf("it was asked %q", got)
+	}
+}
+
+// A name that only the other proxy can look up is still one that proxy.egress.deny may list.
+func TestDeniedNamesThatOnlyTheOtherProxyKnows(t *testing.T) {
+	t.Parallel()
+	other := newOtherProxy(t, nil, tunnelled)
+	e := newEgress(config.Egress{Deny: []string{"inside.test", "*.closed.test"}})
+	e.resolver = nameserver(t, func(string, int) []string { return nil })
+	p, err := newUpstreamProxy(e, config.UpstreamProxy{URL: "http://" + other.addr}, config.Sources{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"inside.test", "INSIDE.test", "a.closed.test"} {
+		if c, err := p.Dial(t.Context(), "tcp", name+":443"); c != nil || classOf(err) != upstream.ErrorEgress {
+			t.Errorf("%s: %v, %v", name, c, err)
+		}
+	}
+	if got := other.asked(); len(got) != 0 {
+		t.Errorf("the other proxy was asked %q", got)
+	}
+	c, err := p.Dial(t.Context(), "tcp", "closed.test:443")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = c.Close()
+}
+
+func TestAnotherProxyThatSaysNothingIsLeft(t *testing.T) {
+	t.Parallel()
+	other := newOtherProxy(t, nil, "")
+	p, err := newUpstreamProxy(newEgress(config.Egress{}), config.UpstreamProxy{URL: "http://" + other.addr}, config.Sources{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() {
+		_, err := p.Dial(ctx, "tcp", "192.0.2.1:443")
+		ended <- err
+	}()
+	for len(other.asked()) == 0 {
+		runtime.Gosched()
+	}
+	cancel()
+	select {
+	case err := <-ended:
+		if classOf(err) != upstream.ErrorProxy {
+			t.Errorf("got %v", err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("it is waited for although nobody waits any more")
 	}
 }

@@ -217,6 +217,7 @@ func TestOddSpellingsOfCredentials(t *testing.T) {
 		"in Authorization":                {"Authorization: Basic " + encoded + "\r\n", false},
 		"with an underscore in the field": {"Proxy_Authorization: Basic " + encoded + "\r\n", false},
 		"as a bearer token":               {field("Bearer " + r.token), false},
+		"another scheme for the same":     {field("Bearer " + encoded), false},
 		"as a digest":                     {field(`Digest username="run", response="` + r.token + `"`), false},
 	} {
 		before, sent := log.with(`"message":"request"`), w.sends.of("/read")

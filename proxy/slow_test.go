@@ -236,6 +236,16 @@ func TestConnectionsOverTheLimit(t *testing.T) {
 	if resp.Header.Get("Retry-After") == "" || !resp.Close {
 		t.Errorf("got %v", resp.Header)
 	}
+	// Who leaves makes room for another.
+	_ = first.Close()
+	for deadline := time.Now().Add(waitLimit); w.proxy.limit.now.Load() > 0; runtime.Gosched() {
+		if time.Now().After(deadline) {
+			t.Fatal("a connection that has ended counts")
+		}
+	}
+	if resp, body := w.raw("GET / HTTP/1.1\r\nHost: h\r\n\r\n"); resp.StatusCode != http.StatusBadRequest {
+		t.Errorf("after it has ended: %d %s", resp.StatusCode, body)
+	}
 }
 
 // What is left of the descriptors is for the ledger and upstreams: a connection whose

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"keep-proxy/ledger"
+	"keep-proxy/rules"
 )
 
 // tunnelTo opens a tunnel to a target; the answer's status tells whether there is one.
@@ -160,4 +161,22 @@ func TestAStopAfterTheGate(t *testing.T) {
 			t.Errorf("the run is %s because of %q", got.State, got.Cause)
 		}
 	})
+}
+
+func TestWhatPassthroughCovers(t *testing.T) {
+	t.Parallel()
+	for entry, targets := range map[string]map[string]bool{
+		"api.test":      {"api.test:443": true, "api.test:8443": true, "b.api.test:443": false, "xapi.test:443": false, "other.test:443": false},
+		"API.test:8443": {"api.test:8443": true, "api.test:443": false},
+		"*.api.test":    {"b.api.test:443": true, "c.b.api.test:1": true, "api.test:443": false, "xapi.test:443": false},
+		"*":             {"api.test:443": false},
+		"*api.test":     {"xapi.test:443": false, "api.test:443": false},
+	} {
+		w := &Proxy{config: Config{Passthrough: []string{entry}, Rules: func() *rules.Set { return &rules.Set{} }}}
+		for target, want := range targets {
+			if got := w.blind(target); got != want {
+				t.Errorf("%s covers %s: %t", entry, target, got)
+			}
+		}
+	}
 }

@@ -82,6 +82,7 @@ func TestConnectionsThatMustNotBeUsedAgain(t *testing.T) {
 	}{
 		"the upstream asks to close":           {"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok", Config{}, false},
 		"HTTP/1.0":                             {"HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok", Config{}, false},
+		"a length beside chunked":              {"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n", Config{}, false},
 		"the upstream closed it":               {ok, Config{}, true},
 		"stray bytes after the answer":         {ok + "HTTP/1.1 200 OK\r\n\r\n", Config{}, false},
 		"stray bytes after a long answer":      {"HTTP/1.1 200 OK\r\nContent-Length: 24576\r\n\r\n" + long + "x", Config{}, false},
@@ -106,6 +107,9 @@ func TestConnectionsThatMustNotBeUsedAgain(t *testing.T) {
 						p.wait()
 					}
 				})
+				if tc.cfg.FreshFor == 0 {
+					tc.cfg.FreshFor = time.Hour // Age must not be what takes it out.
+				}
 				s := sender(t, tc.cfg)
 				for n := range int64(2) {
 					g := send(t, s, post(u.url(scheme, "/"), "x"))

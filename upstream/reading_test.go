@@ -51,6 +51,7 @@ func TestReadsKeepAConnectionThatIsAsItWas(t *testing.T) {
 		"interim answers":         {"GET", "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 100 Continue\r\n\r\n" + ok, 200, "ok", true},
 		"asked to close":          {"GET", "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok", 200, "ok", false},
 		"HTTP/1.0":                {"GET", "HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok", 200, "ok", false},
+		"a length beside chunked": {"GET", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n", 200, "ok", false},
 		"stray bytes":             {"GET", ok + "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nfake", 200, "ok", false},
 		"another protocol":        {"GET", "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n", 101, "", false},
 	} {
