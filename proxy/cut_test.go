@@ -39,6 +39,12 @@ func (a asking) StandingByToken(token string) (ledger.Run, []ledger.Blocker, err
 	return a.Memory.StandingByToken(token)
 }
 
+// bubble is a clock that goes with the fake time: a look takes none of it, however slow
+// the machine is.
+type bubble struct{ clock.Clock }
+
+func (bubble) Mono() time.Duration { return time.Duration(time.Now().UnixNano()) }
+
 // newLookout opens the run "run-1" of the workflow "refunds" and the item "order-1".
 func newLookout(t *testing.T, change ...func(*Config)) *lookout {
 	t.Helper()
@@ -53,7 +59,7 @@ func newLookout(t *testing.T, change ...func(*Config)) *lookout {
 		Rules:  func() *rules.Set { return nil },
 		Pinned: func(context.Context, string) (*rules.Connector, error) { return nil, errors.New("none") },
 		Sender: upstream.New(upstream.Config{}), Reads: upstream.NewPassthrough(upstream.Config{}), Dial: (&net.Dialer{}).DialContext,
-		Inliner: &fakeInliner{}, Turns: noTurns{}, Credentials: noCredentials{}, CA: ca, Clock: clock.System(),
+		Inliner: &fakeInliner{}, Turns: noTurns{}, Credentials: noCredentials{}, CA: ca, Clock: bubble{clock.System()},
 		NewID: func() string { return "id" }, Log: zerolog.Nop(), lookEvery: time.Hour,
 	}
 	for _, f := range change {
