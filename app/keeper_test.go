@@ -115,6 +115,53 @@ func TestKeeperForgetsByAge(t *testing.T) {
 	}
 }
 
+// A damaged content is told until it is whole again, and nothing else stops for it.
+func TestKeeperTellsOfDamagedContents(t *testing.T) {
+	t.Parallel()
+	w := tend(t, config.Retention{})
+	registry := prometheus.NewRegistry()
+	w.metrics = newKeeperMetrics(registry)
+	told := func(name string) float64 {
+		t.Helper()
+		families, err := registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range families {
+			if f.GetName() == name {
+				return f.GetMetric()[0].GetGauge().GetValue() + f.GetMetric()[0].GetCounter().GetValue()
+			}
+		}
+		t.Fatalf("nothing tells %s", name)
+		return 0
+	}
+	path := filepath.Join(w.dir, "bodies", w.body.SHA256)
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		content []byte
+		want    float64
+	}{
+		{whole, 0}, {append([]byte{'y'}, whole[1:]...), 1}, {whole[1:], 1}, {whole, 0},
+	} {
+		if err := os.WriteFile(path, c.content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		w.mustPass(t)
+		if got := told("keep_ledger_damaged_bodies"); got != c.want {
+			t.Errorf("%v contents are told to be damaged, want %v", got, c.want)
+		}
+	}
+	if read := told("keep_ledger_scrubbed_bytes_total"); read < float64(4*(len(whole)-1)) {
+		t.Errorf("%v bytes were read in four passes", read)
+	}
+	if err := w.store.Healthy(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestKeeperBelievesNoClockThatJumped(t *testing.T) {
 	t.Parallel()
 	w := tend(t, config.Retention{Keep: 24 * time.Hour, After: config.AfterForget})

@@ -28,6 +28,7 @@ type settings struct {
 	RetryGrace        string
 	RetryTries        int
 	Inline, Base, Cap string
+	MaxAttempts       int
 	LedgerID          string
 	Passthrough       string
 	// MailCredentials authorise what is asked of the mail API, "" for none.
@@ -50,7 +51,7 @@ func defaults() settings {
 	return settings{
 		Listen: "127.0.0.1:0", AdminListen: "127.0.0.1:0", Hold: "0s", Dial: "2s", Response: "5s", Total: "10s", Settle: "400ms", OnAbsent: "fail",
 		BlockScope: "workflow", MaxBody: "1MiB", MaxHead: "16KiB", MinFree: "1MiB", DenyPrivate: "false",
-		Unmatched: "deny", RetryGrace: "60s", RetryTries: 5, Inline: "5s", Base: "20ms", Cap: "100ms",
+		Unmatched: "deny", RetryGrace: "60s", RetryTries: 5, Inline: "5s", Base: "20ms", Cap: "100ms", MaxAttempts: 500,
 	}
 }
 
@@ -78,7 +79,7 @@ connectors:
 {{- range $name, $host := .Hosts}}
     - connector: {{$name}}
       hosts: ["{{$host}}"]
-{{- if or (eq $name "keyed-bank") (eq $name "probed-bank")}}
+{{- if or (eq $name "keyed-bank") (eq $name "probed-bank") (eq $name "cancelling-bank")}}
       overrides: {transfer.create: {settle: {{$.Settle}}, on_absent: {{$.OnAbsent}}{{with $.Verify}}, verify_on_replay: {{.}}{{end}}}}
 {{- end}}
 {{- if or (eq $name "mail") (eq $name "reversing-bank")}}
@@ -91,7 +92,7 @@ connectors:
       credentials: {header: Authorization, value: Bearer operator-token}
 {{- end}}
 {{- end}}
-reconcile: {inline: {{.Inline}}, base: {{.Base}}, factor: 2, cap: {{.Cap}}, jitter: 0, max_attempts: 500}
+reconcile: {inline: {{.Inline}}, base: {{.Base}}, factor: 2, cap: {{.Cap}}, jitter: 0, max_attempts: {{.MaxAttempts}}}
 runs: {retry_grace: {{.RetryGrace}}, retry_grace_tries: {{.RetryTries}}}
 {{- with .Webhook}}
 notify:

@@ -63,6 +63,7 @@ func TestForgottenIsRefusedAndNeverSentAgain(t *testing.T) {
 			if out.Decision != c.decision || out.Problem != c.problem {
 				t.Errorf("%q %q (%s)", out.Decision, out.Problem, out.Detail)
 			}
+			w.pass(2 * month)
 			if counts := w.forget(keep, "a"); counts != (ledger.ForgetCounts{}) {
 				t.Errorf("forgotten twice: %+v", counts)
 			}
@@ -95,6 +96,7 @@ func TestWhatIsNotForgotten(t *testing.T) {
 		"escalated":             func(m *ledger.Mutation) { m.Escalation = &ledger.Escalation{OpenedAt: m.CreatedAt} },
 		"slower than retention": func(m *ledger.Mutation) { m.Policy.Settle = 2 * month },
 		"owed still":            func(m *ledger.Mutation) { m.State, m.Undo = ledger.Failed, &ledger.Undo{} },
+		"watched still":         func(m *ledger.Mutation) { m.Watching = true },
 		"of no state":           func(m *ledger.Mutation) { m.State = "" },
 	} {
 		w := paid(t)

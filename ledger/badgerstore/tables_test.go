@@ -9,8 +9,10 @@ import (
 	"strings"
 	"testing"
 
+	badger "github.com/dgraph-io/badger/v4"
 	"github.com/dgraph-io/badger/v4/options"
 	"github.com/rs/zerolog"
+	"golang.org/x/sys/unix"
 
 	"keep-proxy/ledger"
 )
@@ -105,15 +107,121 @@ func TestTablesOfOtherFoldersAreNotTaken(t *testing.T) {
 
 func TestUnreadableFileIsNoDamage(t *testing.T) {
 	t.Parallel()
-	if os.Getuid() == 0 {
-		t.Skip("root reads everything")
-	}
-	dir, _ := crashed(t)
-	if err := os.Chmod(tablesOf(t, dir)[0], 0); err != nil {
+	origin, _ := crashed(t)
+	table, err := filepath.Rel(origin, tablesOf(t, origin)[0])
+	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(context.Background(), testConfig(dir)); !errors.Is(err, ledger.ErrUnavailable) {
-		t.Errorf("got %v, want ErrUnavailable: no loss may be accepted because a file can't be read", err)
+	for _, name := range []string{table, filepath.Join("data", "MANIFEST"), "ledger.id", "highwater"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := copyFolder(t, origin)
+			path := filepath.Join(dir, name)
+			// Root reads what its mode forbids, but nobody follows a link to itself.
+			if err := errors.Join(os.Rename(path, path+".away"), os.Symlink(path, path)); err != nil {
+				t.Fatal(err)
+			}
+			for _, try := range []func() error{
+				func() error { _, err := Open(context.Background(), testConfig(dir)); return err },
+				func() error {
+					_, err := AcceptLoss(context.Background(), testConfig(dir), "the disk", "ada")
+					return err
+				},
+			} {
+				err := try()
+				if !errors.Is(err, unix.ELOOP) || isDamage(err) || errors.Is(err, ledger.ErrMissing) || errors.Is(err, ledger.ErrShortened) {
+					t.Errorf("%v: no loss may be accepted because a file can't be read", err)
+				}
+			}
+		})
+	}
+}
+
+// What holds the ledger together is missing or another's, though each value is whole.
+func TestAChainThatIsBrokenIsDamage(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, want string
+		change     func(t *testing.T, s snapshot) (k, value []byte)
+	}{
+		{"a checkpoint is missing", "checkpoint 1 is missing", func(*testing.T, snapshot) (k, value []byte) {
+			return numbered(kCheckpoint, 1), nil
+		}},
+		{"a checkpoint names another event", "another hash than checkpoint", func(t *testing.T, s snapshot) (k, value []byte) {
+			t.Helper()
+			k = s.last([]byte{kCheckpoint})
+			p, err := readCheckpoint(s, k)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.Before.Hash[0] ^= 1
+			return k, sealed(t, k, p)
+		}},
+		{"a commit follows another than the one before it", "doesn't follow the one before it", func(t *testing.T, s snapshot) (k, value []byte) {
+			t.Helper()
+			end, err := findTip(s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c, err := readCommit(s, end.Commit-1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.Prev[0] ^= 1
+			c.Tip.Link = c.Tip.link(c.Prev)
+			k = commitKey(c.Tip.Commit)
+			return k, sealed(t, k, c)
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			config := testConfig(t.TempDir())
+			// Each start writes a checkpoint.
+			for n := range 3 {
+				s := mustOpenOnly(t, config)
+				fill(t, s, 5*n, 5, 10)
+				if err := s.Close(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			alter(t, config, func(s snapshot) (k, value []byte) { return c.change(t, s) })
+			s, err := Open(context.Background(), config)
+			if err == nil {
+				s.Close()
+			}
+			if !errors.Is(err, ledger.ErrDamaged) || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want ErrDamaged that says %q", err, c.want)
+			}
+		})
+	}
+}
+
+// sealed is v as it is stored under k.
+func sealed(t *testing.T, k []byte, v any) []byte {
+	t.Helper()
+	content, err := encode(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return seal(k, content, 0)
+}
+
+// alter puts a value into a closed ledger's engine, or takes it out if it is nil.
+func alter(t *testing.T, c Config, change func(snapshot) (k, value []byte)) {
+	t.Helper()
+	db, err := openEngine(engineOptions(c.dataDir(), c.Logger))
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = db.Update(func(txn *badger.Txn) error {
+		k, value := change(snapshot{txn})
+		if value == nil {
+			return txn.Delete(k)
+		}
+		return txn.Set(k, value)
+	})
+	if err := errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
 	}
 }
 
