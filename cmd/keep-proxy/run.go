@@ -152,7 +152,7 @@ func (f *runFlags) inside(cmd *cobra.Command, h *host, args []string, signals *r
 	}
 	signals.toChild(func() { session.Watch(signals.ctx, p, signals.child) })
 	verdict := session.Finish(signals.ctx, p.Code())
-	tell(say, verdict, f.again())
+	tell(say, verdict, f.again(), opened.Run.ItemDone)
 	if h.embedded && verdict.Code == managed.CodeUnknown {
 		return verdict, settle(signals.ctx, h, scope, wait, say)
 	}
@@ -227,8 +227,9 @@ func untrusted(say func(string, ...any), env map[string]string) {
 }
 
 // tell says in a sentence why the run did not end with its command; again are the
-// flags that other commands need to find the same ledger.
-func tell(say func(string, ...any), v managed.Verdict, again string) {
+// flags that other commands need to find the same ledger. itemDone says that the run
+// might only read.
+func tell(say func(string, ...any), v managed.Verdict, again string, itemDone bool) {
 	switch v.Code {
 	case managed.CodeUnknown:
 		say("stopped: %s", v.Reason)
@@ -240,14 +241,17 @@ func tell(say func(string, ...any), v managed.Verdict, again string) {
 		say("see keep-proxy mutations show%s %s; decide with keep-proxy resolve%s %s", again, v.Mutation, again, v.Mutation)
 	case managed.CodeAborted:
 		say("aborted (%s): %s", v.Class, v.Reason)
-		say("%s", abortAdvice(v, again))
+		say("%s", abortAdvice(v, again, itemDone))
 	}
 }
 
 // abortAdvice says what to do after a run that was aborted.
-func abortAdvice(v managed.Verdict, again string) string {
+func abortAdvice(v managed.Verdict, again string, itemDone bool) string {
 	what := "mend the cause, and run the same command again; what was applied is replayed"
-	if v.Retry == managed.RetryYes {
+	switch {
+	case itemDone:
+		what = "a run of an item that is done may only read; keep-proxy items reopen or new-attempt allows more"
+	case v.Retry == managed.RetryYes:
 		what = "it may pass by itself: run the same command again later; what was applied is replayed"
 	}
 	if v.Mutation != "" {
