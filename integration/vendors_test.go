@@ -12,8 +12,9 @@ import (
 	"keep-proxy/internal/fakes/script"
 )
 
-// vendors starts the fakes of real APIs, and gives a test time to hold their answers.
-func vendors(s *settings) { s.Vendors, s.Response, s.Total = true, "30s", "60s" }
+// vendors starts the fakes of real APIs, and gives a test time to hold their answers, also
+// on a slow machine: some make a hundred other objects meanwhile.
+func vendors(s *settings) { s.Vendors, s.Response, s.Total = true, "3m", "4m" }
 
 // aside sends a request past the proxy, as another client of the same API does.
 func (w *world) aside(target, contentType, body string) {
