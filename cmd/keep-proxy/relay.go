@@ -46,7 +46,8 @@ func (r *relay) pass(s os.Signal) {
 	}
 }
 
-// toChild runs the command.
+// toChild starts the command and waits for its end: signals are the command's from before
+// it is there, as nothing else would tell it of them.
 func (r *relay) toChild(run func()) {
 	r.running.Store(true)
 	defer r.running.Store(false)

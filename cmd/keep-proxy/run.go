@@ -144,13 +144,23 @@ func (f *runFlags) inside(cmd *cobra.Command, h *host, args []string, signals *r
 		untrusted(say, opened.Env)
 	}
 	session := &managed.Session{API: h.Client, Run: opened.Run, TTL: f.ttl, KeepOpen: f.keepOpen, Say: say}
-	p, done, err := start(cmd, args, opened.Env, h.config, user)
-	defer done()
+	var p *child.Process
+	done := func() {}
+	// A signal that comes while the command is being started is for the command, too.
+	signals.toChild(func() {
+		if signals.ctx.Err() != nil {
+			err = noRun(errors.New("a signal came before the command was started"))
+			return
+		}
+		if p, done, err = start(cmd, args, opened.Env, h.config, user); err == nil {
+			session.Watch(signals.ctx, p, signals.child)
+		}
+	})
+	defer func() { done() }()
 	if err != nil {
 		session.Finish(signals.ctx, codeFailed)
 		return managed.Verdict{}, err
 	}
-	signals.toChild(func() { session.Watch(signals.ctx, p, signals.child) })
 	verdict := session.Finish(signals.ctx, p.Code())
 	tell(say, verdict, f.again(), opened.Run.ItemDone)
 	if h.embedded && verdict.Code == managed.CodeUnknown {
