@@ -29,6 +29,17 @@ func (s Stamp) MonoSince(earlier Stamp) (time.Duration, bool) {
 	return s.Mono - earlier.Mono, true
 }
 
+// WallOf returns what the wall clock that shows s.Wall would have shown at an earlier
+// moment, and whether that can be told: only the boot-time clock knows how long ago it
+// was, and it begins anew with each boot. A wall clock that was set meanwhile showed
+// something else then.
+func (s Stamp) WallOf(earlier Stamp) (time.Time, bool) {
+	if s.BootID == "" || s.BootID != earlier.BootID || s.Boot < earlier.Boot {
+		return time.Time{}, false
+	}
+	return s.Wall.Add(earlier.Boot - s.Boot), true
+}
+
 // Age returns the larger of wall and boot time since earlier; it is never
 // negative. Of different boots only the wall clock counts. It bounds how long ago
 // something at most happened, as a vendor's window needs it.

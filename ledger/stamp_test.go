@@ -35,6 +35,10 @@ func TestStampAges(t *testing.T) {
 		if age := c.now.Age(base); age != c.age {
 			t.Errorf("%s: age %s, want %s", c.name, age, c.age)
 		}
+		at, known := c.now.WallOf(base)
+		if want := c.now.Wall.Add(base.Boot - c.now.Boot); known != c.sameBoot || known && !at.Equal(want) {
+			t.Errorf("%s: the wall clock would have shown %s, %v; want %s, %v", c.name, at, known, want, c.sameBoot)
+		}
 	}
 }
 

@@ -157,4 +157,19 @@ var absenceBreaks = []broken{
 		edits: []edit{{"ledger/undo.go", "newer := o.Objects[min(1, len(o.Objects)):]", "newer := o.Objects"}},
 		tests: []string{"ledger.TestOnlyTheNewerObjectsAreOwed"},
 	},
+	{
+		promise: "A rule that asks or judges by the time of the claim", how: "it is given what the clock of then showed",
+		edits: []edit{{"reconcilers/claimed.go", "at, ok := now.WallOf(first.Started); ok", "at, ok := m.CreatedAt, true; ok"}},
+		tests: []string{"reconcilers.TestTheTimeOfTheClaimIsByTheClockThatAsks"},
+	},
+	{
+		promise: "Where the machine was started again since", how: "the clock of another boot is believed",
+		edits: []edit{{"rules/observation.go", "case !c.SameBoot:", "case false:"}},
+		tests: []string{"rules.TestWhatRestsOnTheTimeOfTheClaim"},
+	},
+	{
+		promise: "Where the machine was started again since", how: "an API whose clock nobody knows is believed",
+		edits: []edit{{"rules/observation.go", "case !c.Measured:", "case false:"}},
+		tests: []string{"rules.TestWhatRestsOnTheTimeOfTheClaim"},
+	},
 }

@@ -33,18 +33,21 @@ type asked struct {
 	notBefore time.Time
 	// lacks says what the last answer lacks to be whole, if it does.
 	lacks string
-	// clocks is the largest measured difference between the API's clock and ours, and by
-	// how much theirs is ahead at least.
+	// clocks is the largest measured difference between the API's clock and ours, by how much
+	// theirs is ahead at least, and whether ours is that of the claim.
 	clocks rules.Clocks
+	// claimed is the time of the claim that was asked by.
+	claimed time.Time
 }
 
 // ask sends every read of the probe and says what they showed.
 func (p probe) ask(ctx context.Context, t *try) sighting {
-	asking, err := t.strategy.Probe.Begin(t.env())
+	env, sameBoot := t.envByClock(p.now())
+	asking, err := t.strategy.Probe.Begin(env)
 	if err != nil {
 		return sighting{reached: true, reason: fmt.Errorf("%w: %w", errUnaskable, err).Error()}
 	}
-	var all asked
+	all := asked{claimed: env.Mutation.ClaimedAt, clocks: rules.Clocks{SameBoot: sameBoot}}
 	for first := true; ; first = false {
 		next, more := asking.Next()
 		if !more {
@@ -132,6 +135,10 @@ func (p probe) conclude(ctx context.Context, t *try, asking *rules.Asking, all a
 		lookup = errors.Join(lookup, err)
 		return other
 	}
+	// A clock that was set during the asking is as good as another one.
+	if env, _ := t.envByClock(p.now()); env.Mutation.ClaimedAt.Sub(all.claimed).Abs() > time.Second {
+		all.clocks.SameBoot = false
+	}
 	o := asking.Observation(claimed, all.clocks)
 	s := sighting{
 		reason: o.Reason, evidence: all.evidence(), objects: o.ObjectIDs, strong: o.Tie.Strong(),
@@ -209,6 +216,7 @@ func (a *asked) note(n int, ask *rules.Ask, r reply, sent, received time.Time) {
 	if diff, ok := upstream.MeasureClock(r.header, sent, received); ok {
 		a.clocks.Off = max(a.clocks.Off, diff.Ahead.Abs()+diff.Within)
 		a.clocks.Ahead = max(a.clocks.Ahead, diff.Ahead-diff.Within)
+		a.clocks.Measured = true
 	}
 }
 

@@ -37,17 +37,19 @@ type programInput struct {
 }
 
 type programMutation struct {
-	ID         string                     `json:"id"`
-	Marker     string                     `json:"marker"`
-	VendorKey  string                     `json:"vendor_key"`
-	Generation int                        `json:"generation"`
-	ClaimedAt  time.Time                  `json:"claimed_at"`
-	Committed  bool                       `json:"committed"`
-	Identity   map[string]json.RawMessage `json:"identity"`
-	Subkey     string                     `json:"subkey"`
-	Workflow   string                     `json:"workflow"`
-	Item       string                     `json:"item"`
-	Attempt    int                        `json:"attempt"`
+	ID         string    `json:"id"`
+	Marker     string    `json:"marker"`
+	VendorKey  string    `json:"vendor_key"`
+	Generation int       `json:"generation"`
+	ClaimedAt  time.Time `json:"claimed_at"`
+	// SameBoot says that ClaimedAt is by the clock of now; else by that of then.
+	SameBoot  bool                       `json:"same_boot"`
+	Committed bool                       `json:"committed"`
+	Identity  map[string]json.RawMessage `json:"identity"`
+	Subkey    string                     `json:"subkey"`
+	Workflow  string                     `json:"workflow"`
+	Item      string                     `json:"item"`
+	Attempt   int                        `json:"attempt"`
 	// Kept is there in a sending in steps, once something is kept.
 	Kept map[string]json.RawMessage `json:"kept,omitempty"`
 }
@@ -95,7 +97,7 @@ func (p program) try(ctx context.Context, t *try) (outcome, bool) {
 
 // ask runs the program and says what it saw; whatever goes wrong is a retry.
 func (p program) ask(ctx context.Context, t *try) sighting {
-	input, err := json.Marshal(inputOf(t))
+	input, err := json.Marshal(inputOf(t, p.now()))
 	if err != nil {
 		return sighting{reached: true, reason: "the record can't be given to the program"}
 	}
@@ -118,13 +120,14 @@ func (p program) ask(ctx context.Context, t *try) sighting {
 	return answer.sighting(e)
 }
 
-// inputOf is the record as a program may see it.
-func inputOf(t *try) programInput {
+// inputOf is the record as a program may see it now.
+func inputOf(t *try, now ledger.Stamp) programInput {
 	m := t.mutation
+	claimed, sameBoot := claimedAt(m, now)
 	in := programInput{
 		Version: 1, Connector: m.Connector, Operation: m.Operation, Account: m.Account, Target: m.Target,
 		Mutation: programMutation{
-			ID: m.ID, Marker: m.Marker, VendorKey: m.VendorKey, Generation: m.Generation, ClaimedAt: m.CreatedAt,
+			ID: m.ID, Marker: m.Marker, VendorKey: m.VendorKey, Generation: m.Generation, ClaimedAt: claimed, SameBoot: sameBoot,
 			Committed: m.Committed, Identity: map[string]json.RawMessage{}, Subkey: m.Subkey,
 			Workflow: m.Workflow, Item: m.Item, Attempt: m.Attempt,
 		},

@@ -81,10 +81,36 @@ func (p *Probe) exprs() []*expr {
 	return slices.DeleteFunc(out, func(e *expr) bool { return e == nil })
 }
 
+// judgesByClaim reports whether what an answer means depends on when the mutation was
+// claimed. Times of creation are not among it, see [Asking.Observation].
+func (p *Probe) judgesByClaim() bool {
+	judging := []*expr{p.expect, p.candidates, p.ours, p.id, p.created}
+	for _, o := range p.observe {
+		judging = append(judging, o.when)
+	}
+	if p.pages != nil {
+		judging = append(judging, p.pages.more)
+	}
+	return slices.ContainsFunc(judging, (*expr).readsClaim) || slices.ContainsFunc(p.steps, (*Probe).judgesByClaim)
+}
+
+// asksByClaim reports whether what is asked for depends on it.
+func (p *Probe) asksByClaim() bool {
+	asking := p.path.exprs()
+	for _, t := range []*template{p.query, p.header, p.json} {
+		asking = append(asking, t.exprs()...)
+	}
+	if p.pages != nil {
+		asking = append(asking, p.pages.set.exprs()...)
+	}
+	return slices.ContainsFunc(asking, (*expr).readsClaim) || slices.ContainsFunc(p.steps, (*Probe).asksByClaim)
+}
+
 // Asking is one try of a probe: call Next, send, call Answer, until Next says
 // false; then Observation. It is not safe for concurrent use.
 type Asking struct {
-	// probe is what is read now: the whole probe, or one of its steps.
+	// whole is the probe, and probe what is read now: all of it, or one of its steps.
+	whole *Probe
 	probe *Probe
 	steps []*Probe
 	step  int
@@ -112,7 +138,7 @@ func (p *Probe) Begin(env Env) (*Asking, error) {
 	if env.Request == nil {
 		return nil, errors.New("probe: no request")
 	}
-	a := &Asking{probe: p, steps: p.steps, env: env, scope: p.op.scope(env), sent: map[string]bool{}}
+	a := &Asking{whole: p, probe: p, steps: p.steps, env: env, scope: p.op.scope(env), sent: map[string]bool{}}
 	if len(p.steps) > 0 {
 		a.probe = p.steps[0]
 	}

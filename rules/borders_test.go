@@ -105,7 +105,7 @@ func TestTheBordersOfACreationTime(t *testing.T) {
 		asking := begin(t, op, listedRequest(t))
 		asking.env.Mutation.ClaimedAt = claimed
 		asking.Answer(ok(fmt.Sprintf(`[{"id":1,"ref":"r","at":%q}]`, tc.at)))
-		if o := asking.Observation(nobody, Clocks{}); o.Seen != tc.want {
+		if o := asking.Observation(nobody, Clocks{Measured: true, SameBoot: true}); o.Seen != tc.want {
 			t.Errorf("created %s: %v (%s), want %v", tc.at, o.Seen, o.Reason, tc.want)
 		}
 	}

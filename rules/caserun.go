@@ -128,7 +128,7 @@ func (r *caseRun) probed(op *Operation, env Env) {
 		}
 		asking.Answer(answer)
 	}
-	o := asking.Observation(func(string) bool { return false }, Clocks{})
+	o := asking.Observation(func(string) bool { return false }, Clocks{Measured: true, SameBoot: true})
 	if r.expect.observation != o.Seen.String() {
 		r.problems = append(r.problems, differs("observation", r.expect.observation, o.Seen.String())+" ("+o.Reason+")")
 	}

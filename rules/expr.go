@@ -158,6 +158,9 @@ func (e *expr) readsName(root, name string) bool {
 	})
 }
 
+// readsClaim reports whether the value can depend on when the mutation was claimed.
+func (e *expr) readsClaim() bool { return e != nil && e.readsName("mutation", "claimed_at") }
+
 // reads reports whether the value can depend on a place.
 func (e *expr) reads(at place) bool {
 	if at.root == "response" {

@@ -16,6 +16,21 @@ type Clocks struct {
 	Off time.Duration
 	// Ahead is by how much theirs is ahead of ours at least.
 	Ahead time.Duration
+	// Measured says that an answer told their time, SameBoot that our time of the claim is by
+	// the clock of now: that the machine wasn't started again since. What rests on the time of
+	// the claim is retry without both.
+	Measured, SameBoot bool
+}
+
+// untold says why the time of the claim can't be held against theirs; "" where it can be.
+func (c Clocks) untold() string {
+	switch {
+	case !c.SameBoot:
+		return "our clock may have been set since, by another start of the machine or during the asking"
+	case !c.Measured:
+		return "no answer has a Date to measure the API's clock by"
+	}
+	return ""
 }
 
 // Observation is what the try came to; retry unless it ran to its end.
@@ -37,7 +52,24 @@ func (a *Asking) Observation(claimedByOther func(objectID string) bool, clocks C
 	default:
 		a.listing(&o, claimedByOther, clocks)
 	}
+	if untold := clocks.untold(); untold != "" && a.restsOnClaim(o.Seen) {
+		reason := fmt.Sprintf("%s, but the rule goes by the time of the claim: %s", o.Seen, untold)
+		o = Observation{Tie: o.Tie, AbsenceIsProof: o.AbsenceIsProof, Reason: reason}
+	}
 	return o
+}
+
+// restsOnClaim reports whether what was seen depends on when the mutation was claimed: by
+// how it was judged, or, of an absence, by what was asked for.
+func (a *Asking) restsOnClaim(seen Seen) bool {
+	switch seen {
+	case SeenApplied, SeenDuplicate:
+		return a.whole.judgesByClaim()
+	case SeenAbsent:
+		return a.whole.judgesByClaim() || a.whole.asksByClaim()
+	case SeenRetry:
+	}
+	return false
 }
 
 // state is the observation of conditions on a state.
@@ -55,6 +87,10 @@ func (a *Asking) state(o *Observation, claimedByOther func(string) bool) {
 func (a *Asking) listing(o *Observation, claimedByOther func(string) bool, clocks Clocks) {
 	found := slices.Clone(a.found)
 	if a.probe.tie == TieContent {
+		if untold := clocks.untold(); untold != "" && len(found) > 0 {
+			o.Reason = fmt.Sprintf("whether the object %s is older than the claim can't be told: %s", printable(found[0].id), untold)
+			return
+		}
 		margin := clocks.Off.Abs() + createdMargin
 		claimed := a.env.Mutation.ClaimedAt
 		// By a clock that is ahead, what was there before the claim looks younger.

@@ -21,7 +21,8 @@ type Mutation struct {
 	VendorKey string
 	// Generation is the generation of VendorKey.
 	Generation int
-	// ClaimedAt is when the record was claimed, by the wall clock.
+	// ClaimedAt is when the record was claimed, by the wall clock. Where the API is asked
+	// by it, it is what the clock of now would have shown.
 	ClaimedAt time.Time
 	// Kept is what preparing steps gave, as JSON by name.
 	Kept map[string]string

@@ -274,7 +274,7 @@ func TestContentCountsOnlyWhatIsYoungEnough(t *testing.T) {
 			t.Parallel()
 			a := begin(t, op, request(t, "POST https://api.test/things/x", `{}`))
 			a.Answer(ok("[" + tc.body + "]"))
-			o := a.Observation(func(id string) bool { return id == tc.claimed }, Clocks{tc.diff, tc.ahead})
+			o := a.Observation(func(id string) bool { return id == tc.claimed }, Clocks{tc.diff, tc.ahead, true, true})
 			if o.Seen != tc.seen || !slices.Equal(o.ObjectIDs, tc.ids) {
 				t.Errorf("saw %v %v (%s), want %v %v", o.Seen, o.ObjectIDs, o.Reason, tc.seen, tc.ids)
 			}

@@ -103,7 +103,9 @@ func (h *history) sets(v ledger.View, q asked, m *ledger.Mutation) {
 func (h *history) takes(q asked) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if q.place != "" && q.number <= h.closed[q.KeepID] {
+	// What an API that answers first has been believed about may still be on its way.
+	believed := h.api.plan.fate(q.Reference, q.number).believed
+	if q.place != "" && q.number <= h.closed[q.KeepID] && !believed {
 		h.wrongs = append(h.wrongs, "a setting took effect after the one that came next had gone out")
 	}
 }

@@ -142,7 +142,7 @@ var operationTexts = map[string]string{
 
 const probing = `      - probe:
           get: /things
-          query: {reference: {cel: json.reference}}
+          query: {reference: {cel: json.reference}, since: {cel: string(mutation.claimed_at - duration('6m'))}}
           pages:
             more: response.json.more
             set: {cursor: {cel: response.json.next}}

@@ -126,6 +126,18 @@ func (a *api) shown(what, rest string, q url.Values) any {
 	}
 }
 
+// since leaves out what was created before a time, by the API's clock.
+func since(all []*object, text string) []*object {
+	from, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return nil
+	}
+	return slices.DeleteFunc(all, func(o *object) bool {
+		created, err := time.Parse(time.RFC3339Nano, o.CreatedAt)
+		return err != nil || created.Before(from)
+	})
+}
+
 // page is one object of those that can be seen of a reference now, newest first, so that what
 // is made meanwhile shifts the pages that follow. Some are other people's.
 func (a *api) page(q url.Values) map[string]any {
@@ -134,7 +146,8 @@ func (a *api) page(q url.Values) map[string]any {
 	var all []*object
 	for n := range r.IntN(3) {
 		all = append(all, &object{
-			ID: fmt.Sprintf("other-%s-%d", reference, n), Reference: reference, KeepID: others, CreatedAt: "2000-01-02T03:04:05Z",
+			ID: fmt.Sprintf("other-%s-%d", reference, n), Reference: reference, KeepID: others,
+			CreatedAt: a.begun.Add(time.Hour).UTC().Format(time.RFC3339Nano), // Newer than what is asked for.
 		})
 	}
 	older := r.IntN(len(all) + 1)
@@ -144,7 +157,7 @@ func (a *api) page(q url.Values) map[string]any {
 			ours = append(ours, o)
 		}
 	}
-	all = slices.Concat(all[older:], ours, all[:older])
+	all = since(slices.Concat(all[older:], ours, all[:older]), q.Get("since"))
 	at, err := strconv.Atoi(q.Get("cursor"))
 	if err != nil {
 		at = 0

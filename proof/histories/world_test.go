@@ -37,12 +37,12 @@ func (w *world) created(now time.Time) time.Time {
 	return now.Add(w.clock + w.stamps)
 }
 
-// date is the field that tells the API's time (RFC 9110 §6.6.1), where it matters.
+// date is the field that tells the API's time (RFC 9110 §6.6.1).
 func (w *world) date(now time.Time) string {
-	if w == nil || w.clock == 0 && w.stamps == 0 {
-		return ""
+	if w != nil {
+		now = now.Add(w.clock)
 	}
-	return "Date: " + now.Add(w.clock).UTC().Format("Mon, 02 Jan 2006 15:04:05 GMT") + "\r\n"
+	return "Date: " + now.UTC().Format("Mon, 02 Jan 2006 15:04:05 GMT") + "\r\n"
 }
 
 func (w *world) isBelieved() bool { return w != nil && w.believed }

@@ -1,0 +1,120 @@
+package reconcilers
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"keep-proxy/ledger"
+)
+
+// timedProbe looks for what is newer than ten minutes before the claim, as one of a marker or
+// of the same content.
+func timedProbe(tie string) string {
+	ours := map[string]string{"marker": "found.keep_id == mutation.marker", "content": "found.reference == json.reference"}[tie]
+	return fmt.Sprintf(`    reconcile:
+      - probe:
+          get: /things
+          query: {since: {cel: string(mutation.claimed_at - duration('10m'))}}
+          pages: {more: "false", set: {cursor: {cel: "'x'"}}, max: 1}
+          candidates: response.json.items
+          ours: %s
+          tie: %s
+          id: found.id
+          created: timestamp(found.at)
+          absence_is_proof: true
+          result: {status: 201, json: {cel: found}}
+`, ours, tie)
+}
+
+// timed is an API whose clock is right: its one thing was made at a moment of it, and is not
+// listed for who asks for newer ones.
+type timed struct {
+	w *world
+	// right is what is to be added to the world's wall clock, and made when the thing was made.
+	right time.Duration
+	made  time.Time
+	mark  string
+	date  bool
+}
+
+func (a *timed) now() time.Time { return a.w.clock.Now().Add(a.right) }
+
+func (a *timed) answer(rw http.ResponseWriter, r *http.Request) bool {
+	if r.Method != http.MethodGet {
+		return false
+	}
+	rw.Header()["Date"] = nil
+	if a.date {
+		rw.Header().Set("Date", a.now().UTC().Format(http.TimeFormat))
+	}
+	since, err := time.Parse(time.RFC3339, r.URL.Query().Get("since"))
+	items := []map[string]string{}
+	if err == nil && !a.made.Before(since) {
+		items = append(items, map[string]string{"id": "t1", "reference": "a", "keep_id": a.mark, "at": a.made.UTC().Format(time.RFC3339)})
+	}
+	text, err := json.Marshal(map[string]any{"items": items})
+	if err != nil {
+		return false
+	}
+	_, _ = rw.Write(text)
+	return true
+}
+
+// A wall clock that is set between claim and asking shows another time of the claim than the
+// API's. What the API made must be found all the same, what was there before must not be taken
+// for ours, and where the difference can't be known nothing that rests on it is believed.
+func TestTheTimeOfTheClaimIsByTheClockThatAsks(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		tie string
+		// wrong is by how much our clock was ahead at the claim, and between what happened since.
+		wrong   time.Duration
+		between func(w *world)
+		made    time.Duration
+		undated bool
+		want    ledger.Seen
+		reason  string
+	}{
+		"ours, made while our clock was ahead":               {"marker", 30 * time.Minute, nil, time.Second, false, ledger.SeenApplied, ""},
+		"ours, made while it was behind":                     {"marker", -30 * time.Minute, nil, time.Second, false, ledger.SeenApplied, ""},
+		"ours by content, made while it was ahead":           {"content", 30 * time.Minute, nil, 2 * time.Second, false, ledger.SeenApplied, ""},
+		"somebody's from before, while it was behind":        {"content", -30 * time.Minute, nil, -5 * time.Minute, false, ledger.SeenAbsent, ""},
+		"somebody's from just before":                        {"content", -30 * time.Minute, nil, -time.Minute, false, ledger.SeenRetry, "can't be told"},
+		"nothing, while it was ahead":                        {"marker", 30 * time.Minute, nil, -time.Hour, false, ledger.SeenAbsent, ""},
+		"ours after another boot":                            {"marker", 0, (*world).reboot, time.Second, false, ledger.SeenApplied, ""},
+		"ours is not found after another boot":               {"marker", 30 * time.Minute, (*world).reboot, time.Second, false, ledger.SeenRetry, "another start of the machine"},
+		"ours by content after another boot":                 {"content", 0, (*world).reboot, 2 * time.Second, false, ledger.SeenRetry, "another start of the machine"},
+		"somebody's after another boot, while it was behind": {"content", -30 * time.Minute, (*world).reboot, -5 * time.Minute, false, ledger.SeenRetry, "another start of the machine"},
+		"nothing, by an answer without a date":               {"marker", 0, nil, -time.Hour, true, ledger.SeenRetry, "no answer has a Date"},
+		"somebody's, by an answer without a date":            {"content", 0, nil, 2 * time.Second, true, ledger.SeenRetry, "no answer has a Date"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, timedProbe(tc.tie))
+			api := &timed{w: w, right: -tc.wrong, date: !tc.undated}
+			m := w.unknown("a")
+			api.made, api.mark = api.now().Add(tc.made), m.Marker
+			w.api.script(api.answer)
+			w.clock.JumpWall(-tc.wrong)
+			api.right = 0
+			if tc.between != nil {
+				tc.between(w)
+			}
+			w.after(time.Hour)
+			o := last(w.read(m))
+			if o.Seen != tc.want || !strings.Contains(o.Reason, tc.reason) {
+				t.Errorf("seen %s (%s), want %s because %q", o.Seen, o.Reason, tc.want, tc.reason)
+			}
+		})
+	}
+}
+
+// reboot lets the machine be started again at once.
+func (w *world) reboot() {
+	w.clock.Reboot(0)
+	w.restart()
+}
