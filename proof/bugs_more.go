@@ -18,6 +18,10 @@ var moreBugs = []bug{
 		}},
 	},
 	{
+		name: "the time of the claim is what the clock of then showed", stage: "histories", sentence: `is recorded as failed, but took effect|took effect [0-9]+ times`,
+		edits: []edit{{"reconcilers/claimed.go", "at, ok := now.WallOf(first.Started); ok", "at, ok := m.CreatedAt, true; ok"}},
+	},
+	{
 		name: "202 is taken as applied", stage: "histories", sentence: `is recorded as applied, but never took effect`,
 		edits: []edit{{"proxy/dispatch.go", "if s.w.op.Watch == nil || s.answer.Status", "if true || s.answer.Status"}},
 	},

@@ -205,6 +205,12 @@ func (h *history) happen(e event) {
 	switch e.kind {
 	case "wall":
 		h.machine.clock.wall.Add(int64(e.jump))
+		if e.reboot { // It is put right again.
+			go func() {
+				pause(e.down)
+				h.machine.clock.wall.Add(-int64(e.jump))
+			}()
+		}
 	case "rules":
 		h.machine.rewrite()
 		h.count(func(c *counts) { c.rewritten++ })

@@ -76,6 +76,7 @@ type event struct {
 	count  int
 	down   time.Duration
 	jump   time.Duration
+	// reboot makes a crash another boot, and puts a wall clock right again.
 	reboot bool
 }
 
@@ -125,7 +126,7 @@ func newPlanOf(seed uint64, without []int, operations []string) *plan {
 		e := event{
 			number: next(), kind: one(r, "kill", "kill", "kill before commit", "kill after commit", "kill at write", "wall", "rules"),
 			at: upTo(r, 400*time.Second), count: 1 + r.IntN(12), down: upTo(r, 90*time.Second),
-			jump: upTo(r, 20*time.Minute) - 10*time.Minute, reboot: r.IntN(3) == 0,
+			jump: upTo(r, 80*time.Minute) - 40*time.Minute, reboot: r.IntN(3) == 0,
 		}
 		if !p.leftOut(e.number) {
 			p.events = append(p.events, e)
