@@ -55,6 +55,9 @@ type Options struct {
 	// none; Operator says who did.
 	Restored time.Time
 	Operator string
+
+	// descriptors is highestDescriptors, but in tests.
+	descriptors func() (clients, others int)
 }
 
 // App is the whole program. Make it with New.
@@ -104,6 +107,9 @@ type App struct {
 func New(ctx context.Context, o Options) (*App, error) {
 	if o.Clock == nil {
 		o.Clock = clock.System()
+	}
+	if o.descriptors == nil {
+		o.descriptors = highestDescriptors
 	}
 	a := &App{options: o, config: o.Config, clock: o.Clock, ended: make(chan error, 4)}
 	a.modes.app = a
@@ -264,7 +270,7 @@ func (a *App) openReconciler(context.Context) error {
 
 func (a *App) openProxy(context.Context) error {
 	c := a.config.Proxy
-	highest, others := highestDescriptors()
+	highest, others := a.options.descriptors()
 	a.egress.bound.highest.Store(int64(others))
 	a.noteDescriptors(highest)
 	made, err := proxy.New(proxy.Config{

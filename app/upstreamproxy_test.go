@@ -171,6 +171,7 @@ func TestWhatTheOtherProxyRefusesIsNotSent(t *testing.T) {
 		"refused":               {"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n", "403"},
 		"wants credentials":     {"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n", "407"},
 		"answers nonsense":      {"SSH-2.0-OpenSSH_9.2\r\n", "malformed"},
+		"has a head too long":   {"HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", maxConnectHead) + "\r\n\r\n", "EOF"},
 		"says more than it may": {tunnelled + "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", "more than an answer"},
 	} {
 		t.Run(name, func(t *testing.T) {
