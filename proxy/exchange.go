@@ -39,6 +39,8 @@ type exchange struct {
 	rule    *rules.Operation
 	request *rules.Request
 
+	// trailers says that the client takes them; see takesTrailers.
+	trailers bool
 	// interims takes the interim responses; see interimsFor.
 	interims interims
 	// body is the request's, once it was read.

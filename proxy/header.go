@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"net/textproto"
 	"strings"
+
+	"golang.org/x/net/http/httpguts"
 )
 
 // Fields that keep-proxy reads from a request and never forwards, and sets on
@@ -49,6 +51,16 @@ func stripHop(h http.Header) (nominated bool) {
 		}
 	}
 	return nominated
+}
+
+// trailersTaken is TE of what is streamed for a client that takes trailers.
+var trailersTaken = []string{"trailers"}
+
+// takesTrailers reports whether TE says so (RFC 9110 §10.1.4). The field is of one
+// connection, but what it says of trailers holds for those of the answer that is passed on,
+// and servers of gRPC refuse requests without it.
+func takesTrailers(h http.Header) bool {
+	return httpguts.HeaderValuesContainsToken(h["Te"], "trailers")
 }
 
 // stripRequest removes from h what must not leave the proxy.

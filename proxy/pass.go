@@ -149,7 +149,7 @@ func (p *Proxy) passRequest(ctx *stream, x *exchange, r *http.Request, req *rule
 		out.URL.Path = "*" // RFC 9112 §3.2.4; net/url can't read it.
 	}
 	out.Host, out.Trailer = req.Authority(), r.Trailer
-	if out.Header, err = p.passHeader(req.Header, connector, p.via(r.Proto)); err != nil {
+	if out.Header, err = p.passHeader(x, req.Header, connector, p.via(r.Proto)); err != nil {
 		return nil, err
 	}
 	switch {
@@ -168,7 +168,7 @@ func (p *Proxy) passRequest(ctx *stream, x *exchange, r *http.Request, req *rule
 
 // passHeader is what a request goes out with. The judged fields are changed in a copy,
 // or not at all.
-func (p *Proxy) passHeader(judged http.Header, connector, via string) (http.Header, error) {
+func (p *Proxy) passHeader(x *exchange, judged http.Header, connector, via string) (http.Header, error) {
 	name, value, credentials, err := p.credentials(connector)
 	if err != nil {
 		return nil, err
@@ -176,7 +176,7 @@ func (p *Proxy) passHeader(judged http.Header, connector, via string) (http.Head
 	_, agent := judged["User-Agent"]
 	_, subkey := judged[headerSubkey]
 	_, item := judged[headerItem]
-	if agent && !subkey && !item && !credentials && via == "" {
+	if agent && !subkey && !item && !credentials && via == "" && !x.trailers {
 		return judged, nil
 	}
 	out := maps.Clone(judged)
@@ -187,6 +187,9 @@ func (p *Proxy) passHeader(judged http.Header, connector, via string) (http.Head
 	}
 	if credentials {
 		out.Set(name, value)
+	}
+	if x.trailers {
+		out["Te"] = trailersTaken
 	}
 	addVia(out, via)
 	return out, nil

@@ -2,7 +2,10 @@ package upstream
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
+	"maps"
+	"net"
 	"net/http"
 	"net/http/httptrace"
 	"net/textproto"
@@ -33,17 +36,37 @@ var errInterims = errors.New("the upstream sends interim responses without end")
 // carried sends a request by net/http's transport.
 func (p *Passthrough) carried(r *http.Request) (*http.Response, error) {
 	to := interimsOf(r.Context())
-	if to == nil {
+	_, trailers := r.Header["Te"]
+	if to == nil && !trailers {
 		return p.transport.RoundTrip(r)
 	}
-	seen := 0
-	return p.transport.RoundTrip(r.WithContext(httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{
-		Got1xxResponse: func(status int, h textproto.MIMEHeader) error {
+	trace := &httptrace.ClientTrace{}
+	out := r.WithContext(httptrace.WithClientTrace(r.Context(), trace))
+	if to != nil {
+		seen := 0
+		trace.Got1xxResponse = func(status int, h textproto.MIMEHeader) error {
 			if seen++; seen > mostInterims {
 				return errInterims
 			}
 			to.Show(status, http.Header(h))
 			return nil
-		},
-	})))
+		}
+	}
+	if trailers {
+		out.Header = maps.Clone(r.Header)
+		trace.GotConn = func(c httptrace.GotConnInfo) {
+			if !speaksH2(c.Conn) {
+				// HTTP/1.1 wants it named in Connection, too (RFC 9110 §10.1.4), which net/http
+				// sends as it is, and HTTP/2 forbids.
+				delete(out.Header, "Te")
+			}
+		}
+	}
+	return p.transport.RoundTrip(out)
+}
+
+// speaksH2 reports whether HTTP/2 was negotiated for a connection.
+func speaksH2(c net.Conn) bool {
+	session, ok := c.(*tls.Conn)
+	return ok && session.ConnectionState().NegotiatedProtocol == "h2"
 }

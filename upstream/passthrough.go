@@ -22,7 +22,7 @@ import (
 // Unlike Sender it may send a request again: a read without content whose kept connection
 // ended without a byte of an answer, and what net/http repeats. Use it only for requests
 // whose repetition does no harm. It reads no proxy environment, does not decompress,
-// and follows no redirect.
+// and follows no redirect. A field TE goes to upstreams that speak HTTP/2 alone.
 type Passthrough struct {
 	cfg       Config
 	dialer    *dialer

@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"net/url"
+	"strings"
 	"testing"
 	"time"
 )
@@ -123,5 +124,50 @@ func TestPassthroughReturnsTheContextsOwnError(t *testing.T) {
 	defer p.CloseIdle()
 	if _, err := p.RoundTrip(get(t, u.url("http", "/")).WithContext(ctx)); !errors.Is(err, gone) {
 		t.Errorf("got %v, want the cause of the cancellation", err)
+	}
+}
+
+// TE says to upstreams of HTTP/2 that trailers are taken. In HTTP/1.1 it would have to be
+// named in Connection, too (RFC 9110 §10.1.4): there it isn't sent.
+func TestTrailersAreAskedForOverHTTP2(t *testing.T) {
+	t.Parallel()
+	for _, h2 := range []bool{true, false} {
+		for name, body := range map[string]func() io.Reader{
+			"no content": func() io.Reader { return nil }, "short content": func() io.Reader { return strings.NewReader("x") },
+			"streamed content": func() io.Reader { return io.MultiReader(strings.NewReader("x")) },
+		} {
+			t.Run(fmt.Sprintf("HTTP/2 %t, %s", h2, name), func(t *testing.T) {
+				t.Parallel()
+				srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					_, _ = fmt.Fprintf(w, "%q %q", r.Header["Te"], r.Header["Connection"])
+				}))
+				srv.EnableHTTP2 = h2
+				srv.StartTLS()
+				defer srv.Close()
+				p := NewPassthrough(Config{Roots: srvRoots(srv)})
+				defer p.CloseIdle()
+				for range 2 { // Over a new connection, and over one that is kept.
+					method := http.MethodPost
+					if body() == nil {
+						method = http.MethodGet
+					}
+					r, err := http.NewRequestWithContext(t.Context(), method, srv.URL, body())
+					if err != nil {
+						t.Fatal(err)
+					}
+					r.Header.Set("TE", "trailers")
+					want := `[] []`
+					if h2 {
+						want = `["trailers"] []`
+					}
+					if _, got, _, err := readAll(p, r); err != nil || got != want {
+						t.Errorf("the upstream saw %s, %v; want %s", got, err, want)
+					}
+					if r.Header.Get("TE") != "trailers" {
+						t.Error("the caller's own fields were changed")
+					}
+				}
+			})
+		}
 	}
 }
