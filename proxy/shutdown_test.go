@@ -2,10 +2,14 @@ package proxy
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"runtime"
+	"sync"
 	"testing"
 	"time"
+
+	"golang.org/x/net/http2"
 
 	"keep-proxy/ledger"
 )
@@ -73,4 +77,66 @@ func TestAJoinerWithAnotherPayloadIsJudgedByItself(t *testing.T) {
 	wantAnswer(t, <-first, 201, `{"id":1}`, false)
 	wantProblem(t, <-second, "payload-mismatch", 422, "payload")
 	w.wantSends("/again", 1)
+}
+
+// A client of HTTP/2 is told by GOAWAY (RFC 9113 §6.8) which of its streams will still be
+// answered: it gets their whole answers, and what it asks after that is not sent.
+func TestShuttingDownSaysGoodbyeOverHTTP2(t *testing.T) {
+	t.Parallel()
+	arrived, release := make(chan struct{}), make(chan struct{})
+	answer := sync.OnceFunc(func() { close(release) })
+	defer answer()
+	w := newWorld(t, func(rw http.ResponseWriter, _ *http.Request) {
+		close(arrived)
+		<-release
+		_, _ = io.WriteString(rw, "whole")
+	})
+	r := w.open("a")
+	framer := r.h2session()
+	ask := func(stream uint32, path string) {
+		t.Helper()
+		fields := [][2]string{{":method", "GET"}, {":scheme", "https"}, {":authority", w.authority}, {":path", path}}
+		if err := framer.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: block(fields), EndHeaders: true, EndStream: true}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ask(1, "/read")
+	<-arrived
+	ended := make(chan error, 1)
+	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), waitLimit)
+		defer cancel()
+		ended <- w.proxy.Shutdown(ctx)
+	}()
+	var content []byte
+	said, status, over := false, "", false
+	for !over {
+		f, err := framer.ReadFrame()
+		if err != nil {
+			t.Fatalf("the connection ended with %v; a GOAWAY: %t, an answer: %s %q", err, said, status, content)
+		}
+		switch f := f.(type) {
+		case *http2.GoAwayFrame:
+			if f.ErrCode != http2.ErrCodeNo || f.LastStreamID < 1 {
+				t.Errorf("it says goodbye with %s after stream %d", f.ErrCode, f.LastStreamID)
+			}
+			if !said {
+				said = true
+				ask(3, "/late")
+				answer()
+			}
+		case *http2.MetaHeadersFrame:
+			status = f.PseudoValue("status")
+		case *http2.DataFrame:
+			content, over = append(content, f.Data()...), f.StreamEnded()
+		}
+	}
+	if status != "200" || string(content) != "whole" {
+		t.Errorf("answered %s %q", status, content)
+	}
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	w.wantSends("/read", 1)
+	w.wantSends("/late", 0)
 }
