@@ -14,6 +14,7 @@ import (
 	spans "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
 
+	"keep-proxy/internal/fakes/testca"
 	"keep-proxy/proxy"
 )
 
@@ -109,6 +110,48 @@ func TestSpansReachTheCollector(t *testing.T) {
 	}
 	if refused.GetStatus().GetCode() != spans.Status_STATUS_CODE_ERROR || refused.GetStatus().GetMessage() != "unmatched" || len(refused.GetParentSpanId()) != 0 {
 		t.Errorf("the refusal's span: %v", refused)
+	}
+}
+
+// TestTheProgramSendsItsSpans sets the process's environment, as an operator does.
+func TestTheProgramSendsItsSpans(t *testing.T) {
+	got := make(chan *collector.ExportTraceServiceRequest, 8)
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		text, err := io.ReadAll(r.Body)
+		q := &collector.ExportTraceServiceRequest{}
+		if err != nil || proto.Unmarshal(text, q) != nil {
+			t.Errorf("%s %s: %v", r.Method, r.URL.Path, err)
+		}
+		got <- q
+	}))
+	defer server.Close()
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", server.URL)
+	ca, err := testca.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, port := newSite(t, ca, "127.0.0.2:0", "")
+	for _, wanted := range []bool{false, true} {
+		w := newDialled(t, port, ca, nameserver(t, func(string, int) []string { return []string{"127.0.0.2"} }), func(s *setup) { s.options.Trace = wanted })
+		if status, text := w.post(mapped); status != http.StatusCreated {
+			t.Fatalf("%d %s", status, text)
+		}
+		if err := w.app.Stop(t.Context()); err != nil { // The last spans go out with the end.
+			t.Fatal(err)
+		}
+		if !wanted {
+			if len(got) != 0 {
+				t.Error("spans were sent though nobody asked")
+			}
+			continue
+		}
+		names := map[string]bool{}
+		for _, s := range (<-got).GetResourceSpans()[0].GetScopeSpans()[0].GetSpans() {
+			names[s.GetName()] = true
+		}
+		if len(names) != 2 || !names["POST things.make"] || !names["send POST"] {
+			t.Errorf("spans %v", names)
+		}
 	}
 }
 
