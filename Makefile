@@ -67,6 +67,15 @@ bench: $(BENCHSTAT) ## Run benchmarks matching BENCH, COUNT (6) times, and print
 	go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) -timeout 60m ./... | tee $(CACHE)/bench.txt
 	$(BENCHSTAT) $(CACHE)/bench.txt
 
+# The benchmarks whose rows docs/performance.md has; ROWS='^BenchmarkLatency$$' measures one alone.
+ROWS ?= ^Benchmark(Program|Latency|Streams|Download|NewTunnels|Allocations|Squid|Mitmproxy|Tunnels)$$
+
+.PHONY: benchdocs
+benchdocs: ## Measure the rows of docs/performance.md (ROWS for some), and write them there
+	mkdir -p $(CACHE)
+	go test ./integration -run '^$$' -bench '$(ROWS)' -v -count 1 -timeout 60m | tee $(CACHE)/rows.txt
+	BENCH_OUTPUT=$(CACHE)/rows.txt go test ./integration -run '^TestThePageHasTheMeasuredRows$$' -count 1
+
 # How long the clients of a soak are at work.
 DURATION ?= 30m
 

@@ -209,6 +209,7 @@ func BenchmarkProgram(b *testing.B) {
 			l.interleave(b, ways, clients, roundsOfWays, roundOfWay, func() { most = max(most, l.rssAnon()) })
 			b.Logf("RssAnon at most %.1f MiB, afterwards %.1f MiB", mib(most), mib(l.rssAnon()))
 			b.ReportMetric(mib(most), "most-MiB")
+			logRow(b, "all of them", "", "RssAnon at most", "%.0f MiB", []float64{mib(most)}, "")
 			if os.Getenv(profileVar) != "" {
 				_ = l.child.end() // It writes its profiles now.
 			}
@@ -273,4 +274,5 @@ func table(b *testing.B, ways []*way) {
 		}
 		b.Logf("%-13s %8.0f %13s %18s %7.1f %13s %18s", y.name, rate, spread("%.0f", y.rates), rates, cpu, spread("%.1f", y.cpu), times)
 	}
+	logRatios(b, ways)
 }

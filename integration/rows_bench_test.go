@@ -2,6 +2,7 @@ package integration
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -49,6 +50,8 @@ func BenchmarkLatency(b *testing.B) {
 		b.Logf("p%d: direct %.0f µs; added by bare goproxy %.0f µs (%s), by keep-proxy %.0f µs (%s), ratio %.2f (%s)", percent,
 			median(of[0]), median(of[1]), spread("%.0f", of[1]), median(of[2]), spread("%.0f", of[2]), median(ratios), spread("%.2f", ratios))
 		b.ReportMetric(median(ratios), map[int]string{50: "added-p50/bare", 99: "added-p99/bare"}[percent])
+		logRow(b, "read", "bare read", fmt.Sprintf("added latency, p%d", percent), "%.2f ×", ratios,
+			fmt.Sprintf(": %.0f against %.0f µs", median(of[2]), median(of[1])))
 	}
 }
 
@@ -164,6 +167,10 @@ func BenchmarkAllocations(b *testing.B) {
 		ratios := shares(counts[1][u], counts[0][u])
 		b.Logf("%s for a read: ratio %.2f (%s)", unit, median(ratios), spread("%.2f", ratios))
 		b.ReportMetric(median(ratios), unit+"/bare")
+		logRow(b, "read", "bare read", unit, "%.2f ×", ratios, fmt.Sprintf(": %.0f against %.0f", median(counts[1][u]), median(counts[0][u])))
+		for i, y := range ways[2:] {
+			logRow(b, y.name, "", unit, "%.0f", counts[i+2][u], "")
+		}
 	}
 }
 

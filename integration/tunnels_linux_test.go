@@ -2,6 +2,7 @@ package integration
 
 import (
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -39,6 +40,7 @@ func BenchmarkTunnels(b *testing.B) {
 		idle := l.rest(b)
 		b.ReportMetric(mib(idle.anonymous), "idle-MiB")
 		b.Logf("idle: %v", idle)
+		logRow(b, "idle", "", "RssAnon", "%.0f MiB", []float64{mib(idle.anonymous)}, "")
 		for _, n := range []int{someTunnels, manyTunnels} {
 			begun := time.Now()
 			l.openMore(b, y, n, &open)
@@ -47,6 +49,7 @@ func BenchmarkTunnels(b *testing.B) {
 			each := float64(now.anonymous-idle.anonymous) / float64(n) / 1024
 			b.Logf("%d tunnels: %v; %.1f KiB and %.2f descriptors for each (opened and asked in %s)",
 				n, now, each, float64(now.sockets-idle.sockets)/float64(n), took.Round(time.Millisecond))
+			logRow(b, fmt.Sprintf("%d idle tunnels", n), "idle", "RssAnon of each", "%.0f KiB", []float64{each}, fmt.Sprintf(": %.0f MiB in all", mib(now.anonymous)))
 			b.ReportMetric(each, map[int]string{someTunnels: "KiB/2000-tunnels", manyTunnels: "KiB/10000-tunnels"}[n])
 		}
 		begun := time.Now()
