@@ -25,9 +25,9 @@ const (
 	tuneEvery = 5 * time.Second
 	// calm is what a process without load allocates between two looks at most, and
 	// worthTrimming what must have been allocated since memory was last given back; in
-	// bytes.
+	// bytes. So much may stay behind after a load that ends slowly.
 	calm          = 4 << 20
-	worthTrimming = 8 << 20
+	worthTrimming = 4 << 20
 )
 
 // TuneMemory sets the collector for a process that is nothing but this program, where
@@ -43,7 +43,7 @@ func TuneMemory(ctx context.Context) {
 	}
 	b.bound()
 	afterCollections(ctx, b.bound)
-	t := trimmer{heap: readHeap, free: debug.FreeOSMemory}
+	t := trimmer{heap: readHeap, free: giveBack}
 	go func() {
 		tick := time.NewTicker(tuneEvery)
 		defer tick.Stop()
@@ -134,6 +134,13 @@ func (t *trimmer) look() {
 		t.trimmed = now.allocated
 	}
 	t.last = now.allocated
+}
+
+// giveBack collects twice, as what lies in a sync.Pool, and what has a finalizer, outlives
+// one collection, and gives the rest to the system.
+func giveBack() {
+	runtime.GC()
+	debug.FreeOSMemory()
 }
 
 // readHeap asks the runtime; what it doesn't know is 0.

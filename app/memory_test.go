@@ -23,14 +23,14 @@ func TestMemoryIsGivenBackOnceALoadIsOver(t *testing.T) {
 		{"the start is a load", 20 * mib, 0},
 		{"which is over", 1 * mib, 1},
 		{"a calm process has little to give", 1 * mib, 1},
-		{"however long it takes", 4 * mib, 1},
+		{"however long it takes", 2 * mib, 1},
 		{"under load it is left alone", 100 * mib, 1},
 		{"still", 5 * mib, 1},
 		{"and trimmed afterwards", 0, 2},
 		{"once", 0, 2},
-		{"small loads", 3 * mib, 2},
-		{"add", 3 * mib, 2},
-		{"up in the end", 3 * mib, 3},
+		{"small loads", 1 * mib, 2},
+		{"add", 2 * mib, 2},
+		{"up in the end", 1 * mib, 3},
 	} {
 		total += step.more
 		if m.look(); freed != step.freed {

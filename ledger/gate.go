@@ -71,7 +71,7 @@ func admitScope(workflow, item string, blockers []Blocker) Admission {
 	return a
 }
 
-// Gate answers for a request of the run, from memory.
+// Gate answers for a request of the run, from memory unless the run is over.
 func (l *Ledger) Gate(run string) Admission {
 	r, blockers, err := l.Standing(run)
 	if err != nil {

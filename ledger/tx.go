@@ -162,8 +162,8 @@ type Store interface {
 	Note(fn func(Tx) error)
 	// View evaluates fn on a consistent snapshot of what is durable.
 	View(ctx context.Context, fn func(View) error) error
-	// Standing answers the gate from memory, without I/O: the run, and of the blockers of its
-	// workflow at least those that may stop it.
+	// Standing answers the gate: the run, and of the blockers of its workflow at least those
+	// that may stop it. For a run that isn't over it does so from memory, without I/O.
 	Standing(run string) (Run, []Blocker, error)
 	// StandingByToken does so for proxy credentials.
 	StandingByToken(sha256 string) (Run, []Blocker, error)

@@ -112,15 +112,38 @@ func (s *Store) enqueue(ctx context.Context, c *command) error {
 }
 
 // commitLoop is the committer: the only goroutine that writes to the engine. While
-// one batch is being synced, it evaluates the next.
+// one batch is being synced, it evaluates the next. It rests when no command comes.
 func (s *Store) commitLoop() {
 	defer close(s.syncing)
-	for c := range s.queue {
-		b := s.begin()
-		s.evaluate(b, c)
-		s.gather(b)
-		s.settle(b)
+	calm := time.NewTimer(s.config.restAfter())
+	defer calm.Stop()
+	for {
+		select {
+		case c, ok := <-s.queue:
+			if !ok {
+				return
+			}
+			b := s.begin()
+			s.evaluate(b, c)
+			s.gather(b)
+			s.settle(b)
+			calm.Reset(s.config.restAfter())
+		case <-calm.C:
+			s.rest()
+		}
 	}
+}
+
+// rest lets go of what is only kept so that the next commands needn't read it: records
+// that lie scattered over the heap hold far more of it than they take.
+func (s *Store) rest() {
+	s.mutations.empty()
+	s.runs.empty()
+	s.items.empty()
+	s.deliveries.empty()
+	s.contents.empty()
+	s.spans.empty()
+	s.gate.rest(s.now())
 }
 
 func (s *Store) begin() *batch {

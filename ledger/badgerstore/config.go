@@ -1,6 +1,7 @@
 package badgerstore
 
 import (
+	"cmp"
 	"errors"
 	"path/filepath"
 	"time"
@@ -43,8 +44,8 @@ type Config struct {
 	// synced is told the path of each file and folder of the engine that was synced
 	// for a commit; its error counts as that of the sync.
 	synced func(path string) error
-	// stall is stallAfter where that is not 0.
-	stall time.Duration
+	// stall is stallAfter, and calm restAfter, where they are not 0.
+	stall, calm time.Duration
 	// statfs measures free space; nil asks the operating system.
 	statfs func(dir string) (uint64, error)
 }
@@ -82,8 +83,16 @@ const (
 // noteDelay is the longest time that a Note waits for company before its sync.
 const noteDelay = 20 * time.Millisecond
 
-// rememberEnded is how long an ended run still answers the gate from memory.
-const rememberEnded = 24 * time.Hour
+const (
+	// rememberEnded is how long an ended run still answers the gate, and keepEnded how
+	// long it does so from memory: a stop may end many runs at once, and each of their
+	// streams asks. After that it is read, so that memory doesn't grow with a day's runs.
+	rememberEnded = 24 * time.Hour
+	keepEnded     = 2 * time.Second
+	// restAfter is how long the committer waits for a command before it lets go of what
+	// it only keeps for the next ones.
+	restAfter = 3 * time.Second
+)
 
 func (c Config) validate() error {
 	switch {
@@ -98,6 +107,9 @@ func (c Config) validate() error {
 	}
 	return nil
 }
+
+// restAfter is how long the committer waits for a command before it rests.
+func (c Config) restAfter() time.Duration { return cmp.Or(c.calm, restAfter) }
 
 func (c Config) dataDir() string { return filepath.Join(c.Dir, "data") }
 

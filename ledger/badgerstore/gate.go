@@ -12,7 +12,7 @@ import (
 )
 
 // gate answers from memory what stands in a request's way: the runs that aren't
-// over, or ended less than rememberEnded ago, and what blocks each workflow.
+// over, or ended less than keepEnded ago, and what blocks each workflow.
 type gate struct {
 	watchers ledger.Watchers
 
@@ -23,7 +23,7 @@ type gate struct {
 	tokens   map[string]string
 	blocked  map[string][]blocked
 	blockers map[string]standstill
-	// ended lists runs by their end, so that the old ones are forgotten.
+	// ended lists runs by their end, so that the gate lets the old ones go.
 	ended []endedRun
 }
 
@@ -106,8 +106,8 @@ func (d *gateDelta) add(o gateDelta) {
 	d.mutations = append(d.mutations, o.mutations...)
 }
 
-// publish makes d visible, in one step, tells those who watch, and forgets runs that
-// ended long ago.
+// publish makes d visible, in one step, tells those who watch, and lets go of runs that
+// have ended.
 func (g *gate) publish(d gateDelta, now time.Time) {
 	if g.put(d, now) {
 		g.watchers.Tell()
@@ -133,7 +133,7 @@ func (g *gate) put(d gateDelta, now time.Time) (stops bool) {
 	for workflow := range touched {
 		g.rebuild(workflow)
 	}
-	g.forget(now)
+	g.letGo(now)
 	return stops || len(touched) > 0
 }
 
@@ -170,12 +170,20 @@ func (g *gate) listRunning() []ledger.Run {
 	return list
 }
 
-// forget drops runs whose end is long past.
-func (g *gate) forget(now time.Time) {
+// rest lets go of runs that have ended, as publish does, if nothing is published.
+func (g *gate) rest(now time.Time) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.letGo(now)
+	g.ended = slices.Clip(slices.Clone(g.ended))
+}
+
+// letGo drops runs whose end is past: the store finds them in the engine.
+func (g *gate) letGo(now time.Time) {
 	n := 0
-	for ; n < len(g.ended) && now.Sub(g.ended[n].at) > rememberEnded; n++ {
+	for ; n < len(g.ended) && now.Sub(g.ended[n].at) > keepEnded; n++ {
 		r := g.runs[g.ended[n].id]
-		if r == nil || now.Sub(r.EndedAt) <= rememberEnded {
+		if r == nil || now.Sub(r.EndedAt) <= keepEnded {
 			continue
 		}
 		delete(g.runs, r.ID)
@@ -265,6 +273,13 @@ func (g *gate) standingLocked(id string) (ledger.Run, []ledger.Blocker, error) {
 		return ledger.Run{}, nil, ledger.ErrNotFound
 	}
 	return *r, g.blockers[r.Workflow].of(r), nil
+}
+
+// blockersFor are those that may stop a run which the gate needn't know.
+func (g *gate) blockersFor(r *ledger.Run) []ledger.Blocker {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	return g.blockers[r.Workflow].of(r)
 }
 
 func (g *gate) blockersOf(workflow string) []ledger.Blocker {

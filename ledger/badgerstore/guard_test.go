@@ -245,30 +245,6 @@ func TestOversizedCommandIsRefused(t *testing.T) {
 	fill(t, s, 0, 1, 10)
 }
 
-func TestGateForgetsRunsThatEndedLongAgo(t *testing.T) {
-	t.Parallel()
-	g := newGate()
-	r := ledgertest.SampleRun("run-1", 0)
-	r.State, r.EndedAt = ledger.RunFinished, ledgertest.Epoch
-	var d gateDelta
-	d.setRun(r)
-	g.publish(d, r.EndedAt)
-	if _, _, err := g.standingByToken(r.TokenSHA256); err != nil {
-		t.Errorf("just ended: %v", err)
-	}
-	g.publish(gateDelta{}, r.EndedAt.Add(24*time.Hour-time.Second))
-	if _, _, err := g.standingByToken(r.TokenSHA256); err != nil {
-		t.Errorf("in less than 24 hours: %v", err)
-	}
-	g.publish(gateDelta{}, r.EndedAt.Add(24*time.Hour+time.Second))
-	if _, _, err := g.standingByToken(r.TokenSHA256); !errors.Is(err, ledger.ErrNotFound) {
-		t.Errorf("a day later: %v, want ErrNotFound", err)
-	}
-	if len(g.runs)+len(g.tokens)+len(g.ended) != 0 {
-		t.Error("something is kept")
-	}
-}
-
 // A restart forgets none of them sooner.
 func TestARestartKeepsTheTokensOfEndedRuns(t *testing.T) {
 	t.Parallel()

@@ -122,11 +122,6 @@ func (s *Store) loadGate(src snapshot) error {
 	if err != nil {
 		return err
 	}
-	since := s.now().Add(-rememberEnded)
-	src.after([]byte{xRunEnded}, key(xRunEnded, mark(since, [32]byte{})), func(k []byte) bool {
-		runs = append(runs, append([]byte(nil), k...))
-		return true
-	})
 	for _, k := range runs {
 		r, err := v.runBy(markName(k))
 		if err != nil {

@@ -83,6 +83,9 @@ func (s *shelf[K, R]) drop(k K) {
 	delete(s.young, k)
 }
 
+// empty forgets all records. No command may be at work.
+func (s *shelf[K, R]) empty() { *s = shelf[K, R]{} }
+
 // put notes what the command at work has put.
 func (s *shelf[K, R]) put(k K, r kept[R]) { s.drafts = append(s.drafts, draft[K, R]{k, r}) }
 

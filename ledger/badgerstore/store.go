@@ -101,12 +101,37 @@ func (s *Store) Commits() uint64 { return s.commits.Load() }
 // Standing implements ledger.Store. The run's maps and the blockers are shared and
 // must not be changed.
 func (s *Store) Standing(run string) (ledger.Run, []ledger.Blocker, error) {
-	return s.gate.standing(run)
+	r, blockers, err := s.gate.standing(run)
+	if errors.Is(err, ledger.ErrNotFound) {
+		return s.standingPast(func(v *view) (*ledger.Run, error) { return v.Run(run) })
+	}
+	return r, blockers, err
 }
 
 // StandingByToken implements ledger.Store; it shares as Standing does.
 func (s *Store) StandingByToken(sha256 string) (ledger.Run, []ledger.Blocker, error) {
-	return s.gate.standingByToken(sha256)
+	r, blockers, err := s.gate.standingByToken(sha256)
+	if errors.Is(err, ledger.ErrNotFound) && sha256 != "" {
+		return s.standingPast(func(v *view) (*ledger.Run, error) { return v.pastRunByToken(sha256) })
+	}
+	return r, blockers, err
+}
+
+// standingPast reads a run that the gate doesn't know: it is unknown, or has ended and
+// is remembered for a day. One that isn't over was not durable when the gate was asked.
+func (s *Store) standingPast(find func(*view) (*ledger.Run, error)) (ledger.Run, []ledger.Blocker, error) {
+	var r *ledger.Run
+	err := s.read(func(src snapshot) (err error) {
+		r, err = find(&view{src: src, process: s.process})
+		return err
+	})
+	switch {
+	case err != nil:
+		return ledger.Run{}, nil, err
+	case !r.State.Ended(), s.now().Sub(r.EndedAt) > rememberEnded:
+		return ledger.Run{}, nil, ledger.ErrNotFound
+	}
+	return *r, s.gate.blockersFor(r), nil
 }
 
 // BlockersOf implements ledger.Store; it shares as Standing does.
@@ -142,15 +167,22 @@ func (s *Store) readable() error {
 // snapshot reads what is durable: it waits until all that it sees is. Damage stops
 // the store.
 func (s *Store) snapshot(fn func(snapshot) error) error {
+	return s.read(func(src snapshot) error {
+		if err := s.horizon.await(s.Healthy); err != nil {
+			return err
+		}
+		return fn(src)
+	})
+}
+
+// read is snapshot without waiting: what fn sees may not be durable.
+func (s *Store) read(fn func(snapshot) error) error {
 	if err := s.readable(); err != nil {
 		return err
 	}
 	defer s.readers.Done()
 	txn := s.db.NewTransaction(false)
 	defer txn.Discard()
-	if err := s.horizon.await(s.Healthy); err != nil {
-		return err
-	}
 	err := fn(snapshot{txn})
 	if err != nil && isDamage(err) {
 		s.poison(err)

@@ -32,9 +32,21 @@ func mustOpen(tb testing.TB, c Config) *Store {
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
+	conformance(t, 0)
+}
+
+// What is kept for the next command is kept for its speed alone.
+func TestConformanceWithoutWhatIsKept(t *testing.T) {
+	t.Parallel()
+	conformance(t, time.Nanosecond)
+}
+
+func conformance(t *testing.T, calm time.Duration) {
+	t.Helper()
 	ledgertest.TestStore(t, func(t *testing.T) ledgertest.Subject {
 		t.Helper()
 		c := testConfig(t.TempDir())
+		c.calm = calm
 		s := mustOpen(t, c)
 		return ledgertest.Subject{Store: s, Reopen: func() ledger.Store {
 			if err := s.Close(); err != nil {
