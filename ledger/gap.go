@@ -99,18 +99,58 @@ func (g *Gap) why() string {
 	return fmt.Sprintf("whether it was sent between %s and %s isn't known (%s)", since, g.Until.UTC().Format(time.RFC3339), g.Cause)
 }
 
-// gap returns the gap in which the claimed mutation may have been sent, nil for none.
-func (c *claiming) gap() (*Gap, error) {
+// gapOf returns the gap in which a mutation of the scope may have been sent, nil for none.
+func (c *command) gapOf(workflow, item string, m *Mutation, i *Item) (*Gap, error) {
 	gaps, err := c.Gaps()
 	if err != nil {
 		return nil, err
 	}
-	for i := range gaps {
-		if gaps[i].covers(c.q.Workflow, c.q.Item, c.m, c.item) {
-			return &gaps[i], nil
+	for n := range gaps {
+		if gaps[n].covers(workflow, item, m, i) {
+			return &gaps[n], nil
 		}
 	}
-	return nil, nil
+	return nil, nil //nolint:nilnil // no gap is no failure
+}
+
+// queuedInGap is the gap in which what is queued to be sent may have been sent already, nil
+// for none. An undo that is idempotent may be sent again whatever became of it.
+func (c *command) queuedInGap(m *Mutation) (*Gap, error) {
+	if m.Undo != nil && m.Policy.Idempotent {
+		return nil, nil //nolint:nilnil // no gap is no failure
+	}
+	i, err := found(c.Item(m.Workflow, m.Item))
+	if err != nil {
+		return nil, err
+	}
+	return c.gapOf(m.Workflow, m.Item, m, i)
+}
+
+// redispatchedIn records, in the place of a queued sending, that it may have been made in g:
+// it is asked about like any other lost sending.
+func (c *command) redispatchedIn(g *Gap, m *Mutation, r Redispatch) error {
+	from, mv := m.State, c.at(ActorRecovery, g.why())
+	if err := c.move(m, OnRedispatch, c.facts(m, nil, 0), mv); err != nil {
+		return err
+	}
+	if m.Undo != nil {
+		m.Undo.Next = r.NextTryAt
+	}
+	m.Class, m.Reason, m.RetryAfter = "", mv.why, time.Time{}
+	d := g.dispatch(m, r.DispatchID)
+	claimed := d
+	claimed.Owner, claimed.Lost = c.Process().ID, false
+	m.addDispatch(claimed)
+	if err := c.store(m, from, OnRedispatch, mv, d.ID, ""); err != nil {
+		return err
+	}
+	*m.Current() = d
+	// Sending it again is no way to ask: its generation may have been another.
+	m.ResendTries, m.ResendClosed = 0, true
+	if err := c.move(m, OnOwnerLost, c.facts(m, nil, 0), mv); err != nil {
+		return err
+	}
+	return c.store(m, InFlight, OnOwnerLost, mv, d.ID, "")
 }
 
 // inGap records that the mutation may have been sent in g, so that it is asked about

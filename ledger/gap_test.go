@@ -256,3 +256,62 @@ func TestWhatWasSeenBeforeAGapProvesNothingAfterIt(t *testing.T) {
 	w.see("a", ledger.SeenAbsent)
 	w.is("a", ledger.Failed)
 }
+
+// What is owed is a mutation of its own, and may have been taken back in the gap.
+func TestWhatIsOwedMayHaveBeenUndoneInAGap(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		policy ledger.Policy
+		state  ledger.State
+	}{
+		{"it can be asked about", ledger.Policy{Reconciler: true, OnAbsent: ledger.AbsentFail}, ledger.NeedsReconcile},
+		{"it can't", ledger.Policy{}, ledger.Indeterminate},
+		{"sending it again changes nothing more", ledger.Policy{Reconciler: true, Resend: true, Idempotent: true}, ledger.InFlight},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.unknown("a")
+			w.see("a", ledger.SeenDuplicate, strong, objects("o1", "o2"), owing("o2"), func(o *ledger.Observe) {
+				o.Owed[0].Record.Policy = c.policy
+			})
+			owed := w.mutation("a").Obligations[0]
+			g := w.restored()
+			_, d, err := w.undo(w.byKey(owed))
+			w.ok(err)
+			m := w.byKey(owed)
+			if m.State != c.state || (d != nil) != (c.state == ledger.InFlight) {
+				t.Fatalf("it is %s, sent as %+v", m.State, d)
+			}
+			if d != nil {
+				return
+			}
+			if m.Current().Gap != g.Number || !m.Current().Lost || !m.ResendClosed || ledger.Settled(m, w.now, w.Process()) {
+				t.Errorf("resend closed %v, sending %+v", m.ResendClosed, m.Current())
+			}
+			if c.state == ledger.NeedsReconcile {
+				w.undoneAfterAbsence(m)
+			}
+		})
+	}
+}
+
+// undoneAfterAbsence has an undo believed not to be there, and wants it sent then.
+func (w *world) undoneAfterAbsence(m *ledger.Mutation) {
+	w.t.Helper()
+	w.pass(ledger.DefaultSettle + time.Second)
+	for range 2 {
+		w.pass(ledger.DefaultSpacing + time.Second)
+		seen := w.observation("a", ledger.SeenAbsent)
+		seen.Key, seen.Version = m.Key, w.byKey(m.Key).Version
+		_, err := w.Observe(w.t.Context(), seen)
+		w.ok(err)
+	}
+	if m = w.byKey(m.Key); m.State != ledger.Failed || !m.Queued() || m.NextTryAt.IsZero() {
+		w.t.Fatalf("it is %s, queued %v for %v", m.State, m.Queued(), m.NextTryAt)
+	}
+	if now, d := w.again(m); d == nil || d.Gap != 0 || now.Undo.Sent != 1 {
+		w.t.Errorf("sent as %+v, %d times", d, now.Undo.Sent)
+	}
+}

@@ -141,6 +141,13 @@ func (c *command) redispatch(r Redispatch) (*Mutation, bool, error) {
 	if newer != nil {
 		return m, false, c.putOff(m, r.NextTryAt, newer.ID+" takes back a newer effect of the same mutation, and comes first")
 	}
+	gap, err := c.queuedInGap(m)
+	if err != nil {
+		return nil, false, err
+	}
+	if gap != nil {
+		return m, false, c.redispatchedIn(gap, m, r)
+	}
 	from, mv := m.State, c.at(ActorRunner, "sent again with the same vendor key, as it is not there")
 	if err := c.move(m, OnRedispatch, c.facts(m, nil, 0), mv); err != nil {
 		return nil, false, err

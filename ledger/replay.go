@@ -213,7 +213,7 @@ func (c *claiming) ofSkipped() (Claimed, error) {
 
 // dispatch records that the mutation is about to be sent.
 func (c *claiming) dispatch() (Claimed, error) {
-	gap, err := c.gap()
+	gap, err := c.gapOf(c.q.Workflow, c.q.Item, c.m, c.item)
 	if err != nil {
 		return Claimed{}, err
 	}
