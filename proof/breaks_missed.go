@@ -35,7 +35,7 @@ var missedBreaks = []broken{
 	},
 	{
 		promise: "Every sending of one generation carries the same key", how: "a redispatch goes on with the record of before",
-		edits: []edit{{"reconcilers/redispatch.go", "if t.mutation = moved; !renewed {", "if !renewed {"}},
+		edits: []edit{{"reconcilers/redispatch.go", "if t.mutation = moved; renewed {", "if renewed {"}},
 		tests: []string{"reconcilers.TestEachSendingOfAnUndoCarriesTheKeyOfItsGeneration"},
 	},
 	{

@@ -75,7 +75,7 @@ var reconcilerBreaks = []broken{
 	},
 	{
 		promise: "Every sending of one generation carries the same key", how: "an undo goes out under the key of before its failure",
-		edits: []edit{{"reconcilers/redispatch.go", "if t.mutation = moved; !renewed {", "if t.mutation = moved; !renewed || t.undo != nil {"}},
+		edits: []edit{{"reconcilers/redispatch.go", "if t.mutation = moved; renewed {", "if t.mutation = moved; renewed && t.undo == nil {"}},
 		tests: []string{"reconcilers.TestEachSendingOfAnUndoCarriesTheKeyOfItsGeneration"},
 	},
 	{

@@ -47,7 +47,6 @@ func (r *Reconciler) redispatch(ctx context.Context, m *ledger.Mutation) (out ou
 	if d == nil {
 		return outcome{seen: "stopped", finished: ledger.Finished{Mutation: moved}}
 	}
-	redispatchRecorded.Pass()
 	finish, verdict := r.sendMoved(ctx, t, moved, request, *d)
 	redispatchAnswered.Pass()
 	finish.NextTryAt = r.after(moved, t.at, sighting{notBefore: finish.RetryAfter})
@@ -60,21 +59,33 @@ func (r *Reconciler) redispatch(ctx context.Context, m *ledger.Mutation) (out ou
 }
 
 // sendMoved sends what was recorded. After nothing but failures the record of an undo has got
-// a new vendor key meanwhile, and what goes out must carry the one that is recorded.
+// a new vendor key meanwhile, and what goes out must carry the one that is recorded. Whatever
+// goes wrong before it is sent, the dispatch gets an end: nothing went out.
 func (r *Reconciler) sendMoved(
 	ctx context.Context, t *try, moved *ledger.Mutation, request *upstream.Request, d ledger.Dispatch,
-) (ledger.Finish, upstream.Verdict) {
+) (finish ledger.Finish, v upstream.Verdict) {
+	// What panics from the sending on is caught there.
+	defer func() {
+		if p := recover(); p != nil {
+			finish, v = r.unsent(t, moved, d, errors.New(t.broken(p)))
+		}
+	}()
+	redispatchRecorded.Pass()
 	renewed := moved.VendorKey != t.mutation.VendorKey
-	if t.mutation = moved; !renewed {
-		return r.send(ctx, t, request, d)
-	}
-	request, err := r.request(t, t.operation.Timeout, nil)
-	if err != nil {
-		evidence := upstream.Evidence{NotSent: true, Ended: r.stamp(), ErrorClass: upstream.ErrorRequest, Error: t.secrets.mask(err.Error())}
-		v := upstream.Judge(evidence, upstream.Facts{}, upstream.Opinion{})
-		return ledger.Finish{Key: moved.Key, Dispatch: ended(d, evidence, v)}, v
+	if t.mutation = moved; renewed {
+		var err error
+		if request, err = r.request(t, t.operation.Timeout, nil); err != nil {
+			return r.unsent(t, moved, d, err)
+		}
 	}
 	return r.send(ctx, t, request, d)
+}
+
+// unsent is the end of a dispatch that was recorded and for which nothing was sent.
+func (r *Reconciler) unsent(t *try, m *ledger.Mutation, d ledger.Dispatch, why error) (ledger.Finish, upstream.Verdict) {
+	evidence := upstream.Evidence{NotSent: true, Ended: r.stamp(), ErrorClass: upstream.ErrorRequest, Error: t.secrets.mask(why.Error())}
+	v := upstream.Judge(evidence, upstream.Facts{}, upstream.Opinion{})
+	return ledger.Finish{Key: m.Key, Dispatch: ended(d, evidence, v)}, v
 }
 
 // later is the later of two times.

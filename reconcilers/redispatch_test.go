@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"keep-proxy/internal/fault"
 	"keep-proxy/ledger"
 	"keep-proxy/rules"
 )
@@ -134,5 +135,51 @@ func TestARedispatchWithoutItsCredentialIsCalledOff(t *testing.T) {
 	}
 	if posts, _, _ := w.api.counts(); posts != 0 {
 		t.Errorf("%d sendings", posts)
+	}
+}
+
+// What was recorded and not begun has an end: nobody else waits for it, so that it would be in
+// flight until a restart.
+func TestASendingThatPanicsBeforeItBeginsHasAnEnd(t *testing.T) {
+	for name, rule := range map[string]string{"a redispatch": viaRedispatch, "an undo": viaCancel} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, rule)
+			m := w.unknown("a")
+			if rule == viaCancel {
+				m = w.owed(m, "t1")
+			}
+			undone := 0
+			w.api.script(func(rw http.ResponseWriter, r *http.Request) bool {
+				if r.URL.Path != "/things/t1/cancellations" {
+					return false
+				}
+				undone++
+				rw.WriteHeader(http.StatusCreated)
+				return true
+			})
+			disarm, err := fault.Do("reconcilers.redispatch_recorded", 1, func() { panic("a bug") })
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer disarm()
+			if rule == viaRedispatch {
+				w.believeAbsent()
+			}
+			w.after(0)
+			now := w.wants(m, ledger.Failed, "")
+			if d := now.Current(); d.Verdict != ledger.VerdictNotSent || d.Ended.BootID == "" || !strings.Contains(d.Error, "panic") {
+				t.Fatalf("the sending is %+v", d)
+			}
+			if posts, _, _ := w.api.counts(); posts != 0 || undone != 0 {
+				t.Fatalf("%d sendings", posts+undone)
+			}
+			if rule == viaCancel {
+				w.after(time.Hour)
+				w.wants(m, ledger.Applied, "")
+				if undone != 1 {
+					t.Errorf("undone %d times", undone)
+				}
+			}
+		})
 	}
 }
