@@ -110,6 +110,10 @@ func (p *Proxy) look() []*refusing {
 	over := map[string]*refusing{}
 	p.open.sweep(func(c caller, all streams) {
 		a := p.standing(c)
+		if a.Hold && !p.inline.trying(a.Blocker.Key) {
+			// The try may have ended since the gate was asked.
+			a = p.standing(c)
+		}
 		switch {
 		case a.Open:
 			all.free()

@@ -1,12 +1,16 @@
 package proxy
 
 import (
+	"context"
 	"io"
 	"net/http"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
+	"keep-proxy/internal/clock"
 	"keep-proxy/ledger"
 )
 
@@ -74,4 +78,113 @@ func TestAClaimWaitsForAStopThatTheGateDidNotSee(t *testing.T) {
 		t.Errorf("the run is %s", got)
 	}
 	w.wantSends("/pay", 2)
+}
+
+// gateSays is a store whose answer about a run's standing is told before it is used.
+type gateSays struct {
+	ledger.Store
+	tell func([]ledger.Blocker)
+}
+
+func (s gateSays) StandingByToken(sha256 string) (ledger.Run, []ledger.Blocker, error) {
+	r, blockers, err := s.Store.StandingByToken(sha256)
+	s.tell(blockers)
+	return r, blockers, err
+}
+
+// endingTry is a world in which an inline try ends in the moment in which the gate has been asked.
+type endingTry struct {
+	*world
+	// trying is closed when the try has begun, end when it may end; next are lines of a stream.
+	trying, end chan struct{}
+	next        chan string
+	// asking counts down to the answer after which the try ends.
+	asking atomic.Int32
+}
+
+func newEndingTry(t *testing.T) *endingTry {
+	t.Helper()
+	e := &endingTry{trying: make(chan struct{}), end: make(chan struct{}), next: make(chan string)}
+	e.world = newWorld(t, func(rw http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/ask":
+			lost(rw, r)
+		case "/stream":
+			for line := range e.next {
+				_, _ = io.WriteString(rw, line+"\n")
+				rw.(http.Flusher).Flush()
+			}
+		default:
+			created(rw, r)
+		}
+	}, func(c *Config) { c.Ledger.Store = gateSays{c.Ledger.Store, e.said} })
+	e.inliner.try = func(ctx context.Context, m *ledger.Mutation) (*ledger.Mutation, error) {
+		close(e.trying)
+		<-e.end
+		out, err := e.ledger.Observe(ctx, ledger.Observe{
+			Key: m.Key, Version: m.Version, Inline: true, Result: &ledger.Result{Status: http.StatusOK},
+			Observation: ledger.Observation{At: ledger.Stamp(clock.Take(e.clock)), Strategy: "probe", Seen: ledger.SeenApplied},
+		})
+		return out.Mutation, err
+	}
+	return e
+}
+
+// said lets the try end if this is the answer, and returns once it has.
+func (e *endingTry) said(blockers []ledger.Blocker) {
+	if len(blockers) == 0 || e.asking.Add(-1) != 0 {
+		return
+	}
+	close(e.end)
+	for deadline := time.Now().Add(waitLimit); e.proxy.inline.trying(blockers[0].Key); runtime.Gosched() {
+		if time.Now().After(deadline) {
+			e.t.Error("the try goes on")
+			return
+		}
+	}
+}
+
+// An inline try may end after the gate was asked and before it is waited for. What it found
+// out lifts the stop, and nobody is refused, or cut, because of what is over.
+func TestAnInlineTryThatEndsAsTheGateIsAskedRefusesNobody(t *testing.T) {
+	t.Parallel()
+	for name, streams := range map[string]bool{"a request": false, "a stream": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newEndingTry(t)
+			first, other := w.open("a"), w.open("b")
+			// A request's credentials are asked about before the gate is.
+			asked := int32(2)
+			var stream *http.Response
+			if streams {
+				asked, stream = 1, other.start(t, "/stream", w.next)
+			}
+			answer := make(chan got, 1)
+			go func() { answer <- first.post("/ask", `{"to":"x"}`) }()
+			<-w.trying
+			w.asking.Store(asked)
+			if streams {
+				w.proxy.cutStopped()
+			} else if g := other.get("/read"); g.status != http.StatusCreated {
+				t.Errorf("the read got %d %s, %v", g.status, g.body, g.err)
+			}
+			if w.asking.Load() > 0 {
+				t.Error("the gate saw no stop")
+			}
+			if g := <-answer; g.status != http.StatusOK {
+				t.Errorf("the mutation got %d %s", g.status, g.body)
+			}
+			if got := other.state(); got.State != ledger.RunRunning {
+				t.Errorf("the run is %s", got.State)
+			}
+			if !streams {
+				return
+			}
+			w.next <- "after"
+			close(w.next)
+			if text, err := io.ReadAll(stream.Body); err != nil || !strings.HasSuffix(string(text), "after\n") {
+				t.Errorf("the stream was cut: %q, %v", text, err)
+			}
+		})
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"keep-proxy/internal/fault"
@@ -157,7 +158,11 @@ func (p *Proxy) tryClaim(ctx context.Context, w *work) (ledger.Claimed, error) {
 
 // patience bounds the waiting of one request, from the first time that it has to. The
 // zero value has not waited yet.
-type patience struct{ since time.Duration }
+type patience struct {
+	since time.Duration
+	// asked says that it has asked again about what an inline try was at work on.
+	asked bool
+}
 
 // await waits for what may lift a stop soon: an inline try that is under way, then
 // the configured hold. It reports whether to ask again.
@@ -171,6 +176,11 @@ func (p *Proxy) await(client context.Context, blockers []ledger.Blocker, until *
 	}
 	if p.inline.wait(client, blockers) {
 		return client.Err() == nil
+	}
+	// The try of what was in flight may have ended since the ledger said so.
+	if !until.asked && slices.ContainsFunc(blockers, func(b ledger.Blocker) bool { return b.State == ledger.InFlight }) {
+		until.asked = true
+		return true
 	}
 	if p.config.Hold <= 0 {
 		return false
