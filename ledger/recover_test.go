@@ -173,6 +173,27 @@ func TestAFailedJobDoesNotAnswerForALostSending(t *testing.T) {
 	w.is("a", ledger.Indeterminate)
 }
 
+// A wall clock that is set back, or a machine that sleeps, doesn't prolong the time for which
+// what was accepted is followed.
+func TestAWatchEndsByTheClockThatPassedMore(t *testing.T) {
+	t.Parallel()
+	for name, wall := range map[string]time.Duration{"the wall clock was set back": -time.Hour, "the wall clock ran": time.Hour} {
+		w := newWorld(t)
+		d := w.send(w.open(), "a", func(q *ledger.Claim) { q.Record.Policy.WatchMax = time.Hour })
+		w.finish("a", d, ledger.VerdictAccepted, func(f *ledger.Finish) { f.Result = &ledger.Result{Status: 202} })
+		w.now.Wall, w.now.Boot = w.now.Wall.Add(wall), w.now.Boot+time.Hour-time.Second
+		if wall < 0 {
+			w.see("a", ledger.SeenRetry)
+			if m := w.is("a", ledger.NeedsReconcile); !m.Watching {
+				t.Errorf("%s: it ends a second early", name)
+			}
+			w.now.Boot += time.Second
+		}
+		w.see("a", ledger.SeenRetry)
+		w.is("a", ledger.Indeterminate)
+	}
+}
+
 func TestRecoveryLooksAtOnceAtALostResend(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -121,6 +121,21 @@ func TestAQueuedRedispatchGivesWay(t *testing.T) {
 			_, err := w.decideItem(ledger.ItemNewAttempt)
 			w.ok(err)
 		}, false, false},
+		"to a person who closed its item": {func(w *world) {
+			_, err := w.decideItem(ledger.ItemClose)
+			w.ok(err)
+		}, false, false},
+		"to a person who left out its item": {func(w *world) {
+			_, err := w.decideItem(ledger.ItemSkip)
+			w.ok(err)
+		}, false, false},
+		"to an item that waits for a person": {func(w *world) {
+			w.finish("b", w.send(w.open(), "b"), ledger.VerdictApplied)
+			w.claim(w.open(func(o *ledger.OpenRun) { o.Takeover = true }), "b", payload("other"))
+			if state := w.item("i").State; state != ledger.ItemNeedsAttention {
+				w.t.Fatalf("the item is %s", state)
+			}
+		}, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -171,6 +186,24 @@ func TestACalledOffRedispatchStaysFailedAndIsTold(t *testing.T) {
 	w.ok(err)
 	if !m.RedispatchSince.IsZero() || m.State != ledger.Failed || !strings.Contains(m.Escalation.Why, "does not load") {
 		t.Errorf("called off: %s, %+v", m.State, m.Escalation)
+	}
+	_, d, err := w.Redispatch(t.Context(), ledger.Redispatch{Key: m.Key, Version: m.Version, DispatchID: w.id()})
+	if d != nil || !errors.Is(err, ledger.ErrNotAllowed) {
+		t.Errorf("sent all the same: %+v, %v", d, err)
+	}
+}
+
+// A sending is told from others by its id alone.
+func TestARedispatchHasAnIDOfItsOwn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.unknown("a", redispatches)
+	m := w.absent("a")
+	for _, id := range []string{"", m.Dispatches[0].ID} {
+		_, d, err := w.Redispatch(t.Context(), ledger.Redispatch{Key: m.Key, Version: m.Version, DispatchID: id})
+		if d != nil || !errors.Is(err, ledger.ErrInvalid) {
+			t.Errorf("as %q: %+v, %v", id, d, err)
+		}
 	}
 }
 

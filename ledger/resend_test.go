@@ -1,6 +1,7 @@
 package ledger_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -90,6 +91,31 @@ func TestResendsEnd(t *testing.T) {
 	w.resendRefused("a", ledger.ErrNotAllowed, "a fourth")
 }
 
+// A resend whose process was lost has no end that could close the way.
+func TestLostResendsCountToo(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*ledger.Claim){
+		"under a vendor key": nativeKey,
+		"of a state":         func(q *ledger.Claim) { q.Record.Policy.Resend, q.Record.Policy.Natural = true, true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.unknown("a", change)
+			for range 3 {
+				w.pass(ledger.DefaultSettle + time.Second)
+				w.resend("a")
+				w.restart()
+			}
+			w.pass(ledger.DefaultSettle + time.Second)
+			if m := w.is("a", ledger.NeedsReconcile); m.ResendTries != 3 || m.ResendClosed {
+				t.Errorf("tries %d, closed %v", m.ResendTries, m.ResendClosed)
+			}
+			w.resendRefused("a", ledger.ErrNotAllowed, "a fourth")
+		})
+	}
+}
+
 func TestNothingIsResentAfterAFailedResend(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -132,6 +158,53 @@ func TestASettingAfterABootIsLaterWhateverTheWallClockSays(t *testing.T) {
 	why, err := w.LaterOfTarget(t.Context(), w.mutation("a"))
 	if err != nil || !strings.Contains(why, key("b").ID()) {
 		t.Errorf("%q, %v", why, err)
+	}
+}
+
+// paged is a store that lists one mutation at a time.
+type paged struct{ ledger.Store }
+
+func (p paged) Mutations(ctx context.Context, f ledger.Filter) (ledger.Page[*ledger.Mutation], error) {
+	f.Limit = 1
+	return p.Store.Mutations(ctx, f)
+}
+
+// A later setting may stand on any page, and what can't be looked through may hold one.
+func TestALaterSettingIsLookedForOnEveryPage(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name       string
+		others     int
+		same, want bool
+	}{
+		{"none of a few", 5, false, false},
+		{"one of a few", 5, true, true},
+		{"more than can be looked through", 25, false, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			set := func(place string) func(*ledger.Claim) {
+				return func(q *ledger.Claim) {
+					q.Record.Policy.BlockScope = ledger.BlockMutation
+					q.Record.Identity = map[string]string{"of": place}
+					q.Record.Request = ledger.Request{Method: "PUT", URL: "https://bank.test/" + place}
+				}
+			}
+			w.unknown("a", set("a"))
+			r := w.open(returns)
+			for range c.others {
+				name := "other" + w.id()
+				w.finish(name, w.send(r, name, set(name)), ledger.VerdictApplied)
+			}
+			if c.same {
+				w.finish("b", w.send(r, "b", set("a")), ledger.VerdictApplied)
+			}
+			why, err := ledger.New(paged{w.store}, ledger.Config{}).LaterOfTarget(t.Context(), w.mutation("a"))
+			if err != nil || (why != "") != c.want {
+				t.Errorf("%q, %v", why, err)
+			}
+		})
 	}
 }
 

@@ -137,6 +137,38 @@ func TestTheNewestEffectIsTakenBackFirst(t *testing.T) {
 	}
 }
 
+// Both are queued at once, and the older one may be taken up first.
+func TestTheOlderOfTwoThatAreQueuedWaits(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.unknown("a")
+	w.see("a", ledger.SeenDuplicate, strong, objects("o1", "o2", "o3"), owing("o2", "o3"), func(o *ledger.Observe) {
+		o.Owed[0].Auto, o.Owed[1].Auto = true, true
+	})
+	owed := w.mutation("a").Obligations
+	older, d := w.again(w.byKey(owed[0]))
+	if d != nil || !older.Queued() || !older.NextTryAt.Equal(w.now.Wall.Add(time.Minute)) {
+		t.Fatalf("the older one is sent as %+v, queued %v for %v", d, older.Queued(), older.NextTryAt)
+	}
+	if newer, d := w.again(w.byKey(owed[1])); d == nil || newer.State != ledger.InFlight {
+		t.Errorf("the newer one is %s, sent as %+v", newer.State, d)
+	}
+}
+
+// What is there too often is there whatever became of the item.
+func TestAnUndoNeedsNoOpenItem(t *testing.T) {
+	t.Parallel()
+	for _, action := range []ledger.ItemAction{ledger.ItemClose, ledger.ItemSkip, ledger.ItemNewAttempt} {
+		w := newWorld(t)
+		_, newer := w.owes("a")
+		_, err := w.decideItem(action)
+		w.ok(err)
+		if now, d, err := w.undo(newer); err != nil || d == nil {
+			t.Errorf("%s: it is %s, %v", action, now.State, err)
+		}
+	}
+}
+
 func TestAnUndoThatFailsForGoodWaitsForAPerson(t *testing.T) {
 	t.Parallel()
 	for class, queued := range map[ledger.Class]bool{
@@ -154,6 +186,34 @@ func TestAnUndoThatFailsForGoodWaitsForAPerson(t *testing.T) {
 		if asked := m.Escalated() && m.Escalation.Kind == ledger.EscalationUndo; m.Queued() != queued || asked == queued {
 			t.Errorf("%s: queued %v, a person asked %v", class, m.Queued(), asked)
 		}
+	}
+}
+
+// What was waived is never undone, so that nothing of it may be under way.
+func TestAnUndoThatMayStillTakeEffectIsNotWaived(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.unknown("a")
+	w.see("a", ledger.SeenDuplicate, strong, objects("o1", "o2"), owing("o2"), func(o *ledger.Observe) {
+		o.Owed[0].Record.Policy.Reconciler = true
+	})
+	m, d, err := w.undo(w.byKey(w.mutation("a").Obligations[0]))
+	w.ok(err)
+	waive := func() error {
+		now := w.byKey(m.Key)
+		_, err := w.Resolve(t.Context(), ledger.Resolve{Key: now.Key, Version: now.Version, Action: ledger.OnSkip, Actor: "ada", Reason: "leave it"})
+		return err
+	}
+	end := ledger.Finish{Key: m.Key, Dispatch: *d, NextTryAt: w.now.Wall.Add(time.Minute)}
+	end.Dispatch.Verdict, end.Dispatch.Ended = ledger.VerdictUncertain, w.now
+	_, err = w.Finish(t.Context(), end)
+	w.ok(err)
+	if err := waive(); !errors.Is(err, ledger.ErrNotAllowed) || w.byKey(m.Key).State != ledger.NeedsReconcile {
+		t.Errorf("within settle: %v", err)
+	}
+	w.pass(ledger.DefaultSettle)
+	if err := waive(); err != nil || w.byKey(m.Key).State != ledger.Skipped {
+		t.Errorf("after settle: %v", err)
 	}
 }
 

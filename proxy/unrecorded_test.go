@@ -78,6 +78,19 @@ func (w *world) waitState(item string, want ledger.State) *ledger.Mutation {
 	}
 }
 
+// A long content is kept ahead of its record. One that the disk doesn't take is not sent.
+func TestARequestWhoseContentCantBeKeptIsNotSent(t *testing.T) {
+	t.Parallel()
+	w, s := newTroubledWorld(t, func(*troubled) http.HandlerFunc { return digests })
+	r := w.open("a")
+	s.bodies.Store(true)
+	wantProblem(t, r.post("/again", longJSON("x")), "ledger-unavailable", 503, "nothing was sent")
+	w.wantSends("/again", 0)
+	s.bodies.Store(false)
+	wantAnswer(t, r.post("/again", longJSON("x")), 201, echoed(longJSON("x")), false)
+	w.wantSends("/again", 1)
+}
+
 func TestASuccessWhoseAnswerCantBeKeptHappened(t *testing.T) {
 	t.Parallel()
 	long := func(s *troubled) http.HandlerFunc {

@@ -3,6 +3,7 @@ package proxy
 import (
 	"io"
 	"net/http"
+	"strings"
 	"testing"
 
 	"keep-proxy/ledger"
@@ -64,5 +65,23 @@ func TestA202ThatIsCutIsUnknown(t *testing.T) {
 				t.Errorf("it is %s by %+v", m.State, m.Current())
 			}
 		})
+	}
+}
+
+// Accepted isn't applied, also where the answer that says where to look can't be kept.
+func TestA202WhoseAnswerCantBeKeptIsUnknown(t *testing.T) {
+	t.Parallel()
+	w, _ := newTroubledWorld(t, func(s *troubled) http.HandlerFunc {
+		return func(rw http.ResponseWriter, _ *http.Request) {
+			s.bodies.Store(true)
+			rw.Header().Set("Content-Type", "application/json")
+			rw.WriteHeader(http.StatusAccepted)
+			_, _ = io.WriteString(rw, `{"id":"j1","pad":"`+strings.Repeat("x", ledger.InlineBody)+`"}`)
+		}
+	})
+	w.use(watchedRules)
+	wantProblem(t, w.open("a").post("/jobs", `{"to":"bob"}`), "unknown-outcome", 424, "")
+	if m := w.mutation("a"); m.State != ledger.Indeterminate || m.Watching || m.Committed || m.Current().Verdict != ledger.VerdictUncertain {
+		t.Errorf("it is %s by %+v", m.State, m.Current())
 	}
 }

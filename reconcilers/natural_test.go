@@ -162,6 +162,13 @@ func TestAStateThatWasChangedSinceIsNotSetAgain(t *testing.T) {
 				w.Fatal(err)
 			}
 		}, 0},
+		"it was restored, and a person confirmed that": {func(w *stateWorld) {
+			_, err := w.ledger.Restored(w.Context(), w.now().Wall.Add(-time.Hour), "ann", "a test")
+			_, confirming := w.ledger.ConfirmGaps(w.Context(), ledger.ConfirmGap{Actor: "ann", Reason: "a test"})
+			if err := errors.Join(err, confirming); err != nil {
+				w.Fatal(err)
+			}
+		}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -233,6 +240,21 @@ func TestAStateThatIsChangedBeforeByteOneIsNotSetAgain(t *testing.T) {
 	}
 }
 
+func TestAStateWhoseTimeIsOverBeforeByteOneIsNotSetAgain(t *testing.T) {
+	w := newStateWorld(t, "")
+	m := w.unknown("a")
+	disarm, err := fault.Do("reconcilers.resend_recorded", 1, func() { w.clock.Sleep(25 * time.Hour) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer disarm()
+	w.after(6 * time.Minute)
+	w.wantSets(0)
+	if d := w.read(m).Current(); !d.Resend || d.Verdict != ledger.VerdictNotSent || !strings.Contains(d.Error+d.Reason, "too late") {
+		t.Errorf("dispatch %+v, want a resend that was not sent", d)
+	}
+}
+
 func TestAStateIsNotSetAgainADayLater(t *testing.T) {
 	t.Parallel()
 	w := newStateWorld(t, "")
@@ -273,22 +295,39 @@ func TestAFailureToSetTheStateAgainLeavesItUnknown(t *testing.T) {
 	w.wantSets(1)
 }
 
-// blind is a ledger that can't say what was changed since.
-type blind struct{ Ledger }
+// blind is a ledger that can't say what was changed since when it is asked for the n-th time.
+type blind struct {
+	Ledger
+	n int
+}
 
-func (blind) LaterOfTarget(context.Context, *ledger.Mutation) (string, error) {
-	return "", errors.New("the disk hangs")
+func (b *blind) LaterOfTarget(ctx context.Context, m *ledger.Mutation) (string, error) {
+	if b.n--; b.n == 0 {
+		return "", errors.New("the disk hangs")
+	}
+	return b.Ledger.LaterOfTarget(ctx, m)
 }
 
 func TestNothingIsSetAgainWhileTheLedgerCannotTell(t *testing.T) {
 	t.Parallel()
-	w := newStateWorld(t, "")
-	m := w.unknown("a")
-	w.wrap = func(l Ledger) Ledger { return blind{l} }
-	w.start()
-	w.after(6 * time.Minute)
-	w.wantSets(0)
-	if w.read(m).State != ledger.NeedsReconcile {
-		t.Errorf("it is %s", w.read(m).State)
+	for name, c := range map[string]struct {
+		n, sendings int
+	}{
+		"when it is decided": {1, 1},
+		"before byte one":    {2, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newStateWorld(t, "")
+			m := w.unknown("a")
+			w.wrap = func(l Ledger) Ledger { return &blind{l, c.n} }
+			w.start()
+			w.after(6 * time.Minute)
+			w.wantSets(0)
+			now := w.wants(m, ledger.NeedsReconcile, "")
+			if n := len(now.Dispatches); n != c.sendings || n > 1 && now.Current().Verdict != ledger.VerdictNotSent {
+				t.Errorf("%d sendings are recorded, the last %+v", n, now.Current())
+			}
+		})
 	}
 }

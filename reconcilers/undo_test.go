@@ -2,6 +2,7 @@ package reconcilers
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -77,6 +78,23 @@ func TestEachSendingOfAnUndoCarriesTheKeyOfItsGeneration(t *testing.T) {
 	}
 	if now.Generation != 2 {
 		t.Errorf("generation %d", now.Generation)
+	}
+}
+
+// What another account doesn't hold is not there either, which would pass for undone.
+func TestAnUndoIsNotSentUnderAnotherAccount(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, viaCancel)
+	undo := w.owed(w.unknown("a"), "t1")
+	w.creds = fixed{header: "X-Account", value: "acct_2"}
+	w.api.answering(http.StatusNotFound, nil, "{}")
+	w.after(0)
+	now := w.wants(undo, ledger.Failed, "")
+	if posts, _, _ := w.api.counts(); posts != 0 || len(now.Dispatches) != 0 {
+		t.Errorf("%d sendings, of which %d are recorded", posts, len(now.Dispatches))
+	}
+	if now.Queued() || !now.Escalated() || !strings.Contains(now.Escalation.Why, "another account") {
+		t.Errorf("queued %v, a person is asked %+v", now.Queued(), now.Escalation)
 	}
 }
 

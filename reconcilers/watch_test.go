@@ -91,6 +91,22 @@ func TestAWatchedMutationComesToItsEnd(t *testing.T) {
 	}
 }
 
+// Looking at what was accepted keeps to the API's Retry-After, of which a day at most is obeyed.
+func TestTheNextLookIsNotBeforeItsRetryAfter(t *testing.T) {
+	t.Parallel()
+	for after, want := range map[string]time.Duration{
+		"": time.Minute, "1": time.Minute, "300": 5 * time.Minute, "8640000": 24 * time.Hour,
+	} {
+		w := newWorld(t, strings.Replace(viaWatch, "max: 1h", "max: 48h", 1))
+		m := w.accepted(w.claim("a"))
+		w.api.answering(http.StatusServiceUnavailable, http.Header{"Retry-After": {after}}, "")
+		w.after(time.Minute)
+		if got := w.wants(m, ledger.NeedsReconcile, "").NextTryAt.Sub(w.clock.Now()); got != want {
+			t.Errorf("Retry-After %q: the next look is in %v, want %v", after, got, want)
+		}
+	}
+}
+
 func TestALookThatIsCutShowsNothing(t *testing.T) {
 	t.Parallel()
 	for _, word := range []string{"done", "failed"} {
@@ -122,6 +138,29 @@ func TestAWatchThatTakesTooLongAsksAPerson(t *testing.T) {
 	now := w.wants(m, ledger.Indeterminate, "")
 	if !now.Escalated() || now.Watching || now.Result != nil || !now.Unresolved() || !strings.Contains(now.Reason, "in its time") {
 		t.Errorf("escalated %v, watching %v, result %+v (%s)", now.Escalated(), now.Watching, now.Result, now.Reason)
+	}
+}
+
+// A resend that is accepted without the whole answer that says where to look is no success.
+func TestAResendWhose202IsCutIsUnknown(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, strings.Replace(viaWatch, "- none:", "- resend: {}\n      - none:", 1))
+	m := w.unknown("a")
+	w.api.script(func(rw http.ResponseWriter, r *http.Request) bool {
+		if r.Method != http.MethodPost {
+			return false
+		}
+		rw.Header().Set("Content-Type", "application/json")
+		rw.Header().Set("Content-Length", "100")
+		rw.WriteHeader(http.StatusAccepted)
+		_, _ = rw.Write([]byte(`{"id":"j1"}`))
+		_ = http.NewResponseController(rw).Flush()
+		panic(http.ErrAbortHandler)
+	})
+	w.after(10 * time.Second)
+	now := w.wants(m, ledger.NeedsReconcile, "")
+	if d := now.Current(); now.Committed || now.Watching || !d.Resend || d.Verdict != ledger.VerdictUncertain {
+		t.Errorf("committed %v, watching %v, sending %+v", now.Committed, now.Watching, d)
 	}
 }
 

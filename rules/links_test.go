@@ -21,6 +21,7 @@ func TestALinkToTheNextPageIsNotOverlooked(t *testing.T) {
 		{"with spaces", []string{`  </a> ; rel = "next"`}, "/a", false},
 		{"among relations", []string{`</a>; rel="last  next"`}, "/a", false},
 		{"after another link", []string{`</b>; rel="prev", </a>; rel="next"`}, "/a", false},
+		{"before another link", []string{`</a>; rel="next", </b>; rel="last"`}, "/a", false},
 		{"on another line", []string{`</b>; rel="prev"`, `</a>; rel="next"`}, "/a", false},
 		{"after a title with a comma", []string{`</b>; title="x, y"; rel=prev, </a>; rel=next`}, "/a", false},
 		{"after a title with a semicolon and a relation", []string{`</a>; title="x; rel=prev"; rel="next"`}, "/a", false},

@@ -235,6 +235,20 @@ func TestResultIsBuiltFromWhatWasFound(t *testing.T) {
 	}
 }
 
+// Of several objects the oldest is the one that is kept, and what a script gets.
+func TestTheResultOfADuplicateIsTheOldestOnes(t *testing.T) {
+	t.Parallel()
+	_, op := operation(t, probing(strings.TrimSpace(contentProbe)+"\nresult: {json: {id: {cel: found.id}}}"))
+	a := begin(t, op, request(t, "POST https://api.test/things/x", `{}`))
+	at := func(d time.Duration) string { return sample().ClaimedAt.Add(d).Format(time.RFC3339) }
+	a.Answer(ok(fmt.Sprintf(`[{"id":3,"n":1,"at":%q},{"id":1,"n":1,"at":%q},{"id":2,"n":1,"at":%q}]`,
+		at(3*time.Second), at(time.Second), at(2*time.Second))))
+	o := a.Observation(nobody, Clocks{Measured: true, SameBoot: true})
+	if o.Seen != SeenDuplicate || !slices.Equal(o.ObjectIDs, []string{"1", "2", "3"}) || o.Result == nil || string(o.Result.Body) != `{"id":1}` {
+		t.Errorf("saw %v of %v with %+v", o.Seen, o.ObjectIDs, o.Result)
+	}
+}
+
 func TestContentCountsOnlyWhatIsYoungEnough(t *testing.T) {
 	t.Parallel()
 	_, op := operation(t, probing(contentProbe))

@@ -5,7 +5,10 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"keep-proxy/ledger"
 	"keep-proxy/ledger/ledgertest"
@@ -34,6 +37,38 @@ func TestTheHighWaterFileKeepsTheMarkBefore(t *testing.T) {
 	if low := min(first.Tip.Commit, second.Tip.Commit); low != newest.Tip.Commit-1 {
 		t.Errorf("the newest mark is of commit %d, the other one of %d", newest.Tip.Commit, low)
 	}
+}
+
+// A file in which neither mark can be read is damaged, not another ledger's: a person may go on
+// without it.
+func TestAHighWaterFileWithoutAMarkIsDamaged(t *testing.T) {
+	t.Parallel()
+	c := testConfig(t.TempDir())
+	s := mustOpenOnly(t, c)
+	fill(t, s, 0, 3, 10)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(c.highWaterPath())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b[20] ^= 1
+	b[slotSize+20] ^= 1
+	if err := os.WriteFile(c.highWaterPath(), b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, err = Open(context.Background(), c)
+	if err == nil {
+		s.Close()
+	}
+	if !errors.Is(err, ledger.ErrDamaged) || errors.Is(err, ledger.ErrForeign) {
+		t.Errorf("got %v, want ErrDamaged", err)
+	}
+	if _, err := AcceptLoss(t.Context(), c, "the disk broke", "ann"); err != nil {
+		t.Fatal(err)
+	}
+	fill(t, mustOpen(t, c), 3, 1, 10)
 }
 
 // Another history of the same length holds as many commits, and not those that were
@@ -89,6 +124,39 @@ func TestAStopThatIsBeingSyncedStopsTheNextCommand(t *testing.T) {
 	close(h.end)
 	if err := <-answer; err != nil {
 		t.Error(err)
+	}
+}
+
+// What may not be on the disk isn't acknowledged, and no later sync makes up for it.
+func TestALogWhoseSyncFailsStopsTheLedger(t *testing.T) {
+	t.Parallel()
+	if !ownLogSync {
+		t.Skip("Badger syncs its log itself here")
+	}
+	var fails atomic.Bool
+	c := testConfig(t.TempDir())
+	c.synced = func(string) error {
+		if fails.Load() {
+			return unix.EIO
+		}
+		return nil
+	}
+	s := mustOpenOnly(t, c)
+	fill(t, s, 0, 1, 10)
+	m := ledgertest.SampleMutation("a", ledger.Indeterminate, 0)
+	put := func() error {
+		return s.Update(context.Background(), func(tx ledger.Tx) error { return tx.PutMutation(m) })
+	}
+	fails.Store(true)
+	if err := put(); !errors.Is(err, ledger.ErrUnavailable) || !errors.Is(err, unix.EIO) {
+		t.Errorf("the command whose sync failed: %v", err)
+	}
+	fails.Store(false)
+	if blockers, _ := s.BlockersOf("refunds"); len(blockers) != 0 {
+		t.Error("the gate shows what was not acknowledged")
+	}
+	if err := put(); !errors.Is(err, ledger.ErrUnavailable) || s.Healthy() == nil {
+		t.Errorf("a later command: %v", err)
 	}
 }
 

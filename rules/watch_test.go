@@ -1,0 +1,70 @@
+package rules
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// watching is an operation whose 202 is followed.
+func watching(watch string) string { return simpleMutation + "    watch: " + watch + "\n" }
+
+// What may still be under way can't be believed absent.
+func TestWhatIsFollowedSettlesNoSoonerThanItMayTake(t *testing.T) {
+	t.Parallel()
+	for watch, want := range map[string]time.Duration{
+		"{get: /jobs, until: response.json.done, max: 48h}": 48 * time.Hour,
+		"{get: /jobs, until: response.json.done, max: 1m}":  DefaultSettle,
+	} {
+		if _, op := operation(t, watching(watch)); op.Watch == nil || op.Settle != want {
+			t.Errorf("%s: settle %v, want %v", watch, op.Settle, want)
+		}
+	}
+	ten := 10 * time.Minute
+	set := load(t, connectorHead+watching("{get: /jobs, until: response.json.done, max: 48h}"),
+		Settings{Connector: "test", Overrides: map[string]Override{"make": {Settle: &ten}}})
+	if op := set.Connectors()[0].Operations[0]; op.Settle != 48*time.Hour {
+		t.Errorf("overridden: settle %v", op.Settle)
+	}
+}
+
+// A look says that it is over only by a whole answer, as expected, of which one condition is true.
+func TestALookIsPendingUnlessItIsClear(t *testing.T) {
+	t.Parallel()
+	_, op := operation(t, watching(`{get: "/jobs/{response.json.id}", expect: "response.status in [200, 404]", max: 1h,
+      until: response.json.done, failed_when: "response.status == 404 || response.json.bad"}`))
+	w := op.Watch
+	env := Env{Request: request(t, "POST https://api.test/things/x", `{"name":"n"}`), Mutation: sample()}
+	ask, err := w.Ask(env, answered(http.StatusAccepted, `{"id":"j 1"}`))
+	if err != nil || ask.Target != "/jobs/j%201" || ask.Method != http.MethodGet {
+		t.Fatalf("asks %+v, %v", ask, err)
+	}
+	for _, id := range []string{`".."`, `""`, `null`} {
+		if ask, err := w.Ask(env, answered(http.StatusAccepted, `{"id":`+id+`}`)); err == nil {
+			t.Errorf("for %s it asks %s", id, ask.Target)
+		}
+	}
+	cut := answered(http.StatusOK, `{"done":true,"bad":false}`)
+	cut.Complete = false
+	for _, c := range []struct {
+		name string
+		resp *Response
+		want Watched
+		part string
+	}{
+		{"done", answered(200, `{"done":true,"bad":false}`), WatchDone, "until is true"},
+		{"failed", answered(200, `{"done":false,"bad":true}`), WatchFailed, "failed_when is true"},
+		{"failed by its status", answered(404, `{"done":false}`), WatchFailed, "failed_when is true"},
+		{"neither", answered(200, `{"done":false,"bad":false}`), WatchPending, "neither"},
+		{"both", answered(200, `{"done":true,"bad":true}`), WatchPending, "both true"},
+		{"not expected", answered(500, `{"done":true,"bad":false}`), WatchPending, "not what the rule expects"},
+		{"of another form", answered(200, `{"done":true}`), WatchPending, "can't be evaluated"},
+		{"cut", cut, WatchPending, "no whole answer"},
+		{"no answer", nil, WatchPending, "no whole answer"},
+	} {
+		if seen, why := w.Judge(env, c.resp); seen != c.want || !strings.Contains(why, c.part) {
+			t.Errorf("%s: %v (%s), want %v (…%s…)", c.name, seen, why, c.want, c.part)
+		}
+	}
+}
