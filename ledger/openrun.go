@@ -25,8 +25,9 @@ const (
 
 // OpenRun opens a managed run, and its item if this is the item's first.
 //
-// It answers ErrInvalid for a command that is wrong in itself, ErrItemDone for
-// an item that is done or skipped, ErrItemAttention, ErrAttempt, ErrItemBusy
+// It answers ErrInvalid for a command that is wrong in itself, ErrAttempt for an
+// attempt that isn't the item's current one, whatever the item's state, ErrItemDone
+// for an item that is done or skipped, ErrItemAttention, ErrItemBusy
 // (with Takeover the running run is ended instead), and a *BlockedError while an
 // unresolved mutation stops the scope. A failed item is opened by it.
 func (l *Ledger) OpenRun(ctx context.Context, o OpenRun) (*Run, error) {
@@ -159,6 +160,11 @@ func (c *command) admitItem(o OpenRun) (*Item, error) {
 			return nil, err
 		}
 	}
+	// Ahead of the item's state: whoever asks for another attempt must not hear that it
+	// is done, as that says something of the current one only.
+	if o.Attempt != 0 && o.Attempt != item.Attempt {
+		return nil, fmt.Errorf("%w: item %q is at attempt %d, not %d", ErrAttempt, item.Item, item.Attempt, o.Attempt)
+	}
 	switch {
 	case item.State == ItemOpen || item.State == ItemFailed:
 	case item.over() && o.IfDone == IfDoneRead:
@@ -166,9 +172,6 @@ func (c *command) admitItem(o OpenRun) (*Item, error) {
 		return nil, fmt.Errorf("%w: item %q is %s", ErrItemDone, item.Item, item.State)
 	default:
 		return nil, fmt.Errorf("%w: %s", ErrItemAttention, item.Reason)
-	}
-	if o.Attempt != 0 && o.Attempt != item.Attempt {
-		return nil, fmt.Errorf("%w: item %q is at attempt %d, not %d", ErrAttempt, item.Item, item.Attempt, o.Attempt)
 	}
 	return item, nil
 }

@@ -102,6 +102,11 @@ var gateBreaks = []broken{
 		tests: []string{"ledger.TestOpenRunIsRefused"},
 	},
 	{
+		promise: "A run that names another attempt than the item's current one", how: "a run of another attempt is told that its item is done",
+		edits: []edit{{"ledger/openrun.go", "if o.Attempt != 0 && o.Attempt != item.Attempt {", "if o.Attempt != 0 && o.Attempt != item.Attempt && !item.over() {"}},
+		tests: []string{"ledger.TestOpenRunIsRefused"},
+	},
+	{
 		promise: "A decision on the whole item closes it (`done`)", how: "a request of another attempt is sent",
 		edits: []edit{{"ledger/claim.go", "if c.q.Attempt != attempt {", "if c.q.Attempt < attempt-1 {"}},
 		tests: []string{"ledger.TestClaimsOfTheWrongItemOrAttempt"},
