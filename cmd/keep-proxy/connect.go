@@ -49,15 +49,6 @@ func (a *adminFlags) explicit() string {
 	return os.Getenv(adminVariable)
 }
 
-// again is as for settings, with the address that was given.
-func (a *adminFlags) again() string {
-	flags := a.settings.again()
-	if a.url != "" {
-		flags += " --admin " + quoted(a.url)
-	}
-	return flags
-}
-
 // connection is an admin API to ask. Close it.
 type connection struct {
 	*client.Client

@@ -45,8 +45,9 @@ func TestErrorsBecomeCodesInOnePlace(t *testing.T) {
 func TestARefusedRunSaysWhatToDo(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{
-		"item-busy": "no run was opened: It is busy. To go on: wait until it ends, or take it over with --takeover",
-		"bad":       "no run was opened: It is busy.",
+		"item-done": "no run was opened: It is busy. To go on: nothing is left to do for it; keep-proxy items reopen or new-attempt allows more",
+		"item-busy": "no run was opened: It is busy.", // The refusal itself says what to do.
+		"blocked":   "no run was opened: It is busy.",
 	} {
 		p := &client.Problem{Type: wire.ProblemPrefix + name, Detail: "It is busy."}
 		if got := openError(p).Error(); got != want {
@@ -89,6 +90,10 @@ func TestWhatTheAPIRefusesIsSaidInWordsOfTheCommandLine(t *testing.T) {
 		problem client.Problem
 		want    string
 	}{
+		"what a new run could do is a flag": {
+			client.Problem{Detail: "It is running; wait until it ends, or end it: a new run does so with takeover (run r-1)."},
+			"no run was opened: It is running; wait until it ends, or end it: a new run does so with --takeover (run r-1).",
+		},
 		"a place of the API is the command that shows it": {
 			client.Problem{Detail: "There is no run \"r-1\" in this ledger; see GET /v1/runs."},
 			`no run was opened: There is no run "r-1" in this ledger; see keep-proxy runs list.`,

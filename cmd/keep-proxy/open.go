@@ -96,15 +96,12 @@ func (o *openFlags) request() wire.OpenRun {
 // newKey makes an Idempotency-Key.
 func newKey() string { return rand.Text() }
 
-// openAdvice says what to do about a refusal, by its name.
+// openAdvice says what to do about a refusal, by its name, where the refusal itself
+// doesn't.
 var openAdvice = map[string]string{
-	"blocked":        "see keep-proxy status; reconciliation, or a person with keep-proxy resolve, settles it",
-	"item-busy":      "wait until it ends, or take it over with --takeover",
-	"item-attention": "a person decides with keep-proxy resolve",
-	"attempt":        "leave --attempt out to take the item's current one",
-	"item-done":      "nothing is left to do for it; keep-proxy items reopen or new-attempt allows more",
-	"draining":       "wait until somebody resumes, or do so with keep-proxy resume",
-	"token":          "name the operator's token file with " + tokenVariable,
+	"item-done": "nothing is left to do for it; keep-proxy items reopen or new-attempt allows more",
+	"draining":  "keep-proxy resume ends it",
+	"token":     "name the operator's token file with " + tokenVariable,
 }
 
 // openError says why no run was opened, and what to do.

@@ -121,7 +121,7 @@ func someCommand(cmd *cobra.Command, args []string) error {
 
 // inside is what happens while there is a proxy.
 func (f *runFlags) inside(cmd *cobra.Command, h *host, args []string, signals *relay, wait time.Duration) (managed.Verdict, error) {
-	say := saying(cmd.ErrOrStderr())
+	say := advising(cmd)
 	user, err := otherUser(f.user, h.config)
 	if err != nil {
 		return managed.Verdict{}, noRun(err)
@@ -162,7 +162,7 @@ func (f *runFlags) inside(cmd *cobra.Command, h *host, args []string, signals *r
 		return managed.Verdict{}, err
 	}
 	verdict := session.Finish(signals.ctx, p.Code())
-	tell(say, verdict, f.again(), opened.Run.ItemDone)
+	tell(say, verdict, opened.Run.ItemDone)
 	if h.embedded && verdict.Code == managed.CodeUnknown {
 		return verdict, settle(signals.ctx, h, scope, wait, say)
 	}
@@ -236,27 +236,26 @@ func untrusted(say func(string, ...any), env map[string]string) {
 	_ = f.Close()
 }
 
-// tell says in a sentence why the run did not end with its command; again are the
-// flags that other commands need to find the same ledger. itemDone says that the run
-// might only read.
-func tell(say func(string, ...any), v managed.Verdict, again string, itemDone bool) {
+// tell says in a sentence why the run did not end with its command. itemDone says that
+// the run might only read.
+func tell(say func(string, ...any), v managed.Verdict, itemDone bool) {
 	switch v.Code {
 	case managed.CodeUnknown:
 		say("stopped: %s", v.Reason)
 		if v.Mutation != "" {
-			say("see keep-proxy mutations show%s %s; run the same command again once it is settled, by the API or by keep-proxy resolve", again, v.Mutation)
+			say("see keep-proxy mutations show %s; run the same command again once it is settled, by the API or by keep-proxy resolve", v.Mutation)
 		}
 	case managed.CodeAttention:
 		say("the item needs attention: %s", v.Reason)
-		say("see keep-proxy mutations show%s %s; decide with keep-proxy resolve%s %s", again, v.Mutation, again, v.Mutation)
+		say("see keep-proxy mutations show %s; decide with keep-proxy resolve %s", v.Mutation, v.Mutation)
 	case managed.CodeAborted:
 		say("aborted (%s): %s", v.Class, v.Reason)
-		say("%s", abortAdvice(v, again, itemDone))
+		say("%s", abortAdvice(v, itemDone))
 	}
 }
 
 // abortAdvice says what to do after a run that was aborted.
-func abortAdvice(v managed.Verdict, again string, itemDone bool) string {
+func abortAdvice(v managed.Verdict, itemDone bool) string {
 	what := "mend the cause, and run the same command again; what was applied is replayed"
 	switch {
 	case itemDone:
@@ -265,9 +264,15 @@ func abortAdvice(v managed.Verdict, again string, itemDone bool) string {
 		what = "it may pass by itself: run the same command again later; what was applied is replayed"
 	}
 	if v.Mutation != "" {
-		what = "see keep-proxy mutations show" + again + " " + v.Mutation + "; " + what
+		what = "see keep-proxy mutations show " + v.Mutation + "; " + what
 	}
 	return what
+}
+
+// advising is saying for a command, of which the commands that it names find the ledger.
+func advising(cmd *cobra.Command) func(string, ...any) {
+	say := saying(cmd.ErrOrStderr())
+	return func(format string, args ...any) { say("%s", onSameLedger(again(cmd), fmt.Sprintf(format, args...))) }
 }
 
 // saying writes sentences of ours among the command's output.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -9,8 +10,12 @@ import (
 	"keep-proxy/admin/client"
 )
 
-// commandsFor are what a person calls for what the API's refusals name.
+// commandsFor are what a person calls, and the flags that they give, for what the API's
+// refusals name.
 var commandsFor = strings.NewReplacer(
+	"a new run does so with takeover", "a new run does so with --takeover",
+	"leave attempt out", "leave --attempt out",
+	"No run was opened; try again later.", "Try again later.", // as openError says the first already
 	"GET /v1/escalations", "keep-proxy resolve",
 	"GET /v1/items", "keep-proxy items list",
 	"GET /v1/mutations with the run", "keep-proxy mutations list --run ID",
@@ -20,9 +25,44 @@ var commandsFor = strings.NewReplacer(
 	"GET /v1/status", "keep-proxy status",
 )
 
+// namedCommand matches the commands on a ledger that advice names. Flags that follow
+// one are its own: nothing is added.
+var namedCommand = regexp.MustCompile(`\bkeep-proxy (?:resolve|resume|status|(?:items|mutations|obligations|runs) (?:list|show))\b` +
+	`(?: --(?:config|data-dir|admin)\b)?`)
+
+// again is the flags by which another command finds the ledger of this one, with a space
+// before each.
+func again(cmd *cobra.Command) string {
+	flags := ""
+	if cmd == nil {
+		return flags
+	}
+	for _, name := range []string{"config", "data-dir", "admin"} {
+		if f := cmd.Flags().Lookup(name); f != nil && f.Value.String() != "" {
+			flags += " --" + name + " " + quoted(f.Value.String())
+		}
+	}
+	return flags
+}
+
+// onSameLedger gives the commands that a text names such flags: without them they would
+// look elsewhere, and find nothing.
+func onSameLedger(flags, text string) string {
+	return namedCommand.ReplaceAllStringFunc(text, func(command string) string {
+		if strings.Contains(command, " --") {
+			return command
+		}
+		return command + flags
+	})
+}
+
 // said is an error in the words of the command line: what the API refused is told by
 // command and flag, with all of its faults, as nobody sees the answer that holds them.
 func said(cmd *cobra.Command, err error) string {
+	return onSameLedger(again(cmd), inCommands(cmd, err))
+}
+
+func inCommands(cmd *cobra.Command, err error) string {
 	text := err.Error()
 	p, ok := errors.AsType[*client.Problem](err)
 	if !ok {

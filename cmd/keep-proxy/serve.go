@@ -61,6 +61,7 @@ func newServe() *cobra.Command {
 					cancel()
 				}()
 			}
+			own.again = again(cmd)
 			load := func() (config.Config, error) { return s.load(cmd) }
 			return serve(ctx, c, sidecar{s, since, own, load}, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},

@@ -19,6 +19,8 @@ type ownRun struct {
 
 	// bound are the names of its flags.
 	bound []string
+	// again is the flags by which other commands find the same ledger.
+	again string
 }
 
 // retryOpen is the time between two tries to open a run in a scope that stands still.
@@ -81,7 +83,7 @@ func (o *ownRun) open(ctx context.Context, c *client.Client, say func(string, ..
 			return opened, err
 		}
 		if !told {
-			say("%s %s", problem.Detail, waits)
+			say("%s", onSameLedger(o.again, commandsFor.Replace(problem.Detail)+" "+waits))
 		}
 		select {
 		case <-ctx.Done():
