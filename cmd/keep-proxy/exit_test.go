@@ -73,6 +73,8 @@ func TestStatusTellsTheStateByItsCode(t *testing.T) {
 		{"a person must settle what stops", wire.Status{Healthy: true, Unknown: 1, Stopped: stopped("indeterminate")}, 2},
 		{"the ledger takes no records", wire.Status{}, 2},
 		{"new mutations are refused", wire.Status{Healthy: true, NotReady: "the disk is nearly full"}, 2},
+		{"changed connectors aren't in force", wire.Status{Healthy: true, Reload: &wire.LastReload{Error: "rules.yaml:1:1: no rule"}}, 2},
+		{"changed connectors are in force", wire.Status{Healthy: true, Reload: &wire.LastReload{}}, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

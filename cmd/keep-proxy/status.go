@@ -19,7 +19,8 @@ func newStatus() *cobra.Command {
 		Use:   "status",
 		Short: "Tell whether anything is unknown or stopped",
 		Long: "Exit code: 0 nothing is unknown, 1 something is, and is being found out, 2 something waits for a\n" +
-			"person or is stopped, or no mutations are taken; 69 nothing could be asked.",
+			"person or is stopped, no mutations are taken, or changed connectors could not be put in force;\n" +
+			"69 nothing could be asked.",
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			code := codeOK
@@ -47,7 +48,7 @@ func newStatus() *cobra.Command {
 // statusCode is the exit code that a status stands for.
 func statusCode(s *wire.Status) int {
 	switch {
-	case !s.Healthy, s.NotReady != "", s.Escalated > 0, s.OwedByPerson > 0, len(s.Gaps) > 0, halted(s.Mode):
+	case !s.Healthy, s.NotReady != "", s.Escalated > 0, s.OwedByPerson > 0, len(s.Gaps) > 0, halted(s.Mode), reloadWords(s.Reload) != "":
 		return codeEscalated
 	}
 	code := codeOK

@@ -15,8 +15,11 @@ import (
 	"keep-proxy/admin/wire"
 )
 
-// errLeft says that the person stopped answering.
-var errLeft = errors.New("left")
+// errLeft says that the person stopped answering; errBegun, in the middle of a decision.
+var (
+	errLeft  = errors.New("left")
+	errBegun = errors.New("the input ended in the middle of a decision")
+)
 
 // interactive walks through what is open, one question after the other.
 func (f *resolveFlags) interactive(cmd *cobra.Command) error {
@@ -79,6 +82,7 @@ func (w *walk) one(ctx context.Context, e wire.Escalation) error {
 		return err
 	}
 	fmt.Fprintln(w.out)
+	begun := false
 	for {
 		fmt.Fprintln(w.out, "What do you decide?")
 		for i, a := range e.Actions {
@@ -86,10 +90,17 @@ func (w *walk) one(ctx context.Context, e wire.Escalation) error {
 		}
 		fmt.Fprintln(w.out, "  0  nothing now")
 		choice, err := w.choose(len(e.Actions))
-		if err != nil || choice == 0 {
-			return err
+		if err == nil && choice == 0 {
+			return nil
 		}
-		done, err := w.decide(ctx, e, e.Actions[choice-1])
+		done := false
+		if err == nil {
+			begun = true
+			done, err = w.decide(ctx, e, e.Actions[choice-1])
+		}
+		if begun && errors.Is(err, errLeft) {
+			return fmt.Errorf("resolve: %w: nothing was recorded for %s", errBegun, e.Mutation)
+		}
 		if err != nil || done {
 			return err
 		}
@@ -102,8 +113,12 @@ func (w *walk) decide(ctx context.Context, e wire.Escalation, a wire.Action) (bo
 	d := wire.Resolve{Action: a.Action, Actor: w.actor, Version: e.Version}
 	if a.NeedsForce {
 		yes, err := w.ask("A sending may still take effect. Type yes to decide this although: ")
-		if err != nil || yes != "yes" {
+		if err != nil {
 			return false, err
+		}
+		if yes != "yes" {
+			fmt.Fprintln(w.out, "Not decided.")
+			return false, nil
 		}
 		d.Force = true
 	}

@@ -44,7 +44,7 @@ func walkThrough(t *testing.T, a *asked, lines ...string) string {
 	t.Helper()
 	var out bytes.Buffer
 	w := &walk{api: a, in: bufio.NewScanner(strings.NewReader(strings.Join(lines, "\n"))), out: &out, actor: "ann"}
-	if err := w.all(t.Context(), client.Filter{}); err != nil && !errors.Is(err, errLeft) {
+	if err := w.all(t.Context(), client.Filter{}); err != nil && !errors.Is(err, errLeft) && !errors.Is(err, errBegun) {
 		t.Fatal(err)
 	}
 	return out.String()
@@ -101,6 +101,31 @@ func TestNothingIsDecidedWithoutAnAnswer(t *testing.T) {
 			walkThrough(t, a, c.lines...)
 			if len(a.decided) != 0 {
 				t.Errorf("decided %+v", a.decided)
+			}
+		})
+	}
+}
+
+func TestADecisionThatIsNotFinishedIsAnError(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name  string
+		lines []string
+		want  error
+	}{
+		{"nothing was typed", nil, errLeft},
+		{"no action was chosen", []string{"9"}, errLeft},
+		{"an action was chosen", []string{"1"}, errBegun},
+		{"force was withheld, and nothing else chosen", []string{"1", "bob has nothing"}, errBegun},
+		{"it was left for later after that", []string{"1", "no", "0"}, nil},
+		{"it was decided", []string{"1", "yes", "bob has nothing"}, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			a := &asked{open: []wire.Escalation{question(wire.Action{Action: wire.ActionDidNotHappen, NeedsForce: true})}}
+			w := &walk{api: a, in: bufio.NewScanner(strings.NewReader(strings.Join(c.lines, "\n"))), out: &bytes.Buffer{}, actor: "ann"}
+			if err := w.all(t.Context(), client.Filter{}); !errors.Is(err, c.want) {
+				t.Errorf("error %v, want %v", err, c.want)
 			}
 		})
 	}
