@@ -12,5 +12,8 @@
 // # Failure
 //
 // New returns every problem of configuration and connectors at once, and has then
-// released what it had opened. Start does the same.
+// released what it had opened. Start does the same. A listener that stops serving by
+// itself ends Wait with its error, and so the program. A reload that fails changes
+// nothing. Stop waits for what is being sent as long as its context allows; what is cut
+// off then is in flight in the ledger, and is asked about after the next start.
 package app

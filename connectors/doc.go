@@ -1,6 +1,12 @@
 // Package connectors holds the connector files that come with the program. They
 // are data: package rules loads and checks them, docs/connectors.md describes the
 // format.
+//
+// # Failure
+//
+// Nothing is checked here. A bundled file that doesn't load is a finding of rules, under
+// the name bundled:NAME.yaml, and keeps the program from starting like any other; tests
+// load all of them, and run their cases, before they are released.
 package connectors
 
 import (

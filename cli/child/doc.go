@@ -16,6 +16,12 @@
 // On Linux the command is killed when this process ends, however that comes (prctl
 // PR_SET_PDEATHSIG); what the command started isn't.
 //
+// # Failure
+//
+// A command that can't be started is a [*StartError] with a shell's code, and nothing of it
+// is left. One whose end can't be learned counts as killed, never as a success. What can't
+// be signalled or killed, as another user's may be, isn't waited for.
+//
 // # Caveats
 //
 // A process may run one command at a time, and start no others meanwhile: Stop

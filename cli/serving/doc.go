@@ -11,5 +11,15 @@
 // Every run holds the folder shared (Join) while it lives; the embedding one, when
 // its own work is over, takes the folder alone (Participant.Last), which waits for all others, and
 // only then stops serving. The kernel releases the locks of a process however it
-// ends. Locks are advisory (flock), so the folder must be on a local disk.
+// ends.
+//
+// # Failure
+//
+// An announcement that is held and can't be read is an error, never "nobody serves". Who
+// can't take a lock, for another reason than that somebody holds it, gets an error and
+// starts nothing. Two that both find nobody are kept apart by the ledger's own lock.
+//
+// # Caveats
+//
+// Locks are advisory (flock), so the folder must be on a local disk.
 package serving

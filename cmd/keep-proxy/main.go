@@ -1,6 +1,13 @@
 // Command keep-proxy is a sidecar proxy that makes sure that no mutation it
 // carried takes effect twice, that no outcome is guessed, and that nothing
 // continues on top of an unknown.
+//
+// # Failure
+//
+// Whatever goes wrong is told on standard error, with what to do, and by the exit code
+// (exit.go). A configuration with a fault is not gone on with. A command that needs the
+// ledger asks the proxy that serves it, or opens it where none does; one that can do
+// neither has changed nothing.
 package main
 
 import (

@@ -165,3 +165,36 @@ func TestCheck(t *testing.T) {
 		})
 	}
 }
+
+func TestThePackagesSayHowTheyFail(t *testing.T) {
+	t.Parallel()
+	sources, _ := parse(os.DirFS("../.."))
+	for _, f := range checkFailure(sources) {
+		t.Error(f)
+	}
+}
+
+func TestCheckFailure(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		file, text string
+		want       int
+	}{
+		"a section passes":                      {"rules/doc.go", "// Package rules judges.\n//\n// # Failure\n//\n// It refuses.\npackage rules", 0},
+		"a longer heading passes":               {"rules/doc.go", "// Package rules judges.\n//\n// # Failure behaviour\n//\n// It refuses.\npackage rules", 0},
+		"a paragraph passes":                    {"rules/doc.go", "// Package rules judges.\n//\n// Failure behaviour: it refuses.\npackage rules", 0},
+		"nothing is said":                       {"rules/doc.go", "// Package rules judges.\npackage rules", 1},
+		"an empty section says nothing":         {"rules/doc.go", "// Package rules judges.\n//\n// # Failure\npackage rules", 1},
+		"so does one with another below it":     {"rules/doc.go", "// Package rules judges.\n//\n// # Failure\n//\n// # Caveats\n//\n// None.\npackage rules", 1},
+		"a word about failure is no statement":  {"rules/doc.go", "// Package rules judges. Failure is rare.\npackage rules", 1},
+		"what only tests need says what it can": {"internal/fakes/bank/doc.go", "// Package bank moves money.\npackage bank", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			sources, findings := parse(files(map[string]string{c.file: c.text}))
+			if got := checkFailure(sources); len(got) != c.want || len(findings) > 0 {
+				t.Errorf("got %v, %v; want %d findings", got, findings, c.want)
+			}
+		})
+	}
+}

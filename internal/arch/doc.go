@@ -6,7 +6,7 @@
 // import unseen; and it reads files of every build constraint, so that a rule
 // holds for systems the test does not run on.
 //
-// Failure behaviour: a package without a row, a file that does not parse and a
+// Failure behaviour: a package without a row, one that doesn't say how it fails, a file that does not parse and a
 // folder that cannot be read are findings, never passed over.
 //
 // # Caveats

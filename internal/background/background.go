@@ -1,4 +1,11 @@
-// Package background counts work that outlives what began it.
+// Package background counts work that outlives what began it, so that a shutdown can
+// wait for it.
+//
+// # Failure
+//
+// Work that comes after the wait has begun isn't begun: Go says so, and its caller has to
+// do without. A panic in the work is not caught here. Wait has no deadline; the work
+// itself must have one.
 package background
 
 import "sync"

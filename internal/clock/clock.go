@@ -16,6 +16,12 @@
 // Go's own monotonic reading (inside time.Time) and its timers stand still during
 // sleep. A timer that guards a deadline must therefore be short, and look at the
 // boot-time clock whenever it fires.
+//
+// # Failure
+//
+// A boot that can't be identified gets a name that no other process has, so that no
+// reading is compared across a restart. A clock that the kernel doesn't have ends the
+// program by a panic: without it neither a deadline nor a settle time could be kept.
 package clock
 
 import "time"

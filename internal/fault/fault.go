@@ -16,6 +16,12 @@
 // arms one to run a function (see [Do]). Names lists every point that is linked
 // into the program, so that a crash matrix can't forget one.
 //
+// # Failure
+//
+// A name that no point has, or a count below 1, arms nothing at all and is an error, with
+// which the program ends before it serves: a test that kills nobody must not pass. A name
+// that is malformed or given twice in the program's own code panics at its start.
+//
 // # Caveats
 //
 // Points are global to the process: tests that arm the same point must not run

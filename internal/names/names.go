@@ -1,7 +1,11 @@
 // Package names says what may be the name of a workflow or an item, whoever gives it: the
 // API, a request, or the configuration. Names are compared byte by byte and kept as they
-// come; two that only look alike are two. What can't be shown in one line as it is, is no
-// name: an unknown fault refuses. It imports nothing of ours.
+// come; two that only look alike are two. It imports nothing of ours.
+//
+// # Failure
+//
+// What can't be shown in one line as it is, is no name. A fault says what is wrong and how
+// to mend it, and whoever asked refuses: nothing is trimmed, cut or replaced.
 package names
 
 import (

@@ -1,5 +1,11 @@
 // Package ledgertest holds doubles of the ledger for tests: Memory, a Store that
 // evaluates commands exactly like a real one but keeps nothing on disk.
+//
+// # Failure
+//
+// A store fails where a test says so, before or after the change is kept, and answers
+// ledger.ErrUnavailable from then on, as the real one does. What was noted and not synced
+// is lost when it is opened again.
 package ledgertest
 
 import (
