@@ -1,18 +1,18 @@
 package reconcilers
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	strict "github.com/go-json-experiment/json"
 
 	programs "keep-proxy/internal/program"
 	"keep-proxy/ledger"
@@ -158,16 +158,12 @@ func inputOf(t *try, now ledger.Stamp) programInput {
 	return in
 }
 
-// decodeAnswer reads one JSON object that holds nothing unknown.
+// decodeAnswer reads one JSON object that holds nothing unknown, no member twice and none
+// in another spelling: of two that differ nobody could say which one was meant.
 func decodeAnswer(out []byte) (*programAnswer, error) {
-	d := json.NewDecoder(bytes.NewReader(out))
-	d.DisallowUnknownFields()
 	var a programAnswer
-	if err := d.Decode(&a); err != nil {
+	if err := strict.Unmarshal(out, &a, strict.RejectUnknownMembers(true)); err != nil {
 		return nil, errors.New("it is no JSON object of the documented form")
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("something follows the JSON object")
 	}
 	return &a, a.check()
 }
