@@ -105,7 +105,13 @@ func (r *caseRun) judged(o Opinion) {
 	if o.Kind == OpinionNone {
 		verdict = "default"
 	}
-	r.differs("verdict", r.expect.verdict, verdict)
+	if problem := differs("verdict", r.expect.verdict, verdict); problem != "" {
+		if o.Kind == OpinionNone {
+			// Who reads "default" for the first time can't know who decides then.
+			problem += " (no condition of the rule is true, so that the table by status decides)"
+		}
+		r.problems = append(r.problems, problem)
+	}
 	r.differs("class", r.expect.class, string(o.Class))
 }
 

@@ -51,6 +51,8 @@ func TestCasesSayWhatDiffers(t *testing.T) {
 		{"the verdict", things + ", response: {status: 409}, expect: {verdict: failed, class: logic}", ""},
 		{"another verdict", things + ", response: {status: 409}, expect: {verdict: applied, class: logic}", `verdict is "failed", expected "applied"`},
 		{"another class", things + ", response: {status: 409}, expect: {verdict: failed, class: transient}", `class is "logic", expected "transient"`},
+		{"a verdict that the table has", things + ", response: {status: 200}, expect: {verdict: applied}",
+			`verdict is "default", expected "applied" (no condition of the rule is true, so that the table by status decides)`},
 		{"no verdict", things + ", response: {status: 200}, expect: {verdict: default}", ""},
 		{"the observation", things + ", " + found + ", expect: {observation: applied, result: {status: 201, headers: {x: y}, body: {mark: " + CaseMarker + ", id: i}}}", ""},
 		{"another observation", things + ", " + found + ", expect: {observation: absent}", `observation is "applied", expected "absent"`},
