@@ -59,6 +59,33 @@ func TestARefusedRunSaysWhatToDo(t *testing.T) {
 	}
 }
 
+func TestARefusedDecisionIsToldOnceAndInFlags(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		err  error
+		want string
+	}{
+		"a decision that is not open": {
+			&client.Problem{
+				Detail:  "did_not_happen isn't possible while the mutation is indeterminate: a sending may still take effect; it needs force. Open now: happened, did_not_happen.",
+				Actions: []wire.Action{{Action: wire.ActionHappened}, {Action: wire.ActionDidNotHappen}},
+			},
+			"--did-not-happen isn't possible while the mutation is indeterminate: a sending may still take effect; it needs --force. Open are: --happened, --did-not-happen",
+		},
+		"another refusal":       {&client.Problem{Detail: "The record has changed."}, "The record has changed."},
+		"what is no refusal":    {errors.New("cut off"), "cut off"},
+		"words that say little": {&client.Problem{Detail: "No.", Actions: []wire.Action{{Action: wire.ActionSkip}}}, "No. Open are: --skip"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := withActions(c.err)
+			if text := sentence(nil, got); text != c.want || !errors.Is(got, c.err) {
+				t.Errorf("%q, want %q", text, c.want)
+			}
+		})
+	}
+}
+
 func TestStatusTellsTheStateByItsCode(t *testing.T) {
 	t.Parallel()
 	stopped := func(state string) []wire.Stopped { return []wire.Stopped{{State: state}} }

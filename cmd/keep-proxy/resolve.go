@@ -210,7 +210,19 @@ func (f *resolveFlags) resolveOne(ctx context.Context, c *connection, id string,
 	return m, withActions(err)
 }
 
-// withActions adds to a refusal what may be decided instead.
+// notOpen is a decision that was refused, in flags where the API has words of its own.
+type notOpen struct {
+	text string
+	err  error
+}
+
+// Error is what a person is told.
+func (e *notOpen) Error() string { return e.text }
+
+// Unwrap returns the refusal.
+func (e *notOpen) Unwrap() error { return e.err }
+
+// withActions says in flags what was refused, and what may be decided instead.
 func withActions(err error) error {
 	p, ok := errors.AsType[*client.Problem](err)
 	if !ok || len(p.Actions) == 0 {
@@ -220,7 +232,12 @@ func withActions(err error) error {
 	for _, a := range p.Actions {
 		names = append(names, flagOf(a.Action))
 	}
-	return fmt.Errorf("%w Open are: %s", err, strings.Join(names, ", "))
+	why, _, _ := strings.Cut(p.Error(), " Open now: ")
+	if action, rest, found := strings.Cut(why, " "); found && strings.HasPrefix(rest, "isn't possible") {
+		why = flagOf(action) + " " + rest
+	}
+	why = strings.Replace(why, "it needs force", "it needs --force", 1)
+	return &notOpen{why + " Open are: " + strings.Join(names, ", "), err}
 }
 
 // flagOf is the flag that chooses an action.
