@@ -175,6 +175,7 @@ func TestListMutations(t *testing.T) {
 		{"by run", client.MutationFilter{Run: run.ID}, []string{unknown.ID, applied.ID}},
 		{"by another connector", client.MutationFilter{Connector: "stripe"}, nil},
 		{"by connector and operation", client.MutationFilter{Connector: "bank", Operation: "transfer"}, []string{unknown.ID, applied.ID, lost.ID}},
+		{"by another operation", client.MutationFilter{Connector: "bank", Operation: "notice"}, nil},
 		{"by another workflow", client.MutationFilter{Filter: client.Filter{Workflow: "other"}}, nil},
 		{"since a time", client.MutationFilter{Filter: client.Filter{Since: start.Add(time.Minute)}}, []string{unknown.ID, applied.ID}},
 		{"unresolved", client.MutationFilter{Unresolved: true}, []string{unknown.ID}},

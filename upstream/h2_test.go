@@ -230,11 +230,10 @@ func TestH2RequestIsRebuilt(t *testing.T) {
 
 func TestH2ConnectionsCarryOneDispatchAtATime(t *testing.T) {
 	t.Parallel()
-	release := make(chan struct{})
-	var inside atomic.Int64
+	inside, release := make(chan struct{}), make(chan struct{})
 	srv := h2server(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/slow" {
-			inside.Add(1)
+			close(inside)
 			<-release
 		}
 	})
@@ -242,6 +241,7 @@ func TestH2ConnectionsCarryOneDispatchAtATime(t *testing.T) {
 	defer s.Close()
 	slow := make(chan got)
 	go func() { slow <- send(t, s, post(mustURL(t, srv.URL+"/slow"), "x")) }()
+	<-inside
 	first := send(t, s, post(mustURL(t, srv.URL+"/"), "x"))
 	first.check(t, whole)
 	second := send(t, s, post(mustURL(t, srv.URL+"/"), "x"))

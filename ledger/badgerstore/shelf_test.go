@@ -139,6 +139,8 @@ func TestOnlyWhatDependsOnNothingPendingIsAnsweredAtOnce(t *testing.T) {
 		"a list, whatever changed":           {deliver, func(t *tx) error { _, err := t.RunMutations("run-1"); return err }, false},
 		"a gate that is about to shut":       {put, func(t *tx) error { _, err := t.Blockers("refunds"); return err }, false},
 		"a gate that stays as it is":         {deliver, func(t *tx) error { _, err := t.Blockers("refunds"); return err }, true},
+		"a look for pending evidence":        {prove, func(t *tx) error { _, err := t.EvidenceOf("bank", "", "t-1"); return err }, false},
+		"a look for other evidence":          {prove, func(t *tx) error { _, err := t.EvidenceOf("bank", "", "t-2"); return err }, true},
 		"content that is pending already":    {keep, keep, false},
 		"a failure that saw nothing pending": {put, func(*tx) error { return ledger.ErrNotFound }, true},
 		"a failure that saw something":       {put, func(t *tx) error { _ = read(other.Key)(t); return ledger.ErrNotFound }, false},
@@ -161,6 +163,8 @@ func TestOnlyWhatDependsOnNothingPendingIsAnsweredAtOnce(t *testing.T) {
 		})
 	}
 }
+
+func prove(t *tx) error { return t.PutEvidence("bank", "", "t-1", ledger.Key{1}) }
 
 func deliver(t *tx) error {
 	return t.PutDelivery("run-1", ledgertest.SampleMutation("stored", ledger.InFlight, 0).Key, ledger.Delivery{})
