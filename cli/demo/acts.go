@@ -68,8 +68,9 @@ func (s *stage) act2(ctx context.Context) error {
 	if err := succeeds(s.through(ctx, "invoice-2", env, "--keep-open")); err != nil {
 		return err
 	}
-	s.sayf("\nThe bank dropped the connection again, and keep-proxy looked the transfer up there. Somebody runs the")
-	s.sayf("script again; its item was kept open. The recorded answer is given, and nothing is sent.\n")
+	s.sayf("\nThe bank dropped the connection again. keep-proxy asked once more under the transfer's own key, by which")
+	s.sayf("the bank knows what it has booked, and got the answer. Somebody runs the script again; its item was kept")
+	s.sayf("open. The recorded answer is given, and nothing is sent.\n")
 	if err := succeeds(s.through(ctx, "invoice-2", env)); err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"keep-proxy/cli/serving"
+	"keep-proxy/internal/fakes/oracle"
 )
 
 // playing is a demo in a process of its own.
@@ -92,6 +93,51 @@ func TestTheDemoStaysUpAndItsLineWorks(t *testing.T) {
 		if err != nil || !want.Match(out) {
 			t.Errorf("%v; want %s in %s", err, want, out)
 		}
+	}
+	if code := p.interrupt(t); code != 0 {
+		t.Errorf("code %d after Ctrl-C, want 0", code)
+	}
+}
+
+// The demo judges itself; this asks the bank's own log, which it syncs before it answers.
+func TestTheBanksBooksAfterEachActOfTheDemo(t *testing.T) {
+	t.Parallel()
+	p := play(t, "--built-in-client")
+	// A demo that hangs in an act is ended, and the text that is awaited doesn't come.
+	guard := time.AfterFunc(5*time.Minute, func() { _ = p.cmd.Process.Kill() })
+	defer guard.Stop()
+	told := p.until(t, "stay up until Ctrl-C")
+	logs, err := filepath.Glob(filepath.Join(p.folder, "*", "bank.log"))
+	if err != nil || len(logs) != 1 {
+		t.Fatalf("the bank's logs: %v, %v", logs, err)
+	}
+	tally, err := oracle.Read(logs[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		act, identity string
+		effects       int
+		told          string
+	}{
+		{"1", "transfer:R-1", 2, "transfer:R-1: twice."},
+		{"2", "transfer:R-2", 1, "transfer:R-2: once."},
+		{"3", "transfer:R-3", 1, "transfer:R-3: once."},
+		{"4", "notice:N-4", 1, "notice:N-4: once."},
+		{"4, the transfer behind the notice", "transfer:R-4", 1, ""},
+	} {
+		if n := tally.Effects(c.identity); n != c.effects {
+			t.Errorf("act %s: %s took effect %d times, want %d", c.act, c.identity, n, c.effects)
+		}
+		if !strings.Contains(told, c.told) {
+			t.Errorf("act %s doesn't tell %q", c.act, c.told)
+		}
+	}
+	if n := tally.Sends("notice:N-4"); n != 1 {
+		t.Errorf("what can't be asked about was sent %d times, want once", n)
+	}
+	if all := len(tally.Identities()); all != 5 {
+		t.Errorf("the bank was sent %d intents, want 5: %v", all, tally.Identities())
 	}
 	if code := p.interrupt(t); code != 0 {
 		t.Errorf("code %d after Ctrl-C, want 0", code)
