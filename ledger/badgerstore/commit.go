@@ -233,7 +233,7 @@ func (s *Store) evaluate(b *batch, c *command) {
 	}
 	b.commands++
 	var durable bool
-	_ = s.watched("a command", func() error { // It reads what may lie on the disk only.
+	_ = s.commands.over(&aCommand, func() error { // It reads what may lie on the disk only.
 		durable, c.err = s.add(b, c.fn)
 		return nil
 	})
@@ -332,7 +332,7 @@ func (s *Store) settle(b *batch) {
 		return
 	}
 	if b.size > 0 {
-		err := s.watched("a write", func() error { return s.commit(b) })
+		err := s.commands.over(&aWrite, func() error { return s.commit(b) })
 		if err == nil {
 			s.syncing <- b
 			return

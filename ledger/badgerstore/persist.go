@@ -31,7 +31,7 @@ func (s *Store) syncLoop() {
 // fails stops the store before the turn is given back: nothing later is
 // acknowledged.
 func (s *Store) finish(b *batch) {
-	err := s.watched("a sync", func() error { return s.persist(b) })
+	err := s.syncs.over(&aSync, func() error { return s.persist(b) })
 	if err != nil {
 		s.poison(err)
 		err = s.Healthy()

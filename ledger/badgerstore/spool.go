@@ -123,7 +123,7 @@ func (f *spool) keep(ctx context.Context) (ledger.Body, error) {
 	if err := errors.Join(ctx.Err(), f.store.Healthy()); err != nil {
 		return ledger.Body{}, err
 	}
-	if err := f.store.bounded("a sync", func() error { return datasync(f.file) }); err != nil {
+	if err := f.store.bounded(&aSync, func() error { return datasync(f.file) }); err != nil {
 		f.broken = writeError(fmt.Errorf("body: sync: %w", err))
 		return ledger.Body{}, f.broken
 	}
@@ -142,7 +142,7 @@ func (f *spool) keep(ctx context.Context) (ledger.Body, error) {
 		return ledger.Body{}, writeError(fmt.Errorf("body: %w", err))
 	}
 	f.placed, f.held, f.body = true, !known, body
-	if err := f.store.bounded("a sync", func() error { return syncDir(f.store.config.bodiesDir()) }); err != nil {
+	if err := f.store.bounded(&aSync, func() error { return syncDir(f.store.config.bodiesDir()) }); err != nil {
 		f.broken = writeError(fmt.Errorf("body: sync: %w", err))
 		return ledger.Body{}, f.broken
 	}

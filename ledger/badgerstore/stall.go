@@ -25,24 +25,70 @@ func (c Config) stallAfter() time.Duration {
 	return stallAfter
 }
 
-// watched does what may hang. If it takes longer than stallAfter, the store is stopped
-// and all who wait are answered, since a caller who waits for a disk knows less than one
-// who is told that the outcome is unknown. What hangs may still end, and become durable:
-// only a restart tells. The time passes in two halves, so that a process that was frozen
-// for long in between doesn't take that for a disk's silence.
-func (s *Store) watched(what string, do func() error) error {
-	half := s.config.stallAfter() / 2
-	var ended atomic.Bool
-	first := time.AfterFunc(half, func() {
-		time.AfterFunc(half, func() {
-			if !ended.Load() {
-				s.stall(what, 2*half)
-			}
-		})
-	})
-	defer first.Stop()
-	defer ended.Store(true)
+// looks is how often a watch looks in the time of stallAfter: what hangs is found at most
+// one part of so many too late.
+const looks = 16
+
+// What a watch is told that is done.
+var (
+	aCommand, aWrite, aSync = "a command", "a write", "a sync"
+)
+
+// watch looks after one goroutine that does what may hang. If that takes longer than
+// stallAfter, the store is stopped and all who wait are answered, since a caller who waits
+// for a disk knows less than one who is told that the outcome is unknown. What hangs may
+// still end, and become durable: only a restart tells.
+//
+// A timer for each thing that is done would cost more than many a command. So one looks
+// every now and then whether it is the same thing still, and rests while nothing is done.
+// A process that was frozen for long finds one look due, and doesn't take that for a
+// disk's silence.
+type watch struct {
+	every   time.Duration
+	stalled func(what string, after time.Duration)
+	// turn is odd while something is done, and another for each; what says what it is.
+	turn atomic.Uint64
+	what atomic.Pointer[string]
+	// armed says that a look is due.
+	armed atomic.Bool
+	// Of the one look that is due: what it saw last time, and how often since the first.
+	seen  uint64
+	times int
+}
+
+func (s *Store) newWatch() *watch {
+	return &watch{every: s.config.stallAfter() / looks, stalled: s.stall}
+}
+
+// over does what may hang. One goroutine does so at a time.
+func (w *watch) over(what *string, do func() error) error {
+	w.what.Store(what)
+	w.turn.Add(1)
+	defer w.turn.Add(1)
+	if !w.armed.Load() && w.armed.CompareAndSwap(false, true) {
+		time.AfterFunc(w.every, w.look)
+	}
 	return do()
+}
+
+// look finds out whether what was done at the last look is done still.
+func (w *watch) look() {
+	switch turn := w.turn.Load(); {
+	case turn%2 == 0:
+		w.armed.Store(false)
+		// What began in between may have seen that a look is due.
+		if w.turn.Load()%2 == 0 || !w.armed.CompareAndSwap(false, true) {
+			return
+		}
+	case turn != w.seen:
+		w.seen, w.times = turn, 0
+	default:
+		if w.times++; w.times == looks {
+			w.stalled(*w.what.Load(), looks*w.every)
+			return // for good: the store takes nothing more
+		}
+	}
+	time.AfterFunc(w.every, w.look)
 }
 
 // stall stops the store and answers those who wait.
@@ -51,11 +97,11 @@ func (s *Store) stall(what string, after time.Duration) {
 	s.stallOnce.Do(func() { close(s.stalled) })
 }
 
-// bounded is watched for those who are asked to wait: it returns when the store stalls,
-// and leaves behind what hangs.
-func (s *Store) bounded(what string, do func() error) error {
+// bounded does what may hang for those who are asked to wait: it returns when the store
+// stalls, and leaves behind what hangs.
+func (s *Store) bounded(what *string, do func() error) error {
 	done := make(chan error, 1)
-	go func() { done <- s.watched(what, do) }()
+	go func() { done <- s.newWatch().over(what, do) }()
 	select {
 	case err := <-done:
 		return err

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"keep-proxy/ledger"
@@ -28,9 +30,15 @@ func hangs(t *testing.T) (s *Store, end chan struct{}) {
 	s = mustOpenOnly(t, c)
 	fill(t, s, 0, 3, 10)
 	// Not before: opening and filling may take long on a busy machine.
-	s.config.stall = 100 * time.Millisecond
+	s.stallsAfter(100 * time.Millisecond)
 	close(armed)
 	return s, end
+}
+
+// stallsAfter makes s less patient. Nothing may be under way.
+func (s *Store) stallsAfter(d time.Duration) {
+	s.config.stall = d
+	s.commands, s.syncs = s.newWatch(), s.newWatch()
 }
 
 func TestSyncThatHangsStopsTheLedger(t *testing.T) {
@@ -59,11 +67,12 @@ func TestSyncThatHangsStopsTheLedger(t *testing.T) {
 		}
 	}
 	close(end)
+	s.config.stall = 0 // Closing may take its time.
 	if err := s.Close(); err != nil {
 		t.Errorf("a sync that ended after all keeps the ledger from being closed: %v", err)
 	}
 	// The record may be there or not; what was acknowledged before is, and all is sound.
-	s.config.stall, s.config.synced = 0, nil
+	s.config.synced = nil
 	again := mustOpen(t, s.config)
 	page, err := again.Mutations(t.Context(), ledger.Filter{})
 	if err != nil || len(page.Items) < 3 {
@@ -76,7 +85,7 @@ func TestCommandThatHangsStopsTheLedger(t *testing.T) {
 	t.Parallel()
 	s := mustOpenOnly(t, testConfig(t.TempDir()))
 	keys := fill(t, s, 0, 1, 10)
-	s.config.stall = 100 * time.Millisecond
+	s.stallsAfter(100 * time.Millisecond)
 	began, end := make(chan struct{}), make(chan struct{})
 	told := make(chan error, 2)
 	m := ledgertest.SampleMutation("hangs", ledger.Indeterminate, 0)
@@ -122,5 +131,69 @@ func TestClosingDoesNotWaitForADiskThatHangs(t *testing.T) {
 	<-s.drained
 	if err := s.release(); err != nil {
 		t.Error(err)
+	}
+}
+
+func takes(d time.Duration) func() error {
+	return func() error {
+		<-time.After(d)
+		return nil
+	}
+}
+
+func TestWatch(t *testing.T) {
+	t.Parallel()
+	const after = looks * time.Second
+	for name, c := range map[string]struct {
+		do func(*watch)
+		// stalls says when the watch tells of it, 0 for never.
+		stalls time.Duration
+	}{
+		"what takes long, and ends in time": {func(w *watch) {
+			for range 3 {
+				_ = w.over(&aSync, takes(after-time.Second/2))
+			}
+		}, 0},
+		"much that is short, all the time": {func(w *watch) {
+			for range 100 {
+				_ = w.over(&aSync, takes(time.Second))
+			}
+		}, 0},
+		"the first thing hangs": {func(w *watch) {
+			_ = w.over(&aSync, takes(time.Hour))
+		}, after + time.Second},
+		"it hangs after much else, and a rest": {func(w *watch) {
+			for range 100 {
+				_ = w.over(&aCommand, takes(time.Second))
+			}
+			<-time.After(time.Hour)
+			_ = w.over(&aSync, takes(time.Hour))
+		}, 100*time.Second + time.Hour + after + time.Second},
+		"it hangs after something that was short": {func(w *watch) {
+			_ = w.over(&aCommand, takes(time.Second/2))
+			_ = w.over(&aSync, takes(time.Hour))
+		}, after + time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				var told atomic.Int64
+				w := &watch{every: after / looks, stalled: func(what string, d time.Duration) {
+					told.Store(int64(time.Since(began)))
+					if what != aSync || d != after {
+						t.Errorf("%s after %v", what, d)
+					}
+				}}
+				c.do(w)
+				if stalled := time.Duration(told.Load()); stalled != c.stalls {
+					t.Errorf("stalled after %v, want %v", stalled, c.stalls)
+				}
+				<-time.After(2 * after)
+				if resting := !w.armed.Load(); resting != (c.stalls == 0) {
+					t.Errorf("rests: %v", resting)
+				}
+			})
+		})
 	}
 }

@@ -41,7 +41,9 @@ type Store struct {
 	// stalled is closed when a write or a sync didn't end in time.
 	stalled   chan struct{}
 	stallOnce sync.Once
-	commits   atomic.Uint64
+	// commands looks after the committer, syncs after syncLoop.
+	commands, syncs *watch
+	commits         atomic.Uint64
 	// older says that the folder is a restored copy that the high-water file doesn't
 	// know.
 	older bool
@@ -249,6 +251,7 @@ func (s *Store) start() {
 	s.syncing = make(chan *batch)
 	s.turn = make(chan struct{}, 1)
 	s.turn <- struct{}{}
+	s.commands, s.syncs = s.newWatch(), s.newWatch()
 	go s.commitLoop()
 	go s.syncLoop()
 }
