@@ -116,6 +116,14 @@ func encodeTo(b *bytes.Buffer, v any) error {
 		w.event(v)
 	case *ledger.Delivery:
 		w.delivery(v)
+	case *storedEvents:
+		w.storedEvents(v)
+	case *storedCommit:
+		w.storedCommit(v)
+	case *bodyHead:
+		w.bodyHead(v)
+	case *highMark:
+		w.highMark(v)
 	default:
 		return encodeAny(b, v)
 	}

@@ -377,13 +377,13 @@ func (s *Store) seal(b *batch, now time.Time) error {
 	l := newLayer(b.base)
 	before := s.tip
 	if len(b.events) > 0 {
-		stored := storedEvents{Before: before.Hash, Events: b.events}
+		stored := &storedEvents{Before: before.Hash, Events: b.events}
 		if err := l.putValue(numbered(kEvents, before.Seq+1), stored); err != nil {
 			return err
 		}
 	}
 	b.tip.advance(now)
-	if err := l.putValue(commitKey(b.tip.Commit), storedCommit{Tip: b.tip, Prev: before.Link}); err != nil {
+	if err := l.putValue(commitKey(b.tip.Commit), &storedCommit{Tip: b.tip, Prev: before.Link}); err != nil {
 		return err
 	}
 	bytes := s.written + uint64(b.size+l.size)

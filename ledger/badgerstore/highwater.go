@@ -1,6 +1,7 @@
 package badgerstore
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -33,15 +34,19 @@ type highWater struct {
 
 // slot encodes the mark as length, then sealed content.
 func (m highMark) slot() ([]byte, error) {
-	content, err := encode(m)
-	if err != nil {
+	const length = 2
+	b := bytes.NewBuffer(make([]byte, 0, 256))
+	b.Write(make([]byte, length+sealSize))
+	if err := encodeTo(b, &m); err != nil {
 		return nil, err
 	}
-	sealed := seal(highWaterKey, content, 0)
-	if len(sealed)+2 > slotSize {
+	slot := b.Bytes()
+	if len(slot) > slotSize {
 		return nil, errors.New("high-water mark: the ledger's id is too long")
 	}
-	return append(binary.BigEndian.AppendUint16(nil, uint16(len(sealed))), sealed...), nil
+	binary.BigEndian.PutUint16(slot, uint16(len(slot)-length))
+	sealIn(highWaterKey, slot[length:], 0)
+	return slot, nil
 }
 
 func parseSlot(b []byte) (highMark, error) {

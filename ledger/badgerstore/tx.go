@@ -425,7 +425,7 @@ func (t *tx) PutBody(content []byte) (ledger.Body, error) {
 	sum := sum256(content)
 	b := ledger.Body{SHA256: hex.EncodeToString(sum[:]), Size: int64(len(content))}
 	sk := key(kBody, sum[:])
-	put := func() error { return t.layer.putValue(sk, bodyHead{Size: b.Size, Inline: content}) }
+	put := func() error { return t.layer.putValue(sk, &bodyHead{Size: b.Size, Inline: content}) }
 	if _, known := t.store.contents.get(string(sk)); !known && len(content) <= smallBody {
 		t.store.contents.put(string(sk), kept[struct{}]{batch: t.batch.number})
 		return b, t.fail(put())

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fxamacker/cbor/v2"
+
 	"keep-proxy/ledger"
 	"keep-proxy/ledger/ledgertest"
 )
@@ -62,7 +64,7 @@ func fillAll(v reflect.Value, n int) {
 		v.SetString(string(bytes.Repeat([]byte("ä"), n%300)) + "x")
 	case reflect.Bool:
 		v.SetBool(true)
-	case reflect.Uint8, reflect.Uint64:
+	case reflect.Uint8, reflect.Uint32, reflect.Uint64:
 		v.SetUint(uint64(n)%251 + 1)
 	default:
 		v.SetInt(int64(n)*int64(n)*7919 + 1)
@@ -137,6 +139,7 @@ func likeEncoder[T any](t *testing.T) {
 func TestTheWriterWritesWhatTheEncoderWould(t *testing.T) {
 	for _, list := range [][]unwritten{
 		moreOfMutation, moreOfScope, moreOfPolicy, moreOfRequest, moreOfResult, moreOfBody, moreOfDispatch, moreOfEvent, moreOfDelivery,
+		moreOfTip, moreOfCommit, moreOfHighMark, moreOfBodyHead,
 	} {
 		for _, u := range list {
 			t.Logf("field %v is written by reflection: add it to writerecord.go", u.key)
@@ -145,6 +148,9 @@ func TestTheWriterWritesWhatTheEncoderWould(t *testing.T) {
 	likeEncoder[storedMutation](t)
 	likeEncoder[ledger.Event](t)
 	likeEncoder[ledger.Delivery](t)
+	likeEncoder[storedCommit](t)
+	likeEncoder[highMark](t)
+	likeEncoder[bodyHead](t)
 	for _, state := range []ledger.State{ledger.InFlight, ledger.NeedsReconcile, ledger.Applied} {
 		m := ledgertest.SampleMutation("sample", state, 3)
 		m.Request.Header = ledger.Header{"Accept": {"a", "b"}}
@@ -153,6 +159,25 @@ func TestTheWriterWritesWhatTheEncoderWould(t *testing.T) {
 			if got, want := encodings(t, &storedMutation{Record: m, History: []byte{1, 2}}); !bytes.Equal(got, want) {
 				t.Errorf("a record in state %s:\n got  %x\n want %x", state, got, want)
 			}
+		}
+	}
+}
+
+func TestTheWriterWritesEventsAsTheEncoderDoes(t *testing.T) {
+	if n := reflect.TypeFor[storedEvents]().NumField(); n != 3 {
+		t.Errorf("storedEvents has %d fields; the writer knows 3", n)
+	}
+	one, err := encode(&ledger.Event{Seq: 7, What: "claimed"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range 30 {
+		s := &storedEvents{Before: [32]byte{1, 2, 3}, Events: make([]cbor.RawMessage, 0, n)}
+		for range n {
+			s.Events = append(s.Events, one)
+		}
+		if got, want := encodings(t, s); !bytes.Equal(got, want) {
+			t.Errorf("%d events:\n got  %x\n want %x", n, got, want)
 		}
 	}
 }
@@ -212,20 +237,30 @@ func TestTheWriterWritesNumbersAndTimesAsTheEncoderDoes(t *testing.T) {
 	}
 }
 
-// BenchmarkWriter compares the two on an applied record.
+// BenchmarkWriter compares the two on an applied record, and on the events of 16 commands.
 func BenchmarkWriter(b *testing.B) {
 	m := ledgertest.SampleMutation("sample", ledger.Applied, 3)
 	m.Result = &ledger.Result{Status: 200, Header: m.Request.Header}
-	for name, encode := range map[string]func(*bytes.Buffer, any) error{"writer": encodeTo, "encoder": encodeAny} {
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			var buffer bytes.Buffer
-			for b.Loop() {
-				buffer.Reset()
-				if err := encode(&buffer, &storedMutation{Record: m}); err != nil {
-					b.Fatal(err)
+	one, err := encode(&ledger.Event{Seq: 1, Why: string(bytes.Repeat([]byte("w"), 300))})
+	if err != nil {
+		b.Fatal(err)
+	}
+	events := &storedEvents{}
+	for range 16 {
+		events.Events = append(events.Events, one)
+	}
+	for what, v := range map[string]any{"record": &storedMutation{Record: m}, "events": events} {
+		for name, encode := range map[string]func(*bytes.Buffer, any) error{"writer": encodeTo, "encoder": encodeAny} {
+			b.Run(what+"/"+name, func(b *testing.B) {
+				b.ReportAllocs()
+				var buffer bytes.Buffer
+				for b.Loop() {
+					buffer.Reset()
+					if err := encode(&buffer, v); err != nil {
+						b.Fatal(err)
+					}
 				}
-			}
-		})
+			})
+		}
 	}
 }

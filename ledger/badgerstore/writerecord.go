@@ -10,7 +10,7 @@ import (
 var (
 	moreOfMutation = more[ledger.Mutation](47)
 	moreOfScope    = more[ledger.Scope](0, 81, 82, 83, 84)
-	moreOfPolicy   = more[ledger.Policy](17, 20)
+	moreOfPolicy   = more[ledger.Policy](18, 20)
 	moreOfRequest  = more[ledger.Request](4)
 	moreOfResult   = more[ledger.Result](4)
 	moreOfBody     = more[ledger.Body](3)
@@ -147,6 +147,7 @@ func (w *writer) policy(p *ledger.Policy) {
 	f.someText(15, string(p.WatchClass))
 	f.someInt(16, p.ResultLimit)
 	f.someBool(17, p.Prepares)
+	f.someBool(18, p.Natural)
 	f.someBool(20, p.Idempotent)
 	f.more(moreOfPolicy, p)
 	f.end()
