@@ -10,7 +10,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -165,11 +164,13 @@ func (a *App) note(text string) {
 
 func (a *App) now() ledger.Stamp { return ledger.Stamp(clock.Take(a.clock)) }
 
+var lowerBase32 = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
+
 // NewID makes unguessable ids of 26 characters, a–z and 2–7 (128 bits).
 func NewID() string {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // Never fails (crypto/rand).
-	return strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(b[:]))
+	return lowerBase32.EncodeToString(b[:])
 }
 
 func (a *App) openLedger(ctx context.Context) error {

@@ -1,8 +1,10 @@
 package app
 
 import (
+	"maps"
 	"net/http"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -21,6 +23,22 @@ type metrics struct {
 	tries      *prometheus.CounterVec
 	tryTimes   prometheus.Histogram
 	working    prometheus.Gauge
+
+	// known are the series of requests that there were. A new kind of them makes a new map.
+	known atomic.Pointer[map[requestKind]requestSeries]
+}
+
+// requestKind is what requests are told apart by.
+type requestKind struct {
+	effect, problem string
+	status          int
+}
+
+// requestSeries are the metrics of requests of one kind. To find them by their labels
+// costs more than to count.
+type requestSeries struct {
+	count prometheus.Counter
+	took  prometheus.Observer
 }
 
 func newMetrics(a *App) *metrics {
@@ -84,8 +102,25 @@ func (m *metrics) handler() http.Handler {
 
 // Request implements proxy.Metrics.
 func (m *metrics) Request(effect, problem string, status int, took time.Duration) {
-	m.requests.WithLabelValues(effect, problem, strconv.Itoa(status)).Inc()
-	m.durations.WithLabelValues(effect).Observe(took.Seconds())
+	s := m.series(requestKind{effect, problem, status})
+	s.count.Inc()
+	s.took.Observe(took.Seconds())
+}
+
+func (m *metrics) series(k requestKind) requestSeries {
+	known := m.known.Load()
+	if known != nil {
+		if s, ok := (*known)[k]; ok {
+			return s
+		}
+	}
+	s := requestSeries{m.requests.WithLabelValues(k.effect, k.problem, strconv.Itoa(k.status)), m.durations.WithLabelValues(k.effect)}
+	grown := map[requestKind]requestSeries{k: s}
+	if known != nil {
+		maps.Copy(grown, *known)
+	}
+	m.known.CompareAndSwap(known, &grown) // else the next one of this kind is made known
+	return s
 }
 
 // Mutation implements proxy.Metrics.
