@@ -33,7 +33,7 @@ func (d door) url() string {
 // where they are inherited, and would lead around the proxy.
 var proxyVariables = []string{
 	"HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy",
-	"grpc_proxy", "CARGO_HTTP_PROXY",
+	"grpc_proxy", "CARGO_HTTP_PROXY", "ws_proxy", "WS_PROXY", "wss_proxy", "WSS_PROXY",
 	"npm_config_proxy", "NPM_CONFIG_PROXY", "npm_config_https_proxy", "NPM_CONFIG_HTTPS_PROXY",
 }
 

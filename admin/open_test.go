@@ -70,6 +70,7 @@ func checkEnviron(t *testing.T, env map[string]string, token string) {
 	}
 	want := map[string]string{
 		"HTTP_PROXY": proxy, "http_proxy": proxy, "HTTPS_PROXY": proxy, "https_proxy": proxy, "ALL_PROXY": proxy, "all_proxy": proxy,
+		"ws_proxy": proxy, "WS_PROXY": proxy, "wss_proxy": proxy, "WSS_PROXY": proxy,
 		"grpc_proxy": proxy, "CARGO_HTTP_PROXY": proxy, "npm_config_proxy": proxy, "NPM_CONFIG_PROXY": proxy,
 		"npm_config_https_proxy": proxy, "NPM_CONFIG_HTTPS_PROXY": proxy,
 		"NO_PROXY": "", "no_proxy": "", "no_grpc_proxy": "", "npm_config_noproxy": "", "NPM_CONFIG_NOPROXY": "", "PIP_PROXY": "",
