@@ -39,12 +39,20 @@ type Explained struct {
 	Marker            string `json:"marker,omitempty"`
 	// VendorKey is that of generation 1.
 	VendorKey string `json:"vendor_key,omitempty"`
+	// Upgrade are the protocols to which the connection may change; what is said in them
+	// is judged by nobody. For a request that asks for a change, those that the upstream
+	// would be asked for.
+	Upgrade []string `json:"upgrade,omitempty"`
 	// Now says what would happen; empty without a ledger.
 	Now string `json:"now,omitempty"`
 }
 
 // ExplainRequest says how set reads a request. It sends nothing and needs no ledger.
 func ExplainRequest(set *rules.Set, raw rules.Raw, s Scope) Explained {
+	asked, refusal := raw.Upgrade()
+	if refusal != nil {
+		return refusedExplained(Explained{Effect: "deny"}, refusal)
+	}
 	request, refusal := rules.Normalize(raw)
 	if refusal != nil {
 		return refusedExplained(Explained{Effect: "deny"}, refusal)
@@ -57,6 +65,14 @@ func ExplainRequest(set *rules.Set, raw rules.Raw, s Scope) Explained {
 	}
 	if x.Match.Operation != nil {
 		out.Operation = x.Match.Operation.Name
+	}
+	if x.Match.Operation != nil {
+		out.Upgrade = x.Match.Operation.Upgrade
+	}
+	if len(asked) > 0 {
+		if out.Upgrade, refusal = x.Match.Upgrade(asked); refusal != nil {
+			return refusedExplained(out, refusal)
+		}
 	}
 	switch {
 	case x.Match.Refusal != nil:

@@ -20,6 +20,8 @@ type metrics struct {
 	durations  *prometheus.HistogramVec
 	mutations  *prometheus.CounterVec
 	unrecorded prometheus.Gauge
+	upgraded   prometheus.Gauge
+	carried    *prometheus.CounterVec
 	tries      *prometheus.CounterVec
 	tryTimes   prometheus.Histogram
 	working    prometheus.Gauge
@@ -57,6 +59,12 @@ func newMetrics(a *App) *metrics {
 		unrecorded: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "keep_unrecorded_outcomes", Help: "Outcomes that the ledger did not take yet.",
 		}),
+		upgraded: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "keep_upgraded_connections", Help: "Connections that have changed protocols and are open.",
+		}),
+		carried: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "keep_upgraded_bytes_total", Help: "Bytes of connections that had changed protocols, counted at their end, by where they came from.",
+		}, []string{"from"}),
 		tries: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "keep_reconcile_tries_total", Help: "Reconcile tries, by connector, operation, strategy and what they saw.",
 		}, []string{"connector", "operation", "strategy", "seen"}),
@@ -91,7 +99,7 @@ func newMetrics(a *App) *metrics {
 		}
 		return 0
 	})
-	m.registry.MustRegister(m.requests, m.durations, m.mutations, m.unrecorded, m.tries, m.tryTimes, m.working, healthy, reload, halted,
+	m.registry.MustRegister(m.requests, m.durations, m.mutations, m.unrecorded, m.upgraded, m.carried, m.tries, m.tryTimes, m.working, healthy, reload, halted,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -130,6 +138,13 @@ func (m *metrics) Mutation(decision, state string) {
 
 // Unrecorded implements proxy.Metrics.
 func (m *metrics) Unrecorded(delta int) { m.unrecorded.Add(float64(delta)) }
+
+// Upgraded implements proxy.Metrics.
+func (m *metrics) Upgraded(delta int, fromClient, fromUpstream int64) {
+	m.upgraded.Add(float64(delta))
+	m.carried.WithLabelValues("client").Add(float64(fromClient))
+	m.carried.WithLabelValues("upstream").Add(float64(fromUpstream))
+}
 
 // Tried implements reconcilers.Metrics.
 func (m *metrics) Tried(connector, operation, strategy, seen string, took time.Duration) {

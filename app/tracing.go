@@ -150,6 +150,7 @@ func spanAttributes(l *proxy.Line) []attribute.KeyValue {
 		{"keep.effect", l.Effect}, {"keep.problem", l.Problem}, {"keep.workflow", l.Workflow}, {"keep.item", l.Item}, {"keep.run", l.Run},
 		{"keep.connector", l.Connector}, {"keep.operation", l.Operation},
 		{"keep.mutation", l.Mutation}, {"keep.state", l.State}, {"keep.decision", l.Decision},
+		{"keep.upgrade", l.Upgrade}, {"keep.ended", l.Ended},
 	} {
 		if a.value != "" {
 			out = append(out, attribute.String(a.key, a.value))

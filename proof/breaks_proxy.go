@@ -46,9 +46,29 @@ var proxyBreaks = []broken{
 		tests: []string{"proxy.TestUnmatchedHosts"},
 	},
 	{
-		promise: "TRACE and protocol upgrades are always denied", how: "a protocol upgrade is let through",
-		edits: []edit{{"proxy/pipeline.go", "if wantsUpgrade(r) {", "if wantsUpgrade(r) && x.client == nil {"}},
-		tests: []string{"proxy.TestRefusalsSendNothing"},
+		promise: "TRACE is always denied, and a protocol upgrade", how: "an upgrade without a rule goes through",
+		edits: []edit{{"rules/upgrade.go", "return nil, refuse(ProblemDenied, \"protocol upgrades are refused where no rule names the protocol (upgrade)\")", "return asked, nil"}},
+		tests: []string{"proxy.TestRefusalsSendNothing", "proxy.TestUpgradesThatNoRuleAllowsAreRefused"},
+	},
+	{
+		promise: "TRACE is always denied, and a protocol upgrade", how: "an upgrade goes through with its Upgrade field taken out",
+		edits: []edit{{"proxy/pipeline.go", "if x.asked = asked; f != nil {", "if x.asked = asked[len(asked):]; f != nil {"}},
+		tests: []string{"proxy.TestUpgradesThatNoRuleAllowsAreRefused"},
+	},
+	{
+		promise: "With `upgrade` a GET request without content may change", how: "the upstream is asked for every protocol of the client's",
+		edits: []edit{{"proxy/upgrade.go", "x.effect, x.protocols = m.Effect.String(), allowed", "x.effect, x.protocols = m.Effect.String(), append(allowed[:0], x.asked...)"}},
+		tests: []string{"proxy.TestAConnectionChangesToAProtocolThatItsRuleNames"},
+	},
+	{
+		promise: "With `upgrade` a GET request without content may change", how: "a change to another protocol is believed",
+		edits: []edit{{"upstream/switched.go", "if !listed(asked, one) {", "if !listed(asked, one) && len(asked) == 0 {"}},
+		tests: []string{"proxy.TestAnswersToAnUpgrade"},
+	},
+	{
+		promise: "From then on bytes are carried both ways as in a blind tunnel", how: "what comes before the answer is read as HTTP",
+		edits: []edit{{"proxy/strict/scanner.go", "case s.head.upgrade:\n\t\ts.state = atUpgrade", "case s.head.upgrade && s.head.connect:\n\t\ts.state = atUpgrade"}},
+		tests: []string{"proxy.TestWhatTheClientSaysBeforeTheChangeIsKept"},
 	},
 	{
 		promise: "If the upstream cuts an answer, so does the proxy", how: "a cut answer ends as if it were whole",

@@ -17,7 +17,8 @@
 //  4. Match (pipeline.go). The request is brought into the one form that is
 //     judged and sent, and the rules say what it is. What no rule declares is
 //     denied, but for safe methods on hosts of no connector.
-//  5. Reads and ignored requests are streamed both ways (pass.go).
+//  5. Reads and ignored requests are streamed both ways (pass.go). Where the rule says so
+//     their connection may change protocols (upgrade.go).
 //  6. A mutation is read whole, its identity, payload and key are derived
 //     (mutate.go), and one caller of its key does the work while others wait for
 //     the same answer (flights.go).
@@ -42,6 +43,6 @@
 //
 // # Caveats
 //
-// Raw header case is not kept, and upgrades are refused. Blind tunnels (Config.Passthrough) are seen only at
-// CONNECT: mutations in them are not.
+// Raw header case is not kept. Blind tunnels (Config.Passthrough) are seen only at CONNECT, and connections that
+// changed protocols only at their request: mutations in them are not.
 package proxy

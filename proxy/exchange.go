@@ -41,6 +41,11 @@ type exchange struct {
 
 	// trailers says that the client takes them; see takesTrailers.
 	trailers bool
+	// asked are the protocols that the client asks to change to, protocols those of them
+	// that the upstream is asked for. switched is what came of it, nil for nothing.
+	asked, protocols []string
+	switched         *switched
+
 	// interims takes the interim responses; see interimsFor.
 	interims interims
 	// body is the request's, once it was read.
@@ -133,6 +138,9 @@ func (l *Line) write(e *zerolog.Event) {
 	}
 	if l.Problem != "" {
 		e.Str("problem", l.Problem)
+	}
+	if l.Upgrade != "" {
+		e.Str("upgrade", l.Upgrade).Int64("received", l.Received).Str("ended", l.Ended)
 	}
 	if l.Mutation != "" {
 		e.Str("mutation", l.Mutation).Str("state", l.State).Str("decision", l.Decision)

@@ -29,7 +29,8 @@ const (
 //
 // net/http reads while a handler runs, to see the client go. What comes then belongs
 // to the next request, so that its fault waits for the handler's end, as does
-// everything behind a CONNECT whose answer may open a tunnel.
+// everything behind a request whose answer may end HTTP on the connection: a CONNECT, or
+// one that asks to change protocols.
 type guarded struct {
 	net.Conn
 	proxy *Proxy
@@ -134,8 +135,13 @@ func (g *guarded) Read(p []byte) (int, error) {
 			continue
 		case g.fault != nil && !g.busy.Load():
 			return 0, g.refuse(g.fault)
-		case g.fault != nil, g.scan.Connected():
+		case g.fault != nil, g.scan.Connected(), g.scan.Upgrading() && len(g.rest) > 0:
 			if err := g.wait(); err != nil {
+				return 0, err
+			}
+			continue
+		case g.scan.Upgrading():
+			if err := g.ahead(p); err != nil {
 				return 0, err
 			}
 			continue
@@ -151,6 +157,17 @@ func (g *guarded) Read(p []byte) (int, error) {
 			return 0, g.endedEarly(err)
 		}
 	}
+}
+
+// ahead reads what may belong to another protocol, and keeps it: so the client is seen to
+// go.
+func (g *guarded) ahead(p []byte) error {
+	n, err := g.Conn.Read(p)
+	g.rest = append(g.rest[:0], p[:n]...)
+	if n > 0 {
+		return nil
+	}
+	return err
 }
 
 // readRaw reads what no scanner looks at.

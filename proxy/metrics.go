@@ -11,6 +11,9 @@ type Metrics interface {
 	Mutation(decision, state string)
 	// Unrecorded sets the number of outcomes that are still to be recorded.
 	Unrecorded(delta int)
+	// Upgraded counts the connections that changed protocols: by how many there are more
+	// now, and at the end of one the bytes that came from its client and its upstream.
+	Upgraded(delta int, fromClient, fromUpstream int64)
 }
 
 type noMetrics struct{}
@@ -23,3 +26,6 @@ func (noMetrics) Mutation(string, string) {}
 
 // Unrecorded implements Metrics.
 func (noMetrics) Unrecorded(int) {}
+
+// Upgraded implements Metrics.
+func (noMetrics) Upgraded(int, int64, int64) {}

@@ -18,6 +18,10 @@ type Line struct {
 	Workflow, Item, Run       string
 	Connector, Operation      string
 	Mutation, State, Decision string
+	// Upgrade is the protocol that the connection changed to, Received the bytes that the
+	// client sent in it, and Ended who ended it first: client, upstream, stop or shutdown.
+	Upgrade, Ended string
+	Received       int64
 	// Traceparent and Tracestate are the request's own, as they came (W3C Trace Context).
 	// They are set for an observer alone.
 	Traceparent, Tracestate string
@@ -58,6 +62,9 @@ func (x *exchange) line(method, host, path string, w *answerWriter, delivered bo
 		At: now, Method: method, Host: host, Path: x.path(path), Status: w.status, Bytes: w.bytes,
 		Duration: now.Sub(x.started), Delivered: delivered, Effect: x.effect, Problem: string(x.problem),
 		Workflow: x.caller.workflow, Item: x.caller.item, Run: x.caller.run, Connector: x.connector, Operation: x.operation,
+	}
+	if s := x.switched; s != nil {
+		l.Upgrade, l.Ended, l.Received = s.protocol, s.ended, s.received.Load()
 	}
 	if m := x.mutation; m != nil {
 		l.Mutation, l.State, l.Decision = m.ID, string(m.State), string(x.decision)

@@ -24,6 +24,7 @@ func (p *Proxy) pass(x *exchange, r *http.Request, req *rules.Request, connector
 	if err != nil {
 		return p.refused(x, r, refuse(problemInternal, "The request can't be rebuilt or lacks its configured credentials; nothing was sent: "+err.Error()+"."))
 	}
+	askFor(out, x.protocols)
 	interim := x.interimsFor(r)
 	ctx.shows(interim)
 	resp, err := p.passOn(out, interim)
@@ -32,11 +33,11 @@ func (p *Proxy) pass(x *exchange, r *http.Request, req *rules.Request, connector
 		return p.refused(x, r, p.passRefusal(ctx, x, err, out.URL.Host))
 	}
 	if resp.StatusCode == http.StatusSwitchingProtocols {
-		_ = resp.Body.Close()
-		return p.refused(x, r, refuse(problemDenied, "The upstream changed protocols, which was not asked for."))
+		return p.changed(ctx, x, r, resp)
 	}
 	resp.Body = ctx.content(x.answer, resp.Body)
 	length, known := resp.Header["Content-Length"]
+	named := resp.Header["Upgrade"]
 	if stripAnswer(resp.Header) {
 		bare := *resp // The trailers go to the other one.
 		bare.Trailer = nil
@@ -45,6 +46,7 @@ func (p *Proxy) pass(x *exchange, r *http.Request, req *rules.Request, connector
 	if known {
 		resp.Header["Content-Length"] = length
 	}
+	offer(x, r, resp.StatusCode, named, resp.Header)
 	addVia(resp.Header, p.via(resp.Proto))
 	if x.caller.unmanaged {
 		resp.Header.Set(headerScope, "unmanaged")

@@ -36,8 +36,9 @@ func (p *Proxy) pipeline(x *exchange, r *http.Request) (resp *http.Response) {
 	if f := p.gate(x); f != nil {
 		return p.refused(x, r, f)
 	}
-	if wantsUpgrade(r) {
-		return p.refused(x, r, refuse(problemDenied, "Protocol upgrades are refused; nothing was sent."))
+	asked, f := askedProtocols(r)
+	if x.asked = asked; f != nil {
+		return p.refused(x, r, f)
 	}
 	if lastHop(r) {
 		return newResponse(r, http.StatusOK, http.Header{"Cache-Control": {"no-store"}}, nil)
@@ -77,6 +78,8 @@ func (p *Proxy) route(x *exchange, r *http.Request, req *rules.Request) *http.Re
 		x.rule, x.request = m.Operation, req
 	}
 	switch {
+	case len(x.asked) > 0:
+		return p.upgrade(x, r, req, &m)
 	case m.Refusal != nil:
 		return p.refused(x, r, fromRules(m.Refusal))
 	case m.Unmatched:

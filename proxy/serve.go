@@ -108,7 +108,7 @@ func defaultPort(scheme string) string {
 
 // serve runs one request through the pipeline, and learns whether the client got the
 // whole answer. Plain requests go through goproxy; those of a tunnel have no more use
-// for it.
+// for it, and what asks to change protocols is nothing for it, as it has its own ways there.
 func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, c caller, t *tunnel) {
 	p.under.requests.Add(1)
 	defer p.under.requests.Add(-1)
@@ -117,6 +117,9 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, c caller, t *tunne
 	x.after = x.room[:0]
 	delivered := false
 	defer func() {
+		if x.switched != nil && x.switched.counted {
+			defer p.switched.End()
+		}
 		x.done(delivered)
 		p.config.Metrics.Request(x.effect, string(x.problem), answer.status, p.config.Clock.Now().Sub(x.started))
 		p.told(x, r, answer, delivered)
@@ -125,10 +128,15 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, c caller, t *tunne
 			panic(http.ErrAbortHandler)
 		}
 	}()
-	if t == nil {
+	if t == nil && !wantsUpgrade(r) {
 		p.goproxy.ServeHTTP(answer, r.WithContext(withExchange(r.Context(), x)))
 	} else {
-		answer.carry(p.pipeline(x, r)) //nolint:bodyclose,contextcheck // carry closes it; the exchange holds the context.
+		resp := p.pipeline(x, r) //nolint:bodyclose,contextcheck // carry closes it; the exchange holds the context.
+		if x.switched != nil && resp.StatusCode == http.StatusSwitchingProtocols {
+			delivered = p.carrySwitched(x, r, resp)
+			return
+		}
+		answer.carry(resp)
 	}
 	if delivered = answer.finish(); answer.cut {
 		// net/http would end the answer as if it were whole.

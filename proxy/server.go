@@ -165,8 +165,10 @@ type Proxy struct {
 	// background counts work that outlives its request: outcomes that are still
 	// to be recorded.
 	background background.Group
-	ctx        context.Context
-	cancel     context.CancelFunc
+	// switched are the exchanges that changed protocols: no server counts them.
+	switched background.Group
+	ctx      context.Context
+	cancel   context.CancelFunc
 }
 
 // New makes a Proxy.
@@ -271,6 +273,7 @@ func (p *Proxy) Shutdown(ctx context.Context) error {
 		err = errors.Join(err, ctx.Err())
 	}
 	p.Close()
+	p.switched.Wait()
 	return err
 }
 
@@ -280,6 +283,6 @@ func (p *Proxy) Close() {
 	p.cancel()
 	_ = p.tunnels.Close()
 	_, _ = p.outer.Close(), p.inner.Close()
-	// Blind tunnels belong to no server any more.
+	// Blind tunnels, and what changed protocols, belong to no server any more.
 	p.open.sweep(func(_ caller, all streams) { all.cut() })
 }

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bufio"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -24,20 +25,30 @@ type tunnel struct {
 	secure bool
 	// first holds what was read ahead of the first byte of the tunnel.
 	first io.Reader
+	// ended says that the client ended its direction of the connection.
+	ended atomic.Bool
 }
 
 // Read gives what was read ahead before it reads on.
 func (t *tunnel) Read(p []byte) (int, error) {
 	if t.first == nil {
-		return t.Conn.Read(p)
+		return t.read(p)
 	}
 	n, err := t.first.Read(p)
 	if err == io.EOF {
 		t.first = nil
 		if n == 0 {
-			return t.Conn.Read(p)
+			return t.read(p)
 		}
 		err = nil
+	}
+	return n, err
+}
+
+func (t *tunnel) read(p []byte) (int, error) {
+	n, err := t.Conn.Read(p)
+	if errors.Is(err, io.EOF) {
+		t.ended.Store(true)
 	}
 	return n, err
 }

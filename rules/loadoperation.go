@@ -85,6 +85,9 @@ func (d *decoder) operation(n *yaml.Node, key string, c *Connector, l *loading, 
 	if m["before"] != nil {
 		op.before = d.texts(m["before"], join(key, "before"))
 	}
+	if m["upgrade"] != nil {
+		d.upgrade(m["upgrade"], join(key, "upgrade"), op, known)
+	}
 	if m["encoded_slash"] != nil {
 		op.encodedSlash = d.word(m["encoded_slash"], join(key, "encoded_slash"), "keep") != ""
 	}

@@ -162,6 +162,9 @@ type Operation struct {
 	Strategies []Strategy
 	// NoIdentity says that the rule asks for one mutation per item and subkey.
 	NoIdentity bool
+	// Upgrade are the protocols to which a connection may change (RFC 9110 §7.8). What is
+	// said in them is judged by nobody.
+	Upgrade []string
 
 	matches     []*matcher
 	before      []string

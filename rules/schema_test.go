@@ -55,6 +55,12 @@ var formatKeys = []struct {
 		},
 	},
 	{
+		"an operation that is passed on",
+		func(line string) string { return withRead(line) },
+		[]string{"upgrade: [websocket, chat/2]", "upgrade: websocket"},
+		nil,
+	},
+	{
 		"compensate",
 		func(line string) string { return withOperation("compensate: {" + line + "}") },
 		[]string{

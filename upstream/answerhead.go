@@ -45,7 +45,8 @@ func (w *headWatch) take(line []byte) {
 		w.head = true
 		w.broken = !isStatusLine(line)
 		w.old = bytes.HasPrefix(line, []byte("HTTP/1.0"))
-		w.interim = len(line) > 9 && line[9] == '1'
+		// What follows 101 is no HTTP any more.
+		w.interim = len(line) > 9 && line[9] == '1' && !bytes.HasPrefix(line[9:], []byte("101"))
 	case len(line) == 0 && w.interim:
 		w.reset()
 	case len(line) == 0:

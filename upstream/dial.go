@@ -118,7 +118,11 @@ func (d *dialer) open(ctx context.Context, p *plan, key endpoint) (c *conn, h2 b
 		c.plain = &plainConn{Conn: c.raw}
 		return c, false, nil
 	}
-	session := tls.Client(c.raw, d.tlsFor(p.url.Hostname()))
+	cfg := d.tlsFor(p.url.Hostname())
+	if len(p.upgrade) > 0 {
+		cfg.NextProtos = []string{"http/1.1"}
+	}
+	session := tls.Client(c.raw, cfg)
 	if err := session.HandshakeContext(ctx); err != nil {
 		c.kill()
 		return nil, false, tlsError(err)

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // inlineBody is the size up to which a body is written before the answer is read.
@@ -83,6 +84,9 @@ func (p *plan) writeHead(w *bufio.Writer) {
 		for _, v := range p.header[name] {
 			writeStrings(w, name, ": ", v, "\r\n")
 		}
+	}
+	if len(p.upgrade) > 0 {
+		writeStrings(w, "Connection: Upgrade\r\nUpgrade: ", strings.Join(p.upgrade, ", "), "\r\n")
 	}
 	if p.announcesLength() {
 		var digits [20]byte

@@ -19,6 +19,10 @@ import (
 // comes at once, go to upstreams that speak HTTP/1.1 over this package's own connections;
 // everything else goes by net/http's transport.
 //
+// A request with an Upgrade field asks the upstream to change protocols (RFC 9110 §7.8), over
+// HTTP/1.1. The answer 101 is an answer only if it changes to one of those; its Body is then a
+// [*Switched]. 101 to any other request comes without a body.
+//
 // Unlike Sender it may send a request again: a read without content whose kept connection
 // ended without a byte of an answer, and what net/http repeats. Use it only for requests
 // whose repetition does no harm. It reads no proxy environment, does not decompress,
@@ -125,6 +129,8 @@ func (p *Passthrough) RoundTrip(r *http.Request) (*http.Response, error) {
 	var resp *http.Response
 	var err error
 	switch {
+	case len(r.Header["Upgrade"]) > 0:
+		resp, err = p.upgrade(r)
 	case readable(r):
 		resp, err = p.own(r, nil)
 	case short(r):

@@ -26,6 +26,9 @@ type plan struct {
 	body   Body
 	length int64
 	total  time.Duration
+	// upgrade lists the protocols that the connection may change to, as the lines of an
+	// Upgrade field; none for a request that asks for no change.
+	upgrade []string
 }
 
 // makePlan checks everything that could break the framing of a message, since a

@@ -56,6 +56,9 @@ func (p *Passthrough) readOn(
 	c.plain.left.Store(-1)
 	e.resp, e.inner = resp, resp.Body
 	switch {
+	case resp.StatusCode == http.StatusSwitchingProtocols && len(plan.upgrade) > 0:
+		resp, err = e.switched(plan)
+		return resp, false, err
 	case resp.StatusCode == http.StatusSwitchingProtocols:
 		resp.Body = http.NoBody
 		e.end(false)

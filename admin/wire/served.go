@@ -28,6 +28,12 @@ type Served struct {
 	Decision string `json:"decision,omitzero"`
 	// Problem is the name of the refusal.
 	Problem string `json:"problem,omitzero"`
+	// Upgrade is the protocol that the connection changed to, Received the bytes that the
+	// client sent in it (Bytes those that it got), and Ended who ended it first: client,
+	// upstream, stop or shutdown.
+	Upgrade  string `json:"upgrade,omitzero"`
+	Received int64  `json:"received,omitzero"`
+	Ended    string `json:"ended,omitzero"`
 	// Missed is how many requests before this one were not told, as they came faster
 	// than they were read.
 	Missed int64 `json:"missed,omitzero"`

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -18,6 +19,7 @@ type checked struct {
 	Configuration []problemView  `json:"configuration"`
 	Advice        []adviceView   `json:"advice"`
 	Rules         rules.Findings `json:"rules"`
+	Unseen        []unseenView   `json:"unseen"`
 	Connectors    int            `json:"connectors"`
 	Cases         int            `json:"cases"`
 }
@@ -38,6 +40,13 @@ type adviceView struct {
 	Key   string `json:"key"`
 	Value string `json:"value"`
 	Text  string `json:"text"`
+}
+
+// unseenView is an operation whose connections may change to protocols that nobody looks into.
+type unseenView struct {
+	Operation string   `json:"operation"`
+	Effect    string   `json:"effect"`
+	Upgrade   []string `json:"upgrade"`
 }
 
 // failed reports whether the proxy would not start with it.
@@ -76,7 +85,7 @@ func newCheck() *cobra.Command {
 // check loads configuration and rules. Without a configuration the rules are held
 // against its defaults, so that all findings are told at once.
 func (s *settings) check(cmd *cobra.Command, names []string) (checked, error) {
-	out := checked{Configuration: []problemView{}, Advice: []adviceView{}, Rules: rules.Findings{}}
+	out := checked{Configuration: []problemView{}, Advice: []adviceView{}, Rules: rules.Findings{}, Unseen: []unseenView{}}
 	c, err := s.load(cmd)
 	if problems, ok := errors.AsType[*config.Error](err); ok {
 		c = config.Default()
@@ -106,6 +115,11 @@ func (s *settings) check(cmd *cobra.Command, names []string) (checked, error) {
 	for _, connector := range set.Connectors() {
 		out.Connectors++
 		out.Cases += connector.Cases()
+		for _, op := range connector.Operations {
+			if len(op.Upgrade) > 0 {
+				out.Unseen = append(out.Unseen, unseenView{connector.Name + "." + op.Name, op.Effect.String(), op.Upgrade})
+			}
+		}
 	}
 	return out, nil
 }
@@ -139,6 +153,10 @@ func (c checked) write(w io.Writer) error {
 	}
 	if c.failed() {
 		return nil
+	}
+	for _, u := range c.Unseen {
+		fmt.Fprintf(w, "Unseen: %s may change to %s. Its rule calls that %s; nobody judges what is said there, mutations included.\n",
+			u.Operation, strings.Join(u.Upgrade, " or "), u.Effect)
 	}
 	_, err := fmt.Fprintf(w, "Sound: %s, %s.\n", counted(c.Connectors, "connector"), counted(c.Cases, "case"))
 	return err

@@ -42,6 +42,8 @@ type operationView struct {
 	Confirmations int      `json:"absent_confirmations,omitzero"`
 	Timeout       string   `json:"timeout,omitzero"`
 	NativeKey     string   `json:"native_key,omitzero"`
+	// Upgrade are the protocols to which connections may change.
+	Upgrade []string `json:"upgrade,omitempty"`
 }
 
 func viewConnector(c *rules.Connector) connectorView {
@@ -59,7 +61,7 @@ func viewConnector(c *rules.Connector) connectorView {
 }
 
 func viewOperation(op *rules.Operation) operationView {
-	v := operationView{Name: op.Name, Effect: op.Effect.String()}
+	v := operationView{Name: op.Name, Effect: op.Effect.String(), Upgrade: op.Upgrade}
 	if op.Effect != rules.EffectMutation {
 		return v
 	}
@@ -171,6 +173,9 @@ func showConnector(w io.Writer, v connectorView) error {
 	}
 	rows := make([][]string, 0, len(v.Operations))
 	for _, op := range v.Operations {
+		if len(op.Upgrade) > 0 {
+			op.Effect += ", upgrade to " + strings.Join(op.Upgrade, ", ")
+		}
 		rows = append(rows, []string{op.Name, op.Effect, strings.Join(op.Strategies, ", "), op.OnAbsent, op.Settle, op.NativeKey})
 	}
 	return section(w, "Operations", []string{"NAME", "EFFECT", "RECONCILED BY", "ON ABSENT", "SETTLE", "NATIVE KEY"}, rows)

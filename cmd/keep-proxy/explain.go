@@ -211,6 +211,14 @@ func explainRunning(ctx context.Context, c *connection, e wire.Explain) (app.Exp
 	return out, nil
 }
 
+// unseen says to which protocols a connection may change; "" for none.
+func unseen(protocols []string) string {
+	if len(protocols) == 0 {
+		return ""
+	}
+	return strings.Join(protocols, ", ") + "; nobody judges what is said there"
+}
+
 func writeExplained(w io.Writer, x app.Explained) error {
 	operation := x.Connector
 	if x.Operation != "" {
@@ -228,6 +236,7 @@ func writeExplained(w io.Writer, x app.Explained) error {
 		"effect", x.Effect,
 		"operation", operation,
 		"refused", refused,
+		"upgrade", unseen(x.Upgrade),
 		"what", x.Target,
 		"account", x.Account,
 		"identity", strings.Join(identity, ", "),

@@ -99,6 +99,9 @@ func writeRequest(w io.Writer, r wire.Served) error {
 	if r.Problem != "" {
 		what += " refused: " + r.Problem
 	}
+	if r.Upgrade != "" {
+		what += " " + r.Upgrade + " ended by " + r.Ended
+	}
 	if !r.Delivered {
 		what += " (not delivered)"
 	}

@@ -33,6 +33,20 @@ func (g *Group) Go(work func()) bool {
 	return true
 }
 
+// Begin begins work of the caller's own goroutine, and reports whether it may: after Wait was
+// called it may not. Work that began calls End when it has ended.
+func (g *Group) Begin() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.ended {
+		g.working.Add(1)
+	}
+	return !g.ended
+}
+
+// End ends what Begin began.
+func (g *Group) End() { g.working.Done() }
+
 // Wait lets no more work begin and returns when all that began has ended.
 func (g *Group) Wait() {
 	g.mu.Lock()

@@ -19,6 +19,7 @@ var seeds = []string{
 	"\r\nGET http://h:80/%41?q=% HTTP/1.1\r\nHost: H\r\nX: \t y \r\n\r\nGET / HTTP/1.0\r\n\r\n",
 	"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\nabcPOST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n3;a=\"b\"\r\nabc\r\n0\r\nX: y\r\n\r\n",
 	"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n0x1\r\na\r\n0\r\n\r\n",
+	"GET / HTTP/1.1\r\nHost: h\r\nUpgrade: x\r\n\r\nPOST / HTTP/1.1\r\nHost: h\r\nUpgrade: x\r\nContent-Length: 1\r\n\r\naGET / HTTP/1.0\r\n\r\n",
 	"CONNECT [::1]:443 HTTP/1.1\r\nHost: [::1]:443\r\n\r\n\x16\x03",
 	"GET / HTTP/1.1\r\nHost: h\n\r\n",
 }

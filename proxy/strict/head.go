@@ -19,7 +19,9 @@ type head struct {
 	hosts, lengths, codings int
 	length                  int64
 	chunked                 bool
-	fault                   *Fault
+	// upgrade says that there is an Upgrade field.
+	upgrade bool
+	fault   *Fault
 }
 
 func (h *head) reset() {
@@ -199,6 +201,7 @@ func (h *head) field(line []byte) *Fault {
 		if is(name, "trailer") {
 			return announced(value)
 		}
+		h.upgrade = h.upgrade || is(name, "upgrade")
 	case len("content-length"):
 		if is(name, "content-length") {
 			return h.lengthField(value)

@@ -22,6 +22,7 @@ const (
 	inChunkEnd
 	inTrailers
 	atConnect
+	atUpgrade
 	atFault
 )
 
@@ -49,8 +50,8 @@ type Scanner struct {
 // dropped (an empty line before a request, RFC 9112 §2.2), the next pass bytes may be
 // given on, and the rest must be shown again, unless there is a fault.
 //
-// A rest stays after the head of a CONNECT request, until [Scanner.Resume], and
-// before an empty line.
+// A rest stays after a request that may be the last one in HTTP, which is a CONNECT or has
+// an Upgrade field and no content, until [Scanner.Resume], and before an empty line.
 func (s *Scanner) Scan(p []byte) (skip, pass int, f *Fault) {
 	i := 0
 	// message is where the head begins that is being read, as far as it is in p.
@@ -79,7 +80,7 @@ func (s *Scanner) Scan(p []byte) (skip, pass int, f *Fault) {
 			if i += n; f != nil {
 				return skip, message, s.fail(f)
 			}
-		case atConnect, atFault:
+		case atConnect, atUpgrade, atFault:
 			return skip, i, nil
 		default:
 			n, f := s.scanBody(p[i:])
@@ -129,9 +130,13 @@ func (s *Scanner) Begun() bool {
 // answer.
 func (s *Scanner) Connected() bool { return s.state == atConnect }
 
-// Resume reads on after a CONNECT request which opened no tunnel.
+// Upgrading reports whether a request without content was read that asks to change
+// protocols (RFC 9110 §7.8). What comes next is up to its answer.
+func (s *Scanner) Upgrading() bool { return s.state == atUpgrade }
+
+// Resume reads on after a request which changed nothing.
 func (s *Scanner) Resume() {
-	if s.state == atConnect {
+	if s.state == atConnect || s.state == atUpgrade {
 		s.state = atStart
 	}
 }
@@ -229,6 +234,8 @@ func (s *Scanner) endHead() *Fault {
 		s.state = inChunkSize
 	case s.head.length > 0:
 		s.state, s.left = inSized, s.head.length
+	case s.head.upgrade:
+		s.state = atUpgrade
 	default:
 		s.end()
 	}
