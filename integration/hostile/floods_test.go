@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/net/http2"
 
@@ -23,14 +24,14 @@ type flood struct {
 	// ends says that the proxy must end the connection. What it may bear costs it no
 	// more than reading what the client writes.
 	ends bool
-	// arrives says that its requests are whole, and may reach the upstream until they are
-	// reset.
-	arrives bool
+	// arrive is how many of its requests may reach the upstream whole, and connect how many
+	// connections to the upstream it may cost: of most kinds none.
+	arrive, connect int
 }
 
-// mostArrive is how many requests of a flood may reach the upstream: those that are
-// being answered when its connection ends, as many as net/http serves at once.
-const mostArrive = 250
+// mostAtOnce is how many requests of one connection may be under way at once: as many as
+// net/http serves.
+const mostAtOnce = 250
 
 // plainHead is a read's.
 func plainHead(authority string) []string {
@@ -53,13 +54,13 @@ func TestFloods(t *testing.T) {
 	const many = 2_000_000
 	bomb := append(plainHead(""), strings.Split(strings.Repeat("x-a="+strings.Repeat("a", 4000)+"|", 20_000), "|")[:20_000]...)
 	for name, f := range map[string]flood{
-		"rapid reset": {most: 20_000, arrives: true, part: func(h *h2client) error {
+		"rapid reset": {most: 20_000, arrive: 20_000, connect: 20_000, part: func(h *h2client) error {
 			h.head(plainHead(h.authority), true)
 			err := h.framer.WriteRSTStream(h.stream, http2.ErrCodeCancel)
 			h.stream += 2
 			return err
 		}},
-		"streams without an end": {most: 2000, part: func(h *h2client) error {
+		"streams without an end": {most: 2000, connect: mostAtOnce, part: func(h *h2client) error {
 			h.head(plainHead(h.authority), false)
 			h.stream += 2
 			return nil
@@ -111,9 +112,13 @@ func TestFloods(t *testing.T) {
 				case err := <-over:
 					ended = !errors.Is(err, os.ErrDeadlineExceeded)
 				default:
-					ended = f.part(h) != nil
+					err := f.part(h)
+					if ended = err != nil; errors.Is(err, os.ErrDeadlineExceeded) {
+						t.Fatalf("after %d the connection is neither read nor ended", sent)
+					}
 				}
 				if sent%1000 == 0 {
+					_ = h.SetDeadline(time.Now().Add(patience))
 					if asked++; bystander.ask(upstream.authority()) != http.StatusOK {
 						t.Fatalf("after %d another client gets no answer", sent)
 					}
@@ -125,8 +130,12 @@ func TestFloods(t *testing.T) {
 			if asked++; bystander.ask(upstream.authority()) != http.StatusOK {
 				t.Error("another client gets no answer")
 			}
-			if arrived := len(upstream.take()) - asked; arrived > mostArrive && !f.arrives {
-				t.Errorf("%d requests of %d arrived", arrived, sent)
+			if arrived := len(upstream.take()) - asked; arrived > f.arrive {
+				t.Errorf("%d requests of %d arrived, and %d may", arrived, sent, f.arrive)
+			}
+			// The other client's may be a new one each time.
+			if made := upstream.connections() - asked; made > f.connect {
+				t.Errorf("%d connections for %d of them, and it may cost %d", made, sent, f.connect)
 			}
 		})
 	}

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
@@ -130,6 +131,7 @@ func (h *h2client) outcome() int {
 
 // ask reads once.
 func (h *h2client) ask(authority string) int {
+	_ = h.SetDeadline(time.Now().Add(patience))
 	h.head(plainHead(authority), true)
 	status := h.outcome()
 	h.stream += 2

@@ -141,6 +141,13 @@ func (r *recorder) bytes() int {
 	return r.total
 }
 
+// connections is how many there were so far.
+func (r *recorder) connections() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.conns)
+}
+
 // take gives the whole requests since it was asked last.
 func (r *recorder) take() []*recorded {
 	r.mu.Lock()
