@@ -145,6 +145,9 @@ func TestTheProgramSendsItsSpans(t *testing.T) {
 			}
 			continue
 		}
+		if len(got) == 0 {
+			t.Fatal("no spans were sent")
+		}
 		names := map[string]bool{}
 		for _, s := range (<-got).GetResourceSpans()[0].GetScopeSpans()[0].GetSpans() {
 			names[s.GetName()] = true
