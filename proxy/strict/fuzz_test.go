@@ -22,6 +22,11 @@ var seeds = []string{
 	"GET / HTTP/1.1\r\nHost: h\r\nUpgrade: x\r\n\r\nPOST / HTTP/1.1\r\nHost: h\r\nUpgrade: x\r\nContent-Length: 1\r\n\r\naGET / HTTP/1.0\r\n\r\n",
 	"CONNECT [::1]:443 HTTP/1.1\r\nHost: [::1]:443\r\n\r\n\x16\x03",
 	"GET / HTTP/1.1\r\nHost: h\n\r\n",
+	// What net/http refuses by itself.
+	"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabc\n",
+	"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: +3\r\n\r\nabc\n",
+	"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: gzip\r\n\r\n",
+	"GET /%zz HTTP/1.1\r\nHost: h\r\n\r\n",
 }
 
 // read is what one parser made of the bytes: the requests that were whole.
