@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -214,6 +215,37 @@ func TestCommandsAreSentOnce(t *testing.T) {
 	ln.Close()
 	if n := <-accepted; n != 1 {
 		t.Errorf("sent %d times", n)
+	}
+}
+
+// net/http repeats a request of its own accord over another connection when one that it had
+// used before breaks, if it can read the content again and the request has an Idempotency-Key.
+func TestACommandIsNotRepeatedOverAnotherConnection(t *testing.T) {
+	t.Parallel()
+	var commands atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet {
+			_, _ = io.WriteString(w, "{}")
+			return
+		}
+		commands.Add(1)
+		_, _ = io.Copy(io.Discard, r.Body)
+		panic(http.ErrAbortHandler) // The connection breaks without a byte of an answer.
+	}))
+	defer server.Close()
+	c, err := client.New(client.Config{URL: server.URL, Token: "t"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := c.Status(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.OpenRun(t.Context(), wire.OpenRun{Workflow: "w", Once: true}, "key"); err == nil {
+		t.Error("no error without an answer")
+	}
+	if n := commands.Load(); n != 1 {
+		t.Errorf("sent %d times, want once", n)
 	}
 }
 
