@@ -262,7 +262,7 @@ func (a *App) openReconciler(context.Context) error {
 	a.credentials = newCredentials(a.config.Connectors, a.clock)
 	made, err := reconcilers.New(reconcilers.Config{
 		Ledger: a.ledger, Sender: a.sender, Credentials: a.credentials, Clock: a.clock, NewID: NewID,
-		Settings: settings, Connectors: RuleSettings(a.config.Connectors), Defaults: RuleDefaults(a.config),
+		Settings: settings, Pinned: a.versions.connector,
 		Log: a.options.Log, Metrics: a.metrics, Halted: a.modes.halted,
 	})
 	a.reconciler = made

@@ -14,6 +14,7 @@ import (
 	"keep-proxy/ledger"
 	"keep-proxy/ledger/ledgertest"
 	"keep-proxy/reconcilers"
+	"keep-proxy/rules"
 	"keep-proxy/upstream"
 )
 
@@ -55,6 +56,8 @@ func (s noSending) Send(context.Context, *upstream.Request) *upstream.Answer {
 }
 
 type noCredentials struct{}
+
+func noPinned(context.Context, string) (*rules.Connector, error) { return nil, ledger.ErrNotFound }
 
 func (noCredentials) For(string) (header, value string, err error) { return "", "", nil }
 
@@ -107,7 +110,7 @@ func wakes(t *testing.T, stored []*ledger.Mutation, decide func(context.Context,
 	q := &queue{Ledger: a.ledger}
 	var err error
 	a.reconciler, err = reconcilers.New(reconcilers.Config{
-		Ledger: q, Sender: noSending{t}, Credentials: noCredentials{}, Clock: of, NewID: NewID, Log: zerolog.Nop(),
+		Ledger: q, Sender: noSending{t}, Credentials: noCredentials{}, Pinned: noPinned, Clock: of, NewID: NewID, Log: zerolog.Nop(),
 	})
 	if err != nil {
 		t.Fatal(err)

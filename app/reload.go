@@ -98,10 +98,8 @@ func (a *App) reload() (wire.Reloaded, error) {
 	}
 	out.Waiting = append(out.Waiting, changedKeys(a.config, next)...)
 	out.Connectors = append(out.Connectors, changedConnectors(a.rules.Load(), set)...)
-	settings := RuleSettings(c.Connectors)
 	a.credentials.use(c.Connectors)
-	a.versions.use(settings)
-	a.reconciler.Reconfigure(settings)
+	a.versions.use(RuleSettings(c.Connectors))
 	a.rules.Store(set)
 	return out, nil
 }

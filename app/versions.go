@@ -1,7 +1,9 @@
 package app
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -30,7 +32,7 @@ func (v *versions) use(settings []rules.Settings) {
 	v.settings, v.loaded = settings, nil
 }
 
-// connector implements proxy.Pinned.
+// connector implements proxy.Pinned, and what a reconciler asks for.
 func (v *versions) connector(ctx context.Context, hash string) (*rules.Connector, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -43,11 +45,21 @@ func (v *versions) connector(ctx context.Context, hash string) (*rules.Connector
 	}
 	c, findings := rules.LoadPinned(content, v.settings, v.defaults)
 	if c == nil {
-		return nil, fmt.Errorf("stored rule file: %w", findings)
+		return nil, unloadable(findings)
 	}
 	if v.loaded == nil || len(v.loaded) >= maxVersions {
 		v.loaded = map[string]*rules.Connector{}
 	}
 	v.loaded[hash] = c
 	return c, nil
+}
+
+// unloadable names the first error, without the value it is about.
+func unloadable(fs rules.Findings) error {
+	for _, f := range fs {
+		if f.Severity != rules.SeverityWarning {
+			return fmt.Errorf("the stored rule file does not load: %s at %s", f.Code, cmp.Or(f.Key, "its start"))
+		}
+	}
+	return errors.New("the stored rule file does not load")
 }

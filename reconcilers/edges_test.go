@@ -49,20 +49,23 @@ func TestTryThatCannotBeMadeIsRetry(t *testing.T) {
 		wrap      func(l Ledger) Ledger
 		creds     fixed
 		want      string
+		content   func([]byte) ([]byte, error)
 	}{
-		"the rule file is gone": {viaProbe, nil, func(l Ledger) Ledger {
-			return broken{Ledger: l, connector: func([]byte) ([]byte, error) { return nil, ledger.ErrNotFound }}
-		}, fixed{}, "the rule file of version 1"},
-		"the rule file does not load any more": {viaProbe, nil, func(l Ledger) Ledger {
-			return broken{Ledger: l, connector: func([]byte) ([]byte, error) { return []byte("apiVersion: keep/v9"), nil }}
-		}, fixed{}, "the stored rule file does not load"},
+		"the rule file is gone": {
+			viaProbe, nil, nil, fixed{}, "the rule file of version 1: " + ledger.ErrNotFound.Error(),
+			func([]byte) ([]byte, error) { return nil, ledger.ErrNotFound },
+		},
+		"the rule file does not load any more": {
+			viaProbe, nil, nil, fixed{}, "the rule file of version 1: ",
+			func([]byte) ([]byte, error) { return []byte("apiVersion: keep/v9"), nil },
+		},
 		"the stored body was dropped": {viaProbe, nil, func(l Ledger) Ledger {
 			return broken{Ledger: l, body: ledger.ErrBodyDropped}
-		}, fixed{}, "the stored body"},
-		"the credential is no field value": {viaProbe, nil, nil, fixed{header: "Authorization", value: "a\nb"}, "no valid header field"},
+		}, fixed{}, "the stored body", nil},
+		"the credential is no field value": {viaProbe, nil, nil, fixed{header: "Authorization", value: "a\nb"}, "no valid header field", nil},
 		"the account can't be told": {viaProbe, func(rule string) string {
 			return strings.Replace(rule, "header[?'x-account'].orValue('')", "header['authorization']", 1)
-		}, nil, fixed{}, "can't be told"},
+		}, nil, fixed{}, "can't be told", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -70,7 +73,7 @@ func TestTryThatCannotBeMadeIsRetry(t *testing.T) {
 			if tc.rule != nil {
 				w.rule, w.scripted = tc.rule(w.rule), http.Header{"Authorization": {"Bearer of the script"}}
 			}
-			w.wrap, w.creds = tc.wrap, tc.creds
+			w.wrap, w.creds, w.content = tc.wrap, tc.creds, tc.content
 			w.start()
 			m := w.unknown("a")
 			w.due(m)
@@ -89,17 +92,8 @@ func TestTryThatCannotBeMadeIsRetry(t *testing.T) {
 // broken is a Ledger in which something can't be read.
 type broken struct {
 	Ledger
-	connector func([]byte) ([]byte, error)
-	body      error
-	evidence  error
-}
-
-func (b broken) Connector(ctx context.Context, hash string) ([]byte, error) {
-	content, err := b.Ledger.Connector(ctx, hash)
-	if err != nil || b.connector == nil {
-		return content, err
-	}
-	return b.connector(content)
+	body     error
+	evidence error
 }
 
 func (b broken) Body(ctx context.Context, body ledger.Body) (io.ReadCloser, error) {

@@ -17,6 +17,7 @@ import (
 
 	"keep-proxy/internal/clock"
 	"keep-proxy/ledger"
+	"keep-proxy/rules"
 	"keep-proxy/upstream"
 )
 
@@ -150,7 +151,7 @@ func (*fakeLedger) LaterOfTarget(context.Context, *ledger.Mutation) (string, err
 	return "", ledger.ErrUnavailable
 }
 
-func (f *fakeLedger) Connector(context.Context, string) ([]byte, error) { return nil, errNoConnector }
+func noPinned(context.Context, string) (*rules.Connector, error) { return nil, errNoConnector }
 
 func (f *fakeLedger) Due(_ context.Context, now time.Time, limit int) (due []ledger.Key, next time.Time, _ error) {
 	f.mu.Lock()
@@ -239,7 +240,7 @@ func bubble(t *testing.T, s Settings) (*Reconciler, *fakeLedger) {
 	c := bubbleClock{time.Now()}
 	f := newFakeLedger(c)
 	r, err := New(Config{
-		Ledger: f, Sender: noSender{t}, Credentials: fixed{}, Clock: c, NewID: func() string { return "id" },
+		Ledger: f, Sender: noSender{t}, Credentials: fixed{}, Pinned: noPinned, Clock: c, NewID: func() string { return "id" },
 		Settings: s, Random: func() float64 { return 0.5 }, Log: zerolog.Nop(),
 	})
 	if err != nil {

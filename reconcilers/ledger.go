@@ -32,7 +32,6 @@ type Records interface {
 	View(ctx context.Context, fn func(ledger.View) error) error
 	Body(ctx context.Context, b ledger.Body) (io.ReadCloser, error)
 	WriteBody(ctx context.Context, content io.Reader) (ledger.Body, error)
-	Connector(ctx context.Context, hash string) ([]byte, error)
 	LaterOfTarget(ctx context.Context, m *ledger.Mutation) (string, error)
 }
 

@@ -84,7 +84,7 @@ func onDisk(b *testing.B) (*world, *badgerstore.Store) {
 func (w *world) runner(s Settings, m Metrics) *Reconciler {
 	w.Helper()
 	r, err := New(Config{
-		Ledger: w.ledger, Sender: panicking{}, Credentials: &w.creds, Clock: w.clock, NewID: w.newID,
+		Ledger: w.ledger, Sender: panicking{}, Credentials: &w.creds, Pinned: w.pinned(), Clock: w.clock, NewID: w.newID,
 		Metrics: m, Settings: s, Log: zerolog.Nop(),
 	})
 	if err != nil {

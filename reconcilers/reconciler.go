@@ -29,7 +29,7 @@ type Credentials interface {
 	For(connector string) (header, value string, err error)
 }
 
-// Config is what a Reconciler needs. Ledger, Sender, Credentials, Clock and NewID
+// Config is what a Reconciler needs. Ledger, Sender, Credentials, Pinned, Clock and NewID
 // are required.
 type Config struct {
 	Ledger      Ledger
@@ -40,10 +40,10 @@ type Config struct {
 	NewID func() string
 	// Settings bound the work; see there for the defaults.
 	Settings Settings
-	// Connectors and Defaults are the user's, as rules.Load takes them. They apply
-	// to pinned rule files too.
-	Connectors []rules.Settings
-	Defaults   rules.Defaults
+	// Pinned gives a stored version of a connector by the hash of its file, under the user's
+	// settings of now. It is asked at each try, so it should remember what it loaded; its
+	// error is shown to people, and must not hold a value of the file.
+	Pinned func(ctx context.Context, hash string) (*rules.Connector, error)
 	// Random returns numbers in [0, 1) that spread the waits. Default
 	// math/rand/v2.
 	Random func() float64
@@ -85,7 +85,7 @@ type Reconciler struct {
 
 // New returns a Reconciler. Close it before the ledger.
 func New(c Config) (*Reconciler, error) {
-	if c.Ledger == nil || c.Sender == nil || c.Credentials == nil || c.Clock == nil || c.NewID == nil {
+	if c.Ledger == nil || c.Sender == nil || c.Credentials == nil || c.Pinned == nil || c.Clock == nil || c.NewID == nil {
 		return nil, errors.New("reconcilers: incomplete configuration")
 	}
 	if c.Metrics == nil {
@@ -101,7 +101,7 @@ func New(c Config) (*Reconciler, error) {
 	r := &Reconciler{
 		ledger: c.Ledger, wire: wire{sender: c.Sender, clock: c.Clock}, credentials: c.Credentials,
 		clock: c.Clock, newID: c.NewID, random: c.Random, settings: s,
-		pinned: newPinned(c.Ledger, c.Connectors, c.Defaults), limits: newLimits(s.Rate),
+		pinned: &pinned{load: c.Pinned}, limits: newLimits(s.Rate),
 		accounts: accounts{clock: c.Clock},
 		busy:     newBusy(s.Concurrency, s.PerConnector),
 		log:      c.Log, metrics: c.Metrics, halted: c.Halted, kick: make(chan struct{}, 1),
@@ -166,6 +166,3 @@ func (r *Reconciler) after(m *ledger.Mutation, at ledger.Stamp, s sighting) time
 	}
 	return r.settings.next(o)
 }
-
-// Reconfigure puts other settings of connectors in force, from the next try on.
-func (r *Reconciler) Reconfigure(connectors []rules.Settings) { r.pinned.use(connectors) }

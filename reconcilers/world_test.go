@@ -92,14 +92,16 @@ type world struct {
 	rule  string
 	store *ledgertest.Memory
 	// wrap, when not nil, stands between the Reconciler and the ledger.
-	wrap   func(Ledger) Ledger
-	ledger *ledger.Ledger
-	r      *Reconciler
-	creds  fixed
-	log    bytes.Buffer
-	tally  tally
-	ids    atomic.Int64
-	set    Settings
+	wrap func(Ledger) Ledger
+	// content replaces that of a stored rule file, nil for as it is.
+	content func([]byte) ([]byte, error)
+	ledger  *ledger.Ledger
+	r       *Reconciler
+	creds   fixed
+	log     bytes.Buffer
+	tally   tally
+	ids     atomic.Int64
+	set     Settings
 	// scripted are further fields of what the script sends.
 	scripted http.Header
 	// roots verify the API's certificate, if it has one.
@@ -165,7 +167,7 @@ func (w *world) start() {
 	sender := upstream.New(upstream.Config{Clock: w.clock, Roots: w.roots})
 	r, err := New(Config{
 		Ledger: records, Sender: sender, Credentials: &w.creds, Clock: w.clock, NewID: w.newID,
-		Settings: w.set, Connectors: w.user, Metrics: &w.tally, Random: func() float64 { return 0.5 }, Log: zerolog.New(&w.log),
+		Settings: w.set, Pinned: w.pinned(), Metrics: &w.tally, Random: func() float64 { return 0.5 }, Log: zerolog.New(&w.log),
 	})
 	if err != nil {
 		w.Fatal(err)
@@ -175,6 +177,29 @@ func (w *world) start() {
 		r.Close()
 		sender.CloseIdle()
 	})
+}
+
+// pinned loads stored versions under the user's settings, each once.
+func (w *world) pinned() func(context.Context, string) (*rules.Connector, error) {
+	var loaded sync.Map
+	return func(ctx context.Context, hash string) (*rules.Connector, error) {
+		if c, ok := loaded.Load(hash); ok {
+			return c.(*rules.Connector), nil
+		}
+		content, err := w.ledger.Connector(ctx, hash)
+		if err == nil && w.content != nil {
+			content, err = w.content(content)
+		}
+		if err != nil {
+			return nil, err
+		}
+		c, findings := rules.LoadPinned(content, w.user, rules.Defaults{})
+		if c == nil {
+			return nil, findings
+		}
+		loaded.Store(hash, c)
+		return c, nil
+	}
 }
 
 // restart loses the process and starts another on the same ledger.

@@ -43,6 +43,9 @@ func LoadPinned(content []byte, settings []Settings, d Defaults) (*Connector, Fi
 	return l.connectors[0], l.findings
 }
 
+// SetOf is a set of one connector that was loaded.
+func SetOf(c *Connector) *Set { return newSet([]*Connector{c}) }
+
 // loading is the state of one load.
 type loading struct {
 	defaults   Defaults

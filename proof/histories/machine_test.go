@@ -142,7 +142,7 @@ func (m *machine) start(ctx context.Context) error {
 	p.sender, p.reads = upstream.New(c), upstream.NewPassthrough(c)
 	var err error
 	p.reconciler, err = reconcilers.New(reconcilers.Config{
-		Ledger: p.ledger, Sender: p.sender, Credentials: credentials{}, Clock: m.clock, NewID: m.newID,
+		Ledger: p.ledger, Sender: p.sender, Credentials: credentials{}, Pinned: p.pinned, Clock: m.clock, NewID: m.newID,
 		Settings: reconcilers.Settings{Base: 3 * time.Second, Cap: 30 * time.Second, Ask: 10 * time.Second},
 		Random:   func() float64 { return 0.5 }, Log: zerolog.Nop(),
 	})
