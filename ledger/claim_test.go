@@ -434,6 +434,23 @@ func TestARecordIsPinnedToTheRuleThatSentIt(t *testing.T) {
 	}
 }
 
+// A run whose mutation stopped nothing else failed; the next one has its own scope.
+func TestARecordThatIsSentAgainStopsWhatItsNewRunSays(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	narrow := func(q *ledger.Claim) { q.Record.Policy.BlockScope = ledger.BlockMutation }
+	first := w.open()
+	w.finish("a", w.send(first, "a", narrow), ledger.VerdictFailed)
+	w.finish("a", w.send(w.open(func(o *ledger.OpenRun) { o.Takeover = true }), "a"), ledger.VerdictUncertain)
+	if m := w.is("a", ledger.NeedsReconcile); m.Policy.BlockScope != ledger.BlockWorkflow {
+		t.Errorf("it stops its %s", m.Policy.BlockScope)
+	}
+	_, err := w.OpenRun(t.Context(), ledger.OpenRun{Workflow: "w", Item: "other", TTL: time.Hour})
+	if _, blocked := errors.AsType[*ledger.BlockedError](err); !blocked {
+		t.Errorf("another item's run: %v", err)
+	}
+}
+
 func TestDispatchesAreBounded(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -304,6 +304,8 @@ func (c *claiming) prepare() (State, error) {
 	record := &c.q.Record
 	c.m.Scope, c.m.Request, c.m.Target = c.q.Scope, record.Request, record.Target
 	c.m.PayloadDigest, c.m.SignificantDigest = record.PayloadDigest, record.SignificantDigest
+	// What it stops is the say of the run that sends it now, under the same rule too.
+	c.m.Policy.BlockScope = record.Policy.BlockScope
 	c.m.Class, c.m.Reason, c.m.RetryAfter = "", "", time.Time{}
 	c.m.ResendTries, c.m.ResendClosed = 0, false
 	c.m.Forgotten = time.Time{}
