@@ -27,7 +27,8 @@ type Retention struct {
 //     record that was left of them.
 //
 // A record that is forgotten whole loses its contents first, and is removed after as long
-// again.
+// again, and not before its API forgot its vendor key: a new record begins with the same
+// one, whatever it carries.
 func (r Retention) Forgettable(m *Mutation, now Stamp) bool {
 	switch m.State {
 	case Applied, Failed, Skipped:
@@ -43,7 +44,11 @@ func (r Retention) Forgettable(m *Mutation, now Stamp) bool {
 	if !m.Forgotten.IsZero() && !r.Forget {
 		return false
 	}
-	return now.Wall.Sub(m.UpdatedAt) > max(r.Keep, m.Policy.Settle)
+	wait := max(r.Keep, m.Policy.Settle)
+	if !m.Forgotten.IsZero() {
+		wait = max(wait, m.Policy.KeyWindow)
+	}
+	return now.Wall.Sub(m.UpdatedAt) > wait
 }
 
 // ForgetCounts tells what Forget did.

@@ -167,3 +167,20 @@ func TestForgettingAllTakesTwiceAsLong(t *testing.T) {
 	// The item is forgotten with its last mutation, so that all is new.
 	w.send(w.open(), "a")
 }
+
+func TestARecordIsRemovedOnlyOnceItsAPIForgotItsKey(t *testing.T) {
+	t.Parallel()
+	w := paid(t, nativeKey, func(q *ledger.Claim) { q.Record.Policy.KeyWindow = 3 * month })
+	r := ledger.Retention{Keep: month - time.Hour, Forget: true}
+	if counts := w.forget(r, "a"); counts != (ledger.ForgetCounts{Dropped: 1}) {
+		t.Fatalf("%+v", counts)
+	}
+	w.pass(3 * month)
+	if counts := w.forget(r, "a"); counts != (ledger.ForgetCounts{}) {
+		t.Fatalf("while its key is known: %+v", counts)
+	}
+	w.pass(time.Second)
+	if counts := w.forget(r, "a"); counts != (ledger.ForgetCounts{Removed: 1}) {
+		t.Fatalf("%+v", counts)
+	}
+}
