@@ -105,8 +105,8 @@ var bugs = []bug{
 	},
 }
 
-// allBugs are both lists.
-func allBugs() []bug { return slices.Concat(bugs, moreBugs) }
+// allBugs are all lists.
+func allBugs() []bug { return slices.Concat(bugs, moreBugs, scopeBugs) }
 
 // again is a second sending under a condition.
 func again(condition string) string {

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -23,8 +24,11 @@ type asked struct {
 	Draft string `json:"draft"`
 
 	operation, place, key string
-	// number counts the sendings of the reference.
+	// by is the client whose request it is, empty for what a rule made.
+	by string
+	// number counts the sendings of the reference, and over is when it ended without an answer.
 	number int
+	over   time.Time
 }
 
 // watcher is told what arrives at the API, and what takes effect there.
@@ -68,6 +72,11 @@ type api struct {
 	carried map[string]string
 	open    map[string]bool
 	granted map[string]bool
+	// hanging are sendings that are over without an answer and still take effect, by their markers.
+	hanging map[string][]asked
+	// seen are the markers that arrived, and showed when an object of theirs was last shown to a reader.
+	seen    map[string]bool
+	showed  map[string]time.Time
 	wrongs  []string
 	working sync.WaitGroup
 }
@@ -76,6 +85,7 @@ func newAPI(p *plan) *api {
 	return &api{
 		plan: p, begun: time.Now(), keys: map[string]*object{}, payload: map[string]string{}, sendings: map[string]int{}, others: map[string]int{},
 		undecided: map[string]int{}, carried: map[string]string{}, open: map[string]bool{}, granted: map[string]bool{},
+		hanging: map[string][]asked{}, seen: map[string]bool{}, showed: map[string]time.Time{},
 	}
 }
 
@@ -107,7 +117,7 @@ func (a *api) exchange(c net.Conn, br *bufio.Reader) bool {
 	if err != nil || json.Unmarshal(body, &q) != nil {
 		return false
 	}
-	q.operation, q.key = what, r.Header.Get("Idempotency-Key")
+	q.operation, q.key, q.by = what, r.Header.Get("Idempotency-Key"), r.Header.Get("By")
 	switch {
 	case what == "places":
 		q.operation, q.place = "placed", rest
@@ -195,10 +205,29 @@ func (a *api) mutate(c net.Conn, br *bufio.Reader, q asked) bool {
 		_ = c.Close()
 	}
 	if f.commits && late {
+		q.over = time.Now()
+		a.hang(q, !f.believed)
 		wait(f.late)
 		a.effect(q, f)
+		a.fall(q)
 	}
 	return on
+}
+
+// hang notes that a sending is over of which nobody was told that it takes effect.
+func (a *api) hang(q asked, untold bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if untold {
+		a.hanging[q.KeepID] = append(a.hanging[q.KeepID], q)
+	}
+}
+
+// fall notes that such a sending took effect.
+func (a *api) fall(q asked) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.hanging[q.KeepID] = slices.DeleteFunc(a.hanging[q.KeepID], func(o asked) bool { return o.number == q.number })
 }
 
 // wait lets time pass, if it is any.

@@ -10,6 +10,8 @@ import (
 
 // arrives judges a mutation that arrives at the API, by what is durable then.
 func (h *history) arrives(q asked) {
+	h.stops(q)
+	h.sends(q)
 	_ = h.machine.view(context.Background(), func(v ledger.View) error {
 		m := h.recordOf(v, q.KeepID)
 		if m == nil {
@@ -39,8 +41,8 @@ func (h *history) recordOf(v ledger.View, marker string) *ledger.Mutation {
 }
 
 func (h *history) record(v ledger.View, is func(*ledger.Mutation) bool) *ledger.Mutation {
-	for _, item := range h.plan.items {
-		keys, err := v.ItemMutations(workflow, item.name)
+	for _, item := range h.items() {
+		keys, err := v.ItemMutations(workflow, item)
 		if err != nil {
 			continue
 		}
@@ -87,7 +89,7 @@ func (h *history) sets(v ledger.View, q asked, m *ledger.Mutation) {
 		if s.marker == q.KeepID {
 			continue
 		}
-		if current != nil && current.Resend && !s.refused && s.at.After(first) && s.at.Before(time.Now()) {
+		if current != nil && current.Resend && !h.plan.retention.Forget && !s.refused && s.at.After(first) && s.at.Before(time.Now()) {
 			h.wrongs = append(h.wrongs, "a place was set again after a later setting of it")
 		}
 		if other := h.recordOf(v, s.marker); other != nil && !isOpen(other) {
@@ -139,12 +141,12 @@ func (h *history) drifts(q asked, m *ledger.Mutation) {
 	d := m.Current()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if d == nil || d.Resend || d.Redispatch || len(m.Dispatches) > 1 || h.steadied[m.Item] {
+	if d == nil || d.Resend || d.Redispatch || len(m.Dispatches) > 1 || h.steadied[m.Item] || h.plan.retention.Forget {
 		return
 	}
 	var run *running
 	for _, r := range h.runs {
-		if r.id == d.Run {
+		if r.id == d.Run && r.id != "" {
 			run = r
 		}
 	}
@@ -166,6 +168,7 @@ func (h *history) looks(token string) {
 	run := h.runs[token]
 	h.counts.looks++
 	h.mu.Unlock()
+	h.stopsRead(run)
 	if run != nil && h.isOver(run.id) {
 		h.wrongf("a run read after it was over")
 	}

@@ -157,7 +157,7 @@ func compare(t *testing.T, r rival, p *plan) (references, duplicates, losses int
 		pause(2 * latest)
 		b.api.working.Wait()
 		for ref, intents := range intended(p) {
-			made := b.api.total(ref)
+			made := b.api.total(ref, 0)
 			references += intents
 			if made > intents {
 				duplicates++

@@ -14,10 +14,12 @@ type object struct {
 	Amount    int    `json:"amount"`
 	CreatedAt string `json:"created_at"`
 
-	operation, place string
-	created, visible time.Time
-	// twin says that the API made it by itself, gone that it was taken back.
+	operation, place, by string
+	created, visible     time.Time
+	// twin says that the API made it by itself, gone that it was taken back, and lost when it
+	// vanished otherwise.
 	twin, gone bool
+	lost       time.Time
 }
 
 // draft is what a preparing step made.
@@ -81,7 +83,7 @@ func (a *api) commit(q asked, f fate) {
 	if q.key != "" {
 		a.keys[q.key] = o
 	}
-	if q.operation == "doubled" && f.twin > 0 {
+	if (q.operation == "doubled" || q.operation == "owed") && f.twin > 0 {
 		a.undecided[q.KeepID]++
 		a.working.Go(func() {
 			wait(f.twin)
@@ -108,7 +110,7 @@ func (a *api) makes(q asked, shows time.Duration) *object {
 	now := time.Now()
 	o := &object{
 		ID: "o" + strconv.Itoa(len(a.objects)+1), Reference: q.Reference, KeepID: q.KeepID, Amount: q.Amount,
-		CreatedAt: a.plan.world.created(now).UTC().Format(time.RFC3339Nano), operation: q.operation, place: q.place,
+		CreatedAt: a.plan.world.created(now).UTC().Format(time.RFC3339Nano), operation: q.operation, place: q.place, by: q.by,
 		created: now, visible: now.Add(shows),
 	}
 	a.objects = append(a.objects, o)
@@ -128,13 +130,33 @@ func (a *api) effects(marker string) (made, undecided int) {
 	return made, a.undecided[marker]
 }
 
-// total counts what was made for a reference, whatever the marker.
-func (a *api) total(reference string) int {
+// total counts what was made for a reference, whatever the marker; with a window the most that
+// were made in less than it.
+func (a *api) total(reference string, window time.Duration) int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var at []time.Time
+	most, first := 0, 0
+	for _, o := range a.objects {
+		if o.Reference != reference || o.twin {
+			continue
+		}
+		at = append(at, o.created)
+		for window > 0 && o.created.Sub(at[first]) >= window {
+			first++
+		}
+		most = max(most, len(at)-first)
+	}
+	return most
+}
+
+// madeSince counts what was made under a marker since a time, apart from twins.
+func (a *api) madeSince(marker string, since time.Time) int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	n := 0
 	for _, o := range a.objects {
-		if o.Reference == reference && !o.twin {
+		if o.KeepID == marker && !o.twin && o.created.After(since) {
 			n++
 		}
 	}

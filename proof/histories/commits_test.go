@@ -25,12 +25,15 @@ type durable struct {
 	ends     map[ledger.Key]ledger.State
 	// doubts are the mutations of which a person was asked.
 	doubts map[ledger.Key]bool
+	// forgotten is when a mutation's contents were dropped, removed when its record was.
+	forgotten, removed map[ledger.Key]time.Time
 }
 
 func newDurable() durable {
 	return durable{
 		ended: map[string]time.Time{}, claims: map[string]bool{}, open: map[string]map[ledger.Key]*ledger.Mutation{}, done: map[string]ledger.ItemState{},
 		attempts: map[string]int{}, going: map[string]map[string]bool{}, ends: map[ledger.Key]ledger.State{}, doubts: map[ledger.Key]bool{},
+		forgotten: map[ledger.Key]time.Time{}, removed: map[ledger.Key]time.Time{},
 	}
 }
 
@@ -41,8 +44,10 @@ func (h *history) committed(c changes) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, m := range c.mutations {
+		h.forgets(m)
 		h.claimed(m)
 	}
+	h.drops(c)
 	for _, i := range c.items {
 		if d.attempts[i.Item] > 0 && i.Attempt > d.attempts[i.Item] && len(d.open[i.Item]) > 0 {
 			h.wrongf("an attempt was begun over a mutation that is open")
@@ -93,6 +98,7 @@ func (h *history) oneGoes() {
 // claimed notes a mutation, and judges a sending of it that is new.
 func (h *history) claimed(m *ledger.Mutation) {
 	if m.Undo != nil {
+		h.waives(m)
 		return // It may be met whatever became of its item.
 	}
 	d := &h.durable

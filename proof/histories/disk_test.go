@@ -47,6 +47,9 @@ type changes struct {
 	mutations []*ledger.Mutation
 	runs      []*ledger.Run
 	items     []*ledger.Item
+	// dropped are records and items that were removed.
+	dropped []*ledger.Mutation
+	left    []*ledger.Item
 }
 
 // seen is a transaction whose changes are noted.
@@ -71,4 +74,16 @@ func (s seen) PutRun(r *ledger.Run) error {
 func (s seen) PutItem(i *ledger.Item) error {
 	s.changes.items = append(s.changes.items, i)
 	return s.Tx.PutItem(i)
+}
+
+// DropMutation implements ledger.Tx.
+func (s seen) DropMutation(m *ledger.Mutation) error {
+	s.changes.dropped = append(s.changes.dropped, m)
+	return s.Tx.DropMutation(m)
+}
+
+// DropItem implements ledger.Tx.
+func (s seen) DropItem(i *ledger.Item) error {
+	s.changes.left = append(s.changes.left, i)
+	return s.Tx.DropItem(i)
 }

@@ -147,6 +147,16 @@ func (o *outcome) add(out outcome) {
 	c.rewritten += more.rewritten
 	c.looks += more.looks
 	c.asked += more.asked
+	c.onces += more.onces
+	c.singles += more.singles
+	c.loose += more.loose
+	c.vanished += more.vanished
+	c.unverified += more.unverified
+	c.confirmed += more.confirmed
+	c.forgotten += more.forgotten
+	c.removed += more.removed
+	c.refused += more.refused
+	c.owing += more.owing
 }
 
 // String is what happened in so many histories.
@@ -154,9 +164,13 @@ func (o *outcome) String() string {
 	c := o.counts
 	return fmt.Sprintf("%d sendings, %d reads, %d crashes, %d decisions; %v; %d commits of drafts, %d answers 202, %d settings, "+
 		"%d effects that the API doubled, %d taken back, %d decisions on items (%d new attempts), %d payloads accepted, %d drifts let be, "+
-		"%d references with several subkeys, %d changes of the rules, %d reads by scripts, %d times that a person was asked",
+		"%d references with several subkeys, %d changes of the rules, %d reads by scripts, "+
+		"%d runs with once, %d of one mutation or none, %d sendings of an unmanaged scope, "+
+		"%d effects that others took back, %d replays refused for that, %d wanted by a person all the same, %d contents forgotten, %d requests "+
+		"refused for that, %d records removed, %d items closed over what was owed, %d times that a person was asked",
 		o.sendings, o.reads, o.crashes, o.decisions, o.ends, c.drafts, c.jobs, c.settings, c.twins, c.undone, c.items, c.attempts, c.accepted,
-		c.drifts, c.subkeys, c.rewritten, c.looks, c.asked)
+		c.drifts, c.subkeys, c.rewritten, c.looks, c.onces, c.singles, c.loose,
+		c.vanished, c.unverified, c.confirmed, c.forgotten, c.refused, c.removed, c.owing, c.asked)
 }
 
 // shrink leaves out whatever the failure doesn't need: runs, events, and what the API did.

@@ -37,8 +37,15 @@ type history struct {
 	steadied map[string]bool
 	// wanted are objects that a person had undone, waived those that stay.
 	wanted, waived map[string]bool
+	// letBe are those of which they said, or tried to say, that they stay.
+	letBe map[string]bool
+	// acknowledged are mutations whose stored result they wanted, or tried to want, replayed, and since
+	// when they know that it is.
+	acknowledged map[string]bool
+	since        map[string]time.Time
 	// runs are those that were opened, by their tokens.
-	runs map[string]*running
+	runs  map[string]*running
+	onces onces
 	// places are the settings that arrived, closed how many sendings of a setting can't take
 	// effect any more.
 	places map[string][]setting
@@ -52,6 +59,14 @@ type history struct {
 // counts is how often something happened that a judge's sentence is about.
 type counts struct {
 	drafts, jobs, twins, undone, settings, attempts, items, accepted, drifts, subkeys, rewritten, looks int
+	// onces are the runs with once, singles those of one mutation or none, and loose the sendings of
+	// an unmanaged scope.
+	onces, singles, loose int
+	// vanished are effects that others took back, unverified the replays that were refused for that,
+	// confirmed those that a person wanted all the same; forgotten are contents that were dropped,
+	// removed records that went, refused the requests for what was dropped; and owing the items that
+	// were closed over an obligation.
+	vanished, unverified, confirmed, forgotten, removed, refused, owing int
 	// asked are mutations of which a person had to say what became of them, clocks those of them
 	// where asking found that a clock is wrong.
 	asked, clocks int
@@ -62,6 +77,16 @@ type running struct {
 	id     string
 	item   string
 	opened int
+	// at is when it was opened, plan what it is like, and reads the item that its reads belong to.
+	at    time.Time
+	plan  runPlan
+	reads string
+	// intents are the subkeys of the references that it asked for, sent and given the markers of
+	// the mutations that went out for it, and that it was told of.
+	intents     map[string]map[string]bool
+	sent, given map[string]bool
+	// posted is since when the script waits for the answer of a reference.
+	posted map[string]time.Time
 	// asked are the references that it asked for, and told those of which it was told that
 	// they are done.
 	asked map[string]bool
@@ -85,7 +110,8 @@ func newHistory(p *plan) *history {
 	return &history{
 		plan: p, api: newAPI(p), ends: map[ledger.State]int{}, asked: map[string]map[string]bool{},
 		answered: map[string]map[string]bool{}, attempts: map[string]int{}, accepted: map[string]map[int]bool{}, steadied: map[string]bool{},
-		wanted: map[string]bool{}, waived: map[string]bool{}, runs: map[string]*running{}, places: map[string][]setting{}, closed: map[string]int{},
+		wanted: map[string]bool{}, waived: map[string]bool{}, letBe: map[string]bool{},
+		acknowledged: map[string]bool{}, since: map[string]time.Time{}, runs: map[string]*running{}, places: map[string][]setting{}, closed: map[string]int{},
 		durable: newDurable(),
 	}
 }
@@ -177,6 +203,7 @@ func (h *history) live(ctx context.Context) {
 	var scripts, others sync.WaitGroup
 	others.Go(func() { h.machine.keepUp(ctx, stop) })
 	others.Go(func() { h.people(ctx, stop) })
+	others.Go(func() { h.tend(ctx, stop) })
 	for _, item := range h.plan.items {
 		scripts.Go(func() { h.script(ctx, item) })
 	}
@@ -204,6 +231,9 @@ func (h *history) live(ctx context.Context) {
 func (h *history) happen(e event) {
 	switch e.kind {
 	case "wall":
+		if h.plan.retention.Forget {
+			return // What is removed early by it is sent again.
+		}
 		h.machine.clock.wall.Add(int64(e.jump))
 		if e.reboot { // It is put right again.
 			go func() {

@@ -17,9 +17,10 @@ func (h *history) judge(ctx context.Context) {
 			continue
 		}
 		h.ends[m.State]++
-		made, _ := h.api.effects(m.Marker)
+		removed := h.removedAt(m.Key)
+		made := h.api.madeSince(m.Marker, removed)
 		switch {
-		case m.State == ledger.Applied && made == 0:
+		case m.State == ledger.Applied && made == 0 && removed.IsZero():
 			h.wrongf("%s is recorded as applied, but never took effect", m.Operation)
 		case m.State == ledger.Failed && made > 0:
 			h.wrongf("%s is recorded as failed, but took effect", m.Operation)
@@ -29,7 +30,9 @@ func (h *history) judge(ctx context.Context) {
 		if made > 1 && m.Request.Method != http.MethodPut {
 			h.wrongf("%s took effect %d times", m.Operation, made)
 		}
-		h.judgeDuplicates(m)
+		if removed.IsZero() {
+			h.judgeDuplicates(m)
+		}
 	}
 }
 
@@ -38,6 +41,10 @@ func (h *history) judge(ctx context.Context) {
 // there are as many effects as a script was told of.
 func (h *history) judgeReferences() {
 	for _, item := range h.plan.items {
+		if item.runs != nil && item.runs[0].once {
+			h.judgeOnce(item)
+			continue
+		}
 		judged := map[string]bool{}
 		for _, r := range item.runs {
 			for _, s := range r.steps {
@@ -45,12 +52,12 @@ func (h *history) judgeReferences() {
 					continue
 				}
 				judged[s.reference] = true
-				total := h.api.total(s.reference)
+				total := h.api.total(s.reference, h.window())
 				if total > max(1, len(h.asked[s.reference]))*(1+h.attempts[item.name]) {
 					h.wrongf("%s took effect %d times", s.operation, total)
 				}
-				if n := len(h.answered[s.reference]); s.operation == "split" && total < n {
-					h.wrongf("a script was told of %d intents, and %d took effect", n, total)
+				if n := len(h.answered[s.reference]); s.operation == "split" && h.api.total(s.reference, 0) < n {
+					h.wrongf("a script was told of %d intents, and %d took effect", n, h.api.total(s.reference, 0))
 				}
 				if len(h.answered[s.reference]) > 1 {
 					h.counts.subkeys++

@@ -152,7 +152,7 @@ func (m *machine) start(ctx context.Context) error {
 	p.proxy, err = proxy.New(proxy.Config{
 		Ledger: p.ledger, Rules: m.rules, Pinned: p.pinned, Sender: p.sender, Reads: p.reads, Dial: m.dialFor(p),
 		Inliner: p.reconciler, Turns: p.reconciler, Credentials: credentials{}, CA: m.ca, Clock: m.clock, NewID: m.newID, Log: zerolog.Nop(),
-		Unmatched: proxy.PolicyDeny,
+		Unmatched: proxy.PolicyDeny, Unmanaged: proxy.Unmanaged{Workflow: workflow, Item: looseItem},
 	})
 	if err != nil {
 		return err

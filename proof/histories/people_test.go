@@ -53,13 +53,18 @@ func (h *history) decide(ctx context.Context, m *ledger.Mutation, mood int) *led
 		h.steadied[m.Item] = true
 		h.counts.drifts++
 		return &ledger.Resolve{Action: ledger.OnAcknowledge}
+	case m.State == ledger.Applied && asks == ledger.EscalationVerify && mood < 5:
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.acknowledged[m.ID] = true
+		return &ledger.Resolve{Action: ledger.OnAcknowledge}
 	case m.State == ledger.NeedsReconcile && mood > 0, undecided > 0:
 		return nil // They let the runner work, or wait.
 	case m.State == ledger.Failed && mood == 0:
 		return &ledger.Resolve{Action: ledger.OnNewKey, NewKey: true}
 	case m.State != ledger.NeedsReconcile && m.State != ledger.Indeterminate:
 		return nil
-	case made > 0 && mood%3 == 0 && m.Operation == "doubled":
+	case made > 0 && mood%3 == 0 && (m.Operation == "doubled" || m.Operation == "owed"):
 		return h.takeBack(ctx, m)
 	case made > 0:
 		return &ledger.Resolve{Action: ledger.OnHappened, NoResult: true}
@@ -124,6 +129,10 @@ func (h *history) resolve(ctx context.Context, m *ledger.Mutation, d *ledger.Res
 	if err == nil {
 		h.mu.Lock()
 		h.decided++
+		if d.Action == ledger.OnAcknowledge && h.acknowledged[m.ID] {
+			h.since[m.ID] = time.Now()
+			h.counts.confirmed++
+		}
 		h.mu.Unlock()
 	}
 	return err == nil
@@ -140,7 +149,7 @@ func (h *history) oversee(ctx context.Context, u *ledger.Mutation, mood int) {
 	switch {
 	case mood == 9 && u.State != ledger.Applied:
 		h.waive(ctx, u)
-	case u.State == ledger.Failed && !u.Queued():
+	case u.State == ledger.Failed && !u.Queued() && mood < 4:
 		_, _ = p.ledger.RunObligation(ctx, ledger.RunObligation{Key: u.Key, Version: u.Version, Actor: "ana", Reason: "try again"})
 	case u.State == ledger.Indeterminate && gone:
 		h.resolve(ctx, u, &ledger.Resolve{Action: ledger.OnHappened, NoResult: true})
@@ -166,6 +175,9 @@ func (h *history) delays(id string) {
 // waive lets be what is twice.
 func (h *history) waive(ctx context.Context, u *ledger.Mutation) {
 	gone, _ := h.api.isGone(u.Undo.Object)
+	h.mu.Lock()
+	h.letBe[u.Undo.Object] = true
+	h.mu.Unlock()
 	if h.resolve(ctx, u, &ledger.Resolve{Action: ledger.OnSkip}) {
 		h.mu.Lock()
 		h.waived[u.Undo.Object] = !gone
@@ -176,19 +188,22 @@ func (h *history) waive(ctx context.Context, u *ledger.Mutation) {
 // look goes through the items, of which now and then one is closed, left out, opened again or
 // begun anew.
 func (h *history) look(ctx context.Context, r *rand.Rand) {
-	for _, item := range h.plan.items {
+	for _, item := range h.items() {
 		mood := r.IntN(12)
 		var i *ledger.Item
 		err := h.machine.view(ctx, func(v ledger.View) (err error) {
-			i, err = v.Item(workflow, item.name)
+			i, err = v.Item(workflow, item)
 			return err
 		})
-		if err != nil || h.mayStillCome(ctx, item.name) {
+		if err != nil || h.mayStillCome(ctx, item) {
 			continue
 		}
-		d := ledger.DecideItem{Workflow: workflow, Item: item.name, Actor: "ana", Reason: "looked at the item"}
+		d := ledger.DecideItem{Workflow: workflow, Item: item, Actor: "ana", Reason: "looked at the item"}
 		waits := i.State == ledger.ItemNeedsAttention || i.State == ledger.ItemDone || i.State == ledger.ItemSkipped
+		owes := h.owes(ctx, item)
 		switch {
+		case owes && mood > 5:
+			d.Action, d.WithMutations = ledger.ItemSkip, true
 		case mood == 0:
 			d.Action, d.Attempt = ledger.ItemNewAttempt, i.Attempt
 		case mood == 1:
@@ -200,7 +215,9 @@ func (h *history) look(ctx context.Context, r *rand.Rand) {
 		default:
 			continue
 		}
-		h.decideItem(ctx, d)
+		if h.decideItem(ctx, d) && owes && d.Action != ledger.ItemReopen {
+			h.count(func(c *counts) { c.owing++ })
+		}
 	}
 }
 
@@ -214,15 +231,16 @@ func (h *history) mayStillCome(ctx context.Context, item string) bool {
 	return false
 }
 
-// decideItem carries a decision on an item out. One whose end isn't known counts as taken.
-func (h *history) decideItem(ctx context.Context, d ledger.DecideItem) {
+// decideItem carries a decision on an item out, and reports whether it is known to be. One whose
+// end isn't known counts as taken.
+func (h *history) decideItem(ctx context.Context, d ledger.DecideItem) bool {
 	p := h.machine.up()
 	if p == nil {
-		return
+		return false
 	}
 	_, err := p.ledger.DecideItem(ctx, d)
 	if err != nil && !errors.Is(err, ledger.ErrUnavailable) {
-		return
+		return false
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -231,4 +249,5 @@ func (h *history) decideItem(ctx context.Context, d ledger.DecideItem) {
 		h.attempts[d.Item]++
 		h.counts.attempts++
 	}
+	return err == nil
 }

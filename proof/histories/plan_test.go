@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"keep-proxy/ledger"
 )
 
 // The API's bounds, which the rules declare.
@@ -26,6 +28,8 @@ type plan struct {
 	without []int
 	items   []itemPlan
 	events  []event
+	// retention is what the ledger lets go of.
+	retention ledger.Retention
 	// world is how the API is other than its rules assume, nil for as they do.
 	world *world
 
@@ -45,9 +49,12 @@ type runPlan struct {
 	number   int
 	after    time.Duration
 	takeover bool
-	// many says that it is a run of many items, whose requests name this one.
-	many  bool
-	scope string
+	// many says that it is a run of many items, whose requests name this one, once that a re-run
+	// is new work, and loose that there is no run: the client is an unmanaged one.
+	many, once, loose bool
+	scope             string
+	// mutations is how many it may make.
+	mutations ledger.Mutations
 	// stubborn says that the script catches every error and goes on, looks that it reads
 	// before each step, and closes that its host closes the item when it comes to its end.
 	stubborn, looks, closes bool
@@ -94,7 +101,8 @@ func upTo(r *rand.Rand, most time.Duration) time.Duration {
 func one[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }
 
 var operations = []string{
-	"keyed", "keyed", "probed", "again", "again", "blind", "split", "dear", "doubled", "doubled", "placed", "placed", "drafted", "watched",
+	"keyed", "keyed", "probed", "again", "again", "blind", "split", "dear", "doubled", "doubled", "owed", "placed", "placed",
+	"drafted", "watched", "warned", "strict", "strict", "shown",
 }
 
 // newPlan draws a history, without the parts that are left out.
@@ -116,6 +124,7 @@ func newPlanOf(seed uint64, without []int, operations []string) *plan {
 			}
 			run.steps = rewritten(r, steps, run.number)
 			run.many = drawn(seed, "many", run.number).IntN(4) == 0
+			run.mutations = allowance(seed, run.number)
 			if !p.leftOut(run.number) {
 				item.runs = append(item.runs, run)
 			}
@@ -132,6 +141,8 @@ func newPlanOf(seed uint64, without []int, operations []string) *plan {
 			p.events = append(p.events, e)
 		}
 	}
+	p.addOthers(operations, next)
+	p.forget()
 	slices.SortFunc(p.events, func(a, b event) int { return int(a.at - b.at) })
 	return p
 }

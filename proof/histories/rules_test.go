@@ -100,6 +100,24 @@ var operationTexts = map[string]string{
       max_dispatches: 3
     reconcile:
 ` + probing + marked,
+	"owed": `    match: {method: POST, path: /owed}
+    compensate:
+      delete: "/things/{object}"
+      max_dispatches: 3
+    reconcile:
+` + probing + marked,
+	"warned": `    match: {method: POST, path: /warned}
+    verify_on_replay: warn
+    reconcile:
+` + probing + marked,
+	"strict": `    match: {method: POST, path: /strict}
+    verify_on_replay: strict
+    reconcile:
+` + probing + marked,
+	"shown": `    match: {method: POST, path: /shown}
+    verify_on_replay: human
+    reconcile:
+` + probing + marked,
 	"placed": `    match: {method: PUT, path: "/places/{place}"}
     reconcile:
       - resend: {natural: true}

@@ -20,8 +20,9 @@ import (
 type reply struct {
 	status  int
 	problem string
-	// mutation is the id that the answer names.
+	// mutation is the id that the answer names, and replayed says that it is a stored one.
 	mutation string
+	replayed bool
 }
 
 // script executes the runs of one item, one after the other.
@@ -41,68 +42,83 @@ func (h *history) execute(ctx context.Context, item itemPlan, r runPlan) {
 	token := fmt.Sprintf("token-%d", r.number)
 	open := ledger.OpenRun{
 		Workflow: workflow, Item: item.name, TTL: time.Hour, TokenSHA256: proxy.TokenDigest(token), Takeover: r.takeover,
-		BlockScope: ledger.BlockScope(r.scope),
+		BlockScope: ledger.BlockScope(r.scope), Mutations: r.mutations,
 	}
 	named := ""
-	if r.many {
+	switch {
+	case r.loose:
+		h.loose(ctx, p, item, r)
+		return
+	case r.many:
 		open.Item, open.Items, named = "", ledger.ItemsMany, item.name
+	case r.once:
+		open.Item, open.Once = "", true
 	}
 	opened, err := p.ledger.OpenRun(ctx, open)
 	if err != nil {
 		return // Busy, stopped, done, or the machine went down.
 	}
-	c := &caller{h: h, process: p, token: token, named: named, run: h.begin(token, opened.ID, item.name)}
-	whole := true
+	c := &caller{h: h, process: p, token: token, by: token, named: named, run: h.begin(token, opened, item, r)}
+	if c.performs(ctx, r) {
+		_, _ = p.ledger.FinishRun(ctx, opened.ID, ledger.OutcomeDone, !r.closes)
+	}
+}
+
+// performs goes through a run's steps, and reports whether all of them came to their end.
+func (c *caller) performs(ctx context.Context, r runPlan) (whole bool) {
+	whole = true
 	for _, s := range r.steps {
 		if r.looks {
 			c.look(s)
 		}
 		if done := c.perform(ctx, s); !done && !r.stubborn {
-			return
+			return false
 		} else if !done {
 			whole = false
 		}
 	}
-	if whole {
-		_, _ = p.ledger.FinishRun(ctx, opened.ID, ledger.OutcomeDone, !r.closes)
-	}
+	return whole
 }
 
-// begin notes a run that was opened.
-func (h *history) begin(token, id, item string) *running {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.tick++
-	h.runs[token] = &running{id: id, item: item, opened: h.tick, asked: map[string]bool{}, told: map[string]told{}}
-	return h.runs[token]
-}
-
-// caller is a script's client. Named is the item, where the run has many.
+// caller is a script's client. Token is empty for an unmanaged one, by is how its requests
+// name it to the API, and named the item, where the run has many or there is none.
 type caller struct {
-	h            *history
-	process      *process
-	token, named string
-	run          *running
+	h                *history
+	process          *process
+	token, by, named string
+	run              *running
 }
 
 // perform asks for one step as often as the script does.
 func (c *caller) perform(ctx context.Context, s step) bool {
 	for range s.tries {
 		c.asks(s)
+		began := time.Now()
+		c.posts(s.reference, began)
 		got := c.post(s)
+		c.posts(s.reference, time.Time{})
 		if got.status >= 200 && got.status < 300 {
-			c.told(ctx, s, got)
+			c.told(ctx, s, got, began)
 			return true
 		}
 		switch got.problem {
 		case "repeated":
 			return true
 		case "blocked", "unknown-outcome":
-			c.run.stopped = true
+			c.run.stopped = c.token != "" // Others can't be ended.
+		case "verify-failed", "forgotten":
+			c.unanswered(got, began)
 		}
 		pause(s.pause)
 	}
 	return false
+}
+
+// posts notes since when the script waits for an answer; zero for not any more.
+func (c *caller) posts(reference string, since time.Time) {
+	c.h.mu.Lock()
+	defer c.h.mu.Unlock()
+	c.run.posted[reference] = since
 }
 
 // asks notes what the script wants.
@@ -111,6 +127,7 @@ func (c *caller) asks(s step) {
 	defer c.h.mu.Unlock()
 	note(c.h.asked, s.reference, s.subkey)
 	c.run.asked[s.reference] = true
+	note(c.run.intents, s.reference, s.subkey)
 }
 
 func note(in map[string]map[string]bool, name, value string) {
@@ -139,7 +156,8 @@ func (c *caller) post(s step) reply {
 
 // look reads as the script. One of a run that was stopped gets nothing.
 func (c *caller) look(s step) {
-	if got := c.send(http.MethodGet, hostOf(s.operation), "/things?reference="+s.reference+"&by="+c.token, "", "", 0); got.status == http.StatusOK && c.run.stopped {
+	got := c.send(http.MethodGet, hostOf(s.operation), "/things?reference="+s.reference+"&by="+c.by, "", "", 0)
+	if got.status == http.StatusOK && c.run.stopped {
 		c.h.wrongf("a run read after it was stopped")
 	}
 }
@@ -154,9 +172,11 @@ func (c *caller) send(method, host, path, head, body string, patience time.Durat
 	if patience > 0 {
 		_ = conn.SetDeadline(time.Now().Add(patience))
 	}
-	user := base64.StdEncoding.EncodeToString([]byte("run:" + c.token))
-	if _, err := fmt.Fprintf(conn, "%s http://%s%s HTTP/1.1\r\nHost: %s\r\nProxy-Authorization: Basic %s\r\nConnection: close\r\n%s\r\n%s",
-		method, host, path, host, user, head, body); err != nil {
+	if c.token != "" {
+		head += "Proxy-Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte("run:"+c.token)) + "\r\n"
+	}
+	if _, err := fmt.Fprintf(conn, "%s http://%s%s HTTP/1.1\r\nHost: %s\r\nBy: %s\r\nConnection: close\r\n%s\r\n%s",
+		method, host, path, host, c.by, head, body); err != nil {
 		return reply{}
 	}
 	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
@@ -172,12 +192,18 @@ func (c *caller) send(method, host, path, head, body string, patience time.Durat
 		Type string `json:"type"`
 	}
 	_ = json.Unmarshal(text, &problem)
-	return reply{resp.StatusCode, strings.TrimPrefix(problem.Type, "urn:keep:problem:"), resp.Header.Get("Keep-Mutation")}
+	if says := resp.Header.Get("Keep-Scope"); (says == "unmanaged") != (c.token == "") {
+		c.h.wrongf("an answer says of its scope %q, and its caller has the token %q", says, c.token)
+	}
+	return reply{
+		resp.StatusCode, strings.TrimPrefix(problem.Type, "urn:keep:problem:"), resp.Header.Get("Keep-Mutation"),
+		resp.Header.Get("Keep-Replayed") != "",
+	}
 }
 
 // told judges that a script was told that a step happened: then it did, with what was asked,
 // that is durable, and the run was not stopped before.
-func (c *caller) told(ctx context.Context, s step, got reply) {
+func (c *caller) told(ctx context.Context, s step, got reply, began time.Time) {
 	h := c.h
 	if c.run.stopped {
 		h.wrongf("a run went on after it was stopped")
@@ -192,6 +218,9 @@ func (c *caller) told(ctx context.Context, s step, got reply) {
 		return
 	}
 	h.answers(s, m, c.run)
+	h.allowed(m, c.run)
+	c.own(s)
+	h.replays(s, m, got, began)
 	amounts := h.api.amounts(m.Marker)
 	if len(amounts) == 0 && !h.plan.world.isBelieved() {
 		h.wrongf("a script was told that %s happened, and it never did", s.operation)
@@ -199,6 +228,7 @@ func (c *caller) told(ctx context.Context, s step, got reply) {
 	h.mu.Lock()
 	covered := slices.Contains(amounts, s.amount) || h.accepted[m.ID][s.amount]
 	h.mu.Unlock()
+	covered = covered || !h.removedAt(m.Key).IsZero() // Another record answered for it.
 	if len(amounts) > 0 && !covered {
 		h.wrongf("a script was told that %s happened with another payload than it did", s.operation)
 	}
@@ -209,6 +239,17 @@ func (c *caller) told(ctx context.Context, s step, got reply) {
 	}
 	if m.State != ledger.Applied && !m.Committed && !h.machine.isDown(c.process) {
 		h.wrongf("a script was told that %s happened before that was durable: %s", s.operation, m.State)
+	}
+}
+
+// own judges that what a run with once was told of took effect for it, and not for another one. A
+// commit of steps doesn't say for whom it is, and a job may be done later.
+func (c *caller) own(s step) {
+	if !c.run.plan.once || s.operation == "drafted" || s.operation == "watched" || c.h.plan.world.isBelieved() {
+		return
+	}
+	if c.h.api.totalBy(s.reference, c.by) == 0 {
+		c.h.wrongf("a script was told that %s happened for its run with once, and it never did", s.operation)
 	}
 }
 

@@ -88,7 +88,8 @@ func (a *api) read(c net.Conn, r *http.Request, what, rest string) bool {
 	if !a.calm {
 		f = a.plan.fate("read", a.reads)
 	}
-	text, err := json.Marshal(a.shown(what, rest, r.URL.Query()))
+	found := a.shown(what, rest, r.URL.Query())
+	text, err := json.Marshal(found)
 	head := "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n" + a.plan.world.date(time.Now())
 	a.mu.Unlock()
 	if err != nil {
@@ -105,8 +106,22 @@ func (a *api) read(c net.Conn, r *http.Request, what, rest string) bool {
 	}
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%sContent-Length: %d\r\n\r\n%s", head, len(text), text)
+	if strings.Contains(head, "200 OK") {
+		a.shows(found) // Ahead of it, as whoever reads it may answer a script at once.
+	}
 	_, err = c.Write(b.Bytes())
 	return err == nil && f.keep
+}
+
+// shows notes the objects of a page that a reader gets whole.
+func (a *api) shows(found any) {
+	page, _ := found.(map[string]any)
+	objects, _ := page["items"].([]*object)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, o := range objects {
+		a.showed[o.KeepID] = time.Now()
+	}
 }
 
 // shown is what a read finds.
