@@ -53,6 +53,11 @@ func TestAProgramGivesTheCredentialForAWhile(t *testing.T) {
 			t.Errorf("after %v: %s %q, %v; want %q", step.pass, header, value, err, step.want)
 		}
 	}
+	// A token grows old while the machine sleeps.
+	fake.Sleep(10 * time.Minute)
+	if _, value, err := c.For("a"); err != nil || value != "Bearer itxxxx" {
+		t.Errorf("after a sleep: %s, %v", value, err)
+	}
 	if _, _, ok, err := c.Always("a"); ok || err != nil {
 		t.Errorf("use: reconcile sets it on the script's requests: %v, %v", ok, err)
 	}

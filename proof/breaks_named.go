@@ -167,4 +167,9 @@ var namedBreaks = []broken{
 		edits: []edit{{"rules/watch.go", "case holds[1] && holds[2]:", "case holds[1] && holds[2] && !holds[0]:"}},
 		tests: []string{"rules.TestALookIsPendingUnlessItIsClear"},
 	},
+	{
+		promise: "The rule file of the claim, kept in the ledger by its hash", how: "a program's credential doesn't grow old while the machine sleeps",
+		edits: []edit{{"app/credentials.go", "c.clock.Boot() < given.until", "c.clock.Mono() < given.until"}},
+		tests: []string{"app.TestAProgramGivesTheCredentialForAWhile"},
+	},
 }
