@@ -105,7 +105,7 @@ var recordBreaks = []broken{
 	},
 	{
 		promise: "In a stopped scope everything is refused", how: "the stop of a workflow stops its own item alone",
-		edits: []edit{{"ledger/badgerstore/gate.go", "case ledger.BlockWorkflow:\n\t\t\treturn s\n", "case ledger.BlockWorkflow:\n\t\t\titems[b.Item] = append(items[b.Item], b)\n"}},
+		edits: []edit{{"ledger/badgerstore/standstill.go", "case ledger.BlockWorkflow:\n\t\t\treturn s\n", "case ledger.BlockWorkflow:\n\t\t\titems[b.Item] = append(items[b.Item], b)\n"}},
 		tests: []string{"ledger/badgerstore.TestConformance"},
 	},
 }

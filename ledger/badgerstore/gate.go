@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -19,47 +20,12 @@ type gate struct {
 	mu   sync.RWMutex
 	runs map[string]*ledger.Run
 	// running are those of them that aren't over.
-	running  map[string]*ledger.Run
-	tokens   map[string]string
-	blocked  map[string][]blocked
-	blockers map[string]standstill
+	running map[string]*ledger.Run
+	tokens  map[string]string
+	// stopped are the workflows in which something blocks.
+	stopped map[string]*stopped
 	// ended lists runs by their end, so that the gate lets the old ones go.
 	ended []endedRun
-}
-
-// standstill is what blocks a workflow. Its lists are shared, and never changed.
-type standstill struct {
-	all []ledger.Blocker
-	// items are those that stop an item alone, if none stops the workflow.
-	items map[string][]ledger.Blocker
-}
-
-// standstillOf parts a workflow's blockers by what they stop.
-func standstillOf(list []blocked) standstill {
-	s := standstill{all: plain(list)}
-	items := map[string][]ledger.Blocker{}
-	for _, b := range s.all {
-		switch b.Scope {
-		case ledger.BlockMutation:
-		case ledger.BlockItem:
-			items[b.Item] = append(items[b.Item], b)
-		case ledger.BlockWorkflow:
-			return s
-		default: // What this version doesn't know stops the workflow.
-			return s
-		}
-	}
-	s.items = items
-	return s
-}
-
-// of are the blockers that may stop a run: a thousand items that stand still are not
-// looked through for each request of another.
-func (s standstill) of(r *ledger.Run) []ledger.Blocker {
-	if s.items == nil || r.Many() {
-		return s.all
-	}
-	return s.items[r.Item]
 }
 
 // blocked is a blocker with its age, by which blockers are ordered.
@@ -88,7 +54,7 @@ type blockChange struct {
 func newGate() *gate {
 	return &gate{
 		runs: map[string]*ledger.Run{}, running: map[string]*ledger.Run{}, tokens: map[string]string{},
-		blocked: map[string][]blocked{}, blockers: map[string]standstill{},
+		stopped: map[string]*stopped{},
 	}
 }
 
@@ -98,7 +64,14 @@ func (d *gateDelta) setRun(r *ledger.Run) {
 }
 
 func (d *gateDelta) setMutation(m *ledger.Mutation) {
-	d.mutations = append(d.mutations, blockChange{blocked{nanos(m.CreatedAt), blockerOf(m)}, m.Unresolved()})
+	c := blockChange{blocked{nanos(m.CreatedAt), blockerOf(m)}, m.Unresolved()}
+	if c.unresolved {
+		// What was read is parts of one text, which the gate must not keep for a few names.
+		c.ID, c.Workflow = strings.Clone(c.ID), strings.Clone(c.Workflow)
+		c.Item, c.Run = strings.Clone(c.Item), strings.Clone(c.Run)
+		c.Scope, c.State = ledger.BlockScope(strings.Clone(string(c.Scope))), ledger.State(strings.Clone(string(c.State)))
+	}
+	d.mutations = append(d.mutations, c)
 }
 
 func (d *gateDelta) add(o gateDelta) {
@@ -122,19 +95,28 @@ func (g *gate) put(d gateDelta, now time.Time) (stops bool) {
 		stops = stops || shuts(g.runs[r.ID], r)
 		g.setRun(r)
 	}
-	touched := map[string]bool{}
 	for _, c := range d.mutations {
-		list, changed := apply(g.blocked[c.Workflow], c)
-		if changed {
-			g.blocked[c.Workflow] = list
-			touched[c.Workflow] = true
-		}
-	}
-	for workflow := range touched {
-		g.rebuild(workflow)
+		stops = g.setMutation(c) || stops
 	}
 	g.letGo(now)
-	return stops || len(touched) > 0
+	return stops
+}
+
+// setMutation reports whether c changes what blocks its workflow.
+func (g *gate) setMutation(c blockChange) bool {
+	s := g.stopped[c.Workflow]
+	if s == nil {
+		s = new(stopped)
+	}
+	if !s.put(c) {
+		return false
+	}
+	if s.count == 0 {
+		delete(g.stopped, c.Workflow)
+	} else {
+		g.stopped[c.Workflow] = s
+	}
+	return true
 }
 
 // shuts reports whether what a run was, if it was, may be refused now.
@@ -192,17 +174,6 @@ func (g *gate) letGo(now time.Time) {
 	g.ended = slices.Delete(g.ended, 0, n)
 }
 
-// rebuild makes the list that readers share; it is never changed afterwards.
-func (g *gate) rebuild(workflow string) {
-	list := g.blocked[workflow]
-	if len(list) == 0 {
-		delete(g.blocked, workflow)
-		delete(g.blockers, workflow)
-		return
-	}
-	g.blockers[workflow] = standstillOf(list)
-}
-
 func plain(list []blocked) []ledger.Blocker {
 	out := make([]ledger.Blocker, len(list))
 	for i := range list {
@@ -236,7 +207,7 @@ func apply(list []blocked, c blockChange) ([]blocked, bool) {
 // pending lists a workflow's blockers as the deltas leave them.
 func (g *gate) pending(workflow string, deltas ...*gateDelta) []ledger.Blocker {
 	g.mu.RLock()
-	list := slices.Clone(g.blocked[workflow])
+	list := slices.Clone(g.stopped[workflow].sorted())
 	g.mu.RUnlock()
 	for _, d := range deltas {
 		for _, c := range d.mutations {
@@ -272,18 +243,18 @@ func (g *gate) standingLocked(id string) (ledger.Run, []ledger.Blocker, error) {
 	if r == nil {
 		return ledger.Run{}, nil, ledger.ErrNotFound
 	}
-	return *r, g.blockers[r.Workflow].of(r), nil
+	return *r, g.stopped[r.Workflow].standstill().of(r), nil
 }
 
 // blockersFor are those that may stop a run which the gate needn't know.
 func (g *gate) blockersFor(r *ledger.Run) []ledger.Blocker {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
-	return g.blockers[r.Workflow].of(r)
+	return g.stopped[r.Workflow].standstill().of(r)
 }
 
 func (g *gate) blockersOf(workflow string) []ledger.Blocker {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
-	return g.blockers[workflow].all
+	return g.stopped[workflow].standstill().all
 }
