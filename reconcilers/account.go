@@ -58,6 +58,9 @@ func accountIs(t *try) error {
 func accountFields(t *try) http.Header {
 	told := http.Header{}
 	for name, values := range t.request.Header {
+		if !t.connector.AccountReads(name) {
+			continue
+		}
 		header := t.request.Header.Clone()
 		header.Del(name)
 		if !accountStays(t, header) {
@@ -78,8 +81,8 @@ func accountStays(t *try, header http.Header) bool {
 		// That no field of a request tells it is why it is asked for; see underAccount.
 		changed = changed.WithAccount(t.connector, t.mutation.Account)
 	}
-	derived, refusal := t.owner.Derive(changed, t.match)
-	return refusal == nil && derived.Account == t.mutation.Account
+	account, refusal := t.owner.Account(changed, t.match)
+	return refusal == nil && account == t.mutation.Account
 }
 
 // underAccount adds to a read, which has its credential, the fields that tell the

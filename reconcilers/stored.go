@@ -47,5 +47,8 @@ func storedBody(ctx context.Context, records Records, b ledger.Body) ([]byte, er
 		return nil, err
 	}
 	defer func() { _ = content.Close() }()
+	if in, ok := content.(interface{ Whole() []byte }); ok {
+		return in.Whole(), nil
+	}
 	return io.ReadAll(content)
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -44,12 +45,7 @@ func (op *Operation) Derive(req *Request, m Match) (*Derived, *Refusal) {
 	s := &scope{req: req, path: m.Path, host: m.Host}
 	d := &Derived{HostGroup: op.Connector.HostGroup, HostVars: maps.Clone(m.Host)}
 	var refusal *Refusal
-	if op.Connector.AccountRead != nil {
-		d.Account, refusal = op.accountKnown(req)
-	} else {
-		d.Account, refusal = op.deriveText(op.Connector.account, "account", s)
-	}
-	if refusal != nil {
+	if d.Account, refusal = op.accountOf(s); refusal != nil {
 		return nil, refusal
 	}
 	s.account = d.Account
@@ -72,6 +68,33 @@ func (op *Operation) Derive(req *Request, m Match) (*Derived, *Refusal) {
 	}
 	d.Target = op.target(s)
 	return d, nil
+}
+
+// Account is what [Operation.Derive] finds to be the account, and nothing else of it.
+func (op *Operation) Account(req *Request, m Match) (string, *Refusal) {
+	if c := req.read(); c.problem != nil {
+		return "", c.problem
+	}
+	return op.accountOf(&scope{req: req, path: m.Path, host: m.Host})
+}
+
+func (op *Operation) accountOf(s *scope) (string, *Refusal) {
+	if op.Connector.AccountRead != nil {
+		return op.accountKnown(s.req)
+	}
+	return op.deriveText(op.Connector.account, "account", s)
+}
+
+// AccountReads reports whether the account of a request can depend on this header field
+// of it.
+func (c *Connector) AccountReads(field string) bool {
+	if c.account == nil {
+		return false
+	}
+	// How a body is read depends on fields that describe it.
+	return c.account.readsBody() || slices.ContainsFunc(c.account.refs, func(r place) bool {
+		return r.root == "header" && (len(r.steps) == 0 || r.steps[0].kind != stepName || strings.EqualFold(r.steps[0].name, field))
+	})
 }
 
 // deriveIdentity computes the identity. A value that is missing refuses, and so

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"compress/zlib"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -283,5 +284,56 @@ func TestAccountAndHostVariablesArePartOfTheKey(t *testing.T) {
 	}
 	if !set.Connector("test").HasAccount {
 		t.Error("HasAccount is false")
+	}
+}
+
+func TestWhichHeaderFieldsTheAccountReads(t *testing.T) {
+	t.Parallel()
+	fields := []string{"X-Tenant: t1", "Authorization: a", "Content-Type: application/json", "Date: now"}
+	for account, reads := range map[string]string{
+		"header[?'x-tenant'].orValue('own')":   "X-Tenant",
+		"header['authorization']":              "Authorization",
+		"sha256(header['authorization'])":      "Authorization",
+		"has(header.date) ? 'yes' : 'no'":      "Date",
+		"header[json.name]":                    "X-Tenant Authorization Content-Type Date",
+		"json.name":                            "X-Tenant Authorization Content-Type Date",
+		"string(size(header))":                 "X-Tenant Authorization Content-Type Date",
+		"method + header[?'date'].orValue('')": "Date",
+		"'own'":                                "",
+	} {
+		t.Run(account, func(t *testing.T) {
+			t.Parallel()
+			file := strings.Replace(connectorHead, "hosts: [api.test]", "hosts: [api.test]\naccount: \""+account+"\"", 1) + `
+  - name: make
+    match: {method: POST, path: /things}
+    effect: mutation
+    identity: none
+    reconcile: [{none: why}]
+    manual_check: look
+`
+			set := load(t, file)
+			of := func(header ...string) (string, bool) {
+				req := request(t, "POST https://api.test/things", `{"name":"x-tenant"}`, header...)
+				m := set.Match(req)
+				account, refusal := m.Operation.Account(req, m)
+				d, refused := m.Operation.Derive(req, m)
+				if (refusal == nil) != (refused == nil) || refused == nil && d.Account != account {
+					t.Errorf("account %q, %v, but derived %+v, %v", account, refusal, d, refused)
+				}
+				return account, refusal == nil
+			}
+			whole, _ := of(fields...)
+			for i, field := range fields {
+				name, _, _ := strings.Cut(field, ":")
+				got, want := set.Connector("test").AccountReads(name), slices.Contains(strings.Fields(reads), name)
+				if got != want {
+					t.Errorf("reads %s: %t, want %t", name, got, want)
+				}
+				without, told := of(slices.Delete(slices.Clone(fields), i, i+1)...)
+				if (without != whole || !told) && !got {
+					t.Errorf("without %s it is %q instead of %q, although it doesn't read it", name, without, whole)
+				}
+			}
+		})
 	}
 }
