@@ -113,7 +113,7 @@ func (s *Store) writeInline(ctx context.Context, content []byte) (ledger.Body, e
 		if known {
 			return nil
 		}
-		return errors.Join(t.layer.putValue(sk, bodyHead{Size: int64(len(content)), Inline: content}),
+		return errors.Join(t.layer.putValue(sk, &bodyHead{Size: int64(len(content)), Inline: content}),
 			t.layer.putValue(numbered(kPending, number), pendingBody{Whole: true, Sum: sum}))
 	})
 	pointBodyDone.Pass()
@@ -161,7 +161,7 @@ func (t *tx) requireBody(b ledger.Body) error {
 		return fmt.Errorf("body %s: %w: write it first", b.SHA256, ledger.ErrNotFound)
 	}
 	t.referred = append(t.referred, b.SHA256)
-	return t.layer.putValue(key(kBody, sum), bodyHead{Size: size, File: true})
+	return t.layer.putValue(key(kBody, sum), &bodyHead{Size: size, File: true})
 }
 
 // bodyAt returns what is stored under the digest, and whether the content can be
@@ -173,7 +173,7 @@ func bodyAt(src source, sum []byte) (h bodyHead, known bool, err error) {
 		return h, false, nil
 	}
 	if err == nil {
-		err = decode(sk, content, &h)
+		h, err = decodeBodyHead(sk, content)
 	}
 	return h, err == nil && !h.Lost, err
 }

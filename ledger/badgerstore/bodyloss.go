@@ -63,6 +63,6 @@ func (s *Store) acceptLostBodies(ctx context.Context, loss *Loss) error {
 	return s.markAll(ctx, names, func(t *tx, sum [32]byte) (bool, error) {
 		h := heads[sum]
 		h.Lost = true
-		return true, t.layer.putValue(key(kBody, sum[:]), h)
+		return true, t.layer.putValue(key(kBody, sum[:]), &h)
 	}, &loss.Bodies)
 }

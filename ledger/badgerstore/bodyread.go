@@ -96,9 +96,7 @@ func (r *bodyReader) find() error {
 	if err != nil {
 		return err
 	}
-	if short, ok := inlineBody(content); ok {
-		r.head = bodyHead{Size: int64(len(short)), Inline: short}
-	} else if err := decode(sk, content, &r.head); err != nil {
+	if r.head, err = decodeBodyHead(sk, content); err != nil {
 		return err
 	}
 	r.rest = r.head.Inline
@@ -110,6 +108,15 @@ func (r *bodyReader) find() error {
 		return err
 	}
 	return nil
+}
+
+// decodeBodyHead reads what is stored under a body's digest. What is inline is a part of
+// content.
+func decodeBodyHead(sk, content []byte) (h bodyHead, err error) {
+	if short, ok := inlineBody(content); ok {
+		return bodyHead{Size: int64(len(short)), Inline: short}, nil
+	}
+	return h, decode(sk, content, &h)
 }
 
 // inlineBody returns the content of a bodyHead that holds all of it and nothing else, as

@@ -116,6 +116,8 @@ func encodeTo(b *bytes.Buffer, v any) error {
 		w.event(v)
 	case *ledger.Delivery:
 		w.delivery(v)
+	case *ledger.Item:
+		w.item(v)
 	case *storedEvents:
 		w.storedEvents(v)
 	case *storedCommit:
@@ -148,6 +150,16 @@ func decode(key, content []byte, v any) error {
 	return nil
 }
 
+// read reads content into v, which is zero: by one, or by the decoder where that gives up.
+func read[T any](key, content []byte, v *T, one func(*reader, *T)) error {
+	r := newReader(content)
+	if one(r, v); r.whole() {
+		return nil
+	}
+	*v = *new(T)
+	return decode(key, content, v)
+}
+
 // entryOfMutation is a record with what the store keeps beside it.
 type entryOfMutation struct {
 	*ledger.Mutation
@@ -163,11 +175,12 @@ type storedMutation struct {
 
 // decodeMutation also refuses an unknown state.
 func decodeMutation(key, content []byte) (e entryOfMutation, err error) {
-	s := storedMutation{Record: new(ledger.Mutation)}
+	var s storedMutation
 	if ofNames(content) {
+		s.Record = new(ledger.Mutation)
 		err = decodeNumbered(key, content, s.Record)
 	} else {
-		err = decode(key, content, &s)
+		err = read(key, content, &s, (*reader).storedMutation)
 	}
 	switch {
 	case err != nil:
@@ -210,7 +223,7 @@ func knownItemState(s ledger.ItemState) bool {
 
 func decodeItem(key, content []byte) (*ledger.Item, error) {
 	i := new(ledger.Item)
-	if err := decode(key, content, i); err != nil {
+	if err := read(key, content, i, (*reader).item); err != nil {
 		return nil, err
 	}
 	if !knownItemState(i.State) {

@@ -121,25 +121,45 @@ func (r *events) load(sk []byte) error {
 // take reads the events that content, which lies under sk, holds, and returns the hash
 // of the event before them.
 func (r *events) take(sk, content []byte) (before [32]byte, err error) {
-	var stored storedEvents
-	if err := decode(sk, content, &stored); err != nil {
+	first := binary.BigEndian.Uint64(sk[1:])
+	stored, err := chainEvents(sk, content)
+	if err != nil {
 		return before, err
 	}
-	first := binary.BigEndian.Uint64(sk[1:])
-	block := make([]chained, len(stored.Events))
-	prev := stored.Before
-	for i, event := range stored.Events {
-		block[i].prev, block[i].hash = prev, linked(prev, event)
-		prev = block[i].hash
-		if err := decode(sk, event, &block[i].Event); err != nil {
-			return before, err
-		}
-		if want := first + uint64(i); block[i].Seq != want {
-			return before, damaged(sk, fmt.Sprintf("it holds event %d in the place of %d", block[i].Seq, want))
+	for i := range stored.block {
+		if seq, want := stored.block[i].Seq, first+uint64(i); seq != want {
+			return before, damaged(sk, fmt.Sprintf("it holds event %d in the place of %d", seq, want))
 		}
 	}
-	r.first, r.block = first, block
-	return stored.Before, nil
+	r.first, r.block = first, stored.block
+	return stored.before, nil
+}
+
+// chainEvents reads the events of one commit, which lie under sk.
+func chainEvents(sk, content []byte) (c chainedEvents, err error) {
+	r := newReader(content)
+	if r.storedEvents(&c); r.whole() {
+		return c, nil
+	}
+	return decodeEvents(sk, content)
+}
+
+// decodeEvents is chainEvents for events that the reader doesn't know.
+func decodeEvents(sk, content []byte) (c chainedEvents, err error) {
+	var stored storedEvents
+	if err := decode(sk, content, &stored); err != nil {
+		return c, err
+	}
+	c = chainedEvents{before: stored.Before, block: make([]chained, len(stored.Events))}
+	prev := c.before
+	for i, event := range stored.Events {
+		c.block[i].prev, c.block[i].hash = prev, linked(prev, event)
+		prev = c.block[i].hash
+		if err := decode(sk, event, &c.block[i].Event); err != nil {
+			return c, err
+		}
+	}
+	return c, nil
 }
 
 // legacyEvent reads an event of format 1, which lies under its own number.

@@ -1,6 +1,7 @@
 package badgerstore
 
 import (
+	"bytes"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -31,6 +32,8 @@ type tx struct {
 	referred []string
 	// dropped are called if the command succeeds, so that no shelf keeps what it removed.
 	dropped []func()
+	// unowned is the key of the upstream object of which the command has found no owner.
+	unowned []byte
 	// failed is the first error that makes the whole command worthless, whatever
 	// the command makes of it.
 	failed error
@@ -328,13 +331,31 @@ func (t *tx) PutItem(i *ledger.Item) error {
 	return t.fail(t.layer.reindex(old.indexes, after.indexes))
 }
 
+// EvidenceOf implements ledger.View. What has no owner is remembered: it is looked up
+// before it gets one.
+func (t *tx) EvidenceOf(connector, account, object string) (ledger.Key, error) {
+	return t.evidenceAt(named(kEvidence, connector, account, object))
+}
+
+func (t *tx) evidenceAt(sk []byte) (ledger.Key, error) {
+	if bytes.Equal(t.unowned, sk) {
+		return ledger.Key{}, ledger.ErrNotFound
+	}
+	owner, err := t.view.evidenceAt(sk)
+	if errors.Is(err, ledger.ErrNotFound) {
+		t.unowned = sk
+	}
+	return owner, err
+}
+
 // PutEvidence implements ledger.Tx.
 func (t *tx) PutEvidence(connector, account, object string, k ledger.Key) error {
-	owner, err := t.EvidenceOf(connector, account, object)
+	sk := named(kEvidence, connector, account, object)
+	owner, err := t.evidenceAt(sk)
 	switch {
 	case errors.Is(err, ledger.ErrNotFound):
-		return t.fail(t.layer.putValue(named(kEvidence, connector, account, object),
-			evidence{connector, account, object, k}))
+		t.unowned = nil
+		return t.fail(t.layer.putValue(sk, evidence{connector, account, object, k}))
 	case err != nil:
 		return t.fail(err)
 	case owner != k:

@@ -118,6 +118,8 @@ type verifier struct {
 	// told are the events that belong to a mutation, listed those that a record or an
 	// index entry of its lists.
 	told, listed tally
+	// spans are entries that several records share, and that were found.
+	spans map[string]struct{}
 	// chain is how the events that were seen follow one another.
 	chain chain
 	// naming has each entry looked up, to name the one that is missing.
@@ -258,12 +260,22 @@ func (v *verifier) spanned(m entryOfMutation) error {
 		return nil
 	}
 	for _, x := range spanKeys(m.Mutation) {
+		if _, known := v.spans[string(x)]; known {
+			continue
+		}
 		if _, err := v.src.get(x); err != nil {
 			return required(err, "index entry "+keyName(x))
 		}
+		if len(v.spans) >= manySpans {
+			clear(v.spans)
+		}
+		v.spans[string(x)] = struct{}{}
 	}
 	return nil
 }
+
+// manySpans is how many entries that records share are remembered as found.
+const manySpans = 1 << 14
 
 // event checks the events of one commit, or one event of format 1.
 func (v *verifier) event(k, content []byte) error {
@@ -312,8 +324,8 @@ func (v *verifier) history(k []byte, m entryOfMutation) error {
 }
 
 func (v *verifier) body(k, content []byte) error {
-	var h bodyHead
-	if err := decode(k, content, &h); err != nil {
+	h, err := decodeBodyHead(k, content)
+	if err != nil {
 		return err
 	}
 	switch {

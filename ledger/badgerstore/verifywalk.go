@@ -44,7 +44,7 @@ func (b *handful) empty(n int) {
 func (v *verifier) part() *verifier {
 	return &verifier{
 		ctx: v.ctx, config: v.config, indexed: v.indexed, src: v.src, recordsOnly: v.recordsOnly, naming: v.naming,
-		report: &Report{Events: v.report.Events}, progress: v.progress,
+		report: &Report{Events: v.report.Events}, progress: v.progress, spans: map[string]struct{}{},
 	}
 }
 

@@ -139,7 +139,10 @@ type evidence struct {
 
 // EvidenceOf implements ledger.View.
 func (v *view) EvidenceOf(connector, account, object string) (ledger.Key, error) {
-	sk := named(kEvidence, connector, account, object)
+	return v.evidenceAt(named(kEvidence, connector, account, object))
+}
+
+func (v *view) evidenceAt(sk []byte) (ledger.Key, error) {
 	content, err := v.src.get(sk)
 	if err != nil {
 		return ledger.Key{}, err
@@ -164,7 +167,10 @@ func (v *view) Delivery(run string, k ledger.Key) (*ledger.Delivery, error) {
 		return nil, err
 	}
 	d := new(ledger.Delivery)
-	return d, decodeNumbered(sk, content, d)
+	if ofNames(content) {
+		return d, decodeNumbered(sk, content, d)
+	}
+	return d, read(sk, content, d, (*reader).delivery)
 }
 
 // Process implements ledger.View.

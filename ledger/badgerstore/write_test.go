@@ -140,6 +140,7 @@ func TestTheWriterWritesWhatTheEncoderWould(t *testing.T) {
 	for _, list := range [][]unwritten{
 		moreOfMutation, moreOfScope, moreOfPolicy, moreOfRequest, moreOfResult, moreOfBody, moreOfDispatch, moreOfEvent, moreOfDelivery,
 		moreOfTip, moreOfCommit, moreOfHighMark, moreOfBodyHead,
+		moreOfItem, moreOfItemRule,
 	} {
 		for _, u := range list {
 			t.Logf("field %v is written by reflection: add it to writerecord.go", u.key)
@@ -151,6 +152,7 @@ func TestTheWriterWritesWhatTheEncoderWould(t *testing.T) {
 	likeEncoder[storedCommit](t)
 	likeEncoder[highMark](t)
 	likeEncoder[bodyHead](t)
+	likeEncoder[ledger.Item](t)
 	for _, state := range []ledger.State{ledger.InFlight, ledger.NeedsReconcile, ledger.Applied} {
 		m := ledgertest.SampleMutation("sample", state, 3)
 		m.Request.Header = ledger.Header{"Accept": {"a", "b"}}
