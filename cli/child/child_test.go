@@ -21,7 +21,8 @@ const playVariable = "CHILD_TEST_PLAY"
 
 // TestMain plays commands: "exit N"; "obey", which ends on SIGTERM with 9;
 // "stubborn", which ignores it; "polite", which says bye; "family X", which starts X in a
-// session of its own; "waits F", which ends when the pipe F does; "keeper", which runs a stubborn command as this package
+// session of its own; "pair X", which starts X in its own group, lets SIGTERM pass, and ends
+// with 7 after X; "waits F", which ends when the pipe F does; "keeper", which runs a stubborn command as this package
 // does; "signalled", which kills itself. Those that stay say
 // their process id first, and end with their standard input, so that none is left
 // behind.
@@ -68,6 +69,15 @@ func TestMain(m *testing.M) {
 		}
 		fmt.Println(os.Getpid())
 		_, _ = io.Copy(io.Discard, os.Stdin)
+	case "pair":
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGTERM)
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), playVariable+"="+words[1])
+		cmd.Stdin, cmd.Stdout = os.Stdin, os.Stdout
+		if cmd.Run() != nil {
+			os.Exit(1)
+		}
+		os.Exit(7)
 	case "keeper":
 		p, err := Start(Command{
 			Args: []string{os.Args[0]}, Env: append(os.Environ(), playVariable+"=stubborn"),
@@ -189,4 +199,18 @@ func TestASignalReachesTheGroup(t *testing.T) {
 		t.Errorf("code %d, want 9", got)
 	}
 	p.Signal(syscall.SIGTERM) // An ended command has no group any more.
+}
+
+func TestASignalReachesWhatTheCommandStarted(t *testing.T) {
+	p, out := begin(t, time.Millisecond, "pair polite")
+	said(t, out)
+	p.Signal(syscall.SIGTERM)
+	select {
+	case <-p.Done():
+	case <-time.After(time.Minute): // It isn't told, and nothing else ends it.
+		t.Fatal("what the command started didn't get the signal")
+	}
+	if got := p.Code(); got != 7 {
+		t.Errorf("code %d, want the 7 with which the command ends after what it started", got)
+	}
 }
