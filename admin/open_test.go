@@ -189,6 +189,24 @@ func TestOpenRunWantsJSON(t *testing.T) {
 	}, 415, "media-type", "application/json", "application/x-www-form-urlencoded")
 }
 
+func TestOpenRunOfADoneItemReadsIfItIsAskedTo(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	first := w.open("order-1")
+	if _, err := w.client.FinishRun(t.Context(), first.ID, wire.FinishRun{Outcome: "done"}); err != nil {
+		t.Fatal(err)
+	}
+	for ifDone, mutations := range map[string]string{"": "", "fail": "", "skip": "", "run": "none"} {
+		got, err := w.client.OpenRun(t.Context(), wire.OpenRun{Workflow: "billing", Item: "order-1", IfDone: ifDone}, "")
+		switch {
+		case mutations == "" && err == nil:
+			t.Errorf("if_done %q opened a run of a done item", ifDone)
+		case mutations != "" && (err != nil || got.Run.Mutations != mutations):
+			t.Errorf("if_done %q: %+v, %v", ifDone, got, err)
+		}
+	}
+}
+
 func TestOpenRunTakesOver(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
