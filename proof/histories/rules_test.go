@@ -16,7 +16,7 @@ import (
 const versions = 3
 
 // loadRules loads a version of the connectors, with replacements of old and new texts. Each
-// operation has a connector of its own, as what is asked about loads it anew in each life.
+// operation has a connector of its own, so that a rule is about one operation alone.
 func loadRules(t *testing.T, version int, replace ...string) *rules.Set {
 	t.Helper()
 	var files []rules.File
