@@ -107,10 +107,11 @@ func TestConnectionsThatMustNotBeUsedAgain(t *testing.T) {
 						p.wait()
 					}
 				})
-				if tc.cfg.FreshFor == 0 {
-					tc.cfg.FreshFor = time.Hour // Age must not be what takes it out.
+				c := tc.cfg
+				if c.FreshFor == 0 {
+					c.FreshFor = time.Hour // Age must not be what takes it out.
 				}
-				s := sender(t, tc.cfg)
+				s := sender(t, c)
 				for n := range int64(2) {
 					g := send(t, s, post(u.url(scheme, "/"), "x"))
 					g.check(t, whole)

@@ -112,10 +112,10 @@ func (s *Store) enqueue(ctx context.Context, c *command) error {
 }
 
 // commitLoop is the committer: the only goroutine that writes to the engine. While
-// one batch is being synced, it evaluates the next. It rests when no command comes.
-func (s *Store) commitLoop() {
+// one batch is being synced, it evaluates the next. It rests when no command comes for a while.
+func (s *Store) commitLoop(while time.Duration) {
 	defer close(s.syncing)
-	calm := time.NewTimer(s.config.restAfter())
+	calm := time.NewTimer(while)
 	defer calm.Stop()
 	for {
 		select {
@@ -127,7 +127,7 @@ func (s *Store) commitLoop() {
 			s.evaluate(b, c)
 			s.gather(b)
 			s.settle(b)
-			calm.Reset(s.config.restAfter())
+			calm.Reset(while)
 		case <-calm.C:
 			s.rest()
 		}

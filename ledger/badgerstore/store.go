@@ -252,7 +252,7 @@ func (s *Store) start() {
 	s.turn = make(chan struct{}, 1)
 	s.turn <- struct{}{}
 	s.commands, s.syncs = s.newWatch(), s.newWatch()
-	go s.commitLoop()
+	go s.commitLoop(s.config.restAfter())
 	go s.syncLoop()
 }
 
