@@ -31,13 +31,23 @@ type proxy struct {
 	err   error
 }
 
-// startProxy starts `keep-proxy serve` and waits until it announced itself. A proxy
-// that comes back listens where it was before, so that clients find it.
+// startProxy starts the proxy. One that comes back listens where it was before, so that
+// clients find it, or somewhere else if its port was taken meanwhile.
 func (s *stage) startProxy(ctx context.Context) error {
-	args := []string{"serve", "--config", s.config, "--" + UntilEOFFlag}
-	if s.proxy != nil {
-		args = append(args, "--listen", s.proxy.state.Proxy, "--admin-listen", strings.TrimPrefix(s.proxy.state.Admin, "http://"))
+	if s.proxy == nil {
+		return s.serve(ctx)
 	}
+	before := s.proxy.state
+	err := s.serve(ctx, "--listen", before.Proxy, "--admin-listen", strings.TrimPrefix(before.Admin, "http://"))
+	if err != nil && ctx.Err() == nil {
+		err = s.serve(ctx)
+	}
+	return err
+}
+
+// serve starts `keep-proxy serve` with more flags, and waits until it announced itself.
+func (s *stage) serve(ctx context.Context, more ...string) error {
+	args := append([]string{"serve", "--config", s.config, "--" + UntilEOFFlag}, more...)
 	var said strings.Builder
 	p := &proxy{cmd: exec.Command(s.o.Self, args...), ended: make(chan struct{})} //nolint:gosec,noctx // Ourselves; it is stopped in order.
 	p.cmd.Env = cleanEnvironment()
