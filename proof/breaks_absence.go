@@ -163,6 +163,11 @@ var absenceBreaks = []broken{
 		tests: []string{"reconcilers.TestTheTimeOfTheClaimIsByTheClockThatAsks"},
 	},
 	{
+		promise: "A rule that asks or judges by the time of the claim", how: "a clock may be set during the asking",
+		edits: []edit{{"reconcilers/probe.go", "Sub(all.claimed).Abs() > time.Second", "Sub(all.claimed).Abs() > time.Hour"}},
+		tests: []string{"reconcilers.TestAClockThatIsSetDuringTheAskingTellsNoTimeOfTheClaim"},
+	},
+	{
 		promise: "Where the machine was started again since", how: "the clock of another boot is believed",
 		edits: []edit{{"rules/observation.go", "case !c.SameBoot:", "case false:"}},
 		tests: []string{"rules.TestWhatRestsOnTheTimeOfTheClaim"},

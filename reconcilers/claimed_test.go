@@ -113,6 +113,24 @@ func TestTheTimeOfTheClaimIsByTheClockThatAsks(t *testing.T) {
 	}
 }
 
+// What was asked for by one clock isn't held against an answer of after another was set.
+func TestAClockThatIsSetDuringTheAskingTellsNoTimeOfTheClaim(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, timedProbe("marker"))
+	api := &timed{w: w, date: true}
+	m := w.unknown("a")
+	api.made, api.mark = api.now().Add(-time.Hour), m.Marker
+	w.api.script(func(rw http.ResponseWriter, r *http.Request) bool {
+		w.clock.JumpWall(time.Minute)
+		api.right -= time.Minute
+		return api.answer(rw, r)
+	})
+	w.after(time.Hour)
+	if o := last(w.read(m)); o.Seen != ledger.SeenRetry || !strings.Contains(o.Reason, "during the asking") {
+		t.Errorf("seen %s (%s), want retry", o.Seen, o.Reason)
+	}
+}
+
 // reboot lets the machine be started again at once.
 func (w *world) reboot() {
 	w.clock.Reboot(0)
