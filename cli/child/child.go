@@ -87,16 +87,18 @@ func Start(c Command) (*Process, error) {
 		// The command is killed when the thread that started it ends (see dieWithParent).
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
-		err := p.start(path, c)
-		started <- err
-		if err == nil {
-			p.reap()
+		if err := p.start(path, c); err != nil {
+			started <- err
+			return
 		}
+		// Before it is looked whether the command has stopped: it may have at once.
+		p.terminal.given()
+		started <- nil
+		p.reap()
 	}()
 	if err := <-started; err != nil {
 		return nil, startError(c.Args[0], err)
 	}
-	p.terminal.given()
 	return p, nil
 }
 
