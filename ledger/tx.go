@@ -198,6 +198,10 @@ type Store interface {
 	// Due lists up to limit Queued records with NextTryAt not after now, most
 	// overdue first, and the next time at which one will be due (zero if none).
 	Due(ctx context.Context, now time.Time, limit int) ([]Key, time.Time, error)
+	// ConnectorsOf answers from memory, without I/O: for each key the connector of its
+	// record, "" where that would have to be read. It knows at least the records that
+	// are unresolved, once they answer [Store.BlockersOf].
+	ConnectorsOf(keys []Key) []string
 	// InFlight lists every record in flight.
 	InFlight(ctx context.Context) ([]Key, error)
 	Process() Process

@@ -39,6 +39,8 @@ type fakeLedger struct {
 	unhealthy error
 	// reads counts the records that were read.
 	reads int
+	// tells says that it knows connectors without reading.
+	tells bool
 	// observe replaces what Observe does after it moved the record's next try.
 	observe  func(ctx context.Context, c ledger.Observe) error
 	finish   func(f ledger.Finish) error
@@ -169,6 +171,18 @@ func (f *fakeLedger) Due(_ context.Context, now time.Time, limit int) (due []led
 		}
 	}
 	return due, time.Time{}, nil
+}
+
+func (f *fakeLedger) ConnectorsOf(keys []ledger.Key) []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	out := make([]string, len(keys))
+	for i, k := range keys {
+		if f.tells {
+			out[i] = f.mutations[k].Connector
+		}
+	}
+	return out
 }
 
 func (f *fakeLedger) Process() ledger.Process {

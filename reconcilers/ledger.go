@@ -38,6 +38,7 @@ type Records interface {
 // Queue says what the runner shall look at.
 type Queue interface {
 	Due(ctx context.Context, now time.Time, limit int) ([]ledger.Key, time.Time, error)
+	ConnectorsOf(keys []ledger.Key) []string
 	Process() ledger.Process
 	Healthy() error
 }

@@ -27,17 +27,26 @@ type lines struct {
 // part in so many.
 const listingShare = 20
 
-// add takes up what is due and isn't in a line yet.
-func (l *lines) add(due []ledger.Key) {
-	if l.in == nil {
-		l.in, l.of = map[ledger.Key]struct{}{}, map[string][]ledger.Key{}
-	}
-	for _, k := range due {
-		if !l.has(k) {
-			l.in[k] = struct{}{}
+// add takes up what is due and isn't in a line yet. A connector that isn't known is "".
+func (l *lines) add(due []ledger.Key, connectors []string) {
+	for i, k := range due {
+		switch {
+		case l.has(k):
+		case connectors[i] != "":
+			l.put(connectors[i], k)
+		default:
+			l.enter(k)
 			l.unread = append(l.unread, k)
 		}
 	}
+}
+
+// enter notes that k stands in a line.
+func (l *lines) enter(k ledger.Key) {
+	if l.in == nil {
+		l.in = map[ledger.Key]struct{}{}
+	}
+	l.in[k] = struct{}{}
 }
 
 // has reports whether k stands in a line.
@@ -46,13 +55,16 @@ func (l *lines) has(k ledger.Key) bool {
 	return ok
 }
 
-// put puts a key that was unread at the end of its connector's line.
+// put puts a key that is in no line at the end of its connector's.
 func (l *lines) put(connector string, k ledger.Key) {
+	if l.of == nil {
+		l.of = map[string][]ledger.Key{}
+	}
 	if len(l.of[connector]) == 0 {
 		l.names = append(l.names, connector)
 	}
 	l.of[connector] = append(l.of[connector], k)
-	l.in[k] = struct{}{}
+	l.enter(k)
 }
 
 // pick takes the next key of the connector with the fewest tries under way that has a

@@ -36,19 +36,22 @@ func held(f *fakeLedger, slow ...byte) (began chan ledger.Key, release chan stru
 }
 
 func TestAConnectorWithManyRecordsKeepsNoOtherWaiting(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r, f := bubble(t, Settings{})
-		f.many(1, "hangs", 3*aheadAtOnce)
-		other := f.add(9, "other", time.Millisecond)
-		_, release := held(f, 1)
-		stop := running(r)
-		pass(time.Minute)
-		if n := f.tries()[other]; n == 0 {
-			t.Error("the other connector's record was not tried while the places of the first one were taken")
-		}
-		close(release)
-		stop()
-	})
+	for _, tells := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			r, f := bubble(t, Settings{})
+			f.tells = tells
+			f.many(1, "hangs", 3*aheadAtOnce)
+			other := f.add(9, "other", time.Millisecond)
+			_, release := held(f, 1)
+			stop := running(r)
+			pass(time.Minute)
+			if n := f.tries()[other]; n == 0 {
+				t.Errorf("the other connector's record was not tried while the places of the first one were taken; connectors known: %t", tells)
+			}
+			close(release)
+			stop()
+		})
+	}
 }
 
 func TestConnectorsTakeTurnsForThePlaces(t *testing.T) {
@@ -86,20 +89,26 @@ func TestConnectorsTakeTurnsForThePlaces(t *testing.T) {
 }
 
 func TestARecordIsReadAFewTimesForEachTry(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r, f := bubble(t, Settings{Rate: 1e9})
-		const n = 1000
-		f.many(1, "api", n)
-		stop := running(r)
-		pass(time.Second)
-		stop()
-		if tried := len(f.tries()); tried != n {
-			t.Errorf("%d records were tried, want %d", tried, n)
-		}
-		if f.reads > 3*n {
-			t.Errorf("%d records were read for %d tries", f.reads, n)
-		}
-	})
+	for _, c := range []struct {
+		tells bool
+		times int
+	}{{false, 3}, {true, 1}} {
+		synctest.Test(t, func(t *testing.T) {
+			r, f := bubble(t, Settings{Rate: 1e9})
+			f.tells = c.tells
+			const n = 1000
+			f.many(1, "api", n)
+			stop := running(r)
+			pass(time.Second)
+			stop()
+			if tried := len(f.tries()); tried != n {
+				t.Errorf("%d records were tried, want %d", tried, n)
+			}
+			if f.reads > c.times*n {
+				t.Errorf("%d records were read for %d tries; connectors known: %t", f.reads, n, c.tells)
+			}
+		})
+	}
 }
 
 func TestNoRecordIsStrandedByAWallClockThatWasSetBackHoweverManyThereAre(t *testing.T) {
@@ -124,7 +133,7 @@ func TestNoRecordIsStrandedByAWallClockThatWasSetBackHoweverManyThereAre(t *test
 func TestALongListingIsNotMadeAgainAtOnce(t *testing.T) {
 	t.Parallel()
 	var l lines
-	l.add([]ledger.Key{{1}})
+	l.add([]ledger.Key{{1}}, []string{""})
 	l.listed(time.Minute, time.Minute+time.Second)
 	if got := l.wait(time.Minute + time.Second); got != listingShare*time.Second {
 		t.Errorf("it may be listed again after %s", got)

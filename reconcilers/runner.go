@@ -131,7 +131,7 @@ func (r *Reconciler) list(ctx context.Context, now ledger.Stamp, in *round) erro
 	if err != nil {
 		return err
 	}
-	in.lines.add(due)
+	in.lines.add(due, r.ledger.ConnectorsOf(due))
 	in.sooner(next)
 	if in.wall.setBack(now) {
 		later, _, err := r.ledger.Due(ctx, now.Wall.Add(beyond), dueLimit)
@@ -143,7 +143,7 @@ func (r *Reconciler) list(ctx context.Context, now ledger.Stamp, in *round) erro
 				continue
 			}
 			if m, err := r.read(ctx, k); err == nil && stranded(m, now.Wall) {
-				in.lines.add([]ledger.Key{k})
+				in.lines.put(m.Connector, k)
 			}
 		}
 		in.wall.looked()

@@ -24,6 +24,10 @@ type gate struct {
 	tokens  map[string]string
 	// stopped are the workflows in which something blocks.
 	stopped map[string]*stopped
+	// connectors are those of the mutations that block. names holds each of their names
+	// once.
+	connectors map[ledger.Key]string
+	names      map[string]string
 	// ended lists runs by their end, so that the gate lets the old ones go.
 	ended []endedRun
 }
@@ -48,13 +52,14 @@ type gateDelta struct {
 // blockChange says whether a mutation stands in the way from now on.
 type blockChange struct {
 	blocked
+	connector  string
 	unresolved bool
 }
 
 func newGate() *gate {
 	return &gate{
 		runs: map[string]*ledger.Run{}, running: map[string]*ledger.Run{}, tokens: map[string]string{},
-		stopped: map[string]*stopped{},
+		stopped: map[string]*stopped{}, connectors: map[ledger.Key]string{}, names: map[string]string{},
 	}
 }
 
@@ -64,7 +69,7 @@ func (d *gateDelta) setRun(r *ledger.Run) {
 }
 
 func (d *gateDelta) setMutation(m *ledger.Mutation) {
-	c := blockChange{blocked{nanos(m.CreatedAt), blockerOf(m)}, m.Unresolved()}
+	c := blockChange{blocked{nanos(m.CreatedAt), blockerOf(m)}, m.Connector, m.Unresolved()}
 	if c.unresolved {
 		// What was read is parts of one text, which the gate must not keep for a few names.
 		c.ID, c.Workflow = strings.Clone(c.ID), strings.Clone(c.Workflow)
@@ -104,6 +109,11 @@ func (g *gate) put(d gateDelta, now time.Time) (stops bool) {
 
 // setMutation reports whether c changes what blocks its workflow.
 func (g *gate) setMutation(c blockChange) bool {
+	if c.unresolved {
+		g.connectors[c.Key] = g.name(c.connector)
+	} else {
+		delete(g.connectors, c.Key)
+	}
 	s := g.stopped[c.Workflow]
 	if s == nil {
 		s = new(stopped)
@@ -117,6 +127,27 @@ func (g *gate) setMutation(c blockChange) bool {
 		g.stopped[c.Workflow] = s
 	}
 	return true
+}
+
+// name returns a copy of a connector's name, the same one each time: there are few.
+func (g *gate) name(connector string) string {
+	known, ok := g.names[connector]
+	if !ok {
+		known = strings.Clone(connector)
+		g.names[known] = known
+	}
+	return known
+}
+
+// connectorsOf lists the connectors of those that block, "" for any other.
+func (g *gate) connectorsOf(keys []ledger.Key) []string {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	out := make([]string, len(keys))
+	for i, k := range keys {
+		out[i] = g.connectors[k]
+	}
+	return out
 }
 
 // shuts reports whether what a run was, if it was, may be refused now.

@@ -318,6 +318,9 @@ func (s *Store) Due(ctx context.Context, now time.Time, limit int) (due []ledger
 	return due, next, err
 }
 
+// ConnectorsOf implements ledger.Store.
+func (s *Store) ConnectorsOf(keys []ledger.Key) []string { return s.gate.connectorsOf(keys) }
+
 // InFlight implements ledger.Store.
 func (s *Store) InFlight(ctx context.Context) ([]ledger.Key, error) {
 	if err := ctx.Err(); err != nil {

@@ -21,7 +21,7 @@ func changeOf(n int, unresolved bool, state ledger.State) blockChange {
 	binary.BigEndian.PutUint64(k[:], uint64(n))
 	return blockChange{blocked{uint64(10 + n - 5*(n%3/2)), ledger.Blocker{
 		Key: k, ID: k.ID(), Workflow: "w", Item: fmt.Sprint("item-", n%7), Scope: ledger.BlockItem, State: state,
-	}}, unresolved}
+	}}, "api", unresolved}
 }
 
 func TestWhatBlocksIsAsTheChangesLeaveIt(t *testing.T) {
@@ -59,7 +59,7 @@ func TestWhatBlocksIsAsTheChangesLeaveIt(t *testing.T) {
 			t.Fatalf("step %d: %d block, want %d, or in another order", step, len(got), len(want))
 		}
 		given, copies = append(given, g.blockersOf("w")), append(copies, slices.Clone(want))
-		delta := gateDelta{mutations: []blockChange{changeOf(keys+1, true, ledger.Indeterminate), {c.blocked, false}}}
+		delta := gateDelta{mutations: []blockChange{changeOf(keys+1, true, ledger.Indeterminate), {blocked: c.blocked}}}
 		want = slices.DeleteFunc(want, func(b ledger.Blocker) bool { return b.Key == c.Key })
 		if got := g.pending("w", &delta); !slices.Equal(got, append(want, delta.mutations[0].Blocker)) {
 			t.Fatalf("step %d: %d block with what is pending, want %d, or in another order", step, len(got), len(want)+1)

@@ -126,6 +126,19 @@ func (s *Memory) MutationByID(_ context.Context, id string) (found *ledger.Mutat
 	return found, err
 }
 
+// ConnectorsOf implements ledger.Store.
+func (s *Memory) ConnectorsOf(keys []ledger.Key) []string {
+	out := make([]string, len(keys))
+	s.read(func(v *view) {
+		for i, k := range keys {
+			if m, err := v.Mutation(k); err == nil && m.Unresolved() {
+				out[i] = m.Connector
+			}
+		}
+	})
+	return out
+}
+
 // Due implements ledger.Store.
 func (s *Memory) Due(_ context.Context, now time.Time, limit int) ([]ledger.Key, time.Time, error) {
 	var waiting []*ledger.Mutation

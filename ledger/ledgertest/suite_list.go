@@ -10,6 +10,28 @@ import (
 	"keep-proxy/ledger"
 )
 
+func testConnectorsOf(t *testing.T, s Subject) {
+	unresolved, settled := SampleMutation("unresolved", ledger.NeedsReconcile, 1), SampleMutation("settled", ledger.Applied, 2)
+	other := SampleMutation("other", ledger.Indeterminate, 3)
+	other.Connector = "another"
+	put(t, s.Store, unresolved, settled, other)
+	keys := []ledger.Key{other.Key, settled.Key, {1, 2, 3}, unresolved.Key}
+	got := s.Store.ConnectorsOf(keys)
+	want := []string{"another", "", "", unresolved.Connector}
+	if !slices.Equal(got, want) {
+		t.Errorf("connectors %q, want %q", got, want)
+	}
+	reopened := s.Reopen()
+	if got := reopened.ConnectorsOf(keys); !slices.Equal(got, want) {
+		t.Errorf("connectors after a start %q, want %q", got, want)
+	}
+	unresolved.Version, unresolved.State = 2, ledger.Applied
+	put(t, reopened, unresolved)
+	if got := reopened.ConnectorsOf(keys[3:]); got[0] != "" {
+		t.Errorf("a record that is settled is kept in memory still, as one of %q", got[0])
+	}
+}
+
 func testDue(t *testing.T, s Subject) {
 	var ms []*ledger.Mutation
 	for n, name := range []string{"third", "first", "second", "later"} {
