@@ -70,13 +70,38 @@ func (d *gateDelta) setRun(r *ledger.Run) {
 
 func (d *gateDelta) setMutation(m *ledger.Mutation) {
 	c := blockChange{blocked{nanos(m.CreatedAt), blockerOf(m)}, m.Connector, m.Unresolved()}
+	// What was read is parts of one text, which the gate must not keep for a few names.
 	if c.unresolved {
-		// What was read is parts of one text, which the gate must not keep for a few names.
-		c.ID, c.Workflow = strings.Clone(c.ID), strings.Clone(c.Workflow)
-		c.Item, c.Run = strings.Clone(c.Item), strings.Clone(c.Run)
-		c.Scope, c.State = ledger.BlockScope(strings.Clone(string(c.Scope))), ledger.State(strings.Clone(string(c.State)))
+		own(&c.Blocker)
+	} else {
+		c.Blocker = ledger.Blocker{Key: c.Key, Workflow: strings.Clone(c.Workflow)}
 	}
 	d.mutations = append(d.mutations, c)
+}
+
+// own makes the names of b parts of one copy: the fewer there are, the sooner memory has
+// been looked through.
+func own(b *ledger.Blocker) {
+	names := [...]*string{&b.ID, &b.Workflow, &b.Item, &b.Run}
+	var text strings.Builder
+	text.Grow(len(b.ID) + len(b.Workflow) + len(b.Item) + len(b.Run))
+	for _, n := range names {
+		text.WriteString(*n)
+	}
+	rest := text.String()
+	for _, n := range names {
+		*n, rest = rest[:len(*n)], rest[len(*n):]
+	}
+	b.Scope = oneOf(b.Scope, ledger.BlockWorkflow, ledger.BlockItem, ledger.BlockMutation)
+	b.State = oneOf(b.State, ledger.InFlight, ledger.NeedsReconcile, ledger.Indeterminate)
+}
+
+// oneOf returns v as one of those that are known, or a copy of it.
+func oneOf[T ~string](v T, known ...T) T {
+	if at := slices.Index(known, v); at >= 0 {
+		return known[at]
+	}
+	return T(strings.Clone(string(v)))
 }
 
 func (d *gateDelta) add(o gateDelta) {
@@ -110,8 +135,10 @@ func (g *gate) put(d gateDelta, now time.Time) (stops bool) {
 // setMutation reports whether c changes what blocks its workflow.
 func (g *gate) setMutation(c blockChange) bool {
 	if c.unresolved {
-		g.connectors[c.Key] = g.name(c.connector)
+		c.connector = g.name(c.connector)
+		g.connectors[c.Key] = c.connector
 	} else {
+		c.connector = ""
 		delete(g.connectors, c.Key)
 	}
 	s := g.stopped[c.Workflow]
