@@ -81,6 +81,19 @@ func (l *layer) raw(k []byte) ([]byte, error) {
 
 func (l *layer) get(k []byte) ([]byte, error) { return raw(l.raw).content(k) }
 
+// read implements source.
+func (l *layer) read(k []byte, fn func(content []byte) error) error {
+	if at := l.find(k); at < 0 {
+		l.pending = l.pending || l.earlier.has(k)
+		return l.base.read(k, fn)
+	}
+	content, err := l.get(k)
+	if err != nil {
+		return err
+	}
+	return fn(content)
+}
+
 func (l *layer) has(k []byte) (bool, error) {
 	_, err := l.raw(k)
 	if errors.Is(err, ledger.ErrNotFound) {

@@ -15,6 +15,8 @@ import (
 type source interface {
 	// get returns the content under key, which must not be changed, or ledger.ErrNotFound.
 	get(key []byte) ([]byte, error)
+	// read gives the content under key to fn, valid in the call only: it spares a copy.
+	read(key []byte, fn func(content []byte) error) error
 	// keys lists the keys with this prefix in ascending order.
 	keys(prefix []byte) ([][]byte, error)
 }
@@ -28,6 +30,11 @@ func (read raw) content(k []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	return read.unsealed(k, sealed)
+}
+
+// unsealed is the content of the value under k, put together if it is split.
+func (read raw) unsealed(k, sealed []byte) ([]byte, error) {
 	content, flags, err := unseal(k, sealed)
 	if err != nil || flags&flagSplit == 0 {
 		return content, err
@@ -79,7 +86,7 @@ type snapshot struct {
 	txn *badger.Txn
 }
 
-func (s snapshot) raw(k []byte) ([]byte, error) {
+func (s snapshot) item(k []byte) (*badger.Item, error) {
 	item, err := s.txn.Get(k)
 	if errors.Is(err, badger.ErrKeyNotFound) {
 		return nil, ledger.ErrNotFound
@@ -87,11 +94,39 @@ func (s snapshot) raw(k []byte) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", keyName(k), err)
 	}
+	return item, nil
+}
+
+func (s snapshot) raw(k []byte) ([]byte, error) {
+	item, err := s.item(k)
+	if err != nil {
+		return nil, err
+	}
 	v, err := item.ValueCopy(nil)
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", keyName(k), err)
 	}
 	return v, nil
+}
+
+// read implements source.
+func (s snapshot) read(k []byte, fn func(content []byte) error) error {
+	item, err := s.item(k)
+	if err != nil {
+		return err
+	}
+	var failed error
+	err = item.Value(func(sealed []byte) error {
+		var content []byte
+		if content, failed = raw(s.raw).unsealed(k, sealed); failed == nil {
+			failed = fn(content)
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("read %s: %w", keyName(k), err)
+	}
+	return failed
 }
 
 func (s snapshot) get(k []byte) ([]byte, error) { return raw(s.raw).content(k) }

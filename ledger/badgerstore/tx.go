@@ -79,16 +79,17 @@ func load[K comparable, R any](
 	if s.missed(k) {
 		return kept[R]{}, ledger.ErrNotFound
 	}
-	content, err := t.layer.get(sk)
+	r := kept[R]{batch: t.batch.holds(sk)}
+	err := t.layer.read(sk, func(content []byte) (err error) {
+		r.record, err = read(sk, content)
+		r.size = len(content)
+		return err
+	})
 	if err != nil {
 		s.miss(k, err)
 		return kept[R]{}, err
 	}
-	record, err := read(sk, content)
-	if err != nil {
-		return kept[R]{}, err
-	}
-	r := kept[R]{record: record, indexes: indexes(record), size: len(content), batch: t.batch.holds(sk)}
+	r.indexes = indexes(r.record)
 	s.keep(k, r)
 	return r, nil
 }

@@ -18,11 +18,11 @@ var _ ledger.View = (*view)(nil)
 // Mutation implements ledger.View.
 func (v *view) Mutation(k ledger.Key) (*ledger.Mutation, error) {
 	sk := mutationKey(k)
-	content, err := v.src.get(sk)
-	if err != nil {
-		return nil, err
-	}
-	e, err := decodeMutation(sk, content)
+	var e entryOfMutation
+	err := v.src.read(sk, func(content []byte) (err error) {
+		e, err = decodeMutation(sk, content)
+		return err
+	})
 	return e.Mutation, err
 }
 
