@@ -17,7 +17,7 @@ func authorised(request *rules.Request, name, value string) (*rules.Request, err
 	}
 	header := request.Header.Clone()
 	header.Set(name, value)
-	with, refusal := rules.Rebuild(request.Method, request.URL(), header, request.Body())
+	with, refusal := request.WithHeader(header)
 	if refusal != nil {
 		return nil, errors.New("the configured credential is no valid header field")
 	}
@@ -73,7 +73,7 @@ func accountFields(t *try) http.Header {
 // accountStays reports whether the request with this header would still be for the
 // account of the record.
 func accountStays(t *try, header http.Header) bool {
-	changed, refusal := rules.Rebuild(t.request.Method, t.request.URL(), header, t.request.Body())
+	changed, refusal := t.request.WithHeader(header)
 	if refusal != nil {
 		return false
 	}

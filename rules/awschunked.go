@@ -3,7 +3,6 @@ package rules
 import (
 	"bytes"
 	"errors"
-	"net/http"
 	"strconv"
 	"strings"
 )
@@ -20,9 +19,8 @@ var errAWSChunked = errors.New("malformed aws-chunked content")
 const maxChunkLine = 1 << 10
 
 // undoAWSChunked returns the content, if body is exactly one such stream and as long as
-// the header says.
-func undoAWSChunked(header http.Header, body []byte) ([]byte, error) {
-	declared := header["X-Amz-Decoded-Content-Length"]
+// X-Amz-Decoded-Content-Length says.
+func undoAWSChunked(declared []string, body []byte) ([]byte, error) {
 	if len(declared) != 1 {
 		return nil, errAWSChunked
 	}

@@ -79,8 +79,7 @@ func FuzzAWSChunked(f *testing.F) {
 	f.Add([]byte("1\r\na\r\n00\r\n\r\n"))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		other, err := io.ReadAll(httputil.NewChunkedReader(bytes.NewReader(body)))
-		header := http.Header{"X-Amz-Decoded-Content-Length": {strconv.Itoa(len(other))}}
-		plain, refused := undoAWSChunked(header, body)
+		plain, refused := undoAWSChunked([]string{strconv.Itoa(len(other))}, body)
 		if refused == nil && (err != nil || !bytes.Equal(plain, other)) {
 			t.Errorf("%q was read as %q and by another as %q (%v)", body, plain, other, err)
 		}

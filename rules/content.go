@@ -48,20 +48,36 @@ func (r *Request) read() *content {
 	return r.content
 }
 
+// declared are the header fields that say how a body is written. A body is read by them
+// alone: two requests that have the same ones and the same body have the same content.
+type declared struct{ types, codings, lengths []string }
+
+func declaredBy(header http.Header) declared {
+	return declared{header["Content-Type"], header["Content-Encoding"], header["X-Amz-Decoded-Content-Length"]}
+}
+
+func (d declared) equal(o declared) bool {
+	return slices.Equal(d.types, o.types) && slices.Equal(d.codings, o.codings) && slices.Equal(d.lengths, o.lengths)
+}
+
 // parseContent decodes and parses a body by what its header declares.
 func parseContent(header http.Header, body []byte) *content {
+	return declaredBy(header).parse(body)
+}
+
+func (d declared) parse(body []byte) *content {
 	if len(body) == 0 {
 		return &content{}
 	}
-	mediaType, problem := declaredType(header)
+	mediaType, problem := d.mediaType()
 	if problem != nil {
 		return &content{problem: problem}
 	}
-	plain, problem := decodeBody(header, body)
+	plain, problem := d.decode(body)
 	if problem != nil {
 		return &content{problem: problem}
 	}
-	if strings.Contains(strings.ToLower(header.Get("Content-Type")), "us-ascii") && !isASCII(plain) {
+	if len(d.types) > 0 && strings.Contains(strings.ToLower(d.types[0]), "us-ascii") && !isASCII(plain) {
 		return &content{problem: refuse(ProblemAmbiguous, "the body is declared in the charset US-ASCII but holds other characters; declare UTF-8")}
 	}
 	c := &content{bytes: plain}
@@ -139,10 +155,10 @@ func isJSONType(mediaType string) bool {
 	return mediaType == "application/json" || strings.HasSuffix(mediaType, "+json")
 }
 
-// declaredType is the media type of a body, lower case, and refuses charsets
+// mediaType is the media type of a body, lower case, and refuses charsets
 // other than UTF-8; [parseContent] looks whether US-ASCII is.
-func declaredType(header http.Header) (string, *Refusal) {
-	values := header["Content-Type"]
+func (d declared) mediaType() (string, *Refusal) {
+	values := d.types
 	if len(values) > 1 {
 		return "", refuse(ProblemAmbiguous, "Content-Type comes more than once")
 	}
@@ -164,11 +180,11 @@ func declaredType(header http.Header) (string, *Refusal) {
 	return "", refuse(ProblemAmbiguous, "the body is declared in a charset other than UTF-8; send UTF-8")
 }
 
-// decodeBody undoes the Content-Encoding: gzip, deflate, aws-chunked or none.
-func decodeBody(header http.Header, body []byte) ([]byte, *Refusal) {
+// decode undoes the Content-Encoding: gzip, deflate, aws-chunked or none.
+func (d declared) decode(body []byte) ([]byte, *Refusal) {
 	var r io.Reader
 	var err error
-	coding := strings.ToLower(strings.TrimSpace(strings.Join(header["Content-Encoding"], ",")))
+	coding := strings.ToLower(strings.TrimSpace(strings.Join(d.codings, ",")))
 	if coding == "" || coding == "identity" {
 		return body, nil
 	}
@@ -176,7 +192,7 @@ func decodeBody(header http.Header, body []byte) ([]byte, *Refusal) {
 	switch coding {
 	case awsChunked:
 		var plain []byte
-		if plain, err = undoAWSChunked(header, body); err == nil {
+		if plain, err = undoAWSChunked(d.lengths, body); err == nil {
 			return plain, nil
 		}
 	case "gzip", "x-gzip":

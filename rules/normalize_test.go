@@ -2,6 +2,7 @@ package rules
 
 import (
 	"net/http"
+	"reflect"
 	"testing"
 )
 
@@ -139,6 +140,52 @@ func TestRebuildGivesTheSameRequest(t *testing.T) {
 	}
 	_, refusal := Rebuild("GET", "nothing", nil, nil)
 	wantRefusal(t, refusal, ProblemAmbiguous, "scheme")
+}
+
+func TestARequestWithOtherHeaderFieldsIsTheOneRebuiltWithThem(t *testing.T) {
+	t.Parallel()
+	req := request(t, "POST https://api.test/a%2Fb/c?x=1", `{"a":1}`, "Content-Type: application/json", "X-Account: 7")
+	req = req.WithAccount(&Connector{Hash: "h"}, "seven")
+	before := req.read()
+	for name, change := range map[string]func(http.Header){
+		"none":                  func(http.Header) {},
+		"one that isn't there":  func(h http.Header) { h.Del("X-Account") },
+		"the media type":        func(h http.Header) { h.Set("Content-Type", "application/json; charset=us-ascii") },
+		"another character set": func(h http.Header) { h.Set("Content-Type", "application/json; charset=latin1") },
+		"two media types":       func(h http.Header) { h.Add("Content-Type", "text/plain") },
+		"the encoding":          func(h http.Header) { h.Set("Content-Encoding", "gzip") },
+		"AWS's encoding":        func(h http.Header) { h.Set("Content-Encoding", "aws-chunked") },
+		"its length alone":      func(h http.Header) { h.Set("X-Amz-Decoded-Content-Length", "7") },
+		"another spelling":      func(h http.Header) { h["x-other"] = []string{"1"} },
+		"an underscore":         func(h http.Header) { h["X_account"] = []string{"8"} },
+		"two spellings":         func(h http.Header) { h["x-account"] = []string{"8"} },
+		"a control character":   func(h http.Header) { h.Set("X-Account", "7\n8") },
+	} {
+		header := req.Header.Clone()
+		change(header)
+		want, wantRefused := Rebuild(req.Method, req.URL(), header, req.Body())
+		got, refused := req.WithHeader(header)
+		if !reflect.DeepEqual(refused, wantRefused) {
+			t.Errorf("%s: refused with %v, want %v", name, refused, wantRefused)
+			continue
+		}
+		if want == nil {
+			continue
+		}
+		want.read()
+		got.read()
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %+v, want %+v", name, got, want)
+		}
+		if (got.content == before) != declaredBy(header).equal(declaredBy(req.Header)) {
+			t.Errorf("%s: the body was read again, or wasn't where it says something else now", name)
+		}
+	}
+	unread, _ := Normalize(Raw{Method: "POST", Scheme: "https", Authority: "api.test", Target: "/", HasBody: true})
+	later, refused := unread.WithHeader(http.Header{"X-Other": {"1"}})
+	if refused != nil || later.WithBody([]byte(`{"a":1}`)).read().json == nil || unread.content != nil {
+		t.Errorf("of a body to come nothing is read yet: %v", refused)
+	}
 }
 
 func TestBodyIsReadOnlyWhenItIsLoaded(t *testing.T) {

@@ -30,7 +30,7 @@ func (m *Match) override(req *Request) (found string) {
 	if isSafe(req.Method) || !req.HasBody() || m.Unmatched || !req.BodyLoaded() {
 		return ""
 	}
-	mediaType, _ := declaredType(req.Header)
+	mediaType, _ := declaredBy(req.Header).mediaType()
 	if m.Effect != EffectMutation && mediaType != formType && !isMultipart(mediaType) && !isJSONType(mediaType) {
 		return ""
 	}

@@ -112,6 +112,22 @@ func (r *Request) WithBody(body []byte) *Request {
 	return next
 }
 
+// WithHeader returns the request with these fields in place of all of its own, or refuses
+// them as [Normalize] does. What [Request.WithAccount] said isn't carried over, as it was
+// about the fields.
+func (r *Request) WithHeader(header http.Header) (*Request, *Refusal) {
+	header, refusal := normalHeader(header)
+	if refusal != nil {
+		return nil, refusal
+	}
+	next := r.copy()
+	next.Header, next.underscored, next.accounts = header, underscored(header), nil
+	if r.BodyLoaded() && declaredBy(r.Header).equal(declaredBy(header)) {
+		next.once.Do(func() { next.content = r.read() })
+	}
+	return next, nil
+}
+
 // Rebuild makes the request that a ledger keeps: method, URL, header and body as
 // a Request gave them. A URL that is not in the judged form is refused as
 // [Normalize] would.
