@@ -37,6 +37,7 @@ type Counts struct {
 // have ended. It is one round of [Reconciler.Run].
 func (r *Reconciler) RunOnce(ctx context.Context) Counts {
 	round := newRound()
+	defer round.close()
 	for {
 		started, paused := r.pass(ctx, round)
 		round.tries.Wait()
@@ -52,7 +53,7 @@ func (r *Reconciler) RunOnce(ctx context.Context) Counts {
 // it waits for what is under way, of which a resend is not cut short, and returns.
 func (r *Reconciler) Run(ctx context.Context) {
 	round := newRound()
-	defer round.tries.Wait()
+	defer round.close()
 	for ctx.Err() == nil {
 		_, paused := r.pass(ctx, round)
 		r.sleep(ctx, round, paused)
@@ -62,6 +63,7 @@ func (r *Reconciler) Run(ctx context.Context) {
 // sleep waits until what is due has to be listed anew, or for a Kick, after which it
 // has to be too, or until a try has ended, whose place the next one takes.
 func (r *Reconciler) sleep(ctx context.Context, in *round, paused bool) {
+	in.dismiss()
 	wait := r.settings.Poll
 	if !paused && !r.busy.full() {
 		wait = min(in.rest(r.now()), wait)
@@ -186,7 +188,7 @@ func (r *Reconciler) start(ctx context.Context, k ledger.Key, in *round) bool {
 		in.forget()
 		return false
 	}
-	in.tries.Go(func() {
+	in.try(func() {
 		defer r.working.Add(-1)
 		out := r.work(ctx, m)
 		if out.seen == "error" {
