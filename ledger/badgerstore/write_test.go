@@ -138,7 +138,7 @@ func likeEncoder[T any](t *testing.T) {
 
 func TestTheWriterWritesWhatTheEncoderWould(t *testing.T) {
 	for _, list := range [][]unwritten{
-		moreOfMutation, moreOfScope, moreOfPolicy, moreOfRequest, moreOfResult, moreOfBody, moreOfDispatch, moreOfEvent, moreOfDelivery,
+		moreOfMutation, moreOfScope, moreOfPolicy, moreOfRequest, moreOfResult, moreOfBody, moreOfDispatch, moreOfObservation, moreOfEvent, moreOfDelivery,
 		moreOfTip, moreOfCommit, moreOfHighMark, moreOfBodyHead,
 		moreOfItem, moreOfItemRule,
 	} {

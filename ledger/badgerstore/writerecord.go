@@ -8,15 +8,16 @@ import (
 // A field that was added to one and not here is not lost: it is left to the encoder, after
 // the others.
 var (
-	moreOfMutation = more[ledger.Mutation](47)
-	moreOfScope    = more[ledger.Scope](0, 81, 82, 83, 84)
-	moreOfPolicy   = more[ledger.Policy](18, 20)
-	moreOfRequest  = more[ledger.Request](4)
-	moreOfResult   = more[ledger.Result](4)
-	moreOfBody     = more[ledger.Body](3)
-	moreOfDispatch = more[ledger.Dispatch](27)
-	moreOfEvent    = more[ledger.Event](15)
-	moreOfDelivery = more[ledger.Delivery](5)
+	moreOfMutation    = more[ledger.Mutation](47)
+	moreOfScope       = more[ledger.Scope](0, 81, 82, 83, 84)
+	moreOfPolicy      = more[ledger.Policy](18, 20)
+	moreOfRequest     = more[ledger.Request](4)
+	moreOfResult      = more[ledger.Result](4)
+	moreOfBody        = more[ledger.Body](3)
+	moreOfDispatch    = more[ledger.Dispatch](27)
+	moreOfObservation = more[ledger.Observation](9)
+	moreOfEvent       = more[ledger.Event](15)
+	moreOfDelivery    = more[ledger.Delivery](5)
 )
 
 func (w *writer) storedMutation(s *storedMutation) {
@@ -108,7 +109,10 @@ func (f *fields) history(m *ledger.Mutation) {
 		}
 	}
 	if len(m.Observations) > 0 {
-		f.field(41).other(m.Observations)
+		f.field(41).head(cborArray, uint64(len(m.Observations)))
+		for i := range m.Observations {
+			f.observation(&m.Observations[i])
+		}
 	}
 	if m.Escalation != nil {
 		f.field(42).other(m.Escalation)
@@ -218,6 +222,23 @@ func (w *writer) dispatch(d *ledger.Dispatch) {
 	f.someBool(26, d.Prepares)
 	f.someBool(27, d.Prepared)
 	f.more(moreOfDispatch, d)
+	f.end()
+}
+
+func (w *writer) observation(o *ledger.Observation) {
+	f := w.begin()
+	f.field(1).stamp(o.At)
+	f.field(2).text(o.Strategy)
+	f.field(3).text(string(o.Seen))
+	f.someText(4, o.Reason)
+	f.someText(5, o.Evidence)
+	if len(o.Objects) > 0 {
+		f.field(6).texts(o.Objects)
+	}
+	f.someBool(7, o.Strong)
+	f.someBool(8, o.Counted)
+	f.someBool(9, o.Voided)
+	f.more(moreOfObservation, o)
 	f.end()
 }
 
