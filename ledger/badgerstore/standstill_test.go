@@ -106,20 +106,31 @@ func TestAChangeAmongManyMakesNoList(t *testing.T) {
 // A record that was read is one text, of which the names that the gate keeps are parts.
 func TestTheGateKeepsNoWholeRecord(t *testing.T) {
 	t.Parallel()
-	m := ledgertest.SampleMutation("a", ledger.Indeterminate, 0)
-	m.Run = "run-1"
-	text := strings.Join([]string{m.ID, m.Workflow, m.Item, m.Run, string(m.State), string(m.Policy.BlockScope)}, "|")
-	parts := strings.Split(text, "|")
-	m.ID, m.Workflow, m.Item, m.Run = parts[0], parts[1], parts[2], parts[3]
-	m.State, m.Policy.BlockScope = ledger.State(parts[4]), ledger.BlockScope(parts[5])
-	var d gateDelta
-	d.setMutation(m)
-	b := d.mutations[0].Blocker
-	from := uintptr(unsafe.Pointer(unsafe.StringData(text)))
-	for _, s := range []string{b.ID, b.Workflow, b.Item, b.Run, string(b.State), string(b.Scope)} {
-		at := uintptr(unsafe.Pointer(unsafe.StringData(s)))
-		if s != "" && at >= from && at < from+uintptr(len(text)) {
-			t.Errorf("%q is a part of the record", s)
+	for _, state := range []ledger.State{ledger.Indeterminate, ledger.Applied} {
+		m := ledgertest.SampleMutation("a", state, 0)
+		m.Run = "run-1"
+		text := strings.Join([]string{m.ID, m.Workflow, m.Item, m.Run, string(m.State), string(m.Policy.BlockScope), m.Connector}, "|")
+		parts := strings.Split(text, "|")
+		m.ID, m.Workflow, m.Item, m.Run = parts[0], parts[1], parts[2], parts[3]
+		m.State, m.Policy.BlockScope, m.Connector = ledger.State(parts[4]), ledger.BlockScope(parts[5]), parts[6]
+		var d gateDelta
+		d.setMutation(m)
+		b := d.mutations[0].Blocker
+		if m.Unresolved() && b != blockerOf(m) {
+			t.Errorf("it blocks as %+v, want %+v", b, blockerOf(m))
+		}
+		g := newGate()
+		g.put(d, time.Time{})
+		names := []string{b.ID, b.Workflow, b.Item, b.Run, string(b.State), string(b.Scope), g.connectorsOf([]ledger.Key{m.Key})[0]}
+		for _, s := range g.stopped {
+			names = append(names, s.changes[m.Key].connector)
+		}
+		from := uintptr(unsafe.Pointer(unsafe.StringData(text)))
+		for _, s := range names {
+			at := uintptr(unsafe.Pointer(unsafe.StringData(s)))
+			if s != "" && at >= from && at < from+uintptr(len(text)) {
+				t.Errorf("%s: %q is a part of the record", state, s)
+			}
 		}
 	}
 }
