@@ -21,14 +21,22 @@ const (
 	// leaves more.
 	soakRounds = 40
 	soakKept   = 30
-	// soakWarm is the part of a soak after which the program is measured for the first
-	// time, and soakCalm the time without any client before it is measured. Connections
-	// to upstreams are kept for as much as 30 s.
+	// soakWarm is the time after which the program is measured for the first time, and
+	// soakCalm the time without any client before it is measured. Connections to
+	// upstreams are kept for as much as 30 s.
 	soakWarm = time.Minute
 	soakCalm = 31 * time.Second
+	// soakTables is how often the memory table of the ledger's engine is filled before the
+	// program is at its working state. The system counts of a table what was written to
+	// it: one that has just begun lets the program look smaller than it is. So it is
+	// measured with one that is nearly full, as a part of how far others came.
+	soakTables = 2
+	soakFull   = 0.8
+	// soakLook is the time between two looks at the memory table.
+	soakLook = 100 * time.Millisecond
 	// soakPace is the time between the rounds of one client of a soak.
 	soakPace = 50 * time.Millisecond
-	// soakGrowth bounds the memory at the end, as a part of that at the beginning.
+	// soakGrowth bounds the memory at the end, as a part of that at the working state.
 	soakGrowth = 1.1
 )
 
@@ -62,6 +70,9 @@ type soak struct {
 	// done counts rounds, and wrong keeps what went wrong, by habit.
 	done  map[string]int
 	wrong map[string][]error
+	// last is the memory table as it was last seen, full how far any came.
+	last memTable
+	full int64
 	// visits tells the clients of one part from those of another.
 	visits int
 }
@@ -104,23 +115,78 @@ func (s *soak) rounds() {
 }
 
 // hours is a soak of some time: what is left at its end is held against what was left
-// after a first part.
+// at its working state, and all but memory against the first minute, too. Memory is told
+// at each time, also where it is held against nothing.
 func (s *soak) hours(d time.Duration) {
 	s.t.Helper()
-	s.pace = soakPace
 	begun := time.Now()
-	s.trafficFor(min(soakWarm, d/2))
-	warm := s.calm()
-	s.t.Logf("after the first part: %v", warm)
+	measure := func(when string) counts {
+		c := s.calm()
+		s.t.Logf("%s, after %s, with memory table %v: %v", when, time.Since(begun).Round(time.Second), s.table(), c)
+		return c
+	}
+	idle := measure("before any client")
+	s.pace = soakPace
+	s.trafficFor(min(soakWarm, d/4))
+	minute := measure("after the first minute")
+	s.fill(soakTables, d/2)
+	warm := measure("at the working state")
 	s.trafficFor(d - time.Since(begun))
-	end := s.calm()
-	s.t.Logf("at the end, %s later: %v", time.Since(begun).Round(time.Second), end)
-	if end.goroutines > warm.goroutines || end.sockets > warm.sockets || end.others > warm.others {
-		s.t.Errorf("%v is more than %v", end, warm)
+	rest := measure("after the last minute")
+	s.fill(0, d/2)
+	end := measure("at the end")
+	ratio := func(before counts) float64 { return float64(end.anonymous) / float64(before.anonymous) }
+	s.t.Logf("RssAnon at the end is %.2f × that of the working state, %.2f × that of the first minute, %.2f × that before any client",
+		ratio(warm), ratio(minute), ratio(idle))
+	for _, before := range []counts{minute, warm} {
+		for _, after := range []counts{rest, end} {
+			if after.goroutines > before.goroutines || after.sockets > before.sockets || after.others > before.others {
+				s.t.Errorf("%v is more than %v", after, before)
+			}
+		}
 	}
-	if float64(end.anonymous) > soakGrowth*float64(warm.anonymous) {
-		s.t.Errorf("RssAnon is %.2f × what it was", float64(end.anonymous)/float64(warm.anonymous))
+	if ratio(warm) > soakGrowth {
+		s.t.Errorf("RssAnon is %.2f × what it was", ratio(warm))
 	}
+}
+
+// fill lets all clients go on without a pause until the memory table of the ledger's engine
+// has been full so many times, and is nearly full once more.
+func (s *soak) fill(times int, limit time.Duration) {
+	s.t.Helper()
+	s.pace = 0
+	defer func() { s.pace = soakPace }()
+	until := time.Now().Add(limit)
+	want := s.table().number + times
+	for time.Now().Before(until) {
+		ctx, done := context.WithDeadline(s.t.Context(), until)
+		var look sync.WaitGroup
+		look.Go(func() {
+			defer done()
+			for wait(ctx, soakLook); ctx.Err() == nil; wait(ctx, soakLook) {
+				if now := s.table(); now.number >= want && s.nearlyFull(now) {
+					return
+				}
+			}
+		})
+		s.traffic(ctx, 0)
+		done()
+		look.Wait()
+		// The rounds that were under way may have begun the next one.
+		if now := s.table(); now.number >= want && s.nearlyFull(now) {
+			return
+		}
+	}
+	s.t.Errorf("in %s the ledger's memory table wasn't full %d times, and then nearly once more: give the soak more time", limit, times)
+}
+
+// nearlyFull reports whether a memory table is, by how far others came.
+func (s *soak) nearlyFull(now memTable) bool {
+	if now.number > s.last.number {
+		s.full = max(s.full, s.last.written)
+	}
+	s.last = now
+	return s.full > 0 && float64(now.written) >= soakFull*float64(s.full)
 }
 
 func (s *soak) trafficFor(d time.Duration) {

@@ -4,7 +4,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // counts are what a process uses up.
@@ -22,18 +25,58 @@ func (c counts) String() string {
 		c.goroutines, c.sockets, c.files, c.others, mib(c.anonymous), mib(c.heap))
 }
 
+// descriptors are what those of the program stand for; none once it is gone.
+func (w *world) descriptors() []string {
+	links, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", w.child.cmd.Process.Pid))
+	targets := make([]string, 0, len(links))
+	for _, link := range links {
+		if target, err := os.Readlink(link); err == nil { // Else it was closed meanwhile.
+			targets = append(targets, target)
+		}
+	}
+	return targets
+}
+
+// memTable is the memory table of the ledger's engine that is in use, and how many bytes of
+// its log were written. Each has a log of its own, NNNNN.mem, which is as long as it may
+// get from its beginning.
+type memTable struct {
+	number  int
+	written int64
+}
+
+func (t memTable) String() string {
+	return fmt.Sprintf("%d, of which %.1f MiB are written", t.number, mib(t.written))
+}
+
+// table looks at the logs that the program has open.
+func (w *world) table() memTable {
+	var now memTable
+	for _, target := range w.descriptors() {
+		name, ok := strings.CutSuffix(filepath.Base(target), ".mem")
+		n, err := strconv.Atoi(name)
+		if !ok || err != nil || n <= now.number {
+			continue
+		}
+		var log unix.Stat_t
+		if unix.Stat(target, &log) == nil { // Else it is gone by now.
+			const block = 512 // stat(2)
+			now = memTable{number: n, written: log.Blocks * block}
+		}
+	}
+	return now
+}
+
 // count asks the program and /proc.
 func (w *world) count() counts {
 	w.t.Helper()
 	c := counts{anonymous: w.rssAnon()}
-	links, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", w.child.cmd.Process.Pid))
-	if err != nil || len(links) == 0 {
-		w.t.Skipf("not run: this system shows no descriptors in /proc: %v", err)
+	targets := w.descriptors()
+	if len(targets) == 0 {
+		w.t.Skip("not run: this system shows no descriptors in /proc")
 	}
-	for _, link := range links {
-		switch target, err := os.Readlink(link); {
-		case err != nil:
-			// Closed meanwhile.
+	for _, target := range targets {
+		switch {
 		case strings.HasPrefix(target, "socket:"):
 			c.sockets++
 		case strings.HasPrefix(target, w.settings.Dir):
