@@ -43,7 +43,7 @@ func outlineOf(m *ledger.Mutation) wire.Mutation {
 	out := mutationOf(m)
 	out.Request.Headers = wire.Header{}
 	if out.Result != nil {
-		out.Result.Headers = wire.Header{}
+		out.Result.Headers, out.Result.Trailers = wire.Header{}, nil
 	}
 	if out.Diff != nil {
 		for i := range out.Diff.Changes {
@@ -107,7 +107,9 @@ func resultOf(r *ledger.Result) *wire.Result {
 	if r == nil {
 		return nil
 	}
-	return &wire.Result{Status: r.Status, Headers: wire.Header(r.Header), Body: bodyReference(r.Body), Source: r.Source}
+	return &wire.Result{
+		Status: r.Status, Headers: wire.Header(r.Header), Body: bodyReference(r.Body), Source: r.Source, Trailers: wire.Header(r.Trailer),
+	}
 }
 
 func dispatchOf(d ledger.Dispatch) wire.Dispatch {

@@ -62,7 +62,7 @@ func TestAnOutlineHoldsNoContents(t *testing.T) {
 	const secret = "s3cret"
 	m := &ledger.Mutation{
 		Request:      ledger.Request{Header: ledger.Header{"X-Note": {secret}}},
-		Result:       &ledger.Result{Header: ledger.Header{"Set-Cookie": {secret}}},
+		Result:       &ledger.Result{Header: ledger.Header{"Set-Cookie": {secret}}, Trailer: ledger.Header{"X-Note": {secret}}},
 		Diff:         &ledger.Diff{Changes: []ledger.Change{{Place: "json.amount", Kind: "changed", Stored: secret, Asked: secret, Weight: "significant"}}},
 		Verification: &ledger.Verification{Evidence: "GET /" + secret},
 		Observations: []ledger.Observation{{Seen: ledger.SeenAbsent, Reason: "nothing of it", Evidence: "GET /" + secret}},
@@ -73,6 +73,9 @@ func TestAnOutlineHoldsNoContents(t *testing.T) {
 	}
 	if text := string(got); strings.Contains(text, secret) || !strings.Contains(text, "json.amount") || !strings.Contains(text, "nothing of it") {
 		t.Errorf("an outline is %s", text)
+	}
+	if shown := mutationOf(m).Result; shown.Trailers["X-Note"] == nil {
+		t.Errorf("to others the result is %+v", shown)
 	}
 	if m.Diff.Changes[0].Asked != secret || m.Observations[0].Evidence == "" {
 		t.Error("the record itself was changed")

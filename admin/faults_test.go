@@ -101,3 +101,12 @@ func TestHopByHopIsCanonical(t *testing.T) {
 		t.Error("not in order")
 	}
 }
+
+func TestAPersonGivesNoTrailers(t *testing.T) {
+	t.Parallel()
+	var f faults
+	f.answer("/result", &wire.Result{Status: 200, Trailers: wire.Header{"Sum": {"7"}}}, 0)
+	if len(f) != 1 || f[0].Where != "/result/trailers" {
+		t.Errorf("%v", f)
+	}
+}

@@ -204,6 +204,8 @@ func (f *faults) answer(where string, a *wire.Result, limit int64) {
 	switch {
 	case a.Source != "":
 		f.add(where+"/source", "is set by keep-proxy", "leave it out")
+	case len(a.Trailers) > 0:
+		f.add(where+"/trailers", "come from the API alone", "leave them out")
 	case a.Body.Missing != "":
 		f.add(where+"/body", "no content", `give a string or {"base64": "…"}`)
 	case int64(len(a.Body.Content)) > limit:

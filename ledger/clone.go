@@ -22,7 +22,7 @@ func (m *Mutation) Clone() *Mutation {
 	}
 	if m.Result != nil {
 		r := *m.Result
-		r.Header = r.Header.Clone()
+		r.Header, r.Trailer = r.Header.Clone(), r.Trailer.Clone()
 		c.Result = &r
 	}
 	c.Escalation = copied(m.Escalation)

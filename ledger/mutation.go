@@ -70,6 +70,8 @@ type Result struct {
 	Body   Body   `cbor:"3,keyasint"           json:"body"`
 	// Source says where it comes from: "answer", "observation" or "person".
 	Source string `cbor:"4,keyasint,omitempty" json:"source,omitempty"`
+	// Trailer holds the trailer fields (RFC 9110 §6.5) that came behind the body.
+	Trailer Header `cbor:"5,keyasint,omitempty" json:"trailers,omitempty"`
 }
 
 // Policy is what the operation's rule and the configuration said when the

@@ -30,6 +30,7 @@ func (p *Proxy) collect(ctx context.Context, s *sending) {
 	late := p.whenLate(ctx, s)
 	s.body, s.tooLarge, s.lost = p.readAnswer(s.answer, s.w.op.MaxBody)
 	late()
+	s.trailer = s.answer.Trailers()
 	if !s.tooLarge {
 		p.decode(s)
 	}

@@ -82,17 +82,17 @@ func (p *Proxy) keepAnswer(ctx context.Context, s *sending) (result *ledger.Resu
 		return nil, nil, fmt.Errorf("store the answer: %w", s.lost)
 	}
 	if !s.w.op.SecretAnswer() {
-		return p.keepContent(ctx, s.answer.Status, s.wire, s.body)
+		return p.keepContent(ctx, &rules.Response{Status: s.answer.Status, Header: s.wire, Trailer: s.trailer}, s.body)
 	}
 	held := p.holding(s.body, func(whole []byte) {
-		stored := s.w.op.RedactResponse(&rules.Response{Status: s.answer.Status, Header: s.wire, Body: whole, Complete: true})
-		result, body, err = p.keepContent(ctx, stored.Status, stored.Header, inMemory(stored.Body))
+		stored := s.w.op.RedactResponse(&rules.Response{Status: s.answer.Status, Header: s.wire, Trailer: s.trailer, Body: whole, Complete: true})
+		result, body, err = p.keepContent(ctx, stored, inMemory(stored.Body))
 	})
 	return result, body, errors.Join(held, err)
 }
 
-func (p *Proxy) keepContent(ctx context.Context, status int, header http.Header, c *content) (*ledger.Result, []byte, error) {
-	result := &ledger.Result{Status: status, Header: ledger.Header(header), Source: "answer"}
+func (p *Proxy) keepContent(ctx context.Context, head *rules.Response, c *content) (*ledger.Result, []byte, error) {
+	result := &ledger.Result{Status: head.Status, Header: ledger.Header(head.Header), Trailer: ledger.Header(head.Trailer), Source: "answer"}
 	if b, short := c.short(); short && len(b) <= ledger.InlineBody {
 		return result, b, nil // The ledger names it.
 	}
@@ -146,9 +146,9 @@ func (s *sending) passedOn() bool {
 
 // carry makes the upstream's own answer the script's.
 func (s *sending) carry(out *settled) {
-	out.status, out.header, out.body = s.answer.Status, s.wire, s.body
+	out.status, out.header, out.trailer, out.body = s.answer.Status, s.wire, s.trailer, s.body
 	if s.tooLarge {
-		s.streaming = true
+		s.streaming, out.behind = true, s.answer.Trailers
 		out.rest, out.shared = &drained{s.answer}, false
 	}
 }

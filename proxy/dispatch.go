@@ -32,8 +32,10 @@ type sending struct {
 	// streaming says that the rest of the answer goes to the script, which ends the
 	// dispatch.
 	streaming bool
-	// wire is the answer's end-to-end head, as the script gets it.
+	// wire is the answer's end-to-end head, as the script gets it, trailer what came
+	// behind its content.
 	wire    http.Header
+	trailer http.Header
 	verdict upstream.Verdict
 	// step is the preparing step under way, "" for the commit.
 	step string
@@ -98,7 +100,11 @@ func (p *Proxy) request(s *sending) (*upstream.Request, *refusal) {
 	if f != nil {
 		return nil, f
 	}
-	return p.wired(s, out, body)
+	request, f := p.wired(s, out, body)
+	if f == nil && s.w.trailers {
+		request.Header["Te"] = trailersTaken // They are kept with the answer.
+	}
+	return request, f
 }
 
 // wired is the request of rules in the form that is sent.

@@ -32,6 +32,8 @@ type work struct {
 	interim *interims
 	// via is the entry that the request gets on its way; empty for none.
 	via string
+	// trailers says that the client takes them; see takesTrailers.
+	trailers bool
 }
 
 // mutate answers a request that changes the outside world.
@@ -63,7 +65,7 @@ func (p *Proxy) mutate(x *exchange, r *http.Request, req *rules.Request, m rules
 	}
 	// What was loaded goes: the slow part is still to come.
 	w.req, w.body, w.as = req, x.body, as
-	w.interim, w.via = x.interimsFor(r).queued(), p.via(r.Proto)
+	w.interim, w.via, w.trailers = x.interimsFor(r).queued(), p.via(r.Proto), x.trailers
 	defer w.interim.passed()
 	x.target = w.derived.Target
 	return p.fly(x, r, w)

@@ -278,6 +278,7 @@ func (p *Proxy) replay(ctx context.Context, c ledger.Claimed) *settled {
 		out.refusal = out.unreadable(err)
 	default:
 		out.status, out.header, out.body = result.Status, map[string][]string(result.Header), body
+		out.trailer = map[string][]string(result.Trailer)
 	}
 	return out
 }

@@ -3,6 +3,7 @@ package proxy
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"maps"
 	"net/http"
@@ -21,9 +22,13 @@ type settled struct {
 
 	status int
 	header http.Header
-	body   *content
-	// rest follows body: an answer over the limit, which only its leader gets.
+	// trailer comes behind the body, for those who take it.
+	trailer http.Header
+	body    *content
+	// rest follows body: an answer over the limit, which only its leader gets. behind
+	// gives its trailer fields once it has ended.
 	rest     io.ReadCloser
+	behind   func() http.Header
 	replayed bool
 	// standIn names what of the rule was given in the place of a result.
 	standIn string
@@ -87,6 +92,9 @@ func (p *Proxy) answered(x *exchange, r *http.Request, w *work, s *settled) *htt
 		p.ledger.Answering(x.caller.run, s.mutation.Key)
 	}
 	resp, err := s.response(r)
+	if err == nil && x.trailers {
+		s.trail(r, resp)
+	}
 	if err != nil {
 		// What the client gets now is a refusal, and not its answer.
 		if others {
@@ -208,9 +216,36 @@ func (s *settled) response(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
+// trail puts the trailer fields behind the content of resp, whose client takes them. In
+// HTTP/1.1 they have a place only behind chunks, and an answer without content has none.
+func (s *settled) trail(r *http.Request, resp *http.Response) {
+	if !r.ProtoAtLeast(1, 1) || s.status == http.StatusNoContent || s.status == http.StatusNotModified {
+		return
+	}
+	if long, ok := resp.Body.(*joinedBody); ok {
+		long.behind = func() { resp.Trailer = s.behind() }
+	}
+	if len(s.trailer) > 0 {
+		delete(resp.Header, "Content-Length")
+		resp.ContentLength, resp.Trailer = -1, s.trailer
+	}
+}
+
+// joinedBody is the content of an answer over the limit.
 type joinedBody struct {
 	io.Reader
 	io.Closer
+	// behind is called at its end, if anybody wants to know.
+	behind func()
+}
+
+// Read implements io.Reader.
+func (j *joinedBody) Read(b []byte) (int, error) {
+	n, err := j.Reader.Read(b)
+	if errors.Is(err, io.EOF) && j.behind != nil {
+		j.behind()
+	}
+	return n, err
 }
 
 // newReader reads b without the WriterTo shortcut, so that the answer writer sees

@@ -125,7 +125,7 @@ func (r *Reconciler) send(ctx context.Context, t *try, request *upstream.Request
 		finish.RetryAfter = r.clock.Now().Add(v.RetryAfter)
 	}
 	if v.Kind == upstream.Applied {
-		answer := &rules.Response{Status: reply.status, Header: reply.header, Body: reply.body, Complete: true}
+		answer := &rules.Response{Status: reply.status, Header: reply.header, Trailer: reply.trailer, Body: reply.body, Complete: true}
 		var err error
 		if finish.Result, finish.Body, err = r.keep(ctx, t, answer, "answer"); err != nil {
 			// It committed, or was accepted; only the answer could not be kept.

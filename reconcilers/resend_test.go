@@ -2,6 +2,7 @@ package reconcilers
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -256,5 +257,23 @@ func TestNothingIsSentAgainWithoutItsCredential(t *testing.T) {
 	w.wants(m, ledger.Indeterminate, "no credential is configured in place of X-Api-Key")
 	if posts, _, _ := w.api.counts(); posts != 0 {
 		t.Errorf("%d sends", posts)
+	}
+}
+
+// What comes behind the answer to a resend is kept with it, as a script's would be.
+func TestAResendKeepsTrailers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, viaResend)
+	m := w.unknown("a")
+	w.api.answering(http.StatusCreated, http.Header{
+		http.TrailerPrefix + "Sum": {"7 " + w.creds.value}, http.TrailerPrefix + "Keep-State": {"failed"},
+	}, "{}")
+	w.after(10 * time.Second)
+	now := w.wants(m, ledger.Applied, "")
+	if now.Result == nil || len(now.Result.Trailer) != 1 || len(now.Result.Trailer["Sum"]) != 1 {
+		t.Fatalf("the result is %+v", now.Result)
+	}
+	if got := now.Result.Trailer["Sum"][0]; !strings.HasPrefix(got, "7 ") || strings.Contains(got, w.creds.value) {
+		t.Errorf("kept is %q", got)
 	}
 }

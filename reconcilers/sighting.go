@@ -116,7 +116,9 @@ func (r *Reconciler) lost(out outcome) outcome {
 func (r *Reconciler) keep(ctx context.Context, t *try, answer *rules.Response, source string) (*ledger.Result, []byte, error) {
 	answer = t.operation.RedactResponse(answer)
 	content := t.secrets.body(answer.Body)
-	result := &ledger.Result{Status: answer.Status, Header: t.secrets.header(answer.Header), Source: source}
+	result := &ledger.Result{
+		Status: answer.Status, Header: t.secrets.header(answer.Header), Trailer: t.secrets.header(answer.Trailer), Source: source,
+	}
 	if len(content) > ledger.InlineBody {
 		body, err := r.ledger.WriteBody(ctx, bytes.NewReader(content))
 		if err != nil {

@@ -20,6 +20,7 @@ type wire struct {
 type reply struct {
 	status   int
 	header   http.Header
+	trailer  http.Header
 	body     []byte
 	tooLarge bool
 	evidence upstream.Evidence
@@ -37,7 +38,7 @@ func (w wire) send(ctx context.Context, r *upstream.Request, limit int64) reply 
 	// How the body ended is in the evidence.
 	_, _ = io.Copy(&body, io.LimitReader(answer.Body, limit+1))
 	answer.Close()
-	out := reply{status: answer.Status, header: answer.Header, body: body.Bytes(), evidence: answer.Evidence()}
+	out := reply{status: answer.Status, header: answer.Header, trailer: answer.Trailers(), body: body.Bytes(), evidence: answer.Evidence()}
 	if int64(body.Len()) > limit {
 		out.tooLarge, out.body = true, nil
 	}

@@ -216,10 +216,12 @@ func (op *Operation) RedactResponse(resp *Response) *Response {
 	if !op.SecretAnswer() {
 		return resp
 	}
-	next := &Response{Status: resp.Status, Header: maps.Clone(resp.Header), Body: resp.Body, Complete: resp.Complete}
+	next := &Response{Status: resp.Status, Header: maps.Clone(resp.Header), Trailer: resp.Trailer, Body: resp.Body, Complete: resp.Complete}
 	for _, p := range op.secret {
 		if p.root == "response" && p.steps[0].name == "header" {
-			next.Header, _ = maskHeader(next.Header, []string{http.CanonicalHeaderKey(p.steps[1].name)})
+			names := []string{http.CanonicalHeaderKey(p.steps[1].name)}
+			next.Header, _ = maskHeader(next.Header, names)
+			next.Trailer, _ = maskHeader(next.Trailer, names)
 		}
 	}
 	tree, _ := op.secretBody("response")

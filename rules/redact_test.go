@@ -78,7 +78,7 @@ func TestRedactResponse(t *testing.T) {
 	t.Parallel()
 	_, op := operation(t, mutationWith(`secret: [response.json.token, "response.header['x-session']", "response.json.list[*].key"]`))
 	answer := func(body string, complete bool) *Response {
-		return &Response{Status: 200, Header: map[string][]string{"X-Session": {"SECRET"}, "X-Other": {"kept"}}, Body: []byte(body), Complete: complete}
+		return &Response{Status: 200, Header: map[string][]string{"X-Session": {"SECRET"}, "X-Other": {"kept"}}, Trailer: map[string][]string{"X-Session": {"SECRET"}, "X-Sum": {"7"}}, Body: []byte(body), Complete: complete}
 	}
 	if !op.SecretAnswer() {
 		t.Error("SecretAnswer is false")
@@ -98,6 +98,9 @@ func TestRedactResponse(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			got := op.RedactResponse(tc.in)
+			if got.Trailer.Get("X-Session") != "<secret>" || got.Trailer.Get("X-Sum") != "7" || tc.in.Trailer.Get("X-Session") != "SECRET" {
+				t.Errorf("behind it is stored %v", got.Trailer)
+			}
 			if string(got.Body) != tc.want || got.Header.Get("X-Session") != "<secret>" || got.Header.Get("X-Other") != "kept" {
 				t.Errorf("stored as %v %s, want %s", got.Header, got.Body, tc.want)
 			}

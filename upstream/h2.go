@@ -48,7 +48,7 @@ func (p *plan) headerH2() http.Header {
 			h[name] = append(h[name], values...)
 		}
 	}
-	if strings.EqualFold(p.header.Get("TE"), "trailers") {
+	if strings.EqualFold(p.header.Get("TE"), "trailers") || p.calls() {
 		h["Te"] = []string{"trailers"} // RFC 9113 §8.2.2 allows just this value
 	}
 	return h

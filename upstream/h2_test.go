@@ -205,6 +205,8 @@ func TestH2RequestIsRebuilt(t *testing.T) {
 		"no body":          {"POST", http.Header{"Te": {"gzip"}}, nil, ` length 0 map["Content-Length":["0"]]`},
 		"DELETE":           {"DELETE", http.Header{"User-Agent": {"mine"}}, nil, ` length 0 map["User-Agent":["mine"]]`},
 		"an empty body":    {"PUT", nil, Bytes(""), ` length 0 map["Content-Length":["0"]]`},
+		"a call of gRPC":   {"POST", http.Header{"Content-Type": {"Application/GRPC+proto; a=b"}}, Bytes("xy"), `xy length 2 map["Content-Length":["2"] "Content-Type":["Application/GRPC+proto; a=b"] "Te":["trailers"]]`},
+		"one of gRPC-Web":  {"POST", http.Header{"Content-Type": {"application/grpc-web"}}, Bytes("xy"), `xy length 2 map["Content-Length":["2"] "Content-Type":["application/grpc-web"]]`},
 		"non-canonical Te": {"PUT", http.Header{"transfer-encoding": {"chunked"}}, nil, ` length 0 map["Content-Length":["0"]]`},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -89,6 +89,8 @@ type Result struct {
 	Body    Body   `json:"body,omitzero"`
 	// Source says where it comes from: answer, observation or person.
 	Source string `json:"source,omitzero"`
+	// Trailers came behind the body.
+	Trailers Header `json:"trailers,omitzero"`
 }
 
 // Dispatch is one sending of a mutation, with what was seen on the wire.

@@ -249,6 +249,8 @@ func (r *reader) result() *ledger.Result {
 			a.Body = r.body()
 		case 4:
 			a.Source = r.string()
+		case 5:
+			a.Trailer = r.header()
 		default:
 			r.strange = true
 		}

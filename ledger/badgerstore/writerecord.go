@@ -12,7 +12,7 @@ var (
 	moreOfScope       = more[ledger.Scope](0, 81, 82, 83, 84)
 	moreOfPolicy      = more[ledger.Policy](18, 20)
 	moreOfRequest     = more[ledger.Request](4)
-	moreOfResult      = more[ledger.Result](4)
+	moreOfResult      = more[ledger.Result](5)
 	moreOfBody        = more[ledger.Body](3)
 	moreOfDispatch    = more[ledger.Dispatch](27)
 	moreOfObservation = more[ledger.Observation](9)
@@ -177,6 +177,9 @@ func (w *writer) result(r *ledger.Result) {
 	}
 	f.field(3).body(r.Body)
 	f.someText(4, r.Source)
+	if len(r.Trailer) > 0 {
+		f.field(5).header(r.Trailer)
+	}
 	f.more(moreOfResult, r)
 	f.end()
 }

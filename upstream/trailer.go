@@ -1,0 +1,58 @@
+package upstream
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// maxTrailer bounds the trailer fields that an answer can be kept with: it has to fit
+// into a record beside the head.
+const maxTrailer = 16 << 10
+
+// notInTrailer are the fields that frame a message, belong to one connection, say how
+// content is to be read, or lead a client elsewhere, and mean nothing in a trailer section or
+// aren't the upstream's to say (RFC 9110 §6.5.1, §7.6.1).
+var notInTrailer = []string{
+	"Alt-Svc", "Connection", "Content-Encoding", "Content-Length", "Content-Range", "Content-Type", "Host", "Http2-Settings",
+	"Keep-Alive", "Proxy-Authenticate", "Proxy-Authentication-Info", "Proxy-Authorization", "Proxy-Connection", "Set-Cookie",
+	"Te", "Trailer", "Transfer-Encoding", "Upgrade",
+}
+
+// Trailers returns the trailer fields that may be kept with a whole answer and given to
+// whoever gets it; nil if there are none. It is asked once Body has ended. Where
+// Connection names fields none are, as it may speak of these, and where they are longer
+// than can be kept none are, so that everybody gets the same.
+func (a *Answer) Trailers() http.Header {
+	if len(a.Trailer) == 0 || !a.Evidence().BodyComplete {
+		return nil
+	}
+	for _, name := range connectionOptions(a.Header) {
+		if name != "" && name != "Close" && name != "Keep-Alive" {
+			return nil
+		}
+	}
+	kept, size := make(http.Header, len(a.Trailer)), 0
+	for name, values := range a.Trailer {
+		// Where a trailer was announced and didn't come it has no values.
+		if len(values) == 0 || slices.Contains(notInTrailer, name) || strings.HasPrefix(name, "Keep-") {
+			continue
+		}
+		for _, v := range values {
+			size += len(name) + len(v) + fieldOverhead
+		}
+		kept[name] = values
+	}
+	if size > maxTrailer || len(kept) == 0 {
+		return nil
+	}
+	return kept
+}
+
+// calls reports whether the request is one of gRPC, whose servers refuse what doesn't
+// say that it takes trailers.
+func (p *plan) calls() bool {
+	media, _, _ := strings.Cut(p.header.Get("Content-Type"), ";")
+	media = strings.ToLower(strings.TrimSpace(media))
+	return media == "application/grpc" || strings.HasPrefix(media, "application/grpc+")
+}
