@@ -102,7 +102,7 @@ func followed(t *try, answer reply, v upstream.Verdict, d *ledger.Dispatch) upst
 func (s Settings) nextLook(m *ledger.Mutation, now, notBefore time.Time) time.Time {
 	at := now.Add(positive(m.Policy.WatchEvery, s.Base))
 	if latest := now.Add(s.MaxAge); notBefore.After(latest) {
-		return latest
+		notBefore = latest
 	}
 	if notBefore.After(at) {
 		return notBefore

@@ -107,6 +107,26 @@ func TestTheNextLookIsNotBeforeItsRetryAfter(t *testing.T) {
 	}
 }
 
+// A Retry-After puts a look off for MaxAge at most, and never brings it forward.
+func TestARetryAfterPutsALookOffForSoLong(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1_800_000_000, 0)
+	s := Settings{Base: 10 * time.Second, MaxAge: 2 * time.Hour}
+	for _, c := range []struct{ every, after, want time.Duration }{
+		{time.Minute, 0, time.Minute},
+		{time.Minute, time.Hour, time.Hour},
+		{time.Minute, 3 * time.Hour, 2 * time.Hour},
+		{5 * time.Hour, 3 * time.Hour, 5 * time.Hour},
+		{5 * time.Hour, 9 * time.Hour, 5 * time.Hour},
+		{0, 0, 10 * time.Second},
+	} {
+		m := &ledger.Mutation{Policy: ledger.Policy{WatchEvery: c.every}}
+		if got := s.nextLook(m, now, now.Add(c.after)).Sub(now); got != c.want {
+			t.Errorf("every %v, Retry-After %v: the next look is in %v, want %v", c.every, c.after, got, c.want)
+		}
+	}
+}
+
 func TestALookThatIsCutShowsNothing(t *testing.T) {
 	t.Parallel()
 	for _, word := range []string{"done", "failed"} {
