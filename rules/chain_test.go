@@ -61,6 +61,34 @@ func TestChainsGiveWhatCELGives(t *testing.T) {
 	}
 }
 
+// What is taken back has a name in the scope of an undo alone: without one the chain gives
+// an error as CEL does, never an empty name.
+func TestTheObjectOfAnUndoIsThereOrMissing(t *testing.T) {
+	t.Parallel()
+	e, err := compileExpr("object", inUndo)
+	if err != nil || e.chain == nil {
+		t.Fatalf("%+v, %v", e, err)
+	}
+	req := request(t, "GET https://api.test/x", "")
+	for name, c := range map[string]struct {
+		mutation *Mutation
+		want     string
+	}{
+		"of an undo":         {&Mutation{Object: "t1"}, `"t1"`},
+		"of no undo":         {&Mutation{ID: "m-1"}, ""},
+		"without a mutation": {nil, ""},
+	} {
+		for by, eval := range map[string]func(*scope) (jsonValue, bool, error){"natively": e.eval, "by CEL": e.evalCEL} {
+			s := chainScope(t, req)
+			s.mutation = c.mutation
+			v, present, err := eval(s)
+			if (err == nil && present) != (c.want != "") || err == nil && present && string(canonicalValue(&v)) != c.want {
+				t.Errorf("%s, %s: %s, %t, %v; want %q", name, by, canonicalValue(&v), present, err, c.want)
+			}
+		}
+	}
+}
+
 func TestWhatIsMoreThanAChainRunsByCEL(t *testing.T) {
 	t.Parallel()
 	for _, source := range []string{"json.?a", "json[?'a']", "has(json.a)", "json.a.trim()", "json.a + 'x'", "json[json.a]", "1", "query", "header", "form", "response", "mutation", "response.header"} {

@@ -133,6 +133,11 @@ func TestTheReaderLeavesOtherFormsToTheDecoder(t *testing.T) {
 		"a second that isn't":        append([]byte{0xa1, 0x02, 0x74}, "2026-01-01T00:00:60Z"...),
 		"a time of another place":    append([]byte{0xa1, 0x02, 0x78, 25}, "2026-01-01T00:00:00+01:00"...),
 		"more after the end":         {0xa0, 0x00},
+		"a head of no known length":  append([]byte{0xa1, 0x01, 0x1c}, make([]byte, 16)...),
+		"a time without a zone":      append([]byte{0xa1, 0x02, 0x73}, "2026-01-01T00:00:00"...),
+		"a time that ends early":     append([]byte{0xa1, 0x02, 0x73}, "2026-01-01T00:00:0Z"...),
+		"a time that is too long":    append([]byte{0xa1, 0x02, 0x78, 31}, "2026-01-01T00:00:00.1234567890Z"...),
+		"fields without end":         {0xbb, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff},
 	} {
 		if agree(t, content, (*reader).event) {
 			t.Errorf("%s was read", name)
@@ -148,6 +153,41 @@ func TestTheReaderLeavesOtherFormsToTheDecoder(t *testing.T) {
 	if err := read([]byte("e"), twice, &e, (*reader).event); !isDamage(err) {
 		t.Errorf("a field twice: %v", err)
 	}
+}
+
+// in is content of a record in which the field of this number is value.
+func in(number byte, value ...byte) []byte {
+	return append([]byte{0x82, 0xa1, 0x18, number}, append(value, 0xf6)...)
+}
+
+func TestTheReaderLeavesOtherFormsOfARecordToTheDecoder(t *testing.T) {
+	huge := func(major byte) []byte { return []byte{major | 27, 0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff} }
+	key := func(n byte) []byte {
+		return append([]byte{0x82, 0xa1, 0x01, 0x58, n}, append(make([]byte, n), 0xf6)...)
+	}
+	for name, content := range map[string][]byte{
+		"names that are none":              in(45, 0xa0),
+		"more names than there can be":     in(45, huge(0xa0)...),
+		"a name twice":                     in(45, 0xa2, 0x61, 'a', 0x61, 'b', 0x61, 'a', 0x61, 'c'),
+		"texts without end":                in(19, huge(0x80)...),
+		"a text that is longer than all":   in(18, huge(0x60)...),
+		"more dispatches than can be":      in(40, huge(0x80)...),
+		"a list of no dispatches":          in(40, 0x80),
+		"an undefined in a null's place":   in(27, 0xf7),
+		"an escalation of another form":    in(42, 0x61, 'a'),
+		"one that could be the history":    {0x82, 0xa1, 0x18, 42, 0x41, 0x00},
+		"a stamp that is cut":              in(35, 0x41, 0x00),
+		"a header field twice":             in(38, 0xa1, 0x03, 0xa2, 0x61, 'a', 0x80, 0x61, 'a', 0x80),
+		"a key that is too short":          key(31),
+		"fields of a record without end":   append([]byte{0x82}, huge(0xa0)...),
+		"a policy with fields without end": in(37, huge(0xa0)...),
+	} {
+		if agree(t, content, (*reader).storedMutation) {
+			t.Errorf("%s was read", name)
+		}
+	}
+	// One that is longer is cut by both.
+	agree(t, key(33), (*reader).storedMutation)
 }
 
 func TestTheReaderReadsNumbersAsTheDecoderDoes(t *testing.T) {

@@ -105,6 +105,39 @@ func TestTablesOfOtherFoldersAreNotTaken(t *testing.T) {
 	}
 }
 
+// The data of another ledger are whole in themselves: only that they say whose they are
+// tells them apart, also where the mark of what was acknowledged fits them.
+func TestDataOfAnotherLedgerAreNotTaken(t *testing.T) {
+	t.Parallel()
+	ours, theirs := testConfig(t.TempDir()), testConfig(t.TempDir())
+	for _, c := range []Config{ours, theirs} {
+		s := mustOpenOnly(t, c)
+		fill(t, s, 0, 3, 10)
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	id, err := readIdentity(ours.identityPath())
+	if err != nil {
+		t.Fatal(err)
+	}
+	mark, err := readHighWater(theirs.highWaterPath())
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = errors.Join(os.RemoveAll(ours.dataDir()), os.Rename(theirs.dataDir(), ours.dataDir()), os.Remove(ours.highWaterPath()))
+	if err := errors.Join(err, createHighWater(ours.highWaterPath(), id.ID, mark.Tip)); err != nil {
+		t.Fatal(err)
+	}
+	s, err := Open(context.Background(), ours)
+	if err == nil {
+		_ = s.Close()
+	}
+	if !errors.Is(err, ledger.ErrDamaged) || !strings.Contains(err.Error(), "ledger.id says "+id.ID) || !strings.Contains(err.Error(), "the data are those of "+mark.ID) {
+		t.Errorf("with the data of another ledger: %v", err)
+	}
+}
+
 func TestUnreadableFileIsNoDamage(t *testing.T) {
 	t.Parallel()
 	origin, _ := crashed(t)
