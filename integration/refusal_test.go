@@ -1,9 +1,13 @@
 package integration
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -258,13 +262,66 @@ func TestHostsOfNoConnector(t *testing.T) {
 	}
 }
 
+// Each part of a long answer, and of a long content, has arrived before the next one is
+// sent, and none of them is kept. Other tests would count, so that it runs alone.
+//
+//nolint:paralleltest // See above.
 func TestLargeReadsAreStreamed(t *testing.T) {
-	t.Parallel()
+	const part, parts, most = 1 << 20, 64, 16 << 20
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	arrived := make(chan struct{})
+	next := func() bool {
+		select {
+		case <-arrived:
+			return true
+		case <-ctx.Done():
+			return false
+		}
+	}
+	api := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if n, err := io.Copy(io.Discard, r.Body); n != 0 || err != nil {
+			t.Errorf("a read came with %d bytes, %v", n, err)
+		}
+		for content := make([]byte, part); ; {
+			_, err := rw.Write(content)
+			if err = errors.Join(err, http.NewResponseController(rw).Flush()); err != nil || !next() {
+				return
+			}
+		}
+	}))
+	defer api.Close()
+	defer cancel()
 	w := newWorld(t)
-	const size = 32 << 20
-	a := w.open("a").do(http.MethodGet, fmt.Sprintf("%s/blob?bytes=%d", w.quotes.URL(), size), "")
-	if a.status != http.StatusOK || len(a.body) != size {
-		t.Errorf("got %d and %d bytes", a.status, len(a.body))
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, api.URL+"/long", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := w.open("a").client.Do(r)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatalf("%+v, %v", resp, err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	held := func() uint64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	var before uint64
+	for i := range parts {
+		if n, err := io.CopyN(io.Discard, resp.Body, part); err != nil {
+			t.Fatalf("of part %d %d bytes arrived before the next one was sent, %v", i+1, n, err)
+		}
+		if i == 0 {
+			before = held()
+		}
+		if i < parts-1 {
+			arrived <- struct{}{}
+		}
+	}
+	if after := held(); after > before+most {
+		t.Errorf("%d MiB were held after the first of %d parts, %d MiB after the last", before>>20, parts, after>>20)
 	}
 }
 

@@ -172,4 +172,29 @@ var namedBreaks = []broken{
 		edits: []edit{{"app/credentials.go", "c.clock.Boot() < given.until", "c.clock.Mono() < given.until"}},
 		tests: []string{"app.TestAProgramGivesTheCredentialForAWhile"},
 	},
+	{
+		promise: "If the upstream cuts an answer, so does the proxy", how: "what is cut while it is read ends as if it were whole",
+		edits: []edit{{"proxy/pass.go", "if errors.Is(err, io.EOF) && u.ctx.Err() != nil {", "if errors.Is(err, io.EOF) && u.ctx == nil {"}},
+		tests: []string{"proxy.TestAStreamThatEndsBecauseItIsCutIsNotWhole"},
+	},
+	{
+		promise: "Mutations are read whole (beyond `max_body`: 413", how: "a body that told the rule is not bounded by it",
+		edits: []edit{{"proxy/mutate.go", "if x.body.size() > m.Operation.MaxBody {", "if x.body.size() > p.config.MaxBody {"}},
+		tests: []string{"proxy.TestABodyThatTellsTheRuleIsBounded"},
+	},
+	{
+		promise: "There is no retry, no redirect is followed", how: "what isn't safe and has no content goes out by a way that may repeat it",
+		edits: []edit{{"proxy/pass.go", "if safe(out.Method) || out.ContentLength != 0 {", "if out.ContentLength >= 0 {"}},
+		tests: []string{"proxy.TestWhatIsNotSafeAndHasNoContentIsSentOnce"},
+	},
+	{
+		promise: "With `send` a mutation is sent in steps", how: "a commit is judged by the method of the script's request",
+		edits: []edit{{"proxy/steps.go", "\tif s.w.op.Send != nil {\n\t\treturn s.w.op.Send.CommitMethod()", "\tif s.w.op.Send != nil && s.w == nil {\n\t\treturn s.w.op.Send.CommitMethod()"}},
+		tests: []string{"proxy.TestACommitIsJudgedByItsOwnMethod"},
+	},
+	{
+		promise: "is another one than `ledger.id` says", how: "the data may say that they are another's",
+		edits: []edit{{"ledger/badgerstore/load.go", "if i.ID != s.identity.ID || i.Format > s.identity.Format {", "if i.Format > s.identity.Format {"}},
+		tests: []string{"ledger/badgerstore.TestDataOfAnotherLedgerAreNotTaken"},
+	},
 }

@@ -189,6 +189,26 @@ func TestAStreamThatEndsBecauseItIsCutIsNotWhole(t *testing.T) {
 	if _, err := io.ReadAll(body); err == nil {
 		t.Error("a stream that was cut ended as if it were whole")
 	}
+	// What is there still is nobody's any more.
+	body = &uncut{io.NopCloser(strings.NewReader("more")), ctx}
+	if n, err := body.Read(make([]byte, 4)); n > 0 || err == nil {
+		t.Errorf("%d bytes came after the cut, %v", n, err)
+	}
+	// The end comes in while it is read, and is that of a connection that is cut.
+	ctx, cut = context.WithCancel(t.Context())
+	body = &uncut{io.NopCloser(endsBy(cut)), ctx}
+	if _, err := io.ReadAll(body); err == nil {
+		t.Error("a stream that was cut while it was read ended as if it were whole")
+	}
+}
+
+// endsBy is content that is cut while it is read, and ends in good order.
+type endsBy func()
+
+// Read implements io.Reader.
+func (e endsBy) Read([]byte) (int, error) {
+	e()
+	return 0, io.EOF
 }
 
 // An inline try may lift the stop before anybody was refused.

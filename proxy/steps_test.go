@@ -108,3 +108,23 @@ func TestACommitThatCantBeMadeOwnsUpToItsSteps(t *testing.T) {
 	w.wantSends("/drafts", 1)
 	w.wantSends("/drafts/../send", 0)
 }
+
+// What an answer means goes by the method of the request that it answers, the commit, and
+// not by that of the script's: 404 on DELETE may be this deletion's own work.
+func TestACommitIsJudgedByItsOwnMethod(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(rw http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/drafts" {
+			rw.WriteHeader(http.StatusNotFound)
+			return
+		}
+		rw.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(rw, `{"id":"d1"}`)
+	})
+	w.use(strings.NewReplacer("rate: {requests: 1, per: 1h}\n", "", "method: POST", "method: DELETE").Replace(steppedRules))
+	g := send(w.open("a").client, http.MethodDelete, w.upstream.URL+"/mail", `{"to":"bob"}`)
+	if m := w.mutation("a"); m.State != ledger.Failed || m.Dispatches[0].Status != http.StatusNotFound {
+		t.Errorf("it is %s, %s; answered with %d %s", m.State, m.Reason, g.status, g.body)
+	}
+	w.wantSends("/drafts/send", 1)
+}
