@@ -200,6 +200,27 @@ func (w *world) resend(name string) *ledger.Dispatch {
 	return d
 }
 
+// When it was sent, by whom and under which key is the claim's word: windows count from there,
+// whatever who ends it thinks.
+func TestAnEndChangesNothingThatTheClaimRecorded(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	d := w.send(w.open(), "a", nativeKey, clientKey("k"), inSteps)
+	_, err := w.Prepared(t.Context(), key("a"), d.ID, map[string]string{"draft": `"d1"`})
+	w.ok(err)
+	claimed := *w.mutation("a").Current()
+	w.pass(time.Hour)
+	w.finish("a", &ledger.Dispatch{
+		ID: d.ID, Owner: "somebody", Run: "another", Generation: 7, Resend: true, Redispatch: true, PayloadDigest: "other",
+		ClientKey: "other", Started: w.now, Lost: true,
+	}, ledger.VerdictUncertain)
+	ended := *w.is("a", ledger.NeedsReconcile).Current()
+	claimed.Ended, claimed.Verdict, claimed.Reason = ended.Ended, ended.Verdict, ended.Reason
+	if ended != claimed {
+		t.Errorf("recorded was %+v\nnow it is     %+v", claimed, ended)
+	}
+}
+
 func TestLateSuccess(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

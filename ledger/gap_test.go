@@ -131,6 +131,58 @@ func TestUnresolvedMutationsMayHaveBeenSentAgainInAGap(t *testing.T) {
 	}
 }
 
+// A person may have been asked in the gap too, and what they granted may have been sent.
+func TestWhatAPersonWasAskedAboutMayHaveBeenSentAgainInAGap(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.unknown("a", noReconciler)
+	w.pass(time.Hour)
+	g := w.restored()
+	if m := w.is("a", ledger.Indeterminate); m.Current().Gap != g.Number {
+		t.Errorf("dispatches %+v", m.Dispatches)
+	}
+	if _, err := w.Resolve(t.Context(), w.decision("a", ledger.OnDidNotHappen)); !errors.Is(err, ledger.ErrNotAllowed) {
+		t.Errorf("that it did not happen: %v", err)
+	}
+	w.pass(ledger.DefaultSettle)
+	w.decide("a", ledger.OnDidNotHappen)
+}
+
+// Its vendor key may be that of a generation which ended in the gap.
+func TestWhatWasUnknownBeforeAGapIsNotSentAgainToAsk(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.unknown("a", nativeKey)
+	w.pass(time.Hour)
+	w.restored()
+	m := w.is("a", ledger.NeedsReconcile)
+	if ledger.ResendOpen(m, w.now, time.Second) {
+		t.Error("it may be sent again to ask")
+	}
+	w.resendRefused("a", ledger.ErrNotAllowed, "after a gap")
+}
+
+// What was made in the first of them was not made before the claim.
+func TestOfSeveralGapsTheFirstBeganFirst(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.began()
+	first := w.restored()
+	w.pass(time.Hour)
+	second := w.restored()
+	w.claim(w.open(), "a")
+	if m := w.is("a", ledger.NeedsReconcile); !m.CreatedAt.Equal(first.Since) || second.Number != 2 {
+		t.Errorf("it counts as claimed at %s; the gaps began at %s and %s", m.CreatedAt, first.Since, second.Since)
+	}
+	// Whoever knows what happened says so once.
+	_, err := w.ConfirmGaps(t.Context(), ledger.ConfirmGap{Actor: "ada", Reason: "looked at the bank's list"})
+	w.ok(err)
+	w.decide("a", ledger.OnDidNotHappen, force)
+	if got := w.claim(w.open(), "b"); got.Decision != ledger.DecideDispatch {
+		t.Errorf("after both were confirmed: %+v", got)
+	}
+}
+
 func TestConfirmingGaps(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -140,6 +192,7 @@ func TestConfirmingGaps(t *testing.T) {
 	}{
 		{"an item", ledger.ConfirmGap{Workflow: "wf", Item: "a"}, ledger.DecideDispatch, ledger.DecideBlocked},
 		{"another workflow", ledger.ConfirmGap{Workflow: "other"}, ledger.DecideBlocked, ledger.DecideBlocked},
+		{"another workflow's item", ledger.ConfirmGap{Workflow: "other", Item: "a"}, ledger.DecideBlocked, ledger.DecideBlocked},
 		{"everything", ledger.ConfirmGap{}, ledger.DecideDispatch, ledger.DecideDispatch},
 	} {
 		t.Run(c.name, func(t *testing.T) {

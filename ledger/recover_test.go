@@ -254,6 +254,9 @@ func TestRecoveryOfASendingInSteps(t *testing.T) {
 				t.Errorf("kept %v", m.Kept)
 			}
 			if c.kept {
+				if d := m.Current(); d.Resolved || d.Verdict != "" || !d.Lost {
+					t.Errorf("of the lost sending more is said than that: %+v", d)
+				}
 				return
 			}
 			if d := m.Current(); !d.Resolved || d.Verdict != ledger.VerdictNotSent {

@@ -96,6 +96,33 @@ func TestARedispatchIsBoundedAndThenAPersonIsTold(t *testing.T) {
 	w.escalated("a", ledger.EscalationAbsent)
 }
 
+// Neither another generation nor a gap lets it be sent more often.
+func TestEverySendingButAResendUsesUpARedispatch(t *testing.T) {
+	t.Parallel()
+	t.Run("one of an earlier generation", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		r := w.open(returns)
+		w.finish("a", w.send(r, "a", redispatches, nativeKey), ledger.VerdictFailed)
+		w.finish("a", w.send(r, "a", redispatches, nativeKey), ledger.VerdictUncertain)
+		if m := w.absent("a"); m.Generation != 2 || m.Queued() {
+			t.Errorf("generation %d, queued %v", m.Generation, m.Queued())
+		}
+		w.escalated("a", ledger.EscalationAbsent)
+	})
+	t.Run("one that may have been made in a gap", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		w.unknown("a", redispatches)
+		w.pass(time.Hour)
+		w.restored()
+		if m := w.absent("a"); len(m.Dispatches) != 2 || m.Queued() {
+			t.Errorf("%d sendings, queued %v", len(m.Dispatches), m.Queued())
+		}
+		w.escalated("a", ledger.EscalationAbsent)
+	})
+}
+
 func TestResendsAreNoRedispatches(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -89,6 +89,7 @@ func TestWhatIsNotForgotten(t *testing.T) {
 		}
 	}
 	for name, change := range map[string]func(*ledger.Mutation){
+
 		"in flight":             func(m *ledger.Mutation) { m.State = ledger.InFlight },
 		"unknown":               func(m *ledger.Mutation) { m.State = ledger.NeedsReconcile },
 		"waiting for a person":  func(m *ledger.Mutation) { m.State = ledger.Indeterminate },
@@ -166,6 +167,24 @@ func TestForgettingAllTakesTwiceAsLong(t *testing.T) {
 	}
 	// The item is forgotten with its last mutation, so that all is new.
 	w.send(w.open(), "a")
+}
+
+// Its attempt is a person's decision, which no retention takes back.
+func TestAnOpenItemOutlivesItsMutations(t *testing.T) {
+	t.Parallel()
+	w := paid(t)
+	_, err := w.decideItem(ledger.ItemNewAttempt)
+	w.ok(err)
+	r := ledger.Retention{Keep: month - time.Hour, Forget: true}
+	w.forget(r, "a")
+	w.pass(month)
+	if counts := w.forget(r, "a"); counts != (ledger.ForgetCounts{Removed: 1}) {
+		t.Fatalf("%+v", counts)
+	}
+	if i := w.item("i"); i.Attempt != 2 {
+		t.Errorf("the item is at attempt %d", i.Attempt)
+	}
+	w.open(func(o *ledger.OpenRun) { o.Attempt = 2 })
 }
 
 func TestARecordIsRemovedOnlyOnceItsAPIForgotItsKey(t *testing.T) {

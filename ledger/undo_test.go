@@ -231,6 +231,42 @@ func TestWhatAPersonWantsUndoneIsQueued(t *testing.T) {
 	}
 }
 
+// The answer that comes late is that of what is taken back: nobody is told that it stands.
+func TestNoAnswerIsKeptOfWhatIsTakenBack(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.unknown("a", nativeKey)
+	again := w.resend("a")
+	w.decide("a", ledger.OnHappened, none, func(r *ledger.Resolve) {
+		var planned ledger.Observe
+		owing("o1")(&planned)
+		r.Compensate = &planned.Owed[0]
+	})
+	w.finish("a", again, ledger.VerdictApplied)
+	if m := w.is("a", ledger.Applied); m.ResultState == ledger.ResultKnown || m.Result != nil {
+		t.Errorf("result %q: %+v", m.ResultState, m.Result)
+	}
+}
+
+// Its question is a person's to answer, and isn't closed by asking for another sending.
+func TestAnUndoOfUnknownOutcomeIsNotRun(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	_, newer := w.owes("a")
+	m, d, err := w.undo(newer)
+	w.ok(err)
+	end := ledger.Finish{Key: m.Key, Dispatch: *d}
+	end.Dispatch.Verdict = ledger.VerdictUncertain
+	_, err = w.Finish(t.Context(), end)
+	w.ok(err)
+	if _, _, err := w.undo(w.byKey(m.Key)); !errors.Is(err, ledger.ErrNotAllowed) {
+		t.Errorf("got %v, want a refusal", err)
+	}
+	if m := w.byKey(m.Key); m.State != ledger.Indeterminate || !m.Escalated() {
+		t.Errorf("it is %s, a person is asked: %v", m.State, m.Escalated())
+	}
+}
+
 func TestWhatIsOwedIsNotSkippedWithItsItem(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

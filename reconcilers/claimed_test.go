@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"keep-proxy/ledger"
+	"keep-proxy/rules"
 )
 
 // timedProbe looks for what is newer than ten minutes before the claim, as one of a marker or
@@ -128,6 +129,40 @@ func TestAClockThatIsSetDuringTheAskingTellsNoTimeOfTheClaim(t *testing.T) {
 	w.after(time.Hour)
 	if o := last(w.read(m)); o.Seen != ledger.SeenRetry || !strings.Contains(o.Reason, "during the asking") {
 		t.Errorf("seen %s (%s), want retry", o.Seen, o.Reason)
+	}
+}
+
+// A program is told of the claim what a probe is asked by.
+func TestAProgramIsToldTheTimeOfTheClaimByTheClockOfNow(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, viaNone)
+	m := w.unknown("a")
+	claimed := m.CreatedAt
+	w.clock.Advance(time.Minute)
+	w.clock.JumpWall(time.Hour)
+	tried := &try{mutation: m, request: w.request("a")}
+	if in := inputOf(tried, w.now()); !in.Mutation.SameBoot || !in.Mutation.ClaimedAt.Equal(claimed.Add(time.Hour)) {
+		t.Errorf("claimed at %s, the same boot %v; want %s", in.Mutation.ClaimedAt, in.Mutation.SameBoot, claimed.Add(time.Hour))
+	}
+	w.clock.Reboot(time.Minute)
+	if in := inputOf(tried, w.now()); in.Mutation.SameBoot {
+		t.Error("after another start of the machine it is the same boot")
+	}
+}
+
+// An API whose pages come from several machines is as far ahead as the one that is furthest.
+func TestTheClockThatIsFurthestAheadCounts(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	for _, ahead := range [][]time.Duration{{4 * time.Minute, 0}, {0, 4 * time.Minute}, {4 * time.Minute, -4 * time.Minute}} {
+		var all asked
+		for n, by := range ahead {
+			answer := reply{header: http.Header{"Date": {now.Add(by).Format(http.TimeFormat)}}}
+			all.note(n+1, &rules.Ask{}, answer, now, now)
+		}
+		if c := all.clocks; !c.Measured || c.Ahead < 4*time.Minute-time.Second || c.Off < 4*time.Minute {
+			t.Errorf("pages that are %v ahead: %+v", ahead, c)
+		}
 	}
 }
 

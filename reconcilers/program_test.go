@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -125,6 +126,61 @@ func TestAProgramsAbsenceIsProofOnlyWhereTheRuleSaysSo(t *testing.T) {
 	now := w.wants(m, ledger.NeedsReconcile, "")
 	if o := last(now); o.Counted || !strings.Contains(o.Reason, "doesn't take absence as proof") {
 		t.Errorf("observation %+v", o)
+	}
+}
+
+// What was asked before settle was over proves nothing, however late the answer comes.
+func TestAProgramsAbsenceCountsFromItsBeginning(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	begun, end := filepath.Join(dir, "begun"), filepath.Join(dir, "end")
+	for _, name := range []string{begun, end} {
+		if err := syscall.Mkfifo(name, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w := newWorld(t, viaProgram(t, "echo > "+begun+"\nread said < "+end+"\necho '{\"seen\":\"absent\"}'\n", ""))
+	m := w.unknown("a")
+	w.clock.Advance(ledger.DefaultSettle - 10*time.Second)
+	tried := make(chan struct{})
+	go func() {
+		defer close(tried)
+		w.r.RunOnce(w.Context())
+	}()
+	if _, err := os.ReadFile(begun); err != nil {
+		t.Fatal(err)
+	}
+	w.clock.Advance(20 * time.Second)
+	if err := os.WriteFile(end, []byte("go on\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	<-tried
+	now := w.wants(m, ledger.NeedsReconcile, "settle was not over")
+	if o := last(now); o.Counted || o.Seen != ledger.SeenAbsent {
+		t.Errorf("observation %+v", o)
+	}
+}
+
+// Nothing is taken back, and nothing taken for the first of several, that is only alike.
+func TestAProgramsTieIsTheRules(t *testing.T) {
+	t.Parallel()
+	for tie, want := range map[string]ledger.State{"marker": ledger.Applied, "vendor_key": ledger.Applied, "unique": ledger.Indeterminate} {
+		rule := viaProgram(t, `echo '{"seen":"duplicate","objects":["t1","t2","t3"]}'`, "") + "    compensate: {auto: true, delete: \"/things/{object}\"}\n"
+		w := newWorld(t, strings.Replace(rule, "tie: marker", "tie: "+tie, 1))
+		m := w.unknown("a")
+		w.clock.Advance(10 * time.Second)
+		now, err := w.r.read(t.Context(), m.Key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.r.run(t.Context(), now, false)
+		owes := 0
+		if want == ledger.Applied {
+			owes = 2
+		}
+		if now := w.wants(m, want, ""); len(now.Obligations) != owes {
+			t.Errorf("%s: it owes %d", tie, len(now.Obligations))
+		}
 	}
 }
 

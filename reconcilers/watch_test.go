@@ -206,3 +206,28 @@ func TestAFailureWhileAnEarlierSendingIsUnresolvedAsksAPerson(t *testing.T) {
 	w.after(time.Minute)
 	w.wants(m, ledger.Indeterminate, "earlier sending")
 }
+
+// Who sends it makes no difference: a redispatch that is accepted has not taken effect yet.
+func TestARedispatchThatIsAcceptedIsFollowed(t *testing.T) {
+	t.Parallel()
+	_, follow, _ := strings.Cut(viaWatch, viaNone)
+	w := newWorld(t, viaRedispatch+follow)
+	m := w.unknown("a")
+	w.api.script(func(rw http.ResponseWriter, r *http.Request) bool {
+		if r.Method != http.MethodPost {
+			return false
+		}
+		rw.Header().Set("Content-Type", "application/json")
+		rw.WriteHeader(http.StatusAccepted)
+		_, _ = rw.Write([]byte(`{"id":"j1"}`))
+		return true
+	})
+	// Nothing is believed absent while a job could still take effect.
+	w.after(time.Hour + ledger.DefaultSettle)
+	w.after(10 * time.Second)
+	w.after(0)
+	now := w.wants(m, ledger.NeedsReconcile, "")
+	if d := now.Current(); !now.Watching || !d.Redispatch || d.Verdict != ledger.VerdictAccepted {
+		t.Errorf("watching %v, sending %+v", now.Watching, d)
+	}
+}

@@ -52,23 +52,72 @@ func TestWhatRestsOnTheTimeOfTheClaim(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, op := operation(t, tc.rule.Replace(listingOperation))
-			for _, clocks := range []Clocks{{}, {Measured: true}, {SameBoot: true}, {Measured: true, SameBoot: true}} {
-				asking := begin(t, op, listedRequest(t))
-				for _, body := range tc.answers {
-					asking.Answer(ok(body))
+			wantByClocks(t, tc.rule.Replace(listingOperation), tc.answers, tc.want, name == "an answer that is none stays retry")
+		})
+	}
+}
+
+// wantByClocks wants an observation where the clocks aren't told, and another one than retry
+// where they are, unless it is retry anyway.
+func wantByClocks(t *testing.T, operations string, answers []string, want Seen, anyway bool) {
+	t.Helper()
+	_, op := operation(t, operations)
+	for _, clocks := range []Clocks{{}, {Measured: true}, {SameBoot: true}, {Measured: true, SameBoot: true}} {
+		asking := begin(t, op, listedRequest(t))
+		for _, body := range answers {
+			asking.Answer(ok(body))
+		}
+		told := asking.Observation(nobody, Clocks{Measured: true, SameBoot: true})
+		want := want
+		if clocks.Measured && clocks.SameBoot {
+			want = told.Seen
+		}
+		if o := asking.Observation(nobody, clocks); o.Seen != want || o.Seen == SeenRetry && o.Result != nil {
+			t.Errorf("%+v: %v (%s), want %v", clocks, o.Seen, o.Reason, want)
+		}
+		if told.Seen == SeenRetry && !anyway {
+			t.Errorf("with both clocks it is retry: %s", told.Reason)
+		}
+	}
+}
+
+// Wherever a rule reads the time of the claim to say what an answer means, presence rests on it
+// as much as absence, and so does a duplicate, of which all but one are taken back.
+func TestWhateverIsJudgedByTheTimeOfTheClaimRestsOnIt(t *testing.T) {
+	t.Parallel()
+	const (
+		none  = "[]"
+		one   = `[{"id":1,"ref":"r"}]`
+		two   = `[{"id":1,"ref":"r"},{"id":2,"ref":"r"}]`
+		later = "mutation.claimed_at > timestamp('2000-01-01T00:00:00Z')"
+	)
+	judging := "          candidates: response.json\n          ours: found.ref == json.ref\n          tie: unique\n          id: found.id\n"
+	asking := "          post: /search\n          json: {ref: {cel: json.ref}}\n"
+	for name, replaced := range map[string][2]string{
+		"which of them are ours":  {"ours: found.ref == json.ref", `ours: "found.ref == json.ref && ` + later + `"`},
+		"what answer is expected": {"PAGES", `expect: "response.status == 200 && ` + later + `"`},
+		"what may be ours":        {"candidates: response.json", `candidates: "response.json.filter(f, ` + later + `)"`},
+		"whether there is more":   {"PAGES", `pages: {more: "!(` + later + `)", set: {cursor: "2"}, max: 2}`},
+		"what state it is in":     {judging, `          observe: [{when: "size(response.json) > 0 && ` + later + `", is: applied}, {when: "` + later + `", is: absent}]` + "\n"},
+		"which step it goes on to": {asking + strings.ReplaceAll(judging, "PAGES", ""), `          steps:
+          - {name: first, get: /first, observe: [{when: "` + later + `", step: second}, {when: "true", is: retry}]}
+          - name: second
+            get: /second
+` + strings.ReplaceAll(judging, "          ", "            ")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rule := strings.Replace(listingOperation, replaced[0], replaced[1], 1)
+			if strings.Contains(rule, "steps:") {
+				rule = strings.Replace(rule, "          absence", "            absence", 1)
+			}
+			rule = strings.Replace(rule, "PAGES", "", 1)
+			for _, last := range []string{none, one, two} {
+				answers := []string{last}
+				if strings.Contains(rule, "steps:") {
+					answers = []string{none, last}
 				}
-				told := asking.Observation(nobody, Clocks{Measured: true, SameBoot: true}).Seen
-				want := tc.want
-				if clocks.Measured && clocks.SameBoot {
-					want = told
-				}
-				if o := asking.Observation(nobody, clocks); o.Seen != want || o.Seen == SeenRetry && o.Result != nil {
-					t.Errorf("%+v: %v (%s), want %v", clocks, o.Seen, o.Reason, want)
-				}
-				if told == SeenRetry && name != "an answer that is none stays retry" {
-					t.Errorf("with both clocks it is retry")
-				}
+				wantByClocks(t, rule, answers, SeenRetry, false)
 			}
 		})
 	}

@@ -24,7 +24,8 @@ func TestLockNamesTheHolder(t *testing.T) {
 	c := testConfig(t.TempDir())
 	mustOpen(t, c)
 	_, err := Open(t.Context(), c)
-	if !errors.Is(err, ledger.ErrLocked) || !strings.Contains(err.Error(), "process ") {
+	if !errors.Is(err, ledger.ErrLocked) || !strings.Contains(err.Error(), fmt.Sprintf("held by process %d (", os.Getpid())) {
+		// The engine has a lock of its own, which is taken after files of ours were written.
 		t.Errorf("got %v, want ErrLocked with the holder", err)
 	}
 }

@@ -1,0 +1,47 @@
+package ledger_test
+
+import (
+	"testing"
+	"time"
+
+	"keep-proxy/ledger"
+)
+
+func watched(q *ledger.Claim) { q.Record.Policy.WatchMax = time.Hour }
+
+func status202(f *ledger.Finish) { f.Result = &ledger.Result{Status: 202} }
+
+// It promised only what then didn't come: it must not become the answer of a later sending whose
+// own is lost.
+func TestThe202OfWhatFailedIsNobodysAnswer(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.finish("a", w.send(w.open(), "a", watched), ledger.VerdictAccepted, status202)
+	w.see("a", ledger.SeenFailed)
+	if m := w.is("a", ledger.Failed); m.Result != nil || m.ResultState != ledger.ResultNone {
+		t.Errorf("left is a result %q: %+v", m.ResultState, m.Result)
+	}
+	again := w.send(w.open(func(o *ledger.OpenRun) { o.Takeover = true }), "a", watched)
+	head(w, "a")
+	w.finish("a", again, ledger.VerdictCommitted)
+	if m := w.is("a", ledger.NeedsReconcile); m.Result != nil || m.Watching || !m.Unresolved() {
+		t.Errorf("watching %v, unresolved %v, result %+v", m.Watching, m.Unresolved(), m.Result)
+	}
+}
+
+// What is known to have happened is asked for its answer, which is not the 202's; until that is
+// found nothing goes on.
+func TestAnEarlierSendingsSuccessEndsTheFollowing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	first := w.send(w.open(), "a", nativeKey, watched)
+	w.finish("a", first, ledger.VerdictUncertain)
+	w.finish("a", w.resend("a"), ledger.VerdictAccepted, status202)
+	if m := w.is("a", ledger.NeedsReconcile); !m.Watching || m.Unresolved() {
+		t.Fatalf("watching %v, unresolved %v", m.Watching, m.Unresolved())
+	}
+	w.finish("a", first, ledger.VerdictCommitted)
+	if m := w.is("a", ledger.NeedsReconcile); m.Watching || !m.Unresolved() || !m.Committed || m.Result != nil {
+		t.Errorf("watching %v, unresolved %v, committed %v, result %+v", m.Watching, m.Unresolved(), m.Committed, m.Result)
+	}
+}

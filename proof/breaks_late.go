@@ -1,0 +1,145 @@
+package main
+
+// lateBreaks are bugs of a second reader, in what came last and in gaps, programs and obligations.
+// No test of their packages noticed them before; each test named here was seen to fail by its bug.
+var lateBreaks = []broken{
+	{
+		promise: "Until a person confirms it (`ledger confirm`", how: "what a person was asked about before a gap isn't marked by it",
+		edits: []edit{{"ledger/gap.go", "m.State != NeedsReconcile && m.State != Indeterminate:", "m.State != NeedsReconcile:"}},
+		tests: []string{"ledger.TestWhatAPersonWasAskedAboutMayHaveBeenSentAgainInAGap"},
+	},
+	{
+		promise: "Until a person confirms it (`ledger confirm`", how: "of several gaps the newest alone counts",
+		edits: []edit{{"ledger/gap.go", "\tfor n := range gaps {\n\t\tif gaps[n].covers(", "\tfor n := max(0, len(gaps)-1); n < len(gaps); n++ {\n\t\tif gaps[n].covers("}},
+		tests: []string{"ledger.TestOfSeveralGapsTheFirstBeganFirst"},
+	},
+	{
+		promise: "Until a person confirms it (`ledger confirm`", how: "the item of another workflow is confirmed",
+		edits: []edit{{"ledger/gap.go", "if c.Workflow == workflow && (c.Item == \"\" || c.Item == item) {", "if c.Workflow == workflow && c.Item == \"\" || c.Item != \"\" && c.Item == item {"}},
+		tests: []string{"ledger.TestConfirmingGaps"},
+	},
+	{
+		promise: "Until a person confirms it (`ledger confirm`", how: "one gap is confirmed at a time",
+		edits: []edit{{"ledger/gap.go", "if !gaps[i].Open() {\n\t\t\t\tcontinue", "if !gaps[i].Open() || confirmed {\n\t\t\t\tcontinue"}},
+		tests: []string{"ledger.TestOfSeveralGapsTheFirstBeganFirst"},
+	},
+	{
+		promise: "A resend is no way to ask then", how: "what was unknown before a gap is sent again to ask",
+		edits: []edit{{"ledger/gap.go", "\tm.voidObservations()\n\tm.ResendClosed = true", "\tm.voidObservations()\n\tm.ResendClosed = false"}},
+		tests: []string{"ledger.TestWhatWasUnknownBeforeAGapIsNotSentAgainToAsk"},
+	},
+	{
+		promise: "begins a new attempt, which is new work", how: "an open item goes with its last record, and its attempt with it",
+		edits: []edit{{"ledger/retention.go", "item == nil || !item.over() {", "item == nil {"}},
+		tests: []string{"ledger.TestAnOpenItemOutlivesItsMutations"},
+	},
+	{
+		promise: "Once it was sent `max_dispatches` times (2)", how: "sendings of an earlier generation aren't counted",
+		edits: []edit{{"ledger/redispatch.go", "if !m.Dispatches[i].Resend {", "if !m.Dispatches[i].Resend && m.Dispatches[i].Generation == m.Generation {"}},
+		tests: []string{"ledger.TestEverySendingButAResendUsesUpARedispatch"},
+	},
+	{
+		promise: "Once it was sent `max_dispatches` times (2)", how: "what may have been sent in a gap isn't counted",
+		edits: []edit{{"ledger/redispatch.go", "if !m.Dispatches[i].Resend {", "if !m.Dispatches[i].Resend && m.Dispatches[i].Gap == 0 {"}},
+		tests: []string{"ledger.TestEverySendingButAResendUsesUpARedispatch"},
+	},
+	{
+		promise: "A 202 (RFC 9110 §15.3.3) of a rule with `watch`", how: "the 202 of what failed becomes the answer of the next sending",
+		edits: []edit{{"ledger/watch.go", "\t\tm.Result, m.ResultState = nil, ResultNone\n", "\t\t_ = m.Result\n"}},
+		tests: []string{"ledger.TestThe202OfWhatFailedIsNobodysAnswer"},
+	},
+	{
+		promise: "A 202 (RFC 9110 §15.3.3) of a rule with `watch`", how: "what is known to have happened goes on being followed, and stops nothing",
+		edits: []edit{{"ledger/effect.go", "m.Watching && r.To == NeedsReconcile && !m.Committed", "m.Watching && r.To == NeedsReconcile"}},
+		tests: []string{"ledger.TestAnEarlierSendingsSuccessEndsTheFollowing"},
+	},
+	{
+		promise: "A 202 (RFC 9110 §15.3.3) of a rule with `watch`", how: "a redispatch that is accepted counts as applied",
+		edits: []edit{{"reconcilers/watch.go", "answer.status != http.StatusAccepted || !v.Kind", "answer.status != http.StatusAccepted || t.sends || !v.Kind"}},
+		tests: []string{"reconcilers.TestARedispatchThatIsAcceptedIsFollowed"},
+	},
+	{
+		promise: "A person who resolves an unknown as *happened*", how: "the late answer of what is taken back is given",
+		edits: []edit{{"ledger/finish.go", "(m.ResultState == ResultKnown || len(m.Obligations) > 0):", "m.ResultState == ResultKnown:"}},
+		tests: []string{"ledger.TestNoAnswerIsKeptOfWhatIsTakenBack"},
+	},
+	{
+		promise: "After `max_dispatches` sendings (8)", how: "an undo of unknown outcome is run, which closes its question",
+		edits: []edit{{"ledger/undo.go", "\tcase m.State == Failed && !m.Committed:\n", "\tcase (m.State == Failed || m.State == Indeterminate) && !m.Committed:\n"}},
+		tests: []string{"ledger.TestAnUndoOfUnknownOutcomeIsNotRun"},
+	},
+	{
+		promise: "Only where `age + deadline + settle < 0.9 × window`", how: "the age counts from the end of a sending",
+		edits: []edit{{"ledger/finish.go", "d.Resend, d.PayloadDigest, d.ClientKey, d.Started\n", "d.Resend, d.PayloadDigest, d.ClientKey, c.now\n"}},
+		tests: []string{"ledger.TestAnEndChangesNothingThatTheClaimRecorded"},
+	},
+	{
+		promise: "In the rows before them, a sending in steps", how: "a lost sending of which something is kept counts as not sent",
+		edits: []edit{{"ledger/recover.go", "if m.unsent() && !m.Committed {", "if m.Current() != nil && m.Current().Prepares && !m.Committed {"}},
+		tests: []string{"ledger.TestRecoveryOfASendingInSteps"},
+	},
+	{
+		promise: "One ledger serves one process.", how: "two processes share the lock",
+		edits: []edit{{"ledger/badgerstore/lock.go", "unix.LOCK_EX|unix.LOCK_NB", "unix.LOCK_SH|unix.LOCK_NB"}},
+		tests: []string{"ledger/badgerstore.TestLockNamesTheHolder"},
+	},
+	{
+		promise: "Where the machine was started again since", how: "a duplicate rests on no time of the claim",
+		edits: []edit{{
+			"rules/observation.go", "\tcase SeenApplied, SeenDuplicate:\n\t\treturn a.whole.judgesByClaim()", "\tcase SeenApplied:\n\t\treturn a.whole.judgesByClaim()\n\tcase SeenDuplicate:",
+		}},
+		tests: []string{"rules.TestWhateverIsJudgedByTheTimeOfTheClaimRestsOnIt"},
+	},
+	{
+		promise: "Where the machine was started again since", how: "what an earlier step judges rests on no time of the claim",
+		edits: []edit{{"rules/asking.go", " || slices.ContainsFunc(p.steps, (*Probe).judgesByClaim)", ""}},
+		tests: []string{"rules.TestWhateverIsJudgedByTheTimeOfTheClaimRestsOnIt"},
+	},
+	{
+		promise: "Where the machine was started again since", how: "the conditions of a state rest on no time of the claim",
+		edits: []edit{{"rules/asking.go", "\tfor _, o := range p.observe {\n\t\tjudging = append(judging, o.when)\n\t}\n", ""}},
+		tests: []string{"rules.TestWhateverIsJudgedByTheTimeOfTheClaimRestsOnIt"},
+	},
+	{
+		promise: "Where the machine was started again since", how: "whether a listing goes on rests on no time of the claim",
+		edits: []edit{{"rules/asking.go", "\t\tjudging = append(judging, p.pages.more)\n", "\t\t_ = p.pages.more\n"}},
+		tests: []string{"rules.TestWhateverIsJudgedByTheTimeOfTheClaimRestsOnIt"},
+	},
+	{
+		promise: "Where the machine was started again since", how: "what answer is expected rests on no time of the claim",
+		edits: []edit{{"rules/asking.go", "judging := []*expr{p.expect, p.candidates, p.ours, p.id, p.created}", "judging := []*expr{p.ours, p.id, p.created}"}},
+		tests: []string{"rules.TestWhateverIsJudgedByTheTimeOfTheClaimRestsOnIt"},
+	},
+	{
+		promise: "Where the machine was started again since", how: "a program is told that it is the same boot",
+		edits: []edit{{"reconcilers/program.go", "ClaimedAt: claimed, SameBoot: sameBoot,", "ClaimedAt: claimed, SameBoot: sameBoot || m != nil,"}},
+		tests: []string{"reconcilers.TestAProgramIsToldTheTimeOfTheClaimByTheClockOfNow"},
+	},
+	{
+		promise: "A rule that asks or judges by the time of the claim", how: "a program is given what the clock of then showed",
+		edits: []edit{{"reconcilers/program.go", "ClaimedAt: claimed, SameBoot: sameBoot,", "ClaimedAt: m.CreatedAt, SameBoot: sameBoot && !claimed.IsZero(),"}},
+		tests: []string{"reconcilers.TestAProgramIsToldTheTimeOfTheClaimByTheClockOfNow"},
+	},
+	{
+		promise: "With `content`, objects created before the claim don't count", how: "the last answer alone says how far the API's clock is ahead",
+		edits: []edit{{"reconcilers/probe.go", "max(a.clocks.Ahead, diff.Ahead-diff.Within)", "diff.Ahead-diff.Within"}},
+		tests: []string{"reconcilers.TestTheClockThatIsFurthestAheadCounts"},
+	},
+	{
+		promise: "`exec` asks a program of the rule", how: "absence counts from the end of a program",
+		edits: []edit{{
+			"reconcilers/program.go", "\tt.at = p.now()\n\treturn p.observe(ctx, t, p.ask(ctx, t)), true", "\ts := p.ask(ctx, t)\n\tt.at = p.now()\n\treturn p.observe(ctx, t, s), true",
+		}},
+		tests: []string{"reconcilers.TestAProgramsAbsenceCountsFromItsBeginning"},
+	},
+	{
+		promise: "`exec` asks a program of the rule", how: "whatever a program finds is strongly tied to us",
+		edits: []edit{{"reconcilers/program.go", "strong: e.Tie.Strong(), proof", "strong: e.Tie.Strong() || a != nil, proof"}},
+		tests: []string{"reconcilers.TestAProgramsTieIsTheRules"},
+	},
+	{
+		promise: "the undoing of each object but the oldest becomes an *obligation*", how: "of several newer effects one is owed",
+		edits: []edit{{"reconcilers/undo.go", "range objects[1:] {", "range objects[1:2] {"}},
+		tests: []string{"reconcilers.TestAProgramsTieIsTheRules"},
+	},
+}
