@@ -138,6 +138,43 @@ var lateBreaks = []broken{
 		tests: []string{"reconcilers.TestAProgramsTieIsTheRules"},
 	},
 	{
+		promise: "Only once `settle` of every sending before it is over", how: "an identity with a name more tells two states apart",
+		edits: []edit{{"ledger/natural.go", "if len(m.Identity) == 0 || len(m.Identity) != len(other.Identity) {", "if len(m.Identity) == 0 {"}},
+		tests: []string{"reconcilers.TestAnIdentityWithANameMoreTellsNothingApart"},
+	},
+	{
+		promise: "Only once `settle` of every sending before it is over", how: "what was denied or not found has changed no state",
+		edits: []edit{{"ledger/natural.go", "if d.Verdict.Failure() {\n\t\t\tcontinue", "if d.Verdict.Failure() || d.Resolved {\n\t\t\tcontinue"}},
+		tests: []string{"reconcilers.TestAStateThatWasChangedSinceIsNotSetAgain"},
+	},
+	{
+		promise: "`strict`: replayed: 424", how: "what the world disagreed with once is replayed unasked",
+		edits: []edit{{"proxy/verify.go", "m.State != ledger.Applied || m.Verification != nil && m.Verification.Acknowledged {", "m.State != ledger.Applied || m.Verification != nil {"}},
+		tests: []string{"proxy.TestAReplayIsVerifiedEachTime"},
+	},
+	{
+		promise: "It is set durably at the head of a successful answer", how: "the table's word on a head is taken before the rule's",
+		edits: []edit{{
+			"proxy/collect.go", "\tev.BodyComplete = false\n", "\tev.BodyComplete, opinion = false, upstream.Opinion{}\n",
+		}},
+		tests: []string{"proxy.TestALateBodyThatDecidesIsAwaited"},
+	},
+	{
+		promise: "Until then nothing can have taken effect", how: "what a cut step gave is kept",
+		edits: []edit{{"proxy/steps.go", "whole := s.answer.Evidence().BodyComplete", "whole := s.answer.Evidence().Head"}},
+		tests: []string{"proxy.TestACutStepGivesNothing"},
+	},
+	{
+		promise: "credentials from the configuration, since the script's are gone", how: "a stored rule keeps the hosts of before a reload",
+		edits: []edit{{"reconcilers/pinned.go", "; s.of == c {", "; s.set != nil && c != nil {"}},
+		tests: []string{"reconcilers.TestAPinnedRuleIsThatOfTheLatestLoad"},
+	},
+	{
+		promise: "An answer holds for requests with the same credentials", how: "an account that was told to one credential holds for every other",
+		edits: []edit{{"reconcilers/accountread.go", "slices.Sorted(maps.Keys(ask.Header))", "slices.Sorted(maps.Keys(http.Header{}))"}},
+		tests: []string{"reconcilers.TestAnAccountIsThatOfWhoAsksHow"},
+	},
+	{
 		promise: "the undoing of each object but the oldest becomes an *obligation*", how: "of several newer effects one is owed",
 		edits: []edit{{"reconcilers/undo.go", "range objects[1:] {", "range objects[1:2] {"}},
 		tests: []string{"reconcilers.TestAProgramsTieIsTheRules"},

@@ -411,7 +411,11 @@ func TestALateBodyThatDecidesIsAwaited(t *testing.T) {
 	}{
 		"its head alone decides": {testRules, "/pay", 201, `{"id":1}`, "", ledger.Applied, true},
 		"the rule asks it":       {testRules, "/shape", 200, `{"ok":false}`, "unknown-outcome", ledger.Indeterminate, false},
-		"it is to be followed":   {watchedRules, "/jobs", 202, `{"id":"j1"}`, "", ledger.NeedsReconcile, false},
+		"the rule refuses its head": {
+			changed("success: response.json.ok == true", `outcome: [{when: "response.status == 200", then: failed, class: logic}]`),
+			"/shape", 200, `{"ok":false}`, "", ledger.Failed, false,
+		},
+		"it is to be followed": {watchedRules, "/jobs", 202, `{"id":"j1"}`, "", ledger.NeedsReconcile, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

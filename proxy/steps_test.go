@@ -90,6 +90,29 @@ func TestWhatStepsGaveMustBeKept(t *testing.T) {
 	w.wantSends("/drafts/send", 0)
 }
 
+// What a cut answer gave may be a part of what it would have given.
+func TestACutStepGivesNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(rw http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/drafts/send" {
+			return
+		}
+		rw.Header().Set("Content-Length", "100")
+		_, _ = io.WriteString(rw, `d1`)
+		_ = http.NewResponseController(rw).Flush()
+		panic(http.ErrAbortHandler)
+	})
+	w.use(strings.NewReplacer("rate: {requests: 1, per: 1h}\n", "", "response.json.id", "response.text").Replace(steppedRules))
+	if answer := w.open("a").post("/mail", `{"to":"bob"}`); answer.status < http.StatusBadRequest {
+		t.Errorf("got %d %s", answer.status, answer.body)
+	}
+	if m := w.mutation("a"); m.State != ledger.Failed || m.Kept != nil {
+		t.Errorf("it is %s (%s), kept %v", m.State, m.Reason, m.Kept)
+	}
+	w.wantSends("/drafts", 1)
+	w.wantSends("/drafts/send", 0)
+}
+
 // A draft was made, so that it isn't true that nothing was sent.
 func TestACommitThatCantBeMadeOwnsUpToItsSteps(t *testing.T) {
 	t.Parallel()

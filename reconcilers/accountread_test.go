@@ -3,10 +3,12 @@ package reconcilers
 import (
 	"crypto/sha256"
 	"fmt"
+	"net/http"
 	"testing"
 	"time"
 
 	"keep-proxy/internal/clock"
+	"keep-proxy/rules"
 )
 
 func TestAccountsAreRememberedForTheirTimeAndInBounds(t *testing.T) {
@@ -30,5 +32,34 @@ func TestAccountsAreRememberedForTheirTimeAndInBounds(t *testing.T) {
 	}
 	if len(a.known) > maxAccounts {
 		t.Errorf("%d are remembered", len(a.known))
+	}
+}
+
+// Whose data it is may depend on all that is asked with, and most of all on the credentials.
+func TestAnAccountIsThatOfWhoAsksHow(t *testing.T) {
+	t.Parallel()
+	ask := func(change func(*rules.Connector, *rules.Ask)) [sha256.Size]byte {
+		c := &rules.Connector{Hash: "h"}
+		a := &rules.Ask{Scheme: "https", Authority: "api.test", Target: "/me", Header: http.Header{"Authorization": {"ann"}, "X-Team": {"a", "b"}}}
+		change(c, a)
+		return askKey(c, a)
+	}
+	same := ask(func(*rules.Connector, *rules.Ask) {})
+	if same != ask(func(*rules.Connector, *rules.Ask) {}) {
+		t.Error("the same is asked twice")
+	}
+	for name, change := range map[string]func(*rules.Connector, *rules.Ask){
+		"another rule":                  func(c *rules.Connector, _ *rules.Ask) { c.Hash = "i" },
+		"another scheme":                func(_ *rules.Connector, a *rules.Ask) { a.Scheme = "http" },
+		"another host":                  func(_ *rules.Connector, a *rules.Ask) { a.Authority = "api2.test" },
+		"another place":                 func(_ *rules.Connector, a *rules.Ask) { a.Target = "/you" },
+		"another credential":            func(_ *rules.Connector, a *rules.Ask) { a.Header["Authorization"] = []string{"bob"} },
+		"no credential":                 func(_ *rules.Connector, a *rules.Ask) { delete(a.Header, "Authorization") },
+		"a field with its lines joined": func(_ *rules.Connector, a *rules.Ask) { a.Header["X-Team"] = []string{"ab"} },
+		"a field with a line less":      func(_ *rules.Connector, a *rules.Ask) { a.Header["X-Team"] = []string{"a"} },
+	} {
+		if ask(change) == same {
+			t.Errorf("%s is told the account of before", name)
+		}
 	}
 }

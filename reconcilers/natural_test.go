@@ -157,6 +157,15 @@ func TestAStateThatWasChangedSinceIsNotSetAgain(t *testing.T) {
 				w.Fatal(err)
 			}
 		}, 1},
+		"the deletion did not happen, by a person's word": {func(w *stateWorld) {
+			w.by(http.MethodDelete)
+			m := w.unknown("a")
+			if _, err := w.ledger.Resolve(w.Context(), ledger.Resolve{
+				Key: m.Key, Version: m.Version, Action: ledger.OnDidNotHappen, Force: true, Actor: "ann", Reason: "a test",
+			}); err != nil {
+				w.Fatal(err)
+			}
+		}, 0},
 		"the ledger was restored": {func(w *stateWorld) {
 			if _, err := w.ledger.Restored(w.Context(), w.now().Wall.Add(-time.Hour), "ann", "a test"); err != nil {
 				w.Fatal(err)
@@ -185,6 +194,28 @@ func TestAStateThatWasChangedSinceIsNotSetAgain(t *testing.T) {
 			w.wants(m, state, "")
 		})
 	}
+}
+
+// Two identities tell two things apart only by the same names.
+func TestAnIdentityWithANameMoreTellsNothingApart(t *testing.T) {
+	t.Parallel()
+	w := newStateWorld(t, "")
+	rule := strings.Replace(w.rule, `identity: {reference: path.reference}
+    reconcile:
+      - none: "it is`, `identity: {reference: path.reference, how: "'for good'"}
+    reconcile:
+      - none: "it is`, 1)
+	if rule == w.rule {
+		t.Fatal("the rule is another one")
+	}
+	w.rule = rule
+	m := w.unknown("a")
+	w.clock.Advance(time.Minute)
+	w.by(http.MethodDelete)
+	w.claim("b")
+	w.after(6 * time.Minute)
+	w.wantSets(0)
+	w.wants(m, ledger.Indeterminate, "")
 }
 
 // An identity may tell apart two settings of the same thing, each of which is meant once.
