@@ -71,6 +71,7 @@ func (m *Mutation) addObservation(o Observation) {
 	for i := range m.Observations {
 		if old := &m.Observations[i]; old.Voided || !old.Counted {
 			m.Observations = append(m.Observations[:i], m.Observations[i+1:]...)
+			m.Dropped++
 			return
 		}
 	}

@@ -217,6 +217,11 @@ type Mutation struct {
 	// Obligations are the mutations that take effects of this one back, the oldest
 	// effect first.
 	Obligations []Key `cbor:"47,keyasint,omitempty" json:"obligations,omitempty"`
+	// KeyKnown is the longest Policy.KeyWindow of the rules that it was sent by before the
+	// one of Policy; zero for none.
+	KeyKnown time.Duration `cbor:"48,keyasint,omitempty" json:"key_known,omitempty"`
+	// Dropped is how many observations are listed no more.
+	Dropped int `cbor:"49,keyasint,omitempty" json:"dropped,omitempty"`
 }
 
 // Dispatch is one sending of a mutation.

@@ -272,6 +272,7 @@ func (c *claiming) repin() error {
 		return err
 	}
 	c.m.Connector, c.m.ConnectorVersion, c.m.ConnectorHash = r.Connector, r.ConnectorVersion, r.ConnectorHash
+	c.m.KeyKnown = max(c.m.KeyKnown, c.m.Policy.KeyWindow)
 	c.m.Operation, c.m.Policy = r.Operation, r.Policy
 	c.m.Account, c.m.HostGroup, c.m.Identity, c.m.Subkey = r.Account, r.HostGroup, r.Identity, r.Subkey
 	if c.item != nil && c.item.note(c.m) {

@@ -46,7 +46,7 @@ func (r Retention) Forgettable(m *Mutation, now Stamp) bool {
 	}
 	wait := max(r.Keep, m.Policy.Settle)
 	if !m.Forgotten.IsZero() {
-		wait = max(wait, m.Policy.KeyWindow)
+		wait = max(wait, m.Policy.KeyWindow, m.KeyKnown)
 	}
 	return now.Wall.Sub(m.UpdatedAt) > wait
 }

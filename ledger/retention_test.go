@@ -187,6 +187,33 @@ func TestAnOpenItemOutlivesItsMutations(t *testing.T) {
 	w.open(func(o *ledger.OpenRun) { o.Attempt = 2 })
 }
 
+// A rule whose API remembers keys for less time says nothing of those that were sent by the
+// rule before it.
+func TestARecordIsRemovedOnlyOnceTheAPIForgotTheKeysOfEarlierRules(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := w.open(returns)
+	by := func(hash string, window time.Duration) func(*ledger.Claim) {
+		return func(q *ledger.Claim) { q.Record.ConnectorHash, q.Record.Policy.KeyWindow = hash, window }
+	}
+	w.finish("a", w.send(r, "a", nativeKey, by("first", 3*month)), ledger.VerdictFailed)
+	w.finish("a", w.send(r, "a", nativeKey, by("second", 2*month)), ledger.VerdictFailed)
+	w.finish("a", w.send(r, "a", nativeKey, by("third", month)), ledger.VerdictApplied)
+	_, err := w.FinishRun(t.Context(), r.ID, "done", true)
+	w.ok(err)
+	w.pass(month)
+	keep := ledger.Retention{Keep: month - time.Hour, Forget: true}
+	w.forget(keep, "a")
+	w.pass(3 * month)
+	if counts := w.forget(keep, "a"); counts != (ledger.ForgetCounts{}) {
+		t.Fatalf("while its first key is known: %+v", counts)
+	}
+	w.pass(time.Second)
+	if counts := w.forget(keep, "a"); counts != (ledger.ForgetCounts{Removed: 1}) {
+		t.Fatalf("%+v", counts)
+	}
+}
+
 func TestARecordIsRemovedOnlyOnceItsAPIForgotItsKey(t *testing.T) {
 	t.Parallel()
 	w := paid(t, nativeKey, func(q *ledger.Claim) { q.Record.Policy.KeyWindow = 3 * month })

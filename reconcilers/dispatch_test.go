@@ -53,14 +53,16 @@ func TestOrderOfStrategies(t *testing.T) {
 	}
 	probed := ledger.Observation{Strategy: "probe"}
 	for name, tc := range map[string]struct {
-		seen []ledger.Observation
-		want []rules.Strategy
+		seen    []ledger.Observation
+		dropped int
+		want    []rules.Strategy
 	}{
-		"resend first, none last, what is unknown not at all": {nil, []rules.Strategy{list[2], list[0], list[3], list[4]}},
-		"probes take turns":                {[]ledger.Observation{probed, {Strategy: "prepare"}}, []rules.Strategy{list[2], list[3], list[0], list[4]}},
-		"and the first has its turn again": {[]ledger.Observation{probed, probed}, []rules.Strategy{list[2], list[0], list[3], list[4]}},
+		"resend first, none last, what is unknown not at all": {nil, 0, []rules.Strategy{list[2], list[0], list[3], list[4]}},
+		"probes take turns":                {[]ledger.Observation{probed, {Strategy: "prepare"}}, 0, []rules.Strategy{list[2], list[3], list[0], list[4]}},
+		"and the first has its turn again": {[]ledger.Observation{probed, probed}, 0, []rules.Strategy{list[2], list[0], list[3], list[4]}},
+		"with one that is listed no more":  {[]ledger.Observation{probed, probed}, 1, []rules.Strategy{list[2], list[3], list[0], list[4]}},
 	} {
-		if got := order(list, &ledger.Mutation{Observations: tc.seen}); !slices.Equal(got, tc.want) {
+		if got := order(list, &ledger.Mutation{Observations: tc.seen, Dropped: tc.dropped}); !slices.Equal(got, tc.want) {
 			t.Errorf("%s: got %+v, want %+v", name, got, tc.want)
 		}
 	}

@@ -157,8 +157,10 @@ func order(list []rules.Strategy, m *ledger.Mutation) []rules.Strategy {
 	return slices.Concat(resends, probes, rest)
 }
 
-// probed counts the probes and programs that the record lists.
+// probed counts the probes and programs that the record lists, and what it has listed
+// before: else one of them would have every turn once no more are listed.
 func probed(m *ledger.Mutation) (n int) {
+	n = m.Dropped
 	for i := range m.Observations {
 		if k := rules.StrategyKind(m.Observations[i].Strategy); k == rules.StrategyProbe || k == rules.StrategyExec {
 			n++

@@ -152,6 +152,10 @@ func (r *reader) history(m *ledger.Mutation, number uint64) {
 		r.other(&m.Undo)
 	case 47:
 		r.other(&m.Obligations)
+	case 48:
+		m.KeyKnown = time.Duration(r.int())
+	case 49:
+		m.Dropped = int(r.int())
 	default:
 		r.strange = true
 	}

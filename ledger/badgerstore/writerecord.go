@@ -8,7 +8,7 @@ import (
 // A field that was added to one and not here is not lost: it is left to the encoder, after
 // the others.
 var (
-	moreOfMutation    = more[ledger.Mutation](47)
+	moreOfMutation    = more[ledger.Mutation](49)
 	moreOfScope       = more[ledger.Scope](0, 81, 82, 83, 84)
 	moreOfPolicy      = more[ledger.Policy](18, 20)
 	moreOfRequest     = more[ledger.Request](4)
@@ -130,6 +130,8 @@ func (f *fields) history(m *ledger.Mutation) {
 	if len(m.Obligations) > 0 {
 		f.field(47).other(m.Obligations)
 	}
+	f.someInt(48, int64(m.KeyKnown))
+	f.someInt(49, int64(m.Dropped))
 }
 
 func (w *writer) policy(p *ledger.Policy) {
