@@ -58,17 +58,26 @@ func openEngine(opt badger.Options) (db *badger.DB, err error) {
 			db, err = nil, fmt.Errorf("%w: the engine panicked on its files: %v", ledger.ErrDamaged, p)
 		}
 	}()
-	db, err = badger.Open(opt)
+	// Badger locks its folder by itself, and only once.
+	err = awaitLock(func() (err error) {
+		db, err = badger.Open(opt)
+		return err
+	}, heldElsewhere)
 	if err != nil {
 		return nil, engineError(err)
 	}
 	return db, nil
 }
 
+// heldElsewhere reports whether Badger found its folder locked, and touched nothing.
+func heldElsewhere(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "Cannot acquire directory lock")
+}
+
 // engineError tells damage from trouble that will pass: no loss may be accepted
 // because a disk was full, or another program held the files.
 func engineError(err error) error {
-	if strings.Contains(err.Error(), "Cannot acquire directory lock") {
+	if heldElsewhere(err) {
 		return fmt.Errorf("%w: %w", ledger.ErrLocked, err)
 	}
 	passing := []error{

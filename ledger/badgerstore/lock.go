@@ -55,10 +55,15 @@ const (
 	lockPause = 10 * time.Millisecond
 )
 
-func flock(f *os.File) (err error) {
+func flock(f *os.File) error {
+	return awaitLock(func() error { return unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) },
+		func(err error) bool { return errors.Is(err, unix.EWOULDBLOCK) })
+}
+
+// awaitLock takes a lock, again for a moment while it is taken.
+func awaitLock(take func() error, taken func(error) bool) (err error) {
 	for range lockTries {
-		err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		if !errors.Is(err, unix.EWOULDBLOCK) {
+		if err = take(); !taken(err) {
 			return err
 		}
 		<-time.After(lockPause)
