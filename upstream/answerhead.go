@@ -3,7 +3,8 @@ package upstream
 import "bytes"
 
 // headWatch reads along the head of an HTTP/1 answer and keeps what net/http's parser
-// settles without a word: two ways to find the end of the content.
+// settles without a word: two ways to find the end of the content, and, of a Connection
+// field that says close, what else it says.
 type headWatch struct {
 	line []byte // the start of the current line
 	head bool   // the status line was there
@@ -12,6 +13,10 @@ type headWatch struct {
 	old, interim, coding, length bool
 	// broken says that the status line or a field that frames is misspelt.
 	broken bool
+	// connection is what the Connection fields say, but for those that say close or
+	// keep-alive alone; folding, that the latest line is one.
+	connection []string
+	folding    bool
 }
 
 // lineStart is how much of a line matters: a status line, or a field's name.
@@ -27,8 +32,10 @@ func (w *headWatch) see(p []byte) {
 		if end >= 0 {
 			part = p[:end]
 		}
-		if room := lineStart - len(w.line); room > 0 {
-			w.line = append(w.line, part[:min(room, len(part))]...)
+		room := min(max(lineStart-len(w.line), 0), len(part))
+		w.line = append(w.line, part[:room]...)
+		if w.ofConnection(w.line) {
+			w.line = append(w.line, part[room:]...)
 		}
 		if end < 0 {
 			return
@@ -52,8 +59,33 @@ func (w *headWatch) take(line []byte) {
 	case len(line) == 0:
 		w.done = true
 	default:
+		if w.folding = w.ofConnection(line); w.folding {
+			w.nominate(line)
+		}
 		w.coding = w.names(line, "transfer-encoding") || w.coding
 		w.length = w.names(line, "content-length") || w.length
+	}
+}
+
+const connectionField = "connection:"
+
+// ofConnection reports whether line begins a Connection field, or goes on with one
+// (RFC 9112 §5.2).
+func (w *headWatch) ofConnection(line []byte) bool {
+	if len(line) > 0 && (line[0] == ' ' || line[0] == '\t') {
+		return w.folding
+	}
+	return len(line) >= len(connectionField) && bytes.EqualFold(line[:len(connectionField)], []byte(connectionField))
+}
+
+// nominate keeps what a line of a Connection field says.
+func (w *headWatch) nominate(line []byte) {
+	if line[0] != ' ' && line[0] != '\t' {
+		line = line[len(connectionField):]
+	}
+	line = bytes.Trim(line, " \t")
+	if !bytes.EqualFold(line, []byte("close")) && !bytes.EqualFold(line, []byte("keep-alive")) {
+		w.connection = append(w.connection, string(line))
 	}
 }
 
