@@ -72,7 +72,7 @@ func TestTrailersOfARecordedAnswerAreReplayed(t *testing.T) {
 					}
 				}
 				w.wantSends("/again", 1)
-				if got := (<-seen).Get("Te"); (got == "trailers") != upstream || !upstream && got != "" {
+				if got := (<-seen).Get("TE"); (got == "trailers") != upstream || !upstream && got != "" {
 					t.Errorf("the upstream saw TE %q", got)
 				}
 			})
@@ -88,7 +88,7 @@ func TestNoTrailersAreAskedForInAnothersName(t *testing.T) {
 	r := w.open("a")
 	g, _ := r.trailed(t, "/pay", 2, false)
 	wantAnswer(t, g, http.StatusOK, "xx", false)
-	if got := (<-seen).Get("Te"); got != "" {
+	if got := (<-seen).Get("TE"); got != "" {
 		t.Errorf("the upstream saw TE %q", got)
 	}
 	if m := w.mutation("a"); m.State != ledger.Applied || m.Result.Trailer["Sum"] == nil || len(m.Result.Trailer) != 1 {
@@ -136,7 +136,7 @@ func TestACallOfGRPCIsReplayedWithItsStatus(t *testing.T) {
 		}
 	}
 	w.wantSends("/keep.Things/Make", 1)
-	if got := (<-seen).Get("Te"); got != "trailers" {
+	if got := (<-seen).Get("TE"); got != "trailers" {
 		t.Errorf("the server saw TE %q", got)
 	}
 }
