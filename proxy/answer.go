@@ -69,6 +69,9 @@ func (w *answerWriter) WriteHeader(status int) {
 	if w.old {
 		w.Header().Set("Connection", "close")
 	}
+	if _, said := w.Header()["Content-Type"]; !said {
+		w.Header()["Content-Type"] = nil // net/http would guess one.
+	}
 	if text := w.Header().Get("Content-Length"); text != "" {
 		if n, err := strconv.ParseInt(text, 10, 64); err == nil {
 			w.length = n

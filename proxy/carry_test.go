@@ -48,6 +48,28 @@ func TestTrailersArriveWithTheContent(t *testing.T) {
 	}
 }
 
+// A media type that the upstream didn't say is not guessed on the way (RFC 9110 §8.3).
+func TestNoMediaTypeIsGuessed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(rw http.ResponseWriter, _ *http.Request) {
+		rw.Header()["Content-Type"] = nil
+		rw.Header().Set("Content-Length", "6")
+		_, _ = io.WriteString(rw, "<html>")
+	})
+	r := w.open("a")
+	for _, h2 := range []bool{false, true} {
+		resp, err := w.newClient(r.user(), h2).Get(w.upstream.URL + "/read")
+		if err != nil {
+			t.Fatal(err)
+		}
+		content, err := io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		if said, given := resp.Header["Content-Type"]; given || string(content) != "<html>" || err != nil || h2 != (resp.ProtoMajor == 2) {
+			t.Errorf("%s %q, %v, of the type %q", resp.Proto, content, err, said)
+		}
+	}
+}
+
 // What isn't safe and has no content goes out by the way that sends once.
 func TestTrailersOfWhatIsSentOnceArrive(t *testing.T) {
 	t.Parallel()
