@@ -4,6 +4,7 @@ import (
 	"os"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/dgraph-io/badger/v4"
 	"github.com/rs/zerolog"
@@ -47,5 +48,25 @@ func TestALockOfBadgersOwnIsKnown(t *testing.T) {
 	}
 	if _, err := badger.Open(engineOptions(dir, zerolog.Nop())); !heldElsewhere(err) {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestTheEngineAwaitsItsOwnLock(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	held, err := os.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Flock(int(held.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(2*lockPause, func() { _ = held.Close() })
+	db, err := openEngine(engineOptions(dir, zerolog.Nop()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Error(err)
 	}
 }
