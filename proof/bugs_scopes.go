@@ -76,6 +76,6 @@ var scopeBugs = []bug{
 	},
 	{
 		name: "a record is removed while its API knows its key", stage: "histories", sentence: `one vendor key carried two payloads`,
-		edits: []edit{{"ledger/retention.go", "wait = max(wait, m.Policy.KeyWindow)", "wait = max(wait, 0)"}},
+		edits: []edit{{"ledger/retention.go", "wait = max(wait, m.Policy.KeyWindow, m.KeyKnown)", "wait = max(wait, 0)"}},
 	},
 }
