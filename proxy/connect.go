@@ -85,7 +85,7 @@ func (p *Proxy) enterTunnel(r *http.Request, client net.Conn) {
 	}
 	t.Conn, t.first = client, strings.NewReader(string(first))
 	if first[0] != tlsHandshake {
-		p.tunnels.push(p.guard(t, t))
+		go p.loop.Serve(p.guard(t, t)) //nolint:contextcheck // A tunnel outlives the request that opened it.
 		return
 	}
 	p.enterTLS(t) //nolint:contextcheck // A tunnel outlives the request that opened it.
@@ -120,7 +120,7 @@ func (p *Proxy) enterTLS(t *tunnel) {
 		p.tunnels.push(session)
 		return
 	}
-	p.tunnels.push(guardedTLS{p.guard(session, t), state})
+	go p.loop.Serve(guardedTLS{p.guard(session, t), state})
 }
 
 // tlsConfig is that of all tunnels: its keys for session tickets (RFC 8446 §2.2) are made

@@ -23,11 +23,12 @@ const (
 	faultDrain  = 1 << 20
 )
 
-// guarded is a client's HTTP/1 connection as net/http reads it: what a
+// guarded is a client's HTTP/1 connection as its server reads it, which is net/http's at the
+// listeners and package h1's inside tunnels: what a
 // [strict.Scanner] finds fault with never gets there. Such a connection is answered
 // with a problem, once it is that request's turn, and closed.
 //
-// net/http reads while a handler runs, to see the client go. What comes then belongs
+// A server may read while a handler runs, to see the client go. What comes then belongs
 // to the next request, so that its fault waits for the handler's end, as does
 // everything behind a request whose answer may end HTTP on the connection: a CONNECT, or
 // one that asks to change protocols.

@@ -15,6 +15,7 @@ import (
 	"keep-proxy/internal/background"
 	"keep-proxy/internal/clock"
 	"keep-proxy/ledger"
+	"keep-proxy/proxy/h1"
 	"keep-proxy/rules"
 	"keep-proxy/upstream"
 )
@@ -145,6 +146,8 @@ type Proxy struct {
 	tls     *tls.Config
 	outer   *http.Server
 	inner   *http.Server
+	// loop serves HTTP/1 inside tunnels.
+	loop    *h1.Server
 	tunnels *handover
 	flights *flights
 	open    *open
@@ -203,10 +206,12 @@ func New(c Config) (*Proxy, error) {
 	p.outer = p.newServer(http.HandlerFunc(p.serveOuter))
 	p.outer.ConnContext = withOwner
 	p.inner = p.newServer(http.HandlerFunc(p.serveInner))
+	p.loop = &h1.Server{
+		Handler: http.HandlerFunc(p.serveInner), HeadTimeout: readHeaderTimeout, IdleTimeout: idleTimeout, MaxHead: p.config.MaxHead,
+		ErrorLog: quietLog(p.config.Log), ConnState: follow,
+		ConnContext: func(c net.Conn) context.Context { return withTunnel(context.Background(), guardOf(c).tunnel) },
+	}
 	p.inner.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
-		if g := guardOf(c); g != nil {
-			return withTunnel(ctx, g.tunnel)
-		}
 		var t *tunnel
 		if secure, ok := c.(*tls.Conn); ok {
 			t, _ = secure.NetConn().(*tunnel)
@@ -264,7 +269,10 @@ func (p *Proxy) Serve(listeners ...net.Listener) error {
 func (p *Proxy) Shutdown(ctx context.Context) error {
 	p.draining.Store(true)
 	p.drain()
-	err := errors.Join(p.outer.Shutdown(ctx), p.inner.Shutdown(ctx))
+	err := p.outer.Shutdown(ctx)
+	tunnelled := make(chan error, 1)
+	go func() { tunnelled <- p.loop.Shutdown(ctx) }()
+	err = errors.Join(err, p.inner.Shutdown(ctx), <-tunnelled)
 	recorded := make(chan struct{})
 	go func() { p.background.Wait(); close(recorded) }()
 	select {
@@ -283,6 +291,7 @@ func (p *Proxy) Close() {
 	p.cancel()
 	_ = p.tunnels.Close()
 	_, _ = p.outer.Close(), p.inner.Close()
+	_ = p.loop.Close()
 	// Blind tunnels, and what changed protocols, belong to no server any more.
 	p.open.sweep(func(_ caller, all streams) { all.cut() })
 }

@@ -37,8 +37,9 @@ var table = []row{
 	{pkg: "reconcilers", may: []string{"rules", "ledger", "upstream", "internal/background", "internal/fault", "internal/clock", "internal/program"},
 		tests: []string{"connectors", "ledger/*store"}},
 	{pkg: "proxy/strict"},
+	{pkg: "proxy/h1", tests: []string{"proxy/strict"}},
 	{pkg: "proxy", may: []string{
-		"proxy/strict", "rules", "ledger", "upstream", "internal/background", "internal/fault", "internal/clock", "internal/names",
+		"proxy/strict", "proxy/h1", "rules", "ledger", "upstream", "internal/background", "internal/fault", "internal/clock", "internal/names",
 	},
 		tests: []string{"connectors", "ledger/*store"}},
 	{pkg: "notify", may: []string{"ledger", "internal/program"}},

@@ -1,0 +1,144 @@
+package h1
+
+import (
+	"context"
+	"crypto/tls"
+	"log"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// newFor is how long a connection on which nothing was asked yet outlives the
+	// beginning of a shutdown: its first request may be on its way.
+	newFor = 5 * time.Second
+	// lookAgain is how often a shutdown looks for such connections.
+	lookAgain = 100 * time.Millisecond
+)
+
+// Server serves HTTP/1 connections. All fields but ConnContext and ConnState are
+// required, and must not change once it serves.
+type Server struct {
+	Handler http.Handler
+	// HeadTimeout bounds the arrival of a head from its first byte on, that of the first one
+	// from the beginning of its connection. IdleTimeout bounds the wait for the
+	// next one, to within a second.
+	HeadTimeout, IdleTimeout time.Duration
+	// MaxHead bounds a head and the trailers, in bytes.
+	MaxHead int
+	// ConnContext returns the context whose values the connection's requests have.
+	ConnContext func(net.Conn) context.Context
+	// ConnState is as that of http.Server.
+	ConnState func(net.Conn, http.ConnState)
+	ErrorLog  *log.Logger
+
+	stopping atomic.Bool
+	mu       sync.Mutex
+	closed   bool
+	conns    map[*conn]struct{}
+	// gone holds one when a connection has ended since it was last looked at.
+	gone chan struct{}
+}
+
+// Serve serves a connection until its end, or until it was hijacked. After Shutdown or
+// Close it closes the connection at once.
+func (s *Server) Serve(c net.Conn) {
+	one := &conn{server: s, rwc: c, began: time.Now()}
+	if !s.add(one) {
+		_ = c.Close()
+		return
+	}
+	defer s.remove(one)
+	one.ctx = context.Background()
+	if s.ConnContext != nil {
+		one.ctx = s.ConnContext(c)
+	}
+	if secure, ok := c.(interface{ ConnectionState() tls.ConnectionState }); ok {
+		state := secure.ConnectionState()
+		one.tls = &state
+	}
+	if a := c.RemoteAddr(); a != nil {
+		one.remote = a.String()
+	}
+	one.serve()
+}
+
+func (s *Server) add(c *conn) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || s.stopping.Load() {
+		return false
+	}
+	if s.conns == nil {
+		s.conns, s.gone = make(map[*conn]struct{}), make(chan struct{}, 1)
+	}
+	s.conns[c] = struct{}{}
+	c.setState(http.StateNew)
+	return true
+}
+
+func (s *Server) remove(c *conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.conns, c)
+	select {
+	case s.gone <- struct{}{}:
+	default:
+	}
+}
+
+// Shutdown closes idle connections and waits until those with a request under way have
+// ended, or ctx has.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.stopping.Store(true)
+	again := time.NewTicker(lookAgain)
+	defer again.Stop()
+	for !s.closeIdle() {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-s.gone:
+		case <-again.C:
+		}
+	}
+	return nil
+}
+
+// closeIdle reports whether no connection is left.
+func (s *Server) closeIdle() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c := range s.conns {
+		switch http.ConnState(c.state.Load()) {
+		case http.StateIdle:
+			_ = c.rwc.Close()
+		case http.StateNew:
+			if time.Since(c.began) > newFor {
+				_ = c.rwc.Close()
+			}
+		case http.StateActive, http.StateHijacked, http.StateClosed:
+		}
+	}
+	return len(s.conns) == 0
+}
+
+// Close closes all connections that weren't hijacked.
+func (s *Server) Close() error {
+	s.stopping.Store(true)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	for c := range s.conns {
+		_ = c.rwc.Close()
+	}
+	return nil
+}
+
+func (s *Server) logf(format string, args ...any) {
+	if s.ErrorLog != nil {
+		s.ErrorLog.Printf(format, args...)
+	}
+}

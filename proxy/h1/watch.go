@@ -1,0 +1,211 @@
+package h1
+
+import (
+	"context"
+	"errors"
+	"os"
+	"slices"
+	"sync"
+	"time"
+)
+
+// watch reads while a handler runs, so that the client is seen to go. What it reads is
+// the beginning of the next request.
+type watch struct {
+	mu   sync.Mutex
+	cond *sync.Cond
+	conn *conn
+	// running says that a goroutine reads, stopping that it shall end.
+	running, stopping bool
+	// never says that the connection is somebody else's.
+	never bool
+}
+
+func (w *watch) init(c *conn) { w.conn, w.cond = c, sync.NewCond(&w.mu) }
+
+// start starts reading, unless the exchange has ended. All content was read.
+func (w *watch) start(x *requestContext) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	// An exchange ends before its watch is stopped: whoever comes late finds that.
+	if w.running || w.stopping || w.never || x.Err() != nil {
+		return
+	}
+	w.running = true
+	_ = w.conn.setReadDeadline(time.Time{})
+	w.conn.room()
+	go w.read(x)
+}
+
+func (w *watch) read(x *requestContext) {
+	c := w.conn
+	for c.ended == nil {
+		n, err := c.rwc.Read(c.in[c.to:])
+		c.to += n
+		w.mu.Lock()
+		late := errors.Is(err, os.ErrDeadlineExceeded)
+		if late && w.stopping {
+			w.running = false
+			w.cond.Broadcast()
+			w.mu.Unlock()
+			return
+		}
+		w.mu.Unlock()
+		if late {
+			// The deadline was for content.
+			_ = c.setReadDeadline(time.Time{})
+			w.again()
+			continue
+		}
+		if c.ended = err; n > 0 {
+			break
+		}
+	}
+	if c.ended != nil {
+		x.end()
+	}
+	w.mu.Lock()
+	w.running = false
+	w.cond.Broadcast()
+	w.mu.Unlock()
+}
+
+// again lets a stop that came meanwhile have its deadline.
+func (w *watch) again() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.stopping {
+		_ = w.conn.setReadDeadline(past)
+	}
+}
+
+// release ends reading for good.
+func (w *watch) release() {
+	w.mu.Lock()
+	w.never = true
+	w.mu.Unlock()
+	w.stop()
+}
+
+// stop ends reading, and returns when it has ended.
+func (w *watch) stop() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.running {
+		return
+	}
+	w.stopping = true
+	_ = w.conn.setReadDeadline(past)
+	for w.running {
+		w.cond.Wait()
+	}
+	w.stopping = false
+	_ = w.conn.setReadDeadline(time.Time{})
+}
+
+// requestContext is the context of a request. It is done when its handler has returned, and
+// when the client was seen to go. For that the connection has to be read, which begins when
+// somebody asks to be told (Done, AfterFunc), or at once where the exchange isn't lazy;
+// all content has to be read before.
+type requestContext struct {
+	//nolint:containedctx // It is one itself, and that of the connection.
+	context.Context
+	conn *conn
+
+	mu   sync.Mutex
+	over bool
+	done chan struct{}
+	// atEnd run when it is done.
+	atEnd []*func()
+	// wanted says that the client shall be followed, unread that there is content
+	// before that.
+	wanted, unread bool
+}
+
+// follow lets the client be seen to go, as soon as all content was read.
+func (x *requestContext) follow() {
+	x.mu.Lock()
+	begin := !x.wanted && !x.unread && !x.over
+	x.wanted = true
+	x.mu.Unlock()
+	if begin {
+		x.conn.watch.start(x)
+	}
+}
+
+// allRead says that all content was read.
+func (x *requestContext) allRead() {
+	x.mu.Lock()
+	begin := x.wanted && x.unread && !x.over
+	x.unread = false
+	x.mu.Unlock()
+	if begin {
+		x.conn.watch.start(x)
+	}
+}
+
+// end makes it done.
+func (x *requestContext) end() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.over {
+		return
+	}
+	x.over = true
+	if x.done != nil {
+		close(x.done)
+	}
+	for _, f := range x.atEnd {
+		go (*f)()
+	}
+	x.atEnd = nil
+}
+
+// Done implements context.Context.
+func (x *requestContext) Done() <-chan struct{} {
+	x.follow()
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.done == nil {
+		x.done = make(chan struct{})
+		if x.over {
+			close(x.done)
+		}
+	}
+	return x.done
+}
+
+// Err implements context.Context.
+func (x *requestContext) Err() error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.over {
+		return context.Canceled
+	}
+	return nil
+}
+
+// Deadline implements context.Context: there is none.
+func (*requestContext) Deadline() (time.Time, bool) { return time.Time{}, false }
+
+// AfterFunc is what context.AfterFunc does; package context looks for it.
+func (x *requestContext) AfterFunc(f func()) (stop func() bool) {
+	x.follow()
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.over {
+		go f()
+		return func() bool { return false }
+	}
+	at := &f
+	x.atEnd = append(x.atEnd, at)
+	return func() bool {
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		i := slices.Index(x.atEnd, at)
+		if i >= 0 {
+			x.atEnd = slices.Delete(x.atEnd, i, i+1)
+		}
+		return i >= 0
+	}
+}
