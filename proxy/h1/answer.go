@@ -261,17 +261,17 @@ func (a *answer) Write(p []byte) (int, error) {
 	case bodyless(a.status):
 		return 0, http.ErrBodyNotAllowed
 	}
-	a.written += int64(len(p))
-	if a.length >= 0 && a.written > a.length {
-		return 0, http.ErrContentLength
-	}
-	if a.x.req.Method == http.MethodHead {
-		return len(p), nil
-	}
 	c.writes.Lock()
 	defer c.writes.Unlock()
 	if a.over.Load() {
-		return 0, errOver
+		return 0, errOver // And not counted: whether its length was a lie is judged already.
+	}
+	a.written += int64(len(p))
+	switch {
+	case a.length >= 0 && a.written > a.length:
+		return 0, http.ErrContentLength
+	case a.x.req.Method == http.MethodHead:
+		return len(p), nil
 	}
 	if a.chunked {
 		b := strconv.AppendInt(c.out.AvailableBuffer(), int64(len(p)), 16)

@@ -68,6 +68,33 @@ func TestNothingIsWrittenAfterTheHandler(t *testing.T) {
 	})
 }
 
+// What comes while the answer ends is in it, or is refused and not counted: else the next
+// answer would be taken for the rest of one that ended early.
+func TestWhatIsWrittenWhileTheAnswerEnds(t *testing.T) {
+	t.Parallel()
+	for range 20 {
+		synctest.Test(t, func(t *testing.T) {
+			s := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Length", "9")
+				w.WriteHeader(http.StatusOK)
+				go func() {
+					for err := error(nil); err == nil; {
+						_, err = io.WriteString(w, "x")
+					}
+				}()
+			})
+			s.say(get)
+			resp, err := http.ReadResponse(s.in, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if b, err := io.ReadAll(resp.Body); err == nil && string(b) != "xxxxxxxxx" || err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
+				t.Errorf("%q, %v", b, err)
+			}
+		})
+	}
+}
+
 func TestAHijackedConnectionIsSomebodyElses(t *testing.T) {
 	t.Parallel()
 	for name, watched := range map[string]bool{"watched before": true, "not watched before": false} {
