@@ -8,6 +8,7 @@ import (
 	"net/textproto"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // drains is how much unread content is read away before an answer, so that its
@@ -168,8 +169,9 @@ func (b *body) Close() error {
 	return nil
 }
 
-// drain reads away what is unread, up to a bound, and reports whether that was all. It
-// doesn't wait for a reader that waits for the client: that one may wait for the answer.
+// drain reads away what is unread, up to a bound in bytes and in time, and reports whether
+// that was all. It doesn't wait for a reader that waits for the client: that one may wait
+// for the answer.
 func (b *body) drain() bool {
 	if b.whole.Load() {
 		return true
@@ -184,6 +186,8 @@ func (b *body) drain() bool {
 	if b.closed || b.expect || b.err != nil || !b.chunked && b.left >= drains {
 		return false
 	}
+	// Whoever announced content and doesn't send it shall not hold up the answer.
+	_ = b.x.conn.setReadDeadline(time.Now().Add(b.x.conn.server.HeadTimeout))
 	buffer := make([]byte, inSize)
 	for n := 0; n <= drains && b.err == nil; {
 		some, _ := b.read(buffer)

@@ -292,6 +292,21 @@ func TestContentThatNobodyRead(t *testing.T) {
 			s.want(http.StatusOK, "hello")
 		})
 	})
+	t.Run("what doesn't come holds up the answer as long as a head might", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			s := serve(t, hello)
+			begun := time.Now()
+			s.say(post + "5\r\n\r\nGET")
+			if resp := s.want(http.StatusOK, "hello"); !resp.Close {
+				t.Error("the answer doesn't say that the connection ends")
+			}
+			if took := time.Since(begun); took != headTime {
+				t.Errorf("answered after %v, want %v", took, headTime)
+			}
+			s.wantEnd()
+		})
+	})
 	t.Run("much isn't, and what still comes is no request", func(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
