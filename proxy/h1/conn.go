@@ -96,6 +96,7 @@ func (c *conn) serve() {
 		}
 		c.setState(http.StateActive)
 		x, err := c.request(head)
+		c.shrink()
 		if err != nil {
 			const text = "400 Bad Request"
 			_, _ = io.WriteString(c.rwc, "HTTP/1.1 "+text+"\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n"+text)
@@ -142,14 +143,19 @@ func (c *conn) answer(x *exchange) bool {
 	return written && !unread && !x.closing
 }
 
-// idle sets the deadline until which the next request has to begin, and gives up what a
-// long head needed.
-func (c *conn) idle() {
+// shrink gives up what a long head or trailer section needed, which nothing may refer to
+// any more.
+func (c *conn) shrink() {
 	if len(c.in) > inSize && c.to-c.from < inSize {
 		in := make([]byte, inSize)
 		c.from, c.to = 0, copy(in, c.in[c.from:c.to])
 		c.in = in
 	}
+}
+
+// idle sets the deadline until which the next request has to begin.
+func (c *conn) idle() {
+	c.shrink()
 	now := time.Since(c.began)
 	if until := time.Duration(c.idleUntil.Load()); until-now >= c.server.IdleTimeout {
 		return

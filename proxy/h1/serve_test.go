@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -32,18 +33,19 @@ type served struct {
 	server *h1.Server
 	ended  chan struct{}
 	log    bytes.Buffer
-	// reads counts those that the server has begun.
-	reads atomic.Int64
+	// reads counts those that the server has begun, room is how much the latest one could take.
+	reads, room atomic.Int64
 }
 
 // counted counts the reads of a connection.
 type counted struct {
 	net.Conn
-	reads *atomic.Int64
+	reads, room *atomic.Int64
 }
 
 func (c counted) Read(p []byte) (int, error) {
 	c.reads.Add(1)
+	c.room.Store(int64(len(p)))
 	return c.Conn.Read(p)
 }
 
@@ -60,7 +62,7 @@ func (s *served) connect() {
 	s.client, s.in = client, bufio.NewReader(client)
 	s.t.Cleanup(func() { _ = client.Close() })
 	go func() {
-		s.server.Serve(counted{server, &s.reads})
+		s.server.Serve(counted{server, &s.reads, &s.room})
 		close(s.ended)
 	}()
 }
@@ -164,6 +166,24 @@ func TestAShortReadIsNotWatched(t *testing.T) {
 			t.Error("a context that is over is watched")
 		}
 		s.say(get)
+		s.want(http.StatusOK, "hello")
+	})
+}
+
+// What a long head needed is not kept while it is answered, which may take long.
+func TestALongHeadIsNotKept(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var s *served
+		s = serve(t, func(w http.ResponseWriter, r *http.Request) {
+			r.Context().Done()
+			synctest.Wait()
+			if room := s.room.Load(); room > 4<<10 {
+				t.Errorf("%d bytes are kept for what comes", room)
+			}
+			hello(w, r)
+		})
+		s.say("GET / HTTP/1.1\r\nHost: h\r\nX: " + strings.Repeat("x", 60<<10) + "\r\n\r\n")
 		s.want(http.StatusOK, "hello")
 	})
 }
