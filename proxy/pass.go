@@ -162,10 +162,19 @@ func (p *Proxy) passRequest(ctx *stream, x *exchange, r *http.Request, req *rule
 			return nil, err
 		}
 	default:
+		p.streams(x)
 		expect := func() bool { return ctx.awaits(x.answer, func() { p.expectContent(x) }) }
 		out.Body, out.ContentLength = &clientBody{ReadCloser: r.Body, expect: expect, came: ctx.came, failed: &x.bodyErr}, r.ContentLength
 	}
 	return out, nil
+}
+
+// streams lets the answer begin while content still goes the other way: none of it may be
+// read away on its behalf.
+func (*Proxy) streams(x *exchange) {
+	if x.answer != nil && x.tunnel != nil {
+		_ = http.NewResponseController(x.answer.ResponseWriter).EnableFullDuplex()
+	}
 }
 
 // passHeader is what a request goes out with. The judged fields are changed in a copy,

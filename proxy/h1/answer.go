@@ -116,10 +116,11 @@ func (a *answer) sayContinue() bool {
 // unread decides what happens to content that the handler left.
 func (a *answer) unread() {
 	b := a.x.body
-	if b == nil || a.closing || a.fullDuplex {
+	if b == nil || a.closing {
 		return
 	}
-	if !b.drain() {
+	// In full duplex somebody else reads on, and gets all of it.
+	if a.fullDuplex && !b.whole.Load() || !b.drain() {
 		a.closing = true
 	}
 }
@@ -323,7 +324,8 @@ func (a *answer) SetWriteDeadline(t time.Time) error {
 	return a.conn.rwc.SetWriteDeadline(t)
 }
 
-// EnableFullDuplex serves http.ResponseController.
+// EnableFullDuplex serves http.ResponseController: no content is read away before the
+// answer, with which the connection ends if there is more.
 func (a *answer) EnableFullDuplex() error {
 	a.fullDuplex = true
 	return nil

@@ -312,6 +312,33 @@ func TestContentThatNobodyRead(t *testing.T) {
 			s.want(http.StatusOK, "hello")
 		})
 	})
+	t.Run("none of it is read away where somebody else reads on", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			got := make(chan string, 1)
+			s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+				if err := http.NewResponseController(w).EnableFullDuplex(); err != nil {
+					t.Error(err)
+				}
+				hello(w, r)
+				_ = http.NewResponseController(w).Flush()
+				b, err := io.ReadAll(r.Body)
+				if err != nil {
+					t.Error(err)
+				}
+				got <- string(b)
+			})
+			s.say(post + "5\r\n\r\nwo")
+			if resp := s.want(http.StatusOK, "hello"); !resp.Close {
+				t.Error("the answer doesn't say that the connection ends")
+			}
+			s.say("rld")
+			if all := <-got; all != "world" {
+				t.Errorf("%q was read", all)
+			}
+			s.wantEnd()
+		})
+	})
 	t.Run("what doesn't come holds up the answer as long as a head might", func(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
