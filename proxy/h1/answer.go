@@ -52,7 +52,7 @@ type answer struct {
 func (a *answer) init(c *conn, x *exchange) {
 	a.conn, a.x, a.length, a.header = c, x, -1, make(http.Header, 8)
 	// Connections of HTTP/1.0 aren't kept.
-	a.closing = x.req.Close || x.req.ProtoMinor == 0
+	a.closing = x.req.Close || x.req.ProtoMinor == 0 || closeSaid(x.req.Header["Connection"])
 }
 
 // Header implements http.ResponseWriter.

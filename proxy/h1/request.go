@@ -175,6 +175,20 @@ func closes(minor int, header http.Header) bool {
 		minor == 0 && !httpguts.HeaderValuesContainsToken(lines, "keep-alive")
 }
 
+// closeSaid reports whether the word is there at all, if only set off by spaces: net/http ends
+// such a connection as well, and ending one is safe.
+func closeSaid(lines []string) bool {
+	if len(lines) == 0 {
+		return false
+	}
+	for word := range strings.FieldsFuncSeq(lines[0], func(r rune) bool { return r == ' ' || r == ',' || r == '\t' }) {
+		if len(word) == len("close") && strings.EqualFold(word, "close") {
+			return true
+		}
+	}
+	return false
+}
+
 // oldCacheControl reads Pragma as net/http does (RFC 9111 §5.4).
 func oldCacheControl(header http.Header) {
 	if p := header["Pragma"]; len(p) > 0 && p[0] == "no-cache" {
