@@ -359,20 +359,23 @@ func (a *answer) finish() bool {
 	return c.out.Flush() == nil
 }
 
-// final are the trailers.
+// final are the trailers, nil where there are none.
 func (a *answer) final() http.Header {
-	if len(a.trailers) == 0 && !slices.ContainsFunc(a.names(), func(n string) bool { return strings.HasPrefix(n, http.TrailerPrefix) }) {
-		return nil
+	var all http.Header
+	add := func(name string, values []string) {
+		if all == nil {
+			all = make(http.Header)
+		}
+		all[name] = append(slices.Clip(all[name]), values...)
 	}
-	all := make(http.Header)
 	for name, values := range a.header {
 		if kept, found := strings.CutPrefix(name, http.TrailerPrefix); found {
-			all[kept] = values
+			add(kept, values)
 		}
 	}
 	for _, name := range a.trailers {
 		if values := a.header[name]; len(values) > 0 {
-			all[name] = append(slices.Clip(all[name]), values...)
+			add(name, values)
 		}
 	}
 	return all
