@@ -172,17 +172,13 @@ func (h *history) delays(id string) {
 	})
 }
 
-// waive lets be what is twice.
+// waive lets be what is twice. Whether it was done shows in what is committed: a person may not
+// hear of it.
 func (h *history) waive(ctx context.Context, u *ledger.Mutation) {
-	gone, _ := h.api.isGone(u.Undo.Object)
 	h.mu.Lock()
 	h.letBe[u.Undo.Object] = true
 	h.mu.Unlock()
-	if h.resolve(ctx, u, &ledger.Resolve{Action: ledger.OnSkip}) {
-		h.mu.Lock()
-		h.waived[u.Undo.Object] = !gone
-		h.mu.Unlock()
-	}
+	h.resolve(ctx, u, &ledger.Resolve{Action: ledger.OnSkip})
 }
 
 // look goes through the items, of which now and then one is closed, left out, opened again or

@@ -110,11 +110,16 @@ func (h *history) whileWorkedOn(m *ledger.Mutation) {
 	}
 }
 
-// waives judges an obligation that is skipped: a person let it be, and not its item.
+// waives judges an obligation that is skipped: a person let it be, and not its item. Its object
+// stays from now on.
 func (h *history) waives(u *ledger.Mutation) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if u.State == ledger.Skipped && !h.letBe[u.Undo.Object] {
+	switch {
+	case u.State != ledger.Skipped:
+	case h.letBe[u.Undo.Object]:
+		h.waived[u.Undo.Object] = true
+	default:
 		h.wrongs = append(h.wrongs, "an obligation was waived by nobody")
 	}
 }
