@@ -119,6 +119,9 @@ func (w *world) answer(ctx context.Context, m wire.Mutation) error {
 	}
 	deniable = deniable || w.sure
 	from, identity := w.identityOf(m)
+	if err := from.Rest(ctx); err != nil {
+		return err
+	}
 	tally, err := from.Tally()
 	if err != nil {
 		return err
@@ -159,18 +162,35 @@ func (w *world) check() error {
 	return nil
 }
 
-// quiet waits until no upstream is at work for a process that has died. What commits
-// late has tests of its own; these are not to depend on how fast the machine is.
+// quiet waits until no upstream is at work for a process that has died, and has read
+// all that came from it. What commits late has tests of its own; these are not to depend on
+// how fast the machine is.
 func (w *world) quiet() {
 	w.t.Helper()
 	w.poll("the upstreams have come to rest", func() bool {
 		for _, u := range w.started {
+			if w.dead() && u.Connected() > 0 {
+				return false
+			}
 			if t := u.tally(); len(t.Of(oracle.KindEnded)) < t.Heads() {
 				return false
 			}
 		}
 		return true
 	})
+}
+
+// dead reports whether the program doesn't run as a process.
+func (w *world) dead() bool {
+	if w.child == nil {
+		return true
+	}
+	select {
+	case <-w.child.gone:
+		return true
+	default:
+		return false
+	}
 }
 
 // checkTwice holds that nothing took effect twice, whatever the ledger says.

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"keep-proxy/internal/fakes/oracle"
 	"keep-proxy/internal/fakes/script"
@@ -120,8 +121,20 @@ func TestConnectionsAreCountedWithoutARequest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if n := b.Connected(); n != 1 {
+		t.Errorf("%d connections are open, want 1", n)
+	}
 	if err := conn.Close(); err != nil {
 		t.Fatal(err)
+	}
+	tick, late := time.NewTicker(time.Millisecond), time.After(10*time.Second)
+	defer tick.Stop()
+	for b.Connected() > 0 {
+		select {
+		case <-tick.C:
+		case <-late:
+			t.Fatal("a connection that was closed counts as open")
+		}
 	}
 	if tally, err := b.Tally(); b.Connections() != 1 || err != nil || tally.Heads() != 0 {
 		t.Errorf("%d connections and %d heads (%v), want 1 and 0", b.Connections(), tally.Heads(), err)

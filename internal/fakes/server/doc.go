@@ -12,6 +12,9 @@
 // which is sent after that. A log that can't be written ends the service: the
 // connection is closed without an answer, and [Server.Err] says why.
 //
+// A read is answered once what came before it has committed, however slow the machine is.
+// What a fault has wait is late on purpose, and isn't waited for.
+//
 // # Control
 //
 // A second listener, plain HTTP on loopback and never the one under test, is

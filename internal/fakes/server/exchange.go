@@ -37,6 +37,10 @@ func (s *Server) handle(w http.ResponseWriter, r *http.Request) {
 	}
 	defer s.working.Done()
 	x := &exchange{s: s, w: w, r: r, fault: plain, id: fmt.Sprintf("%s-%d", s.prefix, s.nextID.Add(1))}
+	if !reads(r) {
+		s.rest.begin(x)
+		defer s.rest.end(x)
+	}
 	if err := x.run(); err != nil { //nolint:contextcheck // the exchange holds the request and its context
 		s.fail(err)
 	}
@@ -65,7 +69,10 @@ func (x *exchange) run() error {
 		x.choose(true)
 		steps = x.fault.Steps
 	}
-	for _, step := range steps {
+	for i, step := range steps {
+		if !commits(steps[i:]) {
+			x.s.rest.end(x)
+		}
 		if err := x.step(step); err != nil {
 			return x.ended(err)
 		}
@@ -151,8 +158,12 @@ func (x *exchange) ended(err error) error {
 	return x.note(oracle.Event{Kind: oracle.KindEnded})
 }
 
-// commit calls the API, with the step's wishes for its inside.
+// commit calls the API, with the step's wishes for its inside. A read shows what came before
+// it: one that a busy machine lets overtake a change would tell of an absence that isn't one.
 func (x *exchange) commit(step script.Step) error {
+	if reads(x.r) {
+		_ = x.s.rest.wait(x.r.Context()) // Nobody gets the answer if that ended.
+	}
 	call := &Call{Request: x.req, ID: x.id, Digest: x.sum, Now: x.s.cfg.Now, NoEffect: step.Do == script.Fail}
 	if step.Status != 0 {
 		call.Own = stepAnswer(step)
@@ -167,8 +178,15 @@ func (x *exchange) commit(step script.Step) error {
 	return nil
 }
 
-// wait waits as the step says; a step that says nothing doesn't wait.
+// wait waits as the step says; a step that says nothing doesn't wait. What it commits after
+// that is late.
 func (x *exchange) wait(ctx context.Context, step script.Step) error {
+	if step.Hold == "" && step.For == 0 {
+		return ctx.Err()
+	}
+	if x.s.rest.end(x) {
+		defer x.s.rest.begin(x)
+	}
 	switch {
 	case step.Hold != "":
 		opened := x.s.gates.Opened(step.Hold)

@@ -44,6 +44,7 @@ type Server struct {
 	cfg   Config
 	deck  script.Deck
 	gates script.Gates
+	rest  rest
 
 	life    context.Context // ends with Close; what waits, waits on it
 	end     context.CancelFunc
@@ -57,6 +58,7 @@ type Server struct {
 	prefix string // of request ids, unique per life
 	nextID atomic.Int64
 	conns  atomic.Int64
+	open   atomic.Int64
 
 	mu     sync.Mutex
 	err    error
@@ -142,6 +144,7 @@ func (s *Server) serve() {
 			s.conns.Add(1)
 			return context.WithValue(ctx, connKey{}, c)
 		},
+		ConnState:         s.count,
 		ReadHeaderTimeout: time.Minute,
 	}
 	s.loop(func() error {
@@ -197,6 +200,19 @@ func (s *Server) ControlURL() string {
 // Connections returns how many connections were accepted, whether or not
 // anything came through them.
 func (s *Server) Connections() int { return int(s.conns.Load()) }
+
+// Connected returns how many connections are open.
+func (s *Server) Connected() int { return int(s.open.Load()) }
+
+func (s *Server) count(_ net.Conn, state http.ConnState) {
+	switch state {
+	case http.StateNew:
+		s.open.Add(1)
+	case http.StateHijacked, http.StateClosed:
+		s.open.Add(-1)
+	case http.StateActive, http.StateIdle:
+	}
+}
 
 // Arm puts the fault behind those that are armed, and shuts the gates that it
 // names.

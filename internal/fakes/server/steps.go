@@ -176,6 +176,9 @@ func (x *exchange) huge(step script.Step) error {
 // awaitGone returns when the client has left, or the server is closed.
 func (x *exchange) awaitGone() error {
 	x.over, x.lost = true, true
+	if x.s.rest.end(x) {
+		defer x.s.rest.begin(x)
+	}
 	<-x.r.Context().Done()
 	return x.s.life.Err()
 }
