@@ -104,7 +104,7 @@ func TestALostMessageIsLookedForInItsAccountOnly(t *testing.T) {
 	for who, state := range map[string]string{"ann": "applied", "eve": "needs_reconcile"} {
 		t.Run(who, func(t *testing.T) {
 			t.Parallel()
-			w, mail := asking(t, impatient, func(s *settings) { s.MailCredentials = "Bearer " + who })
+			w, mail := asking(t, func(s *settings) { s.MailCredentials = "Bearer " + who })
 			mail.armFault(onStep("mail:one", 1, script.Step{Do: script.Commit}, script.Step{Do: script.Close}))
 			a := w.open("a").mailAs(mail, "ann", "one")
 			if found := a.status == http.StatusOK; found != (state == "applied") {

@@ -2,6 +2,7 @@ package integration
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -10,8 +11,15 @@ import (
 	"keep-proxy/internal/fakes/script"
 )
 
-// impatient lets a sending wait for its answer no longer than a test wants to.
-func impatient(s *settings) { s.Response = "300ms" }
+// impatientWith lets a sending wait no longer than a test wants to for an answer that never
+// comes. With another fault it has the time that a busy machine takes.
+func impatientWith(fault string) func(*settings) {
+	return func(s *settings) {
+		if strings.Contains(fault, "silence") {
+			s.Response = "1s"
+		}
+	}
+}
 
 // variant is a case against upstreams that offer HTTP/2, or don't.
 type variant struct {
@@ -37,7 +45,7 @@ func TestALostAcknowledgementIsFoundByAsking(t *testing.T) {
 	) {
 		t.Run(v.name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, impatient, v.protocol)
+			w := newWorld(t, impatientWith(v.fault), v.protocol)
 			w.probed.arm(v.fault)
 			run := w.open("a")
 			first := run.transfer(w.probed, "R-1").wantApplied(http.StatusCreated)
@@ -56,7 +64,7 @@ func TestALostAcknowledgementIsResentUnderTheVendorsKey(t *testing.T) {
 	for _, v := range overEach("commit-close", "commit-reset", "commit-500", "commit-503", "commit-silence") {
 		t.Run(v.name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, impatient, v.protocol)
+			w := newWorld(t, impatientWith(v.fault), v.protocol)
 			w.keyed.arm(v.fault)
 			first := w.open("a").transfer(w.keyed, "R-1").wantApplied(http.StatusCreated)
 			w.again("a").transfer(w.keyed, "R-1").wantReplay(first)
@@ -88,7 +96,7 @@ func TestWhatNeverHappenedIsSentAgainOnceAbsenceIsBelieved(t *testing.T) {
 	for _, v := range overEach("close", "reset", "abort", "500", "502", "503", "own-500", "409", "silence") {
 		t.Run(v.name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, impatient, v.protocol)
+			w := newWorld(t, impatientWith(v.fault), v.protocol)
 			w.probed.arm(v.fault)
 			run := w.open("a")
 			got := run.transfer(w.probed, "R-1").wantRefusal("unknown-outcome", 424, "goes on asking")
@@ -117,7 +125,7 @@ func TestWhatNeverHappenedIsDoneByTheResend(t *testing.T) {
 	for _, fault := range []string{"close", "reset", "500", "own-500", "silence"} {
 		t.Run(fault, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, impatient)
+			w := newWorld(t, impatientWith(fault))
 			w.keyed.arm(fault)
 			w.open("a").transfer(w.keyed, "R-1").wantApplied(http.StatusCreated)
 			w.keyed.want("transfer:R-1", 1, 2)
@@ -138,7 +146,7 @@ func TestACommitThatComesLateInsideSettleIsFound(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, impatient, func(s *settings) { s.Settle = "10s" })
+			w := newWorld(t, impatientWith(c.fault), func(s *settings) { s.Settle = "10s" })
 			w.probed.arm(c.fault)
 			w.open("a").transfer(w.probed, "R-1").wantRefusal("unknown-outcome", 424, "goes on asking")
 			if c.restart {

@@ -12,7 +12,7 @@ func TestALostStateIsSetAgain(t *testing.T) {
 	for fault, effects := range map[string]int{"commit-close": 2, "close": 1} {
 		t.Run(fault, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, impatient)
+			w := newWorld(t)
 			w.hooks.arm(fault)
 			set := func(s *scriptRun) reply { return s.do(http.MethodPut, w.hooks.URL()+"/hook/state/x", "on") }
 			set(w.open("a")).wantRefusal("unknown-outcome", 424, "goes on asking")

@@ -14,7 +14,7 @@ func TestWhatNeverHappenedIsSentAgainByItself(t *testing.T) {
 	for _, v := range overEach("close", "500") {
 		t.Run(v.name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, impatient, v.protocol, redispatching)
+			w := newWorld(t, v.protocol, redispatching)
 			w.probed.arm(v.fault)
 			w.open("a").transfer(w.probed, "R-1").wantRefusal("unknown-outcome", 424, "goes on asking")
 			m := w.awaitState("a", "applied")
@@ -35,7 +35,7 @@ func TestWhatNeverHappenedIsSentAgainByItself(t *testing.T) {
 // next run may ask.
 func TestARedispatchIsNotRepeatedForEver(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, impatient, redispatching)
+	w := newWorld(t, redispatching)
 	w.probed.armFault(script.Fault{Times: 2, Steps: []script.Step{{Do: script.Close}}})
 	w.open("a").transfer(w.probed, "R-1").wantRefusal("unknown-outcome", 424, "goes on asking")
 	w.poll("a person is told", func() bool {

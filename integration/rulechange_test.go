@@ -24,7 +24,7 @@ func TestAFailedMutationIsAskedAboutByTheRuleThatSentIt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := prepare(t, impatient)
+			w := prepare(t)
 			now := w.settings.Connectors
 			w.settings.Connectors = t.TempDir()
 			rewriteConnectors(t, now, w.settings.Connectors, c.old)

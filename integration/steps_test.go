@@ -51,7 +51,7 @@ func TestAMessageIsSentThroughADraft(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, impatient)
+			w := newWorld(t)
 			for _, f := range c.faults {
 				w.mail.armFault(f)
 			}
