@@ -11,6 +11,9 @@ BENCHSTAT := $(CACHE)/bin/benchstat
 # -race needs cgo, and cgo a C compiler that links. TESTFLAGS adds to every test. The
 # timeout is there for a test that hangs, not for a machine that is slow.
 RACE = $(shell tools/race)
+# The race detector lets each process wait for a second before it exits, in case another thread
+# has something to report, and tests start some thousand. What is reported is reported at once.
+export GORACE ?= atexit_sleep_ms=50
 TESTFLAGS ?=
 FUZZTIME ?= 20s
 BENCH ?= .
