@@ -45,6 +45,8 @@ type batch struct {
 	limit int
 	// events are those that the batch appends.
 	events []cbor.RawMessage
+	// moved are the records that it changes.
+	moved []ledger.Key
 	// referred are digests of bodies that this batch takes out of the sweep.
 	referred []string
 	// written is when it was given to the engine, for the gate.
@@ -138,6 +140,7 @@ func (s *Store) commitLoop(while time.Duration) {
 // that lie scattered over the heap hold far more of it than they take.
 func (s *Store) rest() {
 	s.mutations.empty()
+	s.loans.empty()
 	s.runs.empty()
 	s.items.empty()
 	s.deliveries.empty()
@@ -274,6 +277,7 @@ func (s *Store) add(b *batch, fn func(*tx) error) (durable bool, err error) {
 	b.gate.add(t.gate)
 	b.events = append(b.events, t.encoded...)
 	b.referred = append(b.referred, t.referred...)
+	b.moved = t.layer.appendMoved(b.moved)
 	for _, u := range t.uploaded {
 		s.pending.add(u.sha256, u.number)
 	}
@@ -367,6 +371,7 @@ func (s *Store) commit(b *batch) error {
 	if err := b.txn.Commit(); err != nil {
 		return fmt.Errorf("commit: %w", err)
 	}
+	s.loans.commit(b.moved)
 	s.tip = b.tip
 	s.syncingGate = b.gate
 	return nil

@@ -216,4 +216,14 @@ func (l *layer) apply(txn *badger.Txn) error {
 	return nil
 }
 
+// appendMoved adds the keys of the records that l changes to list.
+func (l *layer) appendMoved(list []ledger.Key) []ledger.Key {
+	for _, e := range l.writes {
+		if e.key[0] == kMutation {
+			list = append(list, ledger.Key(e.key[1:]))
+		}
+	}
+	return list
+}
+
 func entrySize(k, v []byte) int { return len(k) + len(v) + entryOverhead }

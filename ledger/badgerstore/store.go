@@ -27,6 +27,7 @@ type Store struct {
 	space    *space
 	gate     *gate
 	pending  pendingBodies
+	loans    loans
 
 	horizon *horizon
 	log     *logSync
@@ -152,7 +153,10 @@ func (s *Store) View(ctx context.Context, fn func(ledger.View) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return s.snapshot(func(src snapshot) error { return fn(&view{src: src, process: s.process}) })
+	saw := s.loans.written()
+	return s.snapshot(func(src snapshot) error {
+		return fn(&view{src: src, process: s.process, loans: &s.loans, saw: saw})
+	})
 }
 
 // readable enters a reader, who must leave with readers.Done.

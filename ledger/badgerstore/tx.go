@@ -114,6 +114,7 @@ func (t *tx) mutation(k ledger.Key) (kept[entryOfMutation], error) {
 	if p := t.put(k); p != nil {
 		return kept[entryOfMutation]{record: p.entryOfMutation, indexes: p.indexes}, nil
 	}
+	t.borrow(k)
 	return load(t, &t.store.mutations, k, mutationKey(k), decodeMutation,
 		func(e entryOfMutation) [][]byte { return mutationIndexes(e.Mutation) })
 }

@@ -11,6 +11,10 @@ import (
 type view struct {
 	src     source
 	process ledger.Process
+	// loans take what the runner has, if they are not nil; saw is how many commits src
+	// sees at least.
+	loans *loans
+	saw   uint64
 }
 
 var _ ledger.View = (*view)(nil)
@@ -19,10 +23,16 @@ var _ ledger.View = (*view)(nil)
 func (v *view) Mutation(k ledger.Key) (*ledger.Mutation, error) {
 	sk := mutationKey(k)
 	var e entryOfMutation
+	var size int
 	err := v.src.read(sk, func(content []byte) (err error) {
 		e, err = decodeMutation(sk, content)
+		size = len(content)
 		return err
 	})
+	if err == nil && v.loans != nil && e.Queued() {
+		v.loans.lend(e, size, v.saw)
+		return e.Clone(), nil
+	}
 	return e.Mutation, err
 }
 
