@@ -37,17 +37,42 @@ func touchedKey(at, made uint32) []byte {
 
 // spanKeys lists the keys of both indexes that m asks for. They are shared with other
 // records, and never removed.
-func spanKeys(m *ledger.Mutation) [][]byte {
+func spanKeys(m *ledger.Mutation) [][]byte { return newSpanKeys(nil, m) }
+
+// newSpanKeys lists those that old, if there is one, didn't ask for.
+func newSpanKeys(old, m *ledger.Mutation) (out [][]byte) {
 	made := minute(m.CreatedAt)
-	out := [][]byte{ruleKey(m.Connector, m.ConnectorVersion, second(m.CreatedAt))}
-	for at := range m.Touches() {
-		if n := minute(at); !at.IsZero() && n != made {
-			if k := touchedKey(n, made); !containsKey(out, k) {
-				out = append(out, k)
-			}
+	var room [16]uint32 // Few records were touched in more minutes.
+	known := append(room[:0], made)
+	if old != nil && old.CreatedAt.Equal(m.CreatedAt) {
+		for at := range old.Touches() {
+			known = addMinute(known, at)
 		}
 	}
+	if old == nil || !sameRule(old, m) {
+		out = append(out, ruleKey(m.Connector, m.ConnectorVersion, second(m.CreatedAt)))
+	}
+	before := len(known)
+	for at := range m.Touches() {
+		known = addMinute(known, at)
+	}
+	for _, n := range known[before:] {
+		out = append(out, touchedKey(n, made))
+	}
 	return out
+}
+
+// addMinute adds the minute of at to list, if at isn't zero and it isn't there.
+func addMinute(list []uint32, at time.Time) []uint32 {
+	if n := minute(at); !at.IsZero() && !slices.Contains(list, n) {
+		return append(list, n)
+	}
+	return list
+}
+
+// sameRule reports whether old and m have the same key of the index of rules.
+func sameRule(old, m *ledger.Mutation) bool {
+	return old.Connector == m.Connector && old.ConnectorVersion == m.ConnectorVersion && old.CreatedAt.Equal(m.CreatedAt)
 }
 
 // span puts the keys that m asks for and old, if there is one, didn't.
@@ -55,14 +80,7 @@ func (t *tx) span(old, m *ledger.Mutation) error {
 	if old != nil && sameSpan(old, m) {
 		return nil
 	}
-	var before [][]byte
-	if old != nil {
-		before = spanKeys(old)
-	}
-	for _, k := range spanKeys(m) {
-		if containsKey(before, k) {
-			continue
-		}
+	for _, k := range newSpanKeys(old, m) {
 		if err := t.keepIn(&t.store.spans, k, func() error { return t.layer.put(k, nil) }); err != nil {
 			return err
 		}
