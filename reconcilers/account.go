@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 
 	"keep-proxy/rules"
@@ -15,8 +16,7 @@ func authorised(request *rules.Request, name, value string) (*rules.Request, err
 	if name == "" {
 		return request, nil
 	}
-	header := request.Header.Clone()
-	header.Set(name, value)
+	header := withField(request.Header, name, value)
 	with, refusal := request.WithHeader(header)
 	if refusal != nil {
 		return nil, errors.New("the configured credential is no valid header field")
@@ -24,8 +24,19 @@ func authorised(request *rules.Request, name, value string) (*rules.Request, err
 	return with, nil
 }
 
+// withField is a copy of header in which the field has this value alone. The values of the
+// others are shared.
+func withField(header http.Header, name, value string) http.Header {
+	header = maps.Clone(header)
+	if header == nil {
+		header = http.Header{}
+	}
+	header.Set(name, value)
+	return header
+}
+
 // sameAccount makes sure that what is asked with the credentials of now is asked
-// about the account of the record, and notes which header fields tell it.
+// about the account of the record.
 func (r *Reconciler) sameAccount(ctx context.Context, t *try) (reached bool, err error) {
 	if !t.connector.HasAccount {
 		return true, nil
@@ -42,31 +53,34 @@ func (r *Reconciler) sameAccount(ctx context.Context, t *try) (reached bool, err
 
 // accountIs compares the account of the request with the record's.
 func accountIs(t *try) error {
-	derived, refusal := t.owner.Derive(t.request, t.match)
+	account, refusal := t.owner.Account(t.request, t.match)
 	switch {
 	case refusal != nil:
 		return errors.New("the account of the configured credentials can't be told")
-	case derived.Account != t.mutation.Account:
+	case account != t.mutation.Account:
 		return errors.New("the configured credentials are for another account")
 	}
-	t.account = accountFields(t)
 	return nil
 }
 
 // accountFields are the header fields of the request without which it would be for
-// another account, or for none that could be told.
-func accountFields(t *try) http.Header {
+// another account, or for none that could be told. They are found out for the first read.
+func (t *try) accountFields() http.Header {
+	if t.account != nil {
+		return t.account
+	}
 	told := http.Header{}
 	for name, values := range t.request.Header {
 		if !t.connector.AccountReads(name) {
 			continue
 		}
-		header := t.request.Header.Clone()
+		header := maps.Clone(t.request.Header)
 		header.Del(name)
 		if !accountStays(t, header) {
 			told[name] = values
 		}
 	}
+	t.account = told
 	return told
 }
 
@@ -105,7 +119,7 @@ func (r *Reconciler) underAccount(ctx context.Context, t *try, read http.Header)
 	if !accountStays(t, merged) {
 		return fmt.Errorf("%w: it asks under another account", errUnaskable)
 	}
-	for name, values := range t.account {
+	for name, values := range t.accountFields() {
 		if len(read[name]) == 0 {
 			read[name] = values
 		}

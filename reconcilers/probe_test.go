@@ -239,6 +239,20 @@ func TestAnotherAccountIsRetry(t *testing.T) {
 	}
 }
 
+// What identifies it was derived at the claim. That it can't be again, without a field that is
+// stored masked, says nothing about whose data is asked for.
+func TestTheAccountAloneIsDerivedAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, viaProbe)
+	w.rule = strings.Replace(w.rule, "identity: {reference: json.reference}", "identity: {reference: json.reference, who: \"header['authorization']\"}", 1)
+	w.scripted, w.creds = http.Header{"Authorization": {"Bearer of the script"}}, fixed{header: "X-Key", value: "of the operator"}
+	w.start()
+	m := w.unknown("a")
+	w.api.commit("a", m.Marker, "")
+	w.due(m)
+	w.wants(m, ledger.Applied, "")
+}
+
 func TestProbeAsksUnderTheAccountOfTheRecord(t *testing.T) {
 	t.Parallel()
 	other := strings.Replace(viaProbe, "get: /things\n", "get: /things\n          header: {x-account: acct_9}\n", 1)

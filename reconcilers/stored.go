@@ -28,7 +28,7 @@ func stored(ctx context.Context, records Records, m *ledger.Mutation) (*rules.Re
 			left = append(left, name)
 			continue
 		}
-		header[name] = slices.Clone(values)
+		header[name] = values // Shared: nobody writes to them.
 	}
 	request, refusal := rules.Rebuild(m.Request.Method, m.Request.URL, header, body)
 	if refusal != nil {

@@ -48,7 +48,8 @@ type try struct {
 	request    *rules.Request
 	bare       *rules.Request
 	credential credential
-	// account holds the header fields that tell whose data the request changes.
+	// account holds the header fields that tell whose data the request changes, once they
+	// were asked for.
 	account http.Header
 	// missing are the header fields that were not stored and are not configured.
 	missing []string
