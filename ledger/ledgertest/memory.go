@@ -52,7 +52,7 @@ var _ ledger.Store = (*Memory)(nil)
 
 // NewMemory returns an empty store for the process.
 func NewMemory(process ledger.Process) *Memory {
-	return &Memory{process: process, durable: newLayer(), noted: newLayer()}
+	return &Memory{process: process, durable: &layer{}, noted: &layer{}}
 }
 
 // Reopen returns the store as another process finds it after this one was lost:
@@ -62,9 +62,7 @@ func (s *Memory) Reopen(process ledger.Process) *Memory {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.broken = fmt.Errorf("%w: reopened by process %s", ledger.ErrUnavailable, process.ID)
-	next := NewMemory(process)
-	next.durable.add(s.durable)
-	return next
+	return &Memory{process: process, durable: s.durable.clone(), noted: &layer{}}
 }
 
 // FailBefore makes the next update fail before it is kept; from then on the
@@ -110,7 +108,7 @@ func (s *Memory) Update(ctx context.Context, fn func(ledger.Tx) error) error {
 	}
 	s.durable.add(s.noted)
 	s.durable.add(top)
-	s.noted = newLayer()
+	s.noted = &layer{}
 	s.syncs++
 	s.watchers.Tell()
 	return s.broken
@@ -121,7 +119,7 @@ func (s *Memory) Watch(told chan<- struct{}) (stop func()) { return s.watchers.A
 
 // evaluate returns the changes of a command over everything before it.
 func (s *Memory) evaluate(fn func(ledger.Tx) error) (*layer, error) {
-	top := newLayer()
+	top := &layer{}
 	t := &tx{view: view{layers: layers{s.durable, s.noted, top}, process: s.process}, top: top}
 	return top, fn(t)
 }
@@ -148,6 +146,16 @@ func (s *Memory) View(ctx context.Context, fn func(ledger.View) error) error {
 	return fn(&view{layers: layers{s.durable}, process: s.process})
 }
 
+// Stored lets fn see what is durable, with the mutations as they are kept, oldest first: not
+// copies of them, so that they must not be changed. They may be held on to, since a later version is
+// another record.
+func (s *Memory) Stored(fn func(v ledger.View, all []*ledger.Mutation) error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	v := &view{layers: layers{s.durable}, process: s.process}
+	return fn(v, v.layers.all())
+}
+
 // read evaluates fn on what is durable.
 func (s *Memory) read(fn func(*view)) {
 	s.mu.Lock()
@@ -157,13 +165,13 @@ func (s *Memory) read(fn func(*view)) {
 
 // Standing implements ledger.Store.
 func (s *Memory) Standing(run string) (r ledger.Run, blockers []ledger.Blocker, err error) {
-	s.read(func(v *view) { r, blockers, err = v.standing(v.Run(run)) })
+	s.read(func(v *view) { r, blockers, err = v.standing(lookup(v.layers, (*layer).ofRuns, run)) })
 	return r, blockers, err
 }
 
 // StandingByToken implements ledger.Store.
 func (s *Memory) StandingByToken(sha256 string) (r ledger.Run, blockers []ledger.Blocker, err error) {
-	s.read(func(v *view) { r, blockers, err = v.standing(v.RunByToken(sha256)) })
+	s.read(func(v *view) { r, blockers, err = v.standing(v.runByToken(sha256)) })
 	return r, blockers, err
 }
 
@@ -171,7 +179,7 @@ func (v *view) standing(r *ledger.Run, err error) (ledger.Run, []ledger.Blocker,
 	if err != nil {
 		return ledger.Run{}, nil, err
 	}
-	return *r, v.layers.blockers(r.Workflow), nil
+	return *r.Clone(), v.layers.blockers(r.Workflow), nil
 }
 
 // BlockersOf implements ledger.Store.
@@ -207,7 +215,7 @@ func (s *Memory) WriteBody(ctx context.Context, content io.Reader) (ledger.Body,
 		return ledger.Body{}, s.broken
 	}
 	b := BodyOf(all)
-	s.durable.bodies[b.SHA256] = all
+	change(&s.durable.bodies, b.SHA256, all)
 	return b, nil
 }
 
@@ -291,7 +299,7 @@ func (s *Memory) Close() error {
 	defer s.mu.Unlock()
 	if s.broken == nil {
 		s.durable.add(s.noted)
-		s.noted = newLayer()
+		s.noted = &layer{}
 		s.broken = fmt.Errorf("%w: closed", ledger.ErrUnavailable)
 	}
 	return nil

@@ -18,7 +18,8 @@ type delivery struct {
 	key ledger.Key
 }
 
-// layer is a set of changes over the layers below it.
+// layer is a set of changes over the layers below it. Its maps are made by the first change
+// that they take: most commands change one or two of them.
 type layer struct {
 	mutations  map[ledger.Key]*ledger.Mutation
 	runs       map[string]*ledger.Run
@@ -29,28 +30,30 @@ type layer struct {
 	bodies     map[string][]byte
 	events     []ledger.Event
 	gaps       []ledger.Gap
-	// order lists the keys of new mutations, oldest first.
+	// order lists the keys of new mutations, oldest first, each once: a dropped one, which is
+	// nil, keeps its place.
 	order []ledger.Key
-}
-
-func newLayer() *layer {
-	return &layer{
-		mutations: map[ledger.Key]*ledger.Mutation{}, runs: map[string]*ledger.Run{}, items: map[itemName]*ledger.Item{},
-		evidence: map[object]ledger.Key{}, deliveries: map[delivery]ledger.Delivery{},
-		connectors: map[string][]byte{}, bodies: map[string][]byte{},
-	}
+	// sorted are the mutations as they are listed, nil if nobody asked since they changed.
+	sorted []*ledger.Mutation
 }
 
 // add puts the changes of the layer above into l.
 func (l *layer) add(above *layer) {
-	merge(l.mutations, above.mutations)
-	merge(l.runs, above.runs)
-	merge(l.items, above.items)
-	merge(l.evidence, above.evidence)
-	merge(l.deliveries, above.deliveries)
-	merge(l.connectors, above.connectors)
-	merge(l.bodies, above.bodies)
-	l.order = append(l.order, above.order...)
+	if len(above.mutations) > 0 {
+		l.sorted = nil
+	}
+	for _, k := range above.order {
+		if _, ordered := l.mutations[k]; !ordered {
+			l.order = append(l.order, k)
+		}
+	}
+	merge(&l.mutations, above.mutations)
+	merge(&l.runs, above.runs)
+	merge(&l.items, above.items)
+	merge(&l.evidence, above.evidence)
+	merge(&l.deliveries, above.deliveries)
+	merge(&l.connectors, above.connectors)
+	merge(&l.bodies, above.bodies)
 	if above.gaps != nil {
 		l.gaps = above.gaps
 	}
@@ -60,8 +63,31 @@ func (l *layer) add(above *layer) {
 	}
 }
 
-func merge[K comparable, V any](to, from map[K]V) {
-	maps.Copy(to, from)
+// clone is a layer of the same changes.
+func (l *layer) clone() *layer {
+	return &layer{
+		mutations: maps.Clone(l.mutations), runs: maps.Clone(l.runs), items: maps.Clone(l.items), evidence: maps.Clone(l.evidence),
+		deliveries: maps.Clone(l.deliveries), connectors: maps.Clone(l.connectors), bodies: maps.Clone(l.bodies),
+		events: slices.Clone(l.events), gaps: l.gaps, order: slices.Clone(l.order),
+	}
+}
+
+// change changes one of a layer's maps.
+func change[K comparable, V any](in *map[K]V, k K, v V) {
+	if *in == nil {
+		*in = map[K]V{}
+	}
+	(*in)[k] = v
+}
+
+func merge[K comparable, V any](to *map[K]V, from map[K]V) {
+	switch {
+	case len(from) == 0:
+	case *to == nil:
+		*to = maps.Clone(from)
+	default:
+		maps.Copy(*to, from)
+	}
 }
 
 // layers are read from the last one, the newest, down.
@@ -77,51 +103,71 @@ func lookup[K comparable, V any](ls layers, in func(*layer) map[K]V, k K) (V, er
 	return none, ledger.ErrNotFound
 }
 
-// all lists the mutations, oldest first.
+// each calls fn with the newest of every key, in no order.
+func each[K comparable, V any](ls layers, in func(*layer) map[K]V, fn func(V)) {
+	for n, l := range ls {
+		for k, v := range in(l) {
+			if _, err := lookup(ls[n+1:], in, k); err != nil {
+				fn(v)
+			}
+		}
+	}
+}
+
+func (l *layer) ofMutations() map[ledger.Key]*ledger.Mutation { return l.mutations }
+func (l *layer) ofRuns() map[string]*ledger.Run               { return l.runs }
+func (l *layer) ofItems() map[itemName]*ledger.Item           { return l.items }
+
+// all lists the mutations, oldest first. The list is the layer's own.
 func (ls layers) all() []*ledger.Mutation {
+	changed := func(l *layer) bool { return len(l.mutations) > 0 }
+	bottom := ls[0]
+	if slices.ContainsFunc(ls[1:], changed) {
+		return ls.list()
+	}
+	if bottom.sorted == nil {
+		bottom.sorted = ls[:1].list()
+	}
+	return bottom.sorted
+}
+
+func (ls layers) list() []*ledger.Mutation {
 	var out []*ledger.Mutation
-	seen := map[ledger.Key]bool{}
-	for _, l := range ls {
+	for n, l := range ls {
 		for _, k := range l.order {
-			m, err := lookup(ls, func(l *layer) map[ledger.Key]*ledger.Mutation { return l.mutations }, k)
-			if err == nil && m != nil && !seen[k] {
+			_, err := lookup(ls[:n], (*layer).ofMutations, k)
+			listed := err == nil
+			if m, err := lookup(ls, (*layer).ofMutations, k); !listed && err == nil && m != nil {
 				out = append(out, m)
 			}
-			seen[k] = true
 		}
 	}
 	slices.SortStableFunc(out, func(a, b *ledger.Mutation) int { return a.CreatedAt.Compare(b.CreatedAt) })
 	return out
 }
 
-// allRuns lists the runs, oldest first.
-func (ls layers) allRuns() []*ledger.Run {
-	newest := map[string]*ledger.Run{}
-	for _, l := range ls {
-		merge(newest, l.runs)
-	}
-	out := make([]*ledger.Run, 0, len(newest))
-	for _, r := range newest {
-		out = append(out, r)
-	}
+// runs lists those that ok selects, oldest first.
+func (ls layers) runs(ok func(*ledger.Run) bool) []*ledger.Run {
+	var out []*ledger.Run
+	each(ls, (*layer).ofRuns, func(r *ledger.Run) {
+		if ok(r) {
+			out = append(out, r)
+		}
+	})
 	slices.SortFunc(out, func(a, b *ledger.Run) int {
 		return cmp.Or(a.OpenedAt.Compare(b.OpenedAt), cmp.Compare(a.ID, b.ID))
 	})
 	return out
 }
 
-// allItems lists the items, oldest first.
-func (ls layers) allItems() []*ledger.Item {
-	newest := map[itemName]*ledger.Item{}
-	for _, l := range ls {
-		merge(newest, l.items)
-	}
-	out := make([]*ledger.Item, 0, len(newest))
-	for _, i := range newest {
-		if i != nil {
+// items lists those that ok selects, oldest first.
+func (ls layers) items(ok func(*ledger.Item) bool) []*ledger.Item {
+	var out []*ledger.Item
+	each(ls, (*layer).ofItems, func(i *ledger.Item) {
+		if i != nil && ok(i) {
 			out = append(out, i)
 		}
-	}
+	})
 	slices.SortFunc(out, func(a, b *ledger.Item) int {
 		return cmp.Or(a.OpenedAt.Compare(b.OpenedAt), cmp.Compare(a.ID, b.ID))
 	})

@@ -38,7 +38,7 @@ func wants(word, of string) bool { return word == "" || word == of }
 // Runs implements ledger.Store.
 func (s *Memory) Runs(_ context.Context, f ledger.Filter) (page ledger.Page[*ledger.Run], err error) {
 	s.read(func(v *view) {
-		page, err = paged(v.layers.allRuns(), f, func(r *ledger.Run) bool {
+		page, err = paged(v.layers.runs(func(*ledger.Run) bool { return true }), f, func(r *ledger.Run) bool {
 			return wants(f.Workflow, r.Workflow) && wants(f.Item, r.Item) && wants(f.Run, r.ID) &&
 				!r.OpenedAt.Before(f.Since) && (!f.Unresolved || !r.State.Ended())
 		})
@@ -52,7 +52,7 @@ func (s *Memory) Runs(_ context.Context, f ledger.Filter) (page ledger.Page[*led
 // Items implements ledger.Store.
 func (s *Memory) Items(_ context.Context, f ledger.Filter) (page ledger.Page[*ledger.Item], err error) {
 	s.read(func(v *view) {
-		page, err = paged(v.layers.allItems(), f, func(i *ledger.Item) bool {
+		page, err = paged(v.layers.items(func(*ledger.Item) bool { return true }), f, func(i *ledger.Item) bool {
 			return wants(f.Workflow, i.Workflow) && wants(f.Item, i.Item) && wants(f.ID, i.ID) && !i.OpenedAt.Before(f.Since)
 		})
 	})
@@ -131,7 +131,7 @@ func (s *Memory) ConnectorsOf(keys []ledger.Key) []string {
 	out := make([]string, len(keys))
 	s.read(func(v *view) {
 		for i, k := range keys {
-			if m, err := v.Mutation(k); err == nil && m.Unresolved() {
+			if m, err := v.mutation(k); err == nil && m.Unresolved() {
 				out[i] = m.Connector
 			}
 		}

@@ -105,3 +105,65 @@ func TestMemoryCopiesWhatItIsGiven(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+func TestStoredRecordsStayAsTheyAre(t *testing.T) {
+	t.Parallel()
+	s := ledgertest.NewMemory(ledger.Process{ID: "p1"})
+	var held []*ledger.Mutation
+	look := func() []*ledger.Mutation {
+		if err := s.Stored(func(_ ledger.View, all []*ledger.Mutation) error { held = all; return nil }); err != nil {
+			t.Fatal(err)
+		}
+		return held
+	}
+	put := func(version int64, name byte) {
+		t.Helper()
+		m := &ledger.Mutation{Key: ledger.Key{name}, Version: version, State: ledger.InFlight}
+		if err := s.Update(t.Context(), func(tx ledger.Tx) error { return tx.PutMutation(m) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(1, 1)
+	first := look()
+	put(2, 1)
+	put(1, 2)
+	if len(first) != 1 || first[0].Version != 1 {
+		t.Errorf("what was seen before changed: %+v", first)
+	}
+	if all := look(); len(all) != 2 || all[0].Key != (ledger.Key{1}) || all[0].Version != 2 || all[1].Key != (ledger.Key{2}) {
+		t.Errorf("seen now: %+v", all)
+	}
+}
+
+func TestMemoryListsAKeyThatIsPutAgainOnce(t *testing.T) {
+	t.Parallel()
+	s := ledgertest.NewMemory(ledger.Process{ID: "p1"})
+	drop := func(tx ledger.Tx) error { return tx.DropMutation(&ledger.Mutation{Key: ledger.Key{1}, Version: 1}) }
+	again := func(tx ledger.Tx) error { return errors.Join(drop(tx), claim(tx, 1)) }
+	count := func(v ledger.View) int {
+		keys, err := v.ItemMutations("w", "i")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(keys)
+	}
+	for _, fn := range []func(ledger.Tx) error{
+		func(tx ledger.Tx) error { return errors.Join(claim(tx, 1), again(tx)) }, // all within one command
+		again,
+		drop,
+		func(tx ledger.Tx) error { return claim(tx, 1) },
+	} {
+		within := 0
+		if err := s.Update(t.Context(), func(tx ledger.Tx) error { err := fn(tx); within = count(tx); return err }); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.View(t.Context(), func(v ledger.View) error {
+			if n := count(v); n != within || n > 1 {
+				t.Errorf("%d within the command, %d after it", within, n)
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -20,33 +20,50 @@ var _ ledger.View = (*view)(nil)
 func (v *view) Process() ledger.Process { return v.process }
 
 func (v *view) Mutation(k ledger.Key) (*ledger.Mutation, error) {
-	m, err := lookup(v.layers, func(l *layer) map[ledger.Key]*ledger.Mutation { return l.mutations }, k)
-	if err == nil && m == nil {
-		err = ledger.ErrNotFound // it was dropped
-	}
+	m, err := v.mutation(k)
 	return m.Clone(), err
 }
 
+// mutation is the stored record itself, which must not be changed.
+func (v *view) mutation(k ledger.Key) (*ledger.Mutation, error) {
+	m, err := lookup(v.layers, (*layer).ofMutations, k)
+	if err == nil && m == nil {
+		err = ledger.ErrNotFound // it was dropped
+	}
+	return m, err
+}
+
 func (v *view) Run(id string) (*ledger.Run, error) {
-	r, err := lookup(v.layers, func(l *layer) map[string]*ledger.Run { return l.runs }, id)
+	r, err := lookup(v.layers, (*layer).ofRuns, id)
 	return r.Clone(), err
 }
 
 func (v *view) RunByToken(sha256 string) (*ledger.Run, error) {
-	for _, r := range v.layers.allRuns() {
-		if sha256 != "" && r.TokenSHA256 == sha256 {
-			return r.Clone(), nil
-		}
+	r, err := v.runByToken(sha256)
+	return r.Clone(), err
+}
+
+// runByToken is the stored run itself, which must not be changed.
+func (v *view) runByToken(sha256 string) (*ledger.Run, error) {
+	of := v.layers.runs(func(r *ledger.Run) bool { return sha256 != "" && r.TokenSHA256 == sha256 })
+	if len(of) == 0 {
+		return nil, ledger.ErrNotFound
 	}
-	return nil, ledger.ErrNotFound
+	return of[0], nil
 }
 
 func (v *view) Item(workflow, item string) (*ledger.Item, error) {
-	i, err := lookup(v.layers, func(l *layer) map[itemName]*ledger.Item { return l.items }, itemName{workflow, item})
+	i, err := v.item(workflow, item)
+	return i.Clone(), err
+}
+
+// item is the stored one itself, which must not be changed.
+func (v *view) item(workflow, item string) (*ledger.Item, error) {
+	i, err := lookup(v.layers, (*layer).ofItems, itemName{workflow, item})
 	if err == nil && i == nil {
 		err = ledger.ErrNotFound // it was dropped
 	}
-	return i.Clone(), err
+	return i, err
 }
 
 func (v *view) Blockers(workflow string) ([]ledger.Blocker, error) {
@@ -70,8 +87,8 @@ func (v *view) ItemMutations(workflow, item string) ([]ledger.Key, error) {
 
 func (v *view) TakenItems(run string, limit int) ([]*ledger.Item, error) {
 	var out []*ledger.Item
-	for _, i := range v.layers.allItems() {
-		if i.Shared && i.ActiveRun == run && len(out) < limit {
+	for _, i := range v.layers.items(func(i *ledger.Item) bool { return i.Shared && i.ActiveRun == run }) {
+		if len(out) < limit {
 			out = append(out, i.Clone())
 		}
 	}
@@ -121,7 +138,7 @@ func (t *tx) PutMutation(m *ledger.Mutation) error {
 	if !m.State.Valid() {
 		return fmt.Errorf("mutation %s: invalid state %q", m.ID, m.State)
 	}
-	stored, err := t.Mutation(m.Key)
+	stored, err := t.mutation(m.Key)
 	version := int64(0)
 	if err == nil {
 		version = stored.Version
@@ -129,60 +146,60 @@ func (t *tx) PutMutation(m *ledger.Mutation) error {
 	if m.Version != version+1 {
 		return fmt.Errorf("mutation %s: %w: version %d is stored", m.ID, ledger.ErrVersion, version)
 	}
-	if version == 0 {
+	if _, ordered := t.top.mutations[m.Key]; version == 0 && !ordered {
 		t.top.order = append(t.top.order, m.Key)
 	}
-	t.top.mutations[m.Key] = m.Clone()
+	change(&t.top.mutations, m.Key, m.Clone())
 	return nil
 }
 
 // DropMutation keeps nothing under the key, as long as nothing is put there.
 func (t *tx) DropMutation(m *ledger.Mutation) error {
-	stored, err := t.Mutation(m.Key)
+	stored, err := t.mutation(m.Key)
 	if err != nil {
 		return err
 	}
 	if stored.Version != m.Version {
 		return fmt.Errorf("mutation %s: %w: version %d is stored", m.ID, ledger.ErrVersion, stored.Version)
 	}
-	t.top.mutations[m.Key] = nil
+	change(&t.top.mutations, m.Key, nil)
 	return nil
 }
 
 // DropItem keeps nothing under the name, as long as nothing is put there.
 func (t *tx) DropItem(i *ledger.Item) error {
-	stored, err := t.Item(i.Workflow, i.Item)
+	stored, err := t.item(i.Workflow, i.Item)
 	if err != nil {
 		return err
 	}
 	if stored.Version != i.Version {
 		return fmt.Errorf("item %q: %w: version %d is stored", i.Item, ledger.ErrVersion, stored.Version)
 	}
-	t.top.items[itemName{i.Workflow, i.Item}] = nil
+	change(&t.top.items, itemName{i.Workflow, i.Item}, nil)
 	return nil
 }
 
 func (t *tx) PutRun(r *ledger.Run) error {
 	version := int64(0)
-	if stored, err := t.Run(r.ID); err == nil {
+	if stored, err := lookup(t.layers, (*layer).ofRuns, r.ID); err == nil {
 		version = stored.Version
 	}
 	if r.Version != version+1 {
 		return fmt.Errorf("run %s: %w: version %d is stored", r.ID, ledger.ErrVersion, version)
 	}
-	t.top.runs[r.ID] = r.Clone()
+	change(&t.top.runs, r.ID, r.Clone())
 	return nil
 }
 
 func (t *tx) PutItem(i *ledger.Item) error {
 	version := int64(0)
-	if stored, err := t.Item(i.Workflow, i.Item); err == nil {
+	if stored, err := t.item(i.Workflow, i.Item); err == nil {
 		version = stored.Version
 	}
 	if i.Version != version+1 {
 		return fmt.Errorf("item %q: %w: version %d is stored", i.Item, ledger.ErrVersion, version)
 	}
-	t.top.items[itemName{i.Workflow, i.Item}] = i.Clone()
+	change(&t.top.items, itemName{i.Workflow, i.Item}, i.Clone())
 	return nil
 }
 
@@ -191,17 +208,17 @@ func (t *tx) PutEvidence(connector, account, name string, k ledger.Key) error {
 	if err == nil && owner != k {
 		return fmt.Errorf("object %q of %s: %w: %s", name, connector, ledger.ErrEvidence, owner.ID())
 	}
-	t.top.evidence[object{connector, account, name}] = k
+	change(&t.top.evidence, object{connector, account, name}, k)
 	return nil
 }
 
 func (t *tx) PutDelivery(run string, k ledger.Key, d ledger.Delivery) error {
-	t.top.deliveries[delivery{run, k}] = d
+	change(&t.top.deliveries, delivery{run, k}, d)
 	return nil
 }
 
 func (t *tx) PutConnector(hash string, content []byte) error {
-	t.top.connectors[hash] = append([]byte(nil), content...)
+	change(&t.top.connectors, hash, append([]byte(nil), content...))
 	return nil
 }
 
@@ -211,7 +228,7 @@ func (t *tx) PutBody(content []byte) (ledger.Body, error) {
 	}
 	b := BodyOf(content)
 	if b.Size > 0 {
-		t.top.bodies[b.SHA256] = append([]byte(nil), content...)
+		change(&t.top.bodies, b.SHA256, append([]byte(nil), content...))
 	}
 	return b, nil
 }
