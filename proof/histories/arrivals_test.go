@@ -1,7 +1,6 @@
 package histories
 
 import (
-	"context"
 	"strconv"
 	"time"
 
@@ -12,7 +11,7 @@ import (
 func (h *history) arrives(q asked) {
 	h.stops(q)
 	h.sends(q)
-	_ = h.machine.view(context.Background(), func(v ledger.View) error {
+	_ = h.machine.stored(func(v stored) error {
 		m := h.recordOf(v, q.KeepID)
 		if m == nil {
 			h.wrongf("%s went out before its claim was durable", q.operation)
@@ -36,18 +35,14 @@ func (h *history) arrives(q asked) {
 }
 
 // recordOf is the mutation with a marker, nil for none.
-func (h *history) recordOf(v ledger.View, marker string) *ledger.Mutation {
+func (h *history) recordOf(v stored, marker string) *ledger.Mutation {
 	return h.record(v, func(m *ledger.Mutation) bool { return m.Marker == marker })
 }
 
-func (h *history) record(v ledger.View, is func(*ledger.Mutation) bool) *ledger.Mutation {
+func (h *history) record(v stored, is func(*ledger.Mutation) bool) *ledger.Mutation {
 	for _, item := range h.items() {
-		keys, err := v.ItemMutations(workflow, item)
-		if err != nil {
-			continue
-		}
-		for _, k := range keys {
-			if m, err := v.Mutation(k); err == nil && is(m) {
+		for _, m := range v.all {
+			if m.Item == item && is(m) {
 				return m
 			}
 		}
@@ -56,7 +51,7 @@ func (h *history) record(v ledger.View, is func(*ledger.Mutation) bool) *ledger.
 }
 
 // onTop judges that nothing else of its scope was unknown when it was claimed.
-func (h *history) onTop(v ledger.View, ours *ledger.Mutation) {
+func (h *history) onTop(v stored, ours *ledger.Mutation) {
 	blockers, err := v.Blockers(workflow)
 	if err != nil {
 		return
@@ -74,7 +69,7 @@ func (h *history) onTop(v ledger.View, ours *ledger.Mutation) {
 
 // sets judges a setting: it isn't made again after a later one of the same place. And what
 // the ledger has settled by then must not undo it.
-func (h *history) sets(v ledger.View, q asked, m *ledger.Mutation) {
+func (h *history) sets(v stored, q asked, m *ledger.Mutation) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.counts.settings++
@@ -114,7 +109,7 @@ func (h *history) takes(q asked) {
 
 // undoes judges what is taken back: it is owed, not the oldest of its kind, and not waived.
 func (h *history) undoes(o *object) {
-	_ = h.machine.view(context.Background(), func(v ledger.View) error {
+	_ = h.machine.stored(func(v stored) error {
 		m := h.recordOf(v, o.KeepID)
 		owed := h.record(v, func(u *ledger.Mutation) bool {
 			return u.Undo != nil && m != nil && u.Undo.Of == m.Key && u.Undo.Object == o.ID

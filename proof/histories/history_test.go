@@ -175,7 +175,7 @@ func simulate(t *testing.T, shared *house, p *plan) outcome {
 		h.api.watcher = h
 		ctx, cancel := context.WithCancel(t.Context())
 		h.live(ctx)
-		h.judge(ctx)
+		h.judge()
 		cancel()
 		h.machine.kill()
 		h.machine.ending.Wait()
@@ -218,7 +218,7 @@ func (h *history) live(ctx context.Context) {
 	h.api.calm = true
 	h.api.mu.Unlock()
 	for range 60 {
-		if pause(20 * time.Second); h.settled(ctx) {
+		if pause(20 * time.Second); h.settled() {
 			break
 		}
 	}
@@ -293,25 +293,27 @@ func (m *machine) isDown(p *process) bool {
 	return p.dead
 }
 
-// records are the workflow's mutations as they are durable now.
-func (h *history) records(ctx context.Context) []*ledger.Mutation {
-	p := h.machine.up()
-	if p == nil {
+// records are the mutations as they are durable now, newest first; none while the program is
+// down. They are the store's own: most of what looks at them looks at all of them, and often.
+func (h *history) records() []*ledger.Mutation {
+	if h.machine.up() == nil {
 		return nil
 	}
-	page, err := p.ledger.Mutations(ctx, ledger.Filter{Workflow: workflow, Limit: 1000})
-	if err != nil {
+	var all []*ledger.Mutation
+	_ = h.machine.stored(func(s stored) error {
+		all = slices.Clone(s.all)
 		return nil
-	}
-	return page.Items
+	})
+	slices.Reverse(all)
+	return all
 }
 
 // settled reports whether nothing is open any more.
-func (h *history) settled(ctx context.Context) bool {
+func (h *history) settled() bool {
 	if h.machine.up() == nil {
 		return false
 	}
-	for _, m := range h.records(ctx) {
+	for _, m := range h.records() {
 		if isOpen(m) || m.Queued() || m.Undo != nil && m.State == ledger.Failed {
 			return false
 		}

@@ -1,16 +1,15 @@
 package histories
 
 import (
-	"context"
 	"net/http"
 
 	"keep-proxy/ledger"
 )
 
 // judge holds the records against the API's books, at rest.
-func (h *history) judge(ctx context.Context) {
+func (h *history) judge() {
 	h.judgeReferences()
-	all := h.records(ctx)
+	all := h.records()
 	for _, m := range all {
 		if m.Undo != nil {
 			h.judgeUndo(m)

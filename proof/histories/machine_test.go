@@ -238,12 +238,18 @@ func (m *machine) crash() {
 	m.crashed <- *e
 }
 
-// view reads what is durable, also while the program is down.
-func (m *machine) view(ctx context.Context, fn func(ledger.View) error) error {
+// stored reads what is durable, also while the program is down: the records themselves.
+func (m *machine) stored(fn func(stored) error) error {
 	m.mu.Lock()
 	store := m.store
 	m.mu.Unlock()
-	return store.View(ctx, fn)
+	return store.Stored(func(v ledger.View, all []*ledger.Mutation) error { return fn(stored{v, all}) })
+}
+
+// stored is what is durable at one moment, with all records, the oldest first.
+type stored struct {
+	ledger.View
+	all []*ledger.Mutation
 }
 
 var errDown = errors.New("the machine is down")

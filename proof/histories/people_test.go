@@ -22,7 +22,7 @@ func (h *history) people(ctx context.Context, stop <-chan struct{}) {
 			return
 		case <-tick.C:
 		}
-		for _, m := range h.records(ctx) {
+		for _, m := range h.records() {
 			mood := r.IntN(10)
 			switch {
 			case m.Undo != nil:
@@ -105,7 +105,7 @@ func (h *history) takeBack(ctx context.Context, m *ledger.Mutation) *ledger.Reso
 		return nil
 	}
 	object := h.api.made(m.Marker)[0].ID
-	owed, err := p.reconciler.PlanUndo(ctx, m, object)
+	owed, err := p.reconciler.PlanUndo(ctx, m.Clone(), object)
 	if err != nil {
 		return nil
 	}
@@ -164,7 +164,7 @@ func (h *history) delays(id string) {
 	h.api.working.Go(func() {
 		pause(2 * time.Second)
 		ctx := context.Background()
-		for _, u := range h.records(ctx) {
+		for _, u := range h.records() {
 			if u.Undo != nil && u.Undo.Object == id {
 				h.waive(ctx, u)
 			}
@@ -187,16 +187,16 @@ func (h *history) look(ctx context.Context, r *rand.Rand) {
 	for _, item := range h.items() {
 		mood := r.IntN(12)
 		var i *ledger.Item
-		err := h.machine.view(ctx, func(v ledger.View) (err error) {
-			i, err = v.Item(workflow, item)
+		err := h.machine.stored(func(s stored) (err error) {
+			i, err = s.Item(workflow, item)
 			return err
 		})
-		if err != nil || h.mayStillCome(ctx, item) {
+		if err != nil || h.mayStillCome(item) {
 			continue
 		}
 		d := ledger.DecideItem{Workflow: workflow, Item: item, Actor: "ana", Reason: "looked at the item"}
 		waits := i.State == ledger.ItemNeedsAttention || i.State == ledger.ItemDone || i.State == ledger.ItemSkipped
-		owes := h.owes(ctx, item)
+		owes := h.owes(item)
 		switch {
 		case owes && mood > 5:
 			d.Action, d.WithMutations = ledger.ItemSkip, true
@@ -218,8 +218,8 @@ func (h *history) look(ctx context.Context, r *rand.Rand) {
 }
 
 // mayStillCome reports whether something of an item may still take effect.
-func (h *history) mayStillCome(ctx context.Context, item string) bool {
-	for _, m := range h.records(ctx) {
+func (h *history) mayStillCome(item string) bool {
+	for _, m := range h.records() {
 		if _, undecided := h.api.effects(m.Marker); m.Item == item && undecided > 0 {
 			return true
 		}

@@ -61,7 +61,7 @@ func (h *history) tend(ctx context.Context, stop <-chan struct{}) {
 		case <-tick.C:
 		}
 		var old []ledger.Key
-		for _, m := range h.records(ctx) {
+		for _, m := range h.records() {
 			if h.plan.retention.Forgettable(m, h.machine.stamp()) {
 				old = append(old, m.Key)
 			}
@@ -125,8 +125,8 @@ func (h *history) waives(u *ledger.Mutation) {
 }
 
 // owes reports whether an item has an obligation that is neither met nor waived.
-func (h *history) owes(ctx context.Context, item string) bool {
-	for _, m := range h.records(ctx) {
+func (h *history) owes(item string) bool {
+	for _, m := range h.records() {
 		if m.Undo != nil && m.Item == item && m.State != ledger.Applied && m.State != ledger.Skipped {
 			return true
 		}

@@ -209,8 +209,8 @@ func (c *caller) told(ctx context.Context, s step, got reply, began time.Time) {
 		h.wrongf("a run went on after it was stopped")
 	}
 	var m *ledger.Mutation
-	_ = h.machine.view(ctx, func(v ledger.View) error {
-		m = h.record(v, func(m *ledger.Mutation) bool { return m.ID == got.mutation })
+	_ = h.machine.stored(func(s stored) error {
+		m = h.record(s, func(m *ledger.Mutation) bool { return m.ID == got.mutation })
 		return nil
 	})
 	if m == nil {
