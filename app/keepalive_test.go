@@ -2,8 +2,9 @@ package app
 
 import (
 	"net"
-	"syscall"
 	"testing"
+
+	"keep-proxy/internal/fakes/sockets"
 )
 
 // What is carried without a limit of silence ends when its client is gone: the system asks.
@@ -24,15 +25,5 @@ func TestConnectionsOfClientsAskWhetherThePeerIsThere(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = c.Close() }()
-	raw, err := c.(syscall.Conn).SyscallConn()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var on int
-	if controlErr := raw.Control(func(fd uintptr) { on, err = syscall.GetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_KEEPALIVE) }); controlErr != nil {
-		t.Fatal(controlErr)
-	}
-	if err != nil || on == 0 {
-		t.Errorf("SO_KEEPALIVE is %d, %v", on, err)
-	}
+	sockets.AsksForItsPeer(t, c)
 }

@@ -2,8 +2,9 @@ package upstream
 
 import (
 	"net"
-	"syscall"
 	"testing"
+
+	"keep-proxy/internal/fakes/sockets"
 )
 
 // What is carried without a limit of silence ends when its peer is gone: the system asks.
@@ -19,15 +20,5 @@ func TestConnectionsToUpstreamsAskWhetherThePeerIsThere(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = c.Close() }()
-	raw, err := c.(syscall.Conn).SyscallConn()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var on int
-	if controlErr := raw.Control(func(fd uintptr) { on, err = syscall.GetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_KEEPALIVE) }); controlErr != nil {
-		t.Fatal(controlErr)
-	}
-	if err != nil || on == 0 {
-		t.Errorf("SO_KEEPALIVE is %d, %v", on, err)
-	}
+	sockets.AsksForItsPeer(t, c)
 }

@@ -8,6 +8,7 @@
 //	server      the server, and the protocol of its control listener
 //	control     the client of a control listener
 //	testca      certificate authority and leaves
+//	sockets     what the system was asked for of a connection
 //	vendorkey   how a vendor dedupes on an idempotency key
 //	bank        transfers, with a key and a listing; notices, with no read
 //	quotes      a read-only API, with a stream of server-sent events
