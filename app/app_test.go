@@ -61,9 +61,12 @@ func start(t *testing.T, c config.Config) *app.App {
 	return a
 }
 
+// patience bounds every wait of these tests. It is reached only by what is broken.
+const patience = 2 * time.Minute
+
 func stop(t *testing.T, a *app.App) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	if err := a.Stop(ctx); err != nil {
 		t.Errorf("stop: %v", err)
@@ -93,7 +96,7 @@ func openRun(t *testing.T, a *app.App, c config.Config, item string) (opened, *h
 	}
 	req.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
 	req.Header.Set("Content-Type", "application/json")
-	resp, err := (&http.Client{Timeout: 10 * time.Second}).Do(req)
+	resp, err := (&http.Client{Timeout: patience}).Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}

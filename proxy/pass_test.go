@@ -356,7 +356,7 @@ func TestASuccessWhoseBodyIsLateIsCommittedFirst(t *testing.T) {
 	r := w.open("a")
 	answer := make(chan got, 1)
 	go func() { answer <- r.post("/pay", `{"to":"x"}`) }()
-	deadline := time.After(10 * time.Second)
+	deadline := time.After(waitLimit)
 	for committed := false; !committed; {
 		select {
 		case <-deadline:

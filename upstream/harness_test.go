@@ -217,7 +217,7 @@ type got struct {
 // send sends, drains and closes.
 func send(tb testing.TB, s *Sender, r *Request) got {
 	tb.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	a := s.Send(ctx, r)
 	content, err := io.ReadAll(a.Body)

@@ -91,7 +91,11 @@ func TestUnreachableUpstreamIsProvenNotSent(t *testing.T) {
 			return nil, ctx.Err()
 		}}, refusing, ErrorDial, "connecting: the deadline ran out"},
 		"upstream does not speak TLS": {Config{}, plain.url("https", "/"), ErrorTLS, "the upstream does not speak TLS"},
-		"handshake not in time":       {Config{DialTimeout: 20 * time.Millisecond}, mute.url("https", "/"), ErrorTLS, "TLS handshake: the deadline ran out"},
+		"handshake not in time": {Config{
+			DialTimeout: 20 * time.Millisecond,
+			// However late the connection is there.
+			Dial: func(_ context.Context, network, addr string) (net.Conn, error) { return net.Dial(network, addr) },
+		}, mute.url("https", "/"), ErrorTLS, "TLS handshake: the deadline ran out"},
 		"closed in the handshake":     {Config{}, closing.url("https", "/"), ErrorTLS, "TLS handshake: "},
 		"certificate of another name": {Config{}, &url.URL{Scheme: "https", Host: "localhost:" + good.url("https", "/").Port()}, ErrorTLS, "certificate"},
 		"certificate not trusted":     {Config{Roots: x509.NewCertPool()}, good.url("https", "/"), ErrorTLS, "certificate signed by unknown authority"},

@@ -127,7 +127,7 @@ func TestConnectionsAreCountedWithoutARequest(t *testing.T) {
 	if err := conn.Close(); err != nil {
 		t.Fatal(err)
 	}
-	tick, late := time.NewTicker(time.Millisecond), time.After(10*time.Second)
+	tick, late := time.NewTicker(time.Millisecond), time.After(patience)
 	defer tick.Stop()
 	for b.Connected() > 0 {
 		select {

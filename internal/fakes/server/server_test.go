@@ -19,6 +19,9 @@ import (
 	"keep-proxy/internal/fakes/testca"
 )
 
+// patience bounds every wait of these tests. It is reached only by what is broken.
+const patience = 2 * time.Minute
+
 // sink is an API whose every POST has an effect named by its body.
 type sink struct {
 	mu       sync.Mutex
@@ -128,7 +131,7 @@ func (b *bench) client(h2 bool) *http.Client {
 		tr.TLSNextProto = map[string]func(string, *tls.Conn) http.RoundTripper{}
 	}
 	b.t.Cleanup(tr.CloseIdleConnections)
-	return &http.Client{Transport: tr, Timeout: 30 * time.Second}
+	return &http.Client{Transport: tr, Timeout: patience}
 }
 
 // post sends the body and returns the answer whole.
@@ -157,7 +160,7 @@ func (b *bench) arm(name string) {
 // await waits for n events of a kind.
 func (b *bench) await(kind oracle.Kind, n int) oracle.Tally {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(b.t.Context(), patience)
 	defer cancel()
 	tally, err := oracle.Wait(ctx, b.path, func(t oracle.Tally) bool { return len(t.Of(kind)) >= n })
 	if err != nil {
