@@ -126,11 +126,12 @@ func TestANameIsLookedUpOnce(t *testing.T) {
 
 func TestOnlyTheAllowedAddressesOfANameAreDialled(t *testing.T) {
 	t.Parallel()
-	e := newEgress(config.Egress{DenyPrivate: true, Allow: []string{"127.0.0.2/32"}})
+	e := newEgress(config.Egress{DenyPrivate: true, Allow: []string{"127.0.0.2/32"}, Deny: []string{"denied.test"}})
 	e.resolver = nameserver(t, func(name string, _ int) []string {
 		return map[string][]string{
 			"mixed.test": {"127.0.0.3", "127.0.0.2"}, "metadata.test": {"169.254.169.254"}, "own.test": {"127.0.0.3", "10.0.0.1"},
-		}[name]
+			"denied.test": {"127.0.0.2"},
+		}[strings.ToLower(name)]
 	})
 	port, allowed := listener(t, "127.0.0.2:0")
 	_, forbidden := listener(t, "127.0.0.3:"+port)
@@ -139,7 +140,7 @@ func TestOnlyTheAllowedAddressesOfANameAreDialled(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = c.Close()
-	for _, name := range []string{"metadata.test", "own.test"} {
+	for _, name := range []string{"metadata.test", "own.test", "denied.test", "Denied.test"} {
 		if _, err := e.Dial(t.Context(), "tcp", name+":"+port); classOf(err) != upstream.ErrorEgress {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -160,6 +160,7 @@ var notPublic = []netip.Prefix{
 	netip.MustParsePrefix("::/96"),          // IPv4-compatible
 	netip.MustParsePrefix("64:ff9b::/96"),   // translated to IPv4
 	netip.MustParsePrefix("64:ff9b:1::/48"), // translated to IPv4, locally
+	netip.MustParsePrefix("2001::/32"),      // Teredo
 	netip.MustParsePrefix("2002::/16"),      // 6to4
 	netip.MustParsePrefix("fec0::/10"),      // site-local
 }

@@ -14,7 +14,9 @@ import (
 func TestOnlyPublicAddressesAreDialledUnlessAllowed(t *testing.T) {
 	t.Parallel()
 	e := newEgress(config.Egress{
-		DenyPrivate: true, Allow: []string{"10.1.0.0/16", "intern.test:8443", "192.168.1.9:80"}, Deny: []string{"203.0.113.0/24", "*.bad.test", "bad.test"},
+		DenyPrivate: true,
+		Allow:       []string{"10.1.0.0/16", "Intern.test:8443", "192.168.1.9:80", "[::ffff:192.168.1.8]:80", "[fd00::9]:80", "[fd00::8]"},
+		Deny:        []string{"203.0.113.0/24", "10.1.9.0/24", "*.Bad.test", "bad.test", "mail.test:25"},
 	})
 	for _, c := range []struct {
 		name, host, at string
@@ -29,6 +31,7 @@ func TestOnlyPublicAddressesAreDialledUnlessAllowed(t *testing.T) {
 		{"loopback as an IPv4-compatible address", "api.test", "[::127.0.0.1]:80", "not a public address"},
 		{"a private address", "api.test", "10.0.0.1:80", "not a public address"},
 		{"a private address behind NAT64", "api.test", "[64:ff9b::a00:1]:80", "not a public address"},
+		{"a private address behind Teredo", "api.test", "[2001:0:a00:1::1]:80", "not a public address"},
 		{"a private address behind 6to4", "api.test", "[2002:a00:1::1]:80", "not a public address"},
 		{"a unique local address", "api.test", "[fd00::1]:80", "not a public address"},
 		{"the metadata service of clouds", "api.test", "169.254.169.254:80", "not a public address"},
@@ -36,16 +39,33 @@ func TestOnlyPublicAddressesAreDialledUnlessAllowed(t *testing.T) {
 		{"an address shared by a carrier's customers", "api.test", "100.64.0.1:80", "not a public address"},
 		{"any address of this machine", "api.test", "0.0.0.0:80", "not a public address"},
 		{"an address of this network", "api.test", "0.0.0.1:80", "not a public address"},
+		{"any address of this machine in IPv6", "api.test", "[::]:80", "not a public address"},
 		{"multicast", "api.test", "224.0.0.1:80", "not a public address"},
+		{"multicast in IPv6", "api.test", "[ff0e::1]:80", "not a public address"},
+		{"everybody on the link", "api.test", "255.255.255.255:80", "not a public address"},
+		{"a private address of the second class", "api.test", "172.16.0.1:80", "not a public address"},
+		{"a private address of the third class", "api.test", "192.168.0.1:80", "not a public address"},
+		{"an address of a protocol", "api.test", "192.0.0.9:80", "not a public address"},
+		{"an address for benchmarks", "api.test", "198.19.0.1:80", "not a public address"},
+		{"a reserved address", "api.test", "240.0.0.1:80", "not a public address"},
+		{"a private address behind a NAT64 of one's own", "api.test", "[64:ff9b:1::a00:1]:80", "not a public address"},
+		{"a site-local address", "api.test", "[fec0::1]:80", "not a public address"},
 		{"an allowed prefix", "api.test", "10.1.2.3:80", ""},
 		{"an allowed prefix mapped into IPv6", "api.test", "[::ffff:10.1.2.3]:80", ""},
+		{"a denied prefix inside of an allowed one", "api.test", "10.1.9.3:80", "proxy.egress.deny"},
 		{"an allowed name and port", "intern.test", "10.9.9.9:8443", ""},
 		{"an allowed name at another port", "intern.test", "10.9.9.9:443", "not a public address"},
 		{"an allowed address and port", "x.test", "192.168.1.9:80", ""},
+		{"an allowed address at another port", "x.test", "192.168.1.9:443", "not a public address"},
+		{"an allowed address that was mapped into IPv6", "x.test", "192.168.1.8:80", ""},
+		{"an allowed IPv6 address and port", "x.test", "[fd00::9]:80", ""},
+		{"an allowed IPv6 address at any port", "x.test", "[fd00::8]:8080", ""},
 		{"a denied prefix", "api.test", "203.0.113.9:443", "proxy.egress.deny"},
 		{"a denied prefix mapped into IPv6", "api.test", "[::ffff:203.0.113.9]:443", "proxy.egress.deny"},
 		{"a denied name", "bad.test", "198.51.100.7:443", "proxy.egress.deny"},
 		{"a denied suffix", "very.bad.test", "198.51.100.7:443", "proxy.egress.deny"},
+		{"a denied name and port", "mail.test", "198.51.100.7:25", "proxy.egress.deny"},
+		{"a denied name at another port", "mail.test", "198.51.100.7:443", ""},
 		{"a name that only ends alike", "notbad.test", "198.51.100.7:443", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -86,6 +106,8 @@ func TestOurOwnListenersAreNeverDialled(t *testing.T) {
 		{"the same address mapped into IPv6", "127.0.0.1:8081", "[::ffff:127.0.0.1]:8081", true},
 		{"the unspecified address, which is this machine", "127.0.0.1:8081", "0.0.0.0:8081", true},
 		{"the unspecified IPv6 address", "[::1]:8081", "[::]:8081", true},
+		{"listening at an address mapped into IPv6", "[::ffff:127.0.0.1]:8081", "127.0.0.1:8081", true},
+		{"listening at an address with a zone", "[fe80::9%eth0]:8081", "[fe80::9%2]:8081", true},
 		{"another port", "127.0.0.1:8081", "127.0.0.1:8082", false},
 		{"listening everywhere, loopback", "[::]:8080", "127.0.0.1:8080", true},
 		{"listening everywhere, another loopback address", "0.0.0.0:8080", "127.1.2.3:8080", true},
@@ -101,6 +123,16 @@ func TestOurOwnListenersAreNeverDialled(t *testing.T) {
 			}
 		})
 	}
+	t.Run("listening everywhere, without a list of interfaces", func(t *testing.T) {
+		t.Parallel()
+		e := at("[::]:8080")
+		e.interfaces = func() ([]net.Addr, error) { return nil, errors.New("none") }
+		for dial, own := range map[string]bool{"10.0.0.7:8080": true, "[fe80::7%eth0]:8080": true, "127.0.0.1:8080": true, "198.51.100.7:8080": false} {
+			if err := e.check("admin.test", netip.MustParseAddrPort(dial)); (err != nil) != own {
+				t.Errorf("dialling %s: %v", dial, err)
+			}
+		}
+	})
 	t.Run("through a name, and without a list of interfaces", func(t *testing.T) {
 		t.Parallel()
 		l, err := net.Listen("tcp", "127.0.0.1:0")
