@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"runtime"
@@ -139,4 +140,20 @@ func TestShuttingDownSaysGoodbyeOverHTTP2(t *testing.T) {
 	}
 	w.wantSends("/read", 1)
 	w.wantSends("/late", 0)
+}
+
+// Who shuts down is told that an outcome was still to be recorded when the time was over.
+func TestShuttingDownTooSoonSaysSo(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, created)
+	recorded := make(chan struct{})
+	defer close(recorded)
+	if !w.proxy.background.Go(func() { <-recorded }) {
+		t.Fatal("nothing may be recorded")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := w.proxy.Shutdown(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("it ended with %v", err)
+	}
 }

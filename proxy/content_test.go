@@ -1,0 +1,99 @@
+package proxy
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"keep-proxy/ledger"
+)
+
+// What lies elsewhere takes its room in memory while rules read it, and no longer. What is
+// longer than all the room is there alone.
+func TestLongBodiesTakeTheirRoomWhileTheyAreRead(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, created)
+	long := func(size int64) *content {
+		c, err := w.proxy.spoolAll(strings.NewReader(strings.Repeat("x", int(size))), size, mustSpool)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.close(w.proxy) })
+		return c
+	}
+	const some = 300 << 10
+	stored := &content{length: some, stored: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(strings.Repeat("x", some))), nil }}
+	for name, c := range map[string]struct {
+		one, two *content
+		room     int64
+	}{
+		"nothing":                     {nil, nil, 0},
+		"what is in memory anyway":    {inMemory(make([]byte, some)), nil, 0},
+		"a long one":                  {long(some), nil, some},
+		"one that the ledger has":     {stored, nil, some},
+		"two":                         {long(some), long(some + 1), 2*some + 1},
+		"a short one and a long one":  {inMemory([]byte("x")), long(some), some},
+		"one that is all of the room": {long(heldBytes), nil, heldBytes},
+		"one that is more":            {long(heldBytes + 1), nil, heldBytes},
+		"two that are more together":  {long(heldBytes), long(some), heldBytes},
+	} {
+		t.Run(name, func(t *testing.T) {
+			free := int64(heldBytes) - c.room
+			if err := w.proxy.holdingBoth(c.one, c.two, func(one, two []byte) {
+				if int64(len(one)) != c.one.size() || int64(len(two)) != c.two.size() {
+					t.Errorf("%d and %d bytes are there", len(one), len(two))
+				}
+				if w.proxy.held.TryAcquire(free + 1) {
+					t.Errorf("there is room for more than %d bytes", free)
+					w.proxy.held.Release(free + 1)
+				}
+				if !w.proxy.held.TryAcquire(free) {
+					t.Fatalf("there is no room for %d bytes", free)
+				}
+				w.proxy.held.Release(free)
+			}); err != nil {
+				t.Fatal(err)
+			}
+			if !w.proxy.held.TryAcquire(heldBytes) {
+				t.Fatal("something is still held")
+			}
+			w.proxy.held.Release(heldBytes)
+		})
+	}
+}
+
+// fewSpools is a store whose disk is full once so many were begun.
+type fewSpools struct {
+	ledger.Store
+	left *atomic.Int32
+}
+
+func (s fewSpools) Spool() (ledger.Spool, error) {
+	if s.left.Add(-1) < 0 {
+		return nil, ledger.ErrLowSpace
+	}
+	return s.Store.Spool()
+}
+
+// What is kept of a request with secrets is another body than what is sent, and finds its
+// own place before anything is sent.
+func TestDiskThatFillsBeforeTheMaskedBodyIsPutAside(t *testing.T) {
+	t.Parallel()
+	for spools, want := range map[int32]int{1: http.StatusServiceUnavailable, 2: http.StatusCreated} {
+		var left atomic.Int32
+		left.Store(spools)
+		w := newWorld(t, created, func(c *Config) { c.Ledger.Store = fewSpools{c.Ledger.Store, &left} })
+		g := w.open("a").post("/hooks/t", strings.Replace(longJSON("x"), "{", `{"password":"p",`, 1))
+		if g.status != want {
+			t.Errorf("with room for %d: %d %s", spools, g.status, g.body)
+		}
+		if want == http.StatusCreated {
+			w.wantSends("/hooks/t", 1)
+			continue
+		}
+		wantProblem(t, g, "ledger-unavailable", 503, "nothing was sent")
+		w.wantSends("/hooks/t", 0)
+	}
+}
