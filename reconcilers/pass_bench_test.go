@@ -46,7 +46,13 @@ func (c *countdown) Tried(string, string, string, string, time.Duration) {
 // records is how many records these benchmarks work on.
 func records(b *testing.B, otherwise int) int {
 	b.Helper()
-	if n, err := strconv.Atoi(os.Getenv("KEEP_BENCH_RECORDS")); err == nil {
+	return setting(b, "KEEP_BENCH_RECORDS", otherwise)
+}
+
+// setting is a number from the environment, if it is there.
+func setting(b *testing.B, name string, otherwise int) int {
+	b.Helper()
+	if n, err := strconv.Atoi(os.Getenv(name)); err == nil {
 		return n
 	}
 	return otherwise
@@ -145,7 +151,7 @@ func (w *world) fill(n, inWorkflow int, end func(*ledger.Mutation)) {
 
 // BenchmarkPass measures what the runner needs for 100,000 records that are due, with a
 // probe in process that answers at once: where each hundred of them are in a workflow of
-// their own, and where all are in one.
+// their own, and where all are in one. KEEP_BENCH_TRIES is how many the runner makes at a time.
 func BenchmarkPass(b *testing.B) {
 	n := records(b, 100_000)
 	for name, inWorkflow := range map[string]int{"many-workflows": 100, "one-workflow": n} {
@@ -160,7 +166,8 @@ func benchPass(b *testing.B, n, inWorkflow int) {
 		w, store := onDisk(b)
 		seen := &countdown{done: make(chan struct{})}
 		seen.left.Store(int64(n))
-		r := w.runner(Settings{Concurrency: 128, PerConnector: 64, Rate: 1e9}, seen)
+		tries := setting(b, "KEEP_BENCH_TRIES", 64)
+		r := w.runner(Settings{Concurrency: 2 * tries, PerConnector: tries, Rate: 1e9}, seen)
 		w.fill(n, inWorkflow, func(m *ledger.Mutation) { w.uncertain(m, false) })
 		w.clock.Advance(time.Hour)
 		ctx, cancel := context.WithCancel(b.Context())

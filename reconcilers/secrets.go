@@ -30,6 +30,9 @@ func (s secrets) values() []string {
 
 // mask replaces them in text.
 func (s secrets) mask(text string) string {
+	if text == "" {
+		return "" // As are most reasons.
+	}
 	for _, v := range s.values() {
 		if len(v) >= shortest {
 			text = strings.ReplaceAll(text, v, masked)
