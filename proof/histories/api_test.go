@@ -89,11 +89,16 @@ func newAPI(p *plan) *api {
 	}
 }
 
+// readers are used again: most connections carry one request.
+var readers = sync.Pool{New: func() any { return bufio.NewReader(nil) }}
+
 // serve answers one connection until it ends.
 func (a *api) serve(c net.Conn) {
 	a.working.Go(func() {
 		defer func() { _ = c.Close() }()
-		br := bufio.NewReader(c)
+		br := readers.Get().(*bufio.Reader)
+		defer readers.Put(br)
+		br.Reset(c)
 		for a.exchange(c, br) {
 		}
 	})

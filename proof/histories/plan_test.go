@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -90,7 +91,9 @@ type event struct {
 // drawn is a stream of randomness of its own for one matter.
 func drawn(seed uint64, matter string, number int) *rand.Rand {
 	h := fnv.New64a()
-	_, _ = fmt.Fprintf(h, "%d %s %d", seed, matter, number)
+	text := append(strconv.AppendUint(make([]byte, 0, 80), seed, 10), ' ')
+	text = append(append(text, matter...), ' ')
+	_, _ = h.Write(strconv.AppendInt(text, int64(number), 10))
 	return rand.New(rand.NewPCG(seed, h.Sum64()))
 }
 
@@ -263,6 +266,7 @@ func (p *plan) fates() []int {
 // fateNumber is the number by which a fate is left out.
 func fateNumber(matter string, n int) int {
 	h := fnv.New32a()
-	_, _ = fmt.Fprintf(h, "%s %d", matter, n)
+	text := append(append(make([]byte, 0, 60), matter...), ' ')
+	_, _ = h.Write(strconv.AppendInt(text, int64(n), 10))
 	return 1000 + int(h.Sum32()%1_000_000)
 }

@@ -179,7 +179,10 @@ func (c *caller) send(method, host, path, head, body string, patience time.Durat
 		method, host, path, host, c.by, head, body); err != nil {
 		return reply{}
 	}
-	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	br := readers.Get().(*bufio.Reader)
+	defer readers.Put(br)
+	br.Reset(conn)
+	resp, err := http.ReadResponse(br, nil)
 	if err != nil {
 		return reply{}
 	}
