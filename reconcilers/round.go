@@ -11,9 +11,7 @@ import (
 // one. What isn't behind mu belongs to the runner's goroutine.
 type round struct {
 	tries sync.WaitGroup
-	// hand gives a try to a goroutine that has ended one, or lets that go: each new one
-	// would grow its stack anew.
-	hand chan func()
+	crew  *crew
 	// ended has room for one: a try has ended, and its place is free.
 	ended chan struct{}
 	wall  wallWatch
@@ -30,41 +28,29 @@ type round struct {
 }
 
 func newRound() *round {
-	return &round{hand: make(chan func()), ended: make(chan struct{}, 1), outdated: true}
+	return &round{crew: newCrew(), ended: make(chan struct{}, 1), outdated: true}
 }
 
 // try runs a try in a goroutine of its own.
 func (in *round) try(f func()) {
 	in.tries.Add(1)
-	select {
-	case in.hand <- f:
-		return
-	default:
-	}
-	go func() {
-		for ; f != nil; f = <-in.hand {
-			f()
-			in.tries.Done()
-		}
-	}()
+	in.crew.do(func() {
+		f()
+		in.tries.Done()
+	})
 }
 
 // dismiss lets go of the goroutines that wait for another try, if none stands in line.
-// One that comes too late for it waits until the next pass, or for the end.
 func (in *round) dismiss() {
-	for len(in.lines.in) == 0 {
-		select {
-		case in.hand <- nil:
-		default:
-			return
-		}
+	if len(in.lines.in) == 0 {
+		in.crew.dismiss()
 	}
 }
 
 // close waits for the tries under way. None may be begun any more.
 func (in *round) close() {
 	in.tries.Wait()
-	close(in.hand)
+	in.crew.dismiss()
 }
 
 // outdate says that more may be due than is in line.

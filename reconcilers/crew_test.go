@@ -26,18 +26,41 @@ func TestTriesLeaveNoGoroutine(t *testing.T) {
 	}
 }
 
+// A try may end just after the others were let go, when nobody comes for its goroutine.
+func TestATryUnderWayLeavesNoGoroutineEither(t *testing.T) {
+	synctest.Test(t, func(*testing.T) {
+		in := newRound()
+		goOn := make(chan struct{})
+		in.try(func() { <-goOn })
+		in.dismiss()
+		close(goOn)
+	})
+}
+
 func TestATryTakesAGoroutineThatWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		in := newRound()
 		defer in.close()
+		for range 3 {
+			in.try(func() {})
+			synctest.Wait()
+			if in.crew.waiting != 1 {
+				t.Errorf("%d goroutines wait for another try, want the one", in.crew.waiting)
+			}
+		}
+	})
+}
+
+// Who is dismissed with something left to do goes on with it.
+func TestADismissedCrewBeginsAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		in := newRound()
+		defer in.close()
+		in.dismiss()
 		in.try(func() {})
 		synctest.Wait()
-		in.tries.Add(1)
-		select {
-		case in.hand <- func() {}:
-		default:
-			in.tries.Done()
-			t.Error("the goroutine of a try that has ended is gone")
+		if in.crew.waiting != 1 {
+			t.Errorf("%d goroutines wait for another try, want the one", in.crew.waiting)
 		}
 	})
 }
