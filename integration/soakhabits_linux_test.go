@@ -34,6 +34,9 @@ var habits = []habit{
 	{"mutate until it is settled", 4, (*visitor).mutates},
 }
 
+// rush is a habit that writes as much to the ledger as it can.
+var rush = habit{"mutate in a rush", 4, (*visitor).rushes}
+
 func (v *visitor) readsOne() error {
 	return errors.Join(v.reads(v.h1, v.s.h1), v.reads(v.h1, v.s.h2))
 }

@@ -117,6 +117,31 @@ func (v *visitor) mutates() error {
 	return fmt.Errorf("%s isn't settled: %w", item, ctx.Err())
 }
 
+// rushes sends mutations one after the other, until one of them is lost or refused.
+func (v *visitor) rushes() error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	item := fmt.Sprintf("%s/%d", strings.ReplaceAll(v.name, " ", "-"), v.n)
+	run, err := v.s.visit(item)
+	if err != nil {
+		return err
+	}
+	defer run.client.CloseIdleConnections()
+	for i := range soakRush {
+		a := v.mutate(ctx, run, fmt.Sprintf("%s-%d", strings.ReplaceAll(item, "/", "-"), i))
+		if a.err != nil {
+			return a.err
+		}
+		if a.status/100 != 2 {
+			break
+		}
+	}
+	if _, err := v.s.api.EndRun(ctx, run.id, wire.EndRun{Reason: "the rush is over", Actor: "ann"}); err != nil {
+		return err
+	}
+	return v.s.settleItem(ctx, item)
+}
+
 // mutate sends a mutation of a kind that depends on the visitor.
 func (v *visitor) mutate(ctx context.Context, run *scriptRun, name string) reply {
 	switch v.i % 4 {
