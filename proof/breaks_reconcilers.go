@@ -80,7 +80,11 @@ var reconcilerBreaks = []broken{
 	},
 	{
 		promise: "and asking the API with credentials of another account", how: "credentials of another account are asked with",
-		edits: []edit{{"reconcilers/account.go", "case derived.Account != t.mutation.Account:", "case derived.Account != t.mutation.Account && t.mutation == nil:"}},
+		edits: []edit{{
+			"reconcilers/account.go",
+			"case account != t.mutation.Account:\n\t\treturn errors.New(\"the configured credentials are",
+			"case account != t.mutation.Account && t.mutation == nil:\n\t\treturn errors.New(\"the configured credentials are",
+		}},
 		tests: []string{"reconcilers.TestAnotherAccountIsRetry"},
 	},
 	{
