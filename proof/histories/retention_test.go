@@ -95,7 +95,11 @@ func (h *history) drops(c changes) {
 		delete(d.doubts, m.Key)
 		delete(d.forgotten, m.Key)
 		delete(d.open[m.Item], m.Key)
-		h.count(func(c *counts) { c.removed++ })
+		h.count(func(c *counts) {
+			c.removed++
+			delete(h.acknowledged, m.ID) // What they wanted of it is not wanted of the next under its key.
+			delete(h.since, m.ID)
+		})
 		h.whileWorkedOn(m)
 	}
 	for _, i := range c.left {

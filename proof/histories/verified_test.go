@@ -24,6 +24,7 @@ func (h *history) replays(s step, m *ledger.Mutation, got reply, began time.Time
 	h.mu.Lock()
 	wanted := h.acknowledged[m.ID]
 	h.mu.Unlock()
+	wanted = wanted || !h.removedAt(m.Key).Before(began) // It may have been wanted of the one that was there.
 	if asks := s.operation == "strict" || s.operation == "shown"; !asks || wanted {
 		return
 	}
