@@ -29,9 +29,10 @@ const (
 	soakCalm = 31 * time.Second
 	// soakTables is how often the memory table of the ledger's engine is filled before the
 	// program is at its working state. The system counts of a table what was written to
-	// it: one that has just begun lets the program look smaller than it is. So it is
-	// measured with one that is nearly full, as a part of how far others came.
-	soakTables = 2
+	// it: one that has just begun lets the program look smaller than it is, and so does one
+	// that lies where none has been, as one that follows another is cleared first. So it is
+	// measured after several, with one that is nearly full, as a part of how far others came.
+	soakTables = 5
 	soakFull   = 0.8
 	// soakRush is how many mutations a client in a rush sends in a round.
 	soakRush = 20
