@@ -70,7 +70,7 @@ func (w *answerWriter) WriteHeader(status int) {
 		w.Header().Set("Connection", "close")
 	}
 	if _, said := w.Header()["Content-Type"]; !said {
-		w.Header()["Content-Type"] = nil // net/http would guess one.
+		w.Header()["Content-Type"] = nil // net/http, which serves HTTP/2, would guess one.
 	}
 	if text := w.Header().Get("Content-Length"); text != "" {
 		if n, err := strconv.ParseInt(text, 10, 64); err == nil {

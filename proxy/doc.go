@@ -3,8 +3,8 @@
 // # The life of a request
 //
 //  1. Connection. A listener takes plain proxy requests and CONNECT. A tunnel
-//     ends here: TLS is answered with a leaf of the proxy's own CA, and what is
-//     inside is served by long-lived servers: HTTP/1 by package h1, HTTP/2 by net/http
+//     ends here: TLS is answered with a leaf of the proxy's own CA. All are served by
+//     long-lived servers: HTTP/1 by package h1, HTTP/2, inside tunnels, by net/http
 //     (server.go, connect.go, tunnel.go). A strict scanner reads HTTP/1 ahead of it and holds
 //     back what parsers might read differently (guard.go, package strict). goproxy
 //     takes CONNECT and carries plain requests to the pipeline (goproxy.go); none of

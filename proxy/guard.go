@@ -23,8 +23,7 @@ const (
 	faultDrain  = 1 << 20
 )
 
-// guarded is a client's HTTP/1 connection as its server reads it, which is net/http's at the
-// listeners and package h1's inside tunnels: what a
+// guarded is a client's HTTP/1 connection as its server, package h1's, reads it: what a
 // [strict.Scanner] finds fault with never gets there. Such a connection is answered
 // with a problem, once it is that request's turn, and closed.
 //
@@ -48,7 +47,7 @@ type guarded struct {
 
 	// busy says that a handler runs.
 	busy atomic.Bool
-	// told says that the client had its answer: net/http would write one of its own
+	// told says that the client had its answer: no server may write one of its own
 	// about a line that was cut.
 	told atomic.Bool
 	// raw says that the connection speaks HTTP no more.
@@ -68,7 +67,7 @@ type guardedTLS struct {
 	state tls.ConnectionState
 }
 
-// ConnectionState tells net/http what to set as a request's TLS.
+// ConnectionState tells the server what to set as a request's TLS.
 func (g guardedTLS) ConnectionState() tls.ConnectionState { return g.state }
 
 func (p *Proxy) guard(c net.Conn, t *tunnel) *guarded {
@@ -226,7 +225,7 @@ func (g *guarded) endedEarly(err error) error {
 	return err
 }
 
-// wait returns when a handler has ended, or the deadline came. net/http ends reads
+// wait returns when a handler has ended, or the deadline came. The server ends reads
 // beside a handler by a deadline in the past.
 func (g *guarded) wait() error {
 	if !g.busy.Load() {
@@ -313,7 +312,7 @@ func (g *guarded) release() net.Conn {
 	return g
 }
 
-// broken is an error that net/http does not answer by itself.
+// broken is an error that the server does not answer by itself.
 func broken(f *strict.Fault) error { return &net.OpError{Op: "read", Net: "http", Err: f} }
 
 // refuse answers a request that can't be read, and ends the connection.

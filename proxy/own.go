@@ -15,7 +15,7 @@ import (
 // Who reaches the listener acts for the run, so it must not be reachable by others
 // than the run's own processes.
 func (p *Proxy) ServeRun(l net.Listener, digest string) error {
-	err := p.outer.Serve(guardedListener{&ownListener{Listener: p.limit.wrap(l), digest: digest}, p})
+	err := p.outer.ServeListener(guardedListener{&ownListener{Listener: p.limit.wrap(l), digest: digest}, p})
 	if errors.Is(err, http.ErrServerClosed) || errors.Is(err, net.ErrClosed) {
 		return nil
 	}

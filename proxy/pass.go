@@ -172,7 +172,7 @@ func (p *Proxy) passRequest(ctx *stream, x *exchange, r *http.Request, req *rule
 // streams lets the answer begin while content still goes the other way: none of it may be
 // read away on its behalf.
 func (*Proxy) streams(x *exchange) {
-	if x.answer != nil && x.tunnel != nil {
+	if x.answer != nil {
 		_ = http.NewResponseController(x.answer.ResponseWriter).EnableFullDuplex()
 	}
 }

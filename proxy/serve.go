@@ -139,7 +139,7 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, c caller, t *tunne
 		answer.carry(resp)
 	}
 	if delivered = answer.finish(); answer.cut {
-		// net/http would end the answer as if it were whole.
+		// The server would end the answer as if it were whole.
 		panic(http.ErrAbortHandler)
 	}
 }
@@ -165,7 +165,7 @@ func (p *Proxy) early(w http.ResponseWriter, r *http.Request, c caller, name pro
 	p.told(x, r, answer, delivered)
 }
 
-// quietLog sends what net/http says about broken connections to the debug level.
+// quietLog sends what the servers say about broken connections to the debug level.
 func quietLog(l zerolog.Logger) *stdlog.Logger {
 	return stdlog.New(debugWriter{l}, "", 0)
 }

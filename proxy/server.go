@@ -144,10 +144,11 @@ type Proxy struct {
 	goproxy http.Handler
 	leaves  *leaves
 	tls     *tls.Config
-	outer   *http.Server
-	inner   *http.Server
-	// loop serves HTTP/1 inside tunnels.
+	// outer serves what arrives at the listeners, loop HTTP/1 inside tunnels, and inner HTTP/2
+	// there.
+	outer   *h1.Server
 	loop    *h1.Server
+	inner   *http.Server
 	tunnels *handover
 	flights *flights
 	open    *open
@@ -203,14 +204,9 @@ func New(c Config) (*Proxy, error) {
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.admitting, p.drain = context.WithCancel(p.ctx)
 	p.goproxy, p.tls = p.assemble(), p.tlsConfig()
-	p.outer = p.newServer(http.HandlerFunc(p.serveOuter))
-	p.outer.ConnContext = withOwner
-	p.inner = p.newServer(http.HandlerFunc(p.serveInner))
-	p.loop = &h1.Server{
-		Handler: http.HandlerFunc(p.serveInner), HeadTimeout: readHeaderTimeout, IdleTimeout: idleTimeout, MaxHead: p.config.MaxHead,
-		ErrorLog: quietLog(p.config.Log), ConnState: follow,
-		ConnContext: func(c net.Conn) context.Context { return withTunnel(context.Background(), guardOf(c).tunnel) },
-	}
+	p.outer = p.newHTTP1(p.serveOuter, func(c net.Conn) context.Context { return withOwner(context.Background(), c) })
+	p.loop = p.newHTTP1(p.serveInner, func(c net.Conn) context.Context { return withTunnel(context.Background(), guardOf(c).tunnel) })
+	p.inner = p.newHTTP2(http.HandlerFunc(p.serveInner))
 	p.inner.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
 		var t *tunnel
 		if secure, ok := c.(*tls.Conn); ok {
@@ -235,7 +231,14 @@ func or[T comparable](value, fallback T) T {
 	return value
 }
 
-func (p *Proxy) newServer(h http.Handler) *http.Server {
+func (p *Proxy) newHTTP1(h http.HandlerFunc, values func(net.Conn) context.Context) *h1.Server {
+	return &h1.Server{
+		Handler: h, HeadTimeout: readHeaderTimeout, IdleTimeout: idleTimeout, MaxHead: p.config.MaxHead,
+		ErrorLog: quietLog(p.config.Log), ConnState: follow, ConnContext: values,
+	}
+}
+
+func (p *Proxy) newHTTP2(h http.Handler) *http.Server {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	protocols.SetHTTP2(true)
@@ -252,7 +255,7 @@ func (p *Proxy) Serve(listeners ...net.Listener) error {
 	ended := make(chan error, len(listeners)+1)
 	go func() { ended <- p.inner.Serve(p.tunnels) }()
 	for _, l := range listeners {
-		go func() { ended <- p.outer.Serve(guardedListener{p.limit.wrap(l), p}) }()
+		go func() { ended <- p.outer.ServeListener(guardedListener{p.limit.wrap(l), p}) }()
 	}
 	var problems []error
 	for range len(listeners) + 1 {

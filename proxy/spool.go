@@ -87,7 +87,7 @@ func (p *Proxy) unread(x *exchange, err error, limit int64) *refusal {
 	return bodyRefusal(err, limit)
 }
 
-// expectContent lets the client's content come for so long from now. net/http lifts
+// expectContent lets the client's content come for so long from now. The server lifts
 // the deadline at its end.
 func (p *Proxy) expectContent(x *exchange) {
 	if x.answer != nil {

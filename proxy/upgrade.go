@@ -157,7 +157,7 @@ func (p *Proxy) carrySwitched(x *exchange, r *http.Request, resp *http.Response)
 	conn, _, err := hijackKeeper{x.answer.ResponseWriter}.Hijack()
 	if err != nil {
 		s.ended = endedClient
-		x.answer.severed.Store(true) // Else net/http would answer by itself.
+		x.answer.severed.Store(true) // Else the server would answer by itself.
 		return false
 	}
 	client := &clientSide{Conn: conn}

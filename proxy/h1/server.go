@@ -39,6 +39,8 @@ type Server struct {
 	mu       sync.Mutex
 	closed   bool
 	conns    map[*conn]struct{}
+	// accepting are the listeners of ServeListener.
+	accepting map[*net.Listener]struct{}
 	// gone holds one when a connection has ended since it was last looked at.
 	gone chan struct{}
 }
@@ -90,10 +92,11 @@ func (s *Server) remove(c *conn) {
 	}
 }
 
-// Shutdown closes idle connections and waits until those with a request under way have
-// ended, or ctx has.
+// Shutdown closes the listeners and idle connections, and waits until those with a request
+// under way have ended, or ctx has.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.stopping.Store(true)
+	s.closeListeners()
 	again := time.NewTicker(lookAgain)
 	defer again.Stop()
 	for !s.closeIdle() {
@@ -125,9 +128,10 @@ func (s *Server) closeIdle() bool {
 	return len(s.conns) == 0
 }
 
-// Close closes all connections that weren't hijacked.
+// Close closes the listeners, and all connections that weren't hijacked.
 func (s *Server) Close() error {
 	s.stopping.Store(true)
+	s.closeListeners()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true
