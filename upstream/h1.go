@@ -88,7 +88,9 @@ func (p *plan) writeHead(w *bufio.Writer) {
 	if len(p.upgrade) > 0 {
 		writeStrings(w, "Connection: Upgrade\r\nUpgrade: ", strings.Join(p.upgrade, ", "), "\r\n")
 	}
-	if p.announcesLength() {
+	if p.upload != nil {
+		p.upload.announce(w)
+	} else if p.announcesLength() {
 		var digits [20]byte
 		writeStrings(w, "Content-Length: ")
 		_, _ = w.Write(strconv.AppendInt(digits[:0], p.length, 10))

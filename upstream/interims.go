@@ -35,14 +35,9 @@ var errInterims = errors.New("the upstream sends interim responses without end")
 
 // carried sends a request by net/http's transport.
 func (p *Passthrough) carried(r *http.Request) (*http.Response, error) {
-	to := interimsOf(r.Context())
-	_, trailers := r.Header["Te"]
-	if to == nil && !trailers {
-		return p.transport.RoundTrip(r)
-	}
-	trace := &httptrace.ClientTrace{}
+	trace, used := &httptrace.ClientTrace{}, (*headed)(nil)
 	out := r.WithContext(httptrace.WithClientTrace(r.Context(), trace))
-	if to != nil {
+	if to := interimsOf(r.Context()); to != nil {
 		seen := 0
 		trace.Got1xxResponse = func(status int, h textproto.MIMEHeader) error {
 			if seen++; seen > mostInterims {
@@ -52,17 +47,26 @@ func (p *Passthrough) carried(r *http.Request) (*http.Response, error) {
 			return nil
 		}
 	}
+	_, trailers := r.Header["Te"]
 	if trailers {
 		out.Header = maps.Clone(r.Header)
-		trace.GotConn = func(c httptrace.GotConnInfo) {
-			if !speaksH2(c.Conn) {
-				// HTTP/1.1 wants it named in Connection, too (RFC 9110 §10.1.4), which net/http
-				// sends as it is, and HTTP/2 forbids.
-				delete(out.Header, "Te")
-			}
+	}
+	trace.GotConn = func(c httptrace.GotConnInfo) {
+		if used, _ = c.Conn.(*headed); used != nil {
+			used.begin()
+		}
+		if trailers && !speaksH2(c.Conn) {
+			// HTTP/1.1 wants it named in Connection, too (RFC 9110 §10.1.4), which net/http
+			// sends as it is, and HTTP/2 forbids.
+			delete(out.Header, "Te")
 		}
 	}
-	return p.transport.RoundTrip(out)
+	resp, err := p.transport.RoundTrip(out)
+	if err == nil && used != nil && !used.restore(resp) {
+		_ = resp.Body.Close()
+		return nil, errMalformed
+	}
+	return resp, err
 }
 
 // speaksH2 reports whether HTTP/2 was negotiated for a connection.

@@ -25,7 +25,7 @@ func TestInterimResponsesToWhatNetHTTPSends(t *testing.T) {
 			u := serve(t, nil, answeringAll(strings.Repeat(hint, c.sent)+ok))
 			var shown seen
 			r := posting(t, u.url("http", "/"), "in ", "pieces")
-			status, _, _, err := readAll(passer(t, Config{}), r.WithContext(context.WithValue(r.Context(), InterimsKey{}, &shown)))
+			status, _, _, err := readAll(passer(t, Config{Dial: opaqueDial}), r.WithContext(context.WithValue(r.Context(), InterimsKey{}, &shown)))
 			if c.ok != (err == nil && status == http.StatusOK) {
 				t.Errorf("got %d, %v", status, err)
 			}

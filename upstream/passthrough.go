@@ -15,16 +15,17 @@ import (
 // http.RoundTripper that streams both ways, over the same roots, dialer and egress
 // check as [Sender], but over connections of its own.
 //
-// Reads without content (GET, HEAD, OPTIONS), and requests whose content is short and
-// comes at once, go to upstreams that speak HTTP/1.1 over this package's own connections;
-// everything else goes by net/http's transport.
+// To upstreams that speak HTTP/1.1 requests go over this package's own connections: reads without
+// content (GET, HEAD, OPTIONS), those with short content, which goes out together with its head, and
+// those whose content is streamed. To upstreams that speak HTTP/2, and where connections can't be
+// looked at, net/http's transport carries them.
 //
 // A request with an Upgrade field asks the upstream to change protocols (RFC 9110 §7.8), over
 // HTTP/1.1. The answer 101 is an answer only if it changes to one of those; its Body is then a
 // [*Switched]. 101 to any other request comes without a body.
 //
 // Unlike Sender it may send a request again: a read without content whose kept connection
-// ended without a byte of an answer, and what net/http repeats. Use it only for requests
+// ended without a byte of an answer, and what net/http repeats over HTTP/2. Use it only for requests
 // whose repetition does no harm. It reads no proxy environment, does not decompress,
 // and follows no redirect. A field TE goes to upstreams that speak HTTP/2 alone.
 type Passthrough struct {
@@ -86,7 +87,7 @@ func NewPassthrough(cfg Config) *Passthrough {
 // passPlain dials within the dial timeout; its error is an *Error.
 func (d *dialer) passPlain(ctx context.Context, network, addr string) (net.Conn, error) {
 	if c := handedIn(ctx); c != nil {
-		return c, nil
+		return &headed{Conn: c}, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, d.cfg.DialTimeout)
 	defer cancel()
@@ -94,15 +95,14 @@ func (d *dialer) passPlain(ctx context.Context, network, addr string) (net.Conn,
 	if err != nil {
 		return nil, dialError(err)
 	}
-	return c, nil
+	return &headed{Conn: c}, nil
 }
 
 // passTLS dials and shakes hands within the dial timeout; its error is an *Error.
-// The connection is a *tls.Conn, so that net/http sees which protocol was
-// negotiated.
+// The connection is a *tls.Conn where HTTP/2 was negotiated, so that net/http sees that.
 func (d *dialer) passTLS(ctx context.Context, network, addr string) (net.Conn, error) {
 	if c := handedIn(ctx); c != nil {
-		return c, nil
+		return unlessH2(c), nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, d.cfg.DialTimeout)
 	defer cancel()
@@ -120,7 +120,15 @@ func (d *dialer) passTLS(ctx context.Context, network, addr string) (net.Conn, e
 		_ = c.Close()
 		return nil, tlsError(err)
 	}
-	return session, nil
+	return unlessH2(session), nil
+}
+
+// unlessH2 keeps an eye on what is HTTP/1.
+func unlessH2(c net.Conn) net.Conn {
+	if speaksH2(c) {
+		return c
+	}
+	return &headed{Conn: c}
 }
 
 // RoundTrip sends the request. Its error is an *Error whose text holds no content;
@@ -135,6 +143,8 @@ func (p *Passthrough) RoundTrip(r *http.Request) (*http.Response, error) {
 		resp, err = p.own(r, nil)
 	case short(r):
 		resp, err = p.passShort(r)
+	case uploads(r):
+		resp, err = p.passLong(r)
 	default:
 		resp, err = p.carried(r)
 	}
@@ -158,11 +168,17 @@ func (p *Passthrough) own(r *http.Request, content Bytes) (*http.Response, error
 	if err != nil {
 		return nil, &Error{ErrorRequest, err.Error()}
 	}
+	return p.over(r, plan, content)
+}
+
+// over is own for a request with its plan.
+func (p *Passthrough) over(r *http.Request, plan *plan, content Bytes) (*http.Response, error) {
 	key := plan.endpoint()
 	for {
 		// A kept connection would take it although the request has ended, as one does
 		// that is stopped while its content comes.
 		if ended := context.Cause(r.Context()); ended != nil {
+			plan.giveUp()
 			return nil, ended
 		}
 		c := p.pool.get(key)
@@ -193,6 +209,7 @@ func (p *Passthrough) anew(r *http.Request, plan *plan, key endpoint, content By
 	c, h2, failure := p.dialer.open(ctx, plan, key)
 	cancel()
 	if failure != nil {
+		plan.giveUp()
 		return nil, failure
 	}
 	if !h2 && c.raw.sys != nil {

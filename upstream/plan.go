@@ -29,6 +29,8 @@ type plan struct {
 	// upgrade lists the protocols that the connection may change to, as the lines of an
 	// Upgrade field; none for a request that asks for no change.
 	upgrade []string
+	// upload is content that is streamed; nil for none, and for a body.
+	upload *upload
 }
 
 // makePlan checks everything that could break the framing of a message, since a
@@ -116,6 +118,13 @@ func dialAddr(u *url.URL) string {
 type endpoint struct {
 	addr   string
 	secure bool
+}
+
+// giveUp gives up content that is not to be streamed.
+func (p *plan) giveUp() {
+	if p.upload != nil {
+		_ = p.upload.body.Close()
+	}
 }
 
 func (p *plan) endpoint() endpoint { return endpoint{p.addr, p.secure} }

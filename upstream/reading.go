@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"sync/atomic"
+	"time"
 )
 
 // readable reports whether a request is a read as RFC 9110 §9.2.1 has it and brings no
@@ -25,8 +26,9 @@ type reading struct {
 	ctx  context.Context
 	conn *conn
 	pool *pool
-	// content is the request's, nil for none.
+	// content is the request's, nil for none, and where upload streams it.
 	content Bytes
+	upload  *upload
 	resp    *http.Response
 	// inner is the answer's content as it was parsed.
 	inner io.ReadCloser
@@ -41,17 +43,17 @@ type reading struct {
 func (p *Passthrough) readOn(
 	ctx context.Context, c *conn, plan *plan, r *http.Request, content Bytes,
 ) (_ *http.Response, again bool, _ error) {
-	e := &reading{ctx: ctx, conn: c, pool: p.pool, content: content, release: atEnd(ctx, c.kill)}
+	e := &reading{ctx: ctx, conn: c, pool: p.pool, content: content, upload: plan.upload, release: atEnd(ctx, c.kill)}
 	most := p.cfg.MaxHead
 	c.plain.left.Store(most)
-	resp, err := e.head(plan, r)
+	resp, err := e.head(plan, r, p.cfg.ResponseTimeout)
 	if err != nil {
 		untouched := c.plain.left.Load() == most
 		if cut := c.plain.readErr; cut != nil && isMalformed(err) {
 			err = cut
 		}
 		e.end(false)
-		return nil, content == nil && c.reused && untouched && ctx.Err() == nil && !isTimeout(err), err
+		return nil, content == nil && e.upload == nil && c.reused && untouched && ctx.Err() == nil && !isTimeout(err), err
 	}
 	c.plain.left.Store(-1)
 	e.resp, e.inner = resp, resp.Body
@@ -80,8 +82,12 @@ func atEnd(ctx context.Context, f func()) (stop func() bool) {
 }
 
 // head writes the request and reads the answer's head. Whoever took the connection has
-// set a deadline for it, which ends with the head.
-func (e *reading) head(plan *plan, r *http.Request) (*http.Response, error) {
+// set a deadline for it, which ends with the head; behind content that is streamed it begins
+// with the end of that.
+func (e *reading) head(plan *plan, r *http.Request, timeout time.Duration) (*http.Response, error) {
+	if e.upload != nil {
+		return e.headBeside(plan, r, timeout)
+	}
 	plan.writeHead(e.conn.bw)
 	_, _ = e.conn.bw.Write(e.content)
 	wrote := e.conn.bw.Flush()
@@ -101,9 +107,30 @@ func (e *reading) head(plan *plan, r *http.Request) (*http.Response, error) {
 	return resp, e.conn.readOn()
 }
 
+// headBeside reads the answer's head while the request is written.
+func (e *reading) headBeside(plan *plan, r *http.Request, timeout time.Duration) (*http.Response, error) {
+	if err := e.conn.readOn(); err != nil {
+		plan.giveUp()
+		return nil, err
+	}
+	go e.upload.run(e.conn, plan, timeout)
+	resp, err := e.conn.readHead(r, e.interim)
+	e.upload.headCame()
+	if broken := e.upload.broke.Load(); broken != nil && err != nil {
+		return nil, broken
+	}
+	if err != nil {
+		return nil, err
+	}
+	return resp, e.conn.readOn()
+}
+
 // interim shows an interim answer to who wants them. The bound of the head counts them,
 // too.
 func (e *reading) interim(resp *http.Response) error {
+	if e.upload != nil {
+		e.upload.interim(resp.StatusCode)
+	}
 	if to := interimsOf(e.ctx); to != nil {
 		to.Show(resp.StatusCode, resp.Header)
 	}
@@ -116,6 +143,8 @@ func (e *reading) Read(p []byte) (int, error) {
 	switch {
 	case err == nil:
 		return n, nil
+	case errors.Is(err, io.EOF) && n > 0 && e.upload != nil && !e.upload.ended():
+		return n, nil // What is there must not wait for the rest of the request.
 	case errors.Is(err, io.EOF) && !e.conn.endsUnmarked(e.resp):
 		e.end(true)
 		return n, io.EOF
@@ -144,7 +173,7 @@ func (e *reading) end(whole bool) {
 	}
 	lives := e.release()
 	switch {
-	case !lives || !whole:
+	case !lives || !whole || e.upload != nil && !e.upload.whole():
 		e.conn.kill()
 	case e.resp.Close || e.conn.br.Buffered() > 0 || e.conn.plain.head.loose():
 		e.conn.close()

@@ -22,8 +22,8 @@ func short(r *http.Request) bool {
 }
 
 // passShort sends a request with short content, if all of it comes at once: together
-// with its head, and never a second time. Content that comes in pieces streams by
-// net/http's transport, since an upstream may answer in between.
+// with its head, and never a second time. Content that comes in pieces is streamed, since
+// an upstream may answer in between.
 func (p *Passthrough) passShort(r *http.Request) (*http.Response, error) {
 	content := make([]byte, r.ContentLength)
 	n, err := r.Body.Read(content)
@@ -32,7 +32,7 @@ func (p *Passthrough) passShort(r *http.Request) (*http.Response, error) {
 		return nil, &bodyError{err}
 	}
 	if n < len(content) {
-		return p.carried(withContent(r, pieces{io.MultiReader(Bytes(content[:n]).reader(), r.Body), r.Body}))
+		return p.passLong(withContent(r, pieces{io.MultiReader(Bytes(content[:n]).reader(), r.Body), r.Body}))
 	}
 	_ = r.Body.Close() // All that was announced is here.
 	return p.own(r, content)
