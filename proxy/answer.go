@@ -24,6 +24,8 @@ type answerWriter struct {
 	old    bool
 	status int
 	bytes  int64
+	// offers are protocols that the client may change to; empty for none.
+	offers string
 	// cut says that the answer's source ended early; see source.
 	cut bool
 	// lost says that the client didn't take all of it.
@@ -68,6 +70,10 @@ func (w *answerWriter) WriteHeader(status int) {
 	w.status, w.length = status, -1
 	if w.old {
 		w.Header().Set("Connection", "close")
+	}
+	if w.offers != "" {
+		h := w.Header()
+		h["Connection"], h["Upgrade"] = []string{"Upgrade"}, []string{w.offers}
 	}
 	if _, said := w.Header()["Content-Type"]; !said {
 		w.Header()["Content-Type"] = nil // net/http, which serves HTTP/2, would guess one.

@@ -46,7 +46,7 @@ func (p *Proxy) pass(x *exchange, r *http.Request, req *rules.Request, connector
 	if known {
 		resp.Header["Content-Length"] = length
 	}
-	offer(x, r, resp.StatusCode, named, resp.Header)
+	offer(x, r, resp.StatusCode, named)
 	addVia(resp.Header, p.via(resp.Proto))
 	if x.caller.unmanaged {
 		resp.Header.Set(headerScope, "unmanaged")

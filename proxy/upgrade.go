@@ -102,14 +102,15 @@ func (p *Proxy) changed(open *stream, x *exchange, r *http.Request, resp *http.R
 }
 
 // offer says with 426 (Upgrade Required) which protocols the client may ask for here
-// (RFC 9110 §15.5.22): those that the upstream names and the rule too. HTTP/2 has none.
-func offer(x *exchange, r *http.Request, status int, named []string, h http.Header) {
-	if status != http.StatusUpgradeRequired || x.rule == nil || r.ProtoMajor != 1 {
+// (RFC 9110 §15.5.22): those that the upstream names and the rule too. HTTP/2 has none, nor
+// has HTTP/1.0. goproxy must not see them: it would take the answer for that of a WebSocket.
+func offer(x *exchange, r *http.Request, status int, named []string) {
+	if status != http.StatusUpgradeRequired || x.rule == nil || x.answer == nil || r.ProtoMajor != 1 || r.ProtoMinor == 0 {
 		return
 	}
 	protocols, sound := rules.Protocols(named)
 	if both := x.rule.Upgrades(protocols); sound && len(both) > 0 {
-		h["Connection"], h["Upgrade"] = []string{"Upgrade"}, []string{strings.Join(both, ", ")}
+		x.answer.offers = strings.Join(both, ", ")
 	}
 }
 

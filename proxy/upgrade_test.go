@@ -383,6 +383,34 @@ func TestAnswersToAnUpgrade(t *testing.T) {
 	}
 }
 
+// Whoever asks for no upgrade where one is required is told which, whatever way it came, and goes
+// on in HTTP.
+func TestAnUpgradeIsOfferedToWhoAsksForNone(t *testing.T) {
+	t.Parallel()
+	for _, way := range ways {
+		t.Run(way, func(t *testing.T) {
+			t.Parallel()
+			w := newLive(t, "HTTP/1.1 426 Upgrade Required\r\nContent-Length: 2\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\nno")
+			r := w.open("a")
+			u := w.request(r, way, "GET", "/live", "", "")
+			if h := u.resp.Header; u.resp.StatusCode != http.StatusUpgradeRequired || u.body != "no" || h.Get("Upgrade") != "websocket" || h.Get("Connection") != "Upgrade" {
+				t.Errorf("answered %d %q with %v", u.resp.StatusCode, u.body, h)
+			}
+			before, credentials, host := "", "", w.authority
+			switch way {
+			case ways[0]:
+				before, credentials, host = "http://"+w.plain, w.basic(r.token), w.plain
+			case ways[1]:
+				host = w.plain
+			}
+			_, _ = fmt.Fprintf(u, "POST %s/never HTTP/1.1\r\nHost: %s\r\n%sContent-Length: 2\r\n\r\n{}", before, host, credentials)
+			if next := w.answered(u.Conn, http.MethodPost); next.resp.StatusCode != http.StatusForbidden || !strings.Contains(next.body, "never") {
+				t.Errorf("the next request got %d %q", next.resp.StatusCode, next.body)
+			}
+		})
+	}
+}
+
 func TestInterimAnswersBeforeAChangeOfProtocols(t *testing.T) {
 	t.Parallel()
 	w := newLive(t, "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\nUpgrade: websocket\r\n\r\n"+changes)
