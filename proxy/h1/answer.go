@@ -185,7 +185,11 @@ func (a *answer) framing(b []byte) []byte {
 		b = strconv.AppendInt(b, a.length, 10)
 		b = append(b, "\r\n"...)
 	}
-	if a.closing && a.status != http.StatusSwitchingProtocols {
+	switch {
+	case !a.closing, a.status == http.StatusSwitchingProtocols:
+	case len(a.header["Upgrade"]) > 0:
+		b = append(b, "Connection: close, Upgrade\r\n"...) // RFC 9110 §7.8
+	default:
 		b = append(b, "Connection: close\r\n"...)
 	}
 	return b

@@ -227,3 +227,27 @@ func TestATargetThatIsNone(t *testing.T) {
 		s.wantEnd()
 	})
 }
+
+// Whoever sends Upgrade names it in Connection (RFC 9110 §7.8), also where the connection ends.
+func TestAnUpgradeThatIsOfferedAtTheEndIsNamed(t *testing.T) {
+	t.Parallel()
+	for more, want := range map[string]string{"": "Upgrade", "Connection: close\r\n": "close, Upgrade"} {
+		synctest.Test(t, func(t *testing.T) {
+			s := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Connection", "Upgrade")
+				w.Header().Set("Upgrade", "websocket")
+				w.WriteHeader(http.StatusUpgradeRequired)
+			})
+			s.say("GET / HTTP/1.1\r\nHost: h\r\n" + more + "\r\n")
+			for {
+				line, err := s.in.ReadString('\n')
+				if err != nil || line == "\r\n" {
+					t.Fatalf("there is no line %q: %v", want, err)
+				}
+				if line == "Connection: "+want+"\r\n" {
+					return
+				}
+			}
+		})
+	}
+}
