@@ -131,6 +131,40 @@ func oneHop(t *testing.T, closes, method, path, more, body string) {
 	}
 }
 
+// The same for upstreams of HTTP/2, to which only TE goes, as trailers are taken.
+func TestNothingOfOneConnectionReachesHTTP2(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ method, path, body string }{
+		{"GET", "/read", ""},
+		{"GET", "/read", `{"to":"x"}`},
+		{"POST", "/telemetry", ""},
+		{"POST", "/telemetry", `{"to":"x"}`},
+		{"POST", "/telemetry", strings.Repeat("x", 100_000)},
+		{"POST", "/pay", `{"to":"x"}`},
+	} {
+		for _, closes := range []string{"close", "keep-alive"} {
+			t.Run(fmt.Sprintf("%s %s, %d bytes, %s", c.method, c.path, len(c.body), closes), func(t *testing.T) {
+				t.Parallel()
+				seen := make(chan string, 1)
+				w := newOver(t, true, testRules, func(rw http.ResponseWriter, r *http.Request) {
+					seen <- fmt.Sprint(r.ProtoMajor, r.Header["Te"], r.Header["X-Foo"], r.Header["Connection"], r.Header["Keep-Alive"])
+					_, _ = io.Copy(io.Discard, r.Body)
+					created(rw, r)
+				})
+				text := fmt.Sprintf("%s %s%s HTTP/1.1\r\nHost: %s\r\n%sConnection: %s, x-foo, te\r\nX-Foo: 1\r\nTE: trailers\r\nKeep-Alive: 1\r\n"+
+					"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", c.method, w.upstream.URL, c.path, w.authority, w.basic(w.open("a").token),
+					closes, len(c.body), c.body)
+				if resp, body := w.raw(text); resp.StatusCode != http.StatusCreated || resp.Close != (closes == "close") {
+					t.Errorf("answered %d %s, close %t", resp.StatusCode, body, resp.Close)
+				}
+				if got := <-seen; got != "2 [trailers] [] [] []" {
+					t.Errorf("the upstream saw %s", got)
+				}
+			})
+		}
+	}
+}
+
 // endRun lets another run of the item be opened.
 func (w *world) endRun(r *run) {
 	w.t.Helper()

@@ -35,8 +35,17 @@ func loadAnswers(t *testing.T) (all []lie) {
 	return all
 }
 
-// TestAnswers has an upstream give every answer to a mutation and to a read. After each,
-// another request must get its own answer.
+// What is asked of the upstream that lies: an upload is an ignored request whose content is streamed.
+const (
+	aMutation = "mutation"
+	aRead     = "read"
+	anUpload  = "upload"
+)
+
+var asks = []string{aMutation, aRead, anUpload}
+
+// TestAnswers has an upstream give every answer to a mutation, to a read and to an upload. After
+// each, another request must get its own answer.
 func TestAnswers(t *testing.T) {
 	t.Parallel()
 	all := loadAnswers(t)
@@ -50,35 +59,38 @@ func TestAnswers(t *testing.T) {
 	u := newLiar(t, scripts)
 	w := newWorld(t, "", u.authority())
 	for i, l := range all {
-		for _, mutation := range []bool{true, false} {
-			if err := l.try(t, w, u, strconv.Itoa(i), mutation); err != nil {
-				t.Errorf("%s (%s), mutation %t: %v", l.name, l.section, mutation, err)
+		for _, as := range asks {
+			if err := l.try(t, w, u, strconv.Itoa(i), as); err != nil {
+				t.Errorf("%s (%s), %s: %v", l.name, l.section, as, err)
 			}
-			if err := clean(t, w, u, fmt.Sprintf("clean-%d-%t", i, mutation), mutation); err != nil {
-				t.Errorf("%s (%s), mutation %t: the next request %v", l.name, l.section, mutation, err)
+			if err := clean(t, w, u, fmt.Sprintf("clean-%d-%s", i, as), as); err != nil {
+				t.Errorf("%s (%s), %s: the next request %v", l.name, l.section, as, err)
 			}
 		}
 	}
 }
 
 // ask sends one request by the proxy and reads its answer.
-func ask(t *testing.T, w *world, u *liar, name string, mutation bool) (answer, error) {
+func ask(t *testing.T, w *world, u *liar, name, as string) (answer, error) {
 	t.Helper()
 	c := w.dial(t)
 	defer func() { _ = c.Close() }()
 	base := "http://" + u.authority()
-	if mutation {
+	switch as {
+	case aMutation:
 		body := fmt.Sprintf(`{"to":%q}`, name)
 		_, _ = fmt.Fprintf(c, "POST %s/pull?v=%s HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", base, name, u.authority(), len(body), body)
-	} else {
+	case anUpload:
+		_, _ = fmt.Fprintf(c, "POST %s/tell?v=%s HTTP/1.1\r\nHost: %s\r\nTransfer-Encoding: chunked\r\n\r\n3\r\none\r\n0\r\n\r\n", base, name, u.authority())
+	default:
 		_, _ = fmt.Fprintf(c, "GET %s/look?v=%s HTTP/1.1\r\nHost: %s\r\n\r\n", base, name, u.authority())
 	}
 	return c.readFinal()
 }
 
-func (l *lie) try(t *testing.T, w *world, u *liar, name string, mutation bool) error {
+func (l *lie) try(t *testing.T, w *world, u *liar, name, as string) error {
 	t.Helper()
-	a, err := ask(t, w, u, name, mutation)
+	a, err := ask(t, w, u, name, as)
 	if strings.Contains(l.script, "{LATER}") {
 		u.later <- struct{}{}
 		<-u.said
@@ -97,7 +109,7 @@ func (l *lie) try(t *testing.T, w *world, u *liar, name string, mutation bool) e
 	if err == nil && a.status == http.StatusOK && strings.Contains(l.script, good) && a.body != good {
 		return fmt.Errorf("content %q, want %q", a.body, good)
 	}
-	if mutation {
+	if as == aMutation {
 		return l.became(a, err)
 	}
 	got := strconv.Itoa(a.status)
@@ -165,9 +177,9 @@ func problem(a answer) string {
 }
 
 // clean asks for an answer that nobody lies about.
-func clean(t *testing.T, w *world, u *liar, name string, mutation bool) error {
+func clean(t *testing.T, w *world, u *liar, name, as string) error {
 	t.Helper()
-	a, err := ask(t, w, u, name, mutation)
+	a, err := ask(t, w, u, name, as)
 	if want := fmt.Sprintf(`{"clean":%q}`, name); err != nil || a.status != http.StatusOK || a.body != want {
 		return fmt.Errorf("got %d %q, want %q, %w", a.status, a.body, want, err)
 	}

@@ -66,6 +66,6 @@ func counted(t *testing.T) string {
 			refused++
 		}
 	}
-	row("answers.tsv", len(answers), refused, 2*len(answers), "an answer to a mutation and to a read, each followed by a request that must get its own")
+	row("answers.tsv", len(answers), refused, len(asks)*len(answers), "an answer to a mutation, to a read and to content that streams, each followed by a request that must get its own")
 	return b.String()
 }
