@@ -59,7 +59,8 @@ const mostOthers = 4096
 
 // NewPassthrough returns a Passthrough. Of cfg it uses Roots, Dial, Egress, DialTimeout,
 // ResponseTimeout and MaxHead. On its own connections ResponseTimeout runs from the
-// moment when a connection is taken, and up to a sixteenth longer.
+// moment when a connection is taken, or behind content that is streamed from its end, and up to a
+// sixteenth longer.
 func NewPassthrough(cfg Config) *Passthrough {
 	cfg = cfg.withDefaults()
 	d := newDialer(cfg)
