@@ -131,7 +131,7 @@ func TestBadInput(t *testing.T) {
 		"the token of nobody": {said: "GET http://h/ HTTP/1.1\r\nHost: h\r\nConnection: close\r\n" + proxyAuthorization("Basic", "run:"+token) + "\r\n",
 			answer: "HTTP/1.1 407 ", line: `"problem":"credentials"`},
 		"CONNECT of nobody":    {said: "CONNECT h:443 HTTP/1.1\r\nHost: h:443\r\nConnection: close\r\n\r\n", answer: "HTTP/1.1 407 ", line: `"problem":"credentials"`},
-		"a client of HTTP/1.0": {said: "GET http://h/ HTTP/1.0\r\nConnection: keep-alive\r\n\r\n", answer: "HTTP/1.0 407 ", line: `"problem":"credentials"`},
+		"a client of HTTP/1.0": {said: "GET http://h/ HTTP/1.0\r\nConnection: keep-alive\r\n\r\n", answer: "HTTP/1.1 407 ", line: `"problem":"credentials"`},
 		"a request in a request": {tunnel: host, said: "CONNECT " + host + " HTTP/1.1\r\nHost: " + host + "\r\nConnection: close\r\n\r\n",
 			answer: "HTTP/1.1 403 ", line: `"problem":"denied"`},
 	} {

@@ -90,7 +90,7 @@ func (a *answer) interim(status int) {
 	if status == http.StatusContinue {
 		a.asking.CompareAndSwap(mayAsk, asked)
 	}
-	b := a.statusLine(c.out.AvailableBuffer(), status)
+	b := statusLine(c.out.AvailableBuffer(), status)
 	for _, name := range a.names() {
 		if name != "Content-Length" && name != "Transfer-Encoding" {
 			b = appendField(b, name, a.header[name])
@@ -149,7 +149,7 @@ func (a *answer) head() {
 	default:
 		a.closing = true
 	}
-	b := a.statusLine(a.conn.out.AvailableBuffer(), a.status)
+	b := statusLine(a.conn.out.AvailableBuffer(), a.status)
 	for _, name := range a.names() {
 		switch name {
 		case "Transfer-Encoding", "Content-Length":
@@ -206,11 +206,8 @@ func (a *answer) announce(lines []string) {
 	}
 }
 
-func (a *answer) statusLine(b []byte, status int) []byte {
-	b = append(b, "HTTP/1.1 "...)
-	if a.x.req.ProtoMinor == 0 {
-		b[len(b)-2] = '0'
-	}
+func statusLine(b []byte, status int) []byte {
+	b = append(b, "HTTP/1.1 "...) // Our own version, whatever the client's (RFC 9112 §2.3).
 	b = strconv.AppendInt(b, int64(status), 10)
 	b = append(b, ' ')
 	if text := http.StatusText(status); text != "" {
