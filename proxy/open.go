@@ -231,7 +231,7 @@ func (s *stream) holds(now, hold time.Duration) (over, begins bool) {
 func (s *stream) waited(p *Proxy) patience {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.heldSince == 0 || !s.stopped {
+	if s.heldSince == 0 {
 		return patience{}
 	}
 	// The inline try was over by then.

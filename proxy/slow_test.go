@@ -6,6 +6,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"os"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -258,5 +260,67 @@ func TestConnectionsWithTheLastDescriptors(t *testing.T) {
 		if resp.StatusCode != status {
 			t.Errorf("with %d as the highest: %d %s, want %d", highest, resp.StatusCode, body, status)
 		}
+	}
+}
+
+// deadlined is a client of which it is noted how long its content may take.
+type deadlined struct {
+	*httptest.ResponseRecorder
+	until time.Time
+}
+
+// SetReadDeadline is what http.ResponseController sets it by.
+func (d *deadlined) SetReadDeadline(until time.Time) error {
+	d.until = until
+	return nil
+}
+
+// cutting is content in whose place a stop comes.
+type cutting struct {
+	awaited, closed bool
+	stop            func()
+}
+
+func (c *cutting) Close() error {
+	c.closed = true
+	return nil
+}
+
+func (c *cutting) Read([]byte) (int, error) {
+	c.awaited = true
+	c.stop()
+	return 0, os.ErrDeadlineExceeded
+}
+
+// A stop is not held up by content that doesn't come, whether it comes between the gate and
+// the content or while that is awaited: none of it is read away before the answer.
+func TestAStopThatComesBeforeTheContentIsNotWaitedOut(t *testing.T) {
+	t.Parallel()
+	for name, early := range map[string]bool{"before it is awaited": true, "while it is awaited": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var w *world
+			stop := func() { w.proxy.open.sweep(func(_ caller, all streams) { all.cut() }) }
+			w = newWorld(t, created, func(c *Config) {
+				c.Ledger.Store = gateSays{c.Ledger.Store, func([]ledger.Blocker) {
+					if early { // What is open asks last.
+						stop()
+					}
+				}}
+			})
+			r, client, content := w.open("a"), &deadlined{ResponseRecorder: httptest.NewRecorder()}, &cutting{stop: stop}
+			request := httptest.NewRequest(http.MethodPost, w.upstream.URL+"/pay", content)
+			request.ContentLength = 10
+			request.Header.Set("Content-Type", "application/json")
+			request.Header.Set("Proxy-Authorization", strings.TrimSpace(strings.TrimPrefix(w.basic(r.token), "Proxy-Authorization:")))
+			w.proxy.outer.Handler.ServeHTTP(client, request)
+			g := got{client.Code, client.Header(), client.Body.String(), nil}
+			wantProblem(t, g, "incomplete-request", 400, "A stop ended the wait for the body; nothing was sent.")
+			if content.awaited == early || content.closed != early || client.until.Equal(past) == early {
+				t.Errorf("the content was awaited: %t, and given up: %t; it may come until %s", content.awaited, content.closed, client.until)
+			}
+			w.noRecords("a")
+			w.wantSends("/pay", 0)
+		})
 	}
 }

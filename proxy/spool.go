@@ -42,6 +42,7 @@ func (p *Proxy) readBody(x *exchange, r *http.Request, limit int64) (*content, e
 	s := p.register(r.Context(), x.caller, true)
 	defer s.end()
 	if !s.awaits(x.answer, func() { p.expectContent(x) }) {
+		_ = r.Body.Close() // None of it is read away before the answer.
 		return nil, stoppedError{s.waited(p)}
 	}
 	c, err := p.readContent(x, r, limit)
