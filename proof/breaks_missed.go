@@ -64,7 +64,7 @@ var missedBreaks = []broken{
 	},
 	{
 		promise: "During the inline try, and then for `proxy.hold`, requests wait instead", how: "a claim that meets a stop doesn't wait",
-		edits: []edit{{"proxy/settle.go", "!claimed.RunRefused && p.await(", "!claimed.RunRefused && w == nil && p.await("}},
+		edits: []edit{{"proxy/settle.go", "case c.Decision == ledger.DecideBlocked:\n", "case c.Decision == ledger.DecideBlocked && until == nil:\n"}},
 		tests: []string{"proxy.TestAClaimWaitsForAStopThatTheGateDidNotSee"},
 	},
 	{

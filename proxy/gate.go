@@ -43,18 +43,20 @@ func (p *Proxy) gateAfter(x *exchange, until patience) *refusal {
 	if h := p.halted(); h.Everything {
 		return h.refusal()
 	}
-	a := p.standing(x.caller)
-	if a.Open {
-		return nil
-	}
-	for ; ; a = p.standing(x.caller) {
+	for {
+		a := p.standing(x.caller)
 		if a.Open {
 			return nil
 		}
 		if a.Problem != string(problemBlocked) {
 			return overRefusal(a)
 		}
-		if p.await(x.client, []ledger.Blocker{a.Blocker}, &until) {
+		again := p.await(x.client, []ledger.Blocker{a.Blocker}, &until)
+		if p.draining.Load() {
+			// Shutting down ends the waiting, and not the run.
+			return draining()
+		}
+		if again {
 			continue
 		}
 		if x.caller.managed() {

@@ -42,7 +42,8 @@ func (w *waiting) waits() (times int, took time.Duration) {
 // before it; whatever ends it ends it at once.
 func TestHowLongAStoppedRequestIsHeld(t *testing.T) {
 	t.Parallel()
-	const hold = 5 * time.Second
+	// What happens between two ticks doesn't wait for the next one.
+	const hold, between = 5 * time.Second, time.Second + holdTick/2
 	for name, c := range map[string]struct {
 		hold  time.Duration
 		state ledger.State
@@ -56,12 +57,16 @@ func TestHowLongAStoppedRequestIsHeld(t *testing.T) {
 		"for the hold and an inline try's time":      {hold: hold, state: ledger.NeedsReconcile, atLeast: hold + 10*time.Second, atMost: hold + 10*time.Second + holdTick, asked: true},
 		"not if its client has gone":                 {hold: hold, state: ledger.NeedsReconcile, begin: func(w *waiting) { w.leave() }},
 		"until its client goes": {
-			hold: hold, state: ledger.NeedsReconcile, atLeast: time.Second, atMost: time.Second, asked: true,
-			begin: func(w *waiting) { time.AfterFunc(time.Second, w.leave) },
+			hold: hold, state: ledger.NeedsReconcile, atLeast: between, atMost: between, asked: true,
+			begin: func(w *waiting) { time.AfterFunc(between, w.leave) },
+		},
+		"until the proxy shuts down": {
+			hold: hold, state: ledger.NeedsReconcile, atLeast: between, atMost: between, asked: true,
+			begin: func(w *waiting) { time.AfterFunc(between, w.drain) },
 		},
 		"until the proxy ends": {
-			hold: hold, state: ledger.NeedsReconcile, atLeast: time.Second, atMost: time.Second, asked: true,
-			begin: func(w *waiting) { time.AfterFunc(time.Second, w.cancel) },
+			hold: hold, state: ledger.NeedsReconcile, atLeast: between, atMost: between, asked: true,
+			begin: func(w *waiting) { time.AfterFunc(between, w.cancel) },
 		},
 		"for an inline try, hold or not": {
 			state: ledger.NeedsReconcile, atLeast: 3 * time.Second, atMost: 3 * time.Second, asked: true,
@@ -92,4 +97,60 @@ func TestHowLongAStoppedRequestIsHeld(t *testing.T) {
 			})
 		})
 	}
+}
+
+// proxy.hold is for requests, not for what is being streamed: that is cut at once, and content
+// that is awaited once the hold is over.
+func TestWhatIsStreamedIsNotHeld(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const hold = 5 * time.Second
+		w := newLookout(t, func(c *Config) { c.Hold = hold })
+		streamed := w.unmanaged()
+		awaited := w.register(t.Context(), caller{unmanaged: true, workflow: "refunds", item: "order-1"}, true)
+		w.unrecorded.add(uncertain(), "another")
+		synctest.Wait()
+		if streamed.Err() == nil || awaited.Err() != nil {
+			t.Errorf("at the stop: %v is streamed, %v is awaited", streamed.Err(), awaited.Err())
+		}
+		passes(hold - 1)
+		synctest.Wait()
+		if awaited.Err() != nil {
+			t.Error("what is awaited was cut before the hold was over")
+		}
+		passes(1)
+		synctest.Wait()
+		if awaited.Err() == nil {
+			t.Error("what is awaited is so after the hold")
+		}
+		w.Close()
+	})
+}
+
+// A stop that was lifted counts for nothing in the time of the next one.
+func TestEachStopHoldsAnew(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const hold = 5 * time.Second
+		w := newLookout(t, func(c *Config) { c.Hold = hold })
+		awaited := w.register(t.Context(), caller{unmanaged: true, workflow: "refunds", item: "order-1"}, true)
+		m := uncertain()
+		w.unrecorded.add(m, "another")
+		passes(hold - 1)
+		w.unrecorded.recorded(m.Key)
+		w.stops.tell()
+		synctest.Wait()
+		w.unrecorded.add(m, "another")
+		passes(hold - 1)
+		synctest.Wait()
+		if awaited.Err() != nil {
+			t.Error("cut before the hold of the second stop was over")
+		}
+		passes(1)
+		synctest.Wait()
+		if awaited.Err() == nil {
+			t.Error("awaited after the hold")
+		}
+		w.Close()
+	})
 }

@@ -59,10 +59,7 @@ func (p *Proxy) settle(ctx context.Context, x *exchange, w *work) *settled {
 			needsTurn, until = false, patience{}
 			continue
 		}
-		if claimed.Decision == ledger.DecideBlocked && !claimed.RunRefused && p.await(x.client, blockersOf(claimed), &until) {
-			continue
-		}
-		if redispatched(claimed) && p.awaitRedispatch(x.client, claimed.Mutation.Key) {
+		if p.awaitOther(x.client, claimed, &until) {
 			continue
 		}
 		if asked < maxAsked && p.prepared(ctx, w, claimed) {
@@ -71,6 +68,18 @@ func (p *Proxy) settle(ctx context.Context, x *exchange, w *work) *settled {
 		}
 		return p.decided(ctx, x, w, claimed)
 	}
+}
+
+// awaitOther waits for what may change the ledger's decision soon, and reports whether to ask
+// again. Shutting down ends the wait, which the gate says.
+func (p *Proxy) awaitOther(client context.Context, c ledger.Claimed, until *patience) bool {
+	switch {
+	case c.Decision == ledger.DecideBlocked:
+		return p.await(client, blockersOf(c), until) || p.draining.Load()
+	case redispatched(c):
+		return p.awaitRedispatch(client, c.Mutation.Key) || p.draining.Load()
+	}
+	return false
 }
 
 // redispatched reports whether the mutation is being sent again by itself: no caller
@@ -86,7 +95,7 @@ func (p *Proxy) awaitRedispatch(client context.Context, key ledger.Key) bool {
 		select {
 		case <-client.Done():
 			return false
-		case <-p.ctx.Done():
+		case <-p.admitting.Done():
 			return false
 		case <-time.After(holdTick):
 		}
@@ -171,7 +180,7 @@ func (p *Proxy) await(client context.Context, blockers []ledger.Blocker, until *
 	if until.since == 0 {
 		until.since = now
 	}
-	if client.Err() != nil || now-until.since >= p.config.Inline+p.config.Hold {
+	if now-until.since >= p.config.Inline+p.config.Hold {
 		return false
 	}
 	if p.inline.wait(client, blockers) {
@@ -188,7 +197,7 @@ func (p *Proxy) await(client context.Context, blockers []ledger.Blocker, until *
 	select {
 	case <-client.Done():
 		return false
-	case <-p.ctx.Done():
+	case <-p.admitting.Done():
 		return false
 	case <-time.After(holdTick):
 		return true
@@ -226,7 +235,7 @@ func (p *Proxy) decided(ctx context.Context, x *exchange, w *work, c ledger.Clai
 		// Joining is for the flight's waiters; a record that is in flight here
 		// without a flight waits for its outcome to be recorded.
 		out.refusal = p.blockedRefusal(x.caller, blockersOf(c), c.Detail)
-		if x.caller.managed() && !c.RunRefused {
+		if x.caller.managed() {
 			if _, err := p.ledger.RefuseRun(ctx, x.caller.run, "refused because of a stop", causeOf(blockersOf(c))); err != nil {
 				out.refusal = ledgerRefusal(err)
 			}
