@@ -58,13 +58,19 @@ func (c *content) open() (io.ReadCloser, error) {
 	return io.NopCloser(newReader(c.bytes)), nil
 }
 
-// leave makes close do nothing: the ledger is still to be told of the content.
-func (c *content) leave() {
-	if c != nil {
-		c.mu.Lock()
-		c.left = true
-		c.mu.Unlock()
+// taken is the content in the hands of the caller, who closes it: closing c does nothing any
+// more.
+func (c *content) taken() *content {
+	if c == nil {
+		return nil
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.left {
+		return nil
+	}
+	c.left = true
+	return &content{spool: c.spool}
 }
 
 // close gives up what was spooled. Of what a record names by then nothing is lost.

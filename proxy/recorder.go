@@ -56,7 +56,7 @@ func (p *Proxy) recordOwed(s *sending) {
 // stays over, whatever the outcome turns out to be.
 func (p *Proxy) goOnRecording(s *sending, record command) {
 	s.owed = owesNothing
-	s.body.leave()
+	body := s.body.taken() // A record that is to name it must find it.
 	run := s.w.claim.Run
 	p.unrecorded.add(s.mutation, run)
 	p.config.Metrics.Unrecorded(1)
@@ -66,6 +66,7 @@ func (p *Proxy) goOnRecording(s *sending, record command) {
 		if !p.again(func() bool { return p.recordOnce(s, &record) }) {
 			return
 		}
+		body.close(p)
 		p.unrecorded.recorded(s.w.key)
 		p.cutStopped()
 		p.config.Inliner.Kick()

@@ -1,0 +1,256 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"keep-proxy/ledger"
+)
+
+// kicked counts how often the runner is woken.
+type kicked struct {
+	fakeInliner
+	times atomic.Int32
+}
+
+// Kick implements Inliner.
+func (k *kicked) Kick() { k.times.Add(1) }
+
+// Where an unknown outcome stops its mutation alone, its own run is let in; what asks for it
+// again is refused, is over, and has the runner look.
+func TestAskingForWhatIsUnknownIsRefusedAndWakesTheRunner(t *testing.T) {
+	t.Parallel()
+	k := &kicked{}
+	w := newWorld(t, lost, func(c *Config) { c.Inliner = k })
+	alone := func(o *ledger.OpenRun) { o.BlockScope = ledger.BlockMutation }
+	wantProblem(t, w.open("a", alone).post("/ask", payX), "unknown-outcome", 424, "")
+	r, before := w.open("a", alone, takesOver), k.times.Load()
+	wantProblem(t, r.post("/ask", payX), "blocked", 423, "keep-proxy is asking the API what happened")
+	if got := r.state(); got.State != ledger.RunAborted || got.Class != ledger.ClassTransient {
+		t.Errorf("the run is %s, class %s", got.State, got.Class)
+	}
+	if n := k.times.Load() - before; n != 1 {
+		t.Errorf("the runner was woken %d times", n)
+	}
+	w.wantSends("/ask", 1)
+}
+
+// What ends a run between the gate and the claim is what its script is told.
+func TestAClaimOfARunThatEndsJustThenSaysWhy(t *testing.T) {
+	t.Parallel()
+	var armed atomic.Bool
+	var w *world
+	var r *run
+	w = newWorld(t, created, func(c *Config) {
+		newID := c.NewID
+		c.NewID = func() string {
+			if armed.CompareAndSwap(true, false) {
+				if _, err := w.ledger.EndRun(t.Context(), r.id, ledger.ClassLogic, "a person ended it", "ann"); err != nil {
+					t.Error(err)
+				}
+			}
+			return newID()
+		}
+	})
+	r = w.open("a")
+	armed.Store(true)
+	g := r.post("/pay", payX)
+	wantProblem(t, g, "run-aborted", 424, "a person ended it")
+	if !strings.Contains(g.body, `"class":"logic"`) {
+		t.Errorf("it says %s", g.body)
+	}
+	w.noRecords("a")
+	w.wantSends("/pay", 0)
+}
+
+// A refusal of the ledger that has no name here is the proxy's own fault, and sends nothing.
+func TestAClaimThatIsRefusedWithoutAKnownNameIsInternal(t *testing.T) {
+	t.Parallel()
+	f := claimRefusal(ledger.Claimed{Decision: ledger.DecideRefused, Problem: "never-heard", Detail: "Why."})
+	if f.problem != problemInternal || f.detail != "Why. Nothing was sent." {
+		t.Errorf("%s: %q", f.problem, f.detail)
+	}
+}
+
+// Whose attempt can't be read is sent nothing.
+func TestAnUnmanagedScopeWhoseAttemptCantBeReadSendsNothing(t *testing.T) {
+	t.Parallel()
+	s := &viewed{}
+	w := newWorld(t, created, func(c *Config) {
+		s.Store, c.Ledger.Store = c.Ledger.Store, s
+		c.Unmanaged = Unmanaged{"wf", "shared"}
+	})
+	s.fails.Store(true)
+	g := send(w.newClient(nil, false), http.MethodPost, w.upstream.URL+"/pay", payX)
+	s.fails.Store(false)
+	wantProblem(t, g, "ledger-unavailable", 503, errNoLook.Error())
+	w.noRecords("shared")
+	w.wantSends("/pay", 0)
+}
+
+// waitRecorded returns once nothing is left to be recorded.
+func (w *world) waitRecorded() {
+	w.t.Helper()
+	for deadline := time.Now().Add(waitLimit); len(w.proxy.unrecorded.all()) > 0; runtime.Gosched() {
+		if time.Now().After(deadline) {
+			w.t.Fatal("an outcome is still to be recorded")
+		}
+	}
+}
+
+// ambiguous is a store whose next command fails although it was committed.
+type ambiguous struct {
+	ledger.Store
+	armed atomic.Bool
+}
+
+func (s *ambiguous) Update(ctx context.Context, fn func(ledger.Tx) error) error {
+	if err := s.Store.Update(ctx, fn); err != nil || !s.armed.CompareAndSwap(true, false) {
+		return err
+	}
+	return errTrouble
+}
+
+// An outcome that was recorded although its commit failed is not tried for ever: what depended
+// on it goes on, and its answer is replayed. The run that was told that it is unknown is over.
+func TestAnOutcomeThatWasRecordedAllTheSameStopsNothing(t *testing.T) {
+	t.Parallel()
+	s := &ambiguous{}
+	w := newWorld(t, func(rw http.ResponseWriter, r *http.Request) {
+		s.armed.Store(r.Method == http.MethodPost)
+		created(rw, r)
+	}, func(c *Config) { s.Store, c.Ledger.Store = c.Ledger.Store, s })
+	r, beside := w.open("a"), w.open("b")
+	wantProblem(t, r.post("/pay", payX), "unknown-outcome", 424, "could not be recorded")
+	w.waitRecorded()
+	wantAnswer(t, beside.get("/read"), 201, `{"id":1}`, false)
+	wantProblem(t, r.get("/read"), "run-aborted", 424, "could not be recorded")
+	wantAnswer(t, w.open("a", takesOver).post("/pay", payX), 201, `{"id":1}`, true)
+	w.wantSends("/pay", 1)
+}
+
+// A run that retention has forgotten needs no end any more.
+func TestARunThatIsForgottenCountsAsTold(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, created)
+	if !w.proxy.endTold("run-of-nobody", "m-1") {
+		t.Error("it is tried again")
+	}
+}
+
+// A run that the gate no longer knows is over; a gate that can't be asked, or says what isn't
+// known here, lets nobody in.
+func TestWhatTheGateSaysBesidesAStop(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		says   ledger.Admission
+		want   problem
+		detail string
+	}{
+		"its credentials are gone": {ledger.Admission{Problem: "credentials"}, problemRunAborted, "no longer known, so it is over; nothing was sent."},
+		"it can't be asked":        {ledger.Admission{Err: errors.New("the ledger is closed")}, problemLedgerUnavailable, "nothing was sent: the ledger is closed."},
+		"another word":             {ledger.Admission{Problem: "never-heard"}, problemInternal, "nothing was sent."},
+		"nothing":                  {ledger.Admission{}, problemInternal, "nothing was sent."},
+	} {
+		if f := overRefusal(c.says); f.problem != c.want || !strings.HasSuffix(f.detail, c.detail) {
+			t.Errorf("%s: %s: %q", name, f.problem, f.detail)
+		}
+	}
+}
+
+// A try that ends late doesn't end the wait for a later one of the same mutation.
+func TestTheEndOfAnEarlierTryIsNotThatOfALaterOne(t *testing.T) {
+	t.Parallel()
+	w, key := newWaits(func() {}), ledger.Key{1}
+	first := w.begin(key)
+	second := w.begin(key)
+	first()
+	first()
+	if !w.trying(key) {
+		t.Error("nothing is under way")
+	}
+	second()
+	if w.trying(key) {
+		t.Error("something is under way")
+	}
+}
+
+// restless is a store of which a record has another payload each time that a body was read.
+type restless struct {
+	ledger.Store
+	key   ledger.Key
+	times atomic.Int32
+}
+
+func (s *restless) Body(ctx context.Context, b ledger.Body) (io.ReadCloser, error) {
+	if n := s.times.Add(1); n < 3*maxAsked {
+		if err := s.Update(ctx, func(tx ledger.Tx) error {
+			m, err := tx.Mutation(s.key)
+			if err != nil {
+				return err
+			}
+			m.PayloadDigest = fmt.Sprint("another", n)
+			m.Version++
+			return tx.PutMutation(m)
+		}); err != nil {
+			return nil, err
+		}
+	}
+	return s.Store.Body(ctx, b)
+}
+
+// A request that is held against a record which changes each time is refused in the end.
+func TestARecordThatIsNeverTheSameIsGivenUp(t *testing.T) {
+	t.Parallel()
+	s := &restless{}
+	w := newWorld(t, created, func(c *Config) { s.Store, c.Ledger.Store = c.Ledger.Store, s })
+	wantAnswer(t, w.open("a").post("/pay", `{"to":"x","amount":1}`), 201, `{"id":1}`, false)
+	s.key = w.mutation("a").Key
+	wantProblem(t, w.open("a", takesOver).post("/pay", `{"to":"x","amount":2}`), "internal", 500, "nothing was sent")
+	if n := s.times.Load(); n != maxAsked {
+		t.Errorf("it was asked %d times", n)
+	}
+	w.wantSends("/pay", 1)
+}
+
+// A run that is refused because of a stop is over, or isn't told of the stop: else it would go
+// on with a hole in what it saw.
+func TestAStopOfWhichTheLedgerCantBeToldIsNone(t *testing.T) {
+	t.Parallel()
+	var first *run
+	var armed atomic.Bool
+	s := &failingUpdates{}
+	s.left.Store(-1)
+	w := newWorld(t, lost, func(c *Config) {
+		s.Store, c.Ledger.Store = c.Ledger.Store, s
+		newID := c.NewID
+		c.NewID = func() string {
+			if armed.CompareAndSwap(true, false) {
+				if g := first.post("/pay", payX); g.problem() != "unknown-outcome" {
+					t.Errorf("what was lost: %d %s, %v", g.status, g.body, g.err)
+				}
+				s.left.Store(1) // The claim finds the stop.
+			}
+			return newID()
+		}
+	})
+	first = w.open("a")
+	second := w.open("b")
+	armed.Store(true)
+	wantProblem(t, second.post("/pay", `{"to":"y"}`), "ledger-unavailable", 503, errTrouble.Error())
+	s.left.Store(-1)
+	wantProblem(t, second.get("/read"), "blocked", 423, "This run is over")
+	if got := second.state(); got.State != ledger.RunAborted {
+		t.Errorf("the run is %s", got.State)
+	}
+	w.noRecords("b")
+	w.wantSends("/pay", 1)
+}
