@@ -47,6 +47,10 @@ func TestRefusalsAreInTheHistory(t *testing.T) {
 			w.end(r)
 			return r, r.get("/read")
 		}},
+		{"a stored rule that can't be read", "ambiguous-record", "(api.transfer)", func(w *world) (*run, got) {
+			w.proxy.config.Pinned = unreadable
+			return w.payThen(changed("name: pay\n", "name: transfer\n    was: [pay]\n"), payX, payX, "/pay")
+		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -12,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"keep-proxy/ledger"
 	"keep-proxy/upstream"
 )
 
@@ -179,32 +179,75 @@ operations:
     max_body: 4KiB
 `
 
+// payRule is an operation that its path tells.
+const payRule = `  - name: pay
+    match: {method: POST, path: /pay}
+    effect: mutation
+    describe: "Pay {json.to}"
+    identity: {to: json.to}
+    reconcile:
+      - none: "the test API can't be asked"
+    manual_check: "look"
+    max_body: 4KiB
+`
+
 // The limits hold also where the body is read for the sake of the rule.
 func TestABodyThatTellsTheRuleIsBounded(t *testing.T) {
 	t.Parallel()
+	// What is over a limit is space, without which the body would be sound.
+	const small, large = 2 << 10, 4 << 10
 	for name, c := range map[string]struct {
 		limit  int64
+		path   string
 		length int
-		status int
-		sends  int
+		want   int
 	}{
-		"within both":            {64 << 10, 3 << 10, http.StatusCreated, 1},
-		"over the rule's limit":  {64 << 10, 5 << 10, http.StatusRequestEntityTooLarge, 0},
-		"over the proxy's limit": {2 << 10, 3 << 10, http.StatusRequestEntityTooLarge, 0},
+		"just within both":                     {64 << 10, "/call", large, 0},
+		"just over the rule's limit":           {64 << 10, "/call", large + 1, large},
+		"far over the rule's limit":            {64 << 10, "/call", 200 << 10, 64 << 10},
+		"just over the proxy's limit":          {small, "/call", small + 1, small},
+		"just within that of a rule without":   {small, "/pay", large, 0},
+		"just over that of a rule without":     {small, "/pay", large + 1, large},
+		"over that of a rule without, spooled": {small, "/pay", 200 << 10, large},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t, created, func(conf *Config) { conf.MaxBody = c.limit })
-			w.use(conditionalRules)
-			r := w.open("a")
-			g := r.post("/call", `{"call":"pay","to":"x","text":"`+strings.Repeat("x", c.length)+`"}`)
-			if g.status != c.status || c.sends == 0 && g.problem() != "too-large" {
-				t.Errorf("got %d %s", g.status, g.body)
-			}
-			w.wantSends("/call", c.sends)
-			if page, err := w.ledger.Mutations(t.Context(), ledger.Filter{}); err != nil || len(page.Items) != c.sends {
-				t.Errorf("%d records, %v", len(page.Items), err)
-			}
-		})
+		for framing, known := range map[string]bool{"": true, ", in chunks": false} {
+			t.Run(name+framing, func(t *testing.T) {
+				t.Parallel()
+				w := newWorld(t, created, func(conf *Config) { conf.MaxBody = c.limit })
+				w.use(conditionalRules + payRule)
+				body := `{"call":"pay","to":"x"}`
+				body += strings.Repeat(" ", c.length-len(body))
+				g := w.open("a").upload(c.path, body, known)
+				if c.want == 0 {
+					wantAnswer(t, g, http.StatusCreated, `{"id":1}`, false)
+					w.wantSends(c.path, 1)
+					return
+				}
+				wantProblem(t, g, "too-large", http.StatusRequestEntityTooLarge, fmt.Sprint(" ", c.want, " bytes"))
+				w.wantSends(c.path, 0)
+				w.noRecords("a")
+			})
+		}
 	}
+}
+
+// upload posts content whose length is announced, or not.
+func (r *run) upload(path, body string, known bool) got {
+	r.t.Helper()
+	var content io.Reader = strings.NewReader(body)
+	if !known {
+		content = io.MultiReader(content)
+	}
+	req, err := http.NewRequest(http.MethodPost, r.upstream.URL+path, content)
+	if err != nil {
+		return got{err: err}
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := r.client.Do(req)
+	if err != nil {
+		return got{err: err}
+	}
+	defer func() { _ = resp.Body.Close() }()
+	text, err := io.ReadAll(resp.Body)
+	return got{resp.StatusCode, resp.Header, string(text), err}
 }

@@ -3,6 +3,8 @@ package proxy
 import (
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -93,7 +95,24 @@ func TestDiskThatFillsBeforeTheMaskedBodyIsPutAside(t *testing.T) {
 			w.wantSends("/hooks/t", 1)
 			continue
 		}
-		wantProblem(t, g, "ledger-unavailable", 503, "nothing was sent")
+		// A ledger that is given it all the same refuses the record, in other words.
+		wantProblem(t, g, "ledger-unavailable", 503, "nearly full, so no new mutation is taken and nothing was sent")
 		w.wantSends("/hooks/t", 0)
 	}
+}
+
+// Neither what came with its secrets nor what was masked for a record that wasn't made is left.
+func TestAMaskedBodyLeavesNothingElseBehind(t *testing.T) {
+	t.Parallel()
+	var d disk
+	w := newWorld(t, created, onDisk(t, &d))
+	r, body := w.open("a"), strings.Replace(longJSON("x"), "{", `{"password":"xyzzy",`, 1)
+	wantAnswer(t, r.post("/hooks/t", body), 201, `{"id":1}`, false)
+	wantProblem(t, r.post("/hooks/t", body), "repeated", 422, "second intent")
+	d.holds(t, 1)
+	kept, err := os.ReadFile(filepath.Join(d.dir, "bodies", w.mutation("a").Request.Body.SHA256))
+	if err != nil || strings.Contains(string(kept), "xyzzy") || len(kept) < ledger.InlineBody {
+		t.Errorf("%d bytes are kept, %v", len(kept), err)
+	}
+	w.wantSends("/hooks/t", 1)
 }

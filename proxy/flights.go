@@ -69,8 +69,8 @@ const (
 	roleJoin
 )
 
-// enter adds c to the callers of k. A leader must call land once; a leader or
-// joiner must call leave once. A repeated call isn't added.
+// enter adds c to the callers of k, of which it must be none yet. A leader must call land
+// once, and leave after it; a joiner must call leave. A repeated call isn't added.
 func (f *flights) enter(k ledger.Key, c *call) (role, *flight) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -81,13 +81,11 @@ func (f *flights) enter(k ledger.Key, c *call) (role, *flight) {
 		f.byKey[k] = all
 	}
 	for _, other := range all.calls {
-		if other != c && repeats(c, other) {
+		if repeats(c, other) {
 			return roleRepeated, nil
 		}
 	}
-	if !slices.Contains(all.calls, c) {
-		all.calls = append(all.calls, c)
-	}
+	all.calls = append(all.calls, c)
 	if all.active != nil {
 		if all.active.landed == nil {
 			all.active.landed = make(chan struct{})
@@ -113,9 +111,7 @@ func (f *flights) land(k ledger.Key, fl *flight, answer *settled) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	fl.answer = answer
-	if all := f.byKey[k]; all != nil && all.active == fl {
-		all.active = nil
-	}
+	f.byKey[k].active = nil // The leader is a caller still.
 	if fl.landed != nil {
 		close(fl.landed)
 	}
@@ -143,7 +139,7 @@ func (f *flights) leave(k ledger.Key, c *call) {
 	if i := slices.Index(all.calls, c); i >= 0 {
 		all.calls = slices.Delete(all.calls, i, i+1)
 	}
-	if len(all.calls) == 0 && all.active == nil {
+	if len(all.calls) == 0 {
 		delete(f.byKey, k)
 	}
 }

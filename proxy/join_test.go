@@ -119,3 +119,29 @@ func TestARepeatIsNoJoin(t *testing.T) {
 func status(code int) http.HandlerFunc {
 	return func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(code) }
 }
+
+// What the ledger asks before a request may have another's answer, it is told.
+func TestJoiningUnderARuleThatWasChanged(t *testing.T) {
+	t.Parallel()
+	arrived, release := make(chan struct{}), make(chan struct{})
+	var w *world
+	w = newWorld(t, func(rw http.ResponseWriter, r *http.Request) {
+		if w.sends.of("/pay") == 2 {
+			close(arrived)
+			<-release
+		}
+		created(rw, r)
+	})
+	wantAnswer(t, w.open("a").post("/pay", `{"to":"earlier"}`), 201, `{"id":1}`, false)
+	w.use(changed(`identity: {to: json.to}
+    payload`, `identity: {payee: json.to}
+    payload`))
+	leads := w.open("a", takesOver).posting("/pay", payX)
+	<-arrived
+	joins := w.open("a", takesOver).posting("/pay", payX)
+	w.waitForCallers(2)
+	close(release)
+	wantAnswer(t, <-leads, 201, `{"id":1}`, false)
+	wantAnswer(t, <-joins, 201, `{"id":1}`, false)
+	w.wantSends("/pay", 2)
+}

@@ -102,7 +102,12 @@ func TestALostAcknowledgementStopsTheWorkflow(t *testing.T) {
 		t.Errorf("run is %s", s)
 	}
 	wantProblem(t, first.post("/pay", `{"to":"x"}`), "run-aborted", 424, "over")
-	wantProblem(t, other.get("/read"), "blocked", 423, w.mutation("a").ID)
+	decide := "keep-proxy resolve " + w.mutation("a").ID
+	blocked := other.get("/read")
+	wantProblem(t, blocked, "blocked", 423, "A person must decide: "+decide+".")
+	if !strings.Contains(blocked.body, `"actions":["`+decide+`"]`) {
+		t.Errorf("it names no action: %s", blocked.body)
+	}
 	wantProblem(t, other.get("/read"), "run-aborted", 424, "over")
 	if _, err := w.tryOpen("c"); err == nil {
 		t.Error("a run of a stopped workflow was opened")

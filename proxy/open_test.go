@@ -123,3 +123,36 @@ func TestAClientThatDoesNotReadIsSevered(t *testing.T) {
 		_ = c.Close()
 	}
 }
+
+// What is done with a stream that is over by then leaves nothing behind.
+func TestAStreamThatIsOverIsDone(t *testing.T) {
+	t.Parallel()
+	s := newOpen().add(t.Context(), caller{}, false)
+	s.end()
+	select {
+	case <-s.Done():
+	default:
+		t.Error("who asks after its end waits for it")
+	}
+	if s.follow(); s.unfollow != nil {
+		t.Error("its client is followed for ever")
+	}
+	i := &interims{}
+	if s.shows(i); !i.severed {
+		t.Error("interim responses are passed on after it")
+	}
+}
+
+// What is being written when a stream is cut is severed, as its client may not read.
+func TestACutSeversTheAnswer(t *testing.T) {
+	t.Parallel()
+	s, answer := newOpen().add(t.Context(), caller{}, false), &answerWriter{ResponseWriter: httptest.NewRecorder()}
+	body := s.content(answer, http.NoBody)
+	if answer.severed.Load() {
+		t.Error("severed before it is cut")
+	}
+	s.cut()
+	if n, err := body.Read(make([]byte, 1)); !answer.severed.Load() || !errors.Is(err, context.Canceled) {
+		t.Errorf("it is severed: %t; %d bytes more, %v", answer.severed.Load(), n, err)
+	}
+}

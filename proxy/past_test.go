@@ -223,3 +223,24 @@ func TestTheRuleAnswersForWhatHasNoResult(t *testing.T) {
 		})
 	}
 }
+
+// skipped is a world whose first mutation was lost, and which a person decided to go on
+// without.
+func (w *world) skipped(rule string) {
+	w.t.Helper()
+	w.use(rule)
+	wantProblem(w.t.(*testing.T), w.open("a").post("/pay", payX), "unknown-outcome", 424, "unknown")
+	m := w.mutation("a")
+	_, err := w.ledger.Resolve(w.t.Context(), ledger.Resolve{Key: m.Key, Version: m.Version, Action: ledger.OnSkip, Actor: "ada", Reason: "test"})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func TestASkippedMutationWithoutAnAnswerIsRefused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, lost)
+	w.skipped(changed("    max_body: 4KiB\n", "    max_body: 4KiB\n    on_skip: {status: 404, json: {skipped: {cel: json.missing}}}\n"))
+	wantProblem(t, w.open("a").post("/pay", payX), "skipped", 403, "the rule's own answer (on_skip) can't be made of this request. Nothing was sent.")
+	w.wantSends("/pay", 1)
+}

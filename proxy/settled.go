@@ -167,9 +167,7 @@ func (p *Proxy) joined(x *exchange, r *http.Request, w *work, fl *flight) *http.
 		return p.refused(x, r, ledgerRefusal(err))
 	}
 	if joined.Decision != ledger.DecideJoin {
-		own := p.decided(ctx, x, w, joined)
-		x.after = append(x.after, func(bool) { own.body.close(p) })
-		return p.answered(x, r, w, own)
+		return p.answered(x, r, w, p.decided(ctx, x, w, joined))
 	}
 	if s.failure != nil {
 		_, err := p.ledger.FailRun(ctx, x.caller.run, s.mutation.Key, w.derived.PayloadDigest, s.failure.class, s.failure.reason, s.failure.unauthorized)

@@ -62,22 +62,33 @@ func TestNothingIsClaimedWhileShuttingDown(t *testing.T) {
 // the answer of the first.
 func TestAJoinerWithAnotherPayloadIsJudgedByItself(t *testing.T) {
 	t.Parallel()
-	arrived, release := make(chan struct{}), make(chan struct{})
-	w := newWorld(t, func(rw http.ResponseWriter, r *http.Request) {
-		close(arrived)
-		<-release
-		created(rw, r)
-	})
-	r := w.open("a")
-	first, second := make(chan got, 1), make(chan got, 1)
-	go func() { first <- r.post("/again", `{"to":"x","amount":1}`) }()
-	<-arrived
-	go func() { second <- r.post("/again", `{"to":"x","amount":2}`) }()
-	w.waitForCallers(2)
-	close(release)
-	wantAnswer(t, <-first, 201, `{"id":1}`, false)
-	wantProblem(t, <-second, "payload-mismatch", 422, "payload")
-	w.wantSends("/again", 1)
+	for name, c := range map[string]struct {
+		path string
+		by   func(*run) *run
+	}{
+		"of the same run": {"/again", func(r *run) *run { return r }},
+		"of another run":  {"/pay", func(r *run) *run { return r.open("a", takesOver) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			arrived, release := make(chan struct{}), make(chan struct{})
+			w := newWorld(t, func(rw http.ResponseWriter, r *http.Request) {
+				close(arrived)
+				<-release
+				created(rw, r)
+			})
+			r := w.open("a")
+			first := r.posting(c.path, `{"to":"x","amount":1}`)
+			<-arrived
+			second := c.by(r).posting(c.path, `{"to":"x","amount":2}`)
+			w.waitForCallers(2)
+			close(release)
+			wantAnswer(t, <-first, 201, `{"id":1}`, false)
+			wantProblem(t, <-second, "payload-mismatch", 422, "payload")
+			w.waitForNobody()
+			w.wantSends(c.path, 1)
+		})
+	}
 }
 
 // A client of HTTP/2 is told by GOAWAY (RFC 9113 §6.8) which of its streams will still be
@@ -155,5 +166,29 @@ func TestShuttingDownTooSoonSaysSo(t *testing.T) {
 	cancel()
 	if err := w.proxy.Shutdown(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("it ended with %v", err)
+	}
+}
+
+// Where the time for it is over nobody goes on recording: the next start finds the mutation in
+// flight.
+func TestTheEndOfTheProxyEndsItsRecording(t *testing.T) {
+	t.Parallel()
+	w, _ := newTroubledWorld(t, func(s *troubled) http.HandlerFunc {
+		return func(rw http.ResponseWriter, r *http.Request) {
+			s.updates.Store(true)
+			created(rw, r)
+		}
+	})
+	wantProblem(t, w.open("a").post("/pay", payX), "unknown-outcome", 424, "could not be recorded")
+	w.proxy.Close()
+	ended := make(chan struct{})
+	go func() { w.proxy.background.Wait(); close(ended) }()
+	select {
+	case <-ended:
+	case <-time.After(waitLimit):
+		t.Error("it goes on")
+	}
+	if m := w.mutation("a"); m.State != ledger.InFlight {
+		t.Errorf("the record is %s", m.State)
 	}
 }

@@ -222,14 +222,23 @@ func TestDiskThatFillsWhileABodyIsPutAside(t *testing.T) {
 	for _, after := range []int{-1, 0, 1, 40_000, 100_000, 200_000} {
 		t.Run(fmt.Sprint(after), func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, digests, func(c *Config) { c.Ledger.Store = lowSpool{c.Ledger.Store, after} })
+			files := &openSpools{}
+			w := newWorld(t, digests, func(c *Config) {
+				files.Store = lowSpool{c.Ledger.Store, after}
+				c.Ledger.Store = files
+			})
 			r := w.open("a")
-			wantProblem(t, r.post("/again", longJSON("long")), "ledger-unavailable", 503, "nothing was sent")
+			wantProblem(t, r.post("/again", longJSON("long")), "ledger-unavailable", 503, "nearly full, so no new mutation is taken and nothing was sent")
 			w.wantSends("/again", 0)
 			// The answer is as long, but it can't be had again.
 			short := `{"to":"short"}`
 			wantAnswer(t, r.post("/again", short), 201, echoed(short), false)
 			w.wantSends("/again", 1)
+			for deadline := time.Now().Add(waitLimit); files.open.Load() > 0; runtime.Gosched() {
+				if time.Now().After(deadline) {
+					t.Fatalf("%d files stay open", files.open.Load())
+				}
+			}
 		})
 	}
 }
@@ -318,5 +327,46 @@ func TestChunkedLongBody(t *testing.T) {
 	answer, err := io.ReadAll(resp.Body)
 	if err != nil || string(answer) != echoed(body) {
 		t.Errorf("%d with %d bytes, %v", resp.StatusCode, len(answer), err)
+	}
+}
+
+// What a full disk didn't take is kept in memory of its own: the buffer that it was read into
+// goes to others.
+func TestWhatASpoolDidNotTakeIsInNobodysBuffer(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, created)
+	for range 100 { // A pool may forget what it was given.
+		f, err := w.store.Spool()
+		if err != nil {
+			t.Fatal(err)
+		}
+		unwritten, err := spoolFrom(&lowSpoolFile{f, 4}, strings.NewReader("takenleft"))
+		if !errors.Is(err, ledger.ErrLowSpace) {
+			t.Fatal(err)
+		}
+		others := takeBuffer()
+		copy(others[:], "xxxxxxxxxxxxx")
+		copyBuffers.Put(others)
+		if string(unwritten) != "nleft" {
+			t.Fatalf("%q is left", unwritten)
+		}
+	}
+}
+
+// Content that ends before the length that was announced isn't whole, whatever its reader says.
+func TestContentThatIsShorterThanAnnouncedIsNotWhole(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, created)
+	for _, length := range []int64{10, ledger.InlineBody + 1} {
+		x := &exchange{}
+		r, err := http.NewRequest(http.MethodPost, w.upstream.URL, io.NopCloser(strings.NewReader("short")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.ContentLength = length
+		if c, err := w.proxy.readBody(x, r, 1<<20); !errors.Is(err, io.ErrUnexpectedEOF) || c != nil {
+			t.Errorf("of %d: %d bytes, %v", length, c.size(), err)
+		}
+		x.done(false)
 	}
 }

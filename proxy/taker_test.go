@@ -225,3 +225,72 @@ func TestCallersWithoutARunShareTheWork(t *testing.T) {
 	}
 	w.wantSends("/pay", 1)
 }
+
+// What was skipped, and is answered by its rule, is answered once, as what was applied is; so
+// is what was accepted and is followed.
+func TestAskingAgainForWhatIsNotAppliedIsARepeat(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		answer http.HandlerFunc
+		begin  func(*world)
+		path   string
+		status int
+	}{
+		"skipped": {lost, func(w *world) {
+			w.skipped(changed("    max_body: 4KiB\n", "    max_body: 4KiB\n    on_skip: {status: 404, json: {skipped: true}}\n"))
+		}, "/pay", http.StatusNotFound},
+		"followed": {func(rw http.ResponseWriter, _ *http.Request) {
+			rw.Header().Set("Content-Type", "application/json")
+			rw.WriteHeader(http.StatusAccepted)
+			_, _ = io.WriteString(rw, `{"id":"j1"}`)
+		}, func(w *world) { w.use(watchedRules) }, "/jobs", http.StatusAccepted},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, c.answer)
+			c.begin(w)
+			r, k := w.open("a"), newTaker()
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				k.take(r, c.path, payX)
+			}()
+			<-k.has
+			wantProblem(t, r.post(c.path, payX), "repeated", 422, "second intent")
+			close(k.told)
+			<-ended
+			if k.Code != c.status {
+				t.Errorf("the first got %d", k.Code)
+			}
+			w.wantSends(c.path, 1)
+		})
+	}
+}
+
+// Who is being answered with another run's work has its answer, too.
+func TestAskingAgainForASharedAnswerIsARepeat(t *testing.T) {
+	t.Parallel()
+	arrived, release := make(chan struct{}), make(chan struct{})
+	w := newWorld(t, func(rw http.ResponseWriter, r *http.Request) {
+		close(arrived)
+		<-release
+		created(rw, r)
+	})
+	leads := w.open("a").posting("/pay", payX)
+	<-arrived
+	joiner, k := w.open("a", takesOver), newTaker()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		k.take(joiner, "/pay", payX)
+	}()
+	w.waitForCallers(2)
+	close(release)
+	wantAnswer(t, <-leads, 201, `{"id":1}`, false)
+	<-k.has
+	wantProblem(t, joiner.post("/pay", payX), "repeated", 422, "second intent")
+	close(k.told)
+	<-ended
+	w.waitForNobody()
+	w.wantSends("/pay", 1)
+}

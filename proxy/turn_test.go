@@ -3,8 +3,12 @@ package proxy
 import (
 	"context"
 	"net/http"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
 
 	"keep-proxy/ledger"
 	"keep-proxy/rules"
@@ -26,10 +30,10 @@ func (q queue) Turn(ctx context.Context, _ *rules.Connector) error {
 }
 
 // newRatedWorld is a world whose connector has a rate.
-func newRatedWorld(t *testing.T, handler http.HandlerFunc) (*world, queue) {
+func newRatedWorld(t *testing.T, handler http.HandlerFunc, change ...func(*Config)) (*world, queue) {
 	t.Helper()
 	q := queue{make(chan struct{}, 8), make(chan struct{}, 8)}
-	w := newWorld(t, handler, func(c *Config) { c.Turns = q })
+	w := newWorld(t, handler, append(change, func(c *Config) { c.Turns = q })...)
 	w.use(strings.Replace(testRules, "reads: safe-methods\n", ratedRules, 1))
 	return w, q
 }
@@ -80,7 +84,8 @@ func TestAReplayNeedsNoTurn(t *testing.T) {
 
 func TestACallerThatLeavesBeforeItsTurnSendsNothing(t *testing.T) {
 	t.Parallel()
-	w, q := newRatedWorld(t, created)
+	log := &lines{}
+	w, q := newRatedWorld(t, created, func(c *Config) { c.Log = zerolog.New(log) })
 	r := w.open("a")
 	ctx, leave := context.WithCancel(context.Background())
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.upstream.URL+"/pay", strings.NewReader(`{"to":"x"}`))
@@ -88,6 +93,7 @@ func TestACallerThatLeavesBeforeItsTurnSendsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Idempotency-Key", "k")
 	left := make(chan error, 1)
 	go func() {
 		resp, err := r.client.Do(req)
@@ -97,18 +103,28 @@ func TestACallerThatLeavesBeforeItsTurnSendsNothing(t *testing.T) {
 		left <- err
 	}()
 	<-q.waiting
-	other := w.open("a", func(o *ledger.OpenRun) { o.Takeover = true }).posting("/pay", `{"to":"x"}`)
+	other := make(chan got, 1)
+	go func() { other <- r.post("/pay", `{"to":"x"}`, "Idempotency-Key", "k") }()
 	w.waitForCallers(2)
 	leave()
 	if err := <-left; err == nil {
 		t.Error("it was answered")
 	}
 	// Who had joined it takes its place in the queue.
-	<-q.waiting
+	select {
+	case <-q.waiting:
+	case a := <-other:
+		t.Fatalf("it didn't wait for its turn: %d %s", a.status, a.body)
+	}
 	w.noRecords("a")
 	q.admit <- struct{}{}
 	wantAnswer(t, <-other, 201, `{"id":1}`, false)
 	w.wantSends("/pay", 1)
+	for deadline := time.Now().Add(waitLimit); log.with(`"problem":"incomplete-request"`) != 1; runtime.Gosched() {
+		if time.Now().After(deadline) {
+			t.Fatal("no log line says that a caller went away")
+		}
+	}
 }
 
 // What was stopped while it waited is not sent when its turn comes.
@@ -134,7 +150,11 @@ func TestShuttingDownEndsTheWaitForATurn(t *testing.T) {
 	if err := w.proxy.Shutdown(context.Background()); err != nil {
 		t.Errorf("shutdown: %v", err)
 	}
-	wantProblem(t, <-answer, "draining", 503, "nothing was sent")
+	g := <-answer
+	wantProblem(t, g, "draining", 503, "shutting down; nothing was sent")
+	if wait := g.header.Get("Retry-After"); wait != "1" {
+		t.Errorf("Retry-After %q", wait)
+	}
 	w.noRecords("a")
 	w.wantSends("/pay", 0)
 }
