@@ -208,7 +208,8 @@ func (c *earlyClient) answeredEarly(t *testing.T, tunnel, lasts bool, version, m
 	if !strings.HasPrefix(earlyContent, got.content) {
 		t.Errorf("the upstream got %d bytes with a hole, whole %t", len(got.content), got.whole)
 	}
-	if got.whole != (len(got.content) == len(earlyContent)) {
+	// Chunked content may be cut off behind its last byte, and before its end.
+	if all := len(got.content) == len(earlyContent); got.whole && !all || all && !got.whole && !c.chunked {
 		t.Errorf("the upstream got %d bytes of %d, whole %t", len(got.content), len(earlyContent), got.whole)
 	}
 	if lasts && (said != "early late" || !got.whole || <-broke != nil) {
