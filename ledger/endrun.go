@@ -143,16 +143,13 @@ func (r *Run) mayRetry(key Key) bool {
 }
 
 // succeed makes a failing run go on after the same mutation succeeded.
-func (c *command) succeed(runID string, key Key) error {
-	if runID == "" {
-		return nil
-	}
-	r, err := found(c.Run(runID))
+func (c *command) succeed(runID string, key Key) (*Run, error) {
+	r, err := c.runOf(runID)
 	if err != nil || r == nil || !r.mayRetry(key) {
-		return err
+		return r, err
 	}
 	restore(r)
-	return c.putRun(r)
+	return r, c.putRun(r)
 }
 
 // restore takes a run out of its grace.

@@ -277,9 +277,7 @@ func (m *Mutation) escalateFailure(mv move) {
 func (c *command) afterMove(m *Mutation, runID string, passedOn, unauthorized bool) (*Run, error) {
 	switch m.State {
 	case Applied:
-		if err := c.succeed(runID, m.Key); err != nil {
-			return nil, err
-		}
+		return c.succeed(runID, m.Key)
 	case Failed:
 		r, err := c.runOf(runID)
 		if err != nil || r == nil || r.State.Ended() || passedOn {
@@ -289,10 +287,7 @@ func (c *command) afterMove(m *Mutation, runID string, passedOn, unauthorized bo
 	case NeedsReconcile, Indeterminate:
 		if m.Watching {
 			// The script has the answer that the API gave it; it may go on.
-			if err := c.succeed(runID, m.Key); err != nil {
-				return nil, err
-			}
-			break
+			return c.succeed(runID, m.Key)
 		}
 		return c.pause(runID, m, "the outcome of mutation "+m.ID+" is unknown: "+m.Reason)
 	default:

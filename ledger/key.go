@@ -69,7 +69,10 @@ func (p *KeyParts) canonical(b []byte) ([]byte, error) {
 	}
 	members := func(m map[string]string, value func(string)) {
 		b = append(b, '{')
-		for i, name := range slices.SortedFunc(maps.Keys(m), compareNames) {
+		var room [8]string // Few rules name more.
+		names := slices.AppendSeq(room[:0], maps.Keys(m))
+		slices.SortFunc(names, compareNames)
+		for i, name := range names {
 			if i > 0 {
 				b = append(b, ',')
 			}
@@ -102,17 +105,25 @@ func (p *KeyParts) canonical(b []byte) ([]byte, error) {
 // compareNames orders member names by their UTF-16 code units, as RFC 8785 §3.2.3
 // does. Byte order differs from that only beyond the basic plane.
 func compareNames(a, b string) int {
-	if strings.IndexFunc(a+b, func(r rune) bool { return r > 0xffff }) < 0 {
+	if !beyondBasic(a) && !beyondBasic(b) {
 		return strings.Compare(a, b)
 	}
 	return slices.Compare(utf16.Encode([]rune(a)), utf16.Encode([]rune(b)))
 }
 
+// beyondBasic reports whether s has a character beyond the basic plane.
+func beyondBasic(s string) bool {
+	return strings.IndexFunc(s, func(r rune) bool { return r > 0xffff }) >= 0
+}
+
 // Marker is the text by which an object in the outside world is tied to the
 // mutation: 24 lower-case hex digits.
 func Marker(k Key) string {
-	sum := sha256.Sum256(append([]byte("keep/v1 marker\x00"), k[:]...))
-	return hex.EncodeToString(sum[:12])
+	var room [64]byte
+	sum := sha256.Sum256(append(append(room[:0], "keep/v1 marker\x00"...), k[:]...))
+	var digits [24]byte
+	hex.Encode(digits[:], sum[:12])
+	return string(digits[:])
 }
 
 // Formats of a vendor key.
@@ -135,7 +146,8 @@ const minVendorKey = 20
 // the generation alone: never on run, process or count. maxLength 0 means no
 // limit; a longer key is cut to it, but a limit below 20, or one that would cut a UUID, is an error.
 func VendorKey(k Key, generation int, format string, maxLength int) (string, error) {
-	buf := append([]byte("keep/v1 vendor key\x00"), k[:]...)
+	var room [64]byte
+	buf := append(append(room[:0], "keep/v1 vendor key\x00"...), k[:]...)
 	buf = binary.BigEndian.AppendUint64(buf, uint64(max(generation, 0)))
 	sum := sha256.Sum256(buf)
 	var key string

@@ -11,7 +11,11 @@ import (
 type Key [32]byte
 
 // String returns the key as 64 lower-case hex digits.
-func (k Key) String() string { return hex.EncodeToString(k[:]) }
+func (k Key) String() string {
+	var digits [2 * len(k)]byte
+	hex.Encode(digits[:], k[:])
+	return string(digits[:])
+}
 
 // MarshalText writes the key as hex.
 func (k Key) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
@@ -29,7 +33,11 @@ func (k *Key) UnmarshalText(b []byte) error {
 
 // ID is the name by which people refer to a mutation: "m-" and the first 20 hex
 // digits of its key.
-func (k Key) ID() string { return "m-" + k.String()[:20] }
+func (k Key) ID() string {
+	id := [22]byte{'m', '-'}
+	hex.Encode(id[2:], k[:10])
+	return string(id[:])
+}
 
 // Scope is on whose behalf a mutation is made.
 type Scope struct {

@@ -142,6 +142,15 @@ var table = []Row{
 	{Failed, OnAcknowledge, FactEscalated, 0, Failed, EffectClose, ""},
 }
 
+// rowsFrom are the rows by the state that they lead away from: each command looks one up.
+var rowsFrom = func() map[State][]*Row {
+	rows := map[State][]*Row{}
+	for i := range table {
+		rows[table[i].From] = append(rows[table[i].From], &table[i])
+	}
+	return rows
+}()
+
 // Table returns a copy of the transition table.
 func Table() []Row { return append([]Row(nil), table...) }
 
@@ -149,14 +158,14 @@ func Table() []Row { return append([]Row(nil), table...) }
 // more than one, which the table's test excludes.
 func Next(from State, on Trigger, f Facts) (Row, error) {
 	var found *Row
-	for i := range table {
-		if !table[i].Fits(from, on, f) {
+	for _, row := range rowsFrom[from] {
+		if !row.Fits(from, on, f) {
 			continue
 		}
 		if found != nil {
 			return Row{}, &NotAllowedError{State: from, On: on, Reason: "the transition table is ambiguous"}
 		}
-		found = &table[i]
+		found = row
 	}
 	if found == nil {
 		return Row{}, &NotAllowedError{State: from, On: on, Reason: "the transition table doesn't hold it"}
