@@ -64,6 +64,9 @@ type Opinion struct {
 //
 // Else there is no opinion.
 func (op *Operation) Judge(req *Request, account string, mu Mutation, resp *Response) Opinion {
+	if len(op.outcome) == 0 && op.success == nil {
+		return op.noneHolds()
+	}
 	s := op.bind(req)
 	s.account, s.mutation, s.resp = account, &mu, newAnswer(resp)
 	for _, o := range op.outcome {
@@ -84,6 +87,11 @@ func (op *Operation) Judge(req *Request, account string, mu Mutation, resp *Resp
 			return Opinion{Kind: OpinionUncertain, Reason: "the success condition is false: " + op.success.source}
 		}
 	}
+	return op.noneHolds()
+}
+
+// noneHolds is the opinion of a rule no condition of which says anything.
+func (op *Operation) noneHolds() Opinion {
 	if op.otherwise {
 		return Opinion{Kind: OpinionUncertain, Reason: "no condition of the rule holds, and it says otherwise: uncertain"}
 	}
