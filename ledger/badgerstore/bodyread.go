@@ -208,7 +208,7 @@ func (s *Store) Connector(ctx context.Context, hash string) (content []byte, err
 		return nil, err
 	}
 	err = s.snapshot(func(src snapshot) error {
-		content, err = src.get(named(kConnector, hash))
+		content, err = src.get(connectorKey(hash))
 		return err
 	})
 	return content, err

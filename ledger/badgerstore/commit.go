@@ -1,10 +1,12 @@
 package badgerstore
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -26,6 +28,9 @@ type command struct {
 	done chan error
 	err  error
 }
+
+// commands spare each command the memory of the one before it.
+var commands = sync.Pool{New: func() any { return &command{done: make(chan error, 1)} }}
 
 // batch is one transaction in the making.
 type batch struct {
@@ -77,12 +82,17 @@ func (s *Store) Note(fn func(ledger.Tx) error) {
 
 // do evaluates fn and waits until its changes are synced.
 func (s *Store) do(ctx context.Context, fn func(*tx) error) error {
-	c := &command{fn: fn, done: make(chan error, 1)}
+	c, _ := commands.Get().(*command)
+	c.fn = fn
 	if err := s.enqueue(ctx, c); err != nil {
 		return err
 	}
 	select {
 	case err := <-c.done:
+		// Who answered doesn't look at it any more.
+		c.fn, c.err = nil, nil
+		c.taken.Store(false)
+		commands.Put(c)
 		return err
 	case <-s.stalled:
 	case <-ctx.Done():
@@ -144,12 +154,14 @@ func (s *Store) rest() {
 	s.runs.empty()
 	s.items.empty()
 	s.deliveries.empty()
-	s.contents.empty()
+	s.bodies.empty()
+	s.connectors.empty()
 	s.spans.empty()
 	s.gate.rest(s.now())
 }
 
 func (s *Store) begin() *batch {
+	s.entries.reset()
 	txn := s.db.NewTransaction(true)
 	b := &batch{
 		txn: txn, base: snapshot{txn}, tip: s.tip, number: s.tip.Commit + 1, changed: s.changed, limit: fullCommands,
@@ -291,7 +303,8 @@ func (s *Store) remember(t *tx, succeeded bool) {
 	s.runs.end(succeeded)
 	s.items.end(succeeded)
 	s.deliveries.end(succeeded)
-	s.contents.end(succeeded)
+	s.bodies.end(succeeded)
+	s.connectors.end(succeeded)
 	s.spans.end(succeeded)
 	if !succeeded {
 		return
@@ -301,7 +314,9 @@ func (s *Store) remember(t *tx, succeeded bool) {
 	}
 	for _, e := range t.layer.writes {
 		if e.sealed == nil && e.key[0] == kBody {
-			s.contents.drop(string(e.key))
+			var sum [32]byte
+			copy(sum[:], e.key[1:])
+			s.bodies.drop(sum)
 		}
 	}
 }
@@ -377,9 +392,13 @@ func (s *Store) commit(b *batch) error {
 	return nil
 }
 
+// keptBuffer is the largest buffer that is kept for what completes the next batch, in bytes.
+const keptBuffer = 64 << 10
+
 // seal adds the batch's events, the commit record, and a checkpoint if one is due.
 func (s *Store) seal(b *batch, now time.Time) error {
-	l := newLayer(b.base)
+	l := s.ends
+	l.reset(b.base)
 	before := s.tip
 	if len(b.events) > 0 {
 		stored := &storedEvents{Before: before.Hash, Events: b.events}
@@ -391,16 +410,21 @@ func (s *Store) seal(b *batch, now time.Time) error {
 	if err := l.putValue(commitKey(b.tip.Commit), &storedCommit{Tip: b.tip, Prev: before.Link}); err != nil {
 		return err
 	}
-	bytes := s.written + uint64(b.size+l.size)
-	if next := s.checkpoint.Number + 1; bytes-s.checkpoint.Bytes >= checkpointBytes || s.checkpointDue {
-		c := checkpoint{Number: next, Bytes: bytes, Before: before}
+	written := s.written + uint64(b.size+l.size)
+	if next := s.checkpoint.Number + 1; written-s.checkpoint.Bytes >= checkpointBytes || s.checkpointDue {
+		c := checkpoint{Number: next, Bytes: written, Before: before}
 		if err := l.putValue(numbered(kCheckpoint, next), c); err != nil {
 			return err
 		}
 		s.checkpoint, s.checkpointDue = c, false
 	}
-	s.written = bytes
-	return l.apply(b.txn)
+	s.written = written
+	err := l.apply(b.txn)
+	l.reset(snapshot{})
+	if l.buffer.Cap() > keptBuffer {
+		l.buffer = new(bytes.Buffer)
+	}
+	return err
 }
 
 // poison makes every later Update fail; the first cause is kept.

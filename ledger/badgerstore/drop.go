@@ -43,7 +43,7 @@ func (t *tx) DropItem(i *ledger.Item) error {
 	case old.record.Version != i.Version:
 		return fmt.Errorf("item %q: %w: version %d is stored", i.Item, ledger.ErrVersion, old.record.Version)
 	}
-	if err := errors.Join(t.layer.reindex(old.indexes, nil), t.layer.drop(named(kItem, i.Workflow, i.Item))); err != nil {
+	if err := errors.Join(t.layer.reindex(old.indexes, nil), t.layer.drop(itemName{i.Workflow, i.Item}.key())); err != nil {
 		return t.fail(err)
 	}
 	t.dropped = append(t.dropped, func() { t.store.items.drop(name) })

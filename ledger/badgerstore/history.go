@@ -22,13 +22,9 @@ func (h history) with(seq uint64) (history, bool) {
 	if len(h) >= fullHistory {
 		return h, false
 	}
-	seqs, err := h.seqs()
+	last, err := h.last()
 	if err != nil {
 		return h, false
-	}
-	var last uint64
-	if len(seqs) > 0 {
-		last = seqs[len(seqs)-1]
 	}
 	if seq <= last {
 		return h, false
@@ -51,4 +47,16 @@ func (h history) seqs() ([]uint64, error) {
 		h = h[n:]
 	}
 	return out, nil
+}
+
+// last returns the newest event's number, 0 for none.
+func (h history) last() (seq uint64, err error) {
+	for len(h) > 0 {
+		step, n := binary.Uvarint(h)
+		if n <= 0 || step == 0 || seq+step < seq {
+			return 0, errHistory
+		}
+		seq, h = seq+step, h[n:]
+	}
+	return seq, nil
 }

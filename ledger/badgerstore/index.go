@@ -8,35 +8,87 @@ import (
 	"keep-proxy/ledger"
 )
 
-// mutationIndexes lists the index keys that follow from a record.
+// mutationIndexes lists the index keys that follow from a record: first those that stay
+// while it has the same dispatches.
 func mutationIndexes(m *ledger.Mutation) [][]byte {
-	at := mark(m.CreatedAt, m.Key)
-	item := digest(m.Workflow, m.Item)
-	out := [][]byte{key(xCreated, at), key(xByItem, item[:], at)}
+	at, item, runs := mark(m.CreatedAt, m.Key), digest(m.Workflow, m.Item), runsOf(m)
+	l := keyList{make([][]byte, 0, 3+len(runs)), make([]byte, 0, (3+len(runs))*longIndexKey)}
+	l.add(xCreated, at[:])
+	l.add(xByItem, item[:], at[:])
+	for _, run := range runs {
+		d := digest(run)
+		l.add(xByRun, d[:], at[:])
+	}
+	return l.moving(m, at)
+}
+
+// mutationIndexesAfter is mutationIndexes for a record of which the version before has
+// the index keys of old.
+func mutationIndexesAfter(old kept[entryOfMutation], m *ledger.Mutation) [][]byte {
+	before := old.record.Mutation
+	if before == nil || !sameSteady(before, m) {
+		return mutationIndexes(m)
+	}
+	steady := 2 + len(runsOf(m))
+	l := keyList{keys: append(make([][]byte, 0, steady+1), old.indexes[:steady]...)}
+	return l.moving(m, mark(m.CreatedAt, m.Key))
+}
+
+// sameSteady reports whether two versions of a record have the same keys of those that stay.
+func sameSteady(old, m *ledger.Mutation) bool {
+	return old.Key == m.Key && old.CreatedAt.Equal(m.CreatedAt) && old.Workflow == m.Workflow && old.Item == m.Item &&
+		old.Run == m.Run && slices.EqualFunc(old.Dispatches, m.Dispatches, func(a, b ledger.Dispatch) bool { return a.Run == b.Run })
+}
+
+// moving adds the keys that follow from what is changed of a record, and returns all.
+func (l *keyList) moving(m *ledger.Mutation, at [markSize]byte) [][]byte {
 	if m.Unresolved() {
 		workflow := digest(m.Workflow)
-		out = append(out, key(xUnresolved, workflow[:], at))
+		l.add(xUnresolved, workflow[:], at[:])
 	}
 	if m.Queued() {
-		out = append(out, key(xDue, mark(m.NextTryAt, m.Key)))
+		next := mark(m.NextTryAt, m.Key)
+		l.add(xDue, next[:])
 	}
 	if letter := stateLetter(m.State); letter != 0 {
-		out = append(out, key(xState, []byte{letter}, at))
+		l.add(xState, []byte{letter}, at[:])
 	}
 	if m.Escalation != nil && m.Escalation.ClosedAt.IsZero() {
-		out = append(out, key(xEscalated, at))
+		l.add(xEscalated, at[:])
 	}
 	if m.Undo != nil && owed(m.State) {
-		out = append(out, key(xOwed, at))
+		l.add(xOwed, at[:])
 	}
-	return append(out, runIndexes(m, at)...)
+	return l.keys
+}
+
+// keyList makes keys that lie in one piece of memory.
+type keyList struct {
+	keys [][]byte
+	room []byte
+}
+
+// longIndexKey is the length of the longest index key of a record.
+const longIndexKey = 1 + 32 + markSize
+
+func (l *keyList) add(kind byte, parts ...[]byte) {
+	if l.room == nil {
+		l.room = make([]byte, 0, longIndexKey)
+	}
+	from := len(l.room)
+	l.room = append(l.room, kind)
+	for _, p := range parts {
+		l.room = append(l.room, p...)
+	}
+	l.keys = append(l.keys, l.room[from:len(l.room):len(l.room)])
 }
 
 // owed reports whether an obligation in this state is neither met nor waived.
 func owed(s ledger.State) bool { return s != ledger.Applied && s != ledger.Skipped }
 
-// runIndexes lists a record under its own run and under the run of each dispatch.
-func runIndexes(m *ledger.Mutation, at []byte) [][]byte {
+// runsOf lists the record's own run and those of its dispatches: under each of them it is
+// found.
+func runsOf(m *ledger.Mutation) []string {
 	runs := make([]string, 0, 2)
 	add := func(run string) {
 		if run != "" && !slices.Contains(runs, run) {
@@ -47,25 +99,21 @@ func runIndexes(m *ledger.Mutation, at []byte) [][]byte {
 	for i := range m.Dispatches {
 		add(m.Dispatches[i].Run)
 	}
-	out := make([][]byte, len(runs))
-	for i, run := range runs {
-		d := digest(run)
-		out[i] = key(xByRun, d[:], at)
-	}
-	return out
+	return runs
 }
 
 // storedRunIndexes lists the index keys of a run record.
 func storedRunIndexes(r *ledger.Run) [][]byte {
 	id := digest(r.ID)
 	opened := mark(r.OpenedAt, id)
-	out := [][]byte{key(xRunOpened, opened)}
+	out := [][]byte{key(xRunOpened, opened[:])}
 	if r.Item != "" {
 		item := digest(r.Workflow, r.Item)
-		out = append(out, key(xRunOfItem, item[:], opened))
+		out = append(out, key(xRunOfItem, item[:], opened[:]))
 	}
 	if r.State.Ended() {
-		return append(out, key(xRunEnded, mark(r.EndedAt, id)))
+		ended := mark(r.EndedAt, id)
+		return append(out, key(xRunEnded, ended[:]))
 	}
 	return append(out, key(xRunActive, id[:]))
 }
@@ -73,9 +121,9 @@ func storedRunIndexes(r *ledger.Run) [][]byte {
 func itemIndexes(i *ledger.Item) [][]byte {
 	name := digest(i.Workflow, i.Item)
 	opened := mark(i.OpenedAt, name)
-	out := [][]byte{key(xItemOpened, opened)}
+	out := [][]byte{key(xItemOpened, opened[:])}
 	if prefix := itemIDPrefix(i.ID); prefix != nil {
-		out = append(out, key(xItemID, prefix, opened))
+		out = append(out, key(xItemID, prefix, opened[:]))
 	}
 	if i.Shared && i.ActiveRun != "" {
 		run := digest(i.ActiveRun)
@@ -102,19 +150,26 @@ func unlisted(k []byte) bool {
 
 // reindex replaces the index keys before by those after.
 func (l *layer) reindex(before, after [][]byte) error {
+	var seals []byte // of those that are new, in one piece
 	for _, k := range after {
-		if !containsKey(before, k) {
-			if err := l.put(k, nil); err != nil {
-				return err
-			}
+		if containsKey(before, k) {
+			continue
 		}
+		if seals == nil {
+			seals = make([]byte, 0, len(after)*sealSize)
+		}
+		from := len(seals)
+		seals = append(seals, emptySeal[:]...)
+		sealed := seals[from:len(seals):len(seals)]
+		sealIn(k, sealed, 0)
+		l.set(k, sealed)
 	}
 	for _, k := range before {
 		if !containsKey(after, k) {
 			l.remove(k)
 		}
 	}
-	return nil
+	return l.fits()
 }
 
 func containsKey(keys [][]byte, k []byte) bool {

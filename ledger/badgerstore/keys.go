@@ -92,9 +92,24 @@ func numbered(kind byte, n uint64) []byte {
 
 func mutationKey(k ledger.Key) []byte { return key(kMutation, k[:]) }
 
+func runKey(id string) []byte { return named(kRun, id) }
+
+func connectorKey(hash string) []byte { return named(kConnector, hash) }
+
+// hexOf is sum in lower-case hex digits.
+func hexOf(sum [32]byte) string {
+	var digits [2 * len(sum)]byte
+	hex.Encode(digits[:], sum[:])
+	return string(digits[:])
+}
+
+func bodyKey(sum [32]byte) []byte { return key(kBody, sum[:]) }
+
 // mark orders by time, then by name.
-func mark(at time.Time, name [32]byte) []byte {
-	return append(binary.BigEndian.AppendUint64(make([]byte, 0, markSize), nanos(at)), name[:]...)
+func mark(at time.Time, name [32]byte) (m [markSize]byte) {
+	binary.BigEndian.PutUint64(m[:], nanos(at))
+	copy(m[8:], name[:])
+	return m
 }
 
 // nanos is at in nanoseconds since 1970; times before that, the zero time

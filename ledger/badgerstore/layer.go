@@ -37,6 +37,8 @@ type layer struct {
 	earlier *changed
 	pending bool
 	buffer  *bytes.Buffer
+	// entries are those of the committer, nil for none.
+	entries *entries
 }
 
 // fewWrites is how many entries are looked through one by one.
@@ -199,6 +201,33 @@ func (l *layer) fits() error {
 	return nil
 }
 
+// entries are what the engine is given of a batch, in one piece of memory that is used
+// again for the next one: it keeps them until the batch is written. More of them than there
+// is room for lie scattered.
+type entries struct {
+	room [entriesKept]badger.Entry
+	used int
+}
+
+// entriesKept is more than most batches have.
+const entriesKept = 256
+
+func (n *entries) entry(k, v []byte) *badger.Entry {
+	if n == nil || n.used == len(n.room) {
+		return badger.NewEntry(k, v)
+	}
+	e := &n.room[n.used]
+	n.used++
+	e.Key, e.Value = k, v
+	return e
+}
+
+// reset takes all of them back. Nobody may have any of them still.
+func (n *entries) reset() {
+	clear(n.room[:n.used])
+	n.used = 0
+}
+
 // apply moves the changes into the batch's transaction.
 func (l *layer) apply(txn *badger.Txn) error {
 	for _, e := range l.writes {
@@ -206,7 +235,7 @@ func (l *layer) apply(txn *badger.Txn) error {
 		if e.sealed == nil {
 			err = txn.Delete(e.key)
 		} else {
-			err = txn.Set(e.key, e.sealed)
+			err = txn.SetEntry(l.entries.entry(e.key, e.sealed))
 		}
 		if err != nil {
 			return fmt.Errorf("write %s: %w", keyName(e.key), err)

@@ -28,9 +28,11 @@ func open(ctx context.Context, c Config, accepted bool) (s *Store, err error) {
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
-	s = &Store{config: c, gate: newGate(), space: newSpace(c), layer: newLayer(snapshot{}), horizon: newHorizon(), stalled: make(chan struct{})}
+	s = &Store{config: c, gate: newGate(), space: newSpace(c), horizon: newHorizon(), stalled: make(chan struct{})}
+	s.layer, s.ends = newLayer(snapshot{}), newLayer(snapshot{})
 	s.changed = newChanged(s.horizon)
 	s.layer.earlier = s.changed
+	s.layer.entries, s.ends.entries = &s.entries, &s.entries
 	s.pending = pendingBodies{config: c, uploads: map[string]uint64{}, files: map[string]pendingFile{}, held: map[string]int{}, going: map[string]bool{}}
 	s.process = ledger.Process{ID: c.NewID(), Started: c.Now()}
 	defer func() {

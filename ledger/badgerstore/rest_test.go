@@ -139,8 +139,9 @@ func TestTheStoreRestsWhenNoCommandComes(t *testing.T) {
 		s.runs.keep(p.going.ID, kept[*ledger.Run]{})
 		s.items.keep(itemName{}, kept[*ledger.Item]{})
 		s.deliveries.keep(deliveryName{}, kept[*ledger.Delivery]{})
-		s.contents.keep("", kept[struct{}]{})
-		s.spans.keep("", kept[struct{}]{})
+		s.bodies.keep([32]byte{}, kept[struct{}]{})
+		s.connectors.keep("", kept[struct{}]{})
+		s.spans.keep(spanName{}, kept[struct{}]{})
 		return nil
 	}); err != nil {
 		t.Fatal(err)
@@ -149,7 +150,8 @@ func TestTheStoreRestsWhenNoCommandComes(t *testing.T) {
 		left := 0
 		if err := s.do(t.Context(), func(*tx) error { // It changes nothing, so that nothing is published.
 			for _, n := range []int{
-				s.mutations.length(), s.runs.length(), s.items.length(), s.deliveries.length(), s.contents.length(), s.spans.length(),
+				s.mutations.length(), s.runs.length(), s.items.length(), s.deliveries.length(), s.bodies.length(),
+				s.connectors.length(), s.spans.length(),
 			} {
 				left += n
 			}

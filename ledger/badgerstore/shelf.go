@@ -63,11 +63,12 @@ func (s *shelf[K, R]) get(k K) (kept[R], bool) {
 
 // keep takes a record as it is stored.
 func (s *shelf[K, R]) keep(k K, r kept[R]) {
-	s.drop(k)
 	if r.size > shelfRecord {
+		s.drop(k)
 		return
 	}
-	if len(s.young) >= shelfLimit {
+	delete(s.old, k)
+	if _, known := s.young[k]; !known && len(s.young) >= shelfLimit {
 		s.old, s.young = s.young, s.old
 		clear(s.young)
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"keep-proxy/ledger"
@@ -27,20 +28,30 @@ func second(at time.Time) uint32 { return uint32(nanos(at) / uint64(time.Second)
 // minute is at in minutes since 1970.
 func minute(at time.Time) uint32 { return uint32(nanos(at) / uint64(time.Minute)) }
 
-func ruleKey(connector string, version int, made uint32) []byte {
-	return binary.BigEndian.AppendUint32(versionPrefix(digest(connector), uint64(version)), made)
+// spanName is an entry of one of the two indexes. One of a rule says that a version of the
+// connector's file has records that were made in the second made, another one that records
+// which were made in the minute made were touched in the minute at.
+type spanName struct {
+	rule      bool
+	connector string
+	version   int
+	at, made  uint32
+}
+
+func (n spanName) key() []byte {
+	if !n.rule {
+		return touchedKey(n.at, n.made)
+	}
+	return binary.BigEndian.AppendUint32(versionPrefix(digest(n.connector), uint64(n.version)), n.made)
 }
 
 func touchedKey(at, made uint32) []byte {
 	return binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32([]byte{xTouched}, at), made)
 }
 
-// spanKeys lists the keys of both indexes that m asks for. They are shared with other
-// records, and never removed.
-func spanKeys(m *ledger.Mutation) [][]byte { return newSpanKeys(nil, m) }
-
-// newSpanKeys lists those that old, if there is one, didn't ask for.
-func newSpanKeys(old, m *ledger.Mutation) (out [][]byte) {
+// newSpans adds to list the entries of both indexes that m asks for and old, if there is
+// one, didn't. They are shared with other records, and never removed.
+func newSpans(list []spanName, old, m *ledger.Mutation) []spanName {
 	made := minute(m.CreatedAt)
 	var room [16]uint32 // Few records were touched in more minutes.
 	known := append(room[:0], made)
@@ -50,16 +61,16 @@ func newSpanKeys(old, m *ledger.Mutation) (out [][]byte) {
 		}
 	}
 	if old == nil || !sameRule(old, m) {
-		out = append(out, ruleKey(m.Connector, m.ConnectorVersion, second(m.CreatedAt)))
+		list = append(list, spanName{rule: true, connector: m.Connector, version: m.ConnectorVersion, made: second(m.CreatedAt)})
 	}
 	before := len(known)
 	for at := range m.Touches() {
 		known = addMinute(known, at)
 	}
 	for _, n := range known[before:] {
-		out = append(out, touchedKey(n, made))
+		list = append(list, spanName{at: n, made: made})
 	}
-	return out
+	return list
 }
 
 // addMinute adds the minute of at to list, if at isn't zero and it isn't there.
@@ -80,8 +91,12 @@ func (t *tx) span(old, m *ledger.Mutation) error {
 	if old != nil && sameSpan(old, m) {
 		return nil
 	}
-	for _, k := range newSpanKeys(old, m) {
-		if err := t.keepIn(&t.store.spans, k, func() error { return t.layer.put(k, nil) }); err != nil {
+	var room [4]spanName
+	for _, n := range newSpans(room[:0], old, m) {
+		if _, known := t.store.spans.get(n); !known {
+			n.connector = strings.Clone(n.connector) // It may be a part of the record's text.
+		}
+		if err := keep(t, &t.store.spans, n, spanName.key, nil); err != nil {
 			return err
 		}
 	}

@@ -65,6 +65,8 @@ type Store struct {
 	checkpointDue bool
 	written       uint64
 	layer         *layer
+	ends          *layer // what completes a batch
+	entries       entries
 	tx            tx
 	changed       *changed
 	// syncingGate is what the last batch that was written changes in the gate.
@@ -77,10 +79,11 @@ type Store struct {
 	gaps       knownGaps
 	// named are the bodies that records named since a sweep began, nil without one.
 	named map[string]struct{}
-	// contents are the keys of bodies and rule files that are stored.
-	contents shelf[string, struct{}]
-	// spans are the keys of span.go that are stored.
-	spans shelf[string, struct{}]
+	// bodies and connectors are those that are stored, by the digests that name them.
+	bodies     shelf[[32]byte, struct{}]
+	connectors shelf[string, struct{}]
+	// spans are those of which the key is stored.
+	spans shelf[spanName, struct{}]
 	// indexed says that no record lacks an entry in any index; it is set before the
 	// store is used.
 	indexed bool

@@ -2,7 +2,6 @@ package badgerstore
 
 import (
 	"bytes"
-	"encoding/hex"
 	"errors"
 	"fmt"
 
@@ -23,7 +22,7 @@ type tx struct {
 	encoded []cbor.RawMessage
 	gate    gateDelta
 	// puts are the records that this command has put, to be stored at its end.
-	puts []*put
+	puts []put
 	// bodies are long bodies that a record of this command names.
 	bodies []ledger.Body
 	// uploaded are bodies that became whole; referred are those that a record of
@@ -67,10 +66,10 @@ func (t *tx) fail(err error) error {
 // changed reports whether the command changes anything.
 func (t *tx) changed() bool { return len(t.layer.writes)+len(t.uploaded)+len(t.events) > 0 }
 
-// load returns the record that its shelf has under k, or reads it from sk. It must
-// not be changed.
+// load returns the record that its shelf has under k, or reads it from the key that
+// place makes. It must not be changed.
 func load[K comparable, R any](
-	t *tx, s *shelf[K, R], k K, sk []byte, read func(sk, content []byte) (R, error), indexes func(R) [][]byte,
+	t *tx, s *shelf[K, R], k K, place func(K) []byte, read func(sk, content []byte) (R, error), indexes func(R) [][]byte,
 ) (kept[R], error) {
 	if r, ok := s.get(k); ok {
 		t.layer.pending = t.layer.pending || r.batch > t.store.horizon.durable.Load()
@@ -79,6 +78,7 @@ func load[K comparable, R any](
 	if s.missed(k) {
 		return kept[R]{}, ledger.ErrNotFound
 	}
+	sk := place(k)
 	r := kept[R]{batch: t.batch.holds(sk)}
 	err := t.layer.read(sk, func(content []byte) (err error) {
 		r.record, err = read(sk, content)
@@ -100,11 +100,11 @@ type put struct {
 	indexes [][]byte
 }
 
-// put returns what the command has put under k, nil if nothing.
+// put returns what the command has put under k, nil if nothing; it is valid until the next put.
 func (t *tx) put(k ledger.Key) *put {
-	for _, p := range t.puts {
-		if p.Key == k {
-			return p
+	for i := range t.puts {
+		if t.puts[i].Key == k {
+			return &t.puts[i]
 		}
 	}
 	return nil
@@ -115,19 +115,21 @@ func (t *tx) mutation(k ledger.Key) (kept[entryOfMutation], error) {
 		return kept[entryOfMutation]{record: p.entryOfMutation, indexes: p.indexes}, nil
 	}
 	t.borrow(k)
-	return load(t, &t.store.mutations, k, mutationKey(k), decodeMutation,
+	return load(t, &t.store.mutations, k, mutationKey, decodeMutation,
 		func(e entryOfMutation) [][]byte { return mutationIndexes(e.Mutation) })
 }
 
 func (t *tx) run(id string) (kept[*ledger.Run], error) {
-	return load(t, &t.store.runs, id, named(kRun, id), decodeRun, storedRunIndexes)
+	return load(t, &t.store.runs, id, runKey, decodeRun, storedRunIndexes)
 }
 
 // itemName is how an item is known.
 type itemName struct{ workflow, item string }
 
+func (n itemName) key() []byte { return named(kItem, n.workflow, n.item) }
+
 func (t *tx) item(n itemName) (kept[*ledger.Item], error) {
-	return load(t, &t.store.items, n, named(kItem, n.workflow, n.item), decodeItem, itemIndexes)
+	return load(t, &t.store.items, n, itemName.key, decodeItem, itemIndexes)
 }
 
 // Mutation implements ledger.View.
@@ -187,7 +189,7 @@ func (t *tx) PutMutation(m *ledger.Mutation) error {
 		}
 	}
 	after := entryOfMutation{Mutation: m.Clone(), history: old.record.history}
-	indexes := mutationIndexes(m)
+	indexes := mutationIndexesAfter(old, m)
 	if err := t.layer.reindex(old.indexes, indexes); err != nil {
 		return t.fail(err)
 	}
@@ -197,7 +199,7 @@ func (t *tx) PutMutation(m *ledger.Mutation) error {
 	if p := t.put(m.Key); p != nil {
 		p.entryOfMutation, p.indexes = after, indexes
 	} else {
-		t.puts = append(t.puts, &put{after, indexes})
+		t.puts = append(t.puts, put{after, indexes})
 	}
 	if m.Unresolved() || old.record.Mutation != nil && old.record.Unresolved() {
 		t.gate.setMutation(m)
@@ -215,7 +217,8 @@ func (t *tx) complete(next *tip) error {
 		}
 		t.encoded = append(t.encoded, event)
 	}
-	for _, p := range t.puts {
+	for i := range t.puts {
+		p := &t.puts[i]
 		content, err := t.layer.putAfter(mutationKey(p.Key), nil, &storedMutation{Record: p.Mutation, History: p.history})
 		if err != nil {
 			return err
@@ -230,8 +233,8 @@ func (t *tx) complete(next *tip) error {
 // list adds an event to the history of a record that the command has put; false if
 // it has put none of this id, or its history is full.
 func (t *tx) list(mutation string, seq uint64) (listed bool) {
-	for _, p := range t.puts {
-		if p.ID == mutation {
+	for i := range t.puts {
+		if p := &t.puts[i]; p.ID == mutation {
 			p.history, listed = p.history.with(seq)
 			return listed
 		}
@@ -241,24 +244,25 @@ func (t *tx) list(mutation string, seq uint64) (listed bool) {
 
 // refer takes the bodies of a record out of those that are swept.
 func (t *tx) refer(m *ledger.Mutation) {
-	bodies := []ledger.Body{m.Request.Body}
+	t.referBody(m.Request.Body)
 	if m.Result != nil {
-		bodies = append(bodies, m.Result.Body)
+		t.referBody(m.Result.Body)
 	}
-	for _, b := range bodies {
-		if b.SHA256 == "" || b.Dropped {
-			continue
-		}
-		if t.store.named != nil {
-			t.store.named[b.SHA256] = struct{}{}
-		}
-		if b.Size > ledger.InlineBody {
-			t.bodies = append(t.bodies, b)
-		}
-		if upload, ok := t.store.pending.upload(b.SHA256); ok {
-			t.layer.remove(numbered(kPending, upload))
-			t.referred = append(t.referred, b.SHA256)
-		}
+}
+
+func (t *tx) referBody(b ledger.Body) {
+	if b.SHA256 == "" || b.Dropped {
+		return
+	}
+	if t.store.named != nil {
+		t.store.named[b.SHA256] = struct{}{}
+	}
+	if b.Size > ledger.InlineBody {
+		t.bodies = append(t.bodies, b)
+	}
+	if upload, ok := t.store.pending.upload(b.SHA256); ok {
+		t.layer.remove(numbered(kPending, upload))
+		t.referred = append(t.referred, b.SHA256)
 	}
 }
 
@@ -278,7 +282,7 @@ func (t *tx) PutRun(r *ledger.Run) error {
 	if r.Version != version+1 {
 		return fmt.Errorf("run %s: %w: version %d is stored", r.ID, ledger.ErrVersion, version)
 	}
-	if err := t.layer.putValue(named(kRun, r.ID), r); err != nil {
+	if err := t.layer.putValue(runKey(r.ID), r); err != nil {
 		return t.fail(err)
 	}
 	if err := t.putToken(old.record, r); err != nil {
@@ -325,7 +329,7 @@ func (t *tx) PutItem(i *ledger.Item) error {
 	if i.Version != version+1 {
 		return fmt.Errorf("item %q: %w: version %d is stored", i.Item, ledger.ErrVersion, version)
 	}
-	if err := t.layer.putValue(named(kItem, i.Workflow, i.Item), i); err != nil {
+	if err := t.layer.putValue(name.key(), i); err != nil {
 		return t.fail(err)
 	}
 	after := kept[*ledger.Item]{record: i.Clone(), indexes: itemIndexes(i), batch: t.batch.number}
@@ -402,42 +406,37 @@ func (t *tx) PutDelivery(run string, k ledger.Key, d ledger.Delivery) error {
 	return t.fail(t.layer.putValue(deliveryKey(run, k), &d))
 }
 
-// holds reports whether content is stored under sk already, as known from the
+// hasContent reports whether there is something at the key of k already, as known from the
 // commands before or as found.
-func (t *tx) holds(s *shelf[string, struct{}], sk []byte) (bool, error) {
-	if r, ok := s.get(string(sk)); ok {
+func hasContent[K comparable](t *tx, s *shelf[K, struct{}], k K, place func(K) []byte) (bool, error) {
+	if r, ok := s.get(k); ok {
 		t.layer.pending = t.layer.pending || r.batch > t.store.horizon.durable.Load()
 		return true, nil
 	}
+	sk := place(k)
 	known, err := t.layer.has(sk)
 	if known {
-		s.keep(string(sk), kept[struct{}]{batch: t.batch.holds(sk)})
+		s.keep(k, kept[struct{}]{batch: t.batch.holds(sk)})
 	}
 	return known, err
 }
 
-// keep stores content under sk, unless it is there.
-func (t *tx) keep(sk []byte, content func() error) error {
-	return t.keepIn(&t.store.contents, sk, content)
-}
-
-// keepIn does so for keys that the shelf remembers.
-func (t *tx) keepIn(s *shelf[string, struct{}], sk []byte, content func() error) error {
-	known, err := t.holds(s, sk)
+// keep puts content at the key of k, unless something is there. The shelf remembers what is.
+func keep[K comparable](t *tx, s *shelf[K, struct{}], k K, place func(K) []byte, content []byte) error {
+	known, err := hasContent(t, s, k, place)
 	if err != nil || known {
 		return t.fail(err)
 	}
-	s.put(string(sk), kept[struct{}]{batch: t.batch.number})
-	return t.fail(content())
+	s.put(k, kept[struct{}]{batch: t.batch.number})
+	return t.fail(t.layer.put(place(k), content))
 }
 
 // PutConnector implements ledger.Tx.
 func (t *tx) PutConnector(hash string, content []byte) error {
-	sk := named(kConnector, hash)
-	return t.keep(sk, func() error { return t.layer.put(sk, content) })
+	return keep(t, &t.store.connectors, hash, connectorKey, content)
 }
 
-// PutBody implements ledger.Tx.
+// PutBody implements ledger.Tx. Short content is written without looking for it.
 func (t *tx) PutBody(content []byte) (ledger.Body, error) {
 	if len(content) == 0 {
 		return ledger.Body{}, nil
@@ -446,14 +445,15 @@ func (t *tx) PutBody(content []byte) (ledger.Body, error) {
 		return ledger.Body{}, t.fail(fmt.Errorf("body of %d bytes: longer than %d, write it first", len(content), ledger.InlineBody))
 	}
 	sum := sum256(content)
-	b := ledger.Body{SHA256: hex.EncodeToString(sum[:]), Size: int64(len(content))}
-	sk := key(kBody, sum[:])
-	put := func() error { return t.layer.putValue(sk, &bodyHead{Size: b.Size, Inline: content}) }
-	if _, known := t.store.contents.get(string(sk)); !known && len(content) <= smallBody {
-		t.store.contents.put(string(sk), kept[struct{}]{batch: t.batch.number})
-		return b, t.fail(put())
+	b := ledger.Body{SHA256: hexOf(sum), Size: int64(len(content))}
+	if _, known := t.store.bodies.get(sum); known || len(content) > smallBody {
+		known, err := hasContent(t, &t.store.bodies, sum, bodyKey)
+		if err != nil || known {
+			return b, t.fail(err)
+		}
 	}
-	return b, t.keep(sk, put)
+	t.store.bodies.put(sum, kept[struct{}]{batch: t.batch.number})
+	return b, t.fail(t.layer.putValue(bodyKey(sum), &bodyHead{Size: b.Size, Inline: content}))
 }
 
 // Append implements ledger.Tx.

@@ -189,14 +189,14 @@ func (v *verifier) value(k, content []byte) error {
 			return err
 		}
 		v.report.Runs++
-		return v.belongs(k, named(kRun, r.ID), storedRunIndexes(r))
+		return v.belongs(k, runKey(r.ID), storedRunIndexes(r))
 	case kItem:
 		i, err := decodeItem(k, content)
 		if err != nil {
 			return err
 		}
 		v.report.Items++
-		return v.belongs(k, named(kItem, i.Workflow, i.Item), itemIndexes(i))
+		return v.belongs(k, itemName{i.Workflow, i.Item}.key(), itemIndexes(i))
 	case kEvents, kEvent:
 		return v.event(k, content)
 	case kBody:
@@ -259,7 +259,8 @@ func (v *verifier) spanned(m entryOfMutation) error {
 	if !v.indexed {
 		return nil
 	}
-	for _, x := range spanKeys(m.Mutation) {
+	for _, n := range newSpans(nil, nil, m.Mutation) {
+		x := n.key()
 		if _, known := v.spans[string(x)]; known {
 			continue
 		}

@@ -166,7 +166,7 @@ func (w *writer) request(r *ledger.Request) {
 	if len(r.Header) > 0 {
 		f.field(3).header(r.Header)
 	}
-	f.field(4).body(r.Body)
+	f.field(4).body(&r.Body)
 	f.more(moreOfRequest, r)
 	f.end()
 }
@@ -177,7 +177,7 @@ func (w *writer) result(r *ledger.Result) {
 	if len(r.Header) > 0 {
 		f.field(2).header(r.Header)
 	}
-	f.field(3).body(r.Body)
+	f.field(3).body(&r.Body)
 	f.someText(4, r.Source)
 	if len(r.Trailer) > 0 {
 		f.field(5).header(r.Trailer)
@@ -186,12 +186,12 @@ func (w *writer) result(r *ledger.Result) {
 	f.end()
 }
 
-func (w *writer) body(b ledger.Body) {
+func (w *writer) body(b *ledger.Body) {
 	f := w.begin()
 	f.someText(1, b.SHA256)
 	f.someInt(2, b.Size)
 	f.someBool(3, b.Dropped)
-	f.more(moreOfBody, &b)
+	f.more(moreOfBody, b)
 	f.end()
 }
 
