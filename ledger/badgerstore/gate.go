@@ -24,18 +24,54 @@ type gate struct {
 	tokens  map[string]string
 	// stopped are the workflows in which something blocks.
 	stopped map[string]*stopped
-	// connectors are those of the mutations that block. names holds each of their names
-	// once.
-	connectors map[ledger.Key]string
-	names      map[string]string
+	// connectors are those of the mutations that block, by the place of each name in names.
+	connectors map[ledger.Key]uint32
+	names      []string
+	places     map[string]uint32
 	// ended lists runs by their end, so that the gate lets the old ones go.
 	ended []endedRun
 }
 
-// blocked is a blocker with its age, by which blockers are ordered.
+// blocked is a blocker as the gate keeps it, with its age, by which blockers are ordered.
+// Its texts are parts of one: where a hundred thousand block, what the collector has to
+// look at each time is one pointer for each instead of six.
 type blocked struct {
 	created uint64
-	ledger.Blocker
+	key     ledger.Key
+	// text is workflow, id, item, run, scope and state, and ends where each of them ends.
+	text string
+	ends [6]uint32
+}
+
+// blockedBy copies the texts of by: what was read is parts of one text, which the gate
+// must not keep for a few names.
+func blockedBy(created uint64, by *ledger.Blocker) blocked {
+	b := blocked{created: created, key: by.Key}
+	texts := [...]string{by.Workflow, by.ID, by.Item, by.Run, string(by.Scope), string(by.State)}
+	n := 0
+	for _, s := range texts {
+		n += len(s)
+	}
+	var text strings.Builder
+	text.Grow(n)
+	for i, s := range texts {
+		text.WriteString(s)
+		b.ends[i] = uint32(text.Len()) // A record is far shorter than 4 GiB.
+	}
+	b.text = text.String()
+	return b
+}
+
+// workflow is the one that b blocks.
+func (b *blocked) workflow() string { return b.text[:b.ends[0]] }
+
+// blocker is what b was made of.
+func (b *blocked) blocker() ledger.Blocker {
+	e := &b.ends
+	return ledger.Blocker{
+		Key: b.key, Workflow: b.workflow(), ID: b.text[e[0]:e[1]], Item: b.text[e[1]:e[2]], Run: b.text[e[2]:e[3]],
+		Scope: ledger.BlockScope(b.text[e[3]:e[4]]), State: ledger.State(b.text[e[4]:e[5]]),
+	}
 }
 
 type endedRun struct {
@@ -59,7 +95,7 @@ type blockChange struct {
 func newGate() *gate {
 	return &gate{
 		runs: map[string]*ledger.Run{}, running: map[string]*ledger.Run{}, tokens: map[string]string{},
-		stopped: map[string]*stopped{}, connectors: map[ledger.Key]string{}, names: map[string]string{},
+		stopped: map[string]*stopped{}, connectors: map[ledger.Key]uint32{}, places: map[string]uint32{},
 	}
 }
 
@@ -69,39 +105,13 @@ func (d *gateDelta) setRun(r *ledger.Run) {
 }
 
 func (d *gateDelta) setMutation(m *ledger.Mutation) {
-	c := blockChange{blocked{nanos(m.CreatedAt), blockerOf(m)}, m.Connector, m.Unresolved()}
-	// What was read is parts of one text, which the gate must not keep for a few names.
+	c := blockChange{unresolved: m.Unresolved()}
+	by := ledger.Blocker{Key: m.Key, Workflow: m.Workflow}
 	if c.unresolved {
-		own(&c.Blocker)
-	} else {
-		c.Blocker = ledger.Blocker{Key: c.Key, Workflow: strings.Clone(c.Workflow)}
+		by, c.connector = blockerOf(m), m.Connector
 	}
+	c.blocked = blockedBy(nanos(m.CreatedAt), &by)
 	d.mutations = append(d.mutations, c)
-}
-
-// own makes the names of b parts of one copy: the fewer there are, the sooner memory has
-// been looked through.
-func own(b *ledger.Blocker) {
-	names := [...]*string{&b.ID, &b.Workflow, &b.Item, &b.Run}
-	var text strings.Builder
-	text.Grow(len(b.ID) + len(b.Workflow) + len(b.Item) + len(b.Run))
-	for _, n := range names {
-		text.WriteString(*n)
-	}
-	rest := text.String()
-	for _, n := range names {
-		*n, rest = rest[:len(*n)], rest[len(*n):]
-	}
-	b.Scope = oneOf(b.Scope, ledger.BlockWorkflow, ledger.BlockItem, ledger.BlockMutation)
-	b.State = oneOf(b.State, ledger.InFlight, ledger.NeedsReconcile, ledger.Indeterminate)
-}
-
-// oneOf returns v as one of those that are known, or a copy of it.
-func oneOf[T ~string](v T, known ...T) T {
-	if at := slices.Index(known, v); at >= 0 {
-		return known[at]
-	}
-	return T(strings.Clone(string(v)))
 }
 
 func (d *gateDelta) add(o gateDelta) {
@@ -135,35 +145,34 @@ func (g *gate) put(d gateDelta, now time.Time) (stops bool) {
 // setMutation reports whether c changes what blocks its workflow.
 func (g *gate) setMutation(c blockChange) bool {
 	if c.unresolved {
-		c.connector = g.name(c.connector)
-		g.connectors[c.Key] = c.connector
+		g.connectors[c.key] = g.place(c.connector)
 	} else {
-		c.connector = ""
-		delete(g.connectors, c.Key)
+		delete(g.connectors, c.key)
 	}
-	s := g.stopped[c.Workflow]
+	s := g.stopped[c.workflow()]
 	if s == nil {
 		s = new(stopped)
 	}
-	if !s.put(c) {
+	if !s.put(change{c.blocked, c.unresolved}) {
 		return false
 	}
 	if s.count == 0 {
-		delete(g.stopped, c.Workflow)
+		delete(g.stopped, c.workflow())
 	} else {
-		g.stopped[c.Workflow] = s
+		g.stopped[c.workflow()] = s
 	}
 	return true
 }
 
-// name returns a copy of a connector's name, the same one each time: there are few.
-func (g *gate) name(connector string) string {
-	known, ok := g.names[connector]
+// place returns where a copy of a connector's name is, the same one each time: there are few.
+func (g *gate) place(connector string) uint32 {
+	at, ok := g.places[connector]
 	if !ok {
-		known = strings.Clone(connector)
-		g.names[known] = known
+		at = uint32(len(g.names))
+		g.names = append(g.names, strings.Clone(connector))
+		g.places[g.names[at]] = at
 	}
-	return known
+	return at
 }
 
 // connectorsOf lists the connectors of those that block, "" for any other.
@@ -172,7 +181,9 @@ func (g *gate) connectorsOf(keys []ledger.Key) []string {
 	defer g.mu.RUnlock()
 	out := make([]string, len(keys))
 	for i, k := range keys {
-		out[i] = g.connectors[k]
+		if at, ok := g.connectors[k]; ok {
+			out[i] = g.names[at]
+		}
 	}
 	return out
 }
@@ -232,16 +243,17 @@ func (g *gate) letGo(now time.Time) {
 	g.ended = slices.Delete(g.ended, 0, n)
 }
 
+// plain lists what blocks as others see it.
 func plain(list []blocked) []ledger.Blocker {
 	out := make([]ledger.Blocker, len(list))
 	for i := range list {
-		out[i] = list[i].Blocker
+		out[i] = list[i].blocker()
 	}
 	return out
 }
 
 func byAge(a, b blocked) int {
-	return cmp.Or(cmp.Compare(a.created, b.created), bytes.Compare(a.Key[:], b.Key[:]))
+	return cmp.Or(cmp.Compare(a.created, b.created), bytes.Compare(a.key[:], b.key[:]))
 }
 
 // apply puts c into the ordered list, or takes it out.
@@ -269,7 +281,7 @@ func (g *gate) pending(workflow string, deltas ...*gateDelta) []ledger.Blocker {
 	g.mu.RUnlock()
 	for _, d := range deltas {
 		for _, c := range d.mutations {
-			if c.Workflow == workflow {
+			if c.workflow() == workflow {
 				list, _ = apply(list, c)
 			}
 		}

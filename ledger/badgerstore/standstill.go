@@ -20,16 +20,22 @@ type stopped struct {
 	// list is ordered by age, and never changed once it was made; changes have come since,
 	// by key.
 	list    []blocked
-	changes map[ledger.Key]blockChange
+	changes map[ledger.Key]change
 	// made is what follows from both; nil after a change.
 	made atomic.Pointer[standstill]
+}
+
+// change is a mutation that blocks from now on, or no more.
+type change struct {
+	blocked
+	unresolved bool
 }
 
 // manyChanges is how many changes may wait however short the list is.
 const manyChanges = 64
 
 // put reports whether c changes anything.
-func (s *stopped) put(c blockChange) bool {
+func (s *stopped) put(c change) bool {
 	was, blocks := s.find(c.blocked)
 	if blocks == c.unresolved && (!blocks || was == c.blocked) {
 		return false
@@ -41,9 +47,9 @@ func (s *stopped) put(c blockChange) bool {
 		s.count--
 	}
 	if s.changes == nil {
-		s.changes = map[ledger.Key]blockChange{}
+		s.changes = map[ledger.Key]change{}
 	}
-	s.changes[c.Key] = c
+	s.changes[c.key] = c
 	s.made.Store(nil)
 	if len(s.changes) > max(manyChanges, len(s.list)/2) {
 		s.fold()
@@ -53,7 +59,7 @@ func (s *stopped) put(c blockChange) bool {
 
 // find returns the mutation of b as it blocks now, if it does.
 func (s *stopped) find(b blocked) (blocked, bool) {
-	if c, ok := s.changes[b.Key]; ok {
+	if c, ok := s.changes[b.key]; ok {
 		return c.blocked, c.unresolved
 	}
 	at, found := slices.BinarySearchFunc(s.list, b, byAge)
@@ -77,7 +83,7 @@ func (s *stopped) fold() {
 	slices.SortFunc(added, byAge)
 	list := make([]blocked, 0, s.count)
 	for _, b := range s.list {
-		if _, changed := s.changes[b.Key]; changed {
+		if _, changed := s.changes[b.key]; changed {
 			continue
 		}
 		for len(added) > 0 && byAge(added[0], b) < 0 {

@@ -19,9 +19,9 @@ import (
 func changeOf(n int, unresolved bool, state ledger.State) blockChange {
 	var k ledger.Key
 	binary.BigEndian.PutUint64(k[:], uint64(n))
-	return blockChange{blocked{uint64(10 + n - 5*(n%3/2)), ledger.Blocker{
+	return blockChange{blockedBy(uint64(10+n-5*(n%3/2)), &ledger.Blocker{
 		Key: k, ID: k.ID(), Workflow: "w", Item: fmt.Sprint("item-", n%7), Scope: ledger.BlockItem, State: state,
-	}}, "api", unresolved}
+	}), "api", unresolved}
 }
 
 func TestWhatBlocksIsAsTheChangesLeaveIt(t *testing.T) {
@@ -41,12 +41,12 @@ func TestWhatBlocksIsAsTheChangesLeaveIt(t *testing.T) {
 	for step := range steps {
 		states := []ledger.State{ledger.NeedsReconcile, ledger.Indeterminate}
 		c := changeOf(random.IntN(keys), random.IntN(3) > 0, states[random.IntN(2)])
-		was, blocked := model[c.Key]
+		was, blocked := model[c.key]
 		changes := blocked != c.unresolved || blocked && was != c.blocked
 		if c.unresolved {
-			model[c.Key] = c.blocked
+			model[c.key] = c.blocked
 		} else {
-			delete(model, c.Key)
+			delete(model, c.key)
 		}
 		if got := g.put(gateDelta{mutations: []blockChange{c}}, time.Time{}); got != changes {
 			t.Fatalf("step %d: told of a change: %t, want %t", step, got, changes)
@@ -60,8 +60,8 @@ func TestWhatBlocksIsAsTheChangesLeaveIt(t *testing.T) {
 		}
 		given, copies = append(given, g.blockersOf("w")), append(copies, slices.Clone(want))
 		delta := gateDelta{mutations: []blockChange{changeOf(keys+1, true, ledger.Indeterminate), {blocked: c.blocked}}}
-		want = slices.DeleteFunc(want, func(b ledger.Blocker) bool { return b.Key == c.Key })
-		if got := g.pending("w", &delta); !slices.Equal(got, append(want, delta.mutations[0].Blocker)) {
+		want = slices.DeleteFunc(want, func(b ledger.Blocker) bool { return b.Key == c.key })
+		if got := g.pending("w", &delta); !slices.Equal(got, append(want, delta.mutations[0].blocker())) {
 			t.Fatalf("step %d: %d block with what is pending, want %d, or in another order", step, len(got), len(want)+1)
 		}
 	}
@@ -115,15 +115,15 @@ func TestTheGateKeepsNoWholeRecord(t *testing.T) {
 		m.State, m.Policy.BlockScope, m.Connector = ledger.State(parts[4]), ledger.BlockScope(parts[5]), parts[6]
 		var d gateDelta
 		d.setMutation(m)
-		b := d.mutations[0].Blocker
+		b := d.mutations[0].blocker()
 		if m.Unresolved() && b != blockerOf(m) {
 			t.Errorf("it blocks as %+v, want %+v", b, blockerOf(m))
 		}
 		g := newGate()
 		g.put(d, time.Time{})
 		names := []string{b.ID, b.Workflow, b.Item, b.Run, string(b.State), string(b.Scope), g.connectorsOf([]ledger.Key{m.Key})[0]}
-		for _, s := range g.stopped {
-			names = append(names, s.changes[m.Key].connector)
+		for workflow := range g.stopped {
+			names = append(names, workflow)
 		}
 		from := uintptr(unsafe.Pointer(unsafe.StringData(text)))
 		for _, s := range names {
