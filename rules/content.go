@@ -39,11 +39,14 @@ type content struct {
 // refused.
 func (r *Request) read() *content {
 	r.once.Do(func() {
-		if !r.BodyLoaded() {
+		switch {
+		case r.alike != nil:
+			r.content, r.alike = r.alike.read(), nil
+		case !r.BodyLoaded():
 			r.content = &content{problem: refuse(ProblemAmbiguous, "the body was not read yet")}
-			return
+		default:
+			r.content = parseContent(r.Header, r.body)
 		}
-		r.content = parseContent(r.Header, r.body)
 	})
 	return r.content
 }

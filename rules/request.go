@@ -60,6 +60,9 @@ type Request struct {
 	// goroutines that judge and send it.
 	once    sync.Once
 	content *content
+	// alike has the same content, and reads it for both; nil once that is done, and for
+	// a request that reads its own. Only once may look at it.
+	alike *Request
 }
 
 // HasBody reports whether the request has content, read or not.
@@ -123,7 +126,7 @@ func (r *Request) WithHeader(header http.Header) (*Request, *Refusal) {
 	next := r.copy()
 	next.Header, next.underscored, next.accounts = header, underscored(header), nil
 	if r.BodyLoaded() && declaredBy(r.Header).equal(declaredBy(header)) {
-		next.once.Do(func() { next.content = r.read() })
+		next.alike = r
 	}
 	return next, nil
 }
