@@ -160,8 +160,12 @@ type Store interface {
 	Update(ctx context.Context, fn func(Tx) error) error
 	// Note is Update without waiting for the sync: it returns once fn was evaluated, or queued.
 	Note(fn func(Tx) error)
-	// View evaluates fn on a consistent snapshot of what is durable.
+	// View evaluates fn on a consistent snapshot of what is durable. It may wait for what is
+	// being committed as it is called, so as to see that, too.
 	View(ctx context.Context, fn func(View) error) error
+	// Peek is View without waiting: fn sees at least what was durable as it is called, and so
+	// all that was answered before. It is for reading a record before a command about it.
+	Peek(ctx context.Context, fn func(View) error) error
 	// Standing answers the gate: the run, and of the blockers of its workflow at least those
 	// that may stop it. For a run that isn't over it does so from memory, without I/O.
 	Standing(run string) (Run, []Blocker, error)

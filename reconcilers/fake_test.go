@@ -141,6 +141,10 @@ func (f *fakeLedger) View(_ context.Context, fn func(ledger.View) error) error {
 	return fn(fakeView{f: f})
 }
 
+func (f *fakeLedger) Peek(ctx context.Context, fn func(ledger.View) error) error {
+	return f.View(ctx, fn)
+}
+
 func (f *fakeLedger) Body(context.Context, ledger.Body) (io.ReadCloser, error) {
 	return io.NopCloser(bytes.NewReader(nil)), nil
 }

@@ -39,6 +39,7 @@ type Records interface {
 type Queue interface {
 	Due(ctx context.Context, now time.Time, limit int) ([]ledger.Key, time.Time, error)
 	ConnectorsOf(keys []ledger.Key) []string
+	Peek(ctx context.Context, fn func(ledger.View) error) error
 	Process() ledger.Process
 	Healthy() error
 }

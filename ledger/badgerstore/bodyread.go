@@ -11,8 +11,6 @@ import (
 	"os"
 	"sync"
 
-	badger "github.com/dgraph-io/badger/v4"
-
 	"keep-proxy/ledger"
 )
 
@@ -66,11 +64,17 @@ func (r *bodyReader) whole() bool {
 }
 
 func (s *Store) openBody(sum []byte) (*bodyReader, error) {
-	r := &bodyReader{store: s, txn: s.db.NewTransaction(false)}
+	r := &bodyReader{store: s, src: s.newest.take()}
 	copy(r.sum[:], sum)
 	err := r.find()
+	if errors.Is(err, ledger.ErrNotFound) {
+		// It may be what is being committed.
+		s.newest.give(r.src)
+		r.src = &shared{snapshot: snapshot{s.db.NewTransaction(false)}, users: 1}
+		err = r.find()
+	}
 	if err != nil {
-		r.txn.Discard()
+		s.newest.give(r.src)
 		return nil, err
 	}
 	return r, nil
@@ -80,7 +84,7 @@ func (s *Store) openBody(sum []byte) (*bodyReader, error) {
 // it is closed.
 type bodyReader struct {
 	store *Store
-	txn   *badger.Txn
+	src   *shared
 	head  bodyHead
 	sum   [32]byte
 	hash  hash.Hash
@@ -92,7 +96,7 @@ type bodyReader struct {
 
 func (r *bodyReader) find() error {
 	sk := key(kBody, r.sum[:])
-	content, err := snapshot{r.txn}.get(sk)
+	content, err := r.src.get(sk)
 	if err != nil {
 		return err
 	}
@@ -177,7 +181,7 @@ func (r *bodyReader) readValue(p []byte) (int, error) {
 		if r.next == r.head.Chunks {
 			return 0, io.EOF
 		}
-		chunk, err := snapshot{r.txn}.get(chunkKey(r.head.Upload, r.next))
+		chunk, err := r.src.get(chunkKey(r.head.Upload, r.next))
 		if err != nil {
 			return 0, required(err, fmt.Sprintf("chunk %d of body %x", r.next, r.sum))
 		}
@@ -196,7 +200,7 @@ func (r *bodyReader) Close() error {
 		if r.file != nil {
 			err = r.file.Close()
 		}
-		r.txn.Discard()
+		r.store.newest.give(r.src)
 		r.store.readers.Done()
 	})
 	return err

@@ -44,6 +44,9 @@ func (h *horizon) wake() {
 	h.moved.Broadcast()
 }
 
+// behind reports whether something is written that isn't durable.
+func (h *horizon) behind() bool { return h.durable.Load() < h.written.Load() }
+
 // await waits until all that is written now is durable. It fails if that can't
 // become so any more.
 func (h *horizon) await(healthy func() error) error {

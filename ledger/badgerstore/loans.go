@@ -10,10 +10,10 @@ import (
 // them on: it needn't do so again. Only what the runner has is lent, since a try reads
 // its record and then gives what it saw to the ledger.
 //
-// A command finds here what it would read, or nothing. A reader asks how many commits were
-// written before it opens its snapshot, so that it sees all of those. What a later one
-// changed isn't taken from it, nor kept when it is committed. That leaves the commit in the
-// making, of which the command knows by itself; see [tx.borrow].
+// A command finds here what it would read, or nothing. How many commits a reader's snapshot
+// sees is known. What a later one changed isn't taken from it, nor kept when it is
+// committed. That leaves the commit in the making, of which the command knows by itself;
+// see [tx.borrow].
 type loans struct {
 	mu sync.Mutex
 	// commits counts those that were written, and moved says with which of them a record

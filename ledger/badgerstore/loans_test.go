@@ -52,7 +52,7 @@ func TestALoanIsWhatACommandWouldRead(t *testing.T) {
 func seen(t *testing.T, s *Store, k ledger.Key) *ledger.Mutation {
 	t.Helper()
 	var m *ledger.Mutation
-	err := s.View(t.Context(), func(v ledger.View) (err error) {
+	err := s.Peek(t.Context(), func(v ledger.View) (err error) {
 		m, err = v.Mutation(k)
 		return err
 	})

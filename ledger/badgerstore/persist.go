@@ -53,8 +53,8 @@ func (b *batch) about() string {
 	return strings.Join(slices.Compact(whats), ",")
 }
 
-// persist syncs the engine's log, then the high-water file, and publishes what the
-// batch holds.
+// persist syncs the engine's log, then the high-water file, and shows and publishes what
+// the batch holds.
 func (s *Store) persist(b *batch) error {
 	if fault.Watched() {
 		fault.Begin(fault.OpCommit, b.about())
@@ -68,6 +68,9 @@ func (s *Store) persist(b *batch) error {
 		return err
 	}
 	pointAfterHighWater.Pass()
+	// The committer writes no other batch before this one has given the turn back. What was
+	// written by now is durable, and is all that this snapshot sees.
+	s.newest.renew(s.db.NewTransaction(false), s.loans.written())
 	s.commits.Add(1)
 	s.gate.publish(b.gate, b.written)
 	s.horizon.reached(b.number)

@@ -28,6 +28,7 @@ type Store struct {
 	gate     *gate
 	pending  pendingBodies
 	loans    loans
+	newest   newest
 
 	horizon *horizon
 	log     *logSync
@@ -156,10 +157,7 @@ func (s *Store) View(ctx context.Context, fn func(ledger.View) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	saw := s.loans.written()
-	return s.snapshot(func(src snapshot) error {
-		return fn(&view{src: src, process: s.process, loans: &s.loans, saw: saw})
-	})
+	return s.snapshot(func(src snapshot) error { return fn(&view{src: src, process: s.process}) })
 }
 
 // readable enters a reader, who must leave with readers.Done.
@@ -236,6 +234,7 @@ func (s *Store) writeCheckpoint() error {
 // release closes the files, in the order opposite to opening.
 func (s *Store) release() error {
 	var err error
+	s.newest.renew(nil, 0)
 	if s.db != nil {
 		err = s.db.Close()
 	}

@@ -12,7 +12,7 @@ type view struct {
 	src     source
 	process ledger.Process
 	// loans take what the runner has, if they are not nil; saw is how many commits src
-	// sees at least.
+	// sees.
 	loans *loans
 	saw   uint64
 }

@@ -146,6 +146,9 @@ func (s *Memory) View(ctx context.Context, fn func(ledger.View) error) error {
 	return fn(&view{layers: layers{s.durable}, process: s.process})
 }
 
+// Peek implements ledger.Store.
+func (s *Memory) Peek(ctx context.Context, fn func(ledger.View) error) error { return s.View(ctx, fn) }
+
 // Stored lets fn see what is durable, with the mutations as they are kept, oldest first: not
 // copies of them, so that they must not be changed. They may be held on to, since a later version is
 // another record.

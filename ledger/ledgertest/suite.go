@@ -77,9 +77,12 @@ func update(t *testing.T, s ledger.Store, fn func(ledger.Tx) error) {
 	}
 }
 
-// viewOf runs fn on a snapshot and must succeed.
+// viewOf runs fn on a snapshot and must succeed, first by Peek, then by View.
 func viewOf(t *testing.T, s ledger.Store, fn func(ledger.View) error) {
 	t.Helper()
+	if err := s.Peek(t.Context(), fn); err != nil {
+		t.Fatalf("Peek: %v", err)
+	}
 	if err := s.View(t.Context(), fn); err != nil {
 		t.Fatalf("View: %v", err)
 	}

@@ -1,0 +1,90 @@
+package badgerstore
+
+import (
+	"context"
+	"sync"
+
+	badger "github.com/dgraph-io/badger/v4"
+
+	"keep-proxy/ledger"
+)
+
+// newest is the snapshot of the last commit that is durable. Those who read it share it.
+//
+// Who opens a snapshot of his own waits until the engine has written the commit that it has
+// begun, and then until that is synced, since he sees it. Of a runner that has many records to
+// read between two commits, and of its tries, that makes one that works only while no commit is
+// under way.
+type newest struct {
+	mu sync.Mutex
+	is *shared
+}
+
+// shared is a snapshot with its readers.
+type shared struct {
+	snapshot
+	// saw is how many commits it sees.
+	saw uint64
+	// users counts its readers, and the store while it is the newest.
+	users int
+}
+
+// take returns the newest snapshot, which must be given back; nil if there is none.
+func (n *newest) take() *shared {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.is != nil {
+		n.is.users++
+	}
+	return n.is
+}
+
+// give gives back a snapshot that was taken. The last one discards it.
+func (n *newest) give(s *shared) {
+	n.mu.Lock()
+	s.users--
+	last := s.users == 0
+	n.mu.Unlock()
+	if last {
+		s.txn.Discard()
+	}
+}
+
+// renew puts a snapshot in the place of the newest; nil puts none.
+func (n *newest) renew(txn *badger.Txn, saw uint64) {
+	var next *shared
+	if txn != nil {
+		next = &shared{snapshot: snapshot{txn}, saw: saw, users: 1}
+	}
+	n.mu.Lock()
+	was := n.is
+	n.is = next
+	n.mu.Unlock()
+	if was != nil {
+		n.give(was)
+	}
+}
+
+// Peek implements ledger.Store.
+func (s *Store) Peek(ctx context.Context, fn func(ledger.View) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := s.readable(); err != nil {
+		return err
+	}
+	defer s.readers.Done()
+	if s.horizon.behind() {
+		// What is being written may never become durable, and nobody knows whether it will.
+		if err := s.Healthy(); err != nil {
+			return err
+		}
+	}
+	src := s.newest.take()
+	defer s.newest.give(src)
+	err := fn(&view{src: src.snapshot, process: s.process, loans: &s.loans, saw: src.saw})
+	if err != nil && isDamage(err) {
+		s.poison(err)
+	}
+	return err
+}

@@ -1,0 +1,192 @@
+package badgerstore
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"keep-proxy/ledger"
+	"keep-proxy/ledger/ledgertest"
+)
+
+// syncing opens a store that holds first, and calls during while a commit that puts then
+// is written and not durable yet.
+func syncing(t *testing.T, first, then *ledger.Mutation, during func(*Store)) *Store {
+	t.Helper()
+	c := testConfig(t.TempDir())
+	var armed atomic.Bool
+	var s *Store
+	c.synced = func(string) error {
+		if armed.CompareAndSwap(true, false) {
+			during(s)
+		}
+		return nil
+	}
+	s = mustOpen(t, c)
+	if err := s.do(t.Context(), putting(first)); err != nil {
+		t.Fatal(err)
+	}
+	armed.Store(true)
+	if err := s.do(t.Context(), putting(then)); err != nil {
+		t.Fatal(err)
+	}
+	if armed.Load() {
+		t.Fatal("nothing was synced: this shows nothing")
+	}
+	return s
+}
+
+// within fails the test if fn doesn't end.
+func within(t *testing.T, what string, fn func()) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		fn()
+	}()
+	select {
+	case <-done:
+	case <-time.After(20 * time.Second):
+		t.Errorf("%s waits for a commit", what)
+	}
+}
+
+func later(m *ledger.Mutation) *ledger.Mutation {
+	next := m.Clone()
+	next.Version, next.Target = m.Version+1, "changed"
+	return next
+}
+
+func TestWhoPeeksWaitsForNoCommitAndSeesNothingThatIsNotDurable(t *testing.T) {
+	t.Parallel()
+	first := ledgertest.SampleMutation("a", ledger.NeedsReconcile, 0)
+	var during *ledger.Mutation
+	s := syncing(t, first, later(first), func(s *Store) {
+		within(t, "a peek", func() { during = seen(t, s, first.Key) })
+	})
+	if during == nil || during.Version != 1 {
+		t.Errorf("while version 2 is being synced, %+v is seen, want version 1", during)
+	}
+	if m := seen(t, s, first.Key); m.Version != 2 {
+		t.Errorf("version %d is seen, and 2 was answered for", m.Version)
+	}
+}
+
+// The engine has the change already, which the snapshot of who peeks doesn't.
+func TestWhatIsSeenWhileItsChangeIsSyncedIsNotLent(t *testing.T) {
+	t.Parallel()
+	first := ledgertest.SampleMutation("a", ledger.NeedsReconcile, 0)
+	s := syncing(t, first, later(first), func(s *Store) {
+		within(t, "a peek", func() { seen(t, s, first.Key) })
+	})
+	if _, ok := s.loans.take(first.Key); ok {
+		t.Error("what was seen before the change is lent after it")
+	}
+}
+
+func TestABodyIsReadWhileACommitIsSynced(t *testing.T) {
+	t.Parallel()
+	first := ledgertest.SampleMutation("a", ledger.NeedsReconcile, 0)
+	var old, recent ledger.Body
+	var s *Store
+	read := func(b ledger.Body) string {
+		r, err := s.Body(t.Context(), b)
+		if err != nil {
+			t.Error(err)
+			return ""
+		}
+		content, err := io.ReadAll(r)
+		if err = errors.Join(err, r.Close()); err != nil {
+			t.Error(err)
+		}
+		return string(content)
+	}
+	c := testConfig(t.TempDir())
+	var armed atomic.Bool
+	c.synced = func(string) error {
+		if armed.CompareAndSwap(true, false) {
+			within(t, "a body's reader", func() {
+				// The newer one is found, too, as it is written.
+				if a, b := read(old), read(recent); a != "old" || b != "recent" {
+					t.Errorf("read %q and %q", a, b)
+				}
+			})
+		}
+		return nil
+	}
+	s = mustOpen(t, c)
+	err := s.do(t.Context(), func(tx *tx) (err error) {
+		old, err = tx.PutBody([]byte("old"))
+		return errors.Join(err, putting(first)(tx))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	armed.Store(true)
+	err = s.do(t.Context(), func(tx *tx) (err error) {
+		recent, err = tx.PutBody([]byte("recent"))
+		return err
+	})
+	if err != nil || armed.Load() {
+		t.Fatalf("nothing was synced: %v", err)
+	}
+}
+
+// A snapshot is shared by its readers, and goes with the last of them.
+func TestASnapshotOutlivesTheNextOneForItsReaders(t *testing.T) {
+	t.Parallel()
+	first := ledgertest.SampleMutation("a", ledger.NeedsReconcile, 0)
+	s := mustOpen(t, testConfig(t.TempDir()))
+	if err := s.do(t.Context(), putting(first)); err != nil {
+		t.Fatal(err)
+	}
+	own := s.newest.take()
+	err := s.Peek(t.Context(), func(v ledger.View) error {
+		if err := s.do(t.Context(), putting(later(first))); err != nil {
+			return err
+		}
+		if m, err := v.Mutation(first.Key); err != nil || m.Version != 1 {
+			t.Errorf("a reader sees %+v, %v after a commit, want version 1 still", m, err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if own.users != 1 {
+		t.Errorf("%d readers are left, want 1", own.users)
+	}
+	s.newest.give(own)
+	if _, err := own.get(mutationKey(first.Key)); err == nil {
+		t.Error("the snapshot is open still without readers")
+	}
+	if s.newest.is.users != 1 {
+		t.Errorf("the newest snapshot has %d users, want the store alone", s.newest.is.users)
+	}
+}
+
+// Nobody knows whether what was written before a sync failed is kept.
+func TestWhoPeeksAfterAFailedSyncIsRefused(t *testing.T) {
+	t.Parallel()
+	c := testConfig(t.TempDir())
+	var fails atomic.Bool
+	c.synced = func(string) error {
+		if fails.Load() {
+			return errors.New("broken disk")
+		}
+		return nil
+	}
+	s := mustOpen(t, c)
+	fails.Store(true)
+	if err := s.do(t.Context(), putting(ledgertest.SampleMutation("a", ledger.InFlight, 0))); !errors.Is(err, ledger.ErrUnavailable) {
+		t.Fatalf("a commit that can't be synced: %v", err)
+	}
+	for what, see := range map[string]func(context.Context, func(ledger.View) error) error{"Peek": s.Peek, "View": s.View} {
+		if err := see(t.Context(), func(ledger.View) error { return nil }); !errors.Is(err, ledger.ErrUnavailable) {
+			t.Errorf("%s: %v, want %v", what, err, ledger.ErrUnavailable)
+		}
+	}
+}
