@@ -69,9 +69,11 @@ const (
 	// blockSize is how the engine cuts its tables. A body that is kept in the engine
 	// fits into a block: while building one, the engine keeps three times what is longer.
 	blockSize = 64 << 10
-	// baseTableSize is the size of the engine's smaller tables. It keeps up to eight
-	// buffers for building them, each at least twice as large.
-	baseTableSize = 1 << 20
+	// tableSize is the size of the engine's tables below the newest level, in each level
+	// the same. To build one it takes a buffer of twice as much and, however small the
+	// table is, 3 MiB for its index; it builds up to eight at a time, and keeps as many
+	// buffers.
+	tableSize = 2 << 20
 	// baseLevelSize is how large the level may be into which the engine merges what it
 	// flushed. That comes as five memtables at once, so that levels much smaller than
 	// this only copy it once more.

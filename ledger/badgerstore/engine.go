@@ -19,14 +19,14 @@ import (
 // Conflicts can't arise: there is one writer. Where the store syncs the log itself,
 // Badger doesn't; tables and the manifest it syncs always.
 func engineOptions(dir string, log zerolog.Logger) badger.Options {
-	return badger.DefaultOptions(dir).
+	opt := badger.DefaultOptions(dir).
 		WithSyncWrites(!ownLogSync).
 		WithLogger(engineLog{log}).
 		WithMemTableSize(memTableSize).
 		WithNumMemtables(2).
 		WithNumCompactors(2).
 		WithBlockSize(blockSize).
-		WithBaseTableSize(baseTableSize).
+		WithBaseTableSize(tableSize).
 		WithBaseLevelSize(baseLevelSize).
 		WithValueThreshold(1 << 20).
 		WithValueLogFileSize(1 << 20).
@@ -36,6 +36,8 @@ func engineOptions(dir string, log zerolog.Logger) badger.Options {
 		WithMetricsEnabled(false).
 		WithDetectConflicts(false).
 		WithChecksumVerificationMode(options.OnTableRead)
+	opt.TableSizeMultiplier = 1
+	return opt
 }
 
 // openChecked opens an existing engine whose tables checkTables has found whole.
