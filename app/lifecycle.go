@@ -36,7 +36,7 @@ func (a *App) start(ctx context.Context) error {
 	if err := a.listen(ctx); err != nil {
 		return err
 	}
-	a.running.Go(func() { a.end("proxy", a.proxy.Serve(a.proxyListeners...)) })
+	a.running.Go(func() { a.end("proxy", a.proxy.Serve(a.proxyListeners...)) }) //nolint:contextcheck // A request ends with its connection.
 	a.running.Go(func() { a.end("admin", a.admin.Serve(a.adminListener)) })
 	if a.healthListener != nil {
 		a.running.Go(func() { a.end("health", a.admin.ServeHealth(a.healthListener)) })

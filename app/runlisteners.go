@@ -51,7 +51,7 @@ func (r *runListeners) OpenListener(ctx context.Context, digest string) (string,
 	}
 	r.egress.protect(l.Addr())
 	r.open[digest] = l
-	r.serving.Go(func() {
+	r.serving.Go(func() { //nolint:contextcheck // A request ends with its connection.
 		if err := r.proxy.ServeRun(l, digest); err != nil {
 			r.log.Error().Err(err).Msg("a run's own listener ended")
 		}

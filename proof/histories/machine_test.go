@@ -166,7 +166,7 @@ func (m *machine) start(ctx context.Context) error {
 			return
 		}
 		p.running.Go(func() { p.reconciler.Run(ctx) })
-		_ = p.proxy.Serve(p.door)
+		_ = p.proxy.Serve(p.door) //nolint:contextcheck // A request ends with its connection.
 	})
 	return nil
 }
