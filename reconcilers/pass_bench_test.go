@@ -166,7 +166,7 @@ func benchPass(b *testing.B, n, inWorkflow int) {
 		w, store := onDisk(b)
 		seen := &countdown{done: make(chan struct{})}
 		seen.left.Store(int64(n))
-		tries := setting(b, "KEEP_BENCH_TRIES", 64)
+		tries := setting(b, "KEEP_BENCH_TRIES", 256)
 		r := w.runner(Settings{Concurrency: 2 * tries, PerConnector: tries, Rate: 1e9}, seen)
 		w.fill(n, inWorkflow, func(m *ledger.Mutation) { w.uncertain(m, false) })
 		w.clock.Advance(time.Hour)
