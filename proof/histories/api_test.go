@@ -56,9 +56,9 @@ type api struct {
 	objects []*object
 	drafts  []*draft
 	jobs    []*job
-	// keys is what was made, and what was asked, under a vendor key.
+	// keys is what was made, and payload what was last asked, under a vendor key.
 	keys    map[string]*object
-	payload map[string]string
+	payload map[string]payload
 	// sendings counts requests by reference, reads counts reads, and others what else was
 	// asked, by its matter.
 	sendings map[string]int
@@ -83,7 +83,7 @@ type api struct {
 
 func newAPI(p *plan) *api {
 	return &api{
-		plan: p, begun: time.Now(), keys: map[string]*object{}, payload: map[string]string{}, sendings: map[string]int{}, others: map[string]int{},
+		plan: p, begun: time.Now(), keys: map[string]*object{}, payload: map[string]payload{}, sendings: map[string]int{}, others: map[string]int{},
 		undecided: map[string]int{}, carried: map[string]string{}, open: map[string]bool{}, granted: map[string]bool{},
 		hanging: map[string][]asked{}, seen: map[string]bool{}, showed: map[string]time.Time{},
 	}
@@ -146,7 +146,13 @@ func (a *api) next(matter string, count map[string]int) (fate, int) {
 	return a.plan.fate(matter, n), n
 }
 
-// sameRequest holds that a vendor key carries one request.
+// payload is a request under a vendor key, and when it last came.
+type payload struct {
+	text string
+	at   time.Time
+}
+
+// sameRequest holds that a vendor key carries one request for as long as the API may know it.
 func (a *api) sameRequest(q asked) {
 	if q.key == "" {
 		return
@@ -154,10 +160,10 @@ func (a *api) sameRequest(q asked) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	text := fmt.Sprint(q.Reference, " ", q.KeepID, " ", q.Amount)
-	if before, ok := a.payload[q.key]; ok && before != text {
-		a.wrongs = append(a.wrongs, fmt.Sprintf("one vendor key carried two payloads: %s and %s", before, text))
+	if before := a.payload[q.key]; before.text != "" && before.text != text && !a.plan.world.hasForgotten(before.at) {
+		a.wrongs = append(a.wrongs, fmt.Sprintf("one vendor key carried two payloads: %s and %s", before.text, text))
 	}
-	a.payload[q.key] = text
+	a.payload[q.key] = payload{text: text, at: time.Now()}
 	if last := a.carried[q.KeepID]; last != "" && last != q.key {
 		if a.open[q.KeepID] && !a.granted[q.KeepID] {
 			a.wrongs = append(a.wrongs, "a vendor key was renewed after a sending of unknown outcome")

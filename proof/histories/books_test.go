@@ -98,7 +98,7 @@ func (a *api) commit(q asked, f fate) {
 // remembers reports whether the API still knows a vendor key.
 func (a *api) remembers(key string) bool {
 	o := a.keys[key]
-	if o != nil && a.plan.world != nil && a.plan.world.forgets > 0 && time.Since(o.created) > a.plan.world.forgets {
+	if o != nil && a.plan.world.hasForgotten(o.created) {
 		delete(a.keys, key)
 		return false
 	}

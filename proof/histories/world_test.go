@@ -37,6 +37,11 @@ func (w *world) created(now time.Time) time.Time {
 	return now.Add(w.clock + w.stamps)
 }
 
+// hasForgotten reports whether a vendor key of then is no longer known.
+func (w *world) hasForgotten(then time.Time) bool {
+	return w != nil && w.forgets > 0 && time.Since(then) > w.forgets
+}
+
 // date is the field that tells the API's time (RFC 9110 §6.6.1).
 func (w *world) date(now time.Time) string {
 	if w != nil {
