@@ -18,7 +18,7 @@ import (
 const codeUnknown = 75
 
 // settleTimeout bounds how long an act waits until the proxy knows again.
-const settleTimeout = 30 * time.Second
+const settleTimeout = 2 * time.Minute
 
 // variables tell the script what to do.
 func (s *stage) variables(reference, notice string) []string {

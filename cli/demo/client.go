@@ -19,7 +19,7 @@ import (
 const tries = 3
 
 // clientTimeout bounds one request of the script.
-const clientTimeout = 20 * time.Second
+const clientTimeout = time.Minute
 
 // Client is pay.sh for machines without sh or curl: it does and prints the same.
 // getenv is as os.Getenv.

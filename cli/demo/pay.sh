@@ -4,7 +4,7 @@ set -u
 
 send() { # URL BODY
     for try in 1 2 3; do
-        if answer=$(curl -sS --fail-with-body --max-time 20 -H 'Content-Type: application/json' -d "$2" "$1" 2>&1); then
+        if answer=$(curl -sS --fail-with-body --max-time 60 -H 'Content-Type: application/json' -d "$2" "$1" 2>&1); then
             echo "answer: $answer"
             return 0
         fi
@@ -13,7 +13,7 @@ send() { # URL BODY
     return 1
 }
 
-echo "quote:  $(curl -sS --max-time 20 "$DEMO_QUOTES/quote/ACME")"
+echo "quote:  $(curl -sS --max-time 60 "$DEMO_QUOTES/quote/ACME")"
 if [ -n "${DEMO_NOTICE:-}" ]; then
     send "$DEMO_BANK/notices" "$DEMO_NOTICE" || exit 1
 fi

@@ -16,10 +16,10 @@ import (
 	"keep-proxy/cli/serving"
 )
 
-// Bounds of what the demo waits for.
+// Bounds of what the demo waits for, on a machine that is busy with something else, too.
 const (
-	startTimeout = 30 * time.Second
-	stopTimeout  = 10 * time.Second
+	startTimeout = 2 * time.Minute
+	stopTimeout  = 30 * time.Second
 	pollEvery    = 20 * time.Millisecond
 )
 

@@ -104,7 +104,7 @@ func TestTheBanksBooksAfterEachActOfTheDemo(t *testing.T) {
 	t.Parallel()
 	p := play(t, "--built-in-client")
 	// A demo that hangs in an act is ended, and the text that is awaited doesn't come.
-	guard := time.AfterFunc(5*time.Minute, func() { _ = p.cmd.Process.Kill() })
+	guard := time.AfterFunc(patience, func() { _ = p.cmd.Process.Kill() })
 	defer guard.Stop()
 	told := p.until(t, "stay up until Ctrl-C")
 	logs, err := filepath.Glob(filepath.Join(p.folder, "*", "bank.log"))
@@ -162,7 +162,7 @@ func TestTheDemosProxyEndsWithAKilledDemo(t *testing.T) {
 	}
 	poll := time.NewTicker(50 * time.Millisecond)
 	defer poll.Stop()
-	for late := time.After(2 * time.Minute); !free(); {
+	for late := time.After(patience); !free(); {
 		select {
 		case <-late:
 			t.Fatal("the proxy still serves")

@@ -4,13 +4,18 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"io/fs"
 	"net/http"
 	"os"
+	"os/signal"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -23,9 +28,16 @@ import (
 	"keep-proxy/internal/fakes/testca"
 )
 
+// parallel is the least number of scripts that run at a time, unless -parallel says
+// otherwise: they wait for clocks and other processes more than they compute.
+const parallel = 6
+
 // TestMain makes the test binary play the commands of the scripts: the program
 // itself, and small scripts as their users write them.
 func TestMain(m *testing.M) {
+	if err := flag.Set("test.parallel", strconv.Itoa(max(parallel, runtime.GOMAXPROCS(0)))); err != nil {
+		panic(err)
+	}
 	testscript.Main(m, map[string]func(){
 		"keep-proxy": main,
 		"pay":        payMain,
@@ -72,8 +84,11 @@ func payMain() {
 }
 
 // askMain is a script that asks once: METHOD URL BODY, and then fields as NAME:VALUE. It
-// prints the status, and of a refusal its name and sentence; it fails like curl --fail.
+// prints the status, and of a refusal its name and sentence; it fails like curl --fail. What
+// it was told it prints also where keep-proxy run, which sees the run's end at the same moment,
+// asks it to end before that.
 func askMain() {
+	signal.Ignore(syscall.SIGTERM)
 	status, text, err := askOnce(os.Args[1], os.Args[2], os.Args[3], os.Args[4:])
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -119,6 +134,10 @@ func askOnce(method, address, body string, fields []string) (status int, text []
 	return answer.StatusCode, text, err
 }
 
+// patience bounds what a script waits for. It is reached only by what is broken: processes that
+// begin with the race detector take seconds on a busy machine, and a gate waits for several.
+const patience = 5 * time.Minute
+
 // gateMain is a script that makes the file NAME.in and waits until NAME.out is
 // there, or until it is ended.
 func gateMain() {
@@ -127,24 +146,24 @@ func gateMain() {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	if err := appears(name+".out", time.Minute); err != nil {
+	if err := appears(name + ".out"); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
 // appears waits for a file.
-func appears(name string, limit time.Duration) error {
+func appears(name string) error {
 	poll := time.NewTicker(10 * time.Millisecond)
 	defer poll.Stop()
-	late := time.After(limit)
+	late := time.After(patience)
 	for {
 		if _, err := os.Stat(name); !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 		select {
 		case <-late:
-			return fmt.Errorf("%s did not appear in %s", name, limit)
+			return fmt.Errorf("%s did not appear in %s", name, patience)
 		case <-poll.C:
 		}
 	}
@@ -187,7 +206,7 @@ func bankCommand(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	c := control.New(ts.Getenv("BANK_CONTROL"))
 	defer c.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	switch {
 	case args[0] == "has" && len(args) == 2:
@@ -260,7 +279,7 @@ func testAuthority(ts *testscript.TestScript) *testca.CA {
 // appearsCommand waits for files.
 func appearsCommand(ts *testscript.TestScript, neg bool, args []string) {
 	for _, name := range args {
-		ts.Check(appears(ts.MkAbs(name), 2*time.Minute))
+		ts.Check(appears(ts.MkAbs(name)))
 	}
 }
 
@@ -268,7 +287,7 @@ func appearsCommand(ts *testscript.TestScript, neg bool, args []string) {
 func untilCommand(ts *testscript.TestScript, neg bool, args []string) {
 	poll := time.NewTicker(50 * time.Millisecond)
 	defer poll.Stop()
-	late := time.After(2 * time.Minute)
+	late := time.After(patience)
 	for {
 		err := ts.Exec(args[0], args[1:]...)
 		if (err == nil) != neg {

@@ -70,7 +70,7 @@ func (term *terminal) text() string {
 // await waits until the terminal shows a text.
 func (term *terminal) await(text string) {
 	term.t.Helper()
-	late := time.After(2 * time.Minute)
+	late := time.After(patience)
 	for !strings.Contains(term.text(), text) {
 		select {
 		case <-late:
@@ -91,7 +91,7 @@ func (term *terminal) key(c byte) {
 // ended waits for the program, and returns its code.
 func (term *terminal) ended() int {
 	term.t.Helper()
-	ctx, cancel := context.WithTimeout(term.t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(term.t.Context(), patience)
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { _ = term.cmd.Process.Kill() })
 	defer stop()
