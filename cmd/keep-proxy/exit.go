@@ -47,6 +47,15 @@ func quietly(code int) error {
 	return &exitError{code: code}
 }
 
+// toldError is an error of which a person was told before the end.
+type toldError struct{ err error }
+
+// Error is the cause's text.
+func (e *toldError) Error() string { return e.err.Error() }
+
+// Unwrap returns the cause.
+func (e *toldError) Unwrap() error { return e.err }
+
 // usage marks an error of the command line itself.
 func usage(format string, args ...any) error {
 	return &exitError{codeUsage, fmt.Errorf(format, args...)}

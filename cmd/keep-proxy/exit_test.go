@@ -28,6 +28,7 @@ func TestErrorsBecomeCodesInOnePlace(t *testing.T) {
 		{"a code without a word", quietly(75), 75, ""},
 		{"success without a word", quietly(0), codeOK, ""},
 		{"a command that isn't there", &child.StartError{Code: child.CodeNotFound, Err: cause}, 127, "cause"},
+		{"one that was told", &toldError{noRun(cause)}, managed.CodeNoRun, ""},
 		{"a first cause with a code among others", errors.Join(quietly(76), cause), 76, "cause"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -97,8 +97,9 @@ func embed(ctx context.Context, cmd *cobra.Command, c config.Config) (*host, err
 }
 
 // leave lets the proxy go. One that this process embeds ends with the last run
-// that joined it; a person who can't wait ends it, and with it their runs.
-func (h *host) leave(ctx context.Context, say func(string, ...any)) error {
+// that joined it, which is told by waits; a person who can't wait ends it, and with it
+// their runs.
+func (h *host) leave(ctx context.Context, waits func()) error {
 	h.Close()
 	if h.share == nil {
 		return nil
@@ -107,13 +108,29 @@ func (h *host) leave(ctx context.Context, say func(string, ...any)) error {
 	if h.own == nil {
 		return nil
 	}
-	waiting := time.AfterFunc(time.Second, func() { say("waiting for other runs that use this proxy; Ctrl-C ends them") })
-	err := h.share.Last(ctx)
-	waiting.Stop()
+	err := h.alone(ctx, waits)
 	if ctx.Err() != nil {
 		err = nil
 	}
 	return errors.Join(err, h.announced.Withdraw(), stop(ctx, h.own))
+}
+
+// tellAfter is how long other runs are waited for in silence.
+const tellAfter = time.Second
+
+// alone returns when no other run has a share any more, or ctx ends.
+func (h *host) alone(ctx context.Context, waits func()) error {
+	last := make(chan error, 1)
+	go func() { last <- h.share.Last(ctx) }()
+	silence := time.NewTimer(tellAfter)
+	defer silence.Stop()
+	select {
+	case err := <-last:
+		return err
+	case <-silence.C:
+		waits()
+		return <-last
+	}
 }
 
 // Close lets the connection go.

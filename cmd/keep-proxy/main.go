@@ -46,12 +46,15 @@ func run(ctx context.Context, args []string, s streams) int {
 }
 
 // sentence is what an error tells a person; empty for one that says all by its
-// code.
+// code, or was told.
 func sentence(cmd *cobra.Command, err error) string {
 	if err == nil {
 		return ""
 	}
 	if e, ok := errors.AsType[*exitError](err); ok && e.err == nil {
+		return ""
+	}
+	if _, ok := errors.AsType[*toldError](err); ok {
 		return ""
 	}
 	return said(cmd, err)

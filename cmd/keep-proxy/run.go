@@ -108,7 +108,19 @@ func (f *runFlags) attempt(cmd *cobra.Command, args []string, signals *relay) (m
 		wait = c.Reconcile.Settle + extraWait
 	}
 	verdict, err := f.inside(cmd, h, args, signals, wait)
-	return verdict, errors.Join(err, h.leave(signals.ctx, say))
+	told := false
+	left := h.leave(signals.ctx, func() {
+		// Others may take hours: that no run was opened is said before that.
+		if text := sentence(cmd, err); text != "" {
+			told = true
+			say("%s", text)
+		}
+		say("waiting for other runs that use this proxy; Ctrl-C ends them")
+	})
+	if told && left == nil {
+		return verdict, &toldError{err}
+	}
+	return verdict, errors.Join(err, left)
 }
 
 // someCommand wants the command that is to be run.

@@ -249,6 +249,7 @@ func startBank(ts *testscript.TestScript, noKeys bool) {
   listen: ["127.0.0.1:0"]
   upstream_ca: %q
   egress: {allow: [127.0.0.1]}
+  timeouts: {dial: 60s}
 admin: {listen: "127.0.0.1:0"}
 ledger: {dir: %q, min_free: 1MiB}
 reconcile: {inline: 0s, base: 200ms, cap: 1s}
