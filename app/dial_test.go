@@ -259,26 +259,20 @@ func TestAMutationGoesOnFromAnAddressThatRefuses(t *testing.T) {
 // nothing was sent.
 func TestAMutationWhoseNameIsNeverFoundWasNotSent(t *testing.T) {
 	t.Parallel()
-	silent, err := (&net.ListenConfig{}).ListenPacket(t.Context(), "udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = silent.Close() })
 	ca, err := testca.New()
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := newDialled(t, "443", ca, &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "udp", silent.LocalAddr().String())
+	// The resolver itself doesn't go on before this test ends.
+	over := make(chan struct{})
+	w := newDialled(t, "443", ca, &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
+		<-over
+		return nil, net.ErrClosed
 	}}, func(s *setup) { s.dial = "600ms" })
-	begun := time.Now()
+	t.Cleanup(func() { close(over) })
 	status, text := w.post("silent.things.test")
 	if status != http.StatusBadGateway || !strings.Contains(text, "urn:keep:problem:not-sent") {
 		t.Errorf("%d %s", status, text)
-	}
-	// The resolver itself would have gone on for longer.
-	if took := time.Since(begun); took > 10*time.Second {
-		t.Errorf("it took %s", took)
 	}
 	page, err := w.app.ledger.Mutations(t.Context(), ledger.Filter{Item: "i"})
 	if err != nil || len(page.Items) != 1 || page.Items[0].State != ledger.Failed || len(page.Items[0].Dispatches) != 1 ||

@@ -197,7 +197,7 @@ func TestAWallClockThatJumps(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			wall := &jumping{Clock: clock.System()}
-			w := prepare(t, func(s *settings) { s.Settle = "10s" })
+			w := prepare(t, func(s *settings) { s.Settle = "2m" })
 			w.clock = wall
 			w.start()
 			w.probed.arm("commit-late")

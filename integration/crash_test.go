@@ -24,9 +24,8 @@ func passings() []int {
 	return []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64}
 }
 
-// crashing gives late commits more time than a busy machine takes, and sendings no
-// more than a restart should wait for.
-func crashing(s *settings) { s.Settle, s.Response, s.Total = "1s", "3s", "3s" }
+// crashing gives late commits more time than a busy machine takes.
+func crashing(s *settings) { s.Settle = "1s" }
 
 // redispatching lets keep-proxy send again by itself what is not there.
 func redispatching(s *settings) { s.OnAbsent = "redispatch" }

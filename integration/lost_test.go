@@ -12,10 +12,14 @@ import (
 )
 
 // impatientWith lets a sending wait no longer than a test wants to for an answer that never
-// comes. With another fault it has the time that a busy machine takes.
+// comes: not before the upstream has done what it does before it falls silent. With another
+// fault it has the time that a busy machine takes.
 func impatientWith(fault string) func(*settings) {
 	return func(s *settings) {
-		if strings.Contains(fault, "silence") {
+		switch {
+		case strings.Contains(fault, "commit-silence"):
+			s.Response = "5s"
+		case strings.Contains(fault, "silence"):
 			s.Response = "1s"
 		}
 	}
@@ -128,6 +132,7 @@ func TestWhatNeverHappenedIsDoneByTheResend(t *testing.T) {
 			w := newWorld(t, impatientWith(fault))
 			w.keyed.arm(fault)
 			w.open("a").transfer(w.keyed, "R-1").wantApplied(http.StatusCreated)
+			w.keyed.await("both sendings arrived", received("transfer:R-1", 2))
 			w.keyed.want("transfer:R-1", 1, 2)
 		})
 	}
@@ -146,12 +151,13 @@ func TestACommitThatComesLateInsideSettleIsFound(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, impatientWith(c.fault), func(s *settings) { s.Settle = "10s" })
+			w := newWorld(t, impatientWith(c.fault), func(s *settings) { s.Settle = "2m" })
 			w.probed.arm(c.fault)
 			w.open("a").transfer(w.probed, "R-1").wantRefusal("unknown-outcome", 424, "goes on asking")
 			if c.restart {
 				w.restart()
 			}
+			w.probed.await("the transfer arrived", received("transfer:R-1", 1))
 			w.probed.want("transfer:R-1", 0, 1)
 			w.probed.Release(script.GateLate)
 			m := w.awaitState("a", "applied")

@@ -29,7 +29,7 @@ func TestKilledInEachState(t *testing.T) {
 	bring("indeterminate", "", hook)
 	w.hooks.arm("commit-cut")
 	bring("no-result", "", hook)
-	// The last two must not settle before the program is killed.
+	// The next is still in flight, and the last not settled, when the program is killed.
 	w.probed.armFault(script.Fault{Match: script.Match{Identity: "transfer:in-flight"}, Steps: []script.Step{{Do: script.Wait, Hold: "in-flight"}, {Do: script.Commit}, {Do: script.Answer}}})
 	hanging := w.open("in-flight", inWorkflow("in-flight"))
 	gone := make(chan reply, 1)
@@ -44,8 +44,9 @@ func TestKilledInEachState(t *testing.T) {
 	if a := <-gone; a.err == nil {
 		t.Errorf("the killed program answered %v", a)
 	}
-	w.mustSpawn()
 	w.probed.Release("in-flight")
+	w.quiet()
+	w.mustSpawn()
 
 	for item, state := range map[string]string{
 		"applied": "applied", "failed": "failed", "skipped": "skipped", "indeterminate": "indeterminate",
@@ -81,7 +82,7 @@ func TestKilledInEachState(t *testing.T) {
 
 func TestTheRunThatCausedAnUnknownIsPausedByRecovery(t *testing.T) {
 	t.Parallel()
-	w := prepare(t, crashing, func(s *settings) { s.Settle = "10s" })
+	w := prepare(t, crashing, func(s *settings) { s.Settle = "2m" })
 	w.mustSpawn()
 	w.probed.arm("hang")
 	run := w.open("a")

@@ -47,11 +47,13 @@ type settings struct {
 	Hosts                       map[string]string
 }
 
+// defaults bound what upstreams and inline tries take by no less than a busy machine may
+// take; what has to run out says so itself.
 func defaults() settings {
 	return settings{
-		Listen: "127.0.0.1:0", AdminListen: "127.0.0.1:0", Hold: "0s", Dial: "2s", Response: "5s", Total: "10s", Settle: "400ms", OnAbsent: "fail",
+		Listen: "127.0.0.1:0", AdminListen: "127.0.0.1:0", Hold: "0s", Dial: "60s", Response: "60s", Total: "90s", Settle: "400ms", OnAbsent: "fail",
 		BlockScope: "workflow", MaxBody: "1MiB", MaxHead: "16KiB", MinFree: "1MiB", DenyPrivate: "false",
-		Unmatched: "deny", RetryGrace: "60s", RetryTries: 5, Inline: "5s", Base: "20ms", Cap: "100ms", MaxAttempts: 500,
+		Unmatched: "deny", RetryGrace: "60s", RetryTries: 5, Inline: "60s", Base: "20ms", Cap: "100ms", MaxAttempts: 500,
 	}
 }
 

@@ -132,7 +132,7 @@ func TestConnectionsThatMustNotBeUsedAgain(t *testing.T) {
 // wrote or closed is on its way to us.
 func awaitNoQuiet(t *testing.T, s *Sender) {
 	t.Helper()
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(2 * time.Minute)
 	for anyQuiet(s) {
 		if time.Now().After(deadline) {
 			t.Fatal("the connection stays quiet")
@@ -250,7 +250,7 @@ func TestAConnectionThatARequestWasCutOffOnIsNotUsedAgain(t *testing.T) {
 				p.say(ok)
 				p.wait()
 			})
-			s := sender(t, Config{ResponseTimeout: 5 * time.Second})
+			s := sender(t, Config{ResponseTimeout: 2 * time.Minute})
 			large := post(u.url(name, "/"), "")
 			large.Body = halted(4 * inlineBody)
 			send(t, s, large).check(t, Evidence{Head: true, Status: http.StatusRequestEntityTooLarge, BodyComplete: true})

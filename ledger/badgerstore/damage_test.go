@@ -65,7 +65,7 @@ func flushed(t *testing.T, c Config) {
 	t.Helper()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
-	late := time.After(60 * time.Second)
+	late := time.After(5 * time.Minute)
 	for {
 		logs, err := filepath.Glob(filepath.Join(c.dataDir(), "*"+logSuffix))
 		if err != nil {

@@ -108,7 +108,7 @@ func runChild(t *testing.T, dir, faultSpec string, killAfter int) []string {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	late := time.AfterFunc(2*time.Minute, func() { _ = cmd.Process.Kill() })
+	late := time.AfterFunc(5*time.Minute, func() { _ = cmd.Process.Kill() })
 	defer late.Stop()
 	var acknowledged []string
 	lines := bufio.NewScanner(out)

@@ -73,7 +73,7 @@ func TestCommandsOfConcurrentCallersAreLinearizable(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, part := range linear.Partition(history) {
-		if result := porcupine.CheckOperationsTimeout(linear.ToModel(), part, time.Minute); result != porcupine.Ok {
+		if result := porcupine.CheckOperationsTimeout(linear.ToModel(), part, 5*time.Minute); result != porcupine.Ok {
 			t.Errorf("a history of %d commands is %s:", len(part), result)
 			for _, o := range part {
 				t.Logf("%d to %d: %+v: %+v", o.Call, o.Return, o.Input, o.Output)
@@ -146,7 +146,7 @@ func linearLife(t *testing.T, dir string, keys []string, point string, lines int
 	if err != nil {
 		t.Fatal(err)
 	}
-	late := time.AfterFunc(2*time.Minute, func() { _ = cmd.Process.Kill() })
+	late := time.AfterFunc(5*time.Minute, func() { _ = cmd.Process.Kill() })
 	defer late.Stop()
 	var all []said
 	for in := bufio.NewScanner(out); in.Scan(); {

@@ -49,7 +49,7 @@ func within(t *testing.T, what string, fn func()) {
 	}()
 	select {
 	case <-done:
-	case <-time.After(20 * time.Second):
+	case <-time.After(2 * time.Minute):
 		t.Errorf("%s waits for a commit", what)
 	}
 }
