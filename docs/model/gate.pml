@@ -10,18 +10,22 @@
    lost. Q2: a run that a stop refused sends nothing more. Q3: nor does one that was taken
    over or has ended. Q4: a run that finished as done leaves nothing in flight or unknown.
    Q5: a mutation belongs to the item's current attempt, and a new attempt starts with
-   nothing unresolved. Q6: an item that is done has no new effects. */
+   nothing unresolved. Q6: an item that is done has no new effects.
+
+   rowof(mutation, from, trigger, to) is a move of the ledger's transition table, as row is
+   in mutation.pml. */
 
 #ifndef RUNS
 #define RUNS 2                         /* runs at most */
 #endif
 #define M 3
 
-#define NONE    0
-#define INFL    1
-#define APPLIED 2
-#define FAILED  3
-#define UNKNOWN 4
+/* Of what is unknown, who moves it on is mutation.pml's matter: here it is needs_reconcile. */
+#define none            0
+#define in_flight       1
+#define applied         2
+#define failed          3
+#define needs_reconcile 4
 
 #define RUNNING  1
 #define ABORTED  2
@@ -43,13 +47,13 @@ byte at[2], r[2], j[2], i;
 #else
 #define SAME(a, b) 1
 #endif
-#define STOPS(a, b) (a != b && SAME(a, b) && st[a] == UNKNOWN)
+#define STOPS(a, b) (a != b && SAME(a, b) && st[a] == needs_reconcile)
 #define STOPPED(m)  (STOPS(0, m) || STOPS(1, m) || STOPS(2, m))
 #define OPENOF(t)   ((life[0]==RUNNING && item[0]==t) || (life[1]==RUNNING && item[1]==t) || (life[RUNS-1]==RUNNING && item[RUNS-1]==t))
-#define BUSY(m, t)  (ITEM(m) == t && (st[m] == INFL || st[m] == UNKNOWN))
+#define BUSY(m, t)  (ITEM(m) == t && (st[m] == in_flight || st[m] == needs_reconcile))
 #define QUIET(t)    (!BUSY(0, t) && !BUSY(1, t) && !BUSY(2, t))
-#define ANY         (st[0] == UNKNOWN || st[1] == UNKNOWN || st[2] == UNKNOWN)
-#define OF(m, q)    (by[m] == q + 1 && (st[m] == INFL || st[m] == UNKNOWN))
+#define ANY         (st[0] == needs_reconcile || st[1] == needs_reconcile || st[2] == needs_reconcile)
+#define OF(m, q)    (by[m] == q + 1 && (st[m] == in_flight || st[m] == needs_reconcile))
 #define INHAND(q)   ((at[0] && r[0] == q) || (at[1] && r[1] == q))
 
 #ifdef BUG_DONE_AGAIN
@@ -62,7 +66,10 @@ byte at[2], r[2], j[2], i;
 #endif
 #endif
 
+#define rowof(m, from, on, to) assert(st[m] == from); st[m] = to
+
 inline idle(h) { at[h] = 0; r[h] = 0; j[h] = 0 }
+inline anew(m) { st[m] = none; by[m] = 0 }               /* another mutation, without a record */
 inline refuse(q) { refused[q] = 1; life[q] = ABORTED }
 
 inline open(t) {
@@ -100,10 +107,10 @@ inline request(h) {
   :: at[h]==1 ->                                         /* the claim: one transaction, with the gate in it */
      if
 #ifdef BUG_GATE_OUTSIDE
-     :: st[j[h]]==NONE || st[j[h]]==FAILED ->
+     :: st[j[h]]==none || st[j[h]]==failed ->
 #else
      :: life[r[h]]==RUNNING && STOPPED(j[h]) -> refuse(r[h]); idle(h)
-     :: life[r[h]]==RUNNING && !STOPPED(j[h]) && (st[j[h]]==NONE || st[j[h]]==FAILED) && MAYCLAIM(h) ->
+     :: life[r[h]]==RUNNING && !STOPPED(j[h]) && (st[j[h]]==none || st[j[h]]==failed) && MAYCLAIM(h) ->
 #endif
         assert(!(STOPPED(j[h])));                        /* Q1 */
         assert(!((lost[0] && j[h]!=0 && SAME(0, j[h])) || (lost[1] && j[h]!=1 && SAME(1, j[h])) || (lost[2] && j[h]!=2 && SAME(2, j[h]))));
@@ -111,13 +118,17 @@ inline request(h) {
         assert(!taken[r[h]] && life[r[h]]==RUNNING);      /* Q3 */
         assert(att[r[h]] == attempt[ITEM(j[h])]);        /* Q5 */
         assert(!done[ITEM(j[h])]);                       /* Q6 */
-        st[j[h]] = INFL; by[j[h]] = r[h] + 1; at[h] = 2
+        if
+        :: st[j[h]]==none -> rowof(j[h], none, claim, in_flight)
+        :: else -> rowof(j[h], failed, claim, in_flight)
+        fi;
+        by[j[h]] = r[h] + 1; at[h] = 2
      :: else -> idle(h)
      fi
   :: at[h]==2 -> at[h] = 3
-  :: at[h]==3 -> st[j[h]] = APPLIED; idle(h)
-  :: at[h]==3 -> st[j[h]] = FAILED; if :: skip :: life[r[h]]==RUNNING -> life[r[h]] = ABORTED fi; idle(h)
-  :: at[h]==3 -> st[j[h]] = UNKNOWN; if :: life[r[h]]==RUNNING -> life[r[h]] = PAUSED :: else fi; idle(h)
+  :: at[h]==3 -> rowof(j[h], in_flight, success, applied); idle(h)
+  :: at[h]==3 -> rowof(j[h], in_flight, failure, failed); if :: skip :: life[r[h]]==RUNNING -> life[r[h]] = ABORTED fi; idle(h)
+  :: at[h]==3 -> rowof(j[h], in_flight, unknown, needs_reconcile); if :: life[r[h]]==RUNNING -> life[r[h]] = PAUSED :: else fi; idle(h)
   fi }
 
 active proctype world() {
@@ -143,7 +154,15 @@ active proctype world() {
   /* a person: the item is done, whatever run is open */
   :: atomic { up && !done[0] && QUIET(0) -> done[0] = 1 }
   /* reconciling, or a person: the true end */
-  :: atomic { up -> select(i : 0 .. M-1); if :: st[i]==UNKNOWN -> if :: st[i] = APPLIED :: st[i] = FAILED fi :: else fi; i = 0 }
+  :: atomic { up -> select(i : 0 .. M-1);
+       if
+       :: st[i]==needs_reconcile ->
+          if
+          :: rowof(i, needs_reconcile, observed_applied, applied)
+          :: rowof(i, needs_reconcile, observed_absent, failed)
+          fi
+       :: else
+       fi; i = 0 }
   /* a person: a new attempt of an item */
   :: atomic { up -> select(i : 0 .. 1);
        if
@@ -154,11 +173,11 @@ active proctype world() {
 #endif
           assert(QUIET(i));                              /* Q5 */
           attempt[i]++; done[i] = 0;
-          if :: i==0 -> st[0] = NONE; st[1] = NONE; by[0] = 0; by[1] = 0 :: else -> st[2] = NONE; by[2] = 0 fi
+          if :: i==0 -> anew(0); anew(1) :: else -> anew(2) fi
        :: else
        fi; i = 0 }
   :: atomic { up -> up = 0; idle(0); idle(1);
-       for (i : 0 .. M-1) { if :: st[i]==INFL -> lost[i] = 1 :: else fi }; i = 0;
+       for (i : 0 .. M-1) { if :: st[i]==in_flight -> lost[i] = 1 :: else fi }; i = 0;
 #ifdef BUG_LISTEN_FIRST
        listening = 1 }
 #else
@@ -167,6 +186,6 @@ active proctype world() {
   :: atomic { !up -> up = 1 }
   /* recovery, before anything listens */
   :: atomic { up && (lost[0] || lost[1] || lost[2] || !listening) ->
-       for (i : 0 .. M-1) { if :: lost[i] && st[i]==INFL -> st[i] = UNKNOWN :: else fi; lost[i] = 0 }; i = 0; listening = 1 }
+       for (i : 0 .. M-1) { if :: lost[i] && st[i]==in_flight -> rowof(i, in_flight, owner_lost, needs_reconcile) :: else fi; lost[i] = 0 }; i = 0; listening = 1 }
   od
 }
