@@ -18,7 +18,7 @@ import (
 // broken is a line that keeps a promise, broken in a copy of the tree.
 type broken struct {
 	// promise is a part of the sentence of docs/promises.md that the line keeps; it is in
-	// one row only.
+	// one row only, and the same for all breaks of that row.
 	promise string
 	// how says what is broken, in a few words.
 	how   string
@@ -60,16 +60,35 @@ func (b *broken) matches(expression *regexp.Regexp) bool {
 	return expression.MatchString(strings.Join(append([]string{b.promise, b.how, b.edits[0].file}, b.tests...), "\n"))
 }
 
-// drawBreaks draws up to n of the breaks that match, in their order.
+// drawBreaks draws up to n of the breaks that match, in their order: one of each promise, as
+// long as there are promises, and then of the others.
 func drawBreaks(o options) (drawn []broken, of int) {
 	all := slices.DeleteFunc(allBreaks(), func(b broken) bool { return !b.matches(o.match) })
-	picked := rand.New(rand.NewPCG(o.seed, 0)).Perm(len(all))
+	var picked, others []int
+	has := map[string]bool{}
+	for _, i := range rand.New(rand.NewPCG(o.seed, 0)).Perm(len(all)) {
+		if promise := all[i].promise; has[promise] {
+			others = append(others, i)
+		} else {
+			picked, has[promise] = append(picked, i), true
+		}
+	}
+	picked = append(picked, others...)
 	picked = picked[:min(o.breaks, len(all))]
 	slices.Sort(picked)
 	for _, i := range picked {
 		drawn = append(drawn, all[i])
 	}
 	return drawn, len(all)
+}
+
+// promisesOf counts the promises that breaks are about.
+func promisesOf(all []broken) int {
+	has := map[string]bool{}
+	for _, b := range all {
+		has[b.promise] = true
+	}
+	return len(has)
 }
 
 // breaksStage breaks lines in copies of the tree, one at a time in each, and has the tests
@@ -99,9 +118,9 @@ func breaksStage(ctx context.Context, o options) part {
 	if o.book != "" {
 		resumed = " What an interrupted run had tried of these in the same code counts, and its time doesn't."
 	}
-	p.says = fmt.Sprintf("%d of %d lines that keep a promise were drawn by the seed %d and broken in a copy, one at a time: "+
+	p.says = fmt.Sprintf("%d of %d lines that keep a promise, of %d rows of promises.md, were drawn by the seed %d and broken in a copy, one at a time: "+
 		"of %d a test noticed that the row of the promise names; %d change nothing, since another guard keeps the promise.%s",
-		len(drawn), of, o.seed, caught, kept, resumed)
+		len(drawn), of, promisesOf(drawn), o.seed, caught, kept, resumed)
 	return p
 }
 

@@ -70,7 +70,7 @@ var absenceBreaks = []broken{
 		tests: []string{"ledger.TestAbsenceIsBelievedOnlyWhenItIsProven"},
 	},
 	{
-		promise: "the rule says `absence_is_proof`", how: "an absence counts that the rule doesn't call proof",
+		promise: "the rule says `absence_is_proof`: a strong read by key", how: "an absence counts that the rule doesn't call proof",
 		edits: []edit{{"ledger/absence.go", "case !proof:", "case !proof && m.Committed:"}},
 		tests: []string{"ledger.TestAbsenceIsBelievedOnlyWhenItIsProven"},
 	},

@@ -69,12 +69,12 @@ var doorBreaks = []broken{
 		tests: []string{"proxy.TestAStoredAnswerThatIsNotItsRecordsIsNotReplayed"},
 	},
 	{
-		promise: "`skipped`: the rule's `on_skip`", how: "what was skipped is answered twice",
+		promise: "`skipped`: the rule's `on_skip`, else 403 `skipped`", how: "what was skipped is answered twice",
 		edits: []edit{{"proxy/settled.go", " || s.mutation.State == ledger.Skipped || s.mutation.Watching)", " || s.mutation.Watching)"}},
 		tests: []string{"proxy.TestAskingAgainForWhatIsNotAppliedIsARepeat"},
 	},
 	{
-		promise: "`in_flight`: waits and gets the same answer", how: "a failure that the ledger can't be told of is shared all the same",
+		promise: "`in_flight`: waits and gets the same answer, failures too", how: "a failure that the ledger can't be told of is shared all the same",
 		edits: []edit{{
 			"proxy/settled.go", "s.failure.unauthorized)\n\t\tif err != nil {", "s.failure.unauthorized)\n\t\tif err != nil && x == nil {",
 		}},

@@ -107,7 +107,7 @@ var gateBreaks = []broken{
 		tests: []string{"ledger.TestOpenRunIsRefused"},
 	},
 	{
-		promise: "A decision on the whole item closes it (`done`)", how: "a request of another attempt is sent",
+		promise: "begins a new attempt, which is new work", how: "a request of another attempt is sent",
 		edits: []edit{{"ledger/claim.go", "if c.q.Attempt != attempt {", "if c.q.Attempt < attempt-1 {"}},
 		tests: []string{"ledger.TestClaimsOfTheWrongItemOrAttempt"},
 	},

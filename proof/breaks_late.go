@@ -64,7 +64,7 @@ var lateBreaks = []broken{
 		tests: []string{"ledger.TestNoAnswerIsKeptOfWhatIsTakenBack"},
 	},
 	{
-		promise: "After `max_dispatches` sendings (8)", how: "an undo of unknown outcome is run, which closes its question",
+		promise: "After `max_dispatches` sendings (8), or a failure that waiting", how: "an undo of unknown outcome is run, which closes its question",
 		edits: []edit{{"ledger/undo.go", "\tcase m.State == Failed && !m.Committed:\n", "\tcase (m.State == Failed || m.State == Indeterminate) && !m.Committed:\n"}},
 		tests: []string{"ledger.TestAnUndoOfUnknownOutcomeIsNotRun"},
 	},
@@ -121,7 +121,7 @@ var lateBreaks = []broken{
 		tests: []string{"reconcilers.TestAProgramIsToldTheTimeOfTheClaimByTheClockOfNow"},
 	},
 	{
-		promise: "With `content`, objects created before the claim don't count", how: "the last answer alone says how far the API's clock is ahead",
+		promise: "With `content`, objects created before the claim", how: "the last answer alone says how far the API's clock is ahead",
 		edits: []edit{{"reconcilers/probe.go", "max(a.clocks.Ahead, diff.Ahead-diff.Within)", "diff.Ahead-diff.Within"}},
 		tests: []string{"reconcilers.TestTheClockThatIsFurthestAheadCounts"},
 	},
@@ -165,7 +165,7 @@ var lateBreaks = []broken{
 		tests: []string{"proxy.TestACutStepGivesNothing"},
 	},
 	{
-		promise: "credentials from the configuration, since the script's are gone", how: "a stored rule keeps the hosts of before a reload",
+		promise: "The rule file of the claim, kept in the ledger by its hash", how: "a stored rule keeps the hosts of before a reload",
 		edits: []edit{{"reconcilers/pinned.go", "; s.of == c {", "; s.set != nil && c != nil {"}},
 		tests: []string{"reconcilers.TestAPinnedRuleIsThatOfTheLatestLoad"},
 	},
@@ -175,7 +175,7 @@ var lateBreaks = []broken{
 		tests: []string{"reconcilers.TestAnAccountIsThatOfWhoAsksHow"},
 	},
 	{
-		promise: "the undoing of each object but the oldest becomes an *obligation*", how: "of several newer effects one is owed",
+		promise: "Where the rule says how an effect is taken back", how: "of several newer effects one is owed",
 		edits: []edit{{"reconcilers/undo.go", "range objects[1:] {", "range objects[1:2] {"}},
 		tests: []string{"reconcilers.TestAProgramsTieIsTheRules"},
 	},

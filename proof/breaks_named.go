@@ -138,7 +138,7 @@ var namedBreaks = []broken{
 		tests: []string{"proxy.TestAnInlineTryThatEndsAsTheGateIsAskedRefusesNobody"},
 	},
 	{
-		promise: "a complete listing;", how: "only the last of several links may lead to the next page",
+		promise: "the rule says `absence_is_proof`: a strong read by key", how: "only the last of several links may lead to the next page",
 		edits: []edit{{"rules/link.go", "if relatesNext(params) {", `if relatesNext(params) && rest == "" {`}},
 		tests: []string{"rules.TestALinkToTheNextPageIsNotOverlooked"},
 	},

@@ -13,12 +13,12 @@ var proxyBreaks = []broken{
 		tests: []string{"proxy.TestTwentyCallersOfOneKey"},
 	},
 	{
-		promise: "an authority that is not the tunnel's (421", how: "another authority inside a tunnel is served",
+		promise: "Refused before anything is sent: dot segments", how: "another authority inside a tunnel is served",
 		edits: []edit{{"proxy/serve.go", "err != nil || asked != t.target {", "err != nil && asked != t.target {"}},
 		tests: []string{"proxy.TestAnotherAuthorityInsideATunnelIsMisdirected"},
 	},
 	{
-		promise: "an authority that is not the tunnel's (421", how: "another server name is served",
+		promise: "Refused before anything is sent: dot segments", how: "another server name is served",
 		edits: []edit{{"proxy/serve.go", `if r.TLS != nil && r.TLS.ServerName != "" && strings.`, `if r.TLS == nil && strings.`}, {"proxy/serve.go", "TrimSuffix(strings.ToLower(r.TLS.ServerName), \".\") != host {", "TrimSuffix(host, \".\") != host {"}},
 		tests: []string{"proxy.TestAnotherServerNameIsMisdirected"},
 	},

@@ -96,7 +96,7 @@ var reconcilerBreaks = []broken{
 		tests: []string{"reconcilers.TestWhatIsNotThereIsSentAgainOnceUnderTheSameKey"},
 	},
 	{
-		promise: "or where the stored request can't be sent", how: "a redispatch without its credential is sent",
+		promise: "Once it was sent `max_dispatches` times (2)", how: "a redispatch without its credential is sent",
 		edits: []edit{{"reconcilers/redispatch.go", "if len(t.missing) > 0 {", "if len(t.missing) > 1000 {"}},
 		tests: []string{"reconcilers.TestARedispatchWithoutItsCredentialIsCalledOff"},
 	},

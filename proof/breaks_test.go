@@ -91,6 +91,11 @@ func TestWhatIsDrawnFollowsFromTheSeed(t *testing.T) {
 	if !slices.Equal(how(1, 40), how(1, 40)) || slices.Equal(how(1, 40), how(2, 40)) {
 		t.Error("what is drawn doesn't follow from the seed")
 	}
+	for seed := range uint64(5) {
+		if drawn, _ := drawBreaks(options{seed: seed, breaks: 40, match: everything}); promisesOf(drawn) != 40 {
+			t.Errorf("seed %d: 40 breaks are of %d promises", seed, promisesOf(drawn))
+		}
+	}
 	if all := how(3, 10_000); len(all) != len(allBreaks()) {
 		t.Errorf("%d of all are drawn", len(all))
 	}

@@ -115,6 +115,7 @@ func TestEachSentenceIsAPromiseOrNone(t *testing.T) {
 func TestEachBreakIsOfAPromise(t *testing.T) {
 	t.Parallel()
 	rows, _ := readPromises(t)
+	words := map[string]string{}
 	for _, b := range allBreaks() {
 		var of []promise
 		for _, row := range rows {
@@ -126,6 +127,10 @@ func TestEachBreakIsOfAPromise(t *testing.T) {
 			t.Errorf("%s: %d rows of docs/promises.md say %q, not one", b.how, len(of), b.promise)
 			continue
 		}
+		if known, ok := words[of[0].says]; ok && known != b.promise {
+			t.Errorf("%s: its promise is called %q elsewhere, and would count as two when some are drawn", b.how, known)
+		}
+		words[of[0].says] = b.promise
 		for _, test := range b.tests {
 			if !slices.Contains(of[0].tests, test) {
 				t.Errorf("%s: docs/promises.md doesn't name `%s` beside %q", b.how, test, of[0].says)
