@@ -34,6 +34,9 @@ func TestResendOpen(t *testing.T) {
 		{"one met a failure verdict", start, func(m *ledger.Mutation) { m.ResendClosed = true }, false},
 		{"the rule has no resend", start, func(m *ledger.Mutation) { m.Policy.Resend = false }, false},
 		{"the window isn't known", start, func(m *ledger.Mutation) { m.Policy.KeyWindow = 0 }, false},
+		{"it has none, and the same once more changes nothing", start, func(m *ledger.Mutation) {
+			m.Policy.KeyWindow, m.Policy.Idempotent = 0, true
+		}, true},
 		{"the window is shorter than settle", start, func(m *ledger.Mutation) { m.Policy.KeyWindow = 6 * time.Minute }, false},
 		{"age counts from the generation's first dispatch", at(last+1, 0), func(m *ledger.Mutation) {
 			m.Dispatches = append(m.Dispatches, ledger.Dispatch{Generation: 2, Started: at(last, 0)})

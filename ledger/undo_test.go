@@ -54,6 +54,20 @@ func TestOnlyTheNewerObjectsAreOwed(t *testing.T) {
 	}
 }
 
+func TestOnlyWhatTheRuleSaysIsUndoneByItself(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.unknown("a")
+	w.see("a", ledger.SeenDuplicate, strong, objects("o1", "o2", "o3"), owing("o2", "o3"), func(o *ledger.Observe) { o.Owed[1].Auto = true })
+	owed := w.mutation("a").Obligations
+	if m := w.byKey(owed[0]); m.Queued() {
+		t.Error("what waits for a person is queued to be sent")
+	}
+	if m := w.byKey(owed[1]); !m.Queued() {
+		t.Error("what the rule has undone isn't queued")
+	}
+}
+
 // The one effect that there is must not be taken back because it was counted twice.
 func TestAnObjectIsNoDuplicateOfItself(t *testing.T) {
 	t.Parallel()
