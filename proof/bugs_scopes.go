@@ -71,8 +71,9 @@ var scopeBugs = []bug{
 		edits: []edit{{"ledger/retention.go", "if err != nil || item != nil && item.ActiveRun != \"\" {", "if err != nil {"}},
 	},
 	{
-		name: "a record goes with its contents", stage: "histories", sentence: `took effect [0-9]+ times`,
-		edits: []edit{{"ledger/retention.go", "\tif !m.Forgotten.IsZero() {\n\t\tcounts.Removed++", "\tif r.Forget {\n\t\tcounts.Removed++"}},
+		name: "a record goes with its contents", stage: "histories",
+		sentence: `took effect [0-9]+ times|one vendor key carried two payloads`,
+		edits:    []edit{{"ledger/retention.go", "\tif !m.Forgotten.IsZero() {\n\t\tcounts.Removed++", "\tif r.Forget {\n\t\tcounts.Removed++"}},
 	},
 	{
 		name: "a record is removed while its API knows its key", stage: "histories", sentence: `one vendor key carried two payloads`,
