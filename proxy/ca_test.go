@@ -1,12 +1,14 @@
 package proxy
 
 import (
+	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -65,6 +67,48 @@ func TestALeafIsRenewedBeforeItEnds(t *testing.T) {
 	if second, err := made.get("api.example"); err != nil || second == first {
 		t.Errorf("not renewed: %v", err)
 	}
+}
+
+// Nor is one that has ended shown to whoever comes while another caller renews it.
+func TestALeafThatHasEndedIsShownToNobody(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		dir, now := t.TempDir(), time.Now()
+		ca, err := LoadCA(filepath.Join(dir, "ca.pem"), filepath.Join(dir, "ca.key"), now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		made, err := newLeaves(ca, func() time.Time { return now })
+		if err != nil {
+			t.Fatal(err)
+		}
+		const name = "api.example"
+		if _, err := made.get(name); err != nil {
+			t.Fatal(err)
+		}
+		now = now.Add(leafLifetime)
+		renew := make(chan struct{})
+		go func() {
+			_, _, _ = made.making.Do(name, func() (any, error) {
+				<-renew
+				return made.make(name)
+			})
+		}()
+		synctest.Wait()
+		shown := make(chan *tls.Certificate, 1)
+		go func() {
+			leaf, err := made.get(name)
+			if err != nil {
+				t.Error(err)
+			}
+			shown <- leaf
+		}()
+		synctest.Wait()
+		close(renew)
+		if leaf := <-shown; leaf == nil || !now.Before(leaf.Leaf.NotAfter) {
+			t.Error("it is shown")
+		}
+	})
 }
 
 // A first start that was ended while it minted is gone on with, wherever that was: nobody

@@ -47,6 +47,7 @@ func (l *leaves) get(name string) (*tls.Certificate, error) {
 	if leaf != nil && l.now().Before(leaf.Leaf.NotAfter.Add(-leafLifetime/2)) {
 		return leaf, nil
 	}
+	leaf = nil // One that another caller renews may have ended.
 	_, err, _ := l.making.Do(name, func() (_ any, err error) {
 		leaf, err = l.make(name)
 		return nil, err
