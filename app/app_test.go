@@ -80,13 +80,18 @@ type opened struct {
 	CAPEM    string `json:"ca_pem"`
 }
 
-func openRun(t *testing.T, a *app.App, c config.Config, item string) (opened, *http.Client) {
+// openRun opens a run of an item; flags are fields that are set to true.
+func openRun(t *testing.T, a *app.App, c config.Config, item string, flags ...string) (opened, *http.Client) {
 	t.Helper()
 	token, err := os.ReadFile(c.Admin.TokenFile)
 	if err != nil {
 		t.Fatal(err)
 	}
-	body, err := json.Marshal(map[string]any{"workflow": "wf", "item": item})
+	fields := map[string]any{"workflow": "wf", "item": item}
+	for _, name := range flags {
+		fields[name] = true
+	}
+	body, err := json.Marshal(fields)
 	if err != nil {
 		t.Fatal(err)
 	}

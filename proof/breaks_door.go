@@ -19,6 +19,41 @@ var doorBreaks = []broken{
 		tests: []string{"proxy.TestAClaimThatIsStoppedWhileShuttingDownEndsNoRun"},
 	},
 	{
+		promise: "When the proxy shuts down, what waits is refused", how: "who has left waits for the whole time of the hold",
+		edits: []edit{{"proxy/settle.go", "case <-client.Done():\n\t\treturn false\n\tcase <-p.admitting.Done():\n\t\treturn false\n\tcase <-time.After(holdTick):\n\t\treturn true", "case <-p.admitting.Done():\n\t\treturn false\n\tcase <-time.After(holdTick):\n\t\treturn true"}},
+		tests: []string{"proxy.TestWhoHasLeftWaitsForNothing"},
+	},
+	{
+		promise: "A shutdown lets what was claimed be sent", how: "a sending over plain HTTP isn't waited for",
+		edits: []edit{{"proxy/server.go", "err := p.outer.Shutdown(ctx)", "err := error(nil)"}},
+		tests: []string{"proxy.TestShuttingDownLetsWhatIsUnderWayEnd"},
+	},
+	{
+		promise: "A shutdown lets what was claimed be sent", how: "a sending in a tunnel with HTTP/1.1 isn't waited for",
+		edits: []edit{{"proxy/server.go", "p.inner.Shutdown(ctx), <-tunnelled)", "p.inner.Shutdown(ctx))"}},
+		tests: []string{"proxy.TestShuttingDownLetsWhatIsUnderWayEnd"},
+	},
+	{
+		promise: "A shutdown lets what was claimed be sent", how: "a sending in a tunnel with HTTP/2 isn't waited for",
+		edits: []edit{{"proxy/server.go", "errors.Join(err, p.inner.Shutdown(ctx), <-tunnelled)", "errors.Join(err, <-tunnelled)"}},
+		tests: []string{"proxy.TestShuttingDownLetsWhatIsUnderWayEnd"},
+	},
+	{
+		promise: "A shutdown lets what was claimed be sent", how: "a sending whose client has gone isn't waited for",
+		edits: []edit{{"proxy/server.go", "p.working.Wait() // What", "// What"}},
+		tests: []string{"proxy.TestShuttingDownLetsADispatchEndWhoseCallerHasGone"},
+	},
+	{
+		promise: "A shutdown lets what was claimed be sent", how: "what nobody would wait for is claimed",
+		edits: []edit{{"proxy/mutate.go", "if !p.working.Begin() {", "if !p.working.Begin() && w == nil {"}},
+		tests: []string{"proxy.TestNothingIsClaimedThatNobodyWaitsFor"},
+	},
+	{
+		promise: "In a host listed under `proxy.passthrough` the tunnel is blind", how: "a blind tunnel outlives the proxy",
+		edits: []edit{{"proxy/server.go", "p.open.sweep(func(_ caller, all streams) { all.cut() })", ""}},
+		tests: []string{"proxy.TestClosingLeavesNothing"},
+	},
+	{
 		promise: "A request that comes meanwhile waits for it.", how: "who asks while it is sent again is refused",
 		edits: []edit{{"proxy/settle.go", "case redispatched(c):\n", "case redispatched(c) && until == nil:\n"}},
 		tests: []string{"proxy.TestARequestWaitsForWhatIsSentAgain"},

@@ -71,6 +71,9 @@ func (p *Proxy) enterTunnel(r *http.Request, client net.Conn) {
 		_ = client.Close()
 		return
 	}
+	// No server has the connection before it is known what is spoken on it.
+	disown := context.AfterFunc(p.ctx, func() { _ = client.Close() })
+	defer disown()
 	_, err := io.WriteString(client, "HTTP/1.1 200 OK\r\n\r\n")
 	first := make([]byte, 1)
 	if err == nil {
@@ -94,8 +97,11 @@ func (p *Proxy) enterTunnel(r *http.Request, client net.Conn) {
 // noteUnused writes the log line of a tunnel into which nothing was said.
 func (p *Proxy) noteUnused(t *tunnel, err error) {
 	level, name, detail := zerolog.InfoLevel, "", "the client ended its tunnel before it said anything"
-	if errors.Is(err, os.ErrDeadlineExceeded) {
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
 		level, name, detail = zerolog.WarnLevel, string(problemRequestTimeout), "the client says nothing in its tunnel"
+	case p.ctx.Err() != nil:
+		detail = "keep-proxy ended before the client said anything in its tunnel"
 	}
 	p.config.Log.WithLevel(level).Str("problem", name).Str("method", http.MethodConnect).Str("host", t.target).Int("status", http.StatusOK).
 		Str("client", t.remote).Str("workflow", t.caller.workflow).Str("item", t.caller.item).Str("run", t.caller.run).Str("detail", detail).Msg("request")

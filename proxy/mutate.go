@@ -280,6 +280,10 @@ func (p *Proxy) lead(x *exchange, w *work, fl *flight) (answer *settled) {
 		}
 		p.flights.land(w.flight, fl, answer)
 	}()
+	if !p.working.Begin() {
+		return &settled{refusal: draining()}
+	}
+	defer p.working.End()
 	// The script going away cancels nothing that was claimed.
 	return p.settle(context.WithoutCancel(x.client), x, w)
 }

@@ -62,9 +62,13 @@ func (p *Proxy) openStream(client context.Context, x *exchange) *stream {
 }
 
 // register adds a stream to what a stop cuts. A stop that came after the caller had passed
-// the gate may have been looked at before there was anything to cut.
+// the gate may have been looked at before there was anything to cut, and so may the end of
+// the proxy.
 func (p *Proxy) register(client context.Context, c caller, held bool) *stream {
 	s := p.open.add(client, c, held)
+	if p.ctx.Err() != nil {
+		s.cut()
+	}
 	if !p.standing(c).Open {
 		p.stops.tell()
 	}

@@ -166,6 +166,9 @@ type Proxy struct {
 	unrecorded *unrecorded
 	noted      noted
 	under      under
+	// working counts the mutations that are claimed, sent and recorded: in HTTP/2 no server
+	// counts them any more once their client has gone.
+	working background.Group
 	// background counts work that outlives its request: outcomes that are still
 	// to be recorded.
 	background background.Group
@@ -277,7 +280,11 @@ func (p *Proxy) Shutdown(ctx context.Context) error {
 	go func() { tunnelled <- p.loop.Shutdown(ctx) }()
 	err = errors.Join(err, p.inner.Shutdown(ctx), <-tunnelled)
 	recorded := make(chan struct{})
-	go func() { p.background.Wait(); close(recorded) }()
+	go func() {
+		p.working.Wait() // What they can't record is in the background after that.
+		p.background.Wait()
+		close(recorded)
+	}()
 	select {
 	case <-recorded:
 	case <-ctx.Done():
