@@ -153,6 +153,27 @@ func TestOnlyTheAllowedAddressesOfANameAreDialled(t *testing.T) {
 	}
 }
 
+// An IPv4 address is one however it was spelt or came in: families are tried in turn, and what a
+// refusal names is what an operator would write into proxy.egress.
+func TestAnIPv4AddressIsOfItsFamily(t *testing.T) {
+	t.Parallel()
+	e := newEgress(config.Egress{DenyPrivate: true, Allow: []string{"127.0.0.2/32"}})
+	e.resolver = nameserver(t, func(name string, _ int) []string {
+		return map[string][]string{"allowed.test": {"127.0.0.2"}, "private.test": {"10.0.0.1"}}[strings.ToLower(name)]
+	})
+	for _, host := range []string{"127.0.0.2", "[::ffff:127.0.0.2]", "allowed.test"} {
+		found, err := e.lookUp(t.Context(), "tcp", host+":80")
+		if want := netip.MustParseAddrPort("127.0.0.2:80"); err != nil || len(found) != 1 || found[0] != want {
+			t.Errorf("%s: %v, %v, want %v", host, found, err, want)
+		}
+	}
+	for host, says := range map[string]string{"10.0.0.1": "10.0.0.1: it is not", "private.test": "private.test is 10.0.0.1: it is not"} {
+		if _, err := e.lookUp(t.Context(), "tcp", host+":80"); err == nil || !strings.HasPrefix(strings.TrimPrefix(err.Error(), "upstream: egress: "), says) {
+			t.Errorf("%s: %v", host, err)
+		}
+	}
+}
+
 func classOf(err error) upstream.ErrorClass {
 	if e, ok := errors.AsType[*upstream.Error](err); ok {
 		return e.Class

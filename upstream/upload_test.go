@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/iotest"
 	"testing/synctest"
 	"time"
 )
@@ -397,4 +399,48 @@ func TestAnAnswerToLongContentThatIsCutIsNotWhole(t *testing.T) {
 			t.Errorf("got %q, %v", content, err)
 		}
 	})
+}
+
+// closing notes that a connection was closed.
+type closing struct {
+	net.Conn
+	closed atomic.Bool
+}
+
+func (c *closing) Close() error {
+	c.closed.Store(true)
+	return nil
+}
+
+// The connection of content that breaks off ends at once: its upstream would wait for the rest of
+// it, and who asked for the answer of that upstream.
+func TestContentThatBreaksOffEndsItsConnection(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		content io.Reader
+		trailer http.Header
+		closed  bool
+	}{
+		"whole":                             {strings.NewReader("content"), nil, false},
+		"broken off":                        {io.MultiReader(strings.NewReader("con"), iotest.ErrReader(errors.New("the script has gone"))), nil, true},
+		"with a trailer that ends its line": {strings.NewReader("content"), http.Header{"X-Sum": {"1\r\nX-Other: 2"}}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := &http.Request{Method: http.MethodPost, URL: mustURL(t, "http://api.example/a"), Body: io.NopCloser(c.content), ContentLength: -1, Trailer: c.trailer}
+			plan, err := makePlan(&Request{Method: r.Method, URL: r.URL})
+			if err != nil {
+				t.Fatal(err)
+			}
+			plan.upload = newUpload(r)
+			below := &closing{}
+			plan.upload.run(&conn{raw: newRawConn(below), bw: bufio.NewWriter(io.Discard)}, plan, 0)
+			if below.closed.Load() != c.closed {
+				t.Errorf("its connection is closed: %t, want %t", below.closed.Load(), c.closed)
+			}
+			if ended := plan.upload.ended(); !ended || (plan.upload.broke.Load() != nil) != c.closed {
+				t.Errorf("it has ended: %t, it broke: %v", ended, plan.upload.broke.Load())
+			}
+		})
+	}
 }
