@@ -34,6 +34,8 @@ type answerWriter struct {
 	// the answer was to be written: one that leaves after that may have read it all.
 	client context.Context
 	whole  atomic.Bool
+	// looks says that nobody follows the client: whether it is there has to be looked at.
+	looks bool
 	// severed says that the client gets no more.
 	severed atomic.Bool
 }
@@ -198,4 +200,10 @@ func (w *answerWriter) lose() {
 
 // ends notes whether somebody is there to take the last of the answer. It comes before
 // that is written, since a client that has it may leave, and ask again, before we go on.
-func (w *answerWriter) ends() { w.whole.Store(w.client.Err() == nil) }
+func (w *answerWriter) ends() {
+	if w.looks {
+		w.whole.Store(!hasGone(w.client))
+		return
+	}
+	w.whole.Store(w.client.Err() == nil)
+}

@@ -45,6 +45,9 @@ func (c *content) short() ([]byte, bool) {
 	return c.bytes, c.spool == nil && c.stored == nil
 }
 
+// Whole returns content that is in memory, and whether it is; see upstream.Body.
+func (c *content) Whole() ([]byte, bool) { return c.short() }
+
 // open returns a reader over the whole content.
 func (c *content) open() (io.ReadCloser, error) {
 	switch {

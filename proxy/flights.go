@@ -28,7 +28,7 @@ type call struct {
 // gone reports whether the caller left without its answer. One that has all of it, and
 // has left, asks again if another comes, although its delivery isn't noted yet.
 func (c *call) gone() bool {
-	return c.client.Err() != nil && (c.answer == nil || !c.answer.whole.Load())
+	return hasGone(c.client) && (c.answer == nil || !c.answer.whole.Load())
 }
 
 // flight is the work on one key: at most one at a time in this process.

@@ -92,6 +92,9 @@ func (c *limitedConn) Close() error {
 	return c.Conn.Close()
 }
 
+// NetConn returns the connection below.
+func (c *limitedConn) NetConn() net.Conn { return c.Conn }
+
 // CloseWrite ends the sending direction, where the connection has two.
 func (c *limitedConn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {

@@ -225,9 +225,7 @@ func (p *Proxy) fly(x *exchange, r *http.Request, w *work) *http.Response {
 		payload: w.derived.PayloadDigest, client: x.client, answer: x.answer,
 	}
 	leave := func(bool) { p.flights.leave(w.flight, c) }
-	// Whether the caller has gone decides what is a repeat, whatever the method: to be seen
-	// it has to be followed, which package h1 does once it is asked.
-	x.client.Done()
+	x.follow()
 	for {
 		role, fl := p.flights.enter(w.flight, c)
 		if fl != nil {

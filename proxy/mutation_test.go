@@ -304,7 +304,7 @@ func (w *world) waitForGoneCaller() {
 		gone := false
 		for _, all := range w.proxy.flights.byKey {
 			for _, c := range all.calls {
-				gone = gone || c.client.Err() != nil
+				gone = gone || c.gone()
 			}
 		}
 		w.proxy.flights.mu.Unlock()

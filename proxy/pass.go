@@ -19,6 +19,10 @@ import (
 //
 //nolint:contextcheck // A stream is a context that inherits from the request's.
 func (p *Proxy) pass(x *exchange, r *http.Request, req *rules.Request, connector string) *http.Response {
+	if !safe(r.Method) || r.ContentLength != 0 {
+		// What is no mere read ends with its client; that one is followed from the start.
+		r.Context().Done()
+	}
 	ctx := p.openStream(r.Context(), x)
 	out, err := p.passRequest(ctx, x, r, req, connector)
 	if err != nil {

@@ -39,6 +39,9 @@ func (p *Proxy) readBody(x *exchange, r *http.Request, limit int64) (*content, e
 	if r.ContentLength > limit {
 		return nil, errBodyTooLarge
 	}
+	if here, ok := r.Body.(interface{ AtHand() bool }); ok && here.AtHand() {
+		return p.readContent(x, r, limit) // There is no wait that a stop, or a deadline, could end.
+	}
 	s := p.register(r.Context(), x.caller, true)
 	defer s.end()
 	if !s.awaits(x.answer, func() { p.expectContent(x) }) {

@@ -53,6 +53,9 @@ func (t *tunnel) read(p []byte) (int, error) {
 	return n, err
 }
 
+// NetConn returns the connection below.
+func (t *tunnel) NetConn() net.Conn { return t.Conn }
+
 // CloseWrite ends the sending direction, where the connection has two.
 func (t *tunnel) CloseWrite() error {
 	closeWrite(t.Conn)
@@ -77,6 +80,9 @@ func (b *bufferedConn) Read(p []byte) (int, error) {
 	}
 	return b.buffered.Read(p)
 }
+
+// NetConn returns the connection below.
+func (b *bufferedConn) NetConn() net.Conn { return b.Conn }
 
 // CloseWrite ends the sending direction, where the connection has two.
 func (b *bufferedConn) CloseWrite() error {

@@ -48,6 +48,14 @@ func (b *body) Read(p []byte) (int, error) {
 	return b.read(p)
 }
 
+// AtHand reports whether all that is left of it came with the head, so that reading it to
+// its end waits for nobody.
+func (b *body) AtHand() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return !b.chunked && b.left <= int64(b.x.conn.to-b.x.conn.from)
+}
+
 func (b *body) read(p []byte) (int, error) {
 	switch {
 	case b.whole.Load():

@@ -13,6 +13,7 @@ import (
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -45,8 +46,10 @@ type conn struct {
 	ctx    context.Context
 	tls    *tls.ConnectionState
 	remote string
-	began  time.Time
-	state  atomic.Int32
+	// transport is what the connection lies on, where it can be looked at; else nil.
+	transport syscall.RawConn
+	began     time.Time
+	state     atomic.Int32
 
 	// in holds what was read and not yet used, in[from:to].
 	in       []byte
@@ -122,9 +125,6 @@ func (c *conn) answer(x *exchange) bool {
 			x.body.abandon()
 		}
 	}()
-	if !x.lazy {
-		x.ctx.follow()
-	}
 	c.server.Handler.ServeHTTP(x, x.req)
 	ended = true
 	x.ctx.end()

@@ -5,8 +5,8 @@
 // It is for connections whose bytes a strict.Scanner has let through: it trusts the
 // framing, and reads a head once it is whole. net/http's server reads everything a
 // second time, and starts a goroutine for each request that notices when the client
-// goes. Here that is noticed once somebody asks for it (see request context), so that
-// a short read costs neither the goroutine nor its read.
+// goes. Here that is noticed once somebody asks for it, or looked at (see request context),
+// so that neither a short read nor a mutation costs the goroutine and its read.
 //
 // # Failure
 //

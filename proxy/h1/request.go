@@ -20,8 +20,6 @@ type exchange struct {
 	req  *http.Request
 	ctx  requestContext
 	body *body
-	// lazy says that nobody has to know at once that the client has gone.
-	lazy bool
 }
 
 // request reads a head, which has an empty line at its end, and makes the request.
@@ -78,11 +76,12 @@ func (x *exchange) frame(header http.Header) error {
 		}
 	}
 	if x.body == nil {
-		x.lazy = r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodOptions
 		return nil
 	}
 	r.Body, x.ctx.unread = x.body, true
-	_ = x.conn.setReadDeadline(time.Time{})
+	if !x.body.AtHand() {
+		_ = x.conn.setReadDeadline(time.Time{})
+	}
 	if r.ProtoMinor > 0 && len(header["Expect"]) > 0 {
 		x.asking.Store(mayAsk)
 		x.body.expect = true

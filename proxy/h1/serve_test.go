@@ -35,12 +35,19 @@ type served struct {
 	log    bytes.Buffer
 	// reads counts those that the server has begun, room is how much the latest one could take.
 	reads, room atomic.Int64
+	// deadlines counts those of reads that the server has set.
+	deadlines atomic.Int64
 }
 
-// counted counts the reads of a connection.
+// counted counts the reads of a connection, and their deadlines.
 type counted struct {
 	net.Conn
-	reads, room *atomic.Int64
+	reads, room, deadlines *atomic.Int64
+}
+
+func (c counted) SetReadDeadline(t time.Time) error {
+	c.deadlines.Add(1)
+	return c.Conn.SetReadDeadline(t)
 }
 
 func (c counted) Read(p []byte) (int, error) {
@@ -62,7 +69,7 @@ func (s *served) connect() {
 	s.client, s.in = client, bufio.NewReader(client)
 	s.t.Cleanup(func() { _ = client.Close() })
 	go func() {
-		s.server.Serve(counted{server, &s.reads, &s.room})
+		s.server.Serve(counted{server, &s.reads, &s.room, &s.deadlines})
 		close(s.ended)
 	}()
 }
@@ -144,30 +151,45 @@ func TestHowLongAConnectionIsWaitedFor(t *testing.T) {
 	}
 }
 
-func TestAShortReadIsNotWatched(t *testing.T) {
+func TestWhoeverNobodyAsksAboutIsNotWatched(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var s *served
-		during := int64(0)
-		var kept context.Context
-		s = serve(t, func(w http.ResponseWriter, r *http.Request) {
-			synctest.Wait()
-			during, kept = s.reads.Load(), r.Context()
-			hello(w, r)
+	for name, request := range map[string]string{
+		"a read": get, "no content": "DELETE / HTTP/1.1\r\nHost: h\r\n\r\n",
+		"content that came with the head": "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\nab",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var s *served
+				during, deadlines := int64(0), int64(0)
+				var kept context.Context
+				s = serve(t, func(w http.ResponseWriter, r *http.Request) {
+					before := s.deadlines.Load()
+					_, _ = io.ReadAll(r.Body)
+					synctest.Wait()
+					during, deadlines, kept = s.reads.Load(), s.deadlines.Load()-before, r.Context()
+					hello(w, r)
+				})
+				s.say(request)
+				s.want(http.StatusOK, "hello")
+				synctest.Wait()
+				if during != 1 || s.reads.Load() != 2 || deadlines != 0 {
+					t.Errorf("%d reads and %d deadlines when the handler ran, %d reads after it, want 1, 0 and 2", during, deadlines, s.reads.Load())
+				}
+				// Who asks too late takes nothing of the next request.
+				if <-kept.Done(); s.reads.Load() != 2 {
+					t.Error("a context that is over is watched")
+				}
+				was := s.deadlines.Load()
+				s.say(request)
+				s.want(http.StatusOK, "hello")
+				synctest.Wait()
+				if s.deadlines.Load() != was {
+					t.Error("the next request, with whatever came with it, needed deadlines")
+				}
+			})
 		})
-		s.say(get)
-		s.want(http.StatusOK, "hello")
-		synctest.Wait()
-		if during != 1 || s.reads.Load() != 2 {
-			t.Errorf("%d reads when the handler ran, %d after it, want 1 and 2", during, s.reads.Load())
-		}
-		// Who asks too late takes nothing of the next request.
-		if <-kept.Done(); s.reads.Load() != 2 {
-			t.Error("a context that is over is watched")
-		}
-		s.say(get)
-		s.want(http.StatusOK, "hello")
-	})
+	}
 }
 
 // What a long head needed is not kept while it is answered, which may take long.
@@ -200,11 +222,6 @@ func TestAClientThatGoesIsSeen(t *testing.T) {
 			called := make(chan struct{})
 			context.AfterFunc(r.Context(), func() { close(called) })
 			<-called
-		}},
-		"before anybody asks, where it isn't a read": {"DELETE / HTTP/1.1\r\nHost: h\r\n\r\n", func(r *http.Request) { synctest.Wait() }},
-		"after all content, which nobody asked about": {"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\nab", func(r *http.Request) {
-			_, _ = io.ReadAll(r.Body)
-			synctest.Wait()
 		}},
 		"by who asked before all content was read": {"GET / HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\nab", func(r *http.Request) {
 			gone := r.Context().Done()

@@ -54,7 +54,7 @@ func (s *Server) Serve(c net.Conn) {
 		return
 	}
 	defer s.remove(one)
-	one.ctx = context.Background()
+	one.ctx, one.transport = context.Background(), transportOf(c)
 	if s.ConnContext != nil {
 		one.ctx = s.ConnContext(c)
 	}

@@ -105,8 +105,8 @@ func (w *watch) stop() {
 
 // requestContext is the context of a request. It is done when its handler has returned, and
 // when the client was seen to go. For that the connection has to be read, which begins when
-// somebody asks to be told (Done, AfterFunc), or at once where the exchange isn't lazy;
-// all content has to be read before.
+// somebody asks to be told (Done, AfterFunc); all content has to be read before. Who need
+// not be told can look instead.
 type requestContext struct {
 	//nolint:containedctx // It is one itself, and that of the connection.
 	context.Context
@@ -130,6 +130,20 @@ func (x *requestContext) follow() {
 	x.mu.Unlock()
 	if begin {
 		x.conn.watch.start(x)
+	}
+}
+
+// CanLook reports whether Look tells anything of this connection.
+func (x *requestContext) CanLook() bool { return x.conn.transport != nil }
+
+// Look makes it done if the client has ended the connection, or its own direction of it. It
+// doesn't wait, and whether content was read doesn't matter.
+func (x *requestContext) Look() {
+	x.mu.Lock()
+	idle := x.over || x.wanted && !x.unread
+	x.mu.Unlock()
+	if !idle && x.CanLook() && ended(x.conn.transport) {
+		x.end()
 	}
 }
 
