@@ -19,7 +19,8 @@ type dispatch struct {
 	plan    *plan
 	conn    *conn
 	trusted bool
-	content *content // nil for none
+	content *content // nil for none, and for what is short
+	short   []byte   // a body that is in memory, and written with the head; nil for none
 	watch   watch
 	// interim is shown the first 1xx responses; interims counts them.
 	interim  func(int, http.Header)
@@ -48,7 +49,7 @@ func (c *conn) count() counters {
 func newDispatch(s *Sender, p *plan, c *conn, started clock.Stamp) *dispatch {
 	d := &dispatch{sender: s, plan: p, conn: c, handed: c.count()}
 	d.ev = Evidence{Started: started, Protocol: c.protocol(), Remote: c.remote, Reused: c.reused}
-	d.watch = watch{clock: s.cfg.Clock, lookEvery: s.cfg.LookEvery, kill: c.kill}
+	d.watch = watch{all: s.watches, kill: c.kill}
 	return d
 }
 
@@ -115,7 +116,7 @@ func (d *dispatch) complete(b *body) {
 		reusable := b.leavesNothing()
 		d.end(func(ev *Evidence) { ev.BodyComplete = true })
 		if reusable && !killed && d.whole.Load() {
-			d.sender.pool.put(d.conn)
+			d.sender.pool.put(d.conn, d.ev.Ended.Boot)
 		} else {
 			d.conn.close()
 		}

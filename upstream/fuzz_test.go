@@ -84,6 +84,6 @@ func cannedDispatch(t *testing.T, s *Sender, c *conn, post bool) *dispatch {
 		t.Fatal(err)
 	}
 	d := newDispatch(s, p, c, clock.Take(s.cfg.Clock))
-	d.watch.start(t.Context(), d.ev.Started.Boot+p.total)
+	d.watch.start(t.Context(), d.ev.Started.Boot, d.ev.Started.Boot+p.total)
 	return d
 }

@@ -55,6 +55,7 @@ func (d *dispatch) writeBeside() {
 func (d *dispatch) writeH1() error {
 	w := d.conn.bw
 	d.plan.writeHead(w)
+	_, _ = w.Write(d.short) // Flush tells what went wrong.
 	if d.content != nil {
 		if _, err := io.Copy(w, d.content); err != nil {
 			return err

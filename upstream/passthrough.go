@@ -182,7 +182,7 @@ func (p *Passthrough) over(r *http.Request, plan *plan, content Bytes) (*http.Re
 			plan.giveUp()
 			return nil, ended
 		}
-		c := p.pool.get(key)
+		c := p.pool.get(key, p.pool.now())
 		if c == nil {
 			return p.anew(r, plan, key, content)
 		}

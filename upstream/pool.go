@@ -30,15 +30,15 @@ func newPool(now func() time.Duration, freshFor time.Duration) *pool {
 	return &pool{now: now, freshFor: freshFor, idle: map[endpoint][]*conn{}}
 }
 
-// get returns an idle connection that is fresh and quiet, or nil. Those that are
+// get returns an idle connection that is fresh now and quiet, or nil. Those that are
 // not it closes.
-func (p *pool) get(key endpoint) *conn {
+func (p *pool) get(key endpoint, now time.Duration) *conn {
 	for {
 		c := p.pop(key)
 		if c == nil {
 			return nil
 		}
-		if p.now()-c.idleSince < p.freshFor && c.readWithin(p.headBy) && c.quiet() {
+		if now-c.idleSince < p.freshFor && c.readWithin(p.headBy) && c.quiet() {
 			c.reused = true
 			return c
 		}
@@ -59,9 +59,9 @@ func (p *pool) pop(key endpoint) *conn {
 	return c
 }
 
-// put takes a connection back after a whole exchange.
-func (p *pool) put(c *conn) {
-	c.idleSince = p.now()
+// put takes a connection back after a whole exchange, which ended just now.
+func (p *pool) put(c *conn, now time.Duration) {
+	c.idleSince = now
 	if p.freshFor <= 0 || !p.push(c) {
 		c.close()
 	}

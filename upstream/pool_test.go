@@ -197,7 +197,7 @@ func TestOneUpstreamKeepsABoundedNumberOfIdleConnections(t *testing.T) {
 		ours, theirs := net.Pipe()
 		defer theirs.Close()
 		raw := newRawConn(ours)
-		p.put(&conn{key: endpoint{addr: "k"}, raw: raw, plain: &plainConn{Conn: raw}})
+		p.put(&conn{key: endpoint{addr: "k"}, raw: raw, plain: &plainConn{Conn: raw}}, p.now())
 	}
 	if n := len(p.idle[endpoint{addr: "k"}]); n != maxIdle {
 		t.Errorf("%d idle connections, want %d", n, maxIdle)

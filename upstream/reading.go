@@ -178,7 +178,7 @@ func (e *reading) end(whole bool) {
 	case e.resp.Close || e.conn.br.Buffered() > 0 || e.conn.plain.head.loose():
 		e.conn.close()
 	default:
-		e.pool.put(e.conn)
+		e.pool.put(e.conn, e.pool.now())
 	}
 }
 

@@ -59,6 +59,9 @@ type Body interface {
 	// Len is the content's length in bytes, 0 or more. A reader that yields
 	// fewer or more breaks the dispatch off.
 	Len() int64
+
+	// A body may have a method Whole() ([]byte, bool) that returns all of it, if it is in
+	// memory. A short one then isn't opened.
 }
 
 // Bytes is a Body in memory.
@@ -66,6 +69,9 @@ type Bytes []byte
 
 // Open returns a reader over b.
 func (b Bytes) Open() (io.ReadCloser, error) { return io.NopCloser(b.reader()), nil }
+
+// Whole returns b.
+func (b Bytes) Whole() ([]byte, bool) { return b, true }
 
 func (b Bytes) reader() io.Reader { return bytes.NewReader(b) }
 

@@ -9,15 +9,18 @@ import (
 // Sender sends requests, each of them once. Make it with [New]; its methods may be
 // called concurrently.
 type Sender struct {
-	cfg    Config
-	dialer *dialer
-	pool   *pool
+	cfg     Config
+	dialer  *dialer
+	pool    *pool
+	watches *watches
 }
 
 // New returns a Sender.
 func New(cfg Config) *Sender {
 	cfg = cfg.withDefaults()
-	return &Sender{cfg: cfg, dialer: newDialer(cfg), pool: newPool(cfg.Clock.Boot, cfg.FreshFor)}
+	return &Sender{
+		cfg: cfg, dialer: newDialer(cfg), pool: newPool(cfg.Clock.Boot, cfg.FreshFor), watches: newWatches(cfg.Clock, cfg.LookEvery),
+	}
 }
 
 // Send sends the request once and returns when the head of the answer is complete
@@ -32,7 +35,7 @@ func (s *Sender) Send(ctx context.Context, r *Request) *Answer {
 	if err != nil {
 		return s.unsent(started, nil, &Error{ErrorRequest, err.Error()})
 	}
-	c, failure := s.connection(ctx, p)
+	c, failure := s.connection(ctx, p, started)
 	if failure != nil {
 		return s.unsent(started, nil, failure)
 	}
@@ -54,9 +57,9 @@ func (s *Sender) CloseIdle() { s.pool.drain(false) }
 func (s *Sender) Close() { s.pool.drain(true) }
 
 // connection returns one that is fresh and quiet, or makes one.
-func (s *Sender) connection(ctx context.Context, p *plan) (*conn, *Error) {
+func (s *Sender) connection(ctx context.Context, p *plan, started clock.Stamp) (*conn, *Error) {
 	key := p.endpoint()
-	if c := s.pool.get(key); c != nil {
+	if c := s.pool.get(key, started.Boot); c != nil {
 		return c, nil
 	}
 	return s.dialer.connect(ctx, p, key, p.total)
@@ -67,15 +70,18 @@ func (s *Sender) connection(ctx context.Context, p *plan) (*conn, *Error) {
 func (s *Sender) begin(ctx context.Context, r *Request, p *plan, c *conn, started clock.Stamp) (*dispatch, *Error) {
 	d := newDispatch(s, p, c, started)
 	d.trusted, d.interim = r.TrustRefused, r.Interim
-	if p.body != nil {
+	if b, ok := shortBody(p, c); ok {
+		d.short = b
+	} else if p.body != nil {
 		src, err := p.body.Open()
 		if err != nil {
 			return nil, &Error{ErrorBody, "the request's body can't be opened"}
 		}
 		d.content = newContent(src, p.length)
 	}
-	d.watch.start(ctx, started.Boot+p.total)
-	if cause := d.watch.ready(ctx); cause != "" {
+	now := s.cfg.Clock.Boot()
+	d.watch.start(ctx, now, started.Boot+p.total)
+	if cause := d.watch.ready(ctx, now); cause != "" {
 		d.drop()
 		return nil, causeError(cause)
 	}
@@ -87,6 +93,17 @@ func (s *Sender) begin(ctx context.Context, r *Request, p *plan, c *conn, starte
 	}
 	pointBeforeByteOne.Pass()
 	return d, nil
+}
+
+// shortBody is a body that is in memory and can be written at once, over HTTP/1.1. One whose
+// length isn't what it said is left to be found out where it is read.
+func shortBody(p *plan, c *conn) ([]byte, bool) {
+	in, ok := p.body.(interface{ Whole() ([]byte, bool) })
+	if !ok || c.h2 != nil || p.length > inlineBody {
+		return nil, false
+	}
+	b, whole := in.Whole()
+	return b, whole && int64(len(b)) == p.length
 }
 
 // unsent is the answer of a dispatch of which no byte was written. Its connection,

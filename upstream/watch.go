@@ -4,17 +4,13 @@ import (
 	"context"
 	"sync"
 	"time"
-
-	"keep-proxy/internal/clock"
 )
 
 // watch ends a dispatch by force: when a deadline on the boot-time clock runs out,
-// or when the context ends. Go's timers stand still while the machine sleeps, so
-// it wakes at least every lookEvery to look at that clock. It keeps no goroutine.
+// or when the context ends. It keeps no goroutine, and no timer of its own.
 type watch struct {
-	clock     clock.Clock
-	lookEvery time.Duration
-	kill      func()
+	all  *watches
+	kill func()
 
 	mu      sync.Mutex
 	total   time.Duration // boot time
@@ -22,32 +18,27 @@ type watch struct {
 	head    bool          // the head was read
 	cause   ErrorClass    // why kill was called
 	over    bool
-	timer   *time.Timer
 	release func() bool
 }
 
-// start begins to watch. Total is a boot time.
-func (w *watch) start(ctx context.Context, total time.Duration) {
+// start begins to watch. Now and total are boot times.
+func (w *watch) start(ctx context.Context, now, total time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.total = total
-	w.timer = time.AfterFunc(w.pause(), w.look)
+	w.all.add(w, total-now)
 	if ctx.Done() != nil {
 		w.release = context.AfterFunc(ctx, func() { w.end(ErrorCanceled) })
 	}
 }
 
-// pause is the time until the next look.
-func (w *watch) pause() time.Duration {
-	return min(w.lookEvery, max(w.remaining(), 0))
-}
-
-func (w *watch) remaining() time.Duration {
+// remaining is the time until the next deadline.
+func (w *watch) remaining(now time.Duration) time.Duration {
 	by := w.total
 	if w.headBy != 0 {
 		by = min(by, w.headBy)
 	}
-	return by - w.clock.Boot()
+	return by - now
 }
 
 // awaitHead starts the deadline for the head, unless it was read already.
@@ -55,7 +46,7 @@ func (w *watch) awaitHead(d time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.head {
-		w.headBy = w.clock.Boot() + d
+		w.headBy = w.all.clock.Boot() + d
 	}
 }
 
@@ -66,18 +57,16 @@ func (w *watch) gotHead() {
 	w.head, w.headBy = true, 0
 }
 
-// look ends the dispatch if a deadline has run out, else it comes back later.
-func (w *watch) look() {
+// look ends the dispatch if a deadline has run out, and returns the time until the next
+// one.
+func (w *watch) look(now time.Duration) time.Duration {
 	w.mu.Lock()
-	if w.over || w.remaining() > 0 {
-		if !w.over {
-			w.timer.Reset(w.pause())
-		}
-		w.mu.Unlock()
-		return
-	}
+	left := w.remaining(now)
 	w.mu.Unlock()
-	w.end(ErrorTimeout)
+	if left <= 0 {
+		w.end(ErrorTimeout)
+	}
+	return left
 }
 
 // end kills the connection, once, and notes why.
@@ -97,9 +86,7 @@ func (w *watch) stop() ErrorClass {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.over = true
-	if w.timer != nil {
-		w.timer.Stop()
-	}
+	w.all.remove(w)
 	if w.release != nil {
 		w.release()
 	}
@@ -108,7 +95,7 @@ func (w *watch) stop() ErrorClass {
 
 // ready looks once more before byte one and reports why the dispatch must not
 // begin, empty if it may.
-func (w *watch) ready(ctx context.Context) ErrorClass {
+func (w *watch) ready(ctx context.Context, now time.Duration) ErrorClass {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
@@ -116,7 +103,7 @@ func (w *watch) ready(ctx context.Context) ErrorClass {
 		return w.cause
 	case ctx.Err() != nil:
 		return ErrorCanceled
-	case w.remaining() <= 0:
+	case w.remaining(now) <= 0:
 		return ErrorTimeout
 	}
 	return ""

@@ -13,8 +13,8 @@ import (
 func watched(ctx context.Context, t *testing.T) (w *watch, fake *clock.Fake, killed *int) {
 	t.Helper()
 	fake, killed = clock.NewFake(time.Now()), new(int)
-	w = &watch{clock: fake, lookEvery: time.Second, kill: func() { *killed++ }}
-	w.start(ctx, fake.Boot()+time.Hour)
+	w = &watch{all: newWatches(fake, time.Second), kill: func() { *killed++ }}
+	w.start(ctx, fake.Boot(), fake.Boot()+time.Hour)
 	t.Cleanup(func() { w.stop() })
 	return w, fake, killed
 }
@@ -46,8 +46,8 @@ func TestWatchKillsOnceAndKeepsTheFirstCause(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w, fake, killed := watched(context.Background(), t)
 			tc.do(w, fake)
-			w.look()
-			w.look()
+			w.look(fake.Boot())
+			w.look(fake.Boot())
 			want := 0
 			if tc.cause != "" {
 				want = 1
@@ -83,9 +83,9 @@ func TestWatchEndsWithItsContext(t *testing.T) {
 		if cause := w.stop(); cause != ErrorCanceled || *killed != 1 {
 			t.Errorf("cause %q, killed %d times", cause, *killed)
 		}
-		after, _, _ := watched(ctx, t)
+		after, fake, _ := watched(ctx, t)
 		synctest.Wait()
-		if cause := after.ready(ctx); cause != ErrorCanceled {
+		if cause := after.ready(ctx, fake.Boot()); cause != ErrorCanceled {
 			t.Errorf("ready with an ended context: %q", cause)
 		}
 	})
@@ -93,11 +93,58 @@ func TestWatchEndsWithItsContext(t *testing.T) {
 
 func TestWatchIsReadyUntilItsDeadline(t *testing.T) {
 	w, fake, _ := watched(context.Background(), t)
-	if cause := w.ready(context.Background()); cause != "" {
+	if cause := w.ready(context.Background(), fake.Boot()); cause != "" {
 		t.Errorf("not ready: %q", cause)
 	}
 	fake.Sleep(time.Hour)
-	if cause := w.ready(context.Background()); cause != ErrorTimeout {
+	if cause := w.ready(context.Background(), fake.Boot()); cause != ErrorTimeout {
 		t.Errorf("ready after its deadline: %q", cause)
 	}
+}
+
+// One timer looks for all dispatches: for the next one that may run out, whoever came first.
+func TestWatchesShareATimer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		fake := clock.NewFake(began)
+		all := newWatches(fake, time.Minute)
+		ended := map[string]time.Duration{}
+		begin := func(name string, left time.Duration) *watch {
+			w := &watch{all: all, kill: func() { ended[name] = time.Since(began) }}
+			w.start(context.Background(), fake.Boot(), fake.Boot()+left)
+			return w
+		}
+		passes := func(d time.Duration) {
+			fake.Advance(d)
+			time.Sleep(d)
+			synctest.Wait()
+		}
+		long, short := begin("long", time.Hour), begin("short", 2*time.Second)
+		over := begin("over", 3*time.Second)
+		over.stop()
+		passes(2 * time.Second)
+		later := begin("later", 3*time.Second)
+		passes(3 * time.Second)
+		if len(ended) != 2 || ended["short"] != 2*time.Second || ended["later"] != 5*time.Second {
+			t.Errorf("ended: %v", ended)
+		}
+		short.stop()
+		later.stop()
+		for range 60 {
+			passes(time.Minute)
+		}
+		if at := ended["long"]; at < time.Hour || at > time.Hour+time.Minute {
+			t.Errorf("the long one ended after %v", at)
+		}
+		long.stop()
+		passes(time.Minute)
+		if all.armed || len(all.under) > 0 {
+			t.Errorf("the timer goes on with %d dispatches", len(all.under))
+		}
+		begin("last", time.Second)
+		passes(time.Second)
+		if ended["last"] == 0 {
+			t.Error("one that came after a rest was not looked at")
+		}
+	})
 }
