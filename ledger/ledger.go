@@ -11,6 +11,8 @@ type Ledger struct {
 	config Config
 	// answers are those of which Answering was told; see there.
 	answers sync.Map
+	// noted are the deliveries that a replay which is decided as seen may not see yet.
+	noted noted
 }
 
 // Config holds what commands need beyond their arguments.

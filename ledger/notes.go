@@ -9,7 +9,9 @@ func (l *Ledger) Deliver(run string, m *Mutation, clientKey string) {
 		return
 	}
 	d, key := deliveryOf(m, clientKey), m.Key
+	l.noted.add(answer{run, key})
 	l.note(func(c *command) error {
+		c.Shown(l.noted.shown(answer{run, key}))
 		defer l.answers.Delete(answer{run, key})
 		// It is the answer of a sending that has just ended, so that nothing is known of it.
 		d.At = c.now.Wall
@@ -23,12 +25,16 @@ func (l *Ledger) Deliver(run string, m *Mutation, clientKey string) {
 func (l *Ledger) Replayed(run string, m *Mutation, clientKey string, delivered bool) {
 	e := Event{Actor: ActorProxy, What: "replayed", Mutation: m.ID, Run: run, Workflow: m.Workflow, Item: m.Item}
 	d, key := deliveryOf(m, clientKey), m.Key
+	if delivered = delivered && run != ""; delivered {
+		l.noted.add(answer{run, key})
+	}
 	l.note(func(c *command) error {
 		e.At = c.now.Wall
 		c.Append(e)
-		if !delivered || run == "" {
+		if !delivered {
 			return nil
 		}
+		c.Shown(l.noted.shown(answer{run, key}))
 		defer l.answers.Delete(answer{run, key})
 		return c.deliver(run, key, d)
 	})

@@ -106,11 +106,21 @@ type Tx interface {
 	PutBody(content []byte) (Body, error)
 	// Append adds to the history; Seq is set by the store.
 	Append(e Event)
+	// Shown has fn called once all that this command changed can be seen by See and Peek, if
+	// that comes to pass. It must not wait, nor use the store.
+	Shown(fn func())
 }
 
 // InlineBody is the longest body, in bytes, that is stored in the same
 // transaction as its record. Longer ones are written and synced before it.
 const InlineBody = 64 << 10
+
+// Sight is what of the ledger a claim is judged by. Run is nil for an unmanaged scope.
+type Sight struct {
+	Run      *Run
+	Item     *Item
+	Mutation *Mutation
+}
 
 // Filter selects records for a listing. Zero fields don't filter.
 type Filter struct {
@@ -166,6 +176,12 @@ type Store interface {
 	// Peek is View without waiting: fn sees at least what was durable as it is called, and so
 	// all that was answered before. It is for reading a record before a command about it.
 	Peek(ctx context.Context, fn func(View) error) error
+	// See answers what a claim of the scope and key is judged by, without waiting and mostly
+	// without I/O: run, item and record as they were together, durable, at one moment of the
+	// call, at which nothing unresolved stood in the workflow. So it saw all that was answered
+	// before. False says that it isn't so, or not known; Update tells. What it answers is
+	// shared, and must not be changed.
+	See(scope Scope, k Key) (Sight, bool)
 	// Standing answers the gate: the run, and of the blockers of its workflow at least those
 	// that may stop it. For a run that isn't over it does so from memory, without I/O.
 	Standing(run string) (Run, []Blocker, error)

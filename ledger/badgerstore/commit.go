@@ -50,8 +50,11 @@ type batch struct {
 	limit int
 	// events are those that the batch appends.
 	events []cbor.RawMessage
-	// moved are the records that it changes.
+	// moved are the records that it changes, items the names of its items as they are stored.
 	moved []ledger.Key
+	items [][32]byte
+	// shown are called once it can be seen.
+	shown []func()
 	// referred are digests of bodies that this batch takes out of the sweep.
 	referred []string
 	// written is when it was given to the engine, for the gate.
@@ -157,7 +160,7 @@ func (s *Store) rest() {
 	s.bodies.empty()
 	s.connectors.empty()
 	s.spans.empty()
-	s.gate.rest(s.now())
+	s.gate.rest(s.now()) // And of what was seen.
 }
 
 func (s *Store) begin() *batch {
@@ -165,7 +168,9 @@ func (s *Store) begin() *batch {
 	txn := s.db.NewTransaction(true)
 	b := &batch{
 		txn: txn, base: snapshot{txn}, tip: s.tip, number: s.tip.Commit + 1, changed: s.changed, limit: fullCommands,
+		shown: s.unshown,
 	}
+	s.unshown = nil
 	if s.config.unmerged {
 		b.limit = 1
 	}
@@ -289,7 +294,8 @@ func (s *Store) add(b *batch, fn func(*tx) error) (durable bool, err error) {
 	b.gate.add(t.gate)
 	b.events = append(b.events, t.encoded...)
 	b.referred = append(b.referred, t.referred...)
-	b.moved = t.layer.appendMoved(b.moved)
+	b.moved, b.items = t.layer.appendMoved(b.moved, b.items)
+	b.shown = append(b.shown, t.shown...)
 	for _, u := range t.uploaded {
 		s.pending.add(u.sha256, u.number)
 	}
@@ -348,6 +354,8 @@ func (t *tx) evaluate(fn func(*tx) error, next *tip) (err error) {
 func (s *Store) settle(b *batch) {
 	defer b.txn.Discard()
 	if b.empty() {
+		// What its commands have read may be of the one that is being synced.
+		s.unshown = b.shown
 		return
 	}
 	if b.size > 0 {
@@ -357,6 +365,9 @@ func (s *Store) settle(b *batch) {
 			return
 		}
 		s.poison(err)
+	}
+	for _, fn := range b.shown {
+		fn()
 	}
 	b.answer(s.Healthy())
 	s.turn <- struct{}{}

@@ -30,6 +30,8 @@ type gate struct {
 	places     map[string]uint32
 	// ended lists runs by their end, so that the gate lets the old ones go.
 	ended []endedRun
+	// known is what [Store.See] has read.
+	known known
 }
 
 // blocked is a blocker as the gate keeps it, with its age, by which blockers are ordered.
@@ -119,10 +121,14 @@ func (d *gateDelta) add(o gateDelta) {
 	d.mutations = append(d.mutations, o.mutations...)
 }
 
-// publish makes d visible, in one step, tells those who watch, and lets go of runs that
-// have ended.
-func (g *gate) publish(d gateDelta, now time.Time) {
-	if g.put(d, now) {
+// publish makes d visible, in one step with what together does, tells those who watch, and lets
+// go of runs that have ended.
+func (g *gate) publish(d gateDelta, now time.Time, together func(*known)) {
+	g.mu.Lock()
+	together(&g.known)
+	stops := g.putLocked(d, now)
+	g.mu.Unlock()
+	if stops {
 		g.watchers.Tell()
 	}
 }
@@ -131,6 +137,10 @@ func (g *gate) publish(d gateDelta, now time.Time) {
 func (g *gate) put(d gateDelta, now time.Time) (stops bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	return g.putLocked(d, now)
+}
+
+func (g *gate) putLocked(d gateDelta, now time.Time) (stops bool) {
 	for _, r := range d.runs {
 		stops = stops || shuts(g.runs[r.ID], r)
 		g.setRun(r)
@@ -227,6 +237,7 @@ func (g *gate) rest(now time.Time) {
 	defer g.mu.Unlock()
 	g.letGo(now)
 	g.ended = slices.Clip(slices.Clone(g.ended))
+	g.known.empty()
 }
 
 // letGo drops runs whose end is past: the store finds them in the engine.

@@ -245,14 +245,17 @@ func (l *layer) apply(txn *badger.Txn) error {
 	return nil
 }
 
-// appendMoved adds the keys of the records that l changes to list.
-func (l *layer) appendMoved(list []ledger.Key) []ledger.Key {
+// appendMoved adds the keys of the records that l changes, and those of items.
+func (l *layer) appendMoved(records []ledger.Key, items [][32]byte) ([]ledger.Key, [][32]byte) {
 	for _, e := range l.writes {
-		if e.key[0] == kMutation {
-			list = append(list, ledger.Key(e.key[1:]))
+		switch e.key[0] {
+		case kMutation:
+			records = append(records, ledger.Key(e.key[1:]))
+		case kItem:
+			items = append(items, [32]byte(e.key[1:]))
 		}
 	}
-	return list
+	return records, items
 }
 
 func entrySize(k, v []byte) int { return len(k) + len(v) + entryOverhead }

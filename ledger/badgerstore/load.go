@@ -129,6 +129,6 @@ func (s *Store) loadGate(src snapshot) error {
 		}
 		d.setRun(r)
 	}
-	s.gate.publish(d, s.now())
+	s.gate.publish(d, s.now(), func(*known) {})
 	return nil
 }

@@ -50,8 +50,9 @@ func (n *newest) give(s *shared) {
 	}
 }
 
-// renew puts a snapshot in the place of the newest; nil puts none.
-func (n *newest) renew(txn *badger.Txn, saw uint64) {
+// renew puts a snapshot in the place of the newest; nil puts none. Who asked for it calls what
+// it returns, which lets the one before go.
+func (n *newest) renew(txn *badger.Txn, saw uint64) (letGo func()) {
 	var next *shared
 	if txn != nil {
 		next = &shared{snapshot: snapshot{txn}, saw: saw, users: 1}
@@ -60,8 +61,10 @@ func (n *newest) renew(txn *badger.Txn, saw uint64) {
 	was := n.is
 	n.is = next
 	n.mu.Unlock()
-	if was != nil {
-		n.give(was)
+	return func() {
+		if was != nil {
+			n.give(was)
+		}
 	}
 }
 

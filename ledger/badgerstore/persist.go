@@ -70,10 +70,19 @@ func (s *Store) persist(b *batch) error {
 	pointAfterHighWater.Pass()
 	// The committer writes no other batch before this one has given the turn back. What was
 	// written by now is durable, and is all that this snapshot sees.
-	s.newest.renew(s.db.NewTransaction(false), s.loans.written())
+	// Gate and snapshot change together, for those who look at both.
+	txn := s.db.NewTransaction(false)
+	var letGo func()
+	s.gate.publish(b.gate, b.written, func(k *known) {
+		letGo = s.newest.renew(txn, s.loans.written())
+		k.forget(b.moved, b.items)
+	})
+	letGo()
 	s.commits.Add(1)
-	s.gate.publish(b.gate, b.written)
 	s.horizon.reached(b.number)
+	for _, fn := range b.shown {
+		fn()
+	}
 	// Not before: one who holds the pending bodies may wait for the horizon.
 	s.pending.forget(b.referred)
 	pointAfterPublish.Pass()

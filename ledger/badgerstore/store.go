@@ -70,6 +70,8 @@ type Store struct {
 	entries       entries
 	tx            tx
 	changed       *changed
+	// unshown are called once the next batch can be seen.
+	unshown []func()
 	// syncingGate is what the last batch that was written changes in the gate.
 	syncingGate gateDelta
 	mutations   shelf[ledger.Key, entryOfMutation]
@@ -234,7 +236,7 @@ func (s *Store) writeCheckpoint() error {
 // release closes the files, in the order opposite to opening.
 func (s *Store) release() error {
 	var err error
-	s.newest.renew(nil, 0)
+	s.newest.renew(nil, 0)()
 	if s.db != nil {
 		err = s.db.Close()
 	}

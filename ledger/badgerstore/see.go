@@ -1,0 +1,160 @@
+package badgerstore
+
+import (
+	"keep-proxy/ledger"
+)
+
+// known keeps items and records as they are durable, so that the next claim which they are
+// shown to needn't read them. What a commit changes is forgotten as the commit is shown.
+// The gate's lock is held over it.
+type known struct {
+	// shows counts the commits that were shown.
+	shows   uint64
+	items   recent[[32]byte, *ledger.Item]
+	records recent[ledger.Key, *ledger.Mutation]
+}
+
+// forget drops what a commit has changed.
+func (k *known) forget(records []ledger.Key, items [][32]byte) {
+	k.shows++
+	for _, r := range records {
+		k.records.drop(r)
+	}
+	for _, i := range items {
+		k.items.drop(i)
+	}
+}
+
+// empty lets go of all.
+func (k *known) empty() {
+	k.items, k.records = recent[[32]byte, *ledger.Item]{}, recent[ledger.Key, *ledger.Mutation]{}
+}
+
+// recent has two generations, as a shelf has: a full younger one becomes the older.
+type recent[K comparable, R any] struct{ young, old map[K]R }
+
+// get says, too, whether what it found should be kept anew, as it goes soon.
+func (r *recent[K, R]) get(k K) (found R, ok, ages bool) {
+	if found, ok = r.young[k]; ok {
+		return found, true, false
+	}
+	found, ok = r.old[k]
+	return found, ok, ok
+}
+
+func (r *recent[K, R]) keep(k K, found R) {
+	delete(r.old, k)
+	if _, is := r.young[k]; !is && len(r.young) >= shelfLimit {
+		r.old, r.young = r.young, r.old
+		clear(r.young)
+	}
+	if r.young == nil {
+		r.young = make(map[K]R)
+	}
+	r.young[k] = found
+}
+
+func (r *recent[K, R]) drop(k K) {
+	delete(r.old, k)
+	delete(r.young, k)
+}
+
+// looked is what the gate knows at one moment, with the snapshot of that moment where
+// something has to be read.
+type looked struct {
+	ledger.Sight
+	src   *shared
+	shows uint64
+	// keepItem and keepRecord say what is to be kept.
+	keepItem, keepRecord bool
+}
+
+// See implements ledger.Store. Run and blockers are the gate's, the rest is of the snapshot
+// that is renewed in one step with it.
+func (s *Store) See(scope ledger.Scope, k ledger.Key) (ledger.Sight, bool) {
+	if s.readable() != nil {
+		return ledger.Sight{}, false
+	}
+	defer s.readers.Done()
+	if s.Healthy() != nil {
+		return ledger.Sight{}, false
+	}
+	item := digest(scope.Workflow, scope.Item)
+	l, ok := s.gate.look(scope, item, k, &s.newest)
+	if !ok {
+		return ledger.Sight{}, false
+	}
+	if l.src != nil {
+		defer s.newest.give(l.src)
+		if !l.read(&view{src: l.src.snapshot, process: s.process}, item, k) {
+			return ledger.Sight{}, false
+		}
+	}
+	if l.keepItem || l.keepRecord {
+		s.gate.keep(&l, item, k)
+	}
+	return l.Sight, true
+}
+
+// look returns what is known of the scope and the key. False: something stands in the
+// workflow, or the run isn't known here.
+func (g *gate) look(scope ledger.Scope, item [32]byte, k ledger.Key, n *newest) (l looked, ok bool) {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	if g.stopped[scope.Workflow] != nil {
+		return looked{}, false
+	}
+	if scope.Run != "" {
+		if l.Run = g.runs[scope.Run]; l.Run == nil {
+			return looked{}, false
+		}
+	}
+	var haveItem, haveRecord bool
+	l.Item, haveItem, l.keepItem = g.known.items.get(item)
+	l.Mutation, haveRecord, l.keepRecord = g.known.records.get(k)
+	l.shows = g.known.shows
+	if !haveItem || !haveRecord {
+		l.src = n.take()
+		return l, l.src != nil
+	}
+	return l, true
+}
+
+// read fills in what isn't known. What is not there, or can't be read, is for a command to
+// find out.
+func (l *looked) read(v *view, item [32]byte, k ledger.Key) bool {
+	if l.Item == nil {
+		i, err := v.itemBy(item)
+		if err != nil {
+			return false
+		}
+		l.Item, l.keepItem = i, true
+	}
+	if l.Mutation == nil {
+		sk := mutationKey(k)
+		err := v.src.read(sk, func(content []byte) error {
+			e, err := decodeMutation(sk, content)
+			l.Mutation, l.keepRecord = e.Mutation, len(content) <= shelfRecord
+			return err
+		})
+		if err != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// keep keeps what was read, unless a commit was shown since, which may have changed it.
+func (g *gate) keep(l *looked, item [32]byte, k ledger.Key) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if l.shows != g.known.shows {
+		return
+	}
+	if l.keepItem {
+		g.known.items.keep(item, l.Item)
+	}
+	if l.keepRecord {
+		g.known.records.keep(k, l.Mutation)
+	}
+}
