@@ -75,14 +75,6 @@ func (s *Store) Update(ctx context.Context, fn func(ledger.Tx) error) error {
 	return s.do(ctx, func(t *tx) error { return fn(t) })
 }
 
-// Note implements ledger.Store.
-func (s *Store) Note(fn func(ledger.Tx) error) {
-	c := &command{fn: func(t *tx) error { return fn(t) }}
-	if err := s.enqueue(context.Background(), c); err != nil {
-		s.config.Logger.Warn().Err(err).Msg("note not recorded")
-	}
-}
-
 // do evaluates fn and waits until its changes are synced.
 func (s *Store) do(ctx context.Context, fn func(*tx) error) error {
 	c, _ := commands.Get().(*command)
@@ -133,18 +125,28 @@ func (s *Store) commitLoop(while time.Duration) {
 	calm := time.NewTimer(while)
 	defer calm.Stop()
 	for {
-		select {
-		case c, ok := <-s.queue:
-			if !ok {
-				return
+		c, open := s.held, true
+		if s.held = nil; c == nil {
+			select {
+			case c, open = <-s.queue:
+			case <-s.notes.come:
+			case <-calm.C:
+				s.rest()
+				continue
 			}
-			b := s.begin()
+		}
+		if !open && s.notes.count() == 0 {
+			return
+		}
+		b := s.begin()
+		if c != nil {
 			s.evaluate(b, c)
-			s.gather(b)
-			s.settle(b)
-			calm.Reset(while)
-		case <-calm.C:
-			s.rest()
+		}
+		s.gather(b)
+		s.settle(b)
+		calm.Reset(while)
+		if s.notes.count() > 0 {
+			s.notes.tell()
 		}
 	}
 }
@@ -168,9 +170,7 @@ func (s *Store) begin() *batch {
 	txn := s.db.NewTransaction(true)
 	b := &batch{
 		txn: txn, base: snapshot{txn}, tip: s.tip, number: s.tip.Commit + 1, changed: s.changed, limit: fullCommands,
-		shown: s.unshown,
 	}
-	s.unshown = nil
 	if s.config.unmerged {
 		b.limit = 1
 	}
@@ -181,7 +181,7 @@ func (s *Store) begin() *batch {
 // gather evaluates what else waits until the batch is full, or the sync before it
 // is over and nothing waits any more. It leaves with the turn to sync, unless the
 // batch is empty. A batch of notes alone waits a little for a command whose sync it
-// can share.
+// can share, and so do notes that aren't evaluated yet.
 func (s *Store) gather(b *batch) {
 	var timer *time.Timer
 	var due <-chan time.Time
@@ -193,9 +193,8 @@ func (s *Store) gather(b *batch) {
 			continue
 		}
 		switch {
-		case b.empty():
-			return
-		case mine && yielded:
+		case b.empty() && s.notes.count() == 0, mine && yielded:
+			s.ready(b, mine)
 			return
 		case mine:
 			runtime.Gosched()
@@ -211,27 +210,33 @@ func (s *Store) gather(b *batch) {
 		select {
 		case c, ok := <-s.queue:
 			if !ok {
-				s.take(&mine)
+				s.ready(b, mine)
 				return
 			}
 			s.evaluate(b, c)
+		case <-s.notes.come:
+			if s.notes.count() >= manyNotes {
+				s.takeNotes(b)
+			}
 		case <-turn:
 			mine = true
 		case <-due:
+			s.takeNotes(b)
 			turn, due = s.turn, nil
 		}
 	}
-	// A batch that is full of commands which change nothing is empty all the same.
-	if !b.empty() {
-		s.take(&mine)
-	}
+	s.ready(b, mine)
 }
 
-// take waits for the turn to sync, if it isn't mine yet.
-func (s *Store) take(mine *bool) {
-	if !*mine {
+// ready takes the last notes into the batch, and then the turn to sync if it isn't mine yet. A
+// batch that is full of commands which change nothing is empty all the same, and has none.
+func (s *Store) ready(b *batch, mine bool) {
+	s.takeNotes(b)
+	switch {
+	case b.empty() && mine:
+		s.turn <- struct{}{}
+	case !b.empty() && !mine:
 		<-s.turn
-		*mine = true
 	}
 }
 
@@ -245,9 +250,14 @@ func (s *Store) next() (*command, bool) {
 	}
 }
 
-// evaluate runs one command over the batch. One that changed nothing, and read
-// nothing that isn't durable yet, is answered at once.
+// evaluate runs one command over the batch, after the notes that came before it. One that
+// changed nothing, and read nothing that isn't durable yet, is answered at once. One for which
+// the notes left no room is held for the next batch.
 func (s *Store) evaluate(b *batch, c *command) {
+	if s.takeNotes(b); b.full() {
+		s.held = c
+		return
+	}
 	if !c.taken.CompareAndSwap(false, true) {
 		return
 	}
@@ -353,9 +363,14 @@ func (t *tx) evaluate(fn func(*tx) error, next *tip) (err error) {
 // turn to sync, unless the batch is empty.
 func (s *Store) settle(b *batch) {
 	defer b.txn.Discard()
-	if b.empty() {
+	if b.size == 0 && len(b.shown) > 0 {
 		// What its commands have read may be of the one that is being synced.
-		s.unshown = b.shown
+		s.unshown.add(b.shown)
+		if s.horizon.durable.Load() >= s.tip.Commit {
+			s.unshown.call()
+		}
+	}
+	if b.empty() {
 		return
 	}
 	if b.size > 0 {
@@ -365,9 +380,6 @@ func (s *Store) settle(b *batch) {
 			return
 		}
 		s.poison(err)
-	}
-	for _, fn := range b.shown {
-		fn()
 	}
 	b.answer(s.Healthy())
 	s.turn <- struct{}{}

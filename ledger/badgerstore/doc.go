@@ -18,7 +18,7 @@
 // together share one Badger transaction. A second goroutine syncs the log that it
 // lies in, then the high-water file, then publishes the in-memory gate, then wakes
 // the callers; meanwhile the first evaluates what comes next, but writes nothing.
-// Readers wait until all that they see is synced. Commands of Note wait for the next
+// Readers wait until all that they see is synced. Commands of Note wait in a list for the next
 // such transaction, at most noteDelay. A long body's file, and its folder, are synced
 // before WriteBody or Keep returns, so before a record can name it.
 //

@@ -80,9 +80,8 @@ func (s *Store) persist(b *batch) error {
 	letGo()
 	s.commits.Add(1)
 	s.horizon.reached(b.number)
-	for _, fn := range b.shown {
-		fn()
-	}
+	s.unshown.add(b.shown)
+	s.unshown.call()
 	// Not before: one who holds the pending bodies may wait for the horizon.
 	s.pending.forget(b.referred)
 	pointAfterPublish.Pass()

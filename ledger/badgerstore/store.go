@@ -34,6 +34,9 @@ type Store struct {
 	log     *logSync
 
 	queue chan *command
+	notes notes
+	// unshown are called once the batch that is being synced can be seen.
+	unshown unshown
 	// syncing takes batches from the committer to syncLoop; turn holds a token while
 	// none is being synced; drained is closed when both have ended.
 	syncing chan *batch
@@ -70,8 +73,8 @@ type Store struct {
 	entries       entries
 	tx            tx
 	changed       *changed
-	// unshown are called once the next batch can be seen.
-	unshown []func()
+	// held is a command that waits for the next batch.
+	held *command
 	// syncingGate is what the last batch that was written changes in the gate.
 	syncingGate gateDelta
 	mutations   shelf[ledger.Key, entryOfMutation]
@@ -255,6 +258,7 @@ func (s *Store) release() error {
 // start lets the committer run.
 func (s *Store) start() {
 	s.queue = make(chan *command, queueLength)
+	s.notes.come = make(chan struct{}, 1)
 	s.drained = make(chan struct{})
 	s.syncing = make(chan *batch)
 	s.turn = make(chan struct{}, 1)
