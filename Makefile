@@ -13,7 +13,7 @@ BENCHSTAT := $(CACHE)/bin/benchstat
 RACE = $(shell tools/race)
 # The race detector lets each process wait for a second before it exits, in case another thread
 # has something to report, and tests start some thousand. What is reported is reported at once.
-export GORACE ?= atexit_sleep_ms=50
+export GORACE ?= atexit_sleep_ms=10
 TESTFLAGS ?=
 FUZZTIME ?= 20s
 BENCH ?= .

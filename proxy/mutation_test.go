@@ -238,7 +238,7 @@ func TestTwentyCallersOfOneKey(t *testing.T) {
 }
 
 // waitLimit bounds the wait for what another goroutine is about to do.
-const waitLimit = time.Minute
+const waitLimit = 3 * time.Minute
 
 // sharing is how many callers share one key.
 func (w *world) sharing() (most int) {

@@ -21,7 +21,7 @@ import (
 )
 
 // patience bounds every wait. It is reached only by what is broken.
-const patience = 60 * time.Second
+const patience = 3 * time.Minute
 
 // connector is the API behind the proxy: a read, an ignored request and a mutation.
 const connector = `apiVersion: keep/v1
