@@ -14,13 +14,17 @@ import (
 // tenth of its processor time; when the load is over, nobody waits for it being
 // collected and given back.
 const (
-	// softMemory is what the runtime holds, in bytes, above which the collector works
-	// harder, while no more than half of that is really in use: a limit that is close
-	// above what lives would have it collect all the time.
+	// softMemory is what the process is to hold, in bytes: as much less garbage may lie
+	// about as what lives comes closer to it.
 	softMemory = 108 << 20
-	// garbage is how much garbage may lie about, in bytes, but never less than half of
-	// what lives and never more than four times as much.
+	// garbage is how much garbage may lie about, in bytes, but never more than four times
+	// what lives.
 	garbage = 40 << 20
+	// leastGarbage may lie about however much lives, and no less than half of what the
+	// collector has to look through: a limit that is close above what lives would have it
+	// collect all the time. What it only has to know of, like the memory tables and the
+	// buffers of the ledger's engine, costs it nothing.
+	leastGarbage = 16 << 20
 	// tuneEvery is how often the process looks whether a load is over.
 	tuneEvery = 5 * time.Second
 	// calm is what a process without load allocates between two looks at most, and
@@ -72,14 +76,14 @@ func afterCollections(ctx context.Context, f func()) {
 
 // heap is what the runtime says of itself, in bytes.
 type heap struct {
-	// allocated is what was allocated so far, live what the last collection left, and
-	// stacks what the goroutines' stacks take.
-	allocated, live, stacks uint64
+	// allocated is what was allocated so far, live what the last collection left, scanned
+	// what of that it had to look through, and stacks what the goroutines' stacks take.
+	allocated, live, scanned, stacks uint64
 }
 
 // bounder sets how much garbage may lie about by what lives. It has to after each
-// collection: the ledger's engine takes 30 MiB at once when it writes a table, and four
-// times as much garbage as was right for what lived before is then far too much.
+// collection: the ledger's engine takes tens of MiB at once when it writes tables, and what
+// was right for what lived before is then far too much.
 type bounder struct {
 	heap       func() heap
 	setPercent func(int)
@@ -91,28 +95,34 @@ type bounder struct {
 
 func (b *bounder) bound() {
 	now := b.heap()
-	if percent := percentFor(now.live); percent != b.percent {
+	if percent := now.percent(); percent != b.percent {
 		b.percent = percent
 		b.setPercent(percent)
 	}
-	if limit := limitFor(now.live + now.stacks); limit != b.limit {
+	if limit := now.limit(); limit != b.limit {
 		b.limit = limit
 		b.setLimit(limit)
 	}
 }
 
-// percentFor is the collector's percentage for so much that lives, in steps of 25.
-func percentFor(live uint64) int {
-	const step = 25
-	percent := int(garbage * 100 / max(live, 1) / step * step)
-	return min(max(percent, 50), 400)
+// garbage is how much may lie about, in bytes.
+func (h heap) garbage() uint64 {
+	room := softMemory - min(h.live+h.stacks, softMemory)
+	return min(max(room, leastGarbage, h.scanned/2), max(garbage, h.scanned/2))
 }
 
-// limitFor is the limit of what the runtime holds for so much that is in use, in steps
-// of 16 MiB above the least.
-func limitFor(used uint64) int64 {
+// percent is the collector's percentage, in steps of a twentieth of it.
+func (h heap) percent() int {
+	percent := min(int(h.garbage()*100/max(h.live, 1)), 400)
+	step := max(percent/20, 1)
+	return percent / step * step
+}
+
+// limit is the limit of what the runtime holds, in steps of 16 MiB above the least. It lies
+// above what the percentage leads to, so that it only counts in a burst.
+func (h heap) limit() int64 {
 	const step = 16 << 20
-	return max(softMemory, int64((2*used+step-1)/step*step))
+	return max(softMemory, int64((h.live+h.stacks+h.garbage()+leastGarbage+step-1)/step*step))
 }
 
 // trimmer gives memory back when much was allocated since it last did and now is calm.
@@ -145,7 +155,10 @@ func giveBack() {
 
 // readHeap asks the runtime; what it doesn't know is 0.
 func readHeap() heap {
-	samples := []runtimemetrics.Sample{{Name: "/gc/heap/allocs:bytes"}, {Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/heap/stacks:bytes"}}
+	samples := []runtimemetrics.Sample{
+		{Name: "/gc/heap/allocs:bytes"}, {Name: "/gc/heap/live:bytes"}, {Name: "/gc/scan/heap:bytes"},
+		{Name: "/memory/classes/heap/stacks:bytes"},
+	}
 	runtimemetrics.Read(samples)
 	value := func(s runtimemetrics.Sample) uint64 {
 		if s.Value.Kind() != runtimemetrics.KindUint64 {
@@ -153,5 +166,5 @@ func readHeap() heap {
 		}
 		return s.Value.Uint64()
 	}
-	return heap{allocated: value(samples[0]), live: value(samples[1]), stacks: value(samples[2])}
+	return heap{allocated: value(samples[0]), live: value(samples[1]), scanned: value(samples[2]), stacks: value(samples[3])}
 }

@@ -49,14 +49,16 @@ func TestGarbageIsBoundedByWhatLives(t *testing.T) {
 		setPercent: func(p int) { percents = append(percents, p) },
 		setLimit:   func(l int64) { limits = append(limits, l/mib) },
 	}
-	for _, live := range []uint64{0, 8, 16, 17, 35, 60, 200, 201, 10} {
-		now = heap{live: live * mib, stacks: live * mib / 10}
+	for _, step := range []struct{ live, scanned uint64 }{
+		{0, 0}, {8, 4}, {16, 4}, {17, 4}, {35, 8}, {60, 8}, {80, 8}, {100, 8}, {200, 8}, {201, 8}, {200, 100}, {10, 10},
+	} {
+		now = heap{live: step.live * mib, scanned: step.scanned * mib, stacks: step.live * mib / 10}
 		b.bound()
 	}
-	if want := []int{400, 250, 225, 100, 50, 400}; !slices.Equal(percents, want) {
+	if want := []int{400, 240, 231, 110, 66, 25, 16, 8, 7, 25, 400}; !slices.Equal(percents, want) {
 		t.Errorf("percentages %v, want %v", percents, want)
 	}
-	if want := []int64{108, 144, 448, 108}; !slices.Equal(limits, want) {
+	if want := []int64{108, 128, 144, 256, 288, 108}; !slices.Equal(limits, want) {
 		t.Errorf("limits %v MiB, want %v", limits, want)
 	}
 }

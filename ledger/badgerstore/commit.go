@@ -162,6 +162,7 @@ func (s *Store) rest() {
 	s.bodies.empty()
 	s.connectors.empty()
 	s.spans.empty()
+	s.buffers.drop()
 	s.gate.rest(s.now()) // And of what was seen.
 }
 
@@ -410,6 +411,7 @@ func (s *Store) commit(b *batch) error {
 		return fmt.Errorf("commit: %w", err)
 	}
 	s.loans.commit(b.moved)
+	s.buffers.trim(s.written)
 	s.tip = b.tip
 	s.syncingGate = b.gate
 	return nil

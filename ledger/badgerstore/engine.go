@@ -23,7 +23,7 @@ func engineOptions(dir string, log zerolog.Logger) badger.Options {
 		WithSyncWrites(!ownLogSync).
 		WithLogger(engineLog{log}).
 		WithMemTableSize(memTableSize).
-		WithNumMemtables(2).
+		WithNumMemtables(1).
 		WithNumCompactors(2).
 		WithBlockSize(blockSize).
 		WithBaseTableSize(tableSize).

@@ -71,6 +71,7 @@ type Store struct {
 	layer         *layer
 	ends          *layer // what completes a batch
 	entries       entries
+	buffers       tableBuffers
 	tx            tx
 	changed       *changed
 	// held is a command that waits for the next batch.
