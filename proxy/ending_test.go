@@ -292,6 +292,12 @@ func TestShuttingDownSaysWhatWasCutOff(t *testing.T) {
 	}
 }
 
+// byClosing is what the log says of connections that would end by themselves before long.
+var byClosing = map[string]string{
+	"a tunnel into which nothing is said": "keep-proxy ended before the client said anything in its tunnel",
+	"a tunnel with half a TLS handshake":  "context canceled",
+}
+
 // Whatever a connection is at, closing the proxy ends it.
 func TestClosingLeavesNothing(t *testing.T) {
 	t.Parallel()
@@ -362,17 +368,25 @@ func TestClosingLeavesNothing(t *testing.T) {
 			t.Parallel()
 			handler, arrived, release := holding(func(http.ResponseWriter, *http.Request) {})
 			defer release()
-			w := newEnding(t, handler, func(c *Config) { c.Passthrough = []string{beyond} })
+			log := &lines{}
+			w := newEnding(t, handler, func(c *Config) { c.Passthrough, c.Log = []string{beyond}, zerolog.New(log) })
 			c := open(w, w.open("a"))
 			_ = c.SetReadDeadline(time.Now().Add(waitLimit))
 			if strings.Contains(name, "awaited") {
 				<-arrived
 			}
 			w.proxy.Close()
-			if _, err := io.Copy(io.Discard, c); errors.Is(err, os.ErrDeadlineExceeded) {
+			said, err := io.ReadAll(c)
+			if errors.Is(err, os.ErrDeadlineExceeded) {
 				t.Error("the client's connection is open")
 			}
+			if strings.Contains(name, "half a head") && len(said) > 0 {
+				t.Errorf("the connection ended by its own time: %q", said)
+			}
 			w.wantNothing()
+			if text := byClosing[name]; text != "" && log.with(text) != 1 {
+				t.Errorf("no line says %q: it ended by its own time", text)
+			}
 			w.wantSends("/pay", 0)
 		})
 	}
