@@ -27,6 +27,12 @@ func checkFraming(r *http.Request) *refusal {
 			return faultRefusal(strict.FaultExpectation)
 		}
 	}
+	for name := range r.Trailer {
+		// net/http takes no trailer field that the head doesn't announce.
+		if !strict.MayTrail(name) {
+			return faultRefusal(strict.FaultTrailer)
+		}
+	}
 	for name, values := range r.Header {
 		if slices.ContainsFunc(values, padded) {
 			return refuse(problemMalformed, "A field's value begins or ends with whitespace (RFC 9113 §8.2.1); nothing was sent.")

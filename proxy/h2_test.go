@@ -152,6 +152,42 @@ func (w *world) waitForStreams(enough func(int) bool) {
 	}
 }
 
+// What HTTP/1 may not have behind its content, HTTP/2 may not either: fields that only the
+// proxy reads would leave it there, and some servers join the others with the head.
+func TestTrailersThatAreRefusedOverHTTP2(t *testing.T) {
+	t.Parallel()
+	seen := make(chan string, 1)
+	w := newOver(t, false, testRules, func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		seen <- r.Trailer.Get("Sum")
+	})
+	r := w.open("a")
+	client := w.newClient(r.user(), true)
+	for _, name := range []string{"Sum", "Keep-Subkey", "Keep-Item", "Cookie", "Upgrade"} {
+		req, err := http.NewRequest(http.MethodPost, w.upstream.URL+"/telemetry", struct{ io.Reader }{strings.NewReader("one")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Trailer = http.Header{name: {"3"}}
+		resp, err := client.Do(req)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		_ = resp.Body.Close()
+		want := http.StatusBadRequest
+		if name == "Sum" {
+			want = http.StatusOK
+		}
+		if resp.StatusCode != want || resp.ProtoMajor != 2 {
+			t.Errorf("%s: answered %s over %s", name, resp.Status, resp.Proto)
+		}
+	}
+	w.wantSends("/telemetry", 1)
+	if got := <-seen; got != "3" {
+		t.Errorf("the trailer that may be there is %q", got)
+	}
+}
+
 // RFC 9113 §8.3.1: a Host field that differs from :authority is another request to
 // whoever reads it.
 func TestHostAndAuthorityMustAgreeOverHTTP2(t *testing.T) {

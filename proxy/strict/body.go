@@ -199,6 +199,9 @@ var forbidden = []string{
 	"host", "keep-alive", "max-forwards", "proxy-authorization", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade",
 }
 
+// MayTrail reports whether a request's trailer section may hold a field of this name.
+func MayTrail(name string) bool { return !notInTrailer([]byte(name)) }
+
 func notInTrailer(name []byte) bool {
 	if len(name) > 5 && is(name[:5], "keep-") {
 		return true
