@@ -30,7 +30,8 @@ const (
 // A server may read while a handler runs, to see the client go. What comes then belongs
 // to the next request, so that its fault waits for the handler's end, as does
 // everything behind a request whose answer may end HTTP on the connection: a CONNECT, or
-// one that asks to change protocols.
+// one that asks to change protocols. So does a fault in the content of a request that
+// waits for its turn.
 type guarded struct {
 	net.Conn
 	proxy *Proxy
@@ -45,8 +46,9 @@ type guarded struct {
 	// ended is what Read returns from now on.
 	ended error
 
-	// busy says that a handler runs.
-	busy atomic.Bool
+	// busy says that a handler runs, begun how many have so far.
+	busy  atomic.Bool
+	begun atomic.Uint64
 	// told says that the client had its answer: no server may write one of its own
 	// about a line that was cut.
 	told atomic.Bool
@@ -111,15 +113,23 @@ func follow(c net.Conn, state http.ConnState) {
 	}
 	switch state {
 	case http.StateActive:
+		g.begun.Add(1)
 		g.busy.Store(true)
 	case http.StateIdle:
-		g.scan.Resume()
+		// What was read of a request that waits for its turn stays as it is.
+		if g.latest() {
+			g.scan.Resume()
+		}
 		g.busy.Store(false)
 	case http.StateHijacked:
 		g.raw.Store(true)
 	case http.StateNew, http.StateClosed:
 	}
 }
+
+// latest reports whether the request that was read last is the one that was handled last: a
+// client needn't wait for an answer before it asks again.
+func (g *guarded) latest() bool { return g.scan.Heads() == g.begun.Load() }
 
 // Read gives what the scanner lets through.
 func (g *guarded) Read(p []byte) (int, error) {
@@ -129,7 +139,7 @@ func (g *guarded) Read(p []byte) (int, error) {
 			return 0, g.ended
 		case g.raw.Load():
 			return g.readRaw(p)
-		case g.fault != nil && g.scan.InBody():
+		case g.fault != nil && g.scan.InBody() && g.latest():
 			// Its handler is told, and answers.
 			g.ended = broken(g.fault)
 			continue

@@ -40,6 +40,8 @@ type Scanner struct {
 	// line holds the part of a line that came in earlier reads.
 	line []byte
 	head head
+	// heads counts those that were whole and without fault.
+	heads uint64
 	// faultInBody says that the head of the request at fault was whole.
 	faultInBody bool
 	// skippedLine says that the one empty line before a request was there.
@@ -134,6 +136,10 @@ func (s *Scanner) Connected() bool { return s.state == atConnect }
 // protocols (RFC 9110 §7.8). What comes next is up to its answer.
 func (s *Scanner) Upgrading() bool { return s.state == atUpgrade }
 
+// Heads is how many requests' heads have been let through whole. Of a client that doesn't wait
+// for answers they may be of more requests than its server has come to.
+func (s *Scanner) Heads() uint64 { return s.heads }
+
 // Resume reads on after a request which changed nothing.
 func (s *Scanner) Resume() {
 	if s.state == atConnect || s.state == atUpgrade {
@@ -227,6 +233,7 @@ func (s *Scanner) endHead() *Fault {
 		return f
 	}
 	s.size = 0
+	s.heads++
 	switch {
 	case s.head.connect:
 		s.state = atConnect
