@@ -189,7 +189,7 @@ func (a *App) openLedger(ctx context.Context) error {
 	a.ledger = ledger.New(store, ledger.Config{
 		RetryGrace: a.config.Runs.RetryGrace, RetryGraceTries: a.config.Runs.RetryGraceTries,
 		Reconcile: ledger.ReconcileLimits{MaxAttempts: a.config.Reconcile.MaxAttempts, MaxAge: a.config.Reconcile.MaxAge},
-		Now:       a.now, NewID: NewID,
+		Now:       a.now, Wall: a.clock.Now, NewID: NewID,
 	})
 	if err := a.markGaps(ctx); err != nil {
 		return err

@@ -22,9 +22,9 @@ func (l *Ledger) update(ctx context.Context, fn func(*command) error) error {
 	return l.Update(ctx, func(tx Tx) error { return fn(l.command(tx)) })
 }
 
-// note evaluates fn without waiting for the sync.
-func (l *Ledger) note(fn func(*command) error) {
-	l.Note(func(tx Tx) error { return fn(l.command(tx)) })
+// note evaluates fn without waiting for the sync, at the time that it is given.
+func (l *Ledger) note(fn func(tx Tx, at time.Time) error) {
+	l.Note(func(tx Tx) error { return fn(tx, l.config.Wall()) })
 }
 
 func (l *Ledger) command(tx Tx) *command {

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Drift says what happens when a re-run claims a new identity of an operation
@@ -202,13 +203,13 @@ func (l *Ledger) Answering(run string, key Key) {
 // Undelivered notes that an answer of which Answering was told didn't reach the run
 // whole, without waiting. It asked for it all the same.
 func (l *Ledger) Undelivered(run string, key Key) {
-	l.note(func(c *command) error {
+	l.note(func(tx Tx, at time.Time) error {
 		defer l.answers.Delete(answer{run, key})
-		d, err := found(c.Delivery(run, key))
+		d, err := found(tx.Delivery(run, key))
 		if err != nil || d != nil {
 			return err
 		}
-		return c.PutDelivery(run, key, Delivery{At: c.now.Wall, Begun: true})
+		return tx.PutDelivery(run, key, Delivery{At: at, Begun: true})
 	})
 }
 

@@ -1,5 +1,7 @@
 package ledger
 
+import "time"
+
 // Deliver notes that the answer of m, as it was then, reached the run whole,
 // without waiting: a delivery that is not known to be durable counts as not
 // delivered. clientKey is the digest of the client's own Idempotency-Key, ""
@@ -10,12 +12,12 @@ func (l *Ledger) Deliver(run string, m *Mutation, clientKey string) {
 	}
 	d, key := deliveryOf(m, clientKey), m.Key
 	l.noted.add(answer{run, key})
-	l.note(func(c *command) error {
-		c.Shown(l.noted.shown(answer{run, key}))
+	l.note(func(tx Tx, at time.Time) error {
+		tx.Shown(l.noted.shown(answer{run, key}))
 		defer l.answers.Delete(answer{run, key})
 		// It is the answer of a sending that has just ended, so that nothing is known of it.
-		d.At = c.now.Wall
-		return c.PutDelivery(run, key, d)
+		d.At = at
+		return tx.PutDelivery(run, key, d)
 	})
 }
 
@@ -28,15 +30,15 @@ func (l *Ledger) Replayed(run string, m *Mutation, clientKey string, delivered b
 	if delivered = delivered && run != ""; delivered {
 		l.noted.add(answer{run, key})
 	}
-	l.note(func(c *command) error {
-		e.At = c.now.Wall
-		c.Append(e)
+	l.note(func(tx Tx, at time.Time) error {
+		e.At, d.At = at, at
+		tx.Append(e)
 		if !delivered {
 			return nil
 		}
-		c.Shown(l.noted.shown(answer{run, key}))
+		tx.Shown(l.noted.shown(answer{run, key}))
 		defer l.answers.Delete(answer{run, key})
-		return c.deliver(run, key, d)
+		return deliver(tx, run, key, d)
 	})
 }
 
@@ -50,30 +52,29 @@ func deliveryOf(m *Mutation, clientKey string) Delivery {
 }
 
 // deliver stores a delivery, unless the same is known.
-func (c *command) deliver(run string, k Key, d Delivery) error {
-	known, err := found(c.Delivery(run, k))
+func deliver(tx Tx, run string, k Key, d Delivery) error {
+	known, err := found(tx.Delivery(run, k))
 	if err != nil {
 		return err
 	}
 	if known != nil && known.ClientKey == d.ClientKey && known.Dispatch == d.Dispatch && known.State == d.State {
 		return nil
 	}
-	d.At = c.now.Wall
-	return c.PutDelivery(run, k, d)
+	return tx.PutDelivery(run, k, d)
 }
 
 // Refuse appends a refusal to the history, without waiting. At is set if it is
 // zero, Actor if it is empty.
 func (l *Ledger) Refuse(e Event) {
-	l.note(func(c *command) error {
+	l.note(func(tx Tx, at time.Time) error {
 		if e.At.IsZero() {
-			e.At = c.now.Wall
+			e.At = at
 		}
 		if e.Actor == "" {
 			e.Actor = ActorProxy
 		}
 		e.Evidence = bound(e.Evidence)
-		c.Append(e)
+		tx.Append(e)
 		return nil
 	})
 }

@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 	"sync"
+	"time"
 )
 
 // replayed answers a claim without a command, if it is a replay that leaves everything as it
@@ -19,7 +20,7 @@ func (l *Ledger) replayed(ctx context.Context, q *Claim) (Claimed, bool) {
 		return Claimed{}, false
 	}
 	s, ok := l.See(q.Scope, q.Key)
-	if !ok || !q.replaysRecord(s.Mutation) || !q.replaysItem(s.Item) || !q.replaysRun(&s, l.config.Now) {
+	if !ok || !q.replaysRecord(s.Mutation) || !q.replaysItem(s.Item) || !q.replaysRun(&s, l.config.Wall) {
 		return Claimed{}, false
 	}
 	if !told && !l.undelivered(ctx, q) {
@@ -43,7 +44,7 @@ func (q *Claim) replaysItem(i *Item) bool {
 }
 
 // replaysRun reports whether the run, if there is one, goes on as it is.
-func (q *Claim) replaysRun(s *Sight, now func() Stamp) bool {
+func (q *Claim) replaysRun(s *Sight, wall func() time.Time) bool {
 	r := s.Run
 	if r == nil {
 		return q.Run == ""
@@ -58,7 +59,7 @@ func (q *Claim) replaysRun(s *Sight, now func() Stamp) bool {
 	case r.Mutations != MutationsMany && (r.Mutations != MutationsOne || r.Only == nil || *r.Only != q.Key):
 		return false
 	}
-	return r.ExpiresAt.IsZero() || !over(now(), r.ExpiresAt)
+	return r.ExpiresAt.IsZero() || wall().Before(r.ExpiresAt)
 }
 
 // undelivered reports whether nothing is known of a delivery of the record to the claim's run.
