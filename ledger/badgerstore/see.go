@@ -81,18 +81,21 @@ func (s *Store) See(scope ledger.Scope, k ledger.Key) (ledger.Sight, bool) {
 	}
 	item := digest(scope.Workflow, scope.Item)
 	l, ok := s.gate.look(scope, item, k, &s.newest)
-	if !ok {
-		return ledger.Sight{}, false
+	if !ok || l.src == nil && !l.keepItem && !l.keepRecord {
+		return l.Sight, ok
 	}
+	return s.seeOn(l, item, k)
+}
+
+// seeOn reads what wasn't known, and keeps it.
+func (s *Store) seeOn(l looked, item [32]byte, k ledger.Key) (ledger.Sight, bool) {
 	if l.src != nil {
 		defer s.newest.give(l.src)
 		if !l.read(&view{src: l.src.snapshot, process: s.process}, item, k) {
 			return ledger.Sight{}, false
 		}
 	}
-	if l.keepItem || l.keepRecord {
-		s.gate.keep(&l, item, k)
-	}
+	s.gate.keep(&l, item, k)
 	return l.Sight, true
 }
 
