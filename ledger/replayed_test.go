@@ -53,6 +53,19 @@ func only(m ledger.Mutations) func(*again) {
 	}
 }
 
+// change changes the record.
+func (a *again) change(fn func(*ledger.Mutation)) {
+	a.ok(a.store.Update(a.t.Context(), func(tx ledger.Tx) error {
+		m, err := tx.Mutation(a.q.Key)
+		if err != nil {
+			return err
+		}
+		fn(m)
+		m.Version++
+		return tx.PutMutation(m)
+	}))
+}
+
 // durable makes what was noted durable.
 func (a *again) durable() { a.ok(a.store.Update(a.t.Context(), func(ledger.Tx) error { return nil })) }
 
@@ -96,6 +109,17 @@ func TestAReplayThatChangesNothingIsNoCommand(t *testing.T) {
 				a.ok(err)
 			},
 			problem: "run-aborted", command: true,
+		},
+		"of a run that was taken over": {
+			before: func(a *again) { a.open(func(o *ledger.OpenRun) { o.Takeover = true }) }, problem: "run-aborted", command: true,
+		},
+		"of what retention forgot": {
+			before:  func(a *again) { a.change(func(m *ledger.Mutation) { m.Forgotten = a.now.Wall }) },
+			problem: "forgotten", command: true,
+		},
+		"of what has no answer": {
+			before:  func(a *again) { a.change(func(m *ledger.Mutation) { m.ResultState = ledger.ResultUnknown }) },
+			problem: "no-result", command: true,
 		},
 		"of a run whose time is over": {before: func(a *again) { a.pass(101 * time.Hour) }, problem: "run-aborted", command: true},
 		"of a stopped workflow": {

@@ -178,7 +178,7 @@ type Store interface {
 	Peek(ctx context.Context, fn func(View) error) error
 	// See answers what a claim of the scope and key is judged by, without waiting and mostly
 	// without I/O: run, item and record as they were together, durable, at one moment of the
-	// call, at which nothing unresolved stood in the workflow. So it saw all that was answered
+	// call, at which nothing unresolved stopped the item. So it saw all that was answered
 	// before. False says that it isn't so, or not known; Update tells. What it answers is
 	// shared, and must not be changed.
 	See(scope Scope, k Key) (Sight, bool)

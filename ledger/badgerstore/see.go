@@ -99,12 +99,12 @@ func (s *Store) seeOn(l looked, item [32]byte, k ledger.Key) (ledger.Sight, bool
 	return l.Sight, true
 }
 
-// look returns what is known of the scope and the key. False: something stands in the
-// workflow, or the run isn't known here.
+// look returns what is known of the scope and the key. False: something stops the item,
+// or the run isn't known here.
 func (g *gate) look(scope ledger.Scope, item [32]byte, k ledger.Key, n *newest) (l looked, ok bool) {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
-	if g.stopped[scope.Workflow] != nil {
+	if g.stopped[scope.Workflow].standstill().stops(scope.Item) {
 		return looked{}, false
 	}
 	if scope.Run != "" {

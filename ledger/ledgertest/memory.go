@@ -180,7 +180,10 @@ func (s *Memory) See(scope ledger.Scope, k ledger.Key) (ledger.Sight, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	v := &view{layers: layers{s.durable}, process: s.process}
-	if s.broken != nil || len(v.layers.blockers(scope.Workflow)) > 0 {
+	stops := func(b ledger.Blocker) bool {
+		return b.Scope != ledger.BlockMutation && (b.Scope != ledger.BlockItem || b.Item == scope.Item)
+	}
+	if s.broken != nil || slices.ContainsFunc(v.layers.blockers(scope.Workflow), stops) {
 		return ledger.Sight{}, false
 	}
 	var seen ledger.Sight

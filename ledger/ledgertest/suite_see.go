@@ -43,12 +43,21 @@ func testSee(t *testing.T, s Subject) {
 	change(func(tx ledger.Tx) error { return tx.PutRun(r) })
 	i.Version, i.Reason = 2, "changed"
 	change(func(tx ledger.Tx) error { return tx.PutItem(i) })
-	blocker := SampleMutation("b", ledger.Indeterminate, 0)
-	put(t, s.Store, blocker)
-	see(false)
-	blocker.Version, blocker.State = 2, ledger.Skipped
-	put(t, s.Store, blocker)
-	see(true)
+	for n, c := range []struct {
+		scope ledger.BlockScope
+		item  string
+		stops bool
+	}{
+		{ledger.BlockWorkflow, "other", true}, {ledger.BlockItem, i.Item, true}, {ledger.BlockItem, "other", false}, {ledger.BlockMutation, i.Item, false},
+	} {
+		blocker := SampleMutation(fmt.Sprint("b", n), ledger.Indeterminate, 0)
+		blocker.Policy.BlockScope, blocker.Item = c.scope, c.item
+		put(t, s.Store, blocker)
+		see(!c.stops)
+		blocker.Version, blocker.State = 2, ledger.Skipped
+		put(t, s.Store, blocker)
+		see(true)
+	}
 	if got, ok := s.Store.See(ledger.Scope{Workflow: scope.Workflow, Item: scope.Item}, m.Key); !ok || got.Run != nil {
 		t.Errorf("of no run: %t, %+v", ok, got.Run)
 	}
