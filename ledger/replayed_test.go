@@ -144,7 +144,7 @@ func TestAReplayThatChangesNothingIsNoCommand(t *testing.T) {
 					c.before(a)
 				}
 				s := &counting{Store: a.store, blind: blind}
-				a.Ledger.Store = s
+				a.Store = s
 				out, err := a.Claim(t.Context(), a.q)
 				if err != nil || out.Decision != c.decision || out.Problem != c.problem {
 					t.Fatalf("blind %t: %q, %q (%s), %v", blind, out.Decision, out.Problem, out.Detail, err)

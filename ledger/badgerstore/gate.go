@@ -126,21 +126,15 @@ func (d *gateDelta) add(o gateDelta) {
 func (g *gate) publish(d gateDelta, now time.Time, together func(*known)) {
 	g.mu.Lock()
 	together(&g.known)
-	stops := g.putLocked(d, now)
+	stops := g.put(d, now)
 	g.mu.Unlock()
 	if stops {
 		g.watchers.Tell()
 	}
 }
 
-// put reports whether it may have stopped something.
+// put reports whether it may have stopped something. The lock is held.
 func (g *gate) put(d gateDelta, now time.Time) (stops bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.putLocked(d, now)
-}
-
-func (g *gate) putLocked(d gateDelta, now time.Time) (stops bool) {
 	for _, r := range d.runs {
 		stops = stops || shuts(g.runs[r.ID], r)
 		g.setRun(r)
