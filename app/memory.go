@@ -14,9 +14,13 @@ import (
 // tenth of its processor time; when the load is over, nobody waits for it being
 // collected and given back.
 const (
-	// softMemory is what the process is to hold, in bytes: as much less garbage may lie
-	// about as what lives comes closer to it.
+	// softMemory is what the runtime may hold, in bytes, as long as much less than that
+	// lives.
 	softMemory = 108 << 20
+	// softHeap is what lives, with stacks and garbage, in bytes: as much less garbage may lie
+	// about as what lives comes closer to it. What the runtime needs beside is the rest of
+	// softMemory.
+	softHeap = 92 << 20
 	// garbage is how much garbage may lie about, in bytes, but never more than four times
 	// what lives.
 	garbage = 40 << 20
@@ -107,7 +111,7 @@ func (b *bounder) bound() {
 
 // garbage is how much may lie about, in bytes.
 func (h heap) garbage() uint64 {
-	room := softMemory - min(h.live+h.stacks, softMemory)
+	room := softHeap - min(h.live+h.stacks, softHeap)
 	return min(max(room, leastGarbage, h.scanned/2), max(garbage, h.scanned/2))
 }
 

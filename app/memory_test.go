@@ -55,10 +55,10 @@ func TestGarbageIsBoundedByWhatLives(t *testing.T) {
 		now = heap{live: step.live * mib, scanned: step.scanned * mib, stacks: step.live * mib / 10}
 		b.bound()
 	}
-	if want := []int{400, 240, 231, 110, 66, 25, 16, 8, 7, 25, 400}; !slices.Equal(percents, want) {
+	if want := []int{400, 240, 231, 110, 42, 20, 16, 8, 7, 25, 400}; !slices.Equal(percents, want) {
 		t.Errorf("percentages %v, want %v", percents, want)
 	}
-	if want := []int64{108, 128, 144, 256, 288, 108}; !slices.Equal(limits, want) {
+	if want := []int64{108, 112, 128, 144, 256, 288, 108}; !slices.Equal(limits, want) {
 		t.Errorf("limits %v MiB, want %v", limits, want)
 	}
 }
