@@ -102,3 +102,45 @@ func TestWhoseClientIsFollowedFromTheStart(t *testing.T) {
 		})
 	}
 }
+
+// seen is a client that can be looked at, unless it is blind, and has gone by the first look.
+type seen struct {
+	askedAbout
+	blind, over bool
+}
+
+func (s *seen) CanLook() bool { return !s.blind }
+func (s *seen) Look()         { s.over = s.over || !s.blind }
+
+func (s *seen) Err() error {
+	if s.over {
+		return context.Canceled
+	}
+	return nil
+}
+
+// Of a mutation's caller it is looked, before the last of its answer is written, whether it
+// is there; one that can't be looked at is followed.
+func TestWhoIsLookedAt(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ blind, mutation, whole, followed bool }{
+		"a mutation":                           {false, true, false, false},
+		"a mutation, where nobody can look":    {true, true, true, true},
+		"whatever else":                        {false, false, true, false},
+		"whatever else, where nobody can look": {true, false, true, false},
+	} {
+		client := &seen{askedAbout: askedAbout{Context: t.Context()}, blind: c.blind}
+		answer := &answerWriter{client: client, ResponseWriter: httptest.NewRecorder()}
+		if x := (&exchange{client: client, answer: answer}); c.mutation {
+			x.follow()
+		}
+		answer.Header().Set("Content-Length", "2")
+		answer.WriteHeader(http.StatusOK)
+		if _, err := answer.Write([]byte("ok")); err != nil {
+			t.Fatal(err)
+		}
+		if answer.finish() != c.whole || client.asked != c.followed {
+			t.Errorf("%s: whole is %t, followed %t; want %t, %t", name, answer.whole.Load(), client.asked, c.whole, c.followed)
+		}
+	}
+}
