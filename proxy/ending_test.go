@@ -377,7 +377,7 @@ func TestClosingLeavesNothing(t *testing.T) {
 			w.proxy.Close()
 			said, err := io.ReadAll(c)
 			if errors.Is(err, os.ErrDeadlineExceeded) {
-				t.Error("the client's connection is open")
+				t.Fatal("the client's connection is open")
 			}
 			if strings.Contains(name, "half a head") && len(said) > 0 {
 				t.Errorf("the connection ended by its own time: %q", said)
