@@ -17,7 +17,8 @@ const (
 // its mutations is applied, skipped, or failed with its answer delivered under
 // on_failure return or as a 307 or 308; callers wait for those in flight first.
 // It closes the item too, unless keepOpen is set; then no mutation of the
-// item, whichever run made it, may be unresolved, watching or in flight.
+// item, whichever run made it, may be unresolved, watching or in flight. An item that
+// came to wait for a person meanwhile goes on waiting.
 //
 // A run of many items is finished in several commands; see Items.
 //
@@ -86,8 +87,8 @@ func (c *command) finishRun(r *Run, outcome string, keepOpen bool) error {
 		return nil
 	}
 	item, err := c.Item(r.Workflow, r.Item)
-	if err != nil {
-		return err
+	if err != nil || item.State != ItemOpen {
+		return err // What a person was asked meanwhile stays asked.
 	}
 	item.State = ItemDone
 	c.Append(Event{At: c.now.Wall, Actor: ActorProxy, What: "item_done", Run: r.ID, Workflow: r.Workflow, Item: r.Item})

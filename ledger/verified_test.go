@@ -102,3 +102,22 @@ func TestAResultThatWasVerifiedIsNotReplaced(t *testing.T) {
 	}
 	w.escalated("a", ledger.EscalationVerify)
 }
+
+// The question may come of another run than the one that works on the item.
+func TestAQuestionAboutAnItemOutlivesTheEndOfItsRun(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.applied("a")
+	r := w.open(func(o *ledger.OpenRun) { o.Takeover = true })
+	replay, _, err := w.Verified(t.Context(), ledger.Verified{Key: key("a"), Mode: ledger.VerifyHuman, Said: ledger.SaidDisagrees, Reason: "it is gone"})
+	if w.ok(err); replay {
+		t.Fatal("it is replayed")
+	}
+	finished, err := w.FinishRun(t.Context(), r.ID, ledger.OutcomeDone, false)
+	if w.ok(err); finished.State != ledger.RunFinished {
+		t.Errorf("the run is %s", finished.State)
+	}
+	if i := w.item("i"); i.State != ledger.ItemNeedsAttention || i.ActiveRun != "" {
+		t.Errorf("the item is %+v", i)
+	}
+}

@@ -3,13 +3,15 @@ package badgerstore
 import (
 	"bufio"
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"reflect"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -20,22 +22,36 @@ import (
 
 	"keep-proxy/internal/fault"
 	"keep-proxy/ledger"
+	"keep-proxy/ledger/ledgertest"
 )
 
 // Concurrent callers command a real ledger in a process that is killed again and again. What
 // they called and were answered has to be what one caller after another would have seen, for
-// each mutation; a command that was cut by a kill was done before it or never.
+// each item with its runs, its mutations and what these owe; a command that was cut by a kill
+// was done before it or never. The commands are those of calls.
 
-// linearVar tells the test binary to be that process; it holds the keys of all lives, of
-// which the last ones are asked about.
+// linearVar tells the test binary to be that process; it holds a life.
 const linearVar = "KEEP_TEST_LEDGER_LINEAR"
 
-// keysAsked is how many those are: of this life and the one before.
-const keysAsked = 6
+// life is one process.
+type life struct {
+	Number int `json:"number"`
+	// Items are those of all lives, of which the last ones are asked about.
+	Items []string `json:"items"`
+	// First are the commands that nobody was asked yet.
+	First []string `json:"first"`
+}
+
+// newItems is how many items each life begins, itemsAsked how many are asked about: those,
+// and one of the life before.
+const (
+	newItems   = 2
+	itemsAsked = 3
+)
 
 // linearLives is how often the process is killed; the number of kills in the environment,
 // which is that of the whole program, asks for more. linearLines is after how many lines at
-// most.
+// least, and up to as many more.
 func linearLives() int {
 	if n, err := strconv.Atoi(os.Getenv("KEEP_TEST_KILLS")); err == nil {
 		return max(fewLinearLives, n/4)
@@ -54,69 +70,128 @@ func TestCommandsOfConcurrentCallersAreLinearizable(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	var history []porcupine.Operation
 	var clock int64
-	var all []string
-	points := []string{"", "badgerstore.before_sync:9", "badgerstore.before_highwater:14", "", "badgerstore.after_highwater:11", "badgerstore.after_publish:20"}
-	lives := linearLives()
-	for life := range lives {
-		keys := []string{fmt.Sprintf("%d-a", life), fmt.Sprintf("%d-b", life), fmt.Sprintf("%d-c", life)}
-		all = append(all, keys...)
-		lines := linearLife(t, dir, all, points[life%len(points)], 40+random.IntN(linearLines))
+	points := []string{"", "badgerstore.before_sync:60", "badgerstore.before_highwater:34", "", "badgerstore.after_highwater:51", "badgerstore.after_publish:80"}
+	now := life{First: words()}
+	for now.Number = range linearLives() {
+		for n := range newItems {
+			now.Items = append(now.Items, fmt.Sprintf("item-%d", newItems*now.Number+n))
+		}
+		lines := linearLife(t, dir, now, points[now.Number%len(points)], linearLines+random.IntN(linearLines))
 		history = append(history, operations(t, lines, &clock)...)
+		now.First = slices.DeleteFunc(now.First, func(word string) bool {
+			return slices.ContainsFunc(lines, func(s said) bool { return s.Asked != nil && s.Asked.Do == word })
+		})
 	}
-	l := linearLedger(t, dir)
-	for _, k := range all {
-		q := asked{Key: k, Do: "read"}
-		history = append(history, porcupine.Operation{Input: q, Call: clock, Output: l.do(q), Return: clock + 1})
-		clock += 2
+	if len(now.First) > 0 {
+		t.Errorf("nobody was asked to %v", now.First)
+	}
+	now.Number++
+	l := linearLedger(t, dir, now.Number)
+	for _, item := range now.Items {
+		_, records, err := l.mutations(item)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ask := []asked{{Item: item, Do: "look"}}
+		for key := range records {
+			ask = append(ask, asked{Item: item, Do: "read", Key: key})
+		}
+		for _, q := range ask {
+			history = append(history, porcupine.Operation{Input: q, Call: clock, Output: l.do(q), Return: clock + 1})
+			clock += 2
+		}
 	}
 	if err := l.store.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for _, part := range linear.Partition(history) {
-		if result := porcupine.CheckOperationsTimeout(linear.ToModel(), part, 5*time.Minute); result != porcupine.Ok {
-			t.Errorf("a history of %d commands is %s:", len(part), result)
-			for _, o := range part {
-				t.Logf("%d to %d: %+v: %+v", o.Call, o.Return, o.Input, o.Output)
-			}
-		}
-	}
-	done := map[string]int{}
-	for _, o := range history {
-		if a, ok := o.Output.(answered); ok {
-			done[a.Got]++
-		}
-	}
-	t.Logf("%d commands on %d mutations in %d lives: %v", len(history), len(all), lives, done)
-	for _, want := range []string{"dispatch", "applied", "replay"} {
-		if done[want] == 0 {
-			t.Errorf("no command was answered %s: %v", want, done)
-		}
-	}
+	checkLinear(t, history)
 	if _, err := Verify(context.Background(), testConfig(dir), nil); err != nil {
 		t.Error(err)
 	}
 }
 
+// checkLinear holds the history of each item against the model, and tells how often which
+// command was answered what.
+func checkLinear(t *testing.T, history []porcupine.Operation) {
+	t.Helper()
+	for _, part := range linear.Partition(history) {
+		if result := porcupine.CheckOperationsTimeout(linear.ToModel(), part, 5*time.Minute); result != porcupine.Ok {
+			t.Errorf("a history of %d commands is %s:\n%s", len(part), result, whereItEnds(part))
+		}
+	}
+	done := map[string]map[string]int{}
+	for _, o := range history {
+		q, _ := o.Input.(asked)
+		a, _ := o.Output.(answered)
+		if done[q.Do] == nil {
+			done[q.Do] = map[string]int{}
+		}
+		done[q.Do][a.Got]++
+	}
+	t.Logf("%d commands: %v", len(history), done)
+	for _, want := range []string{"dispatch", "replay"} {
+		if done["claim"][want] == 0 {
+			t.Errorf("no claim was answered %s: %v", want, done["claim"])
+		}
+	}
+}
+
+// whereItEnds is the end of the shortest beginning of the history that no order explains.
+func whereItEnds(part []porcupine.Operation) string {
+	slices.SortFunc(part, func(a, b porcupine.Operation) int { return int(a.Return - b.Return) })
+	n := 1
+	for ; n < len(part) && porcupine.CheckOperations(linear.ToModel(), until(part, part[n-1].Return)); n++ {
+	}
+	text := ""
+	for _, o := range part[max(0, n-linesOfPart):n] {
+		text += fmt.Sprintf("%d to %d: %+v: %+v\n", o.Call, o.Return, o.Input, o.Output)
+	}
+	return text
+}
+
+// until is what was called before a moment; what had no answer then may have been done.
+func until(part []porcupine.Operation, moment int64) (begun []porcupine.Operation) {
+	for _, o := range part {
+		if o.Call >= moment {
+			continue
+		}
+		if o.Return > moment {
+			o.Output, o.Return = cut, moment
+		}
+		begun = append(begun, o)
+	}
+	return begun
+}
+
+const linesOfPart = 60
+
 // A checker that takes everything would find nothing.
 func TestLinearizabilityIsNotTakenForGranted(t *testing.T) {
 	t.Parallel()
-	op := func(do, dispatch, got string, call, ret int64) porcupine.Operation {
-		return porcupine.Operation{Input: asked{"k", do, dispatch}, Output: answered{Got: got}, Call: call, Return: ret}
+	op := func(q asked, a answered, call, ret int64) porcupine.Operation {
+		q.Item, q.Key = "item-0", "a1"
+		return porcupine.Operation{Input: q, Output: a, Call: call, Return: ret}
 	}
+	claim := func(dispatch, got string, call, ret int64) porcupine.Operation {
+		return op(asked{Do: "claim", Dispatch: dispatch}, answered{Got: got, Version: 1}, call, ret)
+	}
+	lost := op(asked{Do: "recover"}, answered{Got: asItWas}, 2, 3)
+	cutShort := op(asked{Do: "claim", Dispatch: "1"}, cut, 0, 1)
 	for name, c := range map[string]struct {
 		history []porcupine.Operation
 		want    bool
 	}{
-		"two claims at once, one is sent": {[]porcupine.Operation{op("claim", "1", "dispatch", 0, 3), op("claim", "2", "join", 1, 2)}, true},
-		"two claims at once, both are":    {[]porcupine.Operation{op("claim", "1", "dispatch", 0, 3), op("claim", "2", "dispatch", 1, 2)}, false},
-		"a claim that was acknowledged is gone": {
-			[]porcupine.Operation{op("claim", "1", "dispatch", 0, 1), op("recover", "", "", 2, 3), op("claim", "2", "dispatch", 4, 5)}, false,
-		},
-		"one that was cut may be": {
-			[]porcupine.Operation{op("claim", "1", "cut", 0, 1), op("recover", "", "", 2, 3), op("claim", "2", "dispatch", 4, 5)}, true,
-		},
+		"two claims at once, one is sent":       {[]porcupine.Operation{claim("1", "dispatch", 0, 3), claim("2", "join", 1, 2)}, true},
+		"two claims at once, both are":          {[]porcupine.Operation{claim("1", "dispatch", 0, 3), claim("2", "dispatch", 1, 2)}, false},
+		"a claim that was acknowledged is gone": {[]porcupine.Operation{claim("1", "dispatch", 0, 1), lost, claim("2", "dispatch", 4, 5)}, false},
+		"one that was cut may be":               {[]porcupine.Operation{cutShort, lost, claim("2", "dispatch", 4, 5)}, true},
 		"one that was cut comes after the kill": {
-			[]porcupine.Operation{op("claim", "1", "cut", 0, 1), op("read", "", "", 2, 3), op("read", "", "in_flight", 4, 5)}, false,
+			[]porcupine.Operation{
+				cutShort, op(asked{Do: "read"}, answered{Got: nothing}, 2, 3), op(asked{Do: "read"}, answered{Got: "in_flight", Version: 1}, 4, 5),
+			}, false,
+		},
+		"a stale observation counts": {
+			[]porcupine.Operation{claim("1", "dispatch", 0, 1), op(asked{Do: "exhaust", Version: 0}, answered{Got: "indeterminate", Version: 2}, 2, 3)}, false,
 		},
 	} {
 		if got := porcupine.CheckOperations(linear.ToModel(), c.history); got != c.want {
@@ -125,14 +200,38 @@ func TestLinearizabilityIsNotTakenForGranted(t *testing.T) {
 	}
 }
 
+// A command that is new has to be drawn, or it is said why not.
+func TestEveryCommandIsDrawn(t *testing.T) {
+	t.Parallel()
+	drawn := map[string]bool{}
+	for word, c := range calls {
+		drawn[c.method] = true
+		if steps[word] == nil {
+			t.Errorf("the model doesn't know %s", word)
+		}
+	}
+	commands, store := reflect.TypeFor[*ledger.Ledger](), reflect.TypeFor[ledger.Store]()
+	for i := range commands.NumMethod() {
+		name := commands.Method(i).Name
+		if _, ofStore := store.MethodByName(name); !ofStore && !drawn[name] && notDrawn[name] == "" {
+			t.Errorf("no caller draws %s", name)
+		}
+		delete(drawn, name)
+	}
+	delete(drawn, "")
+	if len(drawn) > 0 {
+		t.Errorf("there are no commands %v", slices.Collect(maps.Keys(drawn)))
+	}
+}
+
 // linearLife runs the process until it is killed, and returns what it printed.
-func linearLife(t *testing.T, dir string, keys []string, point string, lines int) []said {
+func linearLife(t *testing.T, dir string, now life, point string, lines int) []said {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := json.Marshal(keys)
+	text, err := json.Marshal(now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +253,10 @@ func linearLife(t *testing.T, dir string, keys []string, point string, lines int
 		if err := json.Unmarshal(in.Bytes(), &s); err != nil {
 			continue // The line that the kill cut.
 		}
-		if all = append(all, s); len(all) == lines {
+		if all = append(all, s); s.Asked != nil && s.Asked.Do != "recover" {
+			lines -= 2
+		}
+		if lines <= 0 {
 			_ = cmd.Process.Kill()
 		}
 	}
@@ -193,34 +295,54 @@ func operations(t *testing.T, lines []said, clock *int64) []porcupine.Operation 
 
 // linearized is a ledger whose commands are asked and answered in words.
 type linearized struct {
+	ctx   context.Context
 	store *Store
 	*ledger.Ledger
 	ids atomic.Int64
 	tag string
+	now func() ledger.Stamp
+	// owed are the keys of obligations by their names, tokens the last run opened of each
+	// workflow.
+	owed, tokens sync.Map
 	// prints is held while a line is printed.
 	prints sync.Mutex
+	// tours is held while the next command is drawn.
+	tours sync.Mutex
+	tour  []string
+	// lingering are items of which a run goes on that nobody asks about any more.
+	lingering []string
 }
 
-func linearLedger(tb testing.TB, dir string) *linearized {
+func linearLedger(tb testing.TB, dir string, number int) *linearized {
 	tb.Helper()
-	l, err := openLinear(dir)
+	l, err := openLinear(dir, number)
 	if err != nil {
 		tb.Fatal(err)
 	}
 	return l
 }
 
-func openLinear(dir string) (*linearized, error) {
+// linearTick is what passes between two looks at the clock, which goes on from life to life
+// by a minute: no settle is over by chance.
+const linearTick = time.Microsecond
+
+func openLinear(dir string, number int) (*linearized, error) {
 	c := testConfig(dir)
 	// Ids are told apart over processes.
-	tag := fmt.Sprintf("p%d", time.Now().UnixNano())
-	l := &linearized{tag: tag}
-	c.NewID = l.id
+	l := &linearized{ctx: context.Background(), tag: fmt.Sprintf("p%d", number)}
+	var ticks atomic.Int64
+	l.now = func() ledger.Stamp {
+		passed := time.Duration(number+1)*time.Minute + time.Duration(ticks.Add(1))*linearTick
+		return ledger.Stamp{Wall: ledgertest.Epoch.Add(passed), Mono: passed, Boot: passed, BootID: "boot"}
+	}
+	c.NewID, c.Now = l.id, l.now
 	s, err := Open(context.Background(), c)
 	if err != nil {
 		return nil, err
 	}
-	l.store, l.Ledger = s, ledger.New(s, ledger.Config{Now: c.Now, NewID: l.id})
+	l.store, l.Ledger = s, ledger.New(s, ledger.Config{
+		Now: l.now, NewID: l.id, RetryGrace: linearTTL, RetryGraceTries: triesOfGrace, Reconcile: ledger.ReconcileLimits{MaxAttempts: triesOfRunner},
+	})
 	return l, nil
 }
 
@@ -237,149 +359,101 @@ func (l *linearized) print(s said) {
 	fmt.Println(string(text))
 }
 
+// begin tells of calls, and returns how to tell of their answers.
+func (l *linearized) begin(all ...asked) (end func(answered)) {
+	var ids []int64
+	for _, q := range all {
+		ids = append(ids, l.ids.Add(1))
+		l.print(said{ID: ids[len(ids)-1], Asked: &q})
+	}
+	return func(a answered) {
+		for _, id := range ids {
+			l.print(said{ID: id, Answer: &a})
+		}
+	}
+}
+
 // tell does a command between its two lines.
-func (l *linearized) tell(q asked) answered {
-	id := l.ids.Add(1)
-	l.print(said{ID: id, Asked: &q})
+func (l *linearized) tell(q asked) {
+	all := []asked{q}
+	if q.Do == "expire" {
+		// It is about every run.
+		for _, item := range l.lingering {
+			if item != q.Item {
+				all = append(all, asked{Item: item, Do: q.Do})
+			}
+		}
+	}
+	end := l.begin(all...)
+	if q.Do == "expire" {
+		a := answered{Got: asItWas}
+		if _, err := l.ExpireRuns(l.ctx); err != nil {
+			a.Got = err.Error()
+		}
+		end(a)
+		return
+	}
 	a := l.do(q)
-	l.print(said{ID: id, Answer: &a})
-	return a
+	end(a)
+	if q.Do == "open" && a.Got == string(ledger.RunRunning) {
+		l.tokens.Store(q.Item, q.Run)
+	}
 }
 
 // commandForEver opens the ledger, recovers, and commands it from several goroutines.
 func commandForEver(text string) error {
-	var keys []string
-	if err := errors.Join(json.Unmarshal([]byte(text), &keys), fault.ArmFromEnv()); err != nil {
+	var now life
+	if err := errors.Join(json.Unmarshal([]byte(text), &now), fault.ArmFromEnv()); err != nil {
 		return err
 	}
-	l, err := openLinear(".")
+	l, err := openLinear(".", now.Number)
 	if err != nil {
 		return err
 	}
-	var ids []int64
-	for _, k := range keys {
-		ids = append(ids, l.ids.Add(1))
-		l.print(said{ID: ids[len(ids)-1], Asked: &asked{Key: k, Do: "recover"}})
-	}
-	if _, err := l.Recover(context.Background(), func(*ledger.Mutation) time.Time { return time.Now() }); err != nil {
+	l.tour = now.First
+	items := now.Items[max(0, len(now.Items)-itemsAsked):]
+	lost, err := l.lost(now.Items)
+	if err != nil {
 		return err
 	}
-	for _, id := range ids {
-		l.print(said{ID: id, Answer: &answered{}})
+	end := l.begin(lost...)
+	if _, err := l.Recover(l.ctx, func(*ledger.Mutation) time.Time { return l.now().Wall }); err != nil {
+		return err
 	}
+	end(answered{Got: asItWas})
+	running, err := l.Running()
+	if err != nil {
+		return err
+	}
+	l.lingering = slices.Clone(items)
+	for i := range running {
+		if !slices.Contains(items, running[i].Workflow) {
+			l.lingering = append(l.lingering, running[i].Workflow)
+		}
+	}
+	slices.Sort(l.lingering)
+	l.lingering = slices.Compact(l.lingering)
 	var callers sync.WaitGroup
 	for range 5 {
-		callers.Go(func() { l.call(keys[max(0, len(keys)-keysAsked):]) })
+		callers.Go(func() { l.call(items) })
 	}
 	callers.Wait()
 	return nil
 }
 
-// call claims, and ends what it got to send.
-func (l *linearized) call(keys []string) {
-	for {
-		k := keys[rand.IntN(len(keys))]
-		switch rand.IntN(6) {
-		case 0:
-			l.tell(asked{Key: k, Do: "read"})
-		case 1:
-			l.tell(asked{Key: k, Do: []string{"happened", "did_not_happen"}[rand.IntN(2)], Dispatch: l.id()})
-		default:
-			q := asked{Key: k, Do: "claim", Dispatch: l.id()}
-			if a := l.tell(q); a.Got == "dispatch" {
-				q.Do = []string{"applied", "failed", "failed", "uncertain"}[rand.IntN(4)]
-				l.tell(q)
+// lost is what recovery may mean: to the records of the last items any change, to those of
+// others only if the process before was killed as it recovered.
+func (l *linearized) lost(items []string) (all []asked, err error) {
+	for n, item := range items {
+		_, records, err := l.mutations(item)
+		if err != nil {
+			return nil, err
+		}
+		for key, m := range records {
+			if n >= len(items)-itemsAsked-newItems || m.State == ledger.InFlight || m.State == ledger.NeedsReconcile {
+				all = append(all, asked{Item: item, Do: "recover", Key: key})
 			}
 		}
 	}
-}
-
-// do carries out a command.
-func (l *linearized) do(q asked) answered {
-	ctx, key := context.Background(), ledger.Key(sha256.Sum256([]byte(q.Key)))
-	var m *ledger.Mutation
-	var err error
-	switch q.Do {
-	case "claim":
-		var out ledger.Claimed
-		if out, err = l.Claim(ctx, linearClaim(q, key)); err == nil {
-			return answered{string(out.Decision), resultOf(out.Mutation, out.Decision == ledger.DecideReplay)}
-		}
-	case "read":
-		m, err = l.record(key)
-		if errors.Is(err, ledger.ErrNotFound) {
-			return answered{}
-		}
-	case "happened", "did_not_happen":
-		if m, err = l.record(key); err == nil {
-			var out ledger.Finished
-			out, err = l.Resolve(ctx, linearDecision(q, key, m.Version))
-			m = out.Mutation
-		}
-	default:
-		var out ledger.Finished
-		out, err = l.Finish(ctx, linearEnd(q, key))
-		m = out.Mutation
-	}
-	if errors.Is(err, ledger.ErrNotAllowed) || errors.Is(err, ledger.ErrVersion) || errors.Is(err, ledger.ErrNotFound) {
-		return answered{Got: refused}
-	}
-	if err != nil {
-		return answered{Got: err.Error()}
-	}
-	return answered{string(m.State), resultOf(m, q.Do == "read" && m.State == ledger.Applied)}
-}
-
-func (l *linearized) record(key ledger.Key) (m *ledger.Mutation, err error) {
-	err = l.View(context.Background(), func(v ledger.View) (err error) {
-		m, err = v.Mutation(key)
-		return err
-	})
-	return m, err
-}
-
-// ofDispatch is a header field of a result that says whose it is.
-const ofDispatch = "Of-Dispatch"
-
-func resultOf(m *ledger.Mutation, wanted bool) string {
-	if !wanted || m == nil || m.Result == nil || len(m.Result.Header[ofDispatch]) == 0 {
-		return ""
-	}
-	return m.Result.Header[ofDispatch][0]
-}
-
-func linearClaim(q asked, key ledger.Key) ledger.Claim {
-	return ledger.Claim{
-		Scope: ledger.Scope{Workflow: "w", Item: q.Key, Attempt: 1}, Key: key, DispatchID: q.Dispatch,
-		Record: ledger.Mutation{
-			Connector: "bank", Operation: "transfer", Target: q.Key, Account: "acme", PayloadDigest: "payload", SignificantDigest: "significant",
-			Policy: ledger.Policy{BlockScope: ledger.BlockMutation, OnAbsent: ledger.AbsentFail, Settle: time.Minute, Confirmations: 2, Spacing: time.Second},
-		},
-	}
-}
-
-func linearResult(q asked) *ledger.Result {
-	return &ledger.Result{Status: 201, Header: ledger.Header{ofDispatch: {q.Dispatch}}}
-}
-
-func linearEnd(q asked, key ledger.Key) ledger.Finish {
-	f := ledger.Finish{Key: key, Dispatch: ledger.Dispatch{
-		ID: q.Dispatch, Verdict: ledger.Verdict(q.Do), Reason: "because of a test", BytesWritten: 1,
-	}}
-	switch f.Dispatch.Verdict {
-	case ledger.VerdictApplied:
-		f.Result = linearResult(q)
-	case ledger.VerdictFailed:
-		f.Dispatch.Class = ledger.ClassTransient
-	}
-	return f
-}
-
-func linearDecision(q asked, key ledger.Key, version int64) ledger.Resolve {
-	r := ledger.Resolve{Key: key, Action: ledger.Trigger(q.Do), Actor: "ada", Reason: "looked", Version: version, Force: true}
-	if r.Action == ledger.OnHappened {
-		r.Result = linearResult(q)
-		r.Force = false
-	}
-	return r
+	return all, nil
 }

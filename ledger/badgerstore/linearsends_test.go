@@ -1,0 +1,522 @@
+package badgerstore
+
+import (
+	"slices"
+	"strings"
+
+	"keep-proxy/ledger"
+)
+
+// What the model knows of mutations: the table of docs/semantics.md §3, and §§5 to 7.
+
+func (m *record) current() *sending {
+	if len(m.Dispatches) == 0 {
+		return nil
+	}
+	return &m.Dispatches[len(m.Dispatches)-1]
+}
+
+func (m *record) at(dispatch string) int {
+	return slices.IndexFunc(m.Dispatches, func(d sending) bool { return d.ID == dispatch })
+}
+
+// sendingFrom reports whether a dispatch from index i on is on its way.
+func (m *record) sendingFrom(i int) bool {
+	return slices.ContainsFunc(m.Dispatches[i:], func(d sending) bool { return d.Verdict == "" && !d.Gone })
+}
+
+// over reports whether no dispatch can take effect any more.
+func (m *record) over() bool {
+	return len(m.Dispatches) > 0 && !m.sendingFrom(0)
+}
+
+func (m *record) earlierOpen(n int) bool {
+	return slices.ContainsFunc(m.Dispatches[:n], func(d sending) bool { return !d.Resolved })
+}
+
+// unresolved is what stops the block scope.
+func (m *record) unresolved() bool {
+	switch m.State {
+	case ledger.NeedsReconcile, ledger.Indeterminate:
+		return true
+	case ledger.InFlight:
+		return slices.ContainsFunc(m.Dispatches, func(d sending) bool {
+			return !d.Resolved && (d.Gone || d.Verdict == ledger.VerdictUncertain || d.Verdict == ledger.VerdictCommitted)
+		})
+	}
+	return false
+}
+
+func (m *record) generationFailed() bool {
+	sent := false
+	for _, d := range m.Dispatches {
+		if d.Generation == m.Generation {
+			if sent = true; !d.Verdict.Failure() {
+				return false
+			}
+		}
+	}
+	return sent
+}
+
+// carriesOther: with a native key one generation never carries two payloads.
+func (m *record) carriesOther(r rules, payload string) bool {
+	return r.native && !m.generationFailed() && slices.ContainsFunc(m.Dispatches, func(d sending) bool {
+		return d.Generation == m.Generation && d.Payload != payload
+	})
+}
+
+func (m *record) ask(kind string) {
+	if kind != "" {
+		m.Question, m.Open = kind, true
+	}
+}
+
+// to moves the record; every move takes it out of the queue.
+func (m *record) to(s ledger.State, question string) {
+	if s == ledger.NeedsReconcile && m.State != s {
+		m.Tries = 0
+	}
+	switch s {
+	case ledger.Applied, ledger.Skipped:
+		m.Class = ""
+	case ledger.NeedsReconcile, ledger.Indeterminate:
+		m.Class = ledger.ClassIndeterminate
+	}
+	m.State, m.Queued = s, false
+	m.ask(question)
+}
+
+func (m *record) resolveAll() {
+	for i := range m.Dispatches {
+		m.Dispatches[i].Resolved = true
+	}
+}
+
+// happened ends it as applied, with the answer at hand or without one.
+func (m *record) happened(result string) {
+	m.Committed, m.Open = true, false
+	m.Known, m.Lost, m.Result = true, false, result
+	m.resolveAll()
+	m.to(ledger.Applied, "")
+}
+
+func (m *record) happenedSomehow(question string) {
+	m.Committed, m.Known, m.Lost, m.Result = true, false, true, ""
+	m.resolveAll()
+	m.to(ledger.Applied, question)
+}
+
+// unknown is any end without a whole success.
+func (m *record) unknown(r rules, inline bool) {
+	switch {
+	case r.reconciler && inline:
+	case r.reconciler:
+		m.to(ledger.NeedsReconcile, "")
+	case m.Committed:
+		m.happenedSomehow(ledger.EscalationNoResult)
+	default:
+		m.to(ledger.Indeterminate, ledger.EscalationIndeterminate)
+	}
+}
+
+// redispatchOpen: at most max_dispatches sendings, resends apart.
+func (m *record) redispatchOpen(r rules) bool {
+	if m.Of != "" {
+		return m.Sent < m.Allowed
+	}
+	sent := 0
+	for _, d := range m.Dispatches {
+		if !d.Resend {
+			sent++
+		}
+	}
+	return r.onAbsent == ledger.AbsentRedispatch && sent < r.limit
+}
+
+// undoFailed queues what is owed again, or asks.
+func (m *record) undoFailed(r rules) {
+	if m.Of == "" || m.State != ledger.Failed {
+		return
+	}
+	if m.Queued = m.Class == ledger.ClassTransient && m.redispatchOpen(r); !m.Queued {
+		m.ask(ledger.EscalationUndo)
+	}
+}
+
+func (m *record) send(d sending) {
+	d.Generation = m.Generation
+	m.Dispatches = append(m.Dispatches, d)
+	m.Absences = 0
+}
+
+// stops names a mutation that stops the item, other than this one.
+func (w *world) stops(item, but string) bool {
+	for key, m := range w.Records {
+		if key != but && m.unresolved() && rulesOf(item, key).scope != ledger.BlockMutation {
+			return true
+		}
+	}
+	return false
+}
+
+// after does to a run what a record's new state means for it.
+func (w *world) after(q *asked, m *record, run string) {
+	switch m.State {
+	case ledger.Applied:
+		w.succeeds(run, q.Key)
+	case ledger.Failed:
+		w.fails(run, q.Key, m.Payload, m.Class)
+	case ledger.NeedsReconcile, ledger.Indeterminate:
+		w.ends(run, ledger.RunPausedReconciliation, "", false)
+	}
+}
+
+// tell is the answer of a command that is about a record.
+func (w *world) tell(m *record, run string) answered {
+	a := answered{Got: string(m.State), Version: m.Version}
+	if r := w.Runs[run]; r != nil {
+		a.Run = string(r.State)
+	}
+	return a
+}
+
+// claim decides whether a mutation may be sent.
+func (w *world) claim(q *asked) answered {
+	answer := func(got string) answered {
+		a := answered{Got: got}
+		if m := w.Records[q.Key]; m != nil {
+			a.Version = m.Version
+		}
+		if r := w.Runs[q.Run]; r != nil {
+			a.Run = string(r.State)
+		}
+		return a
+	}
+	if why := w.whoAsks(q); why != "" {
+		return answer(why)
+	}
+	if w.stops(q.Item, q.Key) {
+		return answer(w.blocked(q))
+	}
+	m := w.Records[q.Key]
+	if m == nil {
+		return answer(w.sends(q))
+	}
+	switch m.State {
+	case ledger.Applied:
+		got := w.ofApplied(q, m)
+		a := answer(got)
+		if got == "replay" {
+			a.Result = m.Result
+		}
+		return a
+	case ledger.Failed:
+		if m.carriesOther(rulesOf(q.Item, q.Key), q.payload()) {
+			return answer(w.mismatch(q, m))
+		}
+		return answer(w.sends(q))
+	case ledger.InFlight:
+		if w.repeated(q, m) {
+			return answer("repeated")
+		}
+		w.uses(q, false)
+		return answer("join")
+	case ledger.Skipped:
+		if w.repeated(q, m) {
+			return answer("repeated")
+		}
+		w.uses(q, false)
+		return answer("skipped")
+	}
+	return answer(w.blocked(q))
+}
+
+// join decides whether a request may have the answer of another's sending.
+func (w *world) join(q *asked) answered {
+	got := w.whoAsks(q)
+	m := w.Records[q.Key]
+	switch {
+	case got != "":
+	case m == nil:
+		return answered{Got: wrong}
+	case (m.State == ledger.Applied || m.State == ledger.Skipped) && w.repeated(q, m):
+		got = "repeated"
+	default:
+		w.uses(q, false)
+		got = "join"
+	}
+	a := answered{Got: got}
+	if m != nil {
+		a.Version = m.Version
+	}
+	if r := w.Runs[q.Run]; r != nil {
+		a.Run = string(r.State)
+	}
+	return a
+}
+
+// repeated: a run asks a second time for what it was answered, or is being answered.
+func (w *world) repeated(q *asked, m *record) bool {
+	d := m.current()
+	if w.Runs[q.Run] == nil {
+		return false
+	}
+	if had, ok := w.Delivered[q.Run+" "+q.Key]; ok && d != nil && had == (delivered{string(m.State), d.ID}) {
+		return true
+	}
+	return !q.is("redelivery") && d != nil && d.Run == q.Run
+}
+
+func (w *world) ofApplied(q *asked, m *record) string {
+	switch {
+	case w.repeated(q, m):
+		return "repeated"
+	case m.Forgotten:
+		w.endsByLogic(q.Run)
+		return "forgotten"
+	case q.payload() != m.Payload && !strings.Contains(m.Accepted, q.payload()+";"):
+		return w.mismatch(q, m)
+	case !m.Known:
+		if !m.Open && m.Question != ledger.EscalationNoResult {
+			m.ask(ledger.EscalationNoResult)
+			m.Version++
+		}
+		w.uses(q, false)
+		return "no-result"
+	}
+	w.uses(q, false)
+	return "replay"
+}
+
+// mismatch: the item needs attention, the run is paused, nothing is sent.
+func (w *world) mismatch(q *asked, m *record) string {
+	m.Disputed = q.payload()
+	m.ask(ledger.EscalationMismatch)
+	m.Version++
+	w.ends(q.Run, ledger.RunPausedAttention, q.Key, false)
+	w.Item.State, w.Item.Cause = ledger.ItemNeedsAttention, q.Key
+	return "mismatch"
+}
+
+func (w *world) sends(q *asked) string {
+	m := w.Records[q.Key]
+	if m == nil {
+		m = &record{flat: flat{Generation: 1}}
+		w.Records[q.Key] = m
+		if w.Item.State == "" {
+			w.Item.State, w.Item.Attempt = ledger.ItemOpen, 1
+		}
+	} else if m.generationFailed() {
+		m.Generation++
+	}
+	m.Run, m.Payload, m.Class, m.Forgotten = q.Run, q.payload(), "", false
+	m.Resends, m.ResendsClosed = 0, false
+	m.to(ledger.InFlight, "")
+	m.send(sending{ID: q.Dispatch, Run: q.Run, Payload: q.payload()})
+	m.Version++
+	w.uses(q, true)
+	return "dispatch"
+}
+
+// fenced is the dispatch that this process sends, or why it isn't one.
+func (w *world) fenced(q *asked) (m *record, at int, why string) {
+	if m = w.Records[q.Key]; m == nil {
+		return nil, 0, nothing
+	}
+	switch at = m.at(q.Dispatch); {
+	case at < 0:
+		return nil, 0, wrong
+	case m.Dispatches[at].Gone:
+		return nil, 0, refused
+	}
+	return m, at, ""
+}
+
+// finish judges the end of a dispatch.
+func (w *world) finish(q *asked) answered {
+	m, at, why := w.fenced(q)
+	if why != "" {
+		return answered{Got: why}
+	}
+	r, d := rulesOf(q.Item, q.Key), &m.Dispatches[at]
+	verdict, class := ledger.VerdictUncertain, ledger.ClassTransient
+	for _, v := range []ledger.Verdict{ledger.VerdictApplied, ledger.VerdictCommitted, ledger.VerdictFailed, ledger.VerdictNotSent} {
+		if q.is(string(v)) {
+			verdict = v
+		}
+	}
+	if q.is("logic") {
+		class = ledger.ClassLogic
+	}
+	if verdict == ledger.VerdictUncertain && r.prepares && !d.Prepared {
+		verdict, class = ledger.VerdictNotSent, ledger.ClassTransient
+	}
+	succeeds := verdict == ledger.VerdictApplied && (d.Verdict == ledger.VerdictUncertain || d.Verdict == ledger.VerdictCommitted) ||
+		verdict == ledger.VerdictCommitted && d.Verdict == ledger.VerdictUncertain
+	if d.Verdict != "" && !succeeds {
+		return answered{Got: refused}
+	}
+	d.Verdict = verdict
+	d.Resolved = d.Resolved || verdict == ledger.VerdictApplied || verdict.Failure()
+	newest, run := at == len(m.Dispatches)-1, d.Run
+	m.Version++
+	if m.final() || !w.moves(m, at, newest) {
+		return w.tell(m, run)
+	}
+	if verdict == ledger.VerdictCommitted {
+		m.Committed = true
+	}
+	if d.Resend && verdict == ledger.VerdictNotSent && m.Resends > 0 {
+		m.Resends--
+	}
+	if d.Resend && verdict == ledger.VerdictFailed || m.Resends >= resendsAtMost {
+		m.ResendsClosed = true
+	}
+	w.judged(q, m, at, newest, class)
+	w.after(q, m, run)
+	m.undoFailed(r)
+	return w.tell(m, run)
+}
+
+// final reports whether no end of a dispatch moves the record.
+func (m *record) final() bool {
+	return m.State == ledger.Skipped || m.State == ledger.Applied && (m.Known || len(m.Obligations) > 0)
+}
+
+// moves reports whether the dispatch's end moves the record: any late success does, and
+// every other verdict only of the newest one.
+func (w *world) moves(m *record, at int, newest bool) bool {
+	switch m.Dispatches[at].Verdict {
+	case ledger.VerdictApplied:
+		return true
+	case ledger.VerdictCommitted:
+		return m.State != ledger.Applied
+	}
+	return newest && (m.State == ledger.InFlight || m.State == ledger.NeedsReconcile)
+}
+
+// judged carries a dispatch's end out.
+func (w *world) judged(q *asked, m *record, at int, newest bool, class ledger.Class) {
+	r, verdict := rulesOf(q.Item, q.Key), m.Dispatches[at].Verdict
+	inline := q.is("pending")
+	switch {
+	case verdict == ledger.VerdictApplied && m.State == ledger.InFlight && m.sendingFrom(at+1):
+		m.Committed, m.Known, m.Result = true, true, q.Dispatch
+		m.Queued = false
+	case verdict == ledger.VerdictApplied:
+		m.happened(q.Dispatch)
+	case verdict == ledger.VerdictCommitted && (!newest || m.State != ledger.InFlight):
+		m.committed(r)
+	case m.Committed && m.Known && m.sendingFrom(at+1):
+	case m.Committed && m.Known:
+		m.happened(m.Result)
+	case m.State == ledger.NeedsReconcile:
+		m.to(ledger.NeedsReconcile, "")
+	case verdict.Failure() && !m.Committed && !m.earlierOpen(at):
+		m.to(ledger.Failed, "")
+		m.Class = class
+	default:
+		m.unknown(r, inline)
+	}
+}
+
+// committed: success is known, its answer isn't.
+func (m *record) committed(r rules) {
+	m.Committed = true
+	switch {
+	case m.State == ledger.InFlight:
+	case m.State == ledger.NeedsReconcile:
+	case r.reconciler:
+		m.Open = false
+		m.to(ledger.NeedsReconcile, "")
+	default:
+		m.happenedSomehow(ledger.EscalationNoResult)
+	}
+}
+
+// commit is a success that is known at the answer's head.
+func (w *world) commit(q *asked) answered {
+	m, at, why := w.fenced(q)
+	if why != "" {
+		return answered{Got: why}
+	}
+	if !m.Committed && m.State != ledger.Applied && m.State != ledger.Skipped {
+		was := m.State
+		m.committed(rulesOf(q.Item, q.Key))
+		m.Version++
+		if was != ledger.InFlight {
+			w.after(q, m, m.Dispatches[at].Run)
+		}
+	}
+	return w.tell(m, "")
+}
+
+// park ends the inline try.
+func (w *world) park(q *asked) answered {
+	m, at, why := w.fenced(q)
+	switch {
+	case why != "":
+		return answered{Got: why}
+	case m.State != ledger.InFlight:
+	case m.sendingFrom(0) || at != len(m.Dispatches)-1:
+		return answered{Got: refused}
+	default:
+		if m.Committed && m.Known {
+			m.happened(m.Result)
+		} else {
+			m.unknown(rulesOf(q.Item, q.Key), false)
+		}
+		m.Version++
+		w.after(q, m, m.Dispatches[at].Run)
+	}
+	return w.tell(m, m.Dispatches[at].Run)
+}
+
+// prepared keeps what step one gave.
+func (w *world) prepared(q *asked) answered {
+	m, at, why := w.fenced(q)
+	if why != "" {
+		return answered{Got: why}
+	}
+	d := &m.Dispatches[at]
+	if m.State != ledger.InFlight || at != len(m.Dispatches)-1 || d.Verdict != "" || !rulesOf(q.Item, q.Key).prepares || d.Prepared {
+		return answered{Got: refused}
+	}
+	d.Prepared = true
+	m.Version++
+	return w.tell(m, "")
+}
+
+// recover is the loss of every owner; all that the model asks of it is about one record.
+func (w *world) recover(q *asked) answered {
+	m, r := w.Records[q.Key], rulesOf(q.Item, q.Key)
+	if m == nil {
+		return answered{Got: asItWas}
+	}
+	lost := m.sendingFrom(0)
+	for i := range m.Dispatches {
+		m.Dispatches[i].Gone = true
+	}
+	if m.State == ledger.NeedsReconcile && lost {
+		m.Version++
+	}
+	if m.State != ledger.InFlight {
+		return answered{Got: asItWas}
+	}
+	m.Version++
+	d := m.current()
+	unsent := r.prepares && !d.Prepared && (d.Verdict == "" || d.Verdict.Failure()) && !m.earlierOpen(len(m.Dispatches)-1)
+	switch {
+	case unsent && !m.Committed:
+		d.Verdict, d.Resolved = ledger.VerdictNotSent, true
+		m.to(ledger.Failed, "")
+		m.Class = ledger.ClassTransient
+	case m.Committed && m.Known:
+		m.happened(m.Result)
+	default:
+		m.unknown(r, false)
+	}
+	w.after(q, m, m.Run)
+	return answered{Got: asItWas}
+}
