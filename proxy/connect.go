@@ -72,7 +72,7 @@ func (p *Proxy) enterTunnel(r *http.Request, client net.Conn) {
 		return
 	}
 	// No server has the connection before it is known what is spoken on it.
-	disown := context.AfterFunc(p.ctx, func() { _ = client.Close() })
+	disown := context.AfterFunc(p.ctx, func() { _ = client.Close() }) //nolint:contextcheck // It ends with the proxy, not with the request.
 	defer disown()
 	_, err := io.WriteString(client, "HTTP/1.1 200 OK\r\n\r\n")
 	first := make([]byte, 1)

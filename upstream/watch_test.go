@@ -116,7 +116,7 @@ func TestWatchesShareATimer(t *testing.T) {
 		}
 		passes := func(d time.Duration) {
 			fake.Advance(d)
-			time.Sleep(d)
+			<-time.After(d)
 			synctest.Wait()
 		}
 		long, short := begin("long", time.Hour), begin("short", 2*time.Second)

@@ -34,7 +34,7 @@ func ended(transport syscall.RawConn) bool { return endedBy(transport, unix.Poll
 func endedBy(transport syscall.RawConn, poll func([]unix.PollFd, int) (int, error)) bool {
 	over := true
 	err := transport.Control(func(fd uintptr) {
-		asked := [1]unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}} //nolint:gosec // Descriptors are small.
+		asked := [1]unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
 		n, err := poll(asked[:], 0)
 		for errors.Is(err, unix.EINTR) {
 			n, err = poll(asked[:], 0)

@@ -59,7 +59,7 @@ func TestALookSeesTheClientGo(t *testing.T) {
 					if first != nil {
 						return
 					}
-					first = r.Context()
+					first = r.Context() //nolint:fatcontext // It is the first one, kept to be looked at.
 					if l.Look(); first.Err() != nil {
 						t.Error("gone at once")
 					}
