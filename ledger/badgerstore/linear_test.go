@@ -211,8 +211,8 @@ func TestEveryCommandIsDrawn(t *testing.T) {
 		}
 	}
 	commands, store := reflect.TypeFor[*ledger.Ledger](), reflect.TypeFor[ledger.Store]()
-	for i := range commands.NumMethod() {
-		name := commands.Method(i).Name
+	for method := range commands.Methods() {
+		name := method.Name
 		if _, ofStore := store.MethodByName(name); !ofStore && !drawn[name] && notDrawn[name] == "" {
 			t.Errorf("no caller draws %s", name)
 		}
