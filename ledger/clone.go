@@ -6,15 +6,28 @@ import (
 )
 
 // Clone returns a copy of m that shares nothing with it. A nil record is nil.
-func (m *Mutation) Clone() *Mutation {
+func (m *Mutation) Clone() *Mutation { return m.CloneAfter(nil) }
+
+// CloneAfter is Clone for the next version of old, which may be nil. The copy shares with
+// old, but not with m, the identity and the request's fields where both have the same: nobody
+// may ever change those of either.
+func (m *Mutation) CloneAfter(old *Mutation) *Mutation {
 	if m == nil {
 		return nil
 	}
 	c := *m
-	c.Identity = maps.Clone(m.Identity)
+	if old != nil && maps.Equal(old.Identity, m.Identity) {
+		c.Identity = old.Identity
+	} else {
+		c.Identity = maps.Clone(m.Identity)
+	}
+	if old != nil && maps.EqualFunc(old.Request.Header, m.Request.Header, slices.Equal) {
+		c.Request.Header = old.Request.Header
+	} else {
+		c.Request.Header = m.Request.Header.Clone()
+	}
 	c.Kept = maps.Clone(m.Kept)
 	c.Accepted = slices.Clone(m.Accepted)
-	c.Request.Header = m.Request.Header.Clone()
 	c.Dispatches = slices.Clone(m.Dispatches)
 	c.Observations = slices.Clone(m.Observations)
 	for i := range c.Observations {

@@ -101,6 +101,22 @@ func TestClonesShareNothing(t *testing.T) {
 			t.Errorf("the copy shares %s", p)
 		}
 	}
+	// The next version shares with the one before it, but with nobody else.
+	old := m.Clone()
+	next := m.CloneAfter(old)
+	if p := shared(reflect.ValueOf(&m), reflect.ValueOf(next), "mutation"); p != "" {
+		t.Errorf("the copy shares %s with what it is of", p)
+	}
+	if got := shared(reflect.ValueOf(old), reflect.ValueOf(next), "mutation"); got != "mutation.Identity" {
+		t.Errorf("the copy shares %q with the version before, want the identity", got)
+	}
+	if old.Identity = nil; shared(reflect.ValueOf(old.Request), reflect.ValueOf(next.Request), "request") != "request.Header" {
+		t.Error("the copy doesn't share the request's fields with the version before")
+	}
+	m.Identity, m.Request.Header = map[string]string{"y": "x"}, Header{"y": {"x"}}
+	if got := m.CloneAfter(next); !reflect.DeepEqual(got, &m) {
+		t.Errorf("the copy of another version differs: %+v", got)
+	}
 	if (*Mutation)(nil).Clone() != nil || (*Run)(nil).Clone() != nil || (*Item)(nil).Clone() != nil {
 		t.Error("the copy of nothing is something")
 	}

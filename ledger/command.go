@@ -12,7 +12,7 @@ import (
 type command struct {
 	Tx
 	now    Stamp
-	config Config
+	config *Config
 	newID  func() string
 	ledger *Ledger
 }
@@ -28,7 +28,7 @@ func (l *Ledger) note(fn func(tx Tx, at time.Time) error) {
 }
 
 func (l *Ledger) command(tx Tx) *command {
-	return &command{Tx: tx, now: l.config.Now(), config: l.config, newID: l.config.NewID, ledger: l}
+	return &command{Tx: tx, now: l.config.Now(), config: &l.config, newID: l.config.NewID, ledger: l}
 }
 
 // at says who acts now and why.

@@ -343,7 +343,7 @@ func (c *claiming) beginGeneration() error {
 // newMutation is the record of a first claim: what the claim says, and nothing
 // that only the ledger may decide.
 func newMutation(q *Claim, now Stamp) *Mutation {
-	r := q.Record
+	r := &q.Record
 	return &Mutation{
 		Key: q.Key, ID: q.Key.ID(), Scope: q.Scope, Generation: 1, CreatedAt: now.Wall, Marker: Marker(q.Key),
 		Connector: r.Connector, ConnectorVersion: r.ConnectorVersion, ConnectorHash: r.ConnectorHash,

@@ -48,8 +48,10 @@ type batch struct {
 	commands int
 	// limit is how many commands it takes.
 	limit int
-	// events are those that the batch appends.
+	// events are those that the batch appends; about tells who watches what they are about.
+	// They are gone once the batch is written.
 	events []cbor.RawMessage
+	about  string
 	// moved are the records that it changes, items the names of its items as they are stored.
 	moved []ledger.Key
 	items [][32]byte
@@ -163,11 +165,13 @@ func (s *Store) rest() {
 	s.connectors.empty()
 	s.spans.empty()
 	s.buffers.drop()
+	s.slab = slab{}
 	s.gate.rest(s.now()) // And of what was seen.
 }
 
 func (s *Store) begin() *batch {
 	s.entries.reset()
+	s.slab.reset()
 	txn := s.db.NewTransaction(true)
 	b := &batch{
 		txn: txn, base: snapshot{txn}, tip: s.tip, number: s.tip.Commit + 1, changed: s.changed, limit: fullCommands,
@@ -404,6 +408,9 @@ func (s *Store) commit(b *batch) error {
 	b.written = s.config.Now().Wall
 	if err := s.seal(b, b.written); err != nil {
 		return err
+	}
+	if fault.Watched() {
+		b.about = about(b.events)
 	}
 	pointBeforeCommit.Pass()
 	s.horizon.wrote(b.number)

@@ -37,15 +37,15 @@ type chained struct {
 
 // appendEvent numbers e, chains it to t and keeps it for the commit. An index entry it
 // gets if it isn't listed by its mutation's record.
-func (l *layer) appendEvent(t *tip, e ledger.Event, listed bool) (event []byte, err error) {
+func (l *layer) appendEvent(t *tip, e *ledger.Event, listed bool) (event []byte, err error) {
 	e.Seq = t.Seq + 1
 	l.buffer.Reset()
 	l.buffer.Write(t.Hash[:])
-	if err := encodeTo(l.buffer, &e); err != nil {
+	if err := encodeTo(l.buffer, e); err != nil {
 		return nil, err
 	}
 	hash := sha256.Sum256(l.buffer.Bytes())
-	event = bytes.Clone(l.buffer.Bytes()[len(t.Hash):])
+	event = l.slab.clone(l.buffer.Bytes()[len(t.Hash):])
 	if e.Mutation != "" && !listed {
 		if err := l.put(historyKey(e.Mutation, e.Seq), nil); err != nil {
 			return nil, err

@@ -11,7 +11,8 @@ import (
 // mutationIndexes lists the index keys that follow from a record: first those that stay
 // while it has the same dispatches.
 func mutationIndexes(m *ledger.Mutation) [][]byte {
-	at, item, runs := mark(m.CreatedAt, m.Key), digest(m.Workflow, m.Item), runsOf(m)
+	var room [fewRuns]string
+	at, item, runs := mark(m.CreatedAt, m.Key), digest(m.Workflow, m.Item), appendRuns(room[:0], m)
 	l := keyList{make([][]byte, 0, 3+len(runs)), make([]byte, 0, (3+len(runs))*longIndexKey)}
 	l.add(xCreated, at[:])
 	l.add(xByItem, item[:], at[:])
@@ -29,7 +30,8 @@ func mutationIndexesAfter(old kept[entryOfMutation], m *ledger.Mutation) [][]byt
 	if before == nil || !sameSteady(before, m) {
 		return mutationIndexes(m)
 	}
-	steady := 2 + len(runsOf(m))
+	var room [fewRuns]string
+	steady := 2 + len(appendRuns(room[:0], m))
 	l := keyList{keys: append(make([][]byte, 0, steady+1), old.indexes[:steady]...)}
 	return l.moving(m, mark(m.CreatedAt, m.Key))
 }
@@ -86,20 +88,24 @@ func (l *keyList) add(kind byte, parts ...[]byte) {
 // owed reports whether an obligation in this state is neither met nor waived.
 func owed(s ledger.State) bool { return s != ledger.Applied && s != ledger.Skipped }
 
-// runsOf lists the record's own run and those of its dispatches: under each of them it is
-// found.
-func runsOf(m *ledger.Mutation) []string {
-	runs := make([]string, 0, 2)
-	add := func(run string) {
-		if run != "" && !slices.Contains(runs, run) {
-			runs = append(runs, run)
-		}
-	}
-	add(m.Run)
+// fewRuns is how many runs most records have at most.
+const fewRuns = 4
+
+// appendRuns adds to runs the record's own run and those of its dispatches: under each of
+// them it is found.
+func appendRuns(runs []string, m *ledger.Mutation) []string {
+	runs = appendRun(runs, m.Run)
 	for i := range m.Dispatches {
-		add(m.Dispatches[i].Run)
+		runs = appendRun(runs, m.Dispatches[i].Run)
 	}
 	return runs
+}
+
+func appendRun(runs []string, run string) []string {
+	if run == "" || slices.Contains(runs, run) {
+		return runs
+	}
+	return append(runs, run)
 }
 
 // storedRunIndexes lists the index keys of a run record.
@@ -150,17 +156,11 @@ func unlisted(k []byte) bool {
 
 // reindex replaces the index keys before by those after.
 func (l *layer) reindex(before, after [][]byte) error {
-	var seals []byte // of those that are new, in one piece
 	for _, k := range after {
 		if containsKey(before, k) {
 			continue
 		}
-		if seals == nil {
-			seals = make([]byte, 0, len(after)*sealSize)
-		}
-		from := len(seals)
-		seals = append(seals, emptySeal[:]...)
-		sealed := seals[from:len(seals):len(seals)]
+		sealed := l.slab.take(sealSize)
 		sealIn(k, sealed, 0)
 		l.set(k, sealed)
 	}

@@ -37,8 +37,9 @@ type layer struct {
 	earlier *changed
 	pending bool
 	buffer  *bytes.Buffer
-	// entries are those of the committer, nil for none.
+	// entries and slab are those of the committer, nil for none.
 	entries *entries
+	slab    *slab
 }
 
 // fewWrites is how many entries are looked through one by one.
@@ -167,7 +168,7 @@ func (l *layer) putAfter(k, head []byte, v any) (content []byte, err error) {
 	if content = sealed[sealSize:]; len(content) > partSize {
 		return content, l.put(k, content)
 	}
-	sealed = bytes.Clone(sealed)
+	sealed = l.slab.clone(sealed)
 	sealIn(k, sealed, 0)
 	l.set(k, sealed)
 	return content, l.fits()

@@ -33,6 +33,7 @@ func open(ctx context.Context, c Config, accepted bool) (s *Store, err error) {
 	s.changed = newChanged(s.horizon)
 	s.layer.earlier = s.changed
 	s.layer.entries, s.ends.entries = &s.entries, &s.entries
+	s.layer.slab, s.ends.slab = &s.slab, &s.slab
 	s.pending = pendingBodies{config: c, uploads: map[string]uint64{}, files: map[string]pendingFile{}, held: map[string]int{}, going: map[string]bool{}}
 	s.process = ledger.Process{ID: c.NewID(), Started: c.Now()}
 	defer func() {

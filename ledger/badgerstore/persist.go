@@ -40,10 +40,10 @@ func (s *Store) finish(b *batch) {
 	b.answer(err)
 }
 
-// about names what the batch's events are about, for who watches.
-func (b *batch) about() string {
+// about names what events are about, for who watches.
+func about(events []cbor.RawMessage) string {
 	var whats []string
-	for _, event := range b.events {
+	for _, event := range events {
 		var e ledger.Event
 		if err := cbor.Unmarshal(event, &e); err == nil {
 			whats = append(whats, e.What)
@@ -57,7 +57,7 @@ func (b *batch) about() string {
 // the batch holds.
 func (s *Store) persist(b *batch) error {
 	if fault.Watched() {
-		fault.Begin(fault.OpCommit, b.about())
+		fault.Begin(fault.OpCommit, b.about)
 	}
 	pointBeforeSync.Pass()
 	if err := s.log.sync(); err != nil {

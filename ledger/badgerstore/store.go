@@ -72,6 +72,7 @@ type Store struct {
 	ends          *layer // what completes a batch
 	entries       entries
 	buffers       tableBuffers
+	slab          slab
 	tx            tx
 	changed       *changed
 	// held is a command that waits for the next batch.

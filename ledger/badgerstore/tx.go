@@ -23,6 +23,8 @@ type tx struct {
 	gate    gateDelta
 	// puts are the records that this command has put, to be stored at its end.
 	puts []put
+	// stored is the one of them that is being stored.
+	stored storedMutation
 	// bodies are long bodies that a record of this command names.
 	bodies []ledger.Body
 	// uploaded are bodies that became whole; referred are those that a record of
@@ -191,7 +193,7 @@ func (t *tx) PutMutation(m *ledger.Mutation) error {
 			return t.fail(err)
 		}
 	}
-	after := entryOfMutation{Mutation: m.Clone(), history: old.record.history}
+	after := entryOfMutation{Mutation: m.CloneAfter(old.record.Mutation), history: old.record.history}
 	indexes := mutationIndexesAfter(old, m)
 	if err := t.layer.reindex(old.indexes, indexes); err != nil {
 		return t.fail(err)
@@ -213,7 +215,8 @@ func (t *tx) PutMutation(m *ledger.Mutation) error {
 
 // complete numbers the command's events, then stores its records, which list them.
 func (t *tx) complete(next *tip) error {
-	for _, e := range t.events {
+	for i := range t.events {
+		e := &t.events[i]
 		event, err := t.layer.appendEvent(next, e, t.list(e.Mutation, next.Seq+1))
 		if err != nil {
 			return err
@@ -222,7 +225,8 @@ func (t *tx) complete(next *tip) error {
 	}
 	for i := range t.puts {
 		p := &t.puts[i]
-		content, err := t.layer.putAfter(mutationKey(p.Key), nil, &storedMutation{Record: p.Mutation, History: p.history})
+		t.stored = storedMutation{Record: p.Mutation, History: p.history}
+		content, err := t.layer.putAfter(t.layer.slab.key(kMutation, p.Key[:]), nil, &t.stored)
 		if err != nil {
 			return err
 		}
@@ -406,7 +410,8 @@ func (t *tx) Delivery(run string, k ledger.Key) (*ledger.Delivery, error) {
 // PutDelivery implements ledger.Tx.
 func (t *tx) PutDelivery(run string, k ledger.Key, d ledger.Delivery) error {
 	t.store.deliveries.put(deliveryName{run, k}, kept[*ledger.Delivery]{record: &d, batch: t.batch.number})
-	return t.fail(t.layer.putValue(deliveryKey(run, k), &d))
+	n := digest(run)
+	return t.fail(t.layer.putValue(t.layer.slab.key(kDelivery, n[:], k[:]), &d))
 }
 
 // hasContent reports whether there is something at the key of k already, as known from the
@@ -456,7 +461,7 @@ func (t *tx) PutBody(content []byte) (ledger.Body, error) {
 		}
 	}
 	t.store.bodies.put(sum, kept[struct{}]{batch: t.batch.number})
-	return b, t.fail(t.layer.putValue(bodyKey(sum), &bodyHead{Size: b.Size, Inline: content}))
+	return b, t.fail(t.layer.putValue(t.layer.slab.key(kBody, sum[:]), &bodyHead{Size: b.Size, Inline: content}))
 }
 
 // Shown implements ledger.Tx.
