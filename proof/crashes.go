@@ -21,6 +21,7 @@ var crashTests = []struct{ how, pkg, run string }{
 		"^TestCommandsOfConcurrentCallersAreLinearizable$",
 	},
 	{"loss of power, from copies at each sync of the log", "./ledger/badgerstore", "^TestAcknowledgedSurvivesALossOfPower$"},
+	{"a disk that is full at each page", "./ledger/badgerstore", "^(TestADiskThatFillsAtEachPage|TestNothingAcknowledgedIsLostOnAFullDisk)$"},
 	{
 		"torn, flipped, cut, lost and older files", "./ledger/badgerstore",
 		"^(TestDamageNeverLosesSilently|TestALogThatWasEmptiedIsALoss|TestOlderCopyIsFoundByAHighWaterFileElsewhere|TestDamagedBodyFileIsNeverRead)$",

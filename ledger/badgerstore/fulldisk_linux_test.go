@@ -4,8 +4,11 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -89,6 +92,79 @@ func TestNothingAcknowledgedIsLostOnAFullDisk(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// claimInTwoLives creates a ledger, claims, some of it with long bodies, closes it, which
+// writes a table, and does so once more. It prints what was acknowledged.
+func claimInTwoLives(dir string) error {
+	for life := range 2 {
+		s, err := Open(context.Background(), testConfig(dir))
+		if err != nil {
+			return err
+		}
+		for n := range 6 {
+			name := strconv.Itoa(life*6 + n)
+			m := ledgertest.SampleMutation(name, ledger.InFlight, 0)
+			if n%3 == 2 {
+				content := strings.NewReader(strings.Repeat(name, 1+ledger.InlineBody/len(name)))
+				if m.Request.Body, err = s.WriteBody(context.Background(), content); err != nil {
+					return errors.Join(err, s.Close())
+				}
+			}
+			err := s.Update(context.Background(), func(tx ledger.Tx) error {
+				tx.Append(ledger.Event{What: "claim", Mutation: m.ID})
+				return tx.PutMutation(m)
+			})
+			if err != nil {
+				return errors.Join(err, s.Close())
+			}
+			fmt.Println(name)
+		}
+		if err := s.Close(); err != nil {
+			return err
+		}
+	}
+	fmt.Println(allWritten)
+	return nil
+}
+
+// allWritten is the last line of who came to its end.
+const allWritten = "all"
+
+// TestADiskThatFillsAtEachPage gives two lives of a ledger, from its creation on, a disk of so
+// many pages that each page which they write is the first one for which there is no room:
+// in make test every ninth of them, and each where KEEP_TEST_KILLS asks for hundreds of kills.
+func TestADiskThatFillsAtEachPage(t *testing.T) {
+	t.Parallel()
+	step := 9
+	if kills, _ := strconv.Atoi(os.Getenv("KEEP_TEST_KILLS")); kills >= 100 {
+		step = 1
+	}
+	for pages := 1; ; pages += step {
+		mounted, through := false, false
+		t.Run(fmt.Sprintf("%d pages", pages), func(t *testing.T) {
+			dir := smallDisk(t, fmt.Sprintf("size=%d", pages*os.Getpagesize()))
+			mounted = true
+			all := untilFull(t, dir, twoLives)
+			if n := len(all); n > 0 && all[n-1] == allWritten {
+				through, all = true, all[:n-1]
+			}
+			remount(t, dir, 0, "size=64m")
+			holds(t, dir, all)
+			if _, err := Verify(t.Context(), testConfig(dir), nil); err != nil {
+				t.Error(err)
+			}
+		})
+		if !mounted || t.Failed() {
+			return
+		}
+		if through {
+			if pages < 50 {
+				t.Errorf("%d pages are enough for tables and long bodies", pages)
+			}
+			return
+		}
 	}
 }
 

@@ -20,15 +20,21 @@ import (
 )
 
 // childMode tells the test binary to be the process that is killed; the ledger is in
-// its working folder. As onlyRecords it writes no long bodies.
+// its working folder. As onlyRecords it writes no long bodies; as twoLives it comes to an
+// end by itself.
 const (
 	childMode   = "KEEP_TEST_LEDGER_CHILD"
 	onlyRecords = "records"
+	twoLives    = "lives"
 )
 
 func TestMain(m *testing.M) {
-	if os.Getenv(childMode) != "" {
-		if err := claimForEver("."); err != nil {
+	if mode := os.Getenv(childMode); mode != "" {
+		claim := claimForEver
+		if mode == twoLives {
+			claim = claimInTwoLives
+		}
+		if err := claim("."); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
