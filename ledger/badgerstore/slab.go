@@ -54,7 +54,8 @@ func (s *slab) key(kind byte, parts ...[]byte) []byte {
 	for _, p := range parts {
 		n += len(p)
 	}
-	k := append(s.take(n)[:0], kind)
+	k := s.take(n)[:0]
+	k = append(k, kind)
 	for _, p := range parts {
 		k = append(k, p...)
 	}
