@@ -129,10 +129,8 @@ func checkLinear(t *testing.T, history []porcupine.Operation) {
 		done[q.Do][a.Got]++
 	}
 	t.Logf("%d commands: %v", len(history), done)
-	for _, want := range []string{"dispatch", "replay"} {
-		if done["claim"][want] == 0 {
-			t.Errorf("no claim was answered %s: %v", want, done["claim"])
-		}
+	if done["claim"]["dispatch"] == 0 {
+		t.Errorf("no claim was sent: %v", done["claim"])
 	}
 }
 

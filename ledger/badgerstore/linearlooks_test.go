@@ -352,7 +352,8 @@ func (w *world) forget(q *asked) answered {
 	case !settled || m.Queued || m.Open || m.sendingFrom(0) || w.Item.Active != "" || w.owes(m):
 		return answered{Got: "kept"}
 	case !m.Forgotten:
-		m.Forgotten = true
+		// An answer that comes later is kept, and isn't given all the same.
+		m.Forgotten, m.Result = true, ""
 		m.Version++
 		return answered{Got: "dropped"}
 	case !q.is("whole") || rulesOf(q.Item, q.Key).native:

@@ -295,7 +295,7 @@ func (w *world) read(q *asked) answered {
 		return answered{Got: nothing}
 	}
 	a := answered{Got: string(m.State), Version: m.Version}
-	if m.State == ledger.Applied && m.Known && !m.Forgotten {
+	if m.State == ledger.Applied && m.Known {
 		a.Result = m.Result
 	}
 	return a
