@@ -95,43 +95,6 @@ func TestNothingAcknowledgedIsLostOnAFullDisk(t *testing.T) {
 	}
 }
 
-// claimInTwoLives creates a ledger, claims, some of it with long bodies, closes it, which
-// writes a table, and does so once more. It prints what was acknowledged.
-func claimInTwoLives(dir string) error {
-	for life := range 2 {
-		s, err := Open(context.Background(), testConfig(dir))
-		if err != nil {
-			return err
-		}
-		for n := range 6 {
-			name := strconv.Itoa(life*6 + n)
-			m := ledgertest.SampleMutation(name, ledger.InFlight, 0)
-			if n%3 == 2 {
-				content := strings.NewReader(strings.Repeat(name, 1+ledger.InlineBody/len(name)))
-				if m.Request.Body, err = s.WriteBody(context.Background(), content); err != nil {
-					return errors.Join(err, s.Close())
-				}
-			}
-			err := s.Update(context.Background(), func(tx ledger.Tx) error {
-				tx.Append(ledger.Event{What: "claim", Mutation: m.ID})
-				return tx.PutMutation(m)
-			})
-			if err != nil {
-				return errors.Join(err, s.Close())
-			}
-			fmt.Println(name)
-		}
-		if err := s.Close(); err != nil {
-			return err
-		}
-	}
-	fmt.Println(allWritten)
-	return nil
-}
-
-// allWritten is the last line of who came to its end.
-const allWritten = "all"
-
 // TestADiskThatFillsAtEachPage gives two lives of a ledger, from its creation on, a disk of so
 // many pages that each page which they write is the first one for which there is no room:
 // in make test every ninth of them, and each where KEEP_TEST_KILLS asks for hundreds of kills.

@@ -94,6 +94,43 @@ func claimForEver(dir string) error {
 	return nil
 }
 
+// claimInTwoLives creates a ledger, claims, some of it with long bodies, closes it, which
+// writes a table, and does so once more. It prints what was acknowledged.
+func claimInTwoLives(dir string) error {
+	for life := range 2 {
+		s, err := Open(context.Background(), testConfig(dir))
+		if err != nil {
+			return err
+		}
+		for n := range 6 {
+			name := strconv.Itoa(life*6 + n)
+			m := ledgertest.SampleMutation(name, ledger.InFlight, 0)
+			if n%3 == 2 {
+				content := strings.NewReader(strings.Repeat(name, 1+ledger.InlineBody/len(name)))
+				if m.Request.Body, err = s.WriteBody(context.Background(), content); err != nil {
+					return errors.Join(err, s.Close())
+				}
+			}
+			err := s.Update(context.Background(), func(tx ledger.Tx) error {
+				tx.Append(ledger.Event{What: "claim", Mutation: m.ID})
+				return tx.PutMutation(m)
+			})
+			if err != nil {
+				return errors.Join(err, s.Close())
+			}
+			fmt.Println(name)
+		}
+		if err := s.Close(); err != nil {
+			return err
+		}
+	}
+	fmt.Println(allWritten)
+	return nil
+}
+
+// allWritten is the last line of who came to its end.
+const allWritten = "all"
+
 // runChild runs the child until it was killed, by a fault point or after so many
 // acknowledged records, and returns what it acknowledged.
 func runChild(t *testing.T, dir, faultSpec string, killAfter int) []string {
