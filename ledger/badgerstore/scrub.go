@@ -18,10 +18,12 @@ const (
 	sliceBytes  = 256 << 10
 	sliceValues = 256
 	// busyShare is how many times as long as a slice took those who commit have it for
-	// themselves, and busyRest the least of it; in an idle store it rests as long as
-	// it worked.
+	// themselves, and busyRest the least of it.
 	busyShare = 8
 	busyRest  = 5 * time.Millisecond
+	// idleWork is how long it works in a store where nobody commits before it rests half as
+	// long: timers are too coarse for a rest after each slice.
+	idleWork = 5 * time.Millisecond
 )
 
 // Scrubbed counts what Scrub has read.
@@ -150,7 +152,7 @@ type walker struct {
 	store  *Store
 	prefix []byte
 	next   []byte
-	// since is when the slice at work began, commits what was synced before.
+	// since is when it last rested, commits what was synced before.
 	since   time.Time
 	commits uint64
 }
@@ -192,11 +194,15 @@ func (w *walker) slice(ctx context.Context, fn func(src snapshot, k, content []b
 	return more, w.rest(ctx)
 }
 
-// rest lets others work: for as long as the slice took, and longer if somebody commits.
+// rest lets others work: now and then for half as long as it worked, and at once and longer if
+// somebody commits.
 func (w *walker) rest(ctx context.Context) error {
-	wait := time.Since(w.since)
+	worked := time.Since(w.since)
+	wait := worked / 2
 	if n := w.store.commits.Load(); n != w.commits {
-		w.commits, wait = n, max(busyShare*wait, busyRest)
+		w.commits, wait = n, max(busyShare*worked, busyRest)
+	} else if worked < idleWork {
+		return ctx.Err()
 	}
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
