@@ -64,9 +64,8 @@ func (w *world) all(ctx context.Context) ([]wire.Mutation, error) {
 func (w *world) settle() error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for {
+	// Who asks too often takes the time that the program needs.
+	for pause := 10 * time.Millisecond; ; pause = min(2*pause, 80*time.Millisecond) {
 		records, err := w.all(ctx)
 		if err != nil {
 			return err
@@ -99,7 +98,7 @@ func (w *world) settle() error {
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("%d mutations stay unknown: %w", open, ctx.Err())
-		case <-tick.C:
+		case <-time.After(pause):
 		}
 	}
 }

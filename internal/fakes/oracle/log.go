@@ -16,8 +16,9 @@ var ErrLocked = errors.New("oracle: log has another writer")
 
 // Log is the writing end of a file. It is safe for concurrent use.
 type Log struct {
-	path string
-	now  func() time.Time
+	path   string
+	now    func() time.Time
+	reader *Reader
 
 	mu     sync.Mutex
 	file   *os.File
@@ -39,7 +40,7 @@ func Open(path string, now func() time.Time) (*Log, error) {
 	if err := prepare(file); err != nil {
 		return nil, errors.Join(fmt.Errorf("oracle: open log %s: %w", path, err), file.Close())
 	}
-	return &Log{path: path, now: now, file: file}, nil
+	return &Log{path: path, now: now, reader: NewReader(path), file: file}, nil
 }
 
 // prepare locks the file, ends a torn last line, and makes the file's name
@@ -116,8 +117,8 @@ func (l *Log) write(line []byte, sync bool) error {
 	return l.file.Sync()
 }
 
-// Tally reads the file and counts.
-func (l *Log) Tally() (Tally, error) { return Read(l.path) }
+// Tally reads what is new in the file and counts the whole of it.
+func (l *Log) Tally() (Tally, error) { return l.reader.Tally() }
 
 // Close releases the file. Appending afterwards is an error.
 func (l *Log) Close() error {

@@ -36,25 +36,37 @@ func Read(path string) (Tally, error) {
 // it doesn't understand.
 func Parse(data []byte) (Tally, error) {
 	var t Tally
-	for number := int64(1); ; number++ {
+	if err := t.add(data, 0); err != nil {
+		return Tally{}, err
+	}
+	return t, nil
+}
+
+// add counts the lines of data, before which there were so many others. After an error it
+// has counted none of them.
+func (t *Tally) add(data []byte, before int64) error {
+	events, torn := t.Events, t.Torn
+	for number := before + 1; ; number++ {
 		end := bytes.IndexByte(data, '\n')
 		if end < 0 {
-			return t, nil
+			t.Events, t.Torn = events, torn
+			return nil
 		}
 		line := data[:end]
 		data = data[end+1:]
-		if !json.Valid(line) {
-			t.Torn++
+		e := Event{Seq: number}
+		err := json.Unmarshal(line, &e)
+		if err != nil && !json.Valid(line) {
+			torn++
 			continue
 		}
-		e := Event{Seq: number}
-		if err := json.Unmarshal(line, &e); err != nil {
-			return Tally{}, fmt.Errorf("oracle: line %d: %w", number, err)
+		if err != nil {
+			return fmt.Errorf("oracle: line %d: %w", number, err)
 		}
 		if !e.Kind.known() {
-			return Tally{}, fmt.Errorf("oracle: line %d: unknown kind %q", number, e.Kind)
+			return fmt.Errorf("oracle: line %d: unknown kind %q", number, e.Kind)
 		}
-		t.Events = append(t.Events, e)
+		events = append(events, e)
 	}
 }
 

@@ -16,8 +16,9 @@ const pollEvery = 5 * time.Millisecond
 func Wait(ctx context.Context, path string, enough func(Tally) bool) (Tally, error) {
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
+	r := NewReader(path)
 	for {
-		t, err := Read(path)
+		t, err := r.Tally()
 		if err != nil {
 			return Tally{}, err
 		}
