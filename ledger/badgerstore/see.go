@@ -124,15 +124,9 @@ func (g *gate) look(scope ledger.Scope, item [32]byte, k ledger.Key, n *newest) 
 }
 
 // read fills in what isn't known. What is not there, or can't be read, is for a command to
-// find out.
+// find out. The record comes first: that of a new mutation isn't there, so that its item
+// needn't be read.
 func (l *looked) read(v *view, item [32]byte, k ledger.Key) bool {
-	if l.Item == nil {
-		i, err := v.itemBy(item)
-		if err != nil {
-			return false
-		}
-		l.Item, l.keepItem = i, true
-	}
 	if l.Mutation == nil {
 		sk := mutationKey(k)
 		err := v.src.read(sk, func(content []byte) error {
@@ -143,6 +137,13 @@ func (l *looked) read(v *view, item [32]byte, k ledger.Key) bool {
 		if err != nil {
 			return false
 		}
+	}
+	if l.Item == nil {
+		i, err := v.itemBy(item)
+		if err != nil {
+			return false
+		}
+		l.Item, l.keepItem = i, true
 	}
 	return true
 }
