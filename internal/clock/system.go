@@ -18,7 +18,7 @@ func System() Clock { return system{bootID: processBootID()} }
 type system struct{ bootID string }
 
 func (system) Now() time.Time      { return time.Now().Round(0) }
-func (system) Mono() time.Duration { return read(monoID) }
+func (system) Mono() time.Duration { return readMono() }
 func (system) Boot() time.Duration { return read(bootID) }
 func (s system) BootID() string    { return s.bootID }
 

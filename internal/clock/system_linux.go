@@ -3,16 +3,22 @@ package clock
 import (
 	"os"
 	"strings"
+	"time"
+	_ "unsafe" // go:linkname asks for it
 
 	"golang.org/x/sys/unix"
 )
 
 // clock_gettime(2): CLOCK_MONOTONIC does not count suspended time,
 // CLOCK_BOOTTIME does.
-const (
-	monoID = unix.CLOCK_MONOTONIC
-	bootID = unix.CLOCK_BOOTTIME
-)
+const bootID = unix.CLOCK_BOOTTIME
+
+// readMono is CLOCK_MONOTONIC as Go's runtime reads it, without a system call. Nothing
+// fakes it, as it does time.Now in a bubble of testing/synctest.
+func readMono() time.Duration { return time.Duration(nanotime()) }
+
+//go:linkname nanotime runtime.nanotime
+func nanotime() int64
 
 // identifyBoot names the boot and, inside a time namespace (time_namespaces(7)),
 // its offsets: two namespaces of one boot tell different times.
