@@ -17,6 +17,16 @@ type rawConn struct {
 	written atomic.Int64
 	eof     atomic.Bool // the peer ended the transport connection
 	looking bool        // reads don't block; set only while nobody else reads
+	now     readNow     // of the look at work
+}
+
+// readNow is one read that doesn't wait, and what came of it. It is kept with its
+// connection, so that a look allocates nothing.
+type readNow struct {
+	p   []byte
+	n   int
+	err error
+	do  func(fd uintptr) bool // the read, for the connection below
 }
 
 func newRawConn(c net.Conn) *rawConn {
@@ -25,6 +35,10 @@ func newRawConn(c net.Conn) *rawConn {
 		if sys, err := sc.SyscallConn(); err == nil {
 			r.sys = sys
 		}
+	}
+	r.now.do = func(fd uintptr) bool {
+		r.now.n, r.now.err = syscall.Read(int(fd), r.now.p)
+		return true
 	}
 	return r
 }
@@ -52,13 +66,13 @@ func (r *rawConn) Read(p []byte) (n int, err error) {
 }
 
 func (r *rawConn) readNow(p []byte) (n int, err error) {
-	if ctlErr := r.sys.Read(func(fd uintptr) bool {
-		n, err = syscall.Read(int(fd), p)
-		return true
-	}); ctlErr != nil {
-		return 0, ctlErr
-	}
+	r.now.p = p
+	ctlErr := r.sys.Read(r.now.do)
+	n, err = r.now.n, r.now.err
+	r.now.p, r.now.n, r.now.err = nil, 0, nil
 	switch {
+	case ctlErr != nil:
+		return 0, ctlErr
 	case errors.Is(err, syscall.EAGAIN), errors.Is(err, syscall.EINTR):
 		return 0, os.ErrDeadlineExceeded
 	case err != nil:
