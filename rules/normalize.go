@@ -54,7 +54,7 @@ func Normalize(raw Raw) (*Request, *Refusal) {
 	}
 	return &Request{
 		Method: raw.Method, Scheme: raw.Scheme, Host: host, Port: port, Header: header, underscored: underscored(header),
-		path: p, rawQuery: query, hasQuery: hasQuery,
+		authority: joined(host, port, raw.Authority), path: p, rawQuery: query, hasQuery: hasQuery,
 		body: raw.Body, hasBody: raw.HasBody || len(raw.Body) > 0,
 		loaded: len(raw.Body) > 0 || !raw.HasBody,
 	}, nil

@@ -46,12 +46,14 @@ type Request struct {
 	// underscored are the names of Header that hold an underscore.
 	underscored []string
 
-	path     path
-	rawQuery string
-	hasQuery bool // a target ending in "?" keeps it
-	body     []byte
-	hasBody  bool
-	loaded   bool
+	// authority is what Authority gives.
+	authority string
+	path      path
+	rawQuery  string
+	hasQuery  bool // a target ending in "?" keeps it
+	body      []byte
+	hasBody   bool
+	loaded    bool
 
 	// accounts are what WithAccount said, by the hash of the connector's file.
 	accounts map[string]string
@@ -77,15 +79,21 @@ func (r *Request) Body() []byte { return r.body }
 
 // Authority is the host with its port, unless that is the scheme's default; an
 // IPv6 address is in brackets.
-func (r *Request) Authority() string {
-	host := r.Host
+func (r *Request) Authority() string { return r.authority }
+
+// joined is the authority of a host and its port. Where that is how it was given, it is given
+// back.
+func joined(host, port, given string) string {
 	if strings.Contains(host, ":") {
 		host = "[" + host + "]"
 	}
-	if r.Port == "" {
+	if port == "" {
 		return host
 	}
-	return host + ":" + r.Port
+	if len(given) == len(host)+1+len(port) && given[:len(host)] == host && given[len(host)] == ':' && given[len(host)+1:] == port {
+		return given
+	}
+	return host + ":" + port
 }
 
 // Target is the rebuilt request target in origin form.
@@ -166,7 +174,7 @@ func splitURL(url, method string) (scheme, authority, target string, ok bool) {
 func (r *Request) copy() *Request {
 	return &Request{
 		Method: r.Method, Scheme: r.Scheme, Host: r.Host, Port: r.Port, Header: r.Header, underscored: r.underscored,
-		path: r.path, rawQuery: r.rawQuery, hasQuery: r.hasQuery,
+		authority: r.authority, path: r.path, rawQuery: r.rawQuery, hasQuery: r.hasQuery,
 		body: r.body, hasBody: r.hasBody, loaded: r.loaded, accounts: r.accounts,
 	}
 }
