@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"maps"
+	"reflect"
 	"slices"
 )
 
@@ -9,23 +10,40 @@ import (
 func (m *Mutation) Clone() *Mutation { return m.CloneAfter(nil) }
 
 // CloneAfter is Clone for the next version of old, which may be nil. The copy shares with
-// old, but not with m, the identity and the request's fields where both have the same: nobody
-// may ever change those of either.
+// old, but not with m, the identity and the fields of request and answer where both have the
+// same: nobody may ever change those of either.
 func (m *Mutation) CloneAfter(old *Mutation) *Mutation {
-	if m == nil {
+	c := m.Draft()
+	if c == nil {
 		return nil
 	}
-	c := *m
-	if old != nil && maps.Equal(old.Identity, m.Identity) {
+	if old != nil && (same(old.Identity, m.Identity) || maps.Equal(old.Identity, m.Identity)) {
 		c.Identity = old.Identity
 	} else {
 		c.Identity = maps.Clone(m.Identity)
 	}
-	if old != nil && maps.EqualFunc(old.Request.Header, m.Request.Header, slices.Equal) {
-		c.Request.Header = old.Request.Header
-	} else {
-		c.Request.Header = m.Request.Header.Clone()
+	if old == nil {
+		old = new(Mutation)
 	}
+	c.Request.Header = m.Request.Header.cloneAfter(old.Request.Header)
+	if c.Result != nil {
+		var was Result
+		if old.Result != nil {
+			was = *old.Result
+		}
+		c.Result.Header, c.Result.Trailer = m.Result.Header.cloneAfter(was.Header), m.Result.Trailer.cloneAfter(was.Trailer)
+	}
+	return c
+}
+
+// Draft returns a copy of m for a command that moves the record on. It shares with m what no
+// command changes in place: the identity, and the fields of request and answer. A nil record
+// is nil.
+func (m *Mutation) Draft() *Mutation {
+	if m == nil {
+		return nil
+	}
+	c := *m
 	c.Kept = maps.Clone(m.Kept)
 	c.Accepted = slices.Clone(m.Accepted)
 	c.Dispatches = slices.Clone(m.Dispatches)
@@ -33,16 +51,25 @@ func (m *Mutation) CloneAfter(old *Mutation) *Mutation {
 	for i := range c.Observations {
 		c.Observations[i].Objects = slices.Clone(c.Observations[i].Objects)
 	}
-	if m.Result != nil {
-		r := *m.Result
-		r.Header, r.Trailer = r.Header.Clone(), r.Trailer.Clone()
-		c.Result = &r
-	}
+	c.Result = copied(m.Result)
 	c.Escalation = copied(m.Escalation)
 	c.Verification = copied(m.Verification)
 	c.Diff = m.Diff.clone()
 	c.Undo, c.Obligations = copied(m.Undo), slices.Clone(m.Obligations)
 	return &c
+}
+
+// same reports whether two maps are one.
+func same[M ~map[K]V, K comparable, V any](a, b M) bool {
+	return reflect.ValueOf(a).UnsafePointer() == reflect.ValueOf(b).UnsafePointer()
+}
+
+// cloneAfter is old where that is the same as h, and else a copy of h.
+func (h Header) cloneAfter(old Header) Header {
+	if h != nil && old != nil && (same(old, h) || maps.EqualFunc(old, h, slices.Equal)) {
+		return old
+	}
+	return h.Clone()
 }
 
 // Clone returns a copy of h that shares nothing with it.
@@ -79,6 +106,24 @@ func (r *Run) Clone() *Run {
 	c.Only, c.FailingKey = copied(r.Only), copied(r.FailingKey)
 	c.Steady = slices.Clone(r.Steady)
 	return &c
+}
+
+// Draft is [Mutation.Draft] for a run. What is appended to a list of it makes a new one.
+func (r *Run) Draft() *Run {
+	c := copied(r)
+	if c != nil {
+		c.Steady = slices.Clip(r.Steady)
+	}
+	return c
+}
+
+// Draft is [Mutation.Draft] for an item. What is appended to a list of it makes a new one.
+func (i *Item) Draft() *Item {
+	c := copied(i)
+	if c != nil {
+		c.Changes, c.Rules, c.Drifts = slices.Clip(i.Changes), slices.Clip(i.Rules), slices.Clip(i.Drifts)
+	}
+	return c
 }
 
 // Clone returns a copy of i that shares nothing with it. A nil item is nil.

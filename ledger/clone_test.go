@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"maps"
 	"reflect"
 	"testing"
 	"time"
@@ -113,11 +114,61 @@ func TestClonesShareNothing(t *testing.T) {
 	if old.Identity = nil; shared(reflect.ValueOf(old.Request), reflect.ValueOf(next.Request), "request") != "request.Header" {
 		t.Error("the copy doesn't share the request's fields with the version before")
 	}
+	if old.Request.Header = nil; shared(reflect.ValueOf(old.Result.Header), reflect.ValueOf(next.Result.Header), "header") != "header" {
+		t.Error("the copy doesn't share the answer's fields with the version before")
+	}
 	m.Identity, m.Request.Header = map[string]string{"y": "x"}, Header{"y": {"x"}}
 	if got := m.CloneAfter(next); !reflect.DeepEqual(got, &m) {
 		t.Errorf("the copy of another version differs: %+v", got)
 	}
 	if (*Mutation)(nil).Clone() != nil || (*Run)(nil).Clone() != nil || (*Item)(nil).Clone() != nil {
 		t.Error("the copy of nothing is something")
+	}
+}
+
+func TestADraftSharesWhatNoCommandChangesAndNothingElse(t *testing.T) {
+	t.Parallel()
+	var m Mutation
+	fill(t, reflect.ValueOf(&m).Elem())
+	draft := m.Draft()
+	if !reflect.DeepEqual(&m, draft) {
+		t.Errorf("the draft differs: %+v", draft)
+	}
+	for _, one := range []struct {
+		name  string
+		of    func(*Mutation) any
+		renew func()
+	}{
+		{"the identity", func(m *Mutation) any { return m.Identity }, func() { draft.Identity = maps.Clone(m.Identity) }},
+		{"the request's fields", func(m *Mutation) any { return m.Request.Header }, func() { draft.Request.Header = m.Request.Header.Clone() }},
+		{"the answer's fields", func(m *Mutation) any { return m.Result.Header }, func() { draft.Result.Header = m.Result.Header.Clone() }},
+		{"the answer's trailer", func(m *Mutation) any { return m.Result.Trailer }, func() { draft.Result.Trailer = m.Result.Trailer.Clone() }},
+	} {
+		if shared(reflect.ValueOf(one.of(&m)), reflect.ValueOf(one.of(draft)), "it") != "it" {
+			t.Errorf("the draft doesn't share %s", one.name)
+		}
+		one.renew()
+	}
+	if p := shared(reflect.ValueOf(&m), reflect.ValueOf(draft), "mutation"); p != "" {
+		t.Errorf("the draft shares %s", p)
+	}
+	if (*Mutation)(nil).Draft() != nil || (*Run)(nil).Draft() != nil || (*Item)(nil).Draft() != nil {
+		t.Error("the draft of nothing is something")
+	}
+}
+
+func TestWhatADraftAppendsIsItsOwn(t *testing.T) {
+	t.Parallel()
+	r := Run{Steady: make([]string, 1, 2)}
+	i := Item{Changes: make([]ItemChange, 1, 2), Rules: make([]ItemRule, 1, 2), Drifts: make([]string, 1, 2)}
+	run, item := r.Draft(), i.Draft()
+	if !reflect.DeepEqual(&r, run) || !reflect.DeepEqual(&i, item) {
+		t.Errorf("the drafts differ: %+v, %+v", run, item)
+	}
+	run.Steady = append(run.Steady, "x")
+	item.Changes, item.Rules = append(item.Changes, ItemChange{Why: "x"}), append(item.Rules, ItemRule{Hash: "x"})
+	item.Drifts = append(item.Drifts, "x")
+	if r.Steady[:2][1] != "" || i.Changes[:2][1].Why != "" || i.Rules[:2][1].Hash != "" || i.Drifts[:2][1] != "" {
+		t.Errorf("what a draft appends is written behind what it is of: %q, %+v", r.Steady[:2], i)
 	}
 }

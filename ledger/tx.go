@@ -79,7 +79,8 @@ type View interface {
 }
 
 // Tx is the view and the pending changes of one command. Changes of a command
-// that returns an error are dropped whole.
+// that returns an error are dropped whole. The records that it gives may be drafts, which
+// share with others what nobody changes in place; see [Mutation.Draft].
 type Tx interface {
 	View
 	// PutMutation stores m as version m.Version, which must be the stored

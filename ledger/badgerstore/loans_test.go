@@ -168,10 +168,10 @@ func TestALoanIsNobodyElses(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			if got.Target == "changed" || got.Request.Header["Accept"][0] == "changed" {
+			if got.Target == "changed" || got.Request.Header["Accept"][0] == "changed" || got.Dispatches[0].ID == "changed" {
 				t.Error("a command sees what the reader of a loan changed")
 			}
-			got.Request.Header["Accept"][0], got.Target = "changed", "changed"
+			got.Request.Header, got.Target, got.Dispatches[0].ID = ledger.Header{"Accept": {"changed"}}, "changed", "changed"
 		}
 		if _, ok := s.loans.take(k); ok {
 			t.Error("the command didn't take the loan")

@@ -83,10 +83,10 @@ func TestCommandsGetCopiesOfTheirOwn(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			if got.Target == "changed" || got.Request.Header["Accept"][0] == "changed" {
+			if got.Target == "changed" || got.Request.Header["Accept"][0] == "changed" || got.Dispatches[0].ID == "changed" {
 				t.Error("a change of a record that wasn't put is seen")
 			}
-			got.Request.Header["Accept"][0], got.Target = "changed", "changed"
+			got.Request.Header, got.Target, got.Dispatches[0].ID = ledger.Header{"Accept": {"changed"}}, "changed", "changed"
 			return nil
 		})
 		if err != nil {

@@ -137,22 +137,23 @@ func (t *tx) item(n itemName) (kept[*ledger.Item], error) {
 	return load(t, &t.store.items, n, itemName.key, decodeItem, itemIndexes)
 }
 
-// Mutation implements ledger.View.
+// Mutation implements ledger.View. A command changes nothing in place of what its draft shares
+// with the record that is kept.
 func (t *tx) Mutation(k ledger.Key) (*ledger.Mutation, error) {
 	r, err := t.mutation(k)
-	return r.record.Clone(), err
+	return r.record.Draft(), err
 }
 
 // Run implements ledger.View.
 func (t *tx) Run(id string) (*ledger.Run, error) {
 	r, err := t.run(id)
-	return r.record.Clone(), err
+	return r.record.Draft(), err
 }
 
 // Item implements ledger.View.
 func (t *tx) Item(workflow, item string) (*ledger.Item, error) {
 	r, err := t.item(itemName{workflow, item})
-	return r.record.Clone(), err
+	return r.record.Draft(), err
 }
 
 // Blockers answers from memory: the published gate with what is pending. A batch
