@@ -3,6 +3,7 @@ package h1
 import (
 	"errors"
 	"net"
+	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -30,16 +31,37 @@ func transportOf(c net.Conn) syscall.RawConn {
 // that was closed here, and one that can't be asked, has ended.
 func ended(transport syscall.RawConn) bool { return endedBy(transport, unix.Poll) }
 
-// endedBy asks by poll. A signal, with which Go's scheduler interrupts threads, is no answer.
+// endedBy asks by poll.
 func endedBy(transport syscall.RawConn, poll func([]unix.PollFd, int) (int, error)) bool {
-	over := true
-	err := transport.Control(func(fd uintptr) {
-		asked := [1]unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
-		n, err := poll(asked[:], 0)
-		for errors.Is(err, unix.EINTR) {
-			n, err = poll(asked[:], 0)
-		}
-		over = n != 0 || err != nil
-	})
-	return err != nil || over
+	l, _ := looks.Get().(*look)
+	l.over, l.poll = true, poll
+	err := transport.Control(l.do)
+	over := err != nil || l.over
+	l.poll = nil
+	looks.Put(l)
+	return over
+}
+
+// look is one look whether a connection has ended. It is used again, so that none allocates.
+type look struct {
+	asked [1]unix.PollFd
+	over  bool
+	poll  func([]unix.PollFd, int) (int, error)
+	do    func(fd uintptr) // ask, for the connection
+}
+
+var looks = sync.Pool{New: func() any {
+	l := new(look)
+	l.do = l.ask
+	return l
+}}
+
+// ask polls once. A signal, with which Go's scheduler interrupts threads, is no answer.
+func (l *look) ask(fd uintptr) {
+	l.asked[0] = unix.PollFd{Fd: int32(fd), Events: unix.POLLRDHUP}
+	n, err := l.poll(l.asked[:], 0)
+	for errors.Is(err, unix.EINTR) {
+		n, err = l.poll(l.asked[:], 0)
+	}
+	l.over = n != 0 || err != nil
 }
