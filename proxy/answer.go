@@ -157,8 +157,10 @@ func (w *answerWriter) sever() {
 // carry writes an answer, trailers included, and closes its content.
 func (w *answerWriter) carry(resp *http.Response) {
 	defer func() { _ = resp.Body.Close() }()
+	if to, ok := w.ResponseWriter.(interface{ TakeHeader(h http.Header) bool }); !ok || !to.TakeHeader(resp.Header) {
+		maps.Copy(w.Header(), resp.Header)
+	}
 	h := w.Header()
-	maps.Copy(h, resp.Header)
 	announced := len(resp.Trailer)
 	if announced > 0 {
 		h["Trailer"] = []string{strings.Join(slices.Sorted(maps.Keys(resp.Trailer)), ", ")}

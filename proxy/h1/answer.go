@@ -50,13 +50,27 @@ type answer struct {
 }
 
 func (a *answer) init(c *conn, x *exchange) {
-	a.conn, a.x, a.length, a.header = c, x, -1, make(http.Header, 8)
+	a.conn, a.x, a.length = c, x, -1
 	// Connections of HTTP/1.0 aren't kept.
 	a.closing = x.req.Close || x.req.ProtoMinor == 0 || closeSaid(x.req.Header["Connection"])
 }
 
 // Header implements http.ResponseWriter.
-func (a *answer) Header() http.Header { return a.header }
+func (a *answer) Header() http.Header {
+	if a.header == nil {
+		a.header = make(http.Header, 8)
+	}
+	return a.header
+}
+
+// TakeHeader makes h the fields of the answer, unless there are some. Who gave it changes it
+// through Header only from now on.
+func (a *answer) TakeHeader(h http.Header) (taken bool) {
+	if taken = len(a.header) == 0 && h != nil; taken {
+		a.header = h
+	}
+	return taken
+}
 
 // WriteHeader implements http.ResponseWriter. It writes the head, into the buffer.
 func (a *answer) WriteHeader(status int) {
@@ -91,7 +105,8 @@ func (a *answer) interim(status int) {
 		a.asking.CompareAndSwap(mayAsk, asked)
 	}
 	b := statusLine(c.out.AvailableBuffer(), status)
-	for _, name := range a.names() {
+	var space [manyFields]string
+	for _, name := range a.names(space[:0]) {
 		if name != "Content-Length" && name != "Transfer-Encoding" {
 			b = appendField(b, name, a.header[name])
 		}
@@ -150,7 +165,8 @@ func (a *answer) head() {
 		a.closing = true
 	}
 	b := statusLine(a.conn.out.AvailableBuffer(), a.status)
-	for _, name := range a.names() {
+	var space [manyFields]string
+	for _, name := range a.names(space[:0]) {
 		switch name {
 		case "Transfer-Encoding", "Content-Length":
 		case "Connection":
@@ -219,9 +235,11 @@ func statusLine(b []byte, status int) []byte {
 	return append(b, "\r\n"...)
 }
 
-// names are those of the fields, in order.
-func (a *answer) names() []string {
-	names := make([]string, 0, 24)
+// manyFields is more than most answers have.
+const manyFields = 24
+
+// names appends those of the fields to names, in order.
+func (a *answer) names(names []string) []string {
 	for name := range a.header {
 		names = append(names, name)
 	}
@@ -340,7 +358,7 @@ func (a *answer) finish() bool {
 	c := a.conn
 	if a.status == 0 {
 		if _, given := a.header["Content-Length"]; !given && a.x.req.Method != http.MethodHead {
-			a.header["Content-Length"] = []string{"0"}
+			a.Header()["Content-Length"] = []string{"0"}
 		}
 		a.WriteHeader(http.StatusOK)
 	}

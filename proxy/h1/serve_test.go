@@ -112,6 +112,36 @@ func text(w http.ResponseWriter, body string) {
 	_, _ = io.WriteString(w, body)
 }
 
+// taker is the answer of a server that takes fields whole.
+type taker interface{ TakeHeader(h http.Header) bool }
+
+func TestFieldsAreTakenWholeUnlessThereAreSome(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		mine := http.Header{"X-Mine": {"1"}}
+		s := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+			to, ok := w.(taker)
+			if !ok || to.TakeHeader(nil) || !to.TakeHeader(mine) {
+				t.Error("fields aren't taken")
+			}
+			w.Header().Set("X-More", "2")
+			if to.TakeHeader(http.Header{"X-Other": {"3"}}) {
+				t.Error("other fields are taken in the place of those that were given")
+			}
+			text(w, "hello")
+		})
+		s.say(get)
+		resp, err := http.ReadResponse(s.in, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		if h := resp.Header; h.Get("X-Mine") != "1" || h.Get("X-More") != "2" || h.Get("X-Other") != "" {
+			t.Errorf("the client got %v", h)
+		}
+	})
+}
+
 func TestHowLongAConnectionIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
