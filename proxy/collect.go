@@ -24,9 +24,7 @@ func (p *Proxy) collect(ctx context.Context, s *sending) {
 	if s.answer.Status == 0 {
 		return
 	}
-	// Fields are taken out and put in whole; the values of none are changed.
-	s.wire = maps.Clone(s.answer.Header)
-	stripAnswer(s.wire)
+	s.wire = strippedAnswer(s.answer.Header)
 	late := p.whenLate(ctx, s)
 	s.body, s.tooLarge, s.lost = p.readAnswer(s.answer, s.w.op.MaxBody)
 	late()
@@ -114,6 +112,7 @@ func (p *Proxy) decode(s *sending) {
 		s.body.close(p)
 	}
 	s.body = body
+	s.wire = maps.Clone(s.wire) // It may be the answer's own.
 	s.wire.Del("Content-Encoding")
 	s.wire.Del("Content-Length")
 	s.answer.Header.Del("Content-Encoding")

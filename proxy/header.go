@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"maps"
 	"net/http"
 	"net/textproto"
 	"strings"
@@ -76,13 +77,33 @@ func stripRequest(h http.Header) {
 func stripAnswer(h http.Header) (nominated bool) {
 	nominated = stripHop(h)
 	for name := range h {
-		switch name {
-		case headerMutation, headerState, headerReplayed, headerObserved, headerScope,
-			"Alt-Svc", "Http2-Settings":
+		if ours(name) {
 			delete(h, name)
 		}
 	}
 	return nominated
+}
+
+// ours reports whether an upstream may not say this to a client.
+func ours(name string) bool {
+	switch name {
+	case headerMutation, headerState, headerReplayed, headerObserved, headerScope,
+		"Alt-Svc", "Http2-Settings":
+		return true
+	}
+	return false
+}
+
+// strippedAnswer is h without what stripAnswer removes: h itself where that is nothing.
+func strippedAnswer(h http.Header) http.Header {
+	for name := range h {
+		if hopByHop(name) || ours(name) {
+			h = maps.Clone(h)
+			stripAnswer(h)
+			break
+		}
+	}
+	return h
 }
 
 // wantsUpgrade reports whether the request asks for another protocol, which HTTP/1.0
