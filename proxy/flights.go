@@ -47,8 +47,10 @@ type flight struct {
 type callers struct {
 	active *flight
 	calls  []*call
-	// one is where calls begins, for a key that is asked for once at a time.
-	one [1]*call
+	// one is where calls begins, for a key that is asked for once at a time; first is the
+	// first flight.
+	one   [1]*call
+	first flight
 }
 
 // flights lets one caller of a key do the work while the others wait for its
@@ -75,7 +77,8 @@ func (f *flights) enter(k ledger.Key, c *call) (role, *flight) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	all := f.byKey[k]
-	if all == nil {
+	fresh := all == nil
+	if fresh {
 		all = new(callers)
 		all.calls = all.one[:0]
 		f.byKey[k] = all
@@ -93,7 +96,11 @@ func (f *flights) enter(k ledger.Key, c *call) (role, *flight) {
 		all.active.users++
 		return roleJoin, all.active
 	}
-	all.active = &flight{run: c.run, payload: c.payload, users: 1}
+	all.active = &all.first
+	if !fresh {
+		all.active = new(flight)
+	}
+	*all.active = flight{run: c.run, payload: c.payload, users: 1}
 	return roleLead, all.active
 }
 

@@ -204,10 +204,8 @@ func (p *Proxy) await(client context.Context, blockers []ledger.Blocker, until *
 	}
 }
 
-// decided turns the ledger's decision into an answer. What it doesn't know is
-// refused.
+// decided turns the ledger's decision into an answer.
 func (p *Proxy) decided(ctx context.Context, x *exchange, w *work, c ledger.Claimed) *settled {
-	out := &settled{mutation: c.Mutation, decision: c.Decision, shared: true, runRefused: c.RunRefused}
 	if c.Mutation != nil {
 		w.key = c.Mutation.Key
 	}
@@ -223,6 +221,15 @@ func (p *Proxy) decided(ctx context.Context, x *exchange, w *work, c ledger.Clai
 			return refused
 		}
 		return p.replay(ctx, c)
+	default:
+		return p.undispatched(ctx, x, w, c)
+	}
+}
+
+// undispatched answers what is neither sent nor replayed. What it doesn't know is refused.
+func (p *Proxy) undispatched(ctx context.Context, x *exchange, w *work, c ledger.Claimed) *settled {
+	out := &settled{mutation: c.Mutation, decision: c.Decision, shared: true, runRefused: c.RunRefused}
+	switch c.Decision {
 	case ledger.DecideStandIn:
 		return p.standIn(out, w)
 	case ledger.DecideRules:
