@@ -22,6 +22,8 @@ func testConfig(dir string) Config {
 		Now: func() ledger.Stamp {
 			return ledger.Stamp{Wall: time.Now().Round(0), BootID: "boot"}
 		},
+		// On a slow machine it would rest while a test evaluates commands in its place.
+		calm: time.Hour,
 	}
 }
 
