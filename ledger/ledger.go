@@ -13,6 +13,8 @@ type Ledger struct {
 	answers sync.Map
 	// noted are the deliveries that a replay which is decided as seen may not see yet.
 	noted noted
+	// worth says whether a claim is looked at before it is a command.
+	worth worth
 }
 
 // Config holds what commands need beyond their arguments.

@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -19,7 +20,11 @@ func (l *Ledger) replayed(ctx context.Context, q *Claim) (Claimed, bool) {
 	if !told && (!q.Redelivery || l.noted.has(answer{q.Run, q.Key})) {
 		return Claimed{}, false
 	}
+	if !l.worth.looking() {
+		return Claimed{}, false
+	}
 	s, ok := l.See(q.Scope, q.Key)
+	l.worth.looked(ok)
 	if !ok || !q.replaysRecord(s.Mutation) || !q.replaysItem(s.Item) || !q.replaysRun(&s, l.config.Wall) {
 		return Claimed{}, false
 	}
@@ -27,6 +32,37 @@ func (l *Ledger) replayed(ctx context.Context, q *Claim) (Claimed, bool) {
 		return Claimed{}, false
 	}
 	return Claimed{Decision: DecideReplay, Mutation: s.Mutation, Run: s.Run}, true
+}
+
+// worth tells whether looking for a record is worth it. Where only new mutations are claimed
+// nothing is ever found, and each is looked for once more by its command; a replay that isn't
+// looked for is the command's to decide.
+type worth struct {
+	// vain counts the claims since something was found.
+	vain atomic.Uint32
+}
+
+// After so many claims without a find only each so manieth looks.
+const (
+	manyVain  = 64
+	eachAfter = 8
+)
+
+func (w *worth) looking() bool {
+	n := w.vain.Load()
+	if n < manyVain || n%eachAfter == 0 {
+		return true
+	}
+	w.vain.Add(1)
+	return false
+}
+
+func (w *worth) looked(found bool) {
+	if found {
+		w.vain.Store(0)
+	} else {
+		w.vain.Add(1)
+	}
 }
 
 // replaysRecord reports whether m is of the claim's scope, and its result answers the payload.

@@ -2,6 +2,7 @@ package ledger_test
 
 import (
 	"context"
+	"fmt"
 	"reflect"
 	"testing"
 	"time"
@@ -174,4 +175,43 @@ func TestWhatWasSeenOnceIsLookedAtAnew(t *testing.T) {
 	if out := a.claim(a.run, "a", redelivery, func(q *ledger.Claim) { q.Hold = true }); out.Decision != ledger.DecideBlocked {
 		t.Errorf("%q", out.Decision)
 	}
+}
+
+// Who claims nothing but new mutations isn't made to look for each of them twice, and a script
+// that is run again finds out soon that it is worth it.
+func TestWhatIsNeverFoundIsSeldomLookedFor(t *testing.T) {
+	t.Parallel()
+	a := applied(t)
+	seen := &seeing{Store: a.Store}
+	a.Store = seen
+	const many = 400
+	for n := range many {
+		a.send(a.run, fmt.Sprint("new ", n))
+	}
+	if seen.looks > many/2 {
+		t.Errorf("of %d new mutations %d were looked for before their commands", many, seen.looks)
+	}
+	replays := func() {
+		for range 8 {
+			if out := a.claim(a.run, "a", redelivery); out.Decision != ledger.DecideReplay {
+				t.Fatalf("%q", out.Decision)
+			}
+		}
+	}
+	replays()
+	seen.looks = 0
+	if replays(); seen.looks != 8 {
+		t.Errorf("of 8 replays after others, %d were looked for", seen.looks)
+	}
+}
+
+// seeing is a store that counts what is looked for.
+type seeing struct {
+	ledger.Store
+	looks int
+}
+
+func (s *seeing) See(scope ledger.Scope, k ledger.Key) (ledger.Sight, bool) {
+	s.looks++
+	return s.Store.See(scope, k)
 }
