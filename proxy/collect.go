@@ -82,13 +82,17 @@ func (p *Proxy) readAnswer(a *upstream.Answer, limit int64) (body *content, tooL
 	if a.ContentLength > limit {
 		return nil, true, nil
 	}
+	rest := io.Reader(a.Body)
 	if 0 <= a.ContentLength && a.ContentLength <= ledger.InlineBody {
-		var buffer bytes.Buffer
-		buffer.Grow(int(a.ContentLength) + bytes.MinRead)
-		n, err := buffer.ReadFrom(io.LimitReader(a.Body, limit+1))
-		return inMemory(buffer.Bytes()), err == nil && n > limit, nil
+		// A byte more, as its end has to be seen.
+		short := make([]byte, a.ContentLength+1)
+		n, err := io.ReadFull(a.Body, short)
+		if err != nil {
+			return inMemory(short[:n:n]), false, nil
+		}
+		rest = io.MultiReader(bytes.NewReader(short), a.Body) // Longer than it said.
 	}
-	body, err := p.spoolAll(io.LimitReader(a.Body, limit+1), a.ContentLength, maySpool)
+	body, err := p.spoolAll(io.LimitReader(rest, limit+1), a.ContentLength, maySpool)
 	if spool := (spoolError{}); errors.As(err, &spool) {
 		// Its end still belongs to the evidence.
 		_, _ = io.Copy(io.Discard, io.LimitReader(a.Body, limit))
