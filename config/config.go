@@ -218,7 +218,8 @@ type Ledger struct {
 	// then refuses to start. At most 128 letters, digits and .-_: characters.
 	ID string
 	// HighWaterFile is kept outside Dir, so that a restored copy of Dir is
-	// found out. Empty: inside the ledger, where a whole older copy is not.
+	// found out. Empty: inside the ledger, where a whole older copy is not. It takes 4 MiB, and
+	// holds content of requests.
 	HighWaterFile string
 	// MinFree is the free space below which new mutations are refused before
 	// they are claimed. At least 1 MiB. Default 256 MiB.

@@ -53,7 +53,7 @@ func watch() error {
 type watcher struct {
 	watching
 	mu sync.Mutex
-	// about is what the transaction that is being made durable is about.
+	// about is what the commit that is being made durable is about, nil beside commits.
 	about []string
 	// sending is what is being sent, next what will be.
 	sending, next string
@@ -124,13 +124,17 @@ func (w *watcher) point(name string) string {
 }
 
 // names are those under which a step is known: a sync of the log or of the high-water
-// file has one for each thing that the transaction is about.
+// file that is made for a commit has one for each thing that the commit is about. Others, at
+// start, at the end and where the journal is emptied, have one of their own.
 func (w *watcher) names(s fault.Step) []string {
 	var what string
 	switch s.Op {
 	case fault.OpPoint:
 		// Those of the ledger's engine stand beside its syncs.
 		if strings.HasPrefix(s.Name, "badgerstore.") {
+			if s.Name == "badgerstore.after_publish" {
+				w.about = nil
+			}
 			return nil
 		}
 		return []string{w.point(s.Name)}
@@ -145,7 +149,8 @@ func (w *watcher) names(s fault.Step) []string {
 		what = "rename to " + w.class(s.Name)
 	}
 	what = map[bool]string{false: "before ", true: "after "}[s.Done] + what
-	if base := filepath.Base(s.Name); s.Op != fault.OpSync || base != "highwater" && filepath.Ext(base) != ".mem" {
+	base := filepath.Base(s.Name)
+	if s.Op != fault.OpSync || len(w.about) == 0 || base != "highwater" && filepath.Ext(base) != ".mem" {
 		return []string{what}
 	}
 	names := make([]string, 0, len(w.about))

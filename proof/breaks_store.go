@@ -4,13 +4,46 @@ package main
 var storeBreaks = []broken{
 	{
 		promise: "Then it is sent once (§5), the outcome is recorded durably", how: "what isn't synced yet is shown",
-		edits: []edit{{"ledger/badgerstore/persist.go", "pointBeforeSync.Pass()\n", "pointBeforeSync.Pass()\n\ts.gate.publish(b.gate, b.written)\n\ts.horizon.reached(b.number)\n"}},
+		edits: []edit{{"ledger/badgerstore/persist.go", "pointBeforeHighWater.Pass()\n", "pointBeforeHighWater.Pass()\n\ts.gate.publish(b.gate, b.written, func(*known) {})\n\ts.horizon.reached(b.number)\n"}},
 		tests: []string{"ledger/badgerstore.TestNothingIsShownBeforeItsSync"},
 	},
 	{
-		promise: "A mutation costs two synced commits", how: "a command is acknowledged before the log is synced",
+		promise: "A mutation costs two synced commits", how: "a command is acknowledged before the journal is synced",
+		edits: []edit{{"ledger/badgerstore/journal.go", "if err := h.sync(); err != nil {", "if err := error(nil); err != nil {"}},
+		tests: []string{"ledger/badgerstore.TestALossOfPowerBeforeEachSync"},
+	},
+	{
+		promise: "A mutation costs two synced commits", how: "a commit too long for the journal is acknowledged before the log is synced",
+		edits: []edit{{"ledger/badgerstore/persist.go", "\tif !kept {\n\t\tif err := s.emptyJournal(b.tip); err != nil {", "\tif !kept && b.tip.Commit == 0 {\n\t\tif err := s.emptyJournal(b.tip); err != nil {"}},
+		tests: []string{"ledger/badgerstore.TestALossOfPowerBeforeEachSync"},
+	},
+	{
+		promise: "A mutation costs two synced commits", how: "the engine has a commit before that is durable",
+		edits: []edit{{"ledger/badgerstore/persist.go", "pointBeforeHighWater.Pass()\n", "pointBeforeHighWater.Pass()\n\tif err := s.give(b); err != nil {\n\t\treturn err\n\t}\n"}},
+		tests: []string{"ledger/badgerstore.TestTheEngineHasNoCommitBeforeItIsDurable"},
+	},
+	{
+		promise: "A mutation costs two synced commits", how: "the journal is written over before the log is synced",
 		edits: []edit{{"ledger/badgerstore/persist.go", "if err := s.log.sync(); err != nil {", "if err := error(nil); err != nil {"}},
-		tests: []string{"ledger/badgerstore.TestAcknowledgedSurvivesALossOfPower"},
+		tests: []string{"ledger/badgerstore.TestALossOfPowerBeforeEachSync"},
+	},
+	{
+		promise: "A mutation costs two synced commits", how: "the mark moves before the log is synced",
+		edits: []edit{{
+			"ledger/badgerstore/persist.go", "\tif err := s.log.sync(); err != nil {\n\t\treturn err\n\t}\n\treturn s.water.settle(t)\n",
+			"\tif err := s.water.settle(t); err != nil {\n\t\treturn err\n\t}\n\treturn s.log.sync()\n",
+		}},
+		tests: []string{"ledger/badgerstore.TestALossOfPowerBeforeEachSync"},
+	},
+	{
+		promise: "A mutation costs two synced commits", how: "the log that ended is not synced when a new one has begun",
+		edits: []edit{{"ledger/badgerstore/logsync.go", "\t\tif err := l.told(l.file.Name(), datasync(l.file)); err != nil {\n\t\t\treturn errors.Join", "\t\tif err := error(nil); err != nil {\n\t\t\treturn errors.Join"}},
+		tests: []string{"ledger/badgerstore.TestALossOfPowerBeforeEachSync"},
+	},
+	{
+		promise: "A mutation costs two synced commits", how: "what the engine lost is not put back",
+		edits: []edit{{"ledger/badgerstore/putback.go", "\tif len(a.after) == 0 || a.mark.ID", "\tif len(a.after) >= 0 || a.mark.ID"}},
+		tests: []string{"ledger/badgerstore.TestTheHighWaterMarkSurvivesALossOfPower"},
 	},
 	{
 		promise: "Every change is one transaction that expects a state and a version", how: "the store takes a record of an older version",
@@ -49,8 +82,8 @@ var storeBreaks = []broken{
 	},
 	{
 		promise: "ends before what was acknowledged", how: "the high-water mark isn't written",
-		edits: []edit{{"ledger/badgerstore/persist.go", "if err := s.water.write(b.tip); err != nil {", "if err := error(nil); err != nil {"}},
-		tests: []string{"ledger/badgerstore.TestALogThatWasEmptiedIsALoss", "ledger/badgerstore.TestHighWaterFailurePoisons"},
+		edits: []edit{{"ledger/badgerstore/highwater.go", "if _, err := h.file.WriteAt(slot, n*slotSize); err != nil {", "if _, err := h.file.ReadAt(slot, n*slotSize); err != nil {"}},
+		tests: []string{"ledger/badgerstore.TestALossOfPowerBeforeEachSync", "ledger/badgerstore.TestEitherMarkWillDo"},
 	},
 	{
 		promise: "was written by a newer version", how: "a newer format is read",

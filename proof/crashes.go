@@ -20,7 +20,10 @@ var crashTests = []struct{ how, pkg, run string }{
 		"SIGKILL amid concurrent callers, what they saw held against a model (porcupine)", "./ledger/badgerstore",
 		"^TestCommandsOfConcurrentCallersAreLinearizable$",
 	},
-	{"loss of power, from copies at each sync of the log", "./ledger/badgerstore", "^TestAcknowledgedSurvivesALossOfPower$"},
+	{
+		"loss of power, from copies at each sync of the journal and of the engine's log", "./ledger/badgerstore",
+		"^(TestAcknowledgedSurvivesALossOfPower|TestALossOfPowerBeforeEachSync|TestTheHighWaterMarkSurvivesALossOfPower)$",
+	},
 	{"a disk that is full at each page", "./ledger/badgerstore", "^(TestADiskThatFillsAtEachPage|TestNothingAcknowledgedIsLostOnAFullDisk)$"},
 	{
 		"torn, flipped, cut, lost and older files", "./ledger/badgerstore",

@@ -322,7 +322,7 @@ func (s *Store) beginAccepting() error {
 	if err := writeSynced(s.config.acceptingPath(), []byte(s.ID())); err != nil {
 		return err
 	}
-	if err := createHighWater(s.config.highWaterPath(), s.ID(), s.tip); err != nil {
+	if err := createHighWater(s.config, s.ID(), s.tip); err != nil {
 		return err
 	}
 	return s.db.Update(func(txn *badger.Txn) error {

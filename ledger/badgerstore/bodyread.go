@@ -70,8 +70,13 @@ func (s *Store) openBody(sum []byte) (*bodyReader, error) {
 	if errors.Is(err, ledger.ErrNotFound) {
 		// It may be what is being committed.
 		s.newest.give(r.src)
+		if err := s.horizon.await(s.Healthy); err != nil {
+			return nil, err
+		}
 		r.src = &shared{snapshot: snapshot{s.db.NewTransaction(false)}, users: 1}
-		err = r.find()
+		if err = s.horizon.awaitSeen(s.Healthy); err == nil {
+			err = r.find()
+		}
 	}
 	if err != nil {
 		s.newest.give(r.src)

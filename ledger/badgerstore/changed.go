@@ -1,21 +1,66 @@
 package badgerstore
 
-import "hash/maphash"
+import (
+	"bytes"
+	"hash/maphash"
+)
 
-// changed tells which keys the open batch, and the one before it that is being
-// synced, have changed: what a command read of them isn't durable yet. It keeps
-// hashes, so that it may say yes where it should say no, never the other way round.
-// A nil one holds nothing.
+// changed holds what the open batch, and the one before it, have changed. The one before
+// reaches the engine only when it is durable, so a command reads its changes here, and what
+// it read of them may not be durable yet. A nil one holds nothing.
 type changed struct {
 	seed    maphash.Seed
 	horizon *horizon
-	// number is the open batch's; now are its keys, before those of the last one.
+	// number is the open batch's; now are its changes, before those of the last one.
 	number      uint64
-	now, before map[uint64]struct{}
+	now, before *changes
+}
+
+// changes are those of one batch, each key once, in the order in which they came first.
+type changes struct {
+	list []delta
+	// first leads from the hash of a key to the last change of a key that has it, counted
+	// from 1.
+	first map[uint64]int
+}
+
+// delta is an entry with the place of the change of another key of the same hash, counted
+// from 1; 0 if there is none.
+type delta struct {
+	entry
+	next int
+}
+
+func newChanges() *changes { return &changes{first: map[uint64]int{}} }
+
+// find returns the change of k, nil if there is none.
+func (c *changes) find(hash uint64, k []byte) *delta {
+	for at := c.first[hash]; at > 0; at = c.list[at-1].next {
+		if bytes.Equal(c.list[at-1].key, k) {
+			return &c.list[at-1]
+		}
+	}
+	return nil
+}
+
+// set makes e the change of its key.
+func (c *changes) set(hash uint64, e entry) {
+	if known := c.find(hash, e.key); known != nil {
+		known.sealed = e.sealed
+		return
+	}
+	c.list = append(c.list, delta{e, c.first[hash]})
+	c.first[hash] = len(c.list)
+}
+
+func (c *changes) clear() {
+	clear(c.list)
+	c.list = c.list[:0]
+	clear(c.first)
 }
 
 func newChanged(h *horizon) *changed {
-	return &changed{maphash.MakeSeed(), h, 0, map[uint64]struct{}{}, map[uint64]struct{}{}}
+	return &changed{maphash.MakeSeed(), h, 0, newChanges(), newChanges()}
 }
 
 // begin makes number the open batch. One that was begun before and wasn't written
@@ -25,18 +70,39 @@ func (c *changed) begin(number uint64) {
 		c.number = number
 		c.now, c.before = c.before, c.now
 	}
-	clear(c.now)
+	c.now.clear()
 }
 
-func (c *changed) add(k []byte) {
-	if c != nil {
-		c.now[maphash.Bytes(c.seed, k)] = struct{}{}
+// rest lets go of what the last batches held, unless the engine may lack some of it still.
+// There must be no open batch.
+func (c *changed) rest() {
+	if !c.horizon.behind() {
+		c.now, c.before = newChanges(), newChanges()
 	}
+}
+
+func (c *changed) add(e entry) { c.now.set(maphash.Bytes(c.seed, e.key), e) }
+
+// value returns what lies under k if one of both batches has changed it, which may be nil:
+// it was removed. It is written over two batches later.
+func (c *changed) value(k []byte) (sealed []byte, ok bool) {
+	if c == nil || len(c.now.list)+len(c.before.list) == 0 {
+		return nil, false
+	}
+	hash := maphash.Bytes(c.seed, k)
+	e := c.now.find(hash, k)
+	if e == nil {
+		e = c.before.find(hash, k)
+	}
+	if e == nil {
+		return nil, false
+	}
+	return e.sealed, true
 }
 
 // syncing reports whether the last batch isn't durable yet.
 func (c *changed) syncing() bool {
-	return len(c.before) > 0 && c.horizon.durable.Load() < c.number-1
+	return len(c.before.list) > 0 && c.horizon.durable.Load() < c.number-1
 }
 
 // in returns the number of the commit that isn't durable and changed k, 0 if there
@@ -45,11 +111,11 @@ func (c *changed) in(k []byte) uint64 {
 	if !c.any() {
 		return 0
 	}
-	h := maphash.Bytes(c.seed, k)
-	if _, ok := c.now[h]; ok {
+	hash := maphash.Bytes(c.seed, k)
+	if c.now.find(hash, k) != nil {
 		return c.number
 	}
-	if _, ok := c.before[h]; ok && c.syncing() {
+	if c.before.find(hash, k) != nil && c.syncing() {
 		return c.number - 1
 	}
 	return 0
@@ -57,4 +123,18 @@ func (c *changed) in(k []byte) uint64 {
 
 func (c *changed) has(k []byte) bool { return c.in(k) > 0 }
 
-func (c *changed) any() bool { return c != nil && (len(c.now) > 0 || c.syncing()) }
+func (c *changed) any() bool { return c != nil && (len(c.now.list) > 0 || c.syncing()) }
+
+// overlay tells fn of each change below prefix, those of the batch before first.
+func (c *changed) overlay(prefix []byte, fn func(entry)) {
+	if c == nil {
+		return
+	}
+	for _, batch := range []*changes{c.before, c.now} {
+		for i := range batch.list {
+			if e := batch.list[i].entry; bytes.HasPrefix(e.key, prefix) {
+				fn(e)
+			}
+		}
+	}
+}

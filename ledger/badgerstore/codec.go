@@ -12,10 +12,14 @@ import (
 	"keep-proxy/ledger"
 )
 
-// format is the version of stored values and of the folder's layout. Values of
-// format 1 are read, too, and lie in a folder of format 2 until they change: see
-// legacy.go.
-const format = 2
+const (
+	// format is the version of the folder's layout. Format 3 has a journal in the high-water
+	// file, which a program that doesn't know it would leave out.
+	format = 3
+	// valueFormat is that of stored values. Those of format 1 are read, too, and lie in a
+	// folder of a later format until they change: see legacy.go.
+	valueFormat = 2
+)
 
 // sealSize is the length of the envelope: format, flags, CRC-32C.
 const sealSize = 6
@@ -65,7 +69,7 @@ func seal(key, content []byte, flags byte) []byte {
 
 // sealIn fills the envelope of a value in whose first sealSize bytes it belongs.
 func sealIn(key, out []byte, flags byte) {
-	out[0], out[1] = format, flags
+	out[0], out[1] = valueFormat, flags
 	binary.LittleEndian.PutUint32(out[2:], checksum(key, out))
 }
 
@@ -84,9 +88,9 @@ func unseal(key, sealed []byte) (content []byte, flags byte, err error) {
 	if binary.LittleEndian.Uint32(sealed[2:]) != checksum(key, sealed) {
 		return nil, 0, damaged(key, "the checksum doesn't match")
 	}
-	if sealed[0] > format {
+	if sealed[0] > valueFormat {
 		return nil, 0, fmt.Errorf("%w: value %s has format %d, this program reads up to %d",
-			ledger.ErrFormat, keyName(key), sealed[0], format)
+			ledger.ErrFormat, keyName(key), sealed[0], valueFormat)
 	}
 	if sealed[0] == 0 || sealed[1]&^flagSplit != 0 {
 		return nil, 0, damaged(key, "the envelope is unknown")

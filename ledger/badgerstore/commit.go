@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	badger "github.com/dgraph-io/badger/v4"
 	"github.com/fxamacker/cbor/v2"
 
 	"keep-proxy/internal/fault"
@@ -34,14 +33,18 @@ var commands = sync.Pool{New: func() any { return &command{done: make(chan error
 
 // batch is one transaction in the making.
 type batch struct {
-	txn  *badger.Txn
+	// base is what the engine has, without this batch, and maybe without the one before it.
 	base snapshot
 	tip  tip
+	// before is the link of the commit before it.
+	before [32]byte
+	// entries is what it changes.
+	entries *changes
 	// number is that of the commit it will be, changed what it and the batch before
 	// it hold so far.
 	number  uint64
 	changed *changed
-	// size is what the transaction holds, in bytes.
+	// size is what it changes, in bytes.
 	size     int
 	waiting  []*command
 	gate     gateDelta
@@ -59,7 +62,7 @@ type batch struct {
 	shown []func()
 	// referred are digests of bodies that this batch takes out of the sweep.
 	referred []string
-	// written is when it was given to the engine, for the gate.
+	// written is when it was complete, for the gate.
 	written time.Time
 }
 
@@ -120,8 +123,8 @@ func (s *Store) enqueue(ctx context.Context, c *command) error {
 	}
 }
 
-// commitLoop is the committer: the only goroutine that writes to the engine. While
-// one batch is being synced, it evaluates the next. It rests when no command comes for a while.
+// commitLoop is the committer: the only goroutine that evaluates commands. While one batch is
+// being written, it evaluates the next. It rests when no command comes for a while.
 func (s *Store) commitLoop(while time.Duration) {
 	defer close(s.syncing)
 	calm := time.NewTimer(while)
@@ -165,21 +168,25 @@ func (s *Store) rest() {
 	s.connectors.empty()
 	s.spans.empty()
 	s.buffers.drop()
-	s.slab = slab{}
+	s.slabs = [2]slab{}
+	s.changed.rest()
 	s.gate.rest(s.now()) // And of what was seen.
 }
 
 func (s *Store) begin() *batch {
-	s.entries.reset()
-	s.slab.reset()
-	txn := s.db.NewTransaction(true)
 	b := &batch{
-		txn: txn, base: snapshot{txn}, tip: s.tip, number: s.tip.Commit + 1, changed: s.changed, limit: fullCommands,
+		base: snapshot{s.db.NewTransaction(false)}, tip: s.tip, before: s.tip.Link, number: s.tip.Commit + 1,
+		changed: s.changed, limit: fullCommands,
 	}
 	if s.config.unmerged {
 		b.limit = 1
 	}
 	s.changed.begin(b.number)
+	b.entries = s.changed.now
+	// The one before lies in the other slab.
+	slab := &s.slabs[b.number%2]
+	slab.reset()
+	s.layer.slab, s.ends.slab = slab, slab
 	return b
 }
 
@@ -293,9 +300,7 @@ func (s *Store) add(b *batch, fn func(*tx) error) (durable bool, err error) {
 	err = t.evaluate(fn, &next)
 	durable = !t.layer.pending && (err != nil || !t.changed())
 	if err == nil {
-		if err = t.layer.apply(b.txn); err != nil {
-			s.poison(fmt.Errorf("a transaction could not be filled: %w", err))
-		}
+		t.layer.join()
 	}
 	s.remember(t, err == nil)
 	if err != nil {
@@ -364,10 +369,10 @@ func (t *tx) evaluate(fn func(*tx) error, next *tip) (err error) {
 	return t.complete(next)
 }
 
-// settle writes the batch to the engine and hands it on to be synced. It holds the
-// turn to sync, unless the batch is empty.
+// settle completes the batch and hands it on to be written and synced. It holds the
+// turn to do so, unless the batch is empty.
 func (s *Store) settle(b *batch) {
-	defer b.txn.Discard()
+	defer b.base.txn.Discard()
 	if b.size == 0 && len(b.shown) > 0 {
 		// What its commands have read may be of the one that is being synced.
 		s.unshown.add(b.shown)
@@ -379,7 +384,7 @@ func (s *Store) settle(b *batch) {
 		return
 	}
 	if b.size > 0 {
-		err := s.commands.over(&aWrite, func() error { return s.commit(b) })
+		err := s.commit(b)
 		if err == nil {
 			s.syncing <- b
 			return
@@ -400,7 +405,8 @@ func (b *batch) answer(err error) {
 	}
 }
 
-// commit writes the batch to the engine. It isn't durable before persist.
+// commit completes the batch, and takes it for the last one from now on. It isn't durable
+// before persist.
 func (s *Store) commit(b *batch) error {
 	if err := s.Healthy(); err != nil {
 		return err
@@ -413,11 +419,8 @@ func (s *Store) commit(b *batch) error {
 		b.about = about(b.events)
 	}
 	pointBeforeCommit.Pass()
+	// From here on it may become durable, so that who reads waits for it.
 	s.horizon.wrote(b.number)
-	if err := b.txn.Commit(); err != nil {
-		return fmt.Errorf("commit: %w", err)
-	}
-	s.loans.commit(b.moved)
 	s.buffers.trim(s.written)
 	s.tip = b.tip
 	s.syncingGate = b.gate
@@ -451,12 +454,17 @@ func (s *Store) seal(b *batch, now time.Time) error {
 		s.checkpoint, s.checkpointDue = c, false
 	}
 	s.written = written
-	err := l.apply(b.txn)
+	b.size += l.size
+	l.join()
+	// What is durable in the journal has to fit into a transaction of the engine.
+	if int64(b.size) > s.db.MaxBatchSize() || int64(len(b.entries.list)) > s.db.MaxBatchCount() {
+		return fmt.Errorf("%w: the batch has %d bytes", errTooLarge, b.size)
+	}
 	l.reset(snapshot{})
 	if l.buffer.Cap() > keptBuffer {
 		l.buffer = new(bytes.Buffer)
 	}
-	return err
+	return nil
 }
 
 // poison makes every later Update fail; the first cause is kept.

@@ -41,9 +41,15 @@ type Config struct {
 	// unmerged gives every command a transaction of its own, for comparison in
 	// benchmarks.
 	unmerged bool
-	// synced is told the path of each file and folder of the engine that was synced
-	// for a commit; its error counts as that of the sync.
+	// synced is told the path of each file and folder that was synced for commits: the
+	// high-water file, the engine's logs and their folder; its error counts as that of the
+	// sync.
 	synced func(path string) error
+	// puttingBack is called after each commit that is put back into the engine, before it is
+	// durable there.
+	puttingBack func()
+	// journal is journalSize where it isn't 0.
+	journal int64
 	// stall is stallAfter, and calm restAfter, where they are not 0.
 	stall, calm time.Duration
 	// statfs measures free space; nil asks the operating system.
@@ -109,6 +115,9 @@ func (c Config) validate() error {
 	}
 	return nil
 }
+
+// journalSize is the length of one copy of the journal in a new high-water file, in bytes.
+func (c Config) journalSize() int64 { return cmp.Or(c.journal, journalSize) }
 
 // restAfter is how long the committer waits for a command before it rests.
 func (c Config) restAfter() time.Duration { return cmp.Or(c.calm, restAfter) }

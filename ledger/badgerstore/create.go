@@ -35,7 +35,7 @@ func create(c Config, id string) error {
 		return fmt.Errorf("make a ledger: %w", err)
 	}
 	pointCreating.Pass()
-	if err := createHighWater(c.highWaterPath(), id, first); err != nil {
+	if err := createHighWater(c, id, first); err != nil {
 		return fmt.Errorf("make a ledger: %w", err)
 	}
 	if err := writeSynced(c.identityPath(), i.text()); err != nil {
@@ -79,7 +79,7 @@ func abandon(c Config) error {
 	if err != nil {
 		return err
 	}
-	if m, err := readHighWater(c.highWaterPath()); err == nil && m.ID == string(id) {
+	if m, err := readHighWater(c.highWaterPath()); err == nil && m.mark.ID == string(id) {
 		if err := os.Remove(c.highWaterPath()); err != nil {
 			return err
 		}

@@ -5,7 +5,8 @@
 //
 //	ledger.id     identity, format, and the version that is needed to read it
 //	ledger.lock   held while the ledger is open; names the holder
-//	highwater     how far commands were acknowledged (or Config.HighWaterFile)
+//	highwater     how far commands were acknowledged, and a journal of the last commits
+//	              with their content (or Config.HighWaterFile); 4 MiB
 //	reserve       space that is given back when the disk runs low
 //	data/         Badger
 //	bodies/       bodies over ledger.InlineBody, named by their SHA-256
@@ -15,10 +16,19 @@
 //
 // One goroutine evaluates the commands one after another, each over an overlay of
 // its own, so that the error of one drops only its own changes. Commands that wait
-// together share one Badger transaction. A second goroutine syncs the log that it
-// lies in, then the high-water file, then publishes the in-memory gate, then wakes
-// the callers; meanwhile the first evaluates what comes next, but writes nothing.
-// Readers wait until all that they see is synced. Commands of Note wait in a list for the next
+// together share one commit. A second goroutine writes that into the journal of the high-water
+// file and syncs it: from then on it is durable and acknowledged. Then it gives it to Badger,
+// publishes the in-memory gate, and wakes the callers; meanwhile the first evaluates what comes
+// next, over what Badger has and the commit before.
+//
+// Badger's log is synced, and the marks of the high-water file moved, when the journal is half
+// full, at opening and at closing. A commit too long for the journal is durable once Badger's
+// log is. Open gives Badger once more what a loss of power took from its logs and the journal
+// holds. So: Badger never has a commit that isn't durable in the journal or in a log; all up to
+// the mark is durable in Badger; the journal after the mark is never written over; and it lies
+// twice in the file, so that no single damage takes an acknowledged commit.
+//
+// Readers wait until all that they see is durable. Commands of Note wait in a list for the next
 // such transaction, at most noteDelay. A long body's file, and its folder, are synced
 // before WriteBody or Keep returns, so before a record can name it.
 //
@@ -27,8 +37,9 @@
 // Format 1 stored mutations, events and deliveries with their fields' names, and each
 // event of a mutation in an index entry of its own. Format 2 has numbers for names,
 // stamps in binary, the numbers of a mutation's events with its record, and the events of
-// a commit in one value. Opening a folder of format 1 rewrites ledger.id; values of format 1 are read, and change format
-// with the record.
+// a commit in one value. Format 3 of the folder has the journal in the high-water file; stored
+// values are those of format 2. Opening an older folder rewrites ledger.id and gives it a
+// journal; values of format 1 are read, and change format with the record.
 //
 // # What is verified when
 //
@@ -47,13 +58,15 @@
 // A commit or sync that fails, and a value that doesn't match its checksum, poison
 // the store: every later Update answers ledger.ErrUnavailable, and Healthy says
 // why. So does one that takes longer than 30 s: callers are answered then, and what hangs
-// may become durable all the same. Below Config.MinFree new mutations answer ledger.ErrLowSpace while outcomes
+// may become durable all the same. Of a last write that was torn, the commit is there whole or not at all,
+// as it was never acknowledged; a commit of the journal that is missing before the last one is damage. Below Config.MinFree new mutations answer ledger.ErrLowSpace while outcomes
 // are still recorded. Open refuses as docs/semantics.md §9 says; its errors name
 // the command that goes on.
 //
 // # Caveats
 //
 // A consistent older copy of the whole folder is found only if the high-water file
-// is kept elsewhere. Stored content is not encrypted. A full disk can kill the
+// is kept elsewhere, and then only if it lacks more than the journal holds, which is put back
+// otherwise. Stored content is not encrypted, and the high-water file holds some, too. A full disk can kill the
 // process (Badger writes through memory maps): keep MinFree above zero.
 package badgerstore

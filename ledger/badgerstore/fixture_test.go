@@ -23,6 +23,7 @@ var updateFixture = flag.Bool("update", false, "write the ledger folder of the p
 const (
 	fixture1 = "testdata/ledger-v1.tar.gz"
 	fixture2 = "testdata/ledger-v2.tar.gz"
+	fixture3 = "testdata/ledger-v3.tar.gz"
 )
 
 // fixtureBody is the stored answer of the applied record.
@@ -59,14 +60,14 @@ func makeFixture(t *testing.T) {
 	if err := errors.Join(err, s.Close()); err != nil {
 		t.Fatal(err)
 	}
-	pack(t, dir, fixture2)
+	pack(t, dir, fixture3)
 }
 
 func TestLedgerOfEachFormat(t *testing.T) {
 	if *updateFixture {
 		makeFixture(t)
 	}
-	for _, path := range []string{fixture1, fixture2} {
+	for _, path := range []string{fixture1, fixture2, fixture3} {
 		t.Run(filepath.Base(path), func(t *testing.T) { replayAndResolve(t, path) })
 	}
 }

@@ -305,7 +305,7 @@ func TestUnsealRefuses(t *testing.T) {
 // newer seals a value as a later program would.
 func newer(k []byte) []byte {
 	b := seal(k, nil, 0)
-	b[0] = format + 1
+	b[0] = valueFormat + 1
 	sum := checksum(k, b)
 	b[2], b[3], b[4], b[5] = byte(sum), byte(sum>>8), byte(sum>>16), byte(sum>>24)
 	return b

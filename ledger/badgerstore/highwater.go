@@ -2,6 +2,7 @@ package badgerstore
 
 import (
 	"bytes"
+	"crypto/rand"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -12,25 +13,29 @@ import (
 	"keep-proxy/ledger"
 )
 
-// The high-water file says up to where commands were acknowledged. It has two
-// slots, written in turn, so that a torn write leaves the one before.
+// The high-water file says up to where commands were acknowledged: up to its mark, and then
+// as far as its journal goes. All up to the mark is durable in the engine; see journal.go for
+// what comes after. The mark stands in two slots, so that a torn write of one leaves the other.
 const (
-	slotSize      = 4096
-	highWaterSize = 2 * slotSize
+	slotSize = 4096
+	// marksSize is the length of both slots, which is all of the file in formats 1 and 2.
+	marksSize = 2 * slotSize
 )
 
-// mark is the content of a slot.
+// highMark is the content of a slot.
 type highMark struct {
 	ID  string `cbor:"1,keyasint"`
 	Tip tip    `cbor:"2,keyasint"`
+	// Key begins each commit of the journal, and Journal is the length of either copy of
+	// it, in bytes.
+	Key     []byte `cbor:"3,keyasint,omitempty"`
+	Journal int64  `cbor:"4,keyasint,omitempty"`
 }
+
+// size is how long the file is.
+func (m highMark) size() int64 { return marksSize + 2*m.Journal }
 
 var highWaterKey = []byte("highwater")
-
-type highWater struct {
-	file *os.File
-	id   string
-}
 
 // slot encodes the mark as length, then sealed content.
 func (m highMark) slot() ([]byte, error) {
@@ -62,18 +67,14 @@ func parseSlot(b []byte) (highMark, error) {
 	return m, decode(highWaterKey, content, &m)
 }
 
-// readHighWater returns the newest mark of the file.
-func readHighWater(path string) (highMark, error) {
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return highMark{}, fmt.Errorf("high-water file: %w", err)
-	}
-	if len(b) != highWaterSize {
-		return highMark{}, fmt.Errorf("%w: the high-water file %s has %d bytes instead of %d",
-			ledger.ErrDamaged, path, len(b), highWaterSize)
+// parseMarks returns the newer of both marks.
+func parseMarks(path string, b []byte) (highMark, error) {
+	if len(b) < marksSize {
+		return highMark{}, fmt.Errorf("%w: the high-water file %s has %d bytes, of which the marks alone take %d",
+			ledger.ErrDamaged, path, len(b), marksSize)
 	}
 	first, errFirst := parseSlot(b[:slotSize])
-	second, errSecond := parseSlot(b[slotSize:])
+	second, errSecond := parseSlot(b[slotSize:marksSize])
 	switch {
 	case errFirst != nil && errSecond != nil:
 		return highMark{}, fmt.Errorf("high-water file %s: %w", path, errFirst)
@@ -84,44 +85,142 @@ func readHighWater(path string) (highMark, error) {
 	case errFirst == nil && (errSecond != nil || first.Tip.Commit > second.Tip.Commit):
 		second = first
 	}
+	if second.Journal < 0 || second.size() != int64(len(b)) {
+		return highMark{}, fmt.Errorf("%w: the high-water file %s has %d bytes instead of %d",
+			ledger.ErrDamaged, path, len(b), second.size())
+	}
 	return second, nil
 }
 
-// createHighWater makes the file with both slots filled and synced.
-func createHighWater(path, id string, t tip) error {
-	slot, err := highMark{id, t}.slot()
+// acknowledged is what a high-water file says.
+type acknowledged struct {
+	// mark is up to where the engine has all, whatever happens to its logs.
+	mark highMark
+	// after are the commits since, in their order.
+	after []journaled
+}
+
+// tip is up to where commands were acknowledged.
+func (a acknowledged) tip() tip {
+	if n := len(a.after); n > 0 {
+		return a.after[n-1].tip
+	}
+	return a.mark.Tip
+}
+
+func readHighWater(path string) (acknowledged, error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return acknowledged{}, fmt.Errorf("high-water file: %w", err)
+	}
+	return parseHighWater(path, b)
+}
+
+func parseHighWater(path string, b []byte) (acknowledged, error) {
+	m, err := parseMarks(path, b)
+	if err != nil {
+		return acknowledged{}, err
+	}
+	after, err := m.parseJournal(b[marksSize:])
+	if err != nil {
+		return acknowledged{}, fmt.Errorf("high-water file %s: %w", path, err)
+	}
+	return acknowledged{m, after}, nil
+}
+
+// createHighWater makes the file with both marks and an empty journal, synced.
+func createHighWater(c Config, id string, t tip) error {
+	m := highMark{ID: id, Tip: t, Key: make([]byte, journalKey), Journal: c.journalSize()}
+	_, _ = rand.Read(m.Key) // It never fails.
+	slot, err := m.slot()
 	if err != nil {
 		return err
 	}
+	b := make([]byte, m.size())
+	copy(b, slot)
+	copy(b[slotSize:], slot)
+	return placeHighWater(c, b)
+}
+
+// placeHighWater puts the content of a high-water file where it belongs.
+func placeHighWater(c Config, b []byte) error {
+	path := c.highWaterPath()
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("high-water file: %w", err)
 	}
-	b := make([]byte, highWaterSize)
-	copy(b, slot)
-	copy(b[slotSize:], slot)
 	return errors.Join(writeSynced(path, b), syncAbove(filepath.Dir(path)))
 }
 
-func openHighWater(path, id string) (*highWater, error) {
-	f, err := os.OpenFile(path, os.O_RDWR, 0)
+// highWater is the file of an open ledger.
+type highWater struct {
+	file *os.File
+	mark highMark
+	// last is the last commit that is durable here.
+	last tip
+	// at is where the next commit goes in the journal, and used how much of it holds what
+	// came after the mark, in bytes.
+	at, used int64
+	buffer   []byte
+	// synced is Config.synced.
+	synced func(path string) error
+}
+
+// sync makes durable what was written.
+func (h *highWater) sync() error {
+	err := datasync(h.file)
+	if err == nil && h.synced != nil {
+		err = h.synced(h.file.Name())
+	}
+	if err != nil {
+		return fmt.Errorf("high-water file: sync: %w", err)
+	}
+	return nil
+}
+
+// openHighWater opens the file of a ledger that ends at t, all of which is durable in the
+// engine. It makes one with a journal in the place of one that has none.
+func openHighWater(c Config, t tip) (*highWater, error) {
+	a, err := readHighWater(c.highWaterPath())
+	if err != nil {
+		return nil, err
+	}
+	if a.mark.Journal == 0 {
+		if err := createHighWater(c, a.mark.ID, t); err != nil {
+			return nil, err
+		}
+		if a, err = readHighWater(c.highWaterPath()); err != nil {
+			return nil, err
+		}
+	}
+	f, err := os.OpenFile(c.highWaterPath(), os.O_RDWR, 0)
 	if err != nil {
 		return nil, fmt.Errorf("high-water file: %w", err)
 	}
-	return &highWater{f, id}, nil
+	h := &highWater{file: f, mark: a.mark, synced: c.synced}
+	if err := h.settle(t); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return h, nil
 }
 
-// write records t in the older slot and syncs.
-func (h *highWater) write(t tip) error {
-	slot, err := highMark{h.id, t}.slot()
+// settle notes that all up to t is durable in the engine, so that the journal can be written
+// over. It returns when both marks say so: one that is damaged later leaves the other.
+func (h *highWater) settle(t tip) error {
+	m := h.mark
+	m.Tip = t
+	slot, err := m.slot()
 	if err != nil {
 		return err
 	}
-	if _, err := h.file.WriteAt(slot, int64(t.Commit%2)*slotSize); err != nil {
-		return fmt.Errorf("high-water file: %w", err)
+	for n := range int64(2) {
+		if _, err := h.file.WriteAt(slot, n*slotSize); err != nil {
+			return fmt.Errorf("high-water file: %w", err)
+		}
+		if err := h.sync(); err != nil {
+			return err
+		}
 	}
-	if err := datasync(h.file); err != nil {
-		return fmt.Errorf("high-water file: sync: %w", err)
-	}
+	h.mark, h.last, h.used = m, t, 0
 	return nil
 }
 

@@ -14,31 +14,6 @@ import (
 	"keep-proxy/ledger/ledgertest"
 )
 
-// The mark before the newest must outlive a newest one that is torn.
-func TestTheHighWaterFileKeepsTheMarkBefore(t *testing.T) {
-	t.Parallel()
-	c := testConfig(t.TempDir())
-	s := mustOpen(t, c)
-	fill(t, s, 0, 3, 10)
-	path := c.highWaterPath()
-	newest, err := readHighWater(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	first, errFirst := parseSlot(b[:slotSize])
-	second, errSecond := parseSlot(b[slotSize:])
-	if err := errors.Join(errFirst, errSecond); err != nil {
-		t.Fatal(err)
-	}
-	if low := min(first.Tip.Commit, second.Tip.Commit); low != newest.Tip.Commit-1 {
-		t.Errorf("the newest mark is of commit %d, the other one of %d", newest.Tip.Commit, low)
-	}
-}
-
 // A file in which neither mark can be read is damaged, not another ledger's: a person may go on
 // without it.
 func TestAHighWaterFileWithoutAMarkIsDamaged(t *testing.T) {

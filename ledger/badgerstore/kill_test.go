@@ -220,7 +220,7 @@ func TestNothingAcknowledgedIsLostWhenKilled(t *testing.T) {
 func TestKilledAtEachPoint(t *testing.T) {
 	t.Parallel()
 	for _, point := range []string{
-		"badgerstore.before_commit", "badgerstore.before_sync", "badgerstore.before_highwater",
+		"badgerstore.before_commit", "badgerstore.after_apply", "badgerstore.before_highwater",
 		"badgerstore.after_highwater", "badgerstore.after_publish",
 		"badgerstore.body_chunk", "badgerstore.body_done",
 	} {

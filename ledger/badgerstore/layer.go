@@ -23,23 +23,22 @@ type entry struct {
 	key, sealed []byte
 }
 
-// layer holds the pending changes of one command over the batch's transaction,
-// which already holds those of the commands before it. Its keys and values must
-// not be changed: the engine takes them over.
+// layer holds the pending changes of one command over those of the commands before it,
+// and over what the engine has. Its keys and values must not be changed: the batch takes
+// them over.
 type layer struct {
 	base   snapshot
 	writes []entry
 	// places finds an entry once there are too many to look through.
 	places map[string]int
 	size   int
-	// earlier are the changes of the batch so far, nil if there is no batch;
-	// pending says that one of them was read.
+	// earlier are the changes of the batch so far and of the one before it, nil if there
+	// is no batch; pending says that one of them was read which isn't durable.
 	earlier *changed
 	pending bool
 	buffer  *bytes.Buffer
-	// entries and slab are those of the committer, nil for none.
-	entries *entries
-	slab    *slab
+	// slab is the batch's, nil for none.
+	slab *slab
 }
 
 // fewWrites is how many entries are looked through one by one.
@@ -79,6 +78,12 @@ func (l *layer) raw(k []byte) ([]byte, error) {
 		return l.writes[at].sealed, nil
 	}
 	l.pending = l.pending || l.earlier.has(k)
+	if sealed, ok := l.earlier.value(k); ok {
+		if sealed == nil {
+			return nil, ledger.ErrNotFound
+		}
+		return bytes.Clone(sealed), nil
+	}
 	return l.base.raw(k)
 }
 
@@ -86,7 +91,7 @@ func (l *layer) get(k []byte) ([]byte, error) { return raw(l.raw).content(k) }
 
 // read implements source.
 func (l *layer) read(k []byte, fn func(content []byte) error) error {
-	if at := l.find(k); at < 0 {
+	if _, batched := l.earlier.value(k); !batched && l.find(k) < 0 {
 		l.pending = l.pending || l.earlier.has(k)
 		return l.base.read(k, fn)
 	}
@@ -112,14 +117,17 @@ func (l *layer) keys(prefix []byte) ([][]byte, error) {
 		set[string(k)] = true
 		return true
 	})
-	for _, e := range l.writes {
-		if !bytes.HasPrefix(e.key, prefix) {
-			continue
-		}
+	over := func(e entry) {
 		if e.sealed == nil {
 			delete(set, string(e.key))
 		} else {
 			set[string(e.key)] = true
+		}
+	}
+	l.earlier.overlay(prefix, over)
+	for _, e := range l.writes {
+		if bytes.HasPrefix(e.key, prefix) {
+			over(e)
 		}
 	}
 	out := make([][]byte, 0, len(set))
@@ -229,19 +237,33 @@ func (n *entries) reset() {
 	n.used = 0
 }
 
-// apply moves the changes into the batch's transaction.
+// join moves the changes into the batch.
+func (l *layer) join() {
+	for _, e := range l.writes {
+		l.earlier.add(e)
+	}
+}
+
+// apply moves the changes into a transaction of the engine.
 func (l *layer) apply(txn *badger.Txn) error {
 	for _, e := range l.writes {
-		var err error
-		if e.sealed == nil {
-			err = txn.Delete(e.key)
-		} else {
-			err = txn.SetEntry(l.entries.entry(e.key, e.sealed))
+		if err := e.apply(txn, nil); err != nil {
+			return err
 		}
-		if err != nil {
-			return fmt.Errorf("write %s: %w", keyName(e.key), err)
-		}
-		l.earlier.add(e.key)
+	}
+	return nil
+}
+
+// apply makes the change in a transaction of the engine.
+func (e entry) apply(txn *badger.Txn, room *entries) error {
+	var err error
+	if e.sealed == nil {
+		err = txn.Delete(e.key)
+	} else {
+		err = txn.SetEntry(room.entry(e.key, e.sealed))
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: %w", keyName(e.key), err)
 	}
 	return nil
 }

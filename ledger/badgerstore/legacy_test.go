@@ -256,7 +256,7 @@ func TestLongHistory(t *testing.T) {
 // upgrade's only step, and later, when records of both formats lie there.
 func TestUpgradeIsKilled(t *testing.T) {
 	t.Parallel()
-	for _, point := range []string{"", "badgerstore.before_commit", "badgerstore.before_sync", "badgerstore.before_sync:20"} {
+	for _, point := range []string{"", "badgerstore.before_commit", "badgerstore.after_apply", "badgerstore.after_apply:20"} {
 		t.Run(point, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()

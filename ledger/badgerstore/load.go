@@ -70,24 +70,25 @@ func (s *Store) checkMeta(src snapshot) error {
 
 // checkHighWater compares the ledger's end with what was acknowledged.
 func (s *Store) checkHighWater(src snapshot) error {
-	m, err := readHighWater(s.config.highWaterPath())
+	a, err := readHighWater(s.config.highWaterPath())
 	if err != nil {
 		return err
 	}
-	if m.ID != s.identity.ID {
+	if a.mark.ID != s.identity.ID {
 		return fmt.Errorf("%w: the high-water file %s is that of ledger %s, not of %s",
-			ledger.ErrForeign, s.config.highWaterPath(), m.ID, s.identity.ID)
+			ledger.ErrForeign, s.config.highWaterPath(), a.mark.ID, s.identity.ID)
 	}
-	if s.tip.Commit < m.Tip.Commit || s.tip.Seq < m.Tip.Seq {
+	last := a.tip()
+	if s.tip.Commit < last.Commit || s.tip.Seq < last.Seq {
 		return fmt.Errorf("%w: it ends at commit %d with event %d, and commit %d with event %d was acknowledged",
-			ledger.ErrShortened, s.tip.Commit, s.tip.Seq, m.Tip.Commit, m.Tip.Seq)
+			ledger.ErrShortened, s.tip.Commit, s.tip.Seq, last.Commit, last.Seq)
 	}
-	c, err := readCommit(src, m.Tip.Commit)
+	c, err := readCommit(src, last.Commit)
 	if err != nil && !errors.Is(err, ledger.ErrNotFound) {
 		return err
 	}
-	if err != nil || c.Tip.Link != m.Tip.Link {
-		return fmt.Errorf("%w: commit %d is another than the one acknowledged", ledger.ErrShortened, m.Tip.Commit)
+	if err != nil || c.Tip.Link != last.Link {
+		return fmt.Errorf("%w: commit %d is another than the one acknowledged", ledger.ErrShortened, last.Commit)
 	}
 	return nil
 }

@@ -80,8 +80,12 @@ func (l *loans) empty() {
 // command must not have put k itself.
 func (t *tx) borrow(k ledger.Key) {
 	r, ok := t.store.loans.take(k)
-	// A change that isn't durable yet may be newer than what was lent.
-	if !ok || t.batch.holds(mutationKey(k)) > 0 {
+	if !ok {
+		return
+	}
+	// A change of this batch or of the one before it may be newer than what was lent, also if
+	// it has become durable since that was taken.
+	if _, changed := t.batch.changed.value(mutationKey(k)); changed {
 		return
 	}
 	if _, known := t.store.mutations.get(k); known {

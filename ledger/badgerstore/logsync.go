@@ -21,8 +21,9 @@ import (
 //
 // Badger keeps one log, NNNNN.mem, per memtable. It begins the next one before it
 // writes a transaction that finds the present one full, and never in between, so
-// that each transaction lies whole in the log that is newest when its commit
-// returns. As nothing is committed while a log is synced, that log can't be taken
+// that each transaction lies whole in one log. A memtable holds several times what is
+// committed between two syncs, so that the log after the one that was synced last is
+// there still. As nothing is committed while a log is synced, that log can't be taken
 // away meanwhile. Where ownLogSync is false, Badger syncs by itself.
 type logSync struct {
 	dir    string
@@ -104,6 +105,10 @@ func (l *logSync) follow() error {
 		next, err := os.Open(filepath.Join(l.dir, l.next))
 		if err != nil {
 			return err
+		}
+		// What was committed since the last sync may lie in both.
+		if err := l.told(l.file.Name(), datasync(l.file)); err != nil {
+			return errors.Join(err, next.Close())
 		}
 		if err := l.file.Close(); err != nil {
 			return errors.Join(err, next.Close())

@@ -31,9 +31,7 @@ func open(ctx context.Context, c Config, accepted bool) (s *Store, err error) {
 	s = &Store{config: c, gate: newGate(), space: newSpace(c), horizon: newHorizon(), stalled: make(chan struct{})}
 	s.layer, s.ends = newLayer(snapshot{}), newLayer(snapshot{})
 	s.changed = newChanged(s.horizon)
-	s.layer.earlier = s.changed
-	s.layer.entries, s.ends.entries = &s.entries, &s.entries
-	s.layer.slab, s.ends.slab = &s.slab, &s.slab
+	s.layer.earlier, s.ends.earlier = s.changed, s.changed
 	s.pending = pendingBodies{config: c, uploads: map[string]uint64{}, files: map[string]pendingFile{}, held: map[string]int{}, going: map[string]bool{}}
 	s.process = ledger.Process{ID: c.NewID(), Started: c.Now()}
 	defer func() {
@@ -173,10 +171,15 @@ func (s *Store) openFiles(found signs, accepted bool) (err error) {
 	if err := quarantine(s.config, opt); err != nil {
 		return err
 	}
-	if s.db, err = openChecked(opt); err != nil || !rebuild {
+	if s.db, err = openChecked(opt); err != nil {
 		return err
 	}
-	return s.rebuildIdentity()
+	if rebuild {
+		if err := s.rebuildIdentity(); err != nil {
+			return err
+		}
+	}
+	return s.putBackLost(accepted)
 }
 
 // whole refuses a folder that holds only a part of a ledger.
@@ -199,11 +202,15 @@ func moveHighWater(c Config, found signs) error {
 		return nil
 	}
 	inside := filepath.Join(c.Dir, "highwater")
-	m, err := readHighWater(inside)
-	if err != nil {
+	if _, err := readHighWater(inside); err != nil {
 		return err
 	}
-	if err := createHighWater(c.highWaterPath(), m.ID, m.Tip); err != nil {
+	// Its journal goes with it.
+	b, err := os.ReadFile(inside)
+	if err != nil {
+		return fmt.Errorf("high-water file: %w", err)
+	}
+	if err := placeHighWater(c, b); err != nil {
 		return fmt.Errorf("high-water file: %w", err)
 	}
 	return os.Remove(inside)
@@ -222,13 +229,17 @@ func (s *Store) begun(ctx context.Context, accepted bool) (err error) {
 	if s.log, err = openLogSync(s.config); err != nil {
 		return err
 	}
+	// All that is there now is built upon.
+	if err := s.log.sync(); err != nil {
+		return err
+	}
 	s.horizon.start(s.tip.Commit)
 	if s.older || s.config.Restored {
 		if err := s.beginRestored(); err != nil {
 			return err
 		}
 	}
-	if s.water, err = openHighWater(s.config.highWaterPath(), s.identity.ID); err != nil {
+	if s.water, err = openHighWater(s.config, s.tip); err != nil {
 		return err
 	}
 	if err := s.writeCheckpoint(); err != nil {

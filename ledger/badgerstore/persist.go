@@ -1,6 +1,7 @@
 package badgerstore
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -11,15 +12,15 @@ import (
 )
 
 var (
-	pointBeforeSync      = fault.New("badgerstore.before_sync")
 	pointBeforeHighWater = fault.New("badgerstore.before_highwater")
 	pointAfterHighWater  = fault.New("badgerstore.after_highwater")
+	pointAfterApply      = fault.New("badgerstore.after_apply")
 	pointAfterPublish    = fault.New("badgerstore.after_publish")
 )
 
 // syncLoop makes batches durable, one after another, and wakes their callers. The
-// committer writes no batch before it has the turn, so that the engine doesn't
-// change its logs while one is synced.
+// committer hands over no batch before it has the turn: the engine never has a commit
+// that isn't durable, and doesn't change its logs while one is synced.
 func (s *Store) syncLoop() {
 	defer close(s.drained)
 	for b := range s.syncing {
@@ -27,17 +28,22 @@ func (s *Store) syncLoop() {
 	}
 }
 
-// finish makes b durable, gives the turn back and wakes the callers. A sync that
-// fails stops the store before the turn is given back: nothing later is
-// acknowledged.
+// finish makes b durable, wakes the callers and gives the turn back. What fails stops the
+// store before either: nothing later is acknowledged. Nobody waits for room in the journal but
+// the next batch.
 func (s *Store) finish(b *batch) {
 	err := s.syncs.over(&aSync, func() error { return s.persist(b) })
 	if err != nil {
 		s.poison(err)
 		err = s.Healthy()
 	}
-	s.turn <- struct{}{}
 	b.answer(err)
+	if err == nil && s.water.wantsRoom() {
+		if err := s.syncs.over(&aSync, func() error { return s.emptyJournal(b.tip) }); err != nil {
+			s.poison(err)
+		}
+	}
+	s.turn <- struct{}{}
 }
 
 // about names what events are about, for who watches.
@@ -53,23 +59,70 @@ func about(events []cbor.RawMessage) string {
 	return strings.Join(slices.Compact(whats), ",")
 }
 
-// persist syncs the engine's log, then the high-water file, and shows and publishes what
-// the batch holds.
+// persist makes the batch durable in the journal of the high-water file, then gives it to the
+// engine, then shows and publishes what it holds. A batch that is too long for the journal is
+// durable once the engine's log is.
 func (s *Store) persist(b *batch) error {
 	if fault.Watched() {
 		fault.Begin(fault.OpCommit, b.about)
 	}
-	pointBeforeSync.Pass()
+	pointBeforeHighWater.Pass()
+	kept, err := s.water.append(journaled{tip: b.tip, before: b.before, changes: b.entries.list})
+	if err != nil {
+		return err
+	}
+	if !kept {
+		// A log that lost the end of what came before it would have a hole there.
+		if err := s.emptyJournal(s.water.last); err != nil {
+			return err
+		}
+		s.horizon.goesAhead(b.number)
+	}
+	pointAfterHighWater.Pass()
+	if err := s.give(b); err != nil {
+		return err
+	}
+	if !kept {
+		if err := s.emptyJournal(b.tip); err != nil {
+			return err
+		}
+	}
+	pointAfterApply.Pass()
+	s.show(b)
+	pointAfterPublish.Pass()
+	return nil
+}
+
+// give gives the batch to the engine.
+func (s *Store) give(b *batch) error {
+	txn := s.db.NewTransaction(true)
+	defer txn.Discard()
+	defer s.room.reset()
+	for i := range b.entries.list {
+		if err := b.entries.list[i].apply(txn, &s.room); err != nil {
+			return err
+		}
+	}
+	if err := txn.Commit(); err != nil {
+		return fmt.Errorf("commit: %w", err)
+	}
+	s.loans.commit(b.moved)
+	return nil
+}
+
+// emptyJournal makes durable in the engine's log what the journal holds, so that it can be
+// written over. t is the last commit that the engine has.
+func (s *Store) emptyJournal(t tip) error {
 	if err := s.log.sync(); err != nil {
 		return err
 	}
-	pointBeforeHighWater.Pass()
-	if err := s.water.write(b.tip); err != nil {
-		return err
-	}
-	pointAfterHighWater.Pass()
-	// The committer writes no other batch before this one has given the turn back. What was
-	// written by now is durable, and is all that this snapshot sees.
+	return s.water.settle(t)
+}
+
+// show lets everybody see what b holds.
+func (s *Store) show(b *batch) {
+	// No other batch is given to the engine before this one has given the turn back. What it
+	// has by now is durable, and is all that this snapshot sees.
 	// Gate and snapshot change together, for those who look at both.
 	txn := s.db.NewTransaction(false)
 	var letGo func()
@@ -84,6 +137,4 @@ func (s *Store) persist(b *batch) error {
 	s.unshown.call()
 	// Not before: one who holds the pending bodies may wait for the horizon.
 	s.pending.forget(b.referred)
-	pointAfterPublish.Pass()
-	return nil
 }

@@ -74,6 +74,27 @@ func (p *pastRun) asked(check func(by string, r ledger.Run, blockers []ledger.Bl
 	check("its token", r, blockers, err)
 }
 
+// A batch may wait for the disk for longer than the committer waits for commands: the engine
+// lacks it still then.
+func TestARestKeepsWhatTheEngineMayLack(t *testing.T) {
+	t.Parallel()
+	h := newHorizon()
+	c := newChanged(h)
+	k := []byte("k")
+	c.begin(1)
+	c.add(entry{k, []byte("v")})
+	h.wrote(1)
+	c.rest()
+	c.begin(2)
+	if v, ok := c.value(k); !ok || string(v) != "v" {
+		t.Errorf("after a rest %q lies under a key that is being synced", v)
+	}
+	h.reached(1)
+	if c.rest(); len(c.now.list)+len(c.before.list) > 0 {
+		t.Error("what the engine has is kept over a rest")
+	}
+}
+
 // A day's runs don't stay in memory, and each of them is known all the same.
 func TestEndedRunsAreKnownForADay(t *testing.T) {
 	t.Parallel()

@@ -18,7 +18,7 @@ func (s *Store) beginRestored() error {
 	if !s.older {
 		return nil
 	}
-	return createHighWater(s.config.highWaterPath(), s.ID(), s.tip)
+	return createHighWater(s.config, s.ID(), s.tip)
 }
 
 // GapNoted says that the gap of a restored copy is in the ledger.

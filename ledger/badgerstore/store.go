@@ -38,8 +38,9 @@ type Store struct {
 	// unshown are called once the batch that is being synced can be seen.
 	unshown unshown
 	// syncing takes batches from the committer to syncLoop; turn holds a token while
-	// none is being synced; drained is closed when both have ended.
+	// none is being written; drained is closed when both have ended. room is syncLoop's.
 	syncing chan *batch
+	room    entries
 	turn    chan struct{}
 	drained chan struct{}
 	sick    atomic.Pointer[error]
@@ -70,11 +71,11 @@ type Store struct {
 	written       uint64
 	layer         *layer
 	ends          *layer // what completes a batch
-	entries       entries
 	buffers       tableBuffers
-	slab          slab
-	tx            tx
-	changed       *changed
+	// slabs are that of the open batch, and that of the one before it.
+	slabs   [2]slab
+	tx      tx
+	changed *changed
 	// held is a command that waits for the next batch.
 	held *command
 	// syncingGate is what the last batch that was written changes in the gate.
@@ -108,8 +109,8 @@ func (s *Store) ID() string { return s.identity.ID }
 // Dir returns the ledger's folder.
 func (s *Store) Dir() string { return s.config.Dir }
 
-// Commits returns how many transactions were synced since Open; each is one sync of
-// the engine's log and one of the high-water file.
+// Commits returns how many commits were synced since Open; each is one sync of the
+// high-water file.
 func (s *Store) Commits() uint64 { return s.commits.Load() }
 
 // Standing implements ledger.Store. The run's maps and the blockers are shared and
@@ -178,23 +179,31 @@ func (s *Store) readable() error {
 	return nil
 }
 
-// snapshot reads what is durable: it waits until all that it sees is. Damage stops
-// the store.
+// snapshot reads what is durable, the commit that is on its way now included: it waits for
+// that. Damage stops the store.
 func (s *Store) snapshot(fn func(snapshot) error) error {
-	return s.read(func(src snapshot) error {
-		if err := s.horizon.await(s.Healthy); err != nil {
+	return s.reading(s.horizon.await, func(src snapshot) error {
+		// A commit may have come in between that was too long for the journal.
+		if err := s.horizon.awaitSeen(s.Healthy); err != nil {
 			return err
 		}
 		return fn(src)
 	})
 }
 
-// read is snapshot without waiting: what fn sees may not be durable.
+// read is snapshot without waiting.
 func (s *Store) read(fn func(snapshot) error) error {
+	return s.reading(func(func() error) error { return nil }, fn)
+}
+
+func (s *Store) reading(await func(healthy func() error) error, fn func(snapshot) error) error {
 	if err := s.readable(); err != nil {
 		return err
 	}
 	defer s.readers.Done()
+	if err := await(s.Healthy); err != nil {
+		return err
+	}
 	txn := s.db.NewTransaction(false)
 	defer txn.Discard()
 	err := fn(snapshot{txn})
@@ -223,6 +232,9 @@ func (s *Store) Close() error {
 	if s.Healthy() == nil && s.written > s.checkpoint.Bytes {
 		err = s.writeCheckpoint()
 	}
+	if s.Healthy() == nil && err == nil {
+		err = s.emptyJournal(s.tip)
+	}
 	return errors.Join(err, s.release())
 }
 
@@ -231,7 +243,7 @@ func (s *Store) Close() error {
 func (s *Store) writeCheckpoint() error {
 	s.checkpointDue = true
 	b := s.begin()
-	defer b.txn.Discard()
+	defer b.base.txn.Discard()
 	if err := s.commit(b); err != nil {
 		return err
 	}

@@ -126,14 +126,14 @@ func TestDataOfAnotherLedgerAreNotTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = errors.Join(os.RemoveAll(ours.dataDir()), os.Rename(theirs.dataDir(), ours.dataDir()), os.Remove(ours.highWaterPath()))
-	if err := errors.Join(err, createHighWater(ours.highWaterPath(), id.ID, mark.Tip)); err != nil {
+	if err := errors.Join(err, createHighWater(ours, id.ID, mark.tip())); err != nil {
 		t.Fatal(err)
 	}
 	s, err := Open(context.Background(), ours)
 	if err == nil {
 		_ = s.Close()
 	}
-	if !errors.Is(err, ledger.ErrDamaged) || !strings.Contains(err.Error(), "ledger.id says "+id.ID) || !strings.Contains(err.Error(), "the data are those of "+mark.ID) {
+	if !errors.Is(err, ledger.ErrDamaged) || !strings.Contains(err.Error(), "ledger.id says "+id.ID) || !strings.Contains(err.Error(), "the data are those of "+mark.mark.ID) {
 		t.Errorf("with the data of another ledger: %v", err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"io"
+	"strings"
 
 	badger "github.com/dgraph-io/badger/v4"
 
@@ -62,7 +63,14 @@ func Verify(ctx context.Context, c Config, progress Progress) (r Report, err err
 	if s.db, err = openForReading(c); err != nil {
 		return r, explain(err)
 	}
-	defer func() { err = errors.Join(err, s.db.Close()) }()
+	defer func() {
+		if s.db != nil {
+			err = errors.Join(err, s.db.Close())
+		}
+	}()
+	if err := s.putBackOnce(); err != nil {
+		return r, explain(err)
+	}
 	if err := s.load(false); err != nil {
 		return r, explain(err)
 	}
@@ -79,10 +87,36 @@ func openForReading(c Config) (*badger.DB, error) {
 		return nil, err
 	}
 	db, err := openChecked(opt.WithReadOnly(true))
-	if errors.Is(err, badger.ErrTruncateNeeded) {
-		return openChecked(opt)
+	// Badger wraps its errors as text.
+	if err != nil && strings.Contains(err.Error(), badger.ErrTruncateNeeded.Error()) {
+		return openForWriting(c)
 	}
 	return db, err
+}
+
+// openForWriting opens Badger as the next start would.
+func openForWriting(c Config) (*badger.DB, error) {
+	opt := engineOptions(c.dataDir(), c.Logger)
+	if err := quarantine(c, opt); err != nil {
+		return nil, err
+	}
+	return openChecked(opt)
+}
+
+// putBackOnce is putBackLost for a ledger that is open for reading, unless there is something to
+// be put back.
+func (s *Store) putBackOnce() error {
+	err := s.putBackLost(false)
+	if !errors.Is(err, errReadOnly) {
+		return err
+	}
+	if err := s.db.Close(); err != nil {
+		return fmt.Errorf("open the ledger for writing: %w", err)
+	}
+	if s.db, err = openForWriting(s.config); err != nil {
+		return err
+	}
+	return s.putBackLost(false)
 }
 
 // verifyAll checks what load leaves out.

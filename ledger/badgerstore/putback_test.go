@@ -1,0 +1,99 @@
+package badgerstore
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+
+	"keep-proxy/ledger"
+)
+
+// A file is removed as soon as the commit is durable that gives its content up. That commit
+// and the one which named it may both be missing in the engine.
+func TestContentThatWasRemovedSinceIsNoLoss(t *testing.T) {
+	t.Parallel()
+	c := testConfig(t.TempDir())
+	s := mustOpenOnly(t, c)
+	engine := copyFolder(t, c.dataDir())
+	gone, kept := putBody(t, s, "a", long("a")), putBody(t, s, "b", long("b"))
+	letGo(t, s, "a")
+	if done := mustSweep(t, s); done.Bodies != 1 {
+		t.Fatalf("%+v", done)
+	}
+	crashed := testConfig(copyFolder(t, c.Dir))
+	if err := errors.Join(os.RemoveAll(crashed.dataDir()), os.Rename(engine, crashed.dataDir())); err != nil {
+		t.Fatal(err)
+	}
+	s = mustOpenOnly(t, crashed)
+	if stored(t, s, gone) || !stored(t, s, kept) {
+		t.Error("what was put back isn't what was there")
+	}
+}
+
+// Nothing is put back over another history than that of the high-water file.
+func TestNothingIsPutBackOverAnotherHistory(t *testing.T) {
+	t.Parallel()
+	for name, lengths := range map[string]struct{ acknowledged, other int }{
+		"that is shorter":    {3, 1},
+		"of the same length": {3, 3},
+		"that is longer":     {3, 5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := testConfig(t.TempDir())
+			c.HighWaterFile = filepath.Join(t.TempDir(), "highwater")
+			s := mustOpenOnly(t, c)
+			fill(t, s, 0, 3, 10)
+			other := c
+			other.Dir, other.HighWaterFile = copyFolder(t, c.Dir), filepath.Join(copyFolder(t, filepath.Dir(c.HighWaterFile)), "highwater")
+			fill(t, s, 10, lengths.acknowledged, 10)
+			acknowledged, err := os.ReadFile(c.HighWaterFile)
+			if err != nil {
+				t.Fatal(err)
+			}
+			// Opening it adds a commit.
+			s = mustOpenOnly(t, other)
+			fill(t, s, 20, lengths.other-1, 10)
+			if err := errors.Join(s.Close(), os.WriteFile(other.HighWaterFile, acknowledged, 0o600)); err != nil {
+				t.Fatal(err)
+			}
+			if err := refusesOrKeeps(t, other, nil); !errors.Is(err, ledger.ErrShortened) {
+				t.Errorf("another history: %v", err)
+			}
+		})
+	}
+}
+
+// A commit that is too long for the journal is in the engine before its log is synced.
+func TestACommitTooLongForTheJournalIsNotSeenBeforeItIsDurable(t *testing.T) {
+	t.Parallel()
+	var watched atomic.Pointer[Store]
+	var early atomic.Int32
+	c := testConfig(t.TempDir())
+	c.journal = 32 << 10
+	c.synced = func(string) error {
+		s := watched.Load()
+		if s == nil {
+			return nil
+		}
+		return s.read(func(src snapshot) error {
+			_, err := readCommit(src, s.horizon.durable.Load()+1)
+			if errors.Is(err, ledger.ErrNotFound) {
+				return nil
+			}
+			if early.Add(1); err == nil && s.horizon.awaitSeen(func() error { return errJournal }) == nil {
+				t.Error("who has opened a snapshot is shown a commit that isn't durable")
+			}
+			return err
+		})
+	}
+	s := mustOpenOnly(t, c)
+	watched.Store(s)
+	fill(t, s, 0, 1, 20<<10)
+	watched.Store(nil)
+	if early.Load() == 0 {
+		t.Error("no commit was too long: this shows nothing")
+	}
+}
