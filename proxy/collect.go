@@ -63,7 +63,6 @@ func (p *Proxy) whenLate(ctx context.Context, s *sending) (disarm func()) {
 // succeeded reports whether the head alone says success. The body is being read
 // meanwhile.
 func (p *Proxy) succeeded(s *sending) bool {
-	ev := s.answer.Evidence()
 	head := &rules.Response{Status: s.answer.Status, Header: s.answer.Header}
 	opinion := upstream.Opinion{Kind: upstream.OpinionUncertain}
 	if p.loaded(s.w.req, s.w.body, func(req *rules.Request) {
@@ -71,8 +70,7 @@ func (p *Proxy) succeeded(s *sending) bool {
 	}) != nil {
 		return false
 	}
-	ev.BodyComplete = false
-	return upstream.Judge(ev, upstream.FactsOf(s.method(), s.answer, p.config.Clock.Now(), ""), opinion).Kind.Success()
+	return upstream.Judge(s.answer.Evidence(), upstream.FactsOf(s.method(), s.answer, p.config.Clock.Now(), ""), opinion).Kind.Success()
 }
 
 // readAnswer reads at most limit bytes; more means too large, and what was read

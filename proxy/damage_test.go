@@ -7,8 +7,10 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"keep-proxy/ledger"
 )
@@ -43,6 +45,57 @@ func TestARequestThatCantBeReadAgainIsNotSent(t *testing.T) {
 	}
 }
 
+// fadingSpools is a store that doesn't read back what it put aside once it faded, and tells.
+type fadingSpools struct {
+	ledger.Store
+	faded atomic.Bool
+	tried chan struct{}
+	once  sync.Once
+}
+
+func (s *fadingSpools) Spool() (ledger.Spool, error) {
+	f, err := s.Store.Spool()
+	return fadingSpool{f, s}, err
+}
+
+type fadingSpool struct {
+	ledger.Spool
+	store *fadingSpools
+}
+
+func (f fadingSpool) ReadAt(b []byte, at int64) (int, error) {
+	if f.store.faded.Load() {
+		f.store.once.Do(func() { close(f.store.tried) })
+		return 0, errUnread
+	}
+	return f.Spool.ReadAt(b, at)
+}
+
+// Where the rule can't be asked, as the request can't be read again, no head of an answer says
+// success ahead of its content.
+func TestAHeadThatCantBeJudgedIsNoSuccess(t *testing.T) {
+	t.Parallel()
+	for _, status := range []int{http.StatusCreated, http.StatusInternalServerError} {
+		s := &fadingSpools{tried: make(chan struct{})}
+		w := newWorld(t, func(rw http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			s.faded.Store(true)
+			rw.WriteHeader(status)
+			rw.(http.Flusher).Flush()
+			select {
+			case <-s.tried:
+			case <-time.After(waitLimit):
+				t.Error("nobody asked the rule of the answer's head")
+			}
+		}, func(c *Config) { s.Store, c.Ledger.Store = c.Ledger.Store, s })
+		wantProblem(t, w.open("a").post("/again", longJSON("x")), "unknown-outcome", 424, "can't be read again")
+		if m := w.mutation("a"); m.State != ledger.Indeterminate || m.Committed {
+			t.Errorf("after %d the record is %s, committed %t", status, m.State, m.Committed)
+		}
+		w.wantSends("/again", 1)
+	}
+}
+
 // An answer of which the end is in memory and the beginning on a disk that fills, and doesn't
 // give it back, is lost: its end alone is nobody's answer.
 func TestAnAnswerThatCantBeReadBackIsLost(t *testing.T) {
@@ -51,8 +104,8 @@ func TestAnAnswerThatCantBeReadBackIsLost(t *testing.T) {
 		w := newWorld(t, digests, func(c *Config) { c.Ledger.Store = unreadSpools{c.Ledger.Store, after} })
 		r := w.open("a")
 		wantProblem(t, r.post("/again", payX), "no-result", 424, "the answer was lost")
-		if m := w.mutation("a"); m.State != ledger.Applied || !m.Committed || m.ResultState != ledger.ResultUnknown {
-			t.Errorf("record is %s, committed %t, result %s", m.State, m.Committed, m.ResultState)
+		if m := w.mutation("a"); m.State != ledger.Applied || !m.Committed || m.ResultState != ledger.ResultUnknown || !m.Current().BodyComplete {
+			t.Errorf("record is %s, committed %t, result %s, %+v", m.State, m.Committed, m.ResultState, m.Current())
 		}
 		wantProblem(t, w.open("a", takesOver).post("/again", payX), "no-result", 424, "happened")
 		w.wantSends("/again", 1)

@@ -102,6 +102,12 @@ func TestARequestWaitsForWhatIsSentAgain(t *testing.T) {
 			},
 			func(t *testing.T, g got) { t.Helper(); wantProblem(t, g, "blocked", 423, "asking the API") }, ledger.RunAborted,
 		},
+		"it is followed by one that a script asked for": {
+			func(_ *testing.T, w *world, _ *viewed) {
+				w.change("a", func(m *ledger.Mutation) { m.Dispatches[1].Redispatch = false })
+			},
+			func(t *testing.T, g got) { t.Helper(); wantProblem(t, g, "blocked", 423, "whose outcome is unknown") }, ledger.RunAborted,
+		},
 		"the ledger can't tell": {
 			func(_ *testing.T, _ *world, s *viewed) { s.fails.Store(true) },
 			func(t *testing.T, g got) { t.Helper(); wantProblem(t, g, "blocked", 423, "whose outcome is unknown") }, ledger.RunAborted,
@@ -124,7 +130,12 @@ func TestARequestWaitsForWhatIsSentAgain(t *testing.T) {
 			answer := r.posting("/ask", payX)
 			s.waitLooks(t, 3, answer)
 			c.then(t, w, s)
-			c.check(t, <-answer)
+			select {
+			case g := <-answer:
+				c.check(t, g)
+			case <-time.After(waitLimit):
+				t.Fatal("it waits on")
+			}
 			s.fails.Store(false)
 			if got := r.state(); got.State != c.run {
 				t.Errorf("the run is %s: %s", got.State, got.Reason)

@@ -96,6 +96,28 @@ func TestAnUnmanagedScopeWhoseAttemptCantBeReadSendsNothing(t *testing.T) {
 	w.wantSends("/pay", 0)
 }
 
+// itemless is a store that shows everything but items.
+type itemless struct{ ledger.Store }
+
+type itemlessView struct{ ledger.View }
+
+// View implements ledger.Store.
+func (s itemless) View(ctx context.Context, fn func(ledger.View) error) error {
+	return s.Store.View(ctx, func(v ledger.View) error { return fn(itemlessView{v}) })
+}
+
+// Item implements ledger.View.
+func (itemlessView) Item(string, string) (*ledger.Item, error) { return nil, errNoLook }
+
+// Nor is it taken for an item that nobody has worked on.
+func TestAnItemThatCantBeReadIsNotTakenForANewOne(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, created, func(c *Config) { c.Ledger.Store = itemless{c.Ledger.Store} })
+	if attempt, err := w.proxy.currentAttempt(t.Context(), "wf", "shared"); !errors.Is(err, errNoLook) {
+		t.Errorf("attempt %d, %v", attempt, err)
+	}
+}
+
 // waitRecorded returns once nothing is left to be recorded.
 func (w *world) waitRecorded() {
 	w.t.Helper()

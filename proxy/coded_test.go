@@ -1,0 +1,127 @@
+package proxy
+
+import (
+	"bytes"
+	"compress/gzip"
+	"compress/zlib"
+	"encoding/base64"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+
+	"keep-proxy/ledger"
+)
+
+// packed is text in a content coding.
+func packed(coding, text string) []byte {
+	var out bytes.Buffer
+	var w io.WriteCloser = gzip.NewWriter(&out)
+	if coding == "deflate" {
+		w = zlib.NewWriter(&out)
+	}
+	_, _ = io.WriteString(w, text)
+	_ = w.Close()
+	return out.Bytes()
+}
+
+// coded answers with this content, which it says is coded.
+func coded(coding string, content []byte) http.HandlerFunc {
+	return func(rw http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		rw.Header().Set("Content-Type", "application/json")
+		rw.Header()["Content-Encoding"] = strings.Split(coding, ";")
+		rw.Header().Set("Content-Length", strconv.Itoa(len(content)))
+		_, _ = rw.Write(content)
+	}
+}
+
+// An API may code an answer although none was asked for. What can be decoded is, so that its
+// rule can read it and whoever gets a replay can too; the rest stays as it came, with its field,
+// and is nothing that a rule could read.
+func TestAnAnswerThatIsCodedUnasked(t *testing.T) {
+	t.Parallel()
+	const yes, no = `{"ok":true}`, `{"ok":false}`
+	bomb := strings.Repeat(" ", 5<<10) + yes // Over the 4 KiB of the rule for /pay.
+	broken := packed("gzip", yes)
+	broken = broken[:len(broken)-4]
+	for name, c := range map[string]struct {
+		path, coding string
+		content      []byte
+		// body is what the script gets, coded or not; "" where the outcome is unknown.
+		body  string
+		stays bool
+	}{
+		"gzip":                          {"/shape", "gzip", packed("gzip", yes), yes, false},
+		"gzip by its old name":          {"/shape", "X-GZip", packed("gzip", yes), yes, false},
+		"deflate":                       {"/shape", "deflate", packed("deflate", yes), yes, false},
+		"none by name":                  {"/shape", "identity", []byte(yes), yes, false},
+		"what the rule doesn't want":    {"/shape", "gzip", packed("gzip", no), "", false},
+		"one that isn't known":          {"/pay", "br", []byte(yes), yes, true},
+		"one that the rule can't read":  {"/shape", "br", []byte(yes), "", true},
+		"two":                           {"/pay", "gzip;br", packed("gzip", yes), string(packed("gzip", yes)), true},
+		"what isn't coded":              {"/pay", "gzip", []byte(yes), yes, true},
+		"what ends early":               {"/pay", "gzip", broken, string(broken), true},
+		"what ends early, for the rule": {"/shape", "gzip", broken, "", true},
+		"what isn't deflated":           {"/pay", "deflate", []byte(yes), yes, true},
+		"more than is kept":             {"/pay", "gzip", packed("gzip", bomb), string(packed("gzip", bomb)), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, coded(c.coding, c.content))
+			ask := func(again bool) {
+				g := w.open("a").post(c.path, payX, "Accept-Encoding", "identity")
+				if c.body == "" {
+					wantProblem(t, g, "unknown-outcome", 424, "is unknown")
+					return
+				}
+				wantAnswer(t, g, 200, c.body, again)
+				if got := g.header["Content-Encoding"]; c.stays != (strings.Join(got, ";") == c.coding) || !c.stays && len(got) > 0 {
+					t.Errorf("Content-Encoding %q", got)
+				}
+				if got := g.header.Get("Content-Length"); got != strconv.Itoa(len(c.body)) {
+					t.Errorf("Content-Length %q", got)
+				}
+			}
+			ask(false)
+			m := w.mutation("a")
+			if known := c.body != ""; known != (m.State == ledger.Applied) {
+				t.Errorf("recorded as %s (%s)", m.State, m.Reason)
+			}
+			if c.body != "" {
+				if length := m.Result.Header["Content-Length"]; len(length) > 0 && length[0] != strconv.Itoa(len(c.body)) {
+					t.Errorf("recorded with Content-Length %q", length)
+				}
+				w.endRun(&run{world: w, id: m.Run})
+				ask(true)
+			}
+			w.wantSends(c.path, 1)
+		})
+	}
+}
+
+// What was spooled before it was decoded goes, whether or not it could be.
+func TestDecodingLeavesNothingBehind(t *testing.T) {
+	t.Parallel()
+	noise := make([]byte, 150<<10)
+	_, _ = rand.NewChaCha8([32]byte{}).Read(noise)
+	long := `{"text":"` + base64.StdEncoding.EncodeToString(noise) + `"}`
+	whole := packed("gzip", long)
+	for name, content := range map[string][]byte{
+		"decoded": whole, "broken": whole[:len(whole)-9], "too long": packed("gzip", long+strings.Repeat(" ", 11<<20)),
+	} {
+		var d disk
+		w := newWorld(t, coded("gzip", content), onDisk(t, &d))
+		g := w.open("a").post("/again", payX, "Accept-Encoding", "identity")
+		want := string(content)
+		if name == "decoded" {
+			want = long
+		}
+		if g.err != nil || g.body != want {
+			t.Errorf("%s: %d bytes, %v; want %d", name, len(g.body), g.err, len(want))
+		}
+		d.holds(t, 1)
+	}
+}
