@@ -162,10 +162,7 @@ func notSent(s *sending) *refusal {
 	if s.answer.Evidence().ErrorClass == upstream.ErrorEgress {
 		return notAllowed(s.w.req.Authority(), s.dispatch.Error)
 	}
-	f := refuse(problemNotSent, "Nothing was sent to "+s.w.req.Authority()+" ("+s.dispatch.Reason+": "+s.dispatch.Error+"), so it is safe to try again.")
-	f.class = s.dispatch.Class
-	f.retryAfter = s.verdict.RetryAfter
-	return f
+	return refuse(problemNotSent, "Nothing was sent to "+s.w.req.Authority()+" ("+s.dispatch.Reason+": "+s.dispatch.Error+"), so it is safe to try again.")
 }
 
 // failedWithoutAnswer says that it failed although the upstream's own words were cut.

@@ -42,6 +42,13 @@ func TestJoiningAnotherRun(t *testing.T) {
 				t.Errorf("the joiner's run is %s, class %s", got.State, got.Class)
 			}
 		}},
+		"a failure that other credentials may mend": {status(http.StatusUnauthorized), "/pay", nil, func(t *testing.T, r *run, g got) {
+			t.Helper()
+			wantAnswer(t, g, 401, "", false)
+			if got := r.state(); got.State != ledger.RunFailing || got.Class != ledger.ClassPermission {
+				t.Errorf("the joiner's run is %s, class %s", got.State, got.Class)
+			}
+		}},
 		"an unknown outcome": {lost, "/pay", nil, func(t *testing.T, r *run, g got) {
 			t.Helper()
 			wantProblem(t, g, "unknown-outcome", 424, "unknown")

@@ -55,12 +55,31 @@ func TestASuccessThatTheProxyLostIsKnownToHaveHappened(t *testing.T) {
 		upstream.Failed: ledger.VerdictUncertain, upstream.Uncertain: ledger.VerdictUncertain,
 	} {
 		s := &sending{w: &work{}, verdict: upstream.Verdict{Kind: kind}}
-		if got := lostFinish(s, ledger.Stamp{BootID: "b"}).Dispatch.Verdict; got != want {
-			t.Errorf("a verdict of kind %v that was lost is %s, want %s", kind, got, want)
+		got := lostFinish(s, ledger.Stamp{BootID: "b"}).Dispatch
+		if got.Verdict != want {
+			t.Errorf("a verdict of kind %v that was lost is %s, want %s", kind, got.Verdict, want)
+		}
+		if got.Ended.BootID != "b" {
+			t.Errorf("it ended at %+v", got.Ended)
+		}
+		s.dispatch.Ended.BootID = "earlier"
+		if got := lostFinish(s, ledger.Stamp{BootID: "b"}).Dispatch.Ended; got.BootID != "earlier" {
+			t.Errorf("its end is known, and was moved to %+v", got)
 		}
 	}
 	s := &sending{w: &work{}, verdict: upstream.Verdict{Kind: upstream.Applied}, dispatch: ledger.Dispatch{Verdict: ledger.VerdictAccepted}}
 	if got := lostFinish(s, ledger.Stamp{BootID: "b"}).Dispatch.Verdict; got != ledger.VerdictUncertain {
 		t.Errorf("a 202 that was lost is %s", got)
+	}
+}
+
+// Only what is proven not to have been sent is said not to have been.
+func TestAFailureThatWasSentIsNotSaidToBeUnsent(t *testing.T) {
+	t.Parallel()
+	failed := upstream.Verdict{Kind: upstream.Failed, Class: upstream.ClassTransient}
+	for unsent, want := range map[bool]ledger.Verdict{true: ledger.VerdictNotSent, false: ledger.VerdictFailed} {
+		if got := dispatchOf(ledger.Dispatch{}, upstream.Evidence{NotSent: unsent, Refused: !unsent}, failed).Verdict; got != want {
+			t.Errorf("not sent: %t; it is recorded as %s", unsent, got)
+		}
 	}
 }

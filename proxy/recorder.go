@@ -68,7 +68,6 @@ func (p *Proxy) goOnRecording(s *sending, record command) {
 		}
 		body.close(p)
 		p.unrecorded.recorded(s.w.key)
-		p.cutStopped()
 		p.config.Inliner.Kick()
 		if run != "" && p.again(func() bool { return p.endTold(run, s.mutation.ID) }) {
 			p.unrecorded.ended(run)

@@ -125,7 +125,7 @@ func TestACommitThatCantBeMadeOwnsUpToItsSteps(t *testing.T) {
 	if answer.status < http.StatusBadRequest || !strings.Contains(answer.body, "Nothing was sent but what prepares it.") {
 		t.Errorf("got %d %s", answer.status, answer.body)
 	}
-	if m := w.mutation("a"); m.State != ledger.Failed || strings.Contains(m.Reason, "othing was sent.") {
+	if m := w.mutation("a"); m.State != ledger.Failed || strings.Contains(m.Reason, "othing was sent.") || m.Current().Ended.BootID == "" {
 		t.Errorf("it is %s: %s", m.State, m.Reason)
 	}
 	w.wantSends("/drafts", 1)
