@@ -155,7 +155,7 @@ var lateBreaks = []broken{
 	{
 		promise: "It is set durably at the head of a successful answer", how: "the table's word on a head is taken before the rule's",
 		edits: []edit{{
-			"proxy/collect.go", "\tev.BodyComplete = false\n", "\tev.BodyComplete, opinion = false, upstream.Opinion{}\n",
+			"proxy/collect.go", `p.config.Clock.Now(), ""), opinion).Kind.Success()`, `p.config.Clock.Now(), ""), upstream.Opinion{Reason: opinion.Reason}).Kind.Success()`,
 		}},
 		tests: []string{"proxy.TestALateBodyThatDecidesIsAwaited"},
 	},
