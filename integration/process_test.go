@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime/pprof"
+	"sync"
 	"syscall"
 	"time"
 
@@ -27,6 +28,33 @@ const serveVar = "KEEP_INTEGRATION_SERVE"
 // profileVar names a folder into which the program then writes profiles: cpu.pprof of
 // its whole life, and allocs.pprof.
 const profileVar = "KEEP_INTEGRATION_PROFILE"
+
+// countVar names a file into which the program then writes, when it has ended in order, how
+// often it came to each crash point.
+const countVar = "KEEP_INTEGRATION_COUNT"
+
+// passing runs the program and writes down the crash points if that is asked for.
+func passing(run func() error) error {
+	file := os.Getenv(countVar)
+	if file == "" {
+		return run()
+	}
+	var mu sync.Mutex
+	passed := map[string]int{}
+	stop := fault.Watch(func(s fault.Step) {
+		if s.Op == fault.OpPoint {
+			mu.Lock()
+			defer mu.Unlock()
+			passed[s.Name]++
+		}
+	})
+	err := run()
+	stop()
+	mu.Lock()
+	defer mu.Unlock()
+	text, encodeErr := json.Marshal(passed)
+	return errors.Join(err, encodeErr, os.WriteFile(file, text, 0o600))
+}
 
 // profiled runs the program and writes profiles if they are asked for.
 func profiled(run func() error) error {
@@ -62,7 +90,7 @@ type announcement struct {
 // serve runs the program until its standard input ends, so that it never outlives
 // its test. It returns an exit code.
 func serve(file string) int {
-	err := profiled(func() error { return serveFile(file) })
+	err := profiled(func() error { return passing(func() error { return serveFile(file) }) })
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
