@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +16,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 
 	"keep-proxy/admin/wire"
@@ -69,10 +71,13 @@ func blockScope(scope string) func(*wire.OpenRun) {
 // scriptClient is an HTTP client that takes proxy and roots from an environment.
 func scriptClient(tb testing.TB, env map[string]string) *http.Client {
 	tb.Helper()
-	roots := x509.NewCertPool()
 	text, err := os.ReadFile(env["SSL_CERT_FILE"])
-	if err != nil || !roots.AppendCertsFromPEM(text) {
+	if err != nil {
 		tb.Fatalf("SSL_CERT_FILE of the run: %v", err)
+	}
+	roots := rootsOf(string(text))
+	if roots == nil {
+		tb.Fatal("SSL_CERT_FILE of the run holds no certificate")
 	}
 	proxy, err := url.Parse(env["HTTPS_PROXY"])
 	if err != nil {
@@ -84,6 +89,44 @@ func scriptClient(tb testing.TB, env map[string]string) *http.Client {
 	}
 	tb.Cleanup(tr.CloseIdleConnections)
 	return &http.Client{Transport: tr, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+}
+
+// certificates are those that were read, by their text.
+var certificates sync.Map
+
+// rootsOf are the roots of a file, nil for none. Every run gets the hundred and more of the
+// machine beside the program's own, so each is read once.
+func rootsOf(text string) *x509.CertPool {
+	const end = "-----END CERTIFICATE-----"
+	var roots *x509.CertPool
+	for {
+		block, rest, more := strings.Cut(text, end)
+		if !more {
+			return roots
+		}
+		text = rest
+		cert := certificateOf(block + end)
+		if cert == nil {
+			continue // As a pool leaves out what it can't read.
+		}
+		if roots == nil {
+			roots = x509.NewCertPool()
+		}
+		roots.AddCert(cert)
+	}
+}
+
+// certificateOf is the certificate that the text ends in, nil for none.
+func certificateOf(text string) *x509.Certificate {
+	if known, ok := certificates.Load(text); ok {
+		return known.(*x509.Certificate)
+	}
+	var cert *x509.Certificate
+	if block, _ := pem.Decode([]byte(text)); block != nil {
+		cert, _ = x509.ParseCertificate(block.Bytes)
+	}
+	certificates.Store(text, cert)
+	return cert
 }
 
 // leaveByReset has the client's connections end by a reset, as those of a process that
