@@ -174,6 +174,11 @@ func TestRequestsThatWouldBreakTheFramingAreNotSent(t *testing.T) {
 	for name, r := range map[string]*Request{
 		"no URL":                     {Method: "POST"},
 		"another scheme":             {Method: "POST", URL: &url.URL{Scheme: "ftp", Host: good.Host}},
+		"a protocol of its own":      {Method: "POST", URL: &url.URL{Scheme: "ws", Host: good.Host}},
+		"a fragment":                 {Method: "POST", URL: &url.URL{Scheme: "http", Host: good.Host, Path: "/", Fragment: "x"}},
+		"an opaque path":             {Method: "POST", URL: &url.URL{Scheme: "http", Host: good.Host, Opaque: "/x"}},
+		"no path but a star":         {Method: "POST", URL: &url.URL{Scheme: "http", Host: good.Host, Path: "*"}},
+		"a query with a DEL":         {Method: "POST", URL: &url.URL{Scheme: "http", Host: good.Host, RawQuery: "a\x7fb"}},
 		"no host":                    {Method: "POST", URL: &url.URL{Scheme: "http", Path: "/"}},
 		"user information":           {Method: "POST", URL: &url.URL{Scheme: "http", Host: good.Host, User: url.User("u")}},
 		"an opaque URL":              {Method: "POST", URL: &url.URL{Scheme: "http", Host: good.Host, Opaque: "//x/ HTTP/1.1\r\n"}},
