@@ -169,6 +169,8 @@ func TestTrailersThatAreRefusedOverHTTP2(t *testing.T) {
 			t.Fatal(err)
 		}
 		req.Trailer = http.Header{name: {"3"}}
+		// The connection on which one was refused may be ending.
+		req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader("one")), nil }
 		resp, err := client.Do(req)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
