@@ -35,13 +35,15 @@ func (r *Reader) Tally() (Tally, error) {
 		return Tally{}, fmt.Errorf("oracle: read log: %w", err)
 	}
 	whole := bytes.LastIndexByte(more, '\n') + 1
-	if err := r.tally.add(more[:whole], r.lines); err != nil {
+	tally, err := r.tally.and(more[:whole], r.lines)
+	if err != nil {
 		return Tally{}, err
 	}
+	r.tally = tally
 	r.read += int64(whole)
-	r.lines = int64(len(r.tally.Events) + r.tally.Torn)
-	// The next lines are put behind what the caller has.
-	return Tally{Events: slices.Clip(r.tally.Events), Torn: r.tally.Torn}, nil
+	r.lines = int64(len(tally.Events) + tally.Torn)
+	tally.Events = slices.Clip(tally.Events) // The next lines are put behind what the caller has.
+	return tally, nil
 }
 
 // more is what the file holds behind what has been read.

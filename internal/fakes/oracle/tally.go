@@ -34,39 +34,30 @@ func Read(path string) (Tally, error) {
 // Parse counts the content of a file. Only a line that isn't JSON can be a torn
 // one; JSON that isn't an event is an error, for a witness must not skip what
 // it doesn't understand.
-func Parse(data []byte) (Tally, error) {
-	var t Tally
-	if err := t.add(data, 0); err != nil {
-		return Tally{}, err
-	}
-	return t, nil
-}
+func Parse(data []byte) (Tally, error) { return Tally{}.and(data, 0) }
 
-// add counts the lines of data, before which there were so many others. After an error it
-// has counted none of them.
-func (t *Tally) add(data []byte, before int64) error {
-	events, torn := t.Events, t.Torn
+// and counts the lines of data too, before which there were so many others.
+func (t Tally) and(data []byte, before int64) (Tally, error) {
 	for number := before + 1; ; number++ {
 		end := bytes.IndexByte(data, '\n')
 		if end < 0 {
-			t.Events, t.Torn = events, torn
-			return nil
+			return t, nil
 		}
 		line := data[:end]
 		data = data[end+1:]
 		e := Event{Seq: number}
 		err := json.Unmarshal(line, &e)
 		if err != nil && !json.Valid(line) {
-			torn++
+			t.Torn++
 			continue
 		}
 		if err != nil {
-			return fmt.Errorf("oracle: line %d: %w", number, err)
+			return Tally{}, fmt.Errorf("oracle: line %d: %w", number, err)
 		}
 		if !e.Kind.known() {
-			return fmt.Errorf("oracle: line %d: unknown kind %q", number, e.Kind)
+			return Tally{}, fmt.Errorf("oracle: line %d: unknown kind %q", number, e.Kind)
 		}
-		events = append(events, e)
+		t.Events = append(t.Events, e)
 	}
 }
 
