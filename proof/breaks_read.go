@@ -70,7 +70,7 @@ var readBreaks = []broken{
 	},
 	{
 		promise: "ends before what was acknowledged", how: "the high-water file keeps one mark",
-		edits: []edit{{"ledger/badgerstore/highwater.go", "if _, err := h.file.WriteAt(slot, n*slotSize); err != nil {", "if _, err := h.file.WriteAt(slot, 0); err != nil {"}},
+		edits: []edit{{"ledger/badgerstore/highwater.go", "if _, err := h.file.WriteAt(slot, n*slotSize); err != nil {", "if _, err := h.file.WriteAt(slot, n*0); err != nil {"}},
 		tests: []string{"ledger/badgerstore.TestEitherMarkWillDo"},
 	},
 	{

@@ -86,6 +86,26 @@ var storeBreaks = []broken{
 		tests: []string{"ledger/badgerstore.TestALossOfPowerBeforeEachSync", "ledger/badgerstore.TestEitherMarkWillDo"},
 	},
 	{
+		promise: "ends before what was acknowledged", how: "the journal has one copy of a commit",
+		edits: []edit{{"ledger/badgerstore/journal.go", "for copies := range int64(2) {", "for copies := range int64(1) {"}},
+		tests: []string{"ledger/badgerstore.TestOneDamageOfTheJournalLosesNothing"},
+	},
+	{
+		promise: "ends before what was acknowledged", how: "a commit that is missing from the journal is where it ends",
+		edits: []edit{{"ledger/badgerstore/journal.go", "if len(out) < len(found) {", "if len(out) < len(found) && len(found) == 0 {"}},
+		tests: []string{"ledger/badgerstore.TestAHoleInTheJournalIsDamage"},
+	},
+	{
+		promise: "ends before what was acknowledged", how: "the journal is written over what counts",
+		edits: []edit{{"ledger/badgerstore/journal.go", "if h.used+skipped+n > h.mark.Journal {", "if n > h.mark.Journal {"}},
+		tests: []string{"ledger/badgerstore.TestTheJournalIsNeverWrittenOver"},
+	},
+	{
+		promise: "is damaged: every value has a checksum", how: "content passes for a commit of the journal",
+		edits: []edit{{"ledger/badgerstore/journal.go", "|| !bytes.Equal(b[:journalKey], key) {", "|| bytes.Equal(b[:journalKey], nil) {"}},
+		tests: []string{"ledger/badgerstore.TestContentIsNeverTakenForACommit"},
+	},
+	{
 		promise: "was written by a newer version", how: "a newer format is read",
 		edits: []edit{{"ledger/badgerstore/identity.go", "if i.Format > format {", "if i.Format > format+1000 {"}},
 		tests: []string{"ledger/badgerstore.TestRefusals"},

@@ -241,6 +241,9 @@ func TestTheJournalIsNeverWrittenOver(t *testing.T) {
 			}
 			w.after = append(w.after, j)
 			w.expect(t, fmt.Sprintf("begun after %d pages", begins), w.content(t), len(w.after))
+			if t.Failed() {
+				return // It would never be full.
+			}
 		}
 		if !w.wantsRoom() || len(w.after) < 4 {
 			t.Errorf("refused after %d commits", len(w.after))

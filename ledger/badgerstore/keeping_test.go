@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -30,15 +31,17 @@ func TestAHighWaterFileWithoutAMarkIsDamaged(t *testing.T) {
 	}
 	b[20] ^= 1
 	b[slotSize+20] ^= 1
-	if err := os.WriteFile(c.highWaterPath(), b, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	s, err = Open(context.Background(), c)
-	if err == nil {
-		s.Close()
-	}
-	if !errors.Is(err, ledger.ErrDamaged) || errors.Is(err, ledger.ErrForeign) {
-		t.Errorf("got %v, want ErrDamaged", err)
+	for _, n := range []int{marksSize, len(b)} { // Without a journal, as in older formats, and with one.
+		if err := os.WriteFile(c.highWaterPath(), b[:n], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s, err = Open(context.Background(), c)
+		if err == nil {
+			s.Close()
+		}
+		if !errors.Is(err, ledger.ErrDamaged) || errors.Is(err, ledger.ErrForeign) {
+			t.Errorf("of %d bytes: got %v, want ErrDamaged", n, err)
+		}
 	}
 	if _, err := AcceptLoss(t.Context(), c, "the disk broke", "ann"); err != nil {
 		t.Fatal(err)
@@ -110,8 +113,9 @@ func TestALogWhoseSyncFailsStopsTheLedger(t *testing.T) {
 	}
 	var fails atomic.Bool
 	c := testConfig(t.TempDir())
-	c.synced = func(string) error {
-		if fails.Load() {
+	c.journal = 64 << 10
+	c.synced = func(path string) error {
+		if fails.Load() && filepath.Ext(path) == logSuffix {
 			return unix.EIO
 		}
 		return nil
@@ -119,6 +123,7 @@ func TestALogWhoseSyncFailsStopsTheLedger(t *testing.T) {
 	s := mustOpenOnly(t, c)
 	fill(t, s, 0, 1, 10)
 	m := ledgertest.SampleMutation("a", ledger.Indeterminate, 0)
+	m.Target = strings.Repeat("x", 20<<10) // Too long for the journal.
 	put := func() error {
 		return s.Update(context.Background(), func(tx ledger.Tx) error { return tx.PutMutation(m) })
 	}
