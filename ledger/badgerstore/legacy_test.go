@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -252,15 +253,19 @@ func TestLongHistory(t *testing.T) {
 	}
 }
 
-// TestUpgradeIsKilled ends the first process that opens a folder of format 1: after the
+// TestUpgradeIsKilled ends the first process that opens a folder of an earlier format: after the
 // upgrade's only step, and later, when records of both formats lie there.
 func TestUpgradeIsKilled(t *testing.T) {
 	t.Parallel()
-	for _, point := range []string{"", "badgerstore.before_commit", "badgerstore.after_apply", "badgerstore.after_apply:20"} {
-		t.Run(point, func(t *testing.T) {
+	for n, point := range []string{
+		"", "badgerstore.before_commit", "badgerstore.after_apply", "badgerstore.after_apply:20",
+		"", "badgerstore.before_commit", "badgerstore.after_highwater", "badgerstore.after_highwater:20",
+	} {
+		fixture := []string{fixture1, fixture2}[n/4]
+		t.Run(filepath.Base(fixture)+" "+point, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			unpack(t, fixture1, dir)
+			unpack(t, fixture, dir)
 			var got []string
 			if point == "" {
 				upgradeOnly(t, testConfig(dir))
