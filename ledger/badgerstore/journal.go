@@ -102,15 +102,15 @@ func parseJournaled(b, key []byte) (j journaled, pages int, ok bool, err error) 
 	at = at[24:]
 	j.tip.Link, j.tip.Hash, j.before = [32]byte(at), [32]byte(at[32:]), [32]byte(at[64:])
 	count := binary.BigEndian.Uint32(at[96:])
-	if j.changes, ok = parseChanges(at[100:], int(count)); !ok {
+	if j.changes, ok = parseChanges(at[100:], count); !ok {
 		return j, 0, false, errJournal
 	}
 	return j, wholePages(n), true, nil
 }
 
 // parseChanges reads count changes, which must be all of b.
-func parseChanges(b []byte, count int) ([]delta, bool) {
-	if count > len(b) {
+func parseChanges(b []byte, count uint32) ([]delta, bool) {
+	if uint64(count) > uint64(len(b)) {
 		return nil, false
 	}
 	out := make([]delta, 0, count)
