@@ -13,22 +13,28 @@ import (
 // an empty file be what is left of a log that held something, then the ledger is
 // shorter than the high-water mark says, and refuses to start by that.
 func dropEmptyLogs(dir string) error {
-	var problems []error
-	for _, pattern := range []string{"*.vlog", "*.mem"} {
-		logs, err := filepath.Glob(filepath.Join(dir, pattern))
-		if err != nil {
-			return err
-		}
-		for _, path := range logs {
-			info, err := os.Stat(path)
-			if err == nil && info.Size() == 0 {
-				err = os.Remove(path)
-			}
-			problems = append(problems, err)
-		}
+	empty, err := emptyLogs(dir)
+	for _, path := range empty {
+		err = errors.Join(err, os.Remove(path))
 	}
-	if err := errors.Join(problems...); err != nil {
+	if err != nil {
 		return fmt.Errorf("empty logs of the ledger: %w", err)
 	}
 	return nil
+}
+
+// emptyLogs lists the logs without a byte.
+func emptyLogs(dir string) (empty []string, err error) {
+	for _, pattern := range []string{"*.vlog", "*.mem"} {
+		logs, errGlob := filepath.Glob(filepath.Join(dir, pattern))
+		err = errors.Join(err, errGlob)
+		for _, path := range logs {
+			info, errStat := os.Stat(path)
+			if errStat == nil && info.Size() == 0 {
+				empty = append(empty, path)
+			}
+			err = errors.Join(err, errStat)
+		}
+	}
+	return empty, err
 }

@@ -21,6 +21,9 @@ func TestLogsThatWereOnlyJustMade(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(c.dataDir(), name), nil, 0o600); err != nil {
 				t.Fatal(err)
 			}
+			if _, err := Verify(t.Context(), testConfig(copyFolder(t, dir)), nil); err != nil {
+				t.Errorf("verified before the next start: %v", err)
+			}
 			s := mustOpen(t, c)
 			for _, k := range keys {
 				if err := s.View(t.Context(), func(v ledger.View) error { _, err := v.Mutation(k); return err }); err != nil {

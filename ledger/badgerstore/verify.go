@@ -80,11 +80,17 @@ func Verify(ctx context.Context, c Config, progress Progress) (r Report, err err
 	return r, nil
 }
 
-// openForReading opens Badger without writing, if no log needs to be cut.
+// openForReading opens Badger without writing, if no log needs to be cut or taken away.
 func openForReading(c Config) (*badger.DB, error) {
 	opt := engineOptions(c.dataDir(), c.Logger)
 	if err := checkTables(opt); err != nil {
 		return nil, err
+	}
+	if empty, err := emptyLogs(c.dataDir()); err != nil || len(empty) > 0 {
+		if err != nil {
+			return nil, fmt.Errorf("%w: empty logs of the ledger: %w", ledger.ErrUnavailable, err)
+		}
+		return openForWriting(c)
 	}
 	db, err := openChecked(opt.WithReadOnly(true))
 	// Badger wraps its errors as text.
