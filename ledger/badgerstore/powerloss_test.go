@@ -127,7 +127,7 @@ func TestWhatTheEngineLosesIsPutBack(t *testing.T) {
 	for seed := range uint64(6) {
 		random := rand.New(rand.NewPCG(seed, 5))
 		c := testConfig(t.TempDir())
-		d := disk{map[string][]byte{}, map[string]bool{}}
+		d := disk{logs: map[string][]byte{}, names: map[string]bool{}}
 		armed := false
 		c.synced = func(path string) error {
 			if !armed || filepath.Base(path) == "highwater" {
