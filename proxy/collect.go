@@ -80,13 +80,12 @@ func (p *Proxy) readAnswer(a *upstream.Answer, limit int64) (body *content, tooL
 	if a.ContentLength > limit {
 		return nil, true, nil
 	}
-	rest := io.Reader(a.Body)
+	var rest io.Reader = a.Body
 	if 0 <= a.ContentLength && a.ContentLength <= ledger.InlineBody {
 		// A byte more, as its end has to be seen.
 		short := make([]byte, a.ContentLength+1)
-		n, err := io.ReadFull(a.Body, short)
-		if err != nil {
-			return inMemory(short[:n:n]), false, nil
+		if n, _ := io.ReadFull(a.Body, short); n < len(short) {
+			return inMemory(short[:n:n]), false, nil // The answer knows whether that is all.
 		}
 		rest = io.MultiReader(bytes.NewReader(short), a.Body) // Longer than it said.
 	}

@@ -4,7 +4,7 @@ import (
 	"os"
 	"strings"
 	"time"
-	_ "unsafe" // go:linkname asks for it
+	_ "unsafe" // for go:linkname
 
 	"golang.org/x/sys/unix"
 )
