@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/netip"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -274,4 +275,79 @@ func TestARefusalThatNobodyWaitsForEndsItsRun(t *testing.T) {
 	if got := other.state(); got.State != ledger.RunAborted {
 		t.Errorf("the run is %s", got.State)
 	}
+}
+
+// The limit itself is within it, however the answer comes.
+func TestAnAnswerAsLongAsTheLimitIsKept(t *testing.T) {
+	t.Parallel()
+	const limit = 4 << 10 // That of the rule for /pay.
+	for _, length := range []int{limit, limit + 1} {
+		for _, known := range []bool{true, false} {
+			w := newWorld(t, func(rw http.ResponseWriter, _ *http.Request) {
+				if known {
+					rw.Header().Set("Content-Length", strconv.Itoa(length))
+				}
+				rw.WriteHeader(http.StatusCreated)
+				_ = http.NewResponseController(rw).Flush()
+				_, _ = io.WriteString(rw, strings.Repeat("x", length))
+			})
+			r := w.open("a")
+			wantAnswer(t, r.post("/pay", payX), http.StatusCreated, strings.Repeat("x", length), false)
+			want := ledger.ResultKnown
+			if length > limit {
+				want = ledger.ResultTooLarge
+			}
+			if m := w.mutation("a"); m.ResultState != want {
+				t.Errorf("%d bytes, of a length that is known: %t; the result is %s", length, known, m.ResultState)
+			}
+		}
+	}
+}
+
+// An answer over the limit that nobody gets is not waited for: the upstream is told.
+func TestTheRestOfAnAnswerThatNobodyGetsIsGivenUp(t *testing.T) {
+	t.Parallel()
+	ended := make(chan struct{})
+	w := newWorld(t, func(rw http.ResponseWriter, r *http.Request) {
+		defer close(ended)
+		rw.WriteHeader(http.StatusInternalServerError)
+		_, _ = io.WriteString(rw, strings.Repeat("x", 64<<10))
+		_ = http.NewResponseController(rw).Flush()
+		<-r.Context().Done()
+	})
+	wantProblem(t, w.open("a").post("/pay", payX), "unknown-outcome", 424, "")
+	select {
+	case <-ended:
+	case <-time.After(waitLimit):
+		t.Error("its connection is open")
+	}
+}
+
+// What the ledger refuses one caller is no answer for another who waited beside it.
+func TestARefusalOfOneRunIsNotAnothers(t *testing.T) {
+	t.Parallel()
+	claims, release := make(chan struct{}), make(chan struct{})
+	var armed atomic.Bool
+	w := newWorld(t, created, func(c *Config) {
+		c.Unmanaged = Unmanaged{"wf", "a"}
+		newID := c.NewID
+		c.NewID = func() string {
+			if armed.CompareAndSwap(true, false) {
+				close(claims)
+				<-release
+			}
+			return newID()
+		}
+	})
+	reads := w.open("a", func(o *ledger.OpenRun) { o.Mutations = ledger.MutationsNone })
+	armed.Store(true)
+	leads := reads.posting("/pay", payX)
+	<-claims
+	joiner := &run{world: w, client: w.newClient(nil, false)}
+	joins := joiner.posting("/pay", payX)
+	w.waitForCallers(2)
+	close(release)
+	wantProblem(t, <-leads, "read-only-run", 403, "read only")
+	wantAnswer(t, <-joins, http.StatusCreated, `{"id":1}`, false)
+	w.wantSends("/pay", 1)
 }
