@@ -80,7 +80,7 @@ func (p *Proxy) readAnswer(a *upstream.Answer, limit int64) (body *content, tooL
 	if a.ContentLength > limit {
 		return nil, true, nil
 	}
-	var rest io.Reader = a.Body
+	var rest io.Reader
 	if 0 <= a.ContentLength && a.ContentLength <= ledger.InlineBody {
 		// A byte more, as its end has to be seen.
 		short := make([]byte, a.ContentLength+1)
@@ -88,6 +88,8 @@ func (p *Proxy) readAnswer(a *upstream.Answer, limit int64) (body *content, tooL
 			return inMemory(short[:n:n]), false, nil // The answer knows whether that is all.
 		}
 		rest = io.MultiReader(bytes.NewReader(short), a.Body) // Longer than it said.
+	} else {
+		rest = a.Body
 	}
 	body, err := p.spoolAll(io.LimitReader(rest, limit+1), a.ContentLength, maySpool)
 	if spool := (spoolError{}); errors.As(err, &spool) {

@@ -152,19 +152,19 @@ func TestWhatAnInlineTryLeaves(t *testing.T) {
 	}{
 		"nothing but an error": {func(context.Context, *world, *ledger.Mutation) (*ledger.Mutation, error) { return nil, errTrouble }, unknown},
 		"a resend that is unknown, too": {func(_ context.Context, w *world, _ *ledger.Mutation) (*ledger.Mutation, error) {
-			w.change("a", func(m *ledger.Mutation) {
+			w.change("a", func(m *ledger.Mutation) { //nolint:contextcheck // The test's own.
 				again := m.Dispatches[0]
 				again.ID = "again"
 				m.Dispatches = append(m.Dispatches, again)
 			})
-			return w.mutation("a"), nil
+			return w.mutation("a"), nil //nolint:contextcheck // The test's own.
 		}, unknown},
 		"what was accepted": {func(_ context.Context, w *world, _ *ledger.Mutation) (*ledger.Mutation, error) {
-			w.change("a", func(m *ledger.Mutation) {
+			w.change("a", func(m *ledger.Mutation) { //nolint:contextcheck // The test's own.
 				m.State, m.Watching = ledger.NeedsReconcile, true
 				m.Result, m.ResultState = &ledger.Result{Status: http.StatusAccepted}, ledger.ResultKnown
 			})
-			return w.mutation("a"), nil
+			return w.mutation("a"), nil //nolint:contextcheck // The test's own.
 		}, func(t *testing.T, g got) { t.Helper(); wantAnswer(t, g, http.StatusAccepted, "", false) }},
 		"nothing in its time": {func(ctx context.Context, _ *world, m *ledger.Mutation) (*ledger.Mutation, error) {
 			if by, bounded := ctx.Deadline(); !bounded || time.Until(by) > 10*time.Second {
@@ -197,7 +197,7 @@ type toRecord struct {
 
 // Unrecorded implements Metrics.
 func (m *toRecord) Unrecorded(delta int) {
-	if n := m.now.Add(int32(delta)); n > m.most.Load() { //nolint:gosec // It is 1 or -1.
+	if n := m.now.Add(int32(delta)); n > m.most.Load() {
 		m.most.Store(n)
 	}
 }

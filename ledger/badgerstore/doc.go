@@ -58,8 +58,9 @@
 // A commit or sync that fails, and a value that doesn't match its checksum, poison
 // the store: every later Update answers ledger.ErrUnavailable, and Healthy says
 // why. So does one that takes longer than 30 s: callers are answered then, and what hangs
-// may become durable all the same. Of a last write that was torn, the commit is there whole or not at all,
-// as it was never acknowledged; a commit of the journal that is missing before the last one is damage. Below Config.MinFree new mutations answer ledger.ErrLowSpace while outcomes
+// may become durable all the same. Of a last write that was torn, the commit is there whole or
+// not at all, as it was never acknowledged; a commit of the journal that is missing before the
+// last one is damage. Below Config.MinFree new mutations answer ledger.ErrLowSpace while outcomes
 // are still recorded. Open refuses as docs/semantics.md §9 says; its errors name
 // the command that goes on.
 //

@@ -292,7 +292,7 @@ func TestATornWriteIsNoDamage(t *testing.T) {
 		t.Fatalf("the last commit has %d bytes", to[0]-from[0])
 	}
 	w.expect(t, "whole", whole, commits)
-	kinds := map[string]func(new, old []byte){
+	kinds := map[string]func(page, old []byte){
 		"zeroed":       func(page, _ []byte) { clear(page) },
 		"not written":  func(page, old []byte) { copy(page, old) },
 		"half written": func(page, old []byte) { copy(page[journalPage/4:], old[journalPage/4:]) },
@@ -465,7 +465,7 @@ func FuzzJournal(f *testing.F) {
 		}
 		// As it lies in the journal: zeros may complete a commit that ends with some.
 		b = append(b, make([]byte, wholePages(len(b))-len(b))...)
-		j, pages, ok, err := parseJournaled(b, key)
+		j, pages, ok, _ := parseJournaled(b, key)
 		if ok {
 			record := j.appendTo(nil, key)
 			again, _, same, err := parseJournaled(record, key)

@@ -105,7 +105,8 @@ func (s *Store) endsWith(a acknowledged) error {
 		next := a.tip().Commit + 1
 		_, err := readCommit(snapshot{txn}, next)
 		if err == nil {
-			return fmt.Errorf("%w: the engine has commit %d and not all before it, and the journal of the high-water file ends before it", ledger.ErrDamaged, next)
+			return fmt.Errorf("%w: the engine has commit %d and not all before it, and the journal of the high-water file ends before it",
+				ledger.ErrDamaged, next)
 		}
 		if errors.Is(err, ledger.ErrNotFound) {
 			return nil
@@ -145,17 +146,9 @@ func (s *Store) haveBodies(commits []journaled) error {
 			if e.key[0] != kBody {
 				continue
 			}
-			file := false
-			if e.sealed != nil {
-				content, _, err := unseal(e.key, e.sealed)
-				if err != nil {
-					return err
-				}
-				var h bodyHead
-				if err := decode(e.key, content, &h); err != nil {
-					return err
-				}
-				file = h.File && !h.Lost
+			file, err := e.namesFile()
+			if err != nil {
+				return err
 			}
 			if name := hex.EncodeToString(e.key[1:]); file {
 				named[name] = j.tip.Commit
@@ -174,4 +167,17 @@ func (s *Store) haveBodies(commits []journaled) error {
 		}
 	}
 	return nil
+}
+
+// namesFile reports whether the change of a body leaves its content in a file.
+func (e entry) namesFile() (bool, error) {
+	if e.sealed == nil {
+		return false, nil
+	}
+	content, _, err := unseal(e.key, e.sealed)
+	if err != nil {
+		return false, err
+	}
+	h, err := decodeBodyHead(e.key, content)
+	return h.File && !h.Lost, err
 }

@@ -31,7 +31,7 @@ const looks = 16
 
 // What a watch is told that is done.
 var (
-	aCommand, aWrite, aSync = "a command", "a write", "a sync"
+	aCommand, aSync = "a command", "a sync"
 )
 
 // watch looks after one goroutine that does what may hang. If that takes longer than

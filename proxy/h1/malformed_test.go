@@ -133,14 +133,12 @@ func TestMuchThatNobodyReadEndsItsConnection(t *testing.T) {
 				s := serve(t, hello)
 				sent := make(chan int, 1)
 				go func() {
-					n, err := io.WriteString(s.client, "POST / HTTP/1.1\r\nHost: h\r\n"+head)
-					for total := 0; ; total += n {
-						if err != nil || total > 64<<20 {
-							sent <- total
-							return
-						}
+					_, err := io.WriteString(s.client, "POST / HTTP/1.1\r\nHost: h\r\n"+head)
+					total := 0
+					for n := 0; err == nil && total <= 64<<20; total += n {
 						n, err = io.WriteString(s.client, "400\r\n"+strings.Repeat("x", 1<<10)+"\r\n")
 					}
+					sent <- total
 				}()
 				if resp := s.want(http.StatusOK, "hello"); !resp.Close {
 					t.Error("the connection is said to be kept")
