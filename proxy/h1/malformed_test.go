@@ -135,8 +135,10 @@ func TestMuchThatNobodyReadEndsItsConnection(t *testing.T) {
 				go func() {
 					_, err := io.WriteString(s.client, "POST / HTTP/1.1\r\nHost: h\r\n"+head)
 					total := 0
-					for n := 0; err == nil && total <= 64<<20; total += n {
+					for err == nil && total <= 64<<20 {
+						var n int
 						n, err = io.WriteString(s.client, "400\r\n"+strings.Repeat("x", 1<<10)+"\r\n")
+						total += n
 					}
 					sent <- total
 				}()
