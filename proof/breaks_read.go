@@ -75,7 +75,9 @@ var readBreaks = []broken{
 	},
 	{
 		promise: "If a sync fails, or hasn't ended after 30 s", how: "what the engine didn't take is acknowledged",
-		edits: []edit{{"ledger/badgerstore/commit.go", "\t\ts.poison(err)\n\t}\n\tb.answer(s.Healthy())", "\t}\n\tb.answer(s.Healthy())"}},
+		edits: []edit{{
+			"ledger/badgerstore/persist.go", "\t\ts.poison(err)\n\t\terr = s.Healthy()\n\t}\n\tb.answer(err)", "\t\terr = s.Healthy()\n\t}\n\tb.answer(err)",
+		}},
 		tests: []string{"ledger/badgerstore.TestACommitThatFailsStopsTheLedger"},
 	},
 }

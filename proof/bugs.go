@@ -35,7 +35,7 @@ var bugs = []bug{
 		sentence: twice + `|one vendor key carried two payloads|went out before its claim was durable`,
 		edits: []edit{{
 			"ledger/claim.go", "err := l.update(ctx, func(c *command) (err error) {\n\t\tcl := ",
-			"var err error\n\tif err := l.Healthy(); err != nil {\n\t\treturn Claimed{}, err\n\t}\n\tl.note(func(c *command) (failed error) {\n" +
+			"var err error\n\tif err := l.Healthy(); err != nil {\n\t\treturn Claimed{}, err\n\t}\n\tl.Note(func(tx Tx) (failed error) {\n\t\tc := l.command(tx)\n" +
 				"\t\tdefer func() { err = failed }()\n\t\tcl := ",
 		}},
 	},
@@ -80,7 +80,7 @@ var bugs = []bug{
 		edits: []edit{{
 			"ledger/finish.go", "\treturn l.finishing(ctx, func(c *command) (*Mutation, *Run, error) { return c.finish(&f) })\n",
 			"\tvar out Finished\n\terr := l.Healthy()\n\tif err != nil {\n\t\treturn Finished{}, err\n\t}\n" +
-				"\tl.note(func(c *command) error {\n\t\tout.Mutation, out.Run, err = c.finish(&f)\n\t\treturn err\n\t})\n\treturn out, err\n",
+				"\tl.Note(func(tx Tx) error {\n\t\tc := l.command(tx)\n\t\tout.Mutation, out.Run, err = c.finish(&f)\n\t\treturn err\n\t})\n\treturn out, err\n",
 		}},
 	},
 	{
@@ -112,7 +112,7 @@ func allBugs() []bug { return slices.Concat(bugs, moreBugs, scopeBugs) }
 func again(condition string) string {
 	return `a := d.sendH1()
 	if ev := a.Evidence(); ` + condition + ` {
-		if c, why := s.connection(ctx, p); why == nil {
+		if c, why := s.connection(ctx, p, started); why == nil {
 			if d, why := s.begin(ctx, r, p, c, started); why == nil {
 				return d.sendH1()
 			}

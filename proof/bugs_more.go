@@ -16,7 +16,7 @@ var moreBugs = []bug{
 		sentence: `went out before what its steps gave was durable`,
 		edits: []edit{{
 			"ledger/prepared.go", "\terr := l.update(ctx, func(c *command) error {\n\t\tvar d *Dispatch\n\t\tvar err error\n",
-			"\tvar err error\n\tif err = l.Healthy(); err != nil {\n\t\treturn nil, err\n\t}\n\tl.note(func(c *command) (failed error) {\n" +
+			"\tvar err error\n\tif err = l.Healthy(); err != nil {\n\t\treturn nil, err\n\t}\n\tl.Note(func(tx Tx) (failed error) {\n\t\tc := l.command(tx)\n" +
 				"\t\tdefer func() { err = failed }()\n\t\tvar d *Dispatch\n\t\tvar err error\n",
 		}},
 	},
