@@ -75,7 +75,33 @@ func endings(out string) map[string]int {
 		parts := strings.SplitN(name, "/", 3)
 		counts["`"+strings.Join(parts[:min(2, len(parts))], "/")+"`"]++
 	}
-	return counts
+	return folded(counts)
+}
+
+// manyAlike is from how many rows on those that differ in a number alone are one.
+const manyAlike = 20
+
+var number = regexp.MustCompile(`[0-9]+`)
+
+// folded puts the endings together that were counted out by a test: nobody reads a row for
+// each of a thousand pages.
+func folded(counts map[string]int) map[string]int {
+	pattern := func(where string) string {
+		test, part, _ := strings.Cut(where, "/")
+		return test + "/" + number.ReplaceAllString(part, "N")
+	}
+	alike := map[string]int{}
+	for where := range counts {
+		alike[pattern(where)]++
+	}
+	out := map[string]int{}
+	for where, n := range counts {
+		if p := pattern(where); alike[p] >= manyAlike {
+			where = p
+		}
+		out[where] += n
+	}
+	return out
 }
 
 // said are lines in which a test says something, or that it failed.
