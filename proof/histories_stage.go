@@ -8,7 +8,10 @@ import (
 	"slices"
 )
 
-var historiesLine = regexp.MustCompile(`[0-9]+ histories from seed .*`)
+var (
+	historiesLine  = regexp.MustCompile(`([0-9]+ histories from seed [0-9]+): (.*)`)
+	historiesCount = regexp.MustCompile(`([0-9]+) ([^,]+)`)
+)
 
 // inHistories runs a test of the simulated histories, and returns what it printed.
 func inHistories(ctx context.Context, o options, test string, more ...string) (string, error) {
@@ -28,12 +31,27 @@ func historiesStage(ctx context.Context, o options) part {
 	if err != nil {
 		return part{bad: []string{err.Error()}}
 	}
-	said := historiesLine.FindString(out) + ". Nothing took effect twice, nothing was recorded that was not so, nothing went on after its " +
-		"stop, and everything came to an end."
-	if o.within > 0 {
-		said = fmt.Sprintf("Of %d, as many as there was time for: ", o.histories) + said
+	return toldOfHistories(out, o)
+}
+
+// toldOfHistories is the part of a run of histories that found nothing wrong.
+func toldOfHistories(out string, o options) part {
+	told := historiesLine.FindStringSubmatch(out)
+	if told == nil {
+		return part{bad: []string{"the histories reported nothing"}}
 	}
-	return part{says: said}
+	p := part{header: []string{"in them", "how many"}}
+	count := map[string]string{}
+	for _, m := range historiesCount.FindAllStringSubmatch(told[2], -1) {
+		p.rows = append(p.rows, []string{m[2], m[1]})
+		count[m[2]] = m[1]
+	}
+	p.says = fmt.Sprintf("%s, with %s sendings, %s crashes and %s decisions of people. Nothing took effect twice, nothing was recorded that was not so, "+
+		"nothing went on after its stop, and everything came to an end.", told[1], count["sendings"], count["crashes"], count["decisions of people"])
+	if o.within > 0 {
+		p.says = fmt.Sprintf("Of %d, as many as there was time for: ", o.histories) + p.says
+	}
+	return p
 }
 
 // liesMost is in how many histories each lie is told at most, on each side.

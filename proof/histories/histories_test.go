@@ -3,6 +3,7 @@ package histories
 import (
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -173,18 +174,49 @@ func (o *outcome) add(out outcome) {
 	c.owing += more.owing
 }
 
-// String is what happened in so many histories.
+// String is what happened in so many histories, as a list of counts.
 func (o *outcome) String() string {
 	c := o.counts
-	return fmt.Sprintf("%d sendings, %d reads, %d crashes, %d decisions; %v; %d commits of drafts, %d answers 202, %d settings, "+
-		"%d effects that the API doubled, %d taken back, %d decisions on items (%d new attempts), %d payloads accepted, %d drifts let be, "+
-		"%d references with several subkeys, %d changes of the rules, %d reads by scripts, "+
-		"%d runs with once, %d of one mutation or none, %d sendings of an unmanaged scope, "+
-		"%d effects that others took back, %d replays refused for that, %d wanted by a person all the same, %d contents forgotten, %d requests "+
-		"refused for that, %d records removed, %d items closed over what was owed, %d times that a person was asked",
-		o.sendings, o.reads, o.crashes, o.decisions, o.ends, c.drafts, c.jobs, c.settings, c.twins, c.undone, c.items, c.attempts, c.accepted,
-		c.drifts, c.subkeys, c.rewritten, c.looks, c.onces, c.singles, c.loose,
-		c.vanished, c.unverified, c.confirmed, c.forgotten, c.refused, c.removed, c.owing, c.asked)
+	counts := []struct {
+		n    int
+		what string
+	}{
+		{o.sendings, "sendings"},
+		{o.reads, "reads at the API"},
+		{c.looks, "reads by scripts"},
+		{o.crashes, "crashes"},
+		{o.decisions, "decisions of people"},
+		{c.items, "decisions on items"},
+		{c.attempts, "new attempts"},
+		{c.drafts, "commits of drafts"},
+		{c.jobs, "answers 202"},
+		{c.settings, "states that were set"},
+		{c.subkeys, "references with several subkeys"},
+		{c.onces, "runs with `once`"},
+		{c.singles, "runs of one mutation or none"},
+		{c.loose, "sendings of an unmanaged scope"},
+		{c.rewritten, "changes of the rules"},
+		{c.accepted, "payloads accepted"},
+		{c.drifts, "drifts let be"},
+		{c.twins, "effects that the API doubled"},
+		{c.undone, "effects taken back"},
+		{c.vanished, "effects that others took back"},
+		{c.unverified, "replays refused for that"},
+		{c.confirmed, "replays wanted by a person all the same"},
+		{c.forgotten, "contents forgotten"},
+		{c.refused, "requests refused for that"},
+		{c.removed, "records removed"},
+		{c.owing, "items closed over what was owed"},
+		{c.asked, "times that a person was asked"},
+	}
+	var said []string
+	for _, state := range slices.Sorted(maps.Keys(o.ends)) {
+		said = append(said, fmt.Sprintf("%d mutations that ended %s", o.ends[state], state))
+	}
+	for _, count := range counts {
+		said = append(said, fmt.Sprintf("%d %s", count.n, count.what))
+	}
+	return strings.Join(said, ", ")
 }
 
 // shrink leaves out whatever the failure doesn't need: runs, events, and what the API did.
