@@ -77,7 +77,7 @@ bench: $(BENCHSTAT) ## Run benchmarks matching BENCH, COUNT (6) times, and print
 	$(BENCHSTAT) $(CACHE)/bench.txt
 
 # The benchmarks whose rows docs/performance.md has; ROWS='^BenchmarkLatency$$' measures one alone.
-ROWS ?= ^Benchmark(Program|Latency|Streams|Download|NewTunnels|Allocations|Squid|Mitmproxy|Tunnels)$$
+ROWS ?= ^Benchmark(Program|Latency|Streams|Download|Long|NewTunnels|Allocations|Squid|Mitmproxy|Tunnels)$$
 
 .PHONY: benchdocs
 benchdocs: ## Measure the rows of docs/performance.md (ROWS for some), and write them there

@@ -30,6 +30,7 @@ const (
 	kilobytes   = "kilobytes"
 	kilobytesH2 = "kilobytes by HTTP/2"
 	blobs       = "blobs"
+	asked       = "as long as it is asked for"
 )
 
 // blob is the size of a download.
@@ -65,8 +66,9 @@ func serveUpstream(kind string) error {
 		return err
 	}
 	config := &tls.Config{Certificates: []tls.Certificate{*leaf}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}
-	if kind == kilobytesH2 {
-		server := &http.Server{Handler: http.HandlerFunc(answerKilobyte), TLSConfig: &tls.Config{Certificates: config.Certificates, MinVersion: tls.VersionTLS12}}
+	handlers := map[string]http.HandlerFunc{kilobytesH2: answerKilobyte, asked: answerAsked}
+	if handler := handlers[kind]; handler != nil {
+		server := &http.Server{Handler: handler, TLSConfig: &tls.Config{Certificates: config.Certificates, MinVersion: tls.VersionTLS12}}
 		_ = server.ServeTLS(l, "", "") // Ends with its listener.
 		return nil
 	}
@@ -115,6 +117,31 @@ func keepAnswering(c net.Conn, head string, piece []byte, pieces int) error {
 
 // answerKilobyte is the same by net/http.
 func answerKilobyte(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(kilobyte) }
+
+// answerAsked answers a read with as many bytes as it names, and what is sent with how many
+// bytes that was.
+func answerAsked(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodGet {
+		n, _ := strconv.ParseInt(r.URL.Query().Get("n"), 10, 64)
+		w.Header().Set("Content-Length", strconv.FormatInt(n, 10))
+		_, _ = io.CopyN(w, endless{}, n)
+		return
+	}
+	n, err := io.Copy(io.Discard, r.Body)
+	if err == nil {
+		_, _ = io.WriteString(w, strconv.FormatInt(n, 10))
+	}
+}
+
+// endless has no end.
+type endless struct{}
+
+func (endless) Read(b []byte) (int, error) {
+	for n := 0; n < len(b); {
+		n += copy(b[n:], kilobyte)
+	}
+	return len(b), nil
+}
 
 // skipMessage reads one message whose length is announced, 0 if it isn't. A status
 // other than 200 is an error.
