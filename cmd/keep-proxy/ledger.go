@@ -228,5 +228,6 @@ func showLoss(w io.Writer, l badgerstore.Loss) error {
 		"runs held", fmt.Sprint(l.Runs),
 		"items held", fmt.Sprint(l.Items),
 		"bodies gone", fmt.Sprint(l.Bodies),
+		"events gone", fmt.Sprint(l.Events),
 	)
 }

@@ -24,8 +24,12 @@ type Loss struct {
 	Mutations int  `json:"mutations"`
 	Runs      int  `json:"runs"`
 	Items     int  `json:"items"`
-	// Bodies counts the contents of requests and answers whose files are gone.
+	// Bodies counts the contents of requests and answers that are gone and that something
+	// names.
 	Bodies int `json:"bodies"`
+	// Events counts the events that accepted losses took from between others. How many there
+	// were after the last one that is left, nobody knows.
+	Events uint64 `json:"events"`
 	// ended says that Open found nothing wrong but an early end.
 	ended bool
 }
@@ -143,6 +147,7 @@ func (s *Store) acceptLoss(ctx context.Context, loss *Loss, reason, actor string
 	if err != nil {
 		return err
 	}
+	loss.Bodies, loss.Events = s.left.bodies, s.lost.count()
 	flight, err := s.InFlight(ctx)
 	if err != nil {
 		return err
@@ -186,7 +191,7 @@ func (s *Store) acceptLoss(ctx context.Context, loss *Loss, reason, actor string
 // else of all times.
 func (s *Store) gapOf(loss *Loss) (gap ledger.Gap, err error) {
 	gap = ledger.Gap{Until: s.now(), Cause: ledger.GapLoss}
-	if loss.New || !loss.ended || !s.wholeLeft {
+	if loss.New || !loss.ended || !s.left.whole {
 		return gap, nil
 	}
 	err = s.snapshot(func(src snapshot) error {
@@ -216,10 +221,14 @@ func (s *Store) openGap(ctx context.Context, gap ledger.Gap, reason, actor strin
 
 // noteLoss appends who accepted, and why.
 func (s *Store) noteLoss(ctx context.Context, loss Loss, reason, actor string) error {
+	evidence := loss.Cause
+	if loss.Events > 0 {
+		evidence = "events that are gone: " + s.lost.String() + "; " + evidence
+	}
 	return s.Update(ctx, func(t ledger.Tx) error {
 		t.Append(ledger.Event{
 			At: s.now(), Actor: ledger.PersonActor(actor), What: WhatAcceptLoss, Why: reason,
-			Evidence: shorten(loss.Cause),
+			Evidence: shorten(evidence),
 		})
 		return nil
 	})
@@ -256,13 +265,14 @@ func (s *Store) loadLeft(src snapshot) (err error) {
 	if s.tip, err = findTip(src); err != nil {
 		return err
 	}
-	s.tip.Seq, s.tip.Hash = 0, [32]byte{}
 	r := newEvents(src)
 	defer r.close()
+	// The last commit may follow others whose events are missing. Their numbers are taken: what
+	// is left may name them.
 	switch e, err := r.last(); {
-	case err == nil:
+	case err == nil && e.Seq >= s.tip.Seq:
 		s.tip.Seq, s.tip.Hash = e.Seq, e.hash
-	case !errors.Is(err, ledger.ErrNotFound):
+	case err != nil && !errors.Is(err, ledger.ErrNotFound):
 		return err
 	}
 	if k := src.last([]byte{kCheckpoint}); k != nil {
@@ -271,14 +281,13 @@ func (s *Store) loadLeft(src snapshot) (err error) {
 		}
 	}
 	s.written = s.checkpoint.Bytes
-	s.wholeLeft = isWhole(src, s.tip)
 	return nil
 }
 
 // isWhole reports whether nothing is missing before the end. Open takes the first commit
 // that is missing for the end, so that a hole further back looks like an early end to it.
 func isWhole(src snapshot, end tip) bool {
-	base, err := readBaseline(src)
+	begin, lost, err := verifiedFrom(src)
 	if err != nil {
 		return false
 	}
@@ -290,8 +299,8 @@ func isWhole(src snapshot, end tip) bool {
 	if err != nil || reached != end {
 		return false
 	}
-	v := &verifier{ctx: context.Background(), src: src, report: &Report{Events: end.Seq}, recordsOnly: true}
-	return v.all(base.Before, end) == nil
+	v := &verifier{ctx: context.Background(), src: src, report: &Report{Events: end.Seq}, recordsOnly: true, lost: lost}
+	return v.all(begin, end) == nil
 }
 
 // findTip looks for the greatest commit among all that are left.
@@ -317,18 +326,28 @@ func findTip(src snapshot) (last tip, err error) {
 }
 
 // beginAccepting puts a new high-water file and a new baseline in place. Until the
-// marking is over, ledger.accepting keeps the ledger from opening.
+// marking is over, ledger.accepting keeps the ledger from opening. The journal of before is
+// gone then: its commits are never put back over what follows.
 func (s *Store) beginAccepting() error {
 	if err := writeSynced(s.config.acceptingPath(), []byte(s.ID())); err != nil {
+		return err
+	}
+	// Nor are those of one that couldn't be moved. It goes first, as it may be the same one
+	// under another name.
+	if err := removeIfThere(s.config.insidePath()); err != nil {
 		return err
 	}
 	if err := createHighWater(s.config, s.ID(), s.tip); err != nil {
 		return err
 	}
-	return s.db.Update(func(txn *badger.Txn) error {
-		l := newLayer(snapshot{txn})
+	return s.db.Update(func(txn *badger.Txn) (err error) {
+		src := snapshot{txn}
+		if s.lost, err = findLost(src, s.tip); err != nil {
+			return err
+		}
+		l := newLayer(src)
 		base := baseline{Checkpoint: s.checkpoint.Number + 1, Before: s.tip}
-		return errors.Join(l.putValue(baselineKey, base), l.apply(txn))
+		return errors.Join(l.putValue(baselineKey, base), l.putValue(lostKey, s.lost), l.apply(txn))
 	})
 }
 

@@ -64,6 +64,10 @@ func verifyCheckpoints(src snapshot) (last, from checkpoint, err error) {
 	if err != nil {
 		return last, from, err
 	}
+	lost, _, err := readLost(src)
+	if err != nil {
+		return last, from, err
+	}
 	var all []checkpoint
 	first := numbered(kCheckpoint, base.Checkpoint)
 	r := newEvents(src)
@@ -77,7 +81,7 @@ func verifyCheckpoints(src snapshot) (last, from checkpoint, err error) {
 			err = fmt.Errorf("%w: checkpoint %d is missing", ledger.ErrDamaged, want)
 			return false
 		}
-		if err = c.verify(r); err != nil {
+		if err = c.verify(r, lost); err != nil {
 			return false
 		}
 		all = append(all, c)
@@ -103,9 +107,9 @@ func windowStart(all []checkpoint) checkpoint {
 	return all[0]
 }
 
-// verify checks the checkpoint's event.
-func (c checkpoint) verify(r *events) error {
-	if c.Before.Seq == 0 {
+// verify checks the checkpoint's event, unless that was lost.
+func (c checkpoint) verify(r *events, lost lostEvents) error {
+	if c.Before.Seq == 0 || lost.endAt(c.Before) {
 		return nil
 	}
 	e, err := r.at(c.Before.Seq)

@@ -128,5 +128,8 @@ func (c Config) highWaterPath() string {
 	if c.HighWaterFile != "" {
 		return c.HighWaterFile
 	}
-	return filepath.Join(c.Dir, "highwater")
+	return c.insidePath()
 }
+
+// insidePath is where the high-water file lies unless it is wanted elsewhere.
+func (c Config) insidePath() string { return filepath.Join(c.Dir, "highwater") }

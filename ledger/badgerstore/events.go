@@ -203,7 +203,7 @@ func (r *events) last() (chained, error) {
 // after returns up to limit events from the one after number after on. Numbers that a
 // loss left out are left out.
 func (r *events) after(ctx context.Context, after uint64, limit int) (out []ledger.Event, err error) {
-	numbers := numbersAfter(ctx, r.src, []byte{kEvent}, after, limit)
+	numbers := numbersAfter(ctx, r.src, []byte{kEvent}, after, limit, nil)
 	for _, seq := range numbers {
 		e, err := legacyEvent(r.src, seq)
 		if err != nil {
@@ -237,23 +237,31 @@ func (r *events) after(ctx context.Context, after uint64, limit int) (out []ledg
 	return out, ctx.Err()
 }
 
-// numbersAfter lists the numbers at the end of keys, from the one after after on.
-func numbersAfter(ctx context.Context, src snapshot, prefix []byte, after uint64, limit int) []uint64 {
+// numbersAfter lists the numbers at the end of keys, from the one after after on, but for those
+// that were lost.
+func numbersAfter(ctx context.Context, src snapshot, prefix []byte, after uint64, limit int, lost lostEvents) []uint64 {
 	var out []uint64
 	start := binary.BigEndian.AppendUint64(bytes.Clone(prefix), after+1)
 	src.after(prefix, start, func(k []byte) bool {
-		out = append(out, binary.BigEndian.Uint64(k[len(k)-8:]))
+		if seq := binary.BigEndian.Uint64(k[len(k)-8:]); !lost.holds(seq) {
+			out = append(out, seq)
+		}
 		return len(out) < limit && ctx.Err() == nil
 	})
 	return out
 }
 
-// verifyEvents walks the events after from up to to.
-func verifyEvents(src snapshot, from, to tip) error {
+// verifyEvents walks the events after from up to to, of which those that were lost are missing.
+func verifyEvents(src snapshot, from, to tip, lost lostEvents) error {
 	r := newEvents(src)
 	defer r.close()
 	prev := from.Hash
-	for seq := from.Seq + 1; seq <= to.Seq; seq++ {
+	for seq := from.Seq + 1; ; seq++ {
+		at := stretch{next: seq, last: prev}
+		lost.pass(&at)
+		if seq, prev = at.next, at.last; seq > to.Seq {
+			break
+		}
 		e, err := r.at(seq)
 		if errors.Is(err, ledger.ErrNotFound) {
 			return fmt.Errorf("%w: event %d of %d is missing", ledger.ErrDamaged, seq, to.Seq)
@@ -266,7 +274,7 @@ func verifyEvents(src snapshot, from, to tip) error {
 		}
 		prev = e.hash
 	}
-	if prev != to.Hash {
+	if prev != to.Hash || len(lost) > 0 {
 		return fmt.Errorf("%w: the events up to %d don't lead to the last commit", ledger.ErrDamaged, to.Seq)
 	}
 	return nil

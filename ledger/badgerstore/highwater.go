@@ -108,6 +108,8 @@ func (a acknowledged) tip() tip {
 	return a.mark.Tip
 }
 
+// readHighWater reads the file. Of one whose journal has a hole it returns what is before that
+// with the error.
 func readHighWater(path string) (acknowledged, error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -123,7 +125,7 @@ func parseHighWater(path string, b []byte) (acknowledged, error) {
 	}
 	after, err := m.parseJournal(b[marksSize:])
 	if err != nil {
-		return acknowledged{}, fmt.Errorf("high-water file %s: %w", path, err)
+		return acknowledged{m, after}, fmt.Errorf("high-water file %s: %w", path, err)
 	}
 	return acknowledged{m, after}, nil
 }

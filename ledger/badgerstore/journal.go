@@ -140,7 +140,7 @@ func parseChanges(b []byte, count uint32) ([]delta, bool) {
 func wholePages(n int) int { return (n + journalPage - 1) / journalPage * journalPage }
 
 // parseJournal returns the commits after the mark. That one before the last is missing can't be
-// a write that was cut short.
+// a write that was cut short; those before it are returned with the error.
 func (m highMark) parseJournal(b []byte) ([]journaled, error) {
 	found := map[uint64]journaled{}
 	for _, half := range [][]byte{b[:m.Journal], b[m.Journal:]} {
@@ -164,12 +164,12 @@ func (m highMark) parseJournal(b []byte) ([]journaled, error) {
 			break
 		}
 		if next.before != last.Link {
-			return nil, fmt.Errorf("%w: its commit %d doesn't follow commit %d", ledger.ErrDamaged, next.tip.Commit, last.Commit)
+			return out, fmt.Errorf("%w: its commit %d doesn't follow commit %d", ledger.ErrDamaged, next.tip.Commit, last.Commit)
 		}
 		out = append(out, next)
 	}
 	if len(out) < len(found) {
-		return nil, fmt.Errorf("%w: its commit %d is missing, and commits after that are there",
+		return out, fmt.Errorf("%w: its commit %d is missing, and commits after that are there",
 			ledger.ErrDamaged, m.Tip.Commit+uint64(len(out))+1)
 	}
 	return out, nil

@@ -190,7 +190,7 @@ func (s *Store) Events(ctx context.Context, mutation string, after uint64, limit
 			out, err = r.after(ctx, after, limit)
 			return err
 		}
-		seqs, err := eventsOf(ctx, src, mutation, after, limit)
+		seqs, err := eventsOf(ctx, src, mutation, after, limit, s.lost)
 		if err != nil {
 			return err
 		}
@@ -207,15 +207,15 @@ func (s *Store) Events(ctx context.Context, mutation string, after uint64, limit
 }
 
 // eventsOf returns the numbers of a mutation's events: those of the index, and those
-// that its record lists.
-func eventsOf(ctx context.Context, src snapshot, mutation string, after uint64, limit int) ([]uint64, error) {
-	seqs := numbersAfter(ctx, src, named(xHistory, mutation), after, limit)
+// that its record lists, but for those that were lost.
+func eventsOf(ctx context.Context, src snapshot, mutation string, after uint64, limit int, lost lostEvents) ([]uint64, error) {
+	seqs := numbersAfter(ctx, src, named(xHistory, mutation), after, limit, lost)
 	listed, err := listedEvents(src, mutation)
 	if err != nil {
 		return nil, err
 	}
 	for _, seq := range listed {
-		if seq > after {
+		if seq > after && !lost.holds(seq) {
 			seqs = append(seqs, seq)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 // load verifies what was opened and fills the memory. It reads the unresolved
 // records and the running runs only, never all.
 func (s *Store) load(accepted bool) error {
-	return s.db.View(func(txn *badger.Txn) error {
+	return s.db.View(func(txn *badger.Txn) (err error) {
 		src := snapshot{txn}
 		if err := s.checkMeta(src); err != nil {
 			return err
@@ -23,6 +23,9 @@ func (s *Store) load(accepted bool) error {
 			check = s.loadLeft
 		}
 		if err := check(src); err != nil {
+			return err
+		}
+		if s.lost, _, err = readLost(src); err != nil {
 			return err
 		}
 		s.pending.next = lastUpload(src)
@@ -46,7 +49,7 @@ func (s *Store) loadVerified(src snapshot) error {
 		}
 		s.older = true
 	}
-	return verifyEvents(src, from.Before, s.tip)
+	return verifyEvents(src, from.Before, s.tip, nil) // What was lost lies before.
 }
 
 // checkMeta compares the identity inside with the one outside.

@@ -74,6 +74,11 @@ func open(ctx context.Context, c Config, accepted bool) (s *Store, err error) {
 	if err := s.openFiles(found, accepted); err != nil {
 		return s, err
 	}
+	if accepted {
+		if err := s.mend(); err != nil {
+			return s, err
+		}
+	}
 	if err := s.load(accepted); err != nil {
 		return s, err
 	}
@@ -131,7 +136,7 @@ func look(c Config) (f signs, err error) {
 	f.identity, errs[0] = exists(c.identityPath())
 	f.data, errs[1] = exists(filepath.Join(c.dataDir(), "MANIFEST"))
 	f.water, errs[2] = exists(c.highWaterPath())
-	inside := filepath.Join(c.Dir, "highwater")
+	inside := c.insidePath()
 	if c.highWaterPath() != inside {
 		f.movable, errs[3] = exists(inside)
 	}
@@ -201,7 +206,7 @@ func moveHighWater(c Config, found signs) error {
 	if found.water || !found.movable {
 		return nil
 	}
-	inside := filepath.Join(c.Dir, "highwater")
+	inside := c.insidePath()
 	if _, err := readHighWater(inside); err != nil {
 		return err
 	}

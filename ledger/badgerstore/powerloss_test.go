@@ -191,15 +191,26 @@ type changing struct {
 
 func newChanging(t *testing.T, commits int) *changing {
 	t.Helper()
-	h := &changing{c: testConfig(t.TempDir()), record: ledgertest.SampleMutation("a", ledger.InFlight, 0)}
+	record := ledgertest.SampleMutation("a", ledger.InFlight, 0)
+	h := changedBy(t, commits, func(s *Store, n int) error {
+		record.Version = int64(n)
+		return s.Update(t.Context(), func(tx ledger.Tx) error {
+			tx.Append(ledger.Event{What: "claim", Mutation: record.ID})
+			return tx.PutMutation(record)
+		})
+	})
+	h.record = record
+	return h
+}
+
+// changedBy is a ledger after so many commits, of which commit makes each.
+func changedBy(t *testing.T, commits int, commit func(s *Store, n int) error) *changing {
+	t.Helper()
+	h := &changing{c: testConfig(t.TempDir())}
 	s := mustOpenOnly(t, h.c)
 	h.older = copyFolder(t, h.c.Dir)
 	for n := range commits {
-		h.record.Version = int64(n + 1)
-		if err := s.Update(t.Context(), func(tx ledger.Tx) error {
-			tx.Append(ledger.Event{What: "claim", Mutation: h.record.ID})
-			return tx.PutMutation(h.record)
-		}); err != nil {
+		if err := commit(s, n+1); err != nil {
 			t.Fatal(err)
 		}
 		b, err := os.ReadFile(h.c.highWaterPath())
@@ -250,6 +261,26 @@ func (h *changing) given(t *testing.T, waters int, commits ...int) Config {
 		t.Fatal(err)
 	}
 	return c
+}
+
+// damageJournal makes both copies of a commit in the journal unreadable.
+func (h *changing) damageJournal(t *testing.T, c Config, commit int) {
+	t.Helper()
+	b := slices.Clone(h.waters[len(h.waters)-1])
+	m, err := parseMarks("", b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	damaged := 0
+	for at := marksSize; at < len(b); at += journalPage {
+		if j, _, ok, _ := parseJournaled(b[at:], m.Key); ok && j.tip.Commit == h.after[commit-1].tip.Commit {
+			b[at+journalHead] ^= 1
+			damaged++
+		}
+	}
+	if err := os.WriteFile(c.highWaterPath(), b, 0o600); err != nil || damaged != 2 {
+		t.Fatalf("%d copies damaged, %v", damaged, err)
+	}
 }
 
 func TestAnyPartOfTheEngineIsPutBack(t *testing.T) {
@@ -376,19 +407,7 @@ func TestAcceptLossOfADamagedJournal(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := h.given(t, 4, given...)
-			b := slices.Clone(h.waters[3])
-			m, err := parseMarks("", b)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for at := marksSize; at < len(b); at += journalPage {
-				if j, _, ok, _ := parseJournaled(b[at:], m.Key); ok && j.tip.Commit == h.after[1].tip.Commit {
-					b[at+journalHead] ^= 1
-				}
-			}
-			if err := os.WriteFile(c.highWaterPath(), b, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			h.damageJournal(t, c, 2)
 			if err := refusesOrKeeps(t, c, nil); !errors.Is(err, ledger.ErrDamaged) {
 				t.Fatalf("%v, want ErrDamaged", err)
 			}
@@ -400,8 +419,7 @@ func TestAcceptLossOfADamagedJournal(t *testing.T) {
 			if err := s.Close(); err != nil {
 				t.Fatal(err)
 			}
-			// Events that lie in a hole are listed still.
-			if _, err := Verify(t.Context(), c, nil); err != nil && slices.Equal(given, []int{1, 2, 3, 4}[:len(given)]) {
+			if _, err := Verify(t.Context(), c, nil); err != nil {
 				t.Errorf("afterwards: %v", err)
 			}
 		})

@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"os"
 
 	badger "github.com/dgraph-io/badger/v4"
 
@@ -16,10 +17,17 @@ var errReadOnly = errors.New("commits are to be put back into the engine")
 // putBackLost puts back what the engine has lost of the commits that its high-water file holds.
 // Where the loss is accepted, or the folder is known to be a copy, what can't be put back stays
 // away.
+//
+// Where the journal has a hole, only who accepts the loss gets what is before it: the less is
+// lost, the less is guessed. What is behind it stays away, although it was acknowledged, too: it
+// was decided on what the hole held, and would stand there without it.
 func (s *Store) putBackLost(accepted bool) error {
 	a, err := readHighWater(s.config.highWaterPath())
-	if err == nil {
-		err = s.putBack(a)
+	if accepted && errors.Is(err, os.ErrNotExist) {
+		a, err = readHighWater(s.config.insidePath()) // It wasn't moved, as it has a hole.
+	}
+	if err == nil || accepted {
+		err = s.putBack(a, accepted)
 	}
 	if accepted && !errors.Is(err, ledger.ErrUnavailable) || s.config.Restored && errors.Is(err, ledger.ErrShortened) {
 		return nil
@@ -35,7 +43,7 @@ func (s *Store) putBackLost(accepted bool) error {
 //
 // It changes nothing where what the engine has doesn't end where the journal begins: then the
 // ledger is another one or a copy, as opening it finds.
-func (s *Store) putBack(a acknowledged) error {
+func (s *Store) putBack(a acknowledged, accepted bool) error {
 	if len(a.after) == 0 || a.mark.ID != s.identity.ID {
 		return nil
 	}
@@ -43,8 +51,14 @@ func (s *Store) putBack(a acknowledged) error {
 	if err != nil || len(missing) == 0 {
 		return err
 	}
-	if err := errors.Join(s.endsWith(a), s.haveBodies(missing)); err != nil {
+	if err := s.endsWith(a, accepted); err != nil {
 		return err
+	}
+	// Who accepts the loss of a content doesn't lose what the ledger knows besides.
+	if !accepted {
+		if err := s.haveBodies(missing); err != nil {
+			return err
+		}
 	}
 	if s.db.Opts().ReadOnly {
 		return errReadOnly
@@ -98,12 +112,20 @@ func (s *Store) missing(a acknowledged) (missing []journaled, err error) {
 	return missing, err
 }
 
-// endsWith refuses an engine that has the commit after the last one of the journal: that came
-// after what is missing, so that it can't be put back before it.
-func (s *Store) endsWith(a acknowledged) error {
+// endsWith refuses an engine that has a commit after the last one of the journal: that came
+// after what is missing, so that it can't be put back before it. Where the journal has no hole,
+// this can only be the next one; where it may have, as the loss is accepted, any.
+func (s *Store) endsWith(a acknowledged, accepted bool) error {
 	return s.db.View(func(txn *badger.Txn) error {
-		next := a.tip().Commit + 1
-		_, err := readCommit(snapshot{txn}, next)
+		src, next := snapshot{txn}, a.tip().Commit+1
+		_, err := readCommit(src, next)
+		if accepted {
+			var last tip
+			if last, err = findTip(src); err == nil && last.Commit < next {
+				return nil
+			}
+			next = last.Commit
+		}
 		if err == nil {
 			return fmt.Errorf("%w: the engine has commit %d and not all before it, and the journal of the high-water file ends before it",
 				ledger.ErrDamaged, next)

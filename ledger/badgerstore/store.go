@@ -53,9 +53,10 @@ type Store struct {
 	// older says that the folder is a restored copy that the high-water file doesn't
 	// know.
 	older bool
-	// wholeLeft says that what is left of a ledger, whose loss is being accepted, has no
-	// hole before its end.
-	wholeLeft bool
+	// left is what is left of a ledger whose loss is being accepted.
+	left leftover
+	// lost are events that accepted losses took; it is set before the store is used.
+	lost lostEvents
 
 	// tending keeps a backup and the removal of bodies apart.
 	tending sync.RWMutex

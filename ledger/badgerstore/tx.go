@@ -456,13 +456,23 @@ func (t *tx) PutBody(content []byte) (ledger.Body, error) {
 	sum := sum256(content)
 	b := ledger.Body{SHA256: hexOf(sum), Size: int64(len(content))}
 	if _, known := t.store.bodies.get(sum); known || len(content) > smallBody {
-		known, err := hasContent(t, &t.store.bodies, sum, bodyKey)
+		known, err := t.hasBody(sum)
 		if err != nil || known {
 			return b, t.fail(err)
 		}
 	}
 	t.store.bodies.put(sum, kept[struct{}]{batch: t.batch.number})
 	return b, t.fail(t.layer.putValue(t.layer.slab.key(kBody, sum[:]), &bodyHead{Size: b.Size, Inline: content}))
+}
+
+// hasBody reports whether the content can be had: one that was lost is written anew.
+func (t *tx) hasBody(sum [32]byte) (bool, error) {
+	known, err := hasContent(t, &t.store.bodies, sum, bodyKey)
+	if err != nil || !known {
+		return false, err
+	}
+	_, known, err = bodyAt(t.layer, sum[:])
+	return known, err
 }
 
 // Shown implements ledger.Tx.

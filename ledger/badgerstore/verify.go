@@ -133,11 +133,12 @@ func (s *Store) verifyAll(ctx context.Context, progress Progress) (Report, error
 	}
 	err := s.db.View(func(txn *badger.Txn) error {
 		v := &verifier{ctx: ctx, config: s.config, indexed: s.indexed, src: snapshot{txn}, report: &r, progress: progress}
-		base, err := readBaseline(v.src)
+		from, lost, err := verifiedFrom(v.src)
 		if err != nil {
 			return err
 		}
-		return v.all(base.Before, s.tip)
+		v.lost = lost
+		return v.all(from, s.tip)
 	})
 	return r, err
 }
@@ -158,6 +159,8 @@ type verifier struct {
 	// told are the events that belong to a mutation, listed those that a record or an
 	// index entry of its lists.
 	told, listed tally
+	// lost are events that accepted losses took: they may be listed, and not be there.
+	lost lostEvents
 	// spans are entries that several records share, and that were found.
 	spans map[string]struct{}
 	// chain is how the events that were seen follow one another.
@@ -174,8 +177,8 @@ func (v *verifier) all(from, to tip) error {
 	if v.ctx.Err() != nil && errors.Is(err, v.ctx.Err()) {
 		return err
 	}
-	if err != nil || !v.chain.leads(from, to) {
-		if err := verifyEvents(v.src, from, to); err != nil {
+	if err != nil || !v.chain.leads(from, to, v.lost) {
+		if err := verifyEvents(v.src, from, to, v.lost); err != nil {
 			return err
 		}
 	}
@@ -247,7 +250,9 @@ func (v *verifier) value(k, content []byte) error {
 		v.found.add(k)
 		return nil
 	case xHistory:
-		v.listed.add(k)
+		if !v.lost.holds(binary.BigEndian.Uint64(k[len(k)-8:])) {
+			v.listed.add(k)
+		}
 		return nil
 	case xItemID, xRunOfItem, xOwed:
 		if v.indexed {
@@ -359,6 +364,9 @@ func (v *verifier) history(k []byte, m entryOfMutation) error {
 	}
 	d := digest(m.ID)
 	for _, seq := range seqs {
+		if v.lost.holds(seq) {
+			continue
+		}
 		v.listed.add(key(xHistory, d[:], binary.BigEndian.AppendUint64(nil, seq)))
 	}
 	return nil

@@ -11,8 +11,8 @@ type chain struct {
 	runs []stretch
 	// cut says that the next events begin a stretch.
 	cut bool
-	// loose says that they lie otherwise than one commit's after those of another; they
-	// may be whole all the same, which takes a walk from one to the next.
+	// loose says that some lie under numbers of their own, as in format 1; they may be whole
+	// all the same, which takes a walk from one to the next.
 	loose bool
 }
 
@@ -26,15 +26,20 @@ type stretch struct {
 
 // add takes up the events of one commit, which were read whole.
 func (c *chain) add(first uint64, before [32]byte, block []chained) {
+	s := stretchOf(first, before, block)
+	if n := len(c.runs); n > 0 && !c.cut && c.runs[n-1].join(s) {
+		return
+	}
+	c.runs, c.cut = append(c.runs, s), false
+}
+
+// stretchOf are the events of one commit.
+func stretchOf(first uint64, before [32]byte, block []chained) stretch {
 	s := stretch{first: first, next: first + uint64(len(block)), before: before, last: before}
 	if len(block) > 0 {
 		s.last = block[len(block)-1].hash
 	}
-	if n := len(c.runs); n > 0 && !c.cut {
-		c.loose = c.loose || !c.runs[n-1].join(s)
-		return
-	}
-	c.runs, c.cut = append(c.runs, s), false
+	return s
 }
 
 // join puts o at the end of s; false if it doesn't follow.
@@ -47,17 +52,19 @@ func (s *stretch) join(o stretch) bool {
 }
 
 // leads reports whether the events are those after from up to to, each after the one
-// before it, and no others.
-func (c *chain) leads(from, to tip) bool {
+// before it, but for all that was lost, and no others.
+func (c *chain) leads(from, to tip, lost lostEvents) bool {
 	if c.loose {
 		return false
 	}
 	slices.SortFunc(c.runs, func(a, b stretch) int { return cmp.Compare(a.first, b.first) })
 	all := stretch{next: from.Seq + 1, last: from.Hash}
 	for _, s := range c.runs {
+		lost.pass(&all)
 		if !all.join(s) {
 			return false
 		}
 	}
-	return all.next == to.Seq+1 && all.last == to.Hash
+	lost.pass(&all)
+	return len(lost) == 0 && all.next == to.Seq+1 && all.last == to.Hash
 }

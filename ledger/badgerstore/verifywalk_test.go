@@ -99,27 +99,37 @@ func TestAChainLeads(t *testing.T) {
 		chain    chain
 		from, to tip
 		leads    bool
+		lost     lostEvents
 	}{
-		"whole":                  {chain{runs: []stretch{a, b, c}}, from, to, true},
-		"in any order":           {chain{runs: []stretch{c, a, b}}, from, to, true},
-		"no events":              {chain{}, from, from, true},
-		"one is missing":         {chain{runs: []stretch{a, c}}, from, to, false},
-		"the first is missing":   {chain{runs: []stretch{b, c}}, from, to, false},
-		"the last is missing":    {chain{runs: []stretch{a, b}}, from, to, false},
-		"one of another history": {chain{runs: []stretch{a, {4, 5, h(9), h(4)}, c}}, from, to, false},
-		"another beginning":      {chain{runs: []stretch{a, b, c}}, tip{Hash: h(9)}, to, false},
-		"another end":            {chain{runs: []stretch{a, b, c}}, from, tip{Seq: 8, Hash: h(9)}, false},
-		"one too many":           {chain{runs: []stretch{a, b, c}}, from, tip{Seq: 4, Hash: h(4)}, false},
-		"one twice":              {chain{runs: []stretch{a, b, b, c}}, from, to, false},
-		"it can't be told":       {chain{runs: []stretch{a, b, c}, loose: true}, from, to, false},
+		"whole":                                   {chain{runs: []stretch{a, b, c}}, from, to, true, nil},
+		"in any order":                            {chain{runs: []stretch{c, a, b}}, from, to, true, nil},
+		"no events":                               {chain{}, from, from, true, nil},
+		"one is missing":                          {chain{runs: []stretch{a, c}}, from, to, false, nil},
+		"the first is missing":                    {chain{runs: []stretch{b, c}}, from, to, false, nil},
+		"the last is missing":                     {chain{runs: []stretch{a, b}}, from, to, false, nil},
+		"one of another history":                  {chain{runs: []stretch{a, {4, 5, h(9), h(4)}, c}}, from, to, false, nil},
+		"another beginning":                       {chain{runs: []stretch{a, b, c}}, tip{Hash: h(9)}, to, false, nil},
+		"another end":                             {chain{runs: []stretch{a, b, c}}, from, tip{Seq: 8, Hash: h(9)}, false, nil},
+		"one too many":                            {chain{runs: []stretch{a, b, c}}, from, tip{Seq: 4, Hash: h(4)}, false, nil},
+		"one twice":                               {chain{runs: []stretch{a, b, b, c}}, from, to, false, nil},
+		"it can't be told":                        {chain{runs: []stretch{a, b, c}, loose: true}, from, to, false, nil},
+		"what is missing was lost":                {chain{runs: []stretch{a, c}}, from, to, true, lostEvents{{4, 5, h(3), h(4)}}},
+		"the first were lost":                     {chain{runs: []stretch{c}}, from, to, true, lostEvents{{1, 5, h(0), h(4)}}},
+		"the last were lost":                      {chain{runs: []stretch{a}}, from, to, true, lostEvents{{4, 9, h(3), h(8)}}},
+		"all were lost":                           {chain{}, from, to, true, lostEvents{{1, 9, h(0), h(8)}}},
+		"more is missing than was lost":           {chain{runs: []stretch{c}}, from, to, false, lostEvents{{4, 5, h(3), h(4)}}},
+		"something was lost that isn't of it":     {chain{runs: []stretch{a, b, c}}, from, to, false, lostEvents{{12, 13, h(8), h(9)}}},
+		"what was lost is there":                  {chain{runs: []stretch{a, b, c}}, from, to, false, lostEvents{{4, 5, h(3), h(4)}}},
+		"another than what comes before the lost": {chain{runs: []stretch{{1, 4, h(0), h(9)}, c}}, from, to, false, lostEvents{{4, 5, h(3), h(4)}}},
+		"another than what comes after the lost":  {chain{runs: []stretch{a, {5, 9, h(9), h(8)}}}, from, to, false, lostEvents{{4, 5, h(3), h(4)}}},
 	} {
-		if got := test.chain.leads(test.from, test.to); got != test.leads {
+		if got := test.chain.leads(test.from, test.to, test.lost); got != test.leads {
 			t.Errorf("%s: leads %v, want %v", name, got, test.leads)
 		}
 	}
 }
 
-func TestEventsThatDontFollowMakeAChainLoose(t *testing.T) {
+func TestEventsThatDontFollowBeginAnotherStretch(t *testing.T) {
 	t.Parallel()
 	events := func(hashes ...byte) (out []chained) {
 		for _, h := range hashes {
@@ -135,12 +145,14 @@ func TestEventsThatDontFollowMakeAChainLoose(t *testing.T) {
 	whole.add(3, [32]byte{2}, events(3))
 	whole.cut = true // a handful ends
 	whole.add(4, [32]byte{3}, events(4))
-	if !whole.leads(tip{}, tip{Seq: 4, Hash: [32]byte{4}}) || len(whole.runs) != 2 {
+	if !whole.leads(tip{}, tip{Seq: 4, Hash: [32]byte{4}}, nil) || len(whole.runs) != 2 {
 		t.Errorf("whole: %+v", whole)
 	}
 	gap.add(4, [32]byte{2}, events(3))
 	forged.add(3, [32]byte{9}, events(3))
-	if !gap.loose || !forged.loose {
-		t.Errorf("gap loose: %v, forged loose: %v", gap.loose, forged.loose)
+	for name, c := range map[string]chain{"gap": gap, "forged": forged} {
+		if len(c.runs) != 2 || c.loose {
+			t.Errorf("%s: %+v", name, c)
+		}
 	}
 }

@@ -1,0 +1,148 @@
+package badgerstore
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strings"
+
+	"keep-proxy/ledger"
+)
+
+// lostKey holds the events that accepted losses took, also where they are none: then the events
+// are verified from the first one on. A ledger whose loss an earlier program accepted has no such
+// value, and is verified from its baseline on.
+var lostKey = []byte{kMeta, 'l'}
+
+// lostEvents are the events that are missing between those that are left, and before the next
+// one, in their order. Nothing else may be missing: that the events before them and those after
+// them are there, and are the same, follows from their hashes.
+type lostEvents []lostStretch
+
+// lostStretch are events that follow one another.
+type lostStretch struct {
+	// First is the number of the first one, Next that of the one after the last.
+	First uint64 `cbor:"1,keyasint"`
+	Next  uint64 `cbor:"2,keyasint"`
+	// Before is the hash of the event before the first, Last that of the last one.
+	Before [32]byte `cbor:"3,keyasint"`
+	Last   [32]byte `cbor:"4,keyasint"`
+}
+
+// readLost returns what accepted losses took; known is false where nobody wrote that down.
+func readLost(src source) (lost lostEvents, known bool, err error) {
+	content, err := src.get(lostKey)
+	if errors.Is(err, ledger.ErrNotFound) {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	return lost, true, decode(lostKey, content, &lost)
+}
+
+// verifiedFrom is the tip from which on events are verified, and what may be missing after it.
+func verifiedFrom(src source) (from tip, lost lostEvents, err error) {
+	lost, known, err := readLost(src)
+	if err != nil || known {
+		return from, lost, err
+	}
+	base, err := readBaseline(src)
+	return base.Before, nil, err
+}
+
+// findLost finds the events that are missing before t. Events that can't be read are taken for
+// missing here: what is wrong with them is found where they lie.
+func findLost(src snapshot, t tip) (lost lostEvents, err error) {
+	at := stretch{next: 1}
+	r := newEvents(src)
+	defer r.close()
+	found := func(s stretch) {
+		// Two of one number are no loss: verifying says what is wrong there.
+		if s.first >= at.next && !at.join(s) {
+			lost = append(lost, lostStretch{at.next, s.first, at.last, s.before})
+			at = s
+		}
+	}
+	each := func(kind byte, read func(k []byte) (stretch, error)) {
+		src.each([]byte{kind}, func(k []byte) bool {
+			s, broken := read(k)
+			if broken == nil {
+				found(s)
+			} else if !errors.Is(broken, ledger.ErrDamaged) {
+				err = broken
+			}
+			return err == nil
+		})
+	}
+	each(kEvent, func(k []byte) (stretch, error) {
+		e, err := legacyEvent(src, binary.BigEndian.Uint64(k[1:]))
+		return stretch{e.Seq, e.Seq + 1, e.prev, e.hash}, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	each(kEvents, func(k []byte) (s stretch, err error) {
+		content, err := src.get(k)
+		if err != nil {
+			return s, err
+		}
+		before, err := r.take(k, content)
+		if err != nil {
+			return s, err
+		}
+		return stretchOf(r.first, before, r.block), nil
+	})
+	if at.next <= t.Seq {
+		found(stretch{t.Seq + 1, t.Seq + 1, t.Hash, t.Hash})
+	}
+	return lost, err
+}
+
+// holds reports whether the event of this number was lost.
+func (l lostEvents) holds(seq uint64) bool {
+	for _, s := range l {
+		if s.First <= seq && seq < s.Next {
+			return true
+		}
+	}
+	return false
+}
+
+// endAt reports whether t's event is the last one of those that were lost in a row.
+func (l lostEvents) endAt(t tip) bool {
+	for _, s := range l {
+		if s.Next == t.Seq+1 && s.Last == t.Hash {
+			return true
+		}
+	}
+	return false
+}
+
+// pass goes on behind the next stretch, if it begins where s ends.
+func (l *lostEvents) pass(s *stretch) {
+	if next := *l; len(next) > 0 && next[0].First == s.next && next[0].Before == s.last {
+		s.next, s.last = next[0].Next, next[0].Last
+		*l = next[1:]
+	}
+}
+
+// count is how many events they are.
+func (l lostEvents) count() (n uint64) {
+	for _, s := range l {
+		n += s.Next - s.First
+	}
+	return n
+}
+
+// String names them for the event that says who accepted the loss.
+func (l lostEvents) String() string {
+	var names []string
+	for _, s := range l {
+		if s.First == s.Next {
+			continue // One that can't be read lies there.
+		}
+		names = append(names, fmt.Sprintf("%d to %d", s.First, s.Next-1))
+	}
+	return strings.Join(names, ", ")
+}
