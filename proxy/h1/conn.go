@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"runtime/debug"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -94,6 +95,9 @@ func (c *conn) serve() {
 	_ = c.rwc.SetReadDeadline(time.Now().Add(c.server.HeadTimeout))
 	for first := true; ; first = false {
 		head, err := c.readHead(first)
+		if errors.Is(err, errLongHead) {
+			c.refuse(http.StatusRequestHeaderFieldsTooLarge)
+		}
 		if err != nil {
 			return
 		}
@@ -101,8 +105,7 @@ func (c *conn) serve() {
 		x, err := c.request(head)
 		c.shrink()
 		if err != nil {
-			const text = "400 Bad Request"
-			_, _ = io.WriteString(c.rwc, "HTTP/1.1 "+text+"\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n"+text)
+			c.refuse(http.StatusBadRequest)
 			return
 		}
 		if !c.answer(x) {
@@ -114,6 +117,17 @@ func (c *conn) serve() {
 		}
 		c.idle()
 	}
+}
+
+// refuse has a head answered that is no request.
+func (c *conn) refuse(status int) {
+	if c.server.Refuse != nil {
+		c.server.Refuse(c.rwc, status)
+		return
+	}
+	_ = c.rwc.SetWriteDeadline(time.Now().Add(c.server.HeadTimeout))
+	text := strconv.Itoa(status) + " " + http.StatusText(status)
+	_, _ = io.WriteString(c.rwc, "HTTP/1.1 "+text+"\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n"+text)
 }
 
 // answer has one request answered, and reports whether the next one may come.

@@ -10,8 +10,8 @@
 //
 // # Failure
 //
-// What can't be read is not answered but for a target that is no URI (400): who hands
-// connections over answers faults. A panic in a handler ends its connection, and
+// A head that can't be read, or is over the limit, is Server.Refuse's to answer: behind a
+// strict.Scanner none is known. What can't be read of content is told to its reader. A panic in a handler ends its connection, and
 // nothing more is written to it.
 //
 // # Caveats

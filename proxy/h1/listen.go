@@ -17,7 +17,8 @@ const (
 // or Close, which close l, with [http.ErrServerClosed]. Where the system has no descriptor left
 // it tries again.
 func (s *Server) ServeListener(l net.Listener) error {
-	if !s.listen(&l) {
+	ending, ok := s.listen(&l)
+	if !ok {
 		_ = l.Close()
 		return http.ErrServerClosed
 	}
@@ -38,21 +39,27 @@ func (s *Server) ServeListener(l net.Listener) error {
 		}
 		pause = min(max(2*pause, pauseFirst), pauseMost)
 		s.logf("h1: accept: %v; again in %v", err, pause)
-		<-time.After(pause)
+		select {
+		case <-time.After(pause):
+		case <-ending:
+			return http.ErrServerClosed
+		}
 	}
 }
 
-func (s *Server) listen(l *net.Listener) bool {
+// listen returns what is closed when l is to end.
+func (s *Server) listen(l *net.Listener) (ending <-chan struct{}, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed || s.stopping.Load() {
-		return false
+		return nil, false
 	}
 	if s.accepting == nil {
-		s.accepting = make(map[*net.Listener]struct{})
+		s.accepting = make(map[*net.Listener]chan struct{})
 	}
-	s.accepting[l] = struct{}{}
-	return true
+	ended := make(chan struct{})
+	s.accepting[l] = ended
+	return ended, true
 }
 
 func (s *Server) unlisten(l *net.Listener) {
@@ -61,11 +68,13 @@ func (s *Server) unlisten(l *net.Listener) {
 	delete(s.accepting, l)
 }
 
-// closeListeners lets no more connections come.
+// closeListeners lets no more connections come, and wakes those that pause.
 func (s *Server) closeListeners() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for l := range s.accepting {
+	for l, ending := range s.accepting {
 		_ = (*l).Close()
+		close(ending)
+		delete(s.accepting, l)
 	}
 }

@@ -75,6 +75,27 @@ func TestALackOfDescriptorsIsWaitedFor(t *testing.T) {
 	})
 }
 
+// Nor does it hold up the end of its server.
+func TestTheEndDoesNotWaitForDescriptors(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		lack := make([]error, 20)
+		for i := range lack {
+			lack[i] = syscall.EMFILE
+		}
+		l, s := newScripted(lack...), listening()
+		ended := make(chan error, 1)
+		go func() { ended <- s.ServeListener(l) }()
+		<-time.After(5*time.Second + 10*time.Millisecond)
+		synctest.Wait()
+		began := time.Now()
+		_ = s.Close()
+		if err := <-ended; !errors.Is(err, http.ErrServerClosed) || time.Since(began) > 0 {
+			t.Errorf("it ended with %v, after %v", err, time.Since(began))
+		}
+	})
+}
+
 func TestAListenerThatFailsIsToldOf(t *testing.T) {
 	t.Parallel()
 	if err := listening().ServeListener(newScripted(syscall.EINVAL)); !errors.Is(err, syscall.EINVAL) {

@@ -19,7 +19,7 @@ const (
 	lookAgain = 100 * time.Millisecond
 )
 
-// Server serves HTTP/1 connections. All fields but ConnContext and ConnState are
+// Server serves HTTP/1 connections. All fields but ConnContext, ConnState and Refuse are
 // required, and must not change once it serves.
 type Server struct {
 	Handler http.Handler
@@ -34,13 +34,17 @@ type Server struct {
 	// ConnState is as that of http.Server.
 	ConnState func(net.Conn, http.ConnState)
 	ErrorLog  *log.Logger
+	// Refuse answers a head that can't be read (400), or is over the limit (431), and tells
+	// whom it concerns; behind it the connection is closed. Nil: the answer is its status
+	// in a line of text.
+	Refuse func(c net.Conn, status int)
 
 	stopping atomic.Bool
 	mu       sync.Mutex
 	closed   bool
 	conns    map[*conn]struct{}
-	// accepting are the listeners of ServeListener.
-	accepting map[*net.Listener]struct{}
+	// accepting are the listeners of ServeListener, with what tells each to end.
+	accepting map[*net.Listener]chan struct{}
 	// gone holds one when a connection has ended since it was last looked at.
 	gone chan struct{}
 }
