@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"crypto/tls"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -24,13 +25,17 @@ import (
 type badInput struct {
 	// tunnel is the target of a tunnel in which it is said; empty for none.
 	tunnel string
-	// secure says that TLS is spoken in the tunnel.
-	secure bool
-	said   string
+	// secure says that TLS is spoken in the tunnel, below that it is said beside the TLS.
+	secure, below bool
+	// http2 says that HTTP/2 was agreed on.
+	http2 bool
+	said  string
 	// fin ends the client's side.
 	fin bool
 	// answer begins what comes back, and line is in the log line.
 	answer, line string
+	// passing says that nothing was refused.
+	passing bool
 }
 
 // endedConn notes the end of the connection below TLS, which comes to TLS only where no
@@ -69,11 +74,17 @@ func (b badInput) say(t *testing.T, r *run) string {
 	}
 	below := &endedConn{Conn: c}
 	if b.secure {
-		session := tls.Client(below, &tls.Config{RootCAs: r.roots, ServerName: "127.0.0.1", MinVersion: tls.VersionTLS12})
+		settings := &tls.Config{RootCAs: r.roots, ServerName: "127.0.0.1", MinVersion: tls.VersionTLS12}
+		if b.http2 {
+			settings.NextProtos = []string{"h2"}
+		}
+		session := tls.Client(below, settings)
 		if err := session.HandshakeContext(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		c, in = session, session
+		if !b.below {
+			c, in = session, session
+		}
 	}
 	_, _ = io.WriteString(c, b.said)
 	if b.fin {
@@ -83,7 +94,7 @@ func (b badInput) say(t *testing.T, r *run) string {
 	if err != nil {
 		t.Errorf("not closed in order: %v", err)
 	}
-	if below.eof.Load() {
+	if below.eof.Load() && !b.below {
 		t.Error("closed without the alert (RFC 9112 §9.8)")
 	}
 	return string(answer)
@@ -96,9 +107,11 @@ func TestBadInput(t *testing.T) {
 	const bad, host = "HTTP/1.1 400 Bad Request\r\n", "127.0.0.1:1"
 	const hello = "\x16\x03\x01\x02\x00\x01\x00"
 	const alert, socks4, socks5 = "\x15\x03\x03\x00\x02\x02\x28", "\x00\x5b\x00\x00\x00\x00\x00\x00", "\x05\xff"
+	const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+	const pay = "POST http://AUTHORITY/pay HTTP/1.1\r\nHost: AUTHORITY\r\nContent-Type: application/json\r\nCREDENTIALS"
 	token := "a-token-of-nobody"
 	for name, b := range map[string]badInput{
-		"a tunnel that is half open":        {tunnel: host, fin: true, line: "ended its tunnel before it said anything"},
+		"a tunnel that is half open":        {tunnel: host, fin: true, line: "ended its tunnel before it asked for anything", passing: true},
 		"a tunnel in which nothing is said": {tunnel: host, line: `"problem":"request-timeout"`},
 		"half a CONNECT":                    {said: "CONNECT " + host + " HTTP/1.1\r\nHo", fin: true, answer: bad, line: "ended within the head"},
 		"CONNECT to nowhere": {said: "CONNECT 0x7f000001:443 HTTP/1.1\r\nHost: 0x7f000001:443\r\nCREDENTIALSConnection: close\r\n\r\n",
@@ -109,6 +122,30 @@ func TestBadInput(t *testing.T) {
 		"garbage in a tunnel with TLS":           {tunnel: host, secure: true, said: "\x00\x01\x02\xff garbage\r\n\r\n", answer: bad, line: "This is not HTTP/1"},
 		"a TLS record of garbage in a tunnel":    {tunnel: host, said: "\x16\x03\x01\x00\x05hello", answer: "\x15\x03\x01\x00\x02", line: `"problem":"tls"`},
 		"the begin of a ClientHello in a tunnel": {tunnel: host, said: hello, fin: true, line: `"problem":"tls"`},
+
+		"a tunnel with TLS and nothing in it": {tunnel: host, secure: true, fin: true, line: "ended its tunnel before it asked for anything", passing: true},
+		"a tunnel with HTTP/2 and nothing in it": {tunnel: host, secure: true, http2: true, fin: true, said: preface + "\x00\x00\x00\x04\x00\x00\x00\x00\x00",
+			line: "ended its tunnel before it asked for anything", passing: true},
+		"garbage for HTTP/2":            {tunnel: host, secure: true, http2: true, said: "GET / HTTP/1.1\r\nHost: h\r\n\r\n", line: `"problem":"malformed-request"`},
+		"garbage for a frame of HTTP/2": {tunnel: host, secure: true, http2: true, said: preface + "\xff\xff\xff\x04\x00garbage", line: `"problem":"malformed-request"`},
+		"garbage for a TLS record":      {tunnel: host, secure: true, below: true, said: "GET / HTTP/1.1\r\n\r\n", answer: "\x17\x03\x03", line: `"problem":"tls"`},
+
+		"no request line":                {said: "GET http://h/\r\nHost: h\r\n\r\n", answer: bad, line: "request line"},
+		"no Host":                        {said: "GET http://h/ HTTP/1.1\r\n\r\n", answer: bad, line: "Host"},
+		"lines that end in LF":           {tunnel: host, secure: true, said: "GET / HTTP/1.1\nHost: h\n\n", answer: bad, line: "LF without CR"},
+		"a length that isn't one":        {tunnel: host, said: "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: -1\r\n\r\n", answer: bad, line: "Content-Length"},
+		"a head over the limit":          {tunnel: host, secure: true, said: "GET / HTTP/1.1\r\nHost: h\r\nX: " + strings.Repeat("x", 64<<10) + "\r\n\r\n", answer: "HTTP/1.1 431 ", line: "over the limit"},
+		"a target over the limit":        {said: "GET http://h/" + strings.Repeat("x", 64<<10) + " HTTP/1.1\r\nHost: h\r\n\r\n", answer: "HTTP/1.1 414 ", line: "over the limit"},
+		"an expectation":                 {said: "POST http://h/ HTTP/1.1\r\nHost: h\r\nExpect: the-best\r\nContent-Length: 1\r\n\r\n", answer: "HTTP/1.1 417 ", line: "100-continue"},
+		"a coding":                       {said: "POST http://h/ HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", answer: "HTTP/1.1 501 ", line: "transfer coding"},
+		"another Host":                   {said: "GET http://h/ HTTP/1.1\r\nHost: elsewhere\r\n\r\n", answer: "HTTP/1.1 421 ", line: `"problem":"misdirected"`},
+		"another host than the tunnel's": {tunnel: host, said: "GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n", answer: "HTTP/1.1 421 ", line: `"problem":"misdirected"`},
+		"a chunk of no size":             {said: pay + "Transfer-Encoding: chunked\r\n\r\nx\r\nabc\r\n0\r\n\r\n", answer: bad, line: `"problem":"malformed-request"`},
+		"a chunk that is too long":       {said: pay + "Transfer-Encoding: chunked\r\n\r\n1\r\nabc\r\n0\r\n\r\n", answer: bad, line: `"problem":"malformed-request"`},
+		"a trailer that frames":          {said: pay + "Transfer-Encoding: chunked\r\n\r\n0\r\nContent-Length: 1\r\n\r\n", answer: bad, line: `"problem":"malformed-request"`},
+		"chunks that break off":          {said: pay + "Transfer-Encoding: chunked\r\n\r\n3\r\na", fin: true, answer: bad, line: `"problem":"incomplete-request"`},
+		"content that breaks off":        {said: pay + "Content-Length: 9\r\n\r\n{", fin: true, answer: bad, line: `"problem":"incomplete-request"`},
+		"bad chunks behind a refusal":    {said: "POST http://h/ HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n", answer: "HTTP/1.1 407 ", line: `"problem":"credentials"`},
 
 		"SOCKS 4":             {said: "\x04\x01\x00\x50\x7f\x00\x00\x01\x00", answer: socks4, line: "speaks SOCKS"},
 		"SOCKS 5":             {said: "\x05\x01\x00", answer: socks5, line: "speaks SOCKS"},
@@ -137,23 +174,30 @@ func TestBadInput(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			log := &lines{}
+			log, counts := &lines{}, &refusalCounts{}
 			w := newWorld(t, created, func(c *Config) {
-				c.Log = zerolog.New(log)
+				c.Log, c.Metrics = zerolog.New(log), counts
+				if b.http2 {
+					c.Log = c.Log.Level(zerolog.InfoLevel) // Its server tells of them, too.
+				}
 				if name == "a tunnel in which nothing is said" {
 					c.RequestTimeout = 50 * time.Millisecond
 				}
 			})
 			r := w.open("a")
-			b.said = strings.Replace(b.said, "CREDENTIALS", w.basic(r.token), 1)
-			if got := b.say(t, r); !strings.HasPrefix(got, b.answer) || b.answer == "" && got != "" {
+			b.said = strings.NewReplacer("CREDENTIALS", w.basic(r.token), "AUTHORITY", w.authority).Replace(b.said)
+			got := b.say(t, r)
+			// A server of HTTP/2 may have said something of its own, and may not.
+			if !b.http2 && (!strings.HasPrefix(got, b.answer) || b.answer == "" && got != "") {
 				t.Errorf("answered with %.200q, want %q", got, b.answer)
 			}
+			log.await(t, 1)
+			wantToldOnce(t, got, log, counts, b.passing)
 			if all, right := log.with("{"), log.with(b.line); all != 1 || right != 1 {
-				t.Errorf("%d log lines, %d with %s: %s", all, right, b.line, log.text.String())
+				t.Errorf("%d log lines, %d with %s: %s", all, right, b.line, log.all())
 			}
 			if log.with(token)+log.with("secret-path") > 0 {
-				t.Errorf("the log holds what a client sent in a wrong place: %s", log.text.String())
+				t.Errorf("the log holds what a client sent in a wrong place: %s", log.all())
 			}
 			w.sends.mu.Lock()
 			defer w.sends.mu.Unlock()
@@ -161,6 +205,105 @@ func TestBadInput(t *testing.T) {
 				t.Errorf("the upstream saw %v", w.sends.n)
 			}
 		})
+	}
+}
+
+// refusalCounts counts what was refused, by its name.
+type refusalCounts struct {
+	noMetrics
+	counter
+}
+
+func (c *refusalCounts) Request(_, problem string, _ int, _ time.Duration) {
+	if problem != "" {
+		c.add(problem)
+	}
+}
+
+// wantToldOnce asserts that what was refused is told by the same name in the answer, where it has
+// one, in the log's line, and in the metrics.
+func wantToldOnce(t *testing.T, answer string, log *lines, counts *refusalCounts, passing bool) {
+	t.Helper()
+	var line struct{ Level, Message, Problem string }
+	if err := json.Unmarshal([]byte(log.all()), &line); err != nil {
+		t.Fatalf("not one line: %v: %s", err, log.all())
+	}
+	level, n := "warn", 1
+	if passing {
+		level, n = "info", 0
+	}
+	if line.Message != "request" || line.Level != level || (line.Problem == "") != passing {
+		t.Errorf("the line is %+v", line)
+	}
+	if got := counts.of(line.Problem); got != n || len(counts.n) != n {
+		t.Errorf("counted are %v, for the line of %s", counts.n, line.Problem)
+	}
+	if !strings.HasPrefix(answer, "HTTP/") {
+		return
+	}
+	all := answers(t, []byte(answer))
+	switch {
+	case len(all) != 1:
+		t.Errorf("%d answers", len(all))
+	case all[0].status != http.StatusProxyAuthRequired:
+		wantProblem(t, all[0], line.Problem, all[0].status, "")
+	}
+}
+
+// A connection that is reset within a head can't be answered, but is told of.
+func TestAResetWithinAHeadIsToldOf(t *testing.T) {
+	t.Parallel()
+	log, counts := &lines{}, &refusalCounts{}
+	w := newWorld(t, created, func(c *Config) { c.Log, c.Metrics = zerolog.New(log), counts })
+	c, err := net.Dial("tcp", w.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Both are read at once: the first one's answer says that the second one was, too.
+	_, _ = io.WriteString(c, "GET / HTTP/1.1\r\nHost: h\r\n\r\nGET http://h/ HTTP/1.1\r\nHo")
+	if resp, err := http.ReadResponse(bufio.NewReader(c), nil); err != nil || resp.StatusCode != http.StatusBadRequest {
+		t.Fatalf("%+v, %v", resp, err)
+	}
+	if tcp, ok := c.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0)
+	}
+	_ = c.Close()
+	log.await(t, 2)
+	if n := log.with("ended within the head"); n != 1 || log.with(`"delivered":false`) != 1 || log.with("{") != 2 || counts.of("malformed-request") != 1 {
+		t.Errorf("%d lines of it: %s", n, log.all())
+	}
+}
+
+// What the scanner lets through and the server can't read is refused like any other.
+func TestAHeadThatTheServerCannotReadIsToldOf(t *testing.T) {
+	t.Parallel()
+	for said, status := range map[string]int{
+		"GET http://h/%zz HTTP/1.1\r\nHost: h\r\n\r\n":                             400,
+		"GET / HTTP/1.1\r\nHost: h\r\nX: " + strings.Repeat("x", 100<<10) + "\r\n": 431,
+	} {
+		log, counts := &lines{}, &refusalCounts{}
+		w := newWorld(t, created, func(c *Config) { c.Log, c.Metrics = zerolog.New(log), counts })
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.address = l.Addr().String()
+		go func() {
+			defer func() { _ = l.Close() }()
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			g := w.proxy.guard(c, nil)
+			g.raw.Store(true) // No scanner looks.
+			w.proxy.outer.Serve(g)
+		}()
+		answer := string(w.talk(said))
+		log.await(t, 1)
+		wantToldOnce(t, answer, log, counts, false)
+		if all := answers(t, []byte(answer)); all[0].status != status {
+			t.Errorf("answered with %d, want %d", all[0].status, status)
+		}
 	}
 }
 

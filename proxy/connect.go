@@ -88,22 +88,44 @@ func (p *Proxy) enterTunnel(r *http.Request, client net.Conn) {
 	}
 	t.Conn, t.first = client, strings.NewReader(string(first))
 	if first[0] != tlsHandshake {
-		go p.loop.Serve(p.guard(t, t)) //nolint:contextcheck // A tunnel outlives the request that opened it.
+		go func() {
+			g := p.guard(t, t) //nolint:contextcheck // A tunnel outlives the request that opened it.
+			p.loop.Serve(g)
+			p.noteUnused(t, g.lost)
+		}()
 		return
 	}
 	p.enterTLS(t) //nolint:contextcheck // A tunnel outlives the request that opened it.
 }
 
-// noteUnused writes the log line of a tunnel into which nothing was said.
+// noteUnused writes the log line of a tunnel that has ended, unless it was told of what was
+// asked in it. err is why nothing more came.
 func (p *Proxy) noteUnused(t *tunnel, err error) {
-	level, name, detail := zerolog.InfoLevel, "", "the client ended its tunnel before it said anything"
+	if t.told.Load() {
+		return
+	}
+	name, detail := problem(""), "the client ended its tunnel before it asked for anything"
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		level, name, detail = zerolog.WarnLevel, string(problemRequestTimeout), "the client says nothing in its tunnel"
-	case p.ctx.Err() != nil:
-		detail = "keep-proxy ended before the client said anything in its tunnel"
+		name, detail = problemRequestTimeout, "the client asks for nothing in its tunnel"
+	case p.draining.Load():
+		detail = "keep-proxy ended before the client asked for anything in its tunnel"
+	case isNoTLS(err):
+		name, detail = problemTLS, faultRecord.Error()
+	case err == nil, errors.Is(err, net.ErrClosed): // Its server has ended it.
+		name, detail = problemMalformed, "what came in the tunnel, if anything, is no request, and it was closed"
 	}
-	p.config.Log.WithLevel(level).Str("problem", name).Str("method", http.MethodConnect).Str("host", t.target).Int("status", http.StatusOK).
+	p.noteTunnel(t, name, detail)
+}
+
+// noteTunnel writes the log line of a tunnel; name is that of its refusal, empty for none.
+func (p *Proxy) noteTunnel(t *tunnel, name problem, detail string) {
+	level := zerolog.InfoLevel
+	if name != "" {
+		level = zerolog.WarnLevel
+		p.config.Metrics.Request("", string(name), http.StatusOK, 0)
+	}
+	p.config.Log.WithLevel(level).Str("problem", string(name)).Str("method", http.MethodConnect).Str("host", t.target).Int("status", http.StatusOK).
 		Str("client", t.remote).Str("workflow", t.caller.workflow).Str("item", t.caller.item).Str("run", t.caller.run).Str("detail", detail).Msg("request")
 }
 
@@ -114,19 +136,41 @@ func (p *Proxy) enterTLS(t *tunnel) {
 	ctx, cancel := context.WithTimeout(p.ctx, readHeaderTimeout)
 	defer cancel()
 	if err := session.HandshakeContext(ctx); err != nil {
-		p.config.Log.Warn().Str("client", t.remote).Str("host", t.target).Str("workflow", t.caller.workflow).
-			Str("item", t.caller.item).Str("run", t.caller.run).Str("problem", "tls").Str("detail", err.Error()).
-			Msg("the client and the proxy agree on no TLS session; does the client trust the proxy's CA?")
+		p.noteTunnel(t, problemTLS, "the client and the proxy agree on no TLS session; does the client trust the proxy's CA? "+err.Error())
 		_ = session.Close()
 		return
 	}
 	t.secure = true
 	state := session.ConnectionState()
 	if state.NegotiatedProtocol == "h2" {
-		p.tunnels.push(session)
+		if !p.tunnels.push(session) {
+			p.noteUnused(t, net.ErrClosed)
+		}
 		return
 	}
-	go p.loop.Serve(guardedTLS{p.guard(session, t), state})
+	go func() {
+		g := p.guard(session, t)
+		p.loop.Serve(guardedTLS{g, state})
+		p.noteUnused(t, g.lost)
+	}()
+}
+
+// followHTTP2 is the ConnState hook of the server of HTTP/2, which doesn't say what it
+// refuses without a handler.
+func (p *Proxy) followHTTP2(c net.Conn, state http.ConnState) {
+	if state != http.StateClosed {
+		return
+	}
+	session, ok := c.(*tls.Conn)
+	if !ok {
+		return
+	}
+	if t, ok := session.NetConn().(*tunnel); ok {
+		_ = t.Close()
+		// What is closed tells only how the client ended it, if it did.
+		_, err := session.Read(make([]byte, 1))
+		p.noteUnused(t, err)
+	}
 }
 
 // tlsConfig is that of all tunnels: its keys for session tickets (RFC 8446 §2.2) are made
@@ -185,6 +229,9 @@ func covers(entry, host, target string) bool {
 	return strings.EqualFold(entry, host) || strings.EqualFold(entry, target)
 }
 
+// effectPassthrough is what the log calls that of a blind tunnel, which nobody knows.
+const effectPassthrough = "passthrough"
+
 // tunnelBlind joins a client to an upstream without looking inside. Only the
 // gate at CONNECT and later cuts apply to it.
 func (p *Proxy) tunnelBlind(w http.ResponseWriter, r *http.Request, t *tunnel) {
@@ -199,6 +246,13 @@ func (p *Proxy) tunnelBlind(w http.ResponseWriter, r *http.Request, t *tunnel) {
 		return
 	}
 	defer func() { _ = upstream.Close() }()
+	x.started, x.effect = p.config.Clock.Now(), effectPassthrough
+	answer := &answerWriter{status: http.StatusOK}
+	delivered := false
+	defer func() {
+		p.config.Metrics.Request(x.effect, "", answer.status, p.config.Clock.Now().Sub(x.started))
+		p.told(x, r, answer, delivered)
+	}()
 	client, _, err := hijackKeeper{w}.Hijack()
 	if err != nil {
 		return
@@ -210,15 +264,17 @@ func (p *Proxy) tunnelBlind(w http.ResponseWriter, r *http.Request, t *tunnel) {
 	if _, err := io.WriteString(client, "HTTP/1.1 200 OK\r\n\r\n"); err != nil {
 		return
 	}
-	done := make(chan struct{})
+	up := make(chan error, 1)
 	go func() {
-		defer close(done)
-		_, _ = io.Copy(upstream, client)
+		n, err := io.Copy(upstream, client)
+		x.received = n
 		closeWrite(upstream)
+		up <- err
 	}()
-	_, _ = io.Copy(client, upstream)
+	n, err := io.Copy(client, upstream)
 	closeWrite(client)
-	<-done
+	delivered = errors.Join(err, <-up) == nil && !open.wasStopped()
+	answer.bytes = n
 }
 
 // closeWrite ends one direction of a connection.

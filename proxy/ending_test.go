@@ -384,7 +384,7 @@ func TestClosingLeavesNothing(t *testing.T) {
 			}
 			w.wantNothing()
 			// What waits for a client ends by itself before long, which the log says.
-			if log.with("the client says nothing in its tunnel")+log.with("deadline exceeded") > 0 {
+			if log.with("the client asks for nothing in its tunnel")+log.with("deadline exceeded") > 0 {
 				t.Error("the tunnel ended by its own time")
 			}
 			w.wantSends("/pay", 0)

@@ -45,6 +45,8 @@ type exchange struct {
 	// that the upstream is asked for. switched is what came of it, nil for nothing.
 	asked, protocols []string
 	switched         *switched
+	// received came from the client in a blind tunnel.
+	received int64
 
 	// interims takes the interim responses; see interimsFor.
 	interims interims
@@ -141,6 +143,9 @@ func (l *Line) write(e *zerolog.Event) {
 	}
 	if l.Upgrade != "" {
 		e.Str("upgrade", l.Upgrade).Int64("received", l.Received).Str("ended", l.Ended)
+	}
+	if l.Effect == effectPassthrough {
+		e.Int64("received", l.Received)
 	}
 	if l.Mutation != "" {
 		e.Str("mutation", l.Mutation).Str("state", l.State).Str("decision", l.Decision)

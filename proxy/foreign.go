@@ -1,6 +1,9 @@
 package proxy
 
 import (
+	"crypto/tls"
+	"errors"
+	"net"
 	"net/http"
 
 	"keep-proxy/proxy/strict"
@@ -15,6 +18,23 @@ var (
 	faultSocks5 = &strict.Fault{Status: http.StatusBadRequest, Section: "RFC 1928 §3",
 		Detail: "The client speaks SOCKS; this is an HTTP proxy"}
 )
+
+// problemTLS is what the log calls bytes that are no TLS where it is spoken. They are
+// answered by an alert, and so with no problem.
+const problemTLS problem = "tls"
+
+// faultRecord is what ends a connection on which TLS was spoken before.
+var faultRecord = &strict.Fault{Status: http.StatusBadRequest, Section: "RFC 8446 §5", Detail: "What the client sends is no record of its TLS session"}
+
+// isNoTLS reports whether err is one of TLS about what the other side sent, which it was
+// told by an alert.
+func isNoTLS(err error) bool {
+	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok {
+		return true
+	}
+	alert, ok := errors.AsType[*net.OpError](err)
+	return ok && alert.Op == "local error"
+}
 
 // hints answer such clients in their own language.
 var hints = map[*strict.Fault]string{

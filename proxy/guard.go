@@ -45,6 +45,8 @@ type guarded struct {
 	fault *strict.Fault
 	// ended is what Read returns from now on.
 	ended error
+	// lost is why nothing more came, where there is no fault.
+	lost error
 
 	// busy says that a handler runs, begun how many have so far.
 	busy  atomic.Bool
@@ -164,6 +166,7 @@ func (g *guarded) Read(p []byte) (int, error) {
 			continue
 		}
 		if err != nil {
+			g.lost = err
 			return 0, g.endedEarly(err)
 		}
 	}
@@ -221,16 +224,20 @@ func (g *guarded) let(p []byte, n int) int {
 	return pass
 }
 
-// endedEarly turns the end of the connection into an answer, where a head had begun.
+// endedEarly turns the end of the connection into an answer, where a head had begun, or
+// tells of it where there is nobody to answer.
 func (g *guarded) endedEarly(err error) error {
-	if g.busy.Load() || !g.scan.Begun() {
-		return err
-	}
 	switch {
+	case g.busy.Load():
+	case isNoTLS(err):
+		g.proxy.noteFault(g, faultRecord, 0, true) // By an alert.
+	case !g.scan.Begun():
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return g.refuse(strict.FaultLate)
 	case errors.Is(err, io.EOF):
 		return g.refuse(strict.FaultEnded)
+	case !errors.Is(err, net.ErrClosed): // Else we have ended it.
+		g.proxy.noteFault(g, strict.FaultEnded, 0, false)
 	}
 	return err
 }
@@ -341,6 +348,18 @@ func (g *guarded) refuse(f *strict.Fault) error {
 	return g.ended
 }
 
+// refuseHead is what a server does with a head that it can't read although the scanner can.
+func refuseHead(c net.Conn, status int) {
+	g := guardOf(c)
+	switch {
+	case g == nil:
+	case status == http.StatusRequestHeaderFieldsTooLarge:
+		_ = g.refuse(strict.FaultLongHead)
+	default:
+		_ = g.refuse(strict.FaultHead)
+	}
+}
+
 // say writes the answer in the language that the client spoke.
 func (g *guarded) say(f *strict.Fault) (status int, err error) {
 	if hint, ok := hints[f]; ok {
@@ -356,27 +375,38 @@ func (g *guarded) say(f *strict.Fault) (status int, err error) {
 
 // faultRefusal is the problem that answers a fault.
 func faultRefusal(f *strict.Fault) *refusal {
-	p := problemMalformed
-	switch f.Status {
-	case http.StatusMisdirectedRequest:
-		p = problemMisdirected
-	case http.StatusRequestTimeout:
-		p = problemRequestTimeout
-	}
-	r := refuse(p, f.Error()+"; nothing was sent, and the connection is closed.")
+	r := refuse(faultProblem(f), f.Error()+"; nothing was sent, and the connection is closed.")
 	r.status = f.Status
 	return r
 }
 
-// noteFault writes the one log line of a connection that was refused.
+func faultProblem(f *strict.Fault) problem {
+	switch {
+	case f == faultRecord:
+		return problemTLS
+	case f.Status == http.StatusMisdirectedRequest:
+		return problemMisdirected
+	case f.Status == http.StatusRequestTimeout:
+		return problemRequestTimeout
+	}
+	return problemMalformed
+}
+
+// noteFault writes the one log line of what can't be read on.
 func (p *Proxy) noteFault(g *guarded, f *strict.Fault, status int, told bool) {
-	name := string(faultRefusal(f).problem)
-	p.config.Metrics.Request("", name, status, 0)
-	e := p.config.Log.Warn().Int("status", status).Str("problem", name).Str("detail", f.Error()).Bool("delivered", told)
-	if a := g.RemoteAddr(); a != nil {
+	p.noteRefused(g, g.tunnel, faultProblem(f), f.Error(), status, told)
+}
+
+// noteRefused counts a connection that was refused, and writes its one log line. t is nil for
+// one that is in no tunnel.
+func (p *Proxy) noteRefused(c net.Conn, t *tunnel, name problem, detail string, status int, told bool) {
+	p.config.Metrics.Request("", string(name), status, 0)
+	e := p.config.Log.Warn().Int("status", status).Str("problem", string(name)).Str("detail", detail).Bool("delivered", told)
+	if a := c.RemoteAddr(); a != nil {
 		e.Str("client", a.String())
 	}
-	if t := g.tunnel; t != nil {
+	if t != nil {
+		t.told.Store(true)
 		e.Str("host", t.target).Str("workflow", t.caller.workflow).Str("item", t.caller.item).Str("run", t.caller.run)
 	}
 	e.Msg("request")

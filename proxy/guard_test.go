@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -38,6 +39,22 @@ func (l *lines) with(words string) (n int) {
 		}
 	}
 	return n
+}
+
+func (l *lines) all() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// await waits for so many lines: those of a connection may come after its end.
+func (l *lines) await(t *testing.T, n int) {
+	t.Helper()
+	for deadline := time.Now().Add(waitLimit); l.with("{") < n; runtime.Gosched() {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d lines, want %d: %s", l.with("{"), n, l.all())
+		}
+	}
 }
 
 // talk sends bytes to the proxy and reads until it closes the connection.

@@ -20,6 +20,8 @@ type connectionLimit struct {
 	// highest is the highest descriptor that a connection may have, 0 for any. A system
 	// gives the lowest one that is free: so many are open, of whatever kind.
 	highest uintptr
+	// over answers a connection over the limit, and closes it.
+	over func(net.Conn)
 }
 
 func newConnectionLimit(most, highest int) *connectionLimit {
@@ -62,20 +64,21 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 			return &limitedConn{Conn: c, limit: l.limit}, nil
 		}
 		l.limit.now.Add(-1)
-		go turnAway(c)
+		go l.limit.over(c)
 	}
 }
 
-// turnAway says 503 `overloaded` to a connection over the limit.
-func turnAway(c net.Conn) {
+// overloaded says 503 `overloaded` to a connection over the limit, and tells of it.
+func (p *Proxy) overloaded(c net.Conn) {
 	f := refuse(problemOverloaded, "Too many connections are open; nothing was sent.")
 	f.retryAfter = drainRetryAfter
-	resp := f.response(&http.Request{}, "")
+	resp := f.response(&http.Request{}, p.config.Help)
 	defer func() { _ = resp.Body.Close() }()
 	resp.Header.Set("Connection", "close")
-	resp.Header.Set("Date", time.Now().UTC().Format(http.TimeFormat))
+	resp.Header.Set("Date", p.config.Clock.Now().UTC().Format(http.TimeFormat))
 	_ = c.SetWriteDeadline(time.Now().Add(time.Second))
-	_ = resp.Write(c)
+	err := resp.Write(c)
+	p.noteRefused(c, nil, f.problem, f.detail, resp.StatusCode, err == nil)
 	closeWrite(c)
 	_ = c.Close()
 }

@@ -19,7 +19,7 @@ type Line struct {
 	Connector, Operation      string
 	Mutation, State, Decision string
 	// Upgrade is the protocol that the connection changed to, Received the bytes that the
-	// client sent in it, and Ended who ended it first: client, upstream, stop or shutdown.
+	// client sent in it, or in a blind tunnel, and Ended who ended it first: client, upstream, stop or shutdown.
 	Upgrade, Ended string
 	Received       int64
 	// Traceparent and Tracestate are the request's own, as they came (W3C Trace Context).
@@ -62,6 +62,7 @@ func (x *exchange) line(method, host, path string, w *answerWriter, delivered bo
 		At: now, Method: method, Host: host, Path: x.path(path), Status: w.status, Bytes: w.bytes,
 		Duration: now.Sub(x.started), Delivered: delivered, Effect: x.effect, Problem: string(x.problem),
 		Workflow: x.caller.workflow, Item: x.caller.item, Run: x.caller.run, Connector: x.connector, Operation: x.operation,
+		Received: x.received,
 	}
 	if s := x.switched; s != nil {
 		l.Upgrade, l.Ended, l.Received = s.protocol, s.ended, s.received.Load()

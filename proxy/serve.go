@@ -42,6 +42,9 @@ func (p *Proxy) serveOuter(w http.ResponseWriter, r *http.Request) {
 // serveInner answers a request inside a tunnel.
 func (p *Proxy) serveInner(w http.ResponseWriter, r *http.Request) {
 	t := tunnelOf(r.Context())
+	if t != nil {
+		t.told.Store(true)
+	}
 	if t == nil || r.Method == http.MethodConnect {
 		p.turnAway(w, r, caller{}, refuse(problemDenied, "This can't be asked for inside a tunnel; nothing was sent."))
 		return

@@ -204,6 +204,7 @@ func New(c Config) (*Proxy, error) {
 		unrecorded: newUnrecorded(stops.tell), limit: newConnectionLimit(c.MaxConnections, c.MaxDescriptor),
 		held: newHeld(),
 	}
+	p.limit.over = p.overloaded
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.admitting, p.drain = context.WithCancel(p.ctx)
 	p.goproxy, p.tls = p.assemble(), p.tlsConfig()
@@ -237,7 +238,7 @@ func or[T comparable](value, fallback T) T {
 func (p *Proxy) newHTTP1(h http.HandlerFunc, values func(net.Conn) context.Context) *h1.Server {
 	return &h1.Server{
 		Handler: h, HeadTimeout: readHeaderTimeout, IdleTimeout: idleTimeout, MaxHead: p.config.MaxHead,
-		ErrorLog: quietLog(p.config.Log), ConnState: follow, ConnContext: values,
+		ErrorLog: quietLog(p.config.Log), ConnState: follow, ConnContext: values, Refuse: refuseHead,
 	}
 }
 
@@ -248,7 +249,7 @@ func (p *Proxy) newHTTP2(h http.Handler) *http.Server {
 	return &http.Server{
 		Handler: h, ReadHeaderTimeout: readHeaderTimeout, IdleTimeout: idleTimeout,
 		MaxHeaderBytes: p.config.MaxHead, Protocols: protocols, ErrorLog: quietLog(p.config.Log),
-		ConnState: follow, DisableGeneralOptionsHandler: true,
+		ConnState: p.followHTTP2, DisableGeneralOptionsHandler: true,
 	}
 }
 

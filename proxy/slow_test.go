@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rs/zerolog"
+
 	"keep-proxy/ledger"
 )
 
@@ -223,7 +225,8 @@ func (a announced) answer() got {
 
 func TestConnectionsOverTheLimit(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, created, func(c *Config) { c.MaxConnections = 1 })
+	log, counts := &lines{}, &refusalCounts{}
+	w := newWorld(t, created, func(c *Config) { c.MaxConnections, c.Log, c.Metrics = 1, zerolog.New(log), counts })
 	first, err := net.Dial("tcp", w.address)
 	if err != nil {
 		t.Fatal(err)
@@ -237,6 +240,10 @@ func TestConnectionsOverTheLimit(t *testing.T) {
 	wantProblem(t, got{resp.StatusCode, resp.Header, body, nil}, "overloaded", 503, "nothing was sent")
 	if resp.Header.Get("Retry-After") == "" || !resp.Close {
 		t.Errorf("got %v", resp.Header)
+	}
+	log.await(t, 2)
+	if n := log.with(`"status":503,"problem":"overloaded"`); n != 1 || log.with("{") != 2 || counts.of("overloaded") != 1 {
+		t.Errorf("%d lines, and counted are %v: %s", n, counts.n, log.all())
 	}
 	// Who leaves makes room for another.
 	_ = first.Close()

@@ -27,6 +27,8 @@ type tunnel struct {
 	first io.Reader
 	// ended says that the client ended its direction of the connection.
 	ended atomic.Bool
+	// told says that the log has, or gets, a line of something that was asked in it.
+	told atomic.Bool
 }
 
 // Read gives what was read ahead before it reads on.
@@ -126,12 +128,14 @@ func newHandover() *handover {
 	return &handover{conns: make(chan net.Conn), done: make(chan struct{})}
 }
 
-// push hands c over; after Close it closes c.
-func (h *handover) push(c net.Conn) {
+// push hands c over; after Close it closes c, and reports so.
+func (h *handover) push(c net.Conn) (taken bool) {
 	select {
 	case h.conns <- c:
+		return true
 	case <-h.done:
 		_ = c.Close()
+		return false
 	}
 }
 

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rs/zerolog"
+
 	"keep-proxy/ledger"
 	"keep-proxy/rules"
 )
@@ -97,6 +99,27 @@ func TestBlindTunnels(t *testing.T) {
 	}
 	if _, _, resp := r.tunnelTo(target); resp.StatusCode != http.StatusFailedDependency {
 		t.Errorf("a tunnel of a run that is over: %d", resp.StatusCode)
+	}
+}
+
+// What was carried blindly has a line at its end, with how much it was.
+func TestABlindTunnelHasItsLine(t *testing.T) {
+	t.Parallel()
+	log := &lines{}
+	target := echo(t)
+	w := newWorld(t, created, func(c *Config) { c.Passthrough, c.Log = []string{"127.0.0.1"}, zerolog.New(log) })
+	c, in, _ := w.open("a").tunnelTo(target)
+	_, _ = io.WriteString(c, "hello")
+	closeWrite(c)
+	if said, err := io.ReadAll(in); string(said) != "hello" || err != nil {
+		t.Fatalf("%q, %v", said, err)
+	}
+	log.await(t, 1)
+	want := []string{`"level":"info"`, `"method":"CONNECT"`, `"host":"` + target, `"status":200,"bytes":5`, `"delivered":true,"effect":"passthrough","workflow":"wf","item":"a"`, `"received":5`}
+	for _, words := range want {
+		if log.with(words) != 1 {
+			t.Errorf("no line with %s: %s", words, log.all())
+		}
 	}
 }
 

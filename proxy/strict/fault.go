@@ -46,6 +46,7 @@ var (
 	FaultOldCoding   = bad("RFC 9112 §6.1", "HTTP/1.0 knows no Transfer-Encoding")
 	FaultConnectBody = bad("RFC 9110 §9.3.6", "A CONNECT request has no content")
 	FaultEnded       = bad("RFC 9112 §8", "The connection ended within the head of a request")
+	FaultHead        = bad("RFC 9112 §2.2", "The head of the request can't be read")
 
 	FaultMisdirected = &Fault{http.StatusMisdirectedRequest, "RFC 9112 §3.2.2", "The Host field is not the authority of the request target"}
 	FaultLate        = &Fault{http.StatusRequestTimeout, "RFC 9110 §15.5.9", "The head of the request did not arrive in time"}
