@@ -34,7 +34,7 @@ func newLossy(t *testing.T) *lossy {
 	t.Helper()
 	l := &lossy{short: bytes.Repeat([]byte("s"), smallBody+1)}
 	a, b := ledgertest.SampleMutation("a", ledger.InFlight, 0), ledgertest.SampleMutation("b", ledger.InFlight, 1)
-	c, gone := ledgertest.SampleMutation("c", ledger.InFlight, 2), ledgertest.SampleMutation("gone", ledger.Applied, 3)
+	c, gone := ledgertest.SampleMutation("c", ledger.InFlight, 2), ledgertest.SampleMutation("gone", ledger.NeedsReconcile, 3)
 	run, item := ledgertest.SampleRun("run-1", 0), ledgertest.SampleItem("order-1", 0)
 	item.ID, item.Shared, item.ActiveRun = "i-0123456789abcdef0123", true, "run-1"
 	l.changing = changedBy(t, len(versions)-1, func(s *Store, n int) (err error) {
@@ -68,6 +68,7 @@ func newLossy(t *testing.T) *lossy {
 				tell(a)
 				tell(gone)
 				a.State, a.NextTryAt, gone.Version = ledger.NeedsReconcile, ledgertest.Epoch, 2
+				gone.State = ledger.Applied
 				return errors.Join(tx.PutMutation(a), tx.PutMutation(gone))
 			case 5:
 				tell(c)
@@ -222,6 +223,9 @@ func (l *lossy) holds(t *testing.T, s *Store, kept []int) {
 		}
 		l.hasBody(t, s, m, slices.Contains(kept, 4))
 	}
+	if m, err := s.MutationByID(t.Context(), ledgertest.SampleMutation("gone", ledger.Applied, 0).ID); err == nil && m.Unresolved() {
+		blocking = append(blocking, m.ID)
+	}
 	blockers, err := s.BlockersOf("refunds")
 	if err != nil || len(blockers) != len(blocking) {
 		t.Errorf("%d block, want %v, %v", len(blockers), blocking, err)
@@ -348,6 +352,49 @@ func TestDamageAfterAnAcceptedLossIsFound(t *testing.T) {
 	}
 	if _, err := Verify(t.Context(), sound, nil); err != nil {
 		t.Error(err)
+	}
+}
+
+// A record that can't be read is damage before a loss was accepted and after, and nothing that
+// keeps the rest from going on.
+func TestARecordThatIsDamagedStaysSo(t *testing.T) {
+	t.Parallel()
+	l := newLossy(t)
+	c := l.left(t, 8, 1, 2, 3, 4, 5, 6, 7, 9)
+	db, err := openEngine(engineOptions(c.dataDir(), c.Logger))
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := mutationKey(ledgertest.SampleMutation("a", ledger.Applied, 0).Key)
+	err = db.Update(func(txn *badger.Txn) error { return txn.Set(k, []byte("what no seal is about")) })
+	if err := errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	accept(t, c)
+	if _, err := Verify(t.Context(), c, nil); !errors.Is(err, ledger.ErrDamaged) || !strings.Contains(err.Error(), keyName(k)) {
+		t.Errorf("%v, want the record's damage", err)
+	}
+}
+
+// That a loss from between others was accepted doesn't make each later one a loss of all times.
+func TestALossAfterAnAcceptedOneBeganAtTheEnd(t *testing.T) {
+	t.Parallel()
+	l := newLossy(t)
+	c := l.left(t, 3, 1, 2, 4, 5, 6, 7, 8, 9)
+	c.HighWaterFile = filepath.Join(t.TempDir(), "highwater")
+	accept(t, c)
+	s := mustOpenOnly(t, c)
+	fill(t, s, 0, 1, 10)
+	older := copyFolder(t, c.Dir)
+	fill(t, s, 1, 2, 10)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	c.Dir = older
+	accept(t, c)
+	gaps := gapsOf(t, mustOpen(t, c))
+	if len(gaps) != 2 || !gaps[0].Since.IsZero() || gaps[1].Since.IsZero() {
+		t.Errorf("gaps %+v", gaps)
 	}
 }
 
