@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -38,12 +39,11 @@ func (x *crash) mount() error {
 	if program == "" {
 		return nil
 	}
-	dir := x.settings.Dir
-	d := &disk{told: powerloss.Disk{Mount: x.state(), Backing: filepath.Join(dir, "disk"), Shadow: x.watching.Shadow}}
+	d := &disk{told: powerloss.Disk{Mount: x.state(), Backing: x.backing(), Shadow: x.watching.Shadow}}
 	s := &x.watching.Steps
 	d.told.Trace, d.told.Begun, d.told.Kill = s.Trace, s.Begun, s.Kill
 	settings, err := json.Marshal(&d.told)
-	if err = errors.Join(err, os.Mkdir(d.told.Mount, 0o700), os.Mkdir(d.told.Backing, 0o700)); err != nil {
+	if err = errors.Join(err, os.Mkdir(d.told.Mount, 0o700), os.MkdirAll(d.told.Backing, 0o700)); err != nil {
 		return err
 	}
 	d.cmd = exec.Command(program, string(settings))
@@ -66,6 +66,44 @@ func (x *crash) mount() error {
 	// The file system sees each sync itself.
 	x.watching.Shadow = ""
 	return nil
+}
+
+// losePowerAndGoOn loses the power beneath a program that was killed. What is left is durable.
+func (x *crash) losePowerAndGoOn() {
+	x.t.Helper()
+	ending := x.ending
+	x.ending = powerless
+	onDisk := x.disk != nil
+	err := x.lose()
+	if x.ending = ending; err == nil && onDisk {
+		// Below the file system that comes now lies what this one has left.
+		x.remounted++
+		if err = os.Rename(x.state(), x.backing()); err == nil {
+			x.watching.Shadow = filepath.Join(x.settings.Dir, "shadow")
+			err = powerloss.Shadow{Dir: x.watching.Shadow}.Keep(x.backing())
+		}
+		err = errors.Join(err, x.mount())
+	}
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	x.keep()
+}
+
+// backing is the folder that a file system below the program shows.
+func (x *crash) backing() string {
+	return filepath.Join(x.settings.Dir, "disk"+strconv.Itoa(x.remounted))
+}
+
+// keep takes the ledger as it is for durable, where a loss of power is made of copies.
+func (x *crash) keep() {
+	x.t.Helper()
+	if x.watching.Shadow == "" {
+		return
+	}
+	if err := (powerloss.Shadow{Dir: x.watching.Shadow}).Keep(x.watching.Ledger); err != nil {
+		x.t.Fatal(err)
+	}
 }
 
 // explain has a program that hangs say where, and then the disk below it.

@@ -19,7 +19,9 @@ import (
 
 	"keep-proxy/app"
 	"keep-proxy/config"
+	"keep-proxy/internal/clock"
 	"keep-proxy/internal/fault"
+	"keep-proxy/ledger/badgerstore"
 )
 
 // serveVar names a configuration file: this binary is then the program.
@@ -32,6 +34,9 @@ const profileVar = "KEEP_INTEGRATION_PROFILE"
 // countVar names a file into which the program then writes, when it has ended in order, how
 // often it came to each crash point.
 const countVar = "KEEP_INTEGRATION_COUNT"
+
+// restoredVar is the moment of the backup that the program's ledger is, as serve --restored takes it.
+const restoredVar = "KEEP_INTEGRATION_RESTORED"
 
 // passing runs the program and writes down the crash points if that is asked for.
 func passing(run func() error) error {
@@ -106,9 +111,15 @@ func serveFile(file string) error {
 	if err != nil {
 		return err
 	}
+	o := app.Options{Config: c, Log: zerolog.New(os.Stderr).Level(zerolog.InfoLevel), Version: "test", Operator: "ann"}
+	if since := os.Getenv(restoredVar); since != "" {
+		if o.Restored, err = time.Parse(time.RFC3339, since); err != nil {
+			return err
+		}
+	}
 	ctx := context.Background()
 	app.TuneMemory(ctx)
-	a, err := app.New(ctx, app.Options{Config: c, Log: zerolog.New(os.Stderr).Level(zerolog.InfoLevel), Version: "test"})
+	a, err := app.New(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -211,6 +222,13 @@ func (c *child) end() error {
 	_ = c.stdin.Close()
 	<-c.gone
 	return c.err
+}
+
+// journalOf makes the program's ledger, with a journal of such a length.
+func (w *world) journalOf(length int64) {
+	w.t.Helper()
+	c := loadConfig(w.t, w.settings.write(w.t))
+	badgerstore.CreateForTest(w.t, app.StoreConfig(c, "test", zerolog.Nop(), clock.System()), length)
 }
 
 // mustHaveDied waits for the end of a process that doesn't answer any more, which

@@ -147,6 +147,8 @@ func (w *watcher) names(s fault.Step) []string {
 		what = "sync of the folder " + w.class(s.Name)
 	case fault.OpRename:
 		what = "rename to " + w.class(s.Name)
+	case fault.OpPutBack:
+		what = puttingBack + w.class(s.Name)
 	}
 	what = map[bool]string{false: "before ", true: "after "}[s.Done] + what
 	base := filepath.Base(s.Name)
@@ -162,6 +164,9 @@ func (w *watcher) names(s fault.Step) []string {
 	}
 	return names
 }
+
+// puttingBack begins the name of a step that puts a commit back.
+const puttingBack = "putting a commit back into "
 
 // above is the class of what lies above the ledger's folder.
 const above = ".."

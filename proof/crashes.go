@@ -15,6 +15,10 @@ import (
 // package, and which tests.
 var crashTests = []struct{ how, pkg, run string }{
 	{"SIGKILL", "./integration", "^(TestKilledAtEachCrashPoint|TestKilledAgainWhileReconciling|TestKilledAtRandomMoments)$"},
+	{
+		"SIGKILL, loss of power and torn writes while several scripts fill the journal and it is emptied", "./integration",
+		"^TestEndedWhileTheJournalIsEmptied$",
+	},
 	{"SIGKILL of the ledger alone", "./ledger/badgerstore", "^(TestKilledAtEachPoint|TestNothingAcknowledgedIsLostWhenKilled|TestUpgradeIsKilled)$"},
 	{
 		"SIGKILL amid concurrent callers, what they saw held against a model (porcupine)", "./ledger/badgerstore",

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -75,6 +76,21 @@ func (s Shadow) SyncDir(dir string) error {
 		return err
 	}
 	return s.keep(id, names)
+}
+
+// Keep takes all below a folder for durable as it is.
+func (s Shadow) Keep(dir string) error {
+	return filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case e.IsDir():
+			return s.SyncDir(path)
+		case e.Type().IsRegular():
+			return s.Sync(path)
+		}
+		return nil
+	})
 }
 
 // names are those of a folder that are durable.

@@ -66,7 +66,7 @@ var table = []row{
 	{pkg: "integration/powerloss"},
 	{pkg: "integration", may: []string{
 		"app", "config", "admin/client", "admin/wire", "internal/fakes/...", "internal/fault", "internal/clock", "integration/powerloss",
-	}, tests: []string{"connectors"}},
+	}, tests: []string{"connectors", "ledger/*store"}},
 }
 
 // confinement keeps a library in one place, so that it can be replaced, and its

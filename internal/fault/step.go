@@ -17,14 +17,16 @@ const (
 	OpRename Op = "rename"
 	// OpCommit begins to make a transaction durable.
 	OpCommit Op = "commit"
+	// OpPutBack puts a transaction back that a file has lost.
+	OpPutBack Op = "putback"
 )
 
 // Step is one step on the way to durability: something that a crash comes before or after.
-// A sync or rename is told twice, before it is done and after it was.
+// All but points and commits are told twice, before they are done and after they were.
 type Step struct {
 	Op Op
 	// Name is a point's name, the path of what is synced or of what a file is renamed
-	// to, or what a transaction is about.
+	// to, or what a transaction is about; of one that is put back, where.
 	Name string
 	// Done says that it was done.
 	Done bool

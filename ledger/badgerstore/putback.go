@@ -8,6 +8,7 @@ import (
 
 	badger "github.com/dgraph-io/badger/v4"
 
+	"keep-proxy/internal/fault"
 	"keep-proxy/ledger"
 )
 
@@ -64,14 +65,15 @@ func (s *Store) putBack(a acknowledged, accepted bool) error {
 		return errReadOnly
 	}
 	for _, j := range missing {
-		if err := s.db.Update(func(txn *badger.Txn) error {
+		step := fault.Begin(fault.OpPutBack, s.config.dataDir())
+		if err := step.End(s.db.Update(func(txn *badger.Txn) error {
 			for _, e := range j.changes {
 				if err := e.apply(txn, nil); err != nil {
 					return err
 				}
 			}
 			return nil
-		}); err != nil {
+		})); err != nil {
 			return engineError(fmt.Errorf("put commit %d back: %w", j.tip.Commit, err))
 		}
 		if s.config.puttingBack != nil {

@@ -1,0 +1,121 @@
+package integration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"keep-proxy/integration/powerloss"
+)
+
+// emptyings are the steps in which the ledger empties its journal, and at which passing the
+// program ends there: the engine's log is synced, then both marks move.
+var emptyings = []struct {
+	step     string
+	passings []int
+}{
+	{"before sync of data/*.mem", []int{1, 4}},
+	{"after sync of data/*.mem", []int{1, 4}},
+	{"before sync of highwater", []int{1, 2, 7, 8}},
+	{"after sync of highwater", []int{1, 2, 7, 8}},
+}
+
+// TestEndedWhileTheJournalIsEmptied ends the program at each step in which the ledger empties its
+// journal, while several scripts use it, in life after life upon one ledger. After each, all that
+// was answered with a success is there.
+func TestEndedWhileTheJournalIsEmptied(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("starts processes")
+	}
+	for _, ending := range endings {
+		t.Run(ending, func(t *testing.T) {
+			t.Parallel()
+			seed := rand.Uint64()
+			t.Logf("seed %d", seed)
+			k := &killing{world: prepare(t, crashing, redispatching), random: rand.New(rand.NewPCG(seed, 0))}
+			k.journalOf(smallJournal)
+			k.misbehave(k.chance)
+			for _, e := range emptyings {
+				for _, passing := range e.passings {
+					step := fmt.Sprintf("%s #%d", e.step, passing)
+					if !t.Run(strings.ReplaceAll(step, "/", "|"), func(life *testing.T) {
+						k.t = life
+						k.emptying(ending, step, k.random.Uint64())
+					}) {
+						return
+					}
+				}
+			}
+		})
+	}
+}
+
+// emptying is one life, and the next, in which all that the one was asked for comes to its end.
+func (k *killing) emptying(ending, step string, seed uint64) {
+	k.t.Helper()
+	dir := k.t.TempDir()
+	x := &crash{world: k.world, cell: cell{ending: ending, step: step, seed: seed}, watching: watching{
+		Ledger: filepath.Join(k.settings.Dir, "state", "ledger"), Shadow: filepath.Join(dir, "shadow"),
+		Steps: powerloss.Steps{Trace: filepath.Join(dir, "trace"), Begun: filepath.Join(dir, "begun"), Kill: step},
+	}}
+	if err := os.Mkdir(x.watching.Shadow, 0o700); err != nil {
+		k.t.Fatal(err)
+	}
+	x.keep()
+	x.mustSpawnWatched()
+	x.begin()
+	first := k.next
+	ctx, gone := context.WithTimeout(context.Background(), patience)
+	go func() {
+		<-k.child.gone
+		gone()
+	}()
+	var scripts sync.WaitGroup
+	for i := range scriptsAtOnce {
+		scripts.Go(func() { k.work(ctx, i) })
+	}
+	scripts.Wait()
+	k.mustHaveDied(errors.New(step + " never came"))
+	if err := x.lose(); err != nil {
+		k.t.Fatal(err)
+	}
+	k.quiet()
+	k.mustSpawn()
+	if err := errors.Join(k.world.settle(), k.check()); err != nil {
+		k.t.Fatal(err)
+	}
+	k.askAgain(first)
+	if report, err := k.api.VerifyLedger(k.t.Context(), nil); err != nil || !report.Sound {
+		k.t.Errorf("the ledger: %+v, %v", report, err)
+	}
+	if err := k.child.end(); err != nil {
+		k.t.Errorf("the program ended with %v", err)
+	}
+}
+
+// askAgain asks for all that was answered with a success since: it is there, and nothing takes
+// effect again.
+func (k *killing) askAgain(first [scriptsAtOnce]int) {
+	k.t.Helper()
+	asked := 0
+	for i := range scriptsAtOnce {
+		for n := first[i]; n < k.next[i]; n++ {
+			asked++
+			item := fmt.Sprintf("script-%d-%d", i, n)
+			run := k.open(item, inWorkflow(item), takeover)
+			if a := k.send(k.t.Context(), run, i, item); a.status/100 != 2 || a.header.Get("Keep-Replayed") != "true" {
+				k.t.Errorf("%s was answered with a success before, and now: %v", item, a)
+			}
+			run.client.CloseIdleConnections()
+		}
+	}
+	k.checkTwice()
+	k.t.Logf("%d mutations were answered before", asked)
+}
