@@ -220,8 +220,8 @@ func TestTheJournalGoesAround(t *testing.T) {
 // TestTheJournalIsNeverWrittenOver appends without ever emptying it, from several places.
 func TestTheJournalIsNeverWrittenOver(t *testing.T) {
 	t.Parallel()
-	for _, begins := range []int{0, 1, 5, 13} {
-		w := newTestWater(t, uint64(begins))
+	for seed := range uint64(45) {
+		w, begins := newTestWater(t, seed), seed%15 // 16 pages are there.
 		for range begins {
 			w.write(t, 10)
 		}
@@ -369,6 +369,45 @@ func TestAHoleInTheJournalIsDamage(t *testing.T) {
 		} else {
 			w.refuses(t, fmt.Sprintf("commit %d of %d", n+1, len(places)), b)
 		}
+	}
+}
+
+// A commit of which something is known to be wrong counts as little as one that isn't there.
+func TestACommitOfTheJournalThatCannotBeReadIsDamage(t *testing.T) {
+	t.Parallel()
+	w := newTestWater(t, 8)
+	w.write(t, 10)
+	w.write(t, 10)
+	b := w.content(t)
+	from, _ := w.place()
+	for _, at := range from {
+		record := b[at:]
+		record[journalHead-1]++ // It says that it holds one change more.
+		n := binary.BigEndian.Uint32(record[journalKey:])
+		binary.BigEndian.PutUint32(record[journalKey+4:], journalSum(record[:n]))
+	}
+	w.refuses(t, "a change is missing", b)
+}
+
+// A sync says nothing about what was never written.
+func TestACommitThatTheJournalCouldNotTakeIsNotKept(t *testing.T) {
+	t.Parallel()
+	w := newTestWater(t, 9)
+	w.write(t, 10)
+	writable := w.file
+	defer func() { _ = writable.Close() }()
+	var err error
+	if w.file, err = os.Open(w.c.highWaterPath()); err != nil {
+		t.Fatal(err)
+	}
+	if kept, err := w.append(w.next(10)); kept || err == nil {
+		t.Errorf("kept %t, %v", kept, err)
+	}
+	if w.last != w.tip() {
+		t.Errorf("the last commit is %d, want %d", w.last.Commit, w.tip().Commit)
+	}
+	if err := w.settle(w.tip()); err == nil {
+		t.Error("a mark that couldn't be written is taken for one that is there")
 	}
 }
 

@@ -3,11 +3,13 @@ package badgerstore
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -153,5 +155,102 @@ func TestACommitThatFailsStopsTheLedger(t *testing.T) {
 	s.poison(errors.New("the engine has ended")) // Else a store that takes itself for sound waits for it.
 	if !errors.Is(err, ledger.ErrUnavailable) || healthy {
 		t.Errorf("acknowledged with %v, healthy: %t", err, healthy)
+	}
+}
+
+// The journal has it, and the engine doesn't: then who reads would miss what was acknowledged.
+func TestACommitThatTheEngineDoesNotTakeStopsTheLedger(t *testing.T) {
+	t.Parallel()
+	c := testConfig(t.TempDir())
+	var s *Store
+	var armed atomic.Bool
+	c.synced = func(string) error {
+		if armed.CompareAndSwap(true, false) {
+			return s.db.Close() // It ends between the sync of a commit and its own part.
+		}
+		return nil
+	}
+	s = mustOpenOnly(t, c)
+	armed.Store(true)
+	m := ledgertest.SampleMutation("a", ledger.Indeterminate, 0)
+	if err := s.do(t.Context(), putting(m)); !errors.Is(err, ledger.ErrUnavailable) || s.Healthy() == nil {
+		t.Errorf("acknowledged with %v, healthy: %t", err, s.Healthy() == nil)
+	}
+	if blockers, _ := s.BlockersOf("refunds"); len(blockers) != 0 {
+		t.Error("the gate shows what was not acknowledged")
+	}
+}
+
+// A sync that fails may have dropped what it was for: no later one makes up for it, whichever of
+// them it is.
+func TestASyncThatFailsOnceStopsTheLedger(t *testing.T) {
+	t.Parallel()
+	for nth, fired := int64(1), true; fired; nth++ {
+		var left atomic.Int64
+		c := testConfig(t.TempDir())
+		c.journal = 64 << 10
+		c.synced = func(string) error {
+			if left.Add(-1) == 0 {
+				return unix.EIO
+			}
+			return nil
+		}
+		s := mustOpenOnly(t, c)
+		left.Store(nth)
+		var keys []ledger.Key
+		for i := range 6 {
+			m := ledgertest.SampleMutation(fmt.Sprint(i), ledger.Applied, i)
+			m.Target = strings.Repeat("x", 10<<10)
+			if i == 4 {
+				m.Target = strings.Repeat("x", 20<<10) // Too long for the journal.
+			}
+			fired = left.Load() <= 0
+			err := s.do(t.Context(), putting(m))
+			switch {
+			case err == nil && fired:
+				t.Errorf("command %d is acknowledged after sync %d has failed", i, nth)
+			case err == nil:
+				keys = append(keys, m.Key)
+			case !errors.Is(err, ledger.ErrUnavailable):
+				t.Errorf("command %d, sync %d: %v", i, nth, err)
+			}
+		}
+		if fired && s.Healthy() == nil {
+			t.Errorf("sync %d has failed, and the store is healthy", nth)
+		}
+		left.Store(-1)
+		_ = s.Close() // It may say what has failed.
+		if err := refusesOrKeeps(t, c, keys); err != nil {
+			t.Errorf("sync %d: %v", nth, err)
+		}
+	}
+}
+
+// Who waits for a commit hears that it never comes.
+func TestWhoWaitsForACommitThatFailsIsTold(t *testing.T) {
+	t.Parallel()
+	h := newHorizon()
+	h.wrote(1)
+	var sick atomic.Bool
+	looked, done := make(chan struct{}, 2), make(chan error, 1)
+	go func() {
+		done <- h.await(func() error {
+			looked <- struct{}{}
+			if sick.Load() {
+				return ledger.ErrUnavailable
+			}
+			return nil
+		})
+	}()
+	<-looked
+	sick.Store(true)
+	h.wake() // It comes in only once the other waits.
+	select {
+	case err := <-done:
+		if !errors.Is(err, ledger.ErrUnavailable) {
+			t.Errorf("%v, want ErrUnavailable", err)
+		}
+	case <-time.After(2 * time.Minute):
+		t.Error("it waits for ever")
 	}
 }

@@ -87,6 +87,32 @@ func TestWhatIsSeenWhileItsChangeIsSyncedIsNotLent(t *testing.T) {
 	}
 }
 
+// The snapshot of who reads may be older than commits which no batch holds any more.
+func TestWhatChangedUnderItsReaderIsNotLent(t *testing.T) {
+	t.Parallel()
+	first := ledgertest.SampleMutation("a", ledger.NeedsReconcile, 0)
+	s := mustOpen(t, testConfig(t.TempDir()))
+	if err := s.do(t.Context(), putting(first)); err != nil {
+		t.Fatal(err)
+	}
+	err := s.Peek(t.Context(), func(v ledger.View) error {
+		if err := s.do(t.Context(), putting(later(first))); err != nil {
+			return err
+		}
+		m, err := v.Mutation(first.Key)
+		if err == nil && m.Version != 1 {
+			t.Errorf("version %d is read, so that this shows nothing", m.Version)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := s.loans.take(first.Key); ok {
+		t.Error("what is older than the last commit is lent")
+	}
+}
+
 func TestABodyIsReadWhileACommitIsSynced(t *testing.T) {
 	t.Parallel()
 	first := ledgertest.SampleMutation("a", ledger.NeedsReconcile, 0)
@@ -185,6 +211,10 @@ func TestWhoPeeksAfterAFailedSyncIsRefused(t *testing.T) {
 		return nil
 	}
 	s := mustOpen(t, c)
+	scope, known := aSight(t, s, "known")
+	if _, ok := s.See(scope, known); !ok {
+		t.Fatal("nothing is seen")
+	}
 	fails.Store(true)
 	if err := s.do(t.Context(), putting(ledgertest.SampleMutation("a", ledger.InFlight, 0))); !errors.Is(err, ledger.ErrUnavailable) {
 		t.Fatalf("a commit that can't be synced: %v", err)
@@ -193,5 +223,52 @@ func TestWhoPeeksAfterAFailedSyncIsRefused(t *testing.T) {
 		if err := see(t.Context(), func(ledger.View) error { return nil }); !errors.Is(err, ledger.ErrUnavailable) {
 			t.Errorf("%s: %v, want %v", what, err, ledger.ErrUnavailable)
 		}
+	}
+	if _, ok := s.See(scope, known); ok {
+		t.Error("See answers although the store can't tell any more what is durable")
+	}
+}
+
+func TestWhoPeeksIntoAClosedStoreIsRefused(t *testing.T) {
+	t.Parallel()
+	s := mustOpenOnly(t, testConfig(t.TempDir()))
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Peek(t.Context(), func(ledger.View) error { return nil }); !errors.Is(err, ledger.ErrUnavailable) {
+		t.Errorf("%v, want ErrUnavailable", err)
+	}
+}
+
+func TestWhoIsGoneDoesNotPeek(t *testing.T) {
+	t.Parallel()
+	s := mustOpen(t, testConfig(t.TempDir()))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for what, see := range map[string]func(context.Context, func(ledger.View) error) error{"Peek": s.Peek, "View": s.View} {
+		err := see(ctx, func(ledger.View) error {
+			t.Errorf("%s reads for nobody", what)
+			return nil
+		})
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: %v, want context.Canceled", what, err)
+		}
+	}
+}
+
+func TestDamageThatAPeekFindsStopsTheStore(t *testing.T) {
+	t.Parallel()
+	s := mustOpenOnly(t, testConfig(t.TempDir()))
+	_, k := aSight(t, s, "a")
+	exchange(t, s, k)
+	err := s.Peek(t.Context(), func(v ledger.View) error {
+		_, err := v.Mutation(k)
+		return err
+	})
+	if !errors.Is(err, ledger.ErrDamaged) {
+		t.Errorf("%v, want ErrDamaged", err)
+	}
+	if err := s.Healthy(); !errors.Is(err, ledger.ErrUnavailable) {
+		t.Errorf("afterwards the store says %v, want ErrUnavailable", err)
 	}
 }

@@ -319,9 +319,17 @@ func TestAHoleThatTheJournalCannotFillIsDamage(t *testing.T) {
 	c := h.given(t, 4, 1, 3, 4, 5)
 	if s, err := Open(t.Context(), c); !errors.Is(err, ledger.ErrDamaged) || !strings.Contains(err.Error(), "commit 7") && !strings.Contains(err.Error(), "journal") {
 		if err == nil {
-			s.Close()
+			_ = s.Close()
 		}
 		t.Errorf("%v, want ErrDamaged", err)
+	}
+	restored := c
+	restored.Dir, restored.Restored = copyFolder(t, c.Dir), true
+	if s, err := Open(t.Context(), restored); !errors.Is(err, ledger.ErrDamaged) {
+		if err == nil {
+			_ = s.Close()
+		}
+		t.Errorf("restored: %v, want ErrDamaged", err)
 	}
 	if _, err := AcceptLoss(t.Context(), c, "because", "ada"); err != nil {
 		t.Fatal(err)

@@ -61,6 +61,9 @@ func testSee(t *testing.T, s Subject) {
 	if got, ok := s.Store.See(ledger.Scope{Workflow: scope.Workflow, Item: scope.Item}, m.Key); !ok || got.Run != nil {
 		t.Errorf("of no run: %t, %+v", ok, got.Run)
 	}
+	if got, ok := s.Store.See(ledger.Scope{Workflow: scope.Workflow, Item: scope.Item, Run: "run-2"}, m.Key); ok {
+		t.Errorf("of a run that nobody opened: %+v", got)
+	}
 	update(t, s.Store, func(tx ledger.Tx) error { return tx.DropMutation(m) })
 	see(false)
 	if err := s.Store.Close(); err != nil {
