@@ -112,6 +112,24 @@ func TestAnAnswerThatCantBeReadBackIsLost(t *testing.T) {
 	}
 }
 
+// A secret is taken out of an answer before that is kept. One that can't be read for it isn't kept,
+// and given to nobody: that it happened is known all the same.
+func TestASecretAnswerThatCantBeReadBackIsLost(t *testing.T) {
+	t.Parallel()
+	s := &fadingSpools{tried: make(chan struct{})}
+	s.faded.Store(true)
+	w := newWorld(t, func(rw http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		rw.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(rw, `{"key":"xyzzy","pad":"`+strings.Repeat("p", 2*ledger.InlineBody)+`"}`)
+	}, func(c *Config) { s.Store, c.Ledger.Store = c.Ledger.Store, s })
+	wantProblem(t, w.open("a").post("/hooks/t", payX), "no-result", 424, "the answer was lost")
+	if m := w.mutation("a"); m.State != ledger.Applied || !m.Committed || m.ResultState != ledger.ResultUnknown || !m.Current().BodyComplete {
+		t.Errorf("record is %s, committed %t, result %s, %+v", m.State, m.Committed, m.ResultState, m.Current())
+	}
+	w.wantSends("/hooks/t", 1)
+}
+
 // longer is a store whose bodies are longer than it says.
 type longer struct {
 	ledger.Store

@@ -68,6 +68,21 @@ func TestA202ThatIsCutIsUnknown(t *testing.T) {
 	}
 }
 
+// An API that is done at once says so by another status: there is nothing to follow then.
+func TestASuccessThatIsNo202IsNotFollowed(t *testing.T) {
+	t.Parallel()
+	const whole = `{"id":"j1"}`
+	w := newWorld(t, func(rw http.ResponseWriter, _ *http.Request) {
+		rw.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(rw, whole)
+	})
+	w.use(watchedRules)
+	wantAnswer(t, w.open("a").post("/jobs", `{"to":"bob"}`), http.StatusOK, whole, false)
+	if m := w.mutation("a"); m.State != ledger.Applied || m.Watching || m.Current().Verdict != ledger.VerdictApplied {
+		t.Errorf("it is %s, followed: %t, by %+v", m.State, m.Watching, m.Current())
+	}
+}
+
 // Accepted isn't applied, also where the answer that says where to look can't be kept.
 func TestA202WhoseAnswerCantBeKeptIsUnknown(t *testing.T) {
 	t.Parallel()

@@ -1,0 +1,78 @@
+package proxy
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"keep-proxy/ledger"
+)
+
+// marked are the test's rules with a marker in the content of a payment, which may be long.
+func marked() string {
+	file := changed("    native_key: {header: Idempotency-Key, format: uuid}", "    marker: {json: metadata.keep_id}")
+	return strings.Replace(file, "max_body: 4KiB", "max_body: 10MiB", 1)
+}
+
+// By its marker an effect is found again: a request that goes out without it is one whose outcome
+// nobody can ask for.
+func TestTheMarkerIsInTheContentThatIsSent(t *testing.T) {
+	t.Parallel()
+	for name, pad := range map[string]int{"short": 0, "long": ledger.InlineBody} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			sent := make(chan string, 1)
+			w := newWorld(t, func(rw http.ResponseWriter, r *http.Request) {
+				body, _ := io.ReadAll(r.Body)
+				sent <- string(body)
+				rw.WriteHeader(http.StatusCreated)
+			})
+			w.use(marked())
+			asked := `{"to":"x","pad":"` + strings.Repeat("p", pad) + `"}`
+			wantAnswer(t, w.open("a").post("/pay", asked), 201, "", false)
+			m := w.mutation("a")
+			if got := <-sent; m.Marker == "" || strings.Count(got, `"keep_id":"`+m.Marker+`"`) != 1 || !strings.Contains(got, asked[:len(asked)-1]) {
+				t.Errorf("sent %d bytes, of %d that were asked for, with the marker %q", len(got), len(asked), m.Marker)
+			}
+		})
+	}
+}
+
+// wantUnsent asserts that nothing was sent, and that the record says so.
+func wantUnsent(t *testing.T, w *world) {
+	t.Helper()
+	w.wantSends("/pay", 0)
+	m := w.mutation("a")
+	if d := m.Current(); m.State != ledger.Failed || d.Verdict != ledger.VerdictNotSent || d.Ended.BootID == "" {
+		t.Errorf("it is %s by %+v", m.State, d)
+	}
+}
+
+// What can't be marked isn't sent, and its outcome is known.
+func TestARequestThatTakesNoMarkerIsNotSent(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, created)
+	w.use(marked())
+	g := w.open("a").post("/pay", `{"to":"x","metadata":"taken"}`)
+	if g.err != nil || g.status < 400 || !strings.Contains(g.body, "othing was sent") {
+		t.Errorf("%d, %v: %s", g.status, g.err, g.body)
+	}
+	wantUnsent(t, w)
+}
+
+// sealed are credentials that can't be had.
+type sealed struct{}
+
+func (sealed) Always(string) (string, string, bool, error) {
+	return "", "", false, errors.New("the vault is sealed")
+}
+
+// Without the operator's credentials it would be sent in another's name, or in nobody's.
+func TestARequestWithoutItsCredentialsIsNotSent(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, created, func(c *Config) { c.Credentials = sealed{} })
+	wantProblem(t, w.open("a").post("/pay", payX), "internal", 500, "the vault is sealed")
+	wantUnsent(t, w)
+}
