@@ -32,6 +32,29 @@ func TestContentThatWasRemovedSinceIsNoLoss(t *testing.T) {
 	}
 }
 
+// Short content lies with its commit: no file is missed for it.
+func TestShortContentIsPutBack(t *testing.T) {
+	t.Parallel()
+	c := testConfig(t.TempDir())
+	s := mustOpenOnly(t, c)
+	engine := copyFolder(t, c.dataDir())
+	var b ledger.Body
+	if err := s.do(t.Context(), func(tx *tx) (err error) {
+		b, err = tx.PutBody([]byte("short"))
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	crashed := testConfig(copyFolder(t, c.Dir))
+	if err := errors.Join(os.RemoveAll(crashed.dataDir()), os.Rename(engine, crashed.dataDir())); err != nil {
+		t.Fatal(err)
+	}
+	s = mustOpenOnly(t, crashed)
+	if got, err := readAll(t, s, b); string(got) != "short" || err != nil {
+		t.Errorf("put back: %q, %v", got, err)
+	}
+}
+
 // Nothing is put back over another history than that of the high-water file.
 func TestNothingIsPutBackOverAnotherHistory(t *testing.T) {
 	t.Parallel()
