@@ -109,7 +109,10 @@ func (l *Ledger) undelivered(ctx context.Context, q *Claim) bool {
 	return err == nil && none
 }
 
-// noted counts the deliveries that were noted, until they can be seen.
+// noted counts the deliveries that were noted, until they can be seen. One whose command fails
+// is never taken away: its run asks for that record by a command from then on, which is slower
+// and reads what is stored. That is as it should be while nobody knows why it failed; it costs
+// an entry here, until the process ends.
 type noted struct {
 	mu  sync.Mutex
 	all map[answer]int

@@ -46,6 +46,9 @@ func (p *Proxy) pass(x *exchange, r *http.Request, req *rules.Request, connector
 		bare := *resp // The trailers go to the other one.
 		bare.Trailer = nil
 		resp = &bare
+	} else {
+		stripTrailer(resp.Trailer) // Which is announced, and told again at the end.
+		resp.Body = &trailed{resp.Body, resp}
 	}
 	if known {
 		resp.Header["Content-Length"] = length
@@ -56,6 +59,26 @@ func (p *Proxy) pass(x *exchange, r *http.Request, req *rules.Request, connector
 		resp.Header.Set(headerScope, "unmanaged")
 	}
 	return resp
+}
+
+// trailed is the content of an answer, in whose trailer section nothing is left at its end
+// that may not stand there.
+type trailed struct {
+	io.ReadCloser
+	resp *http.Response
+}
+
+// Read implements io.Reader.
+func (t *trailed) Read(b []byte) (int, error) {
+	n, err := t.ReadCloser.Read(b)
+	if errors.Is(err, io.EOF) {
+		stripTrailer(t.resp.Trailer)
+	}
+	return n, err
+}
+
+func stripTrailer(h http.Header) {
+	maps.DeleteFunc(h, func(name string, _ []string) bool { return !upstream.MayTrail(name) })
 }
 
 // openStream registers an exchange as something that a stop cuts.

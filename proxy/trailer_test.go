@@ -80,6 +80,59 @@ func TestTrailersOfARecordedAnswerAreReplayed(t *testing.T) {
 	}
 }
 
+// Of a read's trailers those arrive that may stand there, announced or not.
+func TestTrailersOfAReadAreHeldToTheirNames(t *testing.T) {
+	t.Parallel()
+	names := []string{"Sum", "Alt-Svc", "Http2-Settings", "Keep-State", "Keep-Mutation", "Set-Cookie", "Location", "Upgrade", "Age", "Retry-After"}
+	for _, announced := range []bool{true, false} {
+		for _, upstream := range []bool{true, false} {
+			for _, client := range []bool{true, false} {
+				for _, plain := range []bool{true, false} {
+					t.Run(fmt.Sprintf("announced %t, HTTP/2: upstream %t, client %t, plain %t", announced, upstream, client, plain), func(t *testing.T) {
+						t.Parallel()
+						if plain && client {
+							t.Skip("there is no HTTP/2 without TLS")
+						}
+						w := newOver(t, upstream, testRules, func(rw http.ResponseWriter, _ *http.Request) {
+							prefix := http.TrailerPrefix
+							if announced {
+								rw.Header().Set("Trailer", strings.Join(names, ", "))
+								prefix = ""
+							}
+							_, _ = io.WriteString(rw, "content")
+							_ = http.NewResponseController(rw).Flush()
+							for _, name := range names {
+								rw.Header().Set(prefix+name, "7")
+							}
+						})
+						r := w.open("a")
+						if plain {
+							text := w.talk("GET " + w.upstream.URL + "/read HTTP/1.1\r\nHost: " + w.authority + "\r\nTE: trailers\r\nConnection: close, TE\r\n" + w.basic(r.token) + "\r\n")
+							lower := strings.ToLower(string(text))
+							if !strings.Contains(lower, "\r\nsum: 7\r\n") || strings.Count(lower, ": 7\r\n") != 1 {
+								t.Errorf("got %q", text)
+							}
+							return
+						}
+						r.client = w.newClient(r.user(), client)
+						resp, err := r.client.Get(w.upstream.URL + "/read")
+						if err != nil {
+							t.Fatal(err)
+						}
+						defer func() { _ = resp.Body.Close() }()
+						if text, err := io.ReadAll(resp.Body); string(text) != "content" || err != nil {
+							t.Fatalf("%q, %v", text, err)
+						}
+						if len(resp.Trailer) != 1 || resp.Trailer.Get("Sum") != "7" {
+							t.Errorf("the trailers are %v", resp.Trailer)
+						}
+					})
+				}
+			}
+		}
+	}
+}
+
 // A client that doesn't take trailers asks for none.
 func TestNoTrailersAreAskedForInAnothersName(t *testing.T) {
 	t.Parallel()

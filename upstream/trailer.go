@@ -10,13 +10,21 @@ import (
 // into a record beside the head.
 const maxTrailer = 16 << 10
 
-// notInTrailer are the fields that frame a message, belong to one connection, say how
-// content is to be read, or lead a client elsewhere, and mean nothing in a trailer section or
-// aren't the upstream's to say (RFC 9110 §6.5.1, §7.6.1).
+// notInTrailer are the fields that frame a message, belong to one connection, authenticate,
+// control what is done with the answer, say how content is to be read, or lead a client
+// elsewhere, and mean nothing in a trailer section or aren't the upstream's to say (RFC 9110
+// §6.5.1, §7.6.1).
 var notInTrailer = []string{
-	"Alt-Svc", "Connection", "Content-Encoding", "Content-Length", "Content-Range", "Content-Type", "Host", "Http2-Settings",
-	"Keep-Alive", "Proxy-Authenticate", "Proxy-Authentication-Info", "Proxy-Authorization", "Proxy-Connection", "Set-Cookie",
-	"Te", "Trailer", "Transfer-Encoding", "Upgrade",
+	"Age", "Alt-Svc", "Authorization", "Cache-Control", "Connection", "Content-Encoding", "Content-Length", "Content-Range",
+	"Content-Type", "Cookie", "Date", "Expect", "Expires", "Host", "Http2-Settings", "Keep-Alive", "Location", "Max-Forwards",
+	"Pragma", "Proxy-Authenticate", "Proxy-Authentication-Info", "Proxy-Authorization", "Proxy-Connection", "Range",
+	"Retry-After", "Set-Cookie", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "Vary", "Www-Authenticate",
+}
+
+// MayTrail reports whether a field of this name, in its canonical form, may stand in the trailer
+// section of an answer that a client gets.
+func MayTrail(name string) bool {
+	return !slices.Contains(notInTrailer, name) && !strings.HasPrefix(name, "Keep-")
 }
 
 // Trailers returns the trailer fields that may be kept with a whole answer and given to
@@ -35,7 +43,7 @@ func (a *Answer) Trailers() http.Header {
 	kept, size := make(http.Header, len(a.Trailer)), 0
 	for name, values := range a.Trailer {
 		// Where a trailer was announced and didn't come it has no values.
-		if len(values) == 0 || slices.Contains(notInTrailer, name) || strings.HasPrefix(name, "Keep-") {
+		if len(values) == 0 || !MayTrail(name) {
 			continue
 		}
 		for _, v := range values {
