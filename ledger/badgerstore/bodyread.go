@@ -94,9 +94,12 @@ type bodyReader struct {
 	sum   [32]byte
 	hash  hash.Hash
 	file  *os.File
-	rest  []byte
-	next  uint32
-	once  sync.Once
+	// block is what the file is read into, failed why no more of it is.
+	block  []byte
+	failed error
+	rest   []byte
+	next   uint32
+	once   sync.Once
 }
 
 func (r *bodyReader) find() error {
@@ -113,10 +116,56 @@ func (r *bodyReader) find() error {
 	case r.head.Lost:
 		return ledger.ErrBodyDropped
 	case r.head.File:
-		r.file, err = openBodyFile(r.store.config, r.sum, r.head.Size)
-		return err
+		return r.open()
 	}
 	return nil
+}
+
+// fileBlock is how much of a file is read at once.
+const fileBlock = 64 << 10
+
+// open opens the file of a long content. That is bounded, as is reading it. What lies in the
+// engine is not, like all that is read there without a command: short content is read
+// together with the record beside it, and would cost a goroutine more than it takes.
+func (r *bodyReader) open() error {
+	opened := make(chan *os.File, 1) // One that comes too late is closed as nobody has it.
+	err := r.store.bounded(&aRead, func() error {
+		f, err := openBodyFile(r.store.config, r.sum, r.head.Size)
+		if err == nil {
+			opened <- f
+		}
+		return err
+	})
+	if err == nil {
+		r.file = <-opened
+	}
+	return err
+}
+
+// readFile reads content that is a file. A read that hangs keeps the block, and nobody else's
+// memory.
+func (r *bodyReader) readFile(p []byte) (int, error) {
+	if len(r.rest) == 0 {
+		if r.failed != nil {
+			return 0, r.failed
+		}
+		if r.block == nil {
+			r.block = make([]byte, fileBlock)
+		}
+		file, block, read := r.file, r.block, make(chan int, 1)
+		r.failed = r.store.bounded(&aRead, func() error {
+			n, err := file.Read(block)
+			read <- n
+			return err
+		})
+		if r.failed != nil {
+			return 0, r.failed
+		}
+		r.rest = block[:<-read]
+	}
+	n := copy(p, r.rest)
+	r.rest = r.rest[n:]
+	return n, nil
 }
 
 // decodeBodyHead reads what is stored under a body's digest. What is inline is a part of
@@ -166,7 +215,7 @@ func shortHead(b []byte, major byte) (argument uint64, rest []byte, ok bool) {
 // Read implements io.Reader.
 func (r *bodyReader) Read(p []byte) (n int, err error) {
 	if r.file != nil {
-		n, err = r.file.Read(p)
+		n, err = r.readFile(p)
 	} else {
 		n, err = r.readValue(p)
 	}

@@ -31,7 +31,7 @@ const looks = 16
 
 // What a watch is told that is done.
 var (
-	aCommand, aSync = "a command", "a sync"
+	aCommand, aSync, aRead = "a command", "a sync", "a read"
 )
 
 // watch looks after one goroutine that does what may hang. If that takes longer than
