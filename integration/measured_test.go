@@ -145,7 +145,7 @@ func written(rows []measuredRow) string {
 
 // rowsOfThePage are the benchmarks that the page must have rows of.
 var rowsOfThePage = []string{
-	"BenchmarkProgram", "BenchmarkLatency", "BenchmarkStreams", "BenchmarkDownload", "BenchmarkNewTunnels", "BenchmarkAllocations",
+	"BenchmarkProgram", "BenchmarkLatency", "BenchmarkStreams", "BenchmarkDownload", "BenchmarkLong", "BenchmarkNewTunnels", "BenchmarkAllocations",
 	"BenchmarkSquid", "BenchmarkMitmproxy", "BenchmarkTunnels",
 }
 
