@@ -88,7 +88,7 @@ func (k *killing) emptying(ending, step string, seed uint64) {
 	}
 	k.quiet()
 	k.mustSpawn()
-	if err := errors.Join(k.world.settle(), k.check()); err != nil {
+	if err := errors.Join(k.settle(), k.check()); err != nil {
 		k.t.Fatal(err)
 	}
 	k.askAgain(first)

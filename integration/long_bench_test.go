@@ -25,6 +25,7 @@ func BenchmarkLong(b *testing.B) {
 }
 
 func long10GiB(b *testing.B, h2, up bool) {
+	b.Helper()
 	l := newLabOf(b, asked)
 	client := l.keep().clientOf(b, h2)
 	n := int64(longContent)

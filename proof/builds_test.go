@@ -148,9 +148,12 @@ func newTree(root string, all []named) (*tree, error) {
 	exports := map[string]string{}
 	for d := json.NewDecoder(bytes.NewReader(out)); ; {
 		var p struct {
-			ImportPath, Dir, Export string
-			GoFiles, CgoFiles       []string
-			DepOnly                 bool
+			ImportPath string   `json:"ImportPath"`
+			Dir        string   `json:"Dir"`
+			Export     string   `json:"Export"`
+			GoFiles    []string `json:"GoFiles"`
+			CgoFiles   []string `json:"CgoFiles"`
+			DepOnly    bool     `json:"DepOnly"`
 		}
 		if err := d.Decode(&p); errors.Is(err, io.EOF) {
 			break

@@ -224,7 +224,11 @@ func (c *refusalCounts) Request(_, problem string, _ int, _ time.Duration) {
 // one, in the log's line, and in the metrics.
 func wantToldOnce(t *testing.T, answer string, log *lines, counts *refusalCounts, passing bool) {
 	t.Helper()
-	var line struct{ Level, Message, Problem string }
+	var line struct {
+		Level   string `json:"level"`
+		Message string `json:"message"`
+		Problem string `json:"problem"`
+	}
 	if err := json.Unmarshal([]byte(log.all()), &line); err != nil {
 		t.Fatalf("not one line: %v: %s", err, log.all())
 	}

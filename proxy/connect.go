@@ -88,8 +88,8 @@ func (p *Proxy) enterTunnel(r *http.Request, client net.Conn) {
 	}
 	t.Conn, t.first = client, strings.NewReader(string(first))
 	if first[0] != tlsHandshake {
-		go func() {
-			g := p.guard(t, t) //nolint:contextcheck // A tunnel outlives the request that opened it.
+		go func() { //nolint:contextcheck // A tunnel outlives the request that opened it.
+			g := p.guard(t, t)
 			p.loop.Serve(g)
 			p.noteUnused(t, g.lost)
 		}()

@@ -258,7 +258,7 @@ func verifyEvents(src snapshot, from, to tip, lost lostEvents) error {
 	prev := from.Hash
 	for seq := from.Seq + 1; ; seq++ {
 		at := stretch{next: seq, last: prev}
-		lost.pass(&at)
+		lost = lost.after(&at)
 		if seq, prev = at.next, at.last; seq > to.Seq {
 			break
 		}

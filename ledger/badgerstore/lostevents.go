@@ -119,12 +119,14 @@ func (l lostEvents) endAt(t tip) bool {
 	return false
 }
 
-// pass goes on behind the next stretch, if it begins where s ends.
-func (l *lostEvents) pass(s *stretch) {
-	if next := *l; len(next) > 0 && next[0].First == s.next && next[0].Before == s.last {
-		s.next, s.last = next[0].Next, next[0].Last
-		*l = next[1:]
+// after moves s behind the next stretch, if that begins where s ends, and returns those that
+// are left.
+func (l lostEvents) after(s *stretch) lostEvents {
+	if len(l) > 0 && l[0].First == s.next && l[0].Before == s.last {
+		s.next, s.last = l[0].Next, l[0].Last
+		return l[1:]
 	}
+	return l
 }
 
 // count is how many events they are.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -182,9 +183,7 @@ func (l *lossy) holds(t *testing.T, s *Store, kept []int) {
 	t.Helper()
 	want := map[string]int64{}
 	for _, n := range kept {
-		for name, v := range versions[n] {
-			want[name] = v
-		}
+		maps.Copy(want, versions[n])
 	}
 	var blocking []string
 	for _, name := range []string{"a", "b", "c"} {
@@ -313,7 +312,7 @@ func TestAnAcceptedLossNamesTheEventsThatAreGone(t *testing.T) {
 // must makes an error of none.
 func must(err error) error {
 	if !errors.Is(err, ledger.ErrDamaged) {
-		return fmt.Errorf("%v, want ErrDamaged", err)
+		return fmt.Errorf("want ErrDamaged, not %w", err)
 	}
 	return nil
 }

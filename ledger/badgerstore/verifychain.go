@@ -60,11 +60,11 @@ func (c *chain) leads(from, to tip, lost lostEvents) bool {
 	slices.SortFunc(c.runs, func(a, b stretch) int { return cmp.Compare(a.first, b.first) })
 	all := stretch{next: from.Seq + 1, last: from.Hash}
 	for _, s := range c.runs {
-		lost.pass(&all)
+		lost = lost.after(&all)
 		if !all.join(s) {
 			return false
 		}
 	}
-	lost.pass(&all)
+	lost = lost.after(&all)
 	return len(lost) == 0 && all.next == to.Seq+1 && all.last == to.Hash
 }
