@@ -237,3 +237,11 @@ func (l life) armAccepting(x *crash) {
 
 // held reports whether the upstream has held something.
 func held(t oracle.Tally) bool { return len(t.Of(oracle.KindHeld)) > 0 }
+
+// few is how many of its steps make test ends it at, in this way.
+func (l life) few(ending string) int {
+	if l.rows == nil || ending == torn {
+		return 1
+	}
+	return 3 // It has rows of its own.
+}

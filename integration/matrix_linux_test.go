@@ -369,12 +369,6 @@ func (c cell) String() string {
 // matrixVar asks for the whole matrix.
 const matrixVar = "KEEP_TEST_MATRIX"
 
-// few is how many steps of each life, commit and ending are gone through otherwise.
-const few = 1
-
-// fewOfItsOwn is that of a life which has steps of its own, but for torn writes.
-const fewOfItsOwn = 3
-
 // TestCrashMatrix goes through cells of the crash matrix: all of them if KEEP_TEST_MATRIX is
 // "all", else some for each life, chosen by a fixed seed.
 func TestCrashMatrix(t *testing.T) {
@@ -423,11 +417,7 @@ func goThrough(t *testing.T, l life, commit string, all bool, known *results) {
 			_, _ = h.Write([]byte(l.name + commit + ending))
 			random := rand.New(rand.NewPCG(h.Sum64(), 0))
 			random.Shuffle(len(rows), func(a, b int) { rows[a], rows[b] = rows[b], rows[a] })
-			n := few
-			if l.rows != nil && ending != torn {
-				n = fewOfItsOwn
-			}
-			chosen = rows[:min(n, len(rows))]
+			chosen = rows[:min(l.few(ending), len(rows))]
 		}
 		for _, step := range chosen {
 			c := cell{life: l, commit: commit, ending: ending, step: step}
