@@ -155,3 +155,59 @@ func TestADamagedRecordIsNotSeen(t *testing.T) {
 		t.Error("it is known afterwards")
 	}
 }
+
+// Who reads may be slower than the next commit: what he read before it must not be kept after it,
+// whatever it changed, since nothing would make it be forgotten then.
+func TestWhatChangedUnderItsReaderIsNotKept(t *testing.T) {
+	t.Parallel()
+	for name, changed := range map[string]struct{ record, item bool }{
+		"the record": {record: true},
+		"the item":   {item: true},
+		"both":       {record: true, item: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := mustOpen(t, testConfig(t.TempDir()))
+			scope, k := aSight(t, s, "a")
+			item := digest(scope.Workflow, scope.Item)
+			l, ok := s.gate.look(scope, item, k, &s.newest)
+			if !ok || l.src == nil {
+				t.Fatalf("looked: %t, to be read: %t", ok, l.src != nil)
+			}
+			err := s.Update(t.Context(), func(tx ledger.Tx) error {
+				if changed.record {
+					m, err := tx.Mutation(k)
+					if err != nil {
+						return err
+					}
+					m.Version++
+					if err := tx.PutMutation(m); err != nil {
+						return err
+					}
+				}
+				if !changed.item {
+					return nil
+				}
+				i, err := tx.Item(scope.Workflow, scope.Item)
+				if err != nil {
+					return err
+				}
+				i.Version++
+				i.State = ledger.ItemDone
+				return tx.PutItem(i)
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, ok := s.seeOn(l, item, k); !ok {
+				t.Fatal("nothing is seen")
+			}
+			if record, item := s.knows(scope, k); record || item {
+				t.Errorf("known afterwards: record %t, item %t", record, item)
+			}
+			if after, ok := s.See(scope, k); !ok || changed.item != (after.Item.State == ledger.ItemDone) || changed.record != (after.Mutation.Version == 2) {
+				t.Errorf("seen: %t, item %s, version %d", ok, after.Item.State, after.Mutation.Version)
+			}
+		})
+	}
+}

@@ -251,3 +251,34 @@ func TestAnUpgradeThatIsOfferedAtTheEndIsNamed(t *testing.T) {
 		})
 	}
 }
+
+// A client takes what comes next for the rest of the content that it was told of.
+func TestAnAnswerThatLacksContentIsTheLastOfItsConnection(t *testing.T) {
+	t.Parallel()
+	for name, part := range map[string]string{"all of it": "", "some of it": "hel"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				served := 0
+				s := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+					served++
+					w.Header().Set("Content-Length", "5")
+					w.WriteHeader(http.StatusOK)
+					_, _ = io.WriteString(w, part)
+				})
+				s.say(get + get)
+				resp, err := http.ReadResponse(s.in, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got, err := io.ReadAll(resp.Body)
+				if string(got) != part || !errors.Is(err, io.ErrUnexpectedEOF) {
+					t.Errorf("%q, %v, want %q and no more", got, err, part)
+				}
+				if <-s.ended; served != 1 {
+					t.Errorf("%d requests were served after the answer was cut, want none", served-1)
+				}
+			})
+		})
+	}
+}
