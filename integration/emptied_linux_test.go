@@ -88,8 +88,9 @@ func (k *killing) emptying(ending, step string, seed uint64) {
 	x.begin()
 	first := k.next
 	ctx, gone := context.WithTimeout(context.Background(), patience)
+	child := k.child // The next life has another.
 	go func() {
-		<-k.child.gone
+		<-child.gone
 		gone()
 	}()
 	var scripts sync.WaitGroup
