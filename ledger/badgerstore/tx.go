@@ -418,8 +418,7 @@ func (t *tx) PutDelivery(run string, k ledger.Key, d ledger.Delivery) error {
 // hasContent reports whether there is something at the key of k already, as known from the
 // commands before or as found.
 func hasContent[K comparable](t *tx, s *shelf[K, struct{}], k K, place func(K) []byte) (bool, error) {
-	if r, ok := s.get(k); ok {
-		t.layer.pending = t.layer.pending || r.batch > t.store.horizon.durable.Load()
+	if shelved(t, s, k) {
 		return true, nil
 	}
 	sk := place(k)
@@ -428,6 +427,13 @@ func hasContent[K comparable](t *tx, s *shelf[K, struct{}], k K, place func(K) [
 		s.keep(k, kept[struct{}]{batch: t.batch.holds(sk)})
 	}
 	return known, err
+}
+
+// shelved reports whether it is known from the shelf that something is there.
+func shelved[K comparable](t *tx, s *shelf[K, struct{}], k K) bool {
+	r, ok := s.get(k)
+	t.layer.pending = t.layer.pending || ok && r.batch > t.store.horizon.durable.Load()
+	return ok
 }
 
 // keep puts content at the key of k, unless something is there. The shelf remembers what is.
@@ -465,13 +471,16 @@ func (t *tx) PutBody(content []byte) (ledger.Body, error) {
 	return b, t.fail(t.layer.putValue(t.layer.slab.key(kBody, sum[:]), &bodyHead{Size: b.Size, Inline: content}))
 }
 
-// hasBody reports whether the content can be had: one that was lost is written anew.
+// hasBody reports whether the content can be had: one that was lost is written anew. What is on
+// the shelf can be.
 func (t *tx) hasBody(sum [32]byte) (bool, error) {
-	known, err := hasContent(t, &t.store.bodies, sum, bodyKey)
-	if err != nil || !known {
-		return false, err
+	if shelved(t, &t.store.bodies, sum) {
+		return true, nil
 	}
-	_, known, err = bodyAt(t.layer, sum[:])
+	_, known, err := bodyAt(t.layer, sum[:])
+	if known {
+		t.store.bodies.keep(sum, kept[struct{}]{batch: t.batch.holds(bodyKey(sum))})
+	}
 	return known, err
 }
 
