@@ -35,6 +35,8 @@ type served struct {
 	log    bytes.Buffer
 	// reads counts those that the server has begun, room is how much the latest one could take.
 	reads, room atomic.Int64
+	// reading counts those that are under way.
+	reading atomic.Int64
 	// deadlines counts those of reads that the server has set.
 	deadlines atomic.Int64
 }
@@ -42,7 +44,7 @@ type served struct {
 // counted counts the reads of a connection, and their deadlines.
 type counted struct {
 	net.Conn
-	reads, room, deadlines *atomic.Int64
+	reads, room, reading, deadlines *atomic.Int64
 }
 
 func (c counted) SetReadDeadline(t time.Time) error {
@@ -53,6 +55,8 @@ func (c counted) SetReadDeadline(t time.Time) error {
 func (c counted) Read(p []byte) (int, error) {
 	c.reads.Add(1)
 	c.room.Store(int64(len(p)))
+	c.reading.Add(1)
+	defer c.reading.Add(-1)
 	return c.Conn.Read(p)
 }
 
@@ -69,7 +73,7 @@ func (s *served) connect() {
 	s.client, s.in = client, bufio.NewReader(client)
 	s.t.Cleanup(func() { _ = client.Close() })
 	go func() {
-		s.server.Serve(counted{server, &s.reads, &s.room, &s.deadlines})
+		s.server.Serve(counted{server, &s.reads, &s.room, &s.reading, &s.deadlines})
 		close(s.ended)
 	}()
 }
@@ -220,6 +224,26 @@ func TestWhoeverNobodyAsksAboutIsNotWatched(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Who watched the client of one request takes nothing of the next one.
+func TestAWatchEndsWithItsRequest(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			r.Context().Done()
+			synctest.Wait()
+			hello(w, r)
+		})
+		for range 2 {
+			s.say(get)
+			s.want(http.StatusOK, "hello")
+			synctest.Wait()
+			if reading := s.reading.Load(); reading != 1 {
+				t.Fatalf("%d read what comes after the answer, want 1", reading)
+			}
+		}
+	})
 }
 
 // What a long head needed is not kept while it is answered, which may take long.
