@@ -44,17 +44,17 @@ func (p *Proxy) credentialOf(connector string) (*credential, error) {
 }
 
 // accountsFor asks whose data a request changes with the credential that it will be sent
-// with.
+// with: where nobody was asked before, that is the one that is asked with now.
 func (p *Proxy) accountsFor(w *work) AccountOf {
 	return func(ctx context.Context, c *rules.Connector, req *rules.Request) (string, error) {
-		as := w.as
-		if as == nil {
-			var err error
-			if as, err = p.credentialOf(c.Name); err != nil {
+		if w.as == nil {
+			as, err := p.credentialOf(c.Name)
+			if err != nil {
 				return "", err
 			}
+			w.as = as
 		}
-		return p.accountAs(ctx, as, c, req)
+		return p.accountAs(ctx, w.as, c, req)
 	}
 }
 

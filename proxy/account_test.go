@@ -88,3 +88,41 @@ func TestARequestIsSentWithTheCredentialWhoseAccountItNames(t *testing.T) {
 		t.Errorf("sent with %q for the account of %q", got, w.mutation("a").Account)
 	}
 }
+
+// settable is a credential that somebody changes.
+type settable struct{ is atomic.Pointer[string] }
+
+func (s *settable) Always(string) (name, value string, ok bool, err error) {
+	return "Authorization", *s.is.Load(), true, nil
+}
+
+// Nor is a record of one account, found under a version of the rule that asked, sent with
+// the credential of another one.
+func TestARecordOfAnEarlierVersionIsSentWithTheCredentialThatFoundIt(t *testing.T) {
+	t.Parallel()
+	var sent atomic.Pointer[string]
+	var asked atomic.Int64
+	credentials := &settable{}
+	credentials.is.Store(new("ann's"))
+	w := newWorld(t, func(rw http.ResponseWriter, r *http.Request) {
+		sent.Store(new(r.Header.Get("Authorization")))
+		rw.WriteHeader(http.StatusBadRequest)
+	}, func(c *Config) {
+		c.Credentials = credentials
+		c.Accounts = func(_ context.Context, _ *rules.Connector, req *rules.Request) (string, error) {
+			if asked.Add(1) == 2 {
+				credentials.is.Store(new("bob's"))
+			}
+			return req.Header.Get("Authorization"), nil
+		}
+	})
+	w.use(askingRules())
+	wantAnswer(t, w.open("a").post("/pay", payX), http.StatusBadRequest, "", false)
+	w.use(testRules)
+	wantAnswer(t, w.open("a").post("/pay", payX), http.StatusBadRequest, "", false)
+	w.wantSends("/pay", 2)
+	w.mutation("a")
+	if *sent.Load() != "ann's" || asked.Load() != 2 {
+		t.Errorf("ann's record was sent with the credential that is %s, asked %d times", *sent.Load(), asked.Load())
+	}
+}
