@@ -199,9 +199,21 @@ func (p *Proxy) judge(s *sending) {
 	s.verdict = upstream.Judge(evidence, facts, opinion)
 	s.dispatch = dispatchOf(s.dispatch, evidence, s.verdict)
 	s.accepted()
-	if s.dispatch.Ended.BootID == "" && !s.tooLarge {
+	if !s.mayStream() {
+		// Nobody gets the rest of an answer over the limit: it ends before that is recorded, as
+		// settle counts from there.
+		a.Close()
+		s.dispatch.Ended = ledger.Stamp(a.Evidence().Ended)
+	}
+	if s.dispatch.Ended.BootID == "" {
 		s.dispatch.Ended = ledger.Stamp(clock.Take(p.config.Clock))
 	}
+}
+
+// mayStream reports whether the rest of an answer over the limit may go to the script, which
+// ends the dispatch then.
+func (s *sending) mayStream() bool {
+	return s.tooLarge && (s.verdict.Kind == upstream.TooLarge || s.verdict.Kind == upstream.Failed)
 }
 
 // opinion is what the rule says of the answer. It is given content only if it may

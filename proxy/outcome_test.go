@@ -323,6 +323,31 @@ func TestTheRestOfAnAnswerThatNobodyGetsIsGivenUp(t *testing.T) {
 	}
 }
 
+// A sending whose answer is over the limit ends when it is given up, which comes before its
+// end is recorded, and before anybody asks what happened: settle counts from that end.
+func TestWhatNobodyGetsHasEndedBeforeAnybodyAsks(t *testing.T) {
+	t.Parallel()
+	ended := make(chan struct{})
+	w := newWorld(t, func(rw http.ResponseWriter, r *http.Request) {
+		defer close(ended)
+		rw.WriteHeader(http.StatusInternalServerError)
+		_, _ = io.WriteString(rw, strings.Repeat("x", 64<<10))
+		_ = http.NewResponseController(rw).Flush()
+		<-r.Context().Done()
+	})
+	w.use(changed("path: /ask}\n", "path: /ask}\n    max_body: 4KiB\n"))
+	w.inliner.try = func(_ context.Context, m *ledger.Mutation) (*ledger.Mutation, error) {
+		select {
+		case <-ended:
+		case <-time.After(waitLimit):
+			t.Errorf("the sending that ended at %v goes on", m.Current().Ended.Wall)
+		}
+		return m, nil
+	}
+	wantProblem(t, w.open("a").post("/ask", payX), "unknown-outcome", 424, "")
+	w.wantSends("/ask", 1)
+}
+
 // What the ledger refuses one caller is no answer for another who waited beside it.
 func TestARefusalOfOneRunIsNotAnothers(t *testing.T) {
 	t.Parallel()
