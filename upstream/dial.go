@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -78,11 +79,14 @@ func (d *dialer) tlsFor(host string) *tls.Config {
 	cfg := d.tls.Clone()
 	cfg.ServerName = host
 	if d.cfg.Certificate != nil {
+		kept := &namelessSessions{ClientSessionCache: cfg.ClientSessionCache}
+		cfg.ClientSessionCache = kept
 		cfg.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 			c, err := d.cfg.Certificate(host)
 			if c == nil {
 				c = &tls.Certificate{} // None, as crypto/tls takes it.
 			}
+			kept.named.Store(len(c.Certificate) > 0)
 			if err != nil {
 				err = &Error{ErrorTLS, "no certificate of ours: " + err.Error()}
 			}
@@ -90,6 +94,21 @@ func (d *dialer) tlsFor(host string) *tls.Config {
 		}
 	}
 	return cfg
+}
+
+// namelessSessions keeps the sessions of one connection in which no certificate of ours was
+// shown. Whoever resumes another one is taken for the one whose certificate began it,
+// although that was replaced or withdrawn since, and nobody is asked for a certificate.
+type namelessSessions struct {
+	tls.ClientSessionCache
+	named atomic.Bool
+}
+
+// Put keeps a session, or forgets one.
+func (s *namelessSessions) Put(key string, session *tls.ClientSessionState) {
+	if session == nil || !s.named.Load() {
+		s.ClientSessionCache.Put(key, session)
+	}
 }
 
 // connect makes a connection that is ready for its first request, within the dial
