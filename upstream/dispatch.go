@@ -10,7 +10,7 @@ import (
 )
 
 // lastWords is how long a success that came before the request was written whole
-// waits for the rest to be written: the upstream may still need it.
+// waits for more of it to go out: the upstream may still need it.
 const lastWords = 5 * time.Second
 
 // dispatch is one sending from byte one to its end.
@@ -124,23 +124,32 @@ func (d *dispatch) complete(b *body) {
 	pointAnswerComplete.Pass()
 }
 
-// awaitWriter lets the rest of the request go out after a success, and cuts it off
-// after anything else.
+// awaitWriter lets the rest of the request go out after what may be a success, as long as it
+// goes on, and cuts it off after anything else.
 func (d *dispatch) awaitWriter() {
 	if !d.writing() {
 		return
 	}
 	patience := time.Duration(0)
-	if d.ev.Status < 300 {
+	if d.ev.Status < 400 { // 303 is a success, and a rule may take other redirects for one.
 		patience = lastWords
 	}
 	t := time.NewTimer(patience)
 	defer t.Stop()
-	select {
-	case <-d.writer():
-	case <-t.C:
-		d.conn.kill()
-		d.joinWriter()
+	for out := d.conn.raw.written.Load(); ; {
+		select {
+		case <-d.writer():
+			return
+		case <-t.C:
+		}
+		now := d.conn.raw.written.Load()
+		if patience == 0 || now == out {
+			d.conn.kill()
+			d.joinWriter()
+			return
+		}
+		out = now
+		t.Reset(patience)
 	}
 }
 
