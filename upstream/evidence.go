@@ -25,8 +25,8 @@ type Evidence struct {
 	NotSent bool `json:"not_sent"`
 
 	// Refused says that the upstream declared that it did not process the request
-	// (HTTP/2 REFUSED_STREAM, or GOAWAY below its stream), and that the request
-	// allows to believe it. When it does not, only ErrorClass tells.
+	// (HTTP/2 REFUSED_STREAM, or GOAWAY below its stream) before anything else about it,
+	// and that the request allows to believe it. When it does not, only ErrorClass tells.
 	Refused bool `json:"refused"`
 
 	// Head says that a complete, well-formed final head was read; Status is its

@@ -17,6 +17,7 @@ type frameWatch struct {
 	want   int    // length of head at which the frame can be read
 	skip   int    // bytes of the current frame that don't matter
 	last   uint32 // lowest last-stream-id of a GOAWAY so far
+	heads  uint32 // highest stream that was answered, if only by an interim head
 	resets map[uint32]http2.ErrCode
 }
 
@@ -52,6 +53,9 @@ func (w *frameWatch) step() {
 	length := int(w.head[0])<<16 | int(w.head[1])<<8 | int(w.head[2])
 	kind := http2.FrameType(w.head[3])
 	payload := w.head[frameHeaderLen:]
+	if kind == http2.FrameHeaders {
+		w.heads = max(w.heads, w.stream())
+	}
 	if len(payload) == 0 {
 		if need := payloadOf(kind); need > 0 && length >= need {
 			w.want = frameHeaderLen + need
@@ -76,8 +80,13 @@ func payloadOf(kind http2.FrameType) int {
 	}
 }
 
+// idMask takes the reserved bit out of a stream's id.
+const idMask = 1<<31 - 1
+
+// stream is that of the current frame.
+func (w *frameWatch) stream() uint32 { return binary.BigEndian.Uint32(w.head[5:9]) & idMask }
+
 func (w *frameWatch) keep(kind http2.FrameType, payload []byte) {
-	const idMask = 1<<31 - 1
 	first := binary.BigEndian.Uint32(payload)
 	if kind == http2.FrameGoAway {
 		w.last = min(w.last, first&idMask)
@@ -86,16 +95,25 @@ func (w *frameWatch) keep(kind http2.FrameType, payload []byte) {
 	if w.resets == nil {
 		w.resets = map[uint32]http2.ErrCode{}
 	}
-	w.resets[binary.BigEndian.Uint32(w.head[5:9])&idMask] = http2.ErrCode(first)
+	// A stream that is closed can't be refused any more.
+	if _, closed := w.resets[w.stream()]; !closed {
+		w.resets[w.stream()] = http2.ErrCode(first)
+	}
 }
 
 // refused reports whether the upstream declared that it did not and will not
-// process the stream (RFC 9113 §6.8, §8.7).
+// process the stream (RFC 9113 §6.8, §8.7). Who has begun to answer it, or reset it for
+// another reason, did process it, whatever it says later.
 func (w *frameWatch) refused(stream uint32) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	code, reset := w.resets[stream]
-	return stream > w.last || reset && code == http2.ErrCodeRefusedStream
+	if stream <= w.heads {
+		return false
+	}
+	if code, reset := w.resets[stream]; reset {
+		return code == http2.ErrCodeRefusedStream
+	}
+	return stream > w.last
 }
 
 // reset returns the code with which the upstream reset the stream.

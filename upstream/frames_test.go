@@ -38,8 +38,24 @@ func TestFrameWatchKeepsWhatIsDeclaredOfStreams(t *testing.T) {
 			_ = fr.WriteGoAway(1, http2.ErrCodeNo, nil)
 			_ = fr.WriteGoAway(5, http2.ErrCodeNo, nil)
 		}, []uint32{3, 5}, []uint32{1}, nil},
-		"REFUSED_STREAM":     {func(fr *http2.Framer) { _ = fr.WriteRSTStream(3, http2.ErrCodeRefusedStream) }, []uint32{3}, []uint32{1, 5}, map[uint32]http2.ErrCode{3: http2.ErrCodeRefusedStream}},
-		"another reset":      {func(fr *http2.Framer) { _ = fr.WriteRSTStream(3, http2.ErrCodeCancel) }, nil, []uint32{1, 3}, map[uint32]http2.ErrCode{3: http2.ErrCodeCancel}},
+		"REFUSED_STREAM": {func(fr *http2.Framer) { _ = fr.WriteRSTStream(3, http2.ErrCodeRefusedStream) }, []uint32{3}, []uint32{1, 5}, map[uint32]http2.ErrCode{3: http2.ErrCodeRefusedStream}},
+		"another reset":  {func(fr *http2.Framer) { _ = fr.WriteRSTStream(3, http2.ErrCodeCancel) }, nil, []uint32{1, 3}, map[uint32]http2.ErrCode{3: http2.ErrCodeCancel}},
+		"GOAWAY of a stream that is being answered": {func(fr *http2.Framer) {
+			_ = fr.WriteHeaders(http2.HeadersFrameParam{StreamID: 3, BlockFragment: []byte{0x88}})
+			_ = fr.WriteGoAway(1, http2.ErrCodeNo, nil)
+		}, []uint32{5}, []uint32{1, 3}, nil},
+		"REFUSED_STREAM for one that is being answered": {func(fr *http2.Framer) {
+			_ = fr.WriteHeaders(http2.HeadersFrameParam{StreamID: 3, BlockFragment: []byte{0x88}, EndHeaders: true})
+			_ = fr.WriteRSTStream(3, http2.ErrCodeRefusedStream)
+		}, nil, []uint32{1, 3, 5}, map[uint32]http2.ErrCode{3: http2.ErrCodeRefusedStream}},
+		"REFUSED_STREAM behind another reset": {func(fr *http2.Framer) {
+			_ = fr.WriteRSTStream(3, http2.ErrCodeInternal)
+			_ = fr.WriteRSTStream(3, http2.ErrCodeRefusedStream)
+		}, nil, []uint32{1, 3, 5}, map[uint32]http2.ErrCode{3: http2.ErrCodeInternal}},
+		"GOAWAY of a stream that was reset for another reason": {func(fr *http2.Framer) {
+			_ = fr.WriteRSTStream(3, http2.ErrCodeInternal)
+			_ = fr.WriteGoAway(1, http2.ErrCodeNo, nil)
+		}, []uint32{5}, []uint32{1, 3}, map[uint32]http2.ErrCode{3: http2.ErrCodeInternal}},
 		"too short a reset":  {func(fr *http2.Framer) { _ = fr.WriteRawFrame(http2.FrameRSTStream, 0, 3, []byte{0, 0, 7}) }, nil, []uint32{3}, nil},
 		"too short a GOAWAY": {func(fr *http2.Framer) { _ = fr.WriteRawFrame(http2.FrameGoAway, 0, 0, make([]byte, 7)) }, nil, []uint32{1}, nil},
 	} {
@@ -92,7 +108,8 @@ func FuzzFrameWatch(f *testing.F) {
 			w.see(rest[:n])
 			rest = rest[n:]
 		}
-		last := uint32(1<<32 - 1)
+		last, answered := uint32(1<<32-1), uint32(0)
+		reset := map[uint32]bool{}
 		fr := http2.NewFramer(nil, bytes.NewReader(wire))
 		fr.SetMaxReadFrameSize(1 << 14)
 		for {
@@ -103,10 +120,13 @@ func FuzzFrameWatch(f *testing.F) {
 			switch frame := frame.(type) {
 			case *http2.GoAwayFrame:
 				last = min(last, frame.LastStreamID)
-				if last < 1<<31-1 && !w.refused(last+1) {
+				if last < 1<<31-1 && last >= answered && !reset[last+1] && !w.refused(last+1) {
 					t.Errorf("GOAWAY %d, but stream %d is not refused", last, last+1)
 				}
+			case *http2.HeadersFrame:
+				answered = max(answered, frame.StreamID)
 			case *http2.RSTStreamFrame:
+				reset[frame.StreamID] = true
 				if _, ok := w.reset(frame.StreamID); !ok {
 					t.Errorf("the reset of stream %d was missed", frame.StreamID)
 				}

@@ -95,7 +95,15 @@ func TestH2UpstreamThatBreaksOffIsSentToOnce(t *testing.T) {
 		"refused after a head": {func(_ *peer, fr *http2.Framer, id uint32) {
 			writeHead(fr, id, false, "200")
 			_ = fr.WriteRSTStream(id, http2.ErrCodeRefusedStream)
-		}, Evidence{Head: true, Status: 200, ErrorClass: ErrorRefused}},
+		}, cut},
+		"refused after an interim head": {func(_ *peer, fr *http2.Framer, id uint32) {
+			writeHead(fr, id, false, "103")
+			_ = fr.WriteRSTStream(id, http2.ErrCodeRefusedStream)
+		}, reset},
+		"GOAWAY below it after an interim head": {func(_ *peer, fr *http2.Framer, id uint32) {
+			writeHead(fr, id, false, "103")
+			_ = fr.WriteGoAway(id-1, http2.ErrCodeNo, nil)
+		}, Evidence{ErrorClass: ErrorMalformed}},
 		"reset after a head": {func(_ *peer, fr *http2.Framer, id uint32) {
 			writeHead(fr, id, false, "200")
 			_ = fr.WriteRSTStream(id, http2.ErrCodeInternal)
