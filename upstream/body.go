@@ -59,5 +59,5 @@ func (b *body) leavesNothing() bool {
 		c.plain.frames.forget()
 		return c.h2.Err() == nil
 	}
-	return !b.resp.Close && c.br.Buffered() == 0 && !c.plain.head.loose()
+	return c.unspoilt(b.resp)
 }

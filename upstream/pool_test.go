@@ -160,6 +160,31 @@ func opaqueDial(_ context.Context, network, addr string) (net.Conn, error) {
 	return struct{ net.Conn }{c}, err
 }
 
+// What a 204 announces can come when the next request is on its way, and would be the start of
+// its answer.
+func TestWhatFollowsAnAnswerWithoutContentIsNoAnswer(t *testing.T) {
+	t.Parallel()
+	for name, field := range map[string]string{"a length": "Content-Length: 40", "chunks": "Transfer-Encoding: chunked"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			u := serve(t, nil, func(p *peer) {
+				if _, _, read := p.request(); !read {
+					return
+				}
+				p.say("HTTP/1.1 204 No Content\r\n" + field + "\r\n\r\n")
+				if _, _, read := p.request(); read {
+					p.say(ok)
+				}
+				p.wait()
+			})
+			s := sender(t, Config{FreshFor: time.Hour})
+			for range 2 {
+				send(t, s, post(u.url("http", "/"), "x")).check(t, Evidence{Head: true, Status: http.StatusNoContent, BodyComplete: true})
+			}
+		})
+	}
+}
+
 func TestIdleConnectionsAreClosedWhenNoLongerFresh(t *testing.T) {
 	t.Parallel()
 	closed := make(chan struct{})

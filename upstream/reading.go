@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"sync/atomic"
 	"time"
 )
@@ -175,11 +176,24 @@ func (e *reading) end(whole bool) {
 	switch {
 	case !lives || !whole || e.upload != nil && !e.upload.whole():
 		e.conn.kill()
-	case e.resp.Close || e.conn.br.Buffered() > 0 || e.conn.plain.head.loose():
+	case !e.conn.unspoilt(e.resp):
 		e.conn.close()
 	default:
 		e.pool.put(e.conn, e.pool.now())
 	}
+}
+
+// unspoilt reports whether a whole answer left the connection as it was before, so that the next
+// one there is nobody else's.
+func (c *conn) unspoilt(resp *http.Response) bool {
+	return !resp.Close && c.br.Buffered() == 0 && !c.plain.head.loose() && !c.announcesMore(resp)
+}
+
+// announcesMore reports a 204 that says that content follows (RFC 9110 §8.6, RFC 9112 §6.1
+// forbid it). There is none to read, and who says so may send it all the same.
+func (c *conn) announcesMore(resp *http.Response) bool {
+	return resp.StatusCode == http.StatusNoContent &&
+		(c.plain.head.coding || slices.ContainsFunc(resp.Header["Content-Length"], func(length string) bool { return length != "0" }))
 }
 
 // endsUnmarked reports whether content that ends with the connection came without
