@@ -83,3 +83,17 @@ func TestAFailureThatWasSentIsNotSaidToBeUnsent(t *testing.T) {
 		}
 	}
 }
+
+// An answer that the disk took and doesn't give back is no empty one: what a rule would make
+// of that is not asked.
+func TestAnAnswerThatIsLostDecidesNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, digests, func(c *Config) { c.Ledger.Store = unreadSpools{c.Ledger.Store, 1} })
+	w.use(strings.Replace(testRules, "success: response.json.ok == true", `outcome:
+      - {when: "!response.text.contains('ok')", then: failed, class: logic}`, 1))
+	wantProblem(t, w.open("a").post("/shape", payX), "unknown-outcome", http.StatusFailedDependency, "")
+	if m := w.mutation("a"); m.State != ledger.Indeterminate || !m.Current().BodyComplete {
+		t.Errorf("it is %s: %s, %+v", m.State, m.Reason, m.Current())
+	}
+	w.wantSends("/shape", 1)
+}

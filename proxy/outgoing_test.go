@@ -40,6 +40,21 @@ func TestTheMarkerIsInTheContentThatIsSent(t *testing.T) {
 	}
 }
 
+// What the rule made of a long request is put aside for its sending alone.
+func TestWhatWasMarkedIsGivenUpWhenItWasSent(t *testing.T) {
+	t.Parallel()
+	files := &openSpools{}
+	w := newWorld(t, created, func(c *Config) { files.Store, c.Ledger.Store = c.Ledger.Store, files })
+	w.use(marked())
+	wantAnswer(t, w.open("a").post("/pay", `{"to":"x","pad":"`+strings.Repeat("p", ledger.InlineBody)+`"}`), 201, `{"id":1}`, false)
+	if err := w.proxy.Shutdown(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if n := files.open.Load(); n != 0 {
+		t.Errorf("%d files are open", n)
+	}
+}
+
 // wantUnsent asserts that nothing was sent, and that the record says so.
 func wantUnsent(t *testing.T, w *world) {
 	t.Helper()

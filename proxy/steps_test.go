@@ -151,3 +151,103 @@ func TestACommitIsJudgedByItsOwnMethod(t *testing.T) {
 	}
 	w.wantSends("/drafts/send", 1)
 }
+
+// stepped are the rules of a draft with neither a rate nor any form for what it gives.
+func stepped(pairs ...string) string {
+	return strings.NewReplacer(append([]string{"rate: {requests: 1, per: 1h}\n", ""}, pairs...)...).Replace(steppedRules)
+}
+
+// A step's answer that the disk took and doesn't give back is not an empty one.
+func TestAStepWhoseAnswerIsLostGivesNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, digests, func(c *Config) { c.Ledger.Store = unreadSpools{c.Ledger.Store, 1} })
+	w.use(stepped("response.json.id", "\"'the draft ' + response.text\""))
+	wantProblem(t, w.open("a").post("/mail", `{"to":"bob"}`), "not-sent", http.StatusBadGateway, "can't be read")
+	if m := w.mutation("a"); m.State != ledger.Failed || m.Kept != nil || m.Current().Verdict != ledger.VerdictNotSent {
+		t.Errorf("it is %s (%s), kept %v, %s", m.State, m.Reason, m.Kept, m.Current().Verdict)
+	}
+	w.wantSends("/drafts", 1)
+	w.wantSends("/drafts/send", 0)
+}
+
+// What an API says against a step is the script's answer, but not a part of it that looks whole.
+func TestARefusedStepWhoseAnswerIsCutIsNotTheAnswer(t *testing.T) {
+	t.Parallel()
+	for name, cut := range map[string]bool{"whole": false, "cut": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, func(rw http.ResponseWriter, _ *http.Request) {
+				rw.WriteHeader(http.StatusUnprocessableEntity)
+				_, _ = io.WriteString(rw, "never mind")
+				_ = http.NewResponseController(rw).Flush()
+				if cut {
+					panic(http.ErrAbortHandler)
+				}
+			})
+			w.use(stepped())
+			g, verdict := w.open("a").post("/mail", `{"to":"bob"}`), ledger.VerdictFailed
+			if cut {
+				wantProblem(t, g, "not-sent", http.StatusBadGateway, "the step draft failed")
+				verdict = ledger.VerdictNotSent
+			} else {
+				wantAnswer(t, g, http.StatusUnprocessableEntity, "never mind", false)
+			}
+			if m := w.mutation("a"); m.State != ledger.Failed || m.Class != ledger.ClassPrecondition || m.Current().Verdict != verdict {
+				t.Errorf("it is %s, %s, class %s: %s", m.State, m.Current().Verdict, m.Class, m.Reason)
+			}
+			w.wantSends("/drafts/send", 0)
+		})
+	}
+}
+
+// breaking are credentials that can't be had, nor can the ledger be told of it.
+type breaking struct{ store *troubled }
+
+func (b breaking) Always(string) (name, value string, ok bool, err error) {
+	b.store.updates.Store(true)
+	return sealed{}.Always("")
+}
+
+// Where the ledger can't be told that nothing took effect, that is unknown to the script, whose run
+// is over; it is recorded as it was once the ledger can be told.
+func TestWhatWasNotSentIsUnknownUntilItIsRecorded(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		path   string
+		sealed bool
+		sends  int
+	}{
+		"a step gave nothing":       {"/mail", false, 1},
+		"a step can't be made":      {"/mail", true, 0},
+		"the request can't be made": {"/pay", true, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := &troubled{}
+			w := newWorld(t, func(rw http.ResponseWriter, _ *http.Request) {
+				s.updates.Store(true)
+				_, _ = io.WriteString(rw, "{}")
+			}, func(conf *Config) {
+				s.Store, conf.Ledger.Store = conf.Ledger.Store, s
+				if c.sealed {
+					conf.Credentials = breaking{s}
+				}
+			})
+			if c.path == "/mail" {
+				w.use(stepped())
+			}
+			r := w.open("a")
+			wantProblem(t, r.post(c.path, payX), "unknown-outcome", http.StatusFailedDependency, "could not be recorded")
+			wantProblem(t, r.get("/read"), "run-aborted", http.StatusFailedDependency, "could not be recorded")
+			s.updates.Store(false)
+			w.waitState("a", ledger.Failed)
+			w.waitRecorded()
+			if d := w.mutation("a").Current(); d.Verdict != ledger.VerdictNotSent || d.Ended.BootID == "" {
+				t.Errorf("it ended as %+v", d)
+			}
+			w.wantSends("/drafts", c.sends)
+			w.wantSends("/drafts/send", 0)
+			w.wantSends("/pay", 0)
+		})
+	}
+}
