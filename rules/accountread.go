@@ -33,14 +33,14 @@ type AccountRead struct {
 func (d *decoder) accountRead(n *yaml.Node, c *Connector) {
 	m := d.object(n, "account", levelAccount)
 	a := &AccountRead{Cache: defaultAccountCache}
-	if v, ok := d.need(n, m, "get"); ok {
+	if v, ok := d.need(n, m, "account", "get"); ok {
 		a.path = d.pathText(v, "account.get", inRequest)
 		if a.path != nil && len(a.path.exprs()) > 0 {
 			d.fail("value", "account.get", v, "an account doesn't depend on the request that it is asked for",
 				"write a path without insertions, such as /v1/me")
 		}
 	}
-	if v, ok := d.need(n, m, "value"); ok {
+	if v, ok := d.need(n, m, "account", "value"); ok {
 		a.value = d.expr(v, "account.value", inAnswer)
 		if a.value != nil && !a.value.readsAny("response") {
 			d.fail("value", "account.value", v, "doesn't read the answer", "take it from there, such as response.json.email")

@@ -28,8 +28,15 @@ func (c *testCase) run(connector *Connector) []string {
 			return r.problems
 		}
 	}
-	r.differs("refused", c.expect.refused, string(refusal.Problem))
+	r.refused(refusal)
 	return r.problems
+}
+
+// refused compares a refusal, and says why it was one where none was expected.
+func (r *caseRun) refused(refusal *Refusal) {
+	if problem := differs("refused", r.expect.refused, string(refusal.Problem)); problem != "" {
+		r.problems = append(r.problems, problem+" ("+refusal.Detail+")")
+	}
 }
 
 // differs notes a difference.
@@ -64,7 +71,7 @@ func (r *caseRun) matched(req *Request, m Match) {
 		_, refusal = m.Operation.Outgoing(req, caseMutation())
 	}
 	if refusal != nil {
-		r.differs("refused", r.expect.refused, string(refusal.Problem))
+		r.refused(refusal)
 		return
 	}
 	r.differs("refused", r.expect.refused, "")

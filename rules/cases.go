@@ -65,10 +65,10 @@ func (d *decoder) cases(n *yaml.Node, key string) []*testCase {
 			continue
 		}
 		c := &testCase{key: k, node: item, name: k}
-		if v, ok := d.need(item, m, "name"); ok {
+		if v, ok := d.need(item, m, k, "name"); ok {
 			c.name, _ = d.text(v, join(k, "name"))
 		}
-		if v, ok := d.need(item, m, "request"); ok {
+		if v, ok := d.need(item, m, k, "request"); ok {
 			c.request = d.caseRequest(v, join(k, "request"))
 		}
 		for j, answer := range d.optional(m["send"], join(k, "send")) {
@@ -83,7 +83,7 @@ func (d *decoder) cases(n *yaml.Node, key string) []*testCase {
 		for j, answer := range d.optional(m["probe"], join(k, "probe")) {
 			c.probe = append(c.probe, d.caseAnswer(answer, index(join(k, "probe"), j)))
 		}
-		if v, ok := d.need(item, m, "expect"); ok {
+		if v, ok := d.need(item, m, k, "expect"); ok {
 			c.expect = d.expectation(v, join(k, "expect"))
 		}
 		out = append(out, c)
@@ -98,7 +98,7 @@ func (d *decoder) caseRequest(n *yaml.Node, key string) Raw {
 	if m["method"] != nil {
 		raw.Method, _ = d.text(m["method"], join(key, "method"))
 	}
-	if v, ok := d.need(n, m, "url"); ok {
+	if v, ok := d.need(n, m, key, "url"); ok {
 		if url, ok := d.text(v, join(key, "url")); ok {
 			if raw.Scheme, raw.Authority, raw.Target, ok = splitURL(url, raw.Method); !ok {
 				d.fail("value", join(key, "url"), v, "is no absolute URL", "write it with https://")

@@ -43,6 +43,7 @@ func TestCasesSayWhatDiffers(t *testing.T) {
 		{"another account", things + ", expect: {account: a}", `account is "", expected "a"`},
 		{"refused as it says", "request: {method: POST, url: 'https://api.test/things', body: {}}, expect: {refused: identity}", ""},
 		{"refused unexpectedly", "request: {method: POST, url: 'https://api.test/things', body: {}}, expect: {operation: make}", `refused is "identity", expected ""`},
+		{"refused unexpectedly, with why", "request: {method: POST, url: 'https://api.test/things', body: {}}, expect: {operation: make}", "identity.name (json.name) has no value"},
 		{"refused where it writes", "request: {method: POST, url: 'https://api.test/things', body: '[]'}, expect: {operation: make}", `refused is "identity", expected ""`},
 		{"refused as ambiguous", "request: {method: POST, url: 'https://api.test//'}, expect: {refused: ambiguous-request}", ""},
 		{"not refused", things + ", expect: {refused: denied}", `refused is "", expected "denied"`},

@@ -78,12 +78,26 @@ func (d *decoder) syntax(err error, data []byte) {
 	}
 	if load, ok := errors.AsType[*yaml.LoadError](err); ok {
 		f.Line, f.Column, f.Problem = load.Mark.Line, load.Mark.Column, "not YAML: "+load.Message
+		if indentedByTab(data, f.Line) {
+			f.Fix = "indent with spaces: this line begins with a tab"
+		}
 	}
 	if line, column, what := unreadable(data); f.Line == 0 && line > 0 {
 		f.Line, f.Column, f.Problem = line, column, "not YAML: "+what
 		f.Fix = "save the file as UTF-8, and write control characters as \\u escapes in double quotes"
 	}
 	d.findings = append(d.findings, f)
+}
+
+// indentedByTab reports whether there is a tab before the text of a line. The parser
+// takes it for a character like any other that it can't begin with.
+func indentedByTab(data []byte, line int) bool {
+	for text := range bytes.Lines(data) {
+		if line--; line == 0 {
+			return bytes.ContainsRune(text[:len(text)-len(bytes.TrimLeft(text, " \t"))], '\t')
+		}
+	}
+	return false
 }
 
 // unreadable finds the first byte or character that no YAML text may hold, which the

@@ -56,7 +56,7 @@ func TestProblemsOfAFileAreNamed(t *testing.T) {
 		{"host with scheme", strings.Replace(withOperation(), "api.test", "https://api.test", 1), "host", "hosts[0]", "neither scheme nor path", 4},
 		{"no reads", strings.Replace(withOperation(), "reads: safe-methods\n", "", 1), "missing", "reads", "nothing says which other requests", 1},
 		{"reads of another kind", strings.Replace(withOperation(), "safe-methods", "all", 1), "value", "reads", "not one of", 5},
-		{"rate without per", strings.Replace(withOperation(), "operations:", "rate: {requests: 5}\noperations:", 1), "missing", "per", "missing", 6},
+		{"rate without per", strings.Replace(withOperation(), "operations:", "rate: {requests: 5}\noperations:", 1), "missing", "rate.per", "missing", 6},
 		{"effect missing", withOperation("effect: -"), "missing", "operations[0].effect", "missing", 7},
 		{"effect unknown", withOperation("effect: write"), "value", "operations[0].effect", "not one of", 12},
 		{"effect unknown of what was meant as a mutation", withOperation("effect: mutate", "native_key: {header: a}", "reconcile: [{resend: {}}]"), "resend", "operations[0].reconcile[0]", "needs native_key.window", 13},
@@ -182,6 +182,43 @@ func TestProbesThatCannotWorkAreNamed(t *testing.T) {
 				t.Errorf("no finding [%s] …%s…\n%v", tc.code, tc.part, findings)
 			}
 		})
+	}
+}
+
+func TestAMissingKeyIsNamedByItsPlace(t *testing.T) {
+	t.Parallel()
+	cases := []struct{ name, file, key string }{
+		{"of a probe", withOperation("reconcile: [{probe: {get: /a, candidates: response.json, ours: 'true', id: found.id}}]"),
+			"operations[0].reconcile[0].probe.tie"},
+		{"of a program", withOperation("reconcile: [{exec: {timeout: 5s}}]"), "operations[0].reconcile[0].exec.command"},
+		{"of a case", withOperation() + "cases: [{name: x, request: {url: 'https://api.test/'}}]\n", "cases[0].expect"},
+		{"of a case's request", withOperation() + "cases: [{name: x, request: {method: GET}, expect: {operation: a}}]\n", "cases[0].request.url"},
+		{"of the rate", withOperation() + "rate: {requests: 5}\n", "rate.per"},
+	}
+	for _, tc := range cases {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			_, findings := Load([]File{{Name: "bad.yaml", Data: []byte(tc.file)}}, nil, Defaults{})
+			if !slices.ContainsFunc(findings, func(f Finding) bool { return f.Code == "missing" && f.Key == tc.key }) {
+				t.Errorf("no finding at %s\n%v", tc.key, findings)
+			}
+		})
+	}
+}
+
+func TestATabInTheIndentationIsNamed(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		file string
+		tab  bool
+	}{
+		"a tab":      {"apiVersion: keep/v1\nhosts:\n\t- api.test\n", true},
+		"a backtick": {"apiVersion: keep/v1\nhosts: `x`\n", false},
+	} {
+		_, findings := Load([]File{{Name: "bad.yaml", Data: []byte(tc.file)}}, nil, Defaults{})
+		if len(findings) != 1 || findings[0].Code != "yaml" || strings.Contains(findings[0].Fix, "tab") != tc.tab {
+			t.Errorf("%s: findings %v, of which the fix says tab: %t wanted", name, findings, tc.tab)
+		}
 	}
 }
 

@@ -27,7 +27,7 @@ func (d *decoder) connector(n *yaml.Node, l *loading) *Connector {
 	if v := m["connector"]; v != nil {
 		c.nameLine, c.nameColumn = v.Line, v.Column
 	}
-	if v, ok := d.need(n, m, "version"); ok {
+	if v, ok := d.need(n, m, "", "version"); ok {
 		c.Version = d.number(v, "version", 1, 1<<30)
 	}
 	c.Title = c.Name
@@ -72,11 +72,11 @@ var examples = map[string]string{
 	"per":  " 1m", "requests": " 100", "until": " response.json.status == 'done'", "max": " 1h",
 }
 
-// need finds a required key.
-func (d *decoder) need(at *yaml.Node, m map[string]*yaml.Node, key string) (*yaml.Node, bool) {
-	n := m[key]
+// need finds a required key of the map at key.
+func (d *decoder) need(at *yaml.Node, m map[string]*yaml.Node, key, name string) (*yaml.Node, bool) {
+	n := m[name]
 	if n == nil {
-		d.fail("missing", key, at, key+" is missing", "add "+key+":"+examples[key])
+		d.fail("missing", join(key, name), at, name+" is missing", "add "+name+":"+examples[name])
 	}
 	return n, n != nil
 }
@@ -97,7 +97,7 @@ func (d *decoder) name(at, n *yaml.Node, key string, shape *regexp.Regexp) strin
 
 // hosts reads the file's hosts and puts the user's in their place.
 func (d *decoder) hosts(root *yaml.Node, m map[string]*yaml.Node, c *Connector, l *loading) {
-	n, ok := d.need(root, m, "hosts")
+	n, ok := d.need(root, m, "", "hosts")
 	if !ok {
 		return
 	}
@@ -213,10 +213,10 @@ func (d *decoder) rate(n *yaml.Node) Rate {
 		return Rate{}
 	}
 	var r Rate
-	if v, ok := d.need(n, m, "requests"); ok {
+	if v, ok := d.need(n, m, "rate", "requests"); ok {
 		r.Requests = d.number(v, "rate.requests", 1, 1_000_000)
 	}
-	if v, ok := d.need(n, m, "per"); ok {
+	if v, ok := d.need(n, m, "rate", "per"); ok {
 		r.Per = d.duration(v, "rate.per")
 	}
 	if each := r.each(); each > inlineTry {

@@ -39,7 +39,7 @@ func (d *decoder) exec(n *yaml.Node, key string) *Exec {
 	if n.Kind != yaml.MappingNode {
 		return nil
 	}
-	if v, ok := d.need(n, m, "command"); ok {
+	if v, ok := d.need(n, m, key, "command"); ok {
 		e.Command = d.command(v, join(key, "command"))
 	}
 	if v := m["timeout"]; v != nil {

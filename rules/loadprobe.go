@@ -152,10 +152,10 @@ func (d *decoder) observe(m map[string]*yaml.Node, key string, p *Probe, later [
 // candidates reads how objects of a listing are told apart.
 func (d *decoder) candidates(n *yaml.Node, m map[string]*yaml.Node, key string, p *Probe) {
 	p.candidates = d.expr(m["candidates"], join(key, "candidates"), inAnswer)
-	if v, ok := d.need(n, m, "ours"); ok {
+	if v, ok := d.need(n, m, key, "ours"); ok {
 		p.ours = d.expr(v, join(key, "ours"), inFound)
 	}
-	if v, ok := d.need(n, m, "tie"); ok {
+	if v, ok := d.need(n, m, key, "tie"); ok {
 		p.tie = Tie(d.word(v, join(key, "tie"), string(TieVendorKey), string(TieMarker), string(TieUnique), string(TieContent)))
 	}
 	if m["id"] == nil {

@@ -86,7 +86,7 @@ func (d *decoder) kept(n *yaml.Node, m map[string]*yaml.Node, key string, step *
 	if m["expect"] != nil {
 		step.expect = d.expr(m["expect"], join(key, "expect"), inAnswer)
 	}
-	v, ok := d.need(n, m, "keep")
+	v, ok := d.need(n, m, key, "keep")
 	if !ok {
 		return
 	}

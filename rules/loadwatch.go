@@ -24,7 +24,7 @@ func (d *decoder) watch(n *yaml.Node, key string, op *Operation) {
 		return
 	}
 	w := &Watch{Every: defaultWatchEvery, Class: ClassPrecondition, ask: &Probe{op: op, method: http.MethodGet}}
-	if v, ok := d.need(n, m, "get"); ok {
+	if v, ok := d.need(n, m, key, "get"); ok {
 		w.ask.path = d.pathText(v, join(key, "get"), inAnswer)
 	}
 	if v := m["query"]; v != nil {
@@ -36,7 +36,7 @@ func (d *decoder) watch(n *yaml.Node, key string, op *Operation) {
 	if v := m["expect"]; v != nil {
 		w.ask.expect = d.expr(v, join(key, "expect"), inAnswer)
 	}
-	if v, ok := d.need(n, m, "until"); ok {
+	if v, ok := d.need(n, m, key, "until"); ok {
 		w.until = d.expr(v, join(key, "until"), inAnswer)
 	}
 	if v := m["failed_when"]; v != nil {
@@ -60,7 +60,7 @@ func (d *decoder) watchTimes(n *yaml.Node, m map[string]*yaml.Node, key string, 
 			d.fail("value", join(key, "every"), v, "is less than a second", "write at least 1s")
 		}
 	}
-	if v, ok := d.need(n, m, "max"); ok {
+	if v, ok := d.need(n, m, key, "max"); ok {
 		if w.Max = d.duration(v, join(key, "max")); w.Max > maxWatch {
 			d.fail("value", join(key, "max"), v, "is longer than a month", "write at most 720h")
 		}
