@@ -112,7 +112,7 @@ func (p *Proxy) unmatched(x *exchange, r *http.Request, req *rules.Request) *htt
 	case PolicyObserve:
 		x.effect = "observe"
 		p.ledger.Refuse(ledger.Event{
-			Actor: ledger.ActorProxy, What: "observed", Why: req.Method + " to a host of no connector was passed unrecorded",
+			Actor: ledger.ActorProxy, What: "observed", Why: req.Method + " to a host of no connector is let through; this event is all that is recorded of it",
 			Run: x.caller.run, Workflow: x.caller.workflow, Item: x.caller.item, Evidence: req.Scheme + "://" + req.Authority(),
 		})
 		resp := p.pass(x, r, req, "")

@@ -3,6 +3,7 @@ package upstream
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"io"
 	"net"
@@ -53,7 +54,11 @@ func tlsError(err error) *Error {
 	case errors.As(err, &own):
 		return own
 	case errors.As(err, &verify):
-		return &Error{ErrorTLS, verify.Error()}
+		text := verify.Error()
+		if _, unknown := errors.AsType[x509.UnknownAuthorityError](err); unknown {
+			text += "; proxy.upstream_ca can name one that is trusted"
+		}
+		return &Error{ErrorTLS, text}
 	case errors.As(err, &alert):
 		return &Error{ErrorTLS, alert.Error()}
 	case errors.As(err, &record):

@@ -169,7 +169,7 @@ func (s *Session) persist(ctx context.Context, try func() error) error {
 		case <-ctx.Done():
 			return err
 		case <-over:
-			return err
+			return fmt.Errorf("the proxy can't be asked what became of run %s: %w", s.Run.ID, err)
 		case <-poll.C:
 		}
 	}
@@ -219,7 +219,7 @@ func (s *Session) awaitSending(ctx context.Context) error {
 	for {
 		list, err := s.API.Mutations(ctx, client.MutationFilter{Run: s.Run.ID, States: []string{"in_flight"}})
 		if err != nil {
-			return fmt.Errorf("look at what run %s was sending: %w", s.Run.ID, err)
+			return err
 		}
 		if len(list.Items) == 0 {
 			return nil

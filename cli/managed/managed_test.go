@@ -282,11 +282,23 @@ func TestAProxyThatStaysAwayIsNoSuccess(t *testing.T) {
 		api := &fakeAPI{down: errors.New("connection refused")}
 		began := time.Now()
 		v := session(api).Finish(t.Context(), 0)
-		if v.Code != CodeUnknown || !strings.Contains(v.Reason, "connection refused") {
+		if v.Code != CodeUnknown || !strings.Contains(v.Reason, "connection refused") || !strings.Contains(v.Reason, "can't be asked") {
 			t.Errorf("verdict %+v, want %d and the cause", v, CodeUnknown)
 		}
 		if waited := time.Since(began); waited < defaultPatience || waited > 2*defaultPatience {
 			t.Errorf("it was tried for %s, want about %s", waited, defaultPatience)
+		}
+	})
+}
+
+func TestAProxyThatStaysAwayIsNamedAfterAFailedCommandToo(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := session(&fakeAPI{down: errors.New("connection refused")})
+		s.Run.ID = "r1"
+		v := s.Finish(t.Context(), 1)
+		if want := "the proxy can't be asked what became of run r1: connection refused"; v.Code != CodeUnknown || v.Reason != want {
+			t.Errorf("verdict %+v, want %d and %q", v, CodeUnknown, want)
 		}
 	})
 }

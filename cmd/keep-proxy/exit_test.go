@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"keep-proxy/admin/client"
@@ -147,5 +148,25 @@ func TestWhatTheAPIRefusesIsSaidInWordsOfTheCommandLine(t *testing.T) {
 				t.Errorf("%q, want %q", got, c.want)
 			}
 		})
+	}
+}
+
+func TestARunOfUnknownEndSaysWhereToLook(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		verdict managed.Verdict
+		want    string
+	}{
+		"the proxy stayed away":  {managed.Verdict{Code: managed.CodeUnknown, Run: "r1", State: "running"}, "keep-proxy runs show r1; run the same command again"},
+		"its mutation is known":  {managed.Verdict{Code: managed.CodeUnknown, Run: "r1", State: "paused:reconciliation", Mutation: "m-1"}, "keep-proxy mutations show m-1"},
+		"it ran into another's":  {managed.Verdict{Code: managed.CodeUnknown, Run: "r1", State: "aborted", Mutation: "m-2"}, "keep-proxy mutations show m-2"},
+		"it waits for a person":  {managed.Verdict{Code: managed.CodeAttention, Run: "r1", State: "paused:attention", Mutation: "m-3"}, "keep-proxy resolve m-3"},
+		"nothing is there of it": {managed.Verdict{Code: managed.CodeUnknown, Reason: "why"}, "stopped: why"},
+	} {
+		var said strings.Builder
+		tell(func(format string, args ...any) { fmt.Fprintf(&said, format+"\n", args...) }, tc.verdict, false)
+		if !strings.Contains(said.String(), tc.want) {
+			t.Errorf("%s: said %q, want %q", name, said.String(), tc.want)
+		}
 	}
 }

@@ -254,7 +254,10 @@ func tell(say func(string, ...any), v managed.Verdict, itemDone bool) {
 	switch v.Code {
 	case managed.CodeUnknown:
 		say("stopped: %s", v.Reason)
-		if v.Mutation != "" {
+		switch {
+		case v.Mutation == "" && !managed.Ended(v.State):
+			say("see keep-proxy runs show %s; run the same command again once keep-proxy status is clean, with --takeover if this run still goes on", v.Run)
+		case v.Mutation != "":
 			say("see keep-proxy mutations show %s; run the same command again once it is settled, by the API or by keep-proxy resolve", v.Mutation)
 		}
 	case managed.CodeAttention:

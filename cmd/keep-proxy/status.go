@@ -71,6 +71,14 @@ func reloadWords(r *wire.LastReload) string {
 	return "failed at " + stamp(r.At) + ", so the connectors from before are in force: " + printable(r.Error)
 }
 
+// askedWords counts what waits for a person, and says where it is.
+func askedWords(s *wire.Status) string {
+	if s.Escalated == 0 {
+		return "0"
+	}
+	return fmt.Sprintf("%d; see keep-proxy resolve", s.Escalated)
+}
+
 // owedWords say what is to be taken back, nothing for nothing.
 func owedWords(s *wire.Status) string {
 	switch {
@@ -103,7 +111,7 @@ func showStatus(w io.Writer, s *wire.Status, now time.Time) error {
 		"mode", mode,
 		"reload", reloadWords(s.Reload),
 		"unknown", fmt.Sprint(s.Unknown),
-		"waiting for a person", fmt.Sprint(s.Escalated),
+		"waiting for a person", askedWords(s),
 		"to be taken back", owedWords(s),
 		"since", since,
 	)
