@@ -74,6 +74,10 @@ func TestARefusedDecisionIsToldOnceAndInFlags(t *testing.T) {
 			},
 			"--did-not-happen isn't possible while the mutation is indeterminate: a sending may still take effect; it needs --force. Open are: --happened, --did-not-happen",
 		},
+		"a decision where none is open": {
+			&client.Problem{Detail: "skip isn't possible while the mutation is applied: it happened. Nothing is left to decide on it."},
+			"--skip isn't possible while the mutation is applied: it happened. Nothing is left to decide on it.",
+		},
 		"another refusal":       {&client.Problem{Detail: "The record has changed."}, "The record has changed."},
 		"what is no refusal":    {errors.New("cut off"), "cut off"},
 		"words that say little": {&client.Problem{Detail: "No.", Actions: []wire.Action{{Action: wire.ActionSkip}}}, "No. Open are: --skip"},

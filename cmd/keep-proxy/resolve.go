@@ -225,16 +225,24 @@ func (e *notOpen) Unwrap() error { return e.err }
 // withActions says in flags what was refused, and what may be decided instead.
 func withActions(err error) error {
 	p, ok := errors.AsType[*client.Problem](err)
-	if !ok || len(p.Actions) == 0 {
+	if !ok {
+		return err
+	}
+	why, _, _ := strings.Cut(p.Error(), " Open now: ")
+	action, rest, _ := strings.Cut(why, " ")
+	notOpenNow := strings.HasPrefix(rest, "isn't possible")
+	if notOpenNow {
+		why = flagOf(action) + " " + rest
+	}
+	if len(p.Actions) == 0 {
+		if notOpenNow {
+			return &notOpen{why, err}
+		}
 		return err
 	}
 	names := make([]string, 0, len(p.Actions))
 	for _, a := range p.Actions {
 		names = append(names, flagOf(a.Action))
-	}
-	why, _, _ := strings.Cut(p.Error(), " Open now: ")
-	if action, rest, found := strings.Cut(why, " "); found && strings.HasPrefix(rest, "isn't possible") {
-		why = flagOf(action) + " " + rest
 	}
 	why = strings.Replace(why, "it needs force", "it needs --force", 1)
 	return &notOpen{why + " Open are: " + strings.Join(names, ", "), err}
