@@ -54,7 +54,7 @@ func newResolve() *cobra.Command {
 	f := &resolveFlags{actions: map[string]*bool{}}
 	cmd := &cobra.Command{
 		Use:   "resolve [ID | --all --connector C …] ACTION --reason TEXT",
-		Short: "Decide what a person must decide; without ID, walk through what is open",
+		Short: "Decide what a person must decide; without ID, walk through what is open (--json: list it)",
 		Args:  usageArgs(cobra.MaximumNArgs(1)),
 
 		ValidArgsFunction: f.complete,

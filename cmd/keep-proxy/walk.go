@@ -28,6 +28,9 @@ func (f *resolveFlags) interactive(cmd *cobra.Command) error {
 			return usage("resolve: name the mutation that --%s is about, or say --all; without either, resolve asks", a.flag)
 		}
 	}
+	if f.json {
+		return f.list(cmd)
+	}
 	w := &walk{in: bufio.NewScanner(cmd.InOrStdin()), out: cmd.OutOrStdout(), actor: f.actor}
 	return f.with(cmd, func(ctx context.Context, c *connection) error {
 		w.api = c
@@ -36,6 +39,23 @@ func (f *resolveFlags) interactive(cmd *cobra.Command) error {
 			return nil
 		}
 		return err
+	})
+}
+
+// list writes what is open for a program, which can't be asked.
+func (f *resolveFlags) list(cmd *cobra.Command) error {
+	return f.with(cmd, func(ctx context.Context, c *connection) error {
+		all, filter := wire.List[wire.Escalation]{Items: []wire.Escalation{}}, f.filter.Filter
+		for {
+			page, err := c.Escalations(ctx, filter)
+			if err != nil {
+				return err
+			}
+			all.Items = append(all.Items, page.Items...)
+			if filter.Cursor = page.Next; filter.Cursor == "" {
+				return writeJSON(cmd.OutOrStdout(), all)
+			}
+		}
 	})
 }
 
