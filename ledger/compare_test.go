@@ -82,3 +82,31 @@ func TestADifferenceInWords(t *testing.T) {
 		}
 	}
 }
+
+// What counts of a payload is compared with the one that took effect, not with one that failed before it.
+func TestAStoredAnswerCoversThePayloadThatWasSentLast(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := w.open(returns)
+	w.finish("a", w.send(r, "a", payload("one")), ledger.VerdictFailed)
+	w.finish("a", w.send(r, "a", payload("two")), ledger.VerdictApplied)
+	next := w.open(func(o *ledger.OpenRun) { o.Takeover = true })
+	alike := func(q *ledger.Claim) { q.Record.SignificantDigest = "significant two" }
+	if out := w.claim(next, "a", payload("2"), alike); out.Decision != ledger.DecideReplay {
+		t.Errorf("one that differs from the last in minor places only: %q %q", out.Decision, out.Problem)
+	}
+	if out := w.claim(next, "a", payload("one")); out.Decision != ledger.DecideMismatch {
+		t.Errorf("one that was sent before, and failed: %q %q", out.Decision, out.Problem)
+	}
+}
+
+// A rule that calls no place minor leaves no digest of what counts; two of these are not alike.
+func TestWithoutADigestOfWhatCountsAllCounts(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	bare := func(q *ledger.Claim) { q.Record.SignificantDigest = "" }
+	w.applied("a", bare)
+	if out := w.claim(w.open(), "a", payload("other"), bare); out.Decision != ledger.DecideMismatch {
+		t.Errorf("%q %q", out.Decision, out.Problem)
+	}
+}

@@ -231,3 +231,19 @@ func TestAnItemAdmitsNothingWhileItsMutationsAreSkipped(t *testing.T) {
 		t.Errorf("skipped again: %+v, %v", i, err)
 	}
 }
+
+// What was accepted may still be done: it is followed to its end, and not left out.
+func TestWhatIsFollowedIsNotSkippedWithItsItem(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := w.open()
+	w.finish("a", w.send(r, "a", watched), ledger.VerdictAccepted, status202)
+	_, err := w.EndRun(t.Context(), r.ID, ledger.ClassLogic, "over", "ada")
+	w.ok(err)
+	if _, err := w.decideItem(ledger.ItemSkip, withMutations); !errors.Is(err, ledger.ErrItemUnsettled) {
+		t.Errorf("got %v", err)
+	}
+	if m := w.is("a", ledger.NeedsReconcile); !m.Watching {
+		t.Error("it isn't followed any more")
+	}
+}

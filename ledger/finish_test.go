@@ -385,3 +385,30 @@ func TestEndOfAnOverriddenDispatchIsKept(t *testing.T) {
 		t.Errorf("result of %s, verdict %s", m.Result.Source, m.Dispatch(again.ID).Verdict)
 	}
 }
+
+// A success is known from then on, wherever the record was left while it was sent again: else it
+// would be believed absent, or sent once more as denied.
+func TestASuccessWithoutItsAnswerCountsWhereverTheRecordIs(t *testing.T) {
+	t.Parallel()
+	for name, leave := range map[string]func(*world){
+		"unknown": func(*world) {},
+		"denied":  func(w *world) { w.decide("a", ledger.OnDidNotHappen, force) },
+		"given up": func(w *world) {
+			m := w.mutation("a")
+			_, err := w.Exhaust(w.t.Context(), m.Key, m.Version, "no strategy is left")
+			w.ok(err)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.unknown("a", nativeKey)
+			again := w.resend("a")
+			leave(w)
+			w.finish("a", again, ledger.VerdictCommitted)
+			if m := w.is("a", ledger.NeedsReconcile); !m.Committed {
+				t.Error("it isn't known to have happened")
+			}
+		})
+	}
+}

@@ -396,3 +396,21 @@ func TestObservationsAreBounded(t *testing.T) {
 	w.see("a", ledger.SeenAbsent)
 	w.is("a", ledger.Failed)
 }
+
+// The spacing is between two askings: an answer that takes its time doesn't make up for one that
+// was asked for too soon.
+func TestASlowAnswerIsNoLaterAsking(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.unknown("a")
+	w.pass(301 * time.Second)
+	w.see("a", ledger.SeenAbsent)
+	w.pass(5 * time.Second)
+	slow := w.observation("a", ledger.SeenAbsent)
+	w.pass(30 * time.Second)
+	_, err := w.Observe(t.Context(), slow)
+	w.ok(err)
+	w.is("a", ledger.NeedsReconcile)
+	w.see("a", ledger.SeenAbsent)
+	w.is("a", ledger.Failed)
+}

@@ -288,3 +288,47 @@ func TestDriftOfAnUnmanagedScopeIsNotLookedAt(t *testing.T) {
 		t.Errorf("%q %q", out.Decision, out.Detail)
 	}
 }
+
+// What the run itself has made is no earlier run's, whether or not its answer arrived.
+func TestARunDoesNotDriftFromItself(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	narrow := func(q *ledger.Claim) { q.Record.Policy.BlockScope = ledger.BlockMutation }
+	// While this one is unknown the run is looked at anew each time.
+	w.unknown("a", drifting(ledger.DriftRefuse, "a"), narrow)
+	r := w.open()
+	for _, name := range []string{"b", "c", "d"} {
+		w.finish(name, w.send(r, name, drifting(ledger.DriftRefuse, name)), ledger.VerdictApplied)
+	}
+}
+
+// What is unknown may turn out to have happened, so that looking once is not enough.
+func TestDriftIsLookedForUntilAllIsKnown(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	narrow := func(q *ledger.Claim) { q.Record.Policy.BlockScope = ledger.BlockMutation }
+	w.unknown("a", drifting(ledger.DriftRefuse, "a"), narrow)
+	r := w.open()
+	w.finish("b", w.send(r, "b", drifting(ledger.DriftRefuse, "b"), narrow), ledger.VerdictApplied)
+	w.see("a", ledger.SeenApplied)
+	if out := w.claim(r, "c", drifting(ledger.DriftRefuse, "c"), narrow); out.Problem != "drift" {
+		t.Errorf("%q %q", out.Decision, out.Problem)
+	}
+}
+
+// The key is the record's from the finding on: what a run may make counts by it.
+func TestARunOfOneMutationAsksAgainUnderAnotherVersionOfItsRule(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.applied("a", version("v1"))
+	r := w.open(func(o *ledger.OpenRun) { o.Mutations = ledger.MutationsOne })
+	for range 2 {
+		out := w.claim(r, "b", version("v2", under("v1", "a")), allowDrift, redelivery)
+		if out.Decision != ledger.DecideReplay || out.Mutation.Key != key("a") {
+			t.Fatalf("%q %q (%s)", out.Decision, out.Problem, out.Detail)
+		}
+	}
+	if out := w.claim(r, "c", version("v2", under("v1", "")), allowDrift); out.Problem != "one-mutation" {
+		t.Errorf("another one: %q %q", out.Decision, out.Problem)
+	}
+}

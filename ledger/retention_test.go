@@ -230,3 +230,22 @@ func TestARecordIsRemovedOnlyOnceItsAPIForgotItsKey(t *testing.T) {
 		t.Fatalf("%+v", counts)
 	}
 }
+
+// What is being sent still needs its record, whatever is known of the mutation by then.
+func TestWhatIsBeingSentIsNotForgotten(t *testing.T) {
+	t.Parallel()
+	day := ledger.Retention{Keep: 24 * time.Hour}
+	w := newWorld(t)
+	w.unknown("a", nativeKey)
+	again := w.resend("a")
+	w.decide("a", ledger.OnHappened, given)
+	w.pass(month)
+	if counts := w.forget(day, "a"); counts != (ledger.ForgetCounts{}) {
+		t.Fatalf("while it is sent: %+v", counts)
+	}
+	w.finish("a", again, ledger.VerdictApplied)
+	w.pass(month)
+	if counts := w.forget(day, "a"); counts.Dropped != 1 {
+		t.Errorf("once that has ended: %+v", counts)
+	}
+}

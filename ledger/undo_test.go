@@ -300,3 +300,39 @@ func TestWhatIsOwedIsNotSkippedWithItsItem(t *testing.T) {
 		}
 	}
 }
+
+// That a person is asked about the newer one doesn't mean that it is given up: it may be under way.
+func TestAnOlderEffectWaitsForANewerUndoOfUnknownOutcome(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	older, newer := w.owes("a")
+	_, d, err := w.undo(newer)
+	w.ok(err)
+	end := ledger.Finish{Key: newer.Key, Dispatch: *d}
+	end.Dispatch.Verdict = ledger.VerdictUncertain
+	_, err = w.Finish(t.Context(), end)
+	w.ok(err)
+	if m := w.byKey(newer.Key); m.State != ledger.Indeterminate || !m.Escalated() {
+		t.Fatalf("the newer one is %s, a person is asked: %v", m.State, m.Escalated())
+	}
+	if _, _, err := w.undo(older); !errors.Is(err, ledger.ErrNotAllowed) {
+		t.Errorf("the older one: %v", err)
+	}
+}
+
+// An undo needs no open item, but nothing goes on in a scope that is stopped.
+func TestAnUndoWaitsForItsScope(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	_, newer := w.owes("a")
+	w.unknown("b")
+	m, d, err := w.undo(newer)
+	w.ok(err)
+	if d != nil || !m.Queued() || len(m.Dispatches) != 0 {
+		t.Fatalf("it is %s, sent as %+v", m.State, d)
+	}
+	w.decide("b", ledger.OnHappened, given)
+	if m, d := w.again(m); d == nil || m.State != ledger.InFlight {
+		t.Errorf("afterwards it is %s", m.State)
+	}
+}
