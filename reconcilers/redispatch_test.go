@@ -183,3 +183,26 @@ func TestASendingThatPanicsBeforeItBeginsHasAnEnd(t *testing.T) {
 		})
 	}
 }
+
+// Whether the API's word that it did nothing proves that is the connector's to say, also of what
+// is sent again.
+func TestASendingAgainTrustsARefusalAsItsConnectorSays(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, viaRedispatch)
+	m := w.unknown("a")
+	for _, trusted := range []bool{true, false} {
+		again := &try{mutation: m, at: w.r.now()}
+		if _, err := w.r.prepare(t.Context(), again); err != nil {
+			t.Fatal(err)
+		}
+		connector := *again.connector
+		connector.TrustRefused, again.connector = trusted, &connector
+		request, err := w.r.request(again, time.Minute, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if request.TrustRefused != trusted {
+			t.Errorf("trusted %v, want %v", request.TrustRefused, trusted)
+		}
+	}
+}

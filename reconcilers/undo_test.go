@@ -115,3 +115,23 @@ func TestAnUndoStopsWhatItsMutationWould(t *testing.T) {
 		}
 	}
 }
+
+// How often an undo may be sent is said by the rule's words about it, not by those about what it
+// takes back. What the API knows again by its key alone is sent again only while it remembers that.
+func TestAnUndoIsBoundByItsOwnRule(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, viaCancel)
+	m := w.unknown("a")
+	m.Policy.MaxDispatches = 3
+	plan, err := w.r.PlanUndo(t.Context(), m, "t1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := plan.Record.Policy
+	if p.MaxDispatches != ledger.DefaultUndoTries {
+		t.Errorf("it may be sent %d times, want %d", p.MaxDispatches, ledger.DefaultUndoTries)
+	}
+	if p.Idempotent || !p.Resend || !p.NativeKey || p.KeyWindow != 24*time.Hour {
+		t.Errorf("%+v", p)
+	}
+}

@@ -34,3 +34,16 @@ func TestVerifyingDisagreesOnlyAfterSettle(t *testing.T) {
 		t.Errorf("with the thing there: %s (%s)", said, why)
 	}
 }
+
+// What was found to be ours is not another mutation's when it is found again.
+func TestVerifyingFindsOurOwnEvidence(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, viaProbe)
+	m := w.unknown("a")
+	w.api.commit("a", m.Marker, m.VendorKey)
+	w.after(time.Minute)
+	m = w.wants(m, ledger.Applied, "")
+	if said, why, _ := w.r.Verify(t.Context(), m); said != ledger.SaidAgrees {
+		t.Errorf("%s (%s)", said, why)
+	}
+}
