@@ -49,6 +49,13 @@ func TestJoiningAnotherRun(t *testing.T) {
 				t.Errorf("the joiner's run is %s, class %s", got.State, got.Class)
 			}
 		}},
+		"a redirect, which fails nobody": {status(http.StatusTemporaryRedirect), "/pay", nil, func(t *testing.T, r *run, g got) {
+			t.Helper()
+			wantAnswer(t, g, 307, "", false)
+			if s := r.state().State; s != ledger.RunRunning {
+				t.Errorf("the joiner's run is %s", s)
+			}
+		}},
 		"an unknown outcome": {lost, "/pay", nil, func(t *testing.T, r *run, g got) {
 			t.Helper()
 			wantProblem(t, g, "unknown-outcome", 424, "unknown")
@@ -151,4 +158,25 @@ func TestJoiningUnderARuleThatWasChanged(t *testing.T) {
 	wantAnswer(t, <-leads, 201, `{"id":1}`, false)
 	wantAnswer(t, <-joins, 201, `{"id":1}`, false)
 	w.wantSends("/pay", 2)
+}
+
+// Its record stays under the key of then, and what comes of it is recorded there.
+func TestAFailedMutationIsSentAgainUnderARuleThatWasChanged(t *testing.T) {
+	t.Parallel()
+	var w *world
+	w = newWorld(t, func(rw http.ResponseWriter, r *http.Request) {
+		if w.sends.of("/pay") == 1 {
+			rw.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		created(rw, r)
+	})
+	wantAnswer(t, w.open("a").post("/pay", payX), 400, "", false)
+	w.use(changed(`identity: {to: json.to}
+    payload`, `identity: {payee: json.to}
+    payload`))
+	wantAnswer(t, w.open("a").post("/pay", payX), 201, `{"id":1}`, false)
+	if m := w.mutation("a"); m.State != ledger.Applied || len(m.Dispatches) != 2 {
+		t.Errorf("it is %s after %d sendings", m.State, len(m.Dispatches))
+	}
 }

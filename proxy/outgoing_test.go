@@ -55,12 +55,12 @@ func TestWhatWasMarkedIsGivenUpWhenItWasSent(t *testing.T) {
 	}
 }
 
-// wantUnsent asserts that nothing was sent, and that the record says so.
+// wantUnsent asserts that nothing was sent, and that the record says so, and that waiting mends nothing.
 func wantUnsent(t *testing.T, w *world) {
 	t.Helper()
 	w.wantSends("/pay", 0)
 	m := w.mutation("a")
-	if d := m.Current(); m.State != ledger.Failed || d.Verdict != ledger.VerdictNotSent || d.Ended.BootID == "" {
+	if d := m.Current(); m.State != ledger.Failed || d.Verdict != ledger.VerdictNotSent || d.Class != ledger.ClassLogic || d.Ended.BootID == "" {
 		t.Errorf("it is %s by %+v", m.State, d)
 	}
 }
