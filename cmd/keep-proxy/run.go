@@ -202,7 +202,12 @@ func settle(ctx context.Context, h *host, scope managed.Scope, wait time.Duratio
 	standing, err := managed.AwaitSettled(ctx, h.Client, scope, wait, func(s managed.Standing) {
 		say("%d mutation(s) of workflow %s have an unknown outcome; finding out what happened (at most %s)", s.Pending, scope.Workflow, wait)
 	})
-	if err == nil && standing.Pending == 0 && standing.Waiting > 0 {
+	switch {
+	case err != nil:
+	case standing.Pending > 0:
+		say("what became of %d mutation(s) of workflow %s is still unknown, and asked about only while a proxy runs: "+
+			"run the same command again, or keep keep-proxy serve up", standing.Pending, scope.Workflow)
+	case standing.Waiting > 0:
 		say("%d mutation(s) of workflow %s wait for a person; see keep-proxy resolve", standing.Waiting, scope.Workflow)
 	}
 	return err
