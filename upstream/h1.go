@@ -30,8 +30,12 @@ func (d *dispatch) sendH1() *Answer {
 		d.watch.awaitHead(d.sender.cfg.ResponseTimeout)
 	}
 	resp, err := d.readHeadH1() //nolint:bodyclose // the answer closes it when it ends
-	if err != nil {
+	switch {
+	case err != nil:
 		return d.noAnswer(err)
+	case d.untouched():
+		// What was said before a byte went out is about something else.
+		return d.noAnswer(errMalformed)
 	}
 	return d.read(resp)
 }

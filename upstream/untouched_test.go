@@ -1,7 +1,12 @@
 package upstream
 
 import (
+	"context"
+	"io"
+	"net"
 	"net/http"
+	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -30,5 +35,49 @@ func TestWhatMayHaveGoneOutWasTouched(t *testing.T) {
 		if got := d.untouched(); got != c.untouched {
 			t.Errorf("%s: untouched %t", name, got)
 		}
+	}
+}
+
+// deaf is a connection that takes nothing, and on which an answer waits that nobody asked for.
+type deaf struct {
+	net.Conn
+	answer io.Reader
+}
+
+func (c *deaf) Read(p []byte) (int, error) { return c.answer.Read(p) }
+func (*deaf) Write([]byte) (int, error)    { return 0, syscall.EPIPE }
+
+// unready is content of which nothing comes before it is closed.
+type unready struct{}
+
+func (unready) Len() int64 { return 4 * inlineBody }
+
+func (unready) Open() (io.ReadCloser, error) {
+	r, _ := io.Pipe()
+	return r, nil
+}
+
+// An upstream that says something as it closes, such as 408, and be it a success, has not
+// answered what never went out.
+func TestAnAnswerToNothingIsNoAnswer(t *testing.T) {
+	t.Parallel()
+	for name, content := range map[string]Body{"content that can't be written": Bytes("x"), "content that doesn't come": unready{}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ours, theirs := net.Pipe()
+			t.Cleanup(func() { _, _ = ours.Close(), theirs.Close() })
+			s := sender(t, Config{Dial: func(context.Context, string, string) (net.Conn, error) {
+				return &deaf{ours, strings.NewReader(ok)}, nil
+			}})
+			r := post(mustURL(t, "http://127.0.0.1:1/"), "")
+			r.Body = content
+			g := send(t, s, r)
+			if g.ev.Head || !g.ev.NotSent || g.Status != 0 {
+				t.Errorf("%s", brief(g.ev))
+			}
+			if v := Judge(g.ev, Facts{Method: "POST"}, Opinion{}); v.Kind != Failed || v.Reason != ReasonNotSent {
+				t.Errorf("the verdict is %s, %s", v.Kind, v.Reason)
+			}
+		})
 	}
 }
