@@ -94,7 +94,8 @@ func (b badInput) say(t *testing.T, r *run) string {
 	if err != nil {
 		t.Errorf("not closed in order: %v", err)
 	}
-	if below.eof.Load() && !b.below {
+	// A server of HTTP/2 that ends while it writes a frame says nothing more.
+	if below.eof.Load() && !b.below && !b.http2 {
 		t.Error("closed without the alert (RFC 9112 §9.8)")
 	}
 	return string(answer)
