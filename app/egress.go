@@ -92,6 +92,15 @@ func (e *egress) protect(addr net.Addr) {
 	}
 }
 
+// release takes away a listener of our own that is closed: its port may be another's now.
+func (e *egress) release(addr net.Addr) {
+	if tcp, ok := addr.(*net.TCPAddr); ok {
+		e.mu.Lock()
+		delete(e.own, tcp.AddrPort())
+		e.mu.Unlock()
+	}
+}
+
 // check says why an address may not be dialled; nil allows.
 func (e *egress) check(host string, at netip.AddrPort) error {
 	// A prefix contains no address with a zone.

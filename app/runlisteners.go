@@ -64,9 +64,15 @@ func (r *runListeners) CloseListener(digest string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if l, ok := r.open[digest]; ok {
-		_ = l.Close()
-		delete(r.open, digest)
+		r.end(digest, l)
 	}
+}
+
+// end closes one; its address counts as ours until then. The lock is held.
+func (r *runListeners) end(digest string, l net.Listener) {
+	_ = l.Close()
+	r.egress.release(l.Addr())
+	delete(r.open, digest)
 }
 
 // sweep closes the listeners of runs that have been over for a while by now, the
@@ -122,8 +128,7 @@ func (r *runListeners) close() {
 	r.mu.Lock()
 	r.closed = true
 	for digest, l := range r.open {
-		_ = l.Close()
-		delete(r.open, digest)
+		r.end(digest, l)
 	}
 	r.mu.Unlock()
 	r.serving.Wait()
