@@ -275,7 +275,7 @@ func (a *App) openProxy(context.Context) error {
 	a.egress.bound.highest.Store(int64(others))
 	a.noteDescriptors(highest)
 	made, err := proxy.New(proxy.Config{
-		Ledger: a.ledger, Rules: a.rules.Load, Pinned: a.versions.connector, Sender: a.sender, Reads: a.reads, Dial: a.dial,
+		Ledger: a.ledger, Rules: a.rules.Load, Pinned: a.versions.connector, Sender: a.sender, Reads: a.reads, Dial: a.dial, DialTimeout: c.Timeouts.Dial,
 		Inliner: a.reconciler, Turns: a.reconciler, Accounts: a.reconciler.Account, Credentials: a.credentials, CA: a.ca, Clock: a.clock, NewID: NewID,
 		Log: a.options.Log, Metrics: a.metrics, Observer: a.observers(), Halted: a.modes.halt,
 		Unmanaged: proxy.Unmanaged{Workflow: c.Unmanaged.Workflow, Item: c.Unmanaged.Item},

@@ -15,6 +15,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"keep-proxy/rules"
+	"keep-proxy/upstream"
 )
 
 // tlsHandshake is the first byte of a TLS record that opens a connection
@@ -240,12 +241,12 @@ func (p *Proxy) tunnelBlind(w http.ResponseWriter, r *http.Request, t *tunnel) {
 		p.turnAway(w, r, t.caller, f)
 		return
 	}
-	upstream, err := p.config.Dial(r.Context(), "tcp", t.target)
+	there, err := p.dialBlind(r.Context(), t.target)
 	if err != nil {
-		p.turnAway(w, r, t.caller, refuse(problemNotSent, "No connection to "+t.target+": "+err.Error()+"."))
+		p.turnAway(w, r, t.caller, noTunnel(t.target, err))
 		return
 	}
-	defer func() { _ = upstream.Close() }()
+	defer func() { _ = there.Close() }()
 	x.started, x.effect = p.config.Clock.Now(), effectPassthrough
 	answer := &answerWriter{status: http.StatusOK}
 	delivered := false
@@ -260,21 +261,36 @@ func (p *Proxy) tunnelBlind(w http.ResponseWriter, r *http.Request, t *tunnel) {
 	defer func() { _ = client.Close() }()
 	open := p.register(context.WithoutCancel(r.Context()), t.caller, false)
 	defer open.end()
-	open.AfterFunc(func() { _, _ = client.Close(), upstream.Close() })
+	open.AfterFunc(func() { _, _ = client.Close(), there.Close() })
 	if _, err := io.WriteString(client, "HTTP/1.1 200 OK\r\n\r\n"); err != nil {
 		return
 	}
 	up := make(chan error, 1)
 	go func() {
-		n, err := io.Copy(upstream, client)
+		n, err := io.Copy(there, client)
 		x.received = n
-		closeWrite(upstream)
+		closeWrite(there)
 		up <- err
 	}()
-	n, err := io.Copy(client, upstream)
+	n, err := io.Copy(client, there)
 	closeWrite(client)
 	delivered = errors.Join(err, <-up) == nil && !open.wasStopped()
 	answer.bytes = n
+}
+
+// dialBlind connects a blind tunnel within the time that any other sending has for it.
+func (p *Proxy) dialBlind(ctx context.Context, target string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, p.config.DialTimeout)
+	defer cancel()
+	return p.config.Dial(ctx, "tcp", target)
+}
+
+// noTunnel says why a blind tunnel leads nowhere.
+func noTunnel(target string, err error) *refusal {
+	if failed, ok := errors.AsType[*upstream.Error](err); ok && failed.Class == upstream.ErrorEgress {
+		return notAllowed(target, failed.Text)
+	}
+	return refuse(problemNotSent, "No connection to "+target+": "+err.Error()+".")
 }
 
 // closeWrite ends one direction of a connection.

@@ -85,7 +85,9 @@ type Config struct {
 	// Reads sends what is streamed: reads and ignored requests.
 	Reads http.RoundTripper
 	// Dial connects blind tunnels; it checks egress.
-	Dial        func(ctx context.Context, network, addr string) (net.Conn, error)
+	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
+	// DialTimeout bounds that. Default [upstream.DefaultDialTimeout].
+	DialTimeout time.Duration
 	Inliner     Inliner
 	Turns       Turns
 	Credentials Credentials
@@ -192,6 +194,7 @@ func New(c Config) (*Proxy, error) {
 	c.MaxHead = or(c.MaxHead, 64<<10)
 	c.MaxConnections = or(c.MaxConnections, 20_000)
 	c.RequestTimeout = or(c.RequestTimeout, 5*time.Minute)
+	c.DialTimeout = or(c.DialTimeout, upstream.DefaultDialTimeout)
 	c.lookEvery = or(c.lookEvery, lookEvery)
 	made, err := newLeaves(c.CA, c.Clock.Now)
 	if err != nil {

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bufio"
+	"context"
 	"crypto/tls"
 	"encoding/base64"
 	"fmt"
@@ -10,11 +11,13 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rs/zerolog"
 
 	"keep-proxy/ledger"
 	"keep-proxy/rules"
+	"keep-proxy/upstream"
 )
 
 // tunnelTo opens a tunnel to a target; the answer's status tells whether there is one.
@@ -120,6 +123,44 @@ func TestABlindTunnelHasItsLine(t *testing.T) {
 		if log.with(words) != 1 {
 			t.Errorf("no line with %s: %s", words, log.all())
 		}
+	}
+}
+
+// A blind tunnel that leads nowhere is refused as any other request is, and in the same time.
+func TestABlindTunnelThatLeadsNowhere(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		dial  func(context.Context, string, string) (net.Conn, error)
+		wants problem
+		words string
+	}{
+		"where nothing may be sent": {func(context.Context, string, string) (net.Conn, error) {
+			return nil, &upstream.Error{Class: upstream.ErrorEgress, Text: "it is not a public address"}
+		}, problemEgress, "not a public address"},
+		"where nobody listens": {func(context.Context, string, string) (net.Conn, error) {
+			return nil, &upstream.Error{Class: upstream.ErrorDial, Text: "connection refused"}
+		}, problemNotSent, "connection refused"},
+		"where nobody says anything": {func(ctx context.Context, _, _ string) (net.Conn, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}, problemNotSent, "deadline exceeded"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, created, func(c *Config) {
+				c.Passthrough, c.Dial, c.DialTimeout = []string{"127.0.0.1"}, tc.dial, 50*time.Millisecond
+			})
+			r := w.open("a")
+			_, _, resp := r.tunnelTo("127.0.0.1:1")
+			text, err := io.ReadAll(io.LimitReader(resp.Body, 4<<10))
+			if err != nil {
+				t.Error(err)
+			}
+			wantProblem(t, got{resp.StatusCode, resp.Header, string(text), nil}, string(tc.wants), kinds[tc.wants].status, tc.words)
+			if got := r.state().State; got != ledger.RunRunning {
+				t.Errorf("the run is %s", got)
+			}
+		})
 	}
 }
 
