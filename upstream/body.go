@@ -21,6 +21,9 @@ func (b *body) Read(p []byte) (int, error) {
 	}
 	n, err := b.resp.Body.Read(p)
 	b.d.got.Add(int64(n))
+	if longTrailer(err) {
+		b.resp.Trailer, err = nil, io.EOF
+	}
 	switch {
 	case errors.Is(err, io.EOF) && n > 0 && b.d.writing():
 		return n, nil // what is there must not wait for the rest of the request

@@ -57,6 +57,14 @@ func (a *Answer) Trailers() http.Header {
 	return kept
 }
 
+// longTrailer reports that the content was whole, and that behind its last chunk came more than
+// is looked through for the end of a trailer section: one reader's buffer. What it says is let go
+// of, as a recipient may (RFC 9110 §6.5.1), and the connection with it, in which it lies still.
+func longTrailer(err error) bool {
+	// net/http tells it by its text alone.
+	return err != nil && err.Error() == "http: suspiciously long trailer after chunked body"
+}
+
 // calls reports whether the request is one of gRPC, whose servers refuse what doesn't
 // say that it takes trailers.
 func (p *plan) calls() bool {

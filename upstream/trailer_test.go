@@ -2,6 +2,8 @@ package upstream
 
 import (
 	"fmt"
+	"io"
+	"net/http"
 	"strings"
 	"testing"
 )
@@ -31,6 +33,40 @@ func TestTrailersThatAreKept(t *testing.T) {
 			g := send(t, sender(t, Config{}), post(u.url("http", "/"), "x"))
 			if got := fmt.Sprintf("%q", g.Trailers()); got != tc.want {
 				t.Errorf("kept is %s, want %s", got, tc.want)
+			}
+		})
+	}
+}
+
+// Whatever comes behind the content, that was whole. Its connection isn't used again.
+func TestATrailerSectionOfAnyLengthLeavesItsAnswerWhole(t *testing.T) {
+	t.Parallel()
+	for _, size := range []int{bufferSize - 100, bufferSize, 2 * maxTrailer, 1 << 20} {
+		t.Run(fmt.Sprint(size), func(t *testing.T) {
+			t.Parallel()
+			long := "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nSum: " + strings.Repeat("x", size) + "\r\n\r\n"
+			u := serve(t, nil, answering(long))
+			for range 2 {
+				send(t, sender(t, Config{}), post(u.url("http", "/"), "x")).check(t, whole)
+			}
+			read := serve(t, nil, answering(long))
+			p := NewPassthrough(Config{})
+			for range 2 {
+				r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, read.url("http", "/").String(), nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				resp, err := p.RoundTrip(r)
+				if err != nil {
+					t.Fatal(err)
+				}
+				content, err := io.ReadAll(resp.Body)
+				if err != nil || string(content) != "ok" {
+					t.Errorf("read %q, %v", content, err)
+				}
+				if kept := len(resp.Trailer); kept > 0 != (size < bufferSize) {
+					t.Errorf("%d trailer fields of %d bytes", kept, size)
+				}
 			}
 		})
 	}
