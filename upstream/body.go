@@ -21,7 +21,7 @@ func (b *body) Read(p []byte) (int, error) {
 	}
 	n, err := b.resp.Body.Read(p)
 	b.d.got.Add(int64(n))
-	if longTrailer(err) {
+	if b.d.conn.longTrailer(err) {
 		b.resp.Trailer, err = nil, io.EOF
 	}
 	switch {

@@ -141,7 +141,7 @@ func (e *reading) interim(resp *http.Response) error {
 // Read implements io.Reader. It returns io.EOF if and only if the content was whole.
 func (e *reading) Read(p []byte) (int, error) {
 	n, err := e.inner.Read(p)
-	if longTrailer(err) {
+	if e.conn.longTrailer(err) {
 		e.resp.Trailer, err = nil, io.EOF
 	}
 	switch {

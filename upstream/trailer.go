@@ -60,9 +60,9 @@ func (a *Answer) Trailers() http.Header {
 // longTrailer reports that the content was whole, and that behind its last chunk came more than
 // is looked through for the end of a trailer section: one reader's buffer. What it says is let go
 // of, as a recipient may (RFC 9110 §6.5.1), and the connection with it, in which it lies still.
-func longTrailer(err error) bool {
-	// net/http tells it by its text alone.
-	return err != nil && err.Error() == "http: suspiciously long trailer after chunked body"
+func (c *conn) longTrailer(err error) bool {
+	// net/http tells it by its text alone, and says the same of a section that is cut.
+	return err != nil && err.Error() == "http: suspiciously long trailer after chunked body" && c.br.Buffered() == c.br.Size()
 }
 
 // calls reports whether the request is one of gRPC, whose servers refuse what doesn't
