@@ -31,6 +31,8 @@ func TestWhatIsAtHandWaitsForNobody(t *testing.T) {
 					if _, _, whole := p.request(); !whole {
 						return
 					}
+				} else if _, err := io.ReadFull(p, make([]byte, 1)); err != nil { // Else it would answer nothing.
+					return
 				}
 				_, _ = io.WriteString(p, c.first)
 				select {
