@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -22,8 +23,9 @@ const syncMutations = 200
 
 // BenchmarkOneClient takes apart what a durable mutation costs one client beyond a
 // request that is passed through: the syncs that the program makes for it, counted
-// by strace from outside, times the median sync of each kind in the same folder, and
-// the rest.
+// by strace from outside, times the median sync of that kind in the same folder, and
+// the rest. It prints, too, what the rest is if a sync is taken for as short as one of a
+// single page that follows right upon another.
 func BenchmarkOneClient(b *testing.B) {
 	l := newLab(b)
 	client := l.throughKeep()
@@ -42,7 +44,8 @@ func BenchmarkOneClient(b *testing.B) {
 			pass, mutation = append(pass, one("/ignored")), append(mutation, one(next()))
 		}
 	}
-	msync, fdatasync := l.syncTimes(b)
+	msync, page := l.syncTimes(b)
+	fdatasync := l.commitSync(b, time.Duration(median(mutation)/2)*time.Microsecond)
 	counts := l.countSyncs(b, func() {
 		for range syncMutations {
 			one(next())
@@ -51,14 +54,51 @@ func BenchmarkOneClient(b *testing.B) {
 	syncs := float64(counts["msync"]+counts["fdatasync"]+counts["fsync"]) / syncMutations
 	waits := (float64(counts["msync"])*msync + float64(counts["fdatasync"]+counts["fsync"])*fdatasync) / syncMutations
 	rest := median(mutation) - median(pass) - waits
-	b.Logf("pass-through %.0f µs, mutation %.0f µs; %.2f syncs each (%v of %d mutations; msync %.0f µs, fdatasync %.0f µs), so %.0f µs beside them",
-		median(pass), median(mutation), syncs, counts, syncMutations, msync, fdatasync, rest)
+	b.Logf("pass-through %.0f µs, mutation %.0f µs; %.2f syncs each (%v of %d mutations; msync %.0f µs, fdatasync of a commit %.0f µs), so %.0f µs beside them; "+
+		"%.0f µs beside syncs of a page, %.0f µs each",
+		median(pass), median(mutation), syncs, counts, syncMutations, msync, fdatasync, rest, rest+syncs*(fdatasync-page), page)
 	b.ReportMetric(syncs, "syncs/mutation")
 	b.ReportMetric(rest, "rest-us")
 }
 
+// commitSync is the median of a fdatasync as the program makes one for each commit, in
+// microseconds, on the ledger's own file system: of a file with the length of the high-water file,
+// behind two writes of whole pages in two places of it, pause after the one before.
+func (l *lab) commitSync(b *testing.B, pause time.Duration) float64 {
+	b.Helper()
+	const commit, journal = 8 << 10, 2 << 20
+	file, err := os.Create(filepath.Join(l.settings.Dir, "state", "commits"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = file.Close() }()
+	if _, err := file.Write(make([]byte, 2*journal)); err != nil {
+		b.Fatal(err)
+	}
+	if err := file.Sync(); err != nil {
+		b.Fatal(err)
+	}
+	var took []float64
+	for i := range syncMutations {
+		for last := time.Now(); time.Since(last) < pause; {
+			runtime.Gosched() // Between two commits a processor has work.
+		}
+		for half := range int64(2) {
+			if _, err := file.WriteAt(bytes.Repeat([]byte{byte(i)}, commit), half*journal+int64(i)*commit%journal); err != nil {
+				b.Fatal(err)
+			}
+		}
+		begun := time.Now()
+		if err := unix.Fdatasync(int(file.Fd())); err != nil {
+			b.Fatal(err)
+		}
+		took = append(took, float64(time.Since(begun).Microseconds()))
+	}
+	return median(took)
+}
+
 // syncTimes is the median of a small msync and of a small fdatasync, in
-// microseconds, on the ledger's own file system.
+// microseconds, on the ledger's own file system, each right after another.
 func (l *lab) syncTimes(b *testing.B) (msync, fdatasync float64) {
 	b.Helper()
 	const size = 1 << 16

@@ -74,10 +74,10 @@ var readBreaks = []broken{
 		tests: []string{"ledger/badgerstore.TestEitherMarkWillDo"},
 	},
 	{
-		promise: "If a sync fails, or hasn't ended after 30 s", how: "what the engine didn't take is acknowledged",
+		promise: "If a sync fails, or hasn't ended after 30 s", how: "a commit that can't be made durable stops nothing",
 		edits: []edit{{
 			"ledger/badgerstore/persist.go", "\t\ts.poison(err)\n\t\terr = s.Healthy()\n\t}\n\tb.answer(err)", "\t\terr = s.Healthy()\n\t}\n\tb.answer(err)",
 		}},
-		tests: []string{"ledger/badgerstore.TestACommitThatFailsStopsTheLedger"},
+		tests: []string{"ledger/badgerstore.TestASyncThatFailsOnceStopsTheLedger"},
 	},
 }

@@ -64,36 +64,33 @@ func (r *bodyReader) whole() bool {
 }
 
 func (s *Store) openBody(sum []byte) (*bodyReader, error) {
-	r := &bodyReader{store: s, src: s.newest.take()}
+	r := &bodyReader{store: s}
 	copy(r.sum[:], sum)
 	err := r.find()
 	if errors.Is(err, ledger.ErrNotFound) {
 		// It may be what is being committed.
-		s.newest.give(r.src)
-		if err := s.horizon.await(s.Healthy); err != nil {
+		if _, err := s.horizon.await(s.Healthy); err != nil {
 			return nil, err
 		}
-		r.src = &shared{snapshot: snapshot{s.db.NewTransaction(false)}, users: 1}
-		if err = s.horizon.awaitSeen(s.Healthy); err == nil {
-			err = r.find()
-		}
+		err = r.find()
 	}
 	if err != nil {
-		s.newest.give(r.src)
+		r.letGo()
 		return nil, err
 	}
 	return r, nil
 }
 
-// bodyReader reads a body from where its head says it is. It holds a snapshot until
-// it is closed.
+// bodyReader reads a body from where its head says it is.
 type bodyReader struct {
 	store *Store
-	src   *shared
-	head  bodyHead
-	sum   [32]byte
-	hash  hash.Hash
-	file  *os.File
+	// src is where chunks are read from, nil for content without any. It is held until the
+	// reader is closed.
+	src  *shared
+	head bodyHead
+	sum  [32]byte
+	hash hash.Hash
+	file *os.File
 	// block is what the file is read into, failed why no more of it is.
 	block  []byte
 	failed error
@@ -104,7 +101,9 @@ type bodyReader struct {
 
 func (r *bodyReader) find() error {
 	sk := key(kBody, r.sum[:])
-	content, err := r.src.get(sk)
+	r.letGo()
+	r.src = r.store.newest.take() // It has the chunks of a head that is read later.
+	content, err := lately{r.store}.get(sk)
 	if err != nil {
 		return err
 	}
@@ -117,8 +116,18 @@ func (r *bodyReader) find() error {
 		return ledger.ErrBodyDropped
 	case r.head.File:
 		return r.open()
+	case r.head.Chunks == 0:
+		r.letGo()
 	}
 	return nil
+}
+
+// letGo lets go of the snapshot, if there is one.
+func (r *bodyReader) letGo() {
+	if r.src != nil {
+		r.store.newest.give(r.src)
+		r.src = nil
+	}
 }
 
 // fileBlock is how much of a file is read at once.
@@ -254,7 +263,7 @@ func (r *bodyReader) Close() error {
 		if r.file != nil {
 			err = r.file.Close()
 		}
-		r.store.newest.give(r.src)
+		r.letGo()
 		r.store.readers.Done()
 	})
 	return err

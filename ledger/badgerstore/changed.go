@@ -5,12 +5,15 @@ import (
 	"hash/maphash"
 )
 
-// changed holds what the open batch, and the one before it, have changed. The one before
-// reaches the engine only when it is durable, so a command reads its changes here, and what
-// it read of them may not be durable yet. A nil one holds nothing.
+// changed holds what the open batch has changed, the one before it, and those that the engine
+// doesn't have yet. What a command reads here of the first two may not be durable yet. A nil one
+// holds nothing.
 type changed struct {
-	seed    maphash.Seed
+	backlog *backlog
 	horizon *horizon
+	// parcels are those of the backlog as the batch was begun; the batch before may lie in
+	// none of them.
+	parcels []*parcel
 	// number is the open batch's; now are its changes, before those of the last one.
 	number      uint64
 	now, before *changes
@@ -24,10 +27,11 @@ type changes struct {
 	first map[uint64]int
 }
 
-// delta is an entry with the place of the change of another key of the same hash, counted
-// from 1; 0 if there is none.
+// delta is an entry with the hash of its key, and the place of the change of another key of the
+// same hash, counted from 1; 0 if there is none.
 type delta struct {
 	entry
+	hash uint64
 	next int
 }
 
@@ -49,8 +53,22 @@ func (c *changes) set(hash uint64, e entry) {
 		known.sealed = e.sealed
 		return
 	}
-	c.list = append(c.list, delta{e, c.first[hash]})
+	c.append(hash, e)
+}
+
+// append adds the change of a key that has none.
+func (c *changes) append(hash uint64, e entry) {
+	c.list = append(c.list, delta{e, hash, c.first[hash]})
 	c.first[hash] = len(c.list)
+}
+
+// below tells fn of each change below prefix.
+func (c *changes) below(prefix []byte, fn func(entry)) {
+	for i := range c.list {
+		if e := c.list[i].entry; bytes.HasPrefix(e.key, prefix) {
+			fn(e)
+		}
+	}
 }
 
 func (c *changes) clear() {
@@ -59,13 +77,14 @@ func (c *changes) clear() {
 	clear(c.first)
 }
 
-func newChanged(h *horizon) *changed {
-	return &changed{maphash.MakeSeed(), h, 0, newChanges(), newChanges()}
+func newChanged(h *horizon, l *backlog) *changed {
+	return &changed{backlog: l, horizon: h, now: newChanges(), before: newChanges()}
 }
 
 // begin makes number the open batch. One that was begun before and wasn't written
-// changed nothing.
+// changed nothing. What is opened of the engine for it comes later, and end follows.
 func (c *changed) begin(number uint64) {
+	c.parcels = c.backlog.pin(c.parcels[:0])
 	if number != c.number {
 		c.number = number
 		c.now, c.before = c.before, c.now
@@ -73,29 +92,38 @@ func (c *changed) begin(number uint64) {
 	c.now.clear()
 }
 
-// rest lets go of what the last batches held, unless the engine may lack some of it still.
-// There must be no open batch.
+// end says that the batch reads no more.
+func (c *changed) end() {
+	c.backlog.unpin(c.parcels)
+	clear(c.parcels)
+	c.parcels = c.parcels[:0]
+}
+
+// rest lets go of what the last batches held, unless it may not be durable yet. There must be no
+// open batch.
 func (c *changed) rest() {
 	if !c.horizon.behind() {
 		c.now, c.before = newChanges(), newChanges()
 	}
 }
 
-func (c *changed) add(e entry) { c.now.set(maphash.Bytes(c.seed, e.key), e) }
+func (c *changed) hash(k []byte) uint64 { return maphash.Bytes(c.backlog.seed, k) }
 
-// value returns what lies under k if one of both batches has changed it, which may be nil:
-// it was removed. It is written over two batches later.
+func (c *changed) add(e entry) { c.now.set(c.hash(e.key), e) }
+
+// value returns what lies under k if one of the batches has changed it, which may be nil:
+// it was removed. It is valid in this batch.
 func (c *changed) value(k []byte) (sealed []byte, ok bool) {
-	if c == nil || len(c.now.list)+len(c.before.list) == 0 {
+	if c == nil || len(c.now.list)+len(c.before.list)+len(c.parcels) == 0 {
 		return nil, false
 	}
-	hash := maphash.Bytes(c.seed, k)
+	hash := c.hash(k)
 	e := c.now.find(hash, k)
 	if e == nil {
 		e = c.before.find(hash, k)
 	}
 	if e == nil {
-		return nil, false
+		return c.backlog.valueIn(c.parcels, hash, k)
 	}
 	return e.sealed, true
 }
@@ -111,7 +139,7 @@ func (c *changed) in(k []byte) uint64 {
 	if !c.any() {
 		return 0
 	}
-	hash := maphash.Bytes(c.seed, k)
+	hash := c.hash(k)
 	if c.now.find(hash, k) != nil {
 		return c.number
 	}
@@ -125,16 +153,12 @@ func (c *changed) has(k []byte) bool { return c.in(k) > 0 }
 
 func (c *changed) any() bool { return c != nil && (len(c.now.list) > 0 || c.syncing()) }
 
-// overlay tells fn of each change below prefix, those of the batch before first.
+// overlay tells fn of each change below prefix, older ones first.
 func (c *changed) overlay(prefix []byte, fn func(entry)) {
 	if c == nil {
 		return
 	}
-	for _, batch := range []*changes{c.before, c.now} {
-		for i := range batch.list {
-			if e := batch.list[i].entry; bytes.HasPrefix(e.key, prefix) {
-				fn(e)
-			}
-		}
-	}
+	c.backlog.overlayIn(c.parcels, prefix, fn)
+	c.before.below(prefix, fn)
+	c.now.below(prefix, fn)
 }

@@ -75,7 +75,7 @@ func TestChangedHoldsTwoBatches(t *testing.T) {
 	t.Parallel()
 	h := newHorizon()
 	h.start(4)
-	c := newChanged(h)
+	c := newChanged(h, newBacklog())
 	c.begin(5)
 	addChange(c, "a", "1")
 	addChange(c, "b", "1")
@@ -147,7 +147,7 @@ func TestKeysOverBothBatches(t *testing.T) {
 	defer db.Close()
 	h := newHorizon()
 	h.start(4)
-	c := newChanged(h)
+	c := newChanged(h, newBacklog())
 	// Each level holds a key, removes it, or says nothing of it.
 	type level func(k []byte, held bool)
 	var engine []entry

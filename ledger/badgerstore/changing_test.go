@@ -42,6 +42,7 @@ func changedBy(t *testing.T, commits int, commit func(s *Store, n int) error) *c
 	t.Helper()
 	h := &changing{c: testConfig(t.TempDir())}
 	s := mustOpenOnly(t, h.c)
+	allGiven(t, s)
 	h.older = copyFolder(t, h.c.Dir)
 	for n := range commits {
 		if err := commit(s, n+1); err != nil {
@@ -71,6 +72,16 @@ func changedBy(t *testing.T, commits int, commit func(s *Store, n int) error) *c
 // high-water file after so many.
 func (h *changing) given(t *testing.T, waters int, commits ...int) Config {
 	t.Helper()
+	var each [][]int
+	for _, n := range commits {
+		each = append(each, []int{n})
+	}
+	return h.givenAtOnce(t, waters, each...)
+}
+
+// givenAtOnce is given for commits of which the engine gets several in one transaction.
+func (h *changing) givenAtOnce(t *testing.T, waters int, each ...[]int) Config {
+	t.Helper()
 	c := testConfig(copyFolder(t, h.older))
 	if err := os.WriteFile(c.highWaterPath(), h.waters[waters-1], 0o600); err != nil {
 		t.Fatal(err)
@@ -79,11 +90,13 @@ func (h *changing) given(t *testing.T, waters int, commits ...int) Config {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, n := range commits {
+	for _, commits := range each {
 		if err := db.Update(func(txn *badger.Txn) error {
-			for _, e := range h.after[n-1].changes {
-				if err := e.apply(txn, nil); err != nil {
-					return err
+			for _, n := range commits {
+				for _, e := range h.after[n-1].changes {
+					if err := e.apply(txn, nil); err != nil {
+						return err
+					}
 				}
 			}
 			return nil

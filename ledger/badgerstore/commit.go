@@ -33,7 +33,8 @@ var commands = sync.Pool{New: func() any { return &command{done: make(chan error
 
 // batch is one transaction in the making.
 type batch struct {
-	// base is what the engine has, without this batch, and maybe without the one before it.
+	// base is what the engine has: without this batch, the one before it, and what changed
+	// has of those before.
 	base snapshot
 	tip  tip
 	// before is the link of the commit before it.
@@ -170,24 +171,33 @@ func (s *Store) rest() {
 	s.buffers.drop()
 	s.slabs = [2]slab{}
 	s.changed.rest()
+	s.giving.rest(s.horizon.durable.Load())
 	s.gate.rest(s.now()) // And of what was seen.
 }
 
+// begin begins a batch, which end ends.
 func (s *Store) begin() *batch {
 	b := &batch{
-		base: snapshot{s.db.NewTransaction(false)}, tip: s.tip, before: s.tip.Link, number: s.tip.Commit + 1,
+		tip: s.tip, before: s.tip.Link, number: s.tip.Commit + 1,
 		changed: s.changed, limit: fullCommands,
 	}
 	if s.config.unmerged {
 		b.limit = 1
 	}
 	s.changed.begin(b.number)
+	b.base = snapshot{s.db.NewTransaction(false)}
 	b.entries = s.changed.now
 	// The one before lies in the other slab.
 	slab := &s.slabs[b.number%2]
 	slab.reset()
 	s.layer.slab, s.ends.slab = slab, slab
 	return b
+}
+
+// end says that the batch reads no more.
+func (b *batch) end() {
+	b.base.txn.Discard()
+	b.changed.end()
 }
 
 // gather evaluates what else waits until the batch is full, or the sync before it
@@ -372,7 +382,7 @@ func (t *tx) evaluate(fn func(*tx) error, next *tip) (err error) {
 // settle completes the batch and hands it on to be written and synced. It holds the
 // turn to do so, unless the batch is empty.
 func (s *Store) settle(b *batch) {
-	defer b.base.txn.Discard()
+	b.end()
 	if b.size == 0 && len(b.shown) > 0 {
 		// What its commands have read may be of the one that is being synced.
 		s.unshown.add(b.shown)
@@ -433,7 +443,7 @@ const keptBuffer = 64 << 10
 // seal adds the batch's events, the commit record, and a checkpoint if one is due.
 func (s *Store) seal(b *batch, now time.Time) error {
 	l := s.ends
-	l.reset(b.base)
+	l.reset(snapshot{})
 	before := s.tip
 	if len(b.events) > 0 {
 		stored := &storedEvents{Before: before.Hash, Events: b.events}
@@ -475,6 +485,7 @@ func (s *Store) poison(err error) {
 	if s.sick.CompareAndSwap(nil, &err) {
 		s.config.Logger.Error().Err(err).Msg("ledger stopped: nothing may be sent on its word until a restart")
 		s.horizon.wake()
+		s.giving.wake()
 	}
 }
 

@@ -284,6 +284,7 @@ func TestOlderCopyIsFoundByAHighWaterFileElsewhere(t *testing.T) {
 	c.HighWaterFile = filepath.Join(t.TempDir(), "state", "highwater")
 	s := mustOpenOnly(t, c)
 	fill(t, s, 0, 3, 10)
+	allGiven(t, s)
 	older := copyFolder(t, c.Dir)
 	fill(t, s, 3, 1, 10)
 	if err := s.Close(); err != nil {

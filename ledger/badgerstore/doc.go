@@ -17,20 +17,23 @@
 // One goroutine evaluates the commands one after another, each over an overlay of
 // its own, so that the error of one drops only its own changes. Commands that wait
 // together share one commit. A second goroutine writes that into the journal of the high-water
-// file and syncs it: from then on it is durable and acknowledged. Then it gives it to Badger,
+// file and syncs it: from then on it is durable and acknowledged. Then it adds it to the backlog,
 // publishes the in-memory gate, and wakes the callers; meanwhile the first evaluates what comes
-// next, over what Badger has and the commit before.
+// next, over what Badger has, the backlog, and the commit before.
 //
-// Badger's log is synced, and the marks of the high-water file moved, when the journal is half
-// full, at opening and at closing. A commit too long for the journal is durable once Badger's
-// log is. Open gives Badger once more what a loss of power took from its logs and the journal
-// holds. So: Badger never has a commit that isn't durable in the journal or in a log; all up to
-// the mark is durable in Badger; the journal after the mark is never written over; and it lies
-// twice in the file, so that no single damage takes an acknowledged commit.
+// A third goroutine gives Badger what is in the backlog, many commits in one transaction, when
+// the journal is half full, when somebody reads more than single values, when no command has come
+// for a while, and at closing. In the first case and the last it syncs Badger's log then, and the
+// marks of the high-water file are moved. Commits go on meanwhile, as long as the journal has room.
+// A commit too long for the journal waits until Badger has all before it, and is durable once
+// Badger's log is. Open gives Badger what it lacks and the journal holds, after a loss of power as
+// after a kill. So: Badger never has a commit that isn't durable in the journal or in a log; all
+// up to the mark is durable in Badger; the journal after the mark is never written over; and it
+// lies twice in the file, so that no single damage takes an acknowledged commit.
 //
-// Readers wait until all that they see is durable. Commands of Note wait in a list for the next
-// such transaction, at most noteDelay. A long body's file, and its folder, are synced
-// before WriteBody or Keep returns, so before a record can name it.
+// Readers see what is durable, in the backlog or in Badger; listings wait until Badger has it.
+// Commands of Note wait in a list for the next commit, at most noteDelay. A long body's file,
+// and its folder, are synced before WriteBody or Keep returns, so before a record can name it.
 //
 // # Formats
 //
@@ -58,7 +61,8 @@
 // A commit or sync that fails, and a value that doesn't match its checksum, poison
 // the store: every later Update answers ledger.ErrUnavailable, and Healthy says
 // why. So does one that takes longer than 30 s: callers are answered then, and what hangs
-// may become durable all the same. Of a last write that was torn, the commit is there whole or
+// may become durable all the same. What Badger doesn't take of the backlog stops the store, too:
+// it was acknowledged, and the next start has it from the journal. Of a last write that was torn, the commit is there whole or
 // not at all, as it was never acknowledged; a commit of the journal that is missing before the
 // last one is damage. Below Config.MinFree new mutations answer ledger.ErrLowSpace while outcomes
 // are still recorded. Open refuses as docs/semantics.md §9 says; its errors name
@@ -68,6 +72,7 @@
 //
 // A consistent older copy of the whole folder is found only if the high-water file
 // is kept elsewhere, and then only if it lacks more than the journal holds, which is put back
-// otherwise. Stored content is not encrypted, and the high-water file holds some, too. A full disk can kill the
+// otherwise. A copy of data/ while the store is open lacks what is in the backlog. Stored
+// content is not encrypted, and the high-water file holds some, too. A full disk can kill the
 // process (Badger writes through memory maps): keep MinFree above zero.
 package badgerstore

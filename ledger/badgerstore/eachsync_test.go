@@ -23,6 +23,7 @@ type power struct {
 	// the tables that are made meanwhile, so that all lies in the logs.
 	manifest []byte
 	begun    bool
+	one      sync.Mutex
 	mu       sync.Mutex
 	keys     []ledger.Key
 	losses   int
@@ -36,7 +37,10 @@ func (p *power) acknowledged(keys []ledger.Key) {
 	p.keys = append(p.keys, keys...)
 }
 
+// synced is told of the syncs of two goroutines; one waits while the other's loss is looked at.
 func (p *power) synced(path string) error {
+	p.one.Lock()
+	defer p.one.Unlock()
 	p.mu.Lock()
 	keys := slices.Clone(p.keys)
 	p.mu.Unlock()
@@ -99,11 +103,15 @@ func TestALossOfPowerBeforeEachSync(t *testing.T) {
 			c.journal, c.synced = run.journal, p.synced
 			c.stall = time.Hour // A sync here takes as long as the ledger that is left is looked at.
 			s := mustOpenOnly(t, c)
+			allGiven(t, s)
+			p.one.Lock()
 			var err error
-			if p.manifest, err = os.ReadFile(filepath.Join(c.dataDir(), "MANIFEST")); err != nil {
+			p.manifest, err = os.ReadFile(filepath.Join(c.dataDir(), "MANIFEST"))
+			p.begun = true
+			p.one.Unlock()
+			if err != nil {
 				t.Fatal(err)
 			}
-			p.begun = true
 			for i := range run.n {
 				p.acknowledged(fill(t, s, i, 1, run.filler))
 			}
@@ -131,7 +139,7 @@ func TestTheEngineHasNoCommitBeforeItIsDurable(t *testing.T) {
 			return nil
 		}
 		syncs++
-		return s.read(func(src snapshot) error {
+		return inEngine(s, func(src snapshot) error {
 			next := s.water.last.Commit + 1
 			if _, err := readCommit(src, next); !errors.Is(err, ledger.ErrNotFound) {
 				t.Errorf("the engine has commit %d while that is made durable: %v", next, err)

@@ -133,6 +133,13 @@ func (g *gate) publish(d gateDelta, now time.Time, together func(*known)) {
 	}
 }
 
+// alone calls fn while nobody looks, and nothing is published.
+func (g *gate) alone(fn func()) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	fn()
+}
+
 // put reports whether it may have stopped something. The lock is held.
 func (g *gate) put(d gateDelta, now time.Time) (stops bool) {
 	for _, r := range d.runs {

@@ -159,10 +159,10 @@ type highWater struct {
 	mark highMark
 	// last is the last commit that is durable here.
 	last tip
-	// at is where the next commit goes in the journal, and used how much of it holds what
-	// came after the mark, in bytes.
-	at, used int64
-	buffer   []byte
+	// at is where the next commit goes in the journal; written is how much was written there
+	// since the file was opened, and settled how much of that up to the mark, in bytes.
+	at, written, settled int64
+	buffer               []byte
 	// synced is Config.synced.
 	synced func(path string) error
 }
@@ -199,17 +199,23 @@ func openHighWater(c Config, t tip) (*highWater, error) {
 		return nil, fmt.Errorf("high-water file: %w", err)
 	}
 	h := &highWater{file: f, mark: a.mark, synced: c.synced}
-	if err := h.settle(t); err != nil {
+	if err := h.settle(journalEnd{tip: t}); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return h, nil
 }
 
-// settle notes that all up to t is durable in the engine, so that the journal can be written
-// over. It returns when both marks say so: one that is damaged later leaves the other.
-func (h *highWater) settle(t tip) error {
+// used is how much of the journal holds what came after the mark, in bytes.
+func (h *highWater) used() int64 { return h.written - h.settled }
+
+// end is the end of the last commit that is durable here.
+func (h *highWater) end() journalEnd { return journalEnd{h.last, h.written} }
+
+// settle notes that all up to end is durable in the engine, so that the journal before that can be
+// written over. It returns when both marks say so: one that is damaged later leaves the other.
+func (h *highWater) settle(end journalEnd) error {
 	m := h.mark
-	m.Tip = t
+	m.Tip = end.tip
 	slot, err := m.slot()
 	if err != nil {
 		return err
@@ -222,7 +228,10 @@ func (h *highWater) settle(t tip) error {
 			return err
 		}
 	}
-	h.mark, h.last, h.used = m, t, 0
+	h.mark, h.settled = m, end.written
+	if end.tip.Commit > h.last.Commit {
+		h.last = end.tip
+	}
 	return nil
 }
 

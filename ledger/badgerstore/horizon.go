@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 )
 
-// horizon knows how far commits are complete, and how far they are durable and in the engine.
-// What lies between is seen by the committer alone.
+// horizon knows how far commits are complete, and how far they are durable. What lies between is
+// seen by the committer alone.
 type horizon struct {
 	written, durable atomic.Uint64
 	// ahead is the last commit that the engine had before it was durable.
@@ -39,7 +39,8 @@ func (h *horizon) awaitSeen(healthy func() error) error {
 	if h.ahead.Load() <= h.durable.Load() {
 		return nil
 	}
-	return h.await(healthy)
+	_, err := h.await(healthy)
+	return err
 }
 
 // reached says that all up to n is durable.
@@ -60,20 +61,20 @@ func (h *horizon) wake() {
 // behind reports whether something is written that isn't durable.
 func (h *horizon) behind() bool { return h.durable.Load() < h.written.Load() }
 
-// await waits until all that is written now is durable. It fails if that can't
-// become so any more.
-func (h *horizon) await(healthy func() error) error {
-	n := h.written.Load()
+// await waits until all that is written now is durable, and returns the number of its last
+// commit. It fails if that can't become so any more.
+func (h *horizon) await(healthy func() error) (n uint64, err error) {
+	n = h.written.Load()
 	if h.durable.Load() >= n {
-		return nil
+		return n, nil
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for h.durable.Load() < n {
 		if err := healthy(); err != nil {
-			return err
+			return n, err
 		}
 		h.moved.Wait()
 	}
-	return nil
+	return n, nil
 }

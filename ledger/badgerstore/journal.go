@@ -175,6 +175,9 @@ func (m highMark) parseJournal(b []byte) ([]journaled, error) {
 	return out, nil
 }
 
+// errNoRoom says that what the journal holds must be durable in the engine first.
+var errNoRoom = errors.New("high-water file: its journal is full")
+
 // append writes a commit into both copies of the journal and syncs. False: it is too long for
 // that, and nothing was written.
 func (h *highWater) append(j journaled) (kept bool, err error) {
@@ -188,8 +191,8 @@ func (h *highWater) append(j journaled) (kept bool, err error) {
 	if at+n > h.mark.Journal {
 		at, skipped = 0, h.mark.Journal-at
 	}
-	if h.used+skipped+n > h.mark.Journal {
-		return false, fmt.Errorf("high-water file: its journal has no room for commit %d", j.tip.Commit)
+	if h.used()+skipped+n > h.mark.Journal {
+		return false, errNoRoom
 	}
 	for copies := range int64(2) {
 		if _, err := h.file.WriteAt(h.buffer, marksSize+copies*h.mark.Journal+at); err != nil {
@@ -199,7 +202,7 @@ func (h *highWater) append(j journaled) (kept bool, err error) {
 	if err := h.sync(); err != nil {
 		return false, err
 	}
-	h.last, h.at, h.used = j.tip, at+n, h.used+skipped+n
+	h.last, h.at, h.written = j.tip, at+n, h.written+skipped+n
 	if cap(h.buffer) > keptBuffer {
 		h.buffer = nil
 	}
@@ -207,4 +210,4 @@ func (h *highWater) append(j journaled) (kept bool, err error) {
 }
 
 // wantsRoom says that the journal should be emptied before the next commit: it is half full.
-func (h *highWater) wantsRoom() bool { return h.used >= h.mark.Journal/2 }
+func (h *highWater) wantsRoom() bool { return h.used() >= h.mark.Journal/2 }

@@ -107,77 +107,74 @@ func TestAStopThatIsBeingSyncedStopsTheNextCommand(t *testing.T) {
 	}
 }
 
-// What may not be on the disk isn't acknowledged, and no later sync makes up for it.
+// What may not be on the disk isn't acknowledged, and no later sync makes up for it: neither that of
+// the log for a commit which is too long for the journal, nor that for the commits before it.
 func TestALogWhoseSyncFailsStopsTheLedger(t *testing.T) {
 	t.Parallel()
 	if !ownLogSync {
 		t.Skip("Badger syncs its log itself here")
 	}
-	var fails atomic.Bool
-	c := testConfig(t.TempDir())
-	c.journal = 64 << 10
-	c.synced = func(path string) error {
-		if fails.Load() && filepath.Ext(path) == logSuffix {
-			return unix.EIO
+	for _, emptied := range []bool{true, false} {
+		var fails atomic.Bool
+		c := testConfig(t.TempDir())
+		c.journal = 64 << 10
+		c.synced = func(path string) error {
+			if filepath.Ext(path) == logSuffix && fails.CompareAndSwap(true, false) {
+				return unix.EIO
+			}
+			return nil
 		}
-		return nil
-	}
-	s := mustOpenOnly(t, c)
-	fill(t, s, 0, 1, 10)
-	m := ledgertest.SampleMutation("a", ledger.Indeterminate, 0)
-	m.Target = strings.Repeat("x", 20<<10) // Too long for the journal.
-	put := func() error {
-		return s.Update(context.Background(), func(tx ledger.Tx) error { return tx.PutMutation(m) })
-	}
-	fails.Store(true)
-	if err := put(); !errors.Is(err, ledger.ErrUnavailable) || !errors.Is(err, unix.EIO) {
-		t.Errorf("the command whose sync failed: %v", err)
-	}
-	fails.Store(false)
-	if blockers, _ := s.BlockersOf("refunds"); len(blockers) != 0 {
-		t.Error("the gate shows what was not acknowledged")
-	}
-	if err := put(); !errors.Is(err, ledger.ErrUnavailable) || s.Healthy() == nil {
-		t.Errorf("a later command: %v", err)
+		s := mustOpenOnly(t, c)
+		fill(t, s, 0, 1, 10)
+		if emptied {
+			if _, err := s.giving.awaitDurable(s.horizon.durable.Load(), s.Healthy); err != nil {
+				t.Fatal(err)
+			}
+		}
+		m := ledgertest.SampleMutation("a", ledger.Indeterminate, 0)
+		m.Target = strings.Repeat("x", 20<<10) // Too long for the journal.
+		fails.Store(true)
+		if err := s.do(t.Context(), putting(m)); !errors.Is(err, ledger.ErrUnavailable) || !errors.Is(err, unix.EIO) {
+			t.Errorf("the command whose sync failed: %v", err)
+		}
+		if blockers, _ := s.BlockersOf("refunds"); len(blockers) != 0 {
+			t.Error("the gate shows what was not acknowledged")
+		}
+		if err := s.do(t.Context(), putting(m)); !errors.Is(err, ledger.ErrUnavailable) || s.Healthy() == nil {
+			t.Errorf("a later command: %v", err)
+		}
 	}
 }
 
-// What the engine didn't take isn't acknowledged, and nothing after it is taken.
-func TestACommitThatFailsStopsTheLedger(t *testing.T) {
+// What was acknowledged is durable in the journal. That the engine doesn't take it stops the
+// ledger, since who reads would miss it, and the next start has it.
+func TestACommitThatTheEngineDoesNotTakeStopsTheLedger(t *testing.T) {
 	t.Parallel()
-	s := mustOpenOnly(t, testConfig(t.TempDir()))
-	m := ledgertest.SampleMutation("a", ledger.InFlight, 0)
+	c := testConfig(t.TempDir())
+	s := mustOpenOnly(t, c)
+	m := ledgertest.SampleMutation("a", ledger.Indeterminate, 0)
 	err := s.do(t.Context(), func(tx *tx) error {
 		// The engine ends between the command and its commit.
 		return errors.Join(tx.PutMutation(m), s.db.Close())
 	})
-	healthy := s.Healthy() == nil
-	s.poison(errors.New("the engine has ended")) // Else a store that takes itself for sound waits for it.
-	if !errors.Is(err, ledger.ErrUnavailable) || healthy {
-		t.Errorf("acknowledged with %v, healthy: %t", err, healthy)
+	if err != nil || s.Healthy() != nil {
+		t.Errorf("answered with %v, healthy: %t", err, s.Healthy() == nil)
 	}
-}
-
-// The journal has it, and the engine doesn't: then who reads would miss what was acknowledged.
-func TestACommitThatTheEngineDoesNotTakeStopsTheLedger(t *testing.T) {
-	t.Parallel()
-	c := testConfig(t.TempDir())
-	var s *Store
-	var armed atomic.Bool
-	c.synced = func(string) error {
-		if armed.CompareAndSwap(true, false) {
-			return s.db.Close() // It ends between the sync of a commit and its own part.
-		}
-		return nil
+	if blockers, _ := s.BlockersOf("refunds"); len(blockers) != 1 {
+		t.Error("the gate doesn't show what was acknowledged")
 	}
-	s = mustOpenOnly(t, c)
-	armed.Store(true)
-	m := ledgertest.SampleMutation("a", ledger.Indeterminate, 0)
-	if err := s.do(t.Context(), putting(m)); !errors.Is(err, ledger.ErrUnavailable) || s.Healthy() == nil {
-		t.Errorf("acknowledged with %v, healthy: %t", err, s.Healthy() == nil)
+	if got := seen(t, s, m.Key); got.Version != 1 {
+		t.Errorf("%+v is seen", got)
 	}
-	if blockers, _ := s.BlockersOf("refunds"); len(blockers) != 0 {
-		t.Error("the gate shows what was not acknowledged")
+	left := testConfig(copyFolder(t, c.Dir))
+	if err := s.View(t.Context(), func(ledger.View) error { return nil }); !errors.Is(err, ledger.ErrUnavailable) || s.Healthy() == nil {
+		t.Errorf("who reads is told %v, healthy: %t", err, s.Healthy() == nil)
+	}
+	if err := s.do(t.Context(), putting(later(m))); !errors.Is(err, ledger.ErrUnavailable) {
+		t.Errorf("a later command is told %v", err)
+	}
+	if got := seen(t, mustOpen(t, left), m.Key); got.State != ledger.Indeterminate {
+		t.Errorf("after a restart: %+v", got)
 	}
 }
 
@@ -234,13 +231,14 @@ func TestWhoWaitsForACommitThatFailsIsTold(t *testing.T) {
 	var sick atomic.Bool
 	looked, done := make(chan struct{}, 2), make(chan error, 1)
 	go func() {
-		done <- h.await(func() error {
+		_, err := h.await(func() error {
 			looked <- struct{}{}
 			if sick.Load() {
 				return ledger.ErrUnavailable
 			}
 			return nil
 		})
+		done <- err
 	}()
 	<-looked
 	sick.Store(true)

@@ -210,19 +210,25 @@ func (l *layer) fits() error {
 	return nil
 }
 
-// entries are what the engine is given of a batch, in one piece of memory that is used
-// again for the next one: it keeps them until the batch is written. More of them than there
-// is room for lie scattered.
+// entries are what the engine is given at once, in one piece of memory that is used again for
+// the next time: it keeps them until they are written.
 type entries struct {
-	room [entriesKept]badger.Entry
+	room []badger.Entry
 	used int
 }
 
-// entriesKept is more than most batches have.
-const entriesKept = 256
+// entriesKept is how many of them are kept at most.
+const entriesKept = 4096
+
+// begin makes room for so many.
+func (n *entries) begin(count int) {
+	if count > len(n.room) {
+		n.room = make([]badger.Entry, count)
+	}
+}
 
 func (n *entries) entry(k, v []byte) *badger.Entry {
-	if n == nil || n.used == len(n.room) {
+	if n == nil {
 		return badger.NewEntry(k, v)
 	}
 	e := &n.room[n.used]
@@ -231,10 +237,12 @@ func (n *entries) entry(k, v []byte) *badger.Entry {
 	return e
 }
 
-// reset takes all of them back. Nobody may have any of them still.
-func (n *entries) reset() {
+// end takes all of them back. Nobody may have any of them still.
+func (n *entries) end() {
 	clear(n.room[:n.used])
-	n.used = 0
+	if n.used = 0; len(n.room) > entriesKept {
+		n.room = nil
+	}
 }
 
 // join moves the changes into the batch.

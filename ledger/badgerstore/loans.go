@@ -26,14 +26,14 @@ type loans struct {
 // manyMoved is how many records moved says it of before it begins anew.
 const manyMoved = 2048
 
-// written returns how many commits a snapshot sees that is opened from now on, at least.
+// written returns how many commits who reads from now on sees, at least.
 func (l *loans) written() uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.commits
 }
 
-// lend takes a record whose reader saw so many commits. Nobody may change it any more.
+// lend takes a record whose reader saw so many commits or more. Nobody may change it any more.
 func (l *loans) lend(e entryOfMutation, size int, saw uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

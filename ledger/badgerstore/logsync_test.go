@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"keep-proxy/ledger"
@@ -91,9 +92,16 @@ func TestAcknowledgedSurvivesALossOfPower(t *testing.T) {
 	}
 	d := disk{logs: map[string][]byte{}, names: map[string]bool{}}
 	c := testConfig(t.TempDir())
-	c.synced = d.synced
+	var mu sync.Mutex // Two goroutines sync.
+	c.synced = func(path string) error {
+		mu.Lock()
+		defer mu.Unlock()
+		return d.synced(path)
+	}
 	s := mustOpen(t, c)
 	keys := fill(t, s, 0, 14, 1000<<10)
+	mu.Lock()
+	defer mu.Unlock()
 	if len(d.logs) < 2 {
 		t.Fatalf("the log never changed: %d logs", len(d.logs))
 	}

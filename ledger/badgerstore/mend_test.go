@@ -384,6 +384,7 @@ func TestALossAfterAnAcceptedOneBeganAtTheEnd(t *testing.T) {
 	accept(t, c)
 	s := mustOpenOnly(t, c)
 	fill(t, s, 0, 1, 10)
+	allGiven(t, s)
 	older := copyFolder(t, c.Dir)
 	fill(t, s, 1, 2, 10)
 	if err := s.Close(); err != nil {

@@ -9,12 +9,12 @@ import (
 	"keep-proxy/ledger"
 )
 
-// newest is the snapshot of the last commit that is durable. Those who read it share it.
+// newest is the snapshot of the last commit that the engine has. Those who read it share it, and
+// look into the backlog first for what came since.
 //
-// Who opens a snapshot of his own waits until the engine has written the commit that it has
-// begun, and then until that is synced, since he sees it. Of a runner that has many records to
-// read between two commits, and of its tries, that makes one that works only while no commit is
-// under way.
+// Who opens a snapshot of his own waits until what is being committed is durable, and until the
+// engine has it. Of a runner that has many records to read between two commits, and of its
+// tries, that makes one that works only while no commit is under way.
 type newest struct {
 	mu sync.Mutex
 	is *shared
@@ -23,8 +23,6 @@ type newest struct {
 // shared is a snapshot with its readers.
 type shared struct {
 	snapshot
-	// saw is how many commits it sees.
-	saw uint64
 	// users counts its readers, and the store while it is the newest.
 	users int
 }
@@ -52,10 +50,10 @@ func (n *newest) give(s *shared) {
 
 // renew puts a snapshot in the place of the newest; nil puts none. Who asked for it calls what
 // it returns, which lets the one before go.
-func (n *newest) renew(txn *badger.Txn, saw uint64) (letGo func()) {
+func (n *newest) renew(txn *badger.Txn) (letGo func()) {
 	var next *shared
 	if txn != nil {
-		next = &shared{snapshot: snapshot{txn}, saw: saw, users: 1}
+		next = &shared{snapshot: snapshot{txn}, users: 1}
 	}
 	n.mu.Lock()
 	was := n.is
@@ -83,9 +81,8 @@ func (s *Store) Peek(ctx context.Context, fn func(ledger.View) error) error {
 			return err
 		}
 	}
-	src := s.newest.take()
-	defer s.newest.give(src)
-	err := fn(&view{src: src.snapshot, process: s.process, loans: &s.loans, saw: src.saw})
+	// What is read later may be of a later commit: then it isn't lent.
+	err := fn(&view{src: lately{s}, process: s.process, loans: &s.loans, saw: s.loans.written()})
 	if err != nil && isDamage(err) {
 		s.poison(err)
 	}

@@ -28,9 +28,12 @@ func open(ctx context.Context, c Config, accepted bool) (s *Store, err error) {
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
-	s = &Store{config: c, gate: newGate(), space: newSpace(c), horizon: newHorizon(), stalled: make(chan struct{})}
+	s = &Store{
+		config: c, gate: newGate(), space: newSpace(c), horizon: newHorizon(), giving: newGiving(), backlog: newBacklog(),
+		stalled: make(chan struct{}),
+	}
 	s.layer, s.ends = newLayer(snapshot{}), newLayer(snapshot{})
-	s.changed = newChanged(s.horizon)
+	s.changed = newChanged(s.horizon, s.backlog)
 	s.layer.earlier, s.ends.earlier = s.changed, s.changed
 	s.pending = pendingBodies{config: c, uploads: map[string]uint64{}, files: map[string]pendingFile{}, held: map[string]int{}, going: map[string]bool{}}
 	s.process = ledger.Process{ID: c.NewID(), Started: c.Now()}
@@ -239,6 +242,8 @@ func (s *Store) begun(ctx context.Context, accepted bool) (err error) {
 		return err
 	}
 	s.horizon.start(s.tip.Commit)
+	s.giving.start(s.tip)
+	s.newest.renew(s.db.NewTransaction(false))
 	if s.older || s.config.Restored {
 		if err := s.beginRestored(); err != nil {
 			return err
@@ -277,4 +282,6 @@ func (s *Store) stop() {
 	close(s.queue)
 	s.door.Unlock()
 	<-s.drained
+	s.giving.end()
+	<-s.giving.ended
 }

@@ -1,6 +1,7 @@
 package badgerstore
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -19,8 +20,7 @@ var (
 )
 
 // syncLoop makes batches durable, one after another, and wakes their callers. The
-// committer hands over no batch before it has the turn: the engine never has a commit
-// that isn't durable, and doesn't change its logs while one is synced.
+// committer hands over no batch before it has the turn.
 func (s *Store) syncLoop() {
 	defer close(s.drained)
 	for b := range s.syncing {
@@ -29,8 +29,7 @@ func (s *Store) syncLoop() {
 }
 
 // finish makes b durable, wakes the callers and gives the turn back. What fails stops the
-// store before either: nothing later is acknowledged. Nobody waits for room in the journal but
-// the next batch.
+// store before either: nothing later is acknowledged.
 func (s *Store) finish(b *batch) {
 	err := s.syncs.over(&aSync, func() error { return s.persist(b) })
 	if err != nil {
@@ -39,7 +38,7 @@ func (s *Store) finish(b *batch) {
 	}
 	b.answer(err)
 	if err == nil && s.water.wantsRoom() {
-		if err := s.syncs.over(&aSync, func() error { return s.emptyJournal(b.tip) }); err != nil {
+		if err := s.syncs.over(&aSync, s.makeRoom); err != nil {
 			s.poison(err)
 		}
 	}
@@ -59,78 +58,117 @@ func about(events []cbor.RawMessage) string {
 	return strings.Join(slices.Compact(whats), ",")
 }
 
-// persist makes the batch durable in the journal of the high-water file, then gives it to the
-// engine, then shows and publishes what it holds. A batch that is too long for the journal is
-// durable once the engine's log is.
+// persist makes the batch durable in the journal of the high-water file, then shows and publishes
+// what it holds. A batch that is too long for the journal is durable once the engine's log is.
 func (s *Store) persist(b *batch) error {
 	if fault.Watched() {
 		fault.Begin(fault.OpCommit, b.about)
 	}
+	if !s.backlog.takes(b.size) {
+		if err := s.giving.await(s.water.last.Commit, s.Healthy); err != nil {
+			return err
+		}
+	}
 	pointBeforeHighWater.Pass()
-	kept, err := s.water.append(journaled{tip: b.tip, before: b.before, changes: b.entries.list})
+	kept, err := s.journal(journaled{tip: b.tip, before: b.before, changes: b.entries.list})
 	if err != nil {
 		return err
 	}
-	if !kept {
-		// A log that lost the end of what came before it would have a hole there.
-		if err := s.emptyJournal(s.water.last); err != nil {
-			return err
-		}
-		s.horizon.goesAhead(b.number)
-	}
 	pointAfterHighWater.Pass()
-	if err := s.give(b); err != nil {
+	s.loans.commit(b.moved)
+	if kept {
+		s.show(b, func() { s.backlog.add(b.entries.list, s.water.end()) })
+	} else if err := s.goAhead(b); err != nil {
 		return err
 	}
-	if !kept {
-		if err := s.emptyJournal(b.tip); err != nil {
-			return err
-		}
-	}
-	pointAfterApply.Pass()
-	s.show(b)
 	pointAfterPublish.Pass()
 	return nil
 }
 
-// give gives the batch to the engine.
-func (s *Store) give(b *batch) error {
+// journal writes a commit into the journal and syncs it. False: it is too long for that, and
+// nothing was written.
+func (s *Store) journal(j journaled) (kept bool, err error) {
+	kept, err = s.water.append(j)
+	for errors.Is(err, errNoRoom) {
+		// All before it is to be durable in the engine.
+		if err := s.emptyJournal(); err != nil {
+			return false, err
+		}
+		kept, err = s.water.append(j)
+	}
+	return kept, err
+}
+
+// goAhead makes a batch durable that is too long for the journal: in the engine's log, where it
+// can be seen before. A log that lost the end of what came before it would have a hole there.
+func (s *Store) goAhead(b *batch) error {
+	if err := s.emptyJournal(); err != nil {
+		return err
+	}
+	s.horizon.goesAhead(b.number)
+	if err := s.give(b.entries.list); err != nil {
+		return err
+	}
+	if err := s.log.sync(); err != nil {
+		return err
+	}
+	if err := s.water.settle(journalEnd{b.tip, s.water.written}); err != nil {
+		return err
+	}
+	pointAfterApply.Pass()
+	s.giving.reached(s.water.end())
+	s.giving.synced()
+	txn := s.db.NewTransaction(false)
+	var letGo func()
+	s.show(b, func() { letGo = s.newest.renew(txn) })
+	letGo()
+	return nil
+}
+
+// give gives the engine what is durable in the journal, or is too long for it, in one
+// transaction: it has all of that or nothing.
+func (s *Store) give(changes []delta) error {
 	txn := s.db.NewTransaction(true)
 	defer txn.Discard()
-	defer s.room.reset()
-	for i := range b.entries.list {
-		if err := b.entries.list[i].apply(txn, &s.room); err != nil {
+	s.room.begin(len(changes))
+	defer s.room.end()
+	for i := range changes {
+		if err := changes[i].apply(txn, &s.room); err != nil {
 			return err
 		}
 	}
 	if err := txn.Commit(); err != nil {
 		return fmt.Errorf("commit: %w", err)
 	}
-	s.loans.commit(b.moved)
 	return nil
 }
 
-// emptyJournal makes durable in the engine's log what the journal holds, so that it can be
-// written over. t is the last commit that the engine has.
-func (s *Store) emptyJournal(t tip) error {
-	if err := s.log.sync(); err != nil {
-		return err
+// makeRoom takes the room in the journal that there is by now, or asks for it.
+func (s *Store) makeRoom() error {
+	if end := s.giving.durably(); end.tip.Commit > s.water.mark.Tip.Commit {
+		return s.water.settle(end)
 	}
-	return s.water.settle(t)
+	s.giving.want(s.water.last.Commit, true)
+	return nil
 }
 
-// show lets everybody see what b holds.
-func (s *Store) show(b *batch) {
-	// No other batch is given to the engine before this one has given the turn back. What it
-	// has by now is durable, and is all that this snapshot sees.
-	// Gate and snapshot change together, for those who look at both.
-	txn := s.db.NewTransaction(false)
-	var letGo func()
+// emptyJournal waits until all that the journal holds is durable in the engine's log, and lets it
+// be written over.
+func (s *Store) emptyJournal() error {
+	end, err := s.giving.awaitDurable(s.water.last.Commit, s.Healthy)
+	if err != nil {
+		return err
+	}
+	return s.water.settle(end)
+}
+
+// show lets everybody see what b holds. Gate, backlog and snapshot change together, for those who
+// look at all of them.
+func (s *Store) show(b *batch, together func()) {
 	s.gate.publish(b.gate, b.written, func(k *known) {
-		letGo = s.newest.renew(txn, s.loans.written())
+		together()
 		k.forget(b.moved, b.items)
 	})
-	letGo()
 	s.commits.Add(1)
 	s.horizon.reached(b.number)
 	s.unshown.add(b.shown)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/rs/zerolog"
@@ -127,7 +128,10 @@ func TestWhatTheEngineLosesIsPutBack(t *testing.T) {
 		c := testConfig(t.TempDir())
 		d := disk{logs: map[string][]byte{}, names: map[string]bool{}}
 		armed := false
+		var mu sync.Mutex // Two goroutines sync.
 		c.synced = func(path string) error {
+			mu.Lock()
+			defer mu.Unlock()
 			if !armed || filepath.Base(path) == "highwater" {
 				return nil // Nothing of it is written and not synced once a command was answered.
 			}
@@ -136,10 +140,14 @@ func TestWhatTheEngineLosesIsPutBack(t *testing.T) {
 		s := mustOpenOnly(t, c)
 		keys := fill(t, s, 0, 11, 1000<<10)
 		// The last one was too long for the journal, so that all of it is synced.
+		mu.Lock()
 		d.logs, d.names = logsOf(t, c.Dir)
 		armed = true
+		mu.Unlock()
 		keys = append(keys, fill(t, s, 11, 1+random.IntN(16), 150<<10)...)
+		mu.Lock()
 		left := lose(t, random, c.Dir, d.logs, d.names)
+		mu.Unlock()
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
@@ -235,6 +243,7 @@ func TestABodyThatIsMissingIsNotPutBack(t *testing.T) {
 	c.HighWaterFile = filepath.Join(t.TempDir(), "highwater")
 	s := mustOpenOnly(t, c)
 	keys := fill(t, s, 0, 1, 10)
+	allGiven(t, s)
 	older := copyFolder(t, c.Dir)
 	b := putBody(t, s, "named", long("a"))
 	water, err := os.ReadFile(c.HighWaterFile)

@@ -104,7 +104,7 @@ func (s *Store) missing(a acknowledged) (missing []journaled, err error) {
 				return err
 			}
 			// The later ones are looked at all the same: one of them may be another's.
-			if missing == nil && (!ok || version <= before) {
+			if missing == nil && (!ok || version < before) {
 				missing = a.after[i:]
 			}
 			before = version

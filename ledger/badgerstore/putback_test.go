@@ -101,7 +101,7 @@ func TestACommitTooLongForTheJournalIsNotSeenBeforeItIsDurable(t *testing.T) {
 		if s == nil {
 			return nil
 		}
-		return s.read(func(src snapshot) error {
+		return inEngine(s, func(src snapshot) error {
 			_, err := readCommit(src, s.horizon.durable.Load()+1)
 			if errors.Is(err, ledger.ErrNotFound) {
 				return nil

@@ -79,7 +79,7 @@ func (p *pastRun) asked(check func(by string, r ledger.Run, blockers []ledger.Bl
 func TestARestKeepsWhatTheEngineMayLack(t *testing.T) {
 	t.Parallel()
 	h := newHorizon()
-	c := newChanged(h)
+	c := newChanged(h, newBacklog())
 	k := []byte("k")
 	c.begin(1)
 	c.add(entry{k, []byte("v")})

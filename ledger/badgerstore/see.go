@@ -1,6 +1,8 @@
 package badgerstore
 
 import (
+	"errors"
+
 	"keep-proxy/ledger"
 )
 
@@ -59,12 +61,14 @@ func (r *recent[K, R]) drop(k K) {
 	delete(r.young, k)
 }
 
-// looked is what the gate knows at one moment, with the snapshot of that moment where
-// something has to be read.
+// looked is what the gate knows at one moment, with the backlog's values and the snapshot of that
+// moment where something has to be read.
 type looked struct {
 	ledger.Sight
-	src   *shared
-	shows uint64
+	// item and record are what the backlog has of them.
+	item, record []byte
+	src          *shared
+	shows        uint64
 	// keepItem and keepRecord say what is to be kept.
 	keepItem, keepRecord bool
 }
@@ -80,7 +84,7 @@ func (s *Store) See(scope ledger.Scope, k ledger.Key) (ledger.Sight, bool) {
 		return ledger.Sight{}, false
 	}
 	item := digest(scope.Workflow, scope.Item)
-	l, ok := s.gate.look(scope, item, k, &s.newest)
+	l, ok := s.gate.look(scope, item, k, s.backlog, &s.newest)
 	if !ok || l.src == nil && !l.keepItem && !l.keepRecord {
 		return l.Sight, ok
 	}
@@ -91,7 +95,7 @@ func (s *Store) See(scope ledger.Scope, k ledger.Key) (ledger.Sight, bool) {
 func (s *Store) seeOn(l looked, item [32]byte, k ledger.Key) (ledger.Sight, bool) {
 	if l.src != nil {
 		defer s.newest.give(l.src)
-		if !l.read(&view{src: l.src.snapshot, process: s.process}, item, k) {
+		if !l.read(item, k) {
 			return ledger.Sight{}, false
 		}
 	}
@@ -101,7 +105,7 @@ func (s *Store) seeOn(l looked, item [32]byte, k ledger.Key) (ledger.Sight, bool
 
 // look returns what is known of the scope and the key. False: something stops the item,
 // or the run isn't known here.
-func (g *gate) look(scope ledger.Scope, item [32]byte, k ledger.Key, n *newest) (l looked, ok bool) {
+func (g *gate) look(scope ledger.Scope, item [32]byte, k ledger.Key, lately *backlog, n *newest) (l looked, ok bool) {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
 	if g.stopped[scope.Workflow].standstill().stops(scope.Item) {
@@ -116,20 +120,30 @@ func (g *gate) look(scope ledger.Scope, item [32]byte, k ledger.Key, n *newest) 
 	l.Item, haveItem, l.keepItem = g.known.items.get(item)
 	l.Mutation, haveRecord, l.keepRecord = g.known.records.get(k)
 	l.shows = g.known.shows
-	if !haveItem || !haveRecord {
-		l.src = n.take()
-		return l, l.src != nil
+	if haveItem && haveRecord {
+		return l, true
 	}
-	return l, true
+	if !haveItem {
+		if l.item, ok = lately.value(key(kItem, item[:])); ok && l.item == nil {
+			return looked{}, false // It was removed.
+		}
+	}
+	if !haveRecord {
+		if l.record, ok = lately.value(mutationKey(k)); ok && l.record == nil {
+			return looked{}, false
+		}
+	}
+	l.src = n.take()
+	return l, l.src != nil
 }
 
 // read fills in what isn't known. What is not there, or can't be read, is for a command to
 // find out. The record comes first: that of a new mutation isn't there, so that its item
 // needn't be read.
-func (l *looked) read(v *view, item [32]byte, k ledger.Key) bool {
+func (l *looked) read(item [32]byte, k ledger.Key) bool {
 	if l.Mutation == nil {
 		sk := mutationKey(k)
-		err := v.src.read(sk, func(content []byte) error {
+		err := l.readAt(sk, l.record, func(content []byte) error {
 			e, err := decodeMutation(sk, content)
 			l.Mutation, l.keepRecord = e.Mutation, len(content) <= shelfRecord
 			return err
@@ -139,13 +153,35 @@ func (l *looked) read(v *view, item [32]byte, k ledger.Key) bool {
 		}
 	}
 	if l.Item == nil {
-		i, err := v.itemBy(item)
+		sk := key(kItem, item[:])
+		err := l.readAt(sk, l.item, func(content []byte) (err error) {
+			l.Item, err = decodeItem(sk, content)
+			l.keepItem = true
+			return err
+		})
 		if err != nil {
 			return false
 		}
-		l.Item, l.keepItem = i, true
 	}
 	return true
+}
+
+// errSplit leaves to a command what the backlog has in parts.
+var errSplit = errors.New("the value lies in parts")
+
+// readAt reads what lies under sk: sealed, if the backlog has that.
+func (l *looked) readAt(sk, sealed []byte, fn func(content []byte) error) error {
+	if sealed == nil {
+		return l.src.read(sk, fn)
+	}
+	content, flags, err := unseal(sk, sealed)
+	switch {
+	case err != nil:
+		return err
+	case flags&flagSplit != 0:
+		return errSplit
+	}
+	return fn(content)
 }
 
 // keep keeps what was read, unless a commit was shown since, which may have changed it.

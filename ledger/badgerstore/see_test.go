@@ -170,7 +170,7 @@ func TestWhatChangedUnderItsReaderIsNotKept(t *testing.T) {
 			s := mustOpen(t, testConfig(t.TempDir()))
 			scope, k := aSight(t, s, "a")
 			item := digest(scope.Workflow, scope.Item)
-			l, ok := s.gate.look(scope, item, k, &s.newest)
+			l, ok := s.gate.look(scope, item, k, s.backlog, &s.newest)
 			if !ok || l.src == nil {
 				t.Fatalf("looked: %t, to be read: %t", ok, l.src != nil)
 			}

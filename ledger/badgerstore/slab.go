@@ -1,6 +1,9 @@
 package badgerstore
 
-import "bytes"
+import (
+	"bytes"
+	"cmp"
+)
 
 // slab is memory for what the engine is given of a batch: it copies keys and values into its
 // log and its table, and keeps none of them once the batch is written. So the next batch
@@ -11,13 +14,15 @@ type slab struct {
 	// used is how many of them are given away, free what is left of the last of those.
 	used int
 	free []byte
+	// kept is how many pieces are kept for the next time, 0 for slabKept.
+	kept int
 }
 
 const (
 	// slabPiece is how much memory is got at once, in bytes; what is longer than an eighth
 	// of it has its own.
 	slabPiece = 32 << 10
-	// slabKept is how many pieces are kept for the next batch.
+	// slabKept is how many pieces are kept of a batch for the next one.
 	slabKept = 8
 )
 
@@ -64,9 +69,9 @@ func (s *slab) key(kind byte, parts ...[]byte) []byte {
 
 // reset takes all of it back. Nobody may need any of it still.
 func (s *slab) reset() {
-	if len(s.pieces) > slabKept {
-		clear(s.pieces[slabKept:])
-		s.pieces = s.pieces[:slabKept]
+	if kept := cmp.Or(s.kept, slabKept); len(s.pieces) > kept {
+		clear(s.pieces[kept:])
+		s.pieces = s.pieces[:kept]
 	}
 	s.used, s.free = 0, nil
 }

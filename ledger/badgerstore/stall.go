@@ -31,7 +31,7 @@ const looks = 16
 
 // What a watch is told that is done.
 var (
-	aCommand, aSync, aRead = "a command", "a sync", "a read"
+	aCommand, aSync, aRead, aWrite = "a command", "a sync", "a read", "a write"
 )
 
 // watch looks after one goroutine that does what may hang. If that takes longer than
@@ -125,18 +125,18 @@ func (s *Store) answered(c *command) error {
 	}
 }
 
-// drain waits until the committer has ended. One that hangs is given up, with the files
-// open: closing them would wait, too.
-func (s *Store) drain() error {
+// ended waits until a goroutine has, such as the committer. One that hangs is given up, with the
+// files open: closing them would wait, too.
+func (s *Store) ended(ended <-chan struct{}) error {
 	select {
-	case <-s.drained:
+	case <-ended:
 		return nil
 	case <-s.stalled:
 	}
 	grace := time.NewTimer(min(closeGrace, s.config.stallAfter()))
 	defer grace.Stop()
 	select {
-	case <-s.drained:
+	case <-ended:
 		return nil
 	case <-grace.C:
 		return fmt.Errorf("%w: the ledger was left open: %w", ledger.ErrUnavailable, errHangs)

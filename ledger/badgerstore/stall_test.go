@@ -38,7 +38,7 @@ func hangs(t *testing.T) (s *Store, end chan struct{}) {
 // stallsAfter makes s less patient. Nothing may be under way.
 func (s *Store) stallsAfter(d time.Duration) {
 	s.config.stall = d
-	s.commands, s.syncs = s.newWatch(), s.newWatch()
+	s.commands, s.syncs, s.gives = s.newWatch(), s.newWatch(), s.newWatch()
 }
 
 func TestSyncThatHangsStopsTheLedger(t *testing.T) {
@@ -111,6 +111,42 @@ func TestCommandThatHangsStopsTheLedger(t *testing.T) {
 	page, err := mustOpen(t, s.config).Mutations(t.Context(), ledger.Filter{})
 	if err != nil || len(page.Items) != len(keys) {
 		t.Errorf("%d records, %v: what was told to be unknown was committed later", len(page.Items), err)
+	}
+}
+
+// The engine gets what the journal holds beside the commits: they go on while its log is synced,
+// until that hangs for too long.
+func TestALogThatHangsStopsTheLedger(t *testing.T) {
+	t.Parallel()
+	if !ownLogSync {
+		t.Skip("Badger syncs its log itself here")
+	}
+	c := testConfig(t.TempDir())
+	h := newHeldLog(&c)
+	s := mustOpenOnly(t, c)
+	fill(t, s, 0, 3, 10)
+	s.stallsAfter(100 * time.Millisecond)
+	h.arm()
+	s.giving.want(s.horizon.durable.Load(), true)
+	<-h.begun
+	if err := s.do(t.Context(), putting(ledgertest.SampleMutation("meanwhile", ledger.Indeterminate, 0))); err != nil {
+		t.Errorf("a command while the log is synced: %v", err)
+	}
+	<-s.stalled
+	if err := s.do(t.Context(), putting(ledgertest.SampleMutation("late", ledger.Indeterminate, 0))); !errors.Is(err, errHangs) {
+		t.Errorf("a later command: %v", err)
+	}
+	if err := s.Close(); !errors.Is(err, errHangs) {
+		t.Errorf("closing: %v", err)
+	}
+	h.letGo()
+	<-s.giving.ended
+	if err := s.release(); err != nil {
+		t.Error(err)
+	}
+	s.config.stall, s.config.synced = 0, nil
+	if m := seen(t, mustOpen(t, s.config), ledgertest.SampleMutation("meanwhile", ledger.Applied, 0).Key); m.State != ledger.Indeterminate {
+		t.Errorf("after a restart: %+v", m)
 	}
 }
 

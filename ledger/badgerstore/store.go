@@ -28,9 +28,11 @@ type Store struct {
 	gate     *gate
 	pending  pendingBodies
 	loans    loans
+	backlog  *backlog
 	newest   newest
 
 	horizon *horizon
+	giving  *giving
 	log     *logSync
 
 	queue chan *command
@@ -38,7 +40,8 @@ type Store struct {
 	// unshown are called once the batch that is being synced can be seen.
 	unshown unshown
 	// syncing takes batches from the committer to syncLoop; turn holds a token while
-	// none is being written; drained is closed when both have ended. room is syncLoop's.
+	// none is being written; drained is closed when both have ended. room belongs to who
+	// gives the engine something.
 	syncing chan *batch
 	room    entries
 	turn    chan struct{}
@@ -47,9 +50,9 @@ type Store struct {
 	// stalled is closed when a write or a sync didn't end in time.
 	stalled   chan struct{}
 	stallOnce sync.Once
-	// commands looks after the committer, syncs after syncLoop.
-	commands, syncs *watch
-	commits         atomic.Uint64
+	// commands looks after the committer, syncs after syncLoop, gives after giveLoop.
+	commands, syncs, gives *watch
+	commits                atomic.Uint64
 	// older says that the folder is a restored copy that the high-water file doesn't
 	// know.
 	older bool
@@ -136,11 +139,7 @@ func (s *Store) StandingByToken(sha256 string) (ledger.Run, []ledger.Blocker, er
 // standingPast reads a run that the gate doesn't know: it is unknown, or has ended and
 // is remembered for a day. One that isn't over was not durable when the gate was asked.
 func (s *Store) standingPast(find func(*view) (*ledger.Run, error)) (ledger.Run, []ledger.Blocker, error) {
-	var r *ledger.Run
-	err := s.read(func(src snapshot) (err error) {
-		r, err = find(&view{src: src, process: s.process})
-		return err
-	})
+	r, err := s.pastRun(find)
 	switch {
 	case err != nil:
 		return ledger.Run{}, nil, err
@@ -148,6 +147,19 @@ func (s *Store) standingPast(find func(*view) (*ledger.Run, error)) (ledger.Run,
 		return ledger.Run{}, nil, ledger.ErrNotFound
 	}
 	return *r, s.gate.blockersFor(r), nil
+}
+
+// pastRun reads a run without waiting for what is being committed. Damage stops the store.
+func (s *Store) pastRun(find func(*view) (*ledger.Run, error)) (*ledger.Run, error) {
+	if err := s.readable(); err != nil {
+		return nil, err
+	}
+	defer s.readers.Done()
+	r, err := find(&view{src: lately{s}, process: s.process})
+	if err != nil && isDamage(err) {
+		s.poison(err)
+	}
+	return r, err
 }
 
 // BlockersOf implements ledger.Store; it shares as Standing does.
@@ -181,33 +193,26 @@ func (s *Store) readable() error {
 }
 
 // snapshot reads what is durable, the commit that is on its way now included: it waits for
-// that. Damage stops the store.
+// that, and for the engine to have it. Damage stops the store.
 func (s *Store) snapshot(fn func(snapshot) error) error {
-	return s.reading(s.horizon.await, func(src snapshot) error {
-		// A commit may have come in between that was too long for the journal.
-		if err := s.horizon.awaitSeen(s.Healthy); err != nil {
-			return err
-		}
-		return fn(src)
-	})
-}
-
-// read is snapshot without waiting.
-func (s *Store) read(fn func(snapshot) error) error {
-	return s.reading(func(func() error) error { return nil }, fn)
-}
-
-func (s *Store) reading(await func(healthy func() error) error, fn func(snapshot) error) error {
 	if err := s.readable(); err != nil {
 		return err
 	}
 	defer s.readers.Done()
-	if err := await(s.Healthy); err != nil {
+	n, err := s.horizon.await(s.Healthy)
+	if err != nil {
+		return err
+	}
+	if err := s.giving.await(n, s.Healthy); err != nil {
 		return err
 	}
 	txn := s.db.NewTransaction(false)
 	defer txn.Discard()
-	err := fn(snapshot{txn})
+	// A commit may have come in between that was too long for the journal.
+	if err := s.horizon.awaitSeen(s.Healthy); err != nil {
+		return err
+	}
+	err = fn(snapshot{txn})
 	if err != nil && isDamage(err) {
 		s.poison(err)
 	}
@@ -225,7 +230,7 @@ func (s *Store) Close() error {
 	s.closed = true
 	close(s.queue)
 	s.door.Unlock()
-	if err := s.drain(); err != nil {
+	if err := s.ended(s.drained); err != nil {
 		return err
 	}
 	s.readers.Wait()
@@ -234,7 +239,11 @@ func (s *Store) Close() error {
 		err = s.writeCheckpoint()
 	}
 	if s.Healthy() == nil && err == nil {
-		err = s.emptyJournal(s.tip)
+		err = s.emptyJournal()
+	}
+	s.giving.end()
+	if late := s.ended(s.giving.ended); late != nil {
+		return errors.Join(err, late)
 	}
 	return errors.Join(err, s.release())
 }
@@ -244,7 +253,7 @@ func (s *Store) Close() error {
 func (s *Store) writeCheckpoint() error {
 	s.checkpointDue = true
 	b := s.begin()
-	defer b.base.txn.Discard()
+	b.end()
 	if err := s.commit(b); err != nil {
 		return err
 	}
@@ -254,7 +263,7 @@ func (s *Store) writeCheckpoint() error {
 // release closes the files, in the order opposite to opening.
 func (s *Store) release() error {
 	var err error
-	s.newest.renew(nil, 0)()
+	s.newest.renew(nil)()
 	if s.db != nil {
 		err = s.db.Close()
 	}
@@ -278,9 +287,10 @@ func (s *Store) start() {
 	s.syncing = make(chan *batch)
 	s.turn = make(chan struct{}, 1)
 	s.turn <- struct{}{}
-	s.commands, s.syncs = s.newWatch(), s.newWatch()
+	s.commands, s.syncs, s.gives = s.newWatch(), s.newWatch(), s.newWatch()
 	go s.commitLoop(s.config.restAfter())
 	go s.syncLoop()
+	go s.giveLoop()
 }
 
 // now is wall time, as injected.

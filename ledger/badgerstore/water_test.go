@@ -78,7 +78,7 @@ func (w *testWater) write(t *testing.T, size int) (before []byte) {
 
 func (w *testWater) empty(t *testing.T) {
 	t.Helper()
-	if err := w.settle(w.tip()); err != nil {
+	if err := w.settle(journalEnd{w.tip(), w.written}); err != nil {
 		t.Fatal(err)
 	}
 	w.marked, w.after = w.tip(), nil

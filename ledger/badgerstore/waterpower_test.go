@@ -29,6 +29,7 @@ func TestTheHighWaterMarkSurvivesALossOfPower(t *testing.T) { //nolint:parallelt
 			if err != nil {
 				t.Fatal(err)
 			}
+			allGiven(t, s)
 			older := copyFolder(t, c.Dir)
 			stop := fault.Watch(func(step fault.Step) {
 				if step.Op == fault.OpSync && step.Done && step.Name == c.HighWaterFile {
