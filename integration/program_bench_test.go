@@ -186,6 +186,7 @@ func (l *lab) ways() []*way {
 		barePost, pass,
 		ours.of("mutation", "POST", numbered("/send/"), pass),
 		ours.of("replay", "POST", fixed("/send/same"), pass),
+		l.direct().of("direct post", "POST", fixed("/ignored"), pass),
 	}
 }
 

@@ -35,11 +35,20 @@ func TestLogsThatWereOnlyJustMade(t *testing.T) {
 }
 
 // TestALogThatWasEmptiedIsALoss holds that the high-water mark finds out what an
-// empty file hides.
+// empty file hides. What the journal holds besides would be put back.
 func TestALogThatWasEmptiedIsALoss(t *testing.T) {
 	t.Parallel()
-	dir, _ := crashed(t)
-	c := testConfig(dir)
+	live := testConfig(t.TempDir())
+	s := mustOpen(t, live)
+	fill(t, s, 0, 20, 10)
+	<-s.turn // Nothing is being committed.
+	err := s.emptyJournal()
+	s.turn <- struct{}{}
+	if err != nil {
+		t.Fatal(err)
+	}
+	fill(t, s, 20, 2, 10)
+	c := testConfig(copyFolder(t, live.Dir))
 	logs, err := filepath.Glob(filepath.Join(c.dataDir(), "*.mem"))
 	if err != nil || len(logs) == 0 {
 		t.Fatalf("%v, %v", logs, err)
