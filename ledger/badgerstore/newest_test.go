@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"runtime"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -107,6 +108,45 @@ func TestWhatChangedUnderItsReaderIsNotLent(t *testing.T) {
 	}
 	if _, ok := s.loans.take(first.Key); ok {
 		t.Error("what is older than the last commit is lent")
+	}
+}
+
+// A commit counts for who reads only once it can be seen: who began before, and lends what it has
+// changed, must not pass for one who saw it.
+func TestWhatIsSeenJustBeforeACommitIsShownIsNotLent(t *testing.T) {
+	t.Parallel()
+	first := ledgertest.SampleMutation("a", ledger.NeedsReconcile, 0)
+	var armed atomic.Bool
+	synced := make(chan struct{})
+	c := testConfig(t.TempDir())
+	c.synced = func(string) error {
+		if armed.CompareAndSwap(true, false) {
+			close(synced)
+		}
+		return nil
+	}
+	s := mustOpen(t, c)
+	if err := s.do(t.Context(), putting(first)); err != nil {
+		t.Fatal(err)
+	}
+	s.gate.mu.RLock() // Nothing is shown.
+	armed.Store(true)
+	done := make(chan error, 1)
+	go func() { done <- s.do(t.Context(), putting(later(first))) }()
+	<-synced
+	for range 1000 {
+		runtime.Gosched() // The commit comes to where it waits.
+	}
+	m := seen(t, s, first.Key)
+	s.gate.mu.RUnlock()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if m.Version != 1 {
+		t.Errorf("version %d is seen: this shows nothing", m.Version)
+	}
+	if _, ok := s.loans.take(first.Key); ok {
+		t.Error("it is lent after the commit")
 	}
 }
 

@@ -75,7 +75,6 @@ func (s *Store) persist(b *batch) error {
 		return err
 	}
 	pointAfterHighWater.Pass()
-	s.loans.commit(b.moved)
 	if kept {
 		s.show(b, func() { s.backlog.add(b.entries.list, s.water.end()) })
 	} else if err := s.goAhead(b); err != nil {
@@ -169,6 +168,8 @@ func (s *Store) show(b *batch, together func()) {
 		together()
 		k.forget(b.moved, b.items)
 	})
+	// Not before: who begins to read once it counts must see it.
+	s.loans.commit(b.moved)
 	s.commits.Add(1)
 	s.horizon.reached(b.number)
 	s.unshown.add(b.shown)
