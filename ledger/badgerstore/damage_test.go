@@ -47,13 +47,15 @@ func copyFolder(t *testing.T, src string) string {
 }
 
 // crashed returns a folder with tables and logs, as a killed process leaves it, and
-// what was acknowledged.
+// what was acknowledged. Some of what the logs hold isn't in the journal any more.
 func crashed(t *testing.T) (string, []ledger.Key) {
 	t.Helper()
 	c := testConfig(t.TempDir())
 	s := mustOpen(t, c)
 	keys := fill(t, s, 0, 90, 150<<10)
 	keys = append(keys, fill(t, s, 90, 30, 10)...)
+	emptied(t, s)
+	keys = append(keys, fill(t, s, 120, 5, 10)...)
 	flushed(t, c)
 	dir := copyFolder(t, c.Dir)
 	return dir, keys

@@ -11,6 +11,18 @@ func inEngine(s *Store, fn func(snapshot) error) error {
 	return s.db.View(func(txn *badger.Txn) error { return fn(snapshot{txn}) })
 }
 
+// emptied has nothing in the journal that the engine's logs and tables don't hold: what is lost of
+// these isn't put back.
+func emptied(t *testing.T, s *Store) {
+	t.Helper()
+	<-s.turn // Nothing is being committed.
+	err := s.emptyJournal()
+	s.turn <- struct{}{}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // allGiven waits until the engine has all that was acknowledged.
 func allGiven(t *testing.T, s *Store) {
 	t.Helper()
