@@ -88,7 +88,11 @@ func newMutationsShow() *cobra.Command {
 				if s.json {
 					return writeJSON(cmd.OutOrStdout(), m)
 				}
-				return showMutation(cmd.OutOrStdout(), m)
+				asked, err := askedAbout(ctx, c, m)
+				if err != nil {
+					return err
+				}
+				return showMutation(cmd.OutOrStdout(), m, asked)
 			})
 		},
 	}
@@ -96,8 +100,29 @@ func newMutationsShow() *cobra.Command {
 	return cmd
 }
 
-// showMutation writes a mutation for a person.
-func showMutation(w io.Writer, m *wire.Mutation) error {
+// askedAbout is the open question about a mutation, nil for none.
+func askedAbout(ctx context.Context, c *connection, m *wire.Mutation) (*wire.Escalation, error) {
+	if len(m.Actions) == 0 {
+		return nil, nil
+	}
+	for f := (client.Filter{Workflow: m.Workflow, Item: m.Item}); ; {
+		page, err := c.Escalations(ctx, f)
+		if err != nil {
+			return nil, err
+		}
+		for i := range page.Items {
+			if page.Items[i].Mutation == m.ID {
+				return &page.Items[i], nil
+			}
+		}
+		if f.Cursor = page.Next; f.Cursor == "" {
+			return nil, nil
+		}
+	}
+}
+
+// showMutation writes a mutation for a person, with what is asked about it, if anything is.
+func showMutation(w io.Writer, m *wire.Mutation, asked *wire.Escalation) error {
 	err := facts(w,
 		"mutation", m.ID,
 		"state", stateWord(m),
@@ -129,7 +154,8 @@ func showMutation(w io.Writer, m *wire.Mutation) error {
 	}
 	for _, part := range []func(io.Writer, *wire.Mutation) error{
 		func(w io.Writer, m *wire.Mutation) error { return showDiff(w, m.Diff) },
-		showDispatches, showObservations, showEvents, showActions,
+		showDispatches, showObservations, showEvents,
+		func(w io.Writer, m *wire.Mutation) error { return showActions(w, m, asked) },
 	} {
 		if err := part(w, m); err != nil {
 			return err
@@ -226,9 +252,16 @@ func showEvents(w io.Writer, m *wire.Mutation) error {
 	return section(w, "History", []string{"AT", "WHO", "WHAT", "STATE", "WHY"}, rows)
 }
 
-func showActions(w io.Writer, m *wire.Mutation) error {
+// showActions writes what a person may decide, and before that how to find out what is true.
+func showActions(w io.Writer, m *wire.Mutation, asked *wire.Escalation) error {
 	if len(m.Actions) == 0 {
 		return nil
+	}
+	if asked != nil {
+		fmt.Fprintln(w)
+		if err := facts(w, "asked because", asked.Asked, "check yourself", asked.ManualCheck, "start again", asked.ResumeHint); err != nil {
+			return err
+		}
 	}
 	fmt.Fprintln(w, "\nA person may decide (keep-proxy resolve "+m.ID+" …):")
 	return writeActions(w, m.Actions)
