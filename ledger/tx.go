@@ -174,8 +174,9 @@ type Store interface {
 	// View evaluates fn on a consistent snapshot of what is durable. It may wait for what is
 	// being committed as it is called, so as to see that, too.
 	View(ctx context.Context, fn func(View) error) error
-	// Peek is View without waiting: fn sees at least what was durable as it is called, and so
-	// all that was answered before. It is for reading a record before a command about it.
+	// Peek is View without waiting, for reading a record before a command about it: fn reads
+	// single records, each as it is durable when it is read or later, so that it sees all that
+	// was answered before. Lists may wait, and fit no moment of the records that they name.
 	Peek(ctx context.Context, fn func(View) error) error
 	// See answers what a claim of the scope and key is judged by, without waiting and mostly
 	// without I/O: run, item and record as they were together, durable, at one moment of the

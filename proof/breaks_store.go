@@ -136,7 +136,7 @@ var storeBreaks = []broken{
 	},
 	{
 		promise: "ends before what was acknowledged", how: "the journal is written over what counts",
-		edits: []edit{{"ledger/badgerstore/journal.go", "if h.used()+skipped+n > h.mark.Journal {", "if n > h.mark.Journal {"}},
+		edits: []edit{{"ledger/badgerstore/journal.go", "if !h.fits(h.settled) {", "if !h.fits(h.written) {"}},
 		tests: []string{"ledger/badgerstore.TestTheJournalIsNeverWrittenOver"},
 	},
 	{

@@ -161,7 +161,9 @@ func TestEachReadSeesWhatTheEngineLacks(t *testing.T) {
 		} {
 			t.Run(name+" by "+way, func(t *testing.T) {
 				t.Parallel()
-				s := mustOpen(t, testConfig(t.TempDir()))
+				config := testConfig(t.TempDir())
+				config.journal = 8 << 20 // A record in parts has room there.
+				s := mustOpen(t, config)
 				m := ledgertest.SampleMutation("a", ledger.NeedsReconcile, 0)
 				if err := s.do(t.Context(), putting(m)); err != nil {
 					t.Fatal(err)
@@ -169,6 +171,9 @@ func TestEachReadSeesWhatTheEngineLacks(t *testing.T) {
 				allGiven(t, s)
 				if err := s.Update(t.Context(), c.change(m)); err != nil {
 					t.Fatal(err)
+				}
+				if given := s.giving.given.Load(); given >= s.horizon.durable.Load() {
+					t.Error("the engine has it: this shows nothing")
 				}
 				got, err := readBy(t.Context(), func(ctx context.Context, fn func(ledger.View) error) error { return read(s, ctx, fn) }, m.Key)
 				if err == nil && got.Target != c.want || err != nil && err.Error() != c.want {
@@ -328,10 +333,14 @@ func TestTheMarkWaitsForTheLog(t *testing.T) {
 	}
 	h.arm()
 	n, before := 0, marked()
-	for ; !h.holds(); n++ {
+	for half := false; !half; n++ {
 		fill(t, s, n, 1, 10)
+		<-s.turn
+		half = s.water.wantsRoom()
+		s.turn <- struct{}{}
 	}
-	for end := n + 4; n < end; n++ { // Each of these finds the journal half full.
+	<-h.begun
+	for end := n + 2; n < end; n++ { // Each of these finds the journal half full.
 		fill(t, s, n, 1, 10)
 	}
 	if now := marked(); now != before {
@@ -354,12 +363,11 @@ func TestCommitsGoOnWhileTheEngineIsGivenSomething(t *testing.T) {
 	c.journal = 64 << 10
 	h := newHeldLog(&c)
 	s := mustOpen(t, c)
+	keys := fill(t, s, 0, 2, 10)
 	h.arm()
-	var keys []ledger.Key
-	for !h.holds() {
-		keys = append(keys, fill(t, s, len(keys), 1, 10)...)
-	}
 	before := s.horizon.durable.Load()
+	s.giving.want(before, true)
+	<-h.begun
 	keys = append(keys, fill(t, s, len(keys), 2, 10)...)
 	if s.horizon.durable.Load() < before+2 {
 		t.Error("commits wait for the engine")

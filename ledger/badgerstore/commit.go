@@ -34,9 +34,10 @@ var commands = sync.Pool{New: func() any { return &command{done: make(chan error
 // batch is one transaction in the making.
 type batch struct {
 	// base is what the engine has: without this batch, the one before it, and what changed
-	// has of those before.
-	base snapshot
-	tip  tip
+	// has of those before. It is of engine, the newest snapshot as the batch was begun.
+	base   snapshot
+	engine *shared
+	tip    tip
 	// before is the link of the commit before it.
 	before [32]byte
 	// entries is what it changes.
@@ -185,7 +186,9 @@ func (s *Store) begin() *batch {
 		b.limit = 1
 	}
 	s.changed.begin(b.number)
-	b.base = snapshot{s.db.NewTransaction(false)}
+	// Not one of its own: that would wait for what the engine is being given.
+	b.engine = s.newest.take()
+	b.base = b.engine.snapshot
 	b.entries = s.changed.now
 	// The one before lies in the other slab.
 	slab := &s.slabs[b.number%2]
@@ -195,8 +198,8 @@ func (s *Store) begin() *batch {
 }
 
 // end says that the batch reads no more.
-func (b *batch) end() {
-	b.base.txn.Discard()
+func (s *Store) end(b *batch) {
+	s.newest.give(b.engine)
 	b.changed.end()
 }
 
@@ -382,7 +385,7 @@ func (t *tx) evaluate(fn func(*tx) error, next *tip) (err error) {
 // settle completes the batch and hands it on to be written and synced. It holds the
 // turn to do so, unless the batch is empty.
 func (s *Store) settle(b *batch) {
-	b.end()
+	s.end(b)
 	if b.size == 0 && len(b.shown) > 0 {
 		// What its commands have read may be of the one that is being synced.
 		s.unshown.add(b.shown)

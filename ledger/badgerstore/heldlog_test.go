@@ -25,14 +25,4 @@ func newHeldLog(c *Config) *heldLog {
 
 func (h *heldLog) arm() { h.armed.Store(true) }
 
-// holds reports whether it holds a sync back.
-func (h *heldLog) holds() bool {
-	select {
-	case <-h.begun:
-		return true
-	default:
-		return false
-	}
-}
-
 func (h *heldLog) letGo() { close(h.end) }

@@ -162,7 +162,9 @@ type highWater struct {
 	// at is where the next commit goes in the journal; written is how much was written there
 	// since the file was opened, and settled how much of that up to the mark, in bytes.
 	at, written, settled int64
-	buffer               []byte
+	// buffer is the commit that is written next, empty for one that is too long; next is its tip.
+	buffer []byte
+	next   tip
 	// synced is Config.synced.
 	synced func(path string) error
 }

@@ -178,20 +178,42 @@ func (m highMark) parseJournal(b []byte) ([]journaled, error) {
 // errNoRoom says that what the journal holds must be durable in the engine first.
 var errNoRoom = errors.New("high-water file: its journal is full")
 
-// append writes a commit into both copies of the journal and syncs. False: it is too long for
-// that, and nothing was written.
-func (h *highWater) append(j journaled) (kept bool, err error) {
-	h.buffer = j.appendTo(h.buffer[:0], h.mark.Key)
-	n := int64(len(h.buffer))
-	if n > h.mark.Journal/journalShare {
+// take encodes the commit that append writes next. False: it is too long for the journal.
+func (h *highWater) take(j journaled) (kept bool) {
+	h.next, h.buffer = j.tip, j.appendTo(h.buffer[:0], h.mark.Key)
+	if int64(len(h.buffer)) > h.mark.Journal/journalShare {
 		h.buffer = nil
+	}
+	return h.kept()
+}
+
+// kept reports whether the commit that was taken isn't too long for the journal.
+func (h *highWater) kept() bool { return len(h.buffer) > 0 }
+
+// place is where the commit that was taken goes, and what is left out before it.
+func (h *highWater) place() (at, skipped int64) {
+	if h.at+int64(len(h.buffer)) > h.mark.Journal {
+		return 0, h.mark.Journal - h.at
+	}
+	return h.at, 0
+}
+
+// fits reports whether there is room for the commit that was taken if so much of what was written
+// to the journal can be written over.
+func (h *highWater) fits(settled int64) bool {
+	_, skipped := h.place()
+	return h.written-settled+skipped+int64(len(h.buffer)) <= h.mark.Journal
+}
+
+// append writes the commit that was taken into both copies of the journal, and syncs. False: it is
+// too long for that, and nothing was written.
+func (h *highWater) append() (kept bool, err error) {
+	if !h.kept() {
 		return false, nil
 	}
-	at, skipped := h.at, int64(0)
-	if at+n > h.mark.Journal {
-		at, skipped = 0, h.mark.Journal-at
-	}
-	if h.used()+skipped+n > h.mark.Journal {
+	n := int64(len(h.buffer))
+	at, skipped := h.place()
+	if !h.fits(h.settled) {
 		return false, errNoRoom
 	}
 	for copies := range int64(2) {
@@ -202,8 +224,8 @@ func (h *highWater) append(j journaled) (kept bool, err error) {
 	if err := h.sync(); err != nil {
 		return false, err
 	}
-	h.last, h.at, h.written = j.tip, at+n, h.written+skipped+n
-	if cap(h.buffer) > keptBuffer {
+	h.last, h.at, h.written = h.next, at+n, h.written+skipped+n
+	if h.buffer = h.buffer[:0]; cap(h.buffer) > keptBuffer {
 		h.buffer = nil
 	}
 	return true, nil

@@ -105,7 +105,7 @@ func TestTheJournalIsNeverWrittenOver(t *testing.T) {
 		for {
 			j := w.next(w.random.IntN(3 * journalPage))
 			before := w.content(t)
-			kept, err := w.append(j)
+			kept, err := w.keep(j)
 			if err != nil {
 				if kept {
 					t.Error("refused, and kept")
@@ -137,7 +137,7 @@ func TestALongCommitIsNotForTheJournal(t *testing.T) {
 	before, at := w.content(t), w.at
 	for size, want := range map[int]bool{smallJournal/journalShare - journalHead - 10: true, smallJournal / journalShare: false, 2 * smallJournal: false} {
 		if !want {
-			kept, err := w.append(w.next(size))
+			kept, err := w.keep(w.next(size))
 			if kept || err != nil || !bytes.Equal(before, w.content(t)) || w.at != at {
 				t.Errorf("%d bytes: kept %t, %v", size, kept, err)
 			}
@@ -276,7 +276,7 @@ func TestACommitThatTheJournalCouldNotTakeIsNotKept(t *testing.T) {
 	if w.file, err = os.Open(w.c.highWaterPath()); err != nil {
 		t.Fatal(err)
 	}
-	if kept, err := w.append(w.next(10)); kept || err == nil {
+	if kept, err := w.keep(w.next(10)); kept || err == nil {
 		t.Errorf("kept %t, %v", kept, err)
 	}
 	if w.last != w.tip() {
@@ -284,6 +284,41 @@ func TestACommitThatTheJournalCouldNotTakeIsNotKept(t *testing.T) {
 	}
 	if err := w.settle(journalEnd{w.tip(), w.written}); err == nil {
 		t.Error("a mark that couldn't be written is taken for one that is there")
+	}
+}
+
+// The journal is written over in parts, as the engine has what lies there: what follows stays.
+func TestTheJournalIsSettledInParts(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(6) {
+		w := newTestWater(t, seed)
+		var ends []journalEnd
+		full := 0
+		for range 200 {
+			j := w.next(w.random.IntN(3 * journalPage))
+			kept, err := w.keep(j)
+			switch {
+			case errors.Is(err, errNoRoom):
+				full++
+				n := w.random.IntN(len(ends))
+				if err := w.settle(ends[n]); err != nil {
+					t.Fatal(err)
+				}
+				w.marked = ends[n].tip
+				ends, w.after = ends[n+1:], w.after[n+1:]
+			case err != nil || !kept:
+				t.Fatal(kept, err)
+			default:
+				w.after, ends = append(w.after, j), append(ends, w.end())
+			}
+			w.expect(t, "in parts", w.content(t), len(w.after))
+			if t.Failed() {
+				t.Fatalf("seed %d", seed)
+			}
+		}
+		if full < 2 {
+			t.Errorf("full %d times", full)
+		}
 	}
 }
 
@@ -296,7 +331,7 @@ func TestACommitThatDoesNotFollowIsDamage(t *testing.T) {
 		}
 		j := w.next(10)
 		j.before[3] ^= 1
-		if _, err := w.append(j); err != nil {
+		if _, err := w.keep(j); err != nil {
 			t.Fatal(err)
 		}
 		w.refuses(t, fmt.Sprintf("first: %t", first), w.content(t))
@@ -327,7 +362,7 @@ func TestContentIsNeverTakenForACommit(t *testing.T) {
 		head := int(binary.BigEndian.Uint32(record[journalKey:])) + 1 // One more byte of length.
 		value := append(make([]byte, journalPage-head), forged.appendTo(nil, key)...)
 		j.changes[1].sealed = value
-		kept, err := w.append(j)
+		kept, err := w.keep(j)
 		if !kept || err != nil {
 			t.Fatal(kept, err)
 		}

@@ -85,7 +85,7 @@ func (t *tx) borrow(k ledger.Key) {
 	}
 	// A change of this batch or of the one before it may be newer than what was lent, also if
 	// it has become durable since that was taken.
-	if _, changed := t.batch.changed.value(mutationKey(k)); changed {
+	if t.batch.changed.batched(mutationKey(k)) {
 		return
 	}
 	if _, known := t.store.mutations.get(k); known {

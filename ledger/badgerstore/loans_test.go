@@ -201,3 +201,36 @@ func TestOnlyWhatTheRunnerHasIsLent(t *testing.T) {
 		t.Error("a store at rest keeps a loan")
 	}
 }
+
+// What is lent is used also while the engine lacks the record.
+func TestALoanIsUsed(t *testing.T) {
+	t.Parallel()
+	for _, given := range []bool{true, false} {
+		s := mustOpen(t, testConfig(t.TempDir()))
+		m := ledgertest.SampleMutation("a", ledger.NeedsReconcile, 0)
+		if err := s.do(t.Context(), putting(m)); err != nil {
+			t.Fatal(err)
+		}
+		for _, n := range []string{"x", "y"} {
+			if err := s.do(t.Context(), putting(crowd(n)...)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if given {
+			allGiven(t, s)
+		}
+		seen(t, s, m.Key)
+		evaluated(t, s, func(tx *tx) error {
+			if tx.borrow(m.Key); !knows(s, m.Key) {
+				t.Errorf("the engine has it: %t; the loan isn't used", given)
+			}
+			return nil
+		})
+	}
+}
+
+// knows reports whether a record is on its shelf.
+func knows(s *Store, k ledger.Key) bool {
+	_, known := s.mutations.get(k)
+	return known
+}

@@ -1,7 +1,6 @@
 package badgerstore
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -31,7 +30,10 @@ func (s *Store) syncLoop() {
 // finish makes b durable, wakes the callers and gives the turn back. What fails stops the
 // store before either: nothing later is acknowledged.
 func (s *Store) finish(b *batch) {
-	err := s.syncs.over(&aSync, func() error { return s.persist(b) })
+	err := s.awaitRoom(b)
+	if err == nil {
+		err = s.syncs.over(&aSync, func() error { return s.persist(b) })
+	}
 	if err != nil {
 		s.poison(err)
 		err = s.Healthy()
@@ -58,19 +60,30 @@ func about(events []cbor.RawMessage) string {
 	return strings.Join(slices.Compact(whats), ",")
 }
 
-// persist makes the batch durable in the journal of the high-water file, then shows and publishes
-// what it holds. A batch that is too long for the journal is durable once the engine's log is.
-func (s *Store) persist(b *batch) error {
-	if fault.Watched() {
-		fault.Begin(fault.OpCommit, b.about)
-	}
+// awaitRoom waits until the engine has what must leave the backlog and the journal before b comes.
+// That may take as long as several syncs, and giveLoop is looked after by itself.
+func (s *Store) awaitRoom(b *batch) error {
 	if !s.backlog.takes(b.size) {
 		if err := s.giving.await(s.water.last.Commit, s.Healthy); err != nil {
 			return err
 		}
 	}
+	if s.water.take(journaled{tip: b.tip, before: b.before, changes: b.entries.list}) && s.water.fits(s.giving.durably().written) {
+		return nil
+	}
+	_, err := s.giving.awaitDurable(s.water.last.Commit, s.Healthy)
+	return err
+}
+
+// persist makes the batch durable in the journal of the high-water file, then shows and publishes
+// what it holds. A batch that is too long for the journal is durable once the engine's log is. It
+// follows awaitRoom.
+func (s *Store) persist(b *batch) error {
+	if fault.Watched() {
+		fault.Begin(fault.OpCommit, b.about)
+	}
 	pointBeforeHighWater.Pass()
-	kept, err := s.journal(journaled{tip: b.tip, before: b.before, changes: b.entries.list})
+	kept, err := s.journal()
 	if err != nil {
 		return err
 	}
@@ -84,18 +97,15 @@ func (s *Store) persist(b *batch) error {
 	return nil
 }
 
-// journal writes a commit into the journal and syncs it. False: it is too long for that, and
-// nothing was written.
-func (s *Store) journal(j journaled) (kept bool, err error) {
-	kept, err = s.water.append(j)
-	for errors.Is(err, errNoRoom) {
-		// All before it is to be durable in the engine.
-		if err := s.emptyJournal(); err != nil {
+// journal writes the commit that the high-water file has taken into the journal, and syncs it. False:
+// it is too long for that, and nothing was written.
+func (s *Store) journal() (kept bool, err error) {
+	if s.water.kept() && !s.water.fits(s.water.settled) {
+		if err := s.water.settle(s.giving.durably()); err != nil {
 			return false, err
 		}
-		kept, err = s.water.append(j)
 	}
-	return kept, err
+	return s.water.append()
 }
 
 // goAhead makes a batch durable that is too long for the journal: in the engine's log, where it

@@ -100,7 +100,7 @@ func TestCommandsGetCopiesOfTheirOwn(t *testing.T) {
 func evaluated(t *testing.T, s *Store, commands ...func(*tx) error) (durable []bool) {
 	t.Helper()
 	b := s.begin()
-	defer b.end()
+	defer s.end(b)
 	for i, fn := range commands {
 		ok, err := s.add(b, fn)
 		if err != nil && !errors.Is(err, ledger.ErrNotFound) {
@@ -219,7 +219,7 @@ func TestDeliveriesAreRemembered(t *testing.T) {
 	fails := func(t *tx) error { return errors.Join(deliver(t), ledger.ErrNotFound) }
 	s := mustOpen(t, testConfig(t.TempDir()))
 	b := s.begin()
-	defer b.end()
+	defer s.end(b)
 	for i, c := range []struct {
 		fn            func(*tx) error
 		there, atOnce bool

@@ -253,8 +253,11 @@ func (s *Store) Close() error {
 func (s *Store) writeCheckpoint() error {
 	s.checkpointDue = true
 	b := s.begin()
-	b.end()
+	s.end(b)
 	if err := s.commit(b); err != nil {
+		return err
+	}
+	if err := s.awaitRoom(b); err != nil {
 		return err
 	}
 	return s.persist(b)

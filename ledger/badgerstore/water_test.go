@@ -63,12 +63,18 @@ func fillRandom(r *rand.Rand, b []byte) {
 	}
 }
 
+// keep appends a commit.
+func (w *testWater) keep(j journaled) (kept bool, err error) {
+	w.take(j)
+	return w.append()
+}
+
 // write appends a commit, and returns what the file held before.
 func (w *testWater) write(t *testing.T, size int) (before []byte) {
 	t.Helper()
 	before = w.content(t)
 	j := w.next(size)
-	kept, err := w.append(j)
+	kept, err := w.keep(j)
 	if err != nil || !kept {
 		t.Fatalf("commit %d: kept %t, %v", j.tip.Commit, kept, err)
 	}
