@@ -111,7 +111,7 @@ var storeBreaks = []broken{
 	},
 	{
 		promise: "A mutation costs two synced commits", how: "a parcel of the backlog is used again while a batch looks into it",
-		edits: []edit{{"ledger/badgerstore/backlog.go", "\tif w.pins == 0 {\n\t\tl.recycle(w)", "\tif w.pins >= 0 {\n\t\tl.recycle(w)"}},
+		edits: []edit{{"ledger/badgerstore/backlog.go", "\tif p.pins == 0 {\n\t\tl.recycle(p)", "\tif p.pins >= 0 {\n\t\tl.recycle(p)"}},
 		tests: []string{"ledger/badgerstore.TestTheBacklogHoldsWhatTheEngineLacks"},
 	},
 	{

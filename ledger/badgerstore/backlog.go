@@ -63,39 +63,39 @@ func (l *backlog) takes(size int) bool {
 func (l *backlog) add(changes []delta, end journalEnd) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	w := l.filling
+	p := l.filling
 	for i := range changes {
-		w.add(changes[i].hash, changes[i].entry)
+		p.add(changes[i].hash, changes[i].entry)
 	}
-	w.end = end
+	p.end = end
 }
 
 // add makes a copy of e the change of its key. What was there before stays as it is: a batch
 // may have read it.
-func (w *parcel) add(hash uint64, e entry) {
+func (p *parcel) add(hash uint64, e entry) {
 	var sealed []byte
 	if e.sealed != nil {
-		sealed = w.slab.clone(e.sealed)
+		sealed = p.slab.clone(e.sealed)
 	}
-	if known := w.find(hash, e.key); known != nil {
-		w.size += len(sealed) - len(known.sealed)
+	if known := p.find(hash, e.key); known != nil {
+		p.size += len(sealed) - len(known.sealed)
 		known.sealed = sealed
 		return
 	}
-	w.size += entrySize(e.key, sealed)
-	w.append(hash, entry{w.slab.clone(e.key), sealed})
+	p.size += entrySize(e.key, sealed)
+	p.append(hash, entry{p.slab.clone(e.key), sealed})
 }
 
 // pin appends the parcels for a batch that looks into them from now on, the newer one first,
-// and returns the list. They must be given back by unpin. A snapshot of the engine that is
-// opened later has what they lack of the commits before.
+// and returns the list. They must be given back by unpin. The newest snapshot of the engine, if it is
+// taken later, has what they lack of the commits before.
 func (l *backlog) pin(parcels []*parcel) []*parcel {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, w := range [...]*parcel{l.filling, l.giving} {
-		if w != nil && (w != l.filling || len(w.list) > 0) {
-			w.pins++
-			parcels = append(parcels, w)
+	for _, p := range [...]*parcel{l.filling, l.giving} {
+		if p != nil && (p != l.filling || len(p.list) > 0) {
+			p.pins++
+			parcels = append(parcels, p)
 		}
 	}
 	return parcels
@@ -105,22 +105,22 @@ func (l *backlog) pin(parcels []*parcel) []*parcel {
 func (l *backlog) unpin(parcels []*parcel) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, w := range parcels {
-		if w.pins--; w.pins == 0 && w.gone {
-			l.recycle(w)
+	for _, p := range parcels {
+		if p.pins--; p.pins == 0 && p.gone {
+			l.recycle(p)
 		}
 	}
 }
 
 // recycle keeps a parcel that nobody looks into. The lock is held.
-func (l *backlog) recycle(w *parcel) {
+func (l *backlog) recycle(p *parcel) {
 	if l.spare != nil {
 		return
 	}
-	w.clear()
-	w.slab.reset()
-	w.size, w.end, w.gone = 0, journalEnd{}, false
-	l.spare = w
+	p.clear()
+	p.slab.reset()
+	p.size, p.end, p.gone = 0, journalEnd{}, false
+	l.spare = p
 }
 
 // valueIn returns what lies under k if one of the parcels has changed it, which may be nil: it
@@ -131,8 +131,8 @@ func (l *backlog) valueIn(parcels []*parcel, hash uint64, k []byte) (sealed []by
 	}
 	l.mu.RLock()
 	defer l.mu.RUnlock()
-	for _, w := range parcels {
-		if e := w.find(hash, k); e != nil {
+	for _, p := range parcels {
+		if e := p.find(hash, k); e != nil {
 			return e.sealed, true
 		}
 	}
@@ -143,8 +143,8 @@ func (l *backlog) valueIn(parcels []*parcel, hash uint64, k []byte) (sealed []by
 func (l *backlog) overlayIn(parcels []*parcel, prefix []byte, fn func(entry)) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
-	for _, w := range slices.Backward(parcels) {
-		w.below(prefix, fn)
+	for _, p := range slices.Backward(parcels) {
+		p.below(prefix, fn)
 	}
 }
 
@@ -154,11 +154,11 @@ func (l *backlog) value(k []byte) (sealed []byte, ok bool) {
 	hash := maphash.Bytes(l.seed, k)
 	l.mu.RLock()
 	defer l.mu.RUnlock()
-	for _, w := range [...]*parcel{l.filling, l.giving} {
-		if w == nil || len(w.list) == 0 {
+	for _, p := range [...]*parcel{l.filling, l.giving} {
+		if p == nil || len(p.list) == 0 {
 			continue
 		}
-		if e := w.find(hash, k); e != nil {
+		if e := p.find(hash, k); e != nil {
 			return bytes.Clone(e.sealed), true
 		}
 	}
@@ -184,10 +184,10 @@ func (l *backlog) next() *parcel {
 func (l *backlog) leave() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	w := l.giving
-	l.giving, w.gone = nil, true
-	if w.pins == 0 {
-		l.recycle(w)
+	p := l.giving
+	l.giving, p.gone = nil, true
+	if p.pins == 0 {
+		l.recycle(p)
 	}
 }
 

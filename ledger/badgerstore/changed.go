@@ -82,7 +82,7 @@ func newChanged(h *horizon, l *backlog) *changed {
 }
 
 // begin makes number the open batch. One that was begun before and wasn't written
-// changed nothing. What is opened of the engine for it comes later, and end follows.
+// changed nothing. The snapshot of the engine for it is taken later, and end follows.
 func (c *changed) begin(number uint64) {
 	c.parcels = c.backlog.pin(c.parcels[:0])
 	if number != c.number {

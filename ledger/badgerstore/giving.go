@@ -185,12 +185,12 @@ func (s *Store) giveLoop() {
 
 // giveNext does a task.
 func (s *Store) giveNext(t task) error {
-	if w := s.backlog.next(); w != nil {
-		if err := s.give(w.list); err != nil {
+	if p := s.backlog.next(); p != nil {
+		if err := s.give(p.list); err != nil {
 			return err
 		}
 		pointAfterApply.Pass()
-		end := w.end
+		end := p.end
 		s.renew(s.backlog.leave)
 		s.giving.reached(end)
 	}
