@@ -33,8 +33,7 @@ var commands = sync.Pool{New: func() any { return &command{done: make(chan error
 
 // batch is one transaction in the making.
 type batch struct {
-	// base is what the engine has: without this batch, the one before it, and what changed
-	// has of those before. It is of engine, the newest snapshot as the batch was begun.
+	// base is the newest snapshot as the batch was begun, engine: changed has what it lacks.
 	base   snapshot
 	engine *shared
 	tip    tip
