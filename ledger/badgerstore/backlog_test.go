@@ -5,10 +5,11 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
-	"os"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/rs/zerolog"
 
@@ -305,12 +306,22 @@ func TestWhatTheEngineLacksOutlivesTheProcess(t *testing.T) {
 	if given := s.giving.given.Load(); given >= s.horizon.durable.Load() {
 		t.Fatal("the engine has all of it: this shows nothing")
 	}
-	killed := testConfig(copyFolder(t, c.Dir))
-	if err := os.Remove(killed.Dir + "/ledger.lock"); err != nil && !os.IsNotExist(err) {
-		t.Fatal(err)
-	}
-	if err := refusesOrKeeps(t, killed, keys); err != nil {
+	if err := refusesOrKeeps(t, testConfig(copyFolder(t, c.Dir)), keys); err != nil {
 		t.Errorf("refused: %v", err)
+	}
+}
+
+// Once no command has come for a while the engine gets all, without being asked for it.
+func TestARestGivesTheEngineAll(t *testing.T) {
+	t.Parallel()
+	c := testConfig(t.TempDir())
+	c.calm = 10 * time.Millisecond
+	s := mustOpen(t, c)
+	fill(t, s, 0, 3, 10)
+	for late := time.Now().Add(time.Minute); s.giving.given.Load() < s.horizon.durable.Load(); runtime.Gosched() {
+		if time.Now().After(late) {
+			t.Fatalf("the engine has commit %d of %d", s.giving.given.Load(), s.horizon.durable.Load())
+		}
 	}
 }
 

@@ -137,7 +137,11 @@ func (s *Store) commitLoop(while time.Duration) {
 			case c, open = <-s.queue:
 			case <-s.notes.come:
 			case <-calm.C:
-				s.rest()
+				if s.horizon.behind() && s.Healthy() == nil {
+					calm.Reset(while) // The last commit is to be among what the engine gets then.
+				} else {
+					s.rest()
+				}
 				continue
 			}
 		}
@@ -155,24 +159,6 @@ func (s *Store) commitLoop(while time.Duration) {
 			s.notes.tell()
 		}
 	}
-}
-
-// rest lets go of what is only kept so that the next commands needn't read it: records
-// that lie scattered over the heap hold far more of it than they take.
-func (s *Store) rest() {
-	s.mutations.empty()
-	s.loans.empty()
-	s.runs.empty()
-	s.items.empty()
-	s.deliveries.empty()
-	s.bodies.empty()
-	s.connectors.empty()
-	s.spans.empty()
-	s.buffers.drop()
-	s.slabs = [2]slab{}
-	s.changed.rest()
-	s.giving.rest(s.horizon.durable.Load())
-	s.gate.rest(s.now()) // And of what was seen.
 }
 
 // begin begins a batch, which end ends.
