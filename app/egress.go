@@ -105,12 +105,18 @@ func (e *egress) release(addr net.Addr) {
 func (e *egress) check(host string, at netip.AddrPort) error {
 	// A prefix contains no address with a zone.
 	at = netip.AddrPortFrom(at.Addr().Unmap().WithZone(""), at.Port())
-	if e.isOwn(at) {
-		return errors.New("this is a listener of keep-proxy itself")
+	meant := []netip.AddrPort{at}
+	if inner, ok := embeddedIPv4(at.Addr()); ok {
+		meant = append(meant, netip.AddrPortFrom(inner, at.Port()))
 	}
-	for _, d := range e.deny {
-		if d.fits(host, at) {
-			return errors.New("proxy.egress.deny lists it")
+	for _, m := range meant {
+		if e.isOwn(m) {
+			return errors.New("this is a listener of keep-proxy itself")
+		}
+		for _, d := range e.deny {
+			if d.fits(host, m) {
+				return errors.New("proxy.egress.deny lists it")
+			}
 		}
 	}
 	for _, d := range e.allow {
@@ -155,28 +161,6 @@ func (e *egress) isHere(a netip.Addr) bool {
 		p, err := netip.ParsePrefix(addr.String())
 		return err == nil && p.Addr().Unmap().WithZone("") == a
 	})
-}
-
-// notPublic are the prefixes of the IANA registries of special-purpose addresses
-// (RFC 6890) which netip doesn't tell from public ones, and those that embed an IPv4
-// address, which may be a private one.
-var notPublic = []netip.Prefix{
-	netip.MustParsePrefix("0.0.0.0/8"),      // this network
-	netip.MustParsePrefix("100.64.0.0/10"),  // shared between a carrier's customers
-	netip.MustParsePrefix("192.0.0.0/24"),   // protocol assignments
-	netip.MustParsePrefix("198.18.0.0/15"),  // benchmarks
-	netip.MustParsePrefix("240.0.0.0/4"),    // reserved
-	netip.MustParsePrefix("::/96"),          // IPv4-compatible
-	netip.MustParsePrefix("64:ff9b::/96"),   // translated to IPv4
-	netip.MustParsePrefix("64:ff9b:1::/48"), // translated to IPv4, locally
-	netip.MustParsePrefix("2001::/32"),      // Teredo
-	netip.MustParsePrefix("2002::/16"),      // 6to4
-	netip.MustParsePrefix("fec0::/10"),      // site-local
-}
-
-func public(a netip.Addr) bool {
-	return a.IsGlobalUnicast() && !a.IsPrivate() &&
-		!slices.ContainsFunc(notPublic, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
 // Dial connects to host:port, trying its allowed addresses one after the other: the

@@ -31,6 +31,13 @@ func TestOnlyPublicAddressesAreDialledUnlessAllowed(t *testing.T) {
 		{"loopback as an IPv4-compatible address", "api.test", "[::127.0.0.1]:80", "not a public address"},
 		{"a private address", "api.test", "10.0.0.1:80", "not a public address"},
 		{"a private address behind NAT64", "api.test", "[64:ff9b::a00:1]:80", "not a public address"},
+		{"the metadata service of clouds behind NAT64", "api.test", "[64:ff9b::a9fe:a9fe]:80", "not a public address"},
+		{"a public address behind NAT64", "api.test", "[64:ff9b::c633:6407]:443", ""},
+		{"a denied prefix behind NAT64", "api.test", "[64:ff9b::cb00:7109]:443", "proxy.egress.deny"},
+		{"an allowed prefix behind NAT64", "api.test", "[64:ff9b::a01:203]:443", "not a public address"},
+		{"a private address translated into IPv6", "api.test", "[::ffff:0:a00:1]:80", "not a public address"},
+		{"a public address translated into IPv6", "api.test", "[::ffff:0:c633:6407]:80", "not a public address"},
+		{"a segment of a route", "api.test", "[5f00::1]:80", "not a public address"},
 		{"a private address behind Teredo", "api.test", "[2001:0:a00:1::1]:80", "not a public address"},
 		{"a private address behind 6to4", "api.test", "[2002:a00:1::1]:80", "not a public address"},
 		{"a unique local address", "api.test", "[fd00::1]:80", "not a public address"},
@@ -75,6 +82,32 @@ func TestOnlyPublicAddressesAreDialledUnlessAllowed(t *testing.T) {
 				t.Errorf("%s at %s: %v, want %q", c.host, c.at, err, c.refused)
 			}
 		})
+	}
+}
+
+// What is denied or ours stays so behind everything that turns addresses into others, also where
+// private addresses aren't denied.
+func TestAnEmbeddedAddressIsJudgedToo(t *testing.T) {
+	t.Parallel()
+	e := newEgress(config.Egress{Deny: []string{"169.254.169.254"}})
+	e.protect(&net.TCPAddr{IP: net.IPv4(192, 0, 2, 9), Port: 7070})
+	for name, at := range map[string]string{
+		"NAT64, denied":           "[64:ff9b::a9fe:a9fe]:80",
+		"IPv4-compatible, denied": "[::a9fe:a9fe]:80",
+		"IPv4-translated, denied": "[::ffff:0:a9fe:a9fe]:80",
+		"6to4, denied":            "[2002:a9fe:a9fe::1]:80",
+		"Teredo, denied":          "[2001:0:c000:201::5601:5601]:80",
+		"NAT64, ours":             "[64:ff9b::c000:209]:7070",
+		"6to4, ours":              "[2002:c000:209::]:7070",
+	} {
+		if err := e.check("api.test", netip.MustParseAddrPort(at)); err == nil {
+			t.Errorf("%s: %s was let through", name, at)
+		}
+	}
+	for _, at := range []string{"[64:ff9b::a9fe:a9fd]:80", "[64:ff9b::c000:209]:7071", "[2001:db8::a9fe:a9fe]:80"} {
+		if err := e.check("api.test", netip.MustParseAddrPort(at)); err != nil {
+			t.Errorf("%s: %v", at, err)
+		}
 	}
 }
 
