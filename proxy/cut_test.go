@@ -127,13 +127,13 @@ func TestEachCauseOfAStopTellsOfItself(t *testing.T) {
 			return w.store.Update(w.t.Context(), func(tx ledger.Tx) error { return tx.PutMutation(m) })
 		}},
 		"an outcome can't be recorded": {others: true, stop: func(w *lookout) error {
-			w.unrecorded.add(uncertain(), "another")
+			w.unrecorded.Add(uncertain(), "another")
 			return nil
 		}},
 		"the run was told of an outcome that can't be recorded": {stop: func(w *lookout) error {
 			m := uncertain()
 			m.Workflow = "another"
-			w.unrecorded.add(m, w.run)
+			w.unrecorded.Add(m, w.run)
 			return nil
 		}},
 		"an inline try comes to nothing": {others: true, stop: func(w *lookout) error {
@@ -238,7 +238,8 @@ func TestAStopThatNothingTellsOfIsFound(t *testing.T) {
 		if long.Err() != nil {
 			t.Fatal("cut before anything was stopped")
 		}
-		w.unrecorded.blockers[m.Key] = ledger.Blocker{Key: m.Key, Workflow: m.Workflow, Item: m.Item, Scope: ledger.BlockWorkflow}
+		w.unrecorded.Watch(nil) // So that nobody tells of it.
+		w.unrecorded.Add(m, "")
 		for begun := time.Now(); time.Since(begun) < lookEvery+2*followAfter; passes(followAfter / 3) {
 			w.register(t.Context(), caller{unmanaged: true, workflow: "another"}, false).end()
 		}

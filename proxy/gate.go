@@ -11,7 +11,7 @@ import (
 
 // standing asks the gate about a caller.
 func (p *Proxy) standing(c caller) ledger.Admission {
-	if id, over := p.unrecorded.cause(c.run); over {
+	if id, over := p.unrecorded.Cause(c.run); over {
 		run := ledger.Run{State: ledger.RunPausedReconciliation, Class: ledger.ClassIndeterminate, Reason: notRecorded(id)}
 		return ledger.Admission{Problem: string(problemRunAborted), Run: run}
 	}
@@ -22,7 +22,7 @@ func (p *Proxy) standing(c caller) ledger.Admission {
 		a = p.ledger.GateUnmanaged(c.workflow, c.item)
 		a.Run = ledger.Run{State: ledger.RunRunning, Workflow: c.workflow, Item: c.item}
 	}
-	if waiting := p.unrecorded.all(); a.Open && len(waiting) > 0 {
+	if waiting := p.unrecorded.All(); a.Open && len(waiting) > 0 {
 		return ledger.Admit(a.Run, waiting)
 	}
 	return a

@@ -58,7 +58,7 @@ func (p *Proxy) goOnRecording(s *sending, record command) {
 	s.owed = owesNothing
 	body := s.body.taken() // A record that is to name it must find it.
 	run := s.w.claim.Run
-	p.unrecorded.add(s.mutation, run)
+	p.unrecorded.Add(s.mutation, run)
 	p.config.Metrics.Unrecorded(1)
 	// After Shutdown nobody tries any more, and recovery finds the record in flight.
 	p.background.Go(func() {
@@ -67,10 +67,10 @@ func (p *Proxy) goOnRecording(s *sending, record command) {
 			return
 		}
 		body.close(p)
-		p.unrecorded.recorded(s.w.key)
+		p.unrecorded.Recorded(s.w.key)
 		p.config.Inliner.Kick()
 		if run != "" && p.again(func() bool { return p.endTold(run, s.mutation.ID) }) {
-			p.unrecorded.ended(run)
+			p.unrecorded.Ended(run)
 		}
 	})
 }

@@ -103,6 +103,9 @@ type Config struct {
 	Halted func() Halt
 	// Observer follows requests; nil for nobody.
 	Observer Observer
+	// Unrecorded are the outcomes that the ledger hasn't taken, those of reconciling among
+	// them. Nil where nobody else sends.
+	Unrecorded *ledger.Unrecorded
 
 	Unmanaged Unmanaged
 	// Unmatched is the policy for mutation-like requests to hosts of no connector.
@@ -165,7 +168,7 @@ type Proxy struct {
 	admitting context.Context
 	drain     context.CancelFunc
 	// unrecorded stops what the ledger couldn't be told to stop.
-	unrecorded *unrecorded
+	unrecorded *ledger.Unrecorded
 	noted      noted
 	under      under
 	// working counts the mutations that are claimed, sent and recorded: in HTTP/2 no server
@@ -204,9 +207,10 @@ func New(c Config) (*Proxy, error) {
 	p := &Proxy{
 		config: c, ledger: c.Ledger, leaves: made, stops: stops,
 		tunnels: newHandover(), flights: newFlights(), open: newOpen(), inline: newWaits(stops.tell),
-		unrecorded: newUnrecorded(stops.tell), limit: newConnectionLimit(c.MaxConnections, c.MaxDescriptor),
+		unrecorded: or(c.Unrecorded, &ledger.Unrecorded{}), limit: newConnectionLimit(c.MaxConnections, c.MaxDescriptor),
 		held: newHeld(),
 	}
+	p.unrecorded.Watch(stops.tell)
 	p.limit.over = p.overloaded
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.admitting, p.drain = context.WithCancel(p.ctx)

@@ -121,7 +121,7 @@ func TestAnItemThatCantBeReadIsNotTakenForANewOne(t *testing.T) {
 // waitRecorded returns once nothing is left to be recorded.
 func (w *world) waitRecorded() {
 	w.t.Helper()
-	for deadline := time.Now().Add(waitLimit); len(w.proxy.unrecorded.all()) > 0; runtime.Gosched() {
+	for deadline := time.Now().Add(waitLimit); len(w.proxy.unrecorded.All()) > 0; runtime.Gosched() {
 		if time.Now().After(deadline) {
 			w.t.Fatal("an outcome is still to be recorded")
 		}

@@ -157,7 +157,7 @@ func TestAnUnrecordedOutcomeStopsItsScope(t *testing.T) {
 			store.updates.Store(false)
 			w.waitState("a", c.state)
 			for deadline := time.Now().Add(waitLimit); ; runtime.Gosched() {
-				if _, over := w.proxy.unrecorded.cause(r.id); !over {
+				if _, over := w.proxy.unrecorded.Cause(r.id); !over {
 					break
 				}
 				if time.Now().After(deadline) {

@@ -10,9 +10,12 @@ type Metrics interface {
 	Tried(connector, operation, strategy, seen string, took time.Duration)
 	// Working says how many tries of the runner are under way.
 	Working(n int)
+	// Unrecorded adds delta to the number of outcomes that the ledger did not take yet.
+	Unrecorded(delta int)
 }
 
 type noMetrics struct{}
 
 func (noMetrics) Tried(_, _, _, _ string, _ time.Duration) {}
 func (noMetrics) Working(int)                              {}
+func (noMetrics) Unrecorded(int)                           {}

@@ -1,6 +1,7 @@
 package reconcilers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -47,15 +48,32 @@ func (r *Reconciler) redispatch(ctx context.Context, m *ledger.Mutation) (out ou
 	if d == nil {
 		return outcome{seen: "stopped", finished: ledger.Finished{Mutation: moved}}
 	}
-	finish, verdict := r.sendMoved(ctx, t, moved, request, *d)
+	return r.lost(r.sendAndRecord(ctx, t, m, moved, request, *d))
+}
+
+// sendAndRecord sends what was recorded, and records its end: whatever breaks in between, an
+// uncertain one.
+func (r *Reconciler) sendAndRecord(
+	ctx context.Context, t *try, queued, moved *ledger.Mutation, request *upstream.Request, d ledger.Dispatch,
+) (out outcome) {
+	finish := ledger.Finish{Key: moved.Key, Dispatch: ended(d, upstream.Evidence{Ended: r.stamp()}, upstream.Verdict{Class: upstream.ClassIndeterminate})}
+	defer func() {
+		if p := recover(); p != nil {
+			out = outcome{seen: string(finish.Dispatch.Verdict), reason: t.broken(p)}
+			finish.Dispatch.Error = cmp.Or(finish.Dispatch.Error, out.reason)
+			out.finished, out.err = r.record(ctx, moved, finish)
+		}
+	}()
+	sent, verdict := r.sendMoved(ctx, t, moved, request, d)
+	finish = sent
 	redispatchAnswered.Pass()
 	finish.NextTryAt = r.after(moved, t.at, sighting{notBefore: finish.RetryAfter})
-	if m.Undo != nil && finish.Dispatch.Verdict.Failure() {
-		finish.NextTryAt = later(r.laterRedispatch(m), finish.RetryAfter)
+	if moved.Undo != nil && finish.Dispatch.Verdict.Failure() {
+		finish.NextTryAt = later(r.laterRedispatch(queued), finish.RetryAfter)
 	}
 	out = outcome{seen: string(finish.Dispatch.Verdict), reason: verdict.Reason}
-	out.finished, out.err = r.record(ctx, finish)
-	return r.lost(out)
+	out.finished, out.err = r.record(ctx, moved, finish)
+	return out
 }
 
 // sendMoved sends what was recorded. After nothing but failures the record of an undo has got

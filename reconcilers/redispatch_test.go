@@ -138,6 +138,49 @@ func TestARedispatchWithoutItsCredentialIsCalledOff(t *testing.T) {
 	}
 }
 
+// Until its end is recorded, the ledger takes a mutation that is sent by itself for one that is
+// under way, and lets what depends on it go on.
+func TestARedispatchWhoseEndIsNotRecordedStopsWhatDependsOnIt(t *testing.T) {
+	w := newWorld(t, viaRedispatch)
+	m := w.unknown("a")
+	disarm, err := fault.Do("reconcilers.redispatch_answered", 1, func() { w.store.FailBefore() })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer disarm()
+	w.believeAbsent()
+	w.after(0)
+	if now := w.read(m); now.State != ledger.InFlight || now.Unresolved() {
+		t.Fatalf("it is %s, unresolved %v", now.State, now.Unresolved())
+	}
+	if stops := w.r.unrecorded.All(); len(stops) != 1 || stops[0].Key != m.Key || stops[0].Scope != m.Policy.BlockScope {
+		t.Errorf("what depends on it is stopped by %v", stops)
+	}
+	if n := w.tally.unrecorded; n != 1 {
+		t.Errorf("%d outcomes are counted as not recorded", n)
+	}
+	w.r.Close()
+}
+
+// What breaks once it was sent has its end all the same.
+func TestASendingThatPanicsAfterItsEndIsRecorded(t *testing.T) {
+	w := newWorld(t, viaRedispatch)
+	m := w.unknown("a")
+	disarm, err := fault.Do("reconcilers.redispatch_answered", 1, func() { panic("a bug") })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer disarm()
+	w.believeAbsent()
+	w.after(0)
+	if now := w.wants(m, ledger.Applied, ""); now.Current().Ended.BootID == "" {
+		t.Errorf("the sending is %+v", now.Current())
+	}
+	if posts, _, _ := w.api.counts(); posts != 1 {
+		t.Errorf("%d sendings", posts)
+	}
+}
+
 // What was recorded and not begun has an end: nobody else waits for it, so that it would be in
 // flight until a restart.
 func TestASendingThatPanicsBeforeItBeginsHasAnEnd(t *testing.T) {

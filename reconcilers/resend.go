@@ -62,7 +62,7 @@ func (s resend) try(ctx context.Context, t *try) (outcome, bool) {
 	resendAnswered.Pass()
 	finish.NextTryAt = s.after(m, t.at, sighting{notBefore: finish.RetryAfter})
 	out := outcome{seen: string(finish.Dispatch.Verdict), reason: verdict.Reason}
-	out.finished, out.err = s.record(ctx, finish)
+	out.finished, out.err = s.record(ctx, m, finish)
 	return s.lost(out), true
 }
 

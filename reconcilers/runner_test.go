@@ -244,33 +244,62 @@ func TestStoppedRunnerRecordsNoRetry(t *testing.T) {
 }
 
 func TestOutcomeOfAResendIsOfferedUntilItIsDurable(t *testing.T) {
+	for name, failure := range map[string]error{
+		"the disk fails": ledger.ErrUnavailable, "anything else": errors.New("a command panicked"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { offered(t, failure) })
+		})
+	}
+}
+
+func offered(t *testing.T, failure error) {
+	r, f := bubble(t, Settings{})
+	k := f.add(1, "api", time.Hour)
+	failures := 3
+	f.finish = func(ledger.Finish) error {
+		if failures--; failures >= 0 {
+			return failure
+		}
+		return nil
+	}
+	r.busy.claim(k)
+	if _, err := r.record(t.Context(), f.mutations[k], ledger.Finish{Key: k, Pending: true}); !errors.Is(err, failure) {
+		t.Fatalf("got %v, want %v", err, failure)
+	}
+	r.busy.free(k)
+	if r.busy.claim(k) {
+		t.Fatal("the record was free while its outcome was not recorded")
+	}
+	if stops := r.unrecorded.All(); len(stops) != 1 || stops[0].Key != k {
+		t.Fatalf("what depends on it is stopped by %v", stops)
+	}
+	pass(time.Minute)
+	if len(f.finished) != 1 {
+		t.Fatalf("recorded %d times, want once", len(f.finished))
+	}
+	if f.finished[0].Pending {
+		t.Error("the outcome waits for an inline try whose caller has gone")
+	}
+	if !r.busy.claim(k) {
+		t.Error("the record is still taken after its outcome was recorded")
+	}
+	if stops := r.unrecorded.All(); len(stops) != 0 {
+		t.Errorf("it goes on stopping others: %v", stops)
+	}
+}
+
+// A record that has moved on has no use for the outcome.
+func TestOutcomeThatTheLedgerRefusesIsNotOfferedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, f := bubble(t, Settings{})
 		k := f.add(1, "api", time.Hour)
-		failures := 3
-		f.finish = func(ledger.Finish) error {
-			if failures--; failures >= 0 {
-				return ledger.ErrUnavailable
-			}
-			return nil
+		f.finish = func(ledger.Finish) error { return ledger.ErrNotAllowed }
+		if _, err := r.record(t.Context(), f.mutations[k], ledger.Finish{Key: k}); !errors.Is(err, ledger.ErrNotAllowed) {
+			t.Fatalf("got %v", err)
 		}
-		r.busy.claim(k)
-		if _, err := r.record(t.Context(), ledger.Finish{Key: k, Pending: true}); !errors.Is(err, ledger.ErrUnavailable) {
-			t.Fatalf("got %v, want ErrUnavailable", err)
-		}
-		r.busy.free(k)
-		if r.busy.claim(k) {
-			t.Fatal("the record was free while its outcome was not recorded")
-		}
-		pass(time.Minute)
-		if len(f.finished) != 1 {
-			t.Fatalf("recorded %d times, want once", len(f.finished))
-		}
-		if f.finished[0].Pending {
-			t.Error("the outcome waits for an inline try whose caller has gone")
-		}
-		if !r.busy.claim(k) {
-			t.Error("the record is still taken after its outcome was recorded")
+		if !r.busy.claim(k) || len(r.unrecorded.All()) != 0 {
+			t.Error("the record is taken, or stops others")
 		}
 	})
 }
@@ -280,12 +309,15 @@ func TestCloseGivesUpOnAnOutcomeThatIsNotTaken(t *testing.T) {
 		r, f := bubble(t, Settings{})
 		k := f.add(1, "api", time.Hour)
 		f.finish = func(ledger.Finish) error { return ledger.ErrUnavailable }
-		if _, err := r.record(t.Context(), ledger.Finish{Key: k}); err == nil {
+		if _, err := r.record(t.Context(), f.mutations[k], ledger.Finish{Key: k}); err == nil {
 			t.Fatal("no error")
 		}
 		r.Close()
 		if len(f.finished) != 0 {
 			t.Errorf("recorded %d times", len(f.finished))
+		}
+		if len(r.unrecorded.All()) != 1 {
+			t.Error("it stops nothing any more")
 		}
 	})
 }

@@ -115,15 +115,22 @@ type world struct {
 
 // tally is a Metrics that remembers.
 type tally struct {
-	mu    sync.Mutex
-	tried []string
-	most  int
+	unrecorded int
+	mu         sync.Mutex
+	tried      []string
+	most       int
 }
 
 func (m *tally) Tried(connector, operation, strategy, seen string, _ time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.tried = append(m.tried, strings.Join([]string{connector, operation, strategy, seen}, " "))
+}
+
+func (m *tally) Unrecorded(delta int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.unrecorded += delta
 }
 
 func (m *tally) Working(n int) {
