@@ -203,7 +203,9 @@ func (a *App) recordsOf(ctx context.Context, request *rules.Request, op *rules.O
 		return nil, err
 	}
 	past, err := proxy.PastKeys(ctx, a.versions.connector, unasked, x.Scope, request,
-		item.PastRules(x.Connector, x.Operation, op.Was, op.Connector.Hash))
+		item.PastRules(ledger.ItemRule{
+			Connector: x.Connector, Operation: x.Operation, Hash: op.Connector.Hash, Hosts: op.Connector.HostsInForce,
+		}, op.Was))
 	switch {
 	case errors.Is(err, errUnasked):
 		return nil, err

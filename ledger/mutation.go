@@ -230,6 +230,10 @@ type Mutation struct {
 	KeyKnown time.Duration `cbor:"48,keyasint,omitempty" json:"key_known,omitempty"`
 	// Dropped is how many observations are listed no more.
 	Dropped int `cbor:"49,keyasint,omitempty" json:"dropped,omitempty"`
+	// ConnectorHosts are the hosts that were in force, as rules tells them, whether of the
+	// rule file or of the settings: the variables of a host, which are in the key, are read
+	// from these. Empty if they weren't noted yet.
+	ConnectorHosts string `cbor:"50,keyasint,omitempty" json:"connector_hosts,omitempty"`
 }
 
 // Dispatch is one sending of a mutation.

@@ -83,7 +83,7 @@ func (l *Ledger) gapSince(ctx context.Context, first Stamp) (why string, err err
 // otherTarget reports whether two mutations of one connector certainly don't change the
 // same.
 func otherTarget(m, other *Mutation) bool {
-	if m.ConnectorHash != other.ConnectorHash {
+	if m.ConnectorHash != other.ConnectorHash || m.ConnectorHosts != other.ConnectorHosts {
 		return false
 	}
 	if m.Account != other.Account {

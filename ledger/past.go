@@ -12,28 +12,33 @@ type ItemRule struct {
 	Operation string `json:"operation"`
 	// Hash names the content of the rule file (Tx.Connector).
 	Hash string `json:"hash"`
+	// Hosts are those that were in force; see Mutation.ConnectorHosts.
+	Hosts string `json:"hosts,omitempty"`
+}
+
+// rule is the version of a rule under which m is claimed.
+func (m *Mutation) rule() ItemRule {
+	return ItemRule{Connector: m.Connector, Operation: m.Operation, Hash: m.ConnectorHash, Hosts: m.ConnectorHosts}
 }
 
 // Past is the key that a claim's request has under a stored version of its rule.
 type Past struct {
-	Operation string
-	Hash      string
+	Rule ItemRule
 	// Key is zero where that version reads no such mutation in the request: then no
 	// record of it can be of this one.
 	Key Key
 }
 
 // PastRules lists the versions of the rules under which the item may have the
-// mutation that an operation of the connector, now of this hash, claims; was are the
-// operation's earlier names.
-func (i *Item) PastRules(connector, operation string, was []string, hash string) []ItemRule {
+// mutation that is claimed under now; was are the operation's earlier names.
+func (i *Item) PastRules(now ItemRule, was []string) []ItemRule {
 	if i == nil {
 		return nil
 	}
 	var out []ItemRule
 	for _, r := range i.Rules {
-		named := r.Operation == operation || slices.Contains(was, r.Operation)
-		if r.Connector == connector && named && (r.Operation != operation || r.Hash != hash) {
+		named := r.Operation == now.Operation || slices.Contains(was, r.Operation)
+		if r.Connector == now.Connector && named && r != now {
 			out = append(out, r)
 		}
 	}
@@ -51,8 +56,8 @@ func (c *claiming) meet() (*Claimed, error) {
 		return nil, err
 	}
 	var missing []ItemRule
-	for _, r := range c.item.PastRules(c.q.Record.Connector, c.q.Record.Operation, c.q.Was, c.q.Record.ConnectorHash) {
-		i := slices.IndexFunc(c.q.Past, func(p Past) bool { return p.Operation == r.Operation && p.Hash == r.Hash })
+	for _, r := range c.item.PastRules(c.q.Record.rule(), c.q.Was) {
+		i := slices.IndexFunc(c.q.Past, func(p Past) bool { return p.Rule == r })
 		if i < 0 {
 			missing = append(missing, r)
 			continue
@@ -109,7 +114,7 @@ func (i *Item) noMutations() bool { return i.Rules != nil && len(i.Rules) == 0 }
 
 // note adds the rule of m and reports whether it is new.
 func (i *Item) note(m *Mutation) bool {
-	r := ItemRule{Connector: m.Connector, Operation: m.Operation, Hash: m.ConnectorHash}
+	r := m.rule()
 	if slices.Contains(i.Rules, r) {
 		return false
 	}

@@ -16,8 +16,13 @@ func version(hash string, past ...ledger.Past) func(*ledger.Claim) {
 	}
 }
 
+// hosts makes a claim under other hosts.
+func hosts(inForce string) func(*ledger.Claim) {
+	return func(q *ledger.Claim) { q.Record.ConnectorHosts = inForce }
+}
+
 func under(hash, name string) ledger.Past {
-	p := ledger.Past{Operation: "transfer", Hash: hash}
+	p := ledger.Past{Rule: ledger.ItemRule{Connector: "bank", Operation: "transfer", Hash: hash}}
 	if name != "" {
 		p.Key = key(name)
 	}
@@ -45,6 +50,8 @@ func TestARecordIsMetUnderAStoredVersionOfItsRule(t *testing.T) {
 		of       string
 	}{
 		{"the same version asks nothing", first, "a", []func(*ledger.Claim){version("v1")}, ledger.DecideReplay, "", "a"},
+		{"the same version under other hosts is asked", first, "b", []func(*ledger.Claim){version("v1"), hosts("x")}, ledger.DecideRules, "", ""},
+		{"its record is taken", first, "b", []func(*ledger.Claim){version("v1", under("v1", "a")), hosts("x")}, ledger.DecideReplay, "", "a"},
 		{"another version is asked for the keys of the first", first, "b", []func(*ledger.Claim){version("v2")}, ledger.DecideRules, "", ""},
 		{"the record of the first is taken", first, "b", []func(*ledger.Claim){version("v2", under("v1", "a"))}, ledger.DecideReplay, "", "a"},
 		{"the first reads no such mutation", first, "b", []func(*ledger.Claim){version("v2", under("v1", ""))}, ledger.DecideDispatch, "", "b"},

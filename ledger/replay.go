@@ -263,7 +263,12 @@ func (c *claiming) dispatch() (Claimed, error) {
 // are late. No earlier sending is open then, so that nobody needs the rule of before.
 func (c *claiming) repin() error {
 	r := &c.q.Record
-	if c.m == nil || c.m.ConnectorHash == r.ConnectorHash && c.m.Operation == r.Operation {
+	if c.m == nil {
+		return nil
+	}
+	if c.m.rule() == r.rule() {
+		// What the settings say of the rule may have changed.
+		c.m.Policy = r.Policy
 		return nil
 	}
 	// The record's key stays that of the rule it was first claimed under, which its item
@@ -271,7 +276,7 @@ func (c *claiming) repin() error {
 	if err := c.knowRules(); err != nil {
 		return err
 	}
-	c.m.Connector, c.m.ConnectorVersion, c.m.ConnectorHash = r.Connector, r.ConnectorVersion, r.ConnectorHash
+	c.m.Connector, c.m.ConnectorVersion, c.m.ConnectorHash, c.m.ConnectorHosts = r.Connector, r.ConnectorVersion, r.ConnectorHash, r.ConnectorHosts
 	c.m.KeyKnown = max(c.m.KeyKnown, c.m.Policy.KeyWindow)
 	c.m.Operation, c.m.Policy = r.Operation, r.Policy
 	c.m.Account, c.m.HostGroup, c.m.Identity, c.m.Subkey = r.Account, r.HostGroup, r.Identity, r.Subkey
@@ -346,7 +351,7 @@ func newMutation(q *Claim, now Stamp) *Mutation {
 	r := &q.Record
 	return &Mutation{
 		Key: q.Key, ID: q.Key.ID(), Scope: q.Scope, Generation: 1, CreatedAt: now.Wall, Marker: Marker(q.Key),
-		Connector: r.Connector, ConnectorVersion: r.ConnectorVersion, ConnectorHash: r.ConnectorHash,
+		Connector: r.Connector, ConnectorVersion: r.ConnectorVersion, ConnectorHash: r.ConnectorHash, ConnectorHosts: r.ConnectorHosts,
 		Operation: r.Operation, Target: r.Target, Account: r.Account, HostGroup: r.HostGroup,
 		Identity: r.Identity, Subkey: r.Subkey,
 		PayloadDigest: r.PayloadDigest, SignificantDigest: r.SignificantDigest,

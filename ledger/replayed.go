@@ -76,7 +76,7 @@ func (q *Claim) replaysRecord(m *Mutation) bool {
 // version of its rule.
 func (q *Claim) replaysItem(i *Item) bool {
 	return (i.State == ItemOpen || i.State == ItemFailed) && i.Attempt == q.Attempt && i.Rules != nil &&
-		len(i.PastRules(q.Record.Connector, q.Record.Operation, q.Was, q.Record.ConnectorHash)) == 0
+		len(i.PastRules(q.Record.rule(), q.Was)) == 0
 }
 
 // replaysRun reports whether the run, if there is one, goes on as it is.

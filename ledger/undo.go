@@ -109,7 +109,7 @@ func (c *command) owe(m *Mutation, owed *Owed, queued bool, mv move) error {
 	r := &owed.Record
 	u := &Mutation{
 		Key: key, ID: key.ID(), Scope: m.Scope, Generation: 1, CreatedAt: c.now.Wall, Marker: Marker(key),
-		Connector: m.Connector, ConnectorVersion: m.ConnectorVersion, ConnectorHash: m.ConnectorHash,
+		Connector: m.Connector, ConnectorVersion: m.ConnectorVersion, ConnectorHash: m.ConnectorHash, ConnectorHosts: m.ConnectorHosts,
 		Operation: m.Operation + UndoSuffix, Target: r.Target, Account: m.Account, HostGroup: m.HostGroup,
 		PayloadDigest: r.PayloadDigest, SignificantDigest: r.PayloadDigest, Policy: r.Policy, Request: r.Request,
 		Undo: &Undo{Of: m.Key, Object: owed.Object, Operation: m.Operation, Order: len(m.Obligations) + 1, Auto: owed.Auto},

@@ -165,7 +165,7 @@ var proxyBreaks = []broken{
 	},
 	{
 		promise: "If the rule was changed since, the payload is covered", how: "the rule of then isn't asked",
-		edits: []edit{{"proxy/compare.go", "if m.ConnectorHash != op.Connector.Hash && coveredThen(", "if m.ConnectorHash == op.Connector.Hash && coveredThen("}},
+		edits: []edit{{"proxy/compare.go", "m.ConnectorHash != op.Connector.Hash ||", "m.ConnectorHash == op.Connector.Hash ||"}},
 		tests: []string{"proxy.TestPayloadsAreComparedByMeaning", "proxy.TestAChangedRuleMeetsItsPast", "proxy.TestRulesMayChangeWhileARunIsOpen"},
 	},
 	{

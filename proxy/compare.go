@@ -27,7 +27,7 @@ type Contents interface {
 // What can't be read covers nothing.
 func ComparePayload(ctx context.Context, l Contents, pinned Pinned, op *rules.Operation, req *rules.Request, m *ledger.Mutation) ledger.Compared {
 	out := ledger.Compared{Stored: m.PayloadDigest}
-	if m.ConnectorHash != op.Connector.Hash && coveredThen(ctx, pinned, req, m) {
+	if (m.ConnectorHash != op.Connector.Hash || m.ConnectorHosts != op.Connector.HostsInForce) && coveredThen(ctx, pinned, req, m) {
 		out.Covers = true
 		return out
 	}
@@ -57,8 +57,8 @@ func coveredThen(ctx context.Context, pinned Pinned, req *rules.Request, m *ledg
 	if op == nil {
 		return false
 	}
-	d, ok := op.DeriveAlone(req)
-	return ok && (d.PayloadDigest == m.PayloadDigest || d.SignificantDigest != "" && d.SignificantDigest == m.SignificantDigest)
+	d, err := op.DeriveAlone(req, m.ConnectorHosts)
+	return err == nil && d != nil && (d.PayloadDigest == m.PayloadDigest || d.SignificantDigest != "" && d.SignificantDigest == m.SignificantDigest)
 }
 
 // storedAgain is the request of a record as it was stored.

@@ -119,12 +119,14 @@ type world struct {
 	// rules are those in force; authority is the upstream's.
 	rules     atomic.Pointer[rules.Set]
 	authority string
+	// settings are the user's.
+	settings []rules.Settings
 }
 
 // use puts other rules in force.
 func (w *world) use(file string) {
 	w.t.Helper()
-	set, findings := rules.Load([]rules.File{{Name: "api.yaml", Data: []byte(strings.ReplaceAll(file, "HOST", w.authority))}}, nil, rules.Defaults{})
+	set, findings := rules.Load([]rules.File{{Name: "api.yaml", Data: []byte(strings.ReplaceAll(file, "HOST", w.authority))}}, w.settings, rules.Defaults{})
 	if set == nil {
 		w.t.Fatalf("test rules don't load: %v", findings)
 	}
@@ -185,7 +187,7 @@ func (w *world) pinned(ctx context.Context, hash string) (*rules.Connector, erro
 	if err != nil {
 		return nil, err
 	}
-	c, findings := rules.LoadPinned(content, nil, rules.Defaults{})
+	c, findings := rules.LoadPinned(content, w.settings, rules.Defaults{})
 	if c == nil {
 		return nil, findings
 	}

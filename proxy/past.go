@@ -41,13 +41,17 @@ func PastKeys(ctx context.Context, pinned Pinned, accounts AccountOf, scope ledg
 		if err != nil {
 			return nil, fmt.Errorf("version %.12s of the rule for %s.%s: %w", r.Hash, r.Connector, r.Operation, err)
 		}
-		past := ledger.Past{Operation: r.Operation, Hash: r.Hash}
+		past := ledger.Past{Rule: r}
 		if op := connector.Operation(r.Operation); op != nil {
 			asked, err := underVersion(ctx, accounts, connector, req)
 			if err != nil {
 				return nil, fmt.Errorf("version %.12s of the rule for %s.%s: %w", r.Hash, r.Connector, r.Operation, err)
 			}
-			if d, ok := op.DeriveAlone(asked); ok {
+			d, err := op.DeriveAlone(asked, r.Hosts)
+			if err != nil {
+				return nil, fmt.Errorf("version %.12s of the rule for %s.%s: %w", r.Hash, r.Connector, r.Operation, err)
+			}
+			if d != nil {
 				if past.Key, err = keyOf(scope, op, d, identityOf(d)); err != nil {
 					return nil, fmt.Errorf("version %.12s of the rule for %s.%s: %w", r.Hash, r.Connector, r.Operation, err)
 				}

@@ -55,6 +55,45 @@ func TestAChangedRuleMeetsItsPast(t *testing.T) {
 	}
 }
 
+// The variables of a host are in the key, and the hosts may be the operator's.
+func TestOtherHostsInForceMeetTheirPast(t *testing.T) {
+	t.Parallel()
+	with := func(hosts ...string) []rules.Settings { return []rules.Settings{{Connector: "api", Hosts: hosts}} }
+	const named, other, none = "127.0.0.{last}:PORT", "127.0.{a}.{b}:PORT", "127.0.0.1:PORT"
+	for name, c := range map[string]struct{ file, then, now string }{
+		"the settings name the one host":    {named, "", none},
+		"the settings named the one host":   {none, named, ""},
+		"the settings had other variables":  {none, other, named},
+		"the settings have other variables": {named, "", other},
+		"the rules were changed as well":    {named, other, none},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, created)
+			_, port, _ := strings.Cut(w.authority, ":")
+			at := func(pattern string) string { return strings.ReplaceAll(pattern, "PORT", port) }
+			set := func(pattern string) {
+				if w.settings = nil; pattern != "" {
+					w.settings = with(at(pattern))
+				}
+			}
+			file := changed("HOST", at(c.file))
+			set(c.then)
+			w.use(file)
+			r := w.open("a")
+			wantAnswer(t, r.post("/pay", `{"to":"x","n":1}`), 201, `{"id":1}`, false)
+			w.end(r)
+			set(c.now)
+			if strings.HasPrefix(name, "the rules") {
+				file = strings.Replace(file, "identity: {to: json.to}", "identity: {payee: json.to}", 1)
+			}
+			w.use(file)
+			wantAnswer(t, w.open("a").post("/pay", `{"to":"x","n":1}`), 201, `{"id":1}`, true)
+			w.wantSends("/pay", 1)
+		})
+	}
+}
+
 // Rules that change while a run is open hold from the next request on, and what was
 // made before is found.
 func TestRulesMayChangeWhileARunIsOpen(t *testing.T) {

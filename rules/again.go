@@ -1,27 +1,77 @@
 package rules
 
-import "maps"
+import (
+	"fmt"
+	"maps"
+	"strings"
+)
+
+// OwnHosts says that the hosts are those of the connector's file.
+const OwnHosts = "-"
 
 // DeriveAlone derives from a request as if op were the only operation there is: as
-// another version of a rule would have read it. ok is false if the request isn't
-// one of op's, or nothing can be derived: no record can be of it.
-func (op *Operation) DeriveAlone(req *Request) (d *Derived, ok bool) {
+// another version of a rule would have read it, of a connector with these hosts (its
+// HostsInForce of then). It is nil if the request isn't one of op's, or nothing can be derived:
+// no record can be of it. The error is of hosts that can't be read.
+func (op *Operation) DeriveAlone(req *Request, hosts string) (*Derived, error) {
 	if op.Effect != EffectMutation {
-		return nil, false
+		return nil, nil //nolint:nilnil // a request of another operation is no failure
 	}
-	for _, h := range op.Connector.hosts {
-		vars, fits := h.match(req.Scheme, req.Host, req.Port)
-		if !fits {
-			continue
+	patterns, err := op.Connector.hostsOf(hosts)
+	if err != nil {
+		return nil, err
+	}
+	vars, fits := matchHost(patterns, req)
+	if !fits {
+		return nil, nil //nolint:nilnil // as above
+	}
+	f := op.fit(req, vars, false)
+	if !f.ok || f.needsBody || f.problem != nil {
+		return nil, nil //nolint:nilnil // as above
+	}
+	d, refusal := op.Derive(req, Match{
+		Connector: op.Connector, Operation: op, Effect: op.Effect, Path: f.path, Host: maps.Clone(vars),
+	})
+	if refusal != nil {
+		return nil, nil //nolint:nilnil // as above
+	}
+	return d, nil
+}
+
+// hostsOf are the patterns of what was noted with a record. Of what was made before they
+// were noted, those of now are all that is known.
+func (c *Connector) hostsOf(noted string) ([]*hostPattern, error) {
+	switch noted {
+	case "":
+		return c.hosts, nil
+	case OwnHosts:
+		return c.fileHosts, nil
+	}
+	var out []*hostPattern
+	for source := range strings.FieldsSeq(noted) {
+		p, err := parseHostPattern(source)
+		if err != nil {
+			return nil, fmt.Errorf("the hosts of then: %q: %w", source, err)
 		}
-		f := op.fit(req, vars, false)
-		if !f.ok || f.needsBody || f.problem != nil {
-			return nil, false
+		out = append(out, p)
+	}
+	return out, nil
+}
+
+// matchHost finds the variables of a request's host, by the same order as [Set.lookup]: a
+// host without variables comes before all patterns.
+func matchHost(patterns []*hostPattern, req *Request) (map[string]string, bool) {
+	if req.Port == "" {
+		for _, p := range patterns {
+			if literal, ok := p.exact(); ok && p.port == "" && literal == req.Host {
+				return nil, true
+			}
 		}
-		d, refusal := op.Derive(req, Match{
-			Connector: op.Connector, Operation: op, Effect: op.Effect, Path: f.path, Host: maps.Clone(vars),
-		})
-		return d, refusal == nil
+	}
+	for _, p := range patterns {
+		if vars, fits := p.match(req.Scheme, req.Host, req.Port); fits {
+			return vars, true
+		}
 	}
 	return nil, false
 }

@@ -16,6 +16,9 @@ type Connector struct {
 	File string
 	// Hosts are the host patterns in force (settings replace the file's).
 	Hosts []string
+	// HostsInForce are Hosts where settings replaced the file's, with a space between two, else
+	// OwnHosts. What the variables of a host are depends on them, and so do mutation keys.
+	HostsInForce string
 	// HostGroup is part of every mutation key; the connector's name by default.
 	HostGroup string
 	// ReadsSafe says that GET, HEAD and OPTIONS which match no operation pass.

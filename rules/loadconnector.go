@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v4"
@@ -118,13 +119,20 @@ func (d *decoder) hosts(root *yaml.Node, m map[string]*yaml.Node, c *Connector, 
 		}
 		c.fileHosts = append(c.fileHosts, p)
 	}
-	c.hosts = c.fileHosts
+	c.hosts, c.HostsInForce = c.fileHosts, OwnHosts
 	if s := l.settingsFor(c.Name); s != nil && len(s.Hosts) > 0 {
 		c.hosts = l.userHosts(s)
+		c.HostsInForce = strings.Join(sources(c.hosts), " ")
 	}
-	for _, p := range c.hosts {
-		c.Hosts = append(c.Hosts, p.source)
+	c.Hosts = sources(c.hosts)
+}
+
+// sources are patterns as they are written.
+func sources(patterns []*hostPattern) (out []string) {
+	for _, p := range patterns {
+		out = append(out, p.source)
 	}
+	return out
 }
 
 // userHosts reads settings.hosts.

@@ -213,12 +213,11 @@ func (m *Match) checked(req *Request) Match {
 // bind finds the variables of a request that is known to be this operation's.
 func (op *Operation) bind(req *Request) *scope {
 	s := &scope{req: req, path: map[string]string{}, host: map[string]string{}}
-	for _, h := range slices.Concat(op.Connector.hosts, op.Connector.fileHosts) {
-		if vars, ok := h.match(req.Scheme, req.Host, req.Port); ok {
-			maps.Copy(s.host, vars)
-			break
-		}
+	vars, fits := matchHost(op.Connector.hosts, req)
+	if !fits {
+		vars, _ = matchHost(op.Connector.fileHosts, req)
 	}
+	maps.Copy(s.host, vars)
 	maps.Copy(s.path, op.pathVars(req, s.host))
 	return s
 }

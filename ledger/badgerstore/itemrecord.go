@@ -69,13 +69,16 @@ func (w *writer) rules(all []ledger.ItemRule) {
 		f.named("connector").text(all[i].Connector)
 		f.named("operation").text(all[i].Operation)
 		f.named("hash").text(all[i].Hash)
+		if all[i].Hosts != "" {
+			f.named("hosts").text(all[i].Hosts)
+		}
 		f.more(moreOfItemRule, &all[i])
 		f.end()
 	}
 }
 
 var moreOfItemRule = slices.DeleteFunc(more[ledger.ItemRule](0), func(u unwritten) bool {
-	return u.key == "connector" || u.key == "operation" || u.key == "hash"
+	return u.key == "connector" || u.key == "operation" || u.key == "hash" || u.key == "hosts"
 })
 
 // item reads fields in their order, so that none comes twice.
@@ -133,8 +136,9 @@ func (r *reader) itemField(i *ledger.Item, name string) {
 }
 
 func (r *reader) itemRule(p *ledger.ItemRule) {
-	const fields = 3
-	if r.head(cborMap) != fields {
+	const fields, withHosts = 3, 4
+	n := r.head(cborMap)
+	if n != fields && n != withHosts {
 		r.strange = true
 	}
 	r.expect("connector")
@@ -143,6 +147,10 @@ func (r *reader) itemRule(p *ledger.ItemRule) {
 	p.Operation = r.string()
 	r.expect("hash")
 	p.Hash = r.string()
+	if n == withHosts {
+		r.expect("hosts")
+		p.Hosts = r.string()
+	}
 }
 
 // expect gives up where the next name is another one.

@@ -113,7 +113,7 @@ func TestTheReaderTakesNothingThatTheDecoderRefuses(t *testing.T) {
 	broken(stored(delivery), func(b []byte) { agree(t, b, (*reader).delivery) })
 	item := ledger.Item{
 		ID: "i-1", State: ledger.ItemOpen, Attempt: 1, OpenedAt: time.Unix(1_800_000_000, 0),
-		Rules: []ledger.ItemRule{{Connector: "c", Operation: "o", Hash: "h"}}, Drifts: []string{"d"},
+		Rules: []ledger.ItemRule{{Connector: "c", Operation: "o", Hash: "h"}, {Connector: "c", Operation: "o", Hash: "h", Hosts: "a b"}}, Drifts: []string{"d"},
 	}
 	broken(stored(item), func(b []byte) { agree(t, b, (*reader).item) })
 }

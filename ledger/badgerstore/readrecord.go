@@ -156,6 +156,8 @@ func (r *reader) history(m *ledger.Mutation, number uint64) {
 		m.KeyKnown = time.Duration(r.int())
 	case 49:
 		m.Dropped = int(r.int())
+	case 50:
+		m.ConnectorHosts = r.string()
 	default:
 		r.strange = true
 	}
