@@ -434,6 +434,20 @@ func TestARecordIsPinnedToTheRuleThatSentIt(t *testing.T) {
 	}
 }
 
+// Settings change what the same rule file asks for.
+func TestARecordThatIsSentAgainHasTheSettingsOfNow(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := w.open(returns)
+	w.finish("a", w.send(r, "a"), ledger.VerdictFailed)
+	w.send(r, "a", func(q *ledger.Claim) {
+		q.Record.Policy.Settle, q.Record.Policy.Confirmations, q.Record.Policy.OnAbsent = time.Hour, 7, ledger.AbsentEscalate
+	})
+	if p := w.is("a", ledger.InFlight).Policy; p.Settle != time.Hour || p.Confirmations != 7 || p.OnAbsent != ledger.AbsentEscalate {
+		t.Errorf("the policy is %+v", p)
+	}
+}
+
 // A run whose mutation stopped nothing else failed; the next one has its own scope.
 func TestARecordThatIsSentAgainStopsWhatItsNewRunSays(t *testing.T) {
 	t.Parallel()

@@ -170,6 +170,8 @@ type Observe struct {
 	Observation Observation
 	// AbsenceIsProof says that the rule lets absence count.
 	AbsenceIsProof bool
+	// Caution is what the settings of now ask for before an absence is believed.
+	Caution Caution
 	// Result is what the script shall get (SeenApplied).
 	Result *Result
 	Body   []byte

@@ -69,17 +69,18 @@ func (g *Gap) covers(workflow, item string, m *Mutation, i *Item) bool {
 			return false
 		}
 	}
-	if strings.HasPrefix(item, oncePrefix) && i != nil && i.OpenedAt.After(g.Until) {
+	if strings.HasPrefix(item, oncePrefix) && i != nil && i.Gaps >= g.Number {
 		// Its name was drawn after the gap.
 		return false
 	}
 	return m == nil || !m.knownSince(g)
 }
 
-// knownSince reports whether m was asked about because of g, or sent after it.
+// knownSince reports whether m was asked about because of g, or sent after it. That is told by
+// what was known when it was sent, and not by a clock, which may have been ahead before.
 func (m *Mutation) knownSince(g *Gap) bool {
 	return slices.ContainsFunc(m.Dispatches, func(d Dispatch) bool {
-		return d.Gap == g.Number || d.Gap == 0 && d.Started.Wall.After(g.Until)
+		return d.Gap == g.Number || d.Gap == 0 && d.Gaps >= g.Number
 	})
 }
 

@@ -113,6 +113,26 @@ func TestWhatAGapDoesNotTouch(t *testing.T) {
 	}
 }
 
+// What was sent before the gap by a clock that was ahead was not sent after it.
+func TestAGapIsNotToldByTheClock(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	const ahead = 3 * time.Hour
+	w.now.Wall = w.now.Wall.Add(ahead)
+	w.finish("failed", w.send(w.open(returns), "failed"), ledger.VerdictFailed)
+	w.now.Wall = w.now.Wall.Add(-ahead)
+	w.restored()
+	if got := w.claim(w.open(returns), "failed"); got.Decision != ledger.DecideBlocked {
+		t.Fatalf("what may have been done in the gap: %+v", got)
+	}
+	w.decide("failed", ledger.OnDidNotHappen, force)
+	r := w.open(returns, func(o *ledger.OpenRun) { o.Takeover = true })
+	w.finish("failed", w.send(r, "failed"), ledger.VerdictFailed)
+	if got := w.claim(r, "failed"); got.Decision != ledger.DecideDispatch {
+		t.Errorf("what was sent after it: %+v", got)
+	}
+}
+
 func TestUnresolvedMutationsMayHaveBeenSentAgainInAGap(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -20,6 +20,7 @@ func (c *command) newItem(workflow, item string) (*Item, error) {
 		State: ItemOpen, Attempt: 1, OpenedAt: c.now.Wall,
 	}
 	gaps, err := c.Gaps()
+	i.Gaps = len(gaps)
 	if err == nil && len(gaps) == 0 {
 		i.Rules = []ItemRule{}
 	}

@@ -254,6 +254,8 @@ type Dispatch struct {
 	// Gap is the number of the gap in which it may have been made, 0 for a sending
 	// that the ledger knows of.
 	Gap int `cbor:"25,keyasint,omitempty" json:"gap,omitempty"`
+	// Gaps is how many gaps the ledger knew of when it was made: it came after these.
+	Gaps int `cbor:"28,keyasint,omitempty" json:"gaps,omitempty"`
 	// ClientKey is the digest of the client's own Idempotency-Key, if it sent one.
 	ClientKey string `cbor:"8,keyasint,omitempty" json:"client_key,omitempty"`
 	Started   Stamp  `cbor:"9,keyasint"           json:"started"`

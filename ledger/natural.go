@@ -26,14 +26,14 @@ const (
 //  2. fewer than three resends were made, and none met a failure verdict;
 //  3. each sending so far ended at least settle ago, so that none of them can undo what
 //     comes after this one;
-//  4. the first one began less than a day ago.
+//  4. the first one began less than a day ago, and since this start of the machine.
 //
 // Whether a later mutation has set the state of the same target is asked apart, see
 // LaterOfTarget.
 func NaturalOpen(m *Mutation, now Stamp, process Process) bool {
 	p := m.Policy
 	return p.Resend && p.Natural && !m.ResendClosed && m.ResendTries < m.maxResends() &&
-		len(m.Dispatches) > 0 && now.Age(m.Dispatches[0].Started) < naturalAge && Settled(m, now, process)
+		len(m.Dispatches) > 0 && now.sameBoot(m.Dispatches[0].Started) && now.Age(m.Dispatches[0].Started) < naturalAge && Settled(m, now, process)
 }
 
 // LaterOfTarget names a mutation that may have changed what m changes after m was first
@@ -44,11 +44,14 @@ func NaturalOpen(m *Mutation, now Stamp, process Process) bool {
 // Under another version of the rule, identity and account may be other words for the same,
 // so that they tell nothing apart.
 func (l *Ledger) LaterOfTarget(ctx context.Context, m *Mutation) (string, error) {
-	first := m.Dispatches[0].Started
-	if why, err := l.gapSince(ctx, first); err != nil || why != "" {
+	first, since := m.Dispatches[0].Started, m.Dispatches[0].Started.Wall
+	if shown, ok := l.config.Now().WallOf(first); ok && shown.Before(since) {
+		since = shown // The clock was ahead then.
+	}
+	if why, err := l.gapSince(ctx, &m.Dispatches[0]); err != nil || why != "" {
 		return why, err
 	}
-	filter := Filter{Connector: m.Connector, Touched: Touched{Since: first.Wall.Add(-wallJump)}, Limit: 1000}
+	filter := Filter{Connector: m.Connector, Touched: Touched{Since: since.Add(-wallJump)}, Limit: 1000}
 	for range maxTargets {
 		page, err := l.Mutations(ctx, filter)
 		if err != nil {
@@ -67,11 +70,11 @@ func (l *Ledger) LaterOfTarget(ctx context.Context, m *Mutation) (string, error)
 }
 
 // gapSince tells of a time of which the ledger knows nothing.
-func (l *Ledger) gapSince(ctx context.Context, first Stamp) (why string, err error) {
+func (l *Ledger) gapSince(ctx context.Context, first *Dispatch) (why string, err error) {
 	err = l.View(ctx, func(v View) error {
 		gaps, err := v.Gaps()
 		for i := range gaps {
-			if gaps[i].Open() || gaps[i].Until.After(first.Wall.Add(-wallJump)) {
+			if gaps[i].Open() || gaps[i].Number > first.Gaps {
 				why = "the ledger doesn't know all that was sent since"
 			}
 		}

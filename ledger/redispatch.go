@@ -160,8 +160,12 @@ func (c *command) redispatch(r Redispatch) (*Mutation, bool, error) {
 	}
 	m.Class, m.Reason, m.RetryAfter = "", "", time.Time{}
 	m.ResendTries, m.ResendClosed = 0, false
+	gaps, err := c.Gaps()
+	if err != nil {
+		return nil, false, err
+	}
 	m.addDispatch(Dispatch{
-		ID: r.DispatchID, Owner: c.Process().ID, Generation: m.Generation,
+		ID: r.DispatchID, Owner: c.Process().ID, Generation: m.Generation, Gaps: len(gaps),
 		Redispatch: true, PayloadDigest: m.PayloadDigest, Started: c.now,
 	})
 	return m, true, c.store(m, from, OnRedispatch, mv, r.DispatchID, "")

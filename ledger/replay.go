@@ -237,8 +237,12 @@ func (c *claiming) dispatch() (Claimed, error) {
 	if err := c.move(c.m, OnClaim, c.facts(c.m, nil, 0), mv); err != nil {
 		return Claimed{}, err
 	}
+	gaps, err := c.Gaps()
+	if err != nil {
+		return Claimed{}, err
+	}
 	c.m.addDispatch(Dispatch{
-		ID: c.q.DispatchID, Owner: c.Process().ID, Run: c.q.Run, Generation: c.m.Generation,
+		ID: c.q.DispatchID, Owner: c.Process().ID, Run: c.q.Run, Generation: c.m.Generation, Gaps: len(gaps),
 		PayloadDigest: c.q.Record.PayloadDigest, ClientKey: c.q.ClientKey, Started: c.now,
 		Prepares: c.q.Record.Policy.Prepares,
 	})

@@ -34,8 +34,9 @@ func ResendOpen(m *Mutation, now Stamp, deadline time.Duration) bool {
 // generation until a sending that ends within deadline has settled: its window is
 // known, and age + deadline + settle < 0.9 × window. The age counts from the start
 // of the generation's first dispatch, on the wall or the boot clock, whichever is
-// larger. It is read again before byte one of a resend. For what is idempotent by
-// itself it is always open.
+// larger. After another start of the machine it is closed: nothing tells then that the
+// wall clock isn't the one of before it was switched off. It is read again before byte one
+// of a resend. For what is idempotent by itself it is always open.
 func WindowOpen(m *Mutation, now Stamp, deadline time.Duration) bool {
 	p := m.Policy
 	if p.Idempotent {
@@ -47,7 +48,7 @@ func WindowOpen(m *Mutation, now Stamp, deadline time.Duration) bool {
 	settle, _, _ := p.bounds()
 	for i := range m.Dispatches {
 		if d := &m.Dispatches[i]; d.Generation == m.Generation {
-			return now.Age(d.Started)+deadline+settle < p.KeyWindow/10*9
+			return now.sameBoot(d.Started) && now.Age(d.Started)+deadline+settle < p.KeyWindow/10*9
 		}
 	}
 	return false
@@ -89,9 +90,13 @@ func (c *command) resend(r Resend) (*Mutation, error) {
 	if err := c.move(m, OnResend, f, mv); err != nil {
 		return nil, err
 	}
+	gaps, err := c.Gaps()
+	if err != nil {
+		return nil, err
+	}
 	m.ResendTries++
 	m.addDispatch(Dispatch{
-		ID: r.DispatchID, Owner: c.Process().ID, Run: m.Run, Generation: m.Generation,
+		ID: r.DispatchID, Owner: c.Process().ID, Run: m.Run, Generation: m.Generation, Gaps: len(gaps),
 		Resend: true, PayloadDigest: m.PayloadDigest, Started: c.now,
 	})
 	if m.State == NeedsReconcile {

@@ -28,7 +28,8 @@ func TestResendOpen(t *testing.T) {
 		{"in the last moment", at(last, last), nil, true},
 		{"a moment later by the wall", at(last+1, 0), nil, false},
 		{"a moment later by the boot clock, the wall set back", at(-time.Hour, last+1), nil, false},
-		{"another boot: the wall counts", ledger.Stamp{Wall: start.Wall.Add(last), BootID: "c"}, nil, true},
+		{"another boot: the wall may be that of before the machine was off", ledger.Stamp{Wall: start.Wall.Add(1), BootID: "c"}, nil, false},
+		{"no boot is known", ledger.Stamp{Wall: start.Wall, Boot: start.Boot, Mono: start.Mono}, nil, false},
 		{"three were made", start, func(m *ledger.Mutation) { m.ResendTries = 3 }, false},
 		{"two were made", start, func(m *ledger.Mutation) { m.ResendTries = 2 }, true},
 		{"one met a failure verdict", start, func(m *ledger.Mutation) { m.ResendClosed = true }, false},
@@ -164,6 +165,46 @@ func TestASettingAfterABootIsLaterWhateverTheWallClockSays(t *testing.T) {
 	}
 }
 
+// How long ago a state was set is told by the clocks of one start of the machine alone.
+func TestAStateIsNotSetAgainAfterABoot(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.unknown("a", func(q *ledger.Claim) { q.Record.Policy.Resend, q.Record.Policy.Natural = true, true })
+	w.pass(ledger.DefaultSettle + time.Second)
+	if !ledger.NaturalOpen(w.mutation("a"), w.now, w.Process()) {
+		t.Fatal("it is not open before")
+	}
+	w.now = ledger.Stamp{Wall: w.now.Wall, Mono: time.Second, Boot: time.Second, BootID: "boot-2"}
+	w.restart()
+	w.pass(ledger.DefaultSettle + time.Second)
+	if ledger.NaturalOpen(w.mutation("a"), w.now, w.Process()) {
+		t.Error("it is open after another start of the machine")
+	}
+}
+
+// The first sending's clock was ahead, and has been put right.
+func TestALaterSettingIsFoundAlthoughTheClockWasAhead(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	sets := func(name string) func(*ledger.Claim) {
+		return func(q *ledger.Claim) {
+			q.Record.Policy.BlockScope = ledger.BlockMutation
+			q.Record.Identity = map[string]string{"of": name}
+			q.Record.Request = ledger.Request{Method: "PUT", URL: "https://bank.test/same"}
+		}
+	}
+	const ahead = 30 * time.Hour
+	w.now.Wall = w.now.Wall.Add(ahead)
+	w.unknown("a", sets("1"))
+	w.now.Wall = w.now.Wall.Add(-ahead)
+	w.pass(time.Minute)
+	w.finish("b", w.send(w.open(returns), "b", sets("2")), ledger.VerdictApplied)
+	why, err := w.LaterOfTarget(t.Context(), w.mutation("a"))
+	if err != nil || !strings.Contains(why, key("b").ID()) {
+		t.Errorf("%q, %v", why, err)
+	}
+}
+
 // paged is a store that lists one mutation at a time.
 type paged struct{ ledger.Store }
 
@@ -203,7 +244,7 @@ func TestALaterSettingIsLookedForOnEveryPage(t *testing.T) {
 			if c.same {
 				w.finish("b", w.send(r, "b", set("a")), ledger.VerdictApplied)
 			}
-			why, err := ledger.New(paged{w.store}, ledger.Config{}).LaterOfTarget(t.Context(), w.mutation("a"))
+			why, err := ledger.New(paged{w.store}, ledger.Config{Now: func() ledger.Stamp { return w.now }}).LaterOfTarget(t.Context(), w.mutation("a"))
 			if err != nil || (why != "") != c.want {
 				t.Errorf("%q, %v", why, err)
 			}

@@ -134,6 +134,8 @@ type Item struct {
 	// Drifts are the operations ("connector/operation") of which a person accepted, for
 	// the current attempt, that runs ask for other identities than earlier ones.
 	Drifts []string `json:"drifts,omitempty"`
+	// Gaps is how many gaps the ledger knew of when the item came: it came after these.
+	Gaps int `json:"gaps,omitempty"`
 }
 
 // Escalation is an open question to a person. It lives inside its mutation; its

@@ -29,6 +29,9 @@ func (s Stamp) MonoSince(earlier Stamp) (time.Duration, bool) {
 	return s.Mono - earlier.Mono, true
 }
 
+// sameBoot reports whether both are of one start of the machine.
+func (s Stamp) sameBoot(other Stamp) bool { return s.BootID != "" && s.BootID == other.BootID }
+
 // WallOf returns what the wall clock that shows s.Wall would have shown at an earlier
 // moment, and whether that can be told: only the boot-time clock knows how long ago it
 // was, and it begins anew with each boot. A wall clock that was set meanwhile showed
@@ -41,8 +44,8 @@ func (s Stamp) WallOf(earlier Stamp) (time.Time, bool) {
 }
 
 // Age returns the larger of wall and boot time since earlier; it is never
-// negative. Of different boots only the wall clock counts. It bounds how long ago
-// something at most happened, as a vendor's window needs it.
+// negative. Of different boots only the wall clock counts, which may still be that of before
+// the machine was switched off: who must not take it for less asks for the boot as well.
 func (s Stamp) Age(earlier Stamp) time.Duration {
 	age := s.Wall.Sub(earlier.Wall)
 	if s.BootID != "" && s.BootID == earlier.BootID {

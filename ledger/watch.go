@@ -1,5 +1,7 @@
 package ledger
 
+import "slices"
+
 // unwatch ends the following of a 202. Unless the mutation is applied its stored answer
 // goes: it promised only what then didn't come, and is nobody's result.
 func (m *Mutation) unwatch() {
@@ -24,8 +26,9 @@ func (c *command) judgeWatched(m *Mutation, o *Observation) (Trigger, Facts, err
 		return OnObservedApplied, FactResult.If(m.Result != nil), nil
 	case SeenFailed:
 		// An earlier sending may have been accepted too, under another name.
+		followed := m.followed()
 		for i := range m.Dispatches {
-			if d := &m.Dispatches[i]; !d.Resolved && d.Verdict != VerdictAccepted {
+			if !m.Dispatches[i].Resolved && i != followed {
 				o.Reason = join(o.Reason, "an earlier sending of it is unresolved")
 				return OnWatchOver, 0, nil
 			}
@@ -35,6 +38,16 @@ func (c *command) judgeWatched(m *Mutation, o *Observation) (Trigger, Facts, err
 		o.Seen = SeenRetry
 		return OnRetry, 0, nil
 	}
+}
+
+// followed is the dispatch whose 202 is followed: the last one that was accepted, -1 for none.
+func (m *Mutation) followed() int {
+	for i, d := range slices.Backward(m.Dispatches) {
+		if d.Verdict == VerdictAccepted {
+			return i
+		}
+	}
+	return -1
 }
 
 // watchClass is the class of a failure of what was accepted.

@@ -29,6 +29,23 @@ func TestThe202OfWhatFailedIsNobodysAnswer(t *testing.T) {
 	}
 }
 
+// Of two sendings that were accepted one alone is followed, and its failure says nothing of the other.
+func TestTheFailureOfOneOfTwoAcceptedSendingsIsNoFailure(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.finish("a", w.send(w.open(), "a", nativeKey, watched), ledger.VerdictAccepted, status202)
+	w.pass(2 * time.Hour)
+	w.see("a", ledger.SeenRetry)
+	w.is("a", ledger.Indeterminate)
+	w.decide("a", ledger.OnCheckAgain)
+	w.finish("a", w.resend("a"), ledger.VerdictAccepted, status202)
+	if m := w.is("a", ledger.NeedsReconcile); !m.Watching {
+		t.Fatal("the second is not followed")
+	}
+	w.see("a", ledger.SeenFailed)
+	w.is("a", ledger.Indeterminate)
+}
+
 // What is known to have happened is asked for its answer, which is not the 202's; until that is
 // found nothing goes on.
 func TestAnEarlierSendingsSuccessEndsTheFollowing(t *testing.T) {

@@ -97,7 +97,7 @@ var absenceBreaks = []broken{
 	},
 	{
 		promise: "While an earlier sending is unresolved, a failure of what was accepted", how: "a failure of what was accepted settles an earlier sending",
-		edits: []edit{{"ledger/watch.go", "!d.Resolved && d.Verdict != VerdictAccepted {", "!d.Resolved && d.Verdict == VerdictCommitted {"}},
+		edits: []edit{{"ledger/watch.go", "!m.Dispatches[i].Resolved && i != followed {", "!m.Dispatches[i].Resolved && i != followed && m.Dispatches[i].Verdict == VerdictCommitted {"}},
 		tests: []string{"reconcilers.TestAFailureWhileAnEarlierSendingIsUnresolvedAsksAPerson"},
 	},
 	{

@@ -61,7 +61,7 @@ var namedBreaks = []broken{
 	},
 	{
 		promise: "Only once `settle` of every sending before it is over", how: "a gap that was confirmed hides no later setting",
-		edits: []edit{{"ledger/natural.go", "gaps[i].Open() || gaps[i].Until.After(first.Wall.Add(-wallJump))", "gaps[i].Open()"}},
+		edits: []edit{{"ledger/natural.go", "gaps[i].Open() || gaps[i].Number > first.Gaps", "gaps[i].Open()"}},
 		tests: []string{"reconcilers.TestAStateThatWasChangedSinceIsNotSetAgain"},
 	},
 	{

@@ -55,7 +55,7 @@ var recordBreaks = []broken{
 	},
 	{
 		promise: "Until a person confirms it (`ledger confirm`", how: "a sending within a gap counts as one after it",
-		edits: []edit{{"ledger/gap.go", "d.Gap == 0 && d.Started.Wall.After(g.Until)", "d.Gap == 0 && d.Started.Wall.After(g.Since)"}},
+		edits: []edit{{"ledger/gap.go", "d.Gap == 0 && d.Gaps >= g.Number", "d.Gap == 0 && d.Started.Wall.After(g.Since)"}},
 		tests: []string{"ledger.TestASendingWithinAGapDoesNotEndIt"},
 	},
 	{
@@ -90,7 +90,7 @@ var recordBreaks = []broken{
 	},
 	{
 		promise: "While an earlier sending is unresolved, a failure of what was accepted", how: "a failure of what was accepted settles a lost sending",
-		edits: []edit{{"ledger/watch.go", "!d.Resolved && d.Verdict != VerdictAccepted {", "!d.Resolved && d.Verdict != VerdictAccepted && !d.Lost {"}},
+		edits: []edit{{"ledger/watch.go", "!m.Dispatches[i].Resolved && i != followed {", "!m.Dispatches[i].Resolved && i != followed && !m.Dispatches[i].Lost {"}},
 		tests: []string{"ledger.TestAFailedJobDoesNotAnswerForALostSending"},
 	},
 	{

@@ -50,6 +50,9 @@ func (r *Reconciler) observe(ctx context.Context, t *try, s sighting) outcome {
 			Objects: s.objects, Strong: s.strong,
 		},
 	}
+	if op := t.operation; op != nil {
+		command.Caution = ledger.Caution{Settle: op.Settle, Confirmations: op.Confirmations, Spacing: op.Spacing, OnAbsent: ledger.OnAbsent(op.OnAbsent)}
+	}
 	if s.seen == ledger.SeenDuplicate && s.strong {
 		var err error
 		if command.Owed, err = r.owed(t, s.objects); err != nil {

@@ -10,7 +10,7 @@ import (
 // in which they are stored.
 var itemFields = []string{
 	"id", "version", "workflow", "item", "state", "attempt", "title", "reason", "cause", "active_run", "shared",
-	"opened_at", "updated_at", "changes", "rules", "drifts",
+	"opened_at", "updated_at", "changes", "rules", "drifts", "gaps",
 }
 
 // moreOfItem are fields that the writer doesn't know.
@@ -57,6 +57,9 @@ func (w *writer) item(i *ledger.Item) {
 	}
 	if len(i.Drifts) > 0 {
 		f.named("drifts").texts(i.Drifts)
+	}
+	if i.Gaps != 0 {
+		f.named("gaps").int(int64(i.Gaps))
 	}
 	f.more(moreOfItem, i)
 	f.end()
@@ -120,6 +123,8 @@ func (r *reader) itemField(i *ledger.Item, name string) {
 		i.ActiveRun = r.string()
 	case "shared":
 		i.Shared = r.bool()
+	case "gaps":
+		i.Gaps = int(r.int())
 	case "opened_at":
 		i.OpenedAt = r.time()
 	case "updated_at":

@@ -309,6 +309,8 @@ func (r *reader) dispatch(d *ledger.Dispatch) {
 			d.Prepares = r.bool()
 		case 27:
 			d.Prepared = r.bool()
+		case 28:
+			d.Gaps = int(r.int())
 		default:
 			r.end(d, f.now)
 		}

@@ -14,7 +14,7 @@ var (
 	moreOfRequest     = more[ledger.Request](4)
 	moreOfResult      = more[ledger.Result](5)
 	moreOfBody        = more[ledger.Body](3)
-	moreOfDispatch    = more[ledger.Dispatch](27)
+	moreOfDispatch    = more[ledger.Dispatch](28)
 	moreOfObservation = more[ledger.Observation](9)
 	moreOfEvent       = more[ledger.Event](15)
 	moreOfDelivery    = more[ledger.Delivery](5)
@@ -227,6 +227,7 @@ func (w *writer) dispatch(d *ledger.Dispatch) {
 	f.someText(24, d.Remote)
 	f.someBool(26, d.Prepares)
 	f.someBool(27, d.Prepared)
+	f.someInt(28, int64(d.Gaps))
 	f.more(moreOfDispatch, d)
 	f.end()
 }

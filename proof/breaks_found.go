@@ -1,0 +1,66 @@
+package main
+
+// foundBreaks put back what a reader found who followed clocks, settings and what the runner sends
+// by itself through the whole program. Each is noticed by the test that came with its mend.
+var foundBreaks = []broken{
+	{
+		promise: "The same file with other hosts in force", how: "the hosts in force are no part of a version",
+		edits: []edit{{"ledger/past.go", "named && r != now {", "named && (r.Operation != now.Operation || r.Hash != now.Hash) {"}},
+		tests: []string{"ledger.TestARecordIsMetUnderAStoredVersionOfItsRule"},
+	},
+	{
+		promise: "The same file with other hosts in force", how: "the past is read with the hosts of now",
+		edits: []edit{{"rules/again.go", "switch noted {", "switch noted = \"\"; noted {"}},
+		tests: []string{"proxy.TestOtherHostsInForceMeetTheirPast"},
+	},
+	{
+		promise: "Not after another start of the machine", how: "a resend trusts the wall clock of another boot",
+		edits: []edit{{"ledger/resend.go", "now.sameBoot(d.Started) && now.Age", "now.Age"}},
+		tests: []string{"ledger.TestResendOpen"},
+	},
+	{
+		promise: "Only once `settle` of every sending before it is over", how: "a state is set again by the wall clock of another boot",
+		edits: []edit{{"ledger/natural.go", "now.sameBoot(m.Dispatches[0].Started) && now.Age", "now.Age"}},
+		tests: []string{"ledger.TestAStateIsNotSetAgainAfterABoot"},
+	},
+	{
+		promise: "Only once `settle` of every sending before it is over", how: "a clock that was ahead hides later settings",
+		edits: []edit{{"ledger/natural.go", "ok && shown.Before(since) {", "ok && shown.Before(since) && l == nil {"}},
+		tests: []string{"ledger.TestALaterSettingIsFoundAlthoughTheClockWasAhead"},
+	},
+	{
+		promise: "Until a person confirms it (`ledger confirm`", how: "what was sent after a gap is told by the clock",
+		edits: []edit{{"ledger/gap.go", "d.Gap == 0 && d.Gaps >= g.Number", "d.Gap == 0 && d.Started.Wall.After(g.Until)"}},
+		tests: []string{"ledger.TestAGapIsNotToldByTheClock"},
+	},
+	{
+		promise: "While an earlier sending is unresolved, a failure of what was accepted", how: "all that was accepted is followed at once",
+		edits: []edit{{"ledger/watch.go", "!m.Dispatches[i].Resolved && i != followed {", "!m.Dispatches[i].Resolved && m.Dispatches[i].Verdict != VerdictAccepted && followed >= 0 {"}},
+		tests: []string{"ledger.TestTheFailureOfOneOfTwoAcceptedSendingsIsNoFailure"},
+	},
+	{
+		promise: "Settings that are more careful than when a mutation was sent", how: "an open question keeps its settle",
+		edits: []edit{{"ledger/observe.go", "\tm.Policy.heed(q.Caution)\n", ""}},
+		tests: []string{"ledger.TestSettingsOfNowMakeAnOpenQuestionMoreCareful"},
+	},
+	{
+		promise: "Settings that are more careful than when a mutation was sent", how: "nobody says what the settings of now ask for",
+		edits: []edit{{"reconcilers/sighting.go", "if op := t.operation; op != nil {", "if op := t.operation; op != nil && op.Settle < 0 {"}},
+		tests: []string{"reconcilers.TestSettingsOfNowAreHeeded"},
+	},
+	{
+		promise: "Settings that are more careful than when a mutation was sent", how: "what is sent again keeps the settings of before",
+		edits: []edit{{"ledger/replay.go", "\t\tc.m.Policy = r.Policy\n\t\treturn nil", "\t\treturn nil"}},
+		tests: []string{"ledger.TestARecordThatIsSentAgainHasTheSettingsOfNow"},
+	},
+	{
+		promise: "An outcome that the ledger doesn't take is unknown", how: "what the runner can't record stops nothing",
+		edits: []edit{{"reconcilers/record.go", "\tr.unrecorded.Add(m, \"\")\n", ""}},
+		tests: []string{"reconcilers.TestARedispatchWhoseEndIsNotRecordedStopsWhatDependsOnIt"},
+	},
+	{
+		promise: "An outcome that the ledger doesn't take is unknown", how: "only what the disk refused is offered again",
+		edits: []edit{{"reconcilers/record.go", "return err == nil ||", "return !errors.Is(err, ledger.ErrUnavailable) ||"}},
+		tests: []string{"reconcilers.TestOutcomeOfAResendIsOfferedUntilItIsDurable"},
+	},
+}
