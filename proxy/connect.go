@@ -259,8 +259,11 @@ func (p *Proxy) tunnelBlind(w http.ResponseWriter, r *http.Request, t *tunnel) {
 		return
 	}
 	defer func() { _ = client.Close() }()
-	open := p.register(context.WithoutCancel(r.Context()), t.caller, false)
+	open, admitted := p.register(context.WithoutCancel(r.Context()), t.caller, false)
 	defer open.end()
+	if !admitted {
+		return // It would be cut at once.
+	}
 	open.AfterFunc(func() { _, _ = client.Close(), there.Close() })
 	if _, err := io.WriteString(client, "HTTP/1.1 200 OK\r\n\r\n"); err != nil {
 		return

@@ -88,12 +88,14 @@ func (w *lookout) put(fn func(ledger.Tx) error) {
 // stream is one of the run.
 func (w *lookout) stream(client context.Context) *stream {
 	r := ledgertest.SampleRun(w.run, 0)
-	return w.register(client, caller{token: r.TokenSHA256, run: r.ID, workflow: r.Workflow, item: r.Item}, false)
+	s, _ := w.register(client, caller{token: r.TokenSHA256, run: r.ID, workflow: r.Workflow, item: r.Item}, false)
+	return s
 }
 
 // unmanaged is a stream without a run, in the same scope.
 func (w *lookout) unmanaged() *stream {
-	return w.register(w.t.Context(), caller{unmanaged: true, workflow: "refunds", item: "order-1"}, false)
+	s, _ := w.register(w.t.Context(), caller{unmanaged: true, workflow: "refunds", item: "order-1"}, false)
+	return s
 }
 
 // passes lets fake time pass.
@@ -241,7 +243,8 @@ func TestAStopThatNothingTellsOfIsFound(t *testing.T) {
 		w.unrecorded.Watch(nil) // So that nobody tells of it.
 		w.unrecorded.Add(m, "")
 		for begun := time.Now(); time.Since(begun) < lookEvery+2*followAfter; passes(followAfter / 3) {
-			w.register(t.Context(), caller{unmanaged: true, workflow: "another"}, false).end()
+			s, _ := w.register(t.Context(), caller{unmanaged: true, workflow: "another"}, false)
+			s.end()
 		}
 		synctest.Wait()
 		if long.Err() == nil {

@@ -408,7 +408,7 @@ func TestNothingStreamsAfterClosing(t *testing.T) {
 	w := newWorld(t, created)
 	r := w.open("a")
 	w.proxy.Close()
-	s := w.proxy.register(t.Context(), caller{run: r.id, token: TokenDigest(r.token), workflow: "wf", item: "a", attempt: 1}, false)
+	s, _ := w.proxy.register(t.Context(), caller{run: r.id, token: TokenDigest(r.token), workflow: "wf", item: "a", attempt: 1}, false)
 	defer s.end()
 	if s.Err() == nil {
 		t.Error("it goes on")

@@ -6,12 +6,14 @@ import (
 	"net/http"
 	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"keep-proxy/internal/clock"
 	"keep-proxy/ledger"
+	"keep-proxy/rules"
 )
 
 func TestARunThatIsOverSaysWhyInWholeSentences(t *testing.T) {
@@ -184,6 +186,33 @@ func TestAnInlineTryThatEndsAsTheGateIsAskedRefusesNobody(t *testing.T) {
 			close(w.next)
 			if text, err := io.ReadAll(stream.Body); err != nil || !strings.HasSuffix(string(text), "after\n") {
 				t.Errorf("the stream was cut: %q, %v", text, err)
+			}
+		})
+	}
+}
+
+// A stop that comes when a request has passed the gate, and before it is something that a stop
+// cuts, lets nothing out.
+func TestAStopBetweenTheGateAndTheSendingSendsNothing(t *testing.T) {
+	t.Parallel()
+	for _, method := range []string{http.MethodGet, http.MethodPost} {
+		t.Run(method, func(t *testing.T) {
+			t.Parallel()
+			var w *world
+			var stops sync.Once
+			w = newWorld(t, created, func(c *Config) {
+				c.Unmatched = PolicyAllow
+				inForce := c.Rules
+				c.Rules = func() *rules.Set {
+					stops.Do(func() { w.proxy.unrecorded.Add(&ledger.Mutation{Scope: ledger.Scope{Workflow: "wf", Item: "b"}}, "") })
+					return inForce()
+				}
+			})
+			r := w.open("a")
+			wantProblem(t, send(r.client, method, w.upstream.URL+"/telemetry", ""), "blocked", 423, "Nothing was sent")
+			w.wantSends("/telemetry", 0)
+			if got := r.state().State; got != ledger.RunAborted {
+				t.Errorf("the run is %s", got)
 			}
 		})
 	}

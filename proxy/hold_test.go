@@ -107,7 +107,7 @@ func TestWhatIsStreamedIsNotHeld(t *testing.T) {
 		const hold = 5 * time.Second
 		w := newLookout(t, func(c *Config) { c.Hold = hold })
 		streamed := w.unmanaged()
-		awaited := w.register(t.Context(), caller{unmanaged: true, workflow: "refunds", item: "order-1"}, true)
+		awaited, _ := w.register(t.Context(), caller{unmanaged: true, workflow: "refunds", item: "order-1"}, true)
 		w.unrecorded.Add(uncertain(), "another")
 		synctest.Wait()
 		if streamed.Err() == nil || awaited.Err() != nil {
@@ -133,7 +133,7 @@ func TestEachStopHoldsAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const hold = 5 * time.Second
 		w := newLookout(t, func(c *Config) { c.Hold = hold })
-		awaited := w.register(t.Context(), caller{unmanaged: true, workflow: "refunds", item: "order-1"}, true)
+		awaited, _ := w.register(t.Context(), caller{unmanaged: true, workflow: "refunds", item: "order-1"}, true)
 		m := uncertain()
 		w.unrecorded.Add(m, "another")
 		passes(hold - 1)

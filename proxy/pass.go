@@ -23,7 +23,10 @@ func (p *Proxy) pass(x *exchange, r *http.Request, req *rules.Request, connector
 		// What is no mere read ends with its client; that one is followed from the start.
 		r.Context().Done()
 	}
-	ctx := p.openStream(r.Context(), x)
+	ctx, refused := p.admittedStream(r.Context(), x)
+	if refused != nil {
+		return p.refused(x, r, refused)
+	}
 	out, err := p.passRequest(ctx, x, r, req, connector)
 	if err != nil {
 		return p.refused(x, r, refuse(problemInternal, "The request can't be rebuilt or lacks its configured credentials; nothing was sent: "+err.Error()+"."))
@@ -81,25 +84,42 @@ func stripTrailer(h http.Header) {
 	maps.DeleteFunc(h, func(name string, _ []string) bool { return !upstream.MayTrail(name) })
 }
 
+// admittedStream is openStream for what is yet to be sent: a stop that came since the gate was
+// passed, and which the stream may be cut by only once it has been sent, is waited for or
+// refuses as at the gate.
+func (p *Proxy) admittedStream(client context.Context, x *exchange) (*stream, *refusal) {
+	for {
+		s, open := p.register(client, x.caller, false)
+		if open {
+			x.after = append(x.after, func(bool) { s.end() })
+			return s, nil
+		}
+		s.end()
+		if f := p.gate(x); f != nil {
+			return nil, f
+		}
+	}
+}
+
 // openStream registers an exchange as something that a stop cuts.
 func (p *Proxy) openStream(client context.Context, x *exchange) *stream {
-	s := p.register(client, x.caller, false)
+	s, _ := p.register(client, x.caller, false)
 	x.after = append(x.after, func(bool) { s.end() })
 	return s
 }
 
 // register adds a stream to what a stop cuts. A stop that came after the caller had passed
 // the gate may have been looked at before there was anything to cut, and so may the end of
-// the proxy.
-func (p *Proxy) register(client context.Context, c caller, held bool) *stream {
-	s := p.open.add(client, c, held)
+// the proxy. It reports whether the gate is open still.
+func (p *Proxy) register(client context.Context, c caller, held bool) (s *stream, open bool) {
+	s = p.open.add(client, c, held)
 	if p.ctx.Err() != nil {
 		s.cut()
 	}
-	if !p.standing(c).Open {
+	if open = p.standing(c).Open; !open {
 		p.stops.tell()
 	}
-	return s
+	return s, open
 }
 
 // uncut is an answer's content that ends when it is cut, and isn't whole then. An

@@ -42,7 +42,7 @@ func (p *Proxy) readBody(x *exchange, r *http.Request, limit int64) (*content, e
 	if here, ok := r.Body.(interface{ AtHand() bool }); ok && here.AtHand() {
 		return p.readContent(x, r, limit) // There is no wait that a stop, or a deadline, could end.
 	}
-	s := p.register(r.Context(), x.caller, true)
+	s, _ := p.register(r.Context(), x.caller, true)
 	defer s.end()
 	if !s.awaits(x.answer, func() { p.expectContent(x) }) {
 		_ = r.Body.Close() // None of it is read away before the answer.
