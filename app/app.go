@@ -73,12 +73,10 @@ type App struct {
 	ca       *proxy.CA
 	egress   *egress
 	// dial connects to upstreams, one address after the other.
-	dial       func(ctx context.Context, network, addr string) (net.Conn, error)
-	sender     *upstream.Sender
-	reads      *upstream.Passthrough
-	reconciler *reconcilers.Reconciler
-	// unrecorded is what proxy and reconciler sent and the ledger didn't take the end of.
-	unrecorded  ledger.Unrecorded
+	dial        func(ctx context.Context, network, addr string) (net.Conn, error)
+	sender      *upstream.Sender
+	reads       *upstream.Passthrough
+	reconciler  *reconcilers.Reconciler
 	proxy       *proxy.Proxy
 	admin       *admin.Server
 	metrics     *metrics
@@ -265,7 +263,7 @@ func (a *App) openReconciler(context.Context) error {
 	made, err := reconcilers.New(reconcilers.Config{
 		Ledger: a.ledger, Sender: a.sender, Credentials: a.credentials, Clock: a.clock, NewID: NewID,
 		Settings: settings, Pinned: a.versions.connector,
-		Log: a.options.Log, Metrics: a.metrics, Halted: a.modes.halted, Unrecorded: &a.unrecorded,
+		Log: a.options.Log, Metrics: a.metrics, Halted: a.modes.halted,
 	})
 	a.reconciler = made
 	return err
@@ -280,7 +278,7 @@ func (a *App) openProxy(context.Context) error {
 		Ledger: a.ledger, Rules: a.rules.Load, Pinned: a.versions.connector, Sender: a.sender, Reads: a.reads, Dial: a.dial, DialTimeout: c.Timeouts.Dial,
 		Inliner: a.reconciler, Turns: a.reconciler, Accounts: a.reconciler.Account, Credentials: a.credentials, CA: a.ca, Clock: a.clock, NewID: NewID,
 		Log: a.options.Log, Metrics: a.metrics, Observer: a.observers(), Halted: a.modes.halt,
-		Unrecorded: &a.unrecorded, Unmanaged: proxy.Unmanaged{Workflow: c.Unmanaged.Workflow, Item: c.Unmanaged.Item},
+		Unmanaged: proxy.Unmanaged{Workflow: c.Unmanaged.Workflow, Item: c.Unmanaged.Item},
 		Unmatched: proxy.Policy(c.Unmatched), Passthrough: c.Passthrough, Via: c.Via,
 		BlockScope: ledger.BlockScope(c.BlockScope), Hold: c.Hold, Inline: a.config.Reconcile.Inline,
 		MaxBody: int64(c.MaxBody), MaxHead: int(c.MaxHead),

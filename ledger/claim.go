@@ -222,7 +222,7 @@ func (c *claiming) checkAllowance() (*Claimed, error) {
 
 // checkScope is the gate.
 func (c *claiming) checkScope() (*Claimed, error) {
-	all, err := c.Blockers(c.q.Workflow)
+	all, err := c.blockers(c.q.Workflow)
 	if err != nil {
 		return nil, err
 	}

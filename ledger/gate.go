@@ -77,7 +77,7 @@ func (l *Ledger) Gate(run string) Admission {
 	if err != nil {
 		return shut(err)
 	}
-	return Admit(r, blockers)
+	return Admit(r, l.unrecorded.beside(blockers))
 }
 
 // GateToken answers for proxy credentials, given by the digest of their token. For a run
@@ -90,7 +90,7 @@ func (l *Ledger) GateToken(sha256, item string) Admission {
 	if r.Many() {
 		r.Item = item
 	}
-	return Admit(r, blockers)
+	return Admit(r, l.unrecorded.beside(blockers))
 }
 
 // GateUnmanaged answers for an unmanaged scope. Items that are done are refused
@@ -100,7 +100,7 @@ func (l *Ledger) GateUnmanaged(workflow, item string) Admission {
 	if err != nil {
 		return shut(err)
 	}
-	return admitScope(workflow, item, blockers)
+	return admitScope(workflow, item, l.unrecorded.beside(blockers))
 }
 
 // shut is the answer of a gate that could not be asked.

@@ -12,7 +12,8 @@ type Ledger struct {
 	// answers are those of which Answering was told; see there.
 	answers sync.Map
 	// noted are the deliveries that a replay which is decided as seen may not see yet.
-	noted noted
+	noted      noted
+	unrecorded Unrecorded
 	// worth says whether a claim is looked at before it is a command.
 	worth worth
 }
@@ -41,6 +42,9 @@ type ReconcileLimits struct {
 	// MaxAge is the longest running time (default 24 h).
 	MaxAge time.Duration
 }
+
+// Unrecorded are the outcomes that the ledger hasn't taken, of all who send for it.
+func (l *Ledger) Unrecorded() *Unrecorded { return &l.unrecorded }
 
 // New returns a Ledger over s. Zero values of c get their defaults.
 func New(s Store, c Config) *Ledger {

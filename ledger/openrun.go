@@ -180,7 +180,7 @@ func (c *command) admitItem(o OpenRun) (*Item, error) {
 // run no other once run of the workflow may start, whatever the block scope: its
 // item would be a new one, and the same work would be done again.
 func (c *command) admitScope(o OpenRun) error {
-	all, err := c.Blockers(o.Workflow)
+	all, err := c.blockers(o.Workflow)
 	if err != nil {
 		return err
 	}

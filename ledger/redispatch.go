@@ -125,7 +125,7 @@ func (c *command) redispatch(r Redispatch) (*Mutation, bool, error) {
 	if closed != "" {
 		return m, false, c.leaveQueue(m, c.at(ActorRunner, closed))
 	}
-	all, err := c.Blockers(m.Workflow)
+	all, err := c.blockers(m.Workflow)
 	if err != nil {
 		return nil, false, err
 	}

@@ -1,10 +1,14 @@
 package ledger
 
-import "sync"
+import (
+	"slices"
+	"sync"
+)
 
-// Unrecorded are the mutations whose outcome the ledger hasn't taken. Until it has, it
-// can't stop what depends on them: who sends adds them, and who lets requests through
-// holds those against them. The zero value holds none; a process has one for all.
+// Unrecorded are the mutations whose outcome the ledger hasn't taken. Until it has, its
+// records don't stop what depends on them: who sends adds them, and the gate, claims,
+// redispatches and the opening of runs hold theirs against them, too. The zero value
+// holds none.
 type Unrecorded struct {
 	mu       sync.RWMutex
 	blockers map[Key]Blocker
@@ -67,15 +71,24 @@ func (u *Unrecorded) Cause(run string) (id string, over bool) {
 }
 
 // All lists the mutations.
-func (u *Unrecorded) All() []Blocker {
+func (u *Unrecorded) All() []Blocker { return u.beside(nil) }
+
+// beside lists what stops by the records, and then the mutations.
+func (u *Unrecorded) beside(recorded []Blocker) []Blocker {
 	u.mu.RLock()
 	defer u.mu.RUnlock()
 	if len(u.blockers) == 0 {
-		return nil
+		return recorded
 	}
-	list := make([]Blocker, 0, len(u.blockers))
+	list := slices.Grow(slices.Clone(recorded), len(u.blockers))
 	for _, b := range u.blockers {
 		list = append(list, b)
 	}
 	return list
+}
+
+// blockers are what stops the workflow or a part of it.
+func (c *command) blockers(workflow string) ([]Blocker, error) {
+	recorded, err := c.Blockers(workflow)
+	return c.ledger.unrecorded.beside(recorded), err
 }

@@ -24,11 +24,14 @@ var scopeBugs = []bug{
 	},
 	{
 		name: "an unmanaged scope isn't stopped", stage: "histories", sentence: `a read went out while nobody could know`,
-		edits: []edit{{"ledger/gate.go", "\treturn admitScope(workflow, item, blockers)\n", "\t_ = blockers\n\treturn Admission{Open: true}\n"}},
+		edits: []edit{{"ledger/gate.go", "\treturn admitScope(workflow, item, l.unrecorded.beside(blockers))\n", "\t_ = blockers\n\treturn Admission{Open: true}\n"}},
 	},
 	{
 		name: "what is sent again stops what its first run said", stage: "histories", sentence: `went out while nobody could know`,
-		edits: []edit{{"ledger/replay.go", "\tc.m.Policy.BlockScope = record.Policy.BlockScope\n", ""}},
+		edits: []edit{
+			{"ledger/replay.go", "\tc.m.Policy.BlockScope = record.Policy.BlockScope\n", ""},
+			{"ledger/replay.go", "\t\tc.m.Policy = r.Policy\n", "\t\tscope := c.m.Policy.BlockScope\n\t\tc.m.Policy = r.Policy\n\t\tc.m.Policy.BlockScope = scope\n"},
+		},
 	},
 	{
 		name: "an answer that says nothing counts as agreement", stage: "histories",

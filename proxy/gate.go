@@ -22,9 +22,6 @@ func (p *Proxy) standing(c caller) ledger.Admission {
 		a = p.ledger.GateUnmanaged(c.workflow, c.item)
 		a.Run = ledger.Run{State: ledger.RunRunning, Workflow: c.workflow, Item: c.item}
 	}
-	if waiting := p.unrecorded.All(); a.Open && len(waiting) > 0 {
-		return ledger.Admit(a.Run, waiting)
-	}
 	return a
 }
 

@@ -103,9 +103,6 @@ type Config struct {
 	Halted func() Halt
 	// Observer follows requests; nil for nobody.
 	Observer Observer
-	// Unrecorded are the outcomes that the ledger hasn't taken, those of reconciling among
-	// them. Nil where nobody else sends.
-	Unrecorded *ledger.Unrecorded
 
 	Unmanaged Unmanaged
 	// Unmatched is the policy for mutation-like requests to hosts of no connector.
@@ -207,7 +204,7 @@ func New(c Config) (*Proxy, error) {
 	p := &Proxy{
 		config: c, ledger: c.Ledger, leaves: made, stops: stops,
 		tunnels: newHandover(), flights: newFlights(), open: newOpen(), inline: newWaits(stops.tell),
-		unrecorded: or(c.Unrecorded, &ledger.Unrecorded{}), limit: newConnectionLimit(c.MaxConnections, c.MaxDescriptor),
+		unrecorded: c.Ledger.Unrecorded(), limit: newConnectionLimit(c.MaxConnections, c.MaxDescriptor),
 		held: newHeld(),
 	}
 	p.unrecorded.Watch(stops.tell)

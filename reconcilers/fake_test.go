@@ -32,7 +32,8 @@ func (c bubbleClock) BootID() string      { return "boot-1" }
 // fakeLedger is a ledger whose commands only note that they were called. Its
 // connectors are missing, so that each try ends with an Observe that says so.
 type fakeLedger struct {
-	clock clock.Clock
+	unrecorded ledger.Unrecorded
+	clock      clock.Clock
 
 	mu        sync.Mutex
 	mutations map[ledger.Key]*ledger.Mutation
@@ -93,6 +94,8 @@ func (f *fakeLedger) Observe(ctx context.Context, c ledger.Observe) (ledger.Fini
 	f.mutations[c.Key] = &m
 	return ledger.Finished{Mutation: &m}, nil
 }
+
+func (f *fakeLedger) Unrecorded() *ledger.Unrecorded { return &f.unrecorded }
 
 func (f *fakeLedger) Finish(_ context.Context, c ledger.Finish) (ledger.Finished, error) {
 	f.mu.Lock()

@@ -24,6 +24,8 @@ type Commands interface {
 	Finish(ctx context.Context, c ledger.Finish) (ledger.Finished, error)
 	Observe(ctx context.Context, c ledger.Observe) (ledger.Finished, error)
 	Exhaust(ctx context.Context, key ledger.Key, version int64, reason string) (ledger.Finished, error)
+	// Unrecorded is told of outcomes that Finish did not take.
+	Unrecorded() *ledger.Unrecorded
 	Recover(ctx context.Context, nextTryAt func(*ledger.Mutation) time.Time) (ledger.RecoverCounts, error)
 }
 

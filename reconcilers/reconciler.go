@@ -50,10 +50,7 @@ type Config struct {
 	// Halted says that an operator keeps all sending back: the runner rests, and no inline
 	// try is made. Nil for never.
 	Halted func() bool
-	// Unrecorded is told of outcomes that the ledger did not take, so that what depends on
-	// them stops. Nil where nobody lets requests through.
-	Unrecorded *ledger.Unrecorded
-	Log        zerolog.Logger
+	Log    zerolog.Logger
 	// Metrics may be nil.
 	Metrics Metrics
 }
@@ -98,9 +95,6 @@ func New(c Config) (*Reconciler, error) {
 	if c.Halted == nil {
 		c.Halted = func() bool { return false }
 	}
-	if c.Unrecorded == nil {
-		c.Unrecorded = &ledger.Unrecorded{}
-	}
 	if c.Random == nil {
 		c.Random = rand.Float64
 	}
@@ -111,7 +105,7 @@ func New(c Config) (*Reconciler, error) {
 		pinned: &pinned{load: c.Pinned}, limits: newLimits(s.Rate),
 		accounts: accounts{clock: c.Clock},
 		busy:     newBusy(s.Concurrency, s.PerConnector),
-		log:      c.Log, metrics: c.Metrics, halted: c.Halted, unrecorded: c.Unrecorded, kick: make(chan struct{}, 1),
+		log:      c.Log, metrics: c.Metrics, halted: c.Halted, unrecorded: c.Ledger.Unrecorded(), kick: make(chan struct{}, 1),
 	}
 	r.strategies = map[rules.StrategyKind]strategy{
 		rules.StrategyResend: resend{r}, rules.StrategyProbe: probe{r}, rules.StrategyExec: program{r}, rules.StrategyNone: none{},
