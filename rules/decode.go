@@ -18,8 +18,11 @@ import (
 type decoder struct {
 	file     string
 	findings Findings
-	// undoing says that what is read may name the object that is taken back.
-	undoing bool
+	// undoing says that what is read may name the object that is taken back, pinned that
+	// the file is a stored version.
+	undoing, pinned bool
+	// at is where each expression stands.
+	at map[*expr]location
 }
 
 // add records a finding at a node; a nil node has no place.
@@ -37,6 +40,22 @@ func (d *decoder) add(sev Severity, code, key string, n *yaml.Node, problem, fix
 // fail records an error.
 func (d *decoder) fail(code, key string, n *yaml.Node, problem, fix string) {
 	d.add(SeverityError, code, key, n, problem, fix)
+}
+
+// location is where something stands in the file.
+type location struct {
+	node *yaml.Node
+	key  string
+}
+
+// mistaken records an error that a program before this one took. Of a stored version it
+// is advice: a mutation is asked about by the rule that it was sent by, mistakes included.
+func (d *decoder) mistaken(code, key string, n *yaml.Node, problem, fix string) {
+	severity := SeverityError
+	if d.pinned {
+		severity = SeverityWarning
+	}
+	d.add(severity, code, key, n, problem, fix)
 }
 
 // warn records advice.

@@ -24,7 +24,31 @@ func (d *decoder) expr(n *yaml.Node, key string, at position) *expr {
 		d.compileProblem(n, key, err)
 		return nil
 	}
+	d.compiled(n, key, e)
 	return e
+}
+
+// condition reads an expression that must be true or false.
+func (d *decoder) condition(n *yaml.Node, key string, at position) *expr {
+	e := d.expr(n, key, at)
+	if e != nil && e.neverBool {
+		d.mistaken("expression", key, n, "is no condition: it is never true or false", "compare it, such as response.status == 200")
+	}
+	return e
+}
+
+// compiled remembers where an expression stands, and reports what compiles and can't be
+// meant.
+func (d *decoder) compiled(n *yaml.Node, key string, exprs ...*expr) {
+	if d.at == nil {
+		d.at = map[*expr]location{}
+	}
+	for _, e := range exprs {
+		d.at[e] = location{n, key}
+		for _, m := range e.mistakes {
+			d.mistaken("expression", key, n, m.problem, m.fix)
+		}
+	}
 }
 
 // position is where an expression stands: below compensate the object is there too.
@@ -78,6 +102,7 @@ func (d *decoder) textWith(n *yaml.Node, key string, at position) *text {
 		d.compileProblem(n, key, err)
 		return nil
 	}
+	d.compiled(n, key, t.exprs()...)
 	return t
 }
 
@@ -122,6 +147,7 @@ func (d *decoder) place(n *yaml.Node, key string, roots ...string) (place, bool)
 			continue
 		}
 		if _, single := p.name(); root == "json" && len(p.steps) > 0 || root == "response" || single {
+			d.headerPlace(n, key, p)
 			return p, true
 		}
 		d.fail("place", key, n, "names no single place below "+root, "write "+root+".name")
@@ -129,6 +155,21 @@ func (d *decoder) place(n *yaml.Node, key string, roots ...string) (place, bool)
 	}
 	d.fail("place", key, n, printable(p.root)+" can't be used here", "begin the place with "+strings.Join(roots, ", "))
 	return place{}, false
+}
+
+// headerPlace refuses a header field whose name isn't in lower case: it is compared with
+// what expressions read, and there it never is.
+func (d *decoder) headerPlace(n *yaml.Node, key string, p place) {
+	if p.root != "response" {
+		p = place{root: "response", steps: append([]placeStep{{name: p.root}}, p.steps...)}
+	}
+	var e expr
+	if len(p.steps) > 1 && p.steps[0].name == "header" {
+		e.misspelt(p)
+	}
+	for _, m := range e.mistakes {
+		d.mistaken("place", key, n, m.problem, m.fix)
+	}
 }
 
 // writable reads where something is written: a name below form or query, or a

@@ -23,6 +23,11 @@ type expr struct {
 	refs []place
 	// readsJSON says that one of them is below json.
 	readsJSON bool
+	// mistakes are what compiles and can't be meant, statuses the constants that
+	// response.status is compared with; neverBool says that it is no condition.
+	mistakes  []mistake
+	statuses  []int64
+	neverBool bool
 }
 
 // namedExpr is an expression with the name it gives a value to.
@@ -64,6 +69,7 @@ func compileExpr(source string, at position) (*expr, error) {
 		return nil, fmt.Errorf("expression: %w", err)
 	}
 	e.chain = chainOf(parsed.NativeRep().Expr())
+	e.inspect(parsed.NativeRep().Expr(), checked.OutputType())
 	e.readsJSON = slices.ContainsFunc(e.refs, func(r place) bool { return r.root == "json" && len(r.steps) > 0 })
 	return e, nil
 }

@@ -37,7 +37,7 @@ func TestJudge(t *testing.T) {
 		{"success that can't be told", judged, Response{Status: 200, Body: []byte(`ok`), Complete: true}, OpinionUncertain, "", "success condition can't be evaluated"},
 		{"success of a body that was cut", judged, Response{Status: 201}, OpinionUncertain, "", "success condition can't be evaluated"},
 		{"success is about 2xx alone", judged, Response{Status: 302, Complete: true}, OpinionNone, "", ""},
-		{"success that is no truth", "success: response.status", Response{Status: 200, Complete: true}, OpinionUncertain, "", "neither true nor false"},
+		{"success that is no truth", "success: response.json.ok", Response{Status: 200, Body: []byte(`{"ok":"yes"}`), Complete: true}, OpinionUncertain, "", "neither true nor false"},
 		{"text that is no JSON", "success: response.text.contains('unpack ok')", Response{Status: 200, Body: []byte("0030\x01000eunpack ok\n"), Complete: true}, OpinionNone, "", ""},
 		{"text that says otherwise", "success: response.text.contains('unpack ok')", Response{Status: 200, Body: []byte("unpack failed"), Complete: true}, OpinionUncertain, "", "false"},
 		{"text of JSON that repeats a name", "success: response.text.contains('ok')", Response{Status: 200, Body: []byte(`{"ok":1,"ok":2}`), Complete: true}, OpinionNone, "", ""},

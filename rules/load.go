@@ -59,7 +59,7 @@ type loading struct {
 
 // file reads one file.
 func (l *loading) file(f File) {
-	d := &decoder{file: f.Name}
+	d := &decoder{file: f.Name, pinned: l.pinned}
 	defer func() { l.findings = append(l.findings, d.findings...) }()
 	if len(f.Data) > MaxFile {
 		d.fail("too-large", "", nil, "the file is larger than 1 MiB", "split it into several connectors")

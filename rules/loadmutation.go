@@ -36,7 +36,7 @@ func (d *decoder) mutation(n *yaml.Node, m map[string]*yaml.Node, key string, op
 	op.insignificant = op.ignored.with(op.minor)
 	d.outcomes(m["outcome"], join(key, "outcome"), op)
 	if m["success"] != nil {
-		op.success = d.expr(m["success"], join(key, "success"), inAnswer)
+		op.success = d.condition(m["success"], join(key, "success"), inAnswer)
 	}
 	d.numbers(m, key, op, l)
 	d.watch(m["watch"], join(key, "watch"), op)
@@ -210,7 +210,7 @@ func (d *decoder) outcome(n *yaml.Node, m map[string]*yaml.Node, key string) *ou
 		d.fail("missing", key, n, "an outcome needs when and then", "write {when: CONDITION, then: applied|failed|uncertain}")
 		return nil
 	}
-	o := &outcomeRule{when: d.expr(m["when"], join(key, "when"), inAnswer)}
+	o := &outcomeRule{when: d.condition(m["when"], join(key, "when"), inAnswer)}
 	switch d.word(m["then"], join(key, "then"), "applied", "failed", "uncertain") {
 	case "applied":
 		o.kind = OpinionApplied

@@ -195,7 +195,7 @@ func (d *decoder) match(n *yaml.Node, key string) *matcher {
 		out.path = d.pathPattern(m["path"], join(key, "path"))
 	}
 	if m["when"] != nil {
-		out.when = d.expr(m["when"], join(key, "when"), inRequest)
+		out.when = d.condition(m["when"], join(key, "when"), inRequest)
 	}
 	literal := out.path != nil && out.path.literal()
 	if m["path"] != nil && out.path == nil {

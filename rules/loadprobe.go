@@ -32,7 +32,7 @@ func (d *decoder) read(n *yaml.Node, m map[string]*yaml.Node, key string, p *Pro
 		p.absenceIsProof = d.boolean(m["absence_is_proof"], join(key, "absence_is_proof"))
 	}
 	if m["expect"] != nil {
-		p.expect = d.expr(m["expect"], join(key, "expect"), inAnswer)
+		p.expect = d.condition(m["expect"], join(key, "expect"), inAnswer)
 	}
 	if m["id"] != nil {
 		p.id = d.expr(m["id"], join(key, "id"), inFound)
@@ -119,7 +119,7 @@ func (d *decoder) observe(m map[string]*yaml.Node, key string, p *Probe, later [
 				"write {when: CONDITION, is: applied|absent|retry}, or in a step {when: CONDITION, step: NAME}")
 			continue
 		}
-		o := observeRule{when: d.expr(e["when"], join(k, "when"), inAnswer)}
+		o := observeRule{when: d.condition(e["when"], join(k, "when"), inAnswer)}
 		if e["step"] != nil {
 			if o.step = d.laterStep(e["step"], join(k, "step"), p, later); o.step > 0 && o.when != nil {
 				p.observe = append(p.observe, o)
@@ -153,7 +153,7 @@ func (d *decoder) observe(m map[string]*yaml.Node, key string, p *Probe, later [
 func (d *decoder) candidates(n *yaml.Node, m map[string]*yaml.Node, key string, p *Probe) {
 	p.candidates = d.expr(m["candidates"], join(key, "candidates"), inAnswer)
 	if v, ok := d.need(n, m, key, "ours"); ok {
-		p.ours = d.expr(v, join(key, "ours"), inFound)
+		p.ours = d.condition(v, join(key, "ours"), inFound)
 	}
 	if v, ok := d.need(n, m, key, "tie"); ok {
 		p.tie = Tie(d.word(v, join(key, "tie"), string(TieVendorKey), string(TieMarker), string(TieUnique), string(TieContent)))
@@ -191,7 +191,7 @@ func (d *decoder) pages(n *yaml.Node, key string) *pages {
 	case m["next"] != nil:
 		p.link = d.word(m["next"], join(key, "next"), "link") != ""
 	case m["more"] != nil && m["set"] != nil:
-		p.more = d.expr(m["more"], join(key, "more"), inAnswer)
+		p.more = d.condition(m["more"], join(key, "more"), inAnswer)
 		p.set = d.mapOf(m["set"], join(key, "set"), inAnswer)
 	default:
 		d.fail("missing", key, n, "pages does not say how the listing goes on", "add next: link, or more: and set:")

@@ -84,7 +84,7 @@ func (d *decoder) sendStep(n *yaml.Node, m map[string]*yaml.Node, key string, op
 // kept reads what is taken from the answer of a preparing step.
 func (d *decoder) kept(n *yaml.Node, m map[string]*yaml.Node, key string, step *sendStep) {
 	if m["expect"] != nil {
-		step.expect = d.expr(m["expect"], join(key, "expect"), inAnswer)
+		step.expect = d.condition(m["expect"], join(key, "expect"), inAnswer)
 	}
 	v, ok := d.need(n, m, key, "keep")
 	if !ok {

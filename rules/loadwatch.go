@@ -34,13 +34,13 @@ func (d *decoder) watch(n *yaml.Node, key string, op *Operation) {
 		w.ask.header = d.headerMap(v, join(key, "header"), inAnswer)
 	}
 	if v := m["expect"]; v != nil {
-		w.ask.expect = d.expr(v, join(key, "expect"), inAnswer)
+		w.ask.expect = d.condition(v, join(key, "expect"), inAnswer)
 	}
 	if v, ok := d.need(n, m, key, "until"); ok {
-		w.until = d.expr(v, join(key, "until"), inAnswer)
+		w.until = d.condition(v, join(key, "until"), inAnswer)
 	}
 	if v := m["failed_when"]; v != nil {
-		w.failed = d.expr(v, join(key, "failed_when"), inAnswer)
+		w.failed = d.condition(v, join(key, "failed_when"), inAnswer)
 	}
 	if v := m["class"]; v != nil {
 		w.Class = Class(d.word(v, join(key, "class"), string(ClassTransient), string(ClassPermission), string(ClassPrecondition), string(ClassLogic)))

@@ -1,0 +1,182 @@
+package rules
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/ast"
+	"cel.dev/cel-go/common/operators"
+	"cel.dev/cel-go/common/types"
+)
+
+// mistake is something in an expression that compiles, and can't be meant: what is read
+// is never there. A default or an outcome that is left to the table would hide it.
+type mistake struct{ problem, fix string }
+
+// Members of the variables whose shape is fixed.
+var (
+	answerMembers = []string{"complete", "header", "json", "status", "text"}
+	recordMembers = []string{"claimed_at", "generation", "id", "kept", "marker", "vendor_key"}
+)
+
+// meantMembers are names that other programs have for a member, too far from ours to be
+// found by spelling.
+var meantMembers = map[string]string{"body": "json", "data": "json", "code": "status", "status_code": "status", "statuscode": "status"}
+
+// inspect notes what can be said of an expression before it runs.
+func (e *expr) inspect(root ast.Expr, out *cel.Type) {
+	own := map[string]bool{}
+	ast.PreOrderVisit(root, ast.NewExprVisitor(func(x ast.Expr) {
+		switch x.Kind() {
+		case ast.ComprehensionKind:
+			c := x.AsComprehension()
+			own[c.IterVar()], own[c.IterVar2()], own[c.AccuVar()] = true, true, true
+		case ast.CallKind:
+			e.inspectCall(x.AsCall())
+		default:
+		}
+	}))
+	for _, r := range e.refs {
+		// A macro's own variable hides the one that has its name.
+		if !own[r.root] {
+			e.misspelt(r)
+		}
+	}
+	e.neverBool = !canBeBool(out) || neverBool(root)
+}
+
+// mistaken notes a mistake, once.
+func (e *expr) mistaken(problem, fix string) {
+	if m := (mistake{problem, fix}); !slices.Contains(e.mistakes, m) {
+		e.mistakes = append(e.mistakes, m)
+	}
+}
+
+// misspelt notes a member that its variable never has.
+func (e *expr) misspelt(r place) {
+	at, known := 0, answerMembers
+	switch r.root {
+	case "header":
+		e.capitals(r, 0)
+		return
+	case "mutation":
+		known = recordMembers
+	case "stored":
+		known = storedNames
+	case "steps":
+		at = 1
+	case "response":
+	default:
+		return
+	}
+	if len(r.steps) <= at || r.steps[at].kind != stepName {
+		return
+	}
+	switch name := r.steps[at].name; {
+	case name == "header":
+		e.capitals(r, at+1)
+	case !slices.Contains(known, name):
+		of := r.root
+		if at == 1 {
+			of += "." + r.steps[0].name
+		}
+		fix := of + " has " + listed(known)
+		if near := cmp.Or(meantMembers[strings.ToLower(name)], nearest(name, known)); slices.Contains(known, near) {
+			fix = "did you mean " + of + "." + near + "?"
+		}
+		e.mistaken(of+" has no "+printable(name), fix)
+	}
+}
+
+// capitals notes the name of a header field at a step that isn't in lower case.
+func (e *expr) capitals(r place, at int) {
+	if len(r.steps) <= at || r.steps[at].kind != stepName {
+		return
+	}
+	if name := r.steps[at].name; name != strings.ToLower(name) {
+		e.mistaken("header names are lower-case here, so that "+quoted(name)+" is never there", "write '"+printable(strings.ToLower(name))+"'")
+	}
+}
+
+// inspectCall notes what a status is compared with, and names that are looked for in a
+// header.
+func (e *expr) inspectCall(c ast.CallExpr) {
+	args := c.Args()
+	if len(args) != 2 {
+		return
+	}
+	switch c.FunctionName() {
+	case operators.In:
+		if root, steps, ok := accessOf(args[1]); ok && args[0].Kind() == ast.LiteralKind {
+			if step, literal := literalStep(args[0]); literal {
+				e.misspelt(place{root: root, steps: append(slices.Clip(steps), step)})
+			}
+			return
+		}
+	case operators.Equals, operators.NotEquals, operators.Less, operators.LessEquals, operators.Greater, operators.GreaterEquals:
+	default:
+		return
+	}
+	for i, arg := range args {
+		if root, steps, ok := accessOf(arg); ok && isStatus(root, steps) {
+			e.compared(root, args[1-i])
+		}
+	}
+}
+
+// isStatus knows the status of an answer.
+func isStatus(root string, steps []placeStep) bool {
+	return root == "response" && len(steps) == 1 && steps[0].name == "status" ||
+		root == "steps" && len(steps) == 2 && steps[1].name == "status"
+}
+
+// compared notes the constants that a status is compared with.
+func (e *expr) compared(root string, with ast.Expr) {
+	switch with.Kind() {
+	case ast.ListKind:
+		for _, item := range with.AsList().Elements() {
+			e.compared(root, item)
+		}
+	case ast.LiteralKind:
+		switch v := with.AsLiteral().(type) {
+		case types.String:
+			e.mistaken("a status is a number, and never the text "+quoted(string(v)), "write it without quotes")
+		case types.Int:
+			if root == "response" {
+				e.statuses = append(e.statuses, int64(v))
+			}
+		}
+	default:
+	}
+}
+
+// canBeBool reports whether a type may hold true or false.
+func canBeBool(t *cel.Type) bool {
+	if t.TypeName() == "optional_type" && len(t.Parameters()) == 1 {
+		return canBeBool(t.Parameters()[0])
+	}
+	switch t.Kind() {
+	case types.BoolKind, types.DynKind, types.AnyKind, types.TypeParamKind, types.ErrorKind, types.UnknownKind:
+		return true
+	default:
+		return false
+	}
+}
+
+// neverBool knows the members of fixed type, whose type CEL doesn't know.
+func neverBool(x ast.Expr) bool {
+	root, steps, ok := accessOf(x)
+	if !ok || x.Kind() == ast.SelectKind && x.AsSelect().IsTestOnly() {
+		return false
+	}
+	last := len(steps) - 1
+	switch {
+	case root == "mutation" && last == 0:
+		return true
+	case root == "response" && last == 0, root == "steps" && last == 1:
+		return slices.Contains([]string{"status", "text", "header"}, steps[last].name)
+	}
+	return false
+}
