@@ -282,16 +282,15 @@ func (a *Asking) stop(why string) { a.next, a.done, a.stopped = nil, false, prin
 // fail ends the try with retry for an error.
 func (a *Asking) fail(what string, err error) { a.stop(what + a.probe.op.because(err)) }
 
-// expected checks the answer. A listing's is 200 unless the rule says otherwise;
-// the conditions of observe speak for themselves.
+// expected checks the answer: 200, unless the rule says otherwise. A 404 is never taken for
+// an absence by accident, nor a 401 or 503 for anything.
 func (a *Asking) expected(resp *Response) bool {
 	e := a.probe.expect
 	if e == nil {
-		if len(a.probe.observe) == 0 && resp.Status != http.StatusOK {
+		if resp.Status != http.StatusOK {
 			a.stop(fmt.Sprintf("the probe was answered %d instead of 200", resp.Status))
-			return false
 		}
-		return true
+		return resp.Status == http.StatusOK
 	}
 	holds, err := e.test(a.scope)
 	switch {

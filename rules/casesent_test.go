@@ -27,6 +27,7 @@ const sentFile = connectorHead + `
     reconcile:
       - probe:
           get: "/drafts/{mutation.kept.draft}"
+          expect: response.status in [200, 404]
           observe: [{when: response.status == 404, is: applied}, {when: response.status == 200, is: absent}]
   - name: pay
     match: {method: POST, path: /pay}

@@ -1,7 +1,10 @@
 package rules
 
 import (
+	"cmp"
 	"net/http"
+	"slices"
+	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
@@ -138,6 +141,9 @@ func (d *decoder) observe(m map[string]*yaml.Node, key string, p *Probe, later [
 			p.observe = append(p.observe, o)
 		}
 	}
+	if p.expect == nil && m["expect"] == nil {
+		d.onlyExpected(key, p)
+	}
 	p.tie = TieUnique
 	for _, name := range []string{"ours", "created", "pages", "tie"} {
 		if m[name] != nil {
@@ -146,6 +152,23 @@ func (d *decoder) observe(m map[string]*yaml.Node, key string, p *Probe, later [
 	}
 	if p.id != nil && p.id.readsAny("found") {
 		d.fail("value", join(key, "id"), m["id"], "there is no found with observe", "take the id from response")
+	}
+}
+
+// onlyExpected refuses conditions on a status that is never judged.
+func (d *decoder) onlyExpected(key string, p *Probe) {
+	var first *expr
+	judged := []string{"200"}
+	for _, o := range p.observe {
+		for _, status := range o.when.statuses {
+			if text := strconv.FormatInt(status, 10); !slices.Contains(judged, text) {
+				first, judged = cmp.Or(first, o.when), append(judged, text)
+			}
+		}
+	}
+	if first != nil {
+		d.mistaken("missing", join(key, "expect"), d.at[first].node, "without expect only 200 is judged, and any other status is retry, but "+
+			quoted(first.source)+" is about another one", "add expect: response.status in ["+strings.Join(judged, ", ")+"]")
 	}
 }
 

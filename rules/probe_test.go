@@ -346,6 +346,7 @@ func TestStates(t *testing.T) {
 	t.Parallel()
 	const states = `
 get: "/things/{path.kind}"
+expect: response.status in [200, 404, 423]
 observe:
   - {when: "response.status == 200 && response.json.name == json.name", is: applied}
   - {when: response.status == 404, is: absent}
@@ -368,7 +369,7 @@ result: {json: {cel: response.json}}
 		{"as something else", ok(`{"id":"i","name":"m"}`), "", SeenRetry, "no condition"},
 		{"unreadable", ok(`<html>`), "", SeenRetry, "can't be evaluated"},
 		{"without an id", ok(`{"name":"n"}`), "", SeenRetry, "id"},
-		{"unexpected", &Response{Status: 500, Complete: true}, "", SeenRetry, "no condition"},
+		{"unexpected", &Response{Status: 500, Complete: true}, "", SeenRetry, "answered 500, which is not what the rule expects"},
 	}
 	_, op := operation(t, probing(states))
 	for _, tc := range cases {
@@ -384,6 +385,32 @@ result: {json: {cel: response.json}}
 				t.Errorf("saw %+v, want %v (…%s…)", o, tc.seen, tc.part)
 			}
 		})
+	}
+}
+
+// What an API answers to a credential that it doesn't know, or while it is down, says
+// nothing about a state, whatever its body looks like.
+func TestAStateIsJudgedBy200Alone(t *testing.T) {
+	t.Parallel()
+	const state = "observe: [{when: response.json.?sent.orValue(false), is: applied}, {when: 'true', is: absent}]\nabsence_is_proof: true"
+	const more = "{name: b, get: /b, observe: [{when: 'true', is: absent}]}]"
+	for name, probe := range map[string]string{
+		"a state":               "get: /a\n" + state,
+		"a step that ends":      "steps:\n  - {name: a, get: /a, observe: [{when: 'true', is: absent}], absence_is_proof: true}",
+		"a step that goes on":   "steps: [{name: a, get: /a, observe: [{when: 'true', step: b}]}, " + more,
+		"a step that only asks": "steps: [{name: a, get: /a}, " + more,
+	} {
+		_, op := operation(t, probing(probe))
+		for _, status := range []int{201, 204, 401, 404, 429, 503} {
+			a := begin(t, op, request(t, "POST https://api.test/things/x", `{}`))
+			a.Answer(answered(status, `{"sent":true}`))
+			if o := a.Observation(nobody, Clocks{}); o.Seen != SeenRetry || o.Reason != fmt.Sprintf("the probe was answered %d instead of 200", status) {
+				t.Errorf("%s, %d: saw %v (%s)", name, status, o.Seen, o.Reason)
+			}
+			if _, more := a.Next(); more {
+				t.Errorf("%s, %d: it goes on", name, status)
+			}
+		}
 	}
 }
 

@@ -66,7 +66,7 @@ var formatKeys = []struct {
 		[]string{
 			"delete: '/a/{object}', auto: true, max_dispatches: 3", "put: '/a/{object}', json: {gone: true}, header: {x: y}",
 			"post: /a, query: {id: {cel: object}}, native_key: {header: k}, outcome: [{when: response.status == 409, then: applied}], reconcile: [{none: why}]",
-			"patch: '/a/{object}', reconcile: [{probe: {get: '/a/{object}', observe: [{when: response.status == 404, is: applied}]}}]",
+			"patch: '/a/{object}', reconcile: [{probe: {get: '/a/{object}', expect: response.status == 404, observe: [{when: response.status == 404, is: applied}]}}]",
 		},
 		nil,
 	},
