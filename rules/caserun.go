@@ -14,23 +14,77 @@ const caseAccount = "case-account"
 type caseRun struct {
 	*testCase
 	problems []string
+	// compared are the keys of expect that were held against something.
+	compared []string
 }
 
 // run runs the case against its own connector and says what differs.
-func (c *testCase) run(connector *Connector) []string {
+func (c *testCase) run(connector *Connector) []mistake {
 	r := &caseRun{testCase: c}
-	req, refusal := Normalize(c.request)
+	r.play(connector)
+	if len(r.problems) == 0 {
+		return r.idle()
+	}
+	out := make([]mistake, len(r.problems))
+	for i, problem := range r.problems {
+		out[i] = mistake{problem, "correct the rule, or the case"}
+	}
+	return out
+}
+
+// play plays the case as far as it goes.
+func (r *caseRun) play(connector *Connector) {
+	req, refusal := Normalize(r.request)
 	if refusal == nil {
 		// Settings can replace the hosts; cases are the file's.
 		m := connector.matchAt(connector.fileHosts, req)
 		if refusal = m.Refusal; refusal == nil {
 			r.matched(req, m)
-			return r.problems
+			return
 		}
 	}
 	r.refused(refusal)
-	return r.problems
 }
+
+// idle says which expectations were held against nothing. A case that tests nothing looks
+// like one that holds.
+func (r *caseRun) idle() []mistake {
+	const request = "the request is refused, or is no mutation; correct it, or leave the expectation out"
+	response, probe := "add response: with the answer to what goes out", "add probe: with what the API answers when it is asked"
+	const early = "correct what the case ends at before it: the request is refused, is no mutation, or a preparing step has no answer under send:"
+	if r.response != nil {
+		response = early
+	}
+	if len(r.probe) > 0 {
+		probe = early
+	}
+	e := r.expect
+	var out []mistake
+	for _, one := range []struct {
+		key      string
+		expected bool
+		fix      string
+	}{
+		{"operation", e.operation != "", "the request is refused; leave the expectation out"},
+		{"identity", e.identity != nil, request},
+		{"subkey", e.subkey != nil, request},
+		{"account", e.account != nil, request},
+		{"sent", e.sent != nil, request},
+		{"kept", e.kept != nil, "add send: with the answers to the preparing steps"},
+		{"verdict", e.verdict != "", response},
+		{"class", e.class != "", response},
+		{"observation", e.observation != "", probe},
+		{"result", e.result != nil, probe},
+	} {
+		if one.expected && !slices.Contains(r.compared, one.key) {
+			out = append(out, mistake{"expect." + one.key + " is compared with nothing", one.fix})
+		}
+	}
+	return out
+}
+
+// compares notes that these keys of expect are held against something.
+func (r *caseRun) compares(keys ...string) { r.compared = append(r.compared, keys...) }
 
 // refused compares a refusal, and says why it was one where none was expected.
 func (r *caseRun) refused(refusal *Refusal) {
@@ -59,6 +113,7 @@ func (r *caseRun) matched(req *Request, m Match) {
 	if m.Operation != nil {
 		operation = m.Operation.Name
 	}
+	r.compares("operation")
 	if r.expect.operation != "" {
 		r.differs("operation", r.expect.operation, operation)
 	}
@@ -81,6 +136,7 @@ func (r *caseRun) matched(req *Request, m Match) {
 
 // derived compares the key's parts.
 func (r *caseRun) derived(d *Derived) {
+	r.compares("identity", "subkey", "account")
 	if r.expect.identity != nil {
 		r.differs("identity", string(canonicalValue(r.expect.identity)), string(identityText(d.Identity)))
 	}
@@ -108,18 +164,23 @@ func identityText(identity map[string]jsontext.Value) []byte {
 
 // judged compares the opinion; no opinion is "default".
 func (r *caseRun) judged(o Opinion) {
+	r.compares("verdict", "class")
 	verdict := o.Kind.String()
-	if o.Kind == OpinionNone {
-		verdict = "default"
+	reason := ""
+	switch {
+	case o.Kind == OpinionNone:
+		// Who reads "default" for the first time can't know who decides then.
+		verdict, reason = "default", " (no condition of the rule is true, so that the table by status decides)"
+	case o.Reason != "":
+		reason = " (" + o.Reason + ")"
 	}
 	if problem := differs("verdict", r.expect.verdict, verdict); problem != "" {
-		if o.Kind == OpinionNone {
-			// Who reads "default" for the first time can't know who decides then.
-			problem += " (no condition of the rule is true, so that the table by status decides)"
-		}
-		r.problems = append(r.problems, problem)
+		r.problems = append(r.problems, problem+reason)
+		reason = ""
 	}
-	r.differs("class", r.expect.class, string(o.Class))
+	if problem := differs("class", r.expect.class, string(o.Class)); problem != "" {
+		r.problems = append(r.problems, problem+reason)
+	}
 }
 
 // probed plays the answers to the operation's first probe.
@@ -141,6 +202,7 @@ func (r *caseRun) probed(op *Operation, env Env) {
 		}
 		asking.Answer(answer)
 	}
+	r.compares("observation", "result")
 	o := asking.Observation(func(string) bool { return false }, Clocks{Measured: true, SameBoot: true})
 	if r.expect.observation != o.Seen.String() {
 		r.problems = append(r.problems, differs("observation", r.expect.observation, o.Seen.String())+" ("+o.Reason+")")

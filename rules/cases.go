@@ -218,7 +218,7 @@ func (s *Set) RunCases() Findings {
 			for _, problem := range one.run(c) {
 				out = append(out, Finding{
 					Severity: SeverityError, Code: "case", File: c.File, Line: one.node.Line, Column: one.node.Column,
-					Key: one.key, Value: printable(one.name), Problem: problem, Fix: "correct the rule, or the case",
+					Key: one.key, Value: printable(one.name), Problem: problem.problem, Fix: problem.fix,
 				})
 			}
 		}

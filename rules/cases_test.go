@@ -54,6 +54,17 @@ func TestCasesSayWhatDiffers(t *testing.T) {
 		{"another class", things + ", response: {status: 409}, expect: {verdict: failed, class: transient}", `class is "logic", expected "transient"`},
 		{"a verdict that the table has", things + ", response: {status: 200}, expect: {verdict: applied}",
 			`verdict is "default", expected "applied" (no condition of the rule is true, so that the table by status decides)`},
+		{"another verdict, with why", things + ", response: {status: 409}, expect: {verdict: applied, class: logic}", "(the rule's condition holds: response.status == 409)"},
+		{"another class, with why", things + ", response: {status: 409}, expect: {verdict: failed, class: transient}", "(the rule's condition holds: response.status == 409)"},
+		{"a verdict of no answer", things + ", expect: {verdict: default}", "expect.verdict is compared with nothing; add response:"},
+		{"a class of no answer", things + ", expect: {class: logic}", "expect.class is compared with nothing; add response:"},
+		{"an observation of nothing", things + ", expect: {observation: applied}", "expect.observation is compared with nothing; add probe:"},
+		{"an observation of an empty list", things + ", probe: [], expect: {observation: retry}", "expect.observation is compared with nothing; add probe:"},
+		{"a result of nothing", things + ", expect: {result: {status: 201}}", "expect.result is compared with nothing; add probe:"},
+		{"what was kept of no steps", things + ", expect: {kept: {}}", "expect.kept is compared with nothing; add send:"},
+		{"an identity of what is refused", "request: {method: POST, url: 'https://api.test/things', body: {}}, expect: {refused: identity, identity: {name: n}}", "expect.identity is compared with nothing"},
+		{"an identity of a read", "request: {method: POST, url: 'https://api.test/search'}, expect: {operation: look, identity: {}}", "expect.identity is compared with nothing"},
+		{"an operation of what none can be told of", "request: {method: POST, url: 'https://api.test//'}, expect: {operation: make, refused: ambiguous-request}", "expect.operation is compared with nothing"},
 		{"no verdict", things + ", response: {status: 200}, expect: {verdict: default}", ""},
 		{"the observation", things + ", " + found + ", expect: {observation: applied, result: {status: 201, headers: {x: y}, body: {mark: " + CaseMarker + ", id: i}}}", ""},
 		{"another observation", things + ", " + found + ", expect: {observation: absent}", `observation is "applied", expected "absent"`},
@@ -74,7 +85,7 @@ func TestCasesSayWhatDiffers(t *testing.T) {
 				return
 			}
 			if !slices.ContainsFunc(findings, func(f Finding) bool {
-				return strings.Contains(f.Problem, tc.part) && f.Line == 26 && f.Key == "cases[0]" && f.Value == "the case" && f.Severity == SeverityError
+				return strings.Contains(f.Problem+"; "+f.Fix, tc.part) && f.Line == 26 && f.Key == "cases[0]" && f.Value == "the case" && f.Severity == SeverityError
 			}) {
 				t.Errorf("findings %v, want %q", findings, tc.part)
 			}

@@ -24,7 +24,7 @@ func (r *caseRun) played(op *Operation, env Env) {
 	default:
 		outgoing, refusal := op.Outgoing(env.Request, env.Mutation)
 		if refusal != nil {
-			r.differs("refused", r.expect.refused, string(refusal.Problem))
+			r.refused(refusal)
 			return
 		}
 		r.sent(outgoing)
@@ -66,7 +66,7 @@ func (r *caseRun) stepped(op *Operation, env *Env) bool {
 	for i := range op.Send.Prepares() {
 		step, refusal := op.Send.Prepare(i, *env)
 		if refusal != nil {
-			r.differs("refused", r.expect.refused, string(refusal.Problem))
+			r.refused(refusal)
 			return false
 		}
 		sent = append(sent, step)
@@ -78,7 +78,10 @@ func (r *caseRun) stepped(op *Operation, env *Env) bool {
 		gave, err := op.Send.Keep(i, *env, r.send[i])
 		if err != nil {
 			r.sent(sent...)
-			r.differs("verdict", r.expect.verdict, OpinionFailed.String())
+			r.compares("verdict")
+			if problem := differs("verdict", r.expect.verdict, OpinionFailed.String()); problem != "" {
+				r.problems = append(r.problems, problem+" (the step "+op.Send.StepName(i)+" isn't gone on from: "+err.Error()+")")
+			}
 			return false
 		}
 		maps.Copy(kept, gave)
@@ -90,7 +93,7 @@ func (r *caseRun) stepped(op *Operation, env *Env) bool {
 	r.keeps(kept)
 	commit, refusal := op.Send.Commit(*env)
 	if refusal != nil {
-		r.differs("refused", r.expect.refused, string(refusal.Problem))
+		r.refused(refusal)
 		return false
 	}
 	r.sent(append(sent, commit)...)
@@ -106,6 +109,7 @@ func (r *caseRun) keeps(kept map[string]string) {
 	for name, value := range kept {
 		got[name] = jsontext.Value(value)
 	}
+	r.compares("kept")
 	r.differs("kept", string(canonicalValue(r.expect.kept)), string(identityText(got)))
 }
 
@@ -114,6 +118,7 @@ func (r *caseRun) sent(requests ...*Request) {
 	if r.expect.sent == nil {
 		return
 	}
+	r.compares("sent")
 	if len(requests) != len(r.expect.sent) {
 		r.problems = append(r.problems, fmt.Sprintf("%s, expected %d", plural(len(requests), "request is sent", "requests are sent"), len(r.expect.sent)))
 		return

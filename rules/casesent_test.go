@@ -65,6 +65,9 @@ func TestCasesSayWhatIsSent(t *testing.T) {
 		"as far as they are answered":      {mail + "send: [{body: {id: d1}}], expect: {sent: [" + draft + ", " + check + "]}", ""},
 		"a step that is refused":           {mail + "send: [{body: {id: d1}}, {status: 409}], expect: {sent: [" + draft + ", " + check + "], verdict: failed}", ""},
 		"a step that isn't":                {mail + "send: [{status: 500}], expect: {verdict: applied}", `verdict is "failed", expected "applied"`},
+		"a step that isn't, with why":      {mail + "send: [{status: 500}], expect: {verdict: applied}", "(the step draft isn't gone on from: it was answered 500 instead of 200 or 201)"},
+		"a class of a step":                {mail + "send: [{status: 500}], expect: {verdict: failed, class: logic}", "expect.class is compared with nothing"},
+		"a verdict of steps half answered": {mail + "send: [{body: {id: d1}}], response: {}, expect: {verdict: default}", "expect.verdict is compared with nothing; correct what the case ends at"},
 		"another commit":                   {mail + both + "expect: {sent: [" + draft + ", " + check + ", " + check + "]}", `sent[2] url is "https://api.test/drafts/send"`},
 		"a request too few":                {mail + both + "expect: {sent: [" + draft + "]}", "3 requests are sent, expected 1"},
 		"another content":                  {mail + "expect: {sent: [{method: POST, url: 'https://api.test/drafts', body: {subject: t}}]}", "sent[0] body is"},
@@ -88,7 +91,7 @@ func TestCasesSayWhatIsSent(t *testing.T) {
 			if c.part == "" && len(findings) > 0 {
 				t.Errorf("does not hold: %v", findings)
 			}
-			if c.part != "" && !slices.ContainsFunc(findings, func(f Finding) bool { return strings.Contains(f.Problem, c.part) && f.Value == "the case" }) {
+			if c.part != "" && !slices.ContainsFunc(findings, func(f Finding) bool { return strings.Contains(f.Problem+"; "+f.Fix, c.part) && f.Value == "the case" }) {
 				t.Errorf("findings %v, want %q", findings, c.part)
 			}
 		})
