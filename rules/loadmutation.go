@@ -44,6 +44,7 @@ func (d *decoder) mutation(n *yaml.Node, m map[string]*yaml.Node, key string, op
 	d.strategies(n, m["reconcile"], join(key, "reconcile"), op)
 	d.verifiable(cmp.Or(m["verify_on_replay"], n), key, op, l)
 	d.compensate(m["compensate"], join(key, "compensate"), op)
+	d.replaced(m, key, op)
 }
 
 // identity reads the map of names to expressions, or the word none.
