@@ -82,6 +82,9 @@ func (d *decoder) operation(n *yaml.Node, key string, c *Connector, l *loading, 
 	var known bool
 	op.Effect, known = d.effect(n, m["effect"], join(key, "effect"))
 	d.matches(n, m["match"], join(key, "match"), op)
+	if m["upgrade"] == nil { // which has a finding of its own for this
+		d.anyMethod(m["match"], join(key, "match"), op)
+	}
 	if m["before"] != nil {
 		op.before = d.texts(m["before"], join(key, "before"))
 	}
@@ -172,6 +175,21 @@ func (d *decoder) matches(at, n *yaml.Node, key string, op *Operation) {
 		if m := d.match(item, k); m != nil {
 			op.matches = append(op.matches, m)
 		}
+	}
+}
+
+// anyMethod warns of a match that takes every method, where that is hardly meant: a read
+// of the path would be recorded as a mutation, and a DELETE of it would pass as a read.
+func (d *decoder) anyMethod(n *yaml.Node, key string, op *Operation) {
+	if !slices.ContainsFunc(op.matches, func(m *matcher) bool { return len(m.methods) == 0 && (m.when == nil || !m.when.readsAny("method")) }) {
+		return
+	}
+	switch op.Effect {
+	case EffectMutation:
+		d.warn("any-method", key, n, "has no method, and so takes GET, HEAD and OPTIONS for mutations, too", "add method: POST, or a list of those that change something")
+	case EffectRead, EffectIgnore:
+		d.warn("any-method", key, n, "has no method, and so lets every one pass unrecorded, DELETE among them", "add method: with those that are meant, such as [GET, HEAD] or POST")
+	case EffectDeny:
 	}
 }
 

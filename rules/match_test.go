@@ -2,6 +2,7 @@ package rules
 
 import (
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -31,6 +32,23 @@ operations:
     match: [{method: POST, path: /form}, {method: PUT, path: /form}]
     effect: read
 `
+
+func TestAMatchOfEveryMethodIsWarnedOf(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct{ file, part string }{
+		{withOperation("match: {path: /things}"), "takes GET, HEAD and OPTIONS for mutations"},
+		{withOperation("match: [{method: POST, path: /a}, {path: /things}]"), "takes GET, HEAD and OPTIONS for mutations"},
+		{withRead("match: {path: /things}"), "lets every one pass unrecorded, DELETE among them"},
+		{withOperation("match: {path: /things, when: method == 'POST'}"), ""},
+		{withOperation("match: {method: POST, path: /things}"), ""},
+	} {
+		_, findings := Load([]File{{Name: "f.yaml", Data: []byte(tc.file)}}, nil, Defaults{})
+		i := slices.IndexFunc(findings, func(f Finding) bool { return f.Code == "any-method" && f.Severity == SeverityWarning && f.Line > 0 })
+		if (i >= 0) != (tc.part != "") || i >= 0 && !strings.Contains(findings[i].Problem, tc.part) {
+			t.Errorf("%s\n%v, want …%s…", tc.file, findings, tc.part)
+		}
+	}
+}
 
 func TestMatchTakesTheOperationThatGoesFirst(t *testing.T) {
 	t.Parallel()
