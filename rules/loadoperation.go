@@ -205,9 +205,8 @@ func (d *decoder) match(n *yaml.Node, key string) *matcher {
 		if ok && (!validMethod(s) || s == "TRACE" || s == "CONNECT") {
 			d.fail("value", index(join(key, "method"), i), item, quoted(s)+" is no method that can be matched",
 				"write it in upper case, such as POST; TRACE and CONNECT are always denied")
-			continue
 		}
-		out.methods = append(out.methods, s)
+		out.methods = append(out.methods, s) // without it the match would seem to take every method
 	}
 	if m["path"] != nil {
 		out.path = d.pathPattern(m["path"], join(key, "path"))
