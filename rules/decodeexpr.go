@@ -21,6 +21,12 @@ func (d *decoder) expr(n *yaml.Node, key string, at position) *expr {
 	}
 	e, err := compileExpr(s, d.position(at))
 	if err != nil {
+		if meant := mended(s); meant != s {
+			if _, other := compileExpr(meant, d.position(at)); other == nil {
+				d.fail("expression", key, n, "does not compile: it is written like a text", "no braces here: write "+yamlPlain(meant))
+				return nil
+			}
+		}
 		d.compileProblem(n, key, err)
 		return nil
 	}

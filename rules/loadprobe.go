@@ -245,6 +245,7 @@ func (d *decoder) result(n *yaml.Node, key string, p *Probe) *resultTemplate {
 		r.header = d.headerMap(m["header"], join(key, "header"), at)
 	}
 	if m["json"] != nil {
+		d.wholeLiteral(m["json"], join(key, "json"))
 		r.json = d.template(m["json"], join(key, "json"), at)
 	}
 	return r

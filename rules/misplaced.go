@@ -2,6 +2,8 @@ package rules
 
 import (
 	"regexp"
+	"slices"
+	"strings"
 
 	"go.yaml.in/yaml/v4"
 )
@@ -11,8 +13,9 @@ import (
 const roots = `(?:json|path|host|query|header|form|mutation|found|response|steps)`
 
 // misplacedExpr finds what reads like an expression where YAML is literal: the whole
-// text is a chain of names, or a part in braces begins like one.
-var misplacedExpr = regexp.MustCompile(`^` + roots + `(?:\.\??[A-Za-z_]\w*|\[[^\]]*\])+$|\{\s*` + roots + `\s*[.\[][^}]*\}`)
+// text is a chain of names, or a name in braces; or a part in braces begins like a chain.
+var misplacedExpr = regexp.MustCompile(`^` + roots + `(?:\.\??[A-Za-z_]\w*|\[[^\]]*\])+$|^(?:response\.)?header\.[\w-]+$` +
+	`|^\{\s*` + roots + `\s*\}$|\{\s*` + roots + `\s*[.\[][^}]*\}`)
 
 // misplacedObject finds the same of the object that is taken back.
 var misplacedObject = regexp.MustCompile(`^object$|\{\s*object\s*\}`)
@@ -26,13 +29,59 @@ func (d *decoder) literalText(n *yaml.Node, key string, at position) {
 		return
 	}
 	d.fail("literal", key, n, "is sent literally, but reads like an expression",
-		"write {cel: "+trimBraces(n.Value)+"}; if the text itself is meant, write {cel: \"'…'\"}")
+		"write {cel: "+yamlPlain(mended(n.Value))+"}; if the text itself is meant, write {cel: \"'…'\"}")
 }
 
-// trimBraces suggests the expression inside a text that is nothing else.
-func trimBraces(s string) string {
-	if len(s) > 2 && s[0] == '{' && s[len(s)-1] == '}' {
-		return s[1 : len(s)-1]
+// wholeLiteral refuses a word that as a whole answer can only be meant as the variable.
+func (d *decoder) wholeLiteral(n *yaml.Node, key string) {
+	if n.Kind == yaml.ScalarNode && n.Tag == "!!str" && slices.Contains([]string{"found", "response", "json"}, n.Value) {
+		d.mistaken("literal", key, n, "is given literally, but reads like an expression",
+			"write {cel: "+n.Value+"}; if the text itself is meant, write {cel: \"'…'\"}")
 	}
-	return s
 }
+
+// mended is the expression that was meant by a text with insertions, or by a chain of
+// names.
+func mended(source string) string {
+	pieces, err := splitText(source)
+	if err != nil {
+		return source
+	}
+	var parts []string
+	for _, p := range pieces {
+		part := celText(p.text)
+		if p.insertion {
+			part = strings.TrimSpace(strings.TrimSuffix(p.text, "..."))
+			if len(pieces) > 1 && strings.ContainsAny(part, "?|&<>=") {
+				part = "(" + part + ")"
+			}
+		} else if len(pieces) == 1 {
+			part = p.text
+		}
+		parts = append(parts, part)
+	}
+	// The name of a field with a hyphen would be a subtraction.
+	if m := hyphened.FindStringSubmatch(parts[0]); len(parts) == 1 && m != nil {
+		return m[1] + "['" + m[2] + "']"
+	}
+	return strings.Join(parts, " + ")
+}
+
+// hyphened is the chain of a header field whose name is no name of CEL's.
+var hyphened = regexp.MustCompile(`^((?:response\.)?header)\.([\w-]*-[\w-]*)$`)
+
+// celText writes a text as CEL does.
+func celText(s string) string {
+	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`, "\n", `\n`, "\r", `\r`, "\t", `\t`).Replace(s) + "'"
+}
+
+// yamlPlain writes an expression as YAML takes it inside a map in braces: quoted, unless
+// it is a chain of names.
+func yamlPlain(s string) string {
+	if plainChain.MatchString(s) {
+		return s
+	}
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) + `"`
+}
+
+var plainChain = regexp.MustCompile(`^[A-Za-z_][\w.]*$`)

@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -41,6 +42,11 @@ func TestAnExpressionWhereYAMLIsLiteralIsRefused(t *testing.T) {
 		"a bare chain of names":         {`json.ref`, "{cel: found}", true},
 		"a bare chain with an index":    {`"json.refs[0]"`, "{cel: found}", true},
 		"a bare chain in a result":      {`{cel: json.ref}`, `{order: found.id}`, true},
+		"a name in braces":              {`{cel: json.ref}`, `"{found}"`, true},
+		"the whole object as a word":    {`{cel: json.ref}`, `found`, true},
+		"a name in braces of a field":   {`{cel: json.ref}`, `{found: "{ found }"}`, true},
+		"a header field":                {`header.x-ref`, "{cel: found}", true},
+		"a word of a field":             {`{cel: json.ref}`, `{state: found}`, false},
 		"a cel expression":              {`{cel: json.ref}`, "{cel: found}", false},
 		"the text itself, by cel":       {`{cel: "'json.ref'"}`, "{cel: found}", false},
 		"a word that is no expression":  {`open`, "{cel: found}", false},
@@ -93,5 +99,48 @@ func TestAMarkerIsWrittenWhereItIsLookedFor(t *testing.T) {
 				t.Errorf("findings %v", findings)
 			}
 		})
+	}
+}
+
+// What is suggested is taken as it stands.
+func TestTheMendOfALiteralLoads(t *testing.T) {
+	t.Parallel()
+	for literal, want := range map[string]string{
+		`"{json.ref}"`:                     `{cel: json.ref}`,
+		`"reference:{json.ref}"`:           `{cel: "'reference:' + json.ref"}`,
+		`"status=open AND ref={json.ref}"`: `{cel: "'status=open AND ref=' + json.ref"}`,
+		`"{json.a}-{json.b} it's \"so\""`:  `{cel: "json.a + '-' + json.b + ' it\\'s \"so\"'"}`,
+		`"ref:{json.?a.orValue('x')}"`:     `{cel: "'ref:' + (json.?a.orValue('x'))"}`,
+		`"json.refs[0]"`:                   `{cel: "json.refs[0]"}`,
+		`header.x-ref`:                     `{cel: "header['x-ref']"}`,
+		"\"a\\\\b {json.ref}\"":            `{cel: "'a\\\\b ' + json.ref"}`,
+	} {
+		file := func(query string) []File {
+			text := strings.NewReplacer("QUERY", query, "RESULT", "{cel: found}").Replace(misplaced)
+			return []File{{Name: "api.yaml", Data: []byte(text)}}
+		}
+		_, findings := Load(file(literal), nil, Defaults{})
+		i := slices.IndexFunc(findings, func(f Finding) bool { return f.Code == "literal" })
+		if i < 0 || !strings.HasPrefix(findings[i].Fix, "write "+want+"; if the text itself") {
+			t.Errorf("%s: %v, want %s", literal, findings, want)
+		}
+		if set, findings := Load(file(want), nil, Defaults{}); set == nil {
+			t.Errorf("%s: %v", want, findings)
+		}
+	}
+}
+
+func TestAnExpressionInBracesIsMended(t *testing.T) {
+	t.Parallel()
+	for source, want := range map[string]string{
+		`"{json.ref}"`:        "no braces here: write json.ref",
+		`"a:{json.ref}"`:      `no braces here: write "'a:' + json.ref"`,
+		`"{jsn.ref}"`:         "",
+		`"{'a': json.ref}.b"`: "",
+	} {
+		_, findings := Load([]File{{Name: "f.yaml", Data: []byte(withOperation("identity: {a: " + source + "}"))}}, nil, Defaults{})
+		if i := slices.IndexFunc(findings, func(f Finding) bool { return f.Code == "expression" && f.Fix == want }); (i >= 0) != (want != "") {
+			t.Errorf("%s: %v, want %q", source, findings, want)
+		}
 	}
 }
