@@ -175,7 +175,7 @@ func TestProblemsOfPayloadRules(t *testing.T) {
 		{"compare: 'json.pin == 1'", "    secret: [json.pin]", "operations[0].payload.compare", "keeps secret"},
 		{"compare: 'stored == {}'", "    secret: [json.pin]", "operations[0].payload.compare", "keeps secret"},
 		{"compare: 'response.status == 1'", "", "operations[0].payload.compare", "undeclared"},
-		{"compare: path.other", "", "operations[0]", "no pattern has {other}"},
+		{"compare: path.other", "", "operations[0].payload.compare", "no pattern has {other}"},
 	} {
 		_, findings := Load([]File{{Name: "test.yaml", Data: []byte(connectorHead + rule(c.payload, c.more))}}, nil, Defaults{})
 		if len(findings) != 1 || findings[0].Key != c.key || !strings.Contains(findings[0].Problem, c.part) || findings[0].Fix == "" {

@@ -97,6 +97,14 @@ func fixFor(err error) string {
 	return "correct the expression; docs/connectors.md lists what there is"
 }
 
+// standing is where an expression stands; n and key are for one that stands nowhere.
+func (d *decoder) standing(e *expr, n *yaml.Node, key string) location {
+	if at, ok := d.at[e]; ok {
+		return at
+	}
+	return location{n, key}
+}
+
 // textWith reads a text with insertions; nil when it can't be compiled.
 func (d *decoder) textWith(n *yaml.Node, key string, at position) *text {
 	s, ok := d.text(n, key)

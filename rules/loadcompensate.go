@@ -154,7 +154,8 @@ func (d *decoder) undoes(n *yaml.Node, key string, op *Operation, u *Undo) {
 	}
 	for _, e := range u.exprs() {
 		if e.readsSecret(op.secret) {
-			d.fail("undo-secret", key, n, quoted(e.source)+" reads a secret place, which is not stored", "undo by something that is not secret")
+			at := d.standing(e, n, key)
+			d.fail("undo-secret", at.key, at.node, quoted(e.source)+" reads a secret place, which is not stored", "undo by something that is not secret")
 		}
 	}
 	for _, s := range op.Strategies {

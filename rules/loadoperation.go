@@ -231,16 +231,17 @@ func (d *decoder) variables(n *yaml.Node, key string, op *Operation) {
 	d.keptNames(n, key, op)
 	told := map[string]bool{}
 	for _, e := range op.exprs() {
+		at := d.standing(e, n, key)
 		for _, r := range e.refs {
 			if len(r.steps) == 0 || r.root != "path" && r.root != "host" {
 				continue
 			}
 			name := r.steps[0].name
-			if told[r.root+"."+name] || op.hasVariable(r.root, name) {
+			if told[at.key+" "+r.root+"."+name] || op.hasVariable(r.root, name) {
 				continue
 			}
-			told[r.root+"."+name] = true
-			d.fail("variable", key, n, "reads "+r.root+"."+name+", but no pattern has {"+name+"}", "add {"+name+"} to the pattern, or correct the name")
+			told[at.key+" "+r.root+"."+name] = true
+			d.fail("variable", at.key, at.node, "reads "+r.root+"."+name+", but no pattern has {"+name+"}", "add {"+name+"} to the pattern, or correct the name")
 		}
 	}
 }

@@ -151,7 +151,8 @@ func (d *decoder) sendable(n *yaml.Node, key string, op *Operation) {
 	for _, step := range op.Send.steps() {
 		for _, e := range step.keep {
 			if e.readsSecret(op.secret) || e.readsSecretAnswer(op.secret) {
-				d.fail("send-secret", key, n, quoted(e.source)+" is secret, and what is kept is stored", "keep something that is not secret")
+				at := d.standing(e.expr, n, key)
+				d.fail("send-secret", at.key, at.node, quoted(e.source)+" is secret, and what is kept is stored", "keep something that is not secret")
 			}
 		}
 	}
@@ -188,7 +189,8 @@ func (d *decoder) keptNames(n *yaml.Node, key string, op *Operation) {
 				continue
 			}
 			if len(r.steps) < 2 || !op.Send.keeps(r.steps[1].name, until) {
-				d.fail("variable", key, n, quoted(e.source)+" reads what no step before it keeps",
+				at := d.standing(e, n, key)
+				d.fail("variable", at.key, at.node, quoted(e.source)+" reads what no step before it keeps",
 					"read mutation.kept.NAME of a name under keep: in an earlier step of send")
 			}
 		}

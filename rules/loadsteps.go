@@ -106,7 +106,8 @@ func (d *decoder) stepNames(n *yaml.Node, key string, op *Operation) {
 			if r.root != "steps" || len(r.steps) > 0 && slices.Contains(known[e], r.steps[0].name) {
 				continue
 			}
-			d.fail("variable", key, n, quoted(e.source)+" reads an answer that isn't there yet",
+			at := d.standing(e, n, key)
+			d.fail("variable", at.key, at.node, quoted(e.source)+" reads an answer that isn't there yet",
 				"read steps.NAME of an earlier step of the same probe, in a later one")
 		}
 	}

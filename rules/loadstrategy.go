@@ -192,7 +192,8 @@ func (d *decoder) naturallyResendable(n *yaml.Node, key string, op *Operation) {
 func (d *decoder) probable(n *yaml.Node, key string, op *Operation, p *Probe) {
 	for _, e := range p.exprs() {
 		if e.readsSecret(op.secret) {
-			d.fail("probe-secret", key, n, quoted(e.source)+" reads a secret place, which is not stored", "probe by something that is not secret")
+			at := d.standing(e, n, key)
+			d.fail("probe-secret", at.key, at.node, quoted(e.source)+" reads a secret place, which is not stored", "probe by something that is not secret")
 		}
 	}
 	for _, step := range p.steps {

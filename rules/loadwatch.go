@@ -67,7 +67,8 @@ func (d *decoder) watchTimes(n *yaml.Node, m map[string]*yaml.Node, key string, 
 	}
 	for _, e := range w.exprs() {
 		if e != nil && e.readsSecret(w.ask.op.secret) {
-			d.fail("watch-secret", key, n, quoted(e.source)+" reads a secret place, which is not stored", "look by something that is not secret")
+			at := d.standing(e, n, key)
+			d.fail("watch-secret", at.key, at.node, quoted(e.source)+" reads a secret place, which is not stored", "look by something that is not secret")
 		}
 	}
 }
