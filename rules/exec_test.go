@@ -12,6 +12,8 @@ func TestProgramsThatCanNotWorkAreNamed(t *testing.T) {
 		"an empty command":         {"[]", "names no program"},
 		"an empty list":            {"{command: []}", "names no program"},
 		"a command that is a line": {"{command: 'ask me'}", "must be a list"},
+		"a line alone":             {"./ask.sh --x", "or a map with command; write [./ask.sh, --x]"},
+		"nothing":                  {"", "must be a map"},
 		"too long":                 {"{command: [a], timeout: 1h}", "may take"},
 		"no time":                  {"{command: [a], timeout: 0s}", "above zero"},
 		"too much":                 {"{command: [a], output: 1GiB}", "is read of a program"},

@@ -29,6 +29,9 @@ func parseHostPattern(source string) (*hostPattern, error) {
 			return nil, errors.New("the port is missing")
 		}
 	}
+	if rest, wild := strings.CutPrefix(host, "*."); wild {
+		return nil, fmt.Errorf("there is no *; write {x}.%s for one label in its place", printable(rest))
+	}
 	if !strings.Contains(host, "{") {
 		return literalHost(source, host, port)
 	}

@@ -52,6 +52,7 @@ func TestProblemsOfAFileAreNamed(t *testing.T) {
 		{"merge key", withOperation("<<: {}"), "yaml", "operations[0]", "plain word", 13},
 		{"bad connector name", strings.Replace(withOperation(), "connector: test", "connector: Te st", 1), "value", "connector", "no name", 2},
 		{"bad operation name", withOperation("name: a b"), "value", "operations[0].name", "no name", 12},
+		{"a wildcard host", strings.Replace(withOperation(), "api.test", `"*.api.test:8443"`, 1), "host", "hosts[0]", "write {x}.api.test for one label", 4},
 		{"version 0", strings.Replace(withOperation(), "version: 1", "version: 0", 1), "value", "version", "whole number", 3},
 		{"host with scheme", strings.Replace(withOperation(), "api.test", "https://api.test", 1), "host", "hosts[0]", "neither scheme nor path", 4},
 		{"no reads", strings.Replace(withOperation(), "reads: safe-methods\n", "", 1), "missing", "reads", "nothing says which other requests", 1},
@@ -237,7 +238,7 @@ func TestAllProblemsOfAllFilesAreFoundAtOnce(t *testing.T) {
 		got = append(got, fmt.Sprintf("%s:%d %s", f.File, f.Line, f.Code))
 	}
 	want := []string{
-		":0 settings", "a.yaml:1 missing", "a.yaml:1 missing", "a.yaml:1 missing", "a.yaml:1 missing",
+		":0 settings", "a.yaml:1 missing", "a.yaml:1 missing", "a.yaml:1 missing", "a.yaml:1 missing", "a.yaml:1 no-operations",
 		"b.yaml:13 unknown-key", "b.yaml:14 value", "b.yaml:15 unknown-key",
 	}
 	if !slices.Equal(got, want) {
@@ -433,4 +434,28 @@ func FuzzLoad(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestTheMendOfANameSaysWhatItMayHold(t *testing.T) {
+	t.Parallel()
+	for file, want := range map[string]string{
+		strings.Replace(withOperation(), "connector: test", "connector: Pay", 1): "use lower-case letters, digits and -, at most 64, beginning with a letter or digit",
+		withOperation("name: a b"): "use letters, digits, ., _ and -, at most 100, beginning with a letter or digit",
+	} {
+		_, findings := Load([]File{{Name: "bad.yaml", Data: []byte(file)}}, nil, Defaults{})
+		if len(findings) != 1 || findings[0].Fix != want {
+			t.Errorf("findings %v, want the fix %q", findings, want)
+		}
+	}
+}
+
+func TestAConnectorWithoutOperationsIsWarnedOf(t *testing.T) {
+	t.Parallel()
+	none := strings.TrimSuffix(connectorHead, "operations:\n")
+	for file, line := range map[string]int{none: 1, none + "operations: []\n": 6} {
+		set, findings := Load([]File{{Name: "none.yaml", Data: []byte(file)}}, nil, Defaults{})
+		if set == nil || len(findings) != 1 || findings[0].Code != "no-operations" || findings[0].Line != line || findings[0].Fix == "" {
+			t.Errorf("findings %v, want one warning on line %d", findings, line)
+		}
+	}
 }

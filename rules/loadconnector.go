@@ -46,7 +46,7 @@ func (d *decoder) connector(n *yaml.Node, l *loading) *Connector {
 	d.reads(n, m, c)
 	d.accountOf(m["account"], c)
 	blockScope := d.blockScope(m["block_scope"], "block_scope", l.defaults.BlockScope)
-	d.operations(m["operations"], c, l, blockScope)
+	d.operations(n, m["operations"], c, l, blockScope)
 	d.unusedOverrides(c, l)
 	if m["cases"] != nil {
 		c.cases = d.cases(m["cases"], "cases")
@@ -90,7 +90,11 @@ func (d *decoder) name(at, n *yaml.Node, key string, shape *regexp.Regexp) strin
 	}
 	s, ok := d.text(n, key)
 	if ok && !shape.MatchString(s) {
-		d.fail("value", key, n, quoted(s)+" is no name", "use letters, digits and -, at most 64 (an operation's may hold . and _)")
+		fix := "use lower-case letters, digits and -, at most 64, beginning with a letter or digit"
+		if shape == operationName {
+			fix = "use letters, digits, ., _ and -, at most 100, beginning with a letter or digit"
+		}
+		d.fail("value", key, n, quoted(s)+" is no name", fix)
 		return ""
 	}
 	return s

@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v4"
@@ -34,6 +35,10 @@ func (d *decoder) exec(n *yaml.Node, key string) *Exec {
 	if n.Kind == yaml.SequenceNode {
 		e.Command = d.command(n, key)
 		return e.orNil()
+	}
+	if n.Kind == yaml.ScalarNode && n.Tag != "!!null" && d.plain(n, key) {
+		d.fail("type", key, n, "must be a list of the program and its arguments, or a map with command", "write ["+strings.Join(strings.Fields(printable(n.Value)), ", ")+"]")
+		return nil
 	}
 	m := d.object(n, key, levelExec)
 	if n.Kind != yaml.MappingNode {

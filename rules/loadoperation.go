@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -50,8 +51,9 @@ var mutationKeys = []string{
 }
 
 // operations reads the list of operations.
-func (d *decoder) operations(n *yaml.Node, c *Connector, l *loading, blockScope string) {
-	if n == nil {
+func (d *decoder) operations(root, n *yaml.Node, c *Connector, l *loading, blockScope string) {
+	if n == nil || n.Kind == yaml.SequenceNode && len(n.Content) == 0 {
+		d.warn("no-operations", "operations", cmp.Or(n, root), "there are none, so that every request but the reads is denied", "add an operation for each request that changes something")
 		return
 	}
 	at := map[*Operation]*yaml.Node{}
