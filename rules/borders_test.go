@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestSuccessIsAskedOfEvery2xxAndOfNothingElse(t *testing.T) {
@@ -93,7 +94,7 @@ func TestTheBordersOfACreationTime(t *testing.T) {
 	t.Parallel()
 	file := strings.NewReplacer("tie: unique", "tie: content\n          created: found.at", "PAGES", "").Replace(listingOperation)
 	_, op := operation(t, file)
-	claimed := caseMutation().ClaimedAt
+	claimed := caseMutation().ClaimedAt.Truncate(time.Second)
 	for _, tc := range []struct {
 		at   string
 		want Seen

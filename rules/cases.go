@@ -17,10 +17,15 @@ const (
 	CaseClaimedAt = "2026-01-02T03:04:05Z"
 )
 
+// caseFraction is how far into the second of CaseClaimedAt the claim was. Claims are never
+// at the beginning of one, and a case shows what follows for an API that gives times in
+// whole seconds: what it made in that second looks older than the claim.
+const caseFraction = 500 * time.Millisecond
+
 // caseMutation is the record that cases are run with.
 func caseMutation() Mutation {
 	at, _ := time.Parse(time.RFC3339, CaseClaimedAt)
-	return Mutation{ID: CaseID, Marker: CaseMarker, VendorKey: CaseVendorKey, ClaimedAt: at}
+	return Mutation{ID: CaseID, Marker: CaseMarker, VendorKey: CaseVendorKey, ClaimedAt: at.Add(caseFraction)}
 }
 
 // testCase is one case of a connector.

@@ -4,10 +4,15 @@ import (
 	"bytes"
 	"compress/gzip"
 	"testing"
+	"time"
 )
 
-// sample is the record that tests write into requests.
-func sample() Mutation { return caseMutation() }
+// sample is the record that tests write into requests: that of cases, claimed at a whole second.
+func sample() Mutation {
+	m := caseMutation()
+	m.ClaimedAt = m.ClaimedAt.Truncate(time.Second)
+	return m
+}
 
 func TestOutgoingWritesKeyAndMarkerAndNothingElse(t *testing.T) {
 	t.Parallel()
