@@ -30,7 +30,7 @@ func parseHostPattern(source string) (*hostPattern, error) {
 		}
 	}
 	if rest, wild := strings.CutPrefix(host, "*."); wild {
-		return nil, fmt.Errorf("there is no *; write {x}.%s for one label in its place", printable(rest))
+		return nil, fmt.Errorf("there is no *; write \"{x}.%s\", in quotes, for one label in its place", printable(rest))
 	}
 	if !strings.Contains(host, "{") {
 		return literalHost(source, host, port)

@@ -52,7 +52,7 @@ func TestProblemsOfAFileAreNamed(t *testing.T) {
 		{"merge key", withOperation("<<: {}"), "yaml", "operations[0]", "plain word", 13},
 		{"bad connector name", strings.Replace(withOperation(), "connector: test", "connector: Te st", 1), "value", "connector", "no name", 2},
 		{"bad operation name", withOperation("name: a b"), "value", "operations[0].name", "no name", 12},
-		{"a wildcard host", strings.Replace(withOperation(), "api.test", `"*.api.test:8443"`, 1), "host", "hosts[0]", "write {x}.api.test for one label", 4},
+		{"a wildcard host", strings.Replace(withOperation(), "api.test", `"*.api.test:8443"`, 1), "host", "hosts[0]", "write \"{x}.api.test\", in quotes", 4},
 		{"version 0", strings.Replace(withOperation(), "version: 1", "version: 0", 1), "value", "version", "whole number", 3},
 		{"host with scheme", strings.Replace(withOperation(), "api.test", "https://api.test", 1), "host", "hosts[0]", "neither scheme nor path", 4},
 		{"no reads", strings.Replace(withOperation(), "reads: safe-methods\n", "", 1), "missing", "reads", "nothing says which other requests", 1},

@@ -37,7 +37,8 @@ func (d *decoder) exec(n *yaml.Node, key string) *Exec {
 		return e.orNil()
 	}
 	if n.Kind == yaml.ScalarNode && n.Tag != "!!null" && d.plain(n, key) {
-		d.fail("type", key, n, "must be a list of the program and its arguments, or a map with command", "write ["+strings.Join(strings.Fields(printable(n.Value)), ", ")+"]")
+		d.fail("type", key, n, "must be a list of the program and its arguments, or a map with command",
+			"write ["+strings.Join(strings.Fields(printable(n.Value)), ", ")+"]")
 		return nil
 	}
 	m := d.object(n, key, levelExec)

@@ -53,7 +53,8 @@ var mutationKeys = []string{
 // operations reads the list of operations.
 func (d *decoder) operations(root, n *yaml.Node, c *Connector, l *loading, blockScope string) {
 	if n == nil || n.Kind == yaml.SequenceNode && len(n.Content) == 0 {
-		d.warn("no-operations", "operations", cmp.Or(n, root), "there are none, so that every request but the reads is denied", "add an operation for each request that changes something")
+		d.warn("no-operations", "operations", cmp.Or(n, root), "there are none, so that every request but the reads is denied",
+			"add an operation for each request that changes something")
 		return
 	}
 	at := map[*Operation]*yaml.Node{}
@@ -188,9 +189,11 @@ func (d *decoder) anyMethod(n *yaml.Node, key string, op *Operation) {
 	}
 	switch op.Effect {
 	case EffectMutation:
-		d.warn("any-method", key, n, "has no method, and so takes GET, HEAD and OPTIONS for mutations, too", "add method: POST, or a list of those that change something")
+		d.warn("any-method", key, n, "has no method, and so takes GET, HEAD and OPTIONS for mutations, too",
+			"add method: POST, or a list of those that change something")
 	case EffectRead, EffectIgnore:
-		d.warn("any-method", key, n, "has no method, and so lets every one pass unrecorded, DELETE among them", "add method: with those that are meant, such as [GET, HEAD] or POST")
+		d.warn("any-method", key, n, "has no method, and so lets every one pass unrecorded, DELETE among them",
+			"add method: with those that are meant, such as [GET, HEAD] or POST")
 	case EffectDeny:
 	}
 }
@@ -243,7 +246,8 @@ func (d *decoder) variables(n *yaml.Node, key string, op *Operation) {
 				continue
 			}
 			told[at.key+" "+r.root+"."+name] = true
-			d.fail("variable", at.key, at.node, "reads "+r.root+"."+name+", but no pattern has {"+name+"}", "add {"+name+"} to the pattern, or correct the name")
+			d.fail("variable", at.key, at.node, "reads "+r.root+"."+name+", but no pattern has {"+name+"}",
+				"add {"+name+"} to the pattern, or correct the name")
 		}
 	}
 }
