@@ -13,9 +13,11 @@ import (
 const roots = `(?:json|path|host|query|header|form|mutation|found|response|steps)`
 
 // misplacedExpr finds what reads like an expression where YAML is literal: the whole
-// text is a chain of names, or a name in braces; or a part in braces begins like a chain.
-var misplacedExpr = regexp.MustCompile(`^` + roots + `(?:\.\??[A-Za-z_]\w*|\[[^\]]*\])+$|^(?:response\.)?header\.[\w-]+$` +
-	`|^\{\s*` + roots + `\s*\}$|\{\s*` + roots + `\s*[.\[][^}]*\}`)
+// text is a chain of names, or a part in braces begins like one.
+var misplacedExpr = regexp.MustCompile(`^` + roots + `(?:\.\??[A-Za-z_]\w*|\[[^\]]*\])+$|\{\s*` + roots + `\s*[.\[][^}]*\}`)
+
+// misplacedName finds what else does: the whole text is a name in braces, or a header field.
+var misplacedName = regexp.MustCompile(`^\{\s*` + roots + `\s*\}$|^(?:response\.)?header\.[\w-]+$`)
 
 // misplacedObject finds the same of the object that is taken back.
 var misplacedObject = regexp.MustCompile(`^object$|\{\s*object\s*\}`)
@@ -24,11 +26,17 @@ var misplacedObject = regexp.MustCompile(`^object$|\{\s*object\s*\}`)
 // it would ask the API for something that can't exist, and the answer would be
 // taken for an absence.
 func (d *decoder) literalText(n *yaml.Node, key string, at position) {
-	meant := misplacedExpr.MatchString(n.Value) || d.undoing && misplacedObject.MatchString(n.Value)
-	if at == inRequest || n.Kind != yaml.ScalarNode || n.Tag != "!!str" || !meant {
+	if at == inRequest || n.Kind != yaml.ScalarNode || n.Tag != "!!str" {
 		return
 	}
-	d.fail("literal", key, n, "is sent literally, but reads like an expression",
+	fail := d.fail
+	if !misplacedExpr.MatchString(n.Value) && (!d.undoing || !misplacedObject.MatchString(n.Value)) {
+		if !misplacedName.MatchString(n.Value) {
+			return
+		}
+		fail = d.mistaken
+	}
+	fail("literal", key, n, "is sent literally, but reads like an expression",
 		"write {cel: "+yamlPlain(mended(n.Value))+"}; if the text itself is meant, write {cel: \"'…'\"}")
 }
 
