@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// drainRetryAfter is what a refusal while draining or overloaded asks for.
+// drainRetryAfter is what a refusal while draining or overloaded, or by rules of before, asks for.
 const drainRetryAfter = time.Second
 
 // connectionLimit bounds the client connections of all listeners together, and leaves

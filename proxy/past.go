@@ -74,3 +74,15 @@ func underVersion(ctx context.Context, accounts AccountOf, c *rules.Connector, r
 	}
 	return req.WithAccount(c, account), nil
 }
+
+// outdated refuses what was read by a rule that is in force no more, which waited meanwhile: what
+// the new one calls it, another caller may have been sent, and the old one knows nothing of that.
+func (p *Proxy) outdated(w *work) *refusal {
+	was := w.match.Connector
+	if now := p.config.Rules().Connector(was.Name); now != nil && now.Hash == was.Hash && now.HostsInForce == was.HostsInForce {
+		return nil
+	}
+	f := refuse(problemDraining, "The rules of connector "+was.Name+" were changed while this request waited; nothing was sent. Send it again.")
+	f.retryAfter = drainRetryAfter
+	return f
+}

@@ -283,3 +283,34 @@ func TestASkippedMutationWithoutAnAnswerIsRefused(t *testing.T) {
 	wantProblem(t, w.open("a").post("/pay", payX), "skipped", 403, "the rule's own answer (on_skip) can't be made of this request. Nothing was sent.")
 	w.wantSends("/pay", 1)
 }
+
+// A request that waits while its rule is changed is not sent by the old one: another caller may
+// have been sent by the new one meanwhile.
+func TestARequestThatWaitedIsNotSentByARuleOfBefore(t *testing.T) {
+	t.Parallel()
+	rated := strings.Replace(testRules, "reads: safe-methods\n", ratedRules, 1)
+	for name, c := range map[string]struct {
+		now  string
+		sent bool
+	}{
+		"the operation was renamed":      {strings.Replace(rated, "name: pay\n", "name: transfer\n    was: [pay]\n", 1), false},
+		"the connector is there no more": {strings.Replace(rated, "connector: api\n", "connector: other\n", 1), false},
+		"the same rules were read again": {rated, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, q := newRatedWorld(t, created)
+			answer := w.open("a").posting("/pay", `{"to":"x"}`)
+			<-q.waiting
+			w.use(c.now)
+			q.admit <- struct{}{}
+			if c.sent {
+				wantAnswer(t, <-answer, 201, `{"id":1}`, false)
+				return
+			}
+			wantProblem(t, <-answer, "draining", 503, "were changed while this request waited; nothing was sent")
+			w.noRecords("a")
+			w.wantSends("/pay", 0)
+		})
+	}
+}

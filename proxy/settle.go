@@ -42,6 +42,9 @@ func (p *Proxy) settle(ctx context.Context, x *exchange, w *work) *settled {
 		if f := p.gate(x); f != nil {
 			return &settled{refusal: f}
 		}
+		if f := p.outdated(w); f != nil {
+			return &settled{refusal: f}
+		}
 		// What would be sent is told, and not recorded, while sending is kept back.
 		h := p.halted()
 		w.claim.AwaitsTurn = needsTurn || h.Sending
