@@ -55,12 +55,17 @@ func newResolve() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "resolve [ID | --all --connector C …] ACTION --reason TEXT",
 		Short: "Decide what a person must decide; without ID, walk through what is open (--json: list it)",
-		Args:  usageArgs(cobra.MaximumNArgs(1)),
+		Long: "Decides what a person must decide. Without ID and ACTION it walks through what is open; --json lists that.\n" +
+			"With ID alone it shows that mutation and, on a terminal, asks; elsewhere it says what can be decided, and exits 64.",
+		Args: usageArgs(cobra.MaximumNArgs(1)),
 
 		ValidArgsFunction: f.complete,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 && !f.all {
 				return f.interactive(cmd)
+			}
+			if len(args) == 1 && f.undecided() {
+				return f.about(cmd, args[0])
 			}
 			return f.decide(cmd, args)
 		},

@@ -44,6 +44,7 @@ func TestMain(m *testing.M) {
 		"ask":        askMain,
 		"gate":       gateMain,
 		"typist":     typistMain,
+		"terminal":   terminalMain,
 	})
 }
 

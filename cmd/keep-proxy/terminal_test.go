@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -97,6 +98,26 @@ func (term *terminal) ended() int {
 	defer stop()
 	_ = term.cmd.Wait()
 	return term.cmd.ProcessState.ExitCode()
+}
+
+// terminalMain runs a command on a terminal of its own, types what comes on standard input
+// into it, and prints what it shows.
+func terminalMain() {
+	answers, err := io.ReadAll(os.Stdin)
+	if err != nil {
+		panic(err)
+	}
+	cmd := exec.Command(os.Args[1], os.Args[2:]...)
+	side, err := pty.Start(cmd)
+	if err == nil {
+		_, err = side.Write(answers)
+	}
+	if err != nil {
+		panic(err)
+	}
+	_, _ = io.Copy(os.Stdout, side) // a terminal whose last program has ended can't be read
+	_ = cmd.Wait()
+	os.Exit(cmd.ProcessState.ExitCode())
 }
 
 // Control characters of a terminal.

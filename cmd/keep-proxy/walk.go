@@ -71,6 +71,8 @@ type walk struct {
 	in    *bufio.Scanner
 	out   io.Writer
 	actor string
+	// reason is that of every decision; empty to ask for it.
+	reason string
 }
 
 func (w *walk) all(ctx context.Context, f client.Filter) error {
@@ -101,6 +103,11 @@ func (w *walk) one(ctx context.Context, e wire.Escalation) error {
 	if err := writeEscalation(w.out, e); err != nil {
 		return err
 	}
+	return w.question(ctx, e)
+}
+
+// question asks about what was shown, until it is answered or left for later.
+func (w *walk) question(ctx context.Context, e wire.Escalation) error {
 	fmt.Fprintln(w.out)
 	begun := false
 	for {
@@ -130,7 +137,7 @@ func (w *walk) one(ctx context.Context, e wire.Escalation) error {
 // decide asks for what the action needs, and records it. A refusal is told, and
 // asks again.
 func (w *walk) decide(ctx context.Context, e wire.Escalation, a wire.Action) (bool, error) {
-	d := wire.Resolve{Action: a.Action, Actor: w.actor, Version: e.Version}
+	d := wire.Resolve{Action: a.Action, Actor: w.actor, Reason: w.reason, Version: e.Version}
 	if a.NeedsForce {
 		yes, err := w.ask("A sending may still take effect. Type yes to decide this although: ")
 		if err != nil {
@@ -147,11 +154,13 @@ func (w *walk) decide(ctx context.Context, e wire.Escalation, a wire.Action) (bo
 			return false, err
 		}
 	}
-	reason, err := w.ask("Why? It is kept with the record: ")
-	if err != nil {
-		return false, err
+	if d.Reason == "" {
+		reason, err := w.ask("Why? It is kept with the record: ")
+		if err != nil {
+			return false, err
+		}
+		d.Reason = reason
 	}
-	d.Reason = reason
 	m, err := w.api.Resolve(ctx, e.Mutation, d)
 	if err != nil {
 		p, ok := errors.AsType[*client.Problem](err)
