@@ -31,7 +31,12 @@ func (s *settled) noResult(words string) *refusal {
 	if s.decision != ledger.DecideDispatch {
 		words += " Nothing was sent."
 	}
-	return refuse(problemNoResult, words)
+	f := refuse(problemNoResult, words)
+	if s.mutation.Result == nil {
+		// Later ones are told by the ledger that a person can give it.
+		f.advise(s.mutation)
+	}
+	return f
 }
 
 // unreadable refuses since an answer that is kept can't be read.

@@ -10,7 +10,8 @@ import (
 	"keep-proxy/ledger"
 )
 
-// The caller whose own request went out must not read that nothing was sent.
+// The caller whose own request went out must not read that nothing was sent, and reads as
+// later ones do who can give its result.
 func TestWhatWasSentIsNotSaidToBeUnsent(t *testing.T) {
 	t.Parallel()
 	for words, standIn := range map[string]string{
@@ -32,6 +33,12 @@ func TestWhatWasSentIsNotSaidToBeUnsent(t *testing.T) {
 			wantProblem(t, first, "no-result", http.StatusFailedDependency, words)
 			if strings.Contains(first.body, "othing was sent") {
 				t.Errorf("it was sent: %s", first.body)
+			}
+			m := w.mutation("a")
+			resolve := "keep-proxy resolve " + m.ID
+			advised := strings.Contains(first.body, resolve+" --happened --result FILE.") && strings.Contains(first.body, `"actions":["`+resolve+`"]`)
+			if !advised || !m.Escalated() {
+				t.Errorf("a person is asked: %t; told: %s", m.Escalated(), first.body)
 			}
 			w.wantSends("/ask", 1)
 		})
