@@ -12,6 +12,9 @@ import (
 	"keep-proxy/admin/wire"
 )
 
+// maxAccount is the longest account, in bytes, as rules have it.
+const maxAccount = 1 << 10
+
 // explain answers POST /v1/explain.
 func explain(s *Server, r *http.Request, q *wire.Explain) (any, error) {
 	var faults faults
@@ -31,6 +34,9 @@ func explain(s *Server, r *http.Request, q *wire.Explain) (any, error) {
 	}
 	if q.Attempt < 0 {
 		faults.add("/attempt", "negative", "count from 1, or leave it out")
+	}
+	if len(q.Account) > maxAccount {
+		faults.add("/account", fmt.Sprintf("longer than %d bytes", maxAccount), "give what the API says")
 	}
 	if err := faults.err(); err != nil {
 		return nil, err

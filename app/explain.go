@@ -106,7 +106,7 @@ func (e *explainer) Explain(ctx context.Context, asked wire.Explain) (wire.Expla
 	if err != nil {
 		return nil, admin.BadRequest("url", err.Error(), "write it whole, such as https://api.example/v1/things")
 	}
-	out := ExplainRequest(e.app.rules.Load(), raw, Scope{Workflow: asked.Workflow, Item: asked.Item, Attempt: asked.Attempt})
+	out := ExplainRequest(e.app.rules.Load(), raw, ScopeOf(asked))
 	if out.Key != "" {
 		out.Now, err = e.app.standing(ctx, raw, out)
 		if err != nil {
@@ -202,7 +202,11 @@ func (a *App) recordsOf(ctx context.Context, request *rules.Request, op *rules.O
 	if err != nil && !errors.Is(err, ledger.ErrNotFound) {
 		return nil, err
 	}
-	past, err := proxy.PastKeys(ctx, a.versions.connector, unasked, x.Scope, request,
+	accounts := unasked
+	if x.AccountAsked != "" {
+		accounts = saidToBe(x.Account)
+	}
+	past, err := proxy.PastKeys(ctx, a.versions.connector, accounts, x.Scope, request,
 		item.PastRules(ledger.ItemRule{
 			Connector: x.Connector, Operation: x.Operation, Hash: op.Connector.Hash, Hosts: op.Connector.HostsInForce,
 		}, op.Was))
@@ -283,4 +287,9 @@ var (
 // unasked is the account of an explained request: nothing is sent to explain it.
 func unasked(context.Context, *rules.Connector, *rules.Request) (string, error) {
 	return "", errUnasked
+}
+
+// saidToBe is the account that whoever asks gave in the place of the API.
+func saidToBe(account string) proxy.AccountOf {
+	return func(context.Context, *rules.Connector, *rules.Request) (string, error) { return account, nil }
 }

@@ -1,6 +1,12 @@
 package app
 
 import (
+	"mime"
+	"regexp"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"keep-proxy/admin/wire"
 	"keep-proxy/ledger"
 	"keep-proxy/rules"
 )
@@ -11,6 +17,13 @@ type Scope struct {
 	Workflow string
 	Item     string
 	Attempt  int
+	// Account is what the API would say, where it is asked; empty where nobody knows.
+	Account string
+}
+
+// ScopeOf is the scope that a person asks about.
+func ScopeOf(e wire.Explain) Scope {
+	return Scope{Workflow: e.Workflow, Item: e.Item, Attempt: e.Attempt, Account: e.Account}
 }
 
 // Explained says how the rules read a request, and what key it has.
@@ -24,13 +37,16 @@ type Explained struct {
 	// against each.
 	Others []rules.Candidate `json:"candidates,omitempty"`
 	// Refused is why the request would not be sent, as problem and sentence.
-	Refused string            `json:"refused,omitempty"`
-	Detail  string            `json:"detail,omitempty"`
-	Target  string            `json:"target,omitempty"`
-	Account string            `json:"account,omitempty"`
-	Scope   ledger.Scope      `json:"scope,omitzero"`
-	Ident   map[string]string `json:"identity,omitempty"`
-	Subkey  string            `json:"subkey,omitempty"`
+	Refused string `json:"refused,omitempty"`
+	Detail  string `json:"detail,omitempty"`
+	Target  string `json:"target,omitempty"`
+	Account string `json:"account,omitempty"`
+	// AccountAsked is the request by which the API would be asked for the account. Nothing is
+	// asked to explain, so without a given account there is no key.
+	AccountAsked string            `json:"account_asked,omitempty"`
+	Scope        ledger.Scope      `json:"scope,omitzero"`
+	Ident        map[string]string `json:"identity,omitempty"`
+	Subkey       string            `json:"subkey,omitempty"`
 
 	PayloadDigest     string `json:"payload_digest,omitempty"`
 	SignificantDigest string `json:"significant_digest,omitempty"`
@@ -83,7 +99,7 @@ func ExplainRequest(set *rules.Set, raw rules.Raw, s Scope) Explained {
 	case x.Match.Effect != rules.EffectMutation || x.Match.Operation == nil:
 		return out
 	}
-	return explainMutation(out, request, x.Match, s)
+	return explainMutation(out, request, raw.Body, x.Match, s)
 }
 
 func refusedExplained(x Explained, f *rules.Refusal) Explained {
@@ -91,10 +107,22 @@ func refusedExplained(x Explained, f *rules.Refusal) Explained {
 	return x
 }
 
-func explainMutation(out Explained, request *rules.Request, m rules.Match, s Scope) Explained {
+func explainMutation(out Explained, request *rules.Request, content []byte, m rules.Match, s Scope) Explained {
+	account := s.Account
+	if read := m.Connector.AccountRead; read != nil {
+		ask, err := read.Ask(request)
+		if err != nil {
+			return refusedExplained(out, &rules.Refusal{Problem: rules.ProblemAccount, Detail: err.Error()})
+		}
+		out.AccountAsked = ask.Method + " " + ask.Target
+		if account == "" {
+			account = "ACCOUNT"
+		}
+		request = request.WithAccount(m.Connector, account)
+	}
 	derived, refusal := m.Operation.Derive(request, m)
 	if refusal != nil {
-		return refusedExplained(out, refusal)
+		return refusedExplained(out, takenFor(request, content, refusal))
 	}
 	if s.Workflow == "" {
 		s.Workflow = "WORKFLOW"
@@ -110,6 +138,10 @@ func explainMutation(out Explained, request *rules.Request, m rules.Match, s Sco
 	for name, value := range derived.Identity {
 		out.Ident[name] = string(value)
 	}
+	if out.AccountAsked != "" && s.Account == "" {
+		out.Account = ""
+		return out
+	}
 	key, err := ledger.MutationKey(ledger.KeyParts{
 		Workflow: s.Workflow, Item: s.Item, Attempt: s.Attempt, Connector: m.Connector.Name, Operation: m.Operation.Name,
 		Account: derived.Account, HostGroup: derived.HostGroup, HostVars: derived.HostVars, Identity: out.Ident, Subkey: derived.Subkey,
@@ -123,4 +155,35 @@ func explainMutation(out Explained, request *rules.Request, m rules.Match, s Sco
 		out.VendorKey, _ = ledger.VendorKey(key, 1, k.Format, k.MaxLength)
 	}
 	return out
+}
+
+// valueless is the refusal for a value that isn't there, of an expression that reads the content.
+var valueless = regexp.MustCompile(`\((?:.*\W)?(json|form(?:_all)?)\b.*\) has no value in this request`)
+
+// takenFor adds to a refusal what the content was taken for, where that is likely why a value
+// isn't there: whoever explains a request made it up, and may have declared it by accident.
+func takenFor(request *rules.Request, content []byte, f *rules.Refusal) *rules.Refusal {
+	reads := valueless.FindStringSubmatch(f.Detail)
+	if reads == nil || request.Header.Get("Content-Encoding") != "" {
+		return f
+	}
+	declared := request.Header.Get("Content-Type")
+	media, _, _ := mime.ParseMediaType(declared)
+	form := media == "application/x-www-form-urlencoded"
+	declaration := "it has no Content-Type"
+	if declared != "" {
+		declaration = "its Content-Type is " + declared
+	}
+	words := ""
+	switch {
+	case len(content) == 0:
+		words = "the request has no content"
+	case reads[1] != "json" && !form:
+		words = "the content was not taken for a form, as " + declaration
+	case reads[1] == "json" && !jsontext.Value(content).IsValid():
+		words = "the content is no JSON; " + declaration
+	default:
+		return f
+	}
+	return &rules.Refusal{Problem: f.Problem, Detail: f.Detail + "; " + words}
 }

@@ -13,6 +13,9 @@ type Explain struct {
 	Workflow string `json:"workflow,omitzero"`
 	Item     string `json:"item,omitzero"`
 	Attempt  int    `json:"attempt,omitzero"`
+	// Account is what the API would say where a connector asks it whose data is changed,
+	// as explaining asks nobody; it may be absent.
+	Account string `json:"account,omitzero"`
 }
 
 // Explanation is the answer to [Explain], as the rules give it.

@@ -12,6 +12,7 @@ import (
 	"net/textproto"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -32,6 +33,7 @@ type explainFlags struct {
 	workflow string
 	item     string
 	attempt  int
+	account  string
 }
 
 // newExplain makes the command that says what the rules make of a request.
@@ -40,8 +42,11 @@ func newExplain() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain [-X METHOD] [-H 'NAME: VALUE'] [-d BODY] URL",
 		Short: "Say how a request would be judged, without sending it",
-		Long: "Tells operation, identity, payload and key, and, where a proxy runs, what would happen now.\n" +
-			"--request reads the request from a file: request line with the whole URL, fields, an empty line, body.",
+		Long: "Tells operation, identity, payload and key, and, where a proxy runs, what would happen now. Where a\n" +
+			"connector asks the API whose data is changed, the key is known with --account only: nothing is asked.\n" +
+			"-d declares a form, as curl does, unless -H says what it is.\n" +
+			"--request reads the request from a file: request line with the whole URL, fields, an empty line, body.\n" +
+			"The body is as long as its Content-Length; without one, a line break at the file's end is no part of it.",
 		Args: usageArgs(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			asked, err := f.request(cmd.InOrStdin(), args)
@@ -52,6 +57,7 @@ func newExplain() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			f.hint(cmd, asked, out)
 			if f.json {
 				return writeJSON(cmd.OutOrStdout(), out)
 			}
@@ -72,11 +78,28 @@ func (f *explainFlags) bind(cmd *cobra.Command) {
 	flags.StringVar(&f.workflow, "workflow", "", "as if in this workflow")
 	flags.StringVar(&f.item, "item", "", "as if for this item")
 	flags.IntVar(&f.attempt, "attempt", 0, "as if in this attempt")
+	flags.StringVar(&f.account, "account", "", "as if the API said that it is this one's data, where a connector asks it")
 }
+
+// hint says what is easily overlooked in what was asked.
+func (f *explainFlags) hint(cmd *cobra.Command, asked wire.Explain, out app.Explained) {
+	say := saying(cmd.ErrOrStderr())
+	if f.data != "" && formDeclared(asked.Headers) && looksJSON(asked.Body.Content) {
+		say("curl would send this as a form; add -H 'content-type: application/json'")
+	}
+	if f.account != "" && out.AccountAsked == "" && out.Effect == "mutation" {
+		say("--account %s changes nothing: this connector doesn't ask the API for the account", f.account)
+	}
+}
+
+func formDeclared(h wire.Header) bool { return slices.Equal(h["Content-Type"], []string{formType}) }
+
+// formType is what curl's -d declares.
+const formType = "application/x-www-form-urlencoded"
 
 // request is the request that the flags describe.
 func (f *explainFlags) request(stdin io.Reader, args []string) (wire.Explain, error) {
-	e := wire.Explain{Workflow: f.workflow, Item: f.item, Attempt: f.attempt}
+	e := wire.Explain{Workflow: f.workflow, Item: f.item, Attempt: f.attempt, Account: f.account}
 	switch {
 	case f.file != "" && (len(args) > 0 || f.method != "" || f.data != "" || len(f.headers) > 0):
 		return e, usage("explain: --request holds the whole request; leave URL, -X, -H and -d out")
@@ -104,8 +127,8 @@ func (f *explainFlags) request(stdin io.Reader, args []string) (wire.Explain, er
 			e.Method = http.MethodPost
 		}
 	}
-	if f.data != "" && !hasField(e.Headers, "Content-Type") && looksJSON(body) {
-		e.Headers["Content-Type"] = []string{"application/json"}
+	if f.data != "" && !hasField(e.Headers, "Content-Type") {
+		e.Headers["Content-Type"] = []string{formType}
 	}
 	return e, nil
 }
@@ -124,13 +147,14 @@ func looksJSON(body []byte) bool {
 	return len(text) > 0 && (text[0] == '{' || text[0] == '[')
 }
 
-// readData reads a body as curl's -d does, but for line ends, which stay.
+// readData reads a body as curl's -d does, which takes line ends and NUL out of a file.
 func readData(stdin io.Reader, data string) ([]byte, error) {
 	name, ok := strings.CutPrefix(data, "@")
 	if !ok {
 		return []byte(data), nil
 	}
-	return readNamed(stdin, name)
+	content, err := readNamed(stdin, name)
+	return slices.DeleteFunc(content, func(c byte) bool { return c == '\r' || c == '\n' || c == 0 }), err
 }
 
 func readNamed(stdin io.Reader, name string) ([]byte, error) {
@@ -141,7 +165,7 @@ func readNamed(stdin io.Reader, name string) ([]byte, error) {
 }
 
 // readRequest reads the form that editors call .http: a request line with the whole
-// URL, fields, an empty line, and the body as it is.
+// URL, fields, an empty line, and the body.
 func readRequest(stdin io.Reader, name string, e *wire.Explain) error {
 	content, err := readNamed(stdin, name)
 	if err != nil {
@@ -166,9 +190,36 @@ func readRequest(stdin io.Reader, name string, e *wire.Explain) error {
 		return fmt.Errorf("%s: fields: %w", name, err)
 	}
 	e.Headers = wire.Header(header)
-	body, err := io.ReadAll(r)
+	rest, err := io.ReadAll(r)
+	if err != nil {
+		return err
+	}
+	body, err := bodyOf(header, rest)
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
 	e.Body = wire.Body{Content: body}
-	return err
+	return nil
+}
+
+// bodyOf is the body in what follows a file's fields: as much as they say. Where they don't,
+// the line break that editors put at a file's end is no part of it.
+func bodyOf(header textproto.MIMEHeader, rest []byte) ([]byte, error) {
+	lengths := header["Content-Length"]
+	if len(lengths) == 0 {
+		if line, ended := bytes.CutSuffix(rest, []byte("\n")); ended {
+			return bytes.TrimSuffix(line, []byte("\r")), nil
+		}
+		return rest, nil
+	}
+	n, err := strconv.ParseUint(lengths[0], 10, 31)
+	if err != nil || len(lengths) > 1 {
+		return nil, fmt.Errorf("Content-Length %s is no length; write one number of bytes, or leave it out", strings.Join(lengths, ", "))
+	}
+	if uint64(len(rest)) < n || len(bytes.TrimSpace(rest[n:])) > 0 {
+		return nil, fmt.Errorf("Content-Length is %d, but %d bytes follow the fields; mend it, or leave it out", n, len(rest))
+	}
+	return rest[:n], nil
 }
 
 // explain asks the running proxy, else the rules alone.
@@ -196,7 +247,7 @@ func (f *explainFlags) explain(cmd *cobra.Command, e wire.Explain) (app.Explaine
 	if err != nil {
 		return app.Explained{}, usage("explain: %w; write it whole, such as https://api.example/v1/things", err)
 	}
-	return app.ExplainRequest(set, raw, app.Scope{Workflow: e.Workflow, Item: e.Item, Attempt: e.Attempt}), nil
+	return app.ExplainRequest(set, raw, app.ScopeOf(e)), nil
 }
 
 func explainRunning(ctx context.Context, c *connection, e wire.Explain) (app.Explained, error) {
@@ -232,18 +283,28 @@ func writeExplained(w io.Writer, x app.Explained) error {
 	if x.Detail != "" {
 		refused += ": " + x.Detail
 	}
+	account, key := x.Account, x.Key
+	if x.AccountAsked != "" {
+		asked := "the API would be asked by " + x.AccountAsked
+		if account = asked; x.Account != "" {
+			account = x.Account + " (given; " + asked + ")"
+		}
+		if key == "" && x.Refused == "" {
+			key = "depends on the account, and nothing is asked here; give it with --account"
+		}
+	}
 	err := facts(w,
 		"effect", x.Effect,
 		"operation", operation,
 		"refused", refused,
 		"upgrade", unseen(x.Upgrade),
 		"what", x.Target,
-		"account", x.Account,
+		"account", account,
 		"identity", strings.Join(identity, ", "),
 		"subkey", x.Subkey,
 		"payload", x.PayloadDigest,
 		"significant", x.SignificantDigest,
-		"key", x.Key,
+		"key", key,
 		"mutation", x.ID,
 		"marker", x.Marker,
 		"vendor key", x.VendorKey,
