@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/user"
 	"slices"
 	"strings"
 
-	"github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
 
 	"keep-proxy/admin/client"
@@ -82,7 +80,9 @@ func (f *resolveFlags) bind(cmd *cobra.Command) {
 	}
 	flags.BoolVar(&f.newKey, "new-key", false, "send under a new vendor key; alone, or with --did-not-happen")
 	flags.BoolVar(&f.force, "force", false, "with --did-not-happen: although a sending may still take effect")
-	flags.StringVar(&f.result, "result", "", "with --happened: file with what the script shall get, {\"status\", \"headers\", \"body\"}; - for standard input")
+	flags.StringVar(&f.result, "result", "", "with --happened: file with what the script shall get, such as\n"+
+		"{\"status\": 201, \"headers\": {\"location\": \"/things/7\"}, \"body\": {\"id\": 7}},\n"+
+		"body a text as it is, or JSON; - for standard input")
 	flags.BoolVar(&f.none, "no-result", false, "with --happened: there is no result to give")
 	flags.StringVar(&f.reason, "reason", "", "why; it is kept with the record")
 	flags.StringVar(&f.actor, "actor", person(), "who decides")
@@ -181,25 +181,6 @@ func actionNames() []string {
 		names = append(names, "--"+a.flag)
 	}
 	return append(names, "--new-key")
-}
-
-// readResult reads the answer that a script shall get.
-func readResult(stdin io.Reader, name string) (*wire.Result, error) {
-	var content []byte
-	var err error
-	if name == "-" {
-		content, err = io.ReadAll(stdin)
-	} else {
-		content, err = os.ReadFile(name)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("--result: %w", err)
-	}
-	result := new(wire.Result)
-	if err := json.Unmarshal(content, result, json.RejectUnknownMembers(true)); err != nil {
-		return nil, fmt.Errorf(`--result: %s: %w; write {"status": 201, "headers": {…}, "body": "…"}`, name, err)
-	}
-	return result, nil
 }
 
 // resolveOne decides on the version that the person named, else on the present one.
