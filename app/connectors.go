@@ -2,9 +2,11 @@ package app
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -30,7 +32,29 @@ func LoadRules(c config.Config) (*rules.Set, rules.Findings, error) {
 	if len(missing) > 0 {
 		set = nil
 	}
-	return set, placed(c, append(missing, findings...)), nil
+	return set, placed(c, append(missing, withoutUnread(files, findings)...)), nil
+}
+
+// connectorLine finds a connector's name in a file that can't be read as a whole.
+var connectorLine = regexp.MustCompile(`(?m)^connector:[ \t]*["']?([a-z0-9-]+)`)
+
+// withoutUnread leaves out that no connector has the name of some settings, where a file that
+// has errors may hold it: that finding would go with them.
+func withoutUnread(files []rules.File, findings rules.Findings) rules.Findings {
+	var unread []string
+	for _, f := range files {
+		if !slices.ContainsFunc(findings, func(x rules.Finding) bool { return x.File == f.Name && x.Severity != rules.SeverityWarning }) {
+			continue
+		}
+		name := strings.TrimPrefix(filepath.Base(f.Name), "bundled:")
+		unread = append(unread, "connectors.settings."+strings.TrimSuffix(name, filepath.Ext(name)))
+		if found := connectorLine.FindSubmatch(f.Data); found != nil {
+			unread = append(unread, "connectors.settings."+string(found[1]))
+		}
+	}
+	return slices.DeleteFunc(findings, func(x rules.Finding) bool {
+		return x.Code == "settings" && x.Problem == "no connector has this name" && slices.Contains(unread, x.Key)
+	})
 }
 
 // placed adds to findings about the configuration where it says so, and sorts all by their places.
@@ -116,6 +140,22 @@ func absent(key string, i int, value, problem, fix string) rules.Finding {
 		Severity: rules.SeverityError, Code: "settings", Key: fmt.Sprintf("connectors.%s[%d]", key, i), Value: value,
 		Problem: fmt.Sprintf("%q: %s", value, problem), Fix: fix,
 	}
+}
+
+// NamedFiles reads one connector file, or those of a folder.
+func NamedFiles(name string) ([]rules.File, error) {
+	if info, err := os.Stat(name); err == nil && info.IsDir() {
+		files, err := folderFiles(name)
+		if err == nil && len(files) == 0 {
+			err = errors.New("the folder has no .yaml file")
+		}
+		return files, err
+	}
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	return []rules.File{{Name: name, Data: data}}, nil
 }
 
 func folderFiles(dir string) ([]rules.File, error) {

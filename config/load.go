@@ -85,10 +85,10 @@ func (m *merge) finish(r *report, o Options) (Config, error) {
 	locate(r, &c, o.Environ)
 	check(r, &c)
 	complete(&c)
-	if len(r.problems) > 0 {
-		return Config{}, &Error{Problems: sorted(r.problems)}
-	}
 	c.places = r.places()
+	if len(r.problems) > 0 {
+		return Config{}, &Error{Problems: sorted(r.problems), Read: c}
+	}
 	return c, nil
 }
 

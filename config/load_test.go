@@ -213,3 +213,23 @@ func TestTheLastValueOfAScalarFlagCounts(t *testing.T) {
 		t.Errorf("data folder %q, error %v", got.Ledger.Dir, err)
 	}
 }
+
+func TestWhatCouldBeReadIsThereForThoseWhoLookFurther(t *testing.T) {
+	t.Parallel()
+	file := writeConfig(t, "connectors: {dirs: [c], bundled: false}\nreconcile: {settle: soon}\n")
+	c, err := Load(Options{File: file, Environ: home})
+	var all *Error
+	if !errors.As(err, &all) || len(all.Problems) != 1 {
+		t.Fatalf("error %v, want one problem", err)
+	}
+	if !reflect.DeepEqual(c, Config{}) {
+		t.Errorf("a configuration with a problem is given: %+v", c)
+	}
+	read := all.Read
+	if want := filepath.Join(filepath.Dir(file), "c"); len(read.Connectors.Dirs) != 1 || read.Connectors.Dirs[0] != want || read.Connectors.Bundled.All {
+		t.Errorf("read connectors %+v, want the folder %s alone", read.Connectors, want)
+	}
+	if read.Reconcile.Settle != Default().Reconcile.Settle {
+		t.Errorf("settle is %s, want the default", read.Reconcile.Settle)
+	}
+}

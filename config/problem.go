@@ -49,6 +49,9 @@ func (p Problem) String() string {
 // Error lists every problem found, in the order file, environment, flags.
 type Error struct {
 	Problems []Problem
+	// Read is what could be read, with the default in the place of what couldn't, for those
+	// who only look for more problems. Nothing may be started with it.
+	Read Config
 }
 
 // Error writes one line a problem.

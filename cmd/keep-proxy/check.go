@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -57,10 +56,10 @@ func newCheck() *cobra.Command {
 	var s settings
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "check [CONNECTOR.yaml …]",
+		Use:   "check [CONNECTOR.yaml | FOLDER …]",
 		Short: "Validate configuration and connectors, and run the connectors' cases",
-		Long: "Without files: everything that the proxy would load. With files: these alone, under the\n" +
-			"configuration's numbers. All findings are told at once; any error exits 1.",
+		Long: "Without files: everything that the proxy would load. With files, or folders of them: these alone,\n" +
+			"under the configuration's numbers. All findings are told at once; any error exits 1.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			found, err := s.check(cmd, args)
 			if err != nil {
@@ -82,16 +81,16 @@ func newCheck() *cobra.Command {
 	return cmd
 }
 
-// check loads configuration and rules. Without a configuration the rules are held
-// against its defaults, so that all findings are told at once.
+// check loads configuration and rules. With problems of the configuration the rules are held
+// against what could be read of it, so that all findings are told at once.
 func (s *settings) check(cmd *cobra.Command, names []string) (checked, error) {
 	out := checked{Configuration: []problemView{}, Advice: []adviceView{}, Rules: rules.Findings{}, Unseen: []unseenView{}}
 	c, err := s.load(cmd)
 	if problems, ok := errors.AsType[*config.Error](err); ok {
-		c = config.Default()
 		for _, p := range problems.Problems {
 			out.Configuration = append(out.Configuration, problemView(p))
 		}
+		c = readable(problems)
 	} else if err != nil {
 		return out, err
 	} else {
@@ -124,21 +123,45 @@ func (s *settings) check(cmd *cobra.Command, names []string) (checked, error) {
 	return out, nil
 }
 
-// loadFiles loads what is configured, or the named files alone.
+// readable is what of a configuration with problems can be looked into. What isn't known for
+// certain is left out: findings about it would not be there once the problems are mended.
+func readable(e *config.Error) config.Config {
+	c := e.Read
+	for _, p := range e.Problems {
+		switch {
+		case p.Key == "":
+			// Nothing of the file was read, or not all of it.
+			c.Connectors = config.Connectors{}
+		case p.Key == "connectors" || strings.HasPrefix(p.Key, "connectors.bundled"):
+			c.Connectors.Bundled, c.Connectors.Settings = config.Bundled{}, nil
+		case strings.HasPrefix(p.Key, "connectors."):
+			// Settings are judged by the connectors that there are.
+			c.Connectors.Settings = nil
+		}
+	}
+	return c
+}
+
+// loadFiles loads what is configured, or the named files and folders alone. What of them can't
+// be read is a finding among the others.
 func loadFiles(c config.Config, names []string) (*rules.Set, rules.Findings, error) {
 	if len(names) == 0 {
 		return app.LoadRules(c)
 	}
-	files := make([]rules.File, 0, len(names))
+	var files []rules.File
+	var unread rules.Findings
 	for _, name := range names {
-		data, err := os.ReadFile(name)
+		found, err := app.NamedFiles(name)
 		if err != nil {
-			return nil, nil, err
+			unread = append(unread, rules.Finding{
+				Severity: rules.SeverityError, Code: "unreadable", File: name, Problem: "can't be read: " + err.Error(),
+				Fix: "name a connector file, or a folder with .yaml files",
+			})
 		}
-		files = append(files, rules.File{Name: name, Data: data})
+		files = append(files, found...)
 	}
 	set, findings := rules.Load(files, nil, app.RuleDefaults(c))
-	return set, findings, nil
+	return set, append(unread, findings...), nil
 }
 
 func (c checked) write(w io.Writer) error {

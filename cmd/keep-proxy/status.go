@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -68,7 +69,7 @@ func reloadWords(r *wire.LastReload) string {
 	if r == nil || r.Error == "" {
 		return ""
 	}
-	return "failed at " + stamp(r.At) + ", so the connectors from before are in force: " + printable(r.Error)
+	return "failed at " + stamp(r.At) + ", so the connectors from before are in force: " + printable(strings.ReplaceAll(r.Error, "\n", " | "))
 }
 
 // askedWords counts what waits for a person, and says where it is.

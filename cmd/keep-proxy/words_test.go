@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"keep-proxy/admin/wire"
 )
 
 func TestTheChildsEnvironment(t *testing.T) {
@@ -110,4 +112,12 @@ func TestProgressIsToldOfWhatTakesLong(t *testing.T) {
 			t.Errorf("lines %q, want one after a second and then two a second", lines)
 		}
 	})
+}
+
+func TestTheFindingsOfAReloadAreToldApart(t *testing.T) {
+	t.Parallel()
+	got := reloadWords(&wire.LastReload{Error: "connectors: a.yaml:1:1: error\nb.yaml:2:1: error"})
+	if want := "connectors: a.yaml:1:1: error | b.yaml:2:1: error"; !strings.HasSuffix(got, want) {
+		t.Errorf("status says %q, want %q at its end", got, want)
+	}
 }
