@@ -174,7 +174,7 @@ func takenFor(request *rules.Request, content []byte, f *rules.Refusal) *rules.R
 	if declared != "" {
 		declaration = "its Content-Type is " + declared
 	}
-	words := ""
+	var words string
 	switch {
 	case len(content) == 0:
 		words = "the request has no content"
