@@ -16,10 +16,10 @@ type Caution struct {
 // careful are what an absence may lead to, the most careful last.
 var careful = []OnAbsent{AbsentRedispatch, AbsentFail, AbsentEscalate}
 
-// heed makes p as careful as c, and nowhere less careful than it was: who learns that an
+// heeding is p as careful as c, and nowhere less careful than it was: who learns that an
 // API is slower than it was taken for mends open questions, too, and what was sent
 // under long bounds is not judged by short ones.
-func (p *Policy) heed(c Caution) {
+func (p Policy) heeding(c Caution) Policy {
 	settle, confirmations, spacing := p.bounds()
 	if c.Settle > settle {
 		p.Settle = c.Settle
@@ -33,4 +33,5 @@ func (p *Policy) heed(c Caution) {
 	if slices.Index(careful, c.OnAbsent) > slices.Index(careful, p.OnAbsent) && p.OnAbsent != "" {
 		p.OnAbsent = c.OnAbsent
 	}
+	return p
 }

@@ -83,8 +83,8 @@ type Result struct {
 }
 
 // Policy is what the operation's rule and the configuration said when the
-// mutation was first claimed; it is kept so that the record can be moved on
-// without the rule. Durations are as the rule resolved them.
+// mutation was last claimed, or more careful since (Caution); it is kept so that the
+// record can be moved on without the rule. Durations are as the rule resolved them.
 type Policy struct {
 	// Reconciler says that a strategy other than none exists.
 	Reconciler bool `cbor:"1,keyasint" json:"reconciler"`

@@ -45,7 +45,7 @@ var foundBreaks = []broken{
 	},
 	{
 		promise: "Settings that are more careful than when a mutation was sent", how: "an open question keeps its settle",
-		edits: []edit{{"ledger/observe.go", "\tm.Policy.heed(q.Caution)\n", ""}},
+		edits: []edit{{"ledger/observe.go", "\tm.Policy = m.Policy.heeding(q.Caution)\n", ""}},
 		tests: []string{"ledger.TestSettingsOfNowMakeAnOpenQuestionMoreCareful"},
 	},
 	{

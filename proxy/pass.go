@@ -87,6 +87,8 @@ func stripTrailer(h http.Header) {
 // admittedStream is openStream for what is yet to be sent: a stop that came since the gate was
 // passed, and which the stream may be cut by only once it has been sent, is waited for or
 // refuses as at the gate.
+//
+//nolint:contextcheck // Refusing ends the run whatever becomes of the client.
 func (p *Proxy) admittedStream(client context.Context, x *exchange) (*stream, *refusal) {
 	for {
 		s, open := p.register(client, x.caller, false)

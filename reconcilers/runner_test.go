@@ -254,6 +254,7 @@ func TestOutcomeOfAResendIsOfferedUntilItIsDurable(t *testing.T) {
 }
 
 func offered(t *testing.T, failure error) {
+	t.Helper()
 	r, f := bubble(t, Settings{})
 	k := f.add(1, "api", time.Hour)
 	failures := 3

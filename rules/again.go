@@ -14,28 +14,29 @@ const OwnHosts = "-"
 // HostsInForce of then). It is nil if the request isn't one of op's, or nothing can be derived:
 // no record can be of it. The error is of hosts that can't be read.
 func (op *Operation) DeriveAlone(req *Request, hosts string) (*Derived, error) {
-	if op.Effect != EffectMutation {
-		return nil, nil //nolint:nilnil // a request of another operation is no failure
-	}
 	patterns, err := op.Connector.hostsOf(hosts)
 	if err != nil {
 		return nil, err
 	}
-	vars, fits := matchHost(patterns, req)
-	if !fits {
-		return nil, nil //nolint:nilnil // as above
+	return op.deriveUnder(req, patterns), nil
+}
+
+func (op *Operation) deriveUnder(req *Request, hosts []*hostPattern) *Derived {
+	vars, fits := matchHost(hosts, req)
+	if !fits || op.Effect != EffectMutation {
+		return nil
 	}
 	f := op.fit(req, vars, false)
 	if !f.ok || f.needsBody || f.problem != nil {
-		return nil, nil //nolint:nilnil // as above
+		return nil
 	}
 	d, refusal := op.Derive(req, Match{
 		Connector: op.Connector, Operation: op, Effect: op.Effect, Path: f.path, Host: maps.Clone(vars),
 	})
 	if refusal != nil {
-		return nil, nil //nolint:nilnil // as above
+		return nil
 	}
-	return d, nil
+	return d
 }
 
 // hostsOf are the patterns of what was noted with a record. Of what was made before they
