@@ -40,8 +40,7 @@ func newWatching(a *App) *watching {
 		return nil
 	}
 	w := &watching{app: a, events: events, dirs: a.config.Connectors.Dirs}
-	w.follow()
-	w.seen = w.content()
+	w.seen = w.read()
 	return w
 }
 
@@ -51,15 +50,28 @@ func (w *watching) run(ctx context.Context) {
 	if w.app.stale() {
 		// It changed after it was read, and before it was watched.
 		_, _ = w.app.Reload(ctx, "watch")
+		w.look(ctx)
 	}
 	for w.next(ctx) {
-		if now := w.content(); now != w.seen {
-			w.seen = now
-			// How it went is logged, and told by status.
-			_, _ = w.app.Reload(ctx, "watch")
-		}
-		w.follow()
+		w.look(ctx)
 	}
+}
+
+// look reloads what is other than before.
+func (w *watching) look(ctx context.Context) {
+	if now := w.read(); now != w.seen {
+		w.seen = now
+		// How it went is logged, and told by status.
+		_, _ = w.app.Reload(ctx, "watch")
+	}
+}
+
+// read follows the folders that are named now, and tells what they hold after that: what
+// changes from then on is told of, and what changed before is read.
+func (w *watching) read() [sha256.Size]byte {
+	_ = w.content() // It says which folders are named.
+	w.follow()
+	return w.content()
 }
 
 // stale reports whether the files say something else than what is in force, or can't be

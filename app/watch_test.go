@@ -1,10 +1,12 @@
 package app_test
 
 import (
+	"bytes"
 	"context"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -123,4 +125,74 @@ func TestWhatChangedBeforeItWasWatchedIsReloaded(t *testing.T) {
 	}
 	t.Cleanup(func() { stop(t, a) })
 	reloaded(t, operatorOf(t, a), func(r wire.LastReload) bool { return r.Error == "" })
+}
+
+// afterReload takes one step after each reload, once that has been told of.
+type afterReload struct {
+	steps []func()
+}
+
+func (a *afterReload) Write(line []byte) (int, error) {
+	if bytes.Contains(line, []byte(`"message":"reloaded"`)) && len(a.steps) > 0 {
+		step := a.steps[0]
+		a.steps = a.steps[1:]
+		step()
+	}
+	return len(line), nil
+}
+
+// A folder is watched from when what names it is in force, if not before: what changes in it
+// then is not missed.
+func TestANewFolderIsWatched(t *testing.T) {
+	t.Parallel()
+	for _, named := range []string{"before any is watched", "while it begins", "while it runs"} {
+		t.Run(named, func(t *testing.T) {
+			t.Parallel()
+			dir, first, other, folder := t.TempDir(), t.TempDir(), t.TempDir(), t.TempDir()
+			c := settings(t, dir, "127.0.0.1:1", filepath.Join(dir, "roots.pem"))
+			file := filepath.Join(t.TempDir(), "config.yaml")
+			write := func(name, text string) {
+				if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+					t.Error(err)
+				}
+			}
+			name := func(folder string) {
+				write(file, `proxy: {listen: ["127.0.0.1:0"]}
+admin: {listen: "127.0.0.1:0"}
+ledger: {dir: "`+c.Ledger.Dir+`", min_free: 1MiB}
+connectors: {dirs: [`+folder+`]}
+`)
+			}
+			name(first)
+			load := func() (config.Config, error) { return config.Load(config.Options{File: file}) }
+			loaded, err := load()
+			if err != nil {
+				t.Fatal(err)
+			}
+			log := &afterReload{steps: []func(){func() { write(filepath.Join(folder, "more.yaml"), "connector:") }}}
+			o := app.Options{Config: loaded, Log: zerolog.New(zerolog.SyncWriter(log)), Load: load, Watch: true, ConfigFile: file}
+			switch named {
+			case "before any is watched":
+				name(folder)
+			case "while it begins":
+				var once sync.Once
+				o.Load = func() (config.Config, error) {
+					defer once.Do(func() { name(folder) })
+					return load()
+				}
+			case "while it runs":
+				name(other)
+				log.steps = append([]func(){func() { name(folder) }}, log.steps...)
+			}
+			a, err := app.New(t.Context(), o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := a.Start(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { stop(t, a) })
+			reloaded(t, operatorOf(t, a), func(r wire.LastReload) bool { return strings.Contains(r.Error, "more.yaml") })
+		})
+	}
 }
