@@ -108,14 +108,7 @@ var errEnough = errors.New("enough")
 
 func TestEvents(t *testing.T) {
 	t.Parallel()
-	tick := make(chan time.Time)
-	waiting := make(chan struct{}, 100)
-	w := newWorld(t, func(c *admin.Config) {
-		c.After = func(time.Duration) <-chan time.Time {
-			waiting <- struct{}{}
-			return tick
-		}
-	})
+	w := newWorld(t, nil)
 	run, m := w.unknown("order-1")
 	var first []wire.Event
 	err := w.client.Events(t.Context(), 0, func(e wire.Event) error {
@@ -143,10 +136,9 @@ func TestEvents(t *testing.T) {
 		}
 	})
 	t.Run("goes on with what happens", func(t *testing.T) {
-		last := first[len(first)-1].Seq
-		for len(waiting) > 0 {
-			<-waiting
-		}
+		w, waiting, tick := newWaitingWorld(t)
+		w.unknown("order-1")
+		last := w.lastEvent().Seq
 		decided := make(chan wire.Event, 1)
 		ended := make(chan error, 1)
 		go func() {
@@ -158,12 +150,10 @@ func TestEvents(t *testing.T) {
 		<-waiting
 		var seq uint64
 		for seq <= last+10 {
-			run, err := w.client.OpenRun(t.Context(), wire.OpenRun{Workflow: "other", Once: true}, "")
-			if err != nil {
+			if _, err := w.client.OpenRun(t.Context(), wire.OpenRun{Workflow: "other", Once: true}, ""); err != nil {
 				t.Fatal(err)
 			}
 			seq = w.lastEvent().Seq
-			_ = run
 		}
 		tick <- time.Time{}
 		if err := <-ended; !errors.Is(err, errEnough) {
@@ -174,10 +164,8 @@ func TestEvents(t *testing.T) {
 		}
 	})
 	t.Run("ends with the server", func(t *testing.T) {
+		w, waiting, _ := newWaitingWorld(t)
 		ended := make(chan error, 1)
-		for len(waiting) > 0 {
-			<-waiting
-		}
 		go func() { ended <- w.client.Events(t.Context(), 1<<40, func(wire.Event) error { return nil }) }()
 		<-waiting
 		if err := w.server.Shutdown(t.Context()); err != nil {
@@ -187,6 +175,20 @@ func TestEvents(t *testing.T) {
 			t.Errorf("events ended with %v", err)
 		}
 	})
+}
+
+// newWaitingWorld is a world of whose streams waiting tells that one waits for what happens
+// next, until tick. A stream that its reader has left may wait for a while still, and would
+// be taken for the next one: so each stream that is looked at has a world of its own.
+func newWaitingWorld(t *testing.T) (w *world, waiting <-chan struct{}, tick chan<- time.Time) {
+	t.Helper()
+	begun, ticks := make(chan struct{}, 100), make(chan time.Time)
+	return newWorld(t, func(c *admin.Config) {
+		c.After = func(time.Duration) <-chan time.Time {
+			begun <- struct{}{}
+			return ticks
+		}
+	}), begun, ticks
 }
 
 // lastEvent is the ledger's newest event.
