@@ -29,8 +29,9 @@ func hangs(t *testing.T) (s *Store, end chan struct{}) {
 	}
 	s = mustOpenOnly(t, c)
 	fill(t, s, 0, 3, 10)
-	// Not before: opening and filling may take long on a busy machine.
-	s.stallsAfter(100 * time.Millisecond)
+	// Not before: opening and filling may take long on a busy machine. What doesn't hang has
+	// to be done in this time, and closing in as much again.
+	s.stallsAfter(time.Second)
 	close(armed)
 	return s, end
 }
@@ -104,10 +105,10 @@ func TestCommandThatHangsStopsTheLedger(t *testing.T) {
 		}
 	}
 	close(end)
+	s.config.stall = 0 // Closing may take its time.
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
-	s.config.stall = 0
 	page, err := mustOpen(t, s.config).Mutations(t.Context(), ledger.Filter{})
 	if err != nil || len(page.Items) != len(keys) {
 		t.Errorf("%d records, %v: what was told to be unknown was committed later", len(page.Items), err)
@@ -125,7 +126,8 @@ func TestALogThatHangsStopsTheLedger(t *testing.T) {
 	h := newHeldLog(&c)
 	s := mustOpenOnly(t, c)
 	fill(t, s, 0, 3, 10)
-	s.stallsAfter(100 * time.Millisecond)
+	// The command below has to be done in this time, and what closing waits for in as much again.
+	s.stallsAfter(3 * time.Second)
 	h.arm()
 	s.giving.want(s.horizon.durable.Load(), true)
 	<-h.begun
