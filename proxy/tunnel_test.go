@@ -203,6 +203,7 @@ func TestAStopAfterTheGate(t *testing.T) {
 			answer <- got{resp.StatusCode, resp.Header, string(text), err}
 		}()
 		_, _ = io.WriteString(feed, "half")
+		w.wantAwaited(t)
 		wantProblem(t, w.open("b").post("/pay", `{"to":"x"}`), "unknown-outcome", 424, "")
 		g := <-answer
 		_ = feed.Close()
