@@ -86,6 +86,10 @@ func TestWhoseClientIsFollowedFromTheStart(t *testing.T) {
 			w := newWorld(t, created, func(c *Config) {
 				c.Unmatched, c.Reads = PolicyAllow, seenAsked{c.Reads, client, &by}
 			})
+			// Whoever is followed after a while is so by somebody who isn't asked to here.
+			w.proxy.open.mu.Lock()
+			w.proxy.open.following = true
+			w.proxy.open.mu.Unlock()
 			content := ""
 			if want {
 				content = "content"
