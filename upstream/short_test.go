@@ -31,12 +31,16 @@ func posting(t *testing.T, u *url.URL, pieces ...string) *http.Request {
 }
 
 // echo answers each request with its content.
-func echo(p *peer) {
+func echo(p *peer) { echoAfter(p, func() {}) }
+
+// echoAfter is echo that waits before each answer.
+func echoAfter(p *peer, wait func()) {
 	for {
 		_, content, read := p.request()
 		if !read {
 			return
 		}
+		wait()
 		p.say(fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(content), content))
 	}
 }
@@ -56,10 +60,12 @@ func TestContentArrivesOverAKeptConnection(t *testing.T) {
 				if scheme == "http" {
 					cfg = nil
 				}
-				u := serve(t, cfg, echo)
+				written := make(sent, 1)
+				// A connection whose writer isn't done a moment after the answer isn't kept.
+				u := serve(t, cfg, func(p *peer) { echoAfter(p, func() { <-written }) })
 				p := passer(t, Config{})
 				for range 3 {
-					status, content, _, err := readAll(p, posting(t, u.url(scheme, "/a"), pieces...))
+					status, content, _, err := readAll(p, written.after(posting(t, u.url(scheme, "/a"), pieces...)))
 					if status != 200 || content != strings.Join(pieces, "") || err != nil {
 						t.Errorf("got %d, %d bytes, %v", status, len(content), err)
 					}

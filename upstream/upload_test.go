@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/iotest"
@@ -55,10 +56,30 @@ func listen(t *testing.T, scheme string, handle func(*peer)) *rawUpstream {
 	return serve(t, nil, handle)
 }
 
+// sent makes each of a test's requests tell when its writer is done with the content.
+type sent chan struct{}
+
+func (s sent) after(r *http.Request) *http.Request {
+	r.Body = told{r.Body, sync.OnceFunc(func() { s <- struct{}{} })}
+	return r
+}
+
+// told is content that tells when nobody reads it any more.
+type told struct {
+	io.ReadCloser
+	tell func()
+}
+
+func (c told) Close() error {
+	defer c.tell()
+	return c.ReadCloser.Close()
+}
+
 func TestLongContentArrivesWithItsTrailers(t *testing.T) {
 	t.Parallel()
 	framings(t, func(t *testing.T, scheme string, chunked bool) {
 		t.Helper()
+		written := make(sent, 1)
 		u := listen(t, scheme, func(p *peer) {
 			for {
 				r, content, read := p.request()
@@ -66,12 +87,14 @@ func TestLongContentArrivesWithItsTrailers(t *testing.T) {
 					return
 				}
 				said := fmt.Sprintf("%t %q %q", string(content) == longContent, r.Trailer["X-Sum"], r.Trailer["X-Other"])
+				// A connection whose writer isn't done a moment after the answer isn't kept.
+				<-written
 				p.say(fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(said), said))
 			}
 		})
 		p := passer(t, Config{})
 		for range 3 {
-			r := uploading(t, u, scheme, chunked, strings.NewReader(longContent))
+			r := written.after(uploading(t, u, scheme, chunked, strings.NewReader(longContent)))
 			want := `true [] []`
 			if chunked {
 				r.Trailer = http.Header{"X-Sum": {"1", "2"}, "X-Other": nil}
