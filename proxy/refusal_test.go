@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"context"
 	"encoding/base64"
 	"fmt"
 	"io"
@@ -11,7 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"keep-proxy/internal/fakes/sockets"
 	"keep-proxy/ledger"
+	"keep-proxy/upstream"
 )
 
 func TestRefusalsSendNothing(t *testing.T) {
@@ -236,10 +239,22 @@ func TestRunsThatMayNotMutate(t *testing.T) {
 	w.wantSends("/pay", 1)
 }
 
+// unreachable puts an address that refuses connections in the place of the upstream's. One that
+// was closed may be another program's by then.
+func unreachable(t *testing.T) func(*Config) {
+	t.Helper()
+	address := sockets.Deaf(t)
+	return func(c *Config) {
+		dead := upstream.Config{Clock: c.Clock, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, network, address)
+		}}
+		c.Sender, c.Reads = upstream.New(dead), upstream.NewPassthrough(dead)
+	}
+}
+
 func TestNothingToConnectToIsNotSent(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, created)
-	w.upstream.Close()
+	w := newWorld(t, created, unreachable(t))
 	r := w.open("a")
 	wantProblem(t, r.post("/pay", `{"to":"x"}`), "not-sent", 502, "safe to try again")
 	if m := w.mutation("a"); m.State != ledger.Failed {

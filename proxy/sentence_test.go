@@ -75,6 +75,6 @@ func TestWhatIsNotRecordedAndUnansweredIsNotSaidToBeUnsent(t *testing.T) {
 		}
 		w.wantSends(path, 1)
 	}
-	w.upstream.Close()
+	r = newWorld(t, created, unreachable(t)).open("a")
 	wantProblem(t, r.post("/telemetry", `{"n":1}`), "not-sent", http.StatusBadGateway, "Nothing was sent")
 }

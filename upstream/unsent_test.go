@@ -9,13 +9,12 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
-	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"keep-proxy/internal/clock"
+	"keep-proxy/internal/fakes/sockets"
 )
 
 func unsent(c ErrorClass) Evidence { return Evidence{NotSent: true, ErrorClass: c} }
@@ -45,29 +44,9 @@ type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
-// deafAddress is one that refuses connections, and that nobody else gets meanwhile: bound,
-// but not listened on.
-func deafAddress(t *testing.T) string {
-	t.Helper()
-	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = syscall.Close(fd) })
-	if err := syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
-		t.Fatal(err)
-	}
-	name, err := syscall.Getsockname(fd)
-	bound, ok := name.(*syscall.SockaddrInet4)
-	if err != nil || !ok {
-		t.Fatalf("bound to %v: %v", name, err)
-	}
-	return net.JoinHostPort("127.0.0.1", strconv.Itoa(bound.Port))
-}
-
 func TestUnreachableUpstreamIsProvenNotSent(t *testing.T) {
 	t.Parallel()
-	refusing := &url.URL{Scheme: "https", Host: deafAddress(t)}
+	refusing := &url.URL{Scheme: "https", Host: sockets.Deaf(t)}
 	plain := serve(t, nil, func(p *peer) { p.say("HTTP/1.1 400 Bad Request\r\n\r\n") })
 	mute := serve(t, nil, (*peer).wait)
 	good := serve(t, serverTLS("http/1.1"), answering(ok))

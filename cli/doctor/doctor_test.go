@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"keep-proxy/internal/fakes/sockets"
 )
 
 // find returns the finding of a name.
@@ -95,11 +97,7 @@ func TestSandbox(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = open.Close() })
-	gone, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = gone.Close()
+	gone := sockets.Deaf(t)
 	own := filepath.Join(t.TempDir(), "token")
 	if err := os.WriteFile(own, []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
@@ -113,18 +111,18 @@ func TestSandbox(t *testing.T) {
 		"no variables":            {map[string]string{}, "variables", Broken, "isn't set"},
 		"one spelling is missing": {map[string]string{"HTTPS_PROXY": "http://a:1", "HTTP_PROXY": "http://a:1", "http_proxy": "http://a:1"}, "variables", Broken, "https_proxy differs"},
 		"an exception":            {proxied("http://a:1", "no_proxy", "bank.test"), "variables", Broken, "no_proxy isn't empty"},
-		"nobody listens":          {proxied("http://" + gone.Addr().String()), "proxy", Broken, "refused"},
-		"a way around":            {proxied("http://" + gone.Addr().String()), "around to " + open.Addr().String(), Broken, "without the proxy"},
-		"no way around":           {proxied("http://" + gone.Addr().String()), "around to " + gone.Addr().String(), Sound, "no connection"},
-		"a token in reach":        {proxied("http://" + gone.Addr().String()), "operator's token", Broken, "can be read"},
-		"an API in reach":         {proxied("http://" + gone.Addr().String()), "admin API", Advice, "can be reached"},
-		"a token that is handed":  {proxied("http://" + gone.Addr().String()), "token of the environment", Advice, "role host"},
+		"nobody listens":          {proxied("http://" + gone), "proxy", Broken, "refused"},
+		"a way around":            {proxied("http://" + gone), "around to " + open.Addr().String(), Broken, "without the proxy"},
+		"no way around":           {proxied("http://" + gone), "around to " + gone, Sound, "no connection"},
+		"a token in reach":        {proxied("http://" + gone), "operator's token", Broken, "can be read"},
+		"an API in reach":         {proxied("http://" + gone), "admin API", Advice, "can be reached"},
+		"a token that is handed":  {proxied("http://" + gone), "token of the environment", Advice, "role host"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := Sandbox{
 				Getenv:     func(name string) string { return c.env[name] },
-				Targets:    []string{open.Addr().String(), gone.Addr().String()},
+				Targets:    []string{open.Addr().String(), gone},
 				TokenFiles: []string{own}, HostToken: own, Admin: "http://" + open.Addr().String(),
 			}
 			if got := find(t, s.Examine(t.Context()), c.about); got.Verdict != c.verdict || !strings.Contains(got.Detail, c.says) {

@@ -1,9 +1,10 @@
-// Package sockets tells tests what the system was asked for of a connection. A connection
-// that isn't one of the system's fails the test.
+// Package sockets tells tests what the system was asked for of a connection, and where it makes
+// none. A connection that isn't one of the system's fails the test.
 package sockets
 
 import (
 	"net"
+	"strconv"
 	"syscall"
 	"testing"
 )
@@ -27,4 +28,24 @@ func AsksForItsPeer(t *testing.T, c net.Conn) {
 	if err != nil || on == 0 {
 		t.Errorf("SO_KEEPALIVE is %d, %v", on, err)
 	}
+}
+
+// Deaf is an address that refuses connections, and that nobody else gets during the test: bound, but
+// not listened on.
+func Deaf(t *testing.T) string {
+	t.Helper()
+	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = syscall.Close(fd) })
+	if err := syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		t.Fatal(err)
+	}
+	name, err := syscall.Getsockname(fd)
+	bound, ok := name.(*syscall.SockaddrInet4)
+	if err != nil || !ok {
+		t.Fatalf("bound to %v: %v", name, err)
+	}
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(bound.Port))
 }
