@@ -43,6 +43,29 @@ func spawn(t *testing.T, args ...string) *fakes.Child {
 	return child
 }
 
+// spawnAt is spawn at an address of an earlier life, which another program's connection may have
+// for a moment.
+func spawnAt(t *testing.T, args ...string) *fakes.Child {
+	t.Helper()
+	again := time.NewTicker(50 * time.Millisecond)
+	defer again.Stop()
+	for tries := 1; ; tries++ {
+		cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
+		cmd.Env = append(os.Environ(), childMark+"=1")
+		var stderr bytes.Buffer
+		cmd.Stderr = &stderr
+		child, err := fakes.Spawn(cmd)
+		if err == nil {
+			t.Cleanup(func() { _ = child.Stop() })
+			return child
+		}
+		if tries == 100 || !strings.Contains(stderr.String(), "address already in use") {
+			t.Fatalf("%v: %s", err, stderr.String())
+		}
+		<-again.C
+	}
+}
+
 // client trusts the authority in the file.
 func client(t *testing.T, ca *testca.CA) *http.Client {
 	t.Helper()
@@ -173,7 +196,7 @@ func TestKilledFakeComesBackWithItsBooks(t *testing.T) {
 	if err := <-failed; err == nil {
 		t.Error("the request was answered")
 	}
-	second := spawn(t, args(first.Addr)...)
+	second := spawnAt(t, args(first.Addr)...)
 	if second.URL != first.URL || second.PID == first.PID {
 		t.Errorf("second life %+v, first %+v", second.Announcement, first.Announcement)
 	}
