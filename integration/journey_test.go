@@ -43,7 +43,8 @@ func (w *world) lay() {
 	w.t.Helper()
 	lose := []script.Step{{Do: script.Commit}, {Do: script.Close}}
 	w.probed.armFault(script.Fault{Match: script.Match{Identity: "transfer:slow"}, Times: script.Always, Steps: []script.Step{
-		{Do: script.Commit}, {Do: script.Slow, Bytes: 64, For: script.Duration(25 * time.Millisecond)},
+		// Each wait alone is far longer than what makes the proxy record a success early.
+		{Do: script.Commit}, {Do: script.Slow, Bytes: 64, For: script.Duration(150 * time.Millisecond)},
 	}})
 	w.keyed.armFault(script.Fault{Match: script.Match{Identity: "transfer:resent"}, Steps: lose})
 	w.probed.armFault(script.Fault{Match: script.Match{Identity: "transfer:found"}, Steps: lose})
