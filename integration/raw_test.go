@@ -65,14 +65,16 @@ func (s *scriptRun) tunnel(target, serverName string) net.Conn {
 	return secure
 }
 
-// exchange writes text and reads one answer. The body of a 200 to CONNECT is not
-// looked for.
+// exchange writes text and reads one answer, also to one that is refused before all of it is
+// written. The body of a 200 to CONNECT is not looked for.
 func (s *scriptRun) exchange(c net.Conn, text string) reply {
 	s.w.t.Helper()
-	if _, err := io.WriteString(c, text); err != nil {
-		return reply{t: s.w.t, err: err}
+	_, err := io.WriteString(c, text)
+	a := readReply(s, c, strings.HasPrefix(text, "CONNECT "))
+	if a.err != nil && err != nil {
+		a.err = err
 	}
-	return readReply(s, c, strings.HasPrefix(text, "CONNECT "))
+	return a
 }
 
 func readReply(s *scriptRun, c net.Conn, connect bool) reply {
