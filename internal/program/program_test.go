@@ -131,9 +131,10 @@ func TestAProgramThatLeavesAProcessBehindIsNotWaitedFor(t *testing.T) {
 	if _, err := exec.LookPath("setsid"); err != nil {
 		t.Skip("there is no setsid")
 	}
-	// It leaves the group, so that it isn't killed with it, and holds the output.
+	// It leaves the group, so that it isn't killed with it, and holds the output. The program ends
+	// when it has.
 	left := filepath.Join(t.TempDir(), "pid")
-	s := sh(`setsid sleep 1000 & echo $! > ` + left + `; echo '{"seen":"absent"}'`)
+	s := sh(`setsid sh -c 'echo $$ > ` + left + `; exec sleep 1000' & until [ -s ` + left + ` ]; do :; done; echo '{"seen":"absent"}'`)
 	t.Cleanup(func() {
 		text, err := os.ReadFile(left)
 		if err != nil {
