@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"bytes"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net/http"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
@@ -64,6 +66,12 @@ func writeHead(fr *http2.Framer, stream uint32, end bool, status string, fields 
 	_ = fr.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: block.Bytes(), EndHeaders: true, EndStream: end})
 }
 
+// hangUp ends a TLS connection in order. To close it over what isn't read yet would reset it.
+func (p *peer) hangUp() {
+	_ = p.Conn.(*countingConn).Conn.(*tls.Conn).CloseWrite()
+	p.wait()
+}
+
 func TestH2UpstreamThatBreaksOffIsSentToOnce(t *testing.T) {
 	t.Parallel()
 	refused := Evidence{Refused: true, ErrorClass: ErrorRefused}
@@ -86,9 +94,9 @@ func TestH2UpstreamThatBreaksOffIsSentToOnce(t *testing.T) {
 		"GOAWAY with error": {func(_ *peer, fr *http2.Framer, _ uint32) { _ = fr.WriteGoAway(0, http2.ErrCodeInternal, nil) }, refused},
 		"GOAWAY, then close": {func(p *peer, fr *http2.Framer, id uint32) {
 			_ = fr.WriteGoAway(id, http2.ErrCodeNo, nil)
-			_ = p.Close()
+			p.hangUp()
 		}, Evidence{ErrorClass: ErrorEOF}},
-		"close": {func(p *peer, _ *http2.Framer, _ uint32) { _ = p.Close() }, Evidence{ErrorClass: ErrorEOF}},
+		"close": {func(p *peer, _ *http2.Framer, _ uint32) { p.hangUp() }, Evidence{ErrorClass: ErrorEOF}},
 		"not a frame": {func(p *peer, _ *http2.Framer, _ uint32) {
 			p.say("\x00\x00\x04\x08\x00\x00\x00\x00\x00\x00\x00\x00\x00")
 		}, Evidence{ErrorClass: ErrorMalformed}},
@@ -134,7 +142,7 @@ func TestH2UpstreamThatBreaksOffIsSentToOnce(t *testing.T) {
 				t.Run(fmt.Sprintf("%s, %s, reused %v", name, variant, warm), func(t *testing.T) {
 					t.Parallel()
 					u := framed(t, tc.act)
-					s := sender(t, Config{MaxHead: 8192})
+					s := sender(t, Config{MaxHead: 8192, FreshFor: time.Hour})
 					want := tc.want
 					if warm {
 						send(t, s, post(u.url("https", "/warm"), "")).check(t, whole)
@@ -247,7 +255,7 @@ func TestH2ConnectionsCarryOneDispatchAtATime(t *testing.T) {
 			<-release
 		}
 	})
-	s := New(Config{Roots: srvRoots(srv)})
+	s := New(Config{Roots: srvRoots(srv), FreshFor: time.Hour})
 	defer s.Close()
 	send(t, s, post(mustURL(t, srv.URL+"/"), "x")).check(t, whole) // The slow one takes its connection.
 	slow := make(chan got)

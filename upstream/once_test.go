@@ -157,7 +157,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 		r.Body = zeros(32 << 20)
 		send(t, s, r)
 		r = post(stuck.url("http", "/"), "")
-		r.Body, r.Total = zeros(32<<20), 500*time.Millisecond
+		r.Body, r.Total = zeros(32<<20), 5*time.Second
 		if g := send(t, s, r); g.ev.ErrorClass != ErrorTimeout {
 			t.Errorf("evidence %s", brief(g.ev))
 		}
