@@ -68,4 +68,29 @@ var foundBreaks = []broken{
 		edits: []edit{{"reconcilers/record.go", "return err == nil ||", "return !errors.Is(err, ledger.ErrUnavailable) ||"}},
 		tests: []string{"reconcilers.TestOutcomeOfAResendIsOfferedUntilItIsDurable"},
 	},
+	{
+		promise: "Refused before anything is sent: dot segments", how: "what content overrides isn't looked at in a mutation",
+		edits: []edit{{"proxy/mutate.go", "if problem := m.Judge(req); problem != nil {", "if problem := m.Judge(req); problem != nil && p == nil {"}},
+		tests: []string{"proxy.TestRefusalsSendNothing"},
+	},
+	{
+		promise: "Refused before anything is sent: dot segments", how: "several segments hide an escaped slash",
+		edits: []edit{{"rules/matching.go", "m.Operation.joinsSlash(&req.path) {", "m.Operation.joinsSlash(&req.path) && req == nil {"}},
+		tests: []string{"rules.TestAnEscapedSlashWithinSeveralSegmentsIsRefused"},
+	},
+	{
+		promise: "Refused before anything is sent: dot segments", how: "loops read names in another case",
+		edits: []edit{{"rules/variant.go", "\t\tif e.loops {\n", "\t\tif e.loops && e == nil {\n"}},
+		tests: []string{"rules.TestNamesThatDifferInCaseAreSeenInLoops"},
+	},
+	{
+		promise: "A body counts as JSON if it is declared so", how: "whatever is JSON is compared as JSON",
+		edits: []edit{{"rules/payload.go", "case c.typed || op.namesJSON:", "case true:"}},
+		tests: []string{"rules.TestWhatIsNotDeclaredAsJSONIsComparedByItsBytes"},
+	},
+	{
+		promise: "Of a path or host variable of which identity takes a part", how: "any mention of a variable makes it identity alone",
+		edits: []edit{{"rules/payload.go", "op.identifiesWhole(root, name)", "op.identifies(root, name)"}},
+		tests: []string{"rules.TestTheRestOfAPathVariableIsPayload"},
+	},
 }

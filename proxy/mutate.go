@@ -73,6 +73,10 @@ func (p *Proxy) mutate(x *exchange, r *http.Request, req *rules.Request, m rules
 
 // prepare derives identity, payload and key, and what the ledger would store.
 func (p *Proxy) prepare(x *exchange, req *rules.Request, m rules.Match) (*work, *refusal) {
+	// It was matched before its content was there.
+	if problem := m.Judge(req); problem != nil {
+		return nil, fromRules(problem)
+	}
 	derived, problem := m.Operation.Derive(req, m)
 	if problem != nil {
 		return nil, fromRules(problem)

@@ -35,10 +35,16 @@ func TestRefusalsSendNothing(t *testing.T) {
 		"a dot segment":                         {"POST", "/a/../pay", `{"to":"x"}`, nil, "ambiguous-request", 422, ""},
 		"an encoded slash":                      {"POST", "/files/a%2Fb", `{"to":"x"}`, nil, "ambiguous-request", 422, ""},
 		"the method is overridden":              {"POST", "/pay", `{"to":"x"}`, []string{"X-HTTP-Method-Override", "PUT"}, "method-override", 403, ""},
-		"the body is over the limit":            {"POST", "/pay", `{"to":"` + strings.Repeat("x", 5000) + `"}`, nil, "too-large", 413, "4096"},
-		"a subkey that the rule doesn't take":   {"POST", "/pay", `{"to":"x"}`, []string{"Keep-Subkey", "s"}, "identity", 422, "Keep-Subkey"},
-		"an item in a run that has its own":     {"POST", "/pay", `{"to":"x"}`, []string{"Keep-Item", "b"}, "identity", 422, "Keep-Item"},
-		"an upgrade":                            {"GET", "/ws", "", []string{"Connection", "Upgrade", "Upgrade", "websocket"}, "denied", 403, "upgrade"},
+		"the method is overridden in a form":    {"POST", "/files/x", "_method=DELETE&a=b", []string{"Content-Type", "application/x-www-form-urlencoded"}, "method-override", 403, ""},
+		"the method is overridden in JSON":      {"POST", "/pay", `{"to":"x","_method":"DELETE"}`, nil, "method-override", 403, ""},
+		"the method is overridden in a part": {
+			"POST", "/files/x", "--b\r\nContent-Disposition: form-data; name=_method\r\n\r\nPUT\r\n--b--\r\n",
+			[]string{"Content-Type", "multipart/form-data; boundary=b"}, "method-override", 403, "",
+		},
+		"the body is over the limit":          {"POST", "/pay", `{"to":"` + strings.Repeat("x", 5000) + `"}`, nil, "too-large", 413, "4096"},
+		"a subkey that the rule doesn't take": {"POST", "/pay", `{"to":"x"}`, []string{"Keep-Subkey", "s"}, "identity", 422, "Keep-Subkey"},
+		"an item in a run that has its own":   {"POST", "/pay", `{"to":"x"}`, []string{"Keep-Item", "b"}, "identity", 422, "Keep-Item"},
+		"an upgrade":                          {"GET", "/ws", "", []string{"Connection", "Upgrade", "Upgrade", "websocket"}, "denied", 403, "upgrade"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -2,6 +2,7 @@ package rules
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -37,6 +38,24 @@ func chainOf(e ast.Expr) *chain {
 		return nil
 	}
 	return &chain{root: root, steps: steps}
+}
+
+// spellings are functions that leave nothing out but how a value is spelt.
+var spellings = []string{"lowerAscii", "upperAscii", "trim", "string"}
+
+// wholeOf is the chain of an expression that only spells its value anew.
+func wholeOf(e ast.Expr) *chain {
+	for e.Kind() == ast.CallKind && slices.Contains(spellings, e.AsCall().FunctionName()) {
+		switch c := e.AsCall(); {
+		case c.IsMemberFunction() && len(c.Args()) == 0:
+			e = c.Target()
+		case !c.IsMemberFunction() && len(c.Args()) == 1:
+			e = c.Args()[0]
+		default:
+			return nil
+		}
+	}
+	return chainOf(e)
 }
 
 // isPlain refuses optional steps and presence tests anywhere in the chain.

@@ -29,8 +29,10 @@ type content struct {
 	// jsonProblem is set when the body is JSON that two parsers could read
 	// differently; everything that reads its values refuses with it.
 	jsonProblem *Refusal
-	// json is nil for a body that is not JSON.
-	json *jsonValue
+	// json is nil for a body that is not JSON; typed says that it is declared as JSON, untyped
+	// that it isn't declared, or as the form that clients declare by themselves.
+	json           *jsonValue
+	typed, untyped bool
 	// form is nil for a body that is not a form.
 	form *pairs
 }
@@ -83,7 +85,7 @@ func (d declared) parse(body []byte) *content {
 	if len(d.types) > 0 && strings.Contains(strings.ToLower(d.types[0]), "us-ascii") && !isASCII(plain) {
 		return &content{problem: refuse(ProblemAmbiguous, "the body is declared in the charset US-ASCII but holds other characters; declare UTF-8")}
 	}
-	c := &content{bytes: plain}
+	c := &content{bytes: plain, typed: isJSONType(mediaType), untyped: len(d.types) == 0 || mediaType == formType}
 	form := mediaType == formType
 	if looksJSON(plain) || !form && !strings.HasPrefix(mediaType, "multipart/") {
 		c.parseJSON(mediaType)

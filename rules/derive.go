@@ -189,6 +189,15 @@ func (op *Operation) identifies(root, name string) bool {
 	return slices.ContainsFunc(op.identity, func(e namedExpr) bool { return e.readsName(root, name) })
 }
 
+// identifiesWhole reports whether an identity is all of root.name but for its spelling, so
+// that nothing of it is left for the payload. An identity that takes a part of it, or asks something
+// about it, leaves the rest.
+func (op *Operation) identifiesWhole(root, name string) bool {
+	return slices.ContainsFunc(op.identity, func(e namedExpr) bool {
+		return e.whole != nil && e.whole.root == root && len(e.whole.steps) == 1 && e.whole.steps[0].name == name
+	})
+}
+
 // target renders describe.
 func (op *Operation) target(s *scope) string {
 	if op.describe == nil {

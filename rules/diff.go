@@ -50,7 +50,7 @@ func (op *Operation) difference(stored, asked *scope) Comparison {
 			a, b = stored.host, asked.host
 		}
 		for _, name := range union(a, b) {
-			if !op.identifies(root, name) {
+			if !op.identifiesWhole(root, name) {
 				_, inA := a[name]
 				_, inB := b[name]
 				d.place(root, name, a[name], b[name], inA, inB)
@@ -184,7 +184,7 @@ func shownList(values []string) string {
 
 // body notes the differences of two bodies.
 func (d *differ) body(a, b *content) {
-	kindA, kindB := kindOf(a), kindOf(b)
+	kindA, kindB := d.op.kindOf(a), d.op.kindOf(b)
 	switch {
 	case kindA != kindB:
 		d.add(Change{Place: "body", Kind: Changed, Stored: kindA, Asked: kindB})
@@ -208,11 +208,11 @@ func (d *differ) body(a, b *content) {
 }
 
 // kindOf says what a body is, for people.
-func kindOf(c *content) string {
+func (op *Operation) kindOf(c *content) string {
 	switch {
 	case len(c.bytes) == 0:
 		return "no body"
-	case c.json != nil:
+	case op.comparesJSON(c):
 		return "JSON"
 	case c.form != nil && c.form.problem == nil:
 		return "a form"

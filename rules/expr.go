@@ -18,11 +18,15 @@ type expr struct {
 	// chain is set for a plain chain of names or a constant string, which runs
 	// without CEL.
 	chain *chain
+	// whole is the chain whose value it is, in another spelling perhaps; nil for none.
+	whole *chain
 	prog  cel.Program
 	// refs are the values it can read, as far as that is plain from its text.
 	refs []place
 	// readsJSON says that one of them is below json.
 	readsJSON bool
+	// loops says that it goes through elements or members, whose names are not in refs.
+	loops bool
 	// mistakes are what compiles and can't be meant, statuses the constants that
 	// response.status is compared with; neverBool says that it is no condition.
 	mistakes  []mistake
@@ -68,8 +72,9 @@ func compileExpr(source string, at position) (*expr, error) {
 	if err != nil {
 		return nil, fmt.Errorf("expression: %w", err)
 	}
-	e.chain = chainOf(parsed.NativeRep().Expr())
+	e.chain, e.whole = chainOf(parsed.NativeRep().Expr()), wholeOf(parsed.NativeRep().Expr())
 	e.inspect(parsed.NativeRep().Expr(), checked.OutputType())
+	e.loops = hasLoop(parsed.NativeRep().Expr())
 	e.readsJSON = slices.ContainsFunc(e.refs, func(r place) bool { return r.root == "json" && len(r.steps) > 0 })
 	return e, nil
 }

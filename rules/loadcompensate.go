@@ -60,7 +60,7 @@ func undoOperation(op *Operation) *Operation {
 		Settle: op.Settle, Confirmations: op.Confirmations, Spacing: op.Spacing, Bounds: op.Bounds,
 		OnAbsent: OnAbsentRedispatch, MaxDispatches: DefaultUndoTries, Repeat: RepeatRefuse, Drift: DriftAllow, Verify: VerifyOff,
 		Timeout: op.Timeout, MaxBody: op.MaxBody,
-		matches: op.matches, secret: op.secret, encodedSlash: op.encodedSlash,
+		matches: op.matches, secret: op.secret, encodedSlash: op.encodedSlash, namesJSON: true,
 		ignored: &placed{}, minor: &placed{}, insignificant: &placed{}, manualCheck: op.manualCheck,
 	}
 }

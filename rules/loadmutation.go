@@ -45,7 +45,18 @@ func (d *decoder) mutation(n *yaml.Node, m map[string]*yaml.Node, key string, op
 	d.verifiable(cmp.Or(m["verify_on_replay"], n), key, op, l)
 	d.compensate(m["compensate"], join(key, "compensate"), op)
 	d.replaced(m, key, op)
+	op.namesJSON = op.readsJSON()
 }
+
+// readsJSON reports whether the rule reads, or names a place of, the request's JSON.
+func (op *Operation) readsJSON() bool {
+	at := func(p place) bool { return p.root == "json" }
+	return op.ignored.tree() != nil || op.minor.tree() != nil || op.normal.tree() != nil || slices.ContainsFunc(op.secret, at) ||
+		op.NativeKey != nil && at(op.NativeKey.at) || op.marker != nil && at(op.marker.at) ||
+		op.Connector.account.readsJSONAt() || slices.ContainsFunc(op.exprs(), (*expr).readsJSONAt)
+}
+
+func (e *expr) readsJSONAt() bool { return e != nil && e.readsAny("json") }
 
 // identity reads the map of names to expressions, or the word none.
 func (d *decoder) identity(at, n *yaml.Node, key string, op *Operation) {

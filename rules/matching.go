@@ -192,6 +192,13 @@ func conditionProblem(e *expr, err error) *Refusal {
 	return refuse(ProblemIdentity, "the rule's condition can't be evaluated on this request: "+e.source)
 }
 
+// Judge judges a request that was matched before its content was read: what content can
+// hold of what is judged whatever the operation.
+func (m Match) Judge(req *Request) *Refusal {
+	m.NeedsBody = false
+	return m.checked(req).Refusal
+}
+
 // checked adds what is judged whatever the operation: escaped slashes and method
 // overrides.
 func (m *Match) checked(req *Request) Match {
@@ -201,6 +208,11 @@ func (m *Match) checked(req *Request) Match {
 	if req.path.encodedSlash && !isSafe(req.Method) && (m.Operation == nil || !m.Operation.encodedSlash) {
 		m.Effect = EffectDeny
 		m.Refusal = refuse(ProblemAmbiguous, "the path holds an escaped slash, which servers read in two ways; the rule may say encoded_slash: keep")
+		return *m
+	}
+	if req.path.encodedSlash && m.Effect == EffectMutation && m.Operation != nil && m.Operation.joinsSlash(&req.path) {
+		m.Effect = EffectDeny
+		m.Refusal = refuse(ProblemAmbiguous, "the path holds an escaped slash where the rule takes several segments for one value, which could be another path's")
 		return *m
 	}
 	if found := m.override(req); found != "" {

@@ -190,6 +190,8 @@ type Operation struct {
 	success      *expr
 	secret       []place
 	encodedSlash bool
+	// namesJSON says that the rule reads or names something in the request's JSON.
+	namesJSON bool
 }
 
 // Reconciles reports whether the operation has a strategy other than none.

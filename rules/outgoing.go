@@ -85,6 +85,11 @@ func (o *outgoing) key(mu Mutation) *Refusal {
 	if mu.VendorKey == "" || !httpguts.ValidHeaderFieldValue(mu.VendorKey) {
 		return refuse(ProblemIdentity, "there is no usable key for "+k.Name+"; nothing is sent without it")
 	}
+	if k.at.root == "header" {
+		if refusal := o.req.unreadable(k.at.steps[0].name); refusal != nil {
+			return refusal
+		}
+	}
 	if k.WhenPresent == PresentRefuse && o.present(k.at) {
 		return refuse(ProblemAmbiguous, "the request brings its own "+k.Name+", which this operation does not take; leave it out")
 	}

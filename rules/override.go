@@ -85,29 +85,63 @@ func isOverride(name string) bool { return slices.Contains(overrideNames, string
 func isMultipart(mediaType string) bool { return strings.HasPrefix(mediaType, "multipart/") }
 
 // multipartOverride finds an override among the lines that name a field (RFC 7578
-// §4.2). It looks at every such line, whether a part begins there or not: parsers
-// differ on that.
+// §4.2). It looks at every such line, whether a part begins there or not, and goes on
+// where the next one continues it (RFC 5322 §2.2.3): parsers differ on that. A name in pieces
+// (RFC 2231 §3) may come to anything, and counts as one.
 func multipartOverride(body []byte) string {
-	for line := range bytes.Lines(body) {
-		const field = "content-disposition"
+	const field = "content-disposition"
+	for len(body) > 0 {
+		line, rest := cutLine(body)
+		body = rest
 		if len(line) < len(field) || !strings.EqualFold(string(line[:len(field)]), field) {
 			continue
 		}
-		for param := range strings.SplitSeq(string(line), ";") {
-			name, value, _ := strings.Cut(strings.TrimSpace(param), "=")
-			if name = strings.ToLower(strings.TrimSpace(name)); name != "name" && name != "name*" {
-				continue
-			}
-			if i := strings.LastIndex(value, "''"); i >= 0 {
-				value = value[i+2:]
-			}
-			if plain, err := url.PathUnescape(value); err == nil {
-				value = plain
-			}
-			if value = strings.Trim(value, "\"' \t\r\n"); isOverride(value) {
-				return value
+		whole := string(line)
+		for len(rest) > 0 && (rest[0] == ' ' || rest[0] == '\t') {
+			line, rest = cutLine(rest)
+			whole += string(line)
+		}
+		for param := range strings.SplitSeq(whole, ";") {
+			if name := overrideParam(param); name != "" {
+				return name
 			}
 		}
+	}
+	return ""
+}
+
+// cutLine cuts the first line off, which ends with LF, CR or both.
+func cutLine(body []byte) (line, rest []byte) {
+	i := bytes.IndexAny(body, "\r\n")
+	if i < 0 {
+		return body, nil
+	}
+	line = body[:i]
+	if body[i] == '\r' && i+1 < len(body) && body[i+1] == '\n' {
+		i++
+	}
+	return line, body[i+1:]
+}
+
+// overrideParam is the override that a parameter names its field by, "" for none.
+func overrideParam(param string) string {
+	name, value, _ := strings.Cut(strings.TrimSpace(param), "=")
+	name = strings.ToLower(strings.TrimSpace(name))
+	if len(name) > len("name*") && strings.HasPrefix(name, "name*") {
+		return name
+	}
+	if name != "name" && name != "name*" {
+		return ""
+	}
+	if i := strings.LastIndex(value, "''"); i >= 0 {
+		value = value[i+2:]
+	}
+	if plain, err := url.PathUnescape(value); err == nil {
+		value = plain
+	}
+	// A quoted pair stands for its second character (RFC 9110 §5.6.4).
+	if value = strings.Trim(strings.ReplaceAll(value, `\`, ""), "\"' \t\r\n"); isOverride(value) {
+		return value
 	}
 	return ""
 }

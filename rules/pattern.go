@@ -3,6 +3,7 @@ package rules
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -147,6 +148,15 @@ func (p *pathPattern) match(at *path) (map[string]string, bool) {
 		set(p.rest, strings.Join(at.segments[len(p.segments):], "/"))
 	}
 	return vars, true
+}
+
+// joinsSlash reports whether a variable that takes several segments would hold a slash
+// of a segment itself: then two paths would have one value.
+func (op *Operation) joinsSlash(at *path) bool {
+	return slices.ContainsFunc(op.matches, func(m *matcher) bool {
+		return m.path != nil && m.path.hasRest && m.path.fits(at) &&
+			slices.ContainsFunc(at.segments[len(m.path.segments):], func(s string) bool { return strings.Contains(s, "/") })
+	})
 }
 
 // fits reports whether the path matches.

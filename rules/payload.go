@@ -76,11 +76,11 @@ func (op *Operation) appendPayload(dst []byte, s *scope, without *placed, n *nor
 		if root == "host" {
 			vars = s.host
 		}
-		dst = append(appendVars(dst, vars, root, n, func(name string) bool { return gone(root, name) || op.identifies(root, name) }), ',')
+		dst = append(appendVars(dst, vars, root, n, func(name string) bool { return gone(root, name) || op.identifiesWhole(root, name) }), ',')
 	}
 	dst = append(appendPairs(dst, s.payloadQuery(), "query", n, func(name string) bool { return gone("query", name) }), ',')
 	dst = append(op.appendHeaders(dst, s.req, n, func(name string) bool { return gone("header", name) }), ',')
-	dst = appendBody(dst, s.req.read(), without.tree(), n, func(name string) bool { return gone("form", name) })
+	dst = op.appendBody(dst, s.req.read(), without.tree(), n, func(name string) bool { return gone("form", name) })
 	return append(dst, ']')
 }
 
@@ -164,15 +164,28 @@ func (op *Operation) appendHeaders(dst []byte, req *Request, n *normalised, gone
 	return append(dst, '}')
 }
 
+// comparesJSON reports whether a body counts by what it says as JSON. What is declared as
+// something else, and of which the rule reads nothing, may be a file that happens to be JSON, as may a lone
+// number or text that is declared as nothing: there 1.10 is another version than 1.1.
+func (op *Operation) comparesJSON(c *content) bool {
+	switch {
+	case c.json == nil:
+		return false
+	case c.typed || op.namesJSON:
+		return true
+	}
+	return c.untyped && (c.json.kind == jsonObject || c.json.kind == jsonArray)
+}
+
 // appendBody appends the body by what it is.
-func appendBody(dst []byte, c *content, m *mask, n *normalised, gone func(string) bool) []byte {
+func (op *Operation) appendBody(dst []byte, c *content, m *mask, n *normalised, gone func(string) bool) []byte {
 	switch {
 	case len(c.bytes) == 0:
 		return append(dst, "[]"...)
-	case c.json != nil && n.tree() != nil:
+	case op.comparesJSON(c) && n.tree() != nil:
 		v := n.tree().apply(c.json, m)
 		return append(appendCanonical(append(dst, `["json",`...), &v, nil), ']')
-	case c.json != nil:
+	case op.comparesJSON(c):
 		return append(appendCanonical(append(dst, `["json",`...), c.json, m), ']')
 	case c.form != nil && c.form.problem == nil:
 		return append(appendPairs(append(dst, `["form",`...), c.form, "form", n, gone), ']')

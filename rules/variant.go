@@ -1,6 +1,11 @@
 package rules
 
-import "strings"
+import (
+	"strings"
+	"unicode"
+
+	"cel.dev/cel-go/common/ast"
+)
 
 // Parsers differ on case: encoding/json of Go and most of .NET take "Amount" for
 // "amount", almost all others don't. Where a rule reads or writes a name, another
@@ -45,11 +50,69 @@ func variantIn(v *jsonValue, steps []placeStep) (name string, found bool) {
 	return "", false
 }
 
+// variantsBelow finds two names of one object, at v or below it, that differ only in case.
+func variantsBelow(v *jsonValue) (name string, found bool) {
+	if v == nil {
+		return "", false
+	}
+	if v.kind == jsonObject && len(v.names) > 1 {
+		seen := make(map[string]bool, len(v.names))
+		for _, name := range v.names {
+			folded := fold(name)
+			if seen[folded] {
+				return name, true
+			}
+			seen[folded] = true
+		}
+	}
+	for i := range v.items {
+		if name, found := variantsBelow(&v.items[i]); found {
+			return name, true
+		}
+	}
+	return "", false
+}
+
+// fold brings the letters of a text to one case, as strings.EqualFold compares them.
+func fold(s string) string {
+	return strings.Map(func(r rune) rune {
+		least := r
+		for next := unicode.SimpleFold(r); next != r; next = unicode.SimpleFold(next) {
+			least = min(least, next)
+		}
+		return least
+	}, s)
+}
+
+// hasLoop reports whether an expression goes through a list or a map.
+func hasLoop(e ast.Expr) bool {
+	found := false
+	ast.PostOrderVisit(e, ast.NewExprVisitor(func(e ast.Expr) { found = found || e.Kind() == ast.ComprehensionKind }))
+	return found
+}
+
 // checkCase notes names of the request's JSON that differ only in case from what
-// the expression reads.
+// the expression reads. Of what it goes through it may read any name.
 func (s *scope) checkCase(e *expr) {
 	for _, r := range e.refs {
-		if r.root != "json" || len(r.steps) == 0 {
+		if r.root != "json" {
+			continue
+		}
+		if e.loops {
+			v := s.json()
+			for i := 0; v != nil && i < len(r.steps); i++ {
+				next, there := v.step(r.steps[i])
+				if !there {
+					break
+				}
+				v = next
+			}
+			if name, found := variantsBelow(v); found {
+				s.note(refuseVariant("JSON body", name))
+				return
+			}
+		}
+		if len(r.steps) == 0 {
 			continue
 		}
 		if name, found := variantIn(s.json(), r.steps); found {
