@@ -53,8 +53,9 @@ func (m *Mutation) escalateAbsence(mv move) {
 //     another payload in the open generation: the record leaves the queue and stays
 //     failed; what an obligation takes back is there whatever became of its item, so
 //     that neither item nor attempt are looked at for one;
-//  2. a scope that is stopped, or an obligation of the same mutation whose effect is
-//     newer and which isn't settled: asked again at NextTryAt;
+//  2. a scope that is stopped, an obligation of the same mutation whose effect is
+//     newer and which isn't settled, or a sending of what is to be taken back that may
+//     still take effect, and would do so behind the undo: asked again at NextTryAt;
 //  3. else it is in flight, under the same vendor key, and the caller's to send, once.
 //
 // Without a dispatch nothing may be sent. ErrVersion: the record moved since it was
@@ -140,6 +141,13 @@ func (c *command) redispatch(r Redispatch) (*Mutation, bool, error) {
 	}
 	if newer != nil {
 		return m, false, c.putOff(m, r.NextTryAt, newer.ID+" takes back a newer effect of the same mutation, and comes first")
+	}
+	waits, err := c.undoneUnsettled(m)
+	if err != nil {
+		return nil, false, err
+	}
+	if waits != "" {
+		return m, false, c.putOff(m, r.NextTryAt, waits)
 	}
 	gap, err := c.queuedInGap(m)
 	if err != nil {

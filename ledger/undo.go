@@ -198,6 +198,20 @@ func (c *command) newerOwed(m *Mutation) (*Mutation, error) {
 	return nil, nil
 }
 
+// undoneUnsettled says why an undo has to wait for what it takes back; "" if it hasn't. A
+// sending that is under way, or that an API still may carry out, would come behind the undo,
+// and its effect be there although it counts as taken back.
+func (c *command) undoneUnsettled(m *Mutation) (string, error) {
+	if m.Undo == nil {
+		return "", nil
+	}
+	of, err := c.Mutation(m.Undo.Of)
+	if err != nil || Settled(of, c.now, c.Process()) {
+		return "", err
+	}
+	return "a sending of " + of.ID + ", of which it takes an effect back, may still take effect", nil
+}
+
 // owes reports whether an obligation of m is neither met nor waived.
 func (c *command) owes(m *Mutation) (bool, error) {
 	for _, key := range m.Obligations {

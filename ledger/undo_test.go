@@ -101,11 +101,13 @@ func TestAPersonDoesNotUndoWhatIsAnothersOwn(t *testing.T) {
 	}
 }
 
-// owes makes a mutation that owes the undoing of o2 and o3, which a person has done.
+// owes makes a mutation that owes the undoing of o2 and o3, which a person has done, and of
+// which no sending can take effect any more.
 func (w *world) owes(name string) (older, newer *ledger.Mutation) {
 	w.t.Helper()
 	w.unknown(name)
 	w.see(name, ledger.SeenDuplicate, strong, objects("o1", "o2", "o3"), owing("o2", "o3"))
+	w.pass(ledger.DefaultSettle)
 	owed := w.mutation(name).Obligations
 	return w.byKey(owed[0]), w.byKey(owed[1])
 }
@@ -159,6 +161,7 @@ func TestTheOlderOfTwoThatAreQueuedWaits(t *testing.T) {
 	w.see("a", ledger.SeenDuplicate, strong, objects("o1", "o2", "o3"), owing("o2", "o3"), func(o *ledger.Observe) {
 		o.Owed[0].Auto, o.Owed[1].Auto = true, true
 	})
+	w.pass(ledger.DefaultSettle)
 	owed := w.mutation("a").Obligations
 	older, d := w.again(w.byKey(owed[0]))
 	if d != nil || !older.Queued() || !older.NextTryAt.Equal(w.now.Wall.Add(time.Minute)) {
@@ -211,6 +214,7 @@ func TestAnUndoThatMayStillTakeEffectIsNotWaived(t *testing.T) {
 	w.see("a", ledger.SeenDuplicate, strong, objects("o1", "o2"), owing("o2"), func(o *ledger.Observe) {
 		o.Owed[0].Record.Policy.Reconciler = true
 	})
+	w.pass(ledger.DefaultSettle)
 	m, d, err := w.undo(w.byKey(w.mutation("a").Obligations[0]))
 	w.ok(err)
 	waive := func() error {
@@ -242,6 +246,38 @@ func TestWhatAPersonWantsUndoneIsQueued(t *testing.T) {
 	})
 	if m := w.byKey(w.is("a", ledger.Applied).Obligations[0]); !m.Queued() || m.Undo.Auto {
 		t.Errorf("queued %v, auto %v", m.Queued(), m.Undo.Auto)
+	}
+}
+
+// What is under way behind an undo would stand although it counts as taken back.
+func TestAnUndoWaitsForWhatItTakesBack(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.unknown("a", func(q *ledger.Claim) { q.Record.Policy.Resend, q.Record.Policy.Natural = true, true })
+	w.pass(ledger.DefaultSettle)
+	again := w.resend("a")
+	w.decide("a", ledger.OnHappened, none, func(r *ledger.Resolve) {
+		var planned ledger.Observe
+		owing("o1")(&planned)
+		r.Compensate = &planned.Owed[0]
+	})
+	undo := w.mutation("a").Obligations[0]
+	waits := func(when string) {
+		t.Helper()
+		m, d := w.again(w.byKey(undo))
+		if d != nil || !m.Queued() || len(m.Dispatches) != 0 || !m.NextTryAt.Equal(w.now.Wall.Add(time.Minute)) {
+			t.Errorf("%s it is %s, sent as %+v, queued %v for %v", when, m.State, d, m.Queued(), m.NextTryAt)
+		}
+	}
+	w.pass(time.Hour)
+	waits("while another sending is under way")
+	again.Ended = w.now
+	w.finish("a", again, ledger.VerdictUncertain)
+	w.pass(ledger.DefaultSettle - 1)
+	waits("before settle is over")
+	w.pass(1)
+	if m, d := w.again(w.byKey(undo)); d == nil || m.State != ledger.InFlight {
+		t.Errorf("after settle it is %s, sent as %+v", m.State, d)
 	}
 }
 

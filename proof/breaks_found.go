@@ -59,6 +59,11 @@ var foundBreaks = []broken{
 		tests: []string{"ledger.TestARecordThatIsSentAgainHasTheSettingsOfNow"},
 	},
 	{
+		promise: "None is sent before `settle` of every sending of its mutation", how: "an undo goes before a sending of what it takes back",
+		edits: []edit{{"ledger/undo.go", "if err != nil || Settled(of, c.now, c.Process()) {", "if err != nil || of != nil {"}},
+		tests: []string{"ledger.TestAnUndoWaitsForWhatItTakesBack"},
+	},
+	{
 		promise: "An outcome that the ledger doesn't take is unknown", how: "what the runner can't record stops nothing",
 		edits: []edit{{"reconcilers/record.go", "\tr.unrecorded.Add(m, \"\")\n", ""}},
 		tests: []string{"reconcilers.TestARedispatchWhoseEndIsNotRecordedStopsWhatDependsOnIt"},
