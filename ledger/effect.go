@@ -166,7 +166,7 @@ func (m *Mutation) deriveVendorKey() error {
 	if m.Policy.KeyFormat == "" && !m.Policy.NativeKey {
 		return nil
 	}
-	key, err := VendorKey(m.Key, m.Generation, m.Policy.KeyFormat, m.Policy.KeyMaxLength)
+	key, err := VendorKey(markedBy(m.Key, m.Remade), m.Generation, m.Policy.KeyFormat, m.Policy.KeyMaxLength)
 	if err != nil {
 		return err
 	}

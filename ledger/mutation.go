@@ -234,6 +234,9 @@ type Mutation struct {
 	// rule file or of the settings: the variables of a host, which are in the key, are read
 	// from these. Empty if they weren't noted yet.
 	ConnectorHosts string `cbor:"50,keyasint,omitempty" json:"connector_hosts,omitempty"`
+	// Remade is how many records of the key retention removed before this one was made:
+	// marker and vendor keys are other ones each time.
+	Remade int `cbor:"51,keyasint,omitempty" json:"remade,omitempty"`
 }
 
 // Dispatch is one sending of a mutation.

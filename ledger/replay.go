@@ -296,6 +296,9 @@ func (c *claiming) repin() error {
 func (c *claiming) prepare() (State, error) {
 	if c.m == nil {
 		c.m = newMutation(c.q, c.now)
+		if err := c.mark(c.m); err != nil {
+			return "", err
+		}
 		if err := c.noteRule(); err != nil {
 			return "", err
 		}
@@ -354,7 +357,7 @@ func (c *claiming) beginGeneration() error {
 func newMutation(q *Claim, now Stamp) *Mutation {
 	r := &q.Record
 	return &Mutation{
-		Key: q.Key, ID: q.Key.ID(), Scope: q.Scope, Generation: 1, CreatedAt: now.Wall, Marker: Marker(q.Key),
+		Key: q.Key, ID: q.Key.ID(), Scope: q.Scope, Generation: 1, CreatedAt: now.Wall,
 		Connector: r.Connector, ConnectorVersion: r.ConnectorVersion, ConnectorHash: r.ConnectorHash, ConnectorHosts: r.ConnectorHosts,
 		Operation: r.Operation, Target: r.Target, Account: r.Account, HostGroup: r.HostGroup,
 		Identity: r.Identity, Subkey: r.Subkey,

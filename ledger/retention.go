@@ -27,8 +27,7 @@ type Retention struct {
 //     record that was left of them.
 //
 // A record that is forgotten whole loses its contents first, and is removed after as long
-// again, and not before its API forgot its vendor key: a new record begins with the same
-// one, whatever it carries.
+// again, and not before its API forgot its vendor key.
 func (r Retention) Forgettable(m *Mutation, now Stamp) bool {
 	switch m.State {
 	case Applied, Failed, Skipped:
@@ -103,12 +102,15 @@ func (c *command) forget(key Key, r Retention, counts *ForgetCounts) error {
 }
 
 // remove takes the record away, and its item with the last one if it was done or
-// skipped; their events stay.
+// skipped; their events stay, and its marker is nobody's from then on.
 func (c *command) remove(m *Mutation, item *Item, mv move) error {
 	c.Append(Event{
 		At: c.now.Wall, Actor: mv.actor, What: "removed", Why: mv.why, Mutation: m.ID,
 		Run: m.Run, Workflow: m.Workflow, Item: m.Item, From: m.State,
 	})
+	if err := c.useUp(m); err != nil {
+		return err
+	}
 	if err := c.DropMutation(m); err != nil || item == nil || !item.over() {
 		return err
 	}

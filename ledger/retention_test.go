@@ -231,6 +231,44 @@ func TestARecordIsRemovedOnlyOnceItsAPIForgotItsKey(t *testing.T) {
 	}
 }
 
+// What the removed record made is still there, with its mark on it: it is neither the outcome of
+// the one that is made anew, nor one of two of which the newer is undone.
+func TestWhatIsMadeAfterItWasForgottenHasOtherMarks(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	keep := ledger.Retention{Keep: month - time.Hour, Forget: true}
+	markers, keys := map[string]bool{}, map[string]bool{}
+	for n := range 3 {
+		r := w.open(returns)
+		for generation := range 2 {
+			w.finish("a", w.send(r, "a", nativeKey), ledger.VerdictFailed)
+			m := w.mutation("a")
+			if m.VendorKey == "" || keys[m.VendorKey] {
+				t.Errorf("made %d times: generation %d has the vendor key %q again", n+1, generation+1, m.VendorKey)
+			}
+			keys[m.VendorKey] = true
+		}
+		m := w.mutation("a")
+		if markers[m.Marker] || m.Remade != n || (m.Marker == ledger.Marker(m.Key)) != (n == 0) {
+			t.Errorf("made %d times: the marker is %q, that of the key %q, remade %d", n+1, m.Marker, ledger.Marker(m.Key), m.Remade)
+		}
+		markers[m.Marker] = true
+		_, err := w.EndRun(t.Context(), r.ID, ledger.ClassLogic, "over", "ada")
+		w.ok(err)
+		for _, want := range []ledger.ForgetCounts{{Dropped: 1}, {Removed: 1}} {
+			w.pass(month)
+			if counts := w.forget(keep, "a"); counts != want {
+				t.Fatalf("%+v", counts)
+			}
+		}
+	}
+	// What was never forgotten is marked as before.
+	w.send(w.open(), "b", nativeKey)
+	if m := w.mutation("b"); m.Marker != ledger.Marker(m.Key) || m.Remade != 0 {
+		t.Errorf("another one: the marker is %q, remade %d", m.Marker, m.Remade)
+	}
+}
+
 // What is being sent still needs its record, whatever is known of the mutation by then.
 func TestWhatIsBeingSentIsNotForgotten(t *testing.T) {
 	t.Parallel()

@@ -108,7 +108,7 @@ func (c *command) owe(m *Mutation, owed *Owed, queued bool, mv move) error {
 	}
 	r := &owed.Record
 	u := &Mutation{
-		Key: key, ID: key.ID(), Scope: m.Scope, Generation: 1, CreatedAt: c.now.Wall, Marker: Marker(key),
+		Key: key, ID: key.ID(), Scope: m.Scope, Generation: 1, CreatedAt: c.now.Wall,
 		Connector: m.Connector, ConnectorVersion: m.ConnectorVersion, ConnectorHash: m.ConnectorHash, ConnectorHosts: m.ConnectorHosts,
 		Operation: m.Operation + UndoSuffix, Target: r.Target, Account: m.Account, HostGroup: m.HostGroup,
 		PayloadDigest: r.PayloadDigest, SignificantDigest: r.PayloadDigest, Policy: r.Policy, Request: r.Request,
@@ -116,6 +116,9 @@ func (c *command) owe(m *Mutation, owed *Owed, queued bool, mv move) error {
 	}
 	// No run asked for it, and none is ended by it.
 	u.Run = ""
+	if err := c.mark(u); err != nil {
+		return err
+	}
 	if err := u.deriveVendorKey(); err != nil {
 		return err
 	}

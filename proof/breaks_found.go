@@ -64,6 +64,16 @@ var foundBreaks = []broken{
 		tests: []string{"ledger.TestAnUndoWaitsForWhatItTakesBack"},
 	},
 	{
+		promise: "It is sent under another marker and vendor key then", how: "the marker of what is removed is free again",
+		edits: []edit{{"ledger/retention.go", "\tif err := c.useUp(m); err != nil {\n\t\treturn err\n\t}\n", ""}},
+		tests: []string{"ledger.TestWhatIsMadeAfterItWasForgottenHasOtherMarks"},
+	},
+	{
+		promise: "It is sent under another marker and vendor key then", how: "what is made again has the vendor key of what was removed",
+		edits: []edit{{"ledger/effect.go", "VendorKey(markedBy(m.Key, m.Remade), ", "VendorKey(m.Key, "}},
+		tests: []string{"ledger.TestWhatIsMadeAfterItWasForgottenHasOtherMarks"},
+	},
+	{
 		promise: "An outcome that the ledger doesn't take is unknown", how: "what the runner can't record stops nothing",
 		edits: []edit{{"reconcilers/record.go", "\tr.unrecorded.Add(m, \"\")\n", ""}},
 		tests: []string{"reconcilers.TestARedispatchWhoseEndIsNotRecordedStopsWhatDependsOnIt"},

@@ -80,6 +80,9 @@ var scopeBugs = []bug{
 	},
 	{
 		name: "a record is removed while its API knows its key", stage: "histories", sentence: `one vendor key carried two payloads`,
-		edits: []edit{{"ledger/retention.go", "wait = max(wait, m.Policy.KeyWindow, m.KeyKnown)", "wait = max(wait, 0)"}},
+		edits: []edit{
+			{"ledger/retention.go", "wait = max(wait, m.Policy.KeyWindow, m.KeyKnown)", "wait = max(wait, 0)"},
+			{"ledger/effect.go", "VendorKey(markedBy(m.Key, m.Remade), ", "VendorKey(m.Key, "},
+		},
 	},
 }

@@ -158,6 +158,8 @@ func (r *reader) history(m *ledger.Mutation, number uint64) {
 		m.Dropped = int(r.int())
 	case 50:
 		m.ConnectorHosts = r.string()
+	case 51:
+		m.Remade = int(r.int())
 	default:
 		r.strange = true
 	}
