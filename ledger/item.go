@@ -40,10 +40,12 @@ func (c *command) putRun(r *Run) error {
 	return c.PutRun(r)
 }
 
-// needAttention makes the item wait for a person because of m.
+// needAttention makes the item wait for a person because of m. What came of the item meanwhile
+// stands: one that is over, or at another attempt, is not waited with, and one that waits
+// already goes on waiting for what it does.
 func (c *command) needAttention(m *Mutation, why string) error {
 	item, err := c.Item(m.Workflow, m.Item)
-	if err != nil {
+	if err != nil || item.Attempt != m.Attempt || item.State != ItemOpen && item.State != ItemFailed {
 		return err
 	}
 	item.State, item.Reason, item.Cause = ItemNeedsAttention, why, m.ID

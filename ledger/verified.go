@@ -62,7 +62,8 @@ type Verified struct {
 //  3. strict: it may not, and the run is over: for later where nothing was said, else
 //     with a definite failure;
 //  4. human: as strict where nothing was said; where the world disagrees a person is
-//     asked, and the run and the item wait for them.
+//     asked, and the run and the item wait for them. Asking takes its time: a run that is
+//     over by then, and an item that is over, at another attempt, or waits already, stay so.
 //
 // A record that isn't applied any more is ErrNotAllowed.
 func (l *Ledger) Verified(ctx context.Context, v Verified) (replay bool, m *Mutation, err error) {

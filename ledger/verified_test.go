@@ -103,6 +103,53 @@ func TestAResultThatWasVerifiedIsNotReplaced(t *testing.T) {
 	w.escalated("a", ledger.EscalationVerify)
 }
 
+// While the API was asked, a person may have decided on the item, for good.
+func TestALateQuestionLeavesTheItemAsItIs(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		meanwhile func(w *world)
+		left      ledger.ItemState
+		attempt   int
+	}{
+		"skipped": {func(w *world) {
+			_, err := w.decideItem(ledger.ItemSkip)
+			w.ok(err)
+		}, ledger.ItemSkipped, 1},
+		"closed": {func(w *world) {
+			_, err := w.decideItem(ledger.ItemClose)
+			w.ok(err)
+		}, ledger.ItemDone, 1},
+		"at another attempt": {func(w *world) {
+			_, err := w.decideItem(ledger.ItemNewAttempt)
+			w.ok(err)
+		}, ledger.ItemOpen, 2},
+		"waiting already": {func(w *world) {
+			w.claim(w.open(), "b", payload("other"))
+			w.escalated("b", ledger.EscalationMismatch)
+		}, ledger.ItemNeedsAttention, 1},
+	} {
+		w := newWorld(t)
+		w.applied("a")
+		w.applied("b")
+		r := w.open()
+		if out := w.claim(r, "a"); out.Decision != ledger.DecideReplay {
+			t.Fatalf("%q", out.Decision)
+		}
+		_, err := w.EndRun(t.Context(), r.ID, ledger.ClassTransient, "over", "ada")
+		w.ok(err)
+		c.meanwhile(w)
+		before := *w.item("i")
+		replay, _, err := w.Verified(t.Context(), ledger.Verified{Key: key("a"), Run: r.ID, Mode: ledger.VerifyHuman, Said: ledger.SaidDisagrees})
+		w.ok(err)
+		w.escalated("a", ledger.EscalationVerify)
+		w.decide("a", ledger.OnAcknowledge)
+		i := w.item("i")
+		if replay || i.State != c.left || i.Attempt != c.attempt || i.Cause != before.Cause || i.Reason != before.Reason {
+			t.Errorf("%s: replay %v, the item is %s at attempt %d because of %q (%s)", name, replay, i.State, i.Attempt, i.Cause, i.Reason)
+		}
+	}
+}
+
 // The question may come of another run than the one that works on the item.
 func TestAQuestionAboutAnItemOutlivesTheEndOfItsRun(t *testing.T) {
 	t.Parallel()

@@ -74,6 +74,11 @@ var foundBreaks = []broken{
 		tests: []string{"ledger.TestWhatIsMadeAfterItWasForgottenHasOtherMarks"},
 	},
 	{
+		promise: "An item that is over by then, at another attempt", how: "a late question opens a closed item again",
+		edits: []edit{{"ledger/item.go", " || item.Attempt != m.Attempt || item.State != ItemOpen && item.State != ItemFailed {", " || item.Attempt != m.Attempt {"}},
+		tests: []string{"ledger.TestALateQuestionLeavesTheItemAsItIs"},
+	},
+	{
 		promise: "An outcome that the ledger doesn't take is unknown", how: "what the runner can't record stops nothing",
 		edits: []edit{{"reconcilers/record.go", "\tr.unrecorded.Add(m, \"\")\n", ""}},
 		tests: []string{"reconcilers.TestARedispatchWhoseEndIsNotRecordedStopsWhatDependsOnIt"},
