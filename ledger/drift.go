@@ -82,7 +82,7 @@ func (c *claiming) unasked() (list []*Mutation, settled bool, err error) {
 		if !same || m.Connector != c.q.Record.Connector || m.Attempt != c.q.Attempt || m.Run == c.run.ID {
 			continue
 		}
-		if m.State == InFlight || m.Unresolved() {
+		if c.mayApply(m) {
 			settled = false
 		}
 		if m.State != Applied {
@@ -97,6 +97,12 @@ func (c *claiming) unasked() (list []*Mutation, settled bool, err error) {
 		}
 	}
 	return list, settled, nil
+}
+
+// mayApply reports whether m may turn out to be applied without any run asking for it: it is
+// being sent, unknown, queued to be sent by itself, or accepted.
+func (c *command) mayApply(m *Mutation) bool {
+	return m.State == InFlight || m.Unresolved() || m.Queued() || m.Watching || c.sending(m, 0)
 }
 
 // askedFor reports whether the run was answered with m, or is being.

@@ -323,6 +323,51 @@ func TestDriftIsLookedForUntilAllIsKnown(t *testing.T) {
 	}
 }
 
+// So does what the runner sends by itself, and what an API said it would do.
+func TestDriftIsLookedForWhileSomethingMayComeByItself(t *testing.T) {
+	t.Parallel()
+	refuse := func(name string) func(*ledger.Claim) { return drifting(ledger.DriftRefuse, name) }
+	for name, c := range map[string]struct {
+		before func(w *world)
+		comes  func(w *world)
+	}{
+		"queued to be sent again": {
+			func(w *world) {
+				w.unknown("a", refuse("a"), redispatches)
+				w.absent("a")
+			},
+			func(w *world) {
+				_, d := w.again(w.mutation("a"))
+				w.finish("a", d, ledger.VerdictApplied)
+			},
+		},
+		"accepted": {
+			func(w *world) {
+				w.finish("a", w.send(w.open(), "a", refuse("a"), watched), ledger.VerdictAccepted, status202)
+			},
+			func(w *world) { w.see("a", ledger.SeenApplied) },
+		},
+		"failed by a person's word while it is sent": {
+			func(w *world) {
+				w.unknown("a", refuse("a"), nativeKey)
+				w.resend("a")
+				w.decide("a", ledger.OnDidNotHappen, force)
+			},
+			func(w *world) { w.finish("a", w.mutation("a").Current(), ledger.VerdictApplied) },
+		},
+	} {
+		w := newWorld(t)
+		c.before(w)
+		r := w.open(func(o *ledger.OpenRun) { o.Takeover = true })
+		w.finish("b", w.send(r, "b", refuse("b")), ledger.VerdictApplied)
+		c.comes(w)
+		w.is("a", ledger.Applied)
+		if out := w.claim(r, "c", refuse("c")); out.Problem != "drift" {
+			t.Errorf("%s: %q %q", name, out.Decision, out.Problem)
+		}
+	}
+}
+
 // The key is the record's from the finding on: what a run may make counts by it.
 func TestARunOfOneMutationAsksAgainUnderAnotherVersionOfItsRule(t *testing.T) {
 	t.Parallel()

@@ -51,7 +51,7 @@ var smallBreaks = []broken{
 	},
 	{
 		promise: "A re-run that claims a new identity of an operation", how: "drift isn't looked for again although something is unknown",
-		edits: []edit{{"ledger/drift.go", "if m.State == InFlight || m.Unresolved() {", "if m.State == InFlight {"}},
+		edits: []edit{{"ledger/drift.go", "InFlight || m.Unresolved() || m.Queued() || m.Watching ||", "InFlight || m.Watching ||"}},
 		tests: []string{"ledger.TestDriftIsLookedForUntilAllIsKnown"},
 	},
 	{
