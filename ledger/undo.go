@@ -194,11 +194,17 @@ func (c *command) newerOwed(m *Mutation) (*Mutation, error) {
 		if other == nil || other.Undo == nil || other.Undo.Order <= m.Undo.Order || other.State == Applied || other.State == Skipped {
 			continue
 		}
-		if other.State != Failed || !other.Escalated() {
+		if other.State != Failed || !other.givenUp() {
 			return other, nil
 		}
 	}
 	return nil, nil
+}
+
+// givenUp reports whether nothing more is sent of an undo that failed, unless a person says so:
+// one is asked about it, or acknowledged that they were, since it was queued last.
+func (m *Mutation) givenUp() bool {
+	return m.Escalated() || m.Escalation != nil && m.Escalation.Kind == EscalationUndo && !m.Queued() && !m.Escalation.OpenedAt.Before(m.Undo.Since)
 }
 
 // undoneUnsettled says why an undo has to wait for what it takes back; "" if it hasn't. A

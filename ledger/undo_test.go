@@ -356,6 +356,35 @@ func TestAnOlderEffectWaitsForANewerUndoOfUnknownOutcome(t *testing.T) {
 	}
 }
 
+// Who acknowledges that an undo was given up doesn't hold up the older ones, of which nobody
+// would be asked; who has it sent again does.
+func TestAnOlderEffectDoesNotWaitForAnUndoThatIsGivenUp(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	older, newer := w.owes("a")
+	giveUp := func() *ledger.Mutation {
+		t.Helper()
+		m, err := w.RunObligation(t.Context(), ledger.RunObligation{Key: newer.Key, Version: w.byKey(newer.Key).Version, Actor: "ada", Reason: "twice"})
+		w.ok(err)
+		if _, _, err := w.undo(w.byKey(older.Key)); !errors.Is(err, ledger.ErrNotAllowed) {
+			t.Fatalf("while the newer one is queued: %v", err)
+		}
+		m, err = w.CallOffRedispatch(t.Context(), m.Key, m.Version, time.Time{}, "it can't be sent")
+		w.ok(err)
+		w.pass(time.Minute)
+		return m
+	}
+	for range 2 {
+		m := giveUp()
+		_, err := w.Resolve(t.Context(), ledger.Resolve{Key: m.Key, Version: m.Version, Action: ledger.OnAcknowledge, Actor: "ada", Reason: "seen"})
+		w.ok(err)
+		w.pass(time.Minute)
+	}
+	if m, d, err := w.undo(w.byKey(older.Key)); err != nil || d == nil {
+		t.Errorf("after it was acknowledged: %v, %+v", err, m)
+	}
+}
+
 // An undo needs no open item, but nothing goes on in a scope that is stopped.
 func TestAnUndoWaitsForItsScope(t *testing.T) {
 	t.Parallel()

@@ -84,6 +84,11 @@ var foundBreaks = []broken{
 		tests: []string{"ledger.TestDriftIsLookedForWhileSomethingMayComeByItself"},
 	},
 	{
+		promise: "The newest is undone first; an older one waits", how: "an undo that is given up holds older ones up once that is acknowledged",
+		edits: []edit{{"ledger/undo.go", "return m.Escalated() || m.Escalation != nil", "return m.Escalated() || m.Escalation == nil && m.Undo == nil"}},
+		tests: []string{"ledger.TestAnOlderEffectDoesNotWaitForAnUndoThatIsGivenUp"},
+	},
+	{
 		promise: "An outcome that the ledger doesn't take is unknown", how: "what the runner can't record stops nothing",
 		edits: []edit{{"reconcilers/record.go", "\tr.unrecorded.Add(m, \"\")\n", ""}},
 		tests: []string{"reconcilers.TestARedispatchWhoseEndIsNotRecordedStopsWhatDependsOnIt"},

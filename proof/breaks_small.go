@@ -28,7 +28,7 @@ var smallBreaks = []broken{
 	},
 	{
 		promise: "The newest is undone first", how: "an undo that a person is asked about counts as given up",
-		edits: []edit{{"ledger/undo.go", "if other.State != Failed || !other.Escalated() {", "if !other.Escalated() {"}},
+		edits: []edit{{"ledger/undo.go", "if other.State != Failed || !other.givenUp() {", "if !other.givenUp() {"}},
 		tests: []string{"ledger.TestAnOlderEffectWaitsForANewerUndoOfUnknownOutcome"},
 	},
 	{
