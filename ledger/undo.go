@@ -312,7 +312,15 @@ func (c *command) undecidable(m *Mutation, r *Resolve) error {
 // waivable reports whether m may be skipped: an obligation only while no sending of it
 // can take effect any more, since what was waived is never undone.
 func waivable(m *Mutation, now Stamp, process Process) bool {
-	return m.Undo == nil || m.State == Failed || Deniable(m, now, process, false)
+	return m.Undo == nil || m.State == Failed && quietAsFailed(m, now, process) || Deniable(m, now, process, false)
+}
+
+// quietAsFailed is Deniable of what isn't known to have failed: a person may have said that it
+// did not happen, with force, while a sending of it could still take effect.
+func quietAsFailed(m *Mutation, now Stamp, process Process) bool {
+	rest := *m
+	rest.Dispatches = slices.DeleteFunc(slices.Clone(m.Dispatches), func(d Dispatch) bool { return d.Verdict.Failure() })
+	return len(rest.Dispatches) == 0 || Deniable(&rest, now, process, false)
 }
 
 // undoConsequence says what a decision on an obligation leads to, where that differs.

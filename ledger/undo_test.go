@@ -235,6 +235,51 @@ func TestAnUndoThatMayStillTakeEffectIsNotWaived(t *testing.T) {
 	}
 }
 
+// That a person says, with force, that it did not happen ends no sending.
+func TestAnUndoThatIsCalledFailedIsNotWaivedWhileItIsSent(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.unknown("a")
+	w.see("a", ledger.SeenDuplicate, strong, objects("o1", "o2"), owing("o2"), func(o *ledger.Observe) {
+		o.Owed[0].Record.Policy = ledger.Policy{Reconciler: true, Resend: true, Idempotent: true}
+	})
+	w.pass(ledger.DefaultSettle)
+	m, d, err := w.undo(w.byKey(w.mutation("a").Obligations[0]))
+	w.ok(err)
+	end := func(d *ledger.Dispatch) {
+		t.Helper()
+		f := ledger.Finish{Key: m.Key, Dispatch: *d, NextTryAt: w.now.Wall.Add(time.Minute)}
+		f.Dispatch.Verdict, f.Dispatch.Ended = ledger.VerdictUncertain, w.now
+		_, err := w.Finish(t.Context(), f)
+		w.ok(err)
+	}
+	resolve := func(action ledger.Trigger) error {
+		t.Helper()
+		now := w.byKey(m.Key)
+		_, err := w.Resolve(t.Context(), ledger.Resolve{
+			Key: now.Key, Version: now.Version, Action: action, Force: action == ledger.OnDidNotHappen, Actor: "ada", Reason: "looked",
+		})
+		return err
+	}
+	end(d)
+	m, again, err := w.Resend(t.Context(), ledger.Resend{Key: m.Key, Version: w.byKey(m.Key).Version, DispatchID: w.id(), Deadline: time.Minute})
+	w.ok(err)
+	w.ok(resolve(ledger.OnDidNotHappen))
+	w.pass(time.Hour)
+	if err := resolve(ledger.OnSkip); !errors.Is(err, ledger.ErrNotAllowed) {
+		t.Errorf("while it is sent: %v", err)
+	}
+	end(again)
+	w.pass(ledger.DefaultSettle - 1)
+	if err := resolve(ledger.OnSkip); !errors.Is(err, ledger.ErrNotAllowed) {
+		t.Errorf("before settle is over: %v", err)
+	}
+	w.pass(1)
+	if err := resolve(ledger.OnSkip); err != nil || w.byKey(m.Key).State != ledger.Skipped {
+		t.Errorf("after settle: %v", err)
+	}
+}
+
 func TestWhatAPersonWantsUndoneIsQueued(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

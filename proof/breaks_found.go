@@ -89,6 +89,11 @@ var foundBreaks = []broken{
 		tests: []string{"ledger.TestAnOlderEffectDoesNotWaitForAnUndoThatIsGivenUp"},
 	},
 	{
+		promise: "A waived one is never sent", how: "what a person calls failed can be waived whatever is under way",
+		edits: []edit{{"ledger/undo.go", "return len(rest.Dispatches) == 0 || Deniable(&rest, now, process, false)", "return rest.Undo != nil"}},
+		tests: []string{"ledger.TestAnUndoThatIsCalledFailedIsNotWaivedWhileItIsSent"},
+	},
+	{
 		promise: "An outcome that the ledger doesn't take is unknown", how: "what the runner can't record stops nothing",
 		edits: []edit{{"reconcilers/record.go", "\tr.unrecorded.Add(m, \"\")\n", ""}},
 		tests: []string{"reconcilers.TestARedispatchWhoseEndIsNotRecordedStopsWhatDependsOnIt"},

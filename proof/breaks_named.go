@@ -31,7 +31,7 @@ var namedBreaks = []broken{
 	},
 	{
 		promise: "A waived one is never sent", how: "an undo is waived while it may take effect",
-		edits: []edit{{"ledger/undo.go", "m.State == Failed || Deniable(m, now, process, false)", "m.State == Failed || Deniable(m, now, process, true)"}},
+		edits: []edit{{"ledger/undo.go", "quietAsFailed(m, now, process) || Deniable(m, now, process, false)", "quietAsFailed(m, now, process) || Deniable(m, now, process, true)"}},
 		tests: []string{"ledger.TestAnUndoThatMayStillTakeEffectIsNotWaived"},
 	},
 	{

@@ -47,7 +47,7 @@ var moreBugs = []bug{
 	},
 	{
 		name: "what may still be undone is waived", stage: "histories", sentence: `taken back that was waived`,
-		edits: []edit{{"ledger/undo.go", "return m.Undo == nil || m.State == Failed ||", "return true || m.State == Failed ||"}},
+		edits: []edit{{"ledger/undo.go", "return m.Undo == nil || m.State == Failed &&", "return true || m.State == Failed &&"}},
 	},
 	{
 		name: "an item is closed over an open mutation", stage: "histories", sentence: `an (item is [a-z]+|attempt was begun) over a mutation that is open`,
