@@ -84,7 +84,7 @@ var foundBreaks = []broken{
 		tests: []string{"ledger.TestDriftIsLookedForWhileSomethingMayComeByItself"},
 	},
 	{
-		promise: "The newest is undone first; an older one waits", how: "an undo that is given up holds older ones up once that is acknowledged",
+		promise: "The newest is undone first", how: "an undo that is given up holds older ones up once that is acknowledged",
 		edits: []edit{{"ledger/undo.go", "return m.Escalated() || m.Escalation != nil", "return m.Escalated() || m.Escalation == nil && m.Undo == nil"}},
 		tests: []string{"ledger.TestAnOlderEffectDoesNotWaitForAnUndoThatIsGivenUp"},
 	},
