@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync/atomic"
 
 	badger "github.com/dgraph-io/badger/v4"
 )
@@ -50,11 +51,18 @@ func (s *Store) Backup(ctx context.Context, dir string, progress Progress) error
 
 // copyEngine copies one snapshot, checking every value, and returns its tip.
 func (s *Store) copyEngine(ctx context.Context, c Config, progress Progress) (last tip, err error) {
-	db, err := openEngine(engineOptions(c.dataDir(), c.Logger))
+	var failed atomic.Pointer[error]
+	log := engineLog{log: c.Logger, failed: func(err error) { failed.CompareAndSwap(nil, &err) }}
+	db, err := openEngine(engineOptions(c.dataDir(), c.Logger).WithLogger(log))
 	if err != nil {
 		return last, err
 	}
-	defer func() { err = errors.Join(err, db.Close()) }()
+	defer func() {
+		err = errors.Join(err, db.Close())
+		if f := failed.Load(); f != nil {
+			err = errors.Join(err, *f)
+		}
+	}()
 	err = s.snapshot(func(src snapshot) error {
 		_, from, err := verifyCheckpoints(src)
 		if err != nil {

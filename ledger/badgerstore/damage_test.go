@@ -22,18 +22,23 @@ func fill(t *testing.T, s *Store, from, n, filler int) []ledger.Key {
 	t.Helper()
 	var keys []ledger.Key
 	for i := from; i < from+n; i++ {
-		m := ledgertest.SampleMutation(fmt.Sprint("record ", i), ledger.Applied, i)
-		m.Target = strings.Repeat("x", filler)
-		err := s.Update(context.Background(), func(tx ledger.Tx) error {
-			tx.Append(ledger.Event{At: time.Now(), What: "claim", Mutation: m.ID})
-			return tx.PutMutation(m)
-		})
+		key, err := tryFill(s, i, filler)
 		if err != nil {
 			t.Fatal(err)
 		}
-		keys = append(keys, m.Key)
+		keys = append(keys, key)
 	}
 	return keys
+}
+
+// tryFill stores one record.
+func tryFill(s *Store, i, filler int) (ledger.Key, error) {
+	m := ledgertest.SampleMutation(fmt.Sprint("record ", i), ledger.Applied, i)
+	m.Target = strings.Repeat("x", filler)
+	return m.Key, s.Update(context.Background(), func(tx ledger.Tx) error {
+		tx.Append(ledger.Event{At: time.Now(), What: "claim", Mutation: m.ID})
+		return tx.PutMutation(m)
+	})
 }
 
 // copyFolder copies src to a new folder, as a crash at this moment leaves it.

@@ -9,6 +9,7 @@
 //	              with their content (or Config.HighWaterFile); 4 MiB
 //	reserve       space that is given back when the disk runs low
 //	data/         Badger
+//	probe/        a manifest that was made anew is tried here
 //	bodies/       bodies over ledger.InlineBody, named by their SHA-256
 //	spool/        content on its way in; see bodyfile.go
 //
@@ -52,7 +53,8 @@
 // of all checkpoints, and every event and commit since the checkpoint that lies
 // four memtables back, which is more than Badger can hold in logs. Before Badger opens
 // the folder, all tables are read and held against their checksums, so that a damaged
-// one is named at each start and nothing was changed (0.9 GB: 0.2 s on two cores). A long body is held against its digest by
+// one is named at each start and nothing was changed (0.9 GB: 0.2 s on two cores). A manifest that a
+// failed write left is made anew if all is there with it; see manifest.go. A long body is held against its digest by
 // each read of it. Scrub reads all that is stored while the store works, and SweepBodies
 // removes bodies that no record names. Verify checks everything.
 //
@@ -62,7 +64,8 @@
 // the store: every later Update answers ledger.ErrUnavailable, and Healthy says
 // why. So does one that takes longer than 30 s: callers are answered then, and what hangs
 // may become durable all the same. What Badger doesn't take of the backlog stops the store, too:
-// it was acknowledged, and the next start has it from the journal. Of a last write that was torn, the commit is there whole or
+// it was acknowledged, and the next start has it from the journal; and so does what Badger only
+// logs as an error, since it tries that again behind a sync that failed. Of a last write that was torn, the commit is there whole or
 // not at all, as it was never acknowledged; a commit of the journal that is missing before the
 // last one is damage. Below Config.MinFree new mutations answer ledger.ErrLowSpace while outcomes
 // are still recorded. Open refuses as docs/semantics.md §9 says; its errors name

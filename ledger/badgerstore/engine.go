@@ -21,7 +21,7 @@ import (
 func engineOptions(dir string, log zerolog.Logger) badger.Options {
 	opt := badger.DefaultOptions(dir).
 		WithSyncWrites(!ownLogSync).
-		WithLogger(engineLog{log}).
+		WithLogger(engineLog{log: log}).
 		WithMemTableSize(memTableSize).
 		WithNumMemtables(1).
 		WithNumCompactors(2).
@@ -94,11 +94,43 @@ func engineError(err error) error {
 }
 
 // engineLog passes Badger's warnings and errors on.
+//
+// Badger tries again without end what failed beside the commits, such as to write a table and to name
+// it in the manifest, and says so here alone. A sync that failed once may have lost what it was to make
+// durable, whatever the next one answers, and a manifest that was written to in part isn't what Badger
+// takes it for. So failed is told.
 type engineLog struct {
 	log zerolog.Logger
+	// failed is told of what failed; nil where nobody depends on it.
+	failed func(error)
 }
 
-func (l engineLog) Errorf(f string, v ...any)   { l.log.Error().Msgf("badger: "+f, v...) }
-func (l engineLog) Warningf(f string, v ...any) { l.log.Warn().Msgf("badger: "+f, v...) }
-func (l engineLog) Infof(string, ...any)        {}
-func (l engineLog) Debugf(string, ...any)       {}
+// Errorf is told of what Badger couldn't do; while a ledger is sound that is nothing.
+func (l engineLog) Errorf(f string, v ...any) {
+	l.log.Error().Msgf("badger: "+f, v...)
+	l.fail(fmt.Errorf("the engine: %w", fmt.Errorf(f, v...)))
+}
+
+// Warningf is told of tables that couldn't be merged, too. That is tried again, and what there was
+// before holds until then; but not if the manifest may say something else.
+func (l engineLog) Warningf(f string, v ...any) {
+	l.log.Warn().Msgf("badger: "+f, v...)
+	for _, a := range v {
+		if err, ok := a.(error); ok && ofManifest(err) {
+			l.fail(fmt.Errorf("the engine: %w", err))
+		}
+	}
+}
+
+func (l engineLog) Infof(string, ...any)  {}
+func (l engineLog) Debugf(string, ...any) {}
+
+func (l engineLog) fail(err error) {
+	if l.failed != nil {
+		l.failed(err)
+	}
+}
+
+// ofManifest reports whether a file operation of the manifest failed. Badger keeps the text alone
+// of some errors.
+func ofManifest(err error) bool { return strings.Contains(err.Error(), badger.ManifestFilename) }

@@ -167,8 +167,9 @@ func (s *Store) openFiles(found signs, accepted bool) (err error) {
 			ledger.ErrForeign, s.config.Dir, s.identity.ID, s.config.ID)
 	}
 	opt := engineOptions(s.config.dataDir(), s.config.Logger)
+	opt = opt.WithLogger(engineLog{log: s.config.Logger, failed: s.poison})
 	// Before anything is changed.
-	if err := checkTables(opt); err != nil {
+	if err := checkManifest(s.config, opt); err != nil {
 		return err
 	}
 	if !accepted {

@@ -154,6 +154,9 @@ func (s *Store) give(changes []delta) error {
 
 // makeRoom takes the room in the journal that there is by now, or asks for it.
 func (s *Store) makeRoom() error {
+	if err := s.Healthy(); err != nil {
+		return err // What the engine says is durable may not be.
+	}
 	if end := s.giving.durably(); end.tip.Commit > s.water.mark.Tip.Commit {
 		return s.water.settle(end)
 	}

@@ -55,7 +55,7 @@ func listedTables(opt badger.Options) (map[string]bool, error) {
 	}
 	named := make(map[string]bool, len(manifest.Tables))
 	for id := range manifest.Tables {
-		named[fmt.Sprintf("%06d.sst", id)] = true
+		named[tableName(id)] = true
 	}
 	return named, nil
 }

@@ -35,8 +35,8 @@ const progressEvery = 10_000
 // Verify checks a closed ledger whole, without changing it: every table, every
 // value's checksum, every event's and commit's place in its chain, every index
 // against its record, every reference, and the high-water file. The first thing that
-// is wrong is its error. Logs that a crash left make it open them once for writing,
-// as the next start would.
+// is wrong is its error. Logs that a crash left make it open them once for writing, and a
+// manifest that a failed write left is made anew, as the next start would.
 func Verify(ctx context.Context, c Config, progress Progress) (r Report, err error) {
 	if err := c.validate(); err != nil {
 		return r, err
@@ -83,7 +83,7 @@ func Verify(ctx context.Context, c Config, progress Progress) (r Report, err err
 // openForReading opens Badger without writing, if no log needs to be cut or taken away.
 func openForReading(c Config) (*badger.DB, error) {
 	opt := engineOptions(c.dataDir(), c.Logger)
-	if err := checkTables(opt); err != nil {
+	if err := checkManifest(c, opt); err != nil {
 		return nil, err
 	}
 	if empty, err := emptyLogs(c.dataDir()); err != nil || len(empty) > 0 {
