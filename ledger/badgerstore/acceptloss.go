@@ -120,7 +120,7 @@ func startAnew(c Config) (err error) {
 	if err := makeFolder(c.Dir); err != nil {
 		return err
 	}
-	lock, err := lockFolder(c.Dir, c.Now().Wall)
+	lock, err := lockLedger(c)
 	if err != nil {
 		return err
 	}

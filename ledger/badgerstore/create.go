@@ -101,7 +101,7 @@ func Init(c Config) (id string, err error) {
 	if err := makeFolder(c.Dir); err != nil {
 		return "", err
 	}
-	lock, err := lockFolder(c.Dir, c.Now().Wall)
+	lock, err := lockLedger(c)
 	if err != nil {
 		return "", err
 	}

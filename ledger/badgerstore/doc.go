@@ -5,6 +5,7 @@
 //
 //	ledger.id     identity, format, and the version that is needed to read it
 //	ledger.lock   held while the ledger is open; names the holder
+//	              (beside a high-water file elsewhere, too: NAME.lock)
 //	highwater     how far commands were acknowledged, and a journal of the last commits
 //	              with their content (or Config.HighWaterFile); 4 MiB
 //	reserve       space that is given back when the disk runs low

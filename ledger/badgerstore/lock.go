@@ -14,24 +14,44 @@ import (
 	"keep-proxy/ledger"
 )
 
-// folderLock is held on ledger.lock while the ledger is open. The kernel drops it
-// with the process, so that a crash leaves none behind.
-type folderLock struct {
-	file *os.File
+// ledgerLock is held on ledger.lock while the ledger is open, and beside a high-water file that lies
+// elsewhere: two folders may be configured with the same one, such as a copy that is tried out. The
+// kernel drops it with the process, so that a crash leaves none behind.
+type ledgerLock struct {
+	folder, water *os.File
 }
 
-// lockFolder takes the lock; a taken one is ledger.ErrLocked and names the holder.
-func lockFolder(dir string, now time.Time) (*folderLock, error) {
-	path := filepath.Join(dir, "ledger.lock")
+// lockLedger takes the lock; a taken one is ledger.ErrLocked and names the holder.
+func lockLedger(c Config) (*ledgerLock, error) {
+	var l ledgerLock
+	var err error
+	l.folder, err = lockFile(filepath.Join(c.Dir, "ledger.lock"), c.Now().Wall, "folder "+c.Dir, "stop it, or go through its admin API")
+	if err != nil {
+		return nil, err
+	}
+	if path := c.highWaterPath(); path != c.insidePath() {
+		// The file itself is replaced by a new one now and then.
+		err = os.MkdirAll(filepath.Dir(path), 0o700)
+		if err == nil {
+			l.water, err = lockFile(path+".lock", c.Now().Wall, "high-water file "+path, "stop it, or use another ledger.high_water_file for this folder")
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, l.release())
+	}
+	return &l, nil
+}
+
+// lockFile locks a file, for the sake of what.
+func lockFile(path string, now time.Time, what, advice string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("ledger folder %s can't be written: %w", dir, err)
+		return nil, fmt.Errorf("ledger: %s can't be written: %w", what, err)
 	}
 	err = flock(f)
 	if errors.Is(err, unix.EWOULDBLOCK) {
 		holder := lockHolder(f)
-		return nil, errors.Join(fmt.Errorf("%w: folder %s is held by %s; stop it, or go through its admin API",
-			ledger.ErrLocked, dir, holder), f.Close())
+		return nil, errors.Join(fmt.Errorf("%w: %s is held by %s; %s", ledger.ErrLocked, what, holder, advice), f.Close())
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), f.Close())
@@ -40,7 +60,7 @@ func lockFolder(dir string, now time.Time) (*folderLock, error) {
 	if err := errors.Join(f.Truncate(0), writeAll(f, text)); err != nil {
 		return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), f.Close())
 	}
-	return &folderLock{f}, nil
+	return f, nil
 }
 
 func writeAll(f *os.File, text string) error {
@@ -90,4 +110,10 @@ func commandName() string {
 	return name
 }
 
-func (l *folderLock) release() error { return l.file.Close() }
+func (l *ledgerLock) release() error {
+	err := l.folder.Close()
+	if l.water != nil {
+		err = errors.Join(err, l.water.Close())
+	}
+	return err
+}

@@ -1,7 +1,12 @@
 package badgerstore
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -9,6 +14,8 @@ import (
 	"github.com/dgraph-io/badger/v4"
 	"github.com/rs/zerolog"
 	"golang.org/x/sys/unix"
+
+	"keep-proxy/ledger"
 )
 
 // A process that was forked and hasn't begun its own program yet holds the locks of its
@@ -32,6 +39,52 @@ func TestALockThatIsHeldForAMomentIsAwaited(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A copy of the folder that is tried out with the same configuration would take over the file.
+func TestAHighWaterFileBelongsToOneLedgerAtATime(t *testing.T) {
+	t.Parallel()
+	c := testConfig(t.TempDir())
+	c.HighWaterFile = filepath.Join(t.TempDir(), "state", "highwater")
+	s := mustOpenOnly(t, c)
+	keys := fill(t, s, 0, 3, 10)
+	emptied(t, s)
+	older := c
+	older.Dir = copyFolder(t, c.Dir)
+	keys = append(keys, fill(t, s, 3, 3, 10)...)
+	restored := older
+	restored.Restored = true
+	for name, ask := range map[string]func() error{
+		"open":    func() error { s, err := Open(context.Background(), older); return closed(s, err) },
+		"restore": func() error { s, err := Open(context.Background(), restored); return closed(s, err) },
+		"verify":  func() error { _, err := Verify(context.Background(), older, nil); return err },
+		"accept":  func() error { _, err := AcceptLoss(context.Background(), older, "a drill", "ada"); return err },
+		"init": func() error {
+			other := older
+			other.Dir = filepath.Join(older.Dir, "new")
+			_, err := Init(other)
+			return err
+		},
+	} {
+		err := ask()
+		if !errors.Is(err, ledger.ErrLocked) || !strings.Contains(err.Error(), "high-water file "+c.HighWaterFile) ||
+			!strings.Contains(err.Error(), fmt.Sprint("process ", os.Getpid())) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := refusesOrKeeps(t, c, keys); err != nil {
+		t.Error(err)
+	}
+}
+
+func closed(s *Store, err error) error {
+	if err == nil {
+		_ = s.Close()
+	}
+	return err
 }
 
 // Badger says so with a text alone.

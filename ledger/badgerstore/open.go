@@ -49,7 +49,7 @@ func open(ctx context.Context, c Config, accepted bool) (s *Store, err error) {
 	if err := makeFolder(c.Dir); err != nil {
 		return s, err
 	}
-	if s.lock, err = lockFolder(c.Dir, s.now()); err != nil {
+	if s.lock, err = lockLedger(c); err != nil {
 		return s, err
 	}
 	found, err := look(c)

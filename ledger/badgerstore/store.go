@@ -22,7 +22,7 @@ type Store struct {
 	identity identity
 	process  ledger.Process
 	db       *badger.DB
-	lock     *folderLock
+	lock     *ledgerLock
 	water    *highWater
 	space    *space
 	gate     *gate

@@ -41,7 +41,7 @@ func Verify(ctx context.Context, c Config, progress Progress) (r Report, err err
 	if err := c.validate(); err != nil {
 		return r, err
 	}
-	lock, err := lockFolder(c.Dir, c.Now().Wall)
+	lock, err := lockLedger(c)
 	if err != nil {
 		return r, err
 	}
