@@ -186,6 +186,7 @@ func (a *App) openLedger(ctx context.Context) error {
 		return fmt.Errorf("ledger in %s: %w", c.Dir, err)
 	}
 	a.store = store
+	a.removeCopies()
 	a.ledger = ledger.New(store, ledger.Config{
 		RetryGrace: a.config.Runs.RetryGrace, RetryGraceTries: a.config.Runs.RetryGraceTries,
 		Reconcile: ledger.ReconcileLimits{MaxAttempts: a.config.Reconcile.MaxAttempts, MaxAge: a.config.Reconcile.MaxAge},

@@ -13,15 +13,34 @@ import (
 	"keep-proxy/ledger/badgerstore"
 )
 
+// A copy of the ledger lies in the folder copyName of one of its own, whose name has this before a
+// number, in the data folder. Nobody else gives a folder such a name.
+const (
+	copyPrefix = ".ledger-copy-"
+	copyName   = "ledger"
+)
+
+// removeCopies removes copies that a process before this one left. The ledger is open, so that no other
+// process makes one here.
+func (a *App) removeCopies() {
+	left, err := filepath.Glob(filepath.Join(a.config.Ledger.Dir, copyPrefix+"*"))
+	for _, parent := range left {
+		err = errors.Join(err, badgerstore.RemoveCopy(parent, copyName))
+	}
+	if err != nil {
+		a.options.Log.Warn().Err(err).Msg("a copy of the ledger that an earlier process left can't be removed")
+	}
+}
+
 // copyLedger writes a consistent copy of the running ledger into a folder of its
 // own and hands that to use; the folder is removed afterwards.
 func (a *App) copyLedger(ctx context.Context, report func(int), use func(dir string) error) (err error) {
-	parent, err := os.MkdirTemp(a.config.Ledger.Dir, "copy-*")
+	parent, err := os.MkdirTemp(a.config.Ledger.Dir, copyPrefix+"*")
 	if err != nil {
 		return fmt.Errorf("copy the ledger: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(parent)) }()
-	dir := filepath.Join(parent, "ledger")
+	dir := filepath.Join(parent, copyName)
 	if err := a.store.Backup(ctx, dir, report); err != nil {
 		return err
 	}

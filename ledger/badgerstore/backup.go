@@ -6,13 +6,44 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"sync/atomic"
+	"time"
 
 	badger "github.com/dgraph-io/badger/v4"
+
+	"keep-proxy/ledger"
 )
 
 // backupBatch is how many bytes of a backup share one transaction.
 const backupBatch = fullBatch
+
+// copyingPath marks a copy that isn't finished. It is no first start that may be made anew: it has the
+// id of a ledger that is in use.
+func (c Config) copyingPath() string { return filepath.Join(c.Dir, "ledger.copying") }
+
+// unfinishedCopy refuses a folder that is one.
+func unfinishedCopy(c Config) error {
+	return fmt.Errorf("%w: folder %s is a copy of a ledger that was cut short: it may be removed, and can't be used", ledger.ErrNotAllowed, c.Dir)
+}
+
+// RemoveCopy removes the folder parent, which holds a copy of a ledger in its folder name, unless somebody
+// uses that: then it is ledger.ErrLocked.
+func RemoveCopy(parent, name string) (err error) {
+	dir := filepath.Join(parent, name)
+	there, err := exists(dir)
+	if err != nil {
+		return err
+	}
+	if there {
+		lock, err := lockFile(filepath.Join(dir, "ledger.lock"), time.Now(), "folder "+dir, "it is left")
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, lock.Close()) }()
+	}
+	return os.RemoveAll(parent)
+}
 
 // Backup writes a consistent copy of an open ledger into the folder dir, which must
 // be absent or empty. The copy is a whole ledger with the same id, and holds every
@@ -32,7 +63,7 @@ func (s *Store) Backup(ctx context.Context, dir string, progress Progress) error
 	if err := os.MkdirAll(c.dataDir(), 0o700); err != nil {
 		return fmt.Errorf("backup: %w", err)
 	}
-	if err := errors.Join(writeSynced(c.creatingPath(), []byte(s.ID())), makeBodyFolders(c)); err != nil {
+	if err := errors.Join(writeSynced(c.copyingPath(), []byte(s.ID())), makeBodyFolders(c)); err != nil {
 		return fmt.Errorf("backup: %w", err)
 	}
 	s.tending.RLock()
@@ -43,7 +74,7 @@ func (s *Store) Backup(ctx context.Context, dir string, progress Progress) error
 	}
 	if err := errors.Join(createHighWater(c, s.ID(), last),
 		writeSynced(c.identityPath(), s.identity.text()),
-		syncDir(c.bodiesDir()), os.Remove(c.creatingPath()), syncDir(dir)); err != nil {
+		syncDir(c.bodiesDir()), os.Remove(c.copyingPath()), syncDir(dir)); err != nil {
 		return fmt.Errorf("backup: %w", err)
 	}
 	return nil

@@ -72,6 +72,12 @@ func createEngine(c Config, i identity) (first tip, err error) {
 
 // abandon removes what a first start left that was cut short.
 func abandon(c Config) error {
+	switch copying, err := exists(c.copyingPath()); {
+	case err != nil:
+		return err
+	case copying:
+		return unfinishedCopy(c)
+	}
 	id, err := os.ReadFile(c.creatingPath())
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
@@ -80,6 +86,11 @@ func abandon(c Config) error {
 		return err
 	}
 	if m, err := readHighWater(c.highWaterPath()); err == nil && m.mark.ID == string(id) {
+		// A copy that an earlier version left unfinished has this marker, too, and the id of the ledger
+		// that the file may belong to.
+		if m.tip().Commit > 1 {
+			return unfinishedCopy(c)
+		}
 		if err := os.Remove(c.highWaterPath()); err != nil {
 			return err
 		}
