@@ -71,6 +71,18 @@ type batch struct {
 // that isn't durable yet, else 0.
 func (b *batch) holds(sk []byte) uint64 { return b.changed.in(sk) }
 
+// bytes is what the engine gets, looked at only where size is over the limit: that counts events with
+// their commands, too, and each change of a value.
+func (b *batch) bytes(limit int64) (size int64) {
+	if int64(b.size) <= limit {
+		return int64(b.size)
+	}
+	for i := range b.entries.list {
+		size += int64(entrySize(b.entries.list[i].key, b.entries.list[i].sealed))
+	}
+	return size
+}
+
 func (b *batch) full() bool { return b.size >= fullBatch || b.commands >= b.limit }
 
 // empty reports whether nobody waits for the batch and it holds nothing.
@@ -455,8 +467,8 @@ func (s *Store) seal(b *batch, now time.Time) error {
 	b.size += l.size
 	l.join()
 	// What is durable in the journal has to fit into a transaction of the engine.
-	if int64(b.size) > s.db.MaxBatchSize() || int64(len(b.entries.list)) > s.db.MaxBatchCount() {
-		return fmt.Errorf("%w: the batch has %d bytes", errTooLarge, b.size)
+	if size := b.bytes(s.db.MaxBatchSize()); size > s.db.MaxBatchSize() || int64(len(b.entries.list)) > s.db.MaxBatchCount() {
+		return fmt.Errorf("%w: the batch has %d bytes", errTooLarge, size)
 	}
 	l.reset(snapshot{})
 	if l.buffer.Cap() > keptBuffer {
