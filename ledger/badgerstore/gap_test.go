@@ -107,6 +107,57 @@ func TestRestoredExcusesNoDamage(t *testing.T) {
 	}
 }
 
+// Whoever is told of a gap, or that it is confirmed, must not lose that.
+func TestAGapThatIsNotDurableIsNotRemembered(t *testing.T) {
+	t.Parallel()
+	began, end := make(chan struct{}, 256), make(chan struct{})
+	armed := make(chan struct{})
+	c := testConfig(t.TempDir())
+	c.synced = func(string) error {
+		select {
+		case <-armed:
+			began <- struct{}{}
+			<-end
+		default:
+		}
+		return nil
+	}
+	s := mustOpenOnly(t, c)
+	fill(t, s, 0, 1, 10)
+	close(armed)
+	done := make(chan error, 3)
+	go func() {
+		done <- s.Update(context.Background(), func(tx ledger.Tx) error { return tx.PutGaps([]ledger.Gap{{Number: 1, Cause: ledger.GapLoss}}) })
+	}()
+	<-began
+	for range 2 {
+		pending := make(chan bool, 1)
+		go func() {
+			done <- s.Update(context.Background(), func(l ledger.Tx) error {
+				gaps, err := l.Gaps()
+				if err == nil && len(gaps) != 1 {
+					err = errors.New("it isn't seen")
+				}
+				pending <- l.(*tx).layer.pending
+				return err
+			})
+		}()
+		if !<-pending {
+			t.Error("what was read counts as durable")
+		}
+	}
+	close(end)
+	for range 3 {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+	err := s.Update(context.Background(), func(l ledger.Tx) error { _, err := l.Gaps(); return err })
+	if err != nil || !s.gaps.known {
+		t.Errorf("once it is durable it is read at each claim, %v", err)
+	}
+}
+
 func TestAcceptedLossLeavesAGap(t *testing.T) {
 	t.Parallel()
 	t.Run("of the end", func(t *testing.T) {
