@@ -169,7 +169,7 @@ func (s *Store) openFiles(found signs, accepted bool) (err error) {
 	opt := engineOptions(s.config.dataDir(), s.config.Logger)
 	opt = opt.WithLogger(engineLog{log: s.config.Logger, failed: s.poison})
 	// Before anything is changed.
-	if err := checkManifest(s.config, opt); err != nil {
+	if err := checkManifest(s.config.asFound(found), opt); err != nil {
 		return err
 	}
 	if !accepted {
@@ -189,6 +189,14 @@ func (s *Store) openFiles(found signs, accepted bool) (err error) {
 		}
 	}
 	return s.putBackLost(accepted)
+}
+
+// asFound is the configuration of a folder as it is, before moveHighWater.
+func (c Config) asFound(f signs) Config {
+	if !f.water && f.movable {
+		c.HighWaterFile = ""
+	}
+	return c
 }
 
 // whole refuses a folder that holds only a part of a ledger.

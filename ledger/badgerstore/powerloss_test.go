@@ -291,6 +291,24 @@ func TestABodyThatIsMissingIsNotPutBack(t *testing.T) {
 	}
 }
 
+// The next start moves the file.
+func TestAHighWaterFileThatIsToBeMovedIsVerifiedWhereItIs(t *testing.T) {
+	t.Parallel()
+	c := testConfig(t.TempDir())
+	s := mustOpenOnly(t, c)
+	fill(t, s, 0, 3, 10)
+	c.Dir = copyFolder(t, c.Dir) // As a kill leaves it, with commits to be put back.
+	c.HighWaterFile = filepath.Join(t.TempDir(), "highwater")
+	for range 2 {
+		if _, err := Verify(t.Context(), c, nil); err != nil {
+			t.Error(err)
+		}
+	}
+	if moved, err := exists(c.HighWaterFile); err != nil || moved {
+		t.Errorf("it was moved: %v, %v", moved, err)
+	}
+}
+
 // TestAMovedHighWaterFileKeepsItsJournal takes from the engine what the journal holds, and has
 // the file moved at the same start.
 func TestAMovedHighWaterFileKeepsItsJournal(t *testing.T) {
