@@ -32,6 +32,7 @@ func open(ctx context.Context, c Config, accepted bool) (s *Store, err error) {
 		config: c, gate: newGate(), space: newSpace(c), horizon: newHorizon(), giving: newGiving(), backlog: newBacklog(),
 		stalled: make(chan struct{}),
 	}
+	s.commands, s.syncs, s.gives = s.newWatch(), s.newWatch(), s.newWatch()
 	s.layer, s.ends = newLayer(snapshot{}), newLayer(snapshot{})
 	s.changed = newChanged(s.horizon, s.backlog)
 	s.layer.earlier, s.ends.earlier = s.changed, s.changed

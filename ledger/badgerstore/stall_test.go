@@ -172,6 +172,33 @@ func TestClosingDoesNotWaitForADiskThatHangs(t *testing.T) {
 	}
 }
 
+// With nothing under way, it is the last checkpoint, or a mark, that hangs.
+func TestClosingDoesNotWaitForItsOwnSyncs(t *testing.T) {
+	t.Parallel()
+	if !ownLogSync {
+		t.Skip("Badger syncs its log itself here")
+	}
+	for name, rested := range map[string]bool{"the checkpoint": false, "a mark": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, end := hangs(t)
+			if rested {
+				s.written = s.checkpoint.Bytes
+			}
+			if err := s.Close(); !errors.Is(err, errHangs) {
+				t.Errorf("closing: %v", err)
+			}
+			close(end)
+			<-s.lasts
+			s.giving.end()
+			<-s.giving.ended
+			if err := s.release(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 func takes(d time.Duration) func() error {
 	return func() error {
 		<-time.After(d)

@@ -46,7 +46,9 @@ type Store struct {
 	room    entries
 	turn    chan struct{}
 	drained chan struct{}
-	sick    atomic.Pointer[error]
+	// lasts is closed when what Close writes has ended.
+	lasts chan struct{}
+	sick  atomic.Pointer[error]
 	// stalled is closed when a write or a sync didn't end in time.
 	stalled   chan struct{}
 	stallOnce sync.Once
@@ -235,17 +237,35 @@ func (s *Store) Close() error {
 	}
 	s.readers.Wait()
 	var err error
-	if s.Healthy() == nil && s.written > s.checkpoint.Bytes {
-		err = s.writeCheckpoint()
-	}
-	if s.Healthy() == nil && err == nil {
-		err = s.emptyJournal()
+	go func() {
+		defer close(s.lasts)
+		err = s.writeLast()
+	}()
+	if late := s.ended(s.lasts); late != nil {
+		return late
 	}
 	s.giving.end()
 	if late := s.ended(s.giving.ended); late != nil {
 		return errors.Join(err, late)
 	}
 	return errors.Join(err, s.release())
+}
+
+// writeLast writes what the next start would do otherwise. Its syncs may hang as any others.
+func (s *Store) writeLast() error {
+	if s.Healthy() == nil && s.written > s.checkpoint.Bytes {
+		if err := s.writeCheckpoint(); err != nil {
+			return err
+		}
+	}
+	if s.Healthy() != nil {
+		return nil
+	}
+	end, err := s.giving.awaitDurable(s.water.last.Commit, s.Healthy)
+	if err != nil {
+		return err
+	}
+	return s.syncs.over(&aSync, func() error { return s.water.settle(end) })
 }
 
 // writeCheckpoint commits a transaction that holds nothing else. It must not run
@@ -260,7 +280,7 @@ func (s *Store) writeCheckpoint() error {
 	if err := s.awaitRoom(b); err != nil {
 		return err
 	}
-	return s.persist(b)
+	return s.syncs.over(&aSync, func() error { return s.persist(b) })
 }
 
 // release closes the files, in the order opposite to opening.
@@ -286,11 +306,10 @@ func (s *Store) release() error {
 func (s *Store) start() {
 	s.queue = make(chan *command, queueLength)
 	s.notes.come = make(chan struct{}, 1)
-	s.drained = make(chan struct{})
+	s.drained, s.lasts = make(chan struct{}), make(chan struct{})
 	s.syncing = make(chan *batch)
 	s.turn = make(chan struct{}, 1)
 	s.turn <- struct{}{}
-	s.commands, s.syncs, s.gives = s.newWatch(), s.newWatch(), s.newWatch()
 	go s.commitLoop(s.config.restAfter())
 	go s.syncLoop()
 	go s.giveLoop()
