@@ -216,10 +216,13 @@ func (f signs) whole(c Config, accepted bool) error {
 
 // moveHighWater brings the high-water file to where the configuration wants it.
 func moveHighWater(c Config, found signs) error {
-	if found.water || !found.movable {
-		return nil
-	}
 	inside := c.insidePath()
+	switch {
+	case !found.movable:
+		return nil
+	case found.water:
+		return removeMoved(inside, c.highWaterPath())
+	}
 	if _, err := readHighWater(inside); err != nil {
 		return err
 	}
@@ -231,7 +234,32 @@ func moveHighWater(c Config, found signs) error {
 	if err := placeHighWater(c, b); err != nil {
 		return fmt.Errorf("high-water file: %w", err)
 	}
-	return os.Remove(inside)
+	return errors.Join(os.Remove(inside), syncDir(c.Dir))
+}
+
+// removeMoved removes the high-water file in the folder where it was moved already: else a later change of
+// the configuration would move it once more, and it knows only what was acknowledged by then.
+func removeMoved(inside, outside string) error {
+	one, err := os.Stat(inside)
+	if err != nil {
+		return fmt.Errorf("high-water file: %w", err)
+	}
+	other, err := os.Stat(outside)
+	if err != nil {
+		return fmt.Errorf("high-water file: %w", err)
+	}
+	if os.SameFile(one, other) {
+		return nil
+	}
+	was, err := readHighWater(inside)
+	if err != nil {
+		return nil //nolint:nilerr // Who knows what it is.
+	}
+	is, err := readHighWater(outside)
+	if err != nil || is.mark.ID != was.mark.ID || is.tip().Commit < was.tip().Commit {
+		return nil //nolint:nilerr // It is refused later, or the one in the folder isn't the older one.
+	}
+	return errors.Join(os.Remove(inside), syncDir(filepath.Dir(inside)))
 }
 
 // begun ends opening: the first checkpoint, then the committer, then the sweep.
