@@ -34,10 +34,14 @@ type space struct {
 	low      bool
 	err      error
 	reserved bool
+	// without says that this file system can't set space aside.
+	without bool
+	// allocate is that of the operating system.
+	allocate func(*os.File, int64) error
 }
 
 func newSpace(c Config) *space {
-	s := &space{dir: c.Dir, minFree: uint64(c.MinFree), statfs: c.statfs, log: c.Logger}
+	s := &space{dir: c.Dir, minFree: uint64(c.MinFree), statfs: c.statfs, log: c.Logger, allocate: allocate}
 	if s.statfs == nil {
 		s.statfs = freeSpace
 	}
@@ -96,7 +100,7 @@ func (s *space) measure() {
 	case s.free < s.minFree && s.reserved:
 		s.err = os.Remove(s.reservePath())
 		s.reserved = false
-	case s.free > s.minFree+2*reserveSize && !s.reserved:
+	case s.free > s.minFree+2*reserveSize && !s.reserved && !s.without:
 		s.err = s.reserve()
 	}
 }
@@ -113,7 +117,8 @@ func (s *space) tell() {
 
 func (s *space) reservePath() string { return filepath.Join(s.dir, "reserve") }
 
-// reserve sets the reserve file up; an existing one is kept.
+// reserve sets the reserve file up; an existing one is kept. Some file systems can't: then the
+// minimum alone guards. A file with holes would free nothing.
 func (s *space) reserve() error {
 	f, err := os.OpenFile(s.reservePath(), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -121,7 +126,12 @@ func (s *space) reserve() error {
 	}
 	st, err := f.Stat()
 	if err == nil && st.Size() < reserveSize {
-		err = allocate(f, reserveSize)
+		err = s.allocate(f, reserveSize)
+	}
+	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOSYS) {
+		s.without = true
+		s.log.Warn().Str("folder", s.dir).Msg("this file system can't set space aside: the ledger goes without its reserve")
+		return errors.Join(f.Close(), os.Remove(s.reservePath()))
 	}
 	s.reserved = err == nil
 	return errors.Join(err, f.Close())
