@@ -187,7 +187,11 @@ func RuleSettings(c config.Connectors) []rules.Settings {
 		for operation, o := range s.Overrides {
 			overrides[operation] = ruleOverride(o)
 		}
-		out = append(out, rules.Settings{Connector: s.Connector, Hosts: s.Hosts, Overrides: overrides})
+		one := rules.Settings{Connector: s.Connector, Hosts: s.Hosts, Overrides: overrides}
+		if s.Credentials != nil {
+			one.CredentialHeader = s.Credentials.Header
+		}
+		out = append(out, one)
 	}
 	return out
 }

@@ -3,6 +3,7 @@ package rules
 import (
 	"bytes"
 	"fmt"
+	"slices"
 
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/types"
@@ -78,14 +79,10 @@ func (op *Operation) Compare(stored, asked *Request) Comparison {
 	return out
 }
 
-// secretRequest reports whether the rule has a secret place in the request.
+// secretRequest reports whether the payload has a part that is masked in what is stored.
 func (op *Operation) secretRequest() bool {
-	for _, p := range op.secret {
-		if p.root != "response" {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(op.secret, func(p place) bool { return p.root != "response" && p.root != "header" }) ||
+		slices.ContainsFunc(op.headers, op.hidesField)
 }
 
 // judgeLikeness asks the rule's compare.

@@ -46,7 +46,9 @@ type Connector struct {
 	fileHosts []*hostPattern
 	readPaths []*pathPattern
 	account   *expr
-	cases     []*testCase
+	// credentialField is the header field of the configured credential; empty for none.
+	credentialField string
+	cases           []*testCase
 }
 
 // Rate is at most Requests per Per.

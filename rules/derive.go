@@ -203,5 +203,5 @@ func (op *Operation) target(s *scope) string {
 	if op.describe == nil {
 		return op.Name
 	}
-	return op.describe.show(s, op.secret)
+	return op.describe.show(s, op.hides)
 }

@@ -308,6 +308,7 @@ func TestWhichHeaderFieldsTheAccountReads(t *testing.T) {
     match: {method: POST, path: /things}
     effect: mutation
     identity: none
+    secret: [header.authorization]
     reconcile: [{none: why}]
     manual_check: look
 `

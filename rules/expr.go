@@ -198,7 +198,7 @@ func (e *expr) reads(at place) bool {
 // among them where they are not told apart: that only ever finds too much.
 func refsOf(e ast.Expr, out []place) []place {
 	if root, steps, ok := accessOf(e); ok {
-		return append(out, place{root: root, steps: steps})
+		return append(out, place{root: root, steps: steps, veiled: e.Kind() == ast.SelectKind && e.AsSelect().IsTestOnly()})
 	}
 	switch e.Kind() {
 	case ast.SelectKind:
@@ -229,7 +229,7 @@ func refsOf(e ast.Expr, out []place) []place {
 
 // refsOfCall collects from a call. header_of reads no more than the header.
 func refsOfCall(c ast.CallExpr, out []place) []place {
-	args := c.Args()
+	args, before := c.Args(), len(out)
 	if c.FunctionName() == "header_of" && len(args) == 2 && args[0].Kind() == ast.IdentKind {
 		out = append(out, place{root: args[0].AsIdent(), steps: []placeStep{{name: "header"}}})
 		args = args[1:]
@@ -240,7 +240,18 @@ func refsOfCall(c ast.CallExpr, out []place) []place {
 	for _, arg := range args {
 		out = refsOf(arg, out)
 	}
+	if c.FunctionName() == "sha256" || isNameIn(c) {
+		for i := range out[before:] {
+			out[before+i].veiled = true
+		}
+	}
 	return out
+}
+
+// isNameIn reports whether a call asks for no more than whether a variable has a name.
+func isNameIn(c ast.CallExpr) bool {
+	args := c.Args()
+	return c.FunctionName() == operators.In && len(args) == 2 && args[0].Kind() == ast.LiteralKind && args[1].Kind() == ast.IdentKind
 }
 
 // accessOf takes apart a.b, a.?b, a[0], a['b'] and a[?'b'] down to the variable.

@@ -24,7 +24,7 @@ func FuzzText(f *testing.F) {
 		if err != nil {
 			return
 		}
-		text.show(chainScope(t, req), nil)
+		text.show(chainScope(t, req), func(*expr) bool { return false })
 		path, err := text.path(chainScope(t, req))
 		if err != nil {
 			return

@@ -99,9 +99,9 @@ func (op *Operation) noneHolds() Opinion {
 }
 
 // because words an error for a reason that is stored. Errors may quote values, so
-// an operation with secret places gives none.
+// an operation with secret places gives none, nor one that reads credentials.
 func (op *Operation) because(err error) string {
-	if len(op.secret) > 0 {
+	if len(op.secret) > 0 || slices.ContainsFunc(op.exprs(), op.hides) {
 		return ""
 	}
 	return ": " + printable(err.Error())

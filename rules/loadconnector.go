@@ -42,6 +42,9 @@ func (d *decoder) connector(n *yaml.Node, l *loading) *Connector {
 	if m["trust_refused"] != nil {
 		c.TrustRefused = d.boolean(m["trust_refused"], "trust_refused")
 	}
+	if s := l.settingsFor(c.Name); s != nil {
+		c.credentialField = s.CredentialHeader
+	}
 	d.hosts(n, m, c, l)
 	d.reads(n, m, c)
 	d.accountOf(m["account"], c)

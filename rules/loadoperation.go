@@ -112,6 +112,8 @@ func (d *decoder) operation(n *yaml.Node, key string, c *Connector, l *loading, 
 		d.noMutation(m, key)
 	}
 	d.variables(n, key, op)
+	op.named = op.fieldsNamed()
+	d.credentials(n, key, op)
 	return op
 }
 

@@ -122,6 +122,30 @@ func (m *mask) element(i int, v *jsonValue) (*mask, bool) {
 	return sub, sub.takes(v)
 }
 
+// meeting is the mask for a value that is to be hidden, and whether all of that is: it is a
+// place itself, or of another kind than the steps to one expect, so that what is meant can't
+// be found in it. What holds nothing hides nothing.
+func (m *mask) meeting(v *jsonValue) (*mask, bool) {
+	switch {
+	case m == nil || m.drop:
+		return m, m != nil
+	case v.kind == jsonNull || (v.kind == jsonArray || v.kind == jsonObject) && len(v.items) == 0:
+		return nil, false
+	case v.kind == jsonArray && len(m.members) == 0, v.kind == jsonObject && m.all == nil && len(m.indexes) == 0:
+		return m, false
+	case v.kind == jsonArray && m.all != nil:
+		// The rule knows both kinds; what it looks for in an object may be in each element.
+		return &mask{all: m.all.with(&mask{members: m.members}), indexes: m.indexes}, false
+	case v.kind == jsonObject && len(m.members) > 0:
+		one := (&mask{members: m.members}).with(m.all)
+		for _, sub := range m.indexes {
+			one = one.with(sub)
+		}
+		return one, one.drop
+	}
+	return m, true
+}
+
 // takes reports whether the mask takes the whole value out. A list whose every
 // element goes is gone too, so that an empty list and no list are the same.
 func (m *mask) takes(v *jsonValue) bool {

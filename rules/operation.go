@@ -182,13 +182,15 @@ type Operation struct {
 	// normal is nil where values are compared as they are.
 	normal *normalised
 	// compare is nil where places alone decide.
-	compare      *expr
-	headers      []string
-	marker       *marker
-	outcome      []*outcomeRule
-	otherwise    bool
-	success      *expr
-	secret       []place
+	compare   *expr
+	headers   []string
+	marker    *marker
+	outcome   []*outcomeRule
+	otherwise bool
+	success   *expr
+	secret    []place
+	// named are the header fields that the rule names, see fieldsNamed.
+	named        map[string]bool
 	encodedSlash bool
 	// namesJSON says that the rule reads or names something in the request's JSON.
 	namesJSON bool

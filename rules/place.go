@@ -12,6 +12,9 @@ type place struct {
 	source string
 	root   string
 	steps  []placeStep
+	// veiled says of what an expression reads that its value doesn't show it: only
+	// whether it is there, or a digest of it.
+	veiled bool
 }
 
 // placeStep is one step: a name, an index, or every element.

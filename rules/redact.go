@@ -7,29 +7,22 @@ import (
 	"strings"
 )
 
-// credentialHeaders usually hold credentials; they are never stored.
-var credentialHeaders = []string{
-	"Authorization", "Proxy-Authorization", "Cookie", "X-Api-Key", "Api-Key", "Apikey", "X-Auth-Token",
-	"X-Access-Token", "X-Amz-Security-Token", "X-Goog-Api-Key", "X-Shopify-Access-Token", "Private-Token",
-}
-
 // Redact returns the request as it may be stored: secret places and header fields
 // that usually hold credentials are masked. Where nothing of path, query or body
 // is masked, the stored request can be sent again once credentials are added. One in
 // which there is nothing to mask is the request itself.
 func (op *Operation) Redact(req *Request) *Request {
-	header, masked := maskHeader(req.Header, credentialHeaders)
+	header, masked := maskHeader(req.Header, op.hidesField)
 	if len(op.secret) == 0 && !masked {
 		return req
 	}
-	header, _ = maskHeader(header, op.secretHeaders())
 	next := req.copy()
 	next.Header = header
+	if op.HidesPath() {
+		next.path = op.maskPath(req)
+	}
 	for _, p := range op.secret {
-		switch p.root {
-		case "path":
-			next.path = op.maskPath(req, next.path, p)
-		case "query":
+		if p.root == "query" {
 			next.rawQuery = maskPairs(parsePairs(next.rawQuery, "query"), p)
 		}
 	}
@@ -42,22 +35,11 @@ func (op *Operation) HidesPath() bool {
 	return slices.ContainsFunc(op.secret, func(p place) bool { return p.root == "path" })
 }
 
-// secretHeaders are the canonical names of the fields that are secret places.
-func (op *Operation) secretHeaders() []string {
-	var out []string
-	for _, p := range op.secret {
-		if name, ok := p.name(); ok && p.root == "header" {
-			out = append(out, http.CanonicalHeaderKey(name))
-		}
-	}
-	return out
-}
-
-// maskHeader masks the fields with these canonical names, in a copy if there are any.
-func maskHeader(h http.Header, names []string) (out http.Header, masked bool) {
+// maskHeader masks the fields that are hidden, in a copy if there are any.
+func maskHeader(h http.Header, hidden func(name string) bool) (out http.Header, masked bool) {
 	out = h
-	for _, name := range names {
-		if len(h[name]) == 0 {
+	for name, values := range h {
+		if len(values) == 0 || !hidden(name) {
 			continue
 		}
 		if !masked {
@@ -68,35 +50,67 @@ func maskHeader(h http.Header, names []string) (out http.Header, masked bool) {
 	return out, masked
 }
 
-// maskPath masks one path variable in every pattern that fits the request.
-func (op *Operation) maskPath(req *Request, at path, secret place) path {
-	name, _ := secret.name()
-	for _, m := range op.matches {
-		if m.path == nil || !m.path.has(name) || !m.path.fits(&req.path) {
-			continue
+// maskPath masks the secret variables of the path in every pattern that the request's method
+// and path fit: which of them was meant may depend on a condition, which isn't asked again here.
+func (op *Operation) maskPath(req *Request) path {
+	segments, masked := slices.Clone(req.path.segments), make([]bool, len(req.path.segments))
+	cut := len(segments) + 1
+	for _, p := range op.patternsOf(req) {
+		for i, s := range p.segments {
+			if !op.secretVariable(s.name) {
+				continue
+			}
+			shown := s.prefix + secretShown + s.suffix
+			if masked[i] && segments[i] != shown {
+				shown = secretShown // A literal of one pattern is secret in another.
+			}
+			segments[i], masked[i] = shown, true
 		}
-		return m.path.masked(at, name)
+		if p.hasRest && op.secretVariable(p.rest) {
+			cut = min(cut, len(p.segments))
+		}
 	}
-	return at
+	if cut <= len(segments) {
+		segments = append(segments[:cut], secretShown)
+	}
+	return pathOf(segments, req.path.slash)
 }
 
-// masked is the path with one variable masked.
-func (p *pathPattern) masked(at path, name string) path {
-	segments := slices.Clone(at.segments)
-	for i, s := range p.segments {
-		if s.name == name {
-			segments[i] = s.prefix + secretShown + s.suffix
+// patternsOf are the path patterns by which the request can be one of the operation; where its
+// method says that it is none, all that its path fits.
+func (op *Operation) patternsOf(req *Request) []*pathPattern {
+	var out, other []*pathPattern
+	for _, m := range op.matches {
+		switch {
+		case m.path == nil || !m.path.fits(&req.path):
+		case len(m.methods) == 0 || slices.Contains(m.methods, req.Method):
+			out = append(out, m.path)
+		default:
+			other = append(other, m.path)
 		}
 	}
-	if p.hasRest && p.rest == name {
-		segments = append(segments[:len(p.segments)], secretShown)
+	if len(out) == 0 {
+		return other
 	}
+	return out
+}
+
+// secretVariable reports whether a path variable is a secret place.
+func (op *Operation) secretVariable(name string) bool {
+	return name != "" && slices.ContainsFunc(op.secret, func(p place) bool {
+		secret, ok := p.name()
+		return ok && p.root == "path" && secret == name
+	})
+}
+
+// pathOf is the path of these decoded segments.
+func pathOf(segments []string, slash bool) path {
 	escaped := make([]string, len(segments))
 	for i, segment := range segments {
 		escaped[i] = escapeSegment(segment)
 	}
 	wire := "/" + strings.Join(escaped, "/")
-	if at.slash && len(segments) > 0 {
+	if slash && len(segments) > 0 {
 		wire += "/"
 	}
 	out, refusal := normalPath(http.MethodGet, wire)
@@ -119,7 +133,7 @@ func maskPairs(p pairs, secret place) string {
 }
 
 // redactBody masks the secret places of the body. A body in which they can't be
-// found is not kept at all.
+// looked for is not kept at all.
 func (op *Operation) redactBody(req, next *Request) {
 	tree, names := op.secretBody("")
 	if tree == nil && len(names) == 0 || !req.HasBody() {
@@ -173,7 +187,8 @@ func (op *Operation) secretBody(under string) (tree *mask, form []string) {
 // appendMasked appends v as it was written, but for white space, with the places
 // of m masked.
 func appendMasked(dst []byte, v *jsonValue, m *mask) []byte {
-	if m != nil && m.drop {
+	m, whole := m.meeting(v)
+	if whole {
 		return appendString(dst, secretShown)
 	}
 	switch v.kind {
@@ -219,9 +234,9 @@ func (op *Operation) RedactResponse(resp *Response) *Response {
 	next := &Response{Status: resp.Status, Header: maps.Clone(resp.Header), Trailer: resp.Trailer, Body: resp.Body, Complete: resp.Complete}
 	for _, p := range op.secret {
 		if p.root == "response" && p.steps[0].name == "header" {
-			names := []string{http.CanonicalHeaderKey(p.steps[1].name)}
-			next.Header, _ = maskHeader(next.Header, names)
-			next.Trailer, _ = maskHeader(next.Trailer, names)
+			hidden := func(name string) bool { return sameField(name, p.steps[1].name) }
+			next.Header, _ = maskHeader(next.Header, hidden)
+			next.Trailer, _ = maskHeader(next.Trailer, hidden)
 		}
 	}
 	tree, _ := op.secretBody("response")

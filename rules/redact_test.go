@@ -112,3 +112,72 @@ func TestRedactResponse(t *testing.T) {
 		t.Error("an answer without secrets is changed")
 	}
 }
+
+func TestAPathIsMaskedInEveryPatternThatItFits(t *testing.T) {
+	t.Parallel()
+	_, op := operation(t, `
+  - name: make
+    match:
+      - {method: GET, path: "/{token}/x"}
+      - {method: POST, path: "/a/{token}"}
+      - {method: PUT, path: "/{token}/x", when: "has(query.q)"}
+      - {method: PUT, path: "/bot{key}/{token}"}
+      - {method: PATCH, path: "/{where...}", when: "has(query.q)"}
+      - {method: PATCH, path: "/p/q/{token}"}
+      - {method: DELETE, path: "/{token}z/d", when: "has(query.q)"}
+      - {method: DELETE, path: "/b{token}/d"}
+    effect: mutation
+    identity: none
+    secret: [path.token, path.where]
+    reconcile: [{none: why}]
+    manual_check: look
+`)
+	for line, want := range map[string]string{
+		"POST https://api.test/a/x":     "/a/%3Csecret%3E",
+		"GET https://api.test/a/x":      "/%3Csecret%3E/x",
+		"PUT https://api.test/bot1/x":   "/%3Csecret%3E/%3Csecret%3E",
+		"PUT https://api.test/bot1/y":   "/bot1/%3Csecret%3E",
+		"PATCH https://api.test/p/q/r":  "/%3Csecret%3E",
+		"DELETE https://api.test/bz/d":  "/%3Csecret%3E/d",
+		"DELETE https://api.test/byz/d": "/%3Csecret%3E/d",
+		"DELETE https://api.test/by/d":  "/b%3Csecret%3E/d",
+		"HEAD https://api.test/a/x":     "/%3Csecret%3E",
+	} {
+		if got := op.Redact(request(t, line, "")).Target(); got != want {
+			t.Errorf("%s is stored as %s, want %s", line, got, want)
+		}
+	}
+}
+
+func TestWhatASecretPlaceCanNotBeFoundInIsMaskedWhole(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct{ places, body, want string }{
+		{`"json.cards[*].number"`, `{"cards":{"number":"4111"},"n":1}`, `{"cards":"<secret>","n":1}`},
+		{`"json.cards[*].number"`, `{"cards":["4111",{"number":"4111"},{"n":1},null]}`, `{"cards":["<secret>",{"number":"<secret>"},{"n":1},null]}`},
+		{`"json.cards[0].number"`, `{"cards":{"number":"4111"}}`, `{"cards":"<secret>"}`},
+		{`"json.cards[0].number"`, `{"cards":[{"number":"4111"},{"n":1}]}`, `{"cards":[{"number":"<secret>"},{"n":1}]}`},
+		{`json.password`, `[{"password":"4111"}]`, `"<secret>"`},
+		{`json.password`, `"4111"`, `"<secret>"`},
+		{`json.card.number`, `{"card":"4111"}`, `{"card":"<secret>"}`},
+		{`json.card.number`, `{"card":4111}`, `{"card":"<secret>"}`},
+		{`json.card.number`, `{"card":true}`, `{"card":"<secret>"}`},
+		{`json.card.number`, `{"card":null,"n":1}`, `{"card":null,"n":1}`},
+		{`json.card.number`, `{"card":[],"n":1}`, `{"card":[],"n":1}`},
+		{`json.card.number`, `{"n":1}`, `{"n":1}`},
+		{`"json.cards[*].number"`, `{"cards":{}}`, `{"cards":{}}`},
+		{`"json.cards[*].number"`, `{"n":[1]}`, `{"n":[1]}`},
+		{`"json.x[*].a", json.x.b`, `{"x":[{"a":"4111","b":"4111","c":1}]}`, `{"x":[{"a":"<secret>","b":"<secret>","c":1}]}`},
+		{`"json.x[*].a", json.x.b`, `{"x":{"a":"4111","b":"4111","c":1}}`, `{"x":{"a":"<secret>","b":"<secret>","c":1}}`},
+		{`"json.x[1].a", json.x.b`, `{"x":[{"b":"4111"}]}`, `{"x":"<secret>"}`},
+		{`"json.x[1].a", json.x.b`, `{"x":{"a":"4111","b":"4111","c":1}}`, `{"x":{"a":"<secret>","b":"<secret>","c":1}}`},
+		{`"json.x[*]", json.x.b`, `{"x":{"a":"4111"}}`, `{"x":"<secret>"}`},
+	} {
+		_, op := operation(t, mutationWith("secret: ["+tc.places+", "+strings.ReplaceAll(tc.places, "json.", "response.json.")+"]"))
+		if got := string(op.Redact(request(t, "POST https://api.test/things", tc.body)).Body()); got != tc.want {
+			t.Errorf("%s of %s is stored as %s, want %s", tc.places, tc.body, got, tc.want)
+		}
+		if got := string(op.RedactResponse(&Response{Status: 200, Body: []byte(tc.body), Complete: true}).Body); got != tc.want {
+			t.Errorf("%s of the answer %s is stored as %s, want %s", tc.places, tc.body, got, tc.want)
+		}
+	}
+}

@@ -9,12 +9,15 @@ type File struct {
 }
 
 // Settings are what a user says about one connector in config.yaml. Credentials
-// are not among them: rules never see any.
+// are not among them, but for the name of their header field: rules never see any.
 type Settings struct {
 	// Connector names the connector; a name that isn't loaded is an error.
 	Connector string
 	// Hosts replaces the file's list of hosts; empty keeps it.
 	Hosts []string
+	// CredentialHeader is the header field of the configured credential; empty for none.
+	// What a script sends in it is a credential too.
+	CredentialHeader string
 	// Overrides are by operation name; an unknown name is an error.
 	Overrides map[string]Override
 }

@@ -10,7 +10,7 @@ func (op *Operation) ManualCheckText(env Env) string {
 	if op.manualCheck == nil {
 		return ""
 	}
-	return op.manualCheck.show(op.scope(env), op.secret)
+	return op.manualCheck.show(op.scope(env), op.hides)
 }
 
 // scope is what expressions about a stored record may read.

@@ -117,14 +117,14 @@ func insertionEnd(source string, i int) int {
 }
 
 // show renders the text for a person: "?" for what is missing, <secret> for what
-// reads a secret place. It refuses nothing.
-func (t *text) show(s *scope, secret []place) string {
+// is hidden. It refuses nothing.
+func (t *text) show(s *scope, hidden func(*expr) bool) string {
 	var b strings.Builder
 	for _, p := range t.parts {
 		switch {
 		case p.expr == nil:
 			b.WriteString(p.literal)
-		case p.expr.readsSecret(secret):
+		case hidden(p.expr):
 			b.WriteString(secretShown)
 		default:
 			b.WriteString(shown(p.expr, s))

@@ -23,7 +23,7 @@ func TestTextsAreShownToPeople(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := text.show(&scope{req: request(t, "POST https://api.test/", tc.body)}, nil)
+			got := text.show(&scope{req: request(t, "POST https://api.test/", tc.body)}, func(*expr) bool { return false })
 			if got != tc.want {
 				t.Errorf("shows %q, want %q", got, tc.want)
 			}

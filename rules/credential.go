@@ -1,0 +1,239 @@
+package rules
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// credentialHeaders usually hold credentials; they are never stored, and what reads them
+// is treated as what reads a secret place is.
+var credentialHeaders = []string{
+	"Authorization", "Proxy-Authorization", "Cookie", "X-Api-Key", "Api-Key", "Apikey", "X-Auth-Token",
+	"X-Access-Token", "X-Amz-Security-Token", "X-Goog-Api-Key", "X-Shopify-Access-Token", "Private-Token",
+}
+
+// credentialEndings end the names of fields that mostly hold credentials too. Some don't,
+// so that they are stored where the rule names them.
+var credentialEndings = []string{
+	"Api-Key", "Apikey", "Auth-Key", "Access-Key", "Secret-Key", "Token", "Secret", "Password", "Authorization", "Credential", "Credentials",
+}
+
+// plainByte is a byte of a field name as servers compare it: in lower case, and with "-"
+// for "_", which servers behind CGI and its kin can't tell apart.
+func plainByte(c byte) byte {
+	switch {
+	case c == '_':
+		return '-'
+	case 'A' <= c && c <= 'Z':
+		return c + 'a' - 'A'
+	}
+	return c
+}
+
+// sameField reports whether two names can be the same field to a server.
+func sameField(a, b string) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range len(a) {
+		if plainByte(a[i]) != plainByte(b[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// plainField is the one spelling of all names that are the same field.
+func plainField(name string) string { return strings.ReplaceAll(strings.ToLower(name), "_", "-") }
+
+// isCredential reports whether a field holds a credential: one of those that usually do,
+// or the one that the operator configured for the connector.
+func (op *Operation) isCredential(field string) bool {
+	return op.Connector != nil && op.Connector.credentialField != "" && sameField(op.Connector.credentialField, field) ||
+		slices.ContainsFunc(credentialHeaders, func(name string) bool { return sameField(name, field) })
+}
+
+// endsLikeCredential reports whether a field has the name of a credential.
+func endsLikeCredential(field string) bool {
+	return slices.ContainsFunc(credentialEndings, func(ending string) bool {
+		before := len(field) - len(ending)
+		return before >= 0 && sameField(field[before:], ending) && (before == 0 || plainByte(field[before-1]) == '-')
+	})
+}
+
+// hidesField reports whether a field of the request is masked in what is stored.
+func (op *Operation) hidesField(field string) bool {
+	return op.isCredential(field) || op.secretField(field) || endsLikeCredential(field) && !op.named[plainField(field)]
+}
+
+// secretField reports whether a field of the request is a secret place.
+func (op *Operation) secretField(field string) bool {
+	return slices.ContainsFunc(op.secret, func(p place) bool {
+		name, ok := p.name()
+		return ok && p.root == "header" && sameField(name, field)
+	})
+}
+
+// fieldsNamed are the fields of the request that the rule reads, compares or writes, each in
+// its plain spelling.
+func (op *Operation) fieldsNamed() map[string]bool {
+	out := map[string]bool{}
+	for _, name := range op.headers {
+		out[plainField(name)] = true
+	}
+	for _, e := range append(op.exprs(), op.Connector.account) {
+		for field := range e.fields() {
+			out[plainField(field)] = true
+		}
+	}
+	if op.minor != nil {
+		for name := range op.minor.names["header"] {
+			out[plainField(name)] = true
+		}
+	}
+	var written []place
+	if op.NativeKey != nil {
+		written = append(written, op.NativeKey.at)
+	}
+	if op.marker != nil {
+		written = append(written, op.marker.at)
+	}
+	for _, at := range written {
+		if name, ok := at.name(); ok && at.root == "header" {
+			out[plainField(name)] = true
+		}
+	}
+	return out
+}
+
+// fields are the fields of the request, and of the stored one, that an expression names. The
+// value is false where the expression's own doesn't show it.
+func (e *expr) fields() map[string]bool {
+	if e == nil {
+		return nil
+	}
+	out := map[string]bool{}
+	for _, r := range e.refs {
+		root, steps := r.root, r.steps
+		if root == "stored" && len(steps) > 0 {
+			root, steps = steps[0].name, steps[1:]
+		}
+		if root == "header" && len(steps) > 0 && steps[0].kind == stepName {
+			out[steps[0].name] = out[steps[0].name] || !r.veiled
+		}
+	}
+	return out
+}
+
+// credentialOf is the first credential that an expression names, in order; shown leaves out
+// those that its value doesn't show.
+func (op *Operation) credentialOf(e *expr, shown bool) (field string, found bool) {
+	for name, inClear := range e.fields() {
+		if op.isCredential(name) && (inClear || !shown) && (!found || name < field) {
+			field, found = name, true
+		}
+	}
+	return field, found
+}
+
+// hides reports whether the value of an expression must not be shown or stored: it reads a
+// secret place or a credential, or any field there is.
+func (op *Operation) hides(e *expr) bool {
+	if _, found := op.credentialOf(e, true); found || e.readsSecret(op.secret) {
+		return true
+	}
+	return slices.ContainsFunc(e.refs, func(r place) bool { return r.root == "header" && len(r.steps) == 0 && !r.veiled })
+}
+
+// credentials refuses what would store a credential in clear. It isn't hashed in silence, as
+// secret places are: records that were made before would have another key, and be made again.
+func (d *decoder) credentials(n *yaml.Node, key string, op *Operation) {
+	if op.Effect != EffectMutation {
+		return
+	}
+	for _, e := range op.identity {
+		d.inClear(e.expr, n, key, "the identity "+e.name, op)
+	}
+	d.inClear(op.subkey, n, key, "the subkey", op)
+	d.inClear(op.Connector.account, n, key, "the account", op)
+	for _, name := range op.headers {
+		if endsLikeCredential(name) && !op.isCredential(name) && !op.secretField(name) {
+			d.warn("credential", join(key, "payload.headers"), n, quoted(name)+" has the name of a credential, and is stored as it is, since it is payload",
+				"add header['"+name+"'] under secret:, if it is one")
+		}
+	}
+	if op.compare != nil {
+		if name, found := op.credentialOf(op.compare, false); found {
+			at := d.standing(op.compare, n, key)
+			d.mistaken("secret", at.key, at.node, "reads the header field "+name+", a credential, which is masked in what is stored", "compare other places")
+		}
+	}
+	d.asksByCredential(n, key, op)
+}
+
+// inClear reports an expression of the key that shows a credential.
+func (d *decoder) inClear(e *expr, n *yaml.Node, key, what string, op *Operation) {
+	if e == nil || e.readsSecret(op.secret) {
+		return // What reads a secret place is hashed.
+	}
+	at := d.standing(e, n, key)
+	if slices.ContainsFunc(d.findings, func(f Finding) bool { return f.Code == "credential" && f.Key == at.key }) {
+		return // The account is the same for every operation.
+	}
+	if name, found := op.credentialOf(e, true); found {
+		d.mistaken("credential", at.key, at.node, what+" would store the header field "+name+", a credential, in clear",
+			"write sha256(header['"+name+"']), or add header['"+name+"'] under secret: of the operation, so that a digest is kept")
+		return
+	}
+	fields := e.fields()
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		if fields[name] && endsLikeCredential(name) {
+			d.warn("credential", at.key, at.node, what+" reads the header field "+name+", which has the name of a credential, and stores it in clear",
+				"add header['"+name+"'] under secret: of the operation, if it is one")
+		}
+	}
+}
+
+// asksByCredential refuses what asks by a credential of the script, which is not stored. Where
+// a step keeps a value, that would be.
+func (d *decoder) asksByCredential(n *yaml.Node, key string, op *Operation) {
+	report := func(code string, list []*expr, shown bool, problem, fix string) {
+		for _, e := range list {
+			if e == nil {
+				continue
+			}
+			if name, found := op.credentialOf(e, shown); found {
+				at := d.standing(e, n, key)
+				d.mistaken(code, at.key, at.node, quoted(e.source)+" reads the header field "+name+", a credential, "+problem, fix)
+			}
+		}
+	}
+	const stored = "which is not stored"
+	for _, one := range []*Operation{op, op.undoing()} {
+		for _, s := range one.Strategies {
+			if s.Probe != nil {
+				report("probe-secret", s.Probe.exprs(), false, stored, "leave it out: the configured credential is added to what keep-proxy asks")
+			}
+		}
+	}
+	report("watch-secret", op.Watch.exprs(), false, stored, "leave it out: the configured credential is added to what keep-proxy asks")
+	if op.Undo != nil {
+		report("undo-secret", op.Undo.ask.exprs(), false, stored, "leave it out: the configured credential is added to what keep-proxy sends")
+	}
+	for _, step := range op.Send.steps() {
+		for _, e := range step.keep {
+			report("send-secret", []*expr{e.expr}, true, "and what is kept is stored", "keep something that is not secret")
+		}
+	}
+}
+
+// undoing is the operation by which an effect is taken back; an empty one where there is none.
+func (op *Operation) undoing() *Operation {
+	if op.Undo == nil {
+		return &Operation{}
+	}
+	return op.Undo.Operation
+}
