@@ -102,7 +102,7 @@ var reconcilerBreaks = []broken{
 	},
 	{
 		promise: "The rule file of the claim, kept in the ledger by its hash", how: "secrets of the answer are stored",
-		edits: []edit{{"reconcilers/sighting.go", "content := t.secrets.body(answer.Body)", "content := answer.Body"}},
+		edits: []edit{{"reconcilers/sighting.go", "content := t.secrets.Bytes(answer.Body)", "content := answer.Body"}},
 		tests: []string{"reconcilers.TestSecretsStayOutOfTheRecord"},
 	},
 }

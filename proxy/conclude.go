@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 
 	"keep-proxy/ledger"
@@ -76,18 +77,32 @@ func (p *Proxy) outcome(ctx context.Context, s *sending) ledger.Finish {
 }
 
 // keepAnswer is the answer as a replay gives it, with its body if that is stored
-// with the record; a longer one is written here.
+// with the record; a longer one is written here. What is secret in it is masked, and what the
+// API says of the credential that was sent.
 func (p *Proxy) keepAnswer(ctx context.Context, s *sending) (result *ledger.Result, body []byte, err error) {
 	if s.lost != nil {
 		return nil, nil, fmt.Errorf("store the answer: %w", s.lost)
 	}
-	if !s.w.op.SecretAnswer() {
-		return p.keepContent(ctx, &rules.Response{Status: s.answer.Status, Header: s.wire, Trailer: s.trailer}, s.body)
+	head := &rules.Response{Status: s.answer.Status, Header: s.wired.Header(s.wire), Trailer: s.wired.Header(s.trailer), Complete: true}
+	if !s.w.op.SecretAnswer() && len(s.wired) == 0 {
+		return p.keepContent(ctx, head, s.body)
 	}
+	asItCame := false
 	held := p.holding(s.body, func(whole []byte) {
-		stored := s.w.op.RedactResponse(&rules.Response{Status: s.answer.Status, Header: s.wire, Trailer: s.trailer, Body: whole, Complete: true})
-		result, body, err = p.keepContent(ctx, stored, inMemory(stored.Body))
+		head.Body = whole
+		stored := s.w.op.RedactResponse(head)
+		kept := s.wired.Bytes(stored.Body)
+		if asItCame = same(kept, whole); asItCame {
+			return
+		}
+		stored.Header = maps.Clone(stored.Header)
+		delete(stored.Header, "Content-Length")
+		result, body, err = p.keepContent(ctx, stored, inMemory(kept))
 	})
+	if held == nil && asItCame {
+		head.Body = nil
+		return p.keepContent(ctx, s.w.op.RedactResponse(head), s.body)
+	}
 	return result, body, errors.Join(held, err)
 }
 

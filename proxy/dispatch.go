@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"keep-proxy/internal/clock"
+	"keep-proxy/internal/masking"
 	"keep-proxy/ledger"
 	"keep-proxy/rules"
 	"keep-proxy/upstream"
@@ -39,6 +40,9 @@ type sending struct {
 	verdict upstream.Verdict
 	// step is the preparing step under way, "" for the commit.
 	step string
+	// wired are the configured credentials that were put on it, which must not be kept,
+	// should the API echo them.
+	wired masking.Secrets
 }
 
 // owed is what a dispatch must still have recorded. The zero value owes its whole
@@ -125,6 +129,7 @@ func (p *Proxy) wired(s *sending, out *rules.Request, body upstream.Body) (*upst
 	}
 	if as.name != "" {
 		header.Set(as.name, as.value)
+		s.wired = append(s.wired, as.value)
 	}
 	addVia(header, s.w.via)
 	return &upstream.Request{
@@ -197,7 +202,9 @@ func (p *Proxy) judge(s *sending) {
 	facts := upstream.FactsOf(s.method(), a, p.config.Clock.Now(), "")
 	facts.TooLarge = s.tooLarge
 	s.verdict = upstream.Judge(evidence, facts, opinion)
+	s.verdict.Reason = s.wired.Text(s.verdict.Reason)
 	s.dispatch = dispatchOf(s.dispatch, evidence, s.verdict)
+	s.dispatch.Error = s.wired.Text(s.dispatch.Error)
 	s.accepted()
 	if !s.mayStream() {
 		// Nobody gets the rest of an answer over the limit: it ends before that is recorded, as

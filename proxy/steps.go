@@ -95,6 +95,12 @@ func (p *Proxy) prepareStep(ctx context.Context, s *sending, i int) (given map[s
 			Status: s.answer.Status, Header: s.answer.Header, Body: answer, Complete: whole,
 		})
 	})
+	for name, value := range given {
+		if s.wired.In(value) {
+			// Masked, it would be another value in the commit.
+			problem = errors.Join(problem, fmt.Errorf("what it gave as %s holds the configured credential, which is never stored; keep another value", name))
+		}
+	}
 	return given, nil, errors.Join(problem, err)
 }
 
@@ -119,13 +125,14 @@ func (p *Proxy) unprepared(ctx context.Context, s *sending, problem error) *sett
 	s.verdict = p.judgeStep(s)
 	own := s.verdict.Kind == upstream.Failed && s.answer != nil && s.answer.Status >= http.StatusBadRequest &&
 		s.body != nil && s.answer.Evidence().BodyComplete
-	reason := "the step " + s.step + " failed: " + problem.Error()
+	reason := s.wired.Text("the step " + s.step + " failed: " + problem.Error())
 	if s.verdict.Kind != upstream.Failed {
 		s.verdict.Kind, s.verdict.Class = upstream.Failed, stepClass(s)
 	}
 	s.verdict.Reason = reason
 	if s.answer != nil {
 		s.dispatch = dispatchOf(s.dispatch, s.answer.Evidence(), s.verdict)
+		s.dispatch.Error = s.wired.Text(s.dispatch.Error)
 	}
 	d := &s.dispatch
 	d.Class, d.Reason = ledger.Class(s.verdict.Class), reason

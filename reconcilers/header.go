@@ -3,8 +3,6 @@ package reconcilers
 import (
 	"net/http"
 	"strings"
-
-	"keep-proxy/ledger"
 )
 
 // hopByHop are the fields that speak of one connection (RFC 9110 §7.6.1) or of a
@@ -15,7 +13,7 @@ var hopByHop = []string{
 }
 
 // endToEnd returns the fields of an answer that a replay gives again.
-func endToEnd(h http.Header) ledger.Header {
+func endToEnd(h http.Header) http.Header {
 	kept := h.Clone()
 	for _, line := range h.Values("Connection") {
 		for name := range strings.SplitSeq(line, ",") {
@@ -25,5 +23,5 @@ func endToEnd(h http.Header) ledger.Header {
 	for _, name := range hopByHop {
 		kept.Del(name)
 	}
-	return ledger.Header(kept)
+	return kept
 }

@@ -101,7 +101,7 @@ func (r *Reconciler) sendMoved(
 
 // unsent is the end of a dispatch that was recorded and for which nothing was sent.
 func (r *Reconciler) unsent(t *try, m *ledger.Mutation, d ledger.Dispatch, why error) (ledger.Finish, upstream.Verdict) {
-	evidence := upstream.Evidence{NotSent: true, Ended: r.stamp(), ErrorClass: upstream.ErrorRequest, Error: t.secrets.mask(why.Error())}
+	evidence := upstream.Evidence{NotSent: true, Ended: r.stamp(), ErrorClass: upstream.ErrorRequest, Error: t.secrets.Text(why.Error())}
 	v := upstream.Judge(evidence, upstream.Facts{}, upstream.Opinion{})
 	return ledger.Finish{Key: m.Key, Dispatch: ended(d, evidence, v)}, v
 }
@@ -117,7 +117,7 @@ func later(a, b time.Time) time.Time {
 // callOff takes the record out of the queue, or, for what may mend itself, puts it
 // off.
 func (r *Reconciler) callOff(ctx context.Context, t *try, forGood bool, why error) outcome {
-	out := outcome{seen: "stopped", reason: shorten(t.secrets.mask(why.Error()))}
+	out := outcome{seen: "stopped", reason: shorten(t.secrets.Text(why.Error()))}
 	var until time.Time
 	if !forGood {
 		until = r.laterRedispatch(t.mutation)

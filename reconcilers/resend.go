@@ -117,9 +117,10 @@ func (r *Reconciler) send(ctx context.Context, t *try, request *upstream.Request
 	}()
 	reply := r.wire.send(ctx, request, positive(t.mutation.Policy.ResultLimit, r.settings.MaxAnswer))
 	v = upstream.Judge(reply.evidence, reply.facts, r.opinion(t, reply))
+	v.Reason = t.secrets.Text(v.Reason)
 	finish.Dispatch = ended(d, reply.evidence, v)
 	v = followed(t, reply, v, &finish.Dispatch)
-	finish.Dispatch.Error = t.secrets.mask(finish.Dispatch.Error)
+	finish.Dispatch.Error = t.secrets.Text(finish.Dispatch.Error)
 	finish.TooLarge = v.Kind == upstream.TooLarge
 	if v.RetryAfter > 0 {
 		finish.RetryAfter = r.clock.Now().Add(v.RetryAfter)

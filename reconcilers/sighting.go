@@ -39,14 +39,14 @@ func (r *Reconciler) observe(ctx context.Context, t *try, s sighting) outcome {
 		// The runner is being stopped: that says nothing about the API.
 		return outcome{seen: "stopped", finished: ledger.Finished{Mutation: t.mutation}}
 	}
-	out := outcome{seen: string(s.seen), reason: shorten(t.secrets.mask(s.reason))}
+	out := outcome{seen: string(s.seen), reason: shorten(t.secrets.Text(s.reason))}
 	// What was seen is recorded even if the caller has gone.
 	ctx = context.WithoutCancel(ctx)
 	command := ledger.Observe{
 		Key: t.mutation.Key, Version: t.mutation.Version, AbsenceIsProof: s.proof, Reached: s.reached, Inline: t.inline,
 		NextTryAt: r.after(t.mutation, t.at, s), Ran: ran(t.mutation, t.at, r.ledger.Process()),
 		Observation: ledger.Observation{
-			At: t.at, Strategy: t.name(), Seen: s.seen, Reason: out.reason, Evidence: t.secrets.mask(s.evidence),
+			At: t.at, Strategy: t.name(), Seen: s.seen, Reason: out.reason, Evidence: t.secrets.Text(s.evidence),
 			Objects: s.objects, Strong: s.strong,
 		},
 	}
@@ -57,7 +57,7 @@ func (r *Reconciler) observe(ctx context.Context, t *try, s sighting) outcome {
 		var err error
 		if command.Owed, err = r.owed(t, s.objects); err != nil {
 			// A person is told of the duplicates, and why nothing undoes them.
-			command.Observation.Reason = shorten(t.secrets.mask(s.reason + "; how to undo the newer ones can't be told: " + err.Error()))
+			command.Observation.Reason = shorten(t.secrets.Text(s.reason + "; how to undo the newer ones can't be told: " + err.Error()))
 		}
 	}
 	if s.result != nil {
@@ -118,9 +118,9 @@ func (r *Reconciler) lost(out outcome) outcome {
 // first.
 func (r *Reconciler) keep(ctx context.Context, t *try, answer *rules.Response, source string) (*ledger.Result, []byte, error) {
 	answer = t.operation.RedactResponse(answer)
-	content := t.secrets.body(answer.Body)
+	content := t.secrets.Bytes(answer.Body)
 	result := &ledger.Result{
-		Status: answer.Status, Header: t.secrets.header(answer.Header), Trailer: t.secrets.header(answer.Trailer), Source: source,
+		Status: answer.Status, Header: ledger.Header(t.secrets.Header(endToEnd(answer.Header))), Trailer: ledger.Header(t.secrets.Header(endToEnd(answer.Trailer))), Source: source,
 	}
 	if len(content) > ledger.InlineBody {
 		body, err := r.ledger.WriteBody(ctx, bytes.NewReader(content))

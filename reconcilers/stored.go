@@ -8,12 +8,13 @@ import (
 	"slices"
 	"strings"
 
+	"keep-proxy/internal/masking"
 	"keep-proxy/ledger"
 	"keep-proxy/rules"
 )
 
 // masked is what a secret looks like in what is stored.
-const masked = "<secret>"
+const masked = masking.Masked
 
 // stored rebuilds the request of a record. The header fields that were masked when
 // it was stored are left out of it, and named.

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"keep-proxy/internal/masking"
 	"keep-proxy/ledger"
 	"keep-proxy/rules"
 )
@@ -58,7 +59,7 @@ type try struct {
 	// stack is where the program panicked, nil if it did not.
 	stack []byte
 	// secrets must not get into what is stored.
-	secrets secrets
+	secrets masking.Secrets
 }
 
 // work does what a queued record waits for.

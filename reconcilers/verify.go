@@ -24,7 +24,7 @@ func (r *Reconciler) Verify(ctx context.Context, m *ledger.Mutation) (said ledge
 	if err == nil {
 		s = r.askOnce(ctx, t)
 	}
-	reason, evidence = shorten(t.secrets.mask(s.reason)), t.secrets.mask(s.evidence)
+	reason, evidence = shorten(t.secrets.Text(s.reason)), t.secrets.Text(s.evidence)
 	switch {
 	case s.seen == ledger.SeenApplied, s.seen == ledger.SeenDuplicate && !s.strong:
 		said = ledger.SaidAgrees
