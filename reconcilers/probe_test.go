@@ -244,7 +244,7 @@ func TestAnotherAccountIsRetry(t *testing.T) {
 func TestTheAccountAloneIsDerivedAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, viaProbe)
-	w.rule = strings.Replace(w.rule, "identity: {reference: json.reference}", "identity: {reference: json.reference, who: \"header['authorization']\"}", 1)
+	w.rule = strings.Replace(w.rule, "identity: {reference: json.reference}", "identity: {reference: json.reference, who: \"sha256(header['authorization'])\"}", 1)
 	w.scripted, w.creds = http.Header{"Authorization": {"Bearer of the script"}}, fixed{header: "X-Key", value: "of the operator"}
 	w.start()
 	m := w.unknown("a")
