@@ -118,7 +118,8 @@ func TestNothingAsksByACredentialOfTheScript(t *testing.T) {
 	t.Parallel()
 	const read = "get: /a, query: {k: {cel: \"header['x-api-key']\"}}"
 	for name, tc := range map[string]struct{ file, code, key string }{
-		"a probe":      {withOperation("reconcile: [{probe: {" + read + ", observe: [{when: response.json.ok, is: applied}]}}]"), "probe-secret", "operations[0].reconcile[0].probe.query.k.cel"},
+		"a probe": {withOperation("reconcile: [{probe: {" + read + ", observe: [{when: response.json.ok, is: applied}]}}]"),
+			"probe-secret", "operations[0].reconcile[0].probe.query.k.cel"},
 		"a watch":      {withOperation("watch: {" + read + ", until: response.json.ok, max: 1h}"), "watch-secret", "operations[0].watch.query.k.cel"},
 		"a kept value": {withOperation(keeps("\"header['x-api-key']\"")), "send-secret", "operations[0].send[0].keep.id"},
 		"an undo": {withOperation("compensate: {delete: '/a/{object}', header: {x-by: {cel: \"header['x-api-key']\"}}}"),
@@ -144,7 +145,8 @@ func TestFieldsNamedLikeCredentialsAreMaskedUnlessTheRuleNamesThem(t *testing.T)
 	fields := []string{"Dd-Api-Key", "X_Csrf_Token", "Token", "x-hook-secret", "X-Password", "X-Auth-Key", "X-Forwarded-Authorization", "X-Service-Credentials"}
 	_, bare := operation(t, mutationWith(""))
 	for _, name := range fields {
-		if got := bare.Redact(request(t, "POST https://api.test/things", "", name+": v")); len(got.Header[http.CanonicalHeaderKey(name)]) != 1 || got.Header[http.CanonicalHeaderKey(name)][0] != secretShown {
+		got := bare.Redact(request(t, "POST https://api.test/things", "", name+": v"))
+		if values := got.Header[http.CanonicalHeaderKey(name)]; len(values) != 1 || values[0] != secretShown {
 			t.Errorf("%s is stored: %v", name, got.Header)
 		}
 	}
