@@ -248,7 +248,18 @@ func (c *claiming) blocked(by []Blocker) (*Claimed, error) {
 		return out, nil
 	}
 	out.RunRefused = true
-	return out, c.refuse(c.run, out.Detail, first.ID)
+	if err := c.refuse(c.run, out.Detail, first.ID); err != nil {
+		return nil, err
+	}
+	return out, c.takeAgain()
+}
+
+// takeAgain takes the record as it is after its run ended, which may ask a person about it.
+func (c *claiming) takeAgain() (err error) {
+	if c.m != nil {
+		c.m, err = c.Mutation(c.m.Key)
+	}
+	return err
 }
 
 // endByLogic ends a managed run that asked for what no retry can make right,
@@ -270,5 +281,8 @@ func (c *claiming) endWith(out *Claimed, state RunState, class Class) (*Claimed,
 	if c.m != nil {
 		cause = c.m.ID
 	}
-	return out, c.end(c.run, ending{state, class, out.Detail, cause, ActorProxy, false})
+	if err := c.end(c.run, ending{state, class, out.Detail, cause, ActorProxy, false}); err != nil {
+		return nil, err
+	}
+	return out, c.takeAgain()
 }

@@ -21,9 +21,15 @@ type ending struct {
 }
 
 // end ends r, which must not have ended yet. A run that ends in its grace ends
-// after a definite failure, whatever ended it.
+// after a definite failure, whatever ended it, and a person is asked as at the grace's end.
 func (c *command) end(r *Run, e ending) error {
-	e.failed = e.state == RunAborted && (e.failed || r.State == RunFailing)
+	graced := e.state == RunAborted && r.State == RunFailing
+	if graced {
+		if err := c.escalateGrace(r); err != nil {
+			return err
+		}
+	}
+	e.failed = graced || e.state == RunAborted && e.failed
 	r.State, r.Class, r.Reason, r.Cause, r.EndedAt = e.state, e.class, e.reason, e.cause, c.now.Wall
 	r.FailingUntil = time.Time{}
 	if err := c.putRun(r); err != nil {
@@ -198,9 +204,6 @@ func (c *command) overdue(r *Run) bool {
 // with its time limit.
 func (c *command) expire(r *Run) error {
 	if r.State == RunFailing {
-		if err := c.escalateGrace(r); err != nil {
-			return err
-		}
 		return c.end(r, ending{RunAborted, r.Class, r.Reason, r.Cause, ActorProxy, true})
 	}
 	return c.end(r, ending{RunAborted, ClassTransient, "the run's time limit is over", r.Cause, ActorProxy, false})

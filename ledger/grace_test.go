@@ -160,6 +160,36 @@ func TestTheGrace(t *testing.T) {
 		w.finish("a", w.send(r, "a"), ledger.VerdictFailed, class(ledger.ClassLogic))
 		w.stands(r, ledger.RunAborted, ledger.ClassLogic)
 	})
+	for how, stop := range map[string]func(w *world, r *ledger.Run) error{
+		"a stop": func(w *world, r *ledger.Run) error {
+			_, err := w.RefuseRun(w.t.Context(), r.ID, "it was stopped", "m-x")
+			return err
+		},
+		"a person": func(w *world, r *ledger.Run) error {
+			_, err := w.EndRun(w.t.Context(), r.ID, ledger.ClassTransient, "stopped", "person:ada")
+			return err
+		},
+		"a request in a stopped scope": func(w *world, r *ledger.Run) error {
+			d := w.send(w.open(item("other")), "other")
+			w.finish("other", d, ledger.VerdictUncertain)
+			if out := w.claim(r, "a"); out.Decision != ledger.DecideBlocked || out.Mutation.Version != w.mutation("a").Version {
+				w.t.Errorf("%q %q, version %d", out.Decision, out.Problem, out.Mutation.Version)
+			}
+			return nil
+		},
+		"another run": func(w *world, _ *ledger.Run) error {
+			w.open(func(o *ledger.OpenRun) { o.Takeover = true })
+			return nil
+		},
+	} {
+		t.Run("a person is asked where "+how+" ends it", func(t *testing.T) {
+			t.Parallel()
+			w, r := failing(t)
+			w.ok(stop(w, r))
+			w.stands(r, ledger.RunAborted, ledger.ClassTransient)
+			w.escalated("a", ledger.EscalationPermission)
+		})
+	}
 	t.Run("a run that is ended in it ends after a definite failure", func(t *testing.T) {
 		t.Parallel()
 		w, r := failing(t)

@@ -94,6 +94,11 @@ var foundBreaks = []broken{
 		tests: []string{"ledger.TestAnUndoThatIsCalledFailedIsNotWaivedWhileItIsSent"},
 	},
 	{
+		promise: "`permission` and `precondition` also open an escalation", how: "a grace that a stop ends asks nobody",
+		edits: []edit{{"ledger/endrun.go", "\tif graced {\n", "\tif graced && e.failed {\n"}},
+		tests: []string{"ledger.TestTheGrace"},
+	},
+	{
 		promise: "An outcome that the ledger doesn't take is unknown", how: "what the runner can't record stops nothing",
 		edits: []edit{{"reconcilers/record.go", "\tr.unrecorded.Add(m, \"\")\n", ""}},
 		tests: []string{"reconcilers.TestARedispatchWhoseEndIsNotRecordedStopsWhatDependsOnIt"},
