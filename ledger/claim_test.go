@@ -177,6 +177,14 @@ func TestRepeats(t *testing.T) {
 		w.finish("a", d, ledger.VerdictApplied)
 		w.Deliver(r.ID, &ledger.Mutation{Key: key("a"), State: ledger.Failed, Dispatches: w.mutation("a").Dispatches}, "")
 	}
+	followed := func(w *world, r *ledger.Run) {
+		out := w.finish("a", w.send(r, "a", watched), ledger.VerdictAccepted, status202)
+		w.Deliver(r.ID, out.Mutation, "")
+	}
+	followedToItsEnd := func(w *world, r *ledger.Run) {
+		followed(w, r)
+		w.see("a", ledger.SeenApplied)
+	}
 	replay := func(q *ledger.Claim) { q.RepeatReplay = true }
 	for _, c := range []struct {
 		name   string
@@ -194,6 +202,8 @@ func TestRepeats(t *testing.T) {
 		{"delivered was an earlier failure, and the success after it was not", failureDelivered, []func(*ledger.Claim){redelivery}, ledger.DecideReplay},
 		{"delivered was an earlier failure, and the sending after it is in flight", failureDeliveredAndSent, []func(*ledger.Claim){redelivery}, ledger.DecideJoin},
 		{"delivered was a failure that turned out a success", failureThatSucceeded, []func(*ledger.Claim){redelivery}, ledger.DecideReplay},
+		{"delivered was a 202 that is followed", followed, []func(*ledger.Claim){redelivery}, ledger.DecideRepeated},
+		{"delivered was a 202, and what it accepted was applied since", followedToItsEnd, []func(*ledger.Claim){redelivery}, ledger.DecideRepeated},
 		{"being delivered", undelivered(""), nil, ledger.DecideRepeated},
 		{"being delivered, the same client key", undelivered("k"), []func(*ledger.Claim){clientKey("k")}, ledger.DecideReplay},
 		{"its caller has gone", undelivered(""), []func(*ledger.Claim){redelivery}, ledger.DecideReplay},

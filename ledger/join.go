@@ -34,7 +34,7 @@ func (c *claiming) join() (Claimed, error) {
 	if c.m == nil {
 		return Claimed{}, invalid("there is no mutation %s to wait for", c.q.Key.ID())
 	}
-	if c.m.State == Applied || c.m.State == Skipped {
+	if c.m.State == Applied || c.m.State == Skipped || c.m.Watching {
 		if again, err := c.repeated(); err != nil || again {
 			return c.refuseRepeat(), err
 		}

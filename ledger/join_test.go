@@ -26,6 +26,10 @@ func TestJoin(t *testing.T) {
 			applied(w, r)
 			w.Deliver(r.ID, w.mutation("a"), "")
 		}, ledger.DecideRepeated, "repeated"},
+		{"a 202 that was delivered before", nil, func(w *world, r *ledger.Run) {
+			out := w.finish("a", w.send(nil, "a", watched), ledger.VerdictAccepted, status202)
+			w.Deliver(r.ID, out.Mutation, "")
+		}, ledger.DecideRepeated, "repeated"},
 		{"by a run that may read only", func(o *ledger.OpenRun) { o.Mutations = ledger.MutationsNone }, applied,
 			ledger.DecideRefused, "read-only-run"},
 		{"by a run that has made its one mutation", one, func(w *world, r *ledger.Run) {

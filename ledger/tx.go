@@ -39,7 +39,8 @@ type Delivery struct {
 	Begun bool `cbor:"5,keyasint,omitempty" json:"begun,omitempty"`
 }
 
-// answers reports whether what was delivered is the answer of m as it is now.
+// answers reports whether what was delivered is the answer of m as it is now. The 202 of
+// what is followed to its end is that of what was applied by it, too: replays give no other.
 func (d *Delivery) answers(m *Mutation) bool {
 	if d.Begun {
 		return false
@@ -48,7 +49,11 @@ func (d *Delivery) answers(m *Mutation) bool {
 		return true
 	}
 	current := m.Current()
-	return d.State == m.State && current != nil && d.Dispatch == current.ID
+	if current == nil || d.Dispatch != current.ID {
+		return false
+	}
+	followed := m.State == Applied && d.State == NeedsReconcile && current.Verdict == VerdictAccepted
+	return d.State == m.State || followed
 }
 
 // View is the read side of a transaction. Records are private copies. What is
