@@ -52,7 +52,7 @@ func (m *Mutation) Draft() *Mutation {
 		c.Observations[i].Objects = slices.Clone(c.Observations[i].Objects)
 	}
 	c.Result = copied(m.Result)
-	c.Escalation = copied(m.Escalation)
+	c.Escalation, c.Displaced = copied(m.Escalation), slices.Clone(m.Displaced)
 	c.Verification = copied(m.Verification)
 	c.Diff = m.Diff.clone()
 	c.Undo, c.Obligations = copied(m.Undo), slices.Clone(m.Obligations)

@@ -60,7 +60,7 @@ func (m *Mutation) facts() Facts {
 		FactAbsentFails.If(m.Policy.OnAbsent == AbsentFail || m.Policy.OnAbsent == AbsentRedispatch) |
 		FactRedispatch.If(RedispatchOpen(m)) |
 		FactResultMissing.If(m.State == Applied && m.ResultState != ResultKnown) |
-		FactDisputed.If(m.Disputed != "") |
+		FactDisputed.If(m.Disputed != "" && (m.asked() == EscalationMismatch || !m.Escalated())) |
 		FactEscalated.If(m.Escalated())
 }
 
@@ -120,7 +120,7 @@ func (c *command) store(m *Mutation, from State, on Trigger, mv move, dispatch, 
 func (e *Event) tellEscalation(m *Mutation, now time.Time) {
 	switch q := m.Escalation; {
 	case q == nil:
-	case q.ClosedAt.IsZero() && q.OpenedAt.Equal(now):
+	case q.ClosedAt.IsZero() && (q.OpenedAt.Equal(now) || q.AskedAgain.Equal(now)):
 		e.Escalation = q.Number
 	case !q.ClosedAt.IsZero() && q.ClosedAt.Equal(now):
 		e.Escalation, e.EscalationClosed = q.Number, true

@@ -210,10 +210,16 @@ func (c *command) answerCause(item *Item, d DecideItem) error {
 			continue
 		}
 		m, err := c.Mutation(key)
-		if err != nil || !m.Escalated() || m.Escalation.Kind != EscalationMismatch {
+		if err != nil || !m.asks(EscalationMismatch) && m.Disputed == "" {
 			return err
 		}
+		m.Disputed = ""
 		from, mv := m.State, c.at(PersonActor(d.Actor), d.Reason)
+		if m.asked() != EscalationMismatch {
+			// It is displaced, or acknowledged: what else is asked stays.
+			m.closeAsked(func(kind string) bool { return kind == EscalationMismatch }, mv)
+			return c.store(m, from, OnAcknowledge, mv, "", "")
+		}
 		if err := c.move(m, OnAcknowledge, c.facts(m, nil, 0), mv); err != nil {
 			if errors.Is(err, ErrNotAllowed) {
 				return nil // It stays open on the mutation, where a person can answer it.

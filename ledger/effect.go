@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"strconv"
 	"strings"
 	"time"
 )
@@ -29,20 +28,22 @@ const (
 	EffectNewKey
 	// EffectAccept takes the disputed payload as covered.
 	EffectAccept
-	// EffectClose closes the open escalation.
+	// EffectClose closes the open escalations that the trigger answers.
 	EffectClose
 	// EffectRedispatch queues the record to be sent again by itself. Every other move
-	// takes it out of that queue.
+	// takes it out of that queue, but for those of EffectKeepQueue.
 	EffectRedispatch
 	// EffectWatch keeps the 202 and lets the runner follow it.
 	EffectWatch
+	// EffectKeepQueue leaves the record in the queue of those that are sent again.
+	EffectKeepQueue
 )
 
 // effectNames are in the order of the bits.
 var effectNames = [...]string{
 	"new dispatch, observations void", "answer kept", "result unknown", "committed", "dispatches resolved",
 	"queued for the runner", "counters reset", "generation + 1", "payload accepted", "escalation closed",
-	"redispatch queued", "answer 202 kept and followed",
+	"redispatch queued", "answer 202 kept and followed", "redispatch stays queued",
 }
 
 // Has reports whether every effect of g is in e.
@@ -104,11 +105,18 @@ func (m *Mutation) apply(r Row, mv move) error {
 		}
 	}
 	if r.Effects.Has(EffectClose) {
-		m.closeEscalation(mv)
+		shown := m.asked()
+		m.closeAsked(func(kind string) bool { return answers(r.On, kind, shown) }, mv)
+		if r.On != OnAcknowledge && answers(r.On, EscalationMismatch, shown) {
+			// What was refused is no answer to what is asked later. To acknowledge it decides
+			// nothing about it.
+			m.Disputed = ""
+		}
 	}
 	if r.Escalation != "" {
 		m.escalate(r.Escalation, mv)
 	}
+	since, due := m.RedispatchSince, m.NextTryAt
 	watching := m.Watching && r.To == NeedsReconcile && !m.Committed
 	m.enter(r.To, mv.now)
 	if !watching {
@@ -120,6 +128,9 @@ func (m *Mutation) apply(r Row, mv move) error {
 	m.RedispatchSince = time.Time{}
 	if r.Effects.Has(EffectRedispatch) {
 		m.RedispatchSince, m.NextTryAt = mv.now.Wall, mv.now.Wall
+	}
+	if r.Effects.Has(EffectKeepQueue) {
+		m.RedispatchSince, m.NextTryAt = since, due
 	}
 	return nil
 }
@@ -172,32 +183,4 @@ func (m *Mutation) deriveVendorKey() error {
 	}
 	m.VendorKey = key
 	return nil
-}
-
-// Escalated reports whether a person is asked about m now.
-func (m *Mutation) Escalated() bool { return m.Escalation != nil && m.Escalation.ClosedAt.IsZero() }
-
-// escalate opens an escalation. One of the same kind that is open already stays
-// as it is, so that its age is told from its first cause.
-func (m *Mutation) escalate(kind string, mv move) {
-	if m.Escalated() && m.Escalation.Kind == kind {
-		return
-	}
-	number := 1
-	if m.Escalation != nil {
-		number = m.Escalation.Number + 1
-	}
-	m.Escalation = &Escalation{
-		ID: EscalationID(m.ID, number), Number: number, Kind: kind, Why: mv.why, OpenedAt: mv.now.Wall,
-	}
-}
-
-// EscalationID is the id of a mutation's escalation by its number.
-func EscalationID(mutation string, number int) string { return mutation + "-" + strconv.Itoa(number) }
-
-// closeEscalation closes the open escalation, if there is one.
-func (m *Mutation) closeEscalation(mv move) {
-	if m.Escalated() {
-		m.Escalation.ClosedAt, m.Escalation.ClosedBy = mv.now.Wall, mv.actor
-	}
 }

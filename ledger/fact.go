@@ -34,7 +34,8 @@ const (
 	FactResendOpen
 	// FactDeniable: a person may say that it did not happen, see Deniable.
 	FactDeniable
-	// FactDisputed: a request with another payload was refused.
+	// FactDisputed: a request with another payload was refused, and nothing else is asked
+	// about.
 	FactDisputed
 	// FactEscalated: an escalation is open.
 	FactEscalated

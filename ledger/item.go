@@ -52,11 +52,15 @@ func (c *command) needAttention(m *Mutation, why string) error {
 	return c.putItem(item)
 }
 
-// attended opens the item again if it waited because of m.
+// attended opens the item again if it waited because of m, unless another question that
+// items wait for is open there still.
 func (c *command) attended(m *Mutation) error {
 	item, err := found(c.Item(m.Workflow, m.Item))
 	if err != nil || item == nil || item.State != ItemNeedsAttention || item.Cause != m.ID {
 		return err
+	}
+	if m.asks(EscalationMismatch) || m.asks(EscalationDrift) || m.asks(EscalationVerify) {
+		return nil
 	}
 	item.State, item.Reason, item.Cause = ItemOpen, "", ""
 	return c.putItem(item)

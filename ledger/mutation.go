@@ -237,6 +237,9 @@ type Mutation struct {
 	// Remade is how many records of the key retention removed before this one was made:
 	// marker and vendor keys are other ones each time.
 	Remade int `cbor:"51,keyasint,omitempty" json:"remade,omitempty"`
+	// Displaced are the questions that are open beside Escalation, which took their place,
+	// the latest last. They are asked again once it is closed.
+	Displaced []Escalation `cbor:"52,keyasint,omitempty" json:"displaced,omitempty"`
 }
 
 // Dispatch is one sending of a mutation.

@@ -52,14 +52,16 @@ func (c *command) resolve(r *Resolve) (*Mutation, *Run, error) {
 		return nil, nil, err
 	}
 	known := FactResult.If(r.Result != nil) | FactDeniable.If(Deniable(m, c.now, c.Process(), r.Force))
-	from, mv := m.State, c.at(PersonActor(r.Actor), r.Reason)
+	from, mv, asked := m.State, c.at(PersonActor(r.Actor), r.Reason), m.asked()
 	if r.Result != nil {
 		m.keepResult(r.Result, "person")
 		if err := c.keepBody(&m.Result.Body, r.Body); err != nil {
 			return nil, nil, err
 		}
 	}
-	m.NextTryAt = r.NextTryAt
+	if r.Action != OnAcknowledge {
+		m.NextTryAt = r.NextTryAt
+	}
 	if err := c.move(m, r.Action, c.facts(m, nil, known), mv); err != nil {
 		return nil, nil, c.explain(err, m, r)
 	}
@@ -68,19 +70,19 @@ func (c *command) resolve(r *Resolve) (*Mutation, *Run, error) {
 			return nil, nil, err
 		}
 	}
-	m.decided(r)
+	m.decided(r, asked)
 	if err := c.oweByPerson(m, r, mv); err != nil {
 		return nil, nil, err
 	}
 	if err := c.store(m, from, r.Action, mv, "", ""); err != nil {
 		return nil, nil, err
 	}
-	if r.Action == OnAccept || r.Action == OnNewKey || r.Action == OnSkip || r.Action == OnAcknowledge && m.Escalation.Kind == EscalationVerify {
+	if r.Action == OnAccept || r.Action == OnNewKey || r.Action == OnSkip || r.Action == OnAcknowledge && asked == EscalationVerify {
 		if err := c.attended(m); err != nil {
 			return nil, nil, err
 		}
 	}
-	if r.Action == OnAcknowledge && m.Escalation.Kind == EscalationDrift {
+	if r.Action == OnAcknowledge && asked == EscalationDrift {
 		if err := c.acceptDrift(m); err != nil {
 			return nil, nil, err
 		}
@@ -89,17 +91,16 @@ func (c *command) resolve(r *Resolve) (*Mutation, *Run, error) {
 	return m, run, err
 }
 
-// decided writes the person's reason where the record tells its own.
-func (m *Mutation) decided(r *Resolve) {
+// decided writes the person's reason where the record tells its own; asked is the kind of
+// the question that was shown to them.
+func (m *Mutation) decided(r *Resolve, asked string) {
 	switch r.Action {
 	case OnDidNotHappen:
 		m.Class, m.Reason = ClassTransient, r.Reason
 	case OnHappened, OnSkip:
 		m.Reason = r.Reason
-	case OnNewKey:
-		m.Disputed = ""
 	case OnAcknowledge:
-		if m.Escalation.Kind == EscalationVerify && m.Verification != nil {
+		if asked == EscalationVerify && m.Verification != nil {
 			m.Verification.Acknowledged = true
 		}
 	default:

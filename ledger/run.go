@@ -150,6 +150,9 @@ type Escalation struct {
 	OpenedAt time.Time `cbor:"5,keyasint"           json:"opened_at"`
 	ClosedAt time.Time `cbor:"6,keyasint,omitzero"  json:"closed_at,omitzero"`
 	ClosedBy string    `cbor:"7,keyasint,omitempty" json:"closed_by,omitempty"`
+	// AskedAgain is when it was shown again, under its present number, after another
+	// question had displaced it; zero if none did.
+	AskedAgain time.Time `cbor:"8,keyasint,omitzero" json:"asked_again,omitzero"`
 }
 
 // Kinds of escalation.

@@ -35,8 +35,10 @@ const (
 	// keepAnswer and lostAnswer end a mutation as applied.
 	keepAnswer = EffectAnswer | EffectCommitted | EffectResolve | EffectClose
 	lostAnswer = EffectAnswerLost | EffectCommitted | EffectResolve
-	giveUp     = EscalationIndeterminate
-	noResult   = EscalationNoResult
+	// sendAgain queues what did not happen; a question about an earlier sending is over by that.
+	sendAgain = EffectResolve | EffectRedispatch | EffectClose
+	giveUp    = EscalationIndeterminate
+	noResult  = EscalationNoResult
 )
 
 // table holds every move there is; what it doesn't hold is refused.
@@ -108,12 +110,12 @@ var table = []Row{
 	{NeedsReconcile, OnObservedDuplicate, 0, FactStrong | committed, Indeterminate, 0, giveUp},
 	{NeedsReconcile, OnObservedDuplicate, committed, FactStrong, Applied, lostAnswer, noResult},
 
-	{InFlight, OnObservedAbsent, judged | believed | FactAbsentFails | again, committed, Failed, EffectResolve | EffectRedispatch, ""},
+	{InFlight, OnObservedAbsent, judged | believed | FactAbsentFails | again, committed, Failed, sendAgain, ""},
 	{InFlight, OnObservedAbsent, judged | believed | FactAbsentFails, committed | again, Failed, EffectResolve, ""},
 	{InFlight, OnObservedAbsent, judged | believed, committed | FactAbsentFails, Indeterminate, 0, giveUp},
 	{InFlight, OnObservedAbsent, judged, committed | believed, InFlight, 0, ""},
 	{InFlight, OnObservedAbsent, judged | committed, 0, InFlight, 0, ""},
-	{NeedsReconcile, OnObservedAbsent, believed | FactAbsentFails | again, committed, Failed, EffectResolve | EffectRedispatch, ""},
+	{NeedsReconcile, OnObservedAbsent, believed | FactAbsentFails | again, committed, Failed, sendAgain, ""},
 	{NeedsReconcile, OnObservedAbsent, believed | FactAbsentFails, committed | again, Failed, EffectResolve, ""},
 	{NeedsReconcile, OnObservedAbsent, believed, committed | FactAbsentFails, Indeterminate, 0, giveUp},
 	{NeedsReconcile, OnObservedAbsent, 0, committed | believed, NeedsReconcile, EffectQueue, ""},
@@ -139,7 +141,7 @@ var table = []Row{
 	{Failed, OnSkip, 0, 0, Skipped, EffectResolve | EffectClose, ""},
 	{Applied, OnAccept, FactDisputed, 0, Applied, EffectAccept | EffectClose, ""},
 	{Applied, OnAcknowledge, FactEscalated, 0, Applied, EffectClose, ""},
-	{Failed, OnAcknowledge, FactEscalated, 0, Failed, EffectClose, ""},
+	{Failed, OnAcknowledge, FactEscalated, 0, Failed, EffectClose | EffectKeepQueue, ""},
 }
 
 // rowsFrom are the rows by the state that they lead away from: each command looks one up.

@@ -241,7 +241,7 @@ func TestFactsAndEffectsHaveNames(t *testing.T) {
 	if got := len(AllFacts.Names()); got != len(factNames) || AllFacts != 1<<len(factNames)-1 {
 		t.Errorf("%d facts have names, the set is %b", got, AllFacts)
 	}
-	if all := Effects(1<<len(effectNames) - 1); !all.Has(EffectWatch) || all.Has(EffectWatch<<1) {
+	if all := Effects(1<<len(effectNames) - 1); !all.Has(EffectKeepQueue) || all.Has(EffectKeepQueue<<1) {
 		t.Errorf("%d effects have names", len(effectNames))
 	}
 	if s := (EffectCommitted | EffectClose).String(); s != "committed; escalation closed" {

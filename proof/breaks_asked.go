@@ -13,4 +13,39 @@ var askedBreaks = []broken{
 		edits: []edit{{"ledger/join.go", " || c.m.Watching {", " {"}},
 		tests: []string{"ledger.TestJoin"},
 	},
+	{
+		promise: "One about the outcome is open until", how: "what was accepted closes what a person was asked by its end",
+		edits: []edit{{"ledger/asked.go", "\tdefault:\n\t\treturn aboutOutcome(kind)", "\tdefault:\n\t\treturn true"}},
+		tests: []string{"ledger.TestOnlyItsAnswerClosesAQuestion"},
+	},
+	{
+		promise: "One about the outcome is open until", how: "a question about an earlier sending stays",
+		edits: []edit{{"ledger/table.go", "EffectResolve | EffectRedispatch | EffectClose", "EffectResolve | EffectRedispatch"}},
+		tests: []string{"ledger.TestWhatIsQueuedIsAskedAboutNoMore"},
+	},
+	{
+		promise: "A question that comes while another is open", how: "the other is lost",
+		edits: []edit{{"ledger/asked.go", "m.Displaced = append(m.Displaced, *m.Escalation)", "_ = m.Escalation"}},
+		tests: []string{"ledger.TestADriftTakesNoQuestionAway"},
+	},
+	{
+		promise: "A question that comes while another is open", how: "nobody is told that it is asked again",
+		edits: []edit{{"ledger/command.go", " || q.AskedAgain.Equal(now)", ""}},
+		tests: []string{"ledger.TestAQuestionThatIsDisplacedIsAskedAgain"},
+	},
+	{
+		promise: "A payload that was refused can be accepted until", how: "it is accepted as the answer of another question",
+		edits: []edit{{"ledger/command.go", " && (m.asked() == EscalationMismatch || !m.Escalated())", ""}, {"ledger/decideitem.go", "\t\tm.Disputed = \"\"\n", ""}},
+		tests: []string{"ledger.TestARefusedPayloadIsNoAnswerToAnotherQuestion"},
+	},
+	{
+		promise: "A payload that was refused can be accepted until", how: "the item is free while it waits for another answer",
+		edits: []edit{{"ledger/item.go", " || m.asks(EscalationDrift) || ", " || "}},
+		tests: []string{"ledger.TestARefusedPayloadIsNoAnswerToAnotherQuestion"},
+	},
+	{
+		promise: "Whatever else moves the record", how: "to acknowledge a question takes it out",
+		edits: []edit{{"ledger/table.go", "EffectClose | EffectKeepQueue", "EffectClose"}},
+		tests: []string{"ledger.TestToAcknowledgeTakesNothingOutOfTheQueue"},
+	},
 }

@@ -100,7 +100,7 @@ var recordBreaks = []broken{
 	},
 	{
 		promise: "`applied`: the stored status, header fields and body", how: "a question that was answered is not asked again",
-		edits: []edit{{"ledger/effect.go", "if m.Escalated() && m.Escalation.Kind == kind {", "if m.Escalation != nil && m.Escalation.Kind == kind {"}},
+		edits: []edit{{"ledger/asked.go", "if m.Escalated() && m.Escalation.Kind == kind {", "if m.Escalation != nil && m.Escalation.Kind == kind {"}},
 		tests: []string{"ledger.TestAPayloadThatIsRefusedOnceMoreIsAskedAboutAgain"},
 	},
 	{

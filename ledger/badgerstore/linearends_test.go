@@ -99,7 +99,7 @@ func (m *record) committed(r rules) {
 	case m.State == ledger.InFlight:
 	case m.State == ledger.NeedsReconcile:
 	case r.reconciler:
-		m.Open = false
+		m.answer(aboutOutcome)
 		m.to(ledger.NeedsReconcile, "")
 	default:
 		m.happenedSomehow(ledger.EscalationNoResult)

@@ -84,6 +84,7 @@ func (m *record) absent(r rules) bool {
 		m.resolveAll()
 		m.to(ledger.Failed, "")
 		m.Class, m.Queued = ledger.ClassTransient, true
+		m.answer(aboutOutcome)
 	default:
 		m.resolveAll()
 		m.to(ledger.Failed, "")
@@ -221,7 +222,8 @@ func (w *world) runObligation(q *asked) answered {
 	case m.Of == "" || m.State != ledger.Failed || m.Committed || w.newerOwed(m):
 		return answered{Got: refused}
 	}
-	m.Allowed, m.Queued, m.Open = m.Sent+sendings, true, false
+	m.Allowed, m.Queued = m.Sent+sendings, true
+	m.answerShown()
 	m.Version++
 	return w.tell(m, "")
 }
@@ -232,11 +234,13 @@ func (w *world) resolve(q *asked) answered {
 	if why != "" {
 		return answered{Got: why}
 	}
+	verify := m.Question == ledger.EscalationVerify
 	if !w.resolves(q, m) {
 		return answered{Got: refused}
 	}
 	m.Version++
-	attends := q.is("accept_payload") || q.is("new_key") || q.is("skip") || q.is("acknowledge") && m.Question == ledger.EscalationVerify
+	attends := q.is("accept_payload") || q.is("new_key") || q.is("skip") || q.is("acknowledge") && verify
+	attends = attends && !m.asks(ledger.EscalationMismatch, ledger.EscalationVerify)
 	if attends && w.Item.State == ledger.ItemNeedsAttention && w.Item.Cause == q.Key {
 		w.Item.State, w.Item.Cause = ledger.ItemOpen, ""
 	}
@@ -253,7 +257,8 @@ func (w *world) resolves(q *asked, m *record) bool {
 			return false
 		}
 		m.to(ledger.NeedsReconcile, "")
-		m.Tries, m.Open = 0, false
+		m.Tries = 0
+		m.answer(aboutOutcome)
 	case q.is("happened") && m.State == ledger.Applied && !q.is("compensate") && !q.is("no_result") && !m.Known:
 		m.happened(q.Dispatch)
 	case q.is("happened"):
@@ -262,7 +267,7 @@ func (w *world) resolves(q *asked, m *record) bool {
 		}
 		if q.is("no_result") {
 			m.happenedSomehow("")
-			m.Open = false
+			m.answer(aboutOutcome)
 		} else {
 			m.happened(q.Dispatch)
 		}
@@ -276,36 +281,39 @@ func (w *world) resolves(q *asked, m *record) bool {
 		}
 		m.resolveAll()
 		m.to(ledger.Failed, "")
-		m.Class, m.Open = ledger.ClassTransient, false
+		m.Class = ledger.ClassTransient
+		m.answer(aboutOutcome)
 	case q.is("new_key"):
 		if m.State != ledger.Failed || m.Committed || !r.native {
 			return false
 		}
 		m.to(ledger.Failed, "")
 		m.Generation++
-		m.Open, m.Disputed = false, ""
+		m.answer(func(kind string) bool { return aboutOutcome(kind) || kind == ledger.EscalationMismatch })
+		m.Disputed = ""
 	case q.is("skip"):
 		if !unknown && m.State != ledger.Failed || m.Of != "" && m.State != ledger.Failed && !m.over() {
 			return false
 		}
 		m.resolveAll()
 		m.to(ledger.Skipped, "")
-		m.Open = false
+		m.answer(func(string) bool { return true })
+		m.Disputed = ""
 	case q.is("accept_payload"):
-		if m.State != ledger.Applied || m.Disputed == "" {
+		if m.State != ledger.Applied || m.Disputed == "" || m.Open && m.Question != ledger.EscalationMismatch {
 			return false
 		}
 		m.Accepted += m.Disputed + ";"
-		m.Disputed, m.Open = "", false
+		m.Disputed = ""
+		m.answerShown()
 	case q.is("acknowledge"):
 		if m.State != ledger.Applied && m.State != ledger.Failed || !m.Open {
 			return false
 		}
-		m.to(m.State, "")
-		m.Open = false
 		if m.Question == ledger.EscalationVerify {
 			m.Acknowledged = m.Disagreed
 		}
+		m.answerShown()
 	}
 	return true
 }

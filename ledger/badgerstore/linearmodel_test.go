@@ -136,6 +136,8 @@ type flat struct {
 	// Question is the kind of the last escalation, and Open whether it is.
 	Question string
 	Open     bool
+	// Displaced are the kinds of those that it displaced, the latest last.
+	Displaced string
 	// Disagreed and Acknowledged are of what the world said of the result.
 	Disagreed, Acknowledged bool
 	Forgotten               bool

@@ -324,10 +324,9 @@ func (w *world) decide(q *asked) answered {
 	case w.unsettled():
 		return w.notDecided(before, "unsettled")
 	}
-	if m := w.Records[w.Item.Cause]; s == ledger.ItemNeedsAttention && m != nil && m.Open && m.Question == ledger.EscalationMismatch &&
-		(m.State == ledger.Applied || m.State == ledger.Failed) {
-		m.to(m.State, "")
-		m.Open = false
+	if m := w.Records[w.Item.Cause]; s == ledger.ItemNeedsAttention && m != nil && (m.asks(ledger.EscalationMismatch) || m.Disputed != "") {
+		m.answer(func(kind string) bool { return kind == ledger.EscalationMismatch })
+		m.Disputed = ""
 		m.Version++
 	}
 	if q.is("new_attempt") {

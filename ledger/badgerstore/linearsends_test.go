@@ -66,10 +66,53 @@ func (m *record) carriesOther(r rules, payload string) bool {
 	})
 }
 
+// ask: a question takes the place of the one that is open, which is asked again afterwards,
+// unless both are about the outcome.
 func (m *record) ask(kind string) {
-	if kind != "" {
-		m.Question, m.Open = kind, true
+	if kind == "" || m.Open && m.Question == kind {
+		return
 	}
+	m.displace(func(k string) bool { return k == kind || aboutOutcome(k) && aboutOutcome(kind) })
+	if m.Open && !(aboutOutcome(m.Question) && aboutOutcome(kind)) {
+		m.Displaced = strings.TrimSpace(m.Displaced + " " + m.Question)
+	}
+	m.Question, m.Open = kind, true
+}
+
+func aboutOutcome(kind string) bool {
+	return !slices.Contains([]string{
+		ledger.EscalationMismatch, ledger.EscalationVerify, ledger.EscalationDuplicate, ledger.EscalationDrift, ledger.EscalationAmbiguous,
+	}, kind)
+}
+
+// displace drops displaced questions.
+func (m *record) displace(drop func(string) bool) {
+	m.Displaced = strings.Join(slices.DeleteFunc(strings.Fields(m.Displaced), drop), " ")
+}
+
+// answer closes the questions that fit.
+func (m *record) answer(fits func(string) bool) {
+	m.displace(fits)
+	if !m.Open || !fits(m.Question) {
+		return
+	}
+	m.Open = false
+	if all := strings.Fields(m.Displaced); len(all) > 0 {
+		last := len(all) - 1
+		m.Question, m.Open, m.Displaced = all[last], true, strings.Join(all[:last], " ")
+	}
+}
+
+// answerShown closes the question that is shown.
+func (m *record) answerShown() {
+	shown := m.Question
+	m.answer(func(kind string) bool { return m.Open && kind == shown })
+}
+
+// asks reports whether one of these questions is open.
+func (m *record) asks(kinds ...string) bool {
+	return m.Open && slices.Contains(kinds, m.Question) ||
+		slices.ContainsFunc(strings.Fields(m.Displaced), func(kind string) bool { return slices.Contains(kinds, kind) })
 }
 
 // to moves the record; every move takes it out of the queue.
@@ -95,7 +138,8 @@ func (m *record) resolveAll() {
 
 // happened ends it as applied, with the answer at hand or without one.
 func (m *record) happened(result string) {
-	m.Committed, m.Open = true, false
+	m.Committed = true
+	m.answer(aboutOutcome)
 	m.Known, m.Lost, m.Result = true, false, result
 	m.resolveAll()
 	m.to(ledger.Applied, "")

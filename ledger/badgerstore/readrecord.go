@@ -160,6 +160,8 @@ func (r *reader) history(m *ledger.Mutation, number uint64) {
 		m.ConnectorHosts = r.string()
 	case 51:
 		m.Remade = int(r.int())
+	case 52:
+		r.other(&m.Displaced)
 	default:
 		r.strange = true
 	}

@@ -8,7 +8,7 @@ import (
 // A field that was added to one and not here is not lost: it is left to the encoder, after
 // the others.
 var (
-	moreOfMutation    = more[ledger.Mutation](51)
+	moreOfMutation    = more[ledger.Mutation](52)
 	moreOfScope       = more[ledger.Scope](0, 81, 82, 83, 84)
 	moreOfPolicy      = more[ledger.Policy](18, 20)
 	moreOfRequest     = more[ledger.Request](4)
@@ -74,6 +74,9 @@ func (w *writer) mutation(m *ledger.Mutation) {
 	f.history(m)
 	f.someText(50, m.ConnectorHosts)
 	f.someInt(51, int64(m.Remade))
+	if len(m.Displaced) > 0 {
+		f.field(52).other(m.Displaced)
+	}
 	f.more(moreOfMutation, m)
 	f.end()
 }
