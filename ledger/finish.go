@@ -240,6 +240,8 @@ func (c *command) moveByEnd(m *Mutation, d *Dispatch, f *Finish, on Trigger, kno
 	switch {
 	case m.Undo != nil:
 		m.undoFailed(f.NextTryAt, mv)
+	case m.State == Failed && d.Redispatch:
+		m.escalateRedispatch(mv)
 	case r == nil || !r.mayRetry(m.Key):
 		m.escalateFailure(mv)
 	}

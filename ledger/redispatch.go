@@ -45,6 +45,16 @@ func (m *Mutation) escalateAbsence(mv move) {
 	}
 }
 
+// escalateRedispatch asks a person about a sending that a believed absence made and that
+// failed for good: no run meets that failure, and by itself it isn't sent again.
+func (m *Mutation) escalateRedispatch(mv move) {
+	if m.escalateFailure(mv); m.asked() == EscalationPermission || m.asked() == EscalationPrecondition {
+		return
+	}
+	mv.why = "it did not happen, was sent again, and failed: " + mv.why
+	m.escalate(EscalationAbsent, mv)
+}
+
 // Redispatch records the sending that a believed absence queued, before it is sent,
 // in one transaction with a gate of its own, which looks at item and workflow and
 // not at the run, since that one is over:

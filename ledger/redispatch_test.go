@@ -96,6 +96,32 @@ func TestARedispatchIsBoundedAndThenAPersonIsTold(t *testing.T) {
 	w.escalated("a", ledger.EscalationAbsent)
 }
 
+func TestARedispatchThatFailsIsTold(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name  string
+		limit int
+		class ledger.Class
+		want  string
+	}{
+		{"the last one", 2, ledger.ClassTransient, ledger.EscalationAbsent},
+		{"one before the last, which isn't queued again either", 3, ledger.ClassLogic, ledger.EscalationAbsent},
+		{"one that lacks a permission", 2, ledger.ClassPermission, ledger.EscalationPermission},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.unknown("a", redispatches, func(q *ledger.Claim) { q.Record.Policy.MaxDispatches = c.limit })
+			_, d := w.again(w.absent("a"))
+			w.finish("a", d, ledger.VerdictFailed, class(c.class))
+			if m := w.is("a", ledger.Failed); m.Queued() {
+				t.Error("it is queued again")
+			}
+			w.escalated("a", c.want)
+		})
+	}
+}
+
 // Neither another generation nor a gap lets it be sent more often.
 func TestEverySendingButAResendUsesUpARedispatch(t *testing.T) {
 	t.Parallel()

@@ -48,4 +48,9 @@ var askedBreaks = []broken{
 		edits: []edit{{"ledger/table.go", "EffectClose | EffectKeepQueue", "EffectClose"}},
 		tests: []string{"ledger.TestToAcknowledgeTakesNothingOutOfTheQueue"},
 	},
+	{
+		promise: "Once it was sent `max_dispatches` times (2)", how: "nobody is told of a redispatch that fails",
+		edits: []edit{{"ledger/finish.go", "m.State == Failed && d.Redispatch:", "m.State == Failed && d.Redispatch && m.Version < 0:"}},
+		tests: []string{"ledger.TestARedispatchThatFailsIsTold"},
+	},
 }

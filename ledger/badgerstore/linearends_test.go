@@ -47,6 +47,9 @@ func (w *world) finish(q *asked) answered {
 	w.judged(q, m, at, newest, class)
 	w.after(q, m, run)
 	m.undoFailed(r)
+	if m.State == ledger.Failed && m.Of == "" && m.Dispatches[at].Redispatch {
+		m.ask(ledger.EscalationAbsent)
+	}
 	return w.tell(m, run)
 }
 

@@ -169,7 +169,7 @@ func (w *world) redispatch(q *asked) answered {
 	}
 	m.to(ledger.InFlight, "")
 	m.Class, m.Resends, m.ResendsClosed = "", 0, false
-	m.send(sending{ID: q.Dispatch, Payload: m.Payload})
+	m.send(sending{ID: q.Dispatch, Payload: m.Payload, Redispatch: true})
 	return w.tell(m, "")
 }
 

@@ -154,6 +154,7 @@ type sending struct {
 	Verdict          ledger.Verdict
 	Resolved, Gone   bool
 	Resend, Prepared bool
+	Redispatch       bool
 }
 
 func (w *world) clone() *world {
