@@ -88,7 +88,10 @@ func (c *command) forget(key Key, r Retention, counts *ForgetCounts) error {
 		return err
 	}
 	item, err := found(c.Item(m.Workflow, m.Item))
-	if err != nil || item != nil && item.ActiveRun != "" {
+	if err != nil {
+		return err
+	}
+	if busy, err := c.worksOn(item); err != nil || busy {
 		return err
 	}
 	mv := c.at(ActorRetention, fmt.Sprintf("nothing changed it for longer than %s", r.Keep))
@@ -99,6 +102,16 @@ func (c *command) forget(key Key, r Retention, counts *ForgetCounts) error {
 	m.dropContents(c.now.Wall)
 	counts.Dropped++
 	return c.store(m, m.State, "forgotten", mv, "", "")
+}
+
+// worksOn reports whether a run works on the item. A run of many items that was ended leaves
+// them its own, of which it may have thousands.
+func (c *command) worksOn(item *Item) (bool, error) {
+	if item == nil || item.ActiveRun == "" {
+		return false, nil
+	}
+	r, err := c.runOf(item.ActiveRun)
+	return r != nil && !r.State.Ended(), err
 }
 
 // remove takes the record away, and its item with the last one if it was done or

@@ -287,3 +287,20 @@ func TestWhatIsBeingSentIsNotForgotten(t *testing.T) {
 		t.Errorf("once that has ended: %+v", counts)
 	}
 }
+
+// It leaves its items its own, of which it may have thousands.
+func TestWhatAnEndedRunOfManyItemsTookIsForgotten(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := w.open(many)
+	w.finish("a", w.send(r, "a", of("x")), ledger.VerdictApplied)
+	w.pass(50 * time.Hour)
+	if got := w.forget(ledger.Retention{Keep: 24 * time.Hour}, "a"); got != (ledger.ForgetCounts{}) {
+		t.Errorf("while its run goes on: %+v", got)
+	}
+	_, err := w.EndRun(t.Context(), r.ID, ledger.ClassTransient, "enough", "ada")
+	w.ok(err)
+	if got := w.forget(ledger.Retention{Keep: 24 * time.Hour}, "a"); got != (ledger.ForgetCounts{Dropped: 1}) {
+		t.Errorf("after its end: %+v", got)
+	}
+}

@@ -53,4 +53,9 @@ var askedBreaks = []broken{
 		edits: []edit{{"ledger/finish.go", "m.State == Failed && d.Redispatch:", "m.State == Failed && d.Redispatch && m.Version < 0:"}},
 		tests: []string{"ledger.TestARedispatchThatFailsIsTold"},
 	},
+	{
+		promise: "A settled mutation (`applied`, `failed` or `skipped`, with no open question)", how: "what an ended run of many items took is kept for ever",
+		edits: []edit{{"ledger/retention.go", "return r != nil && !r.State.Ended(), err", "return r != nil, err"}},
+		tests: []string{"ledger.TestWhatAnEndedRunOfManyItemsTookIsForgotten"},
+	},
 }

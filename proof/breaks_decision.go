@@ -61,7 +61,7 @@ var decisionBreaks = []broken{
 	},
 	{
 		promise: "A settled mutation (`applied`, `failed` or `skipped`, with no open question)", how: "what a run works on is forgotten",
-		edits: []edit{{"ledger/retention.go", "if err != nil || item != nil && item.ActiveRun != \"\" {", "if err != nil {"}},
+		edits: []edit{{"ledger/retention.go", "c.worksOn(item); err != nil || busy {", "c.worksOn(item); err != nil || busy && m == nil {"}},
 		tests: []string{"ledger.TestWhatIsNotForgotten"},
 	},
 	{

@@ -71,7 +71,7 @@ var scopeBugs = []bug{
 	},
 	{
 		name: "what a run works on is forgotten", stage: "histories", sentence: `was forgotten while a run of its item goes on`,
-		edits: []edit{{"ledger/retention.go", "if err != nil || item != nil && item.ActiveRun != \"\" {", "if err != nil {"}},
+		edits: []edit{{"ledger/retention.go", "c.worksOn(item); err != nil || busy {", "c.worksOn(item); err != nil || busy && m == nil {"}},
 	},
 	{
 		name: "a record goes with its contents", stage: "histories",
