@@ -22,7 +22,10 @@ type ending struct {
 
 // end ends r, which must not have ended yet. A run that ends in its grace ends
 // after a definite failure, whatever ended it, and a person is asked as at the grace's end.
-func (c *command) end(r *Run, e ending) error {
+func (c *command) end(r *Run, e ending) error { return c.endBy(r, e, r.FailingKey) }
+
+// endBy is end by a definite failure of the mutation of this key, nil for none.
+func (c *command) endBy(r *Run, e ending, key *Key) error {
 	graced := e.state == RunAborted && r.State == RunFailing
 	if graced {
 		if err := c.escalateGrace(r); err != nil {
@@ -40,7 +43,7 @@ func (c *command) end(r *Run, e ending) error {
 		Mutation: e.cause, Run: r.ID, Workflow: r.Workflow, Item: r.Item,
 	})
 	if r.Many() {
-		return c.failItemOf(r, e)
+		return c.failItemOf(r, e, key)
 	}
 	item, err := found(c.Item(r.Workflow, r.Item))
 	if err != nil || item == nil || item.ActiveRun != r.ID {
@@ -127,7 +130,7 @@ func (c *command) fail(r *Run, f failure) error {
 		return nil
 	}
 	if f.class != ClassTransient && !f.unauthorized || r.State == RunFailing && c.graceOver(r) {
-		return c.end(r, ending{RunAborted, f.class, f.reason, f.key.ID(), ActorProxy, true})
+		return c.endBy(r, ending{RunAborted, f.class, f.reason, f.key.ID(), ActorProxy, true}, &f.key)
 	}
 	r.Class, r.Reason, r.Cause = f.class, f.reason, f.key.ID()
 	if r.State != RunFailing {

@@ -84,32 +84,23 @@ func (c *claiming) mayWait() bool {
 	return c.q.AwaitsTurn && (c.m == nil || c.m.State == Failed)
 }
 
-// failItemOf makes the item of the mutation that ended a run of many items failed.
-func (c *command) failItemOf(r *Run, e ending) error {
-	if !e.failed || e.cause == "" {
+// failItemOf makes the item of the mutation that ended a run of many items failed, whichever
+// run made that mutation.
+func (c *command) failItemOf(r *Run, e ending, key *Key) error {
+	if !e.failed || key == nil {
 		return nil
 	}
-	keys, err := c.RunMutations(r.ID)
-	if err != nil {
+	m, err := found(c.Mutation(*key))
+	if err != nil || m == nil {
 		return err
 	}
-	for _, key := range keys {
-		if key.ID() != e.cause {
-			continue
-		}
-		m, err := c.Mutation(key)
-		if err != nil {
-			return err
-		}
-		item, err := found(c.Item(m.Workflow, m.Item))
-		if err != nil || item == nil || item.ActiveRun != r.ID || item.State != ItemOpen {
-			return err
-		}
-		item.ActiveRun, item.Shared = "", false
-		item.State, item.Reason, item.Cause = ItemFailed, e.reason, e.cause
-		return c.putItem(item)
+	item, err := found(c.Item(m.Workflow, m.Item))
+	if err != nil || item == nil || item.ActiveRun != r.ID || item.State != ItemOpen {
+		return err
 	}
-	return nil
+	item.ActiveRun, item.Shared = "", false
+	item.State, item.Reason, item.Cause = ItemFailed, e.reason, m.ID
+	return c.putItem(item)
 }
 
 // finishMany finishes a run of many items as done: no claim of it is admitted from the

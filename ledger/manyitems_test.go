@@ -193,3 +193,52 @@ func TestTheGateLooksAtTheRequestsItem(t *testing.T) {
 	}
 	w.stands(r, ledger.RunRunning, "")
 }
+
+func TestAnItemIsFailedByAMutationOfAnEarlierRun(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name string
+		ends func(*world, *ledger.Run)
+	}{
+		{"the world no longer agrees with what it did", func(w *world, before *ledger.Run) {
+			w.finish("a", w.send(before, "a", of("x")), ledger.VerdictApplied)
+			_, err := w.EndRun(w.t.Context(), before.ID, ledger.ClassTransient, "ended", "ada")
+			w.ok(err)
+			r := w.open(many)
+			w.claim(r, "a", of("x"))
+			_, _, err = w.Verified(w.t.Context(), ledger.Verified{
+				Key: key("a"), Run: r.ID, Mode: ledger.VerifyStrict, Said: ledger.SaidDisagrees, Reason: "gone",
+			})
+			w.ok(err)
+		}},
+		{"its sending was joined, and failed", func(w *world, before *ledger.Run) {
+			d := w.send(before, "a", of("x"))
+			_, err := w.EndRun(w.t.Context(), before.ID, ledger.ClassTransient, "ended", "ada")
+			w.ok(err)
+			r := w.open(many)
+			w.claim(r, "a", of("x"))
+			w.finish("a", d, ledger.VerdictFailed, class(ledger.ClassLogic))
+			_, err = w.Join(w.t.Context(), w.claimOf(r, "a", of("x")))
+			w.ok(err)
+			_, err = w.FailRun(w.t.Context(), r.ID, key("a"), "payload", ledger.ClassLogic, "no", false)
+			w.ok(err)
+		}},
+		{"a stop ends its run in the grace after it", func(w *world, before *ledger.Run) {
+			_, err := w.EndRun(w.t.Context(), before.ID, ledger.ClassTransient, "ended", "ada")
+			w.ok(err)
+			r := w.open(many)
+			w.finish("a", w.send(r, "a", of("x")), ledger.VerdictFailed, unauthorized)
+			_, err = w.RefuseRun(w.t.Context(), r.ID, "refused because of a stop", "m-other")
+			w.ok(err)
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			c.ends(w, w.open(item("x")))
+			if i := w.item("x"); i.State != ledger.ItemFailed || i.Cause != key("a").ID() || i.ActiveRun != "" {
+				t.Errorf("the item is %+v", i)
+			}
+		})
+	}
+}

@@ -132,5 +132,5 @@ func (c *command) endUnverified(m *Mutation, run string, said Said, asks bool, w
 	case said == SaidNothing:
 		e.class, e.failed = ClassTransient, false
 	}
-	return c.end(r, e)
+	return c.endBy(r, e, &m.Key)
 }

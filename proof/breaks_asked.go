@@ -58,4 +58,9 @@ var askedBreaks = []broken{
 		edits: []edit{{"ledger/retention.go", "return r != nil && !r.State.Ended(), err", "return r != nil, err"}},
 		tests: []string{"ledger.TestWhatAnEndedRunOfManyItemsTookIsForgotten"},
 	},
+	{
+		promise: "It is `failed` after a run that ended with a definite failure", how: "a run of many items fails none by what another run made",
+		edits: []edit{{"ledger/manyitems.go", "if err != nil || m == nil {", "if err != nil || m == nil || m.Run != r.ID {"}},
+		tests: []string{"ledger.TestAnItemIsFailedByAMutationOfAnEarlierRun"},
+	},
 }
