@@ -133,9 +133,39 @@ func wholeTables(b []byte, there func(id uint64) (bool, error)) (map[uint64]*pb.
 			return tables, nil
 		}
 		for i := range failed {
+			if err := keptInputs(records, i, there); err != nil {
+				return nil, err
+			}
+		}
+		for i := range failed {
 			records[i] = nil
 		}
 	}
+}
+
+// keptInputs refuses to leave out a record that took tables away which are gone, and by no later one:
+// the engine removes these only once the record counted, so that what it made is what is missing.
+func keptInputs(records []*pb.ManifestChangeSet, at int, there func(id uint64) (bool, error)) error {
+	for _, change := range records[at].GetChanges() {
+		if change.GetOp() != pb.ManifestChange_DELETE || removes(records[at+1:], change.GetId()) {
+			continue
+		}
+		switch ok, err := there(change.GetId()); {
+		case err != nil:
+			return err
+		case !ok:
+			return fmt.Errorf("%w: table %d and what was made of it are gone", errManifest, change.GetId())
+		}
+	}
+	return nil
+}
+
+func removes(records []*pb.ManifestChangeSet, id uint64) bool {
+	return slices.ContainsFunc(records, func(r *pb.ManifestChangeSet) bool {
+		return slices.ContainsFunc(r.GetChanges(), func(c *pb.ManifestChange) bool {
+			return c.GetId() == id && c.GetOp() == pb.ManifestChange_DELETE
+		})
+	})
 }
 
 // tablesAfter returns what is named after all records, and by which of them, and whether each of them

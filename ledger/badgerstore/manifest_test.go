@@ -163,7 +163,10 @@ func TestWholeTables(t *testing.T) {
 	}{
 		{"all there", []record{{create(1)}, {create(2), remove(1)}}, []uint64{2}, []uint64{2}},
 		{"merged in vain, then again", []record{{create(1)}, {create(2), remove(1)}, {create(3), remove(1)}}, []uint64{3}, []uint64{3}},
-		{"of what was merged a part is gone", []record{{create(1)}, {create(2), create(3), remove(1)}}, []uint64{2}, nil},
+		{"of what was merged a part is gone", []record{{create(1)}, {create(2), create(3), remove(1)}}, []uint64{2}, []uint64{}},
+		{"of what was merged, and merged on, a part is gone", []record{{create(1)}, {create(2), create(3), remove(1)}, {create(4), remove(3)}}, []uint64{2}, []uint64{}},
+		{"what was merged is gone beside others", []record{{create(9)}, {create(1)}, {create(2), remove(1)}}, []uint64{9}, []uint64{}},
+		{"a table that was written in vain", []record{{create(9)}, {create(1)}}, []uint64{9}, []uint64{9}},
 		{"what was merged has no origin", []record{{create(2)}, {create(3), remove(1)}}, []uint64{2, 3}, []uint64{}},
 		{"a number twice", []record{{create(1)}, {create(1)}}, []uint64{1}, []uint64{}},
 	} {

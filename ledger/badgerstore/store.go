@@ -259,7 +259,7 @@ func (s *Store) writeLast() error {
 		}
 	}
 	if s.Healthy() != nil {
-		return nil
+		return nil //nolint:nilerr // It was told as the store stopped.
 	}
 	end, err := s.giving.awaitDurable(s.water.last.Commit, s.Healthy)
 	if err != nil {
