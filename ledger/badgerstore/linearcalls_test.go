@@ -39,7 +39,7 @@ var calls = map[string]call{
 var notDrawn = map[string]string{
 	"Actions": "it looks at a copy", "LaterOfTarget": "it looks through pages of a list, each of a moment of its own",
 	"Unrecorded": "it is in memory, beside the records",
-	"Restored": "it runs alone, before there are callers", "MarkGaps": "it runs alone, before there are callers",
+	"Restored":   "it runs alone, before there are callers", "MarkGaps": "it runs alone, before there are callers",
 	"ConfirmGaps": "it goes through items one command after another, after a restore",
 }
 
