@@ -24,7 +24,7 @@ var gateBreaks = []broken{
 	},
 	{
 		promise: "A managed run that was refused because of a stop is over", how: "a run that was refused by a stop goes on",
-		edits: []edit{{"ledger/claim.go", "return out, c.refuse(c.run, out.Detail, first.ID)", "return out, nil"}},
+		edits: []edit{{"ledger/claim.go", "if err := c.refuse(c.run, out.Detail, first.ID); err != nil {", "if err := error(nil); err != nil {"}},
 		tests: []string{"ledger.TestTheGateInsideTheClaim"},
 	},
 	{

@@ -207,8 +207,10 @@ func TestASendingThatPanicsBeforeItBeginsHasAnEnd(t *testing.T) {
 			defer disarm()
 			if rule == viaRedispatch {
 				w.believeAbsent()
+				w.after(0)
+			} else {
+				w.after(ledger.DefaultSettle)
 			}
-			w.after(0)
 			now := w.wants(m, ledger.Failed, "")
 			if d := now.Current(); d.Verdict != ledger.VerdictNotSent || d.Ended.BootID == "" || !strings.Contains(d.Error, "panic") {
 				t.Fatalf("the sending is %+v", d)
