@@ -85,14 +85,14 @@ func (l *Ledger) Redispatch(ctx context.Context, r Redispatch) (*Mutation, *Disp
 
 // CallOffRedispatch takes a record out of the queue: it can't be sent, for a reason
 // that doesn't mend itself. It stays failed, and a person is told. With a time it is
-// only put off until then. ErrVersion and ErrNotAllowed as for Redispatch.
+// only put off until then, unless it has waited for longer than MaxAge already. ErrVersion and ErrNotAllowed as for Redispatch.
 func (l *Ledger) CallOffRedispatch(ctx context.Context, key Key, version int64, until time.Time, reason string) (*Mutation, error) {
 	var m *Mutation
 	err := l.update(ctx, func(c *command) (err error) {
 		if m, err = c.queued(key, version); err != nil {
 			return err
 		}
-		if !until.IsZero() {
+		if waited := c.now.Wall.Sub(m.RedispatchSince); !until.IsZero() && waited < c.config.Reconcile.MaxAge {
 			return c.putOff(m, until, reason)
 		}
 		mv := c.at(ActorRunner, "it did not happen, and it can't be sent again: "+reason)

@@ -96,6 +96,30 @@ func TestARedispatchIsBoundedAndThenAPersonIsTold(t *testing.T) {
 	w.escalated("a", ledger.EscalationAbsent)
 }
 
+func TestARedispatchIsNotPutOffForEver(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.unknown("a", redispatches)
+	m := w.absent("a")
+	putOff := func() {
+		t.Helper()
+		var err error
+		m, err = w.CallOffRedispatch(t.Context(), m.Key, m.Version, w.now.Wall.Add(time.Minute), "no credentials now")
+		w.ok(err)
+	}
+	w.pass(24*time.Hour - time.Second)
+	putOff()
+	if !m.Queued() || m.Escalated() {
+		t.Fatalf("before its time is over: queued %v, escalated %v", m.Queued(), m.Escalated())
+	}
+	w.pass(time.Second)
+	putOff()
+	if m.Queued() {
+		t.Error("after its time is over it is queued still")
+	}
+	w.escalated("a", ledger.EscalationAbsent)
+}
+
 func TestARedispatchThatFailsIsTold(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

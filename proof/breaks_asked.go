@@ -63,4 +63,9 @@ var askedBreaks = []broken{
 		edits: []edit{{"ledger/manyitems.go", "if err != nil || m == nil {", "if err != nil || m == nil || m.Run != r.ID {"}},
 		tests: []string{"ledger.TestAnItemIsFailedByAMutationOfAnEarlierRun"},
 	},
+	{
+		promise: "Once it was sent `max_dispatches` times (2)", how: "a redispatch is put off for ever",
+		edits: []edit{{"ledger/redispatch.go", " && waited < c.config.Reconcile.MaxAge {", " && waited < waited+1 {"}},
+		tests: []string{"ledger.TestARedispatchIsNotPutOffForEver"},
+	},
 }
