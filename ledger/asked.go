@@ -71,7 +71,7 @@ func (m *Mutation) escalate(kind string, mv move) {
 	if aboutOutcome(kind) {
 		m.Displaced = slices.DeleteFunc(m.Displaced, func(e Escalation) bool { return aboutOutcome(e.Kind) })
 	}
-	if m.Escalated() && !(aboutOutcome(kind) && aboutOutcome(m.Escalation.Kind)) {
+	if m.Escalated() && (!aboutOutcome(kind) || !aboutOutcome(m.Escalation.Kind)) {
 		m.Displaced = append(m.Displaced, *m.Escalation)
 	}
 	m.show(e)

@@ -73,7 +73,7 @@ func (m *record) ask(kind string) {
 		return
 	}
 	m.displace(func(k string) bool { return k == kind || aboutOutcome(k) && aboutOutcome(kind) })
-	if m.Open && !(aboutOutcome(m.Question) && aboutOutcome(kind)) {
+	if m.Open && (!aboutOutcome(m.Question) || !aboutOutcome(kind)) {
 		m.Displaced = strings.TrimSpace(m.Displaced + " " + m.Question)
 	}
 	m.Question, m.Open = kind, true
