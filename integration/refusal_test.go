@@ -55,8 +55,8 @@ func TestRequestsThatAreRefused(t *testing.T) {
 		"two lines of one field":              {"POST", "/hook/json/x", `{"ref":"a"}`, []string{jsonBody, "Content-Type: text/plain"}, "ambiguous-request", 422, "Content-Type comes more than once"},
 		"an unknown content coding":           {"POST", "/hook/json/x", `{"ref":"a"}`, []string{jsonBody, "Content-Encoding: zip"}, "ambiguous-request", 422, "Content-Encoding"},
 		"a method override in a field":        {"POST", "/hook/plain/x", "a", []string{"X-HTTP-Method-Override: DELETE"}, "method-override", 403, "X-Http-Method-Override"},
-		"a method override in a form":          {"POST", "/hook/plain/x", "_method=DELETE&a=b", []string{"Content-Type: application/x-www-form-urlencoded"}, "method-override", 403, "_method"},
-		"a method override in JSON":            {"POST", "/hook/plain/x", `{"_method":"DELETE"}`, []string{"Content-Type: application/json"}, "method-override", 403, "_method"},
+		"a method override in a form":         {"POST", "/hook/plain/x", "_method=DELETE&a=b", []string{"Content-Type: application/x-www-form-urlencoded"}, "method-override", 403, "_method"},
+		"a method override in JSON":           {"POST", "/hook/plain/x", `{"_method":"DELETE"}`, []string{"Content-Type: application/json"}, "method-override", 403, "_method"},
 		"a method override in the query":      {"POST", "/hook/plain/x?_method=DELETE", "a", nil, "method-override", 403, "_method"},
 		"another authority than the tunnel's": {"POST", "/hook/plain/x", "a", []string{"Host: elsewhere.test"}, "misdirected", 421, "elsewhere.test"},
 

@@ -120,7 +120,9 @@ func (r *Reconciler) keep(ctx context.Context, t *try, answer *rules.Response, s
 	answer = t.operation.RedactResponse(answer)
 	content := t.secrets.Bytes(answer.Body)
 	result := &ledger.Result{
-		Status: answer.Status, Header: ledger.Header(t.secrets.Header(endToEnd(answer.Header))), Trailer: ledger.Header(t.secrets.Header(endToEnd(answer.Trailer))), Source: source,
+		Status: answer.Status, Source: source,
+		Header:  ledger.Header(t.secrets.Header(endToEnd(answer.Header))),
+		Trailer: ledger.Header(t.secrets.Header(endToEnd(answer.Trailer))),
 	}
 	if len(content) > ledger.InlineBody {
 		body, err := r.ledger.WriteBody(ctx, bytes.NewReader(content))

@@ -197,8 +197,8 @@ func TestASecretFieldIsMaskedWithUnderscoresToo(t *testing.T) {
 			t.Errorf("stored %v", got.Header)
 		}
 	}
-	got := op.RedactResponse(&Response{Status: 200, Header: map[string][]string{"X_new": {"v"}}, Trailer: map[string][]string{"X_New": {"v"}}})
-	if got.Header["X_new"][0] != secretShown || got.Trailer["X_New"][0] != secretShown {
+	got := op.RedactResponse(&Response{Status: 200, Header: map[string][]string{"X_new": {"v"}}, Trailer: map[string][]string{"X_new": {"v"}}})
+	if got.Header["X_new"][0] != secretShown || got.Trailer["X_new"][0] != secretShown {
 		t.Errorf("stored %v, %v", got.Header, got.Trailer)
 	}
 }

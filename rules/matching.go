@@ -194,9 +194,10 @@ func conditionProblem(e *expr, err error) *Refusal {
 
 // Judge judges a request that was matched before its content was read: what content can
 // hold of what is judged whatever the operation.
-func (m Match) Judge(req *Request) *Refusal {
-	m.NeedsBody = false
-	return m.checked(req).Refusal
+func (m *Match) Judge(req *Request) *Refusal {
+	again := *m
+	again.NeedsBody = false
+	return again.checked(req).Refusal
 }
 
 // checked adds what is judged whatever the operation: escaped slashes and method
@@ -212,7 +213,7 @@ func (m *Match) checked(req *Request) Match {
 	}
 	if req.path.encodedSlash && m.Effect == EffectMutation && m.Operation != nil && m.Operation.joinsSlash(&req.path) {
 		m.Effect = EffectDeny
-		m.Refusal = refuse(ProblemAmbiguous, "the path holds an escaped slash where the rule takes several segments for one value, which could be another path's")
+		m.Refusal = refuse(ProblemAmbiguous, "the path holds an escaped slash where the rule takes several segments for one value: another path has the same")
 		return *m
 	}
 	if found := m.override(req); found != "" {

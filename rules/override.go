@@ -96,12 +96,12 @@ func multipartOverride(body []byte) string {
 		if len(line) < len(field) || !strings.EqualFold(string(line[:len(field)]), field) {
 			continue
 		}
-		whole := string(line)
+		whole := bytes.Clone(line)
 		for len(rest) > 0 && (rest[0] == ' ' || rest[0] == '\t') {
 			line, rest = cutLine(rest)
-			whole += string(line)
+			whole = append(whole, line...)
 		}
-		for param := range strings.SplitSeq(whole, ";") {
+		for param := range strings.SplitSeq(string(whole), ";") {
 			if name := overrideParam(param); name != "" {
 				return name
 			}

@@ -35,7 +35,9 @@ var table = []row{
 	{pkg: "ledger/ledgertest", may: []string{"ledger", "internal/fault", "internal/clock"}, tests: []string{"ledger/*store"}},
 	{pkg: "ledger/*store", may: []string{"ledger", "internal/fault", "internal/clock"}},
 	{pkg: "upstream", may: []string{"internal/fault", "internal/clock"}},
-	{pkg: "reconcilers", may: []string{"rules", "ledger", "upstream", "internal/background", "internal/fault", "internal/clock", "internal/program", "internal/masking"},
+	{pkg: "reconcilers", may: []string{
+		"rules", "ledger", "upstream", "internal/background", "internal/fault", "internal/clock", "internal/program", "internal/masking",
+	},
 		tests: []string{"connectors", "ledger/*store"}},
 	{pkg: "proxy/strict"},
 	{pkg: "proxy/h1", tests: []string{"proxy/strict"}},
