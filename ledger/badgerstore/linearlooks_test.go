@@ -340,7 +340,7 @@ func (w *world) verified(q *asked) answered {
 		return answered{Got: "replay", Version: m.Version}
 	}
 	if asks {
-		w.Item.State, w.Item.Cause = ledger.ItemNeedsAttention, q.Key
+		w.needsAttention(q.Key)
 		w.ends(q.Run, ledger.RunPausedAttention, q.Key, false)
 	} else {
 		w.ends(q.Run, ledger.RunAborted, q.Key, disagrees)

@@ -339,8 +339,20 @@ func (w *world) mismatch(q *asked, m *record) string {
 	m.ask(ledger.EscalationMismatch)
 	m.Version++
 	w.ends(q.Run, ledger.RunPausedAttention, q.Key, false)
-	w.Item.State, w.Item.Cause = ledger.ItemNeedsAttention, q.Key
+	w.needsAttention(q.Key)
 	return "mismatch"
+}
+
+// needsAttention lets the item wait for a person because of a mutation of its attempt, unless it is over or
+// waits already.
+func (w *world) needsAttention(key string) {
+	of := key
+	if m := w.Records[key]; m != nil && m.Of != "" {
+		of = m.Of
+	}
+	if attemptOf(of) == w.Item.Attempt && (w.Item.State == ledger.ItemOpen || w.Item.State == ledger.ItemFailed) {
+		w.Item.State, w.Item.Cause = ledger.ItemNeedsAttention, key
+	}
 }
 
 func (w *world) sends(q *asked) string {
