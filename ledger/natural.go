@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"strings"
 	"time"
@@ -13,10 +12,6 @@ const (
 	// naturalAge is how long after its first sending a state may be set again: the longer
 	// ago, the likelier it is that somebody has set another one past the ledger.
 	naturalAge = 24 * time.Hour
-	// wallJump is how far the wall clock may have been set back meanwhile.
-	wallJump = 25 * time.Hour
-	// maxTargets is how many pages of mutations are looked through for a later one.
-	maxTargets = 20
 )
 
 // NaturalOpen reports whether m, which sets a state, may be sent once more because doing
@@ -44,43 +39,13 @@ func NaturalOpen(m *Mutation, now Stamp, process Process) bool {
 // Under another version of the rule, identity and account may be other words for the same,
 // so that they tell nothing apart.
 func (l *Ledger) LaterOfTarget(ctx context.Context, m *Mutation) (string, error) {
-	first, since := m.Dispatches[0].Started, m.Dispatches[0].Started.Wall
-	if shown, ok := l.config.Now().WallOf(first); ok && shown.Before(since) {
-		since = shown // The clock was ahead then.
-	}
-	if why, err := l.gapSince(ctx, &m.Dispatches[0]); err != nil || why != "" {
-		return why, err
-	}
-	filter := Filter{Connector: m.Connector, Touched: Touched{Since: since.Add(-wallJump)}, Limit: 1000}
-	for range maxTargets {
-		page, err := l.Mutations(ctx, filter)
-		if err != nil {
-			return "", fmt.Errorf("later mutations of the target of %s: %w", m.ID, err)
+	first := m.Dispatches[0].Started
+	return l.touchedSince(ctx, m, Filter{}, func(other *Mutation) string {
+		if !otherTarget(m, other) && other.sentAfter(first) {
+			return "mutation " + other.ID + " may have changed the same since"
 		}
-		for _, other := range page.Items {
-			if other.Key != m.Key && !otherTarget(m, other) && other.sentAfter(first) {
-				return "mutation " + other.ID + " may have changed the same since", nil
-			}
-		}
-		if filter.Cursor = page.Next; filter.Cursor == "" {
-			return "", nil
-		}
-	}
-	return "too many mutations were made since to look through", nil
-}
-
-// gapSince tells of a time of which the ledger knows nothing.
-func (l *Ledger) gapSince(ctx context.Context, first *Dispatch) (why string, err error) {
-	err = l.View(ctx, func(v View) error {
-		gaps, err := v.Gaps()
-		for i := range gaps {
-			if gaps[i].Open() || gaps[i].Number > first.Gaps {
-				why = "the ledger doesn't know all that was sent since"
-			}
-		}
-		return err
+		return ""
 	})
-	return why, err
 }
 
 // otherTarget reports whether two mutations of one connector certainly don't change the

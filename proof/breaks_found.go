@@ -30,7 +30,7 @@ var foundBreaks = []broken{
 	},
 	{
 		promise: "Only once `settle` of every sending before it is over", how: "a clock that was ahead hides later settings",
-		edits: []edit{{"ledger/natural.go", "ok && shown.Before(since) {", "ok && shown.Before(since) && l == nil {"}},
+		edits: []edit{{"ledger/since.go", "ok && shown.Before(since) {", "ok && shown.Before(since) && l == nil {"}},
 		tests: []string{"ledger.TestALaterSettingIsFoundAlthoughTheClockWasAhead"},
 	},
 	{
@@ -132,5 +132,20 @@ var foundBreaks = []broken{
 		promise: "Of a path or host variable of which identity takes a part", how: "any mention of a variable makes it identity alone",
 		edits: []edit{{"rules/payload.go", "op.identifiesWhole(root, name)", "op.identifies(root, name)"}},
 		tests: []string{"rules.TestTheRestOfAPathVariableIsPayload"},
+	},
+	{
+		promise: "Where another mutation of the operation may have made the object", how: "what another one was answered for counts by its content",
+		edits: []edit{{"reconcilers/alike.go", "o.Tie != rules.TieContent ||", "o.Tie == rules.TieContent ||"}},
+		tests: []string{"reconcilers.TestWhatAnotherMutationMayHaveMadeIsNotTakenByItsContent"},
+	},
+	{
+		promise: "Where another mutation of the operation may have made the object", how: "what ended without an answer took effect before its end",
+		edits: []edit{{"ledger/alike.go", "(!succeeded || !before)", "(!before || succeeded && m == nil)"}},
+		tests: []string{"reconcilers.TestWhatWasAnsweredBeforeTheClaimMadeNothingAfterIt"},
+	},
+	{
+		promise: "Where another mutation of the operation may have made the object", how: "what was made in a gap is ours",
+		edits: []edit{{"ledger/since.go", "if why, err := l.gapSince(ctx, &m.Dispatches[0]); err != nil || why != \"\" {", "if why, err := l.gapSince(ctx, &m.Dispatches[0]); err != nil || why == \"\" && told == nil {"}},
+		tests: []string{"ledger.TestWhatWasMadeInAGapIsNobodys"},
 	},
 }

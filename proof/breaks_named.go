@@ -51,17 +51,17 @@ var namedBreaks = []broken{
 	},
 	{
 		promise: "Only once `settle` of every sending before it is over", how: "a later setting is looked for on the first page",
-		edits: []edit{{"ledger/natural.go", `filter.Cursor = page.Next; filter.Cursor == "" {`, `filter.Cursor = page.Next; filter.Limit > 0 {`}},
+		edits: []edit{{"ledger/since.go", `filter.Cursor = page.Next; filter.Cursor == "" {`, `filter.Cursor = page.Next; filter.Limit > 0 {`}},
 		tests: []string{"ledger.TestALaterSettingIsLookedForOnEveryPage"},
 	},
 	{
 		promise: "Only once `settle` of every sending before it is over", how: "what can't be looked through holds no later setting",
-		edits: []edit{{"ledger/natural.go", `return "too many mutations were made since to look through", nil`, `return "", nil`}},
+		edits: []edit{{"ledger/since.go", `return "too many mutations were made since to look through", nil`, `return "", nil`}},
 		tests: []string{"ledger.TestALaterSettingIsLookedForOnEveryPage"},
 	},
 	{
 		promise: "Only once `settle` of every sending before it is over", how: "a gap that was confirmed hides no later setting",
-		edits: []edit{{"ledger/natural.go", "gaps[i].Open() || gaps[i].Number > first.Gaps", "gaps[i].Open()"}},
+		edits: []edit{{"ledger/since.go", "gaps[i].Open() || gaps[i].Number > first.Gaps", "gaps[i].Open()"}},
 		tests: []string{"reconcilers.TestAStateThatWasChangedSinceIsNotSetAgain"},
 	},
 	{

@@ -36,7 +36,7 @@ var moreBugs = []bug{
 	},
 	{
 		name: "a state is set again over a later one", stage: "histories", sentence: `a place was set again after a later setting of it`,
-		edits: []edit{{"ledger/natural.go", "if other.Key != m.Key && !otherTarget(m, other)", "if other.Key != m.Key && false && !otherTarget(m, other)"}},
+		edits: []edit{{"ledger/natural.go", "if !otherTarget(m, other) &&", "if m == nil && !otherTarget(m, other) &&"}},
 	},
 	{
 		name: "of several the newest is kept", stage: "histories", sentence: `the oldest was taken back`,

@@ -156,6 +156,10 @@ func (f *fakeLedger) WriteBody(context.Context, io.Reader) (ledger.Body, error) 
 	return ledger.Body{}, ledger.ErrUnavailable
 }
 
+func (*fakeLedger) SentAlike(context.Context, *ledger.Mutation, func(*ledger.Mutation) bool) (string, error) {
+	return "", ledger.ErrUnavailable
+}
+
 func (*fakeLedger) LaterOfTarget(context.Context, *ledger.Mutation) (string, error) {
 	return "", ledger.ErrUnavailable
 }

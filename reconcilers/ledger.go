@@ -35,6 +35,7 @@ type Records interface {
 	Body(ctx context.Context, b ledger.Body) (io.ReadCloser, error)
 	WriteBody(ctx context.Context, content io.Reader) (ledger.Body, error)
 	LaterOfTarget(ctx context.Context, m *ledger.Mutation) (string, error)
+	SentAlike(ctx context.Context, m *ledger.Mutation, alike func(other *ledger.Mutation) bool) (string, error)
 }
 
 // Queue says what the runner shall look at.

@@ -144,8 +144,12 @@ func (p probe) conclude(ctx context.Context, t *try, asking *rules.Asking, all a
 		reason: o.Reason, evidence: all.evidence(), objects: o.ObjectIDs, strong: o.Tie.Strong(),
 		proof: o.AbsenceIsProof, reached: all.reached, notBefore: all.notBefore,
 	}
-	if lookup != nil {
+	foreign, err := p.foreign(ctx, t, asking, &o)
+	if lookup = errors.Join(lookup, err); lookup != nil {
 		return sighting{reason: "the ledger could not say whose evidence an object is", evidence: s.evidence}
+	}
+	if foreign != "" {
+		return sighting{reached: all.reached, notBefore: all.notBefore, reason: s.reason + ", but " + foreign, evidence: s.evidence}
 	}
 	s.seen = seen(o.Seen)
 	s.reason += all.lacks
@@ -173,21 +177,6 @@ func seen(s rules.Seen) ledger.Seen {
 		return ledger.SeenRetry
 	}
 	return ledger.SeenRetry
-}
-
-// claimedByOther reports whether an upstream object is the evidence of another
-// mutation.
-func (r *Reconciler) claimedByOther(ctx context.Context, m *ledger.Mutation, object string) (bool, error) {
-	other := false
-	err := r.ledger.View(ctx, func(v ledger.View) error {
-		key, err := v.EvidenceOf(m.Connector, m.Account, object)
-		if errors.Is(err, ledger.ErrNotFound) {
-			return nil
-		}
-		other = err == nil && key != m.Key
-		return err
-	})
-	return other, err
 }
 
 // note adds one read to the evidence: its request line without what an answer said,

@@ -14,6 +14,9 @@ type object struct {
 	id      string
 	created time.Time
 	result  *Result
+	// item is the object itself, in the answer page.
+	item *jsonValue
+	page *answer
 }
 
 // collect takes the objects of one page.
@@ -46,7 +49,7 @@ func (a *Asking) consider() error {
 	if !ours {
 		return nil
 	}
-	var o object
+	o := object{item: a.scope.found, page: a.scope.resp}
 	if o.id, err = objectID(a.probe.id, a.scope); err != nil {
 		return err
 	}

@@ -1,0 +1,70 @@
+package ledger_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"keep-proxy/ledger"
+)
+
+// sentAlike asks about what could be of a as well, and counts who was asked about.
+func (w *world) sentAlike(alike bool) (why string, asked int) {
+	w.t.Helper()
+	why, err := w.SentAlike(w.t.Context(), w.mutation("a"), func(*ledger.Mutation) bool {
+		asked++
+		return alike
+	})
+	w.ok(err)
+	return why, asked
+}
+
+func TestOnlyWhatMayHaveMadeItIsAskedAbout(t *testing.T) {
+	t.Parallel()
+	another := func(q *ledger.Claim) { q.Record.Operation = "other" }
+	for name, tc := range map[string]struct {
+		other func(w *world)
+		want  bool
+	}{
+		"nobody":                      {func(*world) {}, false},
+		"an answer of after":          {func(w *world) { w.applied("b") }, true},
+		"an answer to something else": {func(w *world) { w.applied("b", another) }, false},
+		"one that is unknown":         {func(w *world) { w.unknown("b") }, true},
+		"one that is being sent":      {func(w *world) { w.send(w.open(returns), "b") }, true},
+		"one that failed": {func(w *world) {
+			w.finish("b", w.send(w.open(returns), "b"), ledger.VerdictFailed, class(ledger.ClassLogic))
+		}, false},
+		"one whose steps had no end": {func(w *world) { w.unknown("b", inSteps) }, false},
+		"one that a person calls done": {func(w *world) {
+			w.unknown("b")
+			w.exhaust("b")
+			w.decide("b", ledger.OnHappened, func(c *ledger.Resolve) { c.NoResult = true })
+		}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.unknown("a", func(q *ledger.Claim) { q.Record.Policy.BlockScope = ledger.BlockMutation })
+			w.pass(time.Second)
+			tc.other(w)
+			why, asked := w.sentAlike(true)
+			if (why != "") != tc.want || (asked > 0) != tc.want {
+				t.Errorf("%q, asked about %d", why, asked)
+			}
+			if why, _ := w.sentAlike(false); why != "" {
+				t.Errorf("what isn't alike: %q", why)
+			}
+		})
+	}
+}
+
+// Of a time that the ledger doesn't know nobody can say what was made in it.
+func TestWhatWasMadeInAGapIsNobodys(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.unknown("a")
+	w.restored()
+	if why, _ := w.sentAlike(false); !strings.Contains(why, "doesn't know all") {
+		t.Errorf("%q", why)
+	}
+}

@@ -1,0 +1,56 @@
+package reconcilers
+
+import (
+	"context"
+	"errors"
+
+	"keep-proxy/ledger"
+	"keep-proxy/rules"
+)
+
+// foreign says which other mutation may have made the one object that was found by its content
+// alone; "" if none may. What another one made looks the same where their contents are, and
+// taken for this one's, this one's effect would be lost.
+func (p probe) foreign(ctx context.Context, t *try, asking *rules.Asking, o *rules.Observation) (string, error) {
+	if o.Tie != rules.TieContent || o.Seen != rules.SeenApplied {
+		return "", nil
+	}
+	owner, err := p.ownerOf(ctx, t.mutation, o.ObjectIDs[0])
+	if err != nil || owner == t.mutation.Key {
+		return "", err
+	}
+	return p.ledger.SentAlike(ctx, t.mutation, func(other *ledger.Mutation) bool {
+		if other.ConnectorHash != t.mutation.ConnectorHash || other.ConnectorHosts != t.mutation.ConnectorHosts {
+			return true // Under another version the rule's words are about something else.
+		}
+		if other.Account != t.mutation.Account {
+			return false
+		}
+		of := &try{mutation: other}
+		if _, err := p.understand(ctx, of); err != nil {
+			return true
+		}
+		env, _ := of.envByClock(p.now())
+		return asking.MayBeOf(env, o.ObjectIDs[0])
+	})
+}
+
+// claimedByOther reports whether an upstream object is the evidence of another
+// mutation.
+func (r *Reconciler) claimedByOther(ctx context.Context, m *ledger.Mutation, object string) (bool, error) {
+	owner, err := r.ownerOf(ctx, m, object)
+	return owner != ledger.Key{} && owner != m.Key, err
+}
+
+// ownerOf is the mutation whose evidence an upstream object is, as ids are told apart for m;
+// the zero key if it is nobody's.
+func (r *Reconciler) ownerOf(ctx context.Context, m *ledger.Mutation, object string) (owner ledger.Key, err error) {
+	err = r.ledger.View(ctx, func(v ledger.View) error {
+		owner, err = v.EvidenceOf(m.Connector, m.Account, object)
+		if errors.Is(err, ledger.ErrNotFound) {
+			owner, err = ledger.Key{}, nil
+		}
+		return err
+	})
+	return owner, err
+}

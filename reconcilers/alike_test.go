@@ -1,0 +1,121 @@
+package reconcilers
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"keep-proxy/ledger"
+	"keep-proxy/rules"
+)
+
+// contentOf are lines of a probe that knows a thing by its content, which is the same for
+// every reference, or by that and a tag.
+func contentOf(ours string) string {
+	return strings.Replace(timedProbe("content"), "ours: found.reference == json.reference", "ours: "+ours, 1)
+}
+
+// What is found by its content may be what another mutation made whose answer named nothing:
+// taken for this one's, this one's effect would be lost.
+func TestWhatAnotherMutationMayHaveMadeIsNotTakenByItsContent(t *testing.T) {
+	t.Parallel()
+	const alike, told = "found.reference == 'a'", "found.reference == json.reference"
+	for name, tc := range map[string]struct {
+		ours string
+		// other is what became of the other mutation.
+		other func(w *world, claim func() *ledger.Mutation)
+		want  ledger.Seen
+	}{
+		"no other": {alike, func(*world, func() *ledger.Mutation) {}, ledger.SeenApplied},
+		"another that was answered": {alike, func(w *world, claim func() *ledger.Mutation) {
+			w.ended(claim(), ledger.VerdictApplied)
+		}, ledger.SeenRetry},
+		"another that is unknown": {alike, func(w *world, claim func() *ledger.Mutation) {
+			w.uncertain(claim(), false)
+		}, ledger.SeenRetry},
+		"another that is being sent": {alike, func(_ *world, claim func() *ledger.Mutation) { claim() }, ledger.SeenRetry},
+		"another that failed": {alike, func(w *world, claim func() *ledger.Mutation) {
+			w.ended(claim(), ledger.VerdictFailed)
+		}, ledger.SeenApplied},
+		"another of another content": {told, func(w *world, claim func() *ledger.Mutation) {
+			w.ended(claim(), ledger.VerdictApplied)
+		}, ledger.SeenApplied},
+		"another whose object is known": {alike, func(w *world, claim func() *ledger.Mutation) {
+			w.found(w.uncertain(claim(), false), "t2")
+		}, ledger.SeenApplied},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, contentOf(tc.ours))
+			api := &timed{w: w, date: true}
+			m := w.unknown("a")
+			tc.other(w, func() *ledger.Mutation { return w.claim("b") })
+			api.made = api.now().Add(2 * time.Second)
+			w.api.script(api.answer)
+			w.after(time.Hour)
+			o := last(w.read(m))
+			if o.Seen != tc.want || tc.want == ledger.SeenRetry && !strings.Contains(o.Reason, "which can't be told apart") {
+				t.Errorf("seen %s (%s), want %s", o.Seen, o.Reason, tc.want)
+			}
+		})
+	}
+}
+
+// What was answered before this one was claimed can't have made what is younger; what ended
+// without an answer can.
+func TestWhatWasAnsweredBeforeTheClaimMadeNothingAfterIt(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		verdict ledger.Verdict
+		between func(w *world)
+		want    ledger.Seen
+	}{
+		{ledger.VerdictApplied, nil, ledger.SeenApplied},
+		{ledger.VerdictApplied, (*world).reboot, ledger.SeenApplied},
+		{ledger.VerdictCommitted, nil, ledger.SeenApplied},
+		{ledger.VerdictUncertain, nil, ledger.SeenRetry},
+		{ledger.VerdictUncertain, (*world).reboot, ledger.SeenRetry},
+	} {
+		w := newWorld(t, contentOf("found.reference == 'a'"))
+		api := &timed{w: w, date: true}
+		w.ended(w.claim("b"), tc.verdict)
+		w.clock.Advance(time.Second)
+		if tc.between != nil {
+			tc.between(w)
+		}
+		m := w.unknown("a")
+		api.made = api.now().Add(2 * time.Second)
+		w.api.script(api.answer)
+		w.after(time.Hour)
+		if o := last(w.read(m)); o.Seen != tc.want {
+			t.Errorf("another one that was %s before: seen %s (%s), want %s", tc.verdict, o.Seen, o.Reason, tc.want)
+		}
+	}
+}
+
+// ended ends the current dispatch with a verdict.
+func (w *world) ended(m *ledger.Mutation, v ledger.Verdict) *ledger.Mutation {
+	w.Helper()
+	d := *m.Current()
+	d.Verdict, d.Ended, d.BytesWritten, d.Status = v, w.now(), 200, http.StatusCreated
+	if v.Failure() {
+		d.Class, d.Status = ledger.ClassLogic, http.StatusConflict
+	}
+	out, err := w.ledger.Finish(w.Context(), ledger.Finish{Key: m.Key, Dispatch: d, NextTryAt: w.r.NextTry(m)})
+	if err != nil {
+		w.Fatal(err)
+	}
+	return out.Mutation
+}
+
+// found settles a mutation by an object.
+func (w *world) found(m *ledger.Mutation, object string) {
+	w.Helper()
+	_, err := w.ledger.Observe(w.Context(), ledger.Observe{Key: m.Key, Version: m.Version, Reached: true, Observation: ledger.Observation{
+		At: w.now(), Strategy: string(rules.StrategyProbe), Seen: ledger.SeenApplied, Objects: []string{object},
+	}})
+	if err != nil {
+		w.Fatal(err)
+	}
+}
