@@ -2,7 +2,9 @@ package ledger
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 )
 
 // Outcomes of a run, as its host reports them.
@@ -95,14 +97,23 @@ func (c *command) finishRun(r *Run, outcome string, keepOpen bool) error {
 	return c.putItem(item)
 }
 
-// runSettled reports why a mutation of the run keeps it from finishing.
+// runSettled reports why a mutation of the run keeps it from finishing: one that it sent, or
+// one of an earlier run whose answer it was given.
 func runSettled(v View, r *Run) error {
 	keys, err := v.RunMutations(r.ID)
 	if err != nil {
 		return err
 	}
-	for _, key := range keys {
+	given, err := v.RunDeliveries(r.ID)
+	if err != nil {
+		return err
+	}
+	// Those of its own are in both lists; of the others some may be forgotten.
+	for i, key := range slices.Concat(given, keys) {
 		m, err := v.Mutation(key)
+		if i < len(given) && errors.Is(err, ErrNotFound) {
+			continue
+		}
 		if err != nil {
 			return err
 		}

@@ -140,6 +140,28 @@ func TestHowARunOfManyItemsEnds(t *testing.T) {
 	})
 }
 
+// A 202 that an earlier run got, and this one was given again, is waited for.
+func TestARunOfManyItemsWaitsForWhatItWasGiven(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	first := w.open(many)
+	d := w.send(first, "a", of("x"), func(q *ledger.Claim) { q.Record.Policy.WatchMax = time.Hour })
+	w.finish("a", d, ledger.VerdictAccepted, func(f *ledger.Finish) { f.Result = &ledger.Result{Status: 202} })
+	_, err := w.EndRun(t.Context(), first.ID, ledger.ClassTransient, "over", "person:ada")
+	w.ok(err)
+	second := w.open(many)
+	if out := w.claim(second, "a", of("x")); out.Decision != ledger.DecideReplay {
+		t.Fatalf("the next run gets %q", out.Decision)
+	}
+	w.Replayed(second.ID, w.mutation("a"), "", true)
+	if _, err := w.FinishRun(t.Context(), second.ID, ledger.OutcomeDone, true); !errors.Is(err, ledger.ErrRunUnfinished) {
+		t.Errorf("finished before it ended: %v", err)
+	}
+	w.see("a", ledger.SeenApplied)
+	_, err = w.FinishRun(t.Context(), second.ID, ledger.OutcomeDone, true)
+	w.ok(err)
+}
+
 func TestFinishingManyItemsGoesOnAfterACrash(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -199,7 +199,14 @@ func TestAnItemIsNotClosedOverWhatIsFollowed(t *testing.T) {
 	if _, err := w.FinishRun(t.Context(), second.ID, ledger.OutcomeDone, false); !errors.Is(err, ledger.ErrRunUnfinished) {
 		t.Errorf("a later run closes it: %v", err)
 	}
-	if _, err := w.FinishRun(t.Context(), second.ID, ledger.OutcomeDone, true); err != nil || w.item("i").State != ledger.ItemOpen {
+	w.Replayed(second.ID, w.mutation("a"), "", true)
+	if _, err := w.FinishRun(t.Context(), second.ID, ledger.OutcomeDone, true); !errors.Is(err, ledger.ErrRunUnfinished) {
+		t.Errorf("a later run that was given its answer finishes before it ends: %v", err)
+	}
+	_, err = w.EndRun(t.Context(), second.ID, ledger.ClassTransient, "over", "person:ada")
+	w.ok(err)
+	third := w.open()
+	if _, err := w.FinishRun(t.Context(), third.ID, ledger.OutcomeDone, true); err != nil || w.item("i").State != ledger.ItemOpen {
 		t.Errorf("a later run that leaves it open: %v, the item is %s", err, w.item("i").State)
 	}
 }

@@ -74,6 +74,8 @@ type View interface {
 	// EvidenceOf names the mutation for which an upstream object is evidence.
 	EvidenceOf(connector, account, object string) (Key, error)
 	Delivery(run string, key Key) (*Delivery, error)
+	// RunDeliveries lists the keys of the mutations of which the run has a delivery.
+	RunDeliveries(run string) ([]Key, error)
 	// Gaps lists the times of which the ledger knows nothing, closed ones too. They
 	// must not be changed.
 	Gaps() ([]Gap, error)

@@ -148,4 +148,9 @@ var foundBreaks = []broken{
 		edits: []edit{{"ledger/since.go", "if why, err := l.gapSince(ctx, &m.Dispatches[0]); err != nil || why != \"\" {", "if why, err := l.gapSince(ctx, &m.Dispatches[0]); err != nil || why == \"\" && told == nil {"}},
 		tests: []string{"ledger.TestWhatWasMadeInAGapIsNobodys"},
 	},
+	{
+		promise: "Those of earlier runs of which it was given", how: "a run finishes before a 202 that it was given has ended",
+		edits: []edit{{"ledger/finishrun.go", "range slices.Concat(given, keys) {", "range slices.Concat(given[len(given):], keys) {"}},
+		tests: []string{"ledger.TestAnItemIsNotClosedOverWhatIsFollowed", "ledger.TestARunOfManyItemsWaitsForWhatItWasGiven"},
+	},
 }

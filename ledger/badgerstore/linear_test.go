@@ -141,7 +141,9 @@ func whereItEnds(part []porcupine.Operation) string {
 	for ; n < len(part) && porcupine.CheckOperations(linear.ToModel(), until(part, part[n-1].Return)); n++ {
 	}
 	text := ""
-	for _, o := range part[max(0, n-linesOfPart):n] {
+	last := part[:min(n, len(part))]
+	cutOff := slices.DeleteFunc(slices.Clone(part), func(o porcupine.Operation) bool { return o.Output != cut || o.Call > last[len(last)-1].Return })
+	for _, o := range append(cutOff, last[max(0, len(last)-linesOfPart):]...) {
 		text += fmt.Sprintf("%d to %d: %+v: %+v\n", o.Call, o.Return, o.Input, o.Output)
 	}
 	return text
@@ -288,7 +290,36 @@ func operations(t *testing.T, lines []said, clock *int64) []porcupine.Operation 
 	if len(ops) == 0 {
 		t.Error("the process did nothing")
 	}
+	untilDurable(ops, *clock)
 	return ops
+}
+
+// untilDurable lets notes, which nobody waits for, take effect until what was surely written after
+// them is durable, or the process ends: what is asked of the newest state that is durable may be
+// answered without them till then.
+func untilDurable(ops []porcupine.Operation, end int64) {
+	type write struct{ call, ret int64 }
+	var writes []write
+	for _, o := range ops {
+		q, _ := o.Input.(asked)
+		a, _ := o.Output.(answered)
+		if q.Do == "claim" && a.Got == "dispatch" || q.Do == "open" && a.Got == string(ledger.RunRunning) {
+			writes = append(writes, write{o.Call, o.Return})
+		}
+	}
+	for i := range ops {
+		o := &ops[i]
+		if q, _ := o.Input.(asked); !slices.Contains([]string{"deliver", "replayed", "undelivered"}, q.Do) || o.Output == cut {
+			continue
+		}
+		until := end
+		for _, w := range writes {
+			if w.call > o.Return {
+				until = min(until, w.ret)
+			}
+		}
+		o.Return = max(o.Return, until)
+	}
 }
 
 // linearized is a ledger whose commands are asked and answered in words.

@@ -38,6 +38,7 @@ var calls = map[string]call{
 // notDrawn are the other methods of the ledger, with the reason.
 var notDrawn = map[string]string{
 	"Actions": "it looks at a copy", "LaterOfTarget": "it looks through pages of a list, each of a moment of its own",
+	"SentAlike":  "it looks through such pages, too",
 	"Unrecorded": "it is in memory, beside the records",
 	"Restored":   "it runs alone, before there are callers", "MarkGaps": "it runs alone, before there are callers",
 	"ConfirmGaps": "it goes through items one command after another, after a restore",

@@ -155,7 +155,7 @@ func (w *world) redispatch(q *asked) answered {
 	case m.Of == "" && (!open || attemptOf(q.Key) != w.Item.Attempt || m.carriesOther(r, m.Payload)):
 		m.Queued = false
 		return w.tell(m, "")
-	case w.stops(q.Item, q.Key), w.newerOwed(m):
+	case w.stops(q.Item, q.Key), w.newerOwed(m), m.Of != "" && !w.Records[m.Of].over():
 		return w.tell(m, "")
 	case !m.redispatchOpen(r):
 		m.Version--

@@ -229,7 +229,7 @@ var steps = map[string]func(*world, *asked) answered{
 	"open": (*world).open, "finish_run": (*world).finishRun, "end_run": (*world).endRun, "refuse_run": (*world).endRun,
 	"fail_run": (*world).failRun, "heartbeat": (*world).heartbeat, "expire": (*world).expireRuns,
 	"decide": (*world).decide, "gate": (*world).gate, "gate_token": (*world).gate, "gate_unmanaged": (*world).gateUnmanaged,
-	"deliver": (*world).deliver, "replayed": (*world).deliver, "undelivered": (*world).note, "answering": (*world).note, "refuse": (*world).note,
+	"deliver": (*world).deliver, "replayed": (*world).deliver, "undelivered": (*world).undelivered, "answering": (*world).note, "refuse": (*world).note,
 }
 
 // linear is the model that the history of each item is held against.
@@ -315,6 +315,17 @@ func (w *world) look(*asked) answered {
 func (w *world) note(q *asked) answered {
 	if q.Run != "" && w.Runs[q.Run] == nil {
 		return answered{Got: nothing}
+	}
+	return answered{Got: asItWas}
+}
+
+// undelivered notes that the run asked for the mutation, unless it has had an answer.
+func (w *world) undelivered(q *asked) answered {
+	if w.Runs[q.Run] == nil {
+		return answered{Got: nothing}
+	}
+	if to := q.Run + " " + q.Key; !w.given(q.Run, q.Key) {
+		w.Delivered[to] = delivered{}
 	}
 	return answered{Got: asItWas}
 }

@@ -198,7 +198,7 @@ func (w *world) finishRun(q *asked) answered {
 		return answered{Got: "unfinished"}
 	}
 	for key, m := range w.Records {
-		if m.of(q.Run) && !w.lets(q.Run, key, m) {
+		if (m.of(q.Run) || w.given(q.Run, key)) && !w.lets(q.Run, key, m) {
 			return answered{Got: "unfinished"}
 		}
 	}
@@ -225,6 +225,12 @@ func (m *record) of(run string) bool {
 		}
 	}
 	return false
+}
+
+// given reports whether the run asked for the mutation and was answered, whole or not.
+func (w *world) given(run, key string) bool {
+	_, ok := w.Delivered[run+" "+key]
+	return ok
 }
 
 // lets reports whether the mutation lets its run finish.

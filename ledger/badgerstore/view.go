@@ -109,6 +109,11 @@ func (v *view) ItemMutations(workflow, item string) ([]ledger.Key, error) {
 	return v.mutationKeys(named(xByItem, workflow, item))
 }
 
+// RunDeliveries implements ledger.View.
+func (v *view) RunDeliveries(run string) ([]ledger.Key, error) {
+	return v.mutationKeys(named(kDelivery, run))
+}
+
 // TakenItems implements ledger.View.
 func (v *view) TakenItems(run string, limit int) ([]*ledger.Item, error) {
 	found, err := v.src.keys(named(xItemTaken, run))
@@ -126,7 +131,7 @@ func (v *view) TakenItems(run string, limit int) ([]*ledger.Item, error) {
 	return out, nil
 }
 
-// mutationKeys lists the mutations of an index, oldest first.
+// mutationKeys lists the mutations that keys of a prefix end with; of an index oldest first.
 func (v *view) mutationKeys(prefix []byte) ([]ledger.Key, error) {
 	found, err := v.src.keys(prefix)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"slices"
 
 	"keep-proxy/ledger"
@@ -105,6 +106,18 @@ func (v *view) Delivery(run string, k ledger.Key) (*ledger.Delivery, error) {
 		return nil, err
 	}
 	return &d, nil
+}
+
+func (v *view) RunDeliveries(run string) ([]ledger.Key, error) {
+	found := map[ledger.Key]bool{}
+	for _, l := range v.layers {
+		for d := range l.deliveries {
+			if d.run == run {
+				found[d.key] = true
+			}
+		}
+	}
+	return slices.Collect(maps.Keys(found)), nil
 }
 
 func (v *view) Gaps() ([]ledger.Gap, error) {

@@ -261,7 +261,21 @@ func testEvidence(t *testing.T, s Subject) {
 func testDeliveries(t *testing.T, s Subject) {
 	k := SampleMutation("a", ledger.Applied, 0).Key
 	want := ledger.Delivery{At: Epoch, ClientKey: hash("key")}
-	update(t, s.Store, func(tx ledger.Tx) error { return tx.PutDelivery("run-1", k, want) })
+	update(t, s.Store, func(tx ledger.Tx) error {
+		err := tx.PutDelivery("run-1", k, want)
+		if keys, listed := tx.RunDeliveries("run-1"); listed != nil || len(keys) != 1 || keys[0] != k {
+			t.Errorf("the command lists %v, %v", keys, listed)
+		}
+		return err
+	})
+	viewOf(t, s.Store, func(v ledger.View) error {
+		one, err := v.RunDeliveries("run-1")
+		two, other := v.RunDeliveries("run-2")
+		if len(one) != 1 || one[0] != k || len(two) != 0 {
+			t.Errorf("listed are %v, and %v of another run", one, two)
+		}
+		return errors.Join(err, other)
+	})
 	viewOf(t, s.Store, func(v ledger.View) error {
 		got, err := v.Delivery("run-1", k)
 		if err == nil && *got != want {
