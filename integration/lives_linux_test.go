@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"strings"
+	"time"
 
 	"keep-proxy/admin/client"
 	"keep-proxy/admin/wire"
@@ -153,14 +154,19 @@ func withBank(connector string) func(*crash) {
 // doubledObject is what the bank booked too much.
 const doubledObject = "tr_000002"
 
-// double has a process book twice, and end in order once it owes the undoing of that.
+// double has a process book twice, and end in order once it owes the undoing of that. What it
+// booked is settled by then, as nothing is undone before.
 func double(x *crash) {
 	x.t.Helper()
+	defer func(was string) { x.settings.Settle = was }(x.settings.Settle)
+	x.settings.Settle = "120ms" // The connectors say how late the bank commits.
 	x.intended = map[string]int{"transfer:M": 2}
 	x.bank.armFault(on("transfer:M", twice(2)))
 	x.mustSpawnWatched()
 	x.open("a").transfer(x.bank, "M").wantApplied(http.StatusCreated)
 	x.obligation(doubledObject, wire.StandingOwed)
+	booked := time.Now()
+	x.poll("what was booked has settled", func() bool { return time.Since(booked) > 120*time.Millisecond })
 	if err := x.child.end(); err != nil {
 		x.t.Fatalf("the program ended with %v", err)
 	}
