@@ -9,8 +9,6 @@ import (
 // seen by the committer alone.
 type horizon struct {
 	written, durable atomic.Uint64
-	// ahead is the last commit that the engine had before it was durable.
-	ahead atomic.Uint64
 
 	mu    sync.Mutex
 	moved *sync.Cond
@@ -30,18 +28,6 @@ func (h *horizon) start(n uint64) {
 
 // wrote says that commit n may become durable from now on.
 func (h *horizon) wrote(n uint64) { h.written.Store(n) }
-
-// goesAhead says that the engine has commit n from now on, durable or not.
-func (h *horizon) goesAhead(n uint64) { h.ahead.Store(n) }
-
-// awaitSeen waits until all is durable that a snapshot can see which is open already.
-func (h *horizon) awaitSeen(healthy func() error) error {
-	if h.ahead.Load() <= h.durable.Load() {
-		return nil
-	}
-	_, err := h.await(healthy)
-	return err
-}
 
 // reached says that all up to n is durable.
 func (h *horizon) reached(n uint64) {

@@ -114,7 +114,6 @@ func (s *Store) goAhead(b *batch) error {
 	if err := s.emptyJournal(); err != nil {
 		return err
 	}
-	s.horizon.goesAhead(b.number)
 	if err := s.give(b.entries.list); err != nil {
 		return err
 	}

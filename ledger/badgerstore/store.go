@@ -208,13 +208,14 @@ func (s *Store) snapshot(fn func(snapshot) error) error {
 	if err := s.giving.await(n, s.Healthy); err != nil {
 		return err
 	}
-	txn := s.db.NewTransaction(false)
-	defer txn.Discard()
-	// A commit may have come in between that was too long for the journal.
-	if err := s.horizon.awaitSeen(s.Healthy); err != nil {
-		return err
+	// One of its own would be waited for until the engine has what it is being given, which may
+	// hang, and would have a commit too long for the journal before that is durable.
+	src := s.newest.take()
+	if src == nil {
+		return fmt.Errorf("%w: the store is closed", ledger.ErrUnavailable)
 	}
-	err = fn(snapshot{txn})
+	defer s.newest.give(src)
+	err = fn(src.snapshot)
 	if err != nil && isDamage(err) {
 		s.poison(err)
 	}
