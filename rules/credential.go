@@ -145,7 +145,15 @@ func (op *Operation) hides(e *expr) bool {
 	if _, found := op.credentialOf(e, true); found || e.readsSecret(op.secret) {
 		return true
 	}
-	return slices.ContainsFunc(e.refs, func(r place) bool { return r.root == "header" && len(r.steps) == 0 && !r.veiled })
+	return e.showsAnyField()
+}
+
+// showsAnyField reports whether the value of an expression may show any field of the request:
+// all of them, or one whose name isn't written in the expression.
+func (e *expr) showsAnyField() bool {
+	return slices.ContainsFunc(e.refs, func(r place) bool {
+		return r.root == "header" && !r.veiled && (len(r.steps) == 0 || r.steps[0].kind != stepName)
+	})
 }
 
 // credentials refuses what would store a credential in clear. It isn't hashed in silence, as
@@ -186,6 +194,11 @@ func (d *decoder) inClear(e *expr, n *yaml.Node, key, what string, op *Operation
 	if name, found := op.credentialOf(e, true); found {
 		d.mistaken("credential", at.key, at.node, what+" would store the header field "+name+", a credential, in clear",
 			"write sha256(header['"+name+"']), or add header['"+name+"'] under secret: of the operation, so that a digest is kept")
+		return
+	}
+	if e.showsAnyField() {
+		d.mistaken("credential", at.key, at.node, what+" may store any header field in clear, a credential among them: "+quoted(e.source)+" doesn't say which",
+			"name the field, as in header['x-request-kind'], or write sha256() of it")
 		return
 	}
 	fields := e.fields()

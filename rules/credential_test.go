@@ -63,8 +63,14 @@ func TestACredentialIsNoPartOfAKeyInClear(t *testing.T) {
 				}
 			}
 		}
+		for _, any := range []string{`"header[json.name]"`, `"header['x-' + json.name]"`, `"header.map(n, header[n]).join('')"`} {
+			now, pinned := errorsOf(strings.ReplaceAll(tc.file, "FIELD", any))
+			if len(now) != 1 || now[0].Code != "credential" || !strings.Contains(now[0].Problem, what) || len(pinned) != 0 {
+				t.Errorf("%s reads %s: %v, and as a stored version %v", what, any, now, pinned)
+			}
+		}
 		for _, sound := range []string{
-			`"sha256(header['authorization'])"`, `"has(header.authorization) ? 'a' : 'b'"`, `"'authorization' in header ? 'a' : 'b'"`, `"header['x-tenant']"`,
+			`"sha256(header[json.name])"`, `"sha256(header['authorization'])"`, `"has(header.authorization) ? 'a' : 'b'"`, `"'authorization' in header ? 'a' : 'b'"`, `"header['x-tenant']"`,
 		} {
 			if now, _ := errorsOf(strings.ReplaceAll(tc.file, "FIELD", sound)); len(now) != 0 {
 				t.Errorf("%s reads %s: %v", what, sound, now)
