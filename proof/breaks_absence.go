@@ -83,7 +83,6 @@ var absenceBreaks = []broken{
 		promise: "success is not known", how: "the ledger doesn't look whether success is known",
 		edits: []edit{{"ledger/absence.go", "case m.Committed:", "case m.Committed && !proof:"}},
 		tests: []string{"ledger.TestAbsenceIsBelievedOnlyWhenItIsProven", "ledger.TestTheTableHoldsWhatSemanticsSays"},
-		kept:  "the transition table has no move by absence for what is committed",
 	},
 	{
 		promise: "A 202 (RFC 9110 §15.3.3) of a rule with `watch`", how: "what was accepted stops its scope",

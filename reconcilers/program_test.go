@@ -72,7 +72,7 @@ func TestAProgramSaysWhatHappened(t *testing.T) {
 }
 
 func TestAProgramGetsTheRecordAndNoSecret(t *testing.T) {
-	t.Parallel()
+	t.Setenv("KEEP_TEST_OURS", "ours alone")
 	file := filepath.Join(t.TempDir(), "input")
 	w := newWorld(t, viaProgram(t, "{ cat; env; } > "+file+"\necho '{\"seen\":\"retry\"}'\n", ""))
 	m := w.unknown("a")
@@ -89,7 +89,7 @@ func TestAProgramGetsTheRecordAndNoSecret(t *testing.T) {
 		len(in.Dispatches) != 1 || !strings.Contains(in.Request.Body, `"amount":12`) || in.Account != "acct_1" {
 		t.Errorf("it got %+v", in)
 	}
-	if strings.Contains(string(text), "sk_live") || strings.Contains(string(text), "GOFLAGS") {
+	if strings.Contains(string(text), "sk_live") || strings.Contains(string(text), "ours alone") {
 		t.Errorf("it got a secret, or our environment:\n%s", text)
 	}
 }
