@@ -8,10 +8,11 @@ import (
 const envPrefix = "KEEP_"
 
 // notConfiguration holds the KEEP_ names that have another meaning: what run
-// sets for its child, what the command line reads as a client, and the fault
-// points of tests.
+// sets for its child, what a command of notify is told, what the command line
+// reads as a client, and the fault points of tests.
 var notConfiguration = []string{
 	"KEEP_RUN_ID", "KEEP_WORKFLOW", "KEEP_ITEM", "KEEP_ATTEMPT", "KEEP_ITEM_DONE",
+	"KEEP_NOTIFY_TYPE", "KEEP_NOTIFY_ID", "KEEP_NOTIFY_MUTATION",
 	"KEEP_ADMIN_URL", "KEEP_ADMIN_TOKEN_FILE", "KEEP_ADMIN_CA_FILE", "KEEP_CONFIG",
 	"KEEP_FAULT",
 }
