@@ -188,7 +188,7 @@ func (a *App) openLedger(ctx context.Context) error {
 	a.store = store
 	a.removeCopies()
 	a.ledger = ledger.New(store, ledger.Config{
-		RetryGrace: a.config.Runs.RetryGrace, RetryGraceTries: a.config.Runs.RetryGraceTries,
+		RetryGrace: orNone(a.config.Runs.RetryGrace), RetryGraceTries: orNone(a.config.Runs.RetryGraceTries),
 		Reconcile: ledger.ReconcileLimits{MaxAttempts: a.config.Reconcile.MaxAttempts, MaxAge: a.config.Reconcile.MaxAge},
 		Now:       a.now, Wall: a.clock.Now, NewID: NewID,
 	})
@@ -198,6 +198,14 @@ func (a *App) openLedger(ctx context.Context) error {
 	a.modes.open()
 	a.versions = &versions{content: a.ledger.Connector, settings: RuleSettings(a.config.Connectors), defaults: RuleDefaults(a.config)}
 	return nil
+}
+
+// orNone is a configured number, of which zero is none, for a package whose zero is the default.
+func orNone[T int | time.Duration](v T) T {
+	if v == 0 {
+		return -1
+	}
+	return v
 }
 
 // StoreConfig is how the configured ledger is opened.
@@ -255,10 +263,7 @@ func (a *App) openUpstream(context.Context) error {
 
 func (a *App) openReconciler(context.Context) error {
 	r := a.config.Reconcile
-	settings := reconcilers.Settings{Inline: r.Inline, Base: r.Base, Factor: r.Factor, Cap: r.Cap, Jitter: r.Jitter, MaxAge: r.MaxAge}
-	if settings.Inline == 0 {
-		settings.Inline = -1 // Configured as none; there, zero is the default.
-	}
+	settings := reconcilers.Settings{Inline: orNone(r.Inline), Base: r.Base, Factor: r.Factor, Cap: r.Cap, Jitter: r.Jitter, MaxAge: r.MaxAge}
 	a.metrics, a.tail = newMetrics(a), newTail()
 	a.credentials = newCredentials(a.config.Connectors, a.clock)
 	made, err := reconcilers.New(reconcilers.Config{

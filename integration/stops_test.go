@@ -172,6 +172,27 @@ func TestTheGraceOfAFailingRunIsUsedUp(t *testing.T) {
 	}
 }
 
+func TestARunWithoutAGraceRepeatsNothing(t *testing.T) {
+	t.Parallel()
+	for name, edit := range map[string]func(*settings){
+		"no tries": func(s *settings) { s.RetryTries = 0 },
+		"no time":  func(s *settings) { s.RetryGrace = "0s" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, edit)
+			w.hooks.armFault(script.Fault{Times: script.Always, Steps: []script.Step{{Do: script.Status, Status: http.StatusTooManyRequests}}})
+			run := w.open("a")
+			if a := run.deliver("plain/x"); a.status != http.StatusTooManyRequests {
+				t.Errorf("got %v", a)
+			}
+			run.deliver("plain/x").wantRefusal("run-aborted", 424, "over")
+			run.wantState("aborted")
+			w.hooks.want("hook:plain/x", 0, 1)
+		})
+	}
+}
+
 func TestHowManyMutationsARunMayMake(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

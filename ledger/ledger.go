@@ -20,9 +20,10 @@ type Ledger struct {
 
 // Config holds what commands need beyond their arguments.
 type Config struct {
-	// RetryGrace is how long a run stays failing (default 60 s).
+	// RetryGrace is how long a run stays failing (default 60 s; negative for not at all).
 	RetryGrace time.Duration
-	// RetryGraceTries is how often the same mutation may be tried in it (default 5).
+	// RetryGraceTries is how often the same mutation may be tried in it (default 5; negative
+	// for never).
 	RetryGraceTries int
 	// Reconcile bounds the runner's work on one record.
 	Reconcile ReconcileLimits
