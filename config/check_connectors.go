@@ -76,6 +76,7 @@ func checkOverride(r *report, key string, o Override, total time.Duration) {
 	optional(r, key+".settle", o.Settle, time.Millisecond, year)
 	optional(r, key+".absent_confirmations", o.AbsentConfirmations, 1, 100)
 	optional(r, key+".absent_spacing", o.AbsentSpacing, time.Millisecond, year)
+	optional(r, key+".max_dispatches", o.MaxDispatches, 1, 10)
 	optional(r, key+".timeout", o.Timeout, time.Millisecond, 24*time.Hour)
 	optional(r, key+".max_body", o.MaxBody, Byte, GiB)
 	notMore(r, key+".timeout", o.Timeout, "proxy.timeouts.total", total)

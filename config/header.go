@@ -43,8 +43,9 @@ func readScheme(_ reading, s string) (string, *fault) {
 // defaultCredentialCache is shorter than tokens usually live.
 const defaultCredentialCache = 5 * time.Minute
 
-// fill sets what a credential of a program has by default.
-func (c *Credentials) fill() {
+// fill sets what a credential of a program has by default; cached says that cache was given,
+// perhaps as zero, which is no default.
+func (c *Credentials) fill(cached bool) {
 	if len(c.Exec) == 0 {
 		return
 	}
@@ -58,7 +59,7 @@ func (c *Credentials) fill() {
 		}
 		c.Scheme = &scheme
 	}
-	if c.Cache == 0 {
+	if !cached {
 		c.Cache = defaultCredentialCache
 	}
 }

@@ -58,7 +58,8 @@ func (d *decoder) credentials(key string, n *yaml.Node) *Credentials {
 			c.Cache, _ = readNode(d, key, n, anyPlain, readDuration)
 		},
 	}, []string{"sigv4"}, nowhere)
-	c.fill()
+	_, cached := d.report.origins[key+".cache"]
+	c.fill(cached)
 	return c
 }
 

@@ -123,6 +123,12 @@ func TestProblemsOfSettings(t *testing.T) {
 			`keep.yaml:1:64: connectors.settings[0].overrides.o.settle = "0s": out of bounds; write a value from 1ms to 8760h`,
 			`keep.yaml:1:78: connectors.settings[0].overrides.o.max_body = "0": out of bounds; write a value from 1B to 1GiB`,
 		}},
+		{"no sending at all", "[{connector: a, overrides: {o: {on_absent: redispatch, max_dispatches: 0}}}]", []string{
+			`keep.yaml:1:95: connectors.settings[0].overrides.o.max_dispatches = "0": out of bounds; write a value from 1 to 10`,
+		}},
+		{"a credential that isn't kept at all", "[{connector: a, credentials: {exec: [p], cache: 0s}}]", []string{
+			`keep.yaml:1:72: connectors.settings[0].credentials.cache = "<secret>": out of bounds; write a value from 1s to 24h`,
+		}},
 		{"a timeout beyond the whole", "[{connector: a, overrides: {o: {timeout: 11m}}}]", []string{
 			`keep.yaml:1:65: connectors.settings[0].overrides.o.timeout = "11m": connectors.settings[0].overrides.o.timeout (11m) is more than proxy.timeouts.total (10m); lower the one or raise the other`,
 		}},
