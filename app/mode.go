@@ -85,7 +85,7 @@ func (m *modes) SetMode(_ context.Context, mode string, q wire.SetMode) (wire.Mo
 	default:
 		return wire.Mode{}, fmt.Errorf("there is no mode %q", mode)
 	}
-	e := ledger.Event{Actor: q.Actor, What: mode, Why: q.Reason}
+	e := ledger.Event{Actor: ledger.PersonActor(q.Actor), What: mode, Why: q.Reason}
 	if err != nil {
 		e.Evidence = err.Error()
 		m.app.options.Log.Error().Err(err).Str("mode", mode).Msg("the mode can't be kept")

@@ -1,10 +1,13 @@
 package app_test
 
 import (
+	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rs/zerolog"
 
@@ -106,6 +109,43 @@ func TestAPauseThatCannotBeReadIsAPause(t *testing.T) {
 	st, err := operatorOf(t, start(t, c)).Status(t.Context())
 	if err != nil || st.Mode.Mode != wire.ModePaused || !strings.Contains(st.Mode.Reason, "can't be read") {
 		t.Errorf("%+v %v", st.Mode, err)
+	}
+}
+
+// actorOf waits until the history has an event, and says by whom it is.
+func actorOf(t *testing.T, api *client.Client, what string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	found := errors.New("found")
+	actor := ""
+	err := api.Events(ctx, 0, func(e wire.Event) error {
+		if e.What != what {
+			return nil
+		}
+		actor = e.Actor
+		return found
+	})
+	if !errors.Is(err, found) {
+		t.Fatalf("%s isn't in the history: %v", what, err)
+	}
+	return actor
+}
+
+// A name that somebody gives isn't taken for one of the program's own.
+func TestAModeIsAPersonsInTheHistory(t *testing.T) {
+	t.Parallel()
+	api := operatorOf(t, start(t, plain(t)))
+	q := wire.SetMode{Reason: "the bank is down", Actor: "runner"}
+	for what, set := range map[string]func(context.Context, wire.SetMode) (*wire.Mode, error){
+		wire.ModePaused: api.Pause, wire.ModeDraining: api.Drain, wire.ModeServing: api.Resume,
+	} {
+		if m, err := set(t.Context(), q); err != nil || m.Actor != "" && m.Actor != q.Actor {
+			t.Fatalf("%s: %+v, %v", what, m, err)
+		}
+		if got := actorOf(t, api, what); got != "person:runner" {
+			t.Errorf("%s is by %q", what, got)
+		}
 	}
 }
 
