@@ -20,6 +20,8 @@ import (
 type reloads struct {
 	// one lets reloads happen one after another.
 	one sync.Mutex
+	// settings are those in force, of all connectors; a reload alone reads and writes them.
+	settings []config.ConnectorSettings
 
 	mu   sync.Mutex
 	last *wire.LastReload
@@ -97,18 +99,34 @@ func (a *App) reload() (wire.Reloaded, error) {
 		out.Findings = append(out.Findings, f.String())
 	}
 	out.Waiting = append(out.Waiting, changedKeys(a.config, next)...)
-	out.Connectors = append(out.Connectors, changedConnectors(a.rules.Load(), set)...)
+	out.Connectors = append(out.Connectors, changedConnectors(a.rules.Load(), set, changedSettings(a.reloads.settings, c.Connectors.Settings))...)
+	a.reloads.settings = c.Connectors.Settings
 	a.credentials.use(c.Connectors)
 	a.versions.use(RuleSettings(c.Connectors))
 	a.rules.Store(set)
 	return out, nil
 }
 
-// changedConnectors names those that came, went, or have another file or hosts.
-func changedConnectors(before, after *rules.Set) []string {
+// changedSettings tells of which connectors the settings differ.
+func changedSettings(before, after []config.ConnectorSettings) map[string]bool {
+	changed := map[string]bool{}
+	of := func(list []config.ConnectorSettings, name string) (out config.ConnectorSettings) {
+		if i := slices.IndexFunc(list, func(s config.ConnectorSettings) bool { return s.Connector == name }); i >= 0 {
+			out = list[i]
+		}
+		return out
+	}
+	for _, s := range slices.Concat(before, after) {
+		changed[s.Connector] = !reflect.DeepEqual(of(before, s.Connector), of(after, s.Connector))
+	}
+	return changed
+}
+
+// changedConnectors names those that came, went, or have another file, hosts or settings.
+func changedConnectors(before, after *rules.Set, settings map[string]bool) []string {
 	var names []string
 	for _, c := range after.Connectors() {
-		if old := before.Connector(c.Name); old == nil || old.Hash != c.Hash || !slices.Equal(old.Hosts, c.Hosts) {
+		if old := before.Connector(c.Name); old == nil || old.Hash != c.Hash || !slices.Equal(old.Hosts, c.Hosts) || settings[c.Name] {
 			names = append(names, c.Name)
 		}
 	}

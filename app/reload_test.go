@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rs/zerolog"
 
@@ -91,7 +92,26 @@ func TestConnectorsAreReloadedAllOrNothing(t *testing.T) {
 	if out, err = a.Reload(t.Context(), "test"); err != nil || len(out.Connectors) != 0 {
 		t.Errorf("nothing changed: %q, %v", out.Connectors, err)
 	}
-	next.Connectors.Dirs = nil
+	// Its settings count as the connector does: by what, and how carefully, it is asked about.
+	asked, err := config.ParseSecret("Bearer x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	setting := config.ConnectorSettings{Connector: "things"}
+	for _, change := range []func(){
+		func() { setting.Overrides = map[string]config.Override{"make": {Timeout: time.Second}} },
+		func() { setting.Overrides = map[string]config.Override{"make": {Timeout: time.Minute}} },
+		func() { setting.Credentials = &config.Credentials{Header: "Authorization", Value: asked} },
+	} {
+		change()
+		next.Connectors.Settings = append(slices.Clip(c.Connectors.Settings), setting)
+		for _, want := range [][]string{{"things"}, {}} {
+			if out, err = a.Reload(t.Context(), "test"); err != nil || !slices.Equal(out.Connectors, want) {
+				t.Errorf("with the settings %+v: %q, %v; want %q", setting, out.Connectors, err, want)
+			}
+		}
+	}
+	next.Connectors.Settings, next.Connectors.Dirs = c.Connectors.Settings, nil
 	if out, err = a.Reload(t.Context(), "test"); err != nil || !slices.Equal(out.Connectors, []string{"things (gone)"}) {
 		t.Errorf("without the folder: %q, %v", out.Connectors, err)
 	}

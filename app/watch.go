@@ -86,7 +86,7 @@ func (a *App) stale() bool {
 		c = c.WithConnectors(next)
 	}
 	set, _, err := LoadRules(c)
-	return err != nil || set == nil || !reflect.DeepEqual(c.Connectors, a.config.Connectors) || len(changedConnectors(a.rules.Load(), set)) > 0
+	return err != nil || set == nil || !reflect.DeepEqual(c.Connectors, a.config.Connectors) || len(changedConnectors(a.rules.Load(), set, nil)) > 0
 }
 
 // next waits for a change and then for quiet; it is false when ctx has ended.
