@@ -44,6 +44,36 @@ func TestErrorsBecomeCodesInOnePlace(t *testing.T) {
 	}
 }
 
+func TestWhatBecameOfARunCountsForMoreThanWhatCameAfterIt(t *testing.T) {
+	t.Parallel()
+	cause := errors.New("close the ledger: no space left")
+	unknown := managed.Verdict{Code: managed.CodeUnknown, Run: "r1", Class: "indeterminate", Mutation: "m-1", Retry: managed.RetryYes}
+	refused := func(code int) managed.Verdict {
+		return managed.Verdict{Code: code, Class: "logic", Reason: cause.Error(), Retry: managed.RetryNo}
+	}
+	for name, c := range map[string]struct {
+		verdict managed.Verdict
+		err     error
+		code    int
+		want    managed.Verdict
+	}{
+		"an unknown outcome, and an error": {unknown, cause, managed.CodeUnknown, unknown},
+		"an unknown outcome alone":         {unknown, nil, codeOK, unknown},
+		"the command's own code":           {managed.Verdict{Code: 3, Run: "r1"}, cause, 3, managed.Verdict{Code: 3, Run: "r1"}},
+		"a success is none with an error":  {managed.Verdict{Run: "r1"}, cause, codeFailed, refused(codeFailed)},
+		"no run was opened":                {managed.Verdict{}, noRun(cause), managed.CodeNoRun, refused(managed.CodeNoRun)},
+		"the command could not be started": {managed.Verdict{}, &child.StartError{Code: child.CodeNotFound, Err: cause}, 127, refused(127)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := reported(nil, c.verdict, c.err)
+			if got != c.want || exitCode(err) != c.code || !errors.Is(err, c.err) {
+				t.Errorf("%+v, code %d of %v; want %+v, code %d", got, exitCode(err), err, c.want, c.code)
+			}
+		})
+	}
+}
+
 func TestARefusedRunSaysWhatToDo(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{

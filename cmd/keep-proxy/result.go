@@ -36,6 +36,19 @@ func itemDone(err error) *client.Problem {
 	return nil
 }
 
+// reported is what a run that met err is reported as. What became of a run that was opened
+// counts for more than what went wrong after its end, as in its proxy's; but with an error
+// nothing is a success.
+func reported(cmd *cobra.Command, v managed.Verdict, err error) (managed.Verdict, error) {
+	switch {
+	case err == nil:
+		return v, nil
+	case v.Run != "" && v.Code != codeOK:
+		return v, &exitError{v.Code, err}
+	}
+	return refusedVerdict(cmd, err), err
+}
+
 // refusedVerdict is what becomes of a run that was not opened, or whose command could
 // not be started.
 func refusedVerdict(cmd *cobra.Command, err error) managed.Verdict {

@@ -80,9 +80,7 @@ func (f *runFlags) run(cmd *cobra.Command, args []string) error {
 	signals := relaySignals(cmd.Context())
 	defer signals.close()
 	verdict, err := f.attempt(cmd, args, signals)
-	if err != nil {
-		verdict = refusedVerdict(cmd, err)
-	}
+	verdict, err = reported(cmd, verdict, err)
 	if writeErr := f.writeResult(verdict); writeErr != nil {
 		return errors.Join(err, &exitError{max(verdict.Code, codeFailed), writeErr})
 	}
@@ -176,7 +174,9 @@ func (f *runFlags) inside(cmd *cobra.Command, h *host, args []string, signals *r
 	verdict := session.Finish(signals.ctx, p.Code())
 	tell(say, verdict, opened.Run.ItemDone)
 	if h.embedded && verdict.Code == managed.CodeUnknown {
-		return verdict, settle(signals.ctx, h, scope, wait, say)
+		if err := settle(signals.ctx, h, scope, wait, say); err != nil {
+			return verdict, fmt.Errorf("what else is unknown can't be asked: %w", err)
+		}
 	}
 	return verdict, nil
 }
