@@ -233,7 +233,8 @@ func (s *Session) awaitSending(ctx context.Context) error {
 }
 
 // cause reads the mutation that the run names, else one of its own that keeps it
-// from finishing; nil if there is none, or if it can't be read.
+// from finishing, one whose end isn't known ahead of one that failed: that one's answer may
+// have been delivered. It is nil if there is none, or if it can't be read.
 func (s *Session) cause(ctx context.Context) *wire.Mutation {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
 	defer cancel()
@@ -243,9 +244,14 @@ func (s *Session) cause(ctx context.Context) *wire.Mutation {
 		}
 		return nil
 	}
-	list, err := s.API.Mutations(ctx, client.MutationFilter{Run: s.Run.ID, States: []string{"needs_reconcile", "indeterminate", "in_flight", "failed"}})
-	if err != nil || len(list.Items) == 0 {
-		return nil
+	for _, states := range [][]string{openStates, {"failed"}} {
+		list, err := s.API.Mutations(ctx, client.MutationFilter{Run: s.Run.ID, States: states})
+		if err != nil {
+			return nil
+		}
+		if len(list.Items) > 0 {
+			return &list.Items[0]
+		}
 	}
-	return &list.Items[0]
+	return nil
 }

@@ -145,6 +145,7 @@ func TestAVerdictIsTheFirstRowThatFits(t *testing.T) {
 	failed := &wire.Mutation{ID: "m1", State: "failed"}
 	lost := &wire.Mutation{ID: "m1", State: "indeterminate"}
 	settled := &wire.Mutation{ID: "m1", State: "applied"}
+	followed := &wire.Mutation{ID: "m1", State: "needs_reconcile", Watching: true}
 	for _, c := range []struct {
 		name  string
 		run   wire.Run
@@ -161,6 +162,7 @@ func TestAVerdictIsTheFirstRowThatFits(t *testing.T) {
 		{"a run in its grace", wire.Run{State: stateFailing, Class: "transient"}, failed, CodeAborted},
 		{"a running run with a failed mutation", wire.Run{State: stateRunning}, failed, CodeAborted},
 		{"a running run with an unknown one", wire.Run{State: stateRunning}, lost, CodeUnknown},
+		{"a running run with an accepted one that is followed", wire.Run{State: stateRunning}, followed, CodeUnknown},
 		{"a running run that could not be finished", wire.Run{State: stateRunning}, nil, CodeUnknown},
 		{"a state of a later version", wire.Run{State: "waiting"}, nil, CodeUnknown},
 	} {
@@ -234,6 +236,20 @@ func TestASuccessIsNotReportedForARunThatCannotFinish(t *testing.T) {
 	}
 	if api.count("finish failed") != 1 {
 		t.Errorf("calls %v: the run must not stay open, else its item is busy", api.calls)
+	}
+}
+
+// What failed may have been delivered, and repairing it is no use while the other's end is open.
+func TestWhatIsNotKnownYetCountsForMoreThanAFailure(t *testing.T) {
+	t.Parallel()
+	api := &fakeAPI{
+		run:       wire.Run{ID: "r1", State: stateRunning},
+		finishErr: &wire.Problem{Type: wire.ProblemPrefix + "run-unfinished", Detail: "mutation m1 is needs_reconcile"},
+		mutations: []wire.Mutation{{ID: "m2", State: "failed"}, {ID: "m1", State: "needs_reconcile", Watching: true, NextTryAt: time.Unix(200, 0)}},
+	}
+	v := session(api).Finish(t.Context(), 0)
+	if v.Code != CodeUnknown || v.Retry != RetryYes || !v.RetryAfter.Equal(time.Unix(200, 0)) {
+		t.Errorf("verdict %+v, want %d, and again once m1 is looked at", v, CodeUnknown)
 	}
 }
 

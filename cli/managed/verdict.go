@@ -1,6 +1,8 @@
 package managed
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"keep-proxy/admin/wire"
@@ -58,32 +60,26 @@ const (
 // Ended reports whether a run is over. An unknown state is.
 func Ended(state string) bool { return state != stateRunning && state != stateFailing }
 
-// unresolved reports whether a mutation's outcome is unknown.
-func unresolved(m *wire.Mutation) bool {
-	switch m.State {
-	case "needs_reconcile", "indeterminate":
-		return !m.Watching
-	case "in_flight":
-		// The run waited for its own sendings: what is left isn't its own.
-		return true
-	}
-	return false
-}
+// openStates are those of a mutation whose end isn't known: its outcome is unknown, or it was
+// accepted and is followed. The run waited for its own sendings: what is left in flight isn't
+// its own.
+var openStates = []string{"needs_reconcile", "indeterminate", "in_flight"}
 
 // Judge says with which code a run ends that did not finish:
 //
 //  1. it caused an unknown outcome: CodeUnknown;
 //  2. it waits for a person: CodeAttention;
-//  3. it was refused because of a stop, or still has a mutation of unknown
-//     outcome: CodeUnknown;
+//  3. it was refused because of a stop, or still has a mutation whose end isn't
+//     known: CodeUnknown;
 //  4. it was aborted: CodeAborted.
 //
-// cause is the mutation that the run names, nil for none or one that can't be read.
-// A state that isn't known is CodeUnknown, the code that asks for most care.
+// cause is the mutation that the run names, or that keeps it from finishing; nil for none or
+// one that can't be read. A state that isn't known is CodeUnknown, the code that asks for most
+// care, and an unknown end without a class is indeterminate.
 func Judge(run *wire.Run, cause *wire.Mutation) Verdict {
 	v := Verdict{Code: CodeUnknown, Run: run.ID, State: run.State, Class: run.Class, Reason: run.Reason, Mutation: run.Cause}
 	if cause != nil {
-		v.RetryAfter = cause.RetryAfter
+		v.Mutation, v.RetryAfter = cmp.Or(v.Mutation, cause.ID), cause.RetryAfter
 		if v.RetryAfter.IsZero() {
 			v.RetryAfter = cause.NextTryAt
 		}
@@ -95,8 +91,11 @@ func Judge(run *wire.Run, cause *wire.Mutation) Verdict {
 	case run.State == stateAborted && stopped(run, cause):
 	case run.State == stateAborted || run.State == stateFailing:
 		v.Code = CodeAborted
-	case run.State == stateRunning && cause != nil && !unresolved(cause):
+	case run.State == stateRunning && cause != nil && !slices.Contains(openStates, cause.State):
 		v.Code = CodeAborted
+	}
+	if v.Code == CodeUnknown {
+		v.Class = cmp.Or(v.Class, "indeterminate")
 	}
 	v.Retry = retrySense(v.Code, v.Class)
 	return v
