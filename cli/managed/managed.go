@@ -48,6 +48,9 @@ type Session struct {
 	// failing says that a mutation had failed when the command ended, and was not made
 	// good: that tells more than the command's own code.
 	failing bool
+	// asked says that the run's end was asked for: it may have ended by that, though the
+	// answer was lost.
+	asked bool
 }
 
 // Defaults of Session; callTimeout bounds one look.
@@ -196,14 +199,18 @@ func (s *Session) finish(ctx context.Context, code int) error {
 	if err := s.read(ctx); err != nil {
 		return err
 	}
-	if Ended(s.Run.State) {
+	switch {
+	case !Ended(s.Run.State):
+		s.failing = s.Run.State == stateFailing
+	case !s.asked:
 		return errOver
 	}
-	s.failing = s.Run.State == stateFailing
 	f := wire.FinishRun{Outcome: "failed"}
 	if code == 0 {
 		f = wire.FinishRun{Outcome: "done", KeepOpen: s.KeepOpen}
 	}
+	s.asked = true
+	// Asked again it answers the same, and refuses a run that something else has ended.
 	run, err := s.API.FinishRun(ctx, s.Run.ID, f)
 	if err != nil {
 		return fmt.Errorf("finish run %s: %w", s.Run.ID, err)

@@ -22,8 +22,10 @@ type fakeAPI struct {
 	run       wire.Run
 	down      error
 	finishErr error
-	mutations []wire.Mutation
-	calls     []string
+	// finishLost is what comes of the first finish instead of its answer.
+	finishLost error
+	mutations  []wire.Mutation
+	calls      []string
 }
 
 func (f *fakeAPI) note(call string) (*wire.Run, error) {
@@ -70,12 +72,18 @@ func (f *fakeAPI) FinishRun(_ context.Context, _ string, q wire.FinishRun) (*wir
 	switch {
 	case q.Outcome == "done" && f.finishErr != nil:
 		return nil, f.finishErr
+	case Ended(f.run.State) && q.Outcome != map[string]string{stateFinished: "done", stateAborted: "failed"}[f.run.State]:
+		return nil, &wire.Problem{Type: wire.ProblemPrefix + "run-ended", Detail: "it is " + f.run.State}
 	case q.Outcome == "done":
 		f.run.State = stateFinished
 	case f.run.State == stateFailing:
 		f.run.State = stateAborted
 	default:
 		f.run.State, f.run.Class, f.run.Reason = stateAborted, "logic", "finished as failed"
+	}
+	if lost := f.finishLost; lost != nil {
+		f.finishLost = nil
+		return nil, lost
 	}
 	run := f.run
 	return &run, nil
@@ -203,6 +211,18 @@ func TestTheCommandsOwnCodeCountsWhereTheRunIsSound(t *testing.T) {
 			v := session(api).Finish(t.Context(), c.code)
 			if v.Code != c.code || v.State != c.ends || api.count(c.finish) != 1 {
 				t.Errorf("verdict %+v after %v; want code %d, state %s after one %q", v, api.calls, c.code, c.ends, c.finish)
+			}
+		})
+	}
+}
+
+func TestAFinishWhoseAnswerIsLostIsFoundOut(t *testing.T) {
+	t.Parallel()
+	for code, ends := range map[int]string{0: stateFinished, 3: stateAborted} {
+		synctest.Test(t, func(t *testing.T) {
+			api := &fakeAPI{run: wire.Run{ID: "r1", State: stateRunning}, finishLost: errors.New("connection reset")}
+			if v := session(api).Finish(t.Context(), code); v.Code != code || v.State != ends {
+				t.Errorf("verdict %+v after %v; want code %d, state %s", v, api.calls, code, ends)
 			}
 		})
 	}
