@@ -13,15 +13,21 @@ type StatusAPI interface {
 }
 
 // Scope is whose stops are waited for. Item may be empty.
-type Scope struct{ Workflow, Item string }
+type Scope struct {
+	Workflow, Item string
+	// Mutation is one that is waited for whatever it stops; empty for none.
+	Mutation string
+}
 
-// covers reports whether a stop admits no run of the scope.
-func (s Scope) covers(b wire.Blocks) bool {
-	switch b.Scope {
-	case "workflow":
-		return b.Name == s.Workflow
-	case "item":
-		return s.Item != "" && b.Name == s.Workflow+"/"+s.Item
+// covers reports whether a stop admits no run of the scope, or is of its mutation.
+func (s Scope) covers(stop wire.Stopped) bool {
+	switch {
+	case s.Mutation != "" && stop.Mutation == s.Mutation:
+		return true
+	case stop.Scope == "workflow":
+		return stop.Name == s.Workflow
+	case stop.Scope == "item":
+		return s.Item != "" && stop.Name == s.Workflow+"/"+s.Item
 	}
 	return false
 }
@@ -43,7 +49,7 @@ func Look(ctx context.Context, api StatusAPI, scope Scope) (Standing, error) {
 	}
 	for _, stop := range status.Stopped {
 		switch {
-		case !scope.covers(stop.Blocks):
+		case !scope.covers(stop):
 		case pending(stop.State):
 			out.Pending++
 		default:

@@ -30,12 +30,16 @@ func (s *statuses) Status(context.Context) (*wire.Status, error) {
 func standing(stops ...wire.Stopped) wire.Status { return wire.Status{Stopped: stops} }
 
 func stop(scope, name, state string) wire.Stopped {
-	return wire.Stopped{Blocks: wire.Blocks{Scope: scope, Name: name}, State: state}
+	out := wire.Stopped{Blocks: wire.Blocks{Scope: scope, Name: name}, State: state}
+	if scope == "mutation" {
+		out.Mutation = name
+	}
+	return out
 }
 
 func TestOnlyStopsOfTheOwnScopeCount(t *testing.T) {
 	t.Parallel()
-	scope := Scope{Workflow: "w", Item: "i"}
+	scope := Scope{Workflow: "w", Item: "i", Mutation: "m2"}
 	for _, c := range []struct {
 		name string
 		stop wire.Stopped
@@ -47,7 +51,8 @@ func TestOnlyStopsOfTheOwnScopeCount(t *testing.T) {
 		{"one that waits for a person", stop("workflow", "w", "indeterminate"), Standing{Waiting: 1}},
 		{"another workflow", stop("workflow", "v", "needs_reconcile"), Standing{}},
 		{"another item", stop("item", "w/j", "needs_reconcile"), Standing{}},
-		{"a mutation alone", stop("mutation", "m1", "needs_reconcile"), Standing{}},
+		{"another mutation alone", stop("mutation", "m1", "needs_reconcile"), Standing{}},
+		{"the own mutation alone", stop("mutation", "m2", "needs_reconcile"), Standing{Pending: 1}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

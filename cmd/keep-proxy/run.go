@@ -136,13 +136,13 @@ func (f *runFlags) inside(cmd *cobra.Command, h *host, args []string, signals *r
 	if err != nil {
 		return managed.Verdict{}, noRun(err)
 	}
-	scope := managed.Scope{Workflow: f.workflow, Item: f.item}
+	scope, began := managed.Scope{Workflow: f.workflow, Item: f.item}, time.Now()
 	if h.embedded {
 		if err := settle(signals.ctx, h, scope, wait, say); err != nil {
 			return managed.Verdict{}, noRun(err)
 		}
 	}
-	opened, err := f.open(signals.ctx, h, wait, say)
+	opened, err := f.open(signals.ctx, h, wait, began, say)
 	if done := itemDone(err); done != nil && f.ifDone != ifDoneFail {
 		say("%s The command was not started; keep-proxy items reopen or new-attempt allows more", done.Detail)
 		return managed.Verdict{Skipped: true, Reason: done.Detail, Retry: managed.RetryNo}, nil
@@ -174,6 +174,8 @@ func (f *runFlags) inside(cmd *cobra.Command, h *host, args []string, signals *r
 	verdict := session.Finish(signals.ctx, p.Code())
 	tell(say, verdict, opened.Run.ItemDone)
 	if h.embedded && verdict.Code == managed.CodeUnknown {
+		// What it stops may be less than what this run's like is stopped by; nobody else asks.
+		scope.Mutation = verdict.Mutation
 		if err := settle(signals.ctx, h, scope, wait, say); err != nil {
 			return verdict, fmt.Errorf("what else is unknown can't be asked: %w", err)
 		}
@@ -181,9 +183,15 @@ func (f *runFlags) inside(cmd *cobra.Command, h *host, args []string, signals *r
 	return verdict, nil
 }
 
-// open opens the run. A proxy of its own has had its time already (settle).
-func (f *runFlags) open(ctx context.Context, h *host, wait time.Duration, say func(string, ...any)) (*wire.OpenedRun, error) {
-	if h.embedded {
+// open opens the run. A proxy of its own has had its time already (settle), but for what
+// stops runs of --once alone, of which a status doesn't tell: it has what is left of it.
+func (f *runFlags) open(
+	ctx context.Context, h *host, wait time.Duration, began time.Time, say func(string, ...any),
+) (*wire.OpenedRun, error) {
+	switch {
+	case h.embedded && f.once:
+		wait = max(0, wait-time.Since(began).Round(time.Second))
+	case h.embedded:
 		wait = 0
 	}
 	return managed.OpenSettled(ctx, func(ctx context.Context) (*wire.OpenedRun, error) {
