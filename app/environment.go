@@ -1,6 +1,7 @@
 package app
 
 import (
+	"bytes"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -43,11 +44,16 @@ var systemBundles = []string{
 	"/etc/ssl/cert.pem",
 }
 
-// writeBundle writes the system's roots and the CA into one file.
+// writeBundle writes the system's roots and the CA into one file. Where the variables of a run
+// or of env are set, that file itself is named as the system's roots, and holds the CA already.
 func writeBundle(file string, ca *proxy.CA) error {
 	roots, err := systemRoots()
 	if err != nil {
 		return err
+	}
+	roots = bytes.TrimRight(bytes.ReplaceAll(roots, ca.PEM(), nil), "\n")
+	if len(roots) > 0 {
+		roots = append(roots, "\n\n"...)
 	}
 	if err := replaceFile(file, append(roots, ca.PEM()...)); err != nil {
 		return fmt.Errorf("write the bundle of roots: %w", err)
@@ -65,7 +71,7 @@ func systemRoots() ([]byte, error) {
 		roots, err := os.ReadFile(name) //nolint:gosec // The system's own roots, or the operator's.
 		switch {
 		case err == nil:
-			return append(roots, '\n'), nil
+			return roots, nil
 		case !errors.Is(err, os.ErrNotExist):
 			return nil, fmt.Errorf("read the system's roots: %w", err)
 		}

@@ -53,3 +53,20 @@ func TestTheBundleHoldsTheSystemsRootsAndTheCA(t *testing.T) {
 		t.Errorf("the bundle of %d bytes doesn't hold both the system's roots (%d) and the CA (%d)", len(bundle), len(roots), len(own))
 	}
 }
+
+// A shell that has the variables of env takes the bundle for the system's roots.
+func TestABundleMadeFromItselfIsTheSame(t *testing.T) {
+	c := plain(t)
+	stop(t, start(t, c))
+	first, err := os.ReadFile(c.Proxy.CA.BundleOut)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("SSL_CERT_FILE", c.Proxy.CA.BundleOut)
+	for range 2 {
+		stop(t, start(t, c))
+		if again, err := os.ReadFile(c.Proxy.CA.BundleOut); err != nil || !bytes.Equal(again, first) {
+			t.Fatalf("it has %d bytes and not %d any more, %v", len(again), len(first), err)
+		}
+	}
+}
