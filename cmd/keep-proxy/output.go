@@ -6,6 +6,7 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -45,11 +46,12 @@ func facts(w io.Writer, pairs ...string) error {
 	return t.Flush()
 }
 
-// printable keeps what other systems wrote from driving the terminal: control
-// characters become spaces.
+// printable keeps what other systems wrote from driving the terminal, and from being shown in
+// another order than it stands in, as a person may decide by it: control characters, and what
+// ends a line or turns the direction of writing, become spaces.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
-		if r < ' ' || r >= 0x7f && r < 0xa0 {
+		if unicode.IsControl(r) || unicode.In(r, unicode.Bidi_Control, unicode.Zl, unicode.Zp) {
 			return ' '
 		}
 		return r

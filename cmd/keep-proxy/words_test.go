@@ -63,11 +63,15 @@ func TestOtherQuotings(t *testing.T) {
 
 func TestWhatOthersWroteDoesNotDriveTheTerminal(t *testing.T) {
 	t.Parallel()
-	if got := printable("a\x1b[31mb\r\nc\u009bd é"); got != "a [31mb  c d é" {
-		t.Errorf("%q", got)
-	}
-	if got := clip("abcdef", 4); got != "abc…" {
-		t.Errorf("%q", got)
+	for text, want := range map[string]string{
+		"a\x1b[31mb\r\nc\u009bd é":     "a [31mb  c d é",
+		"to \u202e001 EUR\u202c bob":   "to  001 EUR  bob",
+		"\u2066a\u2069\u200fb\u200ec":  " a  b c",
+		"one\u2028two\u2029three \xff": "one two three \ufffd",
+	} {
+		if got := printable(text); got != want {
+			t.Errorf("%q is shown as %q, want %q", text, got, want)
+		}
 	}
 }
 
