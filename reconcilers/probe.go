@@ -158,6 +158,11 @@ func (p probe) conclude(ctx context.Context, t *try, asking *rules.Asking, all a
 		s.reason = fmt.Sprintf("absent, but the answer's date is %v from our clock: one of the clocks is wrong, or a cache answered",
 			all.clocks.Off.Round(time.Second))
 	}
+	if s.seen == ledger.SeenAbsent && len(t.unauthorised) > 0 {
+		s.seen = ledger.SeenRetry
+		s.reason = fmt.Sprintf("absent, but it was asked for without a credential in place of %s: the API may show less to whoever comes without",
+			strings.Join(t.unauthorised, ", "))
+	}
 	if o.Result != nil {
 		s.result = &rules.Response{Status: o.Result.Status, Header: o.Result.Header, Body: o.Result.Body, Complete: true}
 	}

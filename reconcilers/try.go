@@ -54,6 +54,9 @@ type try struct {
 	account http.Header
 	// missing are the header fields that were not stored and are not configured.
 	missing []string
+	// unauthorised are those of the script's request where nothing at all is configured in their
+	// place: who asks is somebody else, or nobody.
+	unauthorised []string
 	// passed says why strategies before this one were passed over.
 	passed []string
 	// stack is where the program panicked, nil if it did not.
@@ -213,6 +216,9 @@ func (r *Reconciler) understand(ctx context.Context, t *try) (forGood bool, err 
 	t.secrets = append(t.secrets, value)
 	t.credential = credential{name, value}
 	t.missing = slices.DeleteFunc(left, func(field string) bool { return strings.EqualFold(field, name) })
+	if name == "" {
+		t.unauthorised = left
+	}
 	if t.request, err = authorised(t.bare, name, value); err != nil {
 		return false, err
 	}
