@@ -34,6 +34,11 @@ func (d *dispatch) sendH2(ctx context.Context) *Answer {
 	if err != nil {
 		return d.noAnswer(err)
 	}
+	if !soundH2(resp) {
+		answer := d.noAnswer(errMalformed)
+		_ = resp.Body.Close()
+		return answer
+	}
 	return d.read(resp)
 }
 

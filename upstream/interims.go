@@ -62,7 +62,7 @@ func (p *Passthrough) carried(r *http.Request) (*http.Response, error) {
 		}
 	}
 	resp, err := p.transport.RoundTrip(out)
-	if err == nil && used != nil && !used.restore(resp) {
+	if err == nil && (used != nil && !used.restore(resp) || resp.ProtoMajor == 2 && !soundH2(resp)) {
 		_ = resp.Body.Close()
 		return nil, errMalformed
 	}
