@@ -40,11 +40,16 @@ func (c *conn) protocol() string {
 }
 
 // kill ends the connection at once, so that reads, writes and the HTTP/2 loop
-// return. It may be called by any goroutine, more than once.
-func (c *conn) kill() { _ = c.raw.Close() }
+// return, and so that nothing more arrives of what was written. It may be called by any goroutine,
+// more than once.
+func (c *conn) kill() {
+	c.raw.endsBroken(true)
+	_ = c.raw.Close()
+}
 
 // close ends an idle connection, with the alert that TLS asks for.
 func (c *conn) close() {
+	c.raw.endsBroken(false)
 	if c.h2 != nil {
 		_ = c.h2.Close()
 		return

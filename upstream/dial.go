@@ -112,15 +112,17 @@ func (s *namelessSessions) Put(key string, session *tls.ClientSessionState) {
 }
 
 // connect makes a connection that is ready for its first request, within the dial
-// timeout and the time left of the dispatch.
+// timeout and the time left of the dispatch. Should the process be lost, nobody knows of a
+// sending that goes on: it must end with its sender.
 func (d *dialer) connect(ctx context.Context, p *plan, key endpoint, left time.Duration) (*conn, *Error) {
 	ctx, cancel := context.WithTimeout(ctx, min(d.cfg.DialTimeout, left))
 	defer cancel()
 	c, h2, failure := d.open(ctx, p, key)
-	switch {
-	case failure != nil:
+	if failure != nil {
 		return nil, failure
-	case h2:
+	}
+	c.raw.endsBroken(true)
+	if h2 {
 		return d.speakH2(ctx, c, p.addr)
 	}
 	return c.speakH1(), nil
@@ -143,7 +145,7 @@ func (d *dialer) open(ctx context.Context, p *plan, key endpoint) (c *conn, h2 b
 	}
 	session := tls.Client(c.raw, cfg)
 	if err := session.HandshakeContext(ctx); err != nil {
-		c.kill()
+		_ = c.raw.Close() // The alert that says why may be on its way.
 		return nil, false, tlsError(err)
 	}
 	c.plain = &plainConn{Conn: session}

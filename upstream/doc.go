@@ -27,7 +27,8 @@
 // false; where a body can't be proven to be whole, BodyComplete is false; the zero
 // value of Evidence and of Verdict is uncertain. A connection is used again only
 // after a whole exchange with nothing left over; after anything else it is closed
-// before the evidence is final.
+// before the evidence is final. A dispatch that breaks off, or whose process is lost, resets it:
+// nothing arrives after its end.
 //
 // # Caveats
 //

@@ -146,6 +146,9 @@ func (s *Switched) CloseWrite() error {
 // Close ends the connection at once, without a closing alert. It may be called by any
 // goroutine, more than once.
 func (s *Switched) Close() error {
-	s.reading.end(false)
+	if e := s.reading; !e.over.Swap(true) {
+		e.release()
+		_ = e.conn.raw.Close() // What was written still arrives.
+	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 type rawConn struct {
 	net.Conn
 	sys     syscall.RawConn // nil if the connection can't be looked at
+	tcp     lingerer        // what it lies on; nil if that isn't TCP
 	written atomic.Int64
 	eof     atomic.Bool // the peer ended the transport connection
 	looking bool        // reads don't block; set only while nobody else reads
@@ -29,8 +30,25 @@ type readNow struct {
 	do  func(fd uintptr) bool // the read, for the connection below
 }
 
+// lingerer is a connection of TCP, in what matters at its end.
+type lingerer interface{ SetLinger(sec int) error }
+
+// tcpBelow finds what a connection lies on, such as below the TLS of another proxy.
+func tcpBelow(c net.Conn) lingerer {
+	for {
+		if tcp, ok := c.(lingerer); ok {
+			return tcp
+		}
+		wrapped, ok := c.(interface{ NetConn() net.Conn })
+		if !ok {
+			return nil
+		}
+		c = wrapped.NetConn()
+	}
+}
+
 func newRawConn(c net.Conn) *rawConn {
-	r := &rawConn{Conn: c}
+	r := &rawConn{Conn: c, tcp: tcpBelow(c)}
 	if sc, ok := c.(syscall.Conn); ok {
 		if sys, err := sc.SyscallConn(); err == nil {
 			r.sys = sys
@@ -41,6 +59,19 @@ func newRawConn(c net.Conn) *rawConn {
 		return true
 	}
 	return r
+}
+
+// endsBroken says whether the end of the connection is a reset, that of the process included: what
+// was written and hasn't gone out by then is dropped. Else the system goes on sending it, for
+// minutes if the peer takes nothing, whoever has closed the connection, and whoever lives.
+func (r *rawConn) endsBroken(broken bool) {
+	sec := -1 // As the system has it.
+	if broken {
+		sec = 0
+	}
+	if r.tcp != nil {
+		_ = r.tcp.SetLinger(sec)
+	}
 }
 
 // Write counts what was written.
