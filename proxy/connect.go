@@ -14,6 +14,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"keep-proxy/proxy/h1"
 	"keep-proxy/rules"
 	"keep-proxy/upstream"
 )
@@ -264,21 +265,32 @@ func (p *Proxy) tunnelBlind(w http.ResponseWriter, r *http.Request, t *tunnel) {
 	if !admitted {
 		return // It would be cut at once.
 	}
-	open.AfterFunc(func() { _, _ = client.Close(), there.Close() })
+	// Nobody knows where what is carried ends: how one side ends is how the other does.
+	breakOff := func() { h1.Reset(client); h1.Reset(there) }
+	defer open.AfterFunc(breakOff)()
 	if _, err := io.WriteString(client, "HTTP/1.1 200 OK\r\n\r\n"); err != nil {
 		return
 	}
 	up := make(chan error, 1)
 	go func() {
-		n, err := io.Copy(there, client)
+		n, err := carryBlind(client, there, breakOff)
 		x.received = n
-		closeWrite(there)
 		up <- err
 	}()
-	n, err := io.Copy(client, there)
-	closeWrite(client)
+	n, err := carryBlind(there, client, breakOff)
 	delivered = errors.Join(err, <-up) == nil && !open.wasStopped()
 	answer.bytes = n
+}
+
+// carryBlind carries one direction. Its end in good order ends it at the other side.
+func carryBlind(from, to net.Conn, breakOff func()) (int64, error) {
+	n, err := io.Copy(to, from)
+	if err != nil {
+		breakOff()
+		return n, err
+	}
+	closeWrite(to)
+	return n, nil
 }
 
 // dialBlind connects a blind tunnel within the time that any other sending has for it.

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"keep-proxy/proxy/h1"
 	"keep-proxy/rules"
 )
 
@@ -25,10 +26,11 @@ const (
 const switchedBuffer = 16 << 10
 
 // half is a connection whose two directions end one by one. Close ends both at once,
-// without a closing alert of TLS.
+// without a closing alert of TLS; Reset does, so that nobody takes it for an end in good order.
 type half interface {
 	io.ReadWriteCloser
 	CloseWrite() error
+	Reset()
 }
 
 // switched is an exchange whose connections speak another protocol than HTTP from the
@@ -145,6 +147,9 @@ func (c *clientSide) Close() error {
 	return c.Conn.Close()
 }
 
+// Reset implements half.
+func (c *clientSide) Reset() { h1.Reset(c.Conn) }
+
 // carrySwitched gives the client its 101, and then carries bytes both ways until both sides
 // have ended, one is lost, or the exchange is cut. It reports whether both ended in good order.
 func (p *Proxy) carrySwitched(x *exchange, r *http.Request, resp *http.Response) (orderly bool) {
@@ -231,5 +236,8 @@ func (s *switched) carry(from, to half, count *atomic.Int64, source, sink string
 // over notes who ended it, the first alone.
 func (s *switched) over(who string) { s.first.CompareAndSwap(nil, &who) }
 
-// kill ends both sides at once.
-func (s *switched) kill() { _, _ = s.client.Close(), s.upstream.Close() }
+// kill ends both sides at once, and neither in good order.
+func (s *switched) kill() {
+	s.client.Reset()
+	s.upstream.Reset()
+}

@@ -143,6 +143,10 @@ func (s *Switched) CloseWrite() error {
 	return net.ErrClosed
 }
 
+// Reset is Close by a reset, where the transport has one, so that the upstream takes it for no end
+// in good order. What was written and hasn't arrived yet may be lost.
+func (s *Switched) Reset() { s.reading.end(false) }
+
 // Close ends the connection at once, without a closing alert. It may be called by any
 // goroutine, more than once.
 func (s *Switched) Close() error {

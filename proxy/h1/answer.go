@@ -186,6 +186,11 @@ func (a *answer) head() {
 	_, _ = a.conn.out.Write(append(b, "\r\n"...))
 }
 
+// unmarked reports whether the end of the content is that of the connection, as it is for HTTP/1.0.
+func (a *answer) unmarked() bool {
+	return a.status != 0 && !bodyless(a.status) && !a.chunked && a.length < 0 && a.x.req.Method != http.MethodHead
+}
+
 // framing appends the fields that the server says of itself.
 func (a *answer) framing(b []byte) []byte {
 	if _, given := a.header["Date"]; !given {

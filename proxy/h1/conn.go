@@ -67,6 +67,8 @@ type conn struct {
 
 	watch    watch
 	hijacked atomic.Bool
+	// cut says that an answer broke off whose end would be that of the connection.
+	cut bool
 }
 
 // setState tells the hook.
@@ -88,7 +90,7 @@ func (c *conn) serve() {
 		}
 		if !c.hijacked.Load() {
 			c.watch.stop()
-			_ = c.rwc.Close()
+			c.end()
 			c.setState(http.StateClosed)
 		}
 	}()
@@ -119,6 +121,16 @@ func (c *conn) serve() {
 	}
 }
 
+// end closes the connection. Closed in good order, it would make the whole of an answer of which a
+// part was written.
+func (c *conn) end() {
+	if c.cut {
+		Reset(c.rwc)
+		return
+	}
+	_ = c.rwc.Close()
+}
+
 // refuse has a head answered that is no request.
 func (c *conn) refuse(status int) {
 	if c.server.Refuse != nil {
@@ -138,6 +150,7 @@ func (c *conn) answer(x *exchange) bool {
 		if !ended && x.body != nil {
 			x.body.abandon()
 		}
+		c.cut = !ended && x.unmarked()
 	}()
 	c.server.Handler.ServeHTTP(x, x.req)
 	ended = true
