@@ -56,6 +56,9 @@ func TestAnAnswerThatIsCodedUnasked(t *testing.T) {
 	}{
 		"gzip":                          {"/shape", "gzip", packed("gzip", yes), yes, false},
 		"gzip by its old name":          {"/shape", "X-GZip", packed("gzip", yes), yes, false},
+		"gzip behind an empty line":     {"/shape", ";gzip", packed("gzip", yes), yes, false},
+		"gzip behind an empty member":   {"/shape", " , gzip", packed("gzip", yes), yes, false},
+		"another behind an empty line":  {"/shape", ";br", packed("gzip", yes), "", true},
 		"deflate":                       {"/shape", "deflate", packed("deflate", yes), yes, false},
 		"none by name":                  {"/shape", "identity", []byte(yes), yes, false},
 		"what the rule doesn't want":    {"/shape", "gzip", packed("gzip", no), "", false},

@@ -104,7 +104,7 @@ func (p *Proxy) readAnswer(a *upstream.Answer, limit int64) (body *content, tooL
 // for, so that the answer can be replayed to any client. One that can't be removed
 // stays, with its field.
 func (p *Proxy) decode(s *sending) {
-	if s.wire.Get("Content-Encoding") == "" || s.lost != nil {
+	if len(s.wire["Content-Encoding"]) == 0 || s.lost != nil {
 		return
 	}
 	body, ok := p.decodeContent(s.answer.Header, s.body, s.w.op.MaxBody)
@@ -121,6 +121,18 @@ func (p *Proxy) decode(s *sending) {
 	s.answer.Header.Del("Content-Encoding")
 }
 
+// codings are those of a content, one after another with commas between them, in lower case.
+// Members of the list that are empty count for nothing (RFC 9110 §5.6.1.2).
+func codings(h http.Header) string {
+	var out []string
+	for coding := range strings.SplitSeq(strings.Join(h["Content-Encoding"], ","), ",") {
+		if coding = strings.ToLower(strings.Trim(coding, " \t")); coding != "" {
+			out = append(out, coding)
+		}
+	}
+	return strings.Join(out, ",")
+}
+
 // decodeContent returns the content without its coding (RFC 9110 §8.4.1), if it
 // can be decoded within limit bytes.
 func (p *Proxy) decodeContent(h http.Header, body *content, limit int64) (*content, bool) {
@@ -129,7 +141,7 @@ func (p *Proxy) decodeContent(h http.Header, body *content, limit int64) (*conte
 		return nil, false
 	}
 	var r io.Reader
-	switch strings.ToLower(strings.TrimSpace(strings.Join(h.Values("Content-Encoding"), ","))) {
+	switch codings(h) {
 	case "", "identity":
 		return body, true
 	case "gzip", "x-gzip":
