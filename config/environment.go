@@ -1,6 +1,7 @@
 package config
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -93,10 +94,21 @@ func (d *decoder) strayVariables(given map[string]string) {
 	}
 }
 
+// serviceVariable matches what Kubernetes sets in each pod for each Service of the namespace, unless
+// enableServiceLinks is false:
+// https://kubernetes.io/docs/concepts/services-networking/service/#environment-variables
+var serviceVariable = regexp.MustCompile(`^KEEP_[A-Z0-9_]*?(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT(_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$`)
+
 func strayFault(name string, known []string) *fault {
 	for _, key := range []string{"proxy.client_certs", "admin.tokens", "connectors.settings", "notify.exec", "notify.webhooks"} {
 		if name == EnvName(key) {
 			return &fault{key + " is a list of maps and has no variable", "write it in the configuration file"}
+		}
+	}
+	if serviceVariable.MatchString(name) {
+		return &fault{
+			"no such variable; Kubernetes sets it for a Service whose name begins with keep-",
+			"set enableServiceLinks: false in the pod's spec, or name the Service otherwise",
 		}
 	}
 	if near := nearest(name, append(slices.Clone(known), notConfiguration...)); near != "" {

@@ -2,6 +2,7 @@ package config
 
 import (
 	"reflect"
+	"strings"
 	"testing"
 )
 
@@ -48,6 +49,21 @@ func TestProblemsOfTheEnvironment(t *testing.T) {
 			t.Parallel()
 			compareLines(t, problems(t, Options{Environ: append([]string{c.line}, home...)}), c.want)
 		})
+	}
+}
+
+// Kubernetes sets them in each pod beside a Service that is named keep-proxy.
+func TestVariablesOfAServiceAreNamedAsSuch(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]bool{
+		"KEEP_PROXY_SERVICE_HOST": true, "KEEP_PROXY_SERVICE_PORT": true, "KEEP_PROXY_SERVICE_PORT_HTTP": true, "KEEP_PROXY_PORT": true,
+		"KEEP_PROXY_PORT_8080_TCP": true, "KEEP_PROXY_PORT_8080_TCP_PROTO": true, "KEEP_PROXY_PORT_8080_UDP_ADDR": true, "KEEP_PROXY_PORTS": false,
+		"KEEP_PROXY_LISTN": false,
+	} {
+		got := problems(t, Options{Environ: append([]string{name + "=tcp://10.0.0.1:80"}, home...)})
+		if len(got) != 1 || strings.Contains(got[0], "enableServiceLinks: false") != want {
+			t.Errorf("%s: %v", name, got)
+		}
 	}
 }
 
