@@ -153,4 +153,14 @@ var foundBreaks = []broken{
 		edits: []edit{{"ledger/finishrun.go", "range slices.Concat(given, keys) {", "range slices.Concat(given[len(given):], keys) {"}},
 		tests: []string{"ledger.TestAnItemIsNotClosedOverWhatIsFollowed", "ledger.TestARunOfManyItemsWaitsForWhatItWasGiven"},
 	},
+	{
+		promise: "where the script's request carried a credential", how: "an empty list is an absence to whoever asks",
+		edits: []edit{{"reconcilers/try.go", "t.unauthorised = left", "t.unauthorised = left[len(left):]"}},
+		tests: []string{"reconcilers.TestAnAbsenceIsNotBelievedOfWhoAsksWithoutACredential"},
+	},
+	{
+		promise: "What of it has not left this machine", how: "what was written goes on after the end of a sending",
+		edits: []edit{{"upstream/wire.go", "\t\tsec = 0\n", "\t\tsec = -1\n"}},
+		tests: []string{"upstream.TestNothingArrivesAfterTheEndOfASending", "upstream.TestASendingEndsWithItsProcess"},
+	},
 }
