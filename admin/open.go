@@ -35,9 +35,6 @@ func openRun(s *Server, r *http.Request, q *wire.OpenRun) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.admitting(); err != nil {
-		return nil, err
-	}
 	keys := r.Header.Values("Idempotency-Key")
 	if len(keys) == 0 {
 		token, err := newToken(s.config.Random)
@@ -111,8 +108,11 @@ func requestDigest(q *wire.OpenRun) (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// open opens the run; the ledger gets the token's digest only.
+// open opens the run, unless an operator keeps work back; the ledger gets the token's digest only.
 func (s *Server) open(r *http.Request, command ledger.OpenRun, q *wire.OpenRun, token string) (any, error) {
+	if err := s.admitting(); err != nil {
+		return nil, err
+	}
 	d, err := s.door(r.Context(), q, token)
 	if err != nil {
 		return nil, err

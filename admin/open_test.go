@@ -290,6 +290,28 @@ func TestIdempotencyKeySurvivesARestart(t *testing.T) {
 	}
 }
 
+// Who repeats what had no answer must not be told that there is no run.
+func TestARunThatWasOpenedBeforeAPauseIsGivenAgain(t *testing.T) {
+	t.Parallel()
+	before := newWorld(t, nil)
+	q := wire.OpenRun{Workflow: "billing", Once: true}
+	first, err := before.client.OpenRun(t.Context(), q, "key-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	paused := newWorld(t, func(c *admin.Config) {
+		c.Ledger, c.Modes = ledger.New(before.store, ledger.Config{Now: before.clock.now}), halted{}
+	})
+	again, err := paused.client.OpenRun(t.Context(), q, "key-1")
+	if err != nil || again.ID != first.ID || again.Token != first.Token {
+		t.Errorf("%+v, %v; want run %s", again, err, first.ID)
+	}
+	for _, key := range []string{"", "key-2"} {
+		_, err = paused.client.OpenRun(t.Context(), q, key)
+		problemIn(t, err, http.StatusServiceUnavailable, "draining", "No run was opened")
+	}
+}
+
 func TestIdempotencyKeyUsedAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
