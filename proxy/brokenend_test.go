@@ -120,6 +120,7 @@ func listening(t *testing.T) (target string, accepted <-chan net.Conn) {
 // carriedWays are how bytes are carried that nobody looks at.
 var carriedWays = map[string]func(t *testing.T) carried{
 	"a blind tunnel": func(t *testing.T) carried {
+		t.Helper()
 		target, accepted := listening(t)
 		w := newWorld(t, created, func(c *Config) { c.Passthrough = []string{"127.0.0.1"} })
 		r := w.open("a")
@@ -127,6 +128,7 @@ var carriedWays = map[string]func(t *testing.T) carried{
 		return carried{w, r, c, <-accepted, in}
 	},
 	"changed protocols": func(t *testing.T) carried {
+		t.Helper()
 		hijacked := make(chan net.Conn, 1)
 		plain := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) {
 			c, _, err := http.NewResponseController(rw).Hijack()

@@ -63,10 +63,10 @@ func TestACredentialIsNoPartOfAKeyInClear(t *testing.T) {
 				}
 			}
 		}
-		for _, any := range []string{`"header[json.name]"`, `"header['x-' + json.name]"`, `"header.map(n, header[n]).join('')"`} {
-			now, pinned := errorsOf(strings.ReplaceAll(tc.file, "FIELD", any))
+		for _, unnamed := range []string{`"header[json.name]"`, `"header['x-' + json.name]"`, `"header.map(n, header[n]).join('')"`} {
+			now, pinned := errorsOf(strings.ReplaceAll(tc.file, "FIELD", unnamed))
 			if len(now) != 1 || now[0].Code != "credential" || !strings.Contains(now[0].Problem, what) || len(pinned) != 0 {
-				t.Errorf("%s reads %s: %v, and as a stored version %v", what, any, now, pinned)
+				t.Errorf("%s reads %s: %v, and as a stored version %v", what, unnamed, now, pinned)
 			}
 		}
 		for _, sound := range []string{

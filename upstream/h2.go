@@ -30,7 +30,7 @@ func (d *dispatch) sendH2(ctx context.Context) *Answer {
 	}
 	// The watch ends the dispatch; ctx carries no cancellation to net/http.
 	traced := httptrace.WithClientTrace(context.WithoutCancel(ctx), d.traceH2())
-	resp, err := d.conn.h2.RoundTrip(req.WithContext(traced)) //nolint:bodyclose // the answer closes it when it ends
+	resp, err := d.conn.h2.RoundTrip(req.WithContext(traced))
 	if err != nil {
 		return d.noAnswer(err)
 	}
