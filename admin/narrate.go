@@ -95,10 +95,11 @@ func gapWords(d *ledger.Dispatch) string {
 // instant prints a time as people compare it.
 func instant(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05.000Z") }
 
-// wrote says what went out. A lost sender may have written more than it recorded.
+// wrote says what went out. A lost sender may have written more than it recorded, and one
+// that is under way has recorded nothing yet.
 func wrote(d *ledger.Dispatch) string {
 	switch {
-	case d.Lost:
+	case d.Lost, d.Ended.Wall.IsZero() && d.Verdict == "":
 		return "an unknown number of bytes written"
 	case d.BytesWritten == 1:
 		return "1 byte written"

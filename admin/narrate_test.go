@@ -35,7 +35,7 @@ func TestWhyUnknown(t *testing.T) {
 			{Started: at(0), Ended: at(1), Verdict: ledger.VerdictNotSent, Error: "no such host", ErrorClass: "dns"},
 			{Started: at(2)},
 		}, "Sending 1 at 2026-03-01 12:00:00.000Z: 0 bytes written, no answer (dns: no such host), ended after 1s. Nothing was sent. " +
-			"Sending 2 at 2026-03-01 12:00:02.000Z: 0 bytes written, under way. It isn't judged: it may have taken effect or not."},
+			"Sending 2 at 2026-03-01 12:00:02.000Z: an unknown number of bytes written, under way. It isn't judged: it may have taken effect or not."},
 		{"a success whose record was damaged by a later one", false, []ledger.Dispatch{
 			{Started: at(0), Ended: at(1), Head: true, Status: 201, BodyComplete: true, Verdict: ledger.VerdictApplied, Error: "late"},
 		}, "Sending 1 at 2026-03-01 12:00:00.000Z: 0 bytes written, status 201 with its whole body (error: late), ended after 1s. It took effect."},

@@ -101,9 +101,10 @@ type Dispatch struct {
 	Resend     bool      `json:"resend,omitzero"`
 	StartedAt  time.Time `json:"started_at"`
 	// EndedAt is absent where no end was recorded.
-	EndedAt      time.Time `json:"ended_at,omitzero"`
-	Lost         bool      `json:"lost,omitzero"`
-	BytesWritten int64     `json:"bytes_written"`
+	EndedAt time.Time `json:"ended_at,omitzero"`
+	Lost    bool      `json:"lost,omitzero"`
+	// BytesWritten is recorded with the end: without one it says nothing.
+	BytesWritten int64 `json:"bytes_written"`
 	// Head says that a complete response head was read.
 	Head         bool   `json:"head"`
 	Status       int    `json:"status,omitzero"`

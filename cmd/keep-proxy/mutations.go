@@ -202,10 +202,19 @@ func showDispatches(w io.Writer, m *wire.Mutation) error {
 	rows := make([][]string, 0, len(m.Dispatches))
 	for _, d := range m.Dispatches {
 		rows = append(rows, []string{
-			stamp(d.StartedAt), stamp(d.EndedAt), strconv.FormatInt(d.BytesWritten, 10), statusOf(d), d.Verdict, clip(d.Reason, 90),
+			stamp(d.StartedAt), stamp(d.EndedAt), bytesOf(d), statusOf(d), d.Verdict, clip(d.Reason, 90),
 		})
 	}
 	return section(w, "Sendings", []string{"STARTED", "ENDED", "BYTES", "STATUS", "VERDICT", "REASON"}, rows)
+}
+
+// bytesOf is how many bytes were written, a question mark where no end says it: that is
+// recorded with the end alone, and a 0 would be read as nothing sent.
+func bytesOf(d wire.Dispatch) string {
+	if d.EndedAt.IsZero() {
+		return "?"
+	}
+	return strconv.FormatInt(d.BytesWritten, 10)
 }
 
 // statusOf is the status that was read, a dash for none.

@@ -125,3 +125,30 @@ func TestTheFindingsOfAReloadAreToldApart(t *testing.T) {
 		t.Errorf("status says %q, want %q at its end", got, want)
 	}
 }
+
+// A person who reads 0 bytes says that nothing happened: of a sending without an end nobody knows.
+func TestTheBytesOfASendingWithoutAnEndAreNotZero(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
+	sendings := []wire.Dispatch{{StartedAt: at, Lost: true}, {StartedAt: at, EndedAt: at.Add(time.Second), BytesWritten: 412}, {StartedAt: at, EndedAt: at}}
+	var shown, asked bytes.Buffer
+	if err := showDispatches(&shown, &wire.Mutation{Dispatches: sendings}); err != nil {
+		t.Fatal(err)
+	}
+	if err := writeEscalation(&asked, wire.Escalation{Evidence: sendings}); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{"mutations show": shown.String(), "resolve": asked.String()} {
+		_, table, _ := strings.Cut(text, "Sendings:\n")
+		lines := strings.Split(strings.TrimSpace(table), "\n")
+		if len(lines) != 4 {
+			t.Fatalf("%s: %q", name, text)
+		}
+		where := strings.Index(lines[0], "BYTES")
+		for i, want := range []string{"?", "412", "0"} {
+			if got, _, _ := strings.Cut(lines[i+1][where:], " "); got != want {
+				t.Errorf("%s: sending %d has %s bytes, want %s", name, i+1, got, want)
+			}
+		}
+	}
+}
