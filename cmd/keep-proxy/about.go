@@ -40,7 +40,7 @@ func (f *resolveFlags) about(cmd *cobra.Command, id string) error {
 			return err
 		}
 		if !isTerminal(cmd.InOrStdin()) || !isTerminal(cmd.OutOrStdout()) {
-			return errors.Join(showMutation(cmd.OutOrStdout(), m, open), undecided(m))
+			return errors.Join(showMutation(cmd.OutOrStdout(), m, open, again(cmd)), undecided(m))
 		}
 		w := &walk{api: c, in: bufio.NewScanner(cmd.InOrStdin()), out: cmd.OutOrStdout(), actor: f.actor, reason: f.reason}
 		err = w.mutation(ctx, m, open, f.version)
@@ -89,5 +89,5 @@ func (w *walk) mutation(ctx context.Context, m *wire.Mutation, open *wire.Escala
 func showWithout(w io.Writer, m *wire.Mutation) error {
 	bare := *m
 	bare.Actions = nil
-	return showMutation(w, &bare, nil)
+	return showMutation(w, &bare, nil, "")
 }

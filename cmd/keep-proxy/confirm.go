@@ -43,7 +43,7 @@ func newLedgerConfirm() *cobra.Command {
 				if err := facts(cmd.OutOrStdout(), "items let in", strconv.Itoa(done.Items)); err != nil {
 					return err
 				}
-				return showGaps(cmd.OutOrStdout(), done.Gaps)
+				return showGaps(cmd.OutOrStdout(), done.Gaps, again(cmd))
 			})
 		},
 	}
@@ -57,7 +57,7 @@ func newLedgerConfirm() *cobra.Command {
 }
 
 // showGaps lists the times of which the ledger knows nothing.
-func showGaps(w io.Writer, gaps []wire.Gap) error {
+func showGaps(w io.Writer, gaps []wire.Gap, flags string) error {
 	rows := make([][]string, 0, len(gaps))
 	for _, g := range gaps {
 		since := "unknown"
@@ -66,5 +66,6 @@ func showGaps(w io.Writer, gaps []wire.Gap) error {
 		}
 		rows = append(rows, []string{g.Cause, since, stamp(g.Until), fmt.Sprint(len(g.Confirmed)), clip(g.Reason, 60)})
 	}
-	return section(w, "The ledger knows nothing of (keep-proxy ledger confirm)", []string{"CAUSE", "SINCE", "UNTIL", "CONFIRMED", "REASON"}, rows)
+	title := onSameLedger(flags, "The ledger knows nothing of (keep-proxy ledger confirm)")
+	return section(w, title, []string{"CAUSE", "SINCE", "UNTIL", "CONFIRMED", "REASON"}, rows)
 }

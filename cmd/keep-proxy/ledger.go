@@ -75,7 +75,7 @@ func newLedgerVerify() *cobra.Command {
 			if s.json {
 				err = writeJSON(cmd.OutOrStdout(), report)
 			} else {
-				err = showReport(cmd.OutOrStdout(), report)
+				err = showReport(cmd.OutOrStdout(), report, again(cmd))
 			}
 			if err == nil && !report.Sound {
 				err = quietly(codeFailed)
@@ -111,14 +111,14 @@ func (s *showFlags) verify(cmd *cobra.Command) (*wire.VerifyReport, error) {
 	return report, nil
 }
 
-func showReport(w io.Writer, r *wire.VerifyReport) error {
+func showReport(w io.Writer, r *wire.VerifyReport, flags string) error {
 	if r.Sound {
 		_, err := fmt.Fprintf(w, "The ledger is sound: %d events, %d values.\n", r.Events, r.Records)
 		return err
 	}
 	fmt.Fprintln(w, "The ledger is not sound:")
 	for _, f := range r.Findings {
-		fmt.Fprintln(w, "  "+printable(f))
+		fmt.Fprintln(w, "  "+printable(onSameLedger(flags, f)))
 	}
 	return nil
 }

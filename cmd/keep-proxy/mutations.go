@@ -92,7 +92,7 @@ func newMutationsShow() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return showMutation(cmd.OutOrStdout(), m, asked)
+				return showMutation(cmd.OutOrStdout(), m, asked, again(cmd))
 			})
 		},
 	}
@@ -122,7 +122,7 @@ func askedAbout(ctx context.Context, c *connection, m *wire.Mutation) (*wire.Esc
 }
 
 // showMutation writes a mutation for a person, with what is asked about it, if anything is.
-func showMutation(w io.Writer, m *wire.Mutation, asked *wire.Escalation) error {
+func showMutation(w io.Writer, m *wire.Mutation, asked *wire.Escalation, flags string) error {
 	err := facts(w,
 		"mutation", m.ID,
 		"state", stateWord(m),
@@ -155,7 +155,7 @@ func showMutation(w io.Writer, m *wire.Mutation, asked *wire.Escalation) error {
 	for _, part := range []func(io.Writer, *wire.Mutation) error{
 		func(w io.Writer, m *wire.Mutation) error { return showDiff(w, m.Diff) },
 		showDispatches, showObservations, showEvents,
-		func(w io.Writer, m *wire.Mutation) error { return showActions(w, m, asked) },
+		func(w io.Writer, m *wire.Mutation) error { return showActions(w, m, asked, flags) },
 	} {
 		if err := part(w, m); err != nil {
 			return err
@@ -262,7 +262,7 @@ func showEvents(w io.Writer, m *wire.Mutation) error {
 }
 
 // showActions writes what a person may decide, and before that how to find out what is true.
-func showActions(w io.Writer, m *wire.Mutation, asked *wire.Escalation) error {
+func showActions(w io.Writer, m *wire.Mutation, asked *wire.Escalation, flags string) error {
 	if len(m.Actions) == 0 {
 		return nil
 	}
@@ -272,7 +272,7 @@ func showActions(w io.Writer, m *wire.Mutation, asked *wire.Escalation) error {
 			return err
 		}
 	}
-	fmt.Fprintln(w, "\nA person may decide (keep-proxy resolve "+m.ID+" …):")
+	fmt.Fprintln(w, "\nA person may decide ("+onSameLedger(flags, "keep-proxy resolve")+" "+m.ID+" …):")
 	return writeActions(w, m.Actions)
 }
 

@@ -26,9 +26,15 @@ var commandsFor = strings.NewReplacer(
 )
 
 // namedCommand matches the commands on a ledger that advice names. Flags that follow
-// one are its own: nothing is added.
-var namedCommand = regexp.MustCompile(`\bkeep-proxy (?:resolve|resume|status|(?:items|mutations|obligations|runs) (?:list|show))\b` +
-	`(?: --(?:config|data-dir|admin)\b)?`)
+// one are its own, and what a process that has the ledger open is called is no advice:
+// nothing is added to either. Those of localCommand know no --admin.
+var (
+	namedCommand = regexp.MustCompile(`(?:\bby process \d+ \()?` +
+		`\b(?:start one with keep-proxy serve|keep-proxy (?:check|health|resolve|resume|status|ledger (?:accept-loss|backup|confirm|verify)|` +
+		`items (?:done|new-attempt|reopen|skip)|obligations (?:run|waive)|runs end|(?:items|mutations|obligations|runs) (?:list|show)))\b` +
+		`(?: --(?:config|data-dir|admin)\b)?`)
+	localCommand = regexp.MustCompile(`keep-proxy (?:check|serve|ledger accept-loss)$`)
+)
 
 // again is the flags by which another command finds the ledger of this one, with a space
 // before each.
@@ -49,7 +55,10 @@ func again(cmd *cobra.Command) string {
 // look elsewhere, and find nothing.
 func onSameLedger(flags, text string) string {
 	return namedCommand.ReplaceAllStringFunc(text, func(command string) string {
-		if strings.Contains(command, " --") {
+		if strings.Contains(command, " --") || strings.HasPrefix(command, "by process ") {
+			return command
+		}
+		if strings.Contains(flags, " --admin ") && localCommand.MatchString(command) {
 			return command
 		}
 		return command + flags

@@ -47,3 +47,19 @@ func TestHintsOfACommandWithoutALedgerStandAsTheyAre(t *testing.T) {
 		}
 	}
 }
+
+func TestHintsKnowWhatIsACommandAndWhatItsFlagsAre(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct{ flags, give, want string }{
+		{" --config c", "keep-proxy ledger accept-loss --reason TEXT", "keep-proxy ledger accept-loss --config c --reason TEXT"},
+		{" --config c", "start one with keep-proxy serve, or", "start one with keep-proxy serve --config c, or"},
+		{" --config c", "held by process 7 (keep-proxy serve), or", "held by process 7 (keep-proxy serve), or"},
+		{" --config c", "held by process 7 (keep-proxy status), or", "held by process 7 (keep-proxy status), or"},
+		{" --config c", "keep-proxy items reopen or new-attempt", "keep-proxy items reopen --config c or new-attempt"},
+		{" --config c --admin http://a", "see keep-proxy check, or keep-proxy health", "see keep-proxy check, or keep-proxy health --config c --admin http://a"},
+	} {
+		if got := onSameLedger(tc.flags, tc.give); got != tc.want {
+			t.Errorf("%q with %q is %q, want %q", tc.give, tc.flags, got, tc.want)
+		}
+	}
+}

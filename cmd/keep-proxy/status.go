@@ -34,7 +34,7 @@ func newStatus() *cobra.Command {
 				if s.json {
 					return writeJSON(cmd.OutOrStdout(), st)
 				}
-				return showStatus(cmd.OutOrStdout(), st, time.Now())
+				return showStatus(cmd.OutOrStdout(), st, time.Now(), again(cmd))
 			})
 			if err != nil {
 				return &exitError{codeAbsent, err}
@@ -91,7 +91,9 @@ func owedWords(s *wire.Status) string {
 	return fmt.Sprintf("%d, of which %d by a person; see keep-proxy obligations list", s.Owed, s.OwedByPerson)
 }
 
-func showStatus(w io.Writer, s *wire.Status, now time.Time) error {
+// showStatus writes the state of the whole. The commands that it names get flags, by which
+// they find the same ledger.
+func showStatus(w io.Writer, s *wire.Status, now time.Time, flags string) error {
 	health := ""
 	if !s.Healthy {
 		health = "takes no records: " + s.Health
@@ -112,14 +114,14 @@ func showStatus(w io.Writer, s *wire.Status, now time.Time) error {
 		"mode", mode,
 		"reload", reloadWords(s.Reload),
 		"unknown", fmt.Sprint(s.Unknown),
-		"waiting for a person", askedWords(s),
-		"to be taken back", owedWords(s),
+		"waiting for a person", onSameLedger(flags, askedWords(s)),
+		"to be taken back", onSameLedger(flags, owedWords(s)),
 		"since", since,
 	)
 	if err != nil {
 		return err
 	}
-	if err := showGaps(w, s.Gaps); err != nil {
+	if err := showGaps(w, s.Gaps, flags); err != nil {
 		return err
 	}
 	rows := make([][]string, 0, len(s.Stopped))
