@@ -146,12 +146,27 @@ func (a *App) open(ctx context.Context) error {
 // ledger: with neither ledger.id nor a high-water file elsewhere that is a first
 // start, and whatever an earlier ledger knew would be sent again.
 func (a *App) warnOfMissingLedger() {
+	if a.knowsOfALedger() {
+		return // Then it refuses to start, and says why: no new one is made.
+	}
 	_, ledgerErr := os.Stat(LedgerDir(a.config))
 	_, tokenErr := os.Stat(a.config.Admin.TokenFile)
 	if errors.Is(ledgerErr, fs.ErrNotExist) && tokenErr == nil {
 		a.note("there is no ledger in " + a.config.Ledger.Dir + " although the folder was used before, so a new one is made. " +
 			"If it was moved or is being restored, stop now: what it knew would be sent again. ledger.id or ledger.high_water_file make this refuse to start.")
 	}
+}
+
+// knowsOfALedger reports whether anything beside the data folder says that there was a ledger.
+func (a *App) knowsOfALedger() bool {
+	if a.config.Ledger.ID != "" {
+		return true
+	}
+	if a.config.Ledger.HighWaterFile == "" {
+		return false
+	}
+	_, err := os.Stat(a.config.Ledger.HighWaterFile)
+	return err == nil
 }
 
 func (a *App) note(text string) {

@@ -168,7 +168,8 @@ func endpoint(url string, state *serving.State) (client.Config, error) {
 func openStopped(cmd *cobra.Command, c config.Config) (*connection, error) {
 	ctx := cmd.Context()
 	if _, err := os.Stat(app.LedgerDir(c)); errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("no proxy runs for %s, and it holds no ledger; start one with keep-proxy serve, or name its API with --admin", c.Ledger.Dir)
+		return nil, fmt.Errorf("no proxy runs for %s, and it holds no ledger: if it held one, mount or restore that before anything is started; "+
+			"else start one with keep-proxy serve, or name its API with --admin", c.Ledger.Dir)
 	}
 	c = app.Embedded(c)
 	opened, err := app.New(ctx, app.Options{
