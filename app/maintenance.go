@@ -58,8 +58,7 @@ func (a *App) verify(ctx context.Context, progress func(wire.Progress)) (wire.Ve
 		c := StoreConfig(a.config, a.options.Version, a.options.Log, a.clock)
 		c.Dir, c.HighWaterFile = dir, ""
 		found, err := badgerstore.Verify(ctx, c, report("verified"))
-		out = wire.VerifyReport{Sound: err == nil, Findings: []string{}, Events: found.Events}
-		out.Records = uint64(max(found.Mutations+found.Runs+found.Items, 0))
+		out = wire.VerifyReport{Sound: err == nil, Findings: []string{}, Events: found.Events, Records: found.Records()}
 		if err != nil && ctx.Err() == nil {
 			out.Findings = append(out.Findings, err.Error())
 			return nil

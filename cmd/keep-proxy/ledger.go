@@ -104,7 +104,7 @@ func (s *showFlags) verify(cmd *cobra.Command) (*wire.VerifyReport, error) {
 		return report, errors.Join(err, running.Close())
 	}
 	found, err := badgerstore.Verify(cmd.Context(), storeConfig(cmd, c), func(values int) { p.step("verified", int64(values), 0) })
-	report := &wire.VerifyReport{Sound: err == nil, Findings: []string{}, Events: found.Events, Records: uint64(found.Values)}
+	report := &wire.VerifyReport{Sound: err == nil, Findings: []string{}, Events: found.Events, Records: found.Records()}
 	if err != nil {
 		report.Findings = append(report.Findings, err.Error())
 	}
@@ -113,7 +113,7 @@ func (s *showFlags) verify(cmd *cobra.Command) (*wire.VerifyReport, error) {
 
 func showReport(w io.Writer, r *wire.VerifyReport, flags string) error {
 	if r.Sound {
-		_, err := fmt.Fprintf(w, "The ledger is sound: %d events, %d values.\n", r.Events, r.Records)
+		_, err := fmt.Fprintf(w, "The ledger is sound: %d events, %d records.\n", r.Events, r.Records)
 		return err
 	}
 	fmt.Fprintln(w, "The ledger is not sound:")

@@ -26,6 +26,9 @@ type Report struct {
 	Values    int    `json:"values"`
 }
 
+// Records counts what people know of: mutations, runs and items.
+func (r Report) Records() uint64 { return uint64(max(r.Mutations+r.Runs+r.Items, 0)) }
+
 // Progress is told now and then how many values were verified; nil hears nothing.
 type Progress func(values int)
 
