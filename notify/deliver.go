@@ -38,7 +38,7 @@ func (n *Notifier) try(ctx context.Context, d Destination, m Message) time.Durat
 	}
 	if err == nil {
 		if err = n.queue.done(d.Name(), m.ID); err == nil {
-			n.config.Log.Info().Str("destination", d.Name()).Str("message", m.ID).Msg("notified")
+			n.config.Log.Info().Str("destination", d.Name()).Str("notification", m.ID).Msg("notified")
 			return 0
 		}
 		// It was delivered, and will be again: repeats have the same id.
@@ -47,7 +47,7 @@ func (n *Notifier) try(ctx context.Context, d Destination, m Message) time.Durat
 		return poll
 	}
 	tries := n.queue.failed(d.Name(), n.config.Now(), err.Error())
-	n.config.Log.Warn().Err(err).Str("destination", d.Name()).Str("message", m.ID).Int("tries", tries).Msg("not notified; trying again")
+	n.config.Log.Warn().Err(err).Str("destination", d.Name()).Str("notification", m.ID).Int("tries", tries).Msg("not notified; trying again")
 	return backoff(tries)
 }
 

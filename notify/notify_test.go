@@ -1,6 +1,7 @@
 package notify
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-json-experiment/json"
 	"github.com/rs/zerolog"
 
 	"keep-proxy/ledger"
@@ -56,6 +58,7 @@ func (d *fakeDestination) got() []string {
 type world struct {
 	t    *testing.T
 	path string
+	log  zerolog.Logger
 	*ledger.Ledger
 }
 
@@ -64,7 +67,7 @@ func newWorld(t *testing.T) *world {
 	now := func() ledger.Stamp { return ledger.Stamp{Wall: time.Now(), BootID: "b"} }
 	store := ledgertest.NewMemory(ledger.Process{ID: "p", Started: now()})
 	n := 0
-	return &world{t, filepath.Join(t.TempDir(), "notify.json"), ledger.New(store, ledger.Config{
+	return &world{t, filepath.Join(t.TempDir(), "notify.json"), zerolog.Nop(), ledger.New(store, ledger.Config{
 		Now: now, NewID: func() string { n++; return "r" + string(rune('a'+n)) },
 	})}
 }
@@ -108,7 +111,7 @@ func (w *world) answer(id string) {
 func (w *world) notifying(destinations ...Destination) (n *Notifier, stop func()) {
 	w.t.Helper()
 	n, err := New(Config{
-		Ledger: w.Ledger, Path: w.path, Destinations: destinations, PublicURL: "https://keep.test", Now: time.Now, Log: zerolog.Nop(),
+		Ledger: w.Ledger, Path: w.path, Destinations: destinations, PublicURL: "https://keep.test", Now: time.Now, Log: w.log,
 	})
 	if err != nil {
 		w.t.Fatal(err)
@@ -176,6 +179,36 @@ func TestADestinationThatFailsHoldsUpNoOther(t *testing.T) {
 			t.Errorf("status %+v", s)
 		}
 		stop()
+	})
+}
+
+// Readers of JSON keep one of two members of a name, so that the line would lose what it
+// is about, or which message it was.
+func TestALineOfTheLogHasEachFieldOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, d := newWorld(t), &fakeDestination{name: "pager", fails: 1}
+		var lines bytes.Buffer
+		w.log = zerolog.New(&lines)
+		_, stop := w.notifying(d)
+		a := w.ask('a')
+		pass(time.Minute)
+		stop()
+		want(t, d, a+"-1-opened")
+		var told []string
+		for line := range strings.Lines(lines.String()) {
+			var got struct {
+				Message      string `json:"message"`
+				Notification string `json:"notification"`
+			}
+			if err := json.Unmarshal([]byte(line), &got); err != nil {
+				t.Errorf("%s: %v", line, err)
+			}
+			told = append(told, got.Message+": "+got.Notification)
+		}
+		if should := []string{"not notified; trying again: " + a + "-1-opened", "notified: " + a + "-1-opened"}; !slices.Equal(told, should) {
+			t.Errorf("the log says %q, want %q", told, should)
+		}
 	})
 }
 
