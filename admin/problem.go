@@ -96,7 +96,8 @@ var refusals = []struct {
 	{ledger.ErrVersion, "version", "The record has changed since the version given; read it again and decide on what it says now.", false},
 	{ledger.ErrItemDone, "item-done", "The item is done or skipped, so no run of it is opened.", true},
 	{ledger.ErrItemBusy, "item-busy", "A run of this item and attempt is running; wait until it ends, or end it: a new run does so with takeover.", true},
-	{ledger.ErrItemAttention, "item-attention", "The item waits for a person's decision; see GET /v1/escalations.", true},
+	{ledger.ErrItemAttention, "item-attention", "The item waits for a person's decision; see GET /v1/escalations, or GET /v1/status after a loss. " +
+		"Where neither asks, decide on the item itself: keep-proxy items reopen, skip or new-attempt.", true},
 	{ledger.ErrAttempt, "attempt", "The attempt isn't the item's current one; leave attempt out to take that.", true},
 	{ledger.ErrItemUnsettled, "item-unsettled", "The item isn't changed while a mutation of it is unsettled; see keep-proxy status.", true},
 	{ledger.ErrItemState, "not-allowed", "The item's state doesn't allow this; see its actions in GET /v1/items.", true},

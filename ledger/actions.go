@@ -75,12 +75,25 @@ func consequence(m *Mutation, on Trigger) string {
 	case OnAccept:
 		return "The refused payload counts as covered by the stored result: later runs that send it get that result, and nothing is sent."
 	case OnAcknowledge:
-		if m.Escalation != nil && m.Escalation.Kind == EscalationDrift {
-			return "The item is free, and its runs may make other mutations of this operation than the earlier ones did; what was done stays done."
-		}
-		return "The escalation is closed; nothing else changes."
+		return acknowledged(m)
 	default:
 		return ""
+	}
+}
+
+// acknowledged says what follows where a question is closed: of some that alone is a decision,
+// and after others the item waits on without one.
+func acknowledged(m *Mutation) string {
+	switch m.asked() {
+	case EscalationDrift:
+		return "The item is free, and its runs may make other mutations of this operation than the earlier ones did; what was done stays done."
+	case EscalationVerify:
+		return "The item is free, and later runs get the stored answer from then on, whatever the API shows of it; nothing is sent."
+	case EscalationMismatch:
+		return "The question is closed, and the payload stays refused. An item that waits because of it goes on waiting, " +
+			"until a person decides on the item itself, such as to open it again."
+	default:
+		return "The escalation is closed; nothing else changes."
 	}
 }
 

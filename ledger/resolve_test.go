@@ -309,10 +309,24 @@ func TestAcceptPayload(t *testing.T) {
 	}
 }
 
+// consequence is what a person is told of a decision.
+func (w *world) consequence(name string, on ledger.Trigger) string {
+	w.t.Helper()
+	actions := w.Actions(w.mutation(name), w.now)
+	i := slices.IndexFunc(actions, func(a ledger.Action) bool { return a.Action == on })
+	if i < 0 {
+		w.t.Fatalf("%s isn't open, but %v", on, actions)
+	}
+	return actions[i].Consequence
+}
+
 func TestAcknowledgeDecidesNothingAboutTheItem(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	states["applied, disputed"](w)
+	if said := w.consequence("a", ledger.OnAcknowledge); !strings.Contains(said, "goes on waiting") {
+		t.Errorf("a person is told %q", said)
+	}
 	w.decide("a", ledger.OnAcknowledge)
 	w.escalated("a", "")
 	if i := w.item("i"); i.State != ledger.ItemNeedsAttention {

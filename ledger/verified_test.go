@@ -2,6 +2,7 @@ package ledger_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"keep-proxy/ledger"
@@ -61,6 +62,9 @@ func TestAnAcknowledgedResultIsReplayedWhateverTheWorldSays(t *testing.T) {
 	gone := ledger.Verified{Key: key("a"), Run: r.ID, Mode: ledger.VerifyHuman, Said: ledger.SaidDisagrees}
 	if replay, _, err := w.Verified(t.Context(), gone); replay || err != nil {
 		t.Fatalf("replay %v, %v", replay, err)
+	}
+	if said := w.consequence("a", ledger.OnAcknowledge); !strings.Contains(said, "later runs get the stored answer") {
+		t.Errorf("a person is told %q", said)
 	}
 	w.decide("a", ledger.OnAcknowledge)
 	if got := w.item("i").State; got != ledger.ItemOpen {

@@ -54,7 +54,7 @@ func (s *settled) unreadable(err error) *refusal {
 // the open question don't say.
 var advice = map[problem]string{
 	problemItemDone:      "If there is more to do for it, a person opens it again (keep-proxy items reopen) or begins it anew (items new-attempt).",
-	problemItemAttention: "See keep-proxy resolve.",
+	problemItemAttention: "See keep-proxy resolve; where nothing is asked there, keep-proxy status and keep-proxy items show.",
 	problemAttempt:       "Start the work again: it is then of that attempt.",
 	problemReadOnlyRun:   "What is to change something is started as a run of its own, with mutations one or many.",
 	problemSkipped:       "If it is to be made after all, a person begins the item anew: keep-proxy items new-attempt.",

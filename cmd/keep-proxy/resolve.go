@@ -44,7 +44,7 @@ var actionFlags = []struct{ flag, action, help string }{
 	{"happened", wire.ActionHappened, "it took effect; needs --result or --no-result"},
 	{"skip", wire.ActionSkip, "go on without it, for good"},
 	{"accept-payload", wire.ActionAcceptPayload, "the refused payload is covered by the stored result"},
-	{"acknowledge", wire.ActionAcknowledge, "close the question; nothing else changes"},
+	{"acknowledge", wire.ActionAcknowledge, "close the question; what else follows is said with it"},
 }
 
 // newResolve makes the command by which a person decides.
