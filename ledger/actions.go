@@ -30,7 +30,7 @@ func OpenActions(m *Mutation, now Stamp, process Process) []Action {
 		a := Action{Action: on, Consequence: consequence(m, on)}
 		if on == OnDidNotHappen && !Deniable(m, now, process, false) {
 			a.NeedsForce = true
-			a.Consequence += " A sending of it may still take effect, so it needs force."
+			a.Consequence += " But " + stillPossible(m, now, process) + "."
 		}
 		open = append(open, a)
 	}

@@ -119,7 +119,7 @@ func (c *command) explain(err error, m *Mutation, r *Resolve) error {
 	case r.Action == OnDidNotHappen && m.Committed:
 		refusal.Reason = "the mutation is known to have happened"
 	case r.Action == OnDidNotHappen && allowedToPerson(m, OnDidNotHappen):
-		refusal.Reason = "a sending of it may still take effect; it needs force"
+		refusal.Reason = stillPossible(m, c.now, c.Process())
 	case r.Action == OnCheckAgain && !m.Policy.Reconciler:
 		refusal.Reason = "the rule has no way to ask the API"
 	}

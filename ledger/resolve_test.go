@@ -149,6 +149,13 @@ func TestDidNotHappenNeedsForceWhileASendingMayCommit(t *testing.T) {
 	if !errors.As(err, &refused) || !strings.Contains(refused.Reason, "force") || !slices.Contains(refused.Open, ledger.OnDidNotHappen) {
 		t.Errorf("before settle is over: %v", err)
 	}
+	until := w.now.Wall.Add(time.Second).UTC().Format(time.RFC3339)
+	if refused != nil && !strings.Contains(refused.Reason, "may still take effect until "+until+"; ") {
+		t.Errorf("a second before it, which is %s, a person is told %q", until, refused.Reason)
+	}
+	if said := w.consequence("a", ledger.OnDidNotHappen); !strings.Contains(said, "until "+until+"; ") {
+		t.Errorf("the decision says %q", said)
+	}
 	w.pass(time.Second)
 	if a := w.Actions(w.mutation("a"), w.now); slices.ContainsFunc(a, func(a ledger.Action) bool { return a.NeedsForce }) {
 		t.Errorf("after settle: %+v", a)

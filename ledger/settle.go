@@ -86,3 +86,29 @@ func Deniable(m *Mutation, now Stamp, process Process, force bool) bool {
 	}
 	return Settled(m, now, process) && (m.Policy.NativeKey || endsKnown(m, process))
 }
+
+// deniableFrom returns the time by the wall clock from which Deniable needs no force, in whole
+// seconds and none too early, and whether that can be told: not while a sending goes on.
+func deniableFrom(m *Mutation, now Stamp, process Process) (time.Time, bool) {
+	settle, _, _ := m.Policy.bounds()
+	var left time.Duration
+	for i := range m.Dispatches {
+		since, ended := quietSince(&m.Dispatches[i], now, process)
+		quiet, sameBoot := now.MonoSince(since)
+		if !ended || !sameBoot {
+			return time.Time{}, false
+		}
+		left = max(left, settle-quiet)
+	}
+	return now.Wall.Add(left + time.Second - 1).UTC().Truncate(time.Second), len(m.Dispatches) > 0
+}
+
+// stillPossible says that a sending of m may still take effect, and how long it may, so that
+// a person can wait for the end of that instead of deciding before.
+func stillPossible(m *Mutation, now Stamp, process Process) string {
+	words := "a sending of it may still take effect"
+	if at, known := deniableFrom(m, now, process); known {
+		return words + " until " + at.Format(time.RFC3339) + "; before that it needs force"
+	}
+	return words + "; it needs force"
+}

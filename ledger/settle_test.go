@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"strings"
 	"testing"
 	"time"
 )
@@ -77,6 +78,36 @@ func TestDeniable(t *testing.T) {
 		m := &Mutation{Dispatches: c.dispatches, Policy: Policy{NativeKey: c.native}}
 		if got := Deniable(m, c.now, process, c.force); got != c.want {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+	}
+}
+
+func TestUntilWhenASendingMayTakeEffectIsSaidWhereThatIsKnown(t *testing.T) {
+	t.Parallel()
+	stamp := func(boot string, since time.Duration) Stamp {
+		return Stamp{Mono: since, BootID: boot, Wall: time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC).Add(since)}
+	}
+	process := Process{ID: "p2", Started: stamp("b", 90*time.Second)}
+	now := stamp("b", 100*time.Second+time.Millisecond)
+	for name, c := range map[string]struct {
+		d    Dispatch
+		want string
+	}{
+		"it ended":                      {Dispatch{Owner: "p2", Ended: stamp("b", 99*time.Second)}, "until 2026-01-02T03:06:39Z; before that it needs force."},
+		"never too early":               {Dispatch{Owner: "p2", Ended: stamp("b", 99*time.Second+1)}, "until 2026-01-02T03:06:40Z; "},
+		"its sender is gone":            {Dispatch{Owner: "p1", Lost: true}, "until 2026-01-02T03:06:30Z; "},
+		"it ended before another start": {Dispatch{Owner: "p1", Ended: stamp("a", time.Hour)}, "until 2026-01-02T03:06:30Z; "},
+		"it goes on":                    {Dispatch{Owner: "p2"}, "may still take effect; it needs force."},
+	} {
+		m := &Mutation{State: Indeterminate, Dispatches: []Dispatch{{Owner: "p1", Ended: stamp("b", time.Second)}, c.d}}
+		said := ""
+		for _, a := range OpenActions(m, now, process) {
+			if a.Action == OnDidNotHappen && a.NeedsForce {
+				said = a.Consequence
+			}
+		}
+		if !strings.HasSuffix(said, c.want) && !strings.Contains(said, c.want+"before") {
+			t.Errorf("%s: %q, want %q", name, said, c.want)
 		}
 	}
 }
