@@ -424,16 +424,16 @@ func (l *Ledger) heldItems(ctx context.Context, q ConfirmGap) ([]*Item, error) {
 	}), err
 }
 
-func (i *Item) heldByLoss() bool {
-	return i.State == ItemNeedsAttention && i.Cause == "" && i.Reason == ReasonLoss
-}
+// heldByLoss doesn't look at the cause: items that were held by an earlier version have that
+// by which they had failed.
+func (i *Item) heldByLoss() bool { return i.State == ItemNeedsAttention && i.Reason == ReasonLoss }
 
 func (c *command) letIn(i *Item, q ConfirmGap) error {
 	item, err := c.Item(i.Workflow, i.Item)
 	if err != nil || !item.heldByLoss() {
 		return err
 	}
-	item.State, item.Reason = ItemOpen, ""
+	item.State, item.Reason, item.Cause = ItemOpen, "", ""
 	c.Append(Event{
 		At: c.now.Wall, Actor: PersonActor(q.Actor), What: "item_confirmed", Why: q.Reason, Workflow: i.Workflow, Item: i.Item,
 	})

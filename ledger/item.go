@@ -56,7 +56,7 @@ func (c *command) needAttention(m *Mutation, why string) error {
 // items wait for is open there still.
 func (c *command) attended(m *Mutation) error {
 	item, err := found(c.Item(m.Workflow, m.Item))
-	if err != nil || item == nil || item.State != ItemNeedsAttention || item.Cause != m.ID {
+	if err != nil || item == nil || item.State != ItemNeedsAttention || item.Cause != m.ID || item.heldByLoss() {
 		return err
 	}
 	if m.asks(EscalationMismatch) || m.asks(EscalationDrift) || m.asks(EscalationVerify) {

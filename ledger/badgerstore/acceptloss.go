@@ -414,7 +414,8 @@ func (t *tx) holdItem(name [32]byte) (bool, error) {
 	case ledger.ItemOpen, ledger.ItemFailed:
 	}
 	i.Version++
-	i.State, i.Reason, i.ActiveRun = ledger.ItemNeedsAttention, ledger.ReasonLoss, ""
+	// What it failed by is not what it waits for: only a confirmation or a decision on it lets it in.
+	i.State, i.Reason, i.Cause, i.ActiveRun = ledger.ItemNeedsAttention, ledger.ReasonLoss, "", ""
 	i.UpdatedAt = t.store.now()
 	return true, t.PutItem(i)
 }

@@ -19,6 +19,7 @@ func active(t *testing.T, s *Store) *ledger.Mutation {
 	m := ledgertest.SampleMutation("active", ledger.InFlight, 0)
 	done, failed := ledgertest.SampleItem("done", 1), ledgertest.SampleItem("failed", 2)
 	done.State, failed.State = ledger.ItemDone, ledger.ItemFailed
+	failed.Reason, failed.Cause = "the upstream refuses the request as it is", m.ID
 	err := s.Update(context.Background(), func(tx ledger.Tx) error {
 		tx.Append(ledger.Event{At: time.Now(), What: "claim", Mutation: m.ID})
 		return errors.Join(tx.PutMutation(m), tx.PutRun(ledgertest.SampleRun("run-1", 0)),
