@@ -160,6 +160,9 @@ func probed(m *ledger.Mutation) string {
 		}
 		seen = append(seen, text)
 	}
+	if m.Verification != nil {
+		seen = append(seen, disagreed(m.Verification))
+	}
 	switch {
 	case len(seen) > 0:
 		return strings.Join(seen, "; ") + "."
@@ -168,6 +171,21 @@ func probed(m *ledger.Mutation) string {
 	default:
 		return "Nothing was asked: the rule knows no way to ask this API."
 	}
+}
+
+// disagreed tells what was seen when the stored result was last held against the world, and
+// the world did not agree.
+func disagreed(v *ledger.Verification) string {
+	text := instant(v.At) + " before a replay: "
+	if v.Said == ledger.SaidDisagrees {
+		text += "it is not there as it was"
+	} else {
+		text += saw(ledger.SeenRetry)
+	}
+	if v.Reason != "" {
+		text += " (" + v.Reason + ")"
+	}
+	return text
 }
 
 // saw is an observation in words.

@@ -62,6 +62,12 @@ func TestProbed(t *testing.T) {
 		{"only before the last sending", ledger.Mutation{
 			Policy: ledger.Policy{Reconciler: true}, Observations: []ledger.Observation{{At: at, Seen: ledger.SeenAbsent, Voided: true}},
 		}, "Nothing was seen since the last sending."},
+		{"before a replay", ledger.Mutation{
+			Policy: ledger.Policy{Reconciler: true}, Observations: []ledger.Observation{{At: at, Strategy: "probe", Seen: ledger.SeenApplied}},
+			Verification: &ledger.Verification{At: at.Wall, Said: ledger.SaidDisagrees, Reason: "nothing of it in 1 page"},
+		}, "2026-03-01 12:00:00.000Z probe: it is there; 2026-03-01 12:00:00.000Z before a replay: it is not there as it was (nothing of it in 1 page)."},
+		{"nothing before a replay", ledger.Mutation{Verification: &ledger.Verification{At: at.Wall, Said: ledger.SaidNothing}},
+			"2026-03-01 12:00:00.000Z before a replay: no answer to go by."},
 		{"every kind", ledger.Mutation{Observations: []ledger.Observation{
 			{At: at, Strategy: "probe", Seen: ledger.SeenRetry, Reason: "status 503"},
 			{At: at, Strategy: "probe", Seen: ledger.SeenAbsent},
