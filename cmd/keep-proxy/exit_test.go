@@ -191,9 +191,10 @@ func TestARunOfUnknownEndSaysWhereToLook(t *testing.T) {
 		verdict managed.Verdict
 		want    string
 	}{
-		"the proxy stayed away":  {managed.Verdict{Code: managed.CodeUnknown, Run: "r1", State: "running"}, "keep-proxy runs show r1; run the same command again"},
-		"its mutation is known":  {managed.Verdict{Code: managed.CodeUnknown, Run: "r1", State: "paused:reconciliation", Mutation: "m-1"}, "keep-proxy mutations show m-1"},
-		"it ran into another's":  {managed.Verdict{Code: managed.CodeUnknown, Run: "r1", State: "aborted", Mutation: "m-2"}, "keep-proxy mutations show m-2"},
+		"the proxy stayed away": {managed.Verdict{Code: managed.CodeUnknown, Run: "r1", State: "running"}, "keep-proxy runs show r1; run the same command again"},
+		"its mutation is known": {managed.Verdict{Code: managed.CodeUnknown, Run: "r1", State: "paused:reconciliation", Mutation: "m-1"}, "keep-proxy mutations show m-1"},
+		"it ran into another's": {managed.Verdict{Code: managed.CodeUnknown, Run: "r1", State: "aborted", Mutation: "m-2"},
+			"keep-proxy mutations show m-2; run the same command again later, once keep-proxy status"},
 		"it waits for a person":  {managed.Verdict{Code: managed.CodeAttention, Run: "r1", State: "paused:attention", Mutation: "m-3"}, "keep-proxy resolve m-3"},
 		"nothing is there of it": {managed.Verdict{Code: managed.CodeUnknown, Reason: "why"}, "stopped: why"},
 	} {

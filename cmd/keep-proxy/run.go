@@ -270,6 +270,9 @@ func tell(say func(string, ...any), v managed.Verdict, itemDone bool) {
 		switch {
 		case v.Mutation == "" && !managed.Ended(v.State):
 			say("see keep-proxy runs show %s; run the same command again once keep-proxy status is clean, with --takeover if this run still goes on", v.Run)
+		case v.Mutation != "" && v.State == "aborted":
+			// What it met may be settled since, or was never unknown: its stored result could not be verified.
+			say("see keep-proxy mutations show %s; run the same command again later, once keep-proxy status is clean", v.Mutation)
 		case v.Mutation != "":
 			say("see keep-proxy mutations show %s; run the same command again once it is settled, by the API or by keep-proxy resolve", v.Mutation)
 		}
