@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"runtime/debug"
 	"strings"
 
 	badger "github.com/dgraph-io/badger/v4"
@@ -54,10 +55,14 @@ func openChecked(opt badger.Options) (*badger.DB, error) {
 }
 
 // openEngine opens Badger, making an empty one where there is none.
+//
+// Badger maps its files into memory, where a disk that is full or fails is a fault, and would end the
+// process. Whoever starts it is told instead; what Badger's own goroutines touch can still end it.
 func openEngine(opt badger.Options) (db *badger.DB, err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if p := recover(); p != nil {
-			db, err = nil, fmt.Errorf("%w: the engine panicked on its files: %v", ledger.ErrDamaged, p)
+			db, err = nil, panicError(p)
 		}
 	}()
 	// Badger locks its folder by itself, and only once.
@@ -69,6 +74,15 @@ func openEngine(opt badger.Options) (db *badger.DB, err error) {
 		return nil, engineError(err)
 	}
 	return db, nil
+}
+
+// panicError tells a page that the disk couldn't give, which is no damage, from what Badger made of its files.
+func panicError(p any) error {
+	if fault, ok := p.(interface{ Addr() uintptr }); ok {
+		return fmt.Errorf("%w: a page of the ledger's files can't be read or written; is the disk full? (a fault at address %#x)",
+			ledger.ErrUnavailable, fault.Addr())
+	}
+	return fmt.Errorf("%w: the engine panicked on its files: %v", ledger.ErrDamaged, p)
 }
 
 // heldElsewhere reports whether Badger found its folder locked, and touched nothing.

@@ -7,10 +7,13 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/rs/zerolog"
 	"golang.org/x/sys/unix"
 
 	"keep-proxy/ledger"
@@ -127,6 +130,74 @@ func TestADiskThatFillsAtEachPage(t *testing.T) {
 			}
 			return
 		}
+	}
+}
+
+// TestAFullDiskIsToldAtTheStart leaves an engine each number of pages that is too few to open it.
+// It maps its files into memory, so that the system answers some of them with a fault, and not
+// with an error.
+func TestAFullDiskIsToldAtTheStart(t *testing.T) {
+	t.Parallel()
+	dir := smallDisk(t, "size=1m")
+	opt := engineOptions(filepath.Join(dir, "data"), zerolog.Nop())
+	db, err := openEngine(opt)
+	if err == nil {
+		err = db.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	others := filepath.Join(dir, "others")
+	takeAllSpace(t, others)
+	faults := 0
+	for {
+		if db, err = openEngine(opt); err == nil {
+			break
+		}
+		if !errors.Is(err, ledger.ErrUnavailable) || errors.Is(err, ledger.ErrDamaged) {
+			t.Fatalf("an engine on a full disk: %v", err)
+		}
+		if strings.Contains(err.Error(), "is the disk full?") {
+			faults++
+		}
+		givePage(t, others)
+	}
+	remount(t, dir, 0, "size=64m")
+	if err := db.Close(); err != nil {
+		t.Error(err)
+	}
+	if faults == 0 {
+		t.Error("no number of pages led to a fault")
+	}
+}
+
+// givePage takes the last page from a file.
+func givePage(t *testing.T, path string) {
+	t.Helper()
+	st, err := os.Stat(path)
+	if err == nil {
+		err = os.Truncate(path, st.Size()-int64(os.Getpagesize()))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// takeAllSpace writes a file until its disk has nothing left.
+func takeAllSpace(t *testing.T, path string) {
+	t.Helper()
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for page := make([]byte, os.Getpagesize()); err == nil; {
+		_, err = f.Write(page)
+	}
+	if err := f.Close(); err != nil {
+		t.Error(err)
+	}
+	if !errors.Is(err, unix.ENOSPC) {
+		t.Fatal(err)
 	}
 }
 
