@@ -42,7 +42,15 @@ func nameItem(x *exchange, values []string) *refusal {
 		c.item = name
 	case c.item != name:
 		return refuse(problemIdentity, "Keep-Item names "+quoted(name)+", but this request belongs to item "+quoted(c.item)+
-			"; nothing was sent. Open a run with items: many to work on several.")
+			"; nothing was sent. "+oneName(c.many))
 	}
 	return nil
+}
+
+// oneName says how a request comes to the item that it means.
+func oneName(many bool) string {
+	if many {
+		return "That is the user of its proxy address: name the item there or in Keep-Item."
+	}
+	return "Open a run with items: many to work on several."
 }

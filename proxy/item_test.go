@@ -44,7 +44,7 @@ func TestARunOfManyItemsIsToldEachItem(t *testing.T) {
 		}
 	}
 	wantProblem(t, send(r.as("order 2"), http.MethodPost, pay, `{"to":"x"}`, "Keep-Item", "order%201"),
-		"identity", http.StatusUnprocessableEntity, "belongs to item")
+		"identity", http.StatusUnprocessableEntity, "nothing was sent. That is the user of its proxy address: name the item there or in Keep-Item.")
 	for _, name := range []string{"%zz", "", "%00", "once:1", "%20x", strings.Repeat("x", 257), "%ff", "a%E2%80%A8b", "a%E2%80%AEb", "a%C2%85b", "%E3%80%80a"} {
 		wantProblem(t, r.post("/pay", `{"to":"y"}`, "Keep-Item", name), "identity", http.StatusUnprocessableEntity, "percent-encoding")
 	}
@@ -52,6 +52,8 @@ func TestARunOfManyItemsIsToldEachItem(t *testing.T) {
 		t.Errorf("a user that is no item's name: %+v", g)
 	}
 	one := w.open("alone")
+	wantProblem(t, one.post("/pay", `{"to":"y"}`, "Keep-Item", "other"), "identity", http.StatusUnprocessableEntity,
+		"nothing was sent. Open a run with items: many to work on several.")
 	if g := send(one.as("other"), http.MethodPost, pay, `{"to":"y"}`); g.err == nil && g.status != http.StatusProxyAuthRequired {
 		t.Errorf("an item's name in a run of one item: %+v", g)
 	}
