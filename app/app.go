@@ -54,6 +54,9 @@ type Options struct {
 	// none; Operator says who did.
 	Restored time.Time
 	Operator string
+	// Passing is asked while another process has the ledger, whether that will soon leave it, as
+	// a command that only looks does. It is waited for up to 10 s then. Default: never.
+	Passing func() bool
 
 	// descriptors is highestDescriptors, but in tests.
 	descriptors func() (clients, others int)
@@ -194,7 +197,7 @@ func (a *App) openLedger(ctx context.Context) error {
 	storeConfig.Restored = !a.options.Restored.IsZero()
 	var store *badgerstore.Store
 	err := a.telling("opening the ledger", func() (err error) {
-		store, err = badgerstore.Open(ctx, storeConfig)
+		store, err = a.openStore(ctx, storeConfig)
 		return err
 	})
 	if err != nil {

@@ -78,6 +78,12 @@ func newServe() *cobra.Command {
 	return cmd
 }
 
+// unserved reports whether nobody serves a data folder: who has its ledger opens or looks at it.
+func unserved(dir string) bool {
+	state, err := serving.Find(dir)
+	return err == nil && state == nil
+}
+
 // parseSince reads the moment of a restored copy.
 func parseSince(text string) (time.Time, error) {
 	if text == "" {
@@ -111,7 +117,7 @@ func serve(ctx context.Context, c config.Config, s sidecar, out, errs io.Writer)
 	app.TuneMemory(ctx)
 	a, err := app.New(ctx, app.Options{
 		Config: c, Version: version(), Log: newLog(c.Log, errs), Load: s.load, Trace: true, Watch: true, ConfigFile: s.settings.file,
-		Restored: s.restored, Operator: person(),
+		Restored: s.restored, Operator: person(), Passing: func() bool { return unserved(c.Ledger.Dir) },
 	})
 	if err != nil {
 		return err
