@@ -41,6 +41,14 @@ func TestWhatAnotherMutationMayHaveMadeIsNotTakenByItsContent(t *testing.T) {
 		"another of another content": {told, func(w *world, claim func() *ledger.Mutation) {
 			w.ended(claim(), ledger.VerdictApplied)
 		}, ledger.SeenApplied},
+		"another under another version": {told, func(w *world, claim func() *ledger.Mutation) {
+			w.rule = strings.Replace(w.rule, "version: 1", "version: 2", 1)
+			w.ended(claim(), ledger.VerdictApplied)
+		}, ledger.SeenRetry},
+		"another of another account": {alike, func(w *world, claim func() *ledger.Mutation) {
+			w.scripted = http.Header{"X-Account": {"acct_2"}}
+			w.ended(claim(), ledger.VerdictApplied)
+		}, ledger.SeenApplied},
 		"another whose object is known": {alike, func(w *world, claim func() *ledger.Mutation) {
 			w.found(w.uncertain(claim(), false), "t2")
 		}, ledger.SeenApplied},
