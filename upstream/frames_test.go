@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"bytes"
+	"io"
 	"testing"
 
 	"golang.org/x/net/http2"
@@ -62,11 +63,7 @@ func TestFrameWatchKeepsWhatIsDeclaredOfStreams(t *testing.T) {
 		wire := wireOf(func(fr *http2.Framer) { noise(fr); tc.write(fr); noise(fr) })
 		for _, piece := range []int{1, 2, 8, 9, 10, 17, 4096, len(wire)} {
 			w := newFrameWatch()
-			for rest := wire; len(rest) > 0; {
-				n := min(piece, len(rest))
-				w.see(rest[:n])
-				rest = rest[n:]
-			}
+			_, _ = inPieces{w, piece}.Write(wire)
 			for _, id := range tc.refused {
 				if !w.refused(id) {
 					t.Errorf("%s, in pieces of %d: stream %d is not refused", name, piece, id)
@@ -91,6 +88,21 @@ func TestFrameWatchKeepsWhatIsDeclaredOfStreams(t *testing.T) {
 	}
 }
 
+// inPieces shows a watch what is written to it, some bytes at a time.
+type inPieces struct {
+	watch *frameWatch
+	piece int
+}
+
+func (p inPieces) Write(b []byte) (int, error) {
+	for rest := b; len(rest) > 0; {
+		n := min(p.piece, len(rest))
+		p.watch.see(rest[:n])
+		rest = rest[n:]
+	}
+	return len(b), nil
+}
+
 // FuzzFrameWatch holds the watch against a real framer: on frames that both can
 // read they must see the same.
 func FuzzFrameWatch(f *testing.F) {
@@ -98,19 +110,20 @@ func FuzzFrameWatch(f *testing.F) {
 	f.Add(wireOf(func(fr *http2.Framer) { _ = fr.WriteRSTStream(1, http2.ErrCodeRefusedStream) }), 3)
 	f.Add(wireOf(func(fr *http2.Framer) { _ = fr.WriteSettings(); _ = fr.WritePing(true, [8]byte{}) }), 9)
 	f.Add([]byte{0xff, 0xff, 0xff, 7, 0, 0, 0, 0, 0, 1}, 2)
+	f.Add(wireOf(func(fr *http2.Framer) {
+		_ = fr.WriteGoAway(3, http2.ErrCodeNo, nil)
+		_ = fr.WriteRawFrame(http2.FrameHeaders, http2.FlagHeadersPadded, 5, nil)
+	}), 4)
 	f.Fuzz(func(t *testing.T, wire []byte, piece int) {
 		if piece < 1 {
 			piece = 1
 		}
+		// The watch sees what the framer reads, and no more: a later frame may answer a
+		// stream that an earlier one refused.
 		w := newFrameWatch()
-		for rest := wire; len(rest) > 0; {
-			n := min(piece, len(rest))
-			w.see(rest[:n])
-			rest = rest[n:]
-		}
 		last, answered := uint32(1<<32-1), uint32(0)
 		reset := map[uint32]bool{}
-		fr := http2.NewFramer(nil, bytes.NewReader(wire))
+		fr := http2.NewFramer(nil, io.TeeReader(bytes.NewReader(wire), inPieces{w, piece}))
 		fr.SetMaxReadFrameSize(1 << 14)
 		for {
 			frame, err := fr.ReadFrame()
