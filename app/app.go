@@ -283,7 +283,7 @@ func (a *App) openReconciler(context.Context) error {
 	r := a.config.Reconcile
 	settings := reconcilers.Settings{Inline: orNone(r.Inline), Base: r.Base, Factor: r.Factor, Cap: r.Cap, Jitter: r.Jitter, MaxAge: r.MaxAge}
 	a.metrics, a.tail = newMetrics(a), newTail()
-	a.credentials = newCredentials(a.config.Connectors, a.clock)
+	a.credentials = newCredentials(a.config.Connectors, a.rules.Load(), a.clock)
 	made, err := reconcilers.New(reconcilers.Config{
 		Ledger: a.ledger, Sender: a.sender, Credentials: a.credentials, Clock: a.clock, NewID: NewID,
 		Settings: settings, Pinned: a.versions.connector,

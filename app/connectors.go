@@ -95,7 +95,7 @@ func configKey(c config.Connectors, key string) string {
 // RuleAdvice is what is no problem but worth knowing about a set, such as a
 // connector that can't tell whose data is changed.
 func RuleAdvice(set *rules.Set, c config.Config) rules.Findings {
-	own := newCredentials(c.Connectors, clock.System())
+	own := newCredentials(c.Connectors, set, clock.System())
 	return set.Advice(func(connector string) bool {
 		configured := own.byConnector[connector]
 		return configured != nil && configured.Use == config.UseAlways

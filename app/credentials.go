@@ -14,6 +14,8 @@ import (
 	"keep-proxy/config"
 	"keep-proxy/internal/clock"
 	"keep-proxy/internal/program"
+	"keep-proxy/reconcilers"
+	"keep-proxy/rules"
 )
 
 // Bounds of a program that gives a credential.
@@ -28,9 +30,11 @@ type credentials struct {
 	mu          sync.RWMutex
 	byConnector map[string]*config.Credentials
 	given       map[string]*givenCredential
-	sources     config.Sources
-	clock       clock.Clock
-	run         func(ctx context.Context, s program.Spec) ([]byte, error)
+	// rules are those that came with the settings: they say where a credential may go.
+	rules   *rules.Set
+	sources config.Sources
+	clock   clock.Clock
+	run     func(ctx context.Context, s program.Spec) ([]byte, error)
 }
 
 // givenCredential is what a program gave. One caller at a time asks it.
@@ -40,17 +44,17 @@ type givenCredential struct {
 	until time.Duration // on the boot-time clock: a token grows old while the machine sleeps
 }
 
-func newCredentials(c config.Connectors, k clock.Clock) *credentials {
+func newCredentials(c config.Connectors, set *rules.Set, k clock.Clock) *credentials {
 	out := &credentials{
 		sources: config.Sources{LookupEnv: os.LookupEnv, ReadFile: os.ReadFile},
 		clock:   k, run: program.Run,
 	}
-	out.use(c)
+	out.use(c, set)
 	return out
 }
 
 // use puts other settings in force. What programs gave is asked for again.
-func (c *credentials) use(s config.Connectors) {
+func (c *credentials) use(s config.Connectors, set *rules.Set) {
 	configured, given := make(map[string]*config.Credentials), make(map[string]*givenCredential)
 	for _, s := range s.Settings {
 		if s.Credentials != nil {
@@ -58,22 +62,29 @@ func (c *credentials) use(s config.Connectors) {
 		}
 	}
 	c.mu.Lock()
-	c.byConnector, c.given = configured, given
+	c.byConnector, c.given, c.rules = configured, given, set
 	c.mu.Unlock()
 }
 
-// of is what is configured for a connector now, nil for nothing.
-func (c *credentials) of(connector string) (*config.Credentials, *givenCredential) {
+// of is what is configured for a connector now, nil for nothing, and whether it covers the
+// host.
+func (c *credentials) of(connector, scheme, authority string) (configured *config.Credentials, given *givenCredential, covered bool) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	return c.byConnector[connector], c.given[connector]
+	return c.byConnector[connector], c.given[connector], c.rules.Covers(connector, scheme, authority)
 }
 
 // For implements reconcilers.Credentials.
-func (c *credentials) For(connector string) (header, value string, err error) {
-	configured, given := c.of(connector)
+func (c *credentials) For(connector, scheme, authority string) (header, value string, err error) {
+	configured, given, covered := c.of(connector, scheme, authority)
 	if configured == nil {
 		return "", "", nil
+	}
+	if !covered {
+		// What was matched before a reload, or is pinned to an older file, may be for a host
+		// that has nothing to do with the credential of now.
+		return "", "", fmt.Errorf("%w: %s doesn't cover %s://%s now; where it shall, put the host among its hosts, in its file or in connectors.settings",
+			reconcilers.ErrElsewhere, connector, scheme, authority)
 	}
 	if len(configured.Exec) > 0 {
 		value, err = c.exec(configured, given)
@@ -111,11 +122,11 @@ func (c *credentials) exec(configured *config.Credentials, given *givenCredentia
 }
 
 // Always implements proxy.Credentials.
-func (c *credentials) Always(connector string) (name, value string, ok bool, err error) {
-	configured, _ := c.of(connector)
+func (c *credentials) Always(connector, scheme, authority string) (name, value string, ok bool, err error) {
+	configured, _, _ := c.of(connector, scheme, authority)
 	if configured == nil || configured.Use != config.UseAlways {
 		return "", "", false, nil
 	}
-	name, value, err = c.For(connector)
+	name, value, err = c.For(connector, scheme, authority)
 	return name, value, err == nil, err
 }

@@ -12,6 +12,8 @@ import (
 	"keep-proxy/config"
 	"keep-proxy/internal/clock"
 	"keep-proxy/internal/program"
+	"keep-proxy/reconcilers"
+	"keep-proxy/rules"
 )
 
 // configured is the configuration of one connector's credentials, read as a file.
@@ -29,10 +31,47 @@ func configured(t *testing.T, credentials string) config.Connectors {
 	return c.Connectors
 }
 
+// coveringRules are those of a connector with this host.
+func coveringRules(t *testing.T, host string) *rules.Set {
+	t.Helper()
+	text := "apiVersion: keep/v1\nconnector: a\nversion: 1\nreads: safe-methods\nhosts: [" + host + "]\noperations:\n- {name: look, match: {method: GET, path: /x}, effect: read}\n"
+	set, findings := rules.Load([]rules.File{{Name: "a.yaml", Data: []byte(text)}}, nil, rules.Defaults{})
+	if set == nil {
+		t.Fatal(findings)
+	}
+	return set
+}
+
+// What was matched before a reload that moved the connector, or is pinned to an older file,
+// doesn't carry the secret of now to the host of then.
+func TestACredentialGoesToTheHostsOfNowAlone(t *testing.T) {
+	t.Parallel()
+	before, after := configured(t, "{use: always, header: Authorization, value: secret-1}"), configured(t, "{use: always, header: Authorization, value: secret-2}")
+	c := newCredentials(before, coveringRules(t, "old.test"), clock.System())
+	if _, value, ok, err := c.Always("a", "https", "old.test"); value != "secret-1" || !ok || err != nil {
+		t.Fatalf("before: %q, %v, %v", value, ok, err)
+	}
+	c.use(after, coveringRules(t, "new.test"))
+	for _, to := range [][2]string{{"https", "old.test"}, {"https", "new.test:444"}, {"https", "not an authority"}} {
+		if _, value, ok, err := c.Always("a", to[0], to[1]); value != "" || ok || !errors.Is(err, reconcilers.ErrElsewhere) {
+			t.Errorf("to %v: %q, %v, %v", to, value, ok, err)
+		}
+		if _, value, err := c.For("a", to[0], to[1]); value != "" || !errors.Is(err, reconcilers.ErrElsewhere) || strings.Contains(err.Error(), "secret-") {
+			t.Errorf("reconciling %v: %q, %v", to, value, err)
+		}
+	}
+	if _, value, err := c.For("a", "https", "new.test"); value != "secret-2" || err != nil {
+		t.Errorf("to the host of now: %q, %v", value, err)
+	}
+	if name, _, err := c.For("b", "https", "old.test"); name != "" || err != nil {
+		t.Errorf("of a connector without a credential: %q, %v", name, err)
+	}
+}
+
 func TestAProgramGivesTheCredentialForAWhile(t *testing.T) {
 	t.Parallel()
 	fake := clock.NewFake(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
-	c := newCredentials(configured(t, "{exec: [give, it], cache: 10m}"), fake)
+	c := newCredentials(configured(t, "{exec: [give, it], cache: 10m}"), coveringRules(t, "a.test"), fake)
 	asked := 0
 	c.run = func(_ context.Context, s program.Spec) ([]byte, error) {
 		if asked++; asked == 1 {
@@ -40,7 +79,7 @@ func TestAProgramGivesTheCredentialForAWhile(t *testing.T) {
 		}
 		return []byte(s.Args[1] + strings.Repeat("x", asked) + "\n"), nil
 	}
-	if _, _, err := c.For("a"); err == nil || !strings.Contains(err.Error(), "not now") {
+	if _, _, err := c.For("a", "https", "a.test"); err == nil || !strings.Contains(err.Error(), "not now") {
 		t.Fatalf("a failure: %v", err)
 	}
 	for _, step := range []struct {
@@ -48,17 +87,17 @@ func TestAProgramGivesTheCredentialForAWhile(t *testing.T) {
 		want string
 	}{{0, "Bearer itxx"}, {10*time.Minute - 1, "Bearer itxx"}, {1, "Bearer itxxx"}} {
 		fake.Advance(step.pass)
-		header, value, err := c.For("a")
+		header, value, err := c.For("a", "https", "a.test")
 		if err != nil || header != "Authorization" || value != step.want {
 			t.Errorf("after %v: %s %q, %v; want %q", step.pass, header, value, err, step.want)
 		}
 	}
 	// A token grows old while the machine sleeps.
 	fake.Sleep(10 * time.Minute)
-	if _, value, err := c.For("a"); err != nil || value != "Bearer itxxxx" {
+	if _, value, err := c.For("a", "https", "a.test"); err != nil || value != "Bearer itxxxx" {
 		t.Errorf("after a sleep: %s, %v", value, err)
 	}
-	if _, _, ok, err := c.Always("a"); ok || err != nil {
+	if _, _, ok, err := c.Always("a", "https", "a.test"); ok || err != nil {
 		t.Errorf("use: reconcile sets it on the script's requests: %v, %v", ok, err)
 	}
 }
@@ -76,9 +115,9 @@ func TestWhatAProgramGivesIsOneFieldsValue(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := newCredentials(configured(t, c.credentials), clock.System())
+			got := newCredentials(configured(t, c.credentials), coveringRules(t, "a.test"), clock.System())
 			got.run = func(context.Context, program.Spec) ([]byte, error) { return []byte(c.out), nil }
-			_, value, err := got.For("a")
+			_, value, err := got.For("a", "https", "a.test")
 			if value != c.want || (err == nil) != (c.want != "") {
 				t.Errorf("got %q, %v", value, err)
 			}

@@ -101,7 +101,7 @@ func (a *App) reload() (wire.Reloaded, error) {
 	out.Waiting = append(out.Waiting, changedKeys(a.config, next)...)
 	out.Connectors = append(out.Connectors, changedConnectors(a.rules.Load(), set, changedSettings(a.reloads.settings, c.Connectors.Settings))...)
 	a.reloads.settings = c.Connectors.Settings
-	a.credentials.use(c.Connectors)
+	a.credentials.use(c.Connectors, set)
 	a.versions.use(RuleSettings(c.Connectors))
 	a.rules.Store(set)
 	return out, nil

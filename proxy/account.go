@@ -19,7 +19,7 @@ func (p *Proxy) withAccount(x *exchange, req *rules.Request, c *rules.Connector)
 	if c == nil || c.AccountRead == nil {
 		return req, nil, nil
 	}
-	as, err := p.credentialOf(c.Name)
+	as, err := p.credentialOf(c.Name, req)
 	account := ""
 	if err == nil {
 		account, err = p.accountAs(x.client, as, c, req)
@@ -31,9 +31,9 @@ func (p *Proxy) withAccount(x *exchange, req *rules.Request, c *rules.Connector)
 	return req.WithAccount(c, account), as, nil
 }
 
-// credentialOf is what is configured for a connector now.
-func (p *Proxy) credentialOf(connector string) (*credential, error) {
-	name, value, ok, err := p.credentials(connector)
+// credentialOf is what is configured for a connector's requests to that host now.
+func (p *Proxy) credentialOf(connector string, to *rules.Request) (*credential, error) {
+	name, value, ok, err := p.credentials(connector, to)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("the configured credentials can't be had: %w", err)
@@ -48,7 +48,7 @@ func (p *Proxy) credentialOf(connector string) (*credential, error) {
 func (p *Proxy) accountsFor(w *work) AccountOf {
 	return func(ctx context.Context, c *rules.Connector, req *rules.Request) (string, error) {
 		if w.as == nil {
-			as, err := p.credentialOf(c.Name)
+			as, err := p.credentialOf(c.Name, req)
 			if err != nil {
 				return "", err
 			}

@@ -62,7 +62,7 @@ func TestNobodyToAskIsNoAccount(t *testing.T) {
 // rotating are credentials that are other ones each time.
 type rotating struct{ asked atomic.Int64 }
 
-func (r *rotating) Always(string) (name, value string, ok bool, err error) {
+func (r *rotating) Always(string, string, string) (name, value string, ok bool, err error) {
 	return "Authorization", fmt.Sprintf("Bearer %d", r.asked.Add(1)), true, nil
 }
 
@@ -92,7 +92,7 @@ func TestARequestIsSentWithTheCredentialWhoseAccountItNames(t *testing.T) {
 // settable is a credential that somebody changes.
 type settable struct{ is atomic.Pointer[string] }
 
-func (s *settable) Always(string) (name, value string, ok bool, err error) {
+func (s *settable) Always(string, string, string) (name, value string, ok bool, err error) {
 	return "Authorization", *s.is.Load(), true, nil
 }
 

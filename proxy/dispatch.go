@@ -123,7 +123,7 @@ func (p *Proxy) wired(s *sending, out *rules.Request, body upstream.Body) (*upst
 	header["Accept-Encoding"] = identityCoding
 	as := s.w.as
 	if as == nil {
-		if as, err = p.credentialOf(s.w.match.Connector.Name); err != nil {
+		if as, err = p.credentialOf(s.w.match.Connector.Name, out); err != nil {
 			return nil, refuse(problemInternal, "Nothing was sent: "+err.Error()+".")
 		}
 	}

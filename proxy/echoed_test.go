@@ -17,7 +17,7 @@ const operatorKey = "sk/live+1234567890"
 // fixedCredential is the operator's own.
 type fixedCredential struct{}
 
-func (fixedCredential) Always(string) (name, value string, ok bool, err error) {
+func (fixedCredential) Always(string, string, string) (name, value string, ok bool, err error) {
 	return "Authorization", "Bearer " + operatorKey, true, nil
 }
 

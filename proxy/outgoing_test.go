@@ -80,7 +80,7 @@ func TestARequestThatTakesNoMarkerIsNotSent(t *testing.T) {
 // sealed are credentials that can't be had.
 type sealed struct{}
 
-func (sealed) Always(string) (string, string, bool, error) {
+func (sealed) Always(string, string, string) (string, string, bool, error) {
 	return "", "", false, errors.New("the vault is sealed")
 }
 

@@ -204,7 +204,7 @@ func (p *Proxy) passRequest(ctx *stream, x *exchange, r *http.Request, req *rule
 		out.URL.Path = "*" // RFC 9112 §3.2.4; net/url can't read it.
 	}
 	out.Host, out.Trailer = req.Authority(), r.Trailer
-	if out.Header, err = p.passHeader(x, req.Header, connector, p.via(r.Proto)); err != nil {
+	if out.Header, err = p.passHeader(x, req, connector, p.via(r.Proto)); err != nil {
 		return nil, err
 	}
 	switch {
@@ -232,8 +232,9 @@ func (*Proxy) streams(x *exchange) {
 
 // passHeader is what a request goes out with. The judged fields are changed in a copy,
 // or not at all.
-func (p *Proxy) passHeader(x *exchange, judged http.Header, connector, via string) (http.Header, error) {
-	name, value, credentials, err := p.credentials(connector)
+func (p *Proxy) passHeader(x *exchange, req *rules.Request, connector, via string) (http.Header, error) {
+	judged := req.Header
+	name, value, credentials, err := p.credentials(connector, req)
 	if err != nil {
 		return nil, err
 	}
@@ -285,12 +286,13 @@ func (b *clientBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// credentials is the field that the operator configured for a connector.
-func (p *Proxy) credentials(connector string) (name, value string, ok bool, err error) {
+// credentials is the field that the operator configured for a connector's requests to
+// that host.
+func (p *Proxy) credentials(connector string, to *rules.Request) (name, value string, ok bool, err error) {
 	if connector == "" {
 		return "", "", false, nil
 	}
-	return p.config.Credentials.Always(connector)
+	return p.config.Credentials.Always(connector, to.Scheme, to.Authority())
 }
 
 // passRefusal says why a read got no answer. ctx is the read's own.

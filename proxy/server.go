@@ -47,8 +47,9 @@ type Inliner interface {
 // Credentials adds what the operator configured for a connector.
 type Credentials interface {
 	// Always returns the header field that is set on each of the connector's
-	// requests; ok is false if there is none.
-	Always(connector string) (name, value string, ok bool, err error)
+	// requests to this host; ok is false if there is none. It is an error where the
+	// connector doesn't cover the host any more.
+	Always(connector, scheme, authority string) (name, value string, ok bool, err error)
 }
 
 // Turns admits dispatches at the rate of a connector's rule.

@@ -203,9 +203,9 @@ func TestARefusedStepWhoseAnswerIsCutIsNotTheAnswer(t *testing.T) {
 // breaking are credentials that can't be had, nor can the ledger be told of it.
 type breaking struct{ store *troubled }
 
-func (b breaking) Always(string) (name, value string, ok bool, err error) {
+func (b breaking) Always(string, string, string) (name, value string, ok bool, err error) {
 	b.store.updates.Store(true)
-	return sealed{}.Always("")
+	return sealed{}.Always("", "", "")
 }
 
 // Where the ledger can't be told that nothing took effect, that is unknown to the script, whose run

@@ -257,7 +257,7 @@ type fixed struct {
 	err           error
 }
 
-func (c fixed) For(string) (string, string, error) { return c.header, c.value, c.err }
+func (c fixed) For(string, string, string) (string, string, error) { return c.header, c.value, c.err }
 
 // bubble makes a Reconciler over a fakeLedger inside a synctest bubble.
 func bubble(t *testing.T, s Settings) (*Reconciler, *fakeLedger) {

@@ -98,7 +98,7 @@ func (p probe) request(ctx context.Context, t *try, ask *rules.Ask) (*upstream.R
 	if err := p.limits.wait(ctx, t.connector); err != nil {
 		return nil, errors.New("the try was over before the connector's rate admitted a request")
 	}
-	name, value, err := p.credentials.For(t.mutation.Connector)
+	name, value, err := p.credentials.For(t.mutation.Connector, ask.Scheme, ask.Authority)
 	if err != nil {
 		return nil, fmt.Errorf("credentials: %w", err)
 	}

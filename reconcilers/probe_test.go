@@ -1,6 +1,8 @@
 package reconcilers
 
 import (
+	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strconv"
@@ -293,7 +295,7 @@ func TestProbeAsksUnderTheAccountOfTheRecord(t *testing.T) {
 // rotating gives each credential once.
 type rotating []string
 
-func (r *rotating) For(string) (header, value string, err error) {
+func (r *rotating) For(string, string, string) (header, value string, err error) {
 	value, *r = (*r)[0], (*r)[1:]
 	return "Authorization", value, nil
 }
@@ -324,6 +326,24 @@ func TestHostsThatAreNoLongerConfiguredAreNotAsked(t *testing.T) {
 	w.wants(m, ledger.NeedsReconcile, "the hosts configured now")
 	if posts, gets, _ := w.api.counts(); posts+gets != 0 {
 		t.Errorf("%d requests were sent to a host that is not configured", posts+gets)
+	}
+}
+
+// A credential that is for other hosts now doesn't come back by waiting: the tries are used
+// up, and a person is asked.
+func TestACredentialForOtherHostsUsesUpTheTry(t *testing.T) {
+	t.Parallel()
+	for err, attempts := range map[error]int{fmt.Errorf("%w: now", ErrElsewhere): 1, errors.New("not now"): 0} {
+		w := newWorld(t, viaProbe)
+		m := w.unknown("a")
+		w.r.credentials = fixed{err: err}
+		w.after(10 * time.Minute)
+		if now := w.wants(m, ledger.NeedsReconcile, err.Error()); now.Tries != attempts {
+			t.Errorf("%v: %d tries are used up; want %d", err, now.Tries, attempts)
+		}
+		if posts, gets, _ := w.api.counts(); posts+gets != 0 {
+			t.Errorf("%d requests were sent without their credential", posts+gets)
+		}
 	}
 }
 

@@ -25,9 +25,13 @@ type Sender interface {
 type Credentials interface {
 	// For returns the header field that authorises requests to a connector; an
 	// empty header means that none is needed. It is called anew for each request,
-	// since tokens don't live through the night. Its error must not hold the value.
-	For(connector string) (header, value string, err error)
+	// since tokens don't live through the night. Its error must not hold the value; it is
+	// [ErrElsewhere] where the credential isn't for that host.
+	For(connector, scheme, authority string) (header, value string, err error)
 }
+
+// ErrElsewhere is of a credential that is for other hosts than the one that was to get it.
+var ErrElsewhere = errors.New("the configured credential is for other hosts")
 
 // Config is what a Reconciler needs. Ledger, Sender, Credentials, Pinned, Clock and NewID
 // are required.

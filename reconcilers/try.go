@@ -209,9 +209,9 @@ func (r *Reconciler) understand(ctx context.Context, t *try) (forGood bool, err 
 	if t.bare, left, err = stored(ctx, r.ledger, of); err != nil {
 		return true, err
 	}
-	name, value, err := r.credentials.For(t.mutation.Connector)
+	name, value, err := r.credentials.For(t.mutation.Connector, t.bare.Scheme, t.bare.Authority())
 	if err != nil {
-		return false, fmt.Errorf("credentials: %w", err)
+		return errors.Is(err, ErrElsewhere), fmt.Errorf("credentials: %w", err)
 	}
 	t.secrets = append(t.secrets, value)
 	t.credential = credential{name, value}

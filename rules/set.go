@@ -40,6 +40,16 @@ func (s *Set) ConnectorHost(authority string) bool {
 	return false
 }
 
+// Covers reports whether a connector declares the host, under the scheme.
+func (s *Set) Covers(connector, scheme, authority string) bool {
+	host, port, refusal := normalAuthority(authority, scheme)
+	if refusal != nil {
+		return false
+	}
+	c, _ := s.lookup(scheme, host, port)
+	return c != nil && c.Name == connector
+}
+
 // lookup finds the connector of a normalised host and its host variables.
 func (s *Set) lookup(scheme, host, port string) (*Connector, map[string]string) {
 	if port == "" {

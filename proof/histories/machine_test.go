@@ -120,8 +120,10 @@ func (m *machine) newID() string { return fmt.Sprintf("id%d", m.ids.Add(1)) }
 
 type credentials struct{}
 
-func (credentials) Always(string) (string, string, bool, error) { return "", "", false, nil }
-func (credentials) For(string) (string, string, error)          { return "", "", nil }
+func (credentials) Always(string, string, string) (string, string, bool, error) {
+	return "", "", false, nil
+}
+func (credentials) For(string, string, string) (string, string, error) { return "", "", nil }
 
 // start is a life of the program: recovery, then the listener, then the runner.
 func (m *machine) start(ctx context.Context) error {
