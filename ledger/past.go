@@ -30,7 +30,9 @@ type Past struct {
 }
 
 // PastRules lists the versions of the rules under which the item may have the
-// mutation that is claimed under now; was are the operation's earlier names.
+// mutation that is claimed under now; was are the operation's earlier names. Under another
+// version it may be what that calls by another name: not everybody who renames an
+// operation, or divides one, says what it was.
 func (i *Item) PastRules(now ItemRule, was []string) []ItemRule {
 	if i == nil {
 		return nil
@@ -38,7 +40,8 @@ func (i *Item) PastRules(now ItemRule, was []string) []ItemRule {
 	var out []ItemRule
 	for _, r := range i.Rules {
 		named := r.Operation == now.Operation || slices.Contains(was, r.Operation)
-		if r.Connector == now.Connector && named && r != now {
+		same := r.Hash == now.Hash && r.Hosts == now.Hosts
+		if r.Connector == now.Connector && r != now && (named || !same) {
 			out = append(out, r)
 		}
 	}

@@ -60,7 +60,8 @@ func TestARecordIsMetUnderAStoredVersionOfItsRule(t *testing.T) {
 		{"two records fit", both, "b", []func(*ledger.Claim){version("v2", under("v1", "a"))}, ledger.DecideRefused, "ambiguous-record", "b"},
 		{"two records fit under a third", both, "c", []func(*ledger.Claim){version("v3", under("v1", "a"), under("v2", "b"))}, ledger.DecideRefused, "ambiguous-record", "a"},
 		{"an operation that was renamed", first, "b", []func(*ledger.Claim){renamed}, ledger.DecideRules, "", ""},
-		{"an operation of another name is nobody's past", first, "b", []func(*ledger.Claim){renamed, func(q *ledger.Claim) { q.Was = nil }}, ledger.DecideDispatch, "", "b"},
+		{"an operation that doesn't say it was renamed", first, "b", []func(*ledger.Claim){renamed, func(q *ledger.Claim) { q.Was = nil }}, ledger.DecideRules, "", ""},
+		{"another operation of the same version", first, "b", []func(*ledger.Claim){renamed, func(q *ledger.Claim) { q.Was, q.Record.ConnectorHash = nil, "v1" }}, ledger.DecideDispatch, "", "b"},
 		{"the renamed operation's record is taken", first, "b", []func(*ledger.Claim){renamed, func(q *ledger.Claim) { q.Past = []ledger.Past{under("v1", "a")} }}, ledger.DecideReplay, "", "a"},
 		{"another payload for the record of the first", first, "b", []func(*ledger.Claim){version("v2", under("v1", "a")), payload("other")}, ledger.DecideMismatch, "payload-mismatch", "a"},
 	} {

@@ -5,8 +5,18 @@ package main
 var foundBreaks = []broken{
 	{
 		promise: "The same file with other hosts in force", how: "the hosts in force are no part of a version",
-		edits: []edit{{"ledger/past.go", "named && r != now {", "named && (r.Operation != now.Operation || r.Hash != now.Hash) {"}},
+		edits: []edit{{"ledger/past.go", "r != now && (named", "(r.Operation != now.Operation || r.Hash != now.Hash) && (named"}},
 		tests: []string{"ledger.TestARecordIsMetUnderAStoredVersionOfItsRule"},
+	},
+	{
+		promise: "or what that version took the request for", how: "an operation that is renamed has no past without its word",
+		edits: []edit{{"ledger/past.go", "(named || !same)", "(named || !same && r.Hash == \"\")"}},
+		tests: []string{"proxy.TestAChangedRuleMeetsItsPast"},
+	},
+	{
+		promise: "or what that version took the request for", how: "what would fit alone is the past of another name",
+		edits: []edit{{"proxy/past.go", "if op.Name == now.Name ||", "if op.Name != \"\" ||"}},
+		tests: []string{"proxy.TestAnotherNameIsThePastOfWhatItWasTakenForAlone"},
 	},
 	{
 		promise: "The same file with other hosts in force", how: "the past is read with the hosts of now",

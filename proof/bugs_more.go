@@ -85,7 +85,7 @@ var moreBugs = []bug{
 	},
 	{
 		name: "records under an earlier version of the rule are not looked for", stage: "histories", sentence: `took effect [0-9]+ times`,
-		edits: []edit{{"ledger/past.go", "if r.Connector == now.Connector && named &&", "if false && r.Connector == now.Connector && named &&"}},
+		edits: []edit{{"ledger/past.go", "if r.Connector == now.Connector &&", "if false && r.Connector == now.Connector &&"}},
 	},
 	{
 		name: "the subkey is left out of the key", stage: "histories", sentence: `a script was told of [0-9]+ intents, and [0-9]+ took effect`,

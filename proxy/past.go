@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"keep-proxy/ledger"
@@ -32,34 +33,48 @@ func identityOf(d *rules.Derived) map[string]string {
 // AccountOf asks the API of a connector whose data a request changes.
 type AccountOf func(ctx context.Context, c *rules.Connector, req *rules.Request) (string, error)
 
-// PastKeys computes the keys that a request has under stored versions of its rule. A
-// version that can't be read is an error: a record may be under it.
-func PastKeys(ctx context.Context, pinned Pinned, accounts AccountOf, scope ledger.Scope, req *rules.Request, of []ledger.ItemRule) ([]ledger.Past, error) {
+// PastKeys computes the keys that a request of the operation now has under stored versions of
+// its rule. A version that can't be read is an error: a record may be under it.
+func PastKeys(
+	ctx context.Context, pinned Pinned, accounts AccountOf, scope ledger.Scope, req *rules.Request, now *rules.Operation, of []ledger.ItemRule,
+) ([]ledger.Past, error) {
 	var out []ledger.Past
 	for _, r := range of {
-		connector, err := pinned(ctx, r.Hash)
+		key, err := pastKey(ctx, pinned, accounts, scope, req, now, r)
 		if err != nil {
 			return nil, fmt.Errorf("version %.12s of the rule for %s.%s: %w", r.Hash, r.Connector, r.Operation, err)
 		}
-		past := ledger.Past{Rule: r}
-		if op := connector.Operation(r.Operation); op != nil {
-			asked, err := underVersion(ctx, accounts, connector, req)
-			if err != nil {
-				return nil, fmt.Errorf("version %.12s of the rule for %s.%s: %w", r.Hash, r.Connector, r.Operation, err)
-			}
-			d, err := op.DeriveAlone(asked, r.Hosts)
-			if err != nil {
-				return nil, fmt.Errorf("version %.12s of the rule for %s.%s: %w", r.Hash, r.Connector, r.Operation, err)
-			}
-			if d != nil {
-				if past.Key, err = keyOf(scope, op, d, identityOf(d)); err != nil {
-					return nil, fmt.Errorf("version %.12s of the rule for %s.%s: %w", r.Hash, r.Connector, r.Operation, err)
-				}
-			}
-		}
-		out = append(out, past)
+		out = append(out, ledger.Past{Rule: r, Key: key})
 	}
 	return out, nil
+}
+
+// pastKey is the key under one version, zero where that reads no such mutation in the request.
+func pastKey(
+	ctx context.Context, pinned Pinned, accounts AccountOf, scope ledger.Scope, req *rules.Request, now *rules.Operation, r ledger.ItemRule,
+) (ledger.Key, error) {
+	connector, err := pinned(ctx, r.Hash)
+	if err != nil {
+		return ledger.Key{}, err
+	}
+	op := connector.Operation(r.Operation)
+	if op == nil {
+		return ledger.Key{}, nil
+	}
+	if req, err = underVersion(ctx, accounts, connector, req); err != nil {
+		return ledger.Key{}, err
+	}
+	var d *rules.Derived
+	if op.Name == now.Name || slices.Contains(now.Was, op.Name) {
+		d, err = op.DeriveAlone(req, r.Hosts)
+	} else {
+		// What has another name is this mutation only if that version took the request for it.
+		d, err = connector.DeriveAs(op.Name, req, r.Hosts)
+	}
+	if err != nil || d == nil {
+		return ledger.Key{}, err
+	}
+	return keyOf(scope, op, d, identityOf(d))
 }
 
 // underVersion makes known whose data the request changes, if this version of the rule

@@ -34,7 +34,7 @@ func TestAChangedRuleMeetsItsPast(t *testing.T) {
     payload`, `identity: {to: json.to, n: json.n}
     payload`), body, true},
 		{"it was renamed", changed("name: pay\n", "name: transfer\n    was: [pay]\n"), body, true},
-		{"it was renamed, and doesn't say so", changed("name: pay\n", "name: transfer\n    drift: allow\n"), body, false},
+		{"it was renamed, and doesn't say so", changed("name: pay\n", "name: transfer\n"), body, true},
 		{"it was changed, and this is another mutation", changed(`identity: {to: json.to}
     payload`, `drift: allow
     identity: {payee: json.to}
@@ -53,6 +53,31 @@ func TestAChangedRuleMeetsItsPast(t *testing.T) {
 			w.wantSends("/pay", 2)
 		})
 	}
+}
+
+// An operation of another name is this one's past only if its version took the request for it,
+// not if it alone would fit.
+func TestAnotherNameIsThePastOfWhatItWasTakenForAlone(t *testing.T) {
+	t.Parallel()
+	const first = "  - name: urgent\n    before: [pay]\n    match: {method: POST, path: /pay, when: \"json[?'urgent'].orValue(false)\"}\n" +
+		"    effect: mutation\n    describe: \"Pay {json.to} at once\"\n    identity: {to: json.to}\n    max_body: 4KiB\n" +
+		"    reconcile:\n      - none: \"the test API can't be asked\"\n    manual_check: \"look\"\n"
+	then := changed("operations:\n", "operations:\n"+first)
+	now := strings.NewReplacer("name: urgent\n", "name: express\n", "name: pay\n", "name: plain\n", "before: [pay]", "before: [plain]").Replace(then)
+	w := newWorld(t, created)
+	w.use(then)
+	r := w.open("a")
+	wantAnswer(t, r.post("/pay", `{"to":"x"}`), 201, `{"id":1}`, false)
+	w.end(r)
+	w.use(now)
+	again := w.open("a")
+	wantAnswer(t, again.post("/pay", `{"to":"x","urgent":true}`), 201, `{"id":1}`, false)
+	w.wantSends("/pay", 2)
+	wantAnswer(t, again.post("/pay", `{"to":"x"}`), 201, `{"id":1}`, true)
+	w.end(again)
+	w.use(then)
+	wantAnswer(t, w.open("a").post("/pay", `{"to":"x","urgent":true}`), 201, `{"id":1}`, true)
+	w.wantSends("/pay", 2)
 }
 
 // The variables of a host are in the key, and the hosts may be the operator's.

@@ -134,7 +134,7 @@ func (p *Proxy) prepared(ctx context.Context, w *work, c ledger.Claimed) bool {
 			return
 		}
 		var past []ledger.Past
-		if past, err = PastKeys(ctx, p.config.Pinned, p.accountsFor(w), w.claim.Scope, req, c.Rules); err == nil {
+		if past, err = PastKeys(ctx, p.config.Pinned, p.accountsFor(w), w.claim.Scope, req, w.op, c.Rules); err == nil {
 			w.claim.Past = append(w.claim.Past, past...)
 		}
 	})

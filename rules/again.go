@@ -21,6 +21,29 @@ func (op *Operation) DeriveAlone(req *Request, hosts string) (*Derived, error) {
 	return op.deriveUnder(req, patterns), nil
 }
 
+// DeriveAs derives from a request if c, with these hosts, reads it as the operation of that
+// name; nil if it reads something else in it, or nothing. The error is of hosts that can't be
+// read.
+func (c *Connector) DeriveAs(name string, req *Request, hosts string) (*Derived, error) {
+	patterns, err := c.hostsOf(hosts)
+	if err != nil {
+		return nil, err
+	}
+	vars, fits := matchHost(patterns, req)
+	if !fits {
+		return nil, nil //nolint:nilnil // What is nobody's derives nothing.
+	}
+	m := Match{Connector: c, Host: maps.Clone(vars)}
+	if c.match(&m, req, false); m.Refusal != nil || m.Operation == nil || m.Operation.Name != name || m.Effect != EffectMutation {
+		return nil, nil //nolint:nilnil // As above.
+	}
+	d, refusal := m.Operation.Derive(req, m)
+	if refusal != nil {
+		return nil, nil //nolint:nilnil // What was refused has no record.
+	}
+	return d, nil
+}
+
 func (op *Operation) deriveUnder(req *Request, hosts []*hostPattern) *Derived {
 	vars, fits := matchHost(hosts, req)
 	if !fits || op.Effect != EffectMutation {
