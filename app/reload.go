@@ -80,31 +80,65 @@ func or(text, fallback string) string {
 // reload is Reload without telling anybody.
 func (a *App) reload() (wire.Reloaded, error) {
 	out := wire.Reloaded{Connectors: []string{}, Waiting: []string{}, Findings: []string{}}
+	r, err := a.readAgain()
+	if err != nil {
+		return out, err
+	}
+	for _, f := range r.findings {
+		out.Findings = append(out.Findings, f.String())
+	}
+	out.Waiting = append(out.Waiting, r.waiting...)
+	out.Connectors = append(out.Connectors, r.changed...)
+	a.reloads.settings = r.connectors.Settings
+	a.credentials.use(r.connectors, r.set)
+	a.versions.use(RuleSettings(r.connectors))
+	a.rules.Store(r.set)
+	return out, nil
+}
+
+// readable is what the files say, and what of it is other than what is in force.
+type readable struct {
+	connectors config.Connectors
+	set        *rules.Set
+	findings   rules.Findings
+	// changed are connectors, waiting other keys.
+	changed, waiting []string
+}
+
+// readAgain reads what could be put in force.
+func (a *App) readAgain() (out readable, err error) {
 	next := a.config
 	if a.options.Load != nil {
-		var err error
 		if next, err = a.options.Load(); err != nil {
 			return out, fmt.Errorf("configuration: %w", err)
 		}
 	}
 	c := a.config.WithConnectors(next)
-	set, findings, err := LoadRules(c)
-	if err != nil {
+	if out.set, out.findings, err = LoadRules(c); err != nil {
 		return out, err
 	}
-	if set == nil {
-		return out, fmt.Errorf("connectors: %w", findings)
+	if out.set == nil {
+		return out, fmt.Errorf("connectors: %w", out.findings)
 	}
-	for _, f := range findings {
-		out.Findings = append(out.Findings, f.String())
-	}
-	out.Waiting = append(out.Waiting, changedKeys(a.config, next)...)
-	out.Connectors = append(out.Connectors, changedConnectors(a.rules.Load(), set, changedSettings(a.reloads.settings, c.Connectors.Settings))...)
-	a.reloads.settings = c.Connectors.Settings
-	a.credentials.use(c.Connectors, set)
-	a.versions.use(RuleSettings(c.Connectors))
-	a.rules.Store(set)
+	out.connectors, out.waiting = c.Connectors, changedKeys(a.config, next)
+	out.changed = changedConnectors(a.rules.Load(), out.set, changedSettings(a.reloads.settings, c.Connectors.Settings))
 	return out, nil
+}
+
+// stale reports whether the files say something else than what is in force, or than what the
+// latest reload said of them.
+func (a *App) stale() bool {
+	a.reloads.one.Lock()
+	defer a.reloads.one.Unlock()
+	said := ""
+	if last := a.reloads.latest(); last != nil {
+		said = last.Error
+	}
+	r, err := a.readAgain()
+	if err != nil {
+		return said != err.Error()
+	}
+	return said != "" || len(r.changed) > 0
 }
 
 // changedSettings tells of which connectors the settings differ.

@@ -7,7 +7,6 @@ import (
 	"hash"
 	"os"
 	"path/filepath"
-	"reflect"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
@@ -57,9 +56,10 @@ func (w *watching) run(ctx context.Context) {
 	}
 }
 
-// look reloads what is other than before.
+// look reloads what is other than before. A reload may have read what was there for a moment
+// only, after this had looked: then the content is as before, and isn't what is in force.
 func (w *watching) look(ctx context.Context) {
-	if now := w.read(); now != w.seen {
+	if now := w.read(); now != w.seen || w.app.stale() {
 		w.seen = now
 		// How it went is logged, and told by status.
 		_, _ = w.app.Reload(ctx, "watch")
@@ -72,21 +72,6 @@ func (w *watching) read() [sha256.Size]byte {
 	_ = w.content() // It says which folders are named.
 	w.follow()
 	return w.content()
-}
-
-// stale reports whether the files say something else than what is in force, or can't be
-// read any more.
-func (a *App) stale() bool {
-	c := a.config
-	if a.options.Load != nil {
-		next, err := a.options.Load()
-		if err != nil {
-			return true
-		}
-		c = c.WithConnectors(next)
-	}
-	set, _, err := LoadRules(c)
-	return err != nil || set == nil || !reflect.DeepEqual(c.Connectors, a.config.Connectors) || len(changedConnectors(a.rules.Load(), set, nil)) > 0
 }
 
 // next waits for a change and then for quiet; it is false when ctx has ended.

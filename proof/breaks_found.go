@@ -9,12 +9,12 @@ var foundBreaks = []broken{
 		tests: []string{"ledger.TestARecordIsMetUnderAStoredVersionOfItsRule"},
 	},
 	{
-		promise: "or what that version took the request for", how: "an operation that is renamed has no past without its word",
+		promise: "A claim looks for its record under the key of every stored version", how: "an operation that is renamed has no past without its word",
 		edits: []edit{{"ledger/past.go", "(named || !same)", "(named || !same && r.Hash == \"\")"}},
 		tests: []string{"proxy.TestAChangedRuleMeetsItsPast"},
 	},
 	{
-		promise: "or what that version took the request for", how: "what would fit alone is the past of another name",
+		promise: "A claim looks for its record under the key of every stored version", how: "what would fit alone is the past of another name",
 		edits: []edit{{"proxy/past.go", "if op.Name == now.Name ||", "if op.Name != \"\" ||"}},
 		tests: []string{"proxy.TestAnotherNameIsThePastOfWhatItWasTakenForAlone"},
 	},
