@@ -184,6 +184,10 @@ func (d *decoder) naturallyResendable(n *yaml.Node, key string, op *Operation) {
 	if op.Send != nil {
 		d.fail("resend", key, n, "what is sent in steps can't be sent again as one request", "add a probe, which may read mutation.kept, or none:")
 	}
+	if op.BlockScope == "item" || op.BlockScope == "mutation" {
+		d.warn("resend", key, n, "with block_scope "+op.BlockScope+" others may set the same meanwhile, and natural would undo what they set",
+			"leave block_scope at workflow, or let natural be only where nothing else sets the same")
+	}
 	d.storedWhole(n, key, "resend", op)
 }
 

@@ -218,3 +218,19 @@ func TestExplainTellsWhyNotTheOthers(t *testing.T) {
 		t.Errorf("%d candidates, want all 8", len(e.Candidates))
 	}
 }
+
+// What a narrower block scope leaves free may set the same while it is set again.
+func TestNaturalWithANarrowBlockScopeIsWarnedOf(t *testing.T) {
+	t.Parallel()
+	for scope, warned := range map[string]bool{"": false, "block_scope: workflow": false, "block_scope: item": true, "block_scope: mutation": true} {
+		keys := []string{"match: {method: PUT, path: /things}", "reconcile: [{resend: {natural: true}}]"}
+		if scope != "" {
+			keys = append(keys, scope)
+		}
+		set, findings := Load([]File{{Name: "f.yaml", Data: []byte(withOperation(keys...))}}, nil, Defaults{})
+		found := slices.ContainsFunc(findings, func(f Finding) bool { return f.Code == "resend" && f.Severity == SeverityWarning && f.Line > 0 })
+		if set == nil || found != warned {
+			t.Errorf("%q: warned %v, want %v: %v", scope, found, warned, findings)
+		}
+	}
+}
