@@ -103,20 +103,20 @@ func same[T any](a, b []T) bool { return len(a) == len(b) && (len(a) == 0 || &a[
 func respelt(content []byte, secret string) []byte {
 	var out []byte
 	done := 0
+	look := spelling{text: content, secret: secret}
 	for i := 0; i < len(content); {
 		c := content[i]
 		if c != secret[0] && c != '%' && c != '\\' && c != '+' {
 			i++
 			continue
 		}
-		end := spelt(content[i:], secret)
+		end := look.from(i, 0)
 		if end == 0 {
 			i++
 			continue
 		}
 		out = append(append(out, content[done:i]...), Masked...)
-		i += end
-		done = i
+		i, done = end, end
 	}
 	if done == 0 {
 		return content
@@ -124,28 +124,54 @@ func respelt(content []byte, secret string) []byte {
 	return append(out, content[done:]...)
 }
 
-// spelt is the length of the spelling of secret with which text begins; 0 for none.
-func spelt(text []byte, secret string) int {
-	at := 0
-	for secret != "" {
-		if at == len(text) {
+// spelling looks for a secret in a text. What it has found to lead nowhere it doesn't try
+// again: in a row of backslashes each may be one of the secret's, or begin an escape.
+type spelling struct {
+	text   []byte
+	secret string
+	vain   map[[2]int]bool
+}
+
+// from is where the spelling ends of which text[at:] holds what is left behind
+// secret[:told]; 0 if it holds none.
+func (s *spelling) from(at, told int) int {
+	for told < len(s.secret) {
+		if at == len(s.text) {
 			return 0
 		}
-		if said, length := unescaped(text[at:]); length > 0 && strings.HasPrefix(secret, said) {
-			if said == secret {
-				return at + length
-			}
-			if rest := spelt(text[at+length:], secret[len(said):]); rest > 0 {
-				return at + length + rest
-			}
-			// The credential itself may hold what looks like an escape.
-		}
-		if text[at] != secret[0] && (text[at] != '+' || secret[0] != ' ') {
+		plain := s.text[at] == s.secret[told] || s.text[at] == '+' && s.secret[told] == ' '
+		said, length := unescaped(s.text[at:])
+		escaped := length > 0 && strings.HasPrefix(s.secret[told:], said)
+		switch {
+		case plain && escaped: // The credential itself may hold what looks like an escape.
+			return s.either(at, told, length, len(said))
+		case escaped:
+			at, told = at+length, told+len(said)
+		case plain:
+			at, told = at+1, told+1
+		default:
 			return 0
 		}
-		secret, at = secret[1:], at+1
 	}
 	return at
+}
+
+// either is from where an escape and the text as it stands both fit.
+func (s *spelling) either(at, told, length, said int) int {
+	if s.vain[[2]int{at, told}] {
+		return 0
+	}
+	if end := s.from(at+length, told+said); end > 0 {
+		return end
+	}
+	end := s.from(at+1, told+1)
+	if end == 0 {
+		if s.vain == nil {
+			s.vain = map[[2]int]bool{}
+		}
+		s.vain[[2]int{at, told}] = true
+	}
+	return end
 }
 
 // unescaped is what the escape says with which text begins, and its length; 0 for none.
