@@ -16,7 +16,6 @@ import (
 	"keep-proxy/app"
 	"keep-proxy/cli/serving"
 	"keep-proxy/config"
-	"keep-proxy/ledger"
 )
 
 // Variables by which the command line finds an API that isn't its data folder's.
@@ -67,7 +66,7 @@ func (a *adminFlags) connect(cmd *cobra.Command) (*connection, error) {
 	if err != nil {
 		return nil, err
 	}
-	return whileLocked(cmd.Context(), func() (*connection, error) {
+	return app.WhileLocked(cmd.Context(), always, func() (*connection, error) {
 		running, err := a.running(c)
 		if err != nil || running != nil {
 			return running, err
@@ -76,32 +75,8 @@ func (a *adminFlags) connect(cmd *cobra.Command) (*connection, error) {
 	})
 }
 
-// lockedPoll is how often a data folder that another process is about to serve, or
-// to leave, is looked at again; lockedWait for how long.
-const (
-	lockedPoll = 50 * time.Millisecond
-	lockedWait = 10 * time.Second
-)
-
-// whileLocked tries again while another process holds the ledger: it is about to
-// announce itself, or to leave.
-func whileLocked[T any](ctx context.Context, try func() (T, error)) (T, error) {
-	patience, cancel := context.WithTimeout(ctx, lockedWait)
-	defer cancel()
-	poll := time.NewTicker(lockedPoll)
-	defer poll.Stop()
-	for {
-		found, err := try()
-		if !errors.Is(err, ledger.ErrLocked) {
-			return found, err
-		}
-		select {
-		case <-patience.Done():
-			return found, err
-		case <-poll.C:
-		}
-	}
-}
+// always is worth a try: whoever has the ledger is about to announce itself, or to leave.
+func always() bool { return true }
 
 // running connects to a running proxy; nil if there is none.
 func (a *adminFlags) running(c config.Config) (*connection, error) {

@@ -38,7 +38,7 @@ func (f *runFlags) host(ctx context.Context, cmd *cobra.Command, c config.Config
 	if err := ensureDir(c); err != nil {
 		return nil, err
 	}
-	return whileLocked(ctx, func() (*host, error) { return joinOrEmbed(ctx, cmd, c) })
+	return app.WhileLocked(ctx, always, func() (*host, error) { return joinOrEmbed(ctx, cmd, c) })
 }
 
 // joinOrEmbed takes a share first: what is found then can't end before it is used.
