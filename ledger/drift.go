@@ -28,7 +28,7 @@ const (
 func (c *claiming) drift() (*Claimed, string, error) {
 	operation := c.q.Record.Connector + "/" + c.q.Record.Operation
 	if c.run == nil || c.item == nil || c.q.Drift == DriftAllow ||
-		slices.Contains(c.run.Steady, operation) || slices.Contains(c.item.Drifts, operation) {
+		slices.Contains(c.run.Steady, operation) || c.driftAccepted() {
 		return nil, "", nil
 	}
 	unasked, settled, err := c.unasked()
@@ -51,6 +51,20 @@ func (c *claiming) drift() (*Claimed, string, error) {
 	}
 	refusal, err := c.refuseDrift(old, words)
 	return refusal, "", err
+}
+
+// driftAccepted reports whether a person accepted the drifts of the operation, under its own
+// name or the one that the record they were asked about has.
+func (c *claiming) driftAccepted() bool {
+	return slices.ContainsFunc(c.item.Drifts, func(accepted string) bool {
+		name, ours := strings.CutPrefix(accepted, c.q.Record.Connector+"/")
+		return ours && c.names(name)
+	})
+}
+
+// names reports whether the claim's operation has, or had, this name.
+func (c *claiming) names(operation string) bool {
+	return operation == c.q.Record.Operation || slices.Contains(c.q.Was, operation)
 }
 
 // steady notes that the run needs no further look at the operation. A run of many
@@ -78,8 +92,7 @@ func (c *claiming) unasked() (list []*Mutation, settled bool, err error) {
 		if err != nil {
 			return nil, false, err
 		}
-		same := m.Operation == c.q.Record.Operation || slices.Contains(c.q.Was, m.Operation)
-		if !same || m.Connector != c.q.Record.Connector || m.Attempt != c.q.Attempt || m.Run == c.run.ID {
+		if !c.names(m.Operation) || m.Connector != c.q.Record.Connector || m.Attempt != c.q.Attempt || m.Run == c.run.ID {
 			continue
 		}
 		if c.mayApply(m) {
@@ -178,10 +191,11 @@ func (c *claiming) refuseDrift(old *Mutation, words string) (*Claimed, error) {
 }
 
 // acceptDrift is a person's word that the item's script may go on with other
-// identities of the operation than those of its earlier runs.
+// identities of the operation than those of its earlier runs. It is about the attempt of m:
+// if the item has another one since, nobody asked about that.
 func (c *command) acceptDrift(m *Mutation) error {
 	item, err := c.Item(m.Workflow, m.Item)
-	if err != nil {
+	if err != nil || item.Attempt != m.Attempt {
 		return err
 	}
 	if operation := m.Connector + "/" + m.Operation; !slices.Contains(item.Drifts, operation) {

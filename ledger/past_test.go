@@ -251,6 +251,40 @@ func TestAPersonAcceptsADrift(t *testing.T) {
 	}
 }
 
+// The question about an attempt that is over may stay open, and is closed one day.
+func TestADriftIsAcceptedForItsOwnAttempt(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	refuse := ledger.DriftRefuse
+	w.applied("a", drifting(refuse, "a"))
+	w.claim(w.open(), "b", drifting(refuse, "b"))
+	_, err := w.decideItem(ledger.ItemNewAttempt)
+	w.ok(err)
+	w.applied("c", drifting(refuse, "c"))
+	w.escalated("a", ledger.EscalationDrift)
+	w.decide("a", ledger.OnAcknowledge)
+	w.escalated("a", "")
+	if out := w.claim(w.open(), "d", drifting(refuse, "d")); out.Problem != "drift" {
+		t.Errorf("the attempt after it: %q %q %q", out.Decision, out.Problem, out.Detail)
+	}
+}
+
+// The record that a person is asked about has the operation's name of then.
+func TestADriftIsAcceptedUnderAnEarlierName(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	refuse := ledger.DriftRefuse
+	renamed := func(q *ledger.Claim) { q.Record.Operation, q.Was = "pay", []string{"transfer"} }
+	w.applied("a", drifting(refuse, "a"))
+	if out := w.claim(w.open(), "b", drifting(refuse, "b"), renamed); out.Problem != "drift" {
+		t.Fatalf("%q %q %q", out.Decision, out.Problem, out.Detail)
+	}
+	w.decide("a", ledger.OnAcknowledge)
+	if out := w.claim(w.open(), "b", drifting(refuse, "b"), renamed); out.Decision != ledger.DecideDispatch {
+		t.Errorf("a drift that was accepted: %q %q %q", out.Decision, out.Problem, out.Detail)
+	}
+}
+
 func TestStandIns(t *testing.T) {
 	t.Parallel()
 	own := func(q *ledger.Claim) { q.OnSkip, q.OnNoResult = true, true }

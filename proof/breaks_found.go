@@ -173,4 +173,9 @@ var foundBreaks = []broken{
 		edits: []edit{{"upstream/wire.go", "\t\tsec = 0\n", "\t\tsec = -1\n"}},
 		tests: []string{"upstream.TestNothingArrivesAfterTheEndOfASending", "upstream.TestASendingEndsWithItsProcess"},
 	},
+	{
+		promise: "A person who acknowledges a drift", how: "a drift of an attempt that is over is accepted for the next one",
+		edits: []edit{{"ledger/drift.go", "if err != nil || item.Attempt != m.Attempt {", "if err != nil {"}},
+		tests: []string{"ledger.TestADriftIsAcceptedForItsOwnAttempt"},
+	},
 }
