@@ -66,7 +66,8 @@ const skipStep = 32
 // flight, and ErrItemState if its state doesn't allow it. Closing what is done, skipping
 // what is skipped and opening what is open changes nothing.
 //
-// WithMutations takes several commands. The item admits neither run nor claim from
+// WithMutations takes several commands, and nothing is skipped where an undo is unknown or something
+// is under way, with which the item couldn't be. The item admits neither run nor claim from
 // the first one on; after a crash in the middle it waits for a person, and the
 // decision can be repeated.
 func (l *Ledger) DecideItem(ctx context.Context, d DecideItem) (*Item, error) {
@@ -298,7 +299,8 @@ func (c *command) barItem(d DecideItem) ([]Key, error) {
 			return nil, err
 		}
 		switch {
-		case m.State == InFlight || m.Watching:
+		case m.State == InFlight, m.Watching, m.Undo != nil && m.Unresolved():
+			// Nothing of the item is skipped, as the item couldn't be afterwards.
 			return nil, fmt.Errorf("%w: mutation %s is %s", ErrItemUnsettled, m.ID, m.State)
 		case m.Undo == nil && allowedToPerson(m, OnSkip):
 			// What is owed is waived one by one: what it would take back is there.

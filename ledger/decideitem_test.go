@@ -247,3 +247,23 @@ func TestWhatIsFollowedIsNotSkippedWithItsItem(t *testing.T) {
 		t.Error("it isn't followed any more")
 	}
 }
+
+// An undo whose outcome is unknown isn't left out with its item, and so nothing of the item is.
+func TestNothingIsSkippedWithAnItemThatCannotBe(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.finish("b", w.send(w.open(), "b"), ledger.VerdictFailed, class(ledger.ClassLogic))
+	_, newer := w.owes("a")
+	_, d, err := w.undo(newer)
+	w.ok(err)
+	_, err = w.Finish(t.Context(), ledger.Finish{Key: newer.Key, Dispatch: *d})
+	w.ok(err)
+	before := w.item("i")
+	if _, err := w.decideItem(ledger.ItemSkip, withMutations); !errors.Is(err, ledger.ErrItemUnsettled) || !strings.Contains(err.Error(), newer.ID) {
+		t.Errorf("got %v", err)
+	}
+	w.is("b", ledger.Failed)
+	if i := w.item("i"); i.Version != before.Version || i.State != before.State {
+		t.Errorf("the item was %s and is %s: %s", before.State, i.State, i.Reason)
+	}
+}

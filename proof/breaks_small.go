@@ -61,7 +61,7 @@ var smallBreaks = []broken{
 	},
 	{
 		promise: "Each needs an actor and a reason, and is refused while a run of the item goes on", how: "what was accepted is skipped with its item",
-		edits: []edit{{"ledger/decideitem.go", "case m.State == InFlight || m.Watching:", "case m.State == InFlight:"}},
+		edits: []edit{{"ledger/decideitem.go", "case m.State == InFlight, m.Watching, m.Undo", "case m.State == InFlight, m.Undo"}},
 		tests: []string{"ledger.TestWhatIsFollowedIsNotSkippedWithItsItem"},
 	},
 	{
