@@ -310,6 +310,10 @@ func (c *command) barItem(d DecideItem) ([]Key, error) {
 	if len(skippable) == 0 {
 		return nil, nil
 	}
+	// The item forgets what it waited for, so that it can't be let in by an answer to that.
+	if err := c.answerCause(item, d); err != nil {
+		return nil, err
+	}
 	item.State, item.Cause, item.ActiveRun, item.Shared = ItemNeedsAttention, "", "", false
 	item.Reason = fmt.Sprintf("%d of its mutations are being skipped with it; if that was interrupted, skip it again", len(skippable))
 	return skippable, c.putItem(item)

@@ -267,3 +267,26 @@ func TestNothingIsSkippedWithAnItemThatCannotBe(t *testing.T) {
 		t.Errorf("the item was %s and is %s: %s", before.State, i.State, i.Reason)
 	}
 }
+
+// Whether or not there is anything to skip, the decision answers what the item waits for.
+func TestSkippingAnItemAnswersWhatItWaitsFor(t *testing.T) {
+	t.Parallel()
+	for _, failed := range []bool{false, true} {
+		w := newWorld(t)
+		w.applied("a")
+		if failed {
+			w.finish("b", w.send(w.open(), "b"), ledger.VerdictFailed, class(ledger.ClassLogic))
+		}
+		w.claim(w.open(), "a", payload("other"))
+		w.escalated("a", ledger.EscalationMismatch)
+		i, err := w.decideItem(ledger.ItemSkip, withMutations)
+		w.ok(err)
+		if i.State != ledger.ItemSkipped {
+			t.Errorf("the item is %s: %s", i.State, i.Reason)
+		}
+		w.escalated("a", "")
+		if m := w.mutation("a"); m.Disputed != "" {
+			t.Errorf("the payload can be accepted still: %q", m.Disputed)
+		}
+	}
+}
