@@ -178,4 +178,9 @@ var foundBreaks = []broken{
 		edits: []edit{{"ledger/drift.go", "if err != nil || item.Attempt != m.Attempt {", "if err != nil {"}},
 		tests: []string{"ledger.TestADriftIsAcceptedForItsOwnAttempt"},
 	},
+	{
+		promise: "Where the rule says nothing, or can't be evaluated", how: "a place of a form's list counts wherever it stands",
+		edits: []edit{{"rules/pairs.go", "i >= 0 {\n\t\treturn name[:i+len(\"[]\")]", "i >= 0 {\n\t\treturn name"}},
+		tests: []string{"rules.TestPayloadsAreCompared"},
+	},
 }

@@ -148,6 +148,30 @@ func (d *differ) pairs(root string, a, b *pairs) {
 		}
 		d.repeated(root, name, x, y)
 	}
+	d.regrouped(root, a, b)
+}
+
+// regrouped notes that places in lists are in another order, which may make them others' (see
+// [listName]), where both have the same.
+func (d *differ) regrouped(root string, a, b *pairs) {
+	order := func(p *pairs, minor bool) (out []string) {
+		for _, one := range p.sorted() {
+			placed := listName(one.name) != one.name && d.op.normal.of(root, one.name)&normalUnordered == 0
+			if placed && !d.op.ignored.has(root, one.name) && (minor || !d.op.minor.has(root, one.name)) {
+				out = append(out, one.name)
+			}
+		}
+		return out
+	}
+	x, y := order(a, true), order(b, true)
+	if slices.Equal(x, y) || !slices.Equal(slices.Sorted(slices.Values(x)), slices.Sorted(slices.Values(y))) {
+		return
+	}
+	weight := Significant
+	if slices.Equal(order(a, false), order(b, false)) {
+		weight = Minor
+	}
+	d.add(Change{Place: root, Kind: Changed, Stored: shownList(x), Asked: shownList(y), Likeness: weight})
 }
 
 // repeated notes a name that one of the two has several times.

@@ -261,9 +261,15 @@ func (n *normalised) pairs(root string, list []pair) []pair {
 	for i := range list {
 		list[i].value = n.of(root, list[i].name).text(list[i].value)
 	}
+	group := func(name string) string {
+		if n.of(root, name)&normalUnordered != 0 {
+			return name
+		}
+		return listName(name)
+	}
 	slices.SortStableFunc(list, func(a, b pair) int {
 		if a.name != b.name || n.of(root, a.name)&normalUnordered == 0 {
-			return strings.Compare(a.name, b.name)
+			return strings.Compare(group(a.name), group(b.name))
 		}
 		return strings.Compare(a.value, b.value)
 	})

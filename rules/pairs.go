@@ -91,11 +91,22 @@ func (p *pairs) values(name string) []string {
 	return out
 }
 
-// sorted is the list by name; the values of one name keep their order.
+// sorted is the list by name; the values of one name keep their order, and so do names of which
+// the order says to which element of a list they belong.
 func (p *pairs) sorted() []pair {
 	out := slices.Clone(p.list)
-	slices.SortStableFunc(out, func(a, b pair) int { return cmp.Compare(a.name, b.name) })
+	slices.SortStableFunc(out, func(a, b pair) int { return cmp.Compare(listName(a.name), listName(b.name)) })
 	return out
+}
+
+// listName is the name of the list in which a name such as items[][sku] is a place, and any other
+// name as it is. Servers that know such names (PHP, Rack, qs) begin another element where a name
+// comes again, so that items[][qty]=2 is of the element before or behind it by the order alone.
+func listName(name string) string {
+	if i := strings.Index(name, "[]"); i >= 0 {
+		return name[:i+len("[]")]
+	}
+	return name
 }
 
 // with returns the spelling with a name set to one value: its first occurrence is
