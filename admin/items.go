@@ -62,11 +62,11 @@ func (s *Server) itemWhole(ctx context.Context, item *ledger.Item) (*wire.Item, 
 	}
 	out := itemOf(item)
 	out.Actions = each(ledger.ItemActions(item), func(a ledger.ItemAction) string { return string(a) })
-	runs, err := s.config.Ledger.Runs(ctx, ledger.Filter{Workflow: item.Workflow, Item: item.Item})
+	runs, err := s.runsOf(ctx, item)
 	if err != nil {
 		return nil, err
 	}
-	out.Runs = each(runs.Items, func(r *ledger.Run) string { return r.ID })
+	out.Runs = each(runs, func(r *ledger.Run) string { return r.ID })
 	out.Mutations = []wire.MutationRef{}
 	attempts := map[int]*wire.ItemAttempt{}
 	of := func(n int) *wire.ItemAttempt {
@@ -76,7 +76,7 @@ func (s *Server) itemWhole(ctx context.Context, item *ledger.Item) (*wire.Item, 
 		return attempts[n]
 	}
 	of(item.Attempt)
-	for _, r := range slices.Backward(runs.Items) {
+	for _, r := range slices.Backward(runs) {
 		a := of(r.Attempt)
 		a.Runs = append(a.Runs, itemRun(r))
 	}
@@ -92,6 +92,23 @@ func (s *Server) itemWhole(ctx context.Context, item *ledger.Item) (*wire.Item, 
 		out.Attempts = append(out.Attempts, *attempts[n])
 	}
 	return &out, nil
+}
+
+// runsOf lists all runs of an item, newest first: one that is tried each minute has more than a
+// page of them within hours.
+func (s *Server) runsOf(ctx context.Context, item *ledger.Item) ([]*ledger.Run, error) {
+	var runs []*ledger.Run
+	f := ledger.Filter{Workflow: item.Workflow, Item: item.Item, Limit: maxPage}
+	for {
+		page, err := s.config.Ledger.Runs(ctx, f)
+		if err != nil {
+			return nil, err
+		}
+		runs = append(runs, page.Items...)
+		if f.Cursor = page.Next; f.Cursor == "" {
+			return runs, nil
+		}
+	}
 }
 
 // eachOfItem visits an item's mutations, oldest first.
@@ -131,7 +148,9 @@ func nextOf(m *ledger.Mutation, attempt int) string {
 	switch {
 	case m.Attempt != attempt, m.Undo != nil:
 		return "none"
-	case m.State == ledger.Applied && m.ResultState == ledger.ResultKnown:
+	case m.State == ledger.Applied && !m.Forgotten.IsZero():
+		return "refused"
+	case m.State == ledger.Applied && m.ResultState == ledger.ResultKnown, m.Watching:
 		return "replay"
 	case m.State == ledger.Failed:
 		return "send"

@@ -2,6 +2,7 @@ package admin_test
 
 import (
 	"testing"
+	"time"
 
 	"keep-proxy/admin/client"
 	"keep-proxy/admin/wire"
@@ -151,5 +152,57 @@ func TestSkippingAnItemWithItsMutations(t *testing.T) {
 	}
 	if _, err := w.client.ReopenItem(t.Context(), i.ID, wire.DecideItem{Reason: "after all", Actor: "ada"}); err != nil {
 		t.Error(err)
+	}
+}
+
+// An item that is tried again and again has more runs than a page holds.
+func TestAnItemShowsAllOfItsRuns(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	const tried = 1001
+	for range tried {
+		_, err := w.ledger.OpenRun(t.Context(), ledger.OpenRun{Workflow: "billing", Item: "order-1", Takeover: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	i := w.theItem()
+	seen := map[string]bool{}
+	for _, id := range i.Runs {
+		seen[id] = true
+	}
+	if len(seen) != tried || len(i.Runs) != tried || len(i.Attempts[0].Runs) != tried {
+		t.Errorf("%d runs, %d of them different, and %d of the attempt", len(i.Runs), len(seen), len(i.Attempts[0].Runs))
+	}
+}
+
+func TestARerunOfWhatIsFollowedOrForgotten(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	run := w.open("order-1")
+	followed := transfer(&run.Run)
+	followed.policy.Reconciler, followed.policy.WatchEvery, followed.policy.WatchMax = true, time.Second, time.Hour
+	m := w.claim(followed)
+	w.finish(ledger.Finish{
+		Key: m.Key, Dispatch: ledger.Dispatch{ID: m.Current().ID, Verdict: ledger.VerdictAccepted, Head: true, Status: 202, BodyComplete: true},
+		Result: &ledger.Result{Status: 202},
+	})
+	next := func() string { return w.theItem().Attempts[0].Mutations[0].Next }
+	if got := next(); got != "replay" {
+		t.Errorf("a 202 that is followed to its end: %q", got)
+	}
+	other := newWorld(t, nil)
+	run = other.open("order-1")
+	m = other.apply(other.claim(transfer(&run.Run)), 201, "{}")
+	if _, err := other.client.FinishRun(t.Context(), run.ID, wire.FinishRun{Outcome: "done", KeepOpen: true}); err != nil {
+		t.Fatal(err)
+	}
+	other.clock.advance(2 * time.Hour)
+	counts, err := other.ledger.Forget(t.Context(), []ledger.Key{m.Key}, ledger.Retention{Keep: time.Hour})
+	if err != nil || counts.Dropped != 1 {
+		t.Fatalf("%+v, %v", counts, err)
+	}
+	if got := other.theItem().Attempts[0].Mutations[0].Next; got != "refused" {
+		t.Errorf("what retention dropped the answer of: %q", got)
 	}
 }
