@@ -88,26 +88,17 @@ func (w *htmlWriter) node(n *nethtml.Node, depth int, verbatim bool) bool {
 	case nethtml.ErrorNode, nethtml.DocumentNode, nethtml.CommentNode, nethtml.DoctypeNode, nethtml.RawNode:
 		return true
 	}
-	block := !inline[n.DataAtom]
-	w.edge(block)
-	w.b.WriteByte('<')
-	w.b.WriteString(n.Data)
-	attributes := slices.Clone(n.Attr)
-	slices.SortStableFunc(attributes, func(a, b nethtml.Attribute) int {
-		return strings.Compare(a.Namespace+":"+a.Key, b.Namespace+":"+b.Key)
-	})
-	for _, a := range attributes {
-		w.b.WriteString(" " + a.Key + `="` + nethtml.EscapeString(a.Val) + `"`)
+	if unseen[n.DataAtom] {
+		return w.apart(n, depth, verbatim)
 	}
-	w.b.WriteByte('>')
+	block := blocks[n.DataAtom]
+	w.edge(block)
+	w.open(n)
 	if block {
 		w.fresh = true
 	}
-	inside := verbatim || keepsSpace[n.DataAtom]
-	for c := n.FirstChild; c != nil; c = c.NextSibling {
-		if !w.node(c, depth+1, inside) {
-			return false
-		}
+	if !w.within(n, depth, verbatim) {
+		return false
 	}
 	if block {
 		w.space = false
@@ -120,6 +111,43 @@ func (w *htmlWriter) node(n *nethtml.Node, depth int, verbatim bool) bool {
 		w.fresh = true
 	}
 	return true
+}
+
+// open writes the tag that begins an element.
+func (w *htmlWriter) open(n *nethtml.Node) {
+	w.b.WriteByte('<')
+	w.b.WriteString(n.Data)
+	attributes := slices.Clone(n.Attr)
+	slices.SortStableFunc(attributes, func(a, b nethtml.Attribute) int {
+		return strings.Compare(a.Namespace+":"+a.Key, b.Namespace+":"+b.Key)
+	})
+	for _, a := range attributes {
+		w.b.WriteString(" " + a.Key + `="` + nethtml.EscapeString(a.Val) + `"`)
+	}
+	w.b.WriteByte('>')
+}
+
+// within writes what is in an element.
+func (w *htmlWriter) within(n *nethtml.Node, depth int, verbatim bool) bool {
+	inside := verbatim || keepsSpace[n.DataAtom]
+	for c := n.FirstChild; c != nil; c = c.NextSibling {
+		if !w.node(c, depth+1, inside) {
+			return false
+		}
+	}
+	return true
+}
+
+// apart writes an element of which nothing is shown: the text around it goes on as if it weren't
+// there.
+func (w *htmlWriter) apart(n *nethtml.Node, depth int, verbatim bool) bool {
+	space, fresh := w.space, w.fresh
+	w.space, w.fresh = false, true
+	w.open(n)
+	whole := w.within(n, depth, verbatim)
+	w.b.WriteString("</" + n.Data + ">")
+	w.space, w.fresh = space, fresh
+	return whole
 }
 
 // edge comes before a tag: white space at the edge of a block doesn't show.
@@ -152,13 +180,24 @@ func (w *htmlWriter) text(s string, verbatim bool) {
 	}
 }
 
-// inline are the elements that stand in a line of text; any other begins a block.
-var inline = map[atom.Atom]bool{
-	atom.A: true, atom.Abbr: true, atom.B: true, atom.Bdi: true, atom.Bdo: true, atom.Button: true, atom.Cite: true,
-	atom.Code: true, atom.Data: true, atom.Del: true, atom.Dfn: true, atom.Em: true, atom.Font: true, atom.I: true,
-	atom.Img: true, atom.Input: true, atom.Ins: true, atom.Kbd: true, atom.Label: true, atom.Mark: true, atom.Q: true,
-	atom.S: true, atom.Samp: true, atom.Small: true, atom.Span: true, atom.Strike: true, atom.Strong: true,
-	atom.Sub: true, atom.Sup: true, atom.Time: true, atom.Tt: true, atom.U: true, atom.Var: true,
+// blocks are the elements at whose edges white space doesn't show (HTML §15.3). At those of any
+// other it may, also of one that nobody knows.
+var blocks = map[atom.Atom]bool{
+	atom.Address: true, atom.Article: true, atom.Aside: true, atom.Blockquote: true, atom.Body: true, atom.Br: true, atom.Caption: true,
+	atom.Center: true, atom.Col: true, atom.Colgroup: true, atom.Dd: true, atom.Details: true, atom.Dialog: true, atom.Dir: true,
+	atom.Div: true, atom.Dl: true, atom.Dt: true, atom.Fieldset: true, atom.Figcaption: true, atom.Figure: true, atom.Footer: true,
+	atom.Form: true, atom.Frame: true, atom.Frameset: true, atom.H1: true, atom.H2: true, atom.H3: true, atom.H4: true, atom.H5: true,
+	atom.H6: true, atom.Header: true, atom.Hgroup: true, atom.Hr: true, atom.Html: true, atom.Legend: true, atom.Li: true,
+	atom.Listing: true, atom.Main: true, atom.Menu: true, atom.Nav: true, atom.Ol: true, atom.Optgroup: true, atom.Option: true,
+	atom.P: true, atom.Plaintext: true, atom.Pre: true, atom.Section: true, atom.Summary: true, atom.Table: true, atom.Tbody: true,
+	atom.Td: true, atom.Tfoot: true, atom.Th: true, atom.Thead: true, atom.Tr: true, atom.Ul: true, atom.Xmp: true,
+}
+
+// unseen are the elements of which nothing is shown where they stand (HTML §15.3.1).
+var unseen = map[atom.Atom]bool{
+	atom.Area: true, atom.Base: true, atom.Basefont: true, atom.Datalist: true, atom.Head: true, atom.Link: true, atom.Meta: true,
+	atom.Noembed: true, atom.Noframes: true, atom.Param: true, atom.Rp: true, atom.Script: true, atom.Source: true, atom.Style: true,
+	atom.Template: true, atom.Title: true, atom.Track: true,
 }
 
 // keepsSpace are the elements in which white space shows.
