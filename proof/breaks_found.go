@@ -188,4 +188,9 @@ var foundBreaks = []broken{
 		edits: []edit{{"rules/markup.go", "block := blocks[n.DataAtom]\n", "block := blocks[n.DataAtom] || n.DataAtom == 0\n"}},
 		tests: []string{"rules.TestPayloadsAreCompared"},
 	},
+	{
+		promise: "With `none`, as in a run of an item that is done", how: "what no rule declares is let through",
+		edits: []edit{{"proxy/pipeline.go", "if passes && p.readsOnly(x.caller) {", "if passes && p.readsOnly(caller{}) {"}},
+		tests: []string{"proxy.TestARunThatReadsOnlyIsHeldToItWhereNoRuleIs"},
+	},
 }

@@ -25,6 +25,11 @@ func (p *Proxy) standing(c caller) ledger.Admission {
 	return a
 }
 
+// readsOnly reports whether the caller's run may make no mutation.
+func (p *Proxy) readsOnly(c caller) bool {
+	return c.managed() && p.standing(c).Run.Mutations == ledger.MutationsNone
+}
+
 func notRecorded(id string) string { return "the outcome of " + id + " could not be recorded" }
 
 // gate refuses a caller whose scope is stopped, reads included. It waits for an

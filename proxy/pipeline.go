@@ -105,6 +105,10 @@ func (p *Proxy) unmatched(x *exchange, r *http.Request, req *rules.Request) *htt
 	if h := p.halted(); passes && h.Sending {
 		return p.refused(x, r, h.refusal())
 	}
+	if passes && p.readsOnly(x.caller) {
+		return p.refused(x, r, refuse(problemReadOnlyRun,
+			"This run may read only, and nothing says that "+r.Method+" to "+req.Authority()+" changes nothing; nothing was sent."))
+	}
 	switch p.config.Unmatched {
 	case PolicyAllow:
 		x.effect = "allow"

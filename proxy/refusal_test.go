@@ -113,6 +113,23 @@ func TestUnmatchedHosts(t *testing.T) {
 	}
 }
 
+// What no rule declares may be a mutation, and nobody would keep it from being made again.
+func TestARunThatReadsOnlyIsHeldToItWhereNoRuleIs(t *testing.T) {
+	t.Parallel()
+	other := newWorld(t, created)
+	for _, policy := range []Policy{PolicyAllow, PolicyObserve} {
+		w := newWorld(t, created, func(c *Config) {
+			c.Unmatched, c.Reads, c.Sender = policy, other.proxy.config.Reads, other.proxy.config.Sender
+		})
+		r := w.open("a", func(o *ledger.OpenRun) { o.Mutations = ledger.MutationsNone })
+		wantProblem(t, send(r.client, "POST", other.upstream.URL+"/x", "{}"), "read-only-run", 403, "nothing was sent")
+		if g := send(r.client, "GET", other.upstream.URL+"/read", ""); g.status != 201 {
+			t.Errorf("%s: a read: %+v", policy, g)
+		}
+	}
+	other.wantSends("/x", 0)
+}
+
 func TestCredentials(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, created)
