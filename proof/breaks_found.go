@@ -130,8 +130,13 @@ var foundBreaks = []broken{
 	},
 	{
 		promise: "Refused before anything is sent: dot segments", how: "loops read names in another case",
-		edits: []edit{{"rules/variant.go", "\t\tif e.loops {\n", "\t\tif e.loops && e == nil {\n"}},
+		edits: []edit{{"rules/variant.go", "\tif e.roams {\n", "\tif e.roams && e == nil {\n"}},
 		tests: []string{"rules.TestNamesThatDifferInCaseAreSeenInLoops"},
+	},
+	{
+		promise: "Refused before anything is sent: dot segments", how: "the elements of a list that is the whole body may have names in another case",
+		edits: []edit{{"rules/expr.go", "&& (len(r.steps) > 0 || e.roams)\n", "&& len(r.steps) > 0\n"}},
+		tests: []string{"rules.TestNamesThatDifferInCaseAreSeenWhereverTheyAreRead"},
 	},
 	{
 		promise: "A body counts as JSON if it is declared so", how: "whatever is JSON is compared as JSON",

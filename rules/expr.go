@@ -23,10 +23,13 @@ type expr struct {
 	prog  cel.Program
 	// refs are the values it can read, as far as that is plain from its text.
 	refs []place
-	// readsJSON says that one of them is below json.
-	readsJSON bool
-	// loops says that it goes through elements or members, whose names are not in refs.
-	loops bool
+	// readsNames says that what it reads depends on names in the request's JSON, or on those
+	// that query_all and form_all list.
+	readsNames bool
+	// roams says that it reads names that are not in refs, as of what it goes through or
+	// computes; those that its text tells are in roamed.
+	roams  bool
+	roamed []string
 	// mistakes are what compiles and can't be meant, statuses the constants that
 	// response.status is compared with; neverBool says that it is no condition.
 	mistakes  []mistake
@@ -74,8 +77,10 @@ func compileExpr(source string, at position) (*expr, error) {
 	}
 	e.chain, e.whole = chainOf(parsed.NativeRep().Expr()), wholeOf(parsed.NativeRep().Expr())
 	e.inspect(parsed.NativeRep().Expr(), checked.OutputType())
-	e.loops = hasLoop(parsed.NativeRep().Expr())
-	e.readsJSON = slices.ContainsFunc(e.refs, func(r place) bool { return r.root == "json" && len(r.steps) > 0 })
+	e.roams, e.roamed = roaming(parsed.NativeRep().Expr())
+	e.readsNames = slices.ContainsFunc(e.refs, func(r place) bool {
+		return slices.Contains([]string{"json", "query_all", "form_all"}, r.root) && (len(r.steps) > 0 || e.roams)
+	})
 	return e, nil
 }
 
@@ -103,7 +108,7 @@ func (e *expr) readsLater() (string, bool) {
 // eval computes the value; present is false for an absent optional. An ambiguity
 // that was read on the way is in the scope.
 func (e *expr) eval(s *scope) (v jsonValue, present bool, err error) {
-	if e.readsJSON {
+	if e.readsNames {
 		s.checkCase(e)
 	}
 	return e.value(s)

@@ -134,6 +134,48 @@ func TestNamesThatDifferInCaseAreSeenInLoops(t *testing.T) {
 	}
 }
 
+// What is read of a list's elements, of what a function gives, or under a computed index, has names too; so has
+// what lists all values.
+func TestNamesThatDifferInCaseAreSeenWhereverTheyAreRead(t *testing.T) {
+	t.Parallel()
+	for when, requests := range map[string]map[string]bool{
+		"json.all(o, o.?op.orValue('get') == 'get')": {
+			`[{"op":"get","Op":"delete"}]`: true, `[{"Op":"delete"}]`: true, `[{"op":"get"},{"OP":"delete"}]`: true,
+			`[{"op":"get","at":{"a":1,"A":2}}]`: true, `[{"op":"get"},{}]`: false, `[]`: false,
+		},
+		"json.ops.all(o, o.?op.orValue('get') == 'get')":     {`{"ops":[{"Op":"delete"}]}`: true, `{"ops":[{"op":"get"}],"Op":1}`: false},
+		"last(json.ops).?op.orValue('get') == 'get'":         {`{"ops":[{"Op":"delete"}]}`: true, `{"ops":[{"a":1}]}`: false},
+		"json.?call.orValue({}).?op.orValue('get') == 'get'": {`{"call":{"OP":"delete"}}`: true, `{"Call":{"op":"delete"}}`: true, `{"call":{}}`: false},
+		"json.ops[json.n].?op.orValue('get') == 'get'":       {`{"n":0,"ops":[{"Op":"delete"}]}`: true, `{"n":0,"ops":[{}]}`: false},
+		"!('force' in json.with)":                            {`{"with":{"Force":true}}`: true, `{"with":{"f":true}}`: false},
+		"query_all.?op.orValue([]).all(o, o == 'get')":       {`?Op=delete`: true, `?op=get&OP=delete`: true, `?op=get&a=1&A=2`: false, ``: false},
+		"!query_all.exists(k, k == 'force')":                 {`?a=1&A=2`: true, `?a=1`: false},
+		"form_all.?op.orValue([]).all(o, o == 'get')":        {`Op=delete`: true, `op=get`: false},
+	} {
+		set, _ := operation(t, `
+  - name: batch
+    match: {method: POST, path: /batch, when: "`+when+`"}
+    effect: read
+`)
+		for what, refused := range requests {
+			target, body, header := what, "{}", jsonHeader
+			switch {
+			case strings.HasPrefix(when, "form_all"):
+				target, body, header = "", what, formHeader
+			case !strings.Contains(when, "query_all"):
+				target, body = "", what
+			}
+			m := set.Match(request(t, "POST https://api.test/batch"+target, body, header))
+			if got := m.Refusal != nil && strings.Contains(m.Refusal.Detail, "only in case"); got != refused {
+				t.Errorf("%s of %s: %v", when, what, m.Refusal)
+			}
+			if !refused && m.Effect != EffectRead {
+				t.Errorf("%s of %s: %+v", when, what, m)
+			}
+		}
+	}
+}
+
 // A server that takes "_" for "-" would merge the script's key with ours.
 func TestAKeyBehindUnderscoresIsRefused(t *testing.T) {
 	t.Parallel()

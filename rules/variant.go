@@ -1,10 +1,12 @@
 package rules
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 
 	"cel.dev/cel-go/common/ast"
+	"cel.dev/cel-go/common/operators"
 )
 
 // Parsers differ on case: encoding/json of Go and most of .NET take "Amount" for
@@ -50,25 +52,45 @@ func variantIn(v *jsonValue, steps []placeStep) (name string, found bool) {
 	return "", false
 }
 
-// variantsBelow finds two names of one object, at v or below it, that differ only in case.
-func variantsBelow(v *jsonValue) (name string, found bool) {
+// variantsBelow finds two names of one object, at v or below it, that differ only in case, or
+// one that differs so from what is read there.
+func variantsBelow(v *jsonValue, read []string) (name string, found bool) {
 	if v == nil {
 		return "", false
 	}
-	if v.kind == jsonObject && len(v.names) > 1 {
-		seen := make(map[string]bool, len(v.names))
-		for _, name := range v.names {
-			folded := fold(name)
-			if seen[folded] {
-				return name, true
-			}
-			seen[folded] = true
+	if v.kind == jsonObject {
+		if name, found := variantAmong(v.names, read); found {
+			return name, true
 		}
 	}
 	for i := range v.items {
-		if name, found := variantsBelow(&v.items[i]); found {
+		if name, found := variantsBelow(&v.items[i], read); found {
 			return name, true
 		}
+	}
+	return "", false
+}
+
+// variantAmong finds two names that differ only in case, or one that differs so from what is read.
+func variantAmong(names, read []string) (name string, found bool) {
+	var seen map[string]bool
+	if len(names) > 1 {
+		seen = make(map[string]bool, len(names))
+	}
+	for _, name := range names {
+		for _, meant := range read {
+			if isVariant(name, meant) {
+				return meant, true
+			}
+		}
+		if seen == nil {
+			continue
+		}
+		folded := fold(name)
+		if seen[folded] {
+			return name, true
+		}
+		seen[folded] = true
 	}
 	return "", false
 }
@@ -84,42 +106,86 @@ func fold(s string) string {
 	}, s)
 }
 
-// hasLoop reports whether an expression goes through a list or a map.
-func hasLoop(e ast.Expr) bool {
-	found := false
-	ast.PostOrderVisit(e, ast.NewExprVisitor(func(e ast.Expr) { found = found || e.Kind() == ast.ComprehensionKind }))
-	return found
+// variables are what an expression may begin with; any other name there is a macro's own.
+var variables = []string{
+	"method", "host", "path", "query", "form", "header", "query_all", "form_all", "json", "body_sha256",
+	"account", "mutation", "steps", "response", "found", "object", "stored",
 }
 
-// checkCase notes names of the request's JSON that differ only in case from what
-// the expression reads. Of what it goes through it may read any name.
+// roaming reports whether an expression reads names that no chain from a variable tells: of the
+// elements or members that it goes through, of what a function gives, or under a computed
+// index. names are those that are written out.
+func roaming(e ast.Expr) (roams bool, names []string) {
+	note := func(step ast.Expr) {
+		if s, literal := literalStep(step); literal && s.kind == stepName {
+			names = append(names, s.name)
+		}
+	}
+	ast.PostOrderVisit(e, ast.NewExprVisitor(func(e ast.Expr) {
+		root, _, chain := accessOf(e)
+		chain = chain && slices.Contains(variables, root)
+		switch {
+		case chain:
+		case e.Kind() == ast.ComprehensionKind:
+			roams = true
+		case e.Kind() == ast.SelectKind:
+			roams, names = true, append(names, e.AsSelect().FieldName())
+		case e.Kind() == ast.CallKind:
+			c := e.AsCall()
+			switch c.FunctionName() {
+			case operators.Index, operators.OptIndex, operators.OptSelect:
+				roams = true
+				note(c.Args()[1])
+			case operators.In:
+				roams = true
+				note(c.Args()[0])
+			}
+		}
+	}))
+	return roams, names
+}
+
+// checkCase notes names of the request's JSON, and of what query_all and form_all list, that
+// differ only in case from what the expression reads. Where it roams it may read any name.
 func (s *scope) checkCase(e *expr) {
 	for _, r := range e.refs {
-		if r.root != "json" {
-			continue
-		}
-		if e.loops {
-			v := s.json()
-			for i := 0; v != nil && i < len(r.steps); i++ {
-				next, there := v.step(r.steps[i])
-				if !there {
-					break
-				}
-				v = next
-			}
-			if name, found := variantsBelow(v); found {
+		switch r.root {
+		case "json":
+			if name, found := s.variantOf(e, r.steps); found {
 				s.note(refuseVariant("JSON body", name))
 				return
 			}
-		}
-		if len(r.steps) == 0 {
-			continue
-		}
-		if name, found := variantIn(s.json(), r.steps); found {
-			s.note(refuseVariant("JSON body", name))
-			return
+		case "query_all", "form_all":
+			what, list := "query", s.queryPairs
+			if r.root == "form_all" {
+				what, list = "form", s.form
+			}
+			read, names := e.roamed, pairNames(list())
+			if len(r.steps) > 0 {
+				read, names = []string{r.steps[0].name}, slices.DeleteFunc(names, func(name string) bool { return !isVariant(name, r.steps[0].name) })
+			}
+			if name, found := variantAmong(names, read); found {
+				s.note(refuseVariant(what, name))
+				return
+			}
 		}
 	}
+}
+
+// variantOf finds the name in the request's JSON that differs only in case from what an
+// expression reads by these steps, and beyond them where it roams.
+func (s *scope) variantOf(e *expr, steps []placeStep) (name string, found bool) {
+	v := s.json()
+	if e.roams {
+		at := v
+		for i := 0; at != nil && i < len(steps); i++ {
+			at, _ = at.step(steps[i])
+		}
+		if name, found := variantsBelow(at, e.roamed); found {
+			return name, true
+		}
+	}
+	return variantIn(v, steps)
 }
 
 // checkSecrets refuses a secret place that is spelt in another case: it would be
