@@ -149,6 +149,11 @@ var foundBreaks = []broken{
 		tests: []string{"rules.TestTheRestOfAPathVariableIsPayload"},
 	},
 	{
+		promise: "Of a path or host variable of which identity takes a part", how: "a path that no pattern takes apart doesn't count",
+		edits: []edit{{"rules/matching.go", "return map[string]string{wholePath: req.path.plain()}, true", "return nil, req != nil"}},
+		tests: []string{"rules.TestThePathOfAMatchWithoutOneIsPayload"},
+	},
+	{
 		promise: "Where another mutation of the operation may have made the object", how: "what another one was answered for counts by its content",
 		edits: []edit{{"reconcilers/alike.go", "o.Tie != rules.TieContent ||", "o.Tie == rules.TieContent ||"}},
 		tests: []string{"reconcilers.TestWhatAnotherMutationMayHaveMadeIsNotTakenByItsContent"},

@@ -459,8 +459,11 @@ func shorten(s string, limit int) string {
 
 // placeName writes a name below a place as a rule does.
 func placeName(place, name string) string {
-	if isName(name) {
+	switch {
+	case isName(name):
 		return place + "." + name
+	case place == "path" && name == wholePath:
+		return place
 	}
 	return fmt.Sprintf("%s['%s']", place, name)
 }

@@ -156,12 +156,9 @@ func (m *matcher) fit(req *Request, host map[string]string, explain bool) fit {
 		}
 		return fit{reason: "its method is " + strings.Join(m.methods, " or ")}
 	}
-	var vars map[string]string
-	if m.path != nil {
-		var ok bool
-		if vars, ok = m.path.match(&req.path); !ok {
-			return fit{reason: because("its path is ", m.path.source)}
-		}
+	vars, ok := m.variables(req)
+	if !ok {
+		return fit{reason: because("its path is ", m.path.source)}
 	}
 	f := fit{ok: true, reason: "method and path fit", path: vars}
 	if m.when == nil {
@@ -182,6 +179,18 @@ func (m *matcher) fit(req *Request, host map[string]string, explain bool) fit {
 		f.reason = "method, path and condition fit"
 	}
 	return f
+}
+
+// wholePath names what the path is where a match has no pattern. No expression and no place
+// can: it is payload, or requests to two paths would be the same.
+const wholePath = ""
+
+// variables are those of the path, or the whole of it where no pattern takes it apart.
+func (m *matcher) variables(req *Request) (vars map[string]string, ok bool) {
+	if m.path != nil {
+		return m.path.match(&req.path)
+	}
+	return map[string]string{wholePath: req.path.plain()}, true
 }
 
 // conditionProblem is the refusal for a condition that can't be evaluated.
@@ -244,8 +253,8 @@ func (op *Operation) pathVars(req *Request, host map[string]string) map[string]s
 		switch f := m.fit(req, host, false); {
 		case f.ok && f.problem == nil && !f.needsBody:
 			return f.path
-		case first == nil && m.path != nil:
-			first, _ = m.path.match(&req.path)
+		case first == nil:
+			first, _ = m.variables(req)
 		}
 	}
 	return first

@@ -53,6 +53,22 @@ func normalPath(method, raw string) (path, *Refusal) {
 	return p, nil
 }
 
+// plain is the one spelling of the path, in which all that is reserved is escaped.
+func (p *path) plain() string {
+	if p.wire == "*" {
+		return p.wire
+	}
+	var b strings.Builder
+	for _, segment := range p.segments {
+		b.WriteByte('/')
+		b.WriteString(escapeSegment(segment))
+	}
+	if p.slash {
+		b.WriteByte('/')
+	}
+	return b.String()
+}
+
 // normalSegment writes the normalised spelling of one segment and returns its
 // decoded value.
 func normalSegment(wire *strings.Builder, raw string) (string, *Refusal) {

@@ -14,7 +14,8 @@ const payloadFormat = "keep/v1 payload"
 //
 //	[format, method, {path variables}, {host variables}, [[name, value], …], {headers}, body]
 //
-// without the places that don't count. Query and form are ordered by name, but for [listName]; body is
+// without the places that don't count. Where the match has no path, the path variables are
+// {"": whole path}. Query and form are ordered by name, but for [listName]; body is
 // [], ["json", value], ["form", [[name, value], …]] or ["bytes", SHA-256].
 func (op *Operation) payload(s *scope, d *Derived) *Refusal {
 	if !op.readableJSON(s) {

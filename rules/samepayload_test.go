@@ -80,6 +80,40 @@ func TestTheRestOfAPathVariableIsPayload(t *testing.T) {
 	}
 }
 
+// Where no pattern takes the path apart, it is all payload: a charge is no refund of the same number.
+func TestThePathOfAMatchWithoutOneIsPayload(t *testing.T) {
+	t.Parallel()
+	set, op := operation(t, `
+  - name: change
+    match: {method: POST}
+    effect: mutation
+    identity: {id: json.id}
+    reconcile: [{none: why}]
+    manual_check: look
+`)
+	of := func(target string) (*Request, *Derived) {
+		req := request(t, "POST https://api.test"+target, `{"id":1}`, jsonHeader)
+		return req, derive(t, set, req)
+	}
+	first, refund := of("/refunds")
+	second, charge := of("/charges")
+	if identityOf(refund) != identityOf(charge) || refund.PayloadDigest == charge.PayloadDigest || refund.SignificantDigest == charge.SignificantDigest {
+		t.Error("another path is the same payload")
+	}
+	c := op.Compare(first, second)
+	if c.Likeness != Significant || len(c.Changes) != 1 || c.Changes[0].Place != "path" || c.Changes[0].Stored != `"/refunds"` || c.Changes[0].Asked != `"/charges"` {
+		t.Errorf("compared: %+v", c)
+	}
+	for pair, same := range map[[2]string]bool{
+		{"/a:b", "/a%3ab"}: true, {"/a/", "/%61/"}: true, {"/a", "/a/"}: false, {"/a", "/A"}: false, {"/", "/a"}: false,
+	} {
+		_, one := of(pair[0])
+		if _, other := of(pair[1]); (one.PayloadDigest == other.PayloadDigest) != same {
+			t.Errorf("%s and %s are one payload: %t", pair[0], pair[1], !same)
+		}
+	}
+}
+
 // a/b and a%2Fb are two objects, and a variable of several segments would be one value for both.
 func TestAnEscapedSlashWithinSeveralSegmentsIsRefused(t *testing.T) {
 	t.Parallel()
