@@ -154,6 +154,16 @@ var foundBreaks = []broken{
 		tests: []string{"rules.TestThePathOfAMatchWithoutOneIsPayload"},
 	},
 	{
+		promise: "Those don't pass if servers may take them for a GET", how: "a HEAD of what a GET changes passes as a read",
+		edits: []edit{{"rules/matching.go", "if op := c.resembling(req, m.Host); op != nil {", "if op := c.resembling(req, m.Host); op != nil && req.Method != http.MethodHead {"}},
+		tests: []string{"rules.TestWhatResemblesAMutatingGETIsNoRead"},
+	},
+	{
+		promise: "Those don't pass if servers may take them for a GET", how: "a slash at its end makes a read of a GET that changes something",
+		edits: []edit{{"rules/resembling.go", "loose := *p, path{wire: at.wire, slash: slash}", "loose := *p, path{wire: at.wire, slash: at.slash}"}},
+		tests: []string{"rules.TestWhatResemblesAMutatingGETIsNoRead"},
+	},
+	{
 		promise: "Where another mutation of the operation may have made the object", how: "what another one was answered for counts by its content",
 		edits: []edit{{"reconcilers/alike.go", "o.Tie != rules.TieContent ||", "o.Tie == rules.TieContent ||"}},
 		tests: []string{"reconcilers.TestWhatAnotherMutationMayHaveMadeIsNotTakenByItsContent"},

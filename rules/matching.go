@@ -108,6 +108,12 @@ func (op *Operation) goesBefore(other *Operation) bool { return slices.Contains(
 // unmatched is what happens to a request that no operation declares.
 func (c *Connector) unmatched(m *Match, req *Request) {
 	if isSafe(req.Method) && (c.ReadsSafe || slices.ContainsFunc(c.readPaths, func(p *pathPattern) bool { return p.fits(&req.path) })) {
+		if op := c.resembling(req, m.Host); op != nil {
+			m.Refusal = refuse(ProblemUnmatched, req.Method+" on this path is no operation of the connector "+c.Name+", but servers may take it for "+op.Name+
+				": they may treat HEAD as GET, and a path in another case or with a slash at its end as the same; send what that operation matches, "+
+				"or add an operation with effect: read for this to the file")
+			return
+		}
 		m.Effect = EffectRead
 		return
 	}

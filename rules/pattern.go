@@ -131,6 +131,11 @@ func (p *pathPattern) match(at *path) (map[string]string, bool) {
 	if !p.fits(at) {
 		return nil, false
 	}
+	return p.variables(at), true
+}
+
+// variables are those of a path that fits.
+func (p *pathPattern) variables(at *path) map[string]string {
 	var vars map[string]string
 	set := func(name, value string) {
 		if vars == nil {
@@ -147,7 +152,7 @@ func (p *pathPattern) match(at *path) (map[string]string, bool) {
 	if p.hasRest {
 		set(p.rest, strings.Join(at.segments[len(p.segments):], "/"))
 	}
-	return vars, true
+	return vars
 }
 
 // joinsSlash reports whether a variable that takes several segments would hold a slash
