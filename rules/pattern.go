@@ -247,3 +247,32 @@ func (s *segmentPattern) overlaps(t *segmentPattern) bool {
 	return (strings.HasPrefix(s.prefix, t.prefix) || strings.HasPrefix(t.prefix, s.prefix)) &&
 		(strings.HasSuffix(s.suffix, t.suffix) || strings.HasSuffix(t.suffix, s.suffix))
 }
+
+// covers reports whether every path that fits q surely fits p.
+func (p *pathPattern) covers(q *pathPattern) bool {
+	switch {
+	case len(q.segments) < len(p.segments):
+		return false
+	case !p.hasRest && (q.hasRest || len(q.segments) != len(p.segments) || q.slash != p.slash):
+		return false
+	case p.hasRest && q.slash && len(q.segments) > 0:
+		return false
+	}
+	for i := range p.segments {
+		if !p.segments[i].covers(&q.segments[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// covers reports whether every segment that fits t fits s.
+func (s *segmentPattern) covers(t *segmentPattern) bool {
+	switch {
+	case s.name == "":
+		return t.name == "" && s.prefix == t.prefix
+	case t.name == "":
+		return s.fits(t.prefix)
+	}
+	return strings.HasPrefix(t.prefix, s.prefix) && strings.HasSuffix(t.suffix, s.suffix)
+}

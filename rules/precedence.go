@@ -31,7 +31,52 @@ func (d *decoder) precedence(c *Connector, at map[*Operation]*yaml.Node) {
 		d.fail("before", "operations", nil, "the operations' before form a circle", "remove one of them")
 		return
 	}
+	listed := c.Operations
 	c.Operations = ordered
+	for i, op := range listed {
+		d.unreached(op, index("operations", i), at[op])
+	}
+}
+
+// unreached reports an operation that nothing ever gets to, since all that fits it fits another
+// that goes first. Where that lets pass unrecorded what should be recorded or denied, it is an error.
+func (d *decoder) unreached(op *Operation, key string, n *yaml.Node) {
+	for _, other := range op.Connector.Operations {
+		if other == op {
+			return
+		}
+		if !other.goesBefore(op) || !other.takesAll(op) {
+			continue
+		}
+		report := d.warn
+		if other.Effect.passes() && !op.Effect.passes() {
+			report = d.mistaken
+		}
+		report("unreached", join(key, "match"), n, "nothing ever gets to "+op.Name+": all that fits it fits "+other.Name+", which goes first",
+			"say before: ["+other.Name+"] in "+op.Name+" and not the other way round, or narrow "+other.Name)
+		return
+	}
+}
+
+// passes reports whether what has the effect is sent unrecorded.
+func (e Effect) passes() bool { return e == EffectRead || e == EffectIgnore }
+
+// takesAll reports whether every request that fits the other operation surely fits this one.
+func (op *Operation) takesAll(other *Operation) bool {
+	return len(other.matches) > 0 && !slices.ContainsFunc(other.matches, func(b *matcher) bool {
+		return !slices.ContainsFunc(op.matches, func(a *matcher) bool { return a.covers(b) })
+	})
+}
+
+// covers reports whether every request that fits the other surely fits this.
+func (m *matcher) covers(other *matcher) bool {
+	if len(m.methods) > 0 && (len(other.methods) == 0 || slices.ContainsFunc(other.methods, func(s string) bool { return !slices.Contains(m.methods, s) })) {
+		return false
+	}
+	if m.path != nil && (other.path == nil || !m.path.covers(other.path)) {
+		return false
+	}
+	return m.when == nil || other.when != nil && strings.TrimSpace(m.when.source) == strings.TrimSpace(other.when.source)
 }
 
 // orderOperations sorts so that each comes before those it names, and otherwise
