@@ -35,6 +35,8 @@ type expr struct {
 	mistakes  []mistake
 	statuses  []int64
 	neverBool bool
+	// alwaysBool says that it is nothing but true or false.
+	alwaysBool bool
 }
 
 // namedExpr is an expression with the name it gives a value to.

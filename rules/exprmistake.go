@@ -45,6 +45,7 @@ func (e *expr) inspect(root ast.Expr, out *cel.Type) {
 		}
 	}
 	e.neverBool = !canBeBool(out) || neverBool(root)
+	e.alwaysBool = out.Kind() == types.BoolKind
 }
 
 // mistaken notes a mistake, once.

@@ -45,6 +45,7 @@ func (d *decoder) mutation(n *yaml.Node, m map[string]*yaml.Node, key string, op
 	d.verifiable(cmp.Or(m["verify_on_replay"], n), key, op, l)
 	d.compensate(m["compensate"], join(key, "compensate"), op)
 	d.replaced(m, key, op)
+	d.volatile(m["identity"], join(key, "identity"), op)
 	op.namesJSON = op.readsJSON()
 }
 

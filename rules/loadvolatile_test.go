@@ -1,0 +1,41 @@
+package rules
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestAKeyThatIsAnotherAtEachRunIsFound(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]string{
+		"identity: {x: header.traceparent}":                                      "volatile: identity.x reads the header field traceparent",
+		"identity: {order: json.order, x: \"sha256(header['x-request-id'])\"}":   "volatile: identity.x reads the header field x-request-id",
+		"subkey: \"header[?'idempotency-key'].orValue('')\"":                     "volatile: subkey reads the header field idempotency-key",
+		"identity: {x: has(json.order)}":                                         "identity: is true or false",
+		"identity: {kind: \"'pay'\", x: json.order == 'a', y: \"'x' in query\"}": "identity: is true or false",
+		"identity: {x: has(json.order), order: json.order}":                      "",
+		"identity: {x: json.express}":                                            "",
+		"identity: {x: \"header['x-order']\"}":                                   "",
+		"identity: none":                                                         "",
+	} {
+		_, findings := Load([]File{{Name: "f.yaml", Data: []byte(withOperation(line))}}, nil, Defaults{})
+		i := slices.IndexFunc(findings, func(f Finding) bool { return f.Code == "volatile" || f.Code == "identity" })
+		switch {
+		case findings.Failed(), want == "" && i >= 0, want != "" && i < 0:
+			t.Errorf("%s: %v", line, findings)
+		case want == "":
+		case !strings.HasPrefix(findings[i].Code+": "+findings[i].Problem, want) || findings[i].Severity != SeverityWarning || findings[i].Line == 0:
+			t.Errorf("%s: %+v", line, findings[i])
+		}
+	}
+	// With a subkey, what is true or false tells kinds apart.
+	if _, findings := Load([]File{{Data: []byte(withOperation("identity: {x: has(json.order)}", "subkey: json.order"))}}, nil, Defaults{}); len(findings) > 0 {
+		t.Errorf("with a subkey: %v", findings)
+	}
+	// The native key's own place has a finding of its own, or is the script's word.
+	if _, findings := Load([]File{{Data: []byte(withOperation(
+		"native_key: {header: Idempotency-Key, when_present: keep_first}", "subkey: header['idempotency-key']"))}}, nil, Defaults{}); len(findings) > 0 {
+		t.Errorf("the native key: %v", findings)
+	}
+}
