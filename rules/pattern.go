@@ -15,7 +15,7 @@ type pathPattern struct {
 	// rest names the variable of a trailing {x...}; hasRest says there is one.
 	rest    string
 	hasRest bool
-	// slash says that the path must end in a slash.
+	// slash says that the path must end in a slash, which is no part of a {x...} before it.
 	slash bool
 }
 
@@ -43,7 +43,7 @@ func parsePathPattern(source string) (*pathPattern, error) {
 	pieces := strings.Split(body, "/")
 	for i, piece := range pieces {
 		if name, ok := restName(piece); ok {
-			if i != len(pieces)-1 || p.slash {
+			if i != len(pieces)-1 {
 				return nil, fmt.Errorf("%s must be the end of the pattern", piece)
 			}
 			p.rest, p.hasRest = name, true
@@ -172,8 +172,7 @@ func (p *pathPattern) fits(at *path) bool {
 	if !p.hasRest && (len(at.segments) != len(p.segments) || at.slash != p.slash) {
 		return false
 	}
-	// "/" is a path without segments, not one that ends in a slash.
-	if p.hasRest && at.slash && len(at.segments) > 0 {
+	if p.hasRest && p.ends() != (at.slash && len(at.segments) > 0) {
 		return false
 	}
 	for i, s := range p.segments {
@@ -225,14 +224,15 @@ func (p *pathPattern) overlaps(q *pathPattern) bool {
 			return false
 		}
 	}
-	switch {
-	case len(p.segments) > n && !q.hasRest, len(q.segments) > n && !p.hasRest:
+	if len(p.segments) > n && !q.hasRest || len(q.segments) > n && !p.hasRest {
 		return false
-	case !p.hasRest && !q.hasRest:
-		return p.slash == q.slash
 	}
-	return true
+	return p.ends() == q.ends()
 }
+
+// ends reports whether what fits ends in a slash; "/" is a path without segments, not one
+// that ends in a slash.
+func (p *pathPattern) ends() bool { return p.slash && (p.hasRest || len(p.segments) > 0) }
 
 // overlaps reports whether a segment could match both.
 func (s *segmentPattern) overlaps(t *segmentPattern) bool {
@@ -255,7 +255,7 @@ func (p *pathPattern) covers(q *pathPattern) bool {
 		return false
 	case !p.hasRest && (q.hasRest || len(q.segments) != len(p.segments) || q.slash != p.slash):
 		return false
-	case p.hasRest && q.slash && len(q.segments) > 0:
+	case p.hasRest && p.ends() != q.ends():
 		return false
 	}
 	for i := range p.segments {

@@ -27,6 +27,10 @@ func TestPathPatterns(t *testing.T) {
 		{"/files/{path...}", "/files", map[string]string{"path": ""}},
 		{"/files/{path...}", "/files/a/b", map[string]string{"path": "a/b"}},
 		{"/files/{path...}", "/files/a/", nil},
+		{"/files/{path...}/", "/files/a/b/", map[string]string{"path": "a/b"}},
+		{"/files/{path...}/", "/files/", map[string]string{"path": ""}},
+		{"/files/{path...}/", "/files/a", nil},
+		{"/{path...}/", "/", nil},
 		{"/{path...}", "/", map[string]string{"path": ""}},
 		{"/{path...}", "/a", map[string]string{"path": "a"}},
 		{"/values/{range}:append", "/values/A1:append", map[string]string{"range": "A1"}},
@@ -78,7 +82,7 @@ func TestPatternsThatShareAPathOverlap(t *testing.T) {
 			for i := range rapid.IntRange(0, 3).Draw(t, label+" length") {
 				b.WriteString("/" + strings.ReplaceAll(piece.Draw(t, label), "x", string(rune('p'+i))))
 			}
-			b.WriteString(rapid.SampledFrom([]string{"", "/", "/{rest...}"}).Draw(t, label+" end"))
+			b.WriteString(rapid.SampledFrom([]string{"", "/", "/{rest...}", "/{rest...}/"}).Draw(t, label+" end"))
 			if b.Len() == 0 {
 				b.WriteString("/")
 			}
@@ -101,6 +105,9 @@ func TestPatternsThatShareAPathOverlap(t *testing.T) {
 		}
 		if p.fits(&at) && q.fits(&at) && (!p.overlaps(q) || !q.overlaps(p)) {
 			t.Fatalf("%s fits %s and %s, which are said not to overlap", raw, p.source, q.source)
+		}
+		if p.covers(q) && q.fits(&at) && !p.fits(&at) {
+			t.Fatalf("%s fits %s and not %s, which is said to cover it", raw, q.source, p.source)
 		}
 	})
 }

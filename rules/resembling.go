@@ -49,8 +49,7 @@ func (m *matcher) resembles(req *Request, host map[string]string) bool {
 
 // nearly is match, whatever the case of literals and whether or not there is a slash at the end.
 func (p *pathPattern) nearly(at *path) (map[string]string, bool) {
-	slash := p.slash && !p.hasRest
-	lower, loose := *p, path{wire: at.wire, slash: slash}
+	lower, loose := *p, path{wire: at.wire, slash: p.slash}
 	lower.segments = slices.Clone(p.segments)
 	for i, s := range lower.segments {
 		lower.segments[i].prefix, lower.segments[i].suffix = lowerASCII(s.prefix), lowerASCII(s.suffix)
@@ -61,5 +60,5 @@ func (p *pathPattern) nearly(at *path) (map[string]string, bool) {
 	if !lower.fits(&loose) {
 		return nil, false
 	}
-	return p.variables(&path{wire: at.wire, segments: at.segments, slash: slash}), true
+	return p.variables(&path{wire: at.wire, segments: at.segments, slash: p.slash}), true
 }
