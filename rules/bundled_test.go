@@ -41,3 +41,16 @@ func TestBundledConnectorsLoadAndTheirCasesHold(t *testing.T) {
 		t.Fatalf("cases:\n%v", failed)
 	}
 }
+
+// Stripe takes a payment intent or its charge for the payment, which are two identities: a re-run that
+// names the other one is asked about, and not sent as a second refund.
+func TestABundledRefundRefusesDrift(t *testing.T) {
+	t.Parallel()
+	set, findings := rules.Load(bundled(t), nil, rules.Defaults{})
+	if set == nil {
+		t.Fatalf("findings:\n%v", findings)
+	}
+	if op := set.Connector("stripe").Operation("refund.create"); op.Drift != rules.DriftRefuse {
+		t.Errorf("drift: %s", op.Drift)
+	}
+}
