@@ -123,3 +123,30 @@ func TestCasesAreWrittenForTheFilesOwnHosts(t *testing.T) {
 		}
 	}
 }
+
+// A host that a pattern of the same connector fits too is the host alone, whichever is written first.
+func TestCasesFindTheHostAsRequestsDo(t *testing.T) {
+	t.Parallel()
+	set := load(t, strings.Replace(connectorHead, "hosts: [api.test]", `hosts: ["{cell}.api.test", eu.api.test]`, 1)+`
+  - name: make
+    match: {method: POST, path: /make}
+    effect: mutation
+    identity: {cell: "host.?cell.orValue('the one')"}
+    reconcile: [{none: why}]
+    manual_check: look
+cases:
+  - name: at a host of its own
+    request: {method: POST, url: "https://eu.api.test/make"}
+    expect: {operation: make, identity: {cell: the one}}
+  - name: at another one
+    request: {method: POST, url: "https://us.api.test/make"}
+    expect: {operation: make, identity: {cell: us}}
+`)
+	if failed := set.RunCases(); len(failed) > 0 {
+		t.Errorf("cases: %v", failed)
+	}
+	req := request(t, "POST https://eu.api.test/make", "")
+	if m := set.Connectors()[0].Match(req); len(m.Host) != 0 || identityOf(derive(t, set, req)) != `{"cell":"the one"}` {
+		t.Errorf("by the connector alone: %+v", m)
+	}
+}

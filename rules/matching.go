@@ -42,16 +42,13 @@ func (s *Set) match(req *Request, explain bool) (Match, []Candidate) {
 func (c *Connector) Match(req *Request) Match { return c.matchAt(c.hosts, req) }
 
 func (c *Connector) matchAt(hosts []*hostPattern, req *Request) Match {
-	for _, h := range hosts {
-		vars, ok := h.match(req.Scheme, req.Host, req.Port)
-		if !ok {
-			continue
-		}
-		m := Match{Connector: c, Host: vars}
-		c.match(&m, req, false)
-		return m.checked(req)
+	vars, fits := matchHost(hosts, req)
+	if !fits {
+		return Match{Unmatched: true}
 	}
-	return Match{Unmatched: true}
+	m := Match{Connector: c, Host: vars}
+	c.match(&m, req, false)
+	return m.checked(req)
 }
 
 // match fills in the operation, or why there is none.
