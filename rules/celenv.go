@@ -6,12 +6,16 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"fmt"
+	"math"
 	"net/mail"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
 	"cel.dev/cel-go/cel"
+	celconfig "cel.dev/cel-go/common/env"
+	"cel.dev/cel-go/common/overloads"
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
 	"cel.dev/cel-go/common/types/traits"
@@ -70,7 +74,10 @@ func makeEnvs() (map[position]*cel.Env, error) {
 		{cel.Variable("found", cel.DynType)},
 	}
 	envs := map[position]*cel.Env{}
-	env, err := cel.NewCustomEnv(cel.StdLib(), cel.Container(""))
+	// string() of a double is our own.
+	without := celconfig.NewLibrarySubset().AddExcludedFunctions(
+		celconfig.NewFunction("string", celconfig.NewOverload(overloads.DoubleToString, nil, nil)))
+	env, err := cel.NewCustomEnv(cel.StdLib(cel.StdLibSubset(without)), cel.Container(""))
 	for i, layer := range layers {
 		if err == nil {
 			env, err = env.Extend(layer...)
@@ -114,9 +121,11 @@ func celFunctions(response *cel.Type) []cel.EnvOption {
 				return hex.EncodeToString(h.Sum(nil))
 			})
 		}),
-		// string() of a number beyond CEL's own.
-		cel.Function("string", cel.Overload("keep_digits_to_string", []*cel.Type{digitsType}, cel.StringType,
-			cel.UnaryBinding(func(v ref.Val) ref.Val { return v.ConvertToType(types.StringType) }))),
+		// string() of a number beyond CEL's own, and of one that has a fraction or an exponent.
+		cel.Function("string",
+			cel.Overload("keep_digits_to_string", []*cel.Type{digitsType}, cel.StringType,
+				cel.UnaryBinding(func(v ref.Val) ref.Val { return v.ConvertToType(types.StringType) })),
+			cel.Overload(overloads.DoubleToString, []*cel.Type{cel.DoubleType}, cel.StringType, cel.UnaryBinding(doubleText))),
 		cel.Function("header_of", cel.Overload("header_of_response_string",
 			[]*cel.Type{response, cel.StringType}, cel.StringType, cel.BinaryBinding(headerOf))),
 	}
@@ -126,6 +135,23 @@ func celFunctions(response *cel.Type) []cel.EnvOption {
 func unary(name string, out, in *cel.Type, f func(ref.Val) ref.Val) cel.EnvOption {
 	return cel.Function(name, cel.Overload(name+"_value", []*cel.Type{in}, out, cel.UnaryBinding(f)))
 }
+
+// doubleText writes a whole number as it writes an integer, since 4484626 and 4484626.0 are one:
+// CEL's own gives 4.484626e+06 for the second.
+func doubleText(v ref.Val) ref.Val {
+	d, ok := v.(types.Double)
+	switch f := float64(d); {
+	case !ok || f != math.Trunc(f) || math.Abs(f) >= exponentFrom:
+		return v.ConvertToType(types.StringType)
+	case f == 0:
+		return types.String("0")
+	default:
+		return types.String(strconv.FormatFloat(f, 'f', -1, 64))
+	}
+}
+
+// exponentFrom is from where on canonical JSON writes a double with an exponent (RFC 8785 §3.2.2.3).
+const exponentFrom = 1e21
 
 // withBytes applies f to a string's UTF-8 or to bytes.
 func withBytes(v ref.Val, f func([]byte) string) ref.Val {

@@ -121,3 +121,24 @@ func TestAMissingValueIsRefusedAndAnOptionalOneIsNot(t *testing.T) {
 		})
 	}
 }
+
+// One number is one text too, whatever its size: a script that was written anew may send 4484626.0.
+func TestATextOfANumberDoesNotDependOnHowItIsWritten(t *testing.T) {
+	t.Parallel()
+	e, err := compileExpr("string(json.n)", inRequest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, spelt := range map[string][]string{
+		"7": {"7", "7.0"}, "0": {"0", "-0", "-0.0"}, "4484626": {"4484626", "4484626.0", "4484626e0", "4.484626e6"}, "-1000000": {"-1000000", "-1e6"},
+		"10000000000000000": {"10000000000000000", "1e16"}, "123456789012345680000": {"123456789012345680000", "123456789012345680000.0"},
+		"1.5000005e+06": {"1500000.5", "1500000.50"}, "0.5": {"0.5", "5e-1"}, "1e+21": {"1e21"},
+	} {
+		for _, n := range spelt {
+			v, present, err := e.eval(&scope{req: request(t, "POST https://api.test/x", `{"n":`+n+`}`, jsonHeader)})
+			if err != nil || !present || v.kind != jsonString || v.text != want {
+				t.Errorf("string() of %s is %q, %v; want %q", n, v.text, err, want)
+			}
+		}
+	}
+}
