@@ -155,13 +155,18 @@ var foundBreaks = []broken{
 	},
 	{
 		promise: "Those don't pass if servers may take them for a GET", how: "a HEAD of what a GET changes passes as a read",
-		edits: []edit{{"rules/matching.go", "if op := c.resembling(req, m.Host); op != nil {", "if op := c.resembling(req, m.Host); op != nil && req.Method != http.MethodHead {"}},
+		edits: []edit{{"rules/matching.go", "if op := c.resembling(req, m.Host, nil); op != nil {", "if op := c.resembling(req, m.Host, nil); op != nil && req.Method != http.MethodHead {"}},
 		tests: []string{"rules.TestWhatResemblesAMutatingGETIsNoRead"},
 	},
 	{
 		promise: "Those don't pass if servers may take them for a GET", how: "a slash at its end makes a read of a GET that changes something",
 		edits: []edit{{"rules/resembling.go", "loose := *p, path{wire: at.wire, slash: p.slash}", "loose := *p, path{wire: at.wire, slash: at.slash}"}},
 		tests: []string{"rules.TestWhatResemblesAMutatingGETIsNoRead"},
+	},
+	{
+		promise: "Those don't pass if servers may take them for a GET", how: "what resembles a mutation passes by the rule for all else",
+		edits: []edit{{"rules/matching.go", "if op := c.resembling(req, m.Host, m.Operation); op != nil {", "if op := c.resembling(req, m.Host, m.Operation); op != nil && m.Effect == EffectDeny {"}},
+		tests: []string{"rules.TestWhatResemblesAMutationIsNoReadOfAllElse"},
 	},
 	{
 		promise: "another spelling of the same request", how: "a large whole number is another text where it has a point",

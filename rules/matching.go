@@ -78,8 +78,14 @@ func (c *Connector) match(m *Match, req *Request, explain bool) []Candidate {
 		tell(op, fit.problem == nil && !fit.needsBody, fit.reason)
 		m.decide(op, fit)
 	}
-	if m.Operation == nil && m.Refusal == nil && !m.NeedsBody {
+	switch {
+	case m.Refusal != nil || m.NeedsBody:
+	case m.Operation == nil:
 		c.unmatched(m, req)
+	case m.Effect.passes():
+		if op := c.resembling(req, m.Host, m.Operation); op != nil {
+			m.Effect, m.Refusal = EffectDeny, refuseResembling(req, op)
+		}
 	}
 	return told
 }
@@ -105,10 +111,8 @@ func (op *Operation) goesBefore(other *Operation) bool { return slices.Contains(
 // unmatched is what happens to a request that no operation declares.
 func (c *Connector) unmatched(m *Match, req *Request) {
 	if isSafe(req.Method) && (c.ReadsSafe || slices.ContainsFunc(c.readPaths, func(p *pathPattern) bool { return p.fits(&req.path) })) {
-		if op := c.resembling(req, m.Host); op != nil {
-			m.Refusal = refuse(ProblemUnmatched, req.Method+" on this path is no operation of the connector "+c.Name+", but servers may take it for "+op.Name+
-				": they may treat HEAD as GET, and a path in another case or with a slash at its end as the same; send what that operation matches, "+
-				"or add an operation with effect: read for this to the file")
+		if op := c.resembling(req, m.Host, nil); op != nil {
+			m.Refusal = refuseResembling(req, op)
 			return
 		}
 		m.Effect = EffectRead

@@ -5,11 +5,12 @@ import (
 	"slices"
 )
 
-// resembling finds the operation for which servers may take a request that fits none and
-// would pass as a read: one that changes something by GET, or denies it. Many servers answer
+// resembling finds the operation for which servers may take a request that would pass
+// unrecorded: one that records what it resembles, or denies it. Many servers answer
 // HEAD by doing what GET does (RFC 9110 §9.3.2), and take a path in another case or with a
-// slash at its end for the same. nil says that there is none.
-func (c *Connector) resembling(req *Request, host map[string]string) *Operation {
+// slash at its end for the same. taken is the operation that it fits, which that one must go
+// before; nil for none. nil says that there is none.
+func (c *Connector) resembling(req *Request, host map[string]string, taken *Operation) *Operation {
 	switch req.Method {
 	case http.MethodOptions:
 		return nil
@@ -18,7 +19,7 @@ func (c *Connector) resembling(req *Request, host map[string]string) *Operation 
 		req.Method = http.MethodGet
 	}
 	i := slices.IndexFunc(c.Operations, func(op *Operation) bool {
-		return (op.Effect == EffectMutation || op.Effect == EffectDeny) &&
+		return !op.Effect.passes() && (taken == nil || op.goesBefore(taken)) &&
 			slices.ContainsFunc(op.matches, func(m *matcher) bool { return m.resembles(req, host) })
 	})
 	if i < 0 {
@@ -27,10 +28,17 @@ func (c *Connector) resembling(req *Request, host map[string]string) *Operation 
 	return c.Operations[i]
 }
 
+// refuseResembling is the refusal of a request that servers may take for one of op.
+func refuseResembling(req *Request, op *Operation) *Refusal {
+	return refuse(ProblemUnmatched, "servers may take this "+req.Method+" for "+op.Name+" of the connector "+op.Connector.Name+
+		", and it would pass unrecorded: they may treat HEAD as GET, and a path in another case or with a slash at its end as the same; "+
+		"send what that operation matches, or add an operation with effect: read for this to the file")
+}
+
 // resembles reports whether a server may take the request for one that fits. A condition that
 // can't be evaluated may hold.
 func (m *matcher) resembles(req *Request, host map[string]string) bool {
-	if len(m.methods) > 0 && !slices.Contains(m.methods, http.MethodGet) {
+	if len(m.methods) > 0 && !slices.Contains(m.methods, req.Method) {
 		return false
 	}
 	vars, ok := m.variables(req)

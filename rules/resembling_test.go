@@ -56,7 +56,7 @@ func TestWhatResemblesAMutatingGETIsNoRead(t *testing.T) {
 		m := set.Match(request(t, line, ""))
 		switch {
 		case taken != "":
-			wantRefusal(t, m.Refusal, ProblemUnmatched, "servers may take it for "+taken+":")
+			wantRefusal(t, m.Refusal, ProblemUnmatched, " for "+taken+" of the connector test")
 			if m.Effect != EffectDeny {
 				t.Errorf("%s: effect %v with a refusal", line, m.Effect)
 			}
@@ -66,5 +66,47 @@ func TestWhatResemblesAMutatingGETIsNoRead(t *testing.T) {
 	}
 	if m := set.Match(request(t, "GET https://api.test/jobs/7:Run", "")); m.Operation == nil || m.Effect != EffectMutation {
 		t.Errorf("the mutation itself: %+v", m)
+	}
+}
+
+// Nor does it pass by a rule for all else.
+func TestWhatResemblesAMutationIsNoReadOfAllElse(t *testing.T) {
+	t.Parallel()
+	set := load(t, connectorHead+`
+  - name: pay
+    match: {method: [POST, GET], path: "/v1/pay/{id}", when: "query.?dry.orValue('') == ''"}
+    effect: mutation
+    identity: {id: path.id}
+    before: [rest]
+    reconcile: [{none: why}]
+    manual_check: look
+  - {name: secret, match: {path: "/v1/secret/{x...}"}, effect: deny, before: [rest, open]}
+  - {name: open, match: {method: POST, path: "/v1/secret/open/"}, effect: read, before: [rest]}
+  - {name: rest, match: {method: [GET, HEAD, POST]}, effect: read}
+  - {name: telemetry, match: {method: PUT, path: "/V1/Pay/{id}"}, effect: ignore}
+`)
+	for line, taken := range map[string]string{
+		"POST https://api.test/v1/pay/7/":       "pay",
+		"POST https://api.test/V1/Pay/7":        "pay",
+		"HEAD https://api.test/v1/pay/7":        "pay",
+		"POST https://api.test/v1/secret/a/":    "secret",
+		"GET https://api.test/V1/secret":        "secret",
+		"POST https://api.test/v1/secret/open/": "secret",
+		"POST https://api.test/v1/pay/7/?dry=1": "",
+		"POST https://api.test/v1/pay/7?dry=1":  "",
+		"POST https://api.test/v1/search":       "",
+		"PUT https://api.test/V1/Pay/7":         "",
+		"OPTIONS https://api.test/V1/Pay/7":     "",
+	} {
+		m := set.Match(request(t, line, ""))
+		switch {
+		case taken != "":
+			wantRefusal(t, m.Refusal, ProblemUnmatched, " for "+taken+" of the connector test")
+			if m.Effect != EffectDeny {
+				t.Errorf("%s: effect %v with a refusal", line, m.Effect)
+			}
+		case m.Refusal != nil || !m.Effect.passes():
+			t.Errorf("%s: %+v", line, m)
+		}
 	}
 }
