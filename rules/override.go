@@ -10,7 +10,7 @@ import (
 // Names under which frameworks take another method than the request's.
 var (
 	overrideHeaders = []string{"X-Http-Method-Override", "X-Http-Method", "X-Method-Override"}
-	overrideNames   = []string{"_method", "x-http-method-override", "x-http-method", "x-method-override", "$httpmethod"}
+	overrideNames   = []string{"_method", "x-http-method-override", "x-http-method", "x-method-override", "$httpmethod", "_httpmethod"}
 )
 
 // targetHeaders are fields under which servers take another path than the

@@ -58,6 +58,7 @@ func TestOverridesAreRefusedWhereverServersLook(t *testing.T) {
 		{"in the query, in capitals and escaped", "/things?%5FMETHOD=DELETE", "", "_METHOD", nil},
 		{"in the query behind a semicolon", "/things?a=b;_method=DELETE", "", "_method", nil},
 		{"in the query without a value", "/search?a=b&_method", "", "_method", nil},
+		{"in the query as Salesforce's", "/things?_HttpMethod=PATCH", "", "_HttpMethod", nil},
 		{"in the query as OData's", "/things?$httpMethod=DELETE", "", "$httpMethod", nil},
 		{"in a form", "/things", "a=b&_method=DELETE", "form field", []string{formHeader}},
 		{"in a form that can't be read", "/things", "_method=DELETE&a=%zz", "form field", []string{formHeader}},
