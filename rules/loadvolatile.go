@@ -35,6 +35,13 @@ func (d *decoder) changing(e *expr, what string, op *Operation) {
 	if e == nil {
 		return
 	}
+	if k := op.NativeKey; k != nil && k.WhenPresent != PresentRefuse && k.In != "header" && e.reads(k.at) && !e.readsAt(k.at) {
+		at := d.standing(e, nil, what)
+		d.warn("volatile", at.key, at.node,
+			what+" reads all of what holds the native key "+k.at.where()+", which most clients make anew at each run: a re-run would be sent again",
+			"name the values beside it that say what is changed, such as json.order")
+		return
+	}
 	for _, r := range e.refs {
 		if r.root != "header" || len(r.steps) == 0 || !slices.Contains(volatileFields, strings.ToLower(r.steps[0].name)) ||
 			op.NativeKey != nil && e.readsAt(op.NativeKey.at) {

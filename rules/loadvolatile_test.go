@@ -29,6 +29,19 @@ func TestAKeyThatIsAnotherAtEachRunIsFound(t *testing.T) {
 			t.Errorf("%s: %+v", line, findings[i])
 		}
 	}
+	for lines, found := range map[[2]string]bool{
+		{"native_key: {json: request_id}", "identity: {x: body_sha256}"}:                               true,
+		{"native_key: {json: meta.request_id, when_present: keep_first}", "subkey: string(json.meta)"}: true,
+		{"native_key: {form: key}", "identity: {x: \"form.map(k, k).join(',')\"}"}:                     true,
+		{"native_key: {json: request_id, when_present: refuse}", "identity: {x: body_sha256}"}:         false,
+		{"native_key: {json: request_id}", "identity: {x: json.order}"}:                                false,
+		{"native_key: {header: Idempotency-Key}", "identity: {x: body_sha256}"}:                        false,
+	} {
+		_, findings := Load([]File{{Data: []byte(withOperation(lines[0], lines[1]))}}, nil, Defaults{})
+		if got := slices.ContainsFunc(findings, func(f Finding) bool { return f.Code == "volatile" }); got != found || findings.Failed() {
+			t.Errorf("%s: %v", lines, findings)
+		}
+	}
 	// With a subkey, what is true or false tells kinds apart.
 	if _, findings := Load([]File{{Data: []byte(withOperation("identity: {x: has(json.order)}", "subkey: json.order"))}}, nil, Defaults{}); len(findings) > 0 {
 		t.Errorf("with a subkey: %v", findings)
