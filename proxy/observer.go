@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"strings"
 	"time"
 
 	"keep-proxy/ledger"
@@ -56,10 +57,11 @@ func (x *exchange) sent() *Sent {
 	return &Sent{Started: d.Started.Wall, Ended: d.Ended.Wall, Status: d.Status, Verdict: string(d.Verdict), Error: d.ErrorClass}
 }
 
-// line is what the log and an observer are told.
+// line is what the log and an observer are told. What the client names may be bytes that are
+// no text, which neither JSON nor a span takes: one such request would end what follows all.
 func (x *exchange) line(method, host, path string, w *answerWriter, delivered bool, now time.Time) Line {
 	l := Line{
-		At: now, Method: method, Host: host, Path: x.path(path), Status: w.status, Bytes: w.bytes,
+		At: now, Method: legible(method), Host: legible(host), Path: legible(x.path(path)), Status: w.status, Bytes: w.bytes,
 		Duration: now.Sub(x.started), Delivered: delivered, Effect: x.effect, Problem: string(x.problem),
 		Workflow: x.caller.workflow, Item: x.caller.item, Run: x.caller.run, Connector: x.connector, Operation: x.operation,
 		Received: x.received,
@@ -72,3 +74,6 @@ func (x *exchange) line(method, host, path string, w *answerWriter, delivered bo
 	}
 	return l
 }
+
+// legible is s with the mark for what can't be read in the place of bytes that are no UTF-8.
+func legible(s string) string { return strings.ToValidUTF8(s, "\ufffd") }

@@ -42,3 +42,15 @@ func TestTheContextOfATracePassesAndIsTold(t *testing.T) {
 	}
 	w.wantSends("/pay", 1)
 }
+
+// One request with such a path would end every stream of requests, and take the spans of a
+// whole batch with it.
+func TestWhoFollowsIsToldText(t *testing.T) {
+	t.Parallel()
+	told := listener{make(chan Line, 8)}
+	w := newWorld(t, created, func(c *Config) { c.Observer = told })
+	w.talk("GET " + w.upstream.URL + "/caf%E9 HTTP/1.1\r\nHost: " + w.authority + "\r\n" + w.basic(w.open("a").token) + "Connection: close\r\n\r\n")
+	if l := <-told.lines; l.Path != "/caf\ufffd" {
+		t.Errorf("told of the path %q", l.Path)
+	}
+}
