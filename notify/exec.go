@@ -15,18 +15,16 @@ type Exec struct {
 
 // NewExec makes a destination. The command runs with PATH and HOME of this process, and
 // KEEP_NOTIFY_TYPE, KEEP_NOTIFY_ID and KEEP_NOTIFY_MUTATION; no other variable reaches it,
-// since some are secrets. It is killed after Timeout.
+// since some are secrets. It is killed after Timeout. What it writes goes nowhere, and what it
+// leaves running when it exits with 0 goes on: the message was taken, and sent by that, say.
 func NewExec(name string, command []string) *Exec { return &Exec{name: name, command: command} }
 
 // Name implements Destination.
 func (e *Exec) Name() string { return e.name }
 
-// maxOutput is what a command may write; nobody reads it.
-const maxOutput = 1 << 20
-
 // Deliver implements Destination.
 func (e *Exec) Deliver(ctx context.Context, m Message, body []byte) error {
-	s := program.Spec{Args: e.command, Stdin: append(body, '\n'), Timeout: Timeout, MaxOutput: maxOutput}
+	s := program.Spec{Args: e.command, Stdin: append(body, '\n'), Timeout: Timeout, Unheard: true}
 	for _, name := range []string{"PATH", "HOME"} {
 		if value, ok := os.LookupEnv(name); ok {
 			s.Env = append(s.Env, name+"="+value)

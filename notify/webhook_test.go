@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -106,6 +107,18 @@ func TestACommandGetsTheMessage(t *testing.T) {
 	got, err := os.ReadFile(file)
 	if err != nil || string(got) != "{\"a\":1}\nescalation.opened m-1\n" {
 		t.Errorf("it got %q, %v", got, err)
+	}
+	// A process of its own holds its output.
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	leave := NewExec("pager", []string{"/bin/sh", "-c", `read x < "$0" & exit 0`, pipe})
+	if err := leave.Deliver(t.Context(), Message{ID: "m"}, nil); err != nil {
+		t.Fatalf("an exit code of 0 counts as not delivered: %v", err)
+	}
+	if err := os.WriteFile(pipe, []byte("x\n"), 0o600); err != nil {
+		t.Error(err)
 	}
 	refuse := NewExec("pager", []string{"/bin/sh", "-c", "exit 3"})
 	if err := refuse.Deliver(t.Context(), Message{ID: "m"}, nil); err == nil {

@@ -3,7 +3,8 @@
 //
 // It is started directly, without a shell, in a process group of its own with an
 // environment of its own. At its end, at the end of its time, and when it writes more
-// than it may, the whole group is killed with SIGKILL.
+// than it may, the whole group is killed with SIGKILL; where its exit code alone counts
+// (Spec.Unheard), what it left running when it ended well goes on.
 //
 // # Failure
 //

@@ -26,7 +26,7 @@ var (
 // left the group may hold the pipe.
 const drain = time.Second
 
-// Spec is what to run. Args, Timeout and MaxOutput are required.
+// Spec is what to run. Args and Timeout are required, and MaxOutput unless it is Unheard.
 type Spec struct {
 	// Args are the program, as exec.LookPath finds it, and its arguments.
 	Args []string
@@ -37,6 +37,9 @@ type Spec struct {
 	Timeout time.Duration
 	// MaxOutput bounds standard output, in bytes.
 	MaxOutput int64
+	// Unheard is for a program of which the exit code alone counts: what it writes goes nowhere,
+	// and what it leaves running when it ends well isn't waited for, and goes on.
+	Unheard bool
 	// MaxMemory bounds the data of each process, in bytes; 0 for no limit.
 	MaxMemory int64
 }
@@ -44,7 +47,7 @@ type Spec struct {
 // Run runs the program and returns what it wrote to standard output, once it ended
 // with exit code 0.
 func Run(ctx context.Context, s Spec) ([]byte, error) {
-	if len(s.Args) == 0 || s.Timeout <= 0 || s.MaxOutput <= 0 {
+	if len(s.Args) == 0 || s.Timeout <= 0 || s.MaxOutput <= 0 && !s.Unheard {
 		return nil, errors.New("program: an incomplete specification")
 	}
 	name := filepath.Base(s.Args[0])
@@ -61,7 +64,10 @@ func run(ctx context.Context, s Spec) ([]byte, error) {
 	out := &bounded{left: s.MaxOutput, over: cancel}
 	cmd := exec.CommandContext(ctx, s.Args[0], s.Args[1:]...) //nolint:gosec // It is the operator's program.
 	cmd.Env = append([]string{}, s.Env...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(s.Stdin), out, io.Discard
+	cmd.Stdin = bytes.NewReader(s.Stdin)
+	if !s.Unheard { // Else it is the null device, by which nobody is kept waiting.
+		cmd.Stdout, cmd.Stderr = out, io.Discard
+	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return killGroup(cmd.Process) }
 	cmd.WaitDelay = drain
@@ -79,8 +85,10 @@ func run(ctx context.Context, s Spec) ([]byte, error) {
 		return nil, fmt.Errorf("its memory can't be limited: %w", err)
 	}
 	err = cmd.Wait()
-	// What the program left running is of no use to anyone.
-	_ = killGroup(cmd.Process)
+	if !s.Unheard || err != nil {
+		// What the program left running is of no use to anyone.
+		_ = killGroup(cmd.Process)
+	}
 	switch {
 	case out.exceeded:
 		return nil, ErrOutput

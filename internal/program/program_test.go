@@ -164,6 +164,35 @@ func TestAProgramThatLeavesAProcessBehindIsNotWaitedFor(t *testing.T) {
 	}
 }
 
+// A command that tells somebody may leave that to a process of its own, as mail does: its exit
+// code says that it was taken, whoever holds its output and however much that is.
+func TestOfAnUnheardProgramTheExitCodeAloneCounts(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	wait, done := filepath.Join(dir, "wait"), filepath.Join(dir, "done")
+	for _, name := range []string{wait, done} {
+		if err := syscall.Mkfifo(name, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := sh(`head -c 3000000 /dev/zero; (read x < ` + wait + `; echo "$x" > ` + done + `) & exit 0`)
+	s.MaxOutput, s.Unheard = 0, true
+	if out, err := Run(t.Context(), s); err != nil || out != nil {
+		t.Fatalf("got %q, %v", out, err)
+	}
+	if err := os.WriteFile(wait, []byte("it lives\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := os.ReadFile(done); err != nil || string(got) != "it lives\n" {
+		t.Errorf("what it left running said %q, %v", got, err)
+	}
+	s = sh("exit 3")
+	s.MaxOutput, s.Unheard = 0, true
+	if _, err := Run(t.Context(), s); err == nil || !strings.Contains(err.Error(), "exit status 3") {
+		t.Errorf("an exit code of 3: %v", err)
+	}
+}
+
 func TestAProgramThatWantsTooMuchMemoryDoesNotGetIt(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
