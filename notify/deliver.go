@@ -37,11 +37,12 @@ func (n *Notifier) try(ctx context.Context, d Destination, m Message) time.Durat
 		cancel()
 	}
 	if err == nil {
-		if err = n.queue.done(d.Name(), m.ID); err == nil {
-			n.config.Log.Info().Str("destination", d.Name()).Str("notification", m.ID).Msg("notified")
-			return 0
+		n.config.Log.Info().Str("destination", d.Name()).Str("notification", m.ID).Msg("notified")
+		if err := n.queue.done(d.Name(), m.ID); err != nil {
+			// What comes after it doesn't wait for that; repeats have the same id.
+			n.config.Log.Warn().Err(err).Str("destination", d.Name()).Str("notification", m.ID).Msg("not written down as notified; a next start tells it again")
 		}
-		// It was delivered, and will be again: repeats have the same id.
+		return 0
 	}
 	if ctx.Err() != nil {
 		return poll

@@ -239,12 +239,18 @@ func (n *Notifier) align(ctx context.Context) error {
 			messages = append(messages, n.message(ctx, m, number, n.config.Now(), true))
 		}
 	}
+	inOrder(messages)
 	if err := n.queue.add(n.queue.cursor(), open, messages); err != nil {
 		return err
 	}
 	n.began, n.aligned = true, true
 	n.wakeAll()
 	return nil
+}
+
+// inOrder sorts messages that don't come from the history, which has them in order.
+func inOrder(messages []Message) {
+	slices.SortStableFunc(messages, func(a, b Message) int { return a.Timestamp.Compare(b.Timestamp) })
 }
 
 // tell makes the messages of one event, and notes in open what they say. An escalation

@@ -26,6 +26,7 @@ type fakeDestination struct {
 
 	mu    sync.Mutex
 	taken []string
+	told  []Message
 	fails int
 }
 
@@ -44,7 +45,7 @@ func (d *fakeDestination) Deliver(_ context.Context, m Message, body []byte) err
 	if !strings.Contains(string(body), `"url":"https://keep.test/v1/mutations/`+m.Data.Mutation+`"`) {
 		return errors.New("the body has no link to the mutation")
 	}
-	d.taken = append(d.taken, m.ID)
+	d.taken, d.told = append(d.taken, m.ID), append(d.told, m)
 	return nil
 }
 
@@ -87,7 +88,7 @@ func (w *world) ask(name byte) string {
 		w.t.Fatalf("claim %+v, %v", out, err)
 	}
 	d := *out.Dispatch
-	d.Verdict = ledger.VerdictUncertain
+	d.Verdict, d.Reason = ledger.VerdictUncertain, "no answer"
 	if _, err := w.Finish(w.t.Context(), ledger.Finish{Key: key, Dispatch: d}); err != nil {
 		w.t.Fatal(err)
 	}
