@@ -5,7 +5,10 @@ import (
 	"io/fs"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"keep-proxy/ledger"
 )
 
 func TestAQueueThatCannotBeWrittenHoldsNothingUp(t *testing.T) {
@@ -25,5 +28,64 @@ func TestAQueueThatCannotBeWrittenHoldsNothingUp(t *testing.T) {
 	want(t, d, a+"-1-opened", b+"-1-opened")
 	if s := n.Status(); s[0].Tries != 0 || s[0].Error != "" || s[0].Waiting != 0 {
 		t.Errorf("status %+v", s)
+	}
+}
+
+// What took an escalation's place is no part of what is told of it.
+func TestEachEscalationIsToldByItself(t *testing.T) {
+	t.Parallel()
+	for _, slow := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			w, d := newWorld(t), &fakeDestination{name: "pager"}
+			step := func() {
+				if pass(time.Minute); !slow {
+					pass(2 * poll)
+				}
+			}
+			_, stop := w.notifying(d)
+			pass(2 * poll)
+			if slow {
+				stop()
+			}
+			start := time.Now()
+			id := w.ask('a')
+			step()
+			m, err := w.MutationByID(t.Context(), id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = w.Resolve(t.Context(), ledger.Resolve{Key: m.Key, Action: ledger.OnHappened, NoResult: true, Actor: "ada", Reason: "x", Version: m.Version})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, payload := range []string{"p", "q"} { // Its answer isn't known, and it is another's.
+				step()
+				record := *m
+				record.PayloadDigest = payload
+				if _, err := w.Claim(t.Context(), ledger.Claim{Scope: m.Scope, Key: m.Key, DispatchID: "again" + payload, Record: record}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if slow {
+				_, stop = w.notifying(d)
+			}
+			step()
+			pass(2 * poll)
+			synctest.Wait()
+			stop()
+			want(t, d, id+"-1-opened", id+"-1-closed", id+"-2-opened", id+"-2-closed", id+"-3-opened")
+			for i, m := range d.told {
+				opened := i%2 == 0
+				if at := m.Data.OpenedAt; opened && (at.Before(start) || m.Data.Why == "") || !opened && !at.IsZero() && at.Before(start) {
+					t.Errorf("slow %t, %s: opened at %s because of %q", slow, m.ID, at, m.Data.Why)
+				}
+				if by := []string{"person:ada", "proxy"}[i/2%2]; !opened && m.Data.ClosedBy != by {
+					t.Errorf("slow %t, %s: closed by %q, want %s", slow, m.ID, m.Data.ClosedBy, by)
+				}
+			}
+			if !slow && (d.told[3].Data.Kind != ledger.EscalationNoResult || d.told[3].Data.OpenedAt.IsZero()) {
+				t.Errorf("of what made way: %+v", d.told[3].Data)
+			}
+		})
 	}
 }

@@ -26,7 +26,7 @@ type Data struct {
 	Escalation string    `json:"escalation"`
 	Kind       string    `json:"kind"`
 	Why        string    `json:"why"`
-	OpenedAt   time.Time `json:"opened_at"`
+	OpenedAt   time.Time `json:"opened_at,omitzero"`
 	ClosedAt   time.Time `json:"closed_at,omitzero"`
 	ClosedBy   string    `json:"closed_by,omitzero"`
 	Mutation   string    `json:"mutation"`
@@ -48,30 +48,54 @@ type Data struct {
 	Ledger string `json:"ledger"`
 }
 
-// messageOf tells of the escalation number of m, which has ended if closed is set.
-// What the record says of a later escalation is not told of an earlier one.
-func messageOf(m *ledger.Mutation, number int, at time.Time, closed bool) Message {
-	id := ledger.EscalationID(m.ID, number)
+// change is what opened or closed an escalation, as the history tells it.
+type change struct {
+	number     int
+	closed     bool
+	at         time.Time
+	why, actor string
+}
+
+// messageOf tells of an escalation of m. What the record says of a later one is not told of it:
+// of one that is over there is what the history says.
+func messageOf(m *ledger.Mutation, c change) Message {
+	id := ledger.EscalationID(m.ID, c.number)
 	out := Message{
-		ID: id + "-opened", Type: TypeOpened, Timestamp: at,
+		ID: id + "-opened", Type: TypeOpened, Timestamp: c.at,
 		Data: Data{
 			Escalation: id, Mutation: m.ID, State: string(m.State), Connector: m.Connector, Operation: m.Operation,
 			Target: m.Target, Account: m.Account, Workflow: m.Workflow, Item: m.Item, Attempt: m.Attempt, Run: m.Run,
 			Resolve: "keep-proxy resolve " + m.ID,
 		},
 	}
-	if e := m.Escalation; e != nil && e.Number == number {
+	e := asked(m, c.number)
+	switch {
+	case e != nil:
 		out.Data.Kind, out.Data.Why, out.Data.OpenedAt = e.Kind, e.Why, e.OpenedAt
-		if closed {
-			out.Data.ClosedAt, out.Data.ClosedBy = e.ClosedAt, e.ClosedBy
-		}
+	case !c.closed:
+		out.Data.Why, out.Data.OpenedAt = c.why, c.at
 	}
-	if closed {
-		out.ID, out.Type = id+"-closed", TypeClosed
-		out.Data.Resolve = ""
-		if out.Data.ClosedAt.IsZero() {
-			out.Data.ClosedAt = at
-		}
+	if !c.closed {
+		return out
+	}
+	out.ID, out.Type, out.Data.Resolve = id+"-closed", TypeClosed, ""
+	out.Data.ClosedAt, out.Data.ClosedBy = c.at, c.actor
+	if e != nil && !e.ClosedAt.IsZero() {
+		out.Data.ClosedAt, out.Data.ClosedBy = e.ClosedAt, e.ClosedBy
 	}
 	return out
+}
+
+// asked is the escalation of this number, if the record has it still: it is shown, or made way
+// for the one that is.
+func asked(m *ledger.Mutation, number int) *ledger.Escalation {
+	if e := m.Escalation; e != nil && e.Number == number {
+		return e
+	}
+	for i := range m.Displaced {
+		if m.Displaced[i].Number == number {
+			return &m.Displaced[i]
+		}
+	}
+	return nil
 }

@@ -223,7 +223,7 @@ func (n *Notifier) align(ctx context.Context) error {
 				continue
 			}
 			if open[m.ID] = e.Number; n.queue.Open[m.ID] != e.Number {
-				messages = append(messages, n.message(ctx, m, e.Number, e.OpenedAt, false))
+				messages = append(messages, n.message(ctx, m, change{number: e.Number, at: e.OpenedAt}))
 			}
 		}
 		if f.Cursor = page.Next; f.Cursor == "" {
@@ -236,7 +236,7 @@ func (n *Notifier) align(ctx context.Context) error {
 			if err != nil {
 				return fmt.Errorf("mutation %s: %w", id, err)
 			}
-			messages = append(messages, n.message(ctx, m, number, n.config.Now(), true))
+			messages = append(messages, n.message(ctx, m, change{number: number, closed: true, at: n.config.Now()}))
 		}
 	}
 	inOrder(messages)
@@ -265,21 +265,21 @@ func (n *Notifier) tell(ctx context.Context, e ledger.Event, open map[string]int
 	if err != nil {
 		return nil, fmt.Errorf("mutation %s, of event %d: %w", e.Mutation, e.Seq, err)
 	}
-	if e.EscalationClosed {
-		delete(open, e.Mutation)
-		return []Message{n.message(ctx, m, told, e.At, true)}, nil
-	}
 	var out []Message
 	if told != 0 {
-		out = append(out, n.message(ctx, m, told, e.At, true))
+		delete(open, e.Mutation)
+		out = append(out, n.message(ctx, m, change{number: told, closed: true, at: e.At, actor: e.Actor}))
 	}
-	open[e.Mutation] = e.Escalation
-	return append(out, n.message(ctx, m, e.Escalation, e.At, false)), nil
+	if !e.EscalationClosed {
+		open[e.Mutation] = e.Escalation
+		out = append(out, n.message(ctx, m, change{number: e.Escalation, at: e.At, why: e.Why}))
+	}
+	return out, nil
 }
 
 // message adds what the run and the ledger tell.
-func (n *Notifier) message(ctx context.Context, m *ledger.Mutation, number int, at time.Time, closed bool) Message {
-	out := messageOf(m, number, at, closed)
+func (n *Notifier) message(ctx context.Context, m *ledger.Mutation, c change) Message {
+	out := messageOf(m, c)
 	out.Data.Ledger = n.config.Ledger.ID()
 	if n.config.PublicURL != "" {
 		out.Data.URL = n.config.PublicURL + "/v1/mutations/" + m.ID
