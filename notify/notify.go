@@ -2,6 +2,7 @@ package notify
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -232,9 +233,9 @@ func (n *Notifier) align(ctx context.Context) error {
 	}
 	for _, id := range slices.Sorted(maps.Keys(n.queue.Open)) {
 		if number := n.queue.Open[id]; open[id] != number {
-			m, err := n.config.Ledger.MutationByID(ctx, id)
+			m, err := n.record(ctx, id)
 			if err != nil {
-				return fmt.Errorf("mutation %s: %w", id, err)
+				return err
 			}
 			messages = append(messages, n.message(ctx, m, change{number: number, closed: true, at: n.config.Now()}))
 		}
@@ -261,20 +262,34 @@ func (n *Notifier) tell(ctx context.Context, e ledger.Event, open map[string]int
 	case e.Escalation == 0, !e.EscalationClosed && e.Escalation <= told, e.EscalationClosed && e.Escalation != told:
 		return nil, nil
 	}
-	m, err := n.config.Ledger.MutationByID(ctx, e.Mutation)
+	m, err := n.record(ctx, e.Mutation)
 	if err != nil {
-		return nil, fmt.Errorf("mutation %s, of event %d: %w", e.Mutation, e.Seq, err)
+		return nil, fmt.Errorf("event %d: %w", e.Seq, err)
 	}
 	var out []Message
 	if told != 0 {
 		delete(open, e.Mutation)
 		out = append(out, n.message(ctx, m, change{number: told, closed: true, at: e.At, actor: e.Actor}))
 	}
-	if !e.EscalationClosed {
+	if !e.EscalationClosed && m.State != "" {
 		open[e.Mutation] = e.Escalation
 		out = append(out, n.message(ctx, m, change{number: e.Escalation, at: e.At, why: e.Why}))
 	}
 	return out, nil
+}
+
+// record reads a mutation. Of one that the ledger has no more, since retention forgot it or an
+// older copy took the ledger's place, only the id is left: nobody is asked about it, and that
+// must keep nobody from being told of others.
+func (n *Notifier) record(ctx context.Context, id string) (*ledger.Mutation, error) {
+	m, err := n.config.Ledger.MutationByID(ctx, id)
+	if errors.Is(err, ledger.ErrNotFound) {
+		return &ledger.Mutation{ID: id}, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("mutation %s: %w", id, err)
+	}
+	return m, nil
 }
 
 // message adds what the run and the ledger tell.
