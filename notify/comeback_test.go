@@ -11,6 +11,66 @@ import (
 	"keep-proxy/ledger"
 )
 
+// The history of a restored ledger ends before what was read of it, and new events have the
+// numbers of those that are gone.
+func TestALedgerThatWentBackIsToldOf(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, d := newWorld(t), &fakeDestination{name: "pager"}
+		_, stop := w.notifying(d)
+		lost := w.ask('l')
+		for _, name := range []byte("xyz") {
+			w.answer(w.ask(name))
+		}
+		pass(2 * poll)
+		synctest.Wait()
+		stop()
+		d.taken = nil
+		restored := newWorld(t)
+		restored.path = w.path
+		before := restored.ask('b')
+		_, stop = restored.notifying(d)
+		pass(2 * poll)
+		after := restored.ask('a')
+		pass(2 * poll)
+		synctest.Wait()
+		stop()
+		want(t, d, before+"-1-opened", lost+"-1-closed", after+"-1-opened")
+	})
+}
+
+func TestWhatTheLedgerForgotKeepsNobodyFromBeingTold(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, d := newWorld(t), &fakeDestination{name: "pager"}
+		_, stop := w.notifying(d)
+		known := w.ask('k')
+		pass(2 * poll)
+		synctest.Wait()
+		stop()
+		// While nobody notifies, one that was told and one that wasn't are answered and forgotten.
+		w.answer(known)
+		w.answer(w.ask('u'))
+		for range 2 {
+			pass(time.Hour + 1)
+			for _, key := range []ledger.Key{{'k'}, {'u'}} {
+				if _, err := w.Forget(t.Context(), []ledger.Key{key}, ledger.Retention{Keep: time.Hour, Forget: true}); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if _, err := w.MutationByID(t.Context(), known); err == nil {
+			t.Fatal("it isn't forgotten")
+		}
+		next := w.ask('n')
+		_, stop = w.notifying(d)
+		pass(2 * poll)
+		synctest.Wait()
+		stop()
+		want(t, d, known+"-1-opened", known+"-1-closed", next+"-1-opened")
+	})
+}
+
 func TestAQueueThatCannotBeWrittenHoldsNothingUp(t *testing.T) {
 	t.Parallel()
 	w, d := newWorld(t), &fakeDestination{name: "pager"}
@@ -88,36 +148,4 @@ func TestEachEscalationIsToldByItself(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestWhatTheLedgerForgotKeepsNobodyFromBeingTold(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w, d := newWorld(t), &fakeDestination{name: "pager"}
-		_, stop := w.notifying(d)
-		known := w.ask('k')
-		pass(2 * poll)
-		synctest.Wait()
-		stop()
-		// While nobody notifies, one that was told and one that wasn't are answered and forgotten.
-		w.answer(known)
-		w.answer(w.ask('u'))
-		for range 2 {
-			pass(time.Hour + 1)
-			for _, key := range []ledger.Key{{'k'}, {'u'}} {
-				if _, err := w.Forget(t.Context(), []ledger.Key{key}, ledger.Retention{Keep: time.Hour, Forget: true}); err != nil {
-					t.Fatal(err)
-				}
-			}
-		}
-		if _, err := w.MutationByID(t.Context(), known); err == nil {
-			t.Fatal("it isn't forgotten")
-		}
-		next := w.ask('n')
-		_, stop = w.notifying(d)
-		pass(2 * poll)
-		synctest.Wait()
-		stop()
-		want(t, d, known+"-1-opened", known+"-1-closed", next+"-1-opened")
-	})
 }

@@ -59,6 +59,8 @@ type Notifier struct {
 	config Config
 	queue  *queue
 	began  bool
+	// present is how far begin came.
+	present uint64
 	// aligned says that what the history doesn't tell was looked at.
 	aligned bool
 	// wake tells each destination that its queue may have grown.
@@ -154,6 +156,11 @@ func (n *Notifier) wakeAll() {
 
 // read queues what the history tells since it was read last.
 func (n *Notifier) read(ctx context.Context) error {
+	if n.began && !n.aligned {
+		if err := n.comeBack(ctx); err != nil {
+			return err
+		}
+	}
 	if !n.began {
 		if err := n.begin(ctx); err != nil {
 			return err
@@ -195,17 +202,16 @@ func (n *Notifier) read(ctx context.Context) error {
 
 // begin starts at the present: what is open is told, what is over isn't.
 func (n *Notifier) begin(ctx context.Context) error {
-	cursor := n.queue.cursor()
 	for {
-		events, err := n.config.Ledger.Events(ctx, "", cursor, batch)
+		events, err := n.config.Ledger.Events(ctx, "", n.present, batch)
 		if err != nil {
 			return err
 		}
 		if len(events) == 0 {
-			n.queue.setCursor(cursor)
+			n.queue.setCursor(n.present)
 			return nil
 		}
-		cursor = events[len(events)-1].Seq
+		n.present = events[len(events)-1].Seq
 	}
 }
 
@@ -247,11 +253,6 @@ func (n *Notifier) align(ctx context.Context) error {
 	n.began, n.aligned = true, true
 	n.wakeAll()
 	return nil
-}
-
-// inOrder sorts messages that don't come from the history, which has them in order.
-func inOrder(messages []Message) {
-	slices.SortStableFunc(messages, func(a, b Message) int { return a.Timestamp.Compare(b.Timestamp) })
 }
 
 // tell makes the messages of one event, and notes in open what they say. An escalation
