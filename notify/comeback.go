@@ -7,6 +7,9 @@ import (
 
 // comeBack makes ready what an earlier process left, before the history is read on.
 func (n *Notifier) comeBack(ctx context.Context) error {
+	if err := n.introduce(ctx); err != nil {
+		return err
+	}
 	rewound, err := n.rewound(ctx)
 	if err != nil || !rewound {
 		return err
@@ -26,6 +29,27 @@ func (n *Notifier) rewound(ctx context.Context) (bool, error) {
 	}
 	events, err := n.config.Ledger.Events(ctx, "", cursor-1, 1)
 	return len(events) == 0, err
+}
+
+// introduce tells destinations that are new what the others were told and is open still. Such a
+// one may have taken the place of one that never took a message, in which nobody was told.
+func (n *Notifier) introduce(ctx context.Context) error {
+	if !n.queue.introducing() {
+		return nil
+	}
+	var messages []Message
+	for id, number := range n.queue.Open {
+		m, err := n.record(ctx, id)
+		if err != nil {
+			return err
+		}
+		// Of what has ended or made way since, the history tells.
+		if e := m.Escalation; m.Escalated() && e.Number == number {
+			messages = append(messages, n.message(ctx, m, change{number: number, at: e.OpenedAt}))
+		}
+	}
+	inOrder(messages)
+	return n.queue.introduce(messages)
 }
 
 // inOrder sorts messages that don't come from the history, which has them in order.

@@ -71,6 +71,29 @@ func TestWhatTheLedgerForgotKeepsNobodyFromBeingTold(t *testing.T) {
 	})
 }
 
+// Whoever mends a destination that never took anything by giving it another name, say, is told
+// what nobody was told.
+func TestANewDestinationIsToldWhatIsOpen(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		_, stop := w.notifying(&fakeDestination{name: "wrong", fails: 1000})
+		open, over := w.ask('a'), w.ask('o')
+		pass(2 * poll)
+		stop()
+		w.answer(over)
+		next := w.ask('b')
+		right := &fakeDestination{name: "right"}
+		for range 2 {
+			_, stop = w.notifying(right)
+			pass(2 * poll)
+			synctest.Wait()
+			stop()
+			want(t, right, open+"-1-opened", over+"-1-closed", next+"-1-opened")
+		}
+	})
+}
+
 func TestAQueueThatCannotBeWrittenHoldsNothingUp(t *testing.T) {
 	t.Parallel()
 	w, d := newWorld(t), &fakeDestination{name: "pager"}

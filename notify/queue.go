@@ -27,6 +27,8 @@ type stored struct {
 
 // line is the queue of one destination.
 type line struct {
+	// New says that the destination was told nothing yet of what was open before it came.
+	New      bool      `json:"new,omitempty"`
 	Messages []Message `json:"messages"`
 	Dropped  int       `json:"dropped,omitempty"`
 	// Tries, Since and Error tell of the first message.
@@ -72,7 +74,7 @@ func openQueue(path, ledgerID string, names []string) (q *queue, began bool, err
 	lines := make(map[string]*line, len(names))
 	for _, name := range names {
 		if lines[name] = q.Queues[name]; lines[name] == nil {
-			lines[name] = &line{}
+			lines[name] = &line{New: began}
 		}
 	}
 	q.Queues = lines
@@ -102,10 +104,40 @@ func (q *queue) add(cursor uint64, open map[string]int, messages []Message) erro
 	defer q.mu.Unlock()
 	q.Cursor, q.Open = cursor, open
 	for _, l := range q.Queues {
-		l.Messages = append(l.Messages, messages...)
-		if over := len(l.Messages) - MaxQueue; over > 0 {
-			// The first one may be on its way; it goes too, and is told once more at most.
-			l.Messages, l.Dropped = l.Messages[over:], l.Dropped+over
+		l.push(messages)
+	}
+	return q.save()
+}
+
+// push queues messages, and drops the oldest of too many.
+func (l *line) push(messages []Message) {
+	l.Messages = append(l.Messages, messages...)
+	if over := len(l.Messages) - MaxQueue; over > 0 {
+		// The first one may be on its way; it goes too, and is told once more at most.
+		l.Messages, l.Dropped = l.Messages[over:], l.Dropped+over
+	}
+}
+
+// introducing reports whether there are destinations that are new.
+func (q *queue) introducing() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, l := range q.Queues {
+		if l.New {
+			return true
+		}
+	}
+	return false
+}
+
+// introduce queues messages for the destinations that are new, which they are no longer then.
+func (q *queue) introduce(messages []Message) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, l := range q.Queues {
+		if l.New {
+			l.push(messages)
+			l.New = false
 		}
 	}
 	return q.save()
