@@ -153,4 +153,4 @@ func (m *metrics) Tried(connector, operation, strategy, seen string, took time.D
 }
 
 // Working implements reconcilers.Metrics.
-func (m *metrics) Working(n int) { m.working.Set(float64(n)) }
+func (m *metrics) Working(delta int) { m.working.Add(float64(delta)) }

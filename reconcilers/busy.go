@@ -84,30 +84,28 @@ func (b *busy) placeOf(connector string) (running int, place bool) {
 	return running, running < b.each
 }
 
-// start takes a record and a place of its connector for the runner; it returns
-// how many tries are running, and whether this is one of them.
-func (b *busy) start(k ledger.Key, connector string) (int, bool) {
+// start takes a record and a place of its connector for the runner; it reports whether both
+// were free.
+func (b *busy) start(k ledger.Key, connector string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.running >= b.total || b.records[k] > 0 || b.connectors[connector] >= b.each {
-		return b.running, false
+		return false
 	}
 	b.records[k] = 1
 	b.running++
 	b.connectors[connector]++
-	return b.running, true
+	return true
 }
 
-// done gives the place back, but not the record: see free. It returns how many
-// tries are running.
-func (b *busy) done(connector string) int {
+// done gives the place back, but not the record: see free.
+func (b *busy) done(connector string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.running--
 	if b.connectors[connector]--; b.connectors[connector] == 0 {
 		delete(b.connectors, connector)
 	}
-	return b.running
 }
 
 // postpone holds a record back for a while from now on the monotonic clock.

@@ -8,8 +8,8 @@ type Metrics interface {
 	// applied, absent, duplicate or retry; a verdict for a resend; "exhausted";
 	// "dropped" if the record moved meanwhile; "error" if the ledger failed.
 	Tried(connector, operation, strategy, seen string, took time.Duration)
-	// Working says how many tries of the runner are under way.
-	Working(n int)
+	// Working adds delta to the number of the runner's tries that are under way.
+	Working(delta int)
 	// Unrecorded adds delta to the number of outcomes that the ledger did not take yet.
 	Unrecorded(delta int)
 }

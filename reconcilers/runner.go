@@ -173,17 +173,17 @@ func (r *Reconciler) start(ctx context.Context, k ledger.Key, in *round) bool {
 		in.sooner(m.NextTryAt)
 		return false
 	}
-	running, ok := r.busy.start(k, m.Connector)
-	if !ok {
+	if !r.busy.start(k, m.Connector) {
 		in.lines.put(m.Connector, k)
 		return false
 	}
-	r.metrics.Working(running)
+	r.metrics.Working(1)
 	r.working.Add(1)
 	if r.halted() {
 		// It was kept back before this try was counted.
 		r.working.Add(-1)
-		r.metrics.Working(r.busy.done(m.Connector))
+		r.metrics.Working(-1)
+		r.busy.done(m.Connector)
 		r.busy.free(k)
 		in.forget()
 		return false
@@ -194,7 +194,8 @@ func (r *Reconciler) start(ctx context.Context, k ledger.Key, in *round) bool {
 		if out.seen == "error" {
 			r.busy.postpone(k, r.now().Mono, r.settings.Base)
 		}
-		r.metrics.Working(r.busy.done(m.Connector))
+		r.metrics.Working(-1)
+		r.busy.done(m.Connector)
 		r.busy.free(k)
 		in.end(out)
 	})

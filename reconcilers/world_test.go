@@ -118,7 +118,8 @@ type tally struct {
 	unrecorded int
 	mu         sync.Mutex
 	tried      []string
-	most       int
+	// working are the tries under way, most how many there were at once.
+	working, most int
 }
 
 func (m *tally) Tried(connector, operation, strategy, seen string, _ time.Duration) {
@@ -133,10 +134,11 @@ func (m *tally) Unrecorded(delta int) {
 	m.unrecorded += delta
 }
 
-func (m *tally) Working(n int) {
+func (m *tally) Working(delta int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.most = max(m.most, n)
+	m.working += delta
+	m.most = max(m.most, m.working)
 }
 
 // panicking is a Sender that breaks.
