@@ -27,11 +27,13 @@ type Webhook struct {
 
 // NewWebhook makes a destination. url gives its address; key the signing key in the form
 // whsec_ and base64, or nil for unsigned messages. Redirects aren't followed, and the
-// proxies of the environment aren't used: they may be this one.
+// proxies of the environment aren't used: they may be this one. Messages are rare, and each
+// has a connection of its own, as one that was kept may be dead without a sign of it.
 func NewWebhook(name string, url, key func() (string, error), roots *http.Transport, now func() time.Time) *Webhook {
 	if roots == nil {
 		roots = &http.Transport{ForceAttemptHTTP2: true}
 	}
+	roots.DisableKeepAlives = true
 	return &Webhook{
 		name: name, url: url, key: key, now: now,
 		client: &http.Client{
@@ -43,7 +45,7 @@ func NewWebhook(name string, url, key func() (string, error), roots *http.Transp
 // Name implements Destination.
 func (w *Webhook) Name() string { return w.name }
 
-// maxAnswer is how much of an answer is read, so that the connection can be used again.
+// maxAnswer is how much of an answer is read, so that its sender isn't cut off.
 const maxAnswer = 64 << 10
 
 // Deliver implements Destination.

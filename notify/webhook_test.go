@@ -1,16 +1,21 @@
 package notify
 
 import (
+	"context"
 	"crypto/hmac"
 	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/base64"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -91,6 +96,43 @@ func TestAWebhookThatFailsTellsNoSecret(t *testing.T) {
 				t.Errorf("%v, want %s and no secret", err, c.want)
 			}
 		})
+	}
+}
+
+// A connection of HTTP/2 is used on when a request on it has got no answer. One that a router
+// between has dropped in silence would swallow each try for many minutes.
+func TestAfterATryInVainAWebhookIsCalledOnANewConnection(t *testing.T) {
+	t.Parallel()
+	var calls, connections atomic.Int32
+	ctx, giveUp := context.WithCancel(t.Context())
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if r.ProtoMajor != 2 {
+			t.Errorf("it speaks %s", r.Proto)
+		}
+		if calls.Add(1) == 1 {
+			giveUp()
+			<-r.Context().Done()
+		}
+	}))
+	s.EnableHTTP2 = true
+	s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			connections.Add(1)
+		}
+	}
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	roots := x509.NewCertPool()
+	roots.AddCert(s.Certificate())
+	hook := NewWebhook("ops", gives(s.URL), nil, &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{RootCAs: roots}}, time.Now)
+	if err := hook.Deliver(ctx, Message{ID: "m"}, []byte("{}")); !errors.Is(err, context.Canceled) {
+		t.Fatalf("without an answer: %v", err)
+	}
+	if err := hook.Deliver(t.Context(), Message{ID: "m"}, []byte("{}")); err != nil {
+		t.Fatal(err)
+	}
+	if n := connections.Load(); n != 2 {
+		t.Errorf("%d connections, want 2", n)
 	}
 }
 
