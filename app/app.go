@@ -45,6 +45,9 @@ type Options struct {
 	// Watch reloads when ConfigFile, which may be empty, or a connector file changes.
 	Watch      bool
 	ConfigFile string
+	// Flags are those by which another command finds the same configuration from any folder, with
+	// a space before each, for the commands that notifications name.
+	Flags string
 	// Trace sends spans to a collector, if the standard variables of OpenTelemetry name one.
 	Trace bool
 	// Note is called with what an operator should know at start, such as a count

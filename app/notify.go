@@ -25,8 +25,8 @@ func (a *App) openNotify(context.Context) error {
 	}
 	a.notifier, err = notify.New(notify.Config{
 		Ledger: a.ledger, Path: filepath.Join(a.config.Ledger.Dir, notificationsFile), Destinations: destinations,
-		PublicURL: a.config.Admin.PublicURL,
-		Now:       a.clock.Now, Log: a.options.Log,
+		PublicURL: a.config.Admin.PublicURL, Flags: a.options.Flags,
+		Now: a.clock.Now, Log: a.options.Log,
 	})
 	return err
 }

@@ -114,6 +114,26 @@ func TestAQueueThatCannotBeWrittenHoldsNothingUp(t *testing.T) {
 	}
 }
 
+// Without flags the command would look for a ledger where the default has one.
+func TestTheCommandThatIsToldFindsTheLedger(t *testing.T) {
+	t.Parallel()
+	w, d := newWorld(t), &fakeDestination{name: "pager"}
+	n, err := New(Config{
+		Ledger: w.Ledger, Path: w.path, Destinations: []Destination{d}, PublicURL: "https://keep.test", Flags: " --config '/my files/c.yaml'",
+		Now: time.Now, Log: w.log,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := w.ask('a')
+	if err := n.Last(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if want := "keep-proxy resolve " + id + " --config '/my files/c.yaml'"; d.told[0].Data.Resolve != want {
+		t.Errorf("told %q, want %q", d.told[0].Data.Resolve, want)
+	}
+}
+
 // What took an escalation's place is no part of what is told of it.
 func TestEachEscalationIsToldByItself(t *testing.T) {
 	t.Parallel()

@@ -38,7 +38,9 @@ type Config struct {
 	Destinations []Destination
 	// PublicURL is how people reach the admin API; empty for no links.
 	PublicURL string
-	Now       func() time.Time
+	// Flags are those by which a command finds the ledger from any folder, with a space before each.
+	Flags string
+	Now   func() time.Time
 	// After is as time.After; the default.
 	After func(time.Duration) <-chan time.Time
 	Log   zerolog.Logger
@@ -297,6 +299,9 @@ func (n *Notifier) record(ctx context.Context, id string) (*ledger.Mutation, err
 func (n *Notifier) message(ctx context.Context, m *ledger.Mutation, c change) Message {
 	out := messageOf(m, c)
 	out.Data.Ledger = n.config.Ledger.ID()
+	if !c.closed {
+		out.Data.Resolve += n.config.Flags
+	}
 	if n.config.PublicURL != "" {
 		out.Data.URL = n.config.PublicURL + "/v1/mutations/" + m.ID
 	}

@@ -78,6 +78,7 @@ func embed(ctx context.Context, cmd *cobra.Command, c config.Config) (*host, err
 	c = app.Embedded(c)
 	a, err := app.New(ctx, app.Options{
 		Config: c, Version: version(), Log: quietLog(c.Log, cmd.ErrOrStderr()), Note: notes(cmd.ErrOrStderr()), Trace: true,
+		Flags: anywhere(cmd),
 	})
 	if err != nil {
 		return nil, err

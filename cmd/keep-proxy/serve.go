@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"syscall"
 	"time"
 
@@ -117,7 +116,7 @@ func serve(ctx context.Context, c config.Config, s sidecar, out, errs io.Writer)
 	app.TuneMemory(ctx)
 	a, err := app.New(ctx, app.Options{
 		Config: c, Version: version(), Log: newLog(c.Log, errs), Load: s.load, Trace: true, Watch: true, ConfigFile: s.settings.file,
-		Restored: s.restored, Operator: person(), Passing: func() bool { return unserved(c.Ledger.Dir) },
+		Flags: s.settings.anywhere(), Restored: s.restored, Operator: person(), Passing: func() bool { return unserved(c.Ledger.Dir) },
 	})
 	if err != nil {
 		return err
@@ -188,18 +187,13 @@ func stateOf(a *app.App, c config.Config, embedded bool) serving.State {
 
 // greet tells what runs and how to use it.
 func greet(w io.Writer, a *app.App, c config.Config, s settings) error {
-	for _, path := range []*string{&s.file, &s.dataDir} { // the line is for any folder
-		if whole, err := filepath.Abs(*path); *path != "" && err == nil {
-			*path = whole
-		}
-	}
 	return facts(w,
 		"ledger", a.LedgerID()+" in "+shown(c.Ledger.Dir),
 		"proxy", a.ProxyAddr(),
 		"admin", a.AdminURL()+", token in "+shown(c.Admin.TokenFile),
 		"public", c.Admin.PublicURL,
 		"health", a.HealthAddr(),
-		"run", "keep-proxy run"+s.again()+" --workflow NAME --item ITEM -- COMMAND",
+		"run", "keep-proxy run"+s.anywhere()+" --workflow NAME --item ITEM -- COMMAND",
 	)
 }
 

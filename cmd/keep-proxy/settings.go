@@ -3,6 +3,7 @@ package main
 import (
 	"io"
 	"os"
+	"path/filepath"
 
 	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
@@ -38,6 +39,17 @@ func (s *settings) again() string {
 		flags += " --data-dir " + quoted(s.dataDir)
 	}
 	return flags
+}
+
+// anywhere is again for any folder.
+func (s *settings) anywhere() string {
+	there := settings{file: s.file, dataDir: s.dataDir}
+	for _, path := range []*string{&there.file, &there.dataDir} {
+		if whole, err := filepath.Abs(*path); *path != "" && err == nil {
+			*path = whole
+		}
+	}
+	return there.again()
 }
 
 func (s *settings) key(flag, key string) {
