@@ -25,7 +25,7 @@ const (
 // sequence number, then those to come, until the caller goes or the server
 // stops. An event is sent once it is durable.
 func sendEvents(s *Server, w http.ResponseWriter, r *http.Request) error {
-	after, err := eventCursor(r)
+	after, err := s.eventCursor(r)
 	if err != nil {
 		return err
 	}
@@ -100,8 +100,10 @@ func eventName(e wire.Event) string {
 }
 
 // eventCursor is the sequence number after which to begin. The field, which a
-// client sets when it connects again, wins over the parameter.
-func eventCursor(r *http.Request) (uint64, error) {
+// client sets when it connects again, wins over the parameter. A ledger that was restored ends
+// before what a client has of it: it would be told nothing until new events have reached that
+// number, and never those that have the numbers of the old ones.
+func (s *Server) eventCursor(r *http.Request) (uint64, error) {
 	where, text := "header:Last-Event-ID", r.Header.Get("Last-Event-ID")
 	if text == "" {
 		where, text = "query:after", r.URL.Query().Get("after")
@@ -113,5 +115,12 @@ func eventCursor(r *http.Request) (uint64, error) {
 	if err != nil {
 		return 0, BadRequest(where, "no event's number", "give the id of the last event that you have")
 	}
-	return after, nil
+	if after == 0 {
+		return 0, nil
+	}
+	events, err := s.config.Ledger.Events(r.Context(), "", after-1, 1)
+	if err == nil && len(events) == 0 {
+		err = BadRequest(where, "the ledger's history ends before that event", "it was restored, or begun anew; read it from the beginning")
+	}
+	return after, err
 }
