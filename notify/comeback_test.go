@@ -134,6 +134,22 @@ func TestTheCommandThatIsToldFindsTheLedger(t *testing.T) {
 	}
 }
 
+// A person decides by what they see, and may see it on a terminal.
+func TestWhatIsToldCanBeShown(t *testing.T) {
+	t.Parallel()
+	m := messageOf(&ledger.Mutation{
+		ID: "m", Target: "Pay bob\u202e001\u202c\x1b[2K", Account: "a\u0085b",
+		Escalation: &ledger.Escalation{Number: 1, Why: "it said\r\n\u2066no\u2069\u009b2J"},
+	}, change{number: 1})
+	for got, want := range map[string]string{
+		m.Data.Target: "Pay bob 001  [2K", m.Data.Account: "a b", m.Data.Why: "it said   no  2J",
+	} {
+		if got != want {
+			t.Errorf("told %q, want %q", got, want)
+		}
+	}
+}
+
 // What took an escalation's place is no part of what is told of it.
 func TestEachEscalationIsToldByItself(t *testing.T) {
 	t.Parallel()

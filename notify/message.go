@@ -3,6 +3,7 @@ package notify
 import (
 	"time"
 
+	"keep-proxy/internal/names"
 	"keep-proxy/ledger"
 )
 
@@ -21,7 +22,8 @@ type Message struct {
 	Data      Data      `json:"data"`
 }
 
-// Data says what a person is asked, as it was when the message was made.
+// Data says what a person is asked, as it was when the message was made. What a script or an
+// API has written of it is in one line and in its own order, wherever it is shown.
 type Data struct {
 	Escalation string    `json:"escalation"`
 	Kind       string    `json:"kind"`
@@ -64,16 +66,17 @@ func messageOf(m *ledger.Mutation, c change) Message {
 		ID: id + "-opened", Type: TypeOpened, Timestamp: c.at,
 		Data: Data{
 			Escalation: id, Mutation: m.ID, State: string(m.State), Connector: m.Connector, Operation: m.Operation,
-			Target: m.Target, Account: m.Account, Workflow: m.Workflow, Item: m.Item, Attempt: m.Attempt, Run: m.Run,
+			Workflow: m.Workflow, Item: m.Item, Attempt: m.Attempt, Run: m.Run,
 			Resolve: "keep-proxy resolve " + m.ID,
 		},
 	}
+	out.Data.Target, out.Data.Account = names.OneLine(m.Target), names.OneLine(m.Account)
 	e := asked(m, c.number)
 	switch {
 	case e != nil:
-		out.Data.Kind, out.Data.Why, out.Data.OpenedAt = e.Kind, e.Why, e.OpenedAt
+		out.Data.Kind, out.Data.Why, out.Data.OpenedAt = e.Kind, names.OneLine(e.Why), e.OpenedAt
 	case !c.closed:
-		out.Data.Why, out.Data.OpenedAt = c.why, c.at
+		out.Data.Why, out.Data.OpenedAt = names.OneLine(c.why), c.at
 	}
 	if !c.closed {
 		return out

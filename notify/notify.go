@@ -11,6 +11,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"keep-proxy/internal/names"
 	"keep-proxy/ledger"
 )
 
@@ -309,7 +310,7 @@ func (n *Notifier) message(ctx context.Context, m *ledger.Mutation, c change) Me
 	_ = n.config.Ledger.View(ctx, func(v ledger.View) error {
 		r, err := v.Run(m.Run)
 		if err == nil {
-			out.Data.ResumeHint = r.ResumeHint
+			out.Data.ResumeHint = names.OneLine(r.ResumeHint)
 		}
 		return err
 	})

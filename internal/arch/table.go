@@ -46,7 +46,7 @@ var table = []row{
 		"internal/masking",
 	},
 		tests: []string{"connectors", "ledger/*store"}},
-	{pkg: "notify", may: []string{"ledger", "internal/program"}},
+	{pkg: "notify", may: []string{"ledger", "internal/names", "internal/program"}},
 	{pkg: "admin/wire"},
 	{pkg: "admin/client", may: []string{"admin/wire"}, tests: []string{"admin", "ledger"}},
 	{pkg: "admin", may: []string{"admin/wire", "ledger", "internal/clock", "internal/names"}, tests: []string{"admin/client", "ledger/*store"}},

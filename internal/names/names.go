@@ -51,8 +51,20 @@ func ItemFault(name string) (what, how string) {
 
 // Shown reports whether text is UTF-8 that is shown in one line and in its own order:
 // nothing in it ends a line, moves a cursor, or turns the direction of writing.
-func Shown(text string) bool {
-	return utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool {
-		return unicode.IsControl(r) || unicode.In(r, unicode.Bidi_Control, unicode.Zl, unicode.Zp)
-	})
+func Shown(text string) bool { return utf8.ValidString(text) && !strings.ContainsFunc(text, unshown) }
+
+// OneLine is text with a space in the place of each character for which it wouldn't be Shown: a
+// person who decides by what others wrote sees it as it stands there, and their terminal obeys
+// nobody.
+func OneLine(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unshown(r) {
+			return ' '
+		}
+		return r
+	}, text)
+}
+
+func unshown(r rune) bool {
+	return unicode.IsControl(r) || unicode.In(r, unicode.Bidi_Control, unicode.Zl, unicode.Zp)
 }
