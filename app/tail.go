@@ -41,7 +41,7 @@ func (t *tail) Tell(l proxy.Line) {
 		Duration: wire.Duration(l.Duration), Delivered: l.Delivered, Effect: l.Effect, Problem: l.Problem,
 		Workflow: l.Workflow, Item: l.Item, Run: l.Run, Connector: l.Connector, Operation: l.Operation,
 		Mutation: l.Mutation, State: l.State, Decision: l.Decision,
-		Upgrade: l.Upgrade, Received: l.Received, Ended: l.Ended,
+		Upgrade: l.Upgrade, Received: l.Received, Ended: l.Ended, Client: l.Client, Detail: l.Detail,
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()

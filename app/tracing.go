@@ -93,6 +93,9 @@ func (t *tracing) Active() bool { return true }
 
 // Tell implements proxy.Observer.
 func (t *tracing) Tell(l proxy.Line) {
+	if l.Client != "" {
+		return // It was no request.
+	}
 	ctx := propagation.TraceContext{}.Extract(context.Background(), propagation.MapCarrier{
 		"traceparent": l.Traceparent, "tracestate": l.Tracestate,
 	})

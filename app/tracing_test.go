@@ -80,6 +80,7 @@ func TestSpansReachTheCollector(t *testing.T) {
 		Sent:        &proxy.Sent{Started: end.Add(-time.Second / 2), Ended: end, Status: 201, Verdict: "applied"},
 	})
 	tracer.Tell(proxy.Line{At: end, Method: "BREW", Host: "pot.test", Status: 403, Problem: "unmatched"})
+	tracer.Tell(proxy.Line{At: end, Status: 400, Problem: "malformed-request", Client: "127.0.0.1:1", Detail: "no request"})
 	if err := tracer.close(); err != nil {
 		t.Fatal(err)
 	}

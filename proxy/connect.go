@@ -127,6 +127,7 @@ func (p *Proxy) noteTunnel(t *tunnel, name problem, detail string) {
 		level = zerolog.WarnLevel
 		p.config.Metrics.Request("", string(name), http.StatusOK, 0)
 	}
+	p.follow(Line{Method: http.MethodConnect, Status: http.StatusOK, Problem: string(name), Client: t.remote, Detail: detail, Delivered: true}, t)
 	p.config.Log.WithLevel(level).Str("problem", string(name)).Str("method", http.MethodConnect).Str("host", t.target).Int("status", http.StatusOK).
 		Str("client", t.remote).Str("workflow", t.caller.workflow).Str("item", t.caller.item).Str("run", t.caller.run).Str("detail", detail).Msg("request")
 }

@@ -402,9 +402,12 @@ func (p *Proxy) noteFault(g *guarded, f *strict.Fault, status int, told bool) {
 func (p *Proxy) noteRefused(c net.Conn, t *tunnel, name problem, detail string, status int, told bool) {
 	p.config.Metrics.Request("", string(name), status, 0)
 	e := p.config.Log.Warn().Int("status", status).Str("problem", string(name)).Str("detail", detail).Bool("delivered", told)
+	l := Line{Status: status, Problem: string(name), Detail: detail, Delivered: told}
 	if a := c.RemoteAddr(); a != nil {
-		e.Str("client", a.String())
+		l.Client = a.String()
+		e.Str("client", l.Client)
 	}
+	p.follow(l, t)
 	if t != nil {
 		t.told.Store(true)
 		e.Str("host", t.target).Str("workflow", t.caller.workflow).Str("item", t.caller.item).Str("run", t.caller.run)

@@ -23,6 +23,9 @@ type Line struct {
 	// client sent in it, or in a blind tunnel, and Ended who ended it first: client, upstream, stop or shutdown.
 	Upgrade, Ended string
 	Received       int64
+	// Client and Detail are of what was refused, or ended, without a request that could be read:
+	// where it came from, and what is wrong with it.
+	Client, Detail string
 	// Traceparent and Tracestate are the request's own, as they came (W3C Trace Context).
 	// They are set for an observer alone.
 	Traceparent, Tracestate string
@@ -43,6 +46,18 @@ type Sent struct {
 type Observer interface {
 	Active() bool
 	Tell(l Line)
+}
+
+// follow tells who follows requests of what has a line without being one.
+func (p *Proxy) follow(l Line, t *tunnel) {
+	if p.config.Observer == nil || !p.config.Observer.Active() {
+		return
+	}
+	l.At, l.Detail = p.config.Clock.Now(), legible(l.Detail)
+	if t != nil {
+		l.Host, l.Workflow, l.Item, l.Run = legible(t.target), t.caller.workflow, t.caller.item, t.caller.run
+	}
+	p.config.Observer.Tell(l)
 }
 
 // sent is the sending that this request led to, if there was one.

@@ -43,6 +43,25 @@ func TestTheContextOfATracePassesAndIsTold(t *testing.T) {
 	w.wantSends("/pay", 1)
 }
 
+// Who follows requests sees what the log has, also where nothing could be read: that a client
+// doesn't trust the proxy's CA, say.
+func TestWhoFollowsIsToldOfWhatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	told := listener{make(chan Line, 8)}
+	w := newWorld(t, created, func(c *Config) { c.Observer = told })
+	r := w.open("a")
+	w.talk("\x00 garbage\r\n\r\n")
+	l := <-told.lines
+	if l.Problem != "malformed-request" || l.Status != 400 || !l.Delivered || l.Client == "" || l.Detail == "" || l.At.IsZero() {
+		t.Errorf("of garbage: %+v", l)
+	}
+	w.talk("CONNECT bank.test:443 HTTP/1.1\r\nHost: bank.test:443\r\n" + w.basic(r.token) + "\r\n\x16\x03\x01\x00\x04\x01\x00\x00\x00")
+	l = <-told.lines
+	if l.Problem != "tls" || l.Host != "bank.test:443" || l.Run != r.id || l.Client == "" || l.Detail == "" {
+		t.Errorf("of a tunnel without a handshake: %+v", l)
+	}
+}
+
 // One request with such a path would end every stream of requests, and take the spans of a
 // whole batch with it.
 func TestWhoFollowsIsToldText(t *testing.T) {

@@ -34,6 +34,10 @@ type Served struct {
 	Upgrade  string `json:"upgrade,omitzero"`
 	Received int64  `json:"received,omitzero"`
 	Ended    string `json:"ended,omitzero"`
+	// Client and Detail are of what was refused, or ended, without a request that could be
+	// read: where it came from, and what is wrong with it.
+	Client string `json:"client,omitzero"`
+	Detail string `json:"detail,omitzero"`
 	// Missed is how many requests before this one were not told, as they came faster
 	// than they were read.
 	Missed int64 `json:"missed,omitzero"`

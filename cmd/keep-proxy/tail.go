@@ -99,6 +99,9 @@ func writeRequest(w io.Writer, r wire.Served) error {
 	if r.Problem != "" {
 		what += " refused: " + r.Problem
 	}
+	if r.Detail != "" {
+		what += ": " + r.Detail
+	}
 	if r.Upgrade != "" {
 		what += " " + r.Upgrade + " ended by " + r.Ended
 	}
@@ -109,7 +112,11 @@ func writeRequest(w io.Writer, r wire.Served) error {
 	if r.Item != "" {
 		scope += "/" + r.Item
 	}
+	where := r.Host + r.Path
+	if where == "" {
+		where = "from " + r.Client
+	}
 	_, err := fmt.Fprintf(w, "%s %3d %7s %-6s %s  %s  [%s]\n", r.At.Local().Format("15:04:05.000"), r.Status,
-		time.Duration(r.Duration).Round(100*time.Microsecond), printable(r.Method), clip(r.Host+r.Path, 80), printable(what), clip(scope, 40))
+		time.Duration(r.Duration).Round(100*time.Microsecond), printable(r.Method), clip(where, 80), printable(what), clip(scope, 40))
 	return err
 }
