@@ -12,7 +12,9 @@
 // arrive more than once, always with the same id; of one destination messages come in
 // order. Waits grow from 5 s to 15 min. A process that ends in order tries once more what it
 // has not tried in vain (Last). A queue holds at most MaxQueue messages; beyond it
-// the oldest is dropped, which Status tells.
+// the oldest go, first those of questions that are over, which Status tells. A destination that
+// is new is told what is open, and so are all where the ledger's history ends before the place
+// up to which it was read: an older copy was put back.
 //
 // # Secrets
 //

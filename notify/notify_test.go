@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -295,6 +296,32 @@ func TestALongQueueDropsItsOldest(t *testing.T) {
 	}
 	if m, ok := q.first("x"); !ok || m.ID != "third" || q.Queues["x"].Dropped != 2 {
 		t.Errorf("first %+v, %d dropped", m, q.Queues["x"].Dropped)
+	}
+}
+
+// What is open is told to nobody else; what is over by now is needed least.
+func TestALongQueueDropsFirstWhatIsOver(t *testing.T) {
+	t.Parallel()
+	q, _, err := openQueue(filepath.Join(t.TempDir(), "q"), "l", []string{"x"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := func(kind string, n int) Message {
+		id := fmt.Sprint("e", n)
+		return Message{ID: id + kind, Type: kind, Data: Data{Escalation: id}}
+	}
+	// The first may be on its way, so that its answer is told.
+	messages := []Message{of(TypeOpened, 0), of(TypeClosed, 1), of(TypeOpened, 2), of(TypeOpened, 3), of(TypeClosed, 0), of(TypeClosed, 3)}
+	for n := 4; len(messages) < MaxQueue+1; n++ {
+		messages = append(messages, of(TypeOpened, n), of(TypeClosed, n))
+	}
+	if err := q.add(1, map[string]int{}, messages); err != nil {
+		t.Fatal(err)
+	}
+	l := q.Queues["x"]
+	want := slices.Concat(messages[:3], messages[4:5], messages[6:])
+	if same := func(a, b Message) bool { return a.ID == b.ID }; !slices.EqualFunc(l.Messages, want, same) || l.Dropped != 2 {
+		t.Errorf("%d dropped; it begins with %+v", l.Dropped, l.Messages[:6])
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 )
@@ -109,13 +110,41 @@ func (q *queue) add(cursor uint64, open map[string]int, messages []Message) erro
 	return q.save()
 }
 
-// push queues messages, and drops the oldest of too many.
+// push queues messages, and drops of too many those that are needed least.
 func (l *line) push(messages []Message) {
 	l.Messages = append(l.Messages, messages...)
+	before := len(l.Messages)
+	if before > MaxQueue {
+		l.dropOver(before - MaxQueue)
+	}
 	if over := len(l.Messages) - MaxQueue; over > 0 {
 		// The first one may be on its way; it goes too, and is told once more at most.
-		l.Messages, l.Dropped = l.Messages[over:], l.Dropped+over
+		l.Messages = l.Messages[over:]
 	}
+	l.Dropped += before - len(l.Messages)
+}
+
+// dropOver drops the oldest questions that wait here with their answers, until n messages are
+// gone: those that are open, and older perhaps, are told to nobody else. The first message may
+// be on its way, so that its answer stays.
+func (l *line) dropOver(n int) {
+	opened, over := map[string]bool{}, []string(nil)
+	for _, m := range l.Messages[1:] {
+		switch m.Type {
+		case TypeOpened:
+			opened[m.Data.Escalation] = true
+		case TypeClosed:
+			if opened[m.Data.Escalation] {
+				over = append(over, m.Data.Escalation)
+			}
+		}
+	}
+	gone := map[string]bool{}
+	for _, id := range over[:min(len(over), (n+1)/2)] {
+		gone[id] = true
+	}
+	kept := slices.DeleteFunc(slices.Clone(l.Messages[1:]), func(m Message) bool { return gone[m.Data.Escalation] })
+	l.Messages = append(l.Messages[:1:1], kept...)
 }
 
 // introducing reports whether there are destinations that are new.
