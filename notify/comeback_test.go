@@ -1,12 +1,19 @@
 package notify
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"io/fs"
 	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/rs/zerolog"
 
 	"keep-proxy/ledger"
 )
@@ -112,6 +119,57 @@ func TestAQueueThatCannotBeWrittenHoldsNothingUp(t *testing.T) {
 	if s := n.Status(); s[0].Tries != 0 || s[0].Error != "" || s[0].Waiting != 0 {
 		t.Errorf("status %+v", s)
 	}
+}
+
+// unreadable is a ledger whose history can't be read while why is set.
+type unreadable struct {
+	Source
+
+	why atomic.Pointer[error]
+}
+
+func (u *unreadable) Events(ctx context.Context, mutation string, after uint64, limit int) ([]ledger.Event, error) {
+	if why := u.why.Load(); why != nil {
+		return nil, *why
+	}
+	return u.Source.Events(ctx, mutation, after, limit)
+}
+
+// An empty queue looks as if all had been told.
+func TestThatNothingCanBeToldIsShownAndLoggedOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, d := newWorld(t), &fakeDestination{name: "pager"}
+		var lines bytes.Buffer
+		source, damaged := &unreadable{Source: w.Ledger}, errors.New("event 7 is damaged")
+		source.why.Store(&damaged)
+		n, err := New(Config{
+			Ledger: source, Path: w.path, Destinations: []Destination{d}, PublicURL: "https://keep.test", Now: time.Now, Log: zerolog.New(&lines),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { n.Run(ctx) })
+		a := w.ask('a')
+		pass(5 * poll)
+		if s := n.Status(); s[0].Error != "what is asked isn't queued: event 7 is damaged" {
+			t.Errorf("status %+v", s)
+		}
+		source.why.Store(nil)
+		pass(2 * poll)
+		synctest.Wait()
+		if s := n.Status(); s[0].Error != "" {
+			t.Errorf("status %+v", s)
+		}
+		cancel()
+		running.Wait()
+		want(t, d, a+"-1-opened")
+		if n := strings.Count(lines.String(), "damaged"); n != 1 {
+			t.Errorf("it is logged %d times", n)
+		}
+	})
 }
 
 // Without flags the command would look for a ledger where the default has one.

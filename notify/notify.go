@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -66,6 +67,8 @@ type Notifier struct {
 	present uint64
 	// aligned says that what the history doesn't tell was looked at.
 	aligned bool
+	// fault is why the history can't be told, nil for nothing.
+	fault atomic.Pointer[string]
 	// wake tells each destination that its queue may have grown.
 	wake map[string]chan struct{}
 }
@@ -79,6 +82,7 @@ type Standing struct {
 	// Since is when the message that waits first was tried first; zero if it wasn't, or
 	// was delivered.
 	Since time.Time
+	// Error is why it wasn't, or why messages that should wait don't.
 	Error string
 }
 
@@ -103,7 +107,11 @@ func (n *Notifier) Status() []Standing {
 	var out []Standing
 	for _, name := range slices.Sorted(maps.Keys(n.queue.Queues)) {
 		l := n.queue.Queues[name]
-		out = append(out, Standing{name, len(l.Messages), l.Dropped, l.Tries, l.Since, l.Error})
+		s := Standing{name, len(l.Messages), l.Dropped, l.Tries, l.Since, l.Error}
+		if fault := n.fault.Load(); fault != nil && s.Error == "" {
+			s.Error = "what is asked isn't queued: " + *fault
+		}
+		out = append(out, s)
 	}
 	return out
 }
@@ -117,9 +125,7 @@ func (n *Notifier) Run(ctx context.Context) {
 	}
 	for {
 		n.wakeAll()
-		if err := n.read(ctx); err != nil && ctx.Err() == nil {
-			n.config.Log.Error().Err(err).Msg("notifications not queued; trying again")
-		}
+		n.looked(ctx, n.read(ctx))
 		select {
 		case <-ctx.Done():
 			return
@@ -146,6 +152,21 @@ func (n *Notifier) Last(ctx context.Context) error {
 	}
 	all.Wait()
 	return err
+}
+
+// looked keeps how reading the history ended, for Status, and logs what is news of it.
+func (n *Notifier) looked(ctx context.Context, err error) {
+	if err == nil {
+		n.fault.Store(nil)
+		return
+	}
+	if ctx.Err() != nil {
+		return
+	}
+	text := err.Error()
+	if before := n.fault.Swap(&text); before == nil || *before != text {
+		n.config.Log.Error().Err(err).Msg("notifications not queued; trying again")
+	}
 }
 
 func (n *Notifier) wakeAll() {

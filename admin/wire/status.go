@@ -56,7 +56,8 @@ type Destination struct {
 	// Waiting counts messages that were not delivered yet, Dropped those that never will be.
 	Waiting int `json:"waiting"`
 	Dropped int `json:"dropped,omitzero"`
-	// Tries, Since and Error tell of the message that is tried now.
+	// Tries, Since and Error tell of the message that is tried now; Error alone, of why none is
+	// queued.
 	Tries int       `json:"tries,omitzero"`
 	Since time.Time `json:"since,omitzero"`
 	Error string    `json:"error,omitzero"`

@@ -133,7 +133,7 @@ func showStatus(w io.Writer, s *wire.Status, now time.Time, flags string) error 
 	}
 	rows = rows[:0]
 	for _, d := range s.Destinations {
-		if d.Waiting+d.Dropped == 0 {
+		if d.Waiting+d.Dropped == 0 && d.Error == "" {
 			continue
 		}
 		rows = append(rows, []string{
