@@ -15,6 +15,7 @@ func (n *Notifier) comeBack(ctx context.Context) error {
 		return err
 	}
 	n.config.Log.Warn().Msg("the ledger's history ends before what was told of it: it is read from its present on, and what is open is told")
+	n.queue.wentBack()
 	n.began = false
 	return nil
 }

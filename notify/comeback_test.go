@@ -19,7 +19,8 @@ import (
 )
 
 // The history of a restored ledger ends before what was read of it, and new events have the
-// numbers of those that are gone.
+// numbers of those that are gone. A question that is asked again, and was answered in what is
+// gone, is no repeat of the one that was told.
 func TestALedgerThatWentBackIsToldOf(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -36,13 +37,20 @@ func TestALedgerThatWentBackIsToldOf(t *testing.T) {
 		restored := newWorld(t)
 		restored.path = w.path
 		before := restored.ask('b')
+		pass(time.Second)
+		told := restored.ask('x')
 		_, stop = restored.notifying(d)
 		pass(2 * poll)
 		after := restored.ask('a')
 		pass(2 * poll)
 		synctest.Wait()
 		stop()
-		want(t, d, before+"-1-opened", lost+"-1-closed", after+"-1-opened")
+		_, stop = restored.notifying(d)
+		restored.answer(told)
+		pass(2 * poll)
+		synctest.Wait()
+		stop()
+		want(t, d, before+"-1-opened-2", told+"-1-opened-2", lost+"-1-closed-2", after+"-1-opened-2", told+"-1-closed-2")
 	})
 }
 

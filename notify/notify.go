@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -320,6 +321,9 @@ func (n *Notifier) record(ctx context.Context, id string) (*ledger.Mutation, err
 // message adds what the run and the ledger tell.
 func (n *Notifier) message(ctx context.Context, m *ledger.Mutation, c change) Message {
 	out := messageOf(m, c)
+	if back := n.queue.back(); back > 0 {
+		out.ID += "-" + strconv.Itoa(back+1)
+	}
 	out.Data.Ledger = n.config.Ledger.ID()
 	if !c.closed {
 		out.Data.Resolve += n.config.Flags

@@ -21,6 +21,9 @@ type stored struct {
 	Ledger string `json:"ledger"`
 	// Cursor is the number of the last event that was read.
 	Cursor uint64 `json:"cursor"`
+	// Back counts how often the history went back. Escalations have the numbers of earlier ones
+	// then, which were told, so that their messages need other ids.
+	Back int `json:"back,omitempty"`
 	// Open is the number of the escalation of each mutation that was told as opened.
 	Open   map[string]int   `json:"open"`
 	Queues map[string]*line `json:"queues"`
@@ -97,6 +100,20 @@ func (q *queue) setCursor(seq uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.Cursor = seq
+}
+
+// wentBack notes that the history did, which the next write keeps.
+func (q *queue) wentBack() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.Back++
+}
+
+// back is how often the history went back.
+func (q *queue) back() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.Back
 }
 
 // add queues messages for every destination and remembers how far the history was read.
