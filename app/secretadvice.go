@@ -9,8 +9,8 @@ import (
 )
 
 // SecretAdvice warns of secrets whose variables or files aren't there for this
-// process. They are no errors: the one that serves may have another environment,
-// and resolves them when it uses them.
+// process, and of destinations that it couldn't call. They are no errors: the one that
+// serves may have another environment, and resolves them when it uses them.
 func SecretAdvice(c config.Config) rules.Findings {
 	var found rules.Findings
 	sources := config.Sources{LookupEnv: os.LookupEnv, ReadFile: readPlain}
@@ -31,13 +31,7 @@ func SecretAdvice(c config.Config) rules.Findings {
 		}
 	}
 	look("proxy.upstream_proxy.password", c.Proxy.UpstreamProxy.Password)
-	for i, w := range c.Notify.Webhooks {
-		look(fmt.Sprintf("notify.webhooks[%d].url", i), w.URL)
-		if w.Secret != nil {
-			look(fmt.Sprintf("notify.webhooks[%d].secret", i), *w.Secret)
-		}
-	}
-	return placed(c, found)
+	return placed(c, append(found, notifyAdvice(c)...))
 }
 
 // readPlain reads a regular file. Of another one, such as a pipe, it is enough to be

@@ -54,9 +54,9 @@ func (w *Webhook) Deliver(ctx context.Context, m Message, body []byte) error {
 	if err != nil {
 		return fmt.Errorf("its url: %w", err)
 	}
-	target, err := url.Parse(address)
-	if err != nil || target.Host == "" || target.Scheme != "https" && target.Scheme != "http" {
-		return errors.New("its url is none: write https://HOST/PATH")
+	target, err := ParseURL(address)
+	if err != nil {
+		return fmt.Errorf("its url %w", err)
 	}
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
 	if err != nil {
@@ -100,13 +100,31 @@ func (w *Webhook) sign(h http.Header, id string, body []byte) error {
 	if err != nil {
 		return fmt.Errorf("its signing key: %w", err)
 	}
-	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(text, "whsec_"))
-	if err != nil || len(key) == 0 {
-		return errors.New("its signing key is not whsec_ and base64")
+	key, err := ParseKey(text)
+	if err != nil {
+		return fmt.Errorf("its signing key %w", err)
 	}
 	mac := hmac.New(sha256.New, key)
 	// A hash takes everything.
 	_, _ = fmt.Fprintf(mac, "%s.%s.%s", id, at, body)
 	h.Set("Webhook-Signature", "v1,"+base64.StdEncoding.EncodeToString(mac.Sum(nil)))
 	return nil
+}
+
+// ParseURL reads the address of a webhook. Its error doesn't repeat it.
+func ParseURL(address string) (*url.URL, error) {
+	target, err := url.Parse(address)
+	if err != nil || target.Host == "" || target.Scheme != "https" && target.Scheme != "http" {
+		return nil, errors.New("is none: write https://HOST/PATH")
+	}
+	return target, nil
+}
+
+// ParseKey reads a signing key as Standard Webhooks writes it. Its error doesn't repeat it.
+func ParseKey(text string) ([]byte, error) {
+	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(text, "whsec_"))
+	if err != nil || len(key) == 0 {
+		return nil, errors.New("is not whsec_ and base64")
+	}
+	return key, nil
 }
