@@ -59,7 +59,9 @@ type noCredentials struct{}
 
 func noPinned(context.Context, string) (*rules.Connector, error) { return nil, ledger.ErrNotFound }
 
-func (noCredentials) For(string, string, string) (header, value string, err error) { return "", "", nil }
+func (noCredentials) For(string, string, string) (header, value string, err error) {
+	return "", "", nil
+}
 
 // What a person wants looked at is looked at now, not when the runner next looks at its
 // queue by itself.

@@ -52,7 +52,7 @@ func TestWhatWasThereForAMomentIsNotKept(t *testing.T) {
 		t.Skip("this system doesn't tell of changes")
 	}
 	t.Cleanup(func() {
-		if err := errors.Join(w.events.Close(), a.close()); err != nil { //nolint:contextcheck // It is closed whatever becomes of the test.
+		if err := errors.Join(w.events.Close(), a.close()); err != nil {
 			t.Error(err)
 		}
 	})

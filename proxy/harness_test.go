@@ -179,7 +179,9 @@ func (noTurns) Turn(context.Context, *rules.Connector) error { return nil }
 
 type noCredentials struct{}
 
-func (noCredentials) Always(string, string, string) (string, string, bool, error) { return "", "", false, nil }
+func (noCredentials) Always(string, string, string) (string, string, bool, error) {
+	return "", "", false, nil
+}
 
 // pinned loads a stored version of a rule file.
 func (w *world) pinned(ctx context.Context, hash string) (*rules.Connector, error) {

@@ -29,19 +29,23 @@ func (c *Connector) DeriveAs(name string, req *Request, hosts string) (*Derived,
 	if err != nil {
 		return nil, err
 	}
-	vars, fits := matchHost(patterns, req)
+	return c.deriveUnder(name, req, patterns), nil
+}
+
+func (c *Connector) deriveUnder(name string, req *Request, hosts []*hostPattern) *Derived {
+	vars, fits := matchHost(hosts, req)
 	if !fits {
-		return nil, nil //nolint:nilnil // What is nobody's derives nothing.
+		return nil
 	}
 	m := Match{Connector: c, Host: maps.Clone(vars)}
 	if c.match(&m, req, false); m.Refusal != nil || m.Operation == nil || m.Operation.Name != name || m.Effect != EffectMutation {
-		return nil, nil //nolint:nilnil // As above.
+		return nil
 	}
 	d, refusal := m.Operation.Derive(req, m)
 	if refusal != nil {
-		return nil, nil //nolint:nilnil // What was refused has no record.
+		return nil
 	}
-	return d, nil
+	return d
 }
 
 func (op *Operation) deriveUnder(req *Request, hosts []*hostPattern) *Derived {
