@@ -79,7 +79,9 @@ type App struct {
 	ca       *proxy.CA
 	egress   *egress
 	// dial connects to upstreams, one address after the other.
-	dial        func(ctx context.Context, network, addr string) (net.Conn, error)
+	dial func(ctx context.Context, network, addr string) (net.Conn, error)
+	// dialNamed is for what the operator named; nil for no other proxy.
+	dialNamed   func(ctx context.Context, network, addr string) (net.Conn, error)
 	sender      *upstream.Sender
 	reads       *upstream.Passthrough
 	reconciler  *reconcilers.Reconciler
@@ -270,7 +272,7 @@ func (a *App) openUpstream(context.Context) error {
 	a.dial = a.egress.Dial
 	reads := a.egress.DialRead
 	if through != nil {
-		a.dial, reads = through.Dial, through.DialRead
+		a.dial, reads, a.dialNamed = through.Dial, through.DialRead, through.DialNamed
 	}
 	c := upstream.Config{
 		Roots: roots, Dial: a.dial, Clock: a.clock, Certificate: clientCertificates(a.config.Proxy.ClientCerts),

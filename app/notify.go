@@ -66,6 +66,7 @@ func (a *App) destinations() ([]notify.Destination, error) {
 			return nil, err
 		}
 		transport := &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}
+		transport.DialContext = a.dialNamed // nil dials as is.
 		var key func() (string, error)
 		if w.Secret != nil {
 			key = resolving(*w.Secret)

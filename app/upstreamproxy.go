@@ -61,6 +61,20 @@ func (p *upstreamProxy) DialRead(ctx context.Context, network, addr string) (net
 	return p.dial(ctx, network, addr, p.egress.DialRead)
 }
 
+// DialNamed is Dial for what the operator named, such as a webhook: egress has no say in it,
+// and what is on this machine isn't asked of another one.
+func (p *upstreamProxy) DialNamed(ctx context.Context, network, addr string) (net.Conn, error) {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, err
+	}
+	at, err := netip.ParseAddr(host)
+	if host = strings.ToLower(host); p.goesDirect(host, port) || host == "localhost" || err == nil && at.Unmap().IsLoopback() {
+		return p.dialer.DialContext(ctx, network, addr)
+	}
+	return p.through(ctx, addr)
+}
+
 func (p *upstreamProxy) dial(ctx context.Context, network, addr string, direct func(context.Context, string, string) (net.Conn, error)) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -72,6 +86,11 @@ func (p *upstreamProxy) dial(ctx context.Context, network, addr string, direct f
 	if err := p.allowed(ctx, strings.ToLower(host), port); err != nil {
 		return nil, err
 	}
+	return p.through(ctx, addr)
+}
+
+// through opens a tunnel.
+func (p *upstreamProxy) through(ctx context.Context, addr string) (net.Conn, error) {
 	c, err := p.reach(ctx)
 	if err != nil {
 		return nil, &upstream.Error{Class: upstream.ErrorProxy, Text: "No connection to proxy.upstream_proxy: " + err.Error()}

@@ -220,6 +220,37 @@ func TestNoProxyIsConnectedToDirectly(t *testing.T) {
 	}
 }
 
+// What the operator named goes the way that everything goes, whatever egress says to scripts.
+func TestWhatTheOperatorNamesGoesThroughTheOtherProxy(t *testing.T) {
+	t.Parallel()
+	other := newOtherProxy(t, nil, tunnelled)
+	port, connected := listener(t, "127.0.0.1:0")
+	p, err := newUpstreamProxy(newEgress(config.Egress{Deny: []string{"hooks.test", "10.0.0.0/8"}}),
+		config.UpstreamProxy{URL: "http://" + other.addr, NoProxy: []string{"127.0.0.2"}}, config.Sources{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, addr := range []string{"hooks.test:443", "10.0.0.1:443"} {
+		c, err := p.DialNamed(t.Context(), "tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = c.Close()
+	}
+	if got := other.asked(); len(got) != 2 || got[0] != "CONNECT hooks.test:443 " {
+		t.Errorf("the other proxy was asked %q", got)
+	}
+	c, err := p.DialNamed(t.Context(), "tcp", "127.0.0.1:"+port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.Copy(io.Discard, c) // Until the listener has counted and closed it.
+	_ = c.Close()
+	if connected.Load() != 1 || len(other.asked()) != 2 {
+		t.Errorf("%d connections on this machine, the other proxy was asked %v", connected.Load(), other.asked())
+	}
+}
+
 func TestAnotherProxyThatProvesNothingIsToldNothing(t *testing.T) {
 	t.Parallel()
 	ca, _ := authority(t)

@@ -2,6 +2,7 @@ package app
 
 import (
 	"bufio"
+	"context"
 	"crypto/tls"
 	"encoding/base64"
 	"errors"
@@ -15,7 +16,10 @@ import (
 	"sync"
 	"testing"
 
+	"keep-proxy/config"
+	"keep-proxy/internal/clock"
 	"keep-proxy/internal/fakes/testca"
+	"keep-proxy/notify"
 )
 
 const mapped = "second.things.test"
@@ -246,5 +250,32 @@ func TestAReloadThatFailsLeavesTheCredentials(t *testing.T) {
 	}
 	if got := sent(); got != "new" {
 		t.Errorf("after a whole reload %q is sent", got)
+	}
+}
+
+// Who is called by a webhook is called by the way that leads out.
+func TestWebhooksGoTheWayThatLeadsOut(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "keep.yaml")
+	text := "ledger: {dir: " + dir + "}\nnotify: {webhooks: [{name: pager, url: 'https://pager.test/x'}]}\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, err := config.Load(config.Options{File: file})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var dialled []string
+	a := &App{config: c, clock: clock.System(), dialNamed: func(_ context.Context, _, addr string) (net.Conn, error) {
+		dialled = append(dialled, addr)
+		return nil, errors.New("nobody is there")
+	}}
+	all, err := a.destinations()
+	if err != nil || len(all) != 1 {
+		t.Fatalf("%v, %v", all, err)
+	}
+	if err := all[0].Deliver(t.Context(), notify.Message{ID: "m"}, []byte("{}")); err == nil || len(dialled) != 1 || dialled[0] != "pager.test:443" {
+		t.Errorf("dialled %q: %v", dialled, err)
 	}
 }
