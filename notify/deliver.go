@@ -3,8 +3,13 @@ package notify
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"time"
 )
+
+// pastAfter is after how many tries of one message others are told past it: it may be the
+// message that isn't taken, and not that nobody is there.
+const pastAfter = 5
 
 // deliver gives a destination its messages, one after the other.
 func (n *Notifier) deliver(ctx context.Context, d Destination) {
@@ -18,38 +23,74 @@ func (n *Notifier) deliver(ctx context.Context, d Destination) {
 			}
 			continue
 		}
-		if wait := n.try(ctx, d, m); wait > 0 {
-			select {
-			case <-ctx.Done():
-				return
-			case <-n.config.After(wait):
-			}
+		if tries, wait := n.try(ctx, d, m); wait > 0 && !n.waits(ctx, d, tries >= pastAfter, wait) {
+			return
 		}
 	}
 }
 
-// try delivers one message, and says how long to wait before the next try.
-func (n *Notifier) try(ctx context.Context, d Destination, m Message) time.Duration {
-	body, err := json.Marshal(m)
-	if err == nil {
-		bounded, cancel := context.WithTimeout(ctx, Timeout)
-		err = d.Deliver(bounded, m, body)
-		cancel()
-	}
-	if err == nil {
-		n.config.Log.Info().Str("destination", d.Name()).Str("notification", m.ID).Msg("notified")
-		if err := n.queue.done(d.Name(), m.ID); err != nil {
-			// What comes after it doesn't wait for that; repeats have the same id.
-			n.config.Log.Warn().Err(err).Str("destination", d.Name()).Str("notification", m.ID).Msg("not written down as notified; a next start tells it again")
+// waits for the next try of the first message, and tells others past it meanwhile, for as long
+// as they are taken. It is false when ctx has ended.
+func (n *Notifier) waits(ctx context.Context, d Destination, past bool, wait time.Duration) bool {
+	next := n.config.After(wait)
+	for {
+		past = past && n.tellPast(ctx, d)
+		select {
+		case <-ctx.Done():
+			return false
+		case <-next:
+			return true
+		case <-n.wake[d.Name()]:
 		}
-		return 0
+	}
+}
+
+// tellPast tells what doesn't belong to the escalation of the first message, and reports
+// whether all of it was taken.
+func (n *Notifier) tellPast(ctx context.Context, d Destination) bool {
+	for {
+		m, ok := n.queue.past(d.Name())
+		if !ok {
+			return true
+		}
+		if err := n.hand(ctx, d, m); err != nil {
+			return false
+		}
+	}
+}
+
+// try delivers the first message, and says how many tries there were, and how long to wait before
+// the next one.
+func (n *Notifier) try(ctx context.Context, d Destination, m Message) (tries int, wait time.Duration) {
+	err := n.hand(ctx, d, m)
+	if err == nil {
+		return 0, 0
 	}
 	if ctx.Err() != nil {
-		return poll
+		return 0, poll
 	}
-	tries := n.queue.failed(d.Name(), n.config.Now(), err.Error())
+	tries = n.queue.failed(d.Name(), n.config.Now(), err.Error())
 	n.config.Log.Warn().Err(err).Str("destination", d.Name()).Str("notification", m.ID).Int("tries", tries).Msg("not notified; trying again")
-	return backoff(tries)
+	return tries, backoff(tries)
+}
+
+// hand delivers one message and takes it out of the queue.
+func (n *Notifier) hand(ctx context.Context, d Destination, m Message) error {
+	body, err := json.Marshal(m)
+	if err != nil {
+		return fmt.Errorf("message: %w", err)
+	}
+	bounded, cancel := context.WithTimeout(ctx, Timeout)
+	defer cancel()
+	if err := d.Deliver(bounded, m, body); err != nil {
+		return err
+	}
+	n.config.Log.Info().Str("destination", d.Name()).Str("notification", m.ID).Msg("notified")
+	if err := n.queue.done(d.Name(), m.ID); err != nil {
+		// What comes after it doesn't wait for that; repeats have the same id.
+		n.config.Log.Warn().Err(err).Str("destination", d.Name()).Str("notification", m.ID).Msg("not written down as notified; a next start tells it again")
+	}
+	return nil
 }
 
 // backoff is the wait after a number of failed tries, from retryBase to retryCap.

@@ -145,7 +145,7 @@ func (n *Notifier) Last(ctx context.Context) error {
 	for _, d := range n.config.Destinations {
 		all.Go(func() {
 			for m, ok := n.queue.first(d.Name()); ok && !n.queue.failing(d.Name()); m, ok = n.queue.first(d.Name()) {
-				if n.try(ctx, d, m) > 0 {
+				if _, wait := n.try(ctx, d, m); wait > 0 {
 					return
 				}
 			}

@@ -28,7 +28,10 @@ type fakeDestination struct {
 	mu    sync.Mutex
 	taken []string
 	told  []Message
+	asked int
 	fails int
+	// refuses is the mutation about which it takes nothing.
+	refuses string
 }
 
 func (d *fakeDestination) Name() string { return d.name }
@@ -39,6 +42,10 @@ func (d *fakeDestination) Deliver(_ context.Context, m Message, body []byte) err
 	if d.fails > 0 {
 		d.fails--
 		return errors.New("not today")
+	}
+	d.asked++
+	if m.Data.Mutation == d.refuses {
+		return errors.New("not that")
 	}
 	if !strings.Contains(string(body), `"mutation":"`+m.Data.Mutation+`"`) {
 		return errors.New("the body isn't the message's")
@@ -186,6 +193,51 @@ func TestADestinationThatFailsHoldsUpNoOther(t *testing.T) {
 
 // Readers of JSON keep one of two members of a name, so that the line would lose what it
 // is about, or which message it was.
+// A message that isn't taken for what it holds keeps nobody from being told of others.
+func TestAMessageThatIsNotTakenHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, d := newWorld(t), &fakeDestination{name: "pager"}
+		d.refuses = w.ask('a')
+		pass(time.Second)
+		b := w.ask('b')
+		refused := d.refuses
+		n, stop := w.notifying(d)
+		defer stop()
+		pass(20 * time.Second)
+		want(t, d)
+		w.answer(refused) // Its end isn't told before its beginning.
+		pass(2 * time.Minute)
+		want(t, d, b+"-1-opened")
+		c := w.ask('c')
+		w.answer(b)
+		pass(2 * time.Second)
+		want(t, d, b+"-1-opened", c+"-1-opened", b+"-1-closed")
+		if s := n.Status()[0]; s.Waiting != 2 || s.Tries < pastAfter || s.Error != "not that" {
+			t.Errorf("%+v", s)
+		}
+		// One that is down isn't asked for each message at each try.
+		d.mu.Lock()
+		d.fails, d.asked = 1000, 0
+		d.mu.Unlock()
+		for name := byte('d'); name < 'z'; name++ {
+			w.ask(name)
+		}
+		pass(time.Hour)
+		d.mu.Lock()
+		tried := 1000 - d.fails
+		d.fails, d.refuses = 0, ""
+		d.mu.Unlock()
+		if tried > 2*8 {
+			t.Errorf("asked %d times in an hour", tried)
+		}
+		pass(15 * time.Minute)
+		if got := d.got(); len(got) != 3+2+22 || got[3] != refused+"-1-opened" || got[4] != refused+"-1-closed" {
+			t.Errorf("in the end it got %d: %v", len(got), got)
+		}
+	})
+}
+
 func TestALineOfTheLogHasEachFieldOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

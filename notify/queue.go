@@ -200,14 +200,29 @@ func (q *queue) first(name string) (Message, bool) {
 	return l.Messages[0], true
 }
 
+// past is the first message that is about another escalation than the first one.
+func (q *queue) past(name string) (Message, bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, m := range q.Queues[name].Messages {
+		if m.Data.Escalation != q.Queues[name].Messages[0].Data.Escalation {
+			return m, true
+		}
+	}
+	return Message{}, false
+}
+
 // done takes a message that was delivered out of the queue.
 func (q *queue) done(name, id string) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	l := q.Queues[name]
-	l.Tries, l.Since, l.Error = 0, time.Time{}, ""
-	if len(l.Messages) > 0 && l.Messages[0].ID == id {
-		l.Messages = l.Messages[1:]
+	i := slices.IndexFunc(l.Messages, func(m Message) bool { return m.ID == id })
+	if i <= 0 {
+		l.Tries, l.Since, l.Error = 0, time.Time{}, ""
+	}
+	if i >= 0 {
+		l.Messages = slices.Delete(slices.Clone(l.Messages), i, i+1)
 	}
 	return q.save()
 }
