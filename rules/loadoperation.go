@@ -85,6 +85,7 @@ func (d *decoder) operation(n *yaml.Node, key string, c *Connector, l *loading, 
 	var known bool
 	op.Effect, known = d.effect(n, m["effect"], join(key, "effect"))
 	d.matches(n, m["match"], join(key, "match"), op)
+	d.oneThing(m["match"], join(key, "match"), op)
 	if m["upgrade"] == nil { // which has a finding of its own for this
 		d.anyMethod(m["match"], join(key, "match"), op)
 	}
@@ -197,6 +198,28 @@ func (d *decoder) anyMethod(n *yaml.Node, key string, op *Operation) {
 		d.warn("any-method", key, n, "has no method, and so lets every one pass unrecorded, DELETE among them",
 			"add method: with those that are meant, such as [GET, HEAD] or POST")
 	case EffectDeny:
+	}
+}
+
+// oneThing warns of matches that hardly are spellings of one thing: which of them fits is no part
+// of a mutation's key, nor of its payload.
+func (d *decoder) oneThing(n *yaml.Node, key string, op *Operation) {
+	if op.Effect != EffectMutation {
+		return
+	}
+	first := ""
+	for i, m := range op.matches {
+		word := m.path.lastWord()
+		switch {
+		case word == "":
+		case first == "":
+			first = word
+		case word != first:
+			d.warn("spelling", index(key, i), n, "the paths end in "+quoted(first)+" and "+quoted(word)+
+				", and are spellings of one thing here: a request of one is answered with what a request of another did, and not sent",
+				"make an operation for each, unless they are two names of the same")
+			return
+		}
 	}
 }
 

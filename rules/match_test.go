@@ -234,3 +234,26 @@ func TestNaturalWithANarrowBlockScopeIsWarnedOf(t *testing.T) {
 		}
 	}
 }
+
+// Which of its matches a request fits is no part of a mutation's key.
+func TestMatchesThatAreTwoThingsAreWarnedOf(t *testing.T) {
+	t.Parallel()
+	for list, warned := range map[string]bool{
+		`[{method: POST, path: "/vms/{id}/start"}, {method: POST, path: "/vms/{id}/stop"}]`:               true,
+		`[{method: POST, path: "/vms/{id}:start"}, {method: POST, path: "/vms/{id}:stop"}]`:               true,
+		`[{method: POST, path: "/vms/{id}"}, {method: POST, path: "/vms/{id}/archive"}]`:                  true,
+		`[{method: POST, path: "/v1/vms/{id}"}, {method: POST, path: "/v2/vms/{id}"}]`:                    false,
+		`[{method: POST, path: "/{group}/{id}/push"}, {method: POST, path: "/{id}/push"}]`:                false,
+		`[{method: POST, path: "/vms"}, {method: PUT, when: "header['x'] == 'y'"}]`:                       false,
+		`{method: POST, path: "/vms/{id}/start"}`:                                                         false,
+		`[{method: POST, path: "/{hook...}"}, {method: POST, path: "/{hook...}/", when: "method != ''"}]`: false,
+	} {
+		set, findings := Load([]File{{Name: "f.yaml", Data: []byte(withOperation("match: " + list))}}, nil, Defaults{})
+		found := slices.ContainsFunc(findings, func(f Finding) bool {
+			return f.Code == "spelling" && f.Severity == SeverityWarning && f.Line > 0 && strings.HasPrefix(f.Key, "operations[0].match[")
+		})
+		if found != warned || set == nil && warned {
+			t.Errorf("%s: warned %v, want %v: %v", list, found, warned, findings)
+		}
+	}
+}

@@ -276,3 +276,16 @@ func (s *segmentPattern) covers(t *segmentPattern) bool {
 	}
 	return strings.HasPrefix(t.prefix, s.prefix) && strings.HasSuffix(t.suffix, s.suffix)
 }
+
+// lastWord is the last literal part of the pattern; "" for none.
+func (p *pathPattern) lastWord() string {
+	if p == nil {
+		return ""
+	}
+	for _, s := range slices.Backward(p.segments) {
+		if word := s.prefix + s.suffix; word != "" {
+			return word
+		}
+	}
+	return ""
+}
