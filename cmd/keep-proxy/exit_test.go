@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -10,6 +11,7 @@ import (
 	"keep-proxy/admin/wire"
 	"keep-proxy/cli/child"
 	"keep-proxy/cli/managed"
+	"keep-proxy/ledger"
 )
 
 func TestErrorsBecomeCodesInOnePlace(t *testing.T) {
@@ -71,6 +73,34 @@ func TestWhatBecameOfARunCountsForMoreThanWhatCameAfterIt(t *testing.T) {
 				t.Errorf("%+v, code %d of %v; want %+v, code %d", got, exitCode(err), err, c.want, c.code)
 			}
 		})
+	}
+}
+
+// A host repairs what is of the class logic, and starts again what is transient.
+func TestWhatKeepsARunFromBeingOpenedHasAClass(t *testing.T) {
+	t.Parallel()
+	refusal := func(name string) error {
+		return openError(&client.Problem{Type: wire.ProblemPrefix + name, Detail: "Not now."})
+	}
+	away := fmt.Errorf("admin API: %w", &url.Error{Op: "Post", URL: "http://127.0.0.1:1/v1/runs", Err: errors.New("connection refused")})
+	for name, c := range map[string]struct {
+		err   error
+		class string
+		retry managed.Retry
+	}{
+		"another run of the item goes on":  {refusal("item-busy"), "transient", managed.RetryYes},
+		"an operator keeps work back":      {refusal("draining"), "transient", managed.RetryYes},
+		"the ledger takes no records":      {refusal("ledger-unavailable"), "transient", managed.RetryYes},
+		"an unknown outcome stops it":      {refusal("blocked"), "indeterminate", managed.RetryYes},
+		"a person must decide on the item": {refusal("item-attention"), "logic", managed.RetryNo},
+		"another attempt is the item's":    {refusal("attempt"), "logic", managed.RetryNo},
+		"the proxy can't be asked":         {openError(away), "transient", managed.RetryYes},
+		"another process has the ledger":   {fmt.Errorf("open: %w", ledger.ErrLocked), "transient", managed.RetryYes},
+		"the configuration is wrong":       {errors.New("config.yaml:1:1: no map"), "logic", managed.RetryNo},
+	} {
+		if v := refusedVerdict(nil, noRun(c.err)); v.Class != c.class || v.Retry != c.retry || v.Code != managed.CodeNoRun {
+			t.Errorf("%s: %+v, want class %s, retry %s", name, v, c.class, c.retry)
+		}
 	}
 }
 

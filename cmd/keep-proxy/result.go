@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 
@@ -11,6 +12,7 @@ import (
 
 	"keep-proxy/admin/client"
 	"keep-proxy/cli/managed"
+	"keep-proxy/ledger"
 )
 
 // writeResult writes the file of --result, whole or not at all.
@@ -55,18 +57,28 @@ func refusedVerdict(cmd *cobra.Command, err error) managed.Verdict {
 	v := managed.Verdict{Code: exitCode(err), Class: "logic", Reason: said(cmd, err), Retry: managed.RetryNo}
 	p, ok := errors.AsType[*client.Problem](err)
 	if !ok {
+		if unasked(err) {
+			v.Class, v.Retry = "transient", managed.RetryYes
+		}
 		return v
 	}
 	switch p.Name() {
 	case "blocked":
 		v.Class, v.Retry = "indeterminate", managed.RetryYes
-	case "item-busy", "ledger-unavailable", "not-ready":
+	case "item-busy", "draining", "ledger-unavailable", "not-ready":
 		v.Class, v.Retry = "transient", managed.RetryYes
 	}
 	if p.Mutation != nil {
 		v.Mutation = p.Mutation.ID
 	}
 	return v
+}
+
+// unasked reports whether an error says that the proxy could not be asked, or that the
+// ledger is another process's: neither says anything about the work.
+func unasked(err error) bool {
+	_, ok := errors.AsType[*url.Error](err)
+	return ok || errors.Is(err, ledger.ErrLocked)
 }
 
 // replaceFile writes a file that only its owner reads, whole or not at all.
