@@ -12,9 +12,11 @@ import (
 	"mime"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"os"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -152,6 +154,19 @@ type request struct {
 	lastEventID    string
 }
 
+// ErrNotAsked says that nothing was sent: no connection to the API could be had. Any other
+// error that is no Problem leaves open whether the request was carried out.
+var ErrNotAsked = errors.New("the admin API was not asked")
+
+// notAsked is an error that is ErrNotAsked, in the words of its cause.
+type notAsked struct{ error }
+
+// Is reports whether target is what this is.
+func (notAsked) Is(target error) bool { return target == ErrNotAsked }
+
+// Unwrap returns the cause.
+func (e notAsked) Unwrap() error { return e.error }
+
 // send sends q once and returns the answer if it is a success, else why not.
 func (c *Client) send(ctx context.Context, q request) (*http.Response, error) {
 	target := c.base + q.path
@@ -167,13 +182,18 @@ func (c *Client) send(ctx context.Context, q request) (*http.Response, error) {
 		// An opaque reader, so that the transport can't send it twice.
 		content = io.MultiReader(bytes.NewReader(text))
 	}
+	var connected atomic.Bool
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }})
 	r, err := http.NewRequestWithContext(ctx, q.method, target, content)
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: %w", q.method, q.path, err)
 	}
 	setFields(r.Header, q, c.token)
 	answer, err := c.http.Do(r)
-	if err != nil {
+	switch {
+	case err != nil && !connected.Load():
+		return nil, notAsked{fmt.Errorf("admin API: %w", err)}
+	case err != nil:
 		return nil, fmt.Errorf("admin API: %w", err)
 	}
 	if answer.StatusCode/100 == 2 {

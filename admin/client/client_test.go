@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -246,6 +247,34 @@ func TestACommandIsNotRepeatedOverAnotherConnection(t *testing.T) {
 	}
 	if n := commands.Load(); n != 1 {
 		t.Errorf("sent %d times, want once", n)
+	}
+}
+
+// Who has to know whether a command was carried out can tell what never left from what may
+// have arrived.
+func TestWhatWasNotAskedIsToldFromWhatWasNotAnswered(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
+	defer server.Close()
+	secure := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	secure.Config.ErrorLog = log.New(io.Discard, "", 0)
+	defer secure.Close()
+	for name, c := range map[string]struct {
+		url     string
+		unasked bool
+	}{
+		"nobody listens":                      {"unix:" + filepath.Join(t.TempDir(), "none.sock"), true},
+		"a certificate that nobody knows":     {secure.URL, true},
+		"a connection that breaks afterwards": {server.URL, false},
+	} {
+		api, err := client.New(client.Config{URL: c.url, Token: "t"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer api.Close()
+		if _, err := api.OpenRun(t.Context(), wire.OpenRun{Workflow: "w", Once: true}, "key"); err == nil || errors.Is(err, client.ErrNotAsked) != c.unasked {
+			t.Errorf("%s: %v; is it ErrNotAsked? want %t", name, err, c.unasked)
+		}
 	}
 }
 

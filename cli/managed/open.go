@@ -3,6 +3,7 @@ package managed
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"keep-proxy/admin/client"
@@ -48,4 +49,50 @@ func reconciling(err error) *client.Problem {
 		return p
 	}
 	return nil
+}
+
+// ErrOpenLost says that whether a run was opened isn't known.
+var ErrOpenLost = errors.New("whether a run was opened isn't known")
+
+// Bounds of asking again for a run whose opening was not answered.
+const (
+	lostPoll     = 500 * time.Millisecond
+	lostPatience = 15 * time.Second
+)
+
+// OpenSurely opens a run. Where the answer is lost, as when the proxy is started again at
+// that moment, it asks again until it is answered, until ctx ends and for 15 s at most: open asks under the
+// same Idempotency-Key each time, so that it finds the run that was opened. Without that
+// the run would keep its item busy until its time limit, and nobody would know of it. say
+// is called once then.
+func OpenSurely(
+	ctx context.Context, open func(context.Context) (*wire.OpenedRun, error), say func(format string, args ...any),
+) (*wire.OpenedRun, error) {
+	opened, err := open(ctx)
+	if err == nil || answered(err) || errors.Is(err, client.ErrNotAsked) {
+		return opened, err
+	}
+	if ctx.Err() == nil {
+		say("the answer to the opening of the run was lost; asking for it again, for %s", lostPatience)
+	}
+	patience, cancel := context.WithTimeout(ctx, lostPatience)
+	defer cancel()
+	poll := time.NewTicker(lostPoll)
+	defer poll.Stop()
+	for {
+		select {
+		case <-patience.Done():
+			return nil, fmt.Errorf("%w: %w", ErrOpenLost, err)
+		case <-poll.C:
+		}
+		if opened, err = open(patience); err == nil || answered(err) {
+			return opened, err
+		}
+	}
+}
+
+// answered reports whether an error is the API's own refusal.
+func answered(err error) bool {
+	_, ok := errors.AsType[*client.Problem](err)
+	return ok
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -69,7 +68,7 @@ func (f *envFlags) run(cmd *cobra.Command) error {
 	if conn == nil {
 		return fmt.Errorf("env: no proxy runs for %s; start one with keep-proxy serve, or name its API with --admin", c.Ledger.Dir)
 	}
-	env, err := f.variables(cmd.Context(), conn)
+	env, err := f.variables(cmd, conn)
 	if err == nil {
 		err = write(cmd.OutOrStdout(), env)
 	}
@@ -77,7 +76,8 @@ func (f *envFlags) run(cmd *cobra.Command) error {
 }
 
 // variables opens a run, or takes the unmanaged scope's variables.
-func (f *envFlags) variables(ctx context.Context, conn *connection) (map[string]string, error) {
+func (f *envFlags) variables(cmd *cobra.Command, conn *connection) (map[string]string, error) {
+	ctx := cmd.Context()
 	if f.workflow == "" && f.item == "" && f.items == "" && !f.once {
 		e, err := conn.Environment(ctx)
 		if err != nil {
@@ -88,7 +88,7 @@ func (f *envFlags) variables(ctx context.Context, conn *connection) (map[string]
 	if err := f.check("env"); err != nil {
 		return nil, err
 	}
-	opened, err := conn.OpenRun(ctx, f.request(), newKey())
+	opened, err := f.surely(ctx, conn.Client, newKey(), saying(cmd.ErrOrStderr()))
 	if err != nil {
 		return nil, noRun(openError(err))
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 
 	"keep-proxy/admin/client"
 	"keep-proxy/admin/wire"
+	"keep-proxy/cli/managed"
 )
 
 // What --if-done takes.
@@ -93,6 +95,13 @@ func (o *openFlags) request() wire.OpenRun {
 	}
 }
 
+// surely opens the run under a key, and finds it where the answer is lost.
+func (o *openFlags) surely(ctx context.Context, c *client.Client, key string, say func(string, ...any)) (*wire.OpenedRun, error) {
+	return managed.OpenSurely(ctx, func(ctx context.Context) (*wire.OpenedRun, error) {
+		return c.OpenRun(ctx, o.request(), key)
+	}, say)
+}
+
 // newKey makes an Idempotency-Key.
 func newKey() string { return rand.Text() }
 
@@ -106,6 +115,10 @@ var openAdvice = map[string]string{
 
 // openError says why no run was opened, and what to do.
 func openError(err error) error {
+	if errors.Is(err, managed.ErrOpenLost) {
+		return fmt.Errorf("%w. If one was, it keeps its item busy until its time limit: see keep-proxy runs list --running, "+
+			"or run the same command again with --takeover", err)
+	}
 	p, ok := errors.AsType[*client.Problem](err)
 	if !ok {
 		return fmt.Errorf("no run was opened: %w", err)

@@ -78,7 +78,7 @@ func refusedVerdict(cmd *cobra.Command, err error) managed.Verdict {
 // ledger is another process's: neither says anything about the work.
 func unasked(err error) bool {
 	_, ok := errors.AsType[*url.Error](err)
-	return ok || errors.Is(err, ledger.ErrLocked)
+	return ok || errors.Is(err, managed.ErrOpenLost) || errors.Is(err, ledger.ErrLocked)
 }
 
 // replaceFile writes a file that only its owner reads, whole or not at all.

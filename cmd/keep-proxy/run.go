@@ -194,8 +194,9 @@ func (f *runFlags) open(
 	case h.embedded:
 		wait = 0
 	}
+	key := newKey()
 	return managed.OpenSettled(ctx, func(ctx context.Context) (*wire.OpenedRun, error) {
-		return h.OpenRun(ctx, f.request(), newKey())
+		return f.surely(ctx, h.Client, key, say)
 	}, wait, func(p *client.Problem) {
 		say("the outcome of %s is unknown; waiting until it is found out (at most %s)", p.Mutation.ID, wait)
 	})
