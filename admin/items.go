@@ -2,9 +2,11 @@ package admin
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 
 	"keep-proxy/admin/wire"
 	"keep-proxy/ledger"
@@ -182,7 +184,7 @@ func decideItem[T any](action ledger.ItemAction, read func(*T, *faults) ledger.D
 		}
 		d.Action, d.Workflow, d.Item, d.Actor = action, item.Workflow, item.Item, actorOf(r.Context(), d.Actor)
 		if item, err = s.config.Ledger.DecideItem(r.Context(), d); err != nil {
-			return nil, err
+			return nil, anotherAttempt(err)
 		}
 		shown, err := s.itemWhole(r.Context(), item)
 		if err != nil {
@@ -193,6 +195,16 @@ func decideItem[T any](action ledger.ItemAction, read func(*T, *faults) ledger.D
 		}
 		return shown, nil
 	}
+}
+
+// anotherAttempt says of an attempt that can't be ended what a run that names one isn't told:
+// somebody else has ended it, and what is right now has to be looked at.
+func anotherAttempt(err error) error {
+	if !errors.Is(err, ledger.ErrAttempt) {
+		return err
+	}
+	return refuse("attempt", "Nothing was begun: %s. Another decision was before this one; look at the item, and decide on what it says now.",
+		strings.TrimPrefix(err.Error(), ledger.ErrAttempt.Error()+": "))
 }
 
 // plainDecision reads a decision that has nothing special.

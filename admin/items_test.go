@@ -125,7 +125,7 @@ func TestDecisionsOnItemsRefuse(t *testing.T) {
 		{"no reason", path + "/done", `{"actor":"ada"}`, 400, "bad-request", []string{"/reason: missing"}},
 		{"no actor", path + "/reopen", `{"reason":"x"}`, 400, "bad-request", []string{"/actor: missing"}},
 		{"no attempt", path + "/new-attempt", `{"reason":"x","actor":"ada"}`, 400, "bad-request", []string{"/attempt: missing"}},
-		{"another attempt", path + "/new-attempt", `{"reason":"x","actor":"ada","attempt":2}`, 409, "attempt", []string{"attempt 1, not 2"}},
+		{"another attempt", path + "/new-attempt", `{"reason":"x","actor":"ada","attempt":2}`, 409, "attempt", []string{"attempt 1, not 2", "decide on what it says now"}},
 		{"an unknown", path + "/done", `{"reason":"x","actor":"ada"}`, 409, "item-unsettled", []string{"indeterminate"}},
 		{"a version that is not its own", path + "/skip", `{"reason":"x","actor":"ada","version":99,"with_mutations":true}`, 409, "version", nil},
 		{"a key of another decision", path + "/done", `{"reason":"x","actor":"ada","with_mutations":true}`, 400, "bad-request", []string{"/with_mutations"}},

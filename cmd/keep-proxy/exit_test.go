@@ -152,6 +152,26 @@ func TestARefusedDecisionIsToldOnceAndInFlags(t *testing.T) {
 	}
 }
 
+func TestADecisionWhoseAnswerIsLostMayHaveBeenRecorded(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		err  error
+		want string
+	}{
+		"a refusal":                     {&client.Problem{Detail: "The record has changed."}, "The record has changed."},
+		"a proxy that can't be reached": {fmt.Errorf("admin API: %w", client.ErrNotAsked), "admin API: the admin API was not asked"},
+		"a connection that broke":       {errors.New("admin API: EOF"), "admin API: EOF; whether it was recorded isn't known: look at keep-proxy items show i-1 before you decide again"},
+	} {
+		got := unsaid(c.err, "items show i-1")
+		if text := sentence(nil, got); text != c.want || !errors.Is(got, c.err) {
+			t.Errorf("%s: %q, want %q", name, text, c.want)
+		}
+	}
+	if err := unsaid(nil, "items show i-1"); err != nil {
+		t.Errorf("of none it makes %v", err)
+	}
+}
+
 func TestStatusTellsTheStateByItsCode(t *testing.T) {
 	t.Parallel()
 	stopped := func(state string) []wire.Stopped { return []wire.Stopped{{State: state}} }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -21,7 +22,7 @@ func newItems() *cobra.Command {
 		newItemsDecide("done", "Close an item: it can't produce new effects", closeItem),
 		newItemsSkip(),
 		newItemsDecide("reopen", "Let runs of an item in again; what is applied stays applied", reopenItem),
-		newItemsDecide("new-attempt", "Begin an item anew: all of its work is done once more", newAttempt),
+		newItemsNewAttempt(),
 	)
 }
 
@@ -187,7 +188,7 @@ func (d *decision) on(cmd *cobra.Command, argument string, decide func(context.C
 		}
 		decided, err := decide(ctx, c, seen)
 		if err != nil {
-			return fmt.Errorf("item %s: %w", seen.ID, err)
+			return fmt.Errorf("item %s: %w", seen.ID, unsaid(err, "items show "+seen.ID))
 		}
 		return d.show(cmd, decided)
 	})
@@ -218,10 +219,29 @@ func reopenItem(ctx context.Context, c *connection, d *decision, seen *wire.Item
 	return c.ReopenItem(ctx, seen.ID, wire.DecideItem{Reason: d.reason, Actor: d.actor, Version: seen.Version})
 }
 
-func newAttempt(ctx context.Context, c *connection, d *decision, seen *wire.Item) (*wire.Item, error) {
-	return c.NewAttempt(ctx, seen.ID, wire.NewAttempt{
-		Reason: d.reason, Actor: d.actor, Version: seen.Version, Attempt: seen.Attempt,
-	})
+func newItemsNewAttempt() *cobra.Command {
+	var d decision
+	var attempt int
+	cmd := &cobra.Command{
+		Use:   "new-attempt (ID | --workflow W ITEM) [--attempt N] --reason TEXT",
+		Short: "Begin an item anew: all of its work is done once more",
+		Long: "Ends the item's attempt and begins the next, in which all of its work is done once more. Said twice, by the\n" +
+			"same person or by two, it begins two: with --attempt it ends the attempt that you looked at, and no other.",
+		Args: usageArgs(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("attempt") && attempt < 1 {
+				return usage("items new-attempt: --attempt %d: attempts count from 1; name the one that ends", attempt)
+			}
+			return d.on(cmd, args[0], func(ctx context.Context, c *connection, seen *wire.Item) (*wire.Item, error) {
+				return c.NewAttempt(ctx, seen.ID, wire.NewAttempt{
+					Reason: d.reason, Actor: d.actor, Version: seen.Version, Attempt: cmp.Or(attempt, seen.Attempt),
+				})
+			})
+		},
+	}
+	d.bind(cmd)
+	cmd.Flags().IntVar(&attempt, "attempt", 0, "the attempt that ends, as you saw it (default the one that it is at now)")
+	return cmd
 }
 
 func newItemsSkip() *cobra.Command {

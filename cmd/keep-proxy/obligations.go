@@ -106,5 +106,6 @@ func decideObligation(
 		}
 		id, d.Version = m.ID, m.Version
 	}
-	return decide(c.Client, ctx, id, d)
+	o, err := decide(c.Client, ctx, id, d)
+	return o, unsaid(err, "mutations show "+id)
 }

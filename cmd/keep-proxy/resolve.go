@@ -193,7 +193,16 @@ func (f *resolveFlags) resolveOne(ctx context.Context, c *connection, id string,
 		id, d.Version = m.ID, m.Version
 	}
 	m, err := c.Resolve(ctx, id, d)
-	return m, withActions(err)
+	return m, withActions(unsaid(err, "mutations show "+id))
+}
+
+// unsaid adds to a decision whose answer was lost that it may have been recorded, and by
+// which command that is seen: who says it again may decide on something else by then.
+func unsaid(err error, look string) error {
+	if _, refused := errors.AsType[*client.Problem](err); err == nil || refused || errors.Is(err, client.ErrNotAsked) {
+		return err
+	}
+	return fmt.Errorf("%w; whether it was recorded isn't known: look at keep-proxy %s before you decide again", err, look)
 }
 
 // notOpen is a decision that was refused, in flags where the API has words of its own.
@@ -261,7 +270,7 @@ func (f *resolveFlags) resolveAll(ctx context.Context, cmd *cobra.Command, c *co
 		d.Version = m.Version
 		decided, err := c.Resolve(ctx, m.ID, d)
 		if err != nil {
-			return errors.Join(f.show(cmd, done), fmt.Errorf("%s: %w", m.ID, withActions(err)))
+			return errors.Join(f.show(cmd, done), fmt.Errorf("%s: %w", m.ID, withActions(unsaid(err, "mutations show "+m.ID))))
 		}
 		done = append(done, *decided)
 	}

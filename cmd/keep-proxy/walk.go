@@ -165,7 +165,7 @@ func (w *walk) decide(ctx context.Context, e wire.Escalation, a wire.Action) (bo
 	if err != nil {
 		p, ok := errors.AsType[*client.Problem](err)
 		if !ok {
-			return false, err
+			return false, unsaid(err, "mutations show "+e.Mutation)
 		}
 		fmt.Fprintf(w.out, "Refused: %s\n", printable(said(nil, p)))
 		// Another version means another question: it is asked when resolve runs again.
