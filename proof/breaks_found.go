@@ -223,4 +223,9 @@ var foundBreaks = []broken{
 		edits: []edit{{"proxy/pipeline.go", "if passes && p.readsOnly(x.caller) {", "if passes && p.readsOnly(caller{}) {"}},
 		tests: []string{"proxy.TestARunThatReadsOnlyIsHeldToItWhereNoRuleIs"},
 	},
+	{
+		promise: "A known restore (`serve --restored SINCE`)", how: "a restore whose moment is an unset variable is an ordinary start",
+		edits: []edit{{"cmd/keep-proxy/emptied.go", "f.Value.String() == \"\"", "f.Value.String() == \" \""}},
+		tests: []string{"cmd/keep-proxy.TestAFlagWithoutAValueIsRefused"},
+	},
 }

@@ -57,6 +57,11 @@ func (f *envFlags) run(cmd *cobra.Command) error {
 	if f.runID != "" {
 		return usage("env: --run is not yet built: the token of a run is given once, when it is opened; open a run of your own with --workflow and --item")
 	}
+	if f.given(cmd) {
+		if err := f.check("env"); err != nil {
+			return err
+		}
+	}
 	c, err := f.load(cmd)
 	if err != nil {
 		return err
@@ -78,15 +83,12 @@ func (f *envFlags) run(cmd *cobra.Command) error {
 // variables opens a run, or takes the unmanaged scope's variables.
 func (f *envFlags) variables(cmd *cobra.Command, conn *connection) (map[string]string, error) {
 	ctx := cmd.Context()
-	if f.workflow == "" && f.item == "" && f.items == "" && !f.once {
+	if !f.given(cmd) {
 		e, err := conn.Environment(ctx)
 		if err != nil {
 			return nil, err
 		}
 		return e.Env, nil
-	}
-	if err := f.check("env"); err != nil {
-		return nil, err
 	}
 	opened, err := f.surely(ctx, conn.Client, newKey(), saying(cmd.ErrOrStderr()))
 	if err != nil {

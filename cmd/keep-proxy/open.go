@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 	"unicode/utf8"
 
@@ -40,6 +41,16 @@ type openFlags struct {
 	resumeHint string
 	listener   bool
 	ttl        time.Duration
+}
+
+// openNames are the names of these flags.
+var openNames = []string{
+	"workflow", "item", "once", "items", "attempt", "title", "mutations", "on-failure", "takeover", "if-done", "resume-hint", "listener", "ttl",
+}
+
+// given reports whether a run is described at all.
+func (*openFlags) given(cmd *cobra.Command) bool {
+	return slices.ContainsFunc(openNames, cmd.Flags().Changed)
 }
 
 func (o *openFlags) bind(cmd *cobra.Command) {

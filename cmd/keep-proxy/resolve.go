@@ -59,7 +59,10 @@ func newResolve() *cobra.Command {
 
 		ValidArgsFunction: f.complete,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 && !f.all {
+			switch {
+			case len(args) == 1 && f.all:
+				return usage("resolve: %s is one mutation, and --all is everything that the filters select; give one of them", args[0])
+			case len(args) == 0 && !f.all:
 				return f.interactive(cmd)
 			}
 			if len(args) == 1 && f.undecided() {

@@ -23,6 +23,8 @@ func newRoot(s streams) *cobra.Command {
 			"nobody can know.",
 		SilenceErrors: true,
 		SilenceUsage:  true,
+
+		PersistentPreRunE: notEmptied,
 	}
 	root.SetIn(s.in)
 	root.SetOut(s.out)

@@ -28,6 +28,9 @@ func (f *resolveFlags) interactive(cmd *cobra.Command) error {
 			return usage("resolve: name the mutation that --%s is about, or say --all; without either, resolve asks", a.flag)
 		}
 	}
+	if f.filter.Connector != "" || f.filter.Operation != "" {
+		return usage("resolve: --connector and --operation go with --all, and a decision; without, every open question is asked")
+	}
 	if f.json {
 		return f.list(cmd)
 	}
