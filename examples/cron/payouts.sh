@@ -12,7 +12,8 @@ code=$?
 case $code in
 0) ;;
 75) echo "payouts $day: an outcome is not known yet; the next tick goes on" ;;
-76 | 78) echo "payouts $day: a person has to decide: keep-proxy resolve" ;;
+76) echo "payouts $day: a person has to decide: keep-proxy resolve" ;;
+78) echo "payouts $day: not started, for the reason above; the next tick tries again" ;;
 *) echo "payouts $day: failed with $code" ;;
 esac
 exit "$code"
