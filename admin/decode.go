@@ -155,8 +155,11 @@ func kindName(k jsontext.Kind) string {
 
 // wanted says what a place takes.
 func wanted(t reflect.Type) string {
-	if t == nil {
+	switch {
+	case t == nil:
 		return ""
+	case t == reflect.TypeFor[wire.Duration]():
+		return `give a string such as "90s" or "1h30m"`
 	}
 	switch t.Kind() {
 	case reflect.String:

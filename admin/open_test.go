@@ -146,6 +146,7 @@ func TestOpenRunRefuses(t *testing.T) {
 		{"on_failure: ignore", `{"workflow":"w","once":true,"on_failure":"ignore"}`, 400, "bad-request", []string{"/on_failure", "abort, return"}},
 		{"block_scope: nothing", `{"workflow":"w","once":true,"block_scope":"nothing"}`, 400, "bad-request", []string{"/block_scope", "workflow, item, mutation"}},
 		{"a time limit without a unit", `{"workflow":"w","once":true,"ttl":"60"}`, 400, "bad-request", []string{"/ttl", "like 90s"}},
+		{"a time limit that is a number", `{"workflow":"w","once":true,"ttl":90}`, 400, "bad-request", []string{"/ttl: JSON value must be string", `give a string such as "90s"`}},
 		{"a time limit that is over", `{"workflow":"w","once":true,"ttl":"-1s"}`, 400, "bad-request", []string{"/ttl: -1s is out of bounds"}},
 		{"a label of our own", `{"workflow":"w","once":true,"labels":{"keep.request":"x"}}`, 400, "bad-request", []string{"/labels/keep.request", "own"}},
 		{"a label's value of a mebibyte", `{"workflow":"w","once":true,"labels":{"a":"` + strings.Repeat("x", 1<<20) + `"}}`, 413, "too-large", []string{"1048576 bytes"}},
