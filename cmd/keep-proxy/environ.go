@@ -8,6 +8,14 @@ import (
 	"keep-proxy/config"
 )
 
+// passwordVariable is of the one key that is a secret and has a variable of its own, in which
+// it may be written out. A command gets it with a reference to nothing: without any value
+// the configuration would have a user without a password for what keep-proxy does there.
+var (
+	passwordVariable = config.EnvName("proxy.upstream_proxy.password")
+	withheld         = "${env:WITHHELD_FROM_COMMANDS}"
+)
+
 // secretNames are the variables that configuration names as a secret's source.
 func secretNames(c config.Config) []string {
 	names := c.Proxy.UpstreamProxy.Password.EnvNames()
@@ -30,9 +38,12 @@ func secretNames(c config.Config) []string {
 func childEnvironment(inherited []string, run map[string]string, secrets []string) []string {
 	var out []string
 	for _, line := range inherited {
-		name, _, _ := strings.Cut(line, "=")
+		name, value, _ := strings.Cut(line, "=")
 		if _, replaced := run[name]; replaced || slices.Contains(secrets, name) {
 			continue
+		}
+		if name == passwordVariable && value != "" {
+			line = name + "=" + withheld
 		}
 		out = append(out, line)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"keep-proxy/admin/wire"
+	"keep-proxy/config"
 )
 
 func TestTheChildsEnvironment(t *testing.T) {
@@ -22,6 +23,27 @@ func TestTheChildsEnvironment(t *testing.T) {
 	want := []string{"HOME=/h", "EMPTY=", "TOKEN_FILE=/f", "HTTP_PROXY=http://new", "NO_PROXY="}
 	if !slices.Equal(got, want) {
 		t.Errorf("environment %q, want %q", got, want)
+	}
+}
+
+func TestVariablesThatAreSecretsAreKeptFromTheChild(t *testing.T) {
+	t.Parallel()
+	c, err := config.Load(config.Options{Environ: []string{
+		"HOME=" + t.TempDir(), "KEEP_PROXY_UPSTREAM_PROXY_URL=http://proxy.test:3128", "KEEP_PROXY_UPSTREAM_PROXY_USER=me",
+		"KEEP_PROXY_UPSTREAM_PROXY_PASSWORD=a-${env:PART}",
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	inherited := []string{"KEEP_PROXY_UPSTREAM_PROXY_USER=me", "KEEP_PROXY_UPSTREAM_PROXY_PASSWORD=a-${env:PART}", "PART=b", "OTHER=c"}
+	want := []string{"KEEP_PROXY_UPSTREAM_PROXY_USER=me", "KEEP_PROXY_UPSTREAM_PROXY_PASSWORD=${env:WITHHELD_FROM_COMMANDS}", "OTHER=c"}
+	got := childEnvironment(inherited, nil, secretNames(c))
+	if !slices.Equal(got, want) {
+		t.Errorf("environment %q, want %q", got, want)
+	}
+	// What keep-proxy is asked for inside still has a configuration.
+	if _, err := config.Load(config.Options{Environ: append(got, "HOME="+t.TempDir(), "KEEP_PROXY_UPSTREAM_PROXY_URL=http://proxy.test:3128")}); err != nil {
+		t.Error(err)
 	}
 }
 
