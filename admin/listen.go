@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"strings"
+	"syscall"
 )
 
 // unixPrefix begins the address of a unix socket ("unix:/run/keep/admin.sock").
@@ -81,7 +82,8 @@ func listenUnix(ctx context.Context, key, path string) (net.Listener, error) {
 
 // RemoveStale makes room for a socket at path: it removes one whose listener is gone, as a
 // program that was killed leaves it behind. What is listened on, or is no socket, is an
-// error.
+// error, and so is one that can't be connected to for another reason than that nobody
+// listens: another user's, one of datagrams, or that of a program with too many clients.
 func RemoveStale(ctx context.Context, path string) error {
 	info, err := os.Lstat(path)
 	switch {
@@ -93,8 +95,13 @@ func RemoveStale(ctx context.Context, path string) error {
 		return fmt.Errorf("%s is in the way and no socket", path)
 	}
 	conn, err := new(net.Dialer).DialContext(ctx, "unix", path)
-	if err == nil {
+	switch {
+	case err == nil:
 		return errors.Join(fmt.Errorf("%s: another program listens there", path), conn.Close())
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case !errors.Is(err, syscall.ECONNREFUSED):
+		return fmt.Errorf("%s: whether another program listens there can't be seen: %w; remove it if none does, or choose another path", path, err)
 	}
 	return os.Remove(path)
 }

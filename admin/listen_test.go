@@ -1,10 +1,13 @@
 package admin_test
 
 import (
+	"errors"
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 
 	"keep-proxy/admin"
@@ -76,5 +79,49 @@ func TestListenOnASocket(t *testing.T) {
 	}
 	if content, err := os.ReadFile(path); err != nil || string(content) != "notes" {
 		t.Errorf("the file in the way was changed: %q, %v", content, err)
+	}
+}
+
+// A socket is left behind if nobody listens there, and not if it can't be connected to.
+func TestASocketThatIsInUseIsNotRemoved(t *testing.T) {
+	t.Parallel()
+	path := func(name string) string { return filepath.Join(t.TempDir(), name) }
+	datagrams := path("datagrams.sock")
+	one, err := net.ListenPacket("unixgram", datagrams)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer one.Close()
+	// As many clients wait as may, none of whom the program has answered yet.
+	busy := path("busy.sock")
+	fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Close(fd)
+	if err := errors.Join(syscall.Bind(fd, &syscall.SockaddrUnix{Name: busy}), syscall.Listen(fd, 0)); err != nil {
+		t.Fatal(err)
+	}
+	for range 64 {
+		client, err := net.Dial("unix", busy)
+		if err != nil {
+			break
+		}
+		defer client.Close()
+	}
+	for name, path := range map[string]string{"of another kind": datagrams, "of a busy program": busy} {
+		if path == busy && runtime.GOOS != "linux" {
+			continue // Elsewhere a client too many is refused as by nobody.
+		}
+		ln, err := admin.Listen("unix:" + path)
+		if err == nil {
+			ln.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), "can't be seen") {
+			t.Errorf("a socket %s: %v", name, err)
+		}
+		if _, err := os.Lstat(path); err != nil {
+			t.Errorf("a socket %s was removed: %v", name, err)
+		}
 	}
 }
