@@ -29,6 +29,9 @@ type shape struct {
 	optional bool
 	// later are member names that a later version takes; they are refused by name.
 	later []string
+	// whole are member names that narrow what is asked for. Empty texts are refused
+	// there: left out they have a meaning, which is all of it.
+	whole []string
 }
 
 // readBody reads the whole body of a JSON request.
@@ -55,7 +58,7 @@ func readBody(w http.ResponseWriter, r *http.Request, sh shape) ([]byte, error) 
 // decode reads a JSON object into v, a pointer to a struct, strictly: unknown and
 // repeated names, other types and trailing text are refused. All unknown names
 // at the top are reported together.
-func decode(content []byte, v any, later []string) error {
+func decode(content []byte, v any, sh shape) error {
 	var members map[string]jsontext.Value
 	if err := json.Unmarshal(content, &members); err != nil {
 		return jsonFault(err)
@@ -63,7 +66,7 @@ func decode(content []byte, v any, later []string) error {
 	if members == nil {
 		return BadRequest("body", "it is null", "send a JSON object")
 	}
-	if faults := unknownMembers(members, memberNames(reflect.TypeOf(v).Elem()), later); len(faults) > 0 {
+	if faults := unknownMembers(members, memberNames(reflect.TypeOf(v).Elem()), sh); len(faults) > 0 {
 		return badRequest(faults)
 	}
 	if err := json.Unmarshal(content, v, json.RejectUnknownMembers(true)); err != nil {
@@ -72,14 +75,16 @@ func decode(content []byte, v any, later []string) error {
 	return nil
 }
 
-// unknownMembers lists what a body holds but shouldn't, in order of name.
-func unknownMembers(members map[string]jsontext.Value, known, later []string) []wire.Fault {
+// unknownMembers lists what a body holds but shouldn't, and what it holds emptied, in order of name.
+func unknownMembers(members map[string]jsontext.Value, known []string, sh shape) []wire.Fault {
 	var faults []wire.Fault
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		where := string(jsontext.Pointer("").AppendToken(name))
 		switch {
+		case slices.Contains(sh.whole, name) && string(members[name]) == `""`:
+			faults = append(faults, wire.Fault{Where: where, What: "empty", How: "give a value, or leave it out"})
 		case slices.Contains(known, name):
-		case slices.Contains(later, name):
+		case slices.Contains(sh.later, name):
 			faults = append(faults, wire.Fault{Where: where, What: "not yet: this version doesn't build it", How: "leave it out"})
 		default:
 			faults = append(faults, wire.Fault{Where: where, What: "unknown name", How: suggest(name, known)})

@@ -29,7 +29,7 @@ func TestDecode(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			var q wire.Resolve
-			p, ok := errors.AsType[*wire.Problem](decode([]byte(c.body), &q, nil))
+			p, ok := errors.AsType[*wire.Problem](decode([]byte(c.body), &q, shape{}))
 			if !ok || p.Name() != "bad-request" || len(p.Errors) != 1 {
 				t.Fatalf("got %+v", p)
 			}
@@ -44,7 +44,7 @@ func TestDecodeNeverShowsGoTypes(t *testing.T) {
 	t.Parallel()
 	for _, body := range []string{`[]`, `1`, `"x"`, `{"version":"x"}`, `{"result":1}`, `{"result":{"headers":[]}}`, `{"result":{"status":"x"}}`, `{"version":99999999999999999999}`} {
 		var q wire.Resolve
-		err := decode([]byte(body), &q, nil)
+		err := decode([]byte(body), &q, shape{})
 		if err == nil {
 			t.Errorf("%s is accepted", body)
 			continue
@@ -78,7 +78,7 @@ func FuzzDecode(f *testing.F) {
 func decodesAlike[T any](t *testing.T, body []byte, later []string) {
 	t.Helper()
 	var first, second T
-	if err := decode(body, &first, later); err != nil {
+	if err := decode(body, &first, shape{later: later}); err != nil {
 		p, ok := errors.AsType[*wire.Problem](err)
 		if !ok || p.Name() != "bad-request" || len(p.Errors) == 0 || p.Errors[0].Where == "" || p.Errors[0].What == "" {
 			t.Fatalf("%q: refused without a place: %v", body, err)
@@ -89,7 +89,7 @@ func decodesAlike[T any](t *testing.T, body []byte, later []string) {
 	if err != nil {
 		t.Fatalf("%q: %v", body, err)
 	}
-	if err := decode(written, &second, later); err != nil {
+	if err := decode(written, &second, shape{later: later}); err != nil {
 		t.Fatalf("%q was written as %s, which is refused: %v", body, written, err)
 	}
 	again, err := json.Marshal(second, json.Deterministic(true))

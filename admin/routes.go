@@ -58,7 +58,7 @@ func taking[T any](handle func(*Server, *http.Request, *T) (any, error)) func(*S
 			return err
 		}
 		q := new(T)
-		if err := decode(content, q, rt.shape.later); err != nil {
+		if err := decode(content, q, rt.shape); err != nil {
 			return err
 		}
 		v, err := handle(s, r, q)
@@ -283,7 +283,7 @@ func operatorRoutes() []route {
 		{
 			method: http.MethodPost, path: "/v1/ledger/confirm", roles: operators, id: "confirmGap",
 			summary: "Says that a person knows what happened while the ledger knew nothing.",
-			request: wire.ConfirmGap{}, response: wire.GapConfirmed{}, serve: taking(confirmGap),
+			request: wire.ConfirmGap{}, shape: shape{whole: []string{"item"}}, response: wire.GapConfirmed{}, serve: taking(confirmGap),
 		},
 		{
 			method: http.MethodPost, path: "/v1/reload", roles: operators, id: "reload",

@@ -228,4 +228,14 @@ var foundBreaks = []broken{
 		edits: []edit{{"cmd/keep-proxy/emptied.go", "f.Value.String() == \"\"", "f.Value.String() == \" \""}},
 		tests: []string{"cmd/keep-proxy.TestAFlagWithoutAValueIsRefused"},
 	},
+	{
+		promise: "Until a person confirms it (`ledger confirm`", how: "an item that is left empty confirms its workflow",
+		edits: []edit{{"admin/routes.go", "shape{whole: []string{\"item\"}}", "shape{whole: nil}"}},
+		tests: []string{"admin.TestConfirmingAGapRefuses"},
+	},
+	{
+		promise: "Until a person confirms it (`ledger confirm`", how: "an item whose variable is not set confirms its workflow",
+		edits: []edit{{"cmd/keep-proxy/emptied.go", "\"data-dir\", \"item\",", "\"data-dir\","}},
+		tests: []string{"cmd/keep-proxy.TestAFlagWithoutAValueIsRefused"},
+	},
 }
