@@ -12,6 +12,7 @@ import (
 	"net/textproto"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"golang.org/x/net/http/httpguts"
 
@@ -196,9 +197,11 @@ func (f *faults) answer(where string, a *wire.Result, limit int64) {
 			f.add(where+"/headers", fmt.Sprintf("%q is no field name", name), "see RFC 9110 §5.1")
 		case slices.Contains(hopByHop, textproto.CanonicalMIMEHeaderKey(name)):
 			f.add(place, "belongs to the connection, not to the answer", "leave it out")
-		case !slices.ContainsFunc(values, func(v string) bool { return !httpguts.ValidHeaderFieldValue(v) }):
-		default:
+		case slices.ContainsFunc(values, func(v string) bool { return !httpguts.ValidHeaderFieldValue(v) }):
 			f.add(place, "no field value", "see RFC 9110 §5.5")
+		case strings.EqualFold(name, "Content-Encoding") && isCoded(values) && isText(a.Body.Content):
+			f.add(place, "the body is plain text, and no client could read it as "+strings.Join(values, ", "),
+				`leave the field out, or give the encoded bytes as {"base64": "…"}`)
 		}
 	}
 	switch {
@@ -212,6 +215,16 @@ func (f *faults) answer(where string, a *wire.Result, limit int64) {
 		f.add(where+"/body", fmt.Sprintf("longer than %d bytes", limit), "give no_result instead")
 	}
 }
+
+// isCoded reports whether a Content-Encoding says that the content is another than it is
+// (RFC 9110 §8.4). Who copies the fields of an answer that was shown decoded copies it, too.
+func isCoded(values []string) bool {
+	coding := strings.TrimSpace(strings.Join(values, ","))
+	return coding != "" && !strings.EqualFold(coding, "identity")
+}
+
+// isText reports whether content is some text, which no content coding makes.
+func isText(content []byte) bool { return len(content) > 0 && utf8.Valid(content) }
 
 // canonicalHeader writes field names as a server does, so that a replay doesn't
 // set a field beside the one that a person gave in lower case.

@@ -162,6 +162,7 @@ func TestResolveRefusesADecisionThatIsNone(t *testing.T) {
 		{"a new key for what happened", `{"action":"skip","new_key":true,` + who + `}`, []string{"/new_key"}, []string{"did_not_happen only"}},
 		{"an interim status", `{"action":"happened","result":{"status":100},` + who + `}`, []string{"/result/status"}, []string{"200 to 599"}},
 		{"a field of the connection", `{"action":"happened","result":{"status":200,"headers":{"transfer-encoding":"chunked"}},` + who + `}`, []string{"/result/headers/transfer-encoding"}, []string{"belongs to the connection"}},
+		{"text that is said to be compressed", `{"action":"happened","result":{"status":200,"headers":{"content-encoding":"gzip"},"body":"{}"},` + who + `}`, []string{"/result/headers/content-encoding"}, []string{"plain text", "leave the field out"}},
 		{"a field that splits the answer", `{"action":"happened","result":{"status":200,"headers":{"X":"a\r\nSet-Cookie: b"}},` + who + `}`, []string{"/result/headers/X"}, []string{"no field value"}},
 		{"a field without a name", `{"action":"happened","result":{"status":200,"headers":{"a b":"c"}},` + who + `}`, []string{"/result/headers"}, []string{"no field name"}},
 		{"a field that is a number", `{"action":"happened","result":{"status":200,"headers":{"X":1}},` + who + `}`, []string{"/result/headers"}, []string{"string or a list of strings"}},
