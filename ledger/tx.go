@@ -140,6 +140,8 @@ type Filter struct {
 	Run       string
 	// ID selects items by theirs.
 	ID string
+	// ItemStates selects items in one of these states.
+	ItemStates []ItemState
 	// ConnectorVersion selects mutations under this version of the connector's file.
 	ConnectorVersion int
 	// Touched selects mutations by when something happened to them, and Since records by

@@ -19,13 +19,10 @@ type identity struct {
 	ID      string    `json:"id"`
 	Version string    `json:"version,omitempty"`
 	Created time.Time `json:"created"`
-	// Indexes is 2 for a ledger that has the indexes of runs by item, of items by id, of
-	// what is owed and of span.go from its first record on. It is in the meta value only.
-	Indexes int `json:"indexes,omitempty"`
+	// Indexes says which indexes the ledger has had from its first record on. It is in the meta
+	// value only.
+	Indexes indexing `json:"indexes,omitempty"`
 }
-
-// allIndexes is what Indexes is in a new ledger.
-const allIndexes = 2
 
 const identityTitle = "keep-proxy ledger"
 

@@ -131,6 +131,9 @@ func itemIndexes(i *ledger.Item) [][]byte {
 	if prefix := itemIDPrefix(i.ID); prefix != nil {
 		out = append(out, key(xItemID, prefix, opened[:]))
 	}
+	if i.State == ledger.ItemNeedsAttention {
+		out = append(out, key(xItemWaits, opened[:]))
+	}
 	if i.Shared && i.ActiveRun != "" {
 		run := digest(i.ActiveRun)
 		out = append(out, key(xItemTaken, run[:], name[:]))
@@ -148,10 +151,23 @@ func itemIDPrefix(id string) []byte {
 	return b
 }
 
-// unlisted reports whether an index key belongs to those that ledgers made before them
-// have in part only: see identity.Indexes.
-func unlisted(k []byte) bool {
-	return k[0] == xItemID || k[0] == xRunOfItem || k[0] == xOwed || k[0] == xRuleMade || k[0] == xTouched
+// indexing counts the indexes that a ledger has had from its first record on. Those that came
+// with a later number it has in part only, of records that were changed since.
+type indexing int
+
+// allIndexes is that of a new ledger.
+const allIndexes indexing = 3
+
+// whole reports whether no record lacks its entry in the index of this kind.
+func (i indexing) whole(kind byte) bool {
+	switch kind {
+	case xItemID, xRunOfItem, xOwed, xRuleMade, xTouched:
+		return i >= 2
+	case xItemWaits:
+		return i >= 3
+	default:
+		return true
+	}
 }
 
 // reindex replaces the index keys before by those after.

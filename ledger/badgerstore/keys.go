@@ -47,6 +47,7 @@ const (
 	xRunOpened  = 'o' // mark by opening
 	xItemOpened = 'O' // mark by opening
 	xItemTaken  = 'T' // digest(run id), digest(workflow, item); of runs of many items
+	xItemWaits  = 'W' // mark by opening; of items that wait for a person
 	xItemID     = 'N' // 10 bytes of the item's id, mark by opening
 	xRunOfItem  = 'w' // digest(workflow, item), mark by opening
 	xRuleMade   = 'V' // digest(connector), version, second; see span.go

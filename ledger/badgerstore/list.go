@@ -43,7 +43,7 @@ func parseCursor(cursor string) ([]byte, error) {
 
 // Mutations implements ledger.Store. It walks the narrowest index of the filter.
 func (s *Store) Mutations(ctx context.Context, f ledger.Filter) (ledger.Page[*ledger.Mutation], error) {
-	return page(ctx, s, f, mutationPrefixes(f, s.indexed), s.spanned, func(v *view, name [32]byte) (*ledger.Mutation, bool, error) {
+	return page(ctx, s, f, mutationPrefixes(f, s.indexing.whole(xOwed)), s.spanned, func(v *view, name [32]byte) (*ledger.Mutation, bool, error) {
 		m, err := v.Mutation(name)
 		if err != nil {
 			return nil, false, required(err, "mutation "+ledger.Key(name).ID())
@@ -55,7 +55,7 @@ func (s *Store) Mutations(ctx context.Context, f ledger.Filter) (ledger.Page[*le
 // Runs implements ledger.Store.
 func (s *Store) Runs(ctx context.Context, f ledger.Filter) (ledger.Page[*ledger.Run], error) {
 	prefix := []byte{xRunOpened}
-	if s.indexed && f.Workflow != "" && f.Item != "" {
+	if s.indexing.whole(xRunOfItem) && f.Workflow != "" && f.Item != "" {
 		prefix = named(xRunOfItem, f.Workflow, f.Item)
 	}
 	return page(ctx, s, f, [][]byte{prefix}, nil, func(v *view, name [32]byte) (*ledger.Run, bool, error) {
@@ -70,15 +70,19 @@ func (s *Store) Runs(ctx context.Context, f ledger.Filter) (ledger.Page[*ledger.
 // Items implements ledger.Store.
 func (s *Store) Items(ctx context.Context, f ledger.Filter) (ledger.Page[*ledger.Item], error) {
 	prefix := []byte{xItemOpened}
-	if id := itemIDPrefix(f.ID); s.indexed && id != nil {
+	switch id := itemIDPrefix(f.ID); {
+	case id != nil && s.indexing.whole(xItemID):
 		prefix = key(xItemID, id)
+	case slices.Equal(f.ItemStates, []ledger.ItemState{ledger.ItemNeedsAttention}) && s.indexing.whole(xItemWaits):
+		prefix = []byte{xItemWaits}
 	}
 	return page(ctx, s, f, [][]byte{prefix}, nil, func(v *view, name [32]byte) (*ledger.Item, bool, error) {
 		i, err := v.itemBy(name)
 		if err != nil {
 			return nil, false, required(err, "an item")
 		}
-		return i, matchScope(f, i.Workflow, i.Item, f.Run) && (f.ID == "" || f.ID == i.ID), nil
+		return i, matchScope(f, i.Workflow, i.Item, f.Run) && (f.ID == "" || f.ID == i.ID) &&
+			(len(f.ItemStates) == 0 || slices.Contains(f.ItemStates, i.State)), nil
 	})
 }
 

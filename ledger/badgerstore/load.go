@@ -67,7 +67,7 @@ func (s *Store) checkMeta(src snapshot) error {
 		return fmt.Errorf("%w: ledger.id says %s (format %d), the data are those of %s (format %d)",
 			ledger.ErrDamaged, s.identity.ID, s.identity.Format, i.ID, i.Format)
 	}
-	s.indexed = i.Indexes >= allIndexes
+	s.indexing = i.Indexes
 	return nil
 }
 

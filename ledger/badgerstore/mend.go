@@ -121,7 +121,7 @@ func (m *mending) records() error {
 // put puts those of the index keys that are missing.
 func (m *mending) put(indexes [][]byte) error {
 	for _, x := range indexes {
-		if unlisted(x) && !m.store.indexed {
+		if !m.store.indexing.whole(x[0]) {
 			continue
 		}
 		switch _, err := m.src.item(x); {

@@ -136,7 +136,7 @@ func (s *Store) verifyAll(ctx context.Context, progress Progress) (Report, error
 		return r, fmt.Errorf("%w: %w", ledger.ErrDamaged, err)
 	}
 	err := s.db.View(func(txn *badger.Txn) error {
-		v := &verifier{ctx: ctx, config: s.config, indexed: s.indexed, src: snapshot{txn}, report: &r, progress: progress}
+		v := &verifier{ctx: ctx, config: s.config, indexing: s.indexing, src: snapshot{txn}, report: &r, progress: progress}
 		from, lost, err := verifiedFrom(v.src)
 		if err != nil {
 			return err
@@ -151,7 +151,7 @@ func (s *Store) verifyAll(ctx context.Context, progress Progress) (Report, error
 type verifier struct {
 	ctx      context.Context
 	config   Config
-	indexed  bool
+	indexing indexing
 	src      snapshot
 	events   *events
 	report   *Report
@@ -258,8 +258,8 @@ func (v *verifier) value(k, content []byte) error {
 			v.listed.add(k)
 		}
 		return nil
-	case xItemID, xRunOfItem, xOwed:
-		if v.indexed {
+	case xItemID, xRunOfItem, xOwed, xItemWaits:
+		if v.indexing.whole(k[0]) {
 			v.found.add(k)
 		}
 		return nil
@@ -305,7 +305,7 @@ func (v *verifier) mutation(k, content []byte) error {
 
 // spanned looks for the entries that m shares with others.
 func (v *verifier) spanned(m entryOfMutation) error {
-	if !v.indexed {
+	if !v.indexing.whole(xTouched) {
 		return nil
 	}
 	for _, n := range newSpans(nil, nil, m.Mutation) {
@@ -430,7 +430,7 @@ func (v *verifier) belongs(k, own []byte, indexes [][]byte) error {
 
 func (v *verifier) listedIn(indexes [][]byte) error {
 	for _, x := range indexes {
-		if unlisted(x) && !v.indexed {
+		if !v.indexing.whole(x[0]) {
 			continue
 		}
 		if v.naming {

@@ -43,7 +43,7 @@ func (b *handful) empty(n int) {
 // part is a verifier for a part of the values, which counts from 0.
 func (v *verifier) part() *verifier {
 	return &verifier{
-		ctx: v.ctx, config: v.config, indexed: v.indexed, src: v.src, recordsOnly: v.recordsOnly, naming: v.naming, lost: v.lost,
+		ctx: v.ctx, config: v.config, indexing: v.indexing, src: v.src, recordsOnly: v.recordsOnly, naming: v.naming, lost: v.lost,
 		report: &Report{Events: v.report.Events}, progress: v.progress, spans: map[string]struct{}{},
 	}
 }

@@ -53,7 +53,8 @@ func (s *Memory) Runs(_ context.Context, f ledger.Filter) (page ledger.Page[*led
 func (s *Memory) Items(_ context.Context, f ledger.Filter) (page ledger.Page[*ledger.Item], err error) {
 	s.read(func(v *view) {
 		page, err = paged(v.layers.items(func(*ledger.Item) bool { return true }), f, func(i *ledger.Item) bool {
-			return wants(f.Workflow, i.Workflow) && wants(f.Item, i.Item) && wants(f.ID, i.ID) && !i.OpenedAt.Before(f.Since)
+			return wants(f.Workflow, i.Workflow) && wants(f.Item, i.Item) && wants(f.ID, i.ID) && !i.OpenedAt.Before(f.Since) &&
+				(len(f.ItemStates) == 0 || slices.Contains(f.ItemStates, i.State))
 		})
 	})
 	for i, item := range page.Items {
