@@ -14,7 +14,7 @@ import (
 
 // listItems answers GET /v1/items.
 func listItems(s *Server, r *http.Request) (any, error) {
-	f, err := filterOf(r.URL.Query(), s.config.Now().Wall)
+	f, err := itemFilterOf(r.URL.Query(), s.config.Now().Wall)
 	if err != nil {
 		return nil, err
 	}

@@ -12,7 +12,7 @@ import (
 // theItem reads the only item.
 func (w *world) theItem() *wire.Item {
 	w.t.Helper()
-	list, err := w.client.Items(w.t.Context(), client.Filter{})
+	list, err := w.client.Items(w.t.Context(), client.ItemFilter{})
 	if err != nil || len(list.Items) != 1 {
 		w.t.Fatalf("items: %+v, %v", list, err)
 	}

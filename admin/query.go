@@ -33,6 +33,9 @@ var (
 	runParameters = []parameter{
 		{"running", "true: runs that have not ended"},
 	}
+	itemParameters = []parameter{
+		{"state", "items in one of these states; repeatable, or with commas"},
+	}
 	obligationParameters = []parameter{
 		{"all", "true: those that are met or waived too"},
 		{"connector", "obligations of this connector"},
@@ -74,6 +77,28 @@ func (rt route) checkQuery(q url.Values) error {
 
 // filterOf reads a listing's parameters; all faults are reported together.
 func filterOf(q url.Values, now time.Time) (ledger.Filter, error) {
+	return filterWith(q, now, func(f *ledger.Filter, names []string, add fault) { f.States = statesOf(names, ledger.States(), add) })
+}
+
+// itemFilterOf is filterOf for items, which have states of their own.
+func itemFilterOf(q url.Values, now time.Time) (ledger.Filter, error) {
+	return filterWith(q, now, func(f *ledger.Filter, names []string, add fault) { f.ItemStates = statesOf(names, ledger.ItemStates(), add) })
+}
+
+// fault notes what is wrong with a parameter.
+type fault func(name, what, how string)
+
+// statesOf are the states of these names.
+func statesOf[S ~string](names []string, known []S, add fault) (out []S) {
+	for _, name := range names {
+		if out = append(out, S(name)); !slices.Contains(known, S(name)) {
+			add("state", fmt.Sprintf("unknown state %q", name), "known are "+joined(known))
+		}
+	}
+	return out
+}
+
+func filterWith(q url.Values, now time.Time, states func(f *ledger.Filter, names []string, add fault)) (ledger.Filter, error) {
 	f := ledger.Filter{
 		Connector: q.Get("connector"),
 		Operation: q.Get("operation"),
@@ -86,11 +111,7 @@ func filterOf(q url.Values, now time.Time) (ledger.Filter, error) {
 	add := func(name, what, how string) {
 		faults = append(faults, wire.Fault{Where: "query:" + name, What: what, How: how})
 	}
-	for _, name := range strings.FieldsFunc(strings.Join(q["state"], ","), func(c rune) bool { return c == ',' }) {
-		if f.States = append(f.States, ledger.State(name)); !ledger.State(name).Valid() {
-			add("state", fmt.Sprintf("unknown state %q", name), fmt.Sprintf("known are %s", joinStates()))
-		}
-	}
+	states(&f, strings.FieldsFunc(strings.Join(q["state"], ","), func(c rune) bool { return c == ',' }), add)
 	var ok bool
 	if f.Unresolved, ok = boolOf(q, "unresolved"); !ok {
 		add("unresolved", "neither true nor false", "give true or leave it out")
@@ -127,10 +148,10 @@ func listingError(f ledger.Filter, err error) error {
 // maxPage is the longest page of a listing.
 const maxPage = 1000
 
-// joinStates names every state.
-func joinStates() string {
-	names := make([]string, 0, len(ledger.States()))
-	for _, s := range ledger.States() {
+// joined names every state.
+func joined[S ~string](states []S) string {
+	names := make([]string, 0, len(states))
+	for _, s := range states {
 		names = append(names, string(s))
 	}
 	return strings.Join(names, ", ")

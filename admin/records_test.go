@@ -242,7 +242,8 @@ func TestListingsRefuse(t *testing.T) {
 		words      []string
 	}{
 		{"a misspelt parameter", "/v1/mutations?conector=bank", []string{"query:conector: unknown parameter", `did you mean "connector"?`}},
-		{"a parameter of another listing", "/v1/items?state=applied", []string{"query:state: unknown parameter", "known are cursor, item, limit, since, workflow"}},
+		{"a parameter of another listing", "/v1/items?connector=bank", []string{"query:connector: unknown parameter", "known are cursor, item, limit, since, state, workflow"}},
+		{"a state of another listing", "/v1/items?state=applied", []string{`query:state: unknown state "applied"`, "open, failed, needs_attention, done, skipped"}},
 		{"a parameter where none is taken", "/v1/status?verbose=1", []string{"query:verbose", "takes none"}},
 		{"an unknown state", "/v1/mutations?state=done", []string{`query:state: unknown state "done"`, "needs_reconcile"}},
 		{"a limit over the longest page", "/v1/mutations?limit=1001", []string{"query:limit: no number from 1 to 1000"}},
@@ -347,7 +348,7 @@ func TestItems(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	run, m := w.unknown("order-1")
-	list, err := w.client.Items(t.Context(), client.Filter{Workflow: "billing"})
+	list, err := w.client.Items(t.Context(), client.ItemFilter{Filter: client.Filter{Workflow: "billing"}})
 	if err != nil || len(list.Items) != 1 {
 		t.Fatalf("items: %+v, %v", list, err)
 	}

@@ -189,7 +189,7 @@ func itemRoutes() []route {
 		{
 			method: http.MethodGet, path: "/v1/items", roles: readers, id: "listItems",
 			summary: "Lists items, newest first.",
-			query:   slices.Concat(scopeParameters, pageParameters), response: wire.List[wire.Item]{}, serve: reading(listItems),
+			query:   slices.Concat(itemParameters, scopeParameters, pageParameters), response: wire.List[wire.Item]{}, serve: reading(listItems),
 		},
 		{
 			method: http.MethodGet, path: "/v1/items/{id}", roles: readers, id: "showItem",

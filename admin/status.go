@@ -50,6 +50,9 @@ func showStatus(s *Server, r *http.Request) (any, error) {
 	if err := s.countOwed(r.Context(), &out); err != nil {
 		return nil, err
 	}
+	if out.ItemsWaiting, err = s.waitingItems(r.Context(), earliest); err != nil {
+		return nil, err
+	}
 	if s.config.Modes != nil {
 		mode := s.config.Modes.Mode()
 		out.Mode = &mode
@@ -71,6 +74,23 @@ func showStatus(s *Server, r *http.Request) (any, error) {
 		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Mutation, b.Mutation))
 	})
 	return out, nil
+}
+
+// waitingItems counts the items that wait for a person.
+func (s *Server) waitingItems(ctx context.Context, since func(time.Time)) (n int, err error) {
+	for f := (ledger.Filter{ItemStates: []ledger.ItemState{ledger.ItemNeedsAttention}, Limit: maxPage}); ; {
+		page, err := s.config.Ledger.Items(ctx, f)
+		if err != nil {
+			return 0, err
+		}
+		for _, i := range page.Items {
+			n++
+			since(i.UpdatedAt)
+		}
+		if f.Cursor = page.Next; f.Cursor == "" {
+			return n, nil
+		}
+	}
 }
 
 // countOwed counts what is to be taken back. Nobody but a person goes on with what no

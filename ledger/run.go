@@ -108,6 +108,11 @@ const (
 	ItemSkipped ItemState = "skipped"
 )
 
+// ItemStates lists the states of an item.
+func ItemStates() []ItemState {
+	return []ItemState{ItemOpen, ItemFailed, ItemNeedsAttention, ItemDone, ItemSkipped}
+}
+
 // Item is the unit of work that must not be done twice.
 type Item struct {
 	ID       string    `json:"id"`

@@ -30,6 +30,12 @@ type RunFilter struct {
 	Running bool
 }
 
+// ItemFilter selects items.
+type ItemFilter struct {
+	Filter
+	States []string
+}
+
 // MutationFilter selects mutations.
 type MutationFilter struct {
 	Filter
@@ -75,6 +81,14 @@ func (f Filter) values() url.Values {
 func (f RunFilter) values() url.Values {
 	q := f.Filter.values()
 	flag(q, "running", f.Running)
+	return q
+}
+
+func (f ItemFilter) values() url.Values {
+	q := f.Filter.values()
+	for _, state := range f.States {
+		q.Add("state", state)
+	}
 	return q
 }
 

@@ -62,7 +62,7 @@ func (c *Client) Escalations(ctx context.Context, f Filter) (*wire.List[wire.Esc
 }
 
 // Items lists items, newest first.
-func (c *Client) Items(ctx context.Context, f Filter) (*wire.List[wire.Item], error) {
+func (c *Client) Items(ctx context.Context, f ItemFilter) (*wire.List[wire.Item], error) {
 	return call[wire.List[wire.Item]](ctx, c, request{method: http.MethodGet, path: "/v1/items", query: f.values()})
 }
 

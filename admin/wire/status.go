@@ -19,6 +19,8 @@ type Status struct {
 	// for a person; see GET /v1/obligations.
 	Owed         int `json:"owed,omitzero"`
 	OwedByPerson int `json:"owed_by_person,omitzero"`
+	// ItemsWaiting counts items that wait for a person, with an open question or without one.
+	ItemsWaiting int `json:"items_waiting,omitzero"`
 	// Stopped lists the scopes that admit nothing now.
 	Stopped []Stopped `json:"stopped"`
 	// Mode is what the proxy does; absent where no proxy serves.

@@ -183,6 +183,7 @@ func TestStatusTellsTheStateByItsCode(t *testing.T) {
 		{"nothing is unknown", wire.Status{Healthy: true}, 0},
 		{"something is being found out", wire.Status{Healthy: true, Unknown: 1, Stopped: stopped("needs_reconcile")}, 1},
 		{"a person is asked", wire.Status{Healthy: true, Escalated: 1}, 2},
+		{"an item waits without a question", wire.Status{Healthy: true, ItemsWaiting: 1}, 2},
 		{"a person must settle what stops", wire.Status{Healthy: true, Unknown: 1, Stopped: stopped("indeterminate")}, 2},
 		{"the ledger takes no records", wire.Status{}, 2},
 		{"new mutations are refused", wire.Status{Healthy: true, NotReady: "the disk is nearly full"}, 2},

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"keep-proxy/admin/client"
 	"keep-proxy/admin/wire"
 	"keep-proxy/ledger"
 )
@@ -28,11 +29,12 @@ func newItems() *cobra.Command {
 
 func newItemsList() *cobra.Command {
 	var l listFlags
+	var states []string
 	cmd := &cobra.Command{
 		Use: "list", Short: "List items, newest first", Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return l.with(cmd, func(ctx context.Context, c *connection) error {
-				list, err := c.Items(ctx, l.filter)
+				list, err := c.Items(ctx, client.ItemFilter{Filter: l.filter, States: states})
 				if err != nil {
 					return err
 				}
@@ -45,6 +47,8 @@ func newItemsList() *cobra.Command {
 		},
 	}
 	l.bind(cmd)
+	cmd.Flags().StringSliceVar(&states, "state", nil, "only in these states")
+	choices(cmd, "state", "open", "failed", "needs_attention", "done", "skipped")
 	return cmd
 }
 

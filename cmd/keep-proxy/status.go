@@ -49,7 +49,7 @@ func newStatus() *cobra.Command {
 // statusCode is the exit code that a status stands for.
 func statusCode(s *wire.Status) int {
 	switch {
-	case !s.Healthy, s.NotReady != "", s.Escalated > 0, s.OwedByPerson > 0, len(s.Gaps) > 0, halted(s.Mode), reloadWords(s.Reload) != "":
+	case !s.Healthy, s.NotReady != "", s.Escalated > 0, s.ItemsWaiting > 0, s.OwedByPerson > 0, len(s.Gaps) > 0, halted(s.Mode), reloadWords(s.Reload) != "":
 		return codeEscalated
 	}
 	code := codeOK
@@ -78,6 +78,14 @@ func askedWords(s *wire.Status) string {
 		return "0"
 	}
 	return fmt.Sprintf("%d; see keep-proxy resolve", s.Escalated)
+}
+
+// waitingWords count the items that wait, nothing for none: most do with a question that is open.
+func waitingWords(s *wire.Status) string {
+	if s.ItemsWaiting == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d; see keep-proxy items list --state needs_attention", s.ItemsWaiting)
 }
 
 // owedWords say what is to be taken back, nothing for nothing.
@@ -115,6 +123,7 @@ func showStatus(w io.Writer, s *wire.Status, now time.Time, flags string) error 
 		"reload", reloadWords(s.Reload),
 		"unknown", fmt.Sprint(s.Unknown),
 		"waiting for a person", onSameLedger(flags, askedWords(s)),
+		"items that wait", onSameLedger(flags, waitingWords(s)),
 		"to be taken back", onSameLedger(flags, owedWords(s)),
 		"since", since,
 	)
