@@ -119,7 +119,7 @@ func New(ctx context.Context, o Options) (*App, error) {
 		o.descriptors = highestDescriptors
 	}
 	a := &App{options: o, config: o.Config, clock: o.Clock, ended: make(chan error, 4)}
-	a.modes.app, a.reloads.settings = a, o.Config.Connectors.Settings
+	a.modes.app, a.reloads.connectors = a, o.Config.Connectors
 	a.ctx, a.cancel = context.WithCancel(context.Background())
 	if err := a.open(ctx); err != nil {
 		return nil, errors.Join(err, a.close()) //nolint:contextcheck // What was opened is closed, also when ctx has ended.

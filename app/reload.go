@@ -20,8 +20,8 @@ import (
 type reloads struct {
 	// one lets reloads happen one after another.
 	one sync.Mutex
-	// settings are those in force, of all connectors; a reload alone reads and writes them.
-	settings []config.ConnectorSettings
+	// connectors is what is in force of the configuration; a reload alone reads and writes it.
+	connectors config.Connectors
 
 	mu   sync.Mutex
 	last *wire.LastReload
@@ -89,7 +89,7 @@ func (a *App) reload() (wire.Reloaded, error) {
 	}
 	out.Waiting = append(out.Waiting, r.waiting...)
 	out.Connectors = append(out.Connectors, r.changed...)
-	a.reloads.settings = r.connectors.Settings
+	a.reloads.connectors = r.connectors
 	a.credentials.use(r.connectors, r.set)
 	a.versions.use(RuleSettings(r.connectors))
 	a.rules.Store(r.set)
@@ -121,7 +121,7 @@ func (a *App) readAgain() (out readable, err error) {
 		return out, fmt.Errorf("connectors: %w", out.findings)
 	}
 	out.connectors, out.waiting = c.Connectors, changedKeys(a.config, next)
-	out.changed = changedConnectors(a.rules.Load(), out.set, changedSettings(a.reloads.settings, c.Connectors.Settings))
+	out.changed = changedConnectors(a.rules.Load(), out.set, changedSettings(a.reloads.connectors.Settings, c.Connectors.Settings))
 	return out, nil
 }
 
@@ -138,7 +138,7 @@ func (a *App) stale() bool {
 	if err != nil {
 		return said != err.Error()
 	}
-	return said != "" || len(r.changed) > 0
+	return said != "" || len(r.changed) > 0 || !reflect.DeepEqual(r.connectors, a.reloads.connectors)
 }
 
 // changedSettings tells of which connectors the settings differ.
