@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"keep-proxy/admin/wire"
 	"keep-proxy/ledger/badgerstore"
@@ -23,9 +24,11 @@ const (
 // removeCopies removes copies that a process before this one left. The ledger is open, so that no other
 // process makes one here.
 func (a *App) removeCopies() {
-	left, err := filepath.Glob(filepath.Join(a.config.Ledger.Dir, copyPrefix+"*"))
-	for _, parent := range left {
-		err = errors.Join(err, badgerstore.RemoveCopy(parent, copyName))
+	all, err := os.ReadDir(a.config.Ledger.Dir)
+	for _, f := range all {
+		if strings.HasPrefix(f.Name(), copyPrefix) {
+			err = errors.Join(err, badgerstore.RemoveCopy(filepath.Join(a.config.Ledger.Dir, f.Name()), copyName))
+		}
 	}
 	if err != nil {
 		a.options.Log.Warn().Err(err).Msg("a copy of the ledger that an earlier process left can't be removed")

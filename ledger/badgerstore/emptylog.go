@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 )
 
 // dropEmptyLogs removes logs without a byte. A process that is killed between
@@ -25,16 +24,13 @@ func dropEmptyLogs(dir string) error {
 
 // emptyLogs lists the logs without a byte.
 func emptyLogs(dir string) (empty []string, err error) {
-	for _, pattern := range []string{"*.vlog", "*.mem"} {
-		logs, errGlob := filepath.Glob(filepath.Join(dir, pattern))
-		err = errors.Join(err, errGlob)
-		for _, path := range logs {
-			info, errStat := os.Stat(path)
-			if errStat == nil && info.Size() == 0 {
-				empty = append(empty, path)
-			}
-			err = errors.Join(err, errStat)
+	logs, err := filesIn(dir, ".vlog", logSuffix)
+	for _, path := range logs {
+		info, errStat := os.Stat(path)
+		if errStat == nil && info.Size() == 0 {
+			empty = append(empty, path)
 		}
+		err = errors.Join(err, errStat)
 	}
 	return empty, err
 }

@@ -47,7 +47,7 @@ func openLogSync(c Config) (*logSync, error) {
 	if !ownLogSync {
 		return l, nil
 	}
-	logs, err := filepath.Glob(filepath.Join(l.dir, "*"+logSuffix))
+	logs, err := filesIn(l.dir, logSuffix)
 	if err != nil {
 		return nil, err
 	}
@@ -142,7 +142,7 @@ func (l *logSync) close() error {
 // the engine is opened, which takes such logs away, and tables that the manifest doesn't
 // name.
 func syncWhatIsLeft(dir string) error {
-	left, err := filepath.Glob(filepath.Join(dir, "*"+logSuffix))
+	left, err := filesIn(dir, logSuffix)
 	if err != nil {
 		return err
 	}

@@ -73,7 +73,10 @@ func tableNames(tables map[uint64]*pb.ManifestChange) map[string]bool {
 	return out
 }
 
-func tableName(id uint64) string { return fmt.Sprintf("%06d.sst", id) }
+// tableSuffix ends the name of a table.
+const tableSuffix = ".sst"
+
+func tableName(id uint64) string { return fmt.Sprintf("%06d%s", id, tableSuffix) }
 
 // manifestHead begins a manifest: magic, the number of who uses the engine, version.
 const manifestHead = "Bdgr\x00\x00\x00\x08"
@@ -259,7 +262,7 @@ func fillProbe(c Config, tables map[uint64]*pb.ManifestChange, manifest []byte) 
 		return err
 	}
 	for _, f := range all {
-		if !f.Type().IsRegular() || strings.HasSuffix(f.Name(), ".sst") || f.Name() == badger.ManifestFilename {
+		if !f.Type().IsRegular() || strings.HasSuffix(f.Name(), tableSuffix) || f.Name() == badger.ManifestFilename {
 			continue
 		}
 		if err := copyFile(filepath.Join(c.dataDir(), f.Name()), filepath.Join(c.probeDir(), f.Name())); err != nil {

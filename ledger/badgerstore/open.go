@@ -145,7 +145,10 @@ func look(c Config) (f signs, err error) {
 		f.movable, errs[3] = exists(inside)
 	}
 	if !f.data {
-		left, _ := filepath.Glob(filepath.Join(c.dataDir(), "*.[sm][se][tm]"))
+		left, err := filesIn(c.dataDir(), tableSuffix, logSuffix)
+		if err != nil {
+			return f, fmt.Errorf("ledger folder: %w", err)
+		}
 		f.data = len(left) > 0
 	}
 	return f, errors.Join(errs[:]...)

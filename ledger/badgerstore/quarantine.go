@@ -21,7 +21,7 @@ func quarantine(c Config, opt badger.Options) error {
 	if err != nil {
 		return err
 	}
-	tables, err := filepath.Glob(filepath.Join(opt.Dir, "*.sst"))
+	tables, err := filesIn(opt.Dir, tableSuffix)
 	if err != nil {
 		return err
 	}
