@@ -75,10 +75,25 @@ func (a *App) verify(ctx context.Context, progress func(wire.Progress)) (wire.Ve
 // folder is ledger/.
 func (a *App) backup(ctx context.Context, w io.Writer) error {
 	return a.copyLedger(ctx, nil, func(dir string) error {
-		archive := tar.NewWriter(w)
+		archive := tar.NewWriter(whileRoom{w, a.store.Spacious})
 		if err := archive.AddFS(os.DirFS(filepath.Dir(dir))); err != nil {
 			return fmt.Errorf("back up the ledger: %w", err)
 		}
 		return archive.Close()
 	})
+}
+
+// whileRoom is a writer that fails once there is too little room: what is written is mostly on the disk of the
+// ledger, too, beside the copy that it is made of, and a full one would end the proxy.
+type whileRoom struct {
+	io.Writer
+	spacious func() error
+}
+
+// Write implements io.Writer.
+func (w whileRoom) Write(p []byte) (int, error) {
+	if err := w.spacious(); err != nil {
+		return 0, err
+	}
+	return w.Writer.Write(p)
 }

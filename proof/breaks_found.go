@@ -243,4 +243,9 @@ var foundBreaks = []broken{
 		edits: []edit{{"ledger/badgerstore/quarantine.go", "filesIn(opt.Dir, tableSuffix)", "filepath.Glob(filepath.Join(opt.Dir, \"*\"+tableSuffix))"}},
 		tests: []string{"ledger/badgerstore.TestALedgerBesideIsLeftAlone"},
 	},
+	{
+		promise: "When the disk has less than `ledger.min_free` left", how: "a copy of the ledger takes all of its disk",
+		edits: []edit{{"ledger/badgerstore/space.go", "uint64(size); free < want {", "uint64(size); free < want && free == 0 {"}},
+		tests: []string{"ledger/badgerstore.TestACopyStopsBeforeItsDiskIsFull"},
+	},
 }

@@ -18,6 +18,10 @@ import (
 // backupBatch is how many bytes of a backup share one transaction.
 const backupBatch = fullBatch
 
+// copyHeadroom is what the engine of a copy may take of the disk between two looks at it, in bytes: for
+// memory tables that are written out, and for the newest level while it is merged.
+const copyHeadroom = 10 * memTableSize
+
 // copyingPath marks a copy that isn't finished. It is no first start that may be made anew: it has the
 // id of a ledger that is in use.
 func (c Config) copyingPath() string { return filepath.Join(c.Dir, "ledger.copying") }
@@ -50,6 +54,9 @@ func RemoveCopy(parent, name string) (err error) {
 // command that was acknowledged before Backup was called. To restore it, stop the
 // proxy, put the copy in the place of the ledger's folder and start with serve
 // --restored SINCE: a high-water file that is kept elsewhere refuses it until then.
+//
+// It gives up with ledger.ErrLowSpace where the copy would leave too little of its disk: the engine of
+// the copy writes through memory maps as that of the ledger does, so that a full disk would end both.
 func (s *Store) Backup(ctx context.Context, dir string, progress Progress) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -82,6 +89,9 @@ func (s *Store) Backup(ctx context.Context, dir string, progress Progress) error
 
 // copyEngine copies one snapshot, checking every value, and returns its tip.
 func (s *Store) copyEngine(ctx context.Context, c Config, progress Progress) (last tip, err error) {
+	if err := s.space.roomForCopy(c.Dir, 0); err != nil {
+		return last, err
+	}
 	var failed atomic.Pointer[error]
 	log := engineLog{log: c.Logger, failed: func(err error) { failed.CompareAndSwap(nil, &err) }}
 	db, err := openEngine(engineOptions(c.dataDir(), c.Logger).WithLogger(log))
@@ -138,7 +148,7 @@ func (s *Store) copyValues(ctx context.Context, src snapshot, c Config, db *badg
 		if to.size < backupBatch {
 			continue
 		}
-		if err := errors.Join(ctx.Err(), flush()); err != nil {
+		if err := errors.Join(ctx.Err(), s.space.roomForCopy(c.Dir, 0), flush()); err != nil {
 			return err
 		}
 	}
@@ -149,6 +159,9 @@ func (s *Store) copyValues(ctx context.Context, src snapshot, c Config, db *badg
 func (s *Store) copyBody(c Config, k, content []byte) error {
 	var h bodyHead
 	if err := decode(k, content, &h); err != nil || !h.File || h.Lost {
+		return err
+	}
+	if err := s.space.roomForCopy(c.Dir, h.Size); err != nil {
 		return err
 	}
 	sum := [32]byte(k[1:])

@@ -1,6 +1,7 @@
 package badgerstore
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"testing"
 
 	"keep-proxy/ledger"
+	"keep-proxy/ledger/ledgertest"
 )
 
 // An unfinished copy has the id of the ledger in use: what is configured for that must stay.
@@ -65,5 +67,57 @@ func TestACopyThatIsInUseIsNotRemoved(t *testing.T) {
 	}
 	if _, err := os.Stat(parent); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("it is there: %v", err)
+	}
+}
+
+// It is stopped wherever the disk has too little left, and long contents count before they are copied.
+func TestACopyStopsBeforeItsDiskIsFull(t *testing.T) {
+	t.Parallel()
+	c := testConfig(t.TempDir())
+	c.MinFree = 1 << 20
+	// The ledger's own disk has room.
+	const longBody = 2 * ledger.InlineBody
+	looks, full, own := 0, 0, c.Dir
+	free := uint64(c.MinFree) + copyHeadroom
+	c.statfs = func(dir string) (uint64, error) {
+		if dir == own {
+			return 1 << 40, nil
+		}
+		if looks++; looks == full {
+			return free - 1, nil
+		}
+		return free + 2*longBody, nil
+	}
+	s := mustOpen(t, c)
+	for i := range 3 {
+		if _, err := tryFill(s, i, backupBatch); err != nil {
+			t.Fatal(err)
+		}
+	}
+	body, err := s.WriteBody(t.Context(), bytes.NewReader(bytes.Repeat([]byte("a"), longBody)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := ledgertest.SampleMutation("long", ledger.Indeterminate, 0)
+	m.Request.Body = body
+	if err := s.Update(t.Context(), func(tx ledger.Tx) error { return tx.PutMutation(m) }); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Backup(t.Context(), filepath.Join(t.TempDir(), "copy"), nil); err != nil {
+		t.Fatalf("with room for it: %v", err)
+	}
+	all := looks
+	if all < 5 {
+		t.Errorf("%d looks at the disk", all)
+	}
+	for full = 1; full <= all; full++ {
+		looks = 0
+		if err := s.Backup(t.Context(), filepath.Join(t.TempDir(), "copy"), nil); !errors.Is(err, ledger.ErrLowSpace) {
+			t.Errorf("too little is left at look %d of %d: %v", full, all, err)
+		}
+	}
+	free, full = free-longBody-1, 0
+	if err := s.Backup(t.Context(), filepath.Join(t.TempDir(), "copy"), nil); !errors.Is(err, ledger.ErrLowSpace) {
+		t.Errorf("without room for the long content alone: %v", err)
 	}
 }

@@ -86,6 +86,23 @@ func (s *space) atLeast(limit uint64) error {
 	return nil
 }
 
+// roomForCopy refuses to write so many bytes more of a copy of the ledger into dir, mostly on the same disk:
+// it leaves what new mutations need, so that these are not refused because of it.
+func (s *space) roomForCopy(dir string, size int64) error {
+	if s.minFree == 0 {
+		return nil
+	}
+	free, err := s.statfs(dir)
+	if err != nil {
+		return fmt.Errorf("%w: free space can't be measured: %w", ledger.ErrUnavailable, err)
+	}
+	if want := s.minFree + copyHeadroom + uint64(size); free < want {
+		return fmt.Errorf("%w: %d MiB free in %s, and a copy of the ledger leaves %d MiB of it",
+			ledger.ErrLowSpace, free>>20, dir, want>>20)
+	}
+	return nil
+}
+
 // measure also gives the reserve up when space is low, and takes it back when there
 // is plenty.
 func (s *space) measure() {
