@@ -81,7 +81,7 @@ var storeBreaks = []broken{
 	},
 	{
 		promise: "is another one than `ledger.id` says", how: "another ledger is taken",
-		edits: []edit{{"ledger/badgerstore/open.go", "if !rebuild && s.config.ID != \"\" && s.identity.ID != s.config.ID {", "if !rebuild && s.config.ID != \"\" && s.identity.ID == \"\" {"}},
+		edits: []edit{{"ledger/badgerstore/open.go", "if c.ID == \"\" || found.ID == c.ID {", "if c.ID != found.ID || found.ID == c.ID {"}},
 		tests: []string{"ledger/badgerstore.TestRefusals"},
 	},
 	{

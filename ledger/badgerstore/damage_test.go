@@ -261,6 +261,14 @@ func TestRefusals(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, ledger.ErrFormat, "9.9.9"},
+		{"an accepted loss that was cut short", func(t *testing.T, c *Config) {
+			t.Helper()
+			place(t, c.acceptingPath(), nil)
+		}, ledger.ErrDamaged, "accept-loss"},
+		{"a restore that was cut short", func(t *testing.T, c *Config) {
+			t.Helper()
+			place(t, c.restoringPath(), nil)
+		}, ledger.ErrShortened, "--restored"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -280,6 +288,10 @@ func TestRefusals(t *testing.T) {
 			}
 			if !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.text) {
 				t.Errorf("%v\nwant %v, naming %q", err, c.want, c.text)
+			}
+			// What doesn't start isn't called sound either.
+			if _, err := Verify(t.Context(), config, nil); !errors.Is(err, c.want) {
+				t.Errorf("verify: %v\nwant %v", err, c.want)
 			}
 		})
 	}
@@ -332,6 +344,13 @@ func swap(t *testing.T, from, to string) {
 	t.Helper()
 	remove(t, to)
 	if err := os.Rename(from, to); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func place(t *testing.T, path string, content []byte) {
+	t.Helper()
+	if err := os.WriteFile(path, content, 0o600); err != nil {
 		t.Fatal(err)
 	}
 }

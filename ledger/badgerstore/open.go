@@ -57,11 +57,10 @@ func open(ctx context.Context, c Config, accepted bool) (s *Store, err error) {
 	if err != nil {
 		return s, err
 	}
-	if cut, err := exists(c.acceptingPath()); err != nil || cut && !accepted {
-		return s, errors.Join(err, fmt.Errorf("%w: accepting a loss was cut short; do it again", ledger.ErrDamaged))
-	}
-	if cut, err := exists(c.restoringPath()); err != nil || cut && !c.Restored && !accepted {
-		return s, errors.Join(err, fmt.Errorf("%w: a restore was cut short; start again with serve --restored SINCE", ledger.ErrShortened))
+	if !accepted {
+		if err := c.cutShort(); err != nil {
+			return s, err
+		}
 	}
 	if found.none() {
 		id := c.ID
@@ -87,6 +86,31 @@ func open(ctx context.Context, c Config, accepted bool) (s *Store, err error) {
 		return s, err
 	}
 	return s, s.begun(ctx, accepted)
+}
+
+// cutShort refuses a ledger that is marked in part only.
+func (c Config) cutShort() error {
+	switch cut, err := exists(c.acceptingPath()); {
+	case err != nil:
+		return fmt.Errorf("ledger folder: %w", err)
+	case cut:
+		return fmt.Errorf("%w: accepting a loss was cut short; do it again", ledger.ErrDamaged)
+	}
+	switch cut, err := exists(c.restoringPath()); {
+	case err != nil:
+		return fmt.Errorf("ledger folder: %w", err)
+	case cut && !c.Restored:
+		return fmt.Errorf("%w: a restore was cut short; start again with serve --restored SINCE", ledger.ErrShortened)
+	}
+	return nil
+}
+
+// expects refuses another ledger than the one that is wanted.
+func (c Config) expects(found identity) error {
+	if c.ID == "" || found.ID == c.ID {
+		return nil
+	}
+	return fmt.Errorf("%w: folder %s holds ledger %s, %s is expected", ledger.ErrForeign, c.Dir, found.ID, c.ID)
 }
 
 // explain adds to an error how to go on.
@@ -166,9 +190,10 @@ func (s *Store) openFiles(found signs, accepted bool) (err error) {
 		return err
 	}
 	rebuild := err != nil
-	if !rebuild && s.config.ID != "" && s.identity.ID != s.config.ID {
-		return fmt.Errorf("%w: folder %s holds ledger %s, %s is expected",
-			ledger.ErrForeign, s.config.Dir, s.identity.ID, s.config.ID)
+	if !rebuild {
+		if err := s.config.expects(s.identity); err != nil {
+			return err
+		}
 	}
 	opt := engineOptions(s.config.dataDir(), s.config.Logger)
 	opt = opt.WithLogger(engineLog{log: s.config.Logger, failed: s.poison})

@@ -56,12 +56,18 @@ func Verify(ctx context.Context, c Config, progress Progress) (r Report, err err
 	if found.none() {
 		return r, fmt.Errorf("%w: there is no ledger in %s", ledger.ErrMissing, c.Dir)
 	}
+	if err := c.cutShort(); err != nil {
+		return r, explain(err)
+	}
 	if err := found.whole(c, false); err != nil {
 		return r, explain(err)
 	}
 	c = c.asFound(found)
 	s := &Store{config: c, gate: newGate()}
 	if s.identity, err = readIdentity(c.identityPath()); err != nil {
+		return r, explain(err)
+	}
+	if err := c.expects(s.identity); err != nil {
 		return r, explain(err)
 	}
 	if s.db, err = openForReading(c); err != nil {
