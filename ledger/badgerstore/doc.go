@@ -8,7 +8,7 @@
 //	              (beside a high-water file elsewhere, too: NAME.lock)
 //	highwater     how far commands were acknowledged, and a journal of the last commits
 //	              with their content (or Config.HighWaterFile); 4 MiB
-//	reserve       space that is given back when the disk runs low
+//	reserve       space that is given back when the disk runs low, also at a start
 //	data/         Badger
 //	probe/        a manifest that was made anew is tried here
 //	bodies/       bodies over ledger.InlineBody, named by their SHA-256

@@ -171,6 +171,36 @@ func TestAFullDiskIsToldAtTheStart(t *testing.T) {
 	}
 }
 
+// What a process before set aside is for a start on a full disk, too: outcomes are recorded then, and
+// open questions answered.
+func TestAStartOnAFullDiskHasTheReserve(t *testing.T) {
+	t.Parallel()
+	dir := smallDisk(t, "size=96m")
+	c := testConfig(filepath.Join(dir, "ledger"))
+	c.MinFree = 1 << 20
+	s := mustOpenOnly(t, c)
+	m := ledgertest.SampleMutation("a", ledger.InFlight, 0)
+	if err := s.Update(t.Context(), func(tx ledger.Tx) error { return tx.PutMutation(m) }); err != nil {
+		t.Fatal(err)
+	}
+	if there, err := exists(s.space.reservePath()); err != nil || !there {
+		t.Fatalf("a reserve: %v, %v", there, err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	takeAllSpace(t, filepath.Join(dir, "others"))
+	s = mustOpenOnly(t, c)
+	m.Version++
+	m.State = ledger.Indeterminate
+	if err := s.Update(t.Context(), func(tx ledger.Tx) error { return tx.PutMutation(m) }); err != nil {
+		t.Errorf("an outcome: %v", err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 // givePage takes the last page from a file.
 func givePage(t *testing.T, path string) {
 	t.Helper()

@@ -54,6 +54,9 @@ func open(ctx context.Context, c Config, accepted bool) (s *Store, err error) {
 		return s, err
 	}
 	found, err := look(c)
+	if err == nil {
+		err = s.space.resume()
+	}
 	if err != nil {
 		return s, err
 	}

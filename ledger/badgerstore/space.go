@@ -115,11 +115,34 @@ func (s *space) measure() {
 	switch {
 	case s.err != nil:
 	case s.free < s.minFree && s.reserved:
-		s.err = os.Remove(s.reservePath())
+		s.err = removeIfThere(s.reservePath())
 		s.reserved = false
 	case s.free > s.minFree+2*reserveSize && !s.reserved && !s.without:
 		s.err = s.reserve()
 	}
+}
+
+// resume finds the reserve that a process before this one set aside, and gives it up at once if space is
+// low: the engine, which is opened next, may need it.
+func (s *space) resume() error {
+	if s.minFree == 0 {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st, err := os.Stat(s.reservePath())
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("ledger folder: %w", err)
+	}
+	s.reserved = true
+	s.measure()
+	if s.reserved && st.Size() < reserveSize {
+		s.reserved, s.measured = false, time.Time{} // It was cut short, and is set up anew.
+	}
+	return nil
 }
 
 // tell logs that space became low, or that there is enough again.

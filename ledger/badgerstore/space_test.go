@@ -39,3 +39,42 @@ func TestAFileSystemThatSetsNoSpaceAsideIsDoneWithoutAReserve(t *testing.T) {
 		t.Errorf("without space: %v", err)
 	}
 }
+
+// A reserve is that of the folder, whichever process set it aside.
+func TestAReserveOutlivesItsProcess(t *testing.T) {
+	t.Parallel()
+	c := testConfig(t.TempDir())
+	c.MinFree = 1 << 20
+	free := uint64(1 << 40)
+	c.statfs = func(string) (uint64, error) { return free, nil }
+	there := func(want bool, size int64) {
+		t.Helper()
+		st, err := os.Stat(newSpace(c).reservePath())
+		if is := err == nil; is != want || is && st.Size() != size {
+			t.Errorf("a reserve: %v, wanted: %v", err, want)
+		}
+	}
+	start := func() {
+		t.Helper()
+		if err := mustOpenOnly(t, c).Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	start()
+	there(true, reserveSize)
+	start()
+	there(true, reserveSize)
+	free = 0
+	start()
+	there(false, 0)
+	// One that was cut short is made whole where there is room, and goes where there is none.
+	for _, left := range []struct {
+		free  uint64
+		there bool
+	}{{1 << 40, true}, {0, false}} {
+		place(t, newSpace(c).reservePath(), []byte("cut"))
+		free = left.free
+		start()
+		there(left.there, reserveSize)
+	}
+}
