@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"golang.org/x/sys/unix"
+
 	"keep-proxy/ledger"
 )
 
@@ -48,7 +50,7 @@ func openBodyFile(c Config, sum [32]byte, size int64) (*os.File, error) {
 		return nil, damaged(key(kBody, sum[:]), "its file in bodies/ is missing")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ledger.ErrUnavailable, err)
+		return nil, bodyError(sum, fmt.Errorf("%w: %w", ledger.ErrUnavailable, err))
 	}
 	st, err := f.Stat()
 	if err == nil && st.Size() != size {
@@ -69,14 +71,46 @@ func checkBodyFile(c Config, sum [32]byte, size int64, w io.Writer) error {
 		return err
 	}
 	defer func() { _ = f.Close() }() // it was only read
-	hash := sha256.New()
-	if _, err := io.Copy(io.MultiWriter(hash, w), f); err != nil {
+	return checkBody(sum, f, w)
+}
+
+// checkBody compares the digest of a body's content; what it reads goes to w too.
+func checkBody(sum [32]byte, content io.Reader, w io.Writer) error {
+	hash, from := sha256.New(), &lastError{Reader: content}
+	if _, err := io.Copy(io.MultiWriter(hash, w), from); err != nil {
+		if from.err != nil {
+			err = bodyError(sum, err) // It isn't w that failed.
+		}
 		return fmt.Errorf("body %x: %w", sum, err)
 	}
 	if [32]byte(hash.Sum(nil)) != sum {
 		return damaged(key(kBody, sum[:]), "its file in bodies/ has another digest")
 	}
 	return nil
+}
+
+// bodyError is what it means that the file of a body can't be opened or read. A part that the disk
+// can't give is damage as one that it gives wrongly is: nothing else depends on it, and only a person can go
+// on without it.
+func bodyError(sum [32]byte, err error) error {
+	if !errors.Is(err, unix.EIO) {
+		return err
+	}
+	return damaged(key(kBody, sum[:]), fmt.Sprintf("its file in bodies/ can't be read: %v", err))
+}
+
+// lastError is a reader that knows why it failed.
+type lastError struct {
+	io.Reader
+	err error
+}
+
+// Read implements io.Reader.
+func (r *lastError) Read(p []byte) (n int, err error) {
+	if n, err = r.Reader.Read(p); err != nil && !errors.Is(err, io.EOF) {
+		r.err = err
+	}
+	return n, err
 }
 
 // sweepFiles removes what a process before this one left in spool/, and the bodies

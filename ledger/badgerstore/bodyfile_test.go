@@ -10,6 +10,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/iotest"
+
+	"golang.org/x/sys/unix"
 
 	"keep-proxy/ledger"
 	"keep-proxy/ledger/ledgertest"
@@ -386,3 +389,30 @@ func TestMarkOfAnUploadOfFormat1IsSwept(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// What a disk can't read is damage of the one content, as what it reads wrongly is: a scrub goes on, and a
+// person can accept its loss. What can't be written of a copy says nothing about it.
+func TestAContentThatTheDiskCannotReadIsDamaged(t *testing.T) {
+	t.Parallel()
+	content := long("a")
+	sum, failed := sum256(content), &os.PathError{Op: "read", Path: "bodies/a", Err: unix.EIO}
+	half := func(err error) io.Reader {
+		return io.MultiReader(bytes.NewReader(content[:1<<10]), iotest.ErrReader(err))
+	}
+	if err := checkBody(sum, half(failed), io.Discard); !errors.Is(err, ledger.ErrDamaged) || !strings.Contains(err.Error(), "can't be read") {
+		t.Errorf("a part that can't be read: %v", err)
+	}
+	if err := checkBody(sum, half(&os.PathError{Op: "read", Err: unix.ENOMEM}), io.Discard); err == nil || errors.Is(err, ledger.ErrDamaged) {
+		t.Errorf("what may pass: %v", err)
+	}
+	if err := checkBody(sum, bytes.NewReader(content), failingWriter{failed}); !errors.Is(err, unix.EIO) || errors.Is(err, ledger.ErrDamaged) {
+		t.Errorf("a copy that can't be written: %v", err)
+	}
+	if err := checkBody(sum, bytes.NewReader(content), io.Discard); err != nil {
+		t.Error(err)
+	}
+}
+
+type failingWriter struct{ err error }
+
+func (w failingWriter) Write([]byte) (int, error) { return 0, w.err }

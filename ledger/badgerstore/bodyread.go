@@ -161,11 +161,11 @@ func (r *bodyReader) readFile(p []byte) (int, error) {
 		if r.block == nil {
 			r.block = make([]byte, fileBlock)
 		}
-		file, block, read := r.file, r.block, make(chan int, 1)
+		file, sum, block, read := r.file, r.sum, r.block, make(chan int, 1)
 		r.failed = r.store.bounded(&aRead, func() error {
 			n, err := file.Read(block)
 			read <- n
-			return err
+			return bodyError(sum, err)
 		})
 		if r.failed != nil {
 			return 0, r.failed
