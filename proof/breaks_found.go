@@ -248,4 +248,9 @@ var foundBreaks = []broken{
 		edits: []edit{{"ledger/badgerstore/space.go", "uint64(size); free < want {", "uint64(size); free < want && free == 0 {"}},
 		tests: []string{"ledger/badgerstore.TestACopyStopsBeforeItsDiskIsFull"},
 	},
+	{
+		promise: "Once the loss is accepted (`ledger accept-loss`), what the high-water file's journal holds", how: "a journal that can't be read just now is given up",
+		edits: []edit{{"ledger/badgerstore/putback.go", "\tcase accepted:\n", "\tcase accepted && err == nil:\n"}},
+		tests: []string{"ledger/badgerstore.TestAnUnreadableJournalIsNoLossToAccept"},
+	},
 }

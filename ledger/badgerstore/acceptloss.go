@@ -75,6 +75,9 @@ func AcceptLoss(ctx context.Context, c Config, reason, actor string) (Loss, erro
 		}
 	}
 	s, err := open(ctx, c, true)
+	if err != nil && !isLoss(err) {
+		return loss, fmt.Errorf("accept a loss: %w", err) // It may pass.
+	}
 	if err != nil {
 		return loss, fmt.Errorf("accept a loss: the rest can't be opened either, so nothing of it can be kept: %w; restore a backup; "+
 			"without one, set ledger.id to the old id, move the folder %s away, and accept that it is missing", err, c.Dir)
@@ -108,10 +111,15 @@ func causeOfLoss(ctx context.Context, c Config) (sound *Store, cause, err error)
 			return nil, nil, errors.Join(errNoLoss, err, s.Close())
 		}
 		return s, cause, nil
-	case errors.Is(cause, ledger.ErrMissing), errors.Is(cause, ledger.ErrDamaged), errors.Is(cause, ledger.ErrShortened):
+	case isLoss(cause):
 		return nil, cause, nil
 	}
 	return nil, nil, cause
+}
+
+// isLoss reports whether err says that something of a ledger is gone.
+func isLoss(err error) bool {
+	return errors.Is(err, ledger.ErrMissing) || errors.Is(err, ledger.ErrDamaged) || errors.Is(err, ledger.ErrShortened)
 }
 
 // startAnew makes a new ledger where only its signs are left. Data that Badger

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"keep-proxy/ledger"
 	"keep-proxy/ledger/ledgertest"
 )
@@ -182,5 +184,34 @@ func TestBackupIsAWholeLedger(t *testing.T) {
 	refusal := refusesOrKeeps(t, c, append(keys, m.Key))
 	if refusal != nil {
 		t.Error(refusal)
+	}
+}
+
+// What can't be read now may hold what was acknowledged: it isn't replaced, and nobody is told to give all up.
+func TestAnUnreadableJournalIsNoLossToAccept(t *testing.T) {
+	t.Parallel()
+	c, elsewhere := testConfig(t.TempDir()), t.TempDir()
+	c.HighWaterFile = filepath.Join(elsewhere, "highwater")
+	s := mustOpenOnly(t, c)
+	keys := fill(t, s, 0, 3, 10)
+	// The last ones are in the journal alone.
+	crashed := c
+	crashed.Dir, crashed.HighWaterFile = copyFolder(t, c.Dir), filepath.Join(copyFolder(t, elsewhere), "highwater")
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	remove(t, crashed.Dir, "ledger.id")
+	away := crashed.HighWaterFile + ".away"
+	if err := errors.Join(os.Rename(crashed.HighWaterFile, away), os.Symlink(crashed.HighWaterFile, crashed.HighWaterFile)); err != nil {
+		t.Fatal(err)
+	}
+	_, err := AcceptLoss(t.Context(), crashed, "a drill", "ada")
+	if !errors.Is(err, unix.ELOOP) || strings.Contains(err.Error(), "move the folder") {
+		t.Fatalf("with a journal that can't be read: %v", err)
+	}
+	// Its id was made anew by then.
+	swap(t, away, crashed.HighWaterFile)
+	if err := refusesOrKeeps(t, crashed, keys); err != nil {
+		t.Error(err)
 	}
 }

@@ -27,8 +27,12 @@ func (s *Store) putBackLost(accepted bool) error {
 	if accepted && errors.Is(err, os.ErrNotExist) {
 		a, err = readHighWater(s.config.insidePath()) // It wasn't moved, as it has a hole.
 	}
-	if err == nil || accepted {
+	switch {
+	case err == nil, accepted && (errors.Is(err, os.ErrNotExist) || errors.Is(err, ledger.ErrDamaged)):
 		err = s.putBack(a, accepted)
+	case accepted:
+		// What can't be read now may hold what is to be put back. It would be replaced.
+		return fmt.Errorf("%w: %w", ledger.ErrUnavailable, err)
 	}
 	if accepted && !errors.Is(err, ledger.ErrUnavailable) || s.config.Restored && errors.Is(err, ledger.ErrShortened) {
 		return nil
