@@ -80,7 +80,10 @@ func (w *answerWriter) WriteHeader(status int) {
 	if _, said := w.Header()["Content-Type"]; !said {
 		w.Header()["Content-Type"] = nil // net/http, which serves HTTP/2, would guess one.
 	}
-	if text := w.Header().Get("Content-Length"); text != "" {
+	if status == http.StatusNoContent || status == http.StatusNotModified {
+		// It has no content, and clients of HTTP/2 wait for as much as is announced (RFC 9110 §8.6).
+		delete(w.Header(), "Content-Length")
+	} else if text := w.Header().Get("Content-Length"); text != "" {
 		if n, err := strconv.ParseInt(text, 10, 64); err == nil {
 			w.length = n
 		}

@@ -19,6 +19,23 @@ import (
 // newFramed is a world whose upstream answers each request over HTTP/2 with this head and content.
 func newFramed(t *testing.T, head [][2]string, content string) *world {
 	t.Helper()
+	return newFrames(t, func(framer *http2.Framer, stream uint32) {
+		_ = framer.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: block(head), EndHeaders: true})
+		_ = framer.WriteData(stream, true, []byte(content))
+	})
+}
+
+// newFramedHead is newFramed for an answer that ends with its head.
+func newFramedHead(t *testing.T, head [][2]string) *world {
+	t.Helper()
+	return newFrames(t, func(framer *http2.Framer, stream uint32) {
+		_ = framer.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: block(head), EndHeaders: true, EndStream: true})
+	})
+}
+
+// newFrames is a world whose upstream speaks HTTP/2, and answers each request by answer.
+func newFrames(t *testing.T, answer func(framer *http2.Framer, stream uint32)) *world {
+	t.Helper()
 	w := newWorld(t, nil)
 	w.upstream.Close()
 	up := httptest.NewUnstartedServer(nil)
@@ -38,8 +55,7 @@ func newFramed(t *testing.T, head [][2]string, content string) *world {
 			}
 			if asked, ok := f.(*http2.MetaHeadersFrame); ok {
 				w.sends.add(asked.PseudoValue("path"))
-				_ = framer.WriteHeaders(http2.HeadersFrameParam{StreamID: asked.StreamID, BlockFragment: block(head), EndHeaders: true})
-				_ = framer.WriteData(asked.StreamID, true, []byte(content))
+				answer(framer, asked.StreamID)
 			}
 		}
 	}}

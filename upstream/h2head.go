@@ -1,6 +1,8 @@
 package upstream
 
 import (
+	"errors"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -23,7 +25,24 @@ func soundH2(resp *http.Response) bool {
 	if len(lengths) > 1 {
 		delete(resp.Header, "Content-Length")
 	}
+	if resp.ContentLength > 0 && (resp.StatusCode == http.StatusNoContent || resp.StatusCode == http.StatusNotModified) {
+		resp.Body, resp.ContentLength = headOnly{resp.Body}, 0
+	}
 	return true
+}
+
+// headOnly is what there is of content in an answer that never has any, although it may say how
+// long it would be (RFC 9110 §6.4.1, RFC 9113 §8.1.1): golang.org/x/net takes that for content which
+// was cut.
+type headOnly struct{ io.ReadCloser }
+
+// Read implements io.Reader.
+func (h headOnly) Read(p []byte) (int, error) {
+	n, err := h.ReadCloser.Read(p)
+	if n == 0 && errors.Is(err, io.ErrUnexpectedEOF) {
+		err = io.EOF
+	}
+	return n, err
 }
 
 // isLength reports whether text is a length in digits (RFC 9110 §8.6) that is no longer than
