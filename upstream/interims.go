@@ -35,7 +35,7 @@ var errInterims = errors.New("the upstream sends interim responses without end")
 
 // carried sends a request by net/http's transport.
 func (p *Passthrough) carried(r *http.Request) (*http.Response, error) {
-	trace, used := &httptrace.ClientTrace{}, (*headed)(nil)
+	trace, used, session := &httptrace.ClientTrace{}, (*headed)(nil), net.Conn(nil)
 	out := r.WithContext(httptrace.WithClientTrace(r.Context(), trace))
 	if to := interimsOf(r.Context()); to != nil {
 		seen := 0
@@ -52,6 +52,7 @@ func (p *Passthrough) carried(r *http.Request) (*http.Response, error) {
 		out.Header = maps.Clone(r.Header)
 	}
 	trace.GotConn = func(c httptrace.GotConnInfo) {
+		session = c.Conn
 		if used, _ = c.Conn.(*headed); used != nil {
 			used.begin()
 		}
@@ -62,6 +63,11 @@ func (p *Passthrough) carried(r *http.Request) (*http.Response, error) {
 		}
 	}
 	resp, err := p.transport.RoundTrip(out)
+	if err != nil && session != nil && used == nil && unheard(session) {
+		// Over HTTP/2 the transport goes on using it for the next requests, until the system
+		// gives it up after a quarter of an hour.
+		_ = tcpBelow(session).Close()
+	}
 	if err == nil && (used != nil && !used.restore(resp) || resp.ProtoMajor == 2 && !soundH2(resp)) {
 		_ = resp.Body.Close()
 		return nil, errMalformed

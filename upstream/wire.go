@@ -31,7 +31,10 @@ type readNow struct {
 }
 
 // lingerer is a connection of TCP, in what matters at its end.
-type lingerer interface{ SetLinger(sec int) error }
+type lingerer interface {
+	SetLinger(sec int) error
+	Close() error
+}
 
 // tcpBelow finds what a connection lies on, such as below the TLS of another proxy.
 func tcpBelow(c net.Conn) lingerer {
@@ -46,6 +49,9 @@ func tcpBelow(c net.Conn) lingerer {
 		c = wrapped.NetConn()
 	}
 }
+
+// NetConn returns the connection below.
+func (r *rawConn) NetConn() net.Conn { return r.Conn }
 
 func newRawConn(c net.Conn) *rawConn {
 	r := &rawConn{Conn: c, tcp: tcpBelow(c)}
