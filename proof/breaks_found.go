@@ -199,6 +199,11 @@ var foundBreaks = []broken{
 		tests: []string{"reconcilers.TestAnAbsenceIsNotBelievedOfWhoAsksWithoutACredential"},
 	},
 	{
+		promise: "A connection on which a client logged in", how: "what somebody logged in on is kept for everybody",
+		edits: []edit{{"upstream/bound.go", "key := r.endpoint()\n\tif r.binds {", "key := r.endpoint()\n\tif r.binds && key.client != nil {"}},
+		tests: []string{"upstream.TestAConnectionThatSomebodyLoggedInOnIsNoOthers"},
+	},
+	{
 		promise: "What of it has not left this machine", how: "what was written goes on after the end of a sending",
 		edits: []edit{{"upstream/wire.go", "\t\tsec = 0\n", "\t\tsec = -1\n"}},
 		tests: []string{"upstream.TestNothingArrivesAfterTheEndOfASending", "upstream.TestASendingEndsWithItsProcess"},

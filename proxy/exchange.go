@@ -13,6 +13,7 @@ import (
 
 	"keep-proxy/ledger"
 	"keep-proxy/rules"
+	"keep-proxy/upstream"
 )
 
 // exchange is one request of a client and what became of it. It belongs to one
@@ -81,6 +82,11 @@ func withExchange(ctx context.Context, x *exchange) context.Context {
 func exchangeOf(ctx context.Context) *exchange {
 	x, _ := ctx.Value(exchangeKey{}).(*exchange)
 	return x
+}
+
+// withClient says which connection of a client requests come by.
+func withClient(ctx context.Context, c any) context.Context {
+	return context.WithValue(ctx, upstream.ClientKey{}, c)
 }
 
 func withTunnel(ctx context.Context, t *tunnel) context.Context {

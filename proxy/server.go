@@ -213,15 +213,18 @@ func New(c Config) (*Proxy, error) {
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.admitting, p.drain = context.WithCancel(p.ctx)
 	p.goproxy, p.tls = p.assemble(), p.tlsConfig()
-	p.outer = p.newHTTP1(p.serveOuter, func(c net.Conn) context.Context { return withOwner(context.Background(), c) })
-	p.loop = p.newHTTP1(p.serveInner, func(c net.Conn) context.Context { return withTunnel(context.Background(), guardOf(c).tunnel) })
+	p.outer = p.newHTTP1(p.serveOuter, func(c net.Conn) context.Context { return withOwner(withClient(context.Background(), c), c) })
+	p.loop = p.newHTTP1(p.serveInner, func(c net.Conn) context.Context {
+		t := guardOf(c).tunnel
+		return withTunnel(withClient(context.Background(), t), t)
+	})
 	p.inner = p.newHTTP2(http.HandlerFunc(p.serveInner))
 	p.inner.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
 		var t *tunnel
 		if secure, ok := c.(*tls.Conn); ok {
 			t, _ = secure.NetConn().(*tunnel)
 		}
-		return withTunnel(ctx, t)
+		return withTunnel(withClient(ctx, t), t)
 	}
 	return p, nil
 }

@@ -174,7 +174,7 @@ func (p *Passthrough) own(r *http.Request, content Bytes) (*http.Response, error
 
 // over is own for a request with its plan.
 func (p *Passthrough) over(r *http.Request, plan *plan, content Bytes) (*http.Response, error) {
-	key := plan.endpoint()
+	key := p.pool.keyFor(r.Context(), plan)
 	for {
 		// A kept connection would take it although the request has ended, as one does
 		// that is stopped while its content comes.
@@ -199,10 +199,15 @@ func (p *Passthrough) anew(r *http.Request, plan *plan, key endpoint, content By
 	if content != nil {
 		r = withContent(r, io.NopCloser(content.reader()))
 	}
-	if chose2, other := p.other(key); other {
+	at := plan.endpoint()
+	if chose2, other := p.other(at); other {
+		if plan.binds && !chose2 {
+			r = r.WithContext(r.Context())
+			r.Close = true // Nobody else may have it.
+		}
 		resp, err := p.carried(r)
 		if err == nil && chose2 && resp.ProtoMajor != 2 {
-			p.forget(key)
+			p.forget(at)
 		}
 		return resp, err
 	}
@@ -218,7 +223,7 @@ func (p *Passthrough) anew(r *http.Request, plan *plan, key endpoint, content By
 		resp, _, err := p.readOn(r.Context(), c.speakH1(), plan, r, content)
 		return resp, err
 	}
-	p.remember(key, h2)
+	p.remember(at, h2)
 	made := &handed{conn: c.plain.Conn}
 	defer made.drop()
 	return p.carried(r.WithContext(context.WithValue(r.Context(), handedKey{}, made)))

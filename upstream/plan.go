@@ -31,6 +31,8 @@ type plan struct {
 	upgrade []string
 	// upload is content that is streamed; nil for none, and for a body.
 	upload *upload
+	// binds says that it logs in for all that follows on its connection; see [bindsConnection].
+	binds bool
 }
 
 // makePlan checks everything that could break the framing of a message, since a
@@ -52,6 +54,7 @@ func makePlan(r *Request) (*plan, error) {
 		p.length = r.Body.Len()
 	}
 	p.drop = connectionOptions(r.Header)
+	p.binds = bindsConnection(r.Header)
 	return p, p.check()
 }
 
@@ -114,10 +117,12 @@ func dialAddr(u *url.URL) string {
 	return net.JoinHostPort(u.Hostname(), port)
 }
 
-// endpoint is what connections are kept for: one upstream by one scheme.
+// endpoint is what connections are kept for: one upstream by one scheme, and of those that
+// somebody logged in on one client.
 type endpoint struct {
 	addr   string
 	secure bool
+	client any
 }
 
 // giveUp gives up content that is not to be streamed.
@@ -127,7 +132,7 @@ func (p *plan) giveUp() {
 	}
 }
 
-func (p *plan) endpoint() endpoint { return endpoint{p.addr, p.secure} }
+func (p *plan) endpoint() endpoint { return endpoint{addr: p.addr, secure: p.secure} }
 
 // connectionOptions returns the field names that Connection nominates
 // (RFC 9110 §7.6.1).

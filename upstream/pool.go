@@ -3,6 +3,7 @@ package upstream
 import (
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -24,6 +25,8 @@ type pool struct {
 	closed bool
 	// sweeping says that a timer will sweep.
 	sweeping bool
+	// bound says that somebody has logged in on a connection.
+	bound atomic.Bool
 }
 
 func newPool(now func() time.Duration, freshFor time.Duration) *pool {

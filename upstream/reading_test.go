@@ -106,7 +106,7 @@ func TestAnAnswerNobodyAskedForIsNeverAReadsAnswer(t *testing.T) {
 		if status != 200 || content != "ok" || err != nil {
 			t.Fatalf("got %d %q %v", status, content, err)
 		}
-		for _, c := range p.pool.idle[endpoint{u.l.Addr().String(), true}] {
+		for _, c := range p.pool.idle[endpoint{addr: u.l.Addr().String(), secure: true}] {
 			// The deadline of the last answer's head may run out while it is idle.
 			c.readBy = time.Now().Add(-time.Second)
 			_ = c.raw.SetReadDeadline(c.readBy)

@@ -58,7 +58,7 @@ func (s *Sender) Close() { s.pool.drain(true) }
 
 // connection returns one that is fresh and quiet, or makes one.
 func (s *Sender) connection(ctx context.Context, p *plan, started clock.Stamp) (*conn, *Error) {
-	key := p.endpoint()
+	key := s.pool.keyFor(ctx, p)
 	if c := s.pool.get(key, started.Boot); c != nil {
 		return c, nil
 	}

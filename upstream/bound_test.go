@@ -1,0 +1,111 @@
+package upstream
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// remembering is an upstream that takes whoever logged in on a connection for who asks on it from
+// then on, as servers of NTLM do. It answers with that name.
+func remembering(t *testing.T) *httptest.Server {
+	t.Helper()
+	var mu sync.Mutex
+	users := map[string]string{}
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		if scheme, user, ok := strings.Cut(r.Header.Get("Authorization"), " "); ok && !strings.EqualFold(scheme, "Bearer") {
+			users[r.RemoteAddr] = user
+		}
+		_, _ = io.WriteString(w, users[r.RemoteAddr])
+	}))
+	t.Cleanup(srv.Close)
+	return srv
+}
+
+// A connection on which a client logged in for all that follows is no other's: what comes next there
+// is taken for its own.
+func TestAConnectionThatSomebodyLoggedInOnIsNoOthers(t *testing.T) {
+	t.Parallel()
+	asking := func(client any) context.Context {
+		if client == nil {
+			return context.Background()
+		}
+		return context.WithValue(context.Background(), ClientKey{}, client)
+	}
+	for way, start := range map[string]func(*testing.T, *httptest.Server) func(client any, authorization string) string{
+		"reads": func(t *testing.T, srv *httptest.Server) func(any, string) string {
+			t.Helper()
+			p := passer(t, Config{})
+			return func(client any, authorization string) string {
+				r := get(t, mustURL(t, srv.URL)).WithContext(asking(client))
+				if authorization != "" {
+					r.Header.Set("Authorization", authorization)
+				}
+				resp, err := p.RoundTrip(r)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer func() { _ = resp.Body.Close() }()
+				user, err := io.ReadAll(resp.Body)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return string(user)
+			}
+		},
+		"mutations": func(t *testing.T, srv *httptest.Server) func(any, string) string {
+			t.Helper()
+			s := sender(t, Config{FreshFor: time.Hour})
+			return func(client any, authorization string) string {
+				r := post(mustURL(t, srv.URL), "x")
+				if authorization != "" {
+					r.Header = http.Header{"Authorization": {authorization}}
+				}
+				a := s.Send(asking(client), r)
+				defer a.Close()
+				user, err := io.ReadAll(a.Body)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return string(user)
+			}
+		},
+	} {
+		for _, scheme := range []string{"NTLM", "negotiate"} {
+			t.Run(way+", "+scheme, func(t *testing.T) {
+				t.Parallel()
+				ask := start(t, remembering(t))
+				alice, bob := new(byte), new(byte)
+				for i, one := range []struct {
+					client        any
+					authorization string
+					want          string
+				}{
+					{bob, "", ""},
+					{alice, scheme + " alice", "alice"},
+					{bob, "", ""},
+					{alice, "", "alice"},
+					{bob, "Bearer x", ""},
+					{bob, scheme + " bob", "bob"},
+					{alice, "", "alice"},
+					{bob, "", "bob"},
+					{nil, "", ""},
+					{nil, scheme + " nobody", "nobody"},
+					{nil, "", ""},
+					{new(byte), "", ""},
+				} {
+					if got := ask(one.client, one.authorization); got != one.want {
+						t.Errorf("request %d is taken for one of %q, want %q", i, got, one.want)
+					}
+				}
+			})
+		}
+	}
+}
