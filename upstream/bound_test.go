@@ -109,3 +109,20 @@ func TestAConnectionThatSomebodyLoggedInOnIsNoOthers(t *testing.T) {
 		}
 	}
 }
+
+// Where connections can't be looked at, one that somebody logged in on isn't used again.
+func TestAConnectionThatSomebodyLoggedInOnEndsWhereItCannotBeLookedAt(t *testing.T) {
+	t.Parallel()
+	srv := remembering(t)
+	p := passer(t, Config{Dial: opaqueDial})
+	for i, authorization := range []string{"NTLM alice", "", "", "NTLM bob", ""} {
+		r := get(t, mustURL(t, srv.URL))
+		if authorization != "" {
+			r.Header.Set("Authorization", authorization)
+		}
+		_, want, _ := strings.Cut(authorization, " ")
+		if _, user, _, err := readAll(p, r); err != nil || user != want {
+			t.Errorf("request %d is taken for one of %q, %v, want %q", i, user, err, want)
+		}
+	}
+}

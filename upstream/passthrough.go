@@ -201,11 +201,7 @@ func (p *Passthrough) anew(r *http.Request, plan *plan, key endpoint, content By
 	}
 	at := plan.endpoint()
 	if chose2, other := p.other(at); other {
-		if plan.binds && !chose2 {
-			r = r.WithContext(r.Context())
-			r.Close = true // Nobody else may have it.
-		}
-		resp, err := p.carried(r)
+		resp, err := p.carried(alone(r, plan.binds && !chose2))
 		if err == nil && chose2 && resp.ProtoMajor != 2 {
 			p.forget(at)
 		}
@@ -226,7 +222,17 @@ func (p *Passthrough) anew(r *http.Request, plan *plan, key endpoint, content By
 	p.remember(at, h2)
 	made := &handed{conn: c.plain.Conn}
 	defer made.drop()
-	return p.carried(r.WithContext(context.WithValue(r.Context(), handedKey{}, made)))
+	return p.carried(alone(r.WithContext(context.WithValue(r.Context(), handedKey{}, made)), plan.binds && !h2))
+}
+
+// alone is a request after which net/http's transport keeps its connection for nobody, if it must not
+// be another's.
+func alone(r *http.Request, must bool) *http.Request {
+	if must {
+		r = r.WithContext(r.Context())
+		r.Close = true
+	}
+	return r
 }
 
 func (p *Passthrough) other(key endpoint) (h2, other bool) {
