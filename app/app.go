@@ -275,7 +275,7 @@ func (a *App) openUpstream(context.Context) error {
 		a.dial, reads, a.dialNamed = through.Dial, through.DialRead, through.DialNamed
 	}
 	c := upstream.Config{
-		Roots: roots, Dial: a.dial, Clock: a.clock, Certificate: clientCertificates(a.config.Proxy.ClientCerts),
+		Roots: roots, Dial: a.dial, HTTP1: &upstream.HTTP1{}, Clock: a.clock, Certificate: clientCertificates(a.config.Proxy.ClientCerts),
 		DialTimeout: a.config.Proxy.Timeouts.Dial, ResponseTimeout: a.config.Proxy.Timeouts.Response,
 	}
 	a.sender = upstream.New(c)

@@ -50,6 +50,10 @@ type Config struct {
 	// for none. An error ends the handshake. Nil means none for every host.
 	Certificate func(host string) (*tls.Certificate, error)
 
+	// HTTP1 is what is known of upstreams that ask for HTTP/1.1; a Sender and a Passthrough may
+	// share it. Nil means one of its own.
+	HTTP1 *HTTP1
+
 	// Clock tells the time. Nil means clock.System().
 	Clock clock.Clock
 
@@ -86,6 +90,9 @@ func (c Config) withDefaults() Config {
 	setDefault(&c.LookEvery, time.Second)
 	if c.FreshFor == 0 {
 		c.FreshFor = DefaultFreshFor
+	}
+	if c.HTTP1 == nil {
+		c.HTTP1 = &HTTP1{}
 	}
 	if c.MaxHead <= 0 {
 		c.MaxHead = DefaultMaxHead

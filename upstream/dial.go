@@ -25,7 +25,6 @@ func newDialer(cfg Config) *dialer {
 	d.tls = &tls.Config{
 		RootCAs:            cfg.Roots,
 		MinVersion:         tls.VersionTLS12,
-		NextProtos:         []string{"h2", "http/1.1"},
 		ClientSessionCache: tls.NewLRUClientSessionCache(0),
 	}
 	d.direct = net.Dialer{KeepAlive: 30 * time.Second}
@@ -140,6 +139,7 @@ func (d *dialer) open(ctx context.Context, p *plan, key endpoint) (c *conn, h2 b
 		return c, false, nil
 	}
 	cfg := d.tlsFor(p.url.Hostname())
+	cfg.NextProtos = d.cfg.HTTP1.protocols(p.addr)
 	if len(p.upgrade) > 0 {
 		cfg.NextProtos = []string{"http/1.1"}
 	}

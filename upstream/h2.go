@@ -8,6 +8,8 @@ import (
 	"net/http/httptrace"
 	"net/textproto"
 	"strings"
+
+	"golang.org/x/net/http2"
 )
 
 // sendH2 is one exchange over HTTP/2, on the only stream of its connection.
@@ -108,6 +110,9 @@ func (d *dispatch) explainH2(err error) *Error {
 		return &Error{ErrorRefused, "the upstream refused the stream"}
 	}
 	if code, ok := d.conn.plain.frames.reset(d.stream()); ok {
+		if code == http2.ErrCodeHTTP11Required {
+			d.sender.cfg.HTTP1.require(d.plan.addr)
+		}
 		return &Error{ErrorReset, "the upstream reset the stream: " + code.String()}
 	}
 	d.mu.Lock()

@@ -116,7 +116,9 @@ func (d *dialer) passTLS(ctx context.Context, network, addr string) (net.Conn, e
 		_ = c.Close()
 		return nil, dialError(err)
 	}
-	session := tls.Client(c, d.tlsFor(host))
+	cfg := d.tlsFor(host)
+	cfg.NextProtos = d.cfg.HTTP1.protocols(addr)
+	session := tls.Client(c, cfg)
 	if err := session.HandshakeContext(ctx); err != nil {
 		_ = c.Close()
 		return nil, tlsError(err)
@@ -205,7 +207,7 @@ func (p *Passthrough) anew(r *http.Request, plan *plan, key endpoint, content By
 		if err == nil && chose2 && resp.ProtoMajor != 2 {
 			p.forget(at)
 		}
-		return resp, err
+		return p.overHTTP1(r, plan, content, resp, err)
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), p.cfg.DialTimeout)
 	c, h2, failure := p.dialer.open(ctx, plan, key)
@@ -222,7 +224,24 @@ func (p *Passthrough) anew(r *http.Request, plan *plan, key endpoint, content By
 	p.remember(at, h2)
 	made := &handed{conn: c.plain.Conn}
 	defer made.drop()
-	return p.carried(alone(r.WithContext(context.WithValue(r.Context(), handedKey{}, made)), plan.binds && !h2))
+	resp, err := p.carried(alone(r.WithContext(context.WithValue(r.Context(), handedKey{}, made)), plan.binds && !h2)) //nolint:bodyclose // It is passed on.
+	return p.overHTTP1(r, plan, content, resp, err)
+}
+
+// overHTTP1 is what came of a request that net/http's transport carried. Where the upstream asks for
+// HTTP/1.1 it gets that from now on, and a read without content again.
+func (p *Passthrough) overHTTP1(r *http.Request, plan *plan, content Bytes, resp *http.Response, err error) (*http.Response, error) {
+	if !wantsHTTP1(err) {
+		return resp, err
+	}
+	p.cfg.HTTP1.require(plan.addr)
+	p.forget(plan.endpoint())
+	p.transport.CloseIdleConnections()
+	if content != nil || plan.upload != nil || plan.again {
+		return nil, err
+	}
+	plan.again = true
+	return p.over(r, plan, nil)
 }
 
 // alone is a request after which net/http's transport keeps its connection for nobody, if it must not

@@ -33,6 +33,8 @@ type plan struct {
 	upload *upload
 	// binds says that it logs in for all that follows on its connection; see [bindsConnection].
 	binds bool
+	// again says that it is being sent a second time, as the upstream asked for HTTP/1.1.
+	again bool
 }
 
 // makePlan checks everything that could break the framing of a message, since a

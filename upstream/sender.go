@@ -59,8 +59,11 @@ func (s *Sender) Close() { s.pool.drain(true) }
 // connection returns one that is fresh and quiet, or makes one.
 func (s *Sender) connection(ctx context.Context, p *plan, started clock.Stamp) (*conn, *Error) {
 	key := s.pool.keyFor(ctx, p)
-	if c := s.pool.get(key, started.Boot); c != nil {
-		return c, nil
+	for c := s.pool.get(key, started.Boot); c != nil; c = s.pool.get(key, started.Boot) {
+		if c.h2 == nil || !s.cfg.HTTP1.required(p.addr) {
+			return c, nil
+		}
+		c.close()
 	}
 	return s.dialer.connect(ctx, p, key, p.total)
 }
