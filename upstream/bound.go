@@ -3,6 +3,7 @@ package upstream
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 )
 
@@ -10,6 +11,13 @@ import (
 // any: something that can be compared, and is no other's. Connections on which somebody logged in
 // are that client's alone.
 type ClientKey struct{}
+
+// nobody is whose a connection is that isn't used again.
+type nobody struct{}
+
+// mostBound bounds the idle connections on which somebody logged in: those of clients that have gone
+// nobody takes any more.
+const mostBound = 64
 
 // bindsConnection reports whether a request logs in by a scheme that servers take for all that
 // follows on the connection (RFC 4559 §6, NTLM): whoever comes next there would act in that name
@@ -37,7 +45,7 @@ func (p *pool) keyFor(ctx context.Context, r *plan) endpoint {
 	own.client = ctx.Value(ClientKey{})
 	switch {
 	case r.binds && own.client == nil:
-		own.client = new(byte) // Nobody's, so that it isn't used again.
+		own.client = nobody{}
 	case own.client == nil, !r.binds && !p.keeps(own):
 		return key
 	}
@@ -49,4 +57,30 @@ func (p *pool) keeps(key endpoint) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.idle[key]) > 0
+}
+
+// dropSurplus closes the one that is idle for longest of those which somebody logged in on, if they are
+// too many.
+func (p *pool) dropSurplus() {
+	p.mu.Lock()
+	var oldest *conn
+	bound := 0
+	for key, conns := range p.idle {
+		if key.client == nil || len(conns) == 0 {
+			continue
+		}
+		bound += len(conns)
+		if oldest == nil || conns[0].idleSince < oldest.idleSince {
+			oldest = conns[0]
+		}
+	}
+	if bound > mostBound {
+		p.idle[oldest.key] = slices.Delete(p.idle[oldest.key], 0, 1)
+	} else {
+		oldest = nil
+	}
+	p.mu.Unlock()
+	if oldest != nil {
+		oldest.close()
+	}
 }

@@ -126,3 +126,42 @@ func TestAConnectionThatSomebodyLoggedInOnEndsWhereItCannotBeLookedAt(t *testing
 		}
 	}
 }
+
+// Those of clients that have gone, and that nobody has any more, aren't kept without an end.
+func TestConnectionsThatSomebodyLoggedInOnAreFew(t *testing.T) {
+	t.Parallel()
+	srv := remembering(t)
+	p := passer(t, Config{})
+	last := new(byte)
+	ask := func(client any, authorization string) string {
+		r := get(t, mustURL(t, srv.URL))
+		if client != nil {
+			r = r.WithContext(context.WithValue(r.Context(), ClientKey{}, client))
+		}
+		if authorization != "" {
+			r.Header.Set("Authorization", authorization)
+		}
+		_, user, _, err := readAll(p, r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return user
+	}
+	for range mostBound + 8 {
+		ask(new(byte), "NTLM gone")
+		ask(nil, "NTLM gone")
+	}
+	ask(last, "NTLM last")
+	if user := ask(last, ""); user != "last" {
+		t.Errorf("the last one is taken for %q", user)
+	}
+	p.pool.mu.Lock()
+	defer p.pool.mu.Unlock()
+	idle := 0
+	for _, conns := range p.pool.idle {
+		idle += len(conns)
+	}
+	if idle != mostBound {
+		t.Errorf("%d connections are idle, want %d", idle, mostBound)
+	}
+}

@@ -65,8 +65,12 @@ func (p *pool) pop(key endpoint) *conn {
 // put takes a connection back after a whole exchange, which ended just now.
 func (p *pool) put(c *conn, now time.Duration) {
 	c.idleSince = now
-	if p.freshFor <= 0 || !p.push(c) {
+	if p.freshFor <= 0 || c.key.client == (nobody{}) || !p.push(c) {
 		c.close()
+		return
+	}
+	if c.key.client != nil {
+		p.dropSurplus()
 	}
 }
 
