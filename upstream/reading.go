@@ -57,6 +57,7 @@ func (p *Passthrough) readOn(
 		return nil, content == nil && e.upload == nil && c.reused && untouched && ctx.Err() == nil && !isTimeout(err), err
 	}
 	c.plain.left.Store(-1)
+	resp.Close = resp.Close || len(plan.upgrade) > 0 // See upgrade.
 	e.resp, e.inner = resp, resp.Body
 	switch {
 	case resp.StatusCode == http.StatusSwitchingProtocols && len(plan.upgrade) > 0:

@@ -42,9 +42,6 @@ func (p *Passthrough) upgrade(r *http.Request) (*http.Response, error) {
 		return nil, &Error{ErrorDial, "the connection takes no deadline"}
 	}
 	resp, _, err := p.readOn(r.Context(), c.speakH1(), plan, r, nil)
-	if err == nil && resp.StatusCode != http.StatusSwitchingProtocols {
-		resp.Close = true
-	}
 	return resp, err
 }
 

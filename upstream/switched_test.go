@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"net/url"
 	"strings"
@@ -209,4 +210,38 @@ func TestAContextEndsAConnectionThatChanged(t *testing.T) {
 		t.Errorf("reading ended with %v", err)
 	}
 	_ = resp.Body.Close()
+}
+
+// The connection of a request that asked to change protocols is never another's, whatever the answer
+// to it was.
+func TestAConnectionThatWasToChangeCarriesNothingElse(t *testing.T) {
+	t.Parallel()
+	for name, content := range map[string]string{"an answer without content": "", "an answer with content": "no"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("From", r.RemoteAddr)
+				_, _ = io.WriteString(w, content)
+			}))
+			defer srv.Close()
+			p := passer(t, Config{})
+			var from []string
+			for _, asked := range [][]string{{"websocket"}, nil, nil} {
+				r := get(t, mustURL(t, srv.URL))
+				if asked != nil {
+					r.Header["Connection"], r.Header["Upgrade"] = []string{"Upgrade"}, asked
+				}
+				resp, err := p.RoundTrip(r)
+				if err != nil {
+					t.Fatal(err)
+				}
+				from = append(from, resp.Header.Get("From"))
+				_, _ = io.Copy(io.Discard, resp.Body)
+				_ = resp.Body.Close()
+			}
+			if from[0] == from[1] || from[1] != from[2] {
+				t.Errorf("the requests came from %q", from)
+			}
+		})
+	}
 }
