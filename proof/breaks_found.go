@@ -204,6 +204,13 @@ var foundBreaks = []broken{
 		tests: []string{"upstream.TestAConnectionThatSomebodyLoggedInOnIsNoOthers"},
 	},
 	{
+		promise: "Without that credential a state that was told by conditions", how: "what isn't shown to whoever asks is gone",
+		edits: []edit{{"reconcilers/probe.go", "if len(t.unauthorised) == 0 || s.seen ==", "if len(t.unauthorised) == 0 || s.seen != ledger.SeenAbsent || s.seen =="}},
+		tests: []string{
+			"reconcilers.TestAStateIsNotBelievedOfWhoAsksWithoutACredential", "reconcilers.TestAnEndIsNotBelievedOfWhoLooksWithoutACredential",
+		},
+	},
+	{
 		promise: "What of it has not left this machine", how: "what was written goes on after the end of a sending",
 		edits: []edit{{"upstream/wire.go", "\t\tsec = 0\n", "\t\tsec = -1\n"}},
 		tests: []string{"upstream.TestNothingArrivesAfterTheEndOfASending", "upstream.TestASendingEndsWithItsProcess"},

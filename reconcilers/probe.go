@@ -158,14 +158,25 @@ func (p probe) conclude(ctx context.Context, t *try, asking *rules.Asking, all a
 		s.reason = fmt.Sprintf("absent, but the answer's date is %v from our clock: one of the clocks is wrong, or a cache answered",
 			all.clocks.Off.Round(time.Second))
 	}
-	if s.seen == ledger.SeenAbsent && len(t.unauthorised) > 0 {
-		s.seen = ledger.SeenRetry
-		s.reason = fmt.Sprintf("absent, but it was asked for without a credential in place of %s: the API may show less to whoever comes without",
-			strings.Join(t.unauthorised, ", "))
+	if s.seen == ledger.SeenAbsent || s.seen == ledger.SeenApplied && len(s.objects) == 0 {
+		s = t.asAuthorised(s)
 	}
-	if o.Result != nil {
+	if o.Result != nil && s.seen != ledger.SeenRetry {
 		s.result = &rules.Response{Status: o.Result.Status, Header: o.Result.Header, Body: o.Result.Body, Complete: true}
 	}
+	return s
+}
+
+// asAuthorised is s as it counts of who asks in place of the script: a retry where the script had a
+// credential and nothing is configured for it. The API may show less to whoever comes without, so
+// that neither an absence nor a state is told by what isn't in its answer: to be gone is a state, too.
+func (t *try) asAuthorised(s sighting) sighting {
+	if len(t.unauthorised) == 0 || s.seen == "" || s.seen == ledger.SeenRetry {
+		return s
+	}
+	s.reason = fmt.Sprintf("%s, but it was asked for without a credential in place of %s: the API may show less to whoever comes without",
+		s.seen, strings.Join(t.unauthorised, ", "))
+	s.seen = ledger.SeenRetry
 	return s
 }
 

@@ -1,6 +1,7 @@
 package reconcilers
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -44,5 +45,77 @@ func TestAnAbsenceIsNotBelievedOfWhoAsksWithoutACredential(t *testing.T) {
 				t.Errorf("because %q", why)
 			}
 		})
+	}
+}
+
+// viaState knows that a thing was made by what its draft shows.
+const viaState = `    reconcile:
+      - probe:
+          get: "/drafts/{json.reference}"
+          expect: response.status in [200, 404]
+          observe:
+            - {when: response.status == 404, is: applied}
+            - {when: response.json.state == 'draft', is: absent}
+%s          absence_is_proof: true
+          result: {status: 204}
+`
+
+// To be gone is a state, and what is not shown to whoever comes without a credential looks gone.
+// An object that is shown is there all the same.
+func TestAStateIsNotBelievedOfWhoAsksWithoutACredential(t *testing.T) {
+	t.Parallel()
+	script := http.Header{"Authorization": {"Bearer sk_test_1"}}
+	shown := "            - {when: response.json.state == 'sent', is: applied}\n          id: response.json.id\n"
+	for name, tc := range map[string]struct {
+		scripted http.Header
+		creds    fixed
+		more     string
+		status   int
+		body     string
+		want     ledger.State
+	}{
+		"it is not shown":                {script, fixed{}, "", http.StatusNotFound, "", ledger.NeedsReconcile},
+		"one is configured in its place": {script, fixed{header: "Authorization", value: "Bearer sk_test_2"}, "", http.StatusNotFound, "", ledger.Applied},
+		"the API asks for none":          {nil, fixed{}, "", http.StatusNotFound, "", ledger.Applied},
+		"its object is shown":            {script, fixed{}, shown, http.StatusOK, `{"id":"d1","state":"sent"}`, ledger.Applied},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, fmt.Sprintf(viaState, tc.more))
+			w.scripted, w.creds = tc.scripted, tc.creds
+			m := w.unknown("a")
+			w.api.answering(tc.status, http.Header{"Content-Type": {"application/json"}}, tc.body)
+			w.due(m)
+			now := w.read(m)
+			if now.State != tc.want {
+				t.Errorf("it is %s (%s), want %s", now.State, last(now).Reason, tc.want)
+			}
+			if why := last(now).Reason; tc.want == ledger.NeedsReconcile && !strings.Contains(why, "applied, but it was asked for without a credential") {
+				t.Errorf("because %q", why)
+			}
+		})
+	}
+}
+
+// Nor is the end of what was accepted: after its failure the same is sent again.
+func TestAnEndIsNotBelievedOfWhoLooksWithoutACredential(t *testing.T) {
+	t.Parallel()
+	rule := strings.NewReplacer("until:", "expect: response.status in [200, 404]\n      until:",
+		"response.json.state == 'failed'", "response.status == 404").Replace(viaWatch)
+	for name, tc := range map[string]struct {
+		creds fixed
+		want  ledger.State
+	}{
+		"none is configured":             {fixed{}, ledger.NeedsReconcile},
+		"one is configured in its place": {fixed{header: "Authorization", value: "Bearer sk_test_2"}, ledger.Failed},
+	} {
+		w := newWorld(t, rule)
+		w.scripted, w.creds = http.Header{"Authorization": {"Bearer sk_test_1"}}, tc.creds
+		m := w.accepted(w.claim("a"))
+		w.api.answering(http.StatusNotFound, http.Header{"Content-Type": {"application/json"}}, `{"state":"unknown"}`)
+		w.after(time.Minute)
+		if now := w.read(m); now.State != tc.want {
+			t.Errorf("%s: it is %s (%s), want %s", name, now.State, last(now).Reason, tc.want)
+		}
 	}
 }

@@ -63,7 +63,7 @@ func (r *Reconciler) look(ctx context.Context, t *try) sighting {
 	default:
 		s.seen, s.reason = ledger.SeenRetry, why
 	}
-	return s
+	return t.asAuthorised(s)
 }
 
 // storedAnswer is the answer that the record keeps.
