@@ -215,6 +215,8 @@ type Resend struct {
 	DispatchID string
 	// Deadline is the resend's own total deadline.
 	Deadline time.Duration
+	// Ran is the running time since the previous try.
+	Ran time.Duration
 }
 
 // Redispatch asks for the sending that a believed absence queued.

@@ -100,6 +100,7 @@ func (c *command) resend(r Resend) (*Mutation, error) {
 		Resend: true, PayloadDigest: m.PayloadDigest, Started: c.now,
 	})
 	if m.State == NeedsReconcile {
+		m.RunningAge += max(r.Ran, 0)
 		// The runner looks again if the end of this sending is never recorded.
 		m.NextTryAt = c.now.Wall.Add(r.Deadline)
 	}

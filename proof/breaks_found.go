@@ -204,6 +204,16 @@ var foundBreaks = []broken{
 		tests: []string{"upstream.TestAConnectionThatSomebodyLoggedInOnIsNoOthers"},
 	},
 	{
+		promise: "It ends after `max_attempts` tries that reached the API", how: "a resend that reaches nobody is made for ever",
+		edits: []edit{{"reconcilers/resend.go", "s.ledger.Process()) >= s.settings.MaxAge {", "s.ledger.Process()) >= beyond {"}},
+		tests: []string{"reconcilers.TestAResendThatReachesNobodyEndsWithAPerson"},
+	},
+	{
+		promise: "It ends after `max_attempts` tries that reached the API", how: "resends are no running time",
+		edits: []edit{{"ledger/resend.go", "\t\tm.RunningAge += max(r.Ran, 0)\n", ""}},
+		tests: []string{"reconcilers.TestAResendThatReachesNobodyEndsWithAPerson"},
+	},
+	{
 		promise: "Without that credential a state that was told by conditions", how: "what isn't shown to whoever asks is gone",
 		edits: []edit{{"reconcilers/probe.go", "if len(t.unauthorised) == 0 || s.seen ==", "if len(t.unauthorised) == 0 || s.seen != ledger.SeenAbsent || s.seen =="}},
 		tests: []string{

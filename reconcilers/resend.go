@@ -39,6 +39,10 @@ func (s resend) try(ctx context.Context, t *try) (outcome, bool) {
 	} else if !ledger.ResendOpen(t.mutation, s.now(), deadline) {
 		return t.pass("used up, or too late for the time that the API remembers the key")
 	}
+	if elapsed(t.mutation, s.now(), s.ledger.Process()) >= s.settings.MaxAge {
+		// What can't be reached uses no resend up, and would be sent again for ever.
+		return t.pass("it was tried for %v", s.settings.MaxAge)
+	}
 	request, err := s.request(t, deadline, check)
 	if err != nil {
 		return t.pass("the stored request can't be sent: %v", err)
@@ -49,6 +53,7 @@ func (s resend) try(ctx context.Context, t *try) (outcome, bool) {
 	id := s.newID()
 	m, d, err := s.ledger.Resend(context.WithoutCancel(ctx), ledger.Resend{
 		Key: t.mutation.Key, Version: t.mutation.Version, DispatchID: id, Deadline: deadline,
+		Ran: ran(t.mutation, s.now(), s.ledger.Process()),
 	})
 	if errors.Is(err, ledger.ErrNotAllowed) {
 		return t.pass("%v", err)

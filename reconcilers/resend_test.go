@@ -277,3 +277,45 @@ func TestAResendKeepsTrailers(t *testing.T) {
 		t.Errorf("kept is %q", got)
 	}
 }
+
+// An upstream that can't be reached uses no resend up, but its time is over like that of any
+// other way to ask, although the proxy is started again meanwhile.
+func TestAResendThatReachesNobodyEndsWithAPerson(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		rule string
+		undo bool
+	}{
+		"under a vendor key": {viaResend, false},
+		"of an undo":         {viaNone + "    compensate: {delete: \"/things/{object}\"}\n", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, tc.rule)
+			w.rule = strings.Replace(w.rule, "window: 24h", "window: 720h", 1)
+			m := w.unknown("a")
+			if tc.undo {
+				m = w.owed(m, "t1")
+				w.api.script(hangUp)
+				w.after(6 * time.Minute)
+				m = w.wants(m, ledger.NeedsReconcile, "")
+			}
+			w.api.server.Close()
+			since := w.clock.Now()
+			started := since
+			for n := 0; n < 400 && w.read(m).State == ledger.NeedsReconcile; n++ {
+				w.due(m)
+				if w.clock.Now().Sub(started) > 10*time.Hour {
+					w.restart()
+					started = w.clock.Now()
+				}
+			}
+			if now := w.wants(m, ledger.Indeterminate, ""); !now.Escalated() {
+				t.Error("nobody was asked")
+			}
+			if took := w.clock.Now().Sub(since); took < 24*time.Hour || took > 25*time.Hour {
+				t.Errorf("a person is asked after %v, want a day", took)
+			}
+		})
+	}
+}

@@ -59,8 +59,8 @@ func elapsed(m *ledger.Mutation, now ledger.Stamp, process ledger.Process) time.
 }
 
 // ran is the running time between the previous try and one that begins at now:
-// from whichever is latest of the record becoming unknown, its last observation
-// and the start of this process. Time in which no process ran is not running time.
+// from whichever is latest of the record becoming unknown, its last observation, its
+// last resend and the start of this process. Time in which no process ran is not running time.
 func ran(m *ledger.Mutation, now ledger.Stamp, process ledger.Process) time.Duration {
 	passed, _ := now.MonoSince(process.Started)
 	shorter := func(s ledger.Stamp) {
@@ -71,6 +71,11 @@ func ran(m *ledger.Mutation, now ledger.Stamp, process ledger.Process) time.Dura
 	shorter(m.UnknownSince)
 	for i := range m.Observations {
 		shorter(m.Observations[i].At)
+	}
+	for i := range m.Dispatches {
+		if m.Dispatches[i].Resend {
+			shorter(m.Dispatches[i].Started)
+		}
 	}
 	return passed
 }
