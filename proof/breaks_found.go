@@ -214,6 +214,11 @@ var foundBreaks = []broken{
 		tests: []string{"reconcilers.TestAResendThatReachesNobodyEndsWithAPerson"},
 	},
 	{
+		promise: "no cache answered, which an `Age`", how: "what a cache answers is an absence",
+		edits: []edit{{"reconcilers/probe.go", "age != \"0\" {", "age == \"\" {"}},
+		tests: []string{"reconcilers.TestAbsenceByACacheIsRetry"},
+	},
+	{
 		promise: "Without that credential a state that was told by conditions", how: "what isn't shown to whoever asks is gone",
 		edits: []edit{{"reconcilers/probe.go", "if len(t.unauthorised) == 0 || s.seen ==", "if len(t.unauthorised) == 0 || s.seen != ledger.SeenAbsent || s.seen =="}},
 		tests: []string{

@@ -209,6 +209,35 @@ func TestAbsenceByAnotherClockIsRetry(t *testing.T) {
 	}
 }
 
+// What a cache answers was made before it was asked for, however little before, so that the same
+// answer would count as often as it is asked for. Caches are told not to, and may all the same.
+func TestAbsenceByACacheIsRetry(t *testing.T) {
+	t.Parallel()
+	for age, want := range map[string]ledger.State{"": ledger.Failed, "0": ledger.Failed, "1": ledger.NeedsReconcile, "59": ledger.NeedsReconcile} {
+		w := newWorld(t, viaProbe)
+		m := w.unknown("a")
+		w.api.script(func(rw http.ResponseWriter, r *http.Request) bool {
+			if age != "" {
+				rw.Header().Set("Age", age)
+			}
+			if r.Header.Get("Cache-Control") != "no-cache" {
+				t.Errorf("asked with Cache-Control %q", r.Header.Get("Cache-Control"))
+			}
+			return false
+		})
+		w.after(5 * time.Minute)
+		w.after(10 * time.Second)
+		now := w.wants(m, want, "")
+		if why := last(now).Reason; want == ledger.NeedsReconcile && !strings.Contains(why, "a cache answered (Age: "+age+")") {
+			t.Errorf("Age %q: because %q", age, why)
+		}
+		w.api.commit("a", m.Marker, "")
+		if w.after(time.Hour); want == ledger.NeedsReconcile {
+			w.wants(m, ledger.Applied, "")
+		}
+	}
+}
+
 func TestOnAbsentEscalateAsksAPerson(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, viaProbe+"    on_absent: escalate\n")

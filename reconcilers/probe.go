@@ -33,6 +33,8 @@ type asked struct {
 	notBefore time.Time
 	// lacks says what the last answer lacks to be whole, if it does.
 	lacks string
+	// aged is the Age of an answer that wasn't made for its read, "" if none has one.
+	aged string
 	// clocks is the largest measured difference between the API's clock and ours, by how much
 	// theirs is ahead at least, and whether ours is that of the claim.
 	clocks rules.Clocks
@@ -120,6 +122,10 @@ func (p probe) request(ctx context.Context, t *try, ask *rules.Ask) (*upstream.R
 	if header.Get("User-Agent") == "" {
 		header.Set("User-Agent", userAgent)
 	}
+	if header.Get("Cache-Control") == "" {
+		// What was there before tells nothing (RFC 9111 §5.2.1.4).
+		header.Set("Cache-Control", "no-cache")
+	}
 	request := &upstream.Request{Method: ask.Method, URL: target, Header: header, Total: p.settings.Ask}
 	if ask.Body != nil {
 		request.Body = upstream.Bytes(ask.Body)
@@ -157,6 +163,10 @@ func (p probe) conclude(ctx context.Context, t *try, asking *rules.Asking, all a
 		s.seen = ledger.SeenRetry
 		s.reason = fmt.Sprintf("absent, but the answer's date is %v from our clock: one of the clocks is wrong, or a cache answered",
 			all.clocks.Off.Round(time.Second))
+	}
+	if s.seen == ledger.SeenAbsent && all.aged != "" {
+		s.seen = ledger.SeenRetry
+		s.reason = fmt.Sprintf("absent, but a cache answered (Age: %s): what was made since isn't in it", shorten(all.aged))
 	}
 	if s.seen == ledger.SeenAbsent || s.seen == ledger.SeenApplied && len(s.objects) == 0 {
 		s = t.asAuthorised(s)
@@ -217,6 +227,11 @@ func (a *asked) note(n int, ask *rules.Ask, r reply, sent, received time.Time) {
 	a.reached = r.evidence.Head
 	if wait := r.facts.RetryAfter; wait > 0 && (r.status == http.StatusTooManyRequests || r.status == http.StatusServiceUnavailable) {
 		a.notBefore = received.Add(wait)
+	}
+	for _, age := range r.header["Age"] {
+		if age = strings.TrimSpace(age); age != "0" {
+			a.aged = age
+		}
 	}
 	if diff, ok := upstream.MeasureClock(r.header, sent, received); ok {
 		a.clocks.Off = max(a.clocks.Off, diff.Ahead.Abs()+diff.Within)
