@@ -219,6 +219,11 @@ var foundBreaks = []broken{
 		tests: []string{"reconcilers.TestAbsenceByACacheIsRetry"},
 	},
 	{
+		promise: "With `content`, objects created before the claim", how: "what was made after a sending that failed is ours",
+		edits: []edit{{"reconcilers/claimed.go", "!d.Verdict.Failure() {", "d.ID != \"\" {"}},
+		tests: []string{"reconcilers.TestWhatWasMadeBeforeTheSendingThatIsUnknownIsNotOurs"},
+	},
+	{
 		promise: "Without that credential a state that was told by conditions", how: "what isn't shown to whoever asks is gone",
 		edits: []edit{{"reconcilers/probe.go", "if len(t.unauthorised) == 0 || s.seen ==", "if len(t.unauthorised) == 0 || s.seen != ledger.SeenAbsent || s.seen =="}},
 		tests: []string{

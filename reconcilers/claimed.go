@@ -30,6 +30,19 @@ func claimedAt(m *ledger.Mutation, now ledger.Stamp) (time.Time, bool) {
 	return m.CreatedAt, false
 }
 
+// sentAt is when the first sending of m began that may have taken effect, by the clock of now; zero
+// where that can't be told, or all of them failed for certain. What is like it and was made
+// before that, as by somebody who saw the failure, is not of it.
+func sentAt(m *ledger.Mutation, now ledger.Stamp) time.Time {
+	for i := range m.Dispatches {
+		if d := &m.Dispatches[i]; !d.Verdict.Failure() {
+			at, _ := now.WallOf(d.Started)
+			return at
+		}
+	}
+	return time.Time{}
+}
+
 // envByClock is what a rule may read, with the time of the claim by the clock of now, and
 // whether that can be told.
 func (t *try) envByClock(now ledger.Stamp) (rules.Env, bool) {
@@ -39,6 +52,6 @@ func (t *try) envByClock(now ledger.Stamp) (rules.Env, bool) {
 	}
 	env := t.env()
 	at, sameBoot := claimedAt(m, now)
-	env.Mutation.ClaimedAt = at
+	env.Mutation.ClaimedAt, env.Mutation.SentAt = at, sentAt(m, now)
 	return env, sameBoot
 }

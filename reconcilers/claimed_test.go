@@ -171,3 +171,36 @@ func (w *world) reboot() {
 	w.clock.Reboot(0)
 	w.restart()
 }
+
+// What is like it and was made between a sending that failed and the one whose answer was lost is
+// somebody else's, who may have helped themselves. It is neither taken for ours nor left out.
+func TestWhatWasMadeBeforeTheSendingThatIsUnknownIsNotOurs(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		made   time.Duration
+		want   ledger.Seen
+		reason string
+	}{
+		"before the first claim":      {-2 * time.Hour, ledger.SeenAbsent, ""},
+		"between the two":             {-30 * time.Minute, ledger.SeenRetry, "after a sending that failed and before one that may have made it"},
+		"just before the first claim": {-61 * time.Minute, ledger.SeenRetry, "of the claim"},
+		"by the second one":           {2 * time.Second, ledger.SeenApplied, ""},
+	} {
+		w := newWorld(t, strings.Replace(timedProbe("content"), "duration('10m')", "duration('24h')", 1))
+		api := &timed{w: w, date: true}
+		m := w.claim("a")
+		d := *m.Current()
+		d.Verdict, d.Ended, d.Head, d.Status, d.Class = ledger.VerdictFailed, w.now(), true, http.StatusForbidden, ledger.ClassPermission
+		if _, err := w.ledger.Finish(t.Context(), ledger.Finish{Key: m.Key, Dispatch: d}); err != nil {
+			t.Fatal(err)
+		}
+		w.clock.Advance(time.Hour)
+		m = w.unknown("a")
+		api.made = api.now().Add(tc.made)
+		w.api.script(api.answer)
+		w.after(time.Hour)
+		if o := last(w.read(m)); o.Seen != tc.want || !strings.Contains(o.Reason, tc.reason) {
+			t.Errorf("made %s: seen %s (%s), want %s because %q", name, o.Seen, o.Reason, tc.want, tc.reason)
+		}
+	}
+}

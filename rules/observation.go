@@ -94,12 +94,22 @@ func (a *Asking) listing(o *Observation, claimedByOther func(string) bool, clock
 		margin := clocks.Off.Abs() + createdMargin
 		claimed := a.env.Mutation.ClaimedAt
 		// By a clock that is ahead, what was there before the claim looks younger.
-		since := claimed.Add(max(0, clocks.Ahead))
+		ahead := max(0, clocks.Ahead)
+		since := claimed.Add(ahead)
+		if sent := a.env.Mutation.SentAt.Add(ahead); sent.After(since) {
+			since = sent
+		}
 		for _, one := range found {
-			if one.created.Before(since) && !one.created.Before(claimed.Add(-margin)) {
+			switch {
+			case !one.created.Before(since) || one.created.Before(claimed.Add(-margin)):
+				continue
+			case one.created.Before(claimed.Add(ahead)):
 				o.Reason = fmt.Sprintf("the object %s was created within %v of the claim, so it can't be told whose it is", printable(one.id), margin)
-				return
+			default:
+				o.Reason = fmt.Sprintf("the object %s was created after a sending that failed and before one that may have made it, so it can't be told whose it is",
+					printable(one.id))
 			}
+			return
 		}
 		found = slices.DeleteFunc(found, func(one object) bool { return one.created.Before(since) })
 	}

@@ -24,6 +24,9 @@ type Mutation struct {
 	// ClaimedAt is when the record was claimed, by the wall clock. Where the API is asked
 	// by it, it is what the clock of now would have shown.
 	ClaimedAt time.Time
+	// SentAt is when the first sending began that may have taken effect, by the same clock; it is
+	// later than ClaimedAt where those before it failed for certain. Zero for ClaimedAt.
+	SentAt time.Time
 	// Kept is what preparing steps gave, as JSON by name.
 	Kept map[string]string
 	// Object is the upstream's id of what is taken back; empty but for an undo.
