@@ -224,6 +224,11 @@ var foundBreaks = []broken{
 		tests: []string{"reconcilers.TestWhatWasMadeBeforeTheSendingThatIsUnknownIsNotOurs"},
 	},
 	{
+		promise: "the rule says `absence_is_proof`: a strong read by key", how: "conditions find absent what is on the next page",
+		edits: []edit{{"rules/observation.go", "o.Seen == SeenAbsent && a.cut {", "o.Seen == SeenAbsent && a.cut && !a.done {"}},
+		tests: []string{"rules.TestNoStateIsAbsentByOnePageOfSeveral"},
+	},
+	{
 		promise: "Without that credential a state that was told by conditions", how: "what isn't shown to whoever asks is gone",
 		edits: []edit{{"reconcilers/probe.go", "if len(t.unauthorised) == 0 || s.seen ==", "if len(t.unauthorised) == 0 || s.seen != ledger.SeenAbsent || s.seen =="}},
 		tests: []string{

@@ -121,6 +121,8 @@ type Asking struct {
 	// query is the query of the last request, for pages that change it.
 	query []pair
 	read  int
+	// cut says that an answer that is read as it is, without pages, goes on elsewhere.
+	cut bool
 	// stopped says why the try ended without an observation.
 	stopped string
 	done    bool
@@ -238,6 +240,9 @@ func (a *Asking) Answer(resp *Response) {
 	a.scope.remember(a.probe.name)
 	if !a.expected(resp) {
 		return
+	}
+	if _, more, err := nextLink(resp.Header); a.probe.candidates == nil && (more || err != nil) {
+		a.cut = true
 	}
 	switch {
 	case len(a.probe.observe) > 0:

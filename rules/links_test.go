@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 )
@@ -174,5 +175,45 @@ func TestAnswersThatCannotBeUsedAreRetry(t *testing.T) {
 				t.Errorf("an answer that nobody asked for counts: %+v", o)
 			}
 		})
+	}
+}
+
+// Conditions read one page: what isn't on it may be on the next one that the API names. What is
+// on it is there all the same.
+func TestNoStateIsAbsentByOnePageOfSeveral(t *testing.T) {
+	t.Parallel()
+	const state = `observe: [{when: "response.json.exists(l, l == 'ours')", is: applied}, {when: 'true', is: absent}]` + "\nabsence_is_proof: true"
+	const after = "{name: b, get: /b, observe: [{when: 'true', is: absent}], absence_is_proof: true}]"
+	const list = "{name: b, get: /b, candidates: response.json, ours: found.id == 1, tie: unique, id: found.id, absence_is_proof: true}]"
+	next := http.Header{"Link": {`</a?page=2>; rel="next"`}}
+	for name, tc := range map[string]struct {
+		probe string
+		link  http.Header
+		body  string
+		want  Seen
+	}{
+		"a state of one page":                   {"get: /a\n" + state, nil, `["theirs"]`, SeenAbsent},
+		"a state of several":                    {"get: /a\n" + state, next, `["theirs"]`, SeenRetry},
+		"a Link that can't be read":             {"get: /a\n" + state, http.Header{"Link": {"</a"}}, `["theirs"]`, SeenRetry},
+		"what is on the first page":             {"get: /a\n" + state, next, `["ours"]`, SeenApplied},
+		"a step that is read later":             {"steps: [{name: a, get: /a}, " + after, next, `[]`, SeenRetry},
+		"a step that is read later, of one":     {"steps: [{name: a, get: /a}, " + after, nil, `[]`, SeenAbsent},
+		"a step before a listing":               {"steps: [{name: a, get: /a}, " + list, next, `[]`, SeenRetry},
+		"a step before a listing, of one page":  {"steps: [{name: a, get: /a}, " + list, nil, `[]`, SeenAbsent},
+		"a step before a listing that finds it": {"steps: [{name: a, get: /a}, " + list, next, `[{"id":1}]`, SeenApplied},
+	} {
+		_, op := operation(t, probing(tc.probe))
+		a := begin(t, op, request(t, "POST https://api.test/things/x", `{}`))
+		for link := tc.link; ; link = nil {
+			if _, more := a.Next(); !more {
+				break
+			}
+			answer := ok(tc.body)
+			answer.Header = link
+			a.Answer(answer)
+		}
+		if o := a.Observation(nobody, Clocks{}); o.Seen != tc.want || o.Seen == SeenRetry && !strings.Contains(o.Reason, "one page was read") {
+			t.Errorf("%s: saw %v (%s), want %v", name, o.Seen, o.Reason, tc.want)
+		}
 	}
 }

@@ -52,6 +52,9 @@ func (a *Asking) Observation(claimedByOther func(objectID string) bool, clocks C
 	default:
 		a.listing(&o, claimedByOther, clocks)
 	}
+	if o.Seen == SeenAbsent && a.cut {
+		o = Observation{Tie: o.Tie, AbsenceIsProof: o.AbsenceIsProof, Reason: "absent, but by its Link field an answer goes on of which one page was read"}
+	}
 	if untold := clocks.untold(); untold != "" && a.restsOnClaim(o.Seen) {
 		reason := fmt.Sprintf("%s, but the rule goes by the time of the claim: %s", o.Seen, untold)
 		o = Observation{Tie: o.Tie, AbsenceIsProof: o.AbsenceIsProof, Reason: reason}
