@@ -229,6 +229,11 @@ var foundBreaks = []broken{
 		tests: []string{"rules.TestNoStateIsAbsentByOnePageOfSeveral"},
 	},
 	{
+		promise: "Once it was sent `max_dispatches` times (2)", how: "an account that isn't told for a while gives a sending up",
+		edits: []edit{{"reconcilers/redispatch.go", "s.reached && !untold, err)", "s.reached || untold, err)"}},
+		tests: []string{"reconcilers.TestASendingWaitsForTheAccountToBeTold"},
+	},
+	{
 		promise: "Without that credential a state that was told by conditions", how: "what isn't shown to whoever asks is gone",
 		edits: []edit{{"reconcilers/probe.go", "if len(t.unauthorised) == 0 || s.seen ==", "if len(t.unauthorised) == 0 || s.seen != ledger.SeenAbsent || s.seen =="}},
 		tests: []string{

@@ -24,6 +24,11 @@ const maxAccounts = 1000
 // errUnreached is a read that got no answer at all.
 var errUnreached = errors.New("the API could not be reached")
 
+// untoldError is of an account that the API didn't tell, and may tell later.
+type untoldError struct{ error }
+
+func (e untoldError) Unwrap() error { return e.error }
+
 // accounts remembers whose credentials are whose, by digests of what was asked: the
 // credentials themselves aren't kept.
 type accounts struct {
@@ -88,11 +93,11 @@ func (r *Reconciler) Account(ctx context.Context, c *rules.Connector, req *rules
 	asked := r.clock.Boot()
 	got := r.wire.send(ctx, &upstream.Request{Method: ask.Method, URL: target, Header: ask.Header, Total: r.settings.Ask}, r.settings.MaxAnswer)
 	if !got.evidence.Head {
-		return "", fmt.Errorf("%w (%s)", errUnreached, got.evidence.ErrorClass)
+		return "", untoldError{fmt.Errorf("%w (%s)", errUnreached, got.evidence.ErrorClass)}
 	}
 	name, err := c.AccountRead.Account(req, &rules.Response{Status: got.status, Header: got.header, Body: got.body, Complete: got.complete()})
 	if err != nil {
-		return "", err
+		return "", untoldError{err}
 	}
 	r.accounts.remember(key, name, asked, c.AccountRead.Cache)
 	return name, nil

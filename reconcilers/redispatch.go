@@ -25,7 +25,9 @@ func (r *Reconciler) redispatch(ctx context.Context, m *ledger.Mutation) (out ou
 		}
 	}()
 	if s, err := r.prepare(ctx, t); err != nil {
-		return r.callOff(ctx, t, s.reached, err)
+		// An account that isn't told now may be told later.
+		_, untold := errors.AsType[untoldError](err)
+		return r.callOff(ctx, t, s.reached && !untold, err)
 	}
 	if len(t.missing) > 0 {
 		return r.callOff(ctx, t, true, errors.New("no credential is configured in place of "+strings.Join(t.missing, ", ")))

@@ -251,3 +251,47 @@ func TestASendingAgainTrustsARefusalAsItsConnectorSays(t *testing.T) {
 		}
 	}
 }
+
+// Whose data it would be sent for is asked of the API, which may not tell for a while: that mends
+// itself, and nobody has to have it sent then.
+func TestASendingWaitsForTheAccountToBeTold(t *testing.T) {
+	t.Parallel()
+	for name, rule := range map[string]string{
+		"of an undo":          viaNone + "    compensate: {delete: \"/things/{object}\"}\n",
+		"of what isn't there": viaRedispatch,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, rule)
+			w.rule = strings.Replace(w.rule, "account: header[?'x-account'].orValue('')", "account: {get: /me, value: response.json.id, cache: 1s}", 1)
+			down := true
+			m := w.unknown("a")
+			w.api.script(func(rw http.ResponseWriter, r *http.Request) bool {
+				switch {
+				case r.Method == http.MethodDelete:
+					rw.WriteHeader(http.StatusNoContent)
+				case r.URL.Path != "/me":
+					w.clock.Advance(2 * time.Second) // What was told before is too old.
+					return false
+				case down && w.read(m).State == ledger.Failed:
+					rw.WriteHeader(http.StatusServiceUnavailable)
+				default:
+					rw.Header().Set("Content-Type", "application/json")
+					_, _ = rw.Write([]byte(`{"id":"acct_1"}`))
+				}
+				return true
+			})
+			if m.Policy.OnAbsent != ledger.AbsentRedispatch {
+				m = w.owed(m, "t1")
+			}
+			w.believeAbsent()
+			w.after(time.Minute)
+			if now := w.wants(m, ledger.Failed, ""); now.Escalated() || !now.Queued() {
+				t.Fatalf("it isn't sent any more: %+v", now.Escalation)
+			}
+			down = false
+			w.after(time.Hour)
+			w.wants(m, ledger.Applied, "")
+		})
+	}
+}

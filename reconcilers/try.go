@@ -175,8 +175,8 @@ func probed(m *ledger.Mutation) (n int) {
 }
 
 // prepare loads what the try is made from. With an error comes what to record.
-// Only a credential that can't be had doesn't use up the try: the rest does not
-// mend itself by waiting.
+// Only a credential that can't be had, and an account of which nobody could be asked, don't use
+// up the try: the rest does not mend itself by waiting.
 func (r *Reconciler) prepare(ctx context.Context, t *try) (sighting, error) {
 	reached, err := r.understand(ctx, t)
 	if err == nil {
@@ -184,6 +184,7 @@ func (r *Reconciler) prepare(ctx context.Context, t *try) (sighting, error) {
 	}
 	if err == nil && t.undo != nil {
 		err = r.addressUndo(ctx, t)
+		reached = !errors.Is(err, errUnreached)
 	}
 	if err != nil {
 		return sighting{reached: reached, reason: err.Error()}, err

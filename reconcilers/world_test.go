@@ -253,6 +253,10 @@ func (w *world) claim(reference string) *ledger.Mutation {
 	if match.Refusal != nil || match.Operation == nil {
 		w.Fatalf("the request does not match: %v", match.Refusal)
 	}
+	if c := match.Connector; c.AccountRead != nil {
+		req = req.WithAccount(c, "acct_1")
+		match = set.Match(req)
+	}
 	derived, refusal := match.Operation.Derive(req, match)
 	if refusal != nil {
 		w.Fatal(refusal)
