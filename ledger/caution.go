@@ -16,10 +16,10 @@ type Caution struct {
 // careful are what an absence may lead to, the most careful last.
 var careful = []OnAbsent{AbsentRedispatch, AbsentFail, AbsentEscalate}
 
-// heeding is p as careful as c, and nowhere less careful than it was: who learns that an
+// Heeding is p as careful as c, and nowhere less careful than it was: who learns that an
 // API is slower than it was taken for mends open questions, too, and what was sent
 // under long bounds is not judged by short ones.
-func (p Policy) heeding(c Caution) Policy {
+func (p Policy) Heeding(c Caution) Policy {
 	settle, confirmations, spacing := p.bounds()
 	if c.Settle > settle {
 		p.Settle = c.Settle

@@ -226,6 +226,8 @@ type Redispatch struct {
 	DispatchID string
 	// NextTryAt is when to ask again if the scope is stopped now.
 	NextTryAt time.Time
+	// Caution is what the settings of now ask for.
+	Caution Caution
 }
 
 // Resolve is a person's decision.

@@ -152,7 +152,7 @@ func (c *command) redispatch(r Redispatch) (*Mutation, bool, error) {
 	if newer != nil {
 		return m, false, c.putOff(m, r.NextTryAt, newer.ID+" takes back a newer effect of the same mutation, and comes first")
 	}
-	waits, err := c.undoneUnsettled(m)
+	waits, err := c.undoneUnsettled(m, r.Caution)
 	if err != nil {
 		return nil, false, err
 	}

@@ -210,13 +210,18 @@ func (m *Mutation) givenUp() bool {
 // undoneUnsettled says why an undo has to wait for what it takes back; "" if it hasn't. A
 // sending that is under way, or that an API still may carry out, would come behind the undo,
 // and its effect be there although it counts as taken back.
-func (c *command) undoneUnsettled(m *Mutation) (string, error) {
+func (c *command) undoneUnsettled(m *Mutation, now Caution) (string, error) {
 	if m.Undo == nil {
 		return "", nil
 	}
 	of, err := c.Mutation(m.Undo.Of)
-	if err != nil || Settled(of, c.now, c.Process()) {
+	if err != nil {
 		return "", err
+	}
+	careful := *of
+	careful.Policy = of.Policy.Heeding(now)
+	if Settled(&careful, c.now, c.Process()) {
+		return "", nil
 	}
 	return "a sending of " + of.ID + ", of which it takes an effect back, may still take effect", nil
 }

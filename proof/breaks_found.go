@@ -55,7 +55,7 @@ var foundBreaks = []broken{
 	},
 	{
 		promise: "Settings that are more careful than when a mutation was sent", how: "an open question keeps its settle",
-		edits: []edit{{"ledger/observe.go", "\tm.Policy = m.Policy.heeding(q.Caution)\n", ""}},
+		edits: []edit{{"ledger/observe.go", "\tm.Policy = m.Policy.Heeding(q.Caution)\n", ""}},
 		tests: []string{"ledger.TestSettingsOfNowMakeAnOpenQuestionMoreCareful"},
 	},
 	{
@@ -70,7 +70,7 @@ var foundBreaks = []broken{
 	},
 	{
 		promise: "None is sent before `settle` of every sending of its mutation", how: "an undo goes before a sending of what it takes back",
-		edits: []edit{{"ledger/undo.go", "if err != nil || Settled(of, c.now, c.Process()) {", "if err != nil || of != nil {"}},
+		edits: []edit{{"ledger/undo.go", "if Settled(&careful, c.now, c.Process()) {", "if of != nil {"}},
 		tests: []string{"ledger.TestAnUndoWaitsForWhatItTakesBack"},
 	},
 	{
@@ -232,6 +232,16 @@ var foundBreaks = []broken{
 		promise: "Once it was sent `max_dispatches` times (2)", how: "an account that isn't told for a while gives a sending up",
 		edits: []edit{{"reconcilers/redispatch.go", "s.reached && !untold, err)", "s.reached || untold, err)"}},
 		tests: []string{"reconcilers.TestASendingWaitsForTheAccountToBeTold"},
+	},
+	{
+		promise: "Settings that are more careful than when a mutation was sent", how: "a state is set again by the settle of before",
+		edits: []edit{{"reconcilers/natural.go", "\tm.Policy = m.Policy.Heeding(cautionOf(t.operation))\n", ""}},
+		tests: []string{"reconcilers.TestWhatIsSentByItselfHeedsTheSettingsOfNow"},
+	},
+	{
+		promise: "Settings that are more careful than when a mutation was sent", how: "an undo goes out by the settle of before",
+		edits: []edit{{"ledger/undo.go", "of.Policy.Heeding(now)", "of.Policy.Heeding(Caution{OnAbsent: now.OnAbsent})"}},
+		tests: []string{"reconcilers.TestWhatIsSentByItselfHeedsTheSettingsOfNow"},
 	},
 	{
 		promise: "Without that credential a state that was told by conditions", how: "what isn't shown to whoever asks is gone",

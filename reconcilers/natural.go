@@ -15,9 +15,11 @@ import (
 // what comes next, and not once a later mutation may have changed the same. Not open, the
 // try is over with the outcome, or, not usable, the next strategy's.
 func (s resend) natural(ctx context.Context, t *try) (out outcome, open, usable bool) {
-	left, begun := untilSettled(t.mutation, s.now(), s.ledger.Process())
-	if !ledger.NaturalOpen(t.mutation, s.now(), s.ledger.Process()) {
-		waits := (!begun || left > 0) && t.mutation.Policy.Natural && !t.mutation.ResendClosed
+	m := *t.mutation
+	m.Policy = m.Policy.Heeding(cautionOf(t.operation))
+	left, begun := untilSettled(&m, s.now(), s.ledger.Process())
+	if !ledger.NaturalOpen(&m, s.now(), s.ledger.Process()) {
+		waits := (!begun || left > 0) && m.Policy.Natural && !m.ResendClosed
 		if waits && !asksOtherwise(t.operation.Strategies) {
 			out = s.observe(ctx, t, sighting{reason: "it is sent again once nothing that was sent before can take effect any more"})
 			return out, false, true

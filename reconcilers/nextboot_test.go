@@ -1,6 +1,7 @@
 package reconcilers
 
 import (
+	"net/http"
 	"testing"
 	"time"
 
@@ -37,4 +38,41 @@ func TestSettingsOfNowAreHeeded(t *testing.T) {
 	w.after(longer)
 	w.after(10 * time.Second)
 	w.wants(m, ledger.Failed, "")
+}
+
+// What is sent by itself heeds them too: what it takes back, or sets again, may still come.
+func TestWhatIsSentByItselfHeedsTheSettingsOfNow(t *testing.T) {
+	t.Parallel()
+	longer := time.Hour
+	careful := func(m *ledger.Mutation) []rules.Settings {
+		return []rules.Settings{{Connector: "things", Overrides: map[string]rules.Override{m.Operation: {Settle: &longer}}}}
+	}
+	t.Run("an undo", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, viaNone+"    compensate: {delete: \"/things/{object}\"}\n")
+		m := w.unknown("a")
+		undo := w.owed(m, "t1")
+		w.user = careful(m)
+		w.start()
+		w.api.answering(http.StatusNoContent, nil, "")
+		w.after(30 * time.Minute)
+		w.wants(undo, ledger.Failed, "")
+		w.after(longer)
+		w.wants(undo, ledger.Applied, "")
+	})
+	t.Run("a state that is set again", func(t *testing.T) {
+		t.Parallel()
+		w := newStateWorld(t, "")
+		m := w.unknown("a")
+		w.user = careful(m)
+		w.start()
+		w.after(30 * time.Minute)
+		w.wants(m, ledger.NeedsReconcile, "once nothing that was sent before can take effect")
+		for n := 0; n < 20 && w.read(m).State == ledger.NeedsReconcile; n++ {
+			w.due(m)
+		}
+		if now := w.wants(m, ledger.Applied, ""); now.Current().Started.Mono-m.Current().Ended.Mono < longer {
+			t.Errorf("it was set again %v after the first sending", now.Current().Started.Mono-m.Current().Ended.Mono)
+		}
+	})
 }

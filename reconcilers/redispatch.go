@@ -42,7 +42,7 @@ func (r *Reconciler) redispatch(ctx context.Context, m *ledger.Mutation) (out ou
 	// From here on the sending is lent its own time: stopping waits for it.
 	ctx = context.WithoutCancel(ctx)
 	moved, d, err := r.ledger.Redispatch(ctx, ledger.Redispatch{
-		Key: m.Key, Version: m.Version, DispatchID: r.newID(), NextTryAt: r.laterRedispatch(m),
+		Key: m.Key, Version: m.Version, DispatchID: r.newID(), NextTryAt: r.laterRedispatch(m), Caution: cautionOf(t.operation),
 	})
 	if err != nil {
 		return r.lost(outcome{err: err, reason: "the redispatch was not recorded"})

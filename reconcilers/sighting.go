@@ -51,7 +51,7 @@ func (r *Reconciler) observe(ctx context.Context, t *try, s sighting) outcome {
 		},
 	}
 	if op := t.operation; op != nil {
-		command.Caution = ledger.Caution{Settle: op.Settle, Confirmations: op.Confirmations, Spacing: op.Spacing, OnAbsent: ledger.OnAbsent(op.OnAbsent)}
+		command.Caution = cautionOf(op)
 	}
 	if s.seen == ledger.SeenDuplicate && s.strong {
 		var err error
@@ -75,6 +75,11 @@ func (r *Reconciler) observe(ctx context.Context, t *try, s sighting) outcome {
 		return r.observe(ctx, t, sighting{reached: s.reached, reason: "the object is evidence for another mutation", evidence: s.evidence})
 	}
 	return r.lost(out)
+}
+
+// cautionOf is what the settings of now ask for.
+func cautionOf(op *rules.Operation) ledger.Caution {
+	return ledger.Caution{Settle: op.Settle, Confirmations: op.Confirmations, Spacing: op.Spacing, OnAbsent: ledger.OnAbsent(op.OnAbsent)}
 }
 
 // maxReason is the longest reason that is kept, in bytes.
