@@ -190,6 +190,7 @@ func (c *command) moveByObservation(m *Mutation, o *Observation, on Trigger, kno
 		m.Class, m.Reason = ClassTransient, mv.why
 		if on == OnWatchFailed {
 			m.Class = m.watchClass()
+			m.failFollowed()
 			m.escalateFailure(mv)
 			break
 		}

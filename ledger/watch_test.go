@@ -62,3 +62,31 @@ func TestAnEarlierSendingsSuccessEndsTheFollowing(t *testing.T) {
 		t.Errorf("watching %v, unresolved %v, committed %v, result %+v", m.Watching, m.Unresolved(), m.Committed, m.Result)
 	}
 }
+
+// What was accepted and failed has failed as surely as what is refused at once: under its vendor
+// key an API that dedupes would answer the next sending with the 202 of the job that failed.
+func TestWhatWasAcceptedAndFailedIsSentUnderAnotherKey(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		before     func(w *world, run *ledger.Run)
+		generation int
+	}{
+		"alone": {func(*world, *ledger.Run) {}, 2},
+		"after a sending that is believed absent": {func(w *world, run *ledger.Run) {
+			w.finish("a", w.send(run, "a", nativeKey, watched), ledger.VerdictUncertain)
+			w.decide("a", ledger.OnDidNotHappen, func(r *ledger.Resolve) { r.Force = true })
+		}, 1},
+	} {
+		w := newWorld(t)
+		again := func() *ledger.Run { return w.open(func(o *ledger.OpenRun) { o.Takeover = true }) }
+		tc.before(w, again())
+		m := w.finish("a", w.send(again(), "a", nativeKey, watched), ledger.VerdictAccepted, status202).Mutation
+		key := m.VendorKey
+		w.see("a", ledger.SeenFailed)
+		w.is("a", ledger.Failed)
+		w.send(again(), "a", nativeKey, watched)
+		if m := w.is("a", ledger.InFlight); m.Generation != tc.generation || (m.VendorKey != key) != (tc.generation == 2) {
+			t.Errorf("%s: sent again as generation %d, under another key %v", name, m.Generation, m.VendorKey != key)
+		}
+	}
+}

@@ -244,6 +244,11 @@ var foundBreaks = []broken{
 		tests: []string{"reconcilers.TestWhatIsSentByItselfHeedsTheSettingsOfNow"},
 	},
 	{
+		promise: "The generation rises at the next claim only if", how: "what was accepted and failed keeps its key",
+		edits: []edit{{"ledger/observe.go", "\t\t\tm.failFollowed()\n", ""}},
+		tests: []string{"ledger.TestWhatWasAcceptedAndFailedIsSentUnderAnotherKey"},
+	},
+	{
 		promise: "Without that credential a state that was told by conditions", how: "what isn't shown to whoever asks is gone",
 		edits: []edit{{"reconcilers/probe.go", "if len(t.unauthorised) == 0 || s.seen ==", "if len(t.unauthorised) == 0 || s.seen != ledger.SeenAbsent || s.seen =="}},
 		tests: []string{
