@@ -195,7 +195,7 @@ var foundBreaks = []broken{
 	},
 	{
 		promise: "where the script's request carried a credential", how: "an empty list is an absence to whoever asks",
-		edits: []edit{{"reconcilers/try.go", "t.unauthorised = left", "t.unauthorised = left[len(left):]"}},
+		edits: []edit{{"reconcilers/try.go", "t.unauthorised = slices.Concat(left,", "t.unauthorised = slices.Concat(left[len(left):],"}},
 		tests: []string{"reconcilers.TestAnAbsenceIsNotBelievedOfWhoAsksWithoutACredential"},
 	},
 	{
@@ -247,6 +247,11 @@ var foundBreaks = []broken{
 		promise: "The generation rises at the next claim only if", how: "what was accepted and failed keeps its key",
 		edits: []edit{{"ledger/observe.go", "\t\t\tm.failFollowed()\n", ""}},
 		tests: []string{"ledger.TestWhatWasAcceptedAndFailedIsSentUnderAnotherKey"},
+	},
+	{
+		promise: "where the script's request carried a credential", how: "an empty list is an absence to whoever asks without the key of the query",
+		edits: []edit{{"reconcilers/try.go", "slices.Concat(left, maskedQuery(of.Request.URL))", "slices.Concat(left, maskedQuery(\"\"))"}},
+		tests: []string{"reconcilers.TestAnAbsenceIsNotBelievedOfWhoAsksWithoutTheKeyOfTheQuery"},
 	},
 	{
 		promise: "Without that credential a state that was told by conditions", how: "what isn't shown to whoever asks is gone",

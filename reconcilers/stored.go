@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -37,6 +38,22 @@ func stored(ctx context.Context, records Records, m *ledger.Mutation) (*rules.Re
 	}
 	slices.Sort(left)
 	return request, left, nil
+}
+
+// maskedQuery names the values of the query that were masked when the request was stored: some
+// APIs take their credential there.
+func maskedQuery(address string) (left []string) {
+	u, err := url.Parse(address)
+	if err != nil {
+		return nil
+	}
+	for name, values := range u.Query() {
+		if slices.ContainsFunc(values, func(v string) bool { return strings.Contains(v, masked) }) {
+			left = append(left, "query."+name)
+		}
+	}
+	slices.Sort(left)
+	return left
 }
 
 func storedBody(ctx context.Context, records Records, b ledger.Body) ([]byte, error) {

@@ -54,8 +54,8 @@ type try struct {
 	account http.Header
 	// missing are the header fields that were not stored and are not configured.
 	missing []string
-	// unauthorised are those of the script's request where nothing at all is configured in their
-	// place: who asks is somebody else, or nobody.
+	// unauthorised are those of the script's request, and its secret values of the query, where nothing
+	// at all is configured in their place: who asks is somebody else, or nobody.
 	unauthorised []string
 	// passed says why strategies before this one were passed over.
 	passed []string
@@ -218,7 +218,7 @@ func (r *Reconciler) understand(ctx context.Context, t *try) (forGood bool, err 
 	t.credential = credential{name, value}
 	t.missing = slices.DeleteFunc(left, func(field string) bool { return strings.EqualFold(field, name) })
 	if name == "" {
-		t.unauthorised = left
+		t.unauthorised = slices.Concat(left, maskedQuery(of.Request.URL))
 	}
 	if t.request, err = authorised(t.bare, name, value); err != nil {
 		return false, err

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"keep-proxy/ledger"
+	"keep-proxy/rules"
 )
 
 // Who asks without a credential may be shown an empty list, which is no proof that there is
@@ -116,6 +117,37 @@ func TestAnEndIsNotBelievedOfWhoLooksWithoutACredential(t *testing.T) {
 		w.after(time.Minute)
 		if now := w.read(m); now.State != tc.want {
 			t.Errorf("%s: it is %s (%s), want %s", name, now.State, last(now).Reason, tc.want)
+		}
+	}
+}
+
+// Some APIs take their credential in the query, where a rule calls it secret. It isn't stored either.
+func TestAnAbsenceIsNotBelievedOfWhoAsksWithoutTheKeyOfTheQuery(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		query string
+		creds fixed
+		want  ledger.State
+	}{
+		"the script's is not stored":     {"?key=sk_test_1", fixed{}, ledger.NeedsReconcile},
+		"one is configured in its place": {"?key=sk_test_1", fixed{header: "Authorization", value: "Bearer sk_test_2"}, ledger.Failed},
+		"the API asks for none":          {"", fixed{}, ledger.Failed},
+	} {
+		w := newWorld(t, viaProbe+"    secret: [query.key]\n")
+		w.creds = tc.creds
+		w.make = func(reference string) *rules.Request {
+			req := w.request(reference)
+			with, refusal := rules.Rebuild(req.Method, req.URL()+tc.query, req.Header, req.Body())
+			if refusal != nil {
+				t.Fatal(refusal)
+			}
+			return with
+		}
+		m := w.unknown("a")
+		w.believeAbsent()
+		now := w.wants(m, tc.want, "")
+		if why := last(now).Reason; tc.want == ledger.NeedsReconcile && !strings.Contains(why, "without a credential in place of query.key") {
+			t.Errorf("%s: because %q", name, why)
 		}
 	}
 }
