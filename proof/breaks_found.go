@@ -254,6 +254,11 @@ var foundBreaks = []broken{
 		tests: []string{"reconcilers.TestAnAbsenceIsNotBelievedOfWhoAsksWithoutTheKeyOfTheQuery"},
 	},
 	{
+		promise: "Then by the runner, with growing waits", how: "a rate limit by 403 is asked against",
+		edits: []edit{{"reconcilers/probe.go", "wait > 0 && r.status >= http.StatusMultipleChoices {", "wait > 0 && r.status == http.StatusTooManyRequests {"}},
+		tests: []string{"reconcilers.TestRetryAfterIsObeyed"},
+	},
+	{
 		promise: "Without that credential a state that was told by conditions", how: "what isn't shown to whoever asks is gone",
 		edits: []edit{{"reconcilers/probe.go", "if len(t.unauthorised) == 0 || s.seen ==", "if len(t.unauthorised) == 0 || s.seen != ledger.SeenAbsent || s.seen =="}},
 		tests: []string{

@@ -225,7 +225,8 @@ func (a *asked) note(n int, ask *rules.Ask, r reply, sent, received time.Time) {
 	}
 	a.lines = append(a.lines, line)
 	a.reached = r.evidence.Head
-	if wait := r.facts.RetryAfter; wait > 0 && (r.status == http.StatusTooManyRequests || r.status == http.StatusServiceUnavailable) {
+	// Some say by a 403 that they were asked too often.
+	if wait := r.facts.RetryAfter; wait > 0 && r.status >= http.StatusMultipleChoices {
 		a.notBefore = received.Add(wait)
 	}
 	for _, age := range r.header["Age"] {

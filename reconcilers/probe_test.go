@@ -159,7 +159,9 @@ func TestRetryAfterIsObeyed(t *testing.T) {
 		"503 in seconds":                      {http.StatusServiceUnavailable, "7200", 2 * time.Hour},
 		"a shorter one than backoff":          {http.StatusTooManyRequests, "1", 20 * time.Second},
 		"years are cut to a day":              {http.StatusTooManyRequests, "99999999", 24 * time.Hour},
-		"on another status it says nothing":   {http.StatusOK, "3600", 20 * time.Second},
+		"403 of a rate limit":                 {http.StatusForbidden, "3600", time.Hour},
+		"502 of a gateway":                    {http.StatusBadGateway, "120", 2 * time.Minute},
+		"on a success it says nothing":        {http.StatusOK, "3600", 20 * time.Second},
 		"one that can't be read says nothing": {http.StatusTooManyRequests, "soon", 20 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
