@@ -367,3 +367,32 @@ func TestAStoredRequestThatIsAnotherOperationsNowIsNotAskedAbout(t *testing.T) {
 		t.Errorf("%d sends and %d reads by the rule of another operation", posts, gets)
 	}
 }
+
+// What panics each time comes to its end all the same, and a person is asked.
+func TestWhatAlwaysPanicsEndsWithAPerson(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		rule  string
+		begin func(w *world) *ledger.Mutation
+		want  ledger.State
+	}{
+		"a look at what was accepted": {viaWatch, func(w *world) *ledger.Mutation { return w.accepted(w.claim("a")) }, ledger.Indeterminate},
+		"an undo": {viaNone + "    compensate: {delete: \"/things/{object}\"}\n", func(w *world) *ledger.Mutation {
+			return w.owed(w.unknown("a"), "t1")
+		}, ledger.Failed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, tc.rule)
+			m := tc.begin(w)
+			w.r.wire.sender = panicking{}
+			w.r.pinned.load = func(context.Context, string) (*rules.Connector, error) { panic("broken") }
+			for n := 0; n < 400 && !w.read(m).Escalated(); n++ {
+				w.after(10 * time.Minute)
+			}
+			if now := w.wants(m, tc.want, ""); !now.Escalated() {
+				t.Error("nobody was asked")
+			}
+		})
+	}
+}

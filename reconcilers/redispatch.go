@@ -20,8 +20,15 @@ func (r *Reconciler) redispatch(ctx context.Context, m *ledger.Mutation) (out ou
 	t := &try{mutation: m, at: r.now(), sends: true}
 	defer func() { r.report(t, out) }()
 	defer func() {
+		// The ledger itself is broken: the record stays as it is.
 		if v := recover(); v != nil {
 			out = outcome{seen: "error", err: errors.New(t.broken(v))}
+		}
+	}()
+	defer func() {
+		// Nothing was recorded yet: what is recorded gets its end.
+		if v := recover(); v != nil {
+			out = r.callOff(ctx, t, false, errors.New(t.broken(v)))
 		}
 	}()
 	if s, err := r.prepare(ctx, t); err != nil {

@@ -17,8 +17,14 @@ func (r *Reconciler) watch(ctx context.Context, m *ledger.Mutation) (out outcome
 	t := &try{mutation: m, at: r.now()}
 	defer func() { r.report(t, out) }()
 	defer func() {
+		// The ledger itself is broken: the record stays as it is.
 		if v := recover(); v != nil {
 			out = outcome{seen: "error", err: errors.New(t.broken(v))}
+		}
+	}()
+	defer func() {
+		if v := recover(); v != nil {
+			out = r.observe(ctx, t, sighting{reached: true, reason: t.broken(v)})
 		}
 	}()
 	s, err := r.prepare(ctx, t)
