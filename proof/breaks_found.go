@@ -259,6 +259,11 @@ var foundBreaks = []broken{
 		tests: []string{"reconcilers.TestRetryAfterIsObeyed"},
 	},
 	{
+		promise: "the rule says `absence_is_proof`: a strong read by key", how: "a page of a proxy is a listing with nothing in it",
+		edits: []edit{{"rules/answer.go", "return a.asked && a.parsed.json == nil &&", "return a.asked && a.parsed.json != nil && a.parsed.json == nil &&"}},
+		tests: []string{"rules.TestAnAnswerWithoutJSONIsNoListing"},
+	},
+	{
 		promise: "Without that credential a state that was told by conditions", how: "what isn't shown to whoever asks is gone",
 		edits: []edit{{"reconcilers/probe.go", "if len(t.unauthorised) == 0 || s.seen ==", "if len(t.unauthorised) == 0 || s.seen != ledger.SeenAbsent || s.seen =="}},
 		tests: []string{

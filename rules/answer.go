@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"net/http"
 	"strings"
 	"unicode/utf8"
 
@@ -13,6 +14,9 @@ import (
 type answer struct {
 	*Response
 	parsed *content
+	// asked says that it is the answer to a read of ours, in which what isn't there is told apart
+	// from what can't be read.
+	asked bool
 }
 
 // newAnswer wraps a response; nil for nil.
@@ -21,6 +25,23 @@ func newAnswer(resp *Response) *answer {
 		return nil
 	}
 	return &answer{Response: resp}
+}
+
+// askedAnswer wraps the answer to a read of ours.
+func askedAnswer(resp *Response) *answer {
+	a := newAnswer(resp)
+	if a != nil {
+		a.asked = true
+	}
+	return a
+}
+
+// lacksJSON reports whether a read was answered, with success, by something that holds no JSON
+// although a success has content: the page of a proxy or of a login, or nothing. As an empty object,
+// which any other body without JSON is read as, it would be a listing without anything in it.
+func (a *answer) lacksJSON() bool {
+	return a.asked && a.parsed.json == nil && a.parsed.jsonProblem == nil &&
+		a.Status >= 200 && a.Status <= 299 && a.Status != http.StatusNoContent && a.Status != http.StatusResetContent
 }
 
 // json is the answer's JSON; nil when the body holds none. A body that was cut, or
@@ -34,6 +55,9 @@ func (a *answer) json() (*jsonValue, *Refusal) {
 	}
 	if a.parsed.problem != nil {
 		return nil, a.parsed.problem
+	}
+	if a.lacksJSON() {
+		return nil, refuse(ProblemAmbiguous, "the answer is no JSON, such as a page of a proxy")
 	}
 	return a.parsed.json, a.parsed.jsonProblem
 }

@@ -236,7 +236,7 @@ func (a *Asking) Answer(resp *Response) {
 	}
 	a.read++
 	a.sent[ask.Target] = true
-	a.scope.resp = newAnswer(resp)
+	a.scope.resp = askedAnswer(resp)
 	a.scope.remember(a.probe.name)
 	if !a.expected(resp) {
 		return

@@ -217,3 +217,46 @@ func TestNoStateIsAbsentByOnePageOfSeveral(t *testing.T) {
 		}
 	}
 }
+
+// A page of a proxy or a login, and nothing at all, come with 200 too. Read as an object without
+// members they would be a listing without objects to a rule that lets its list be left out.
+func TestAnAnswerWithoutJSONIsNoListing(t *testing.T) {
+	t.Parallel()
+	const listing = "get: /a\ncandidates: response.json.?items.orValue([])\nours: found.id == 1\n" +
+		"tie: unique\nid: found.id\nabsence_is_proof: true"
+	const steps = "steps: [{name: a, get: /a}, {name: b, get: /b, absence_is_proof: true, " +
+		`observe: [{when: "!steps.a.json.?x.hasValue()", is: absent}]}]`
+	const state = `observe: [{when: response.status == 404, is: absent}, {when: response.json.?sent.orValue(false), is: applied}, ` +
+		"{when: 'true', is: absent}]"
+	const text = `observe: [{when: "!response.text.contains('ours')", is: absent}]`
+	const expected = "get: /a\nexpect: response.status in [200, 204, 404]\nabsence_is_proof: true\n"
+	for name, tc := range map[string]struct {
+		probe, body, declared string
+		status                int
+		want                  Seen
+	}{
+		"a listing that leaves its list out":   {listing, `{}`, "application/json", 200, SeenAbsent},
+		"a listing that is declared otherwise": {listing, `{}`, "text/plain", 200, SeenAbsent},
+		"a page":                               {listing, `<html>Please log in</html>`, "text/html", 200, SeenRetry},
+		"a page that isn't declared":           {listing, `<html>Please log in</html>`, "", 200, SeenRetry},
+		"nothing":                              {listing, ``, "application/json", 200, SeenRetry},
+		"a step's page":                        {steps, `<html>`, "text/html", 200, SeenRetry},
+		"a page, where a state was looked for": {expected + state, `<html>`, "text/html", 200, SeenRetry},
+		"a state that is told by its status":   {expected + state, `<html>`, "text/html", 404, SeenAbsent},
+		"a status that comes without content":  {expected + state, ``, "", 204, SeenAbsent},
+		"a page that is read as text":          {"get: /a\n" + text, `<html>`, "text/html", 200, SeenAbsent},
+	} {
+		_, op := operation(t, probing(tc.probe))
+		a := begin(t, op, request(t, "POST https://api.test/things/x", `{}`))
+		for _, more := a.Next(); more; _, more = a.Next() {
+			answer := &Response{Status: tc.status, Header: http.Header{}, Body: []byte(tc.body), Complete: true}
+			if tc.declared != "" {
+				answer.Header.Set("Content-Type", tc.declared)
+			}
+			a.Answer(answer)
+		}
+		if o := a.Observation(nobody, Clocks{}); o.Seen != tc.want || o.Seen == SeenRetry && !strings.Contains(o.Reason, "no JSON") {
+			t.Errorf("%s: saw %v (%s), want %v", name, o.Seen, o.Reason, tc.want)
+		}
+	}
+}

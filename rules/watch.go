@@ -62,7 +62,7 @@ func (w *Watch) Judge(env Env, resp *Response) (Watched, string) {
 		return WatchPending, "there was no whole answer"
 	}
 	s := w.ask.op.scope(env)
-	s.resp = newAnswer(resp)
+	s.resp = askedAnswer(resp)
 	if w.ask.expect == nil && resp.Status != http.StatusOK {
 		return WatchPending, fmt.Sprintf("it was answered %d instead of 200", resp.Status)
 	}
