@@ -79,7 +79,7 @@ var ruleBreaks = []broken{
 	},
 	{
 		promise: "With `content`, objects created before the claim", how: "objects of before the claim count",
-		edits: []edit{{"rules/observation.go", "found = slices.DeleteFunc(found, func(one object) bool { return one.created.Before(since) })", "_ = since"}},
+		edits: []edit{{"rules/observation.go", "return slices.DeleteFunc(found, func(one object) bool { return one.created.Before(since) }), \"\"", "return found, \"\""}},
 		tests: []string{"rules.TestContentCountsOnlyWhatIsYoungEnough"},
 	},
 	{

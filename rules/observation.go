@@ -94,27 +94,11 @@ func (a *Asking) listing(o *Observation, claimedByOther func(string) bool, clock
 			o.Reason = fmt.Sprintf("whether the object %s is older than the claim can't be told: %s", printable(found[0].id), untold)
 			return
 		}
-		margin := clocks.Off.Abs() + createdMargin
-		claimed := a.env.Mutation.ClaimedAt
-		// By a clock that is ahead, what was there before the claim looks younger.
-		ahead := max(0, clocks.Ahead)
-		since := claimed.Add(ahead)
-		if sent := a.env.Mutation.SentAt.Add(ahead); sent.After(since) {
-			since = sent
-		}
-		for _, one := range found {
-			switch {
-			case !one.created.Before(since) || one.created.Before(claimed.Add(-margin)):
-				continue
-			case one.created.Before(claimed.Add(ahead)):
-				o.Reason = fmt.Sprintf("the object %s was created within %v of the claim, so it can't be told whose it is", printable(one.id), margin)
-			default:
-				o.Reason = fmt.Sprintf("the object %s was created after a sending that failed and before one that may have made it, so it can't be told whose it is",
-					printable(one.id))
-			}
+		var unsure string
+		if found, unsure = a.sinceClaim(found, clocks); unsure != "" {
+			o.Reason = unsure
 			return
 		}
-		found = slices.DeleteFunc(found, func(one object) bool { return one.created.Before(since) })
 	}
 	all := len(found)
 	found = slices.DeleteFunc(found, func(one object) bool { return claimedByOther(one.id) })
@@ -136,4 +120,29 @@ func (a *Asking) listing(o *Observation, claimedByOther func(string) bool, clock
 	default:
 		o.Seen, o.Reason, o.Result = SeenDuplicate, plural(len(found), "object", "objects")+" are ours", found[0].result
 	}
+}
+
+// sinceClaim leaves of the objects those that are young enough to be of the mutation, or says why
+// that can't be told of one.
+func (a *Asking) sinceClaim(found []object, clocks Clocks) (left []object, unsure string) {
+	margin := clocks.Off.Abs() + createdMargin
+	claimed := a.env.Mutation.ClaimedAt
+	// By a clock that is ahead, what was there before the claim looks younger.
+	ahead := max(0, clocks.Ahead)
+	since := claimed.Add(ahead)
+	if sent := a.env.Mutation.SentAt.Add(ahead); sent.After(since) {
+		since = sent
+	}
+	for _, one := range found {
+		switch {
+		case !one.created.Before(since) || one.created.Before(claimed.Add(-margin)):
+			continue
+		case one.created.Before(claimed.Add(ahead)):
+			return nil, fmt.Sprintf("the object %s was created within %v of the claim, so it can't be told whose it is", printable(one.id), margin)
+		default:
+			return nil, fmt.Sprintf("the object %s was created after a sending that failed and before one that may have made it, so it can't be told whose it is",
+				printable(one.id))
+		}
+	}
+	return slices.DeleteFunc(found, func(one object) bool { return one.created.Before(since) }), ""
 }
