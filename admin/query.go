@@ -82,7 +82,9 @@ func filterOf(q url.Values, now time.Time) (ledger.Filter, error) {
 
 // itemFilterOf is filterOf for items, which have states of their own.
 func itemFilterOf(q url.Values, now time.Time) (ledger.Filter, error) {
-	return filterWith(q, now, func(f *ledger.Filter, names []string, add fault) { f.ItemStates = statesOf(names, ledger.ItemStates(), add) })
+	return filterWith(q, now, func(f *ledger.Filter, names []string, add fault) {
+		f.ItemStates = statesOf(names, ledger.ItemStates(), add)
+	})
 }
 
 // fault notes what is wrong with a parameter.

@@ -224,7 +224,7 @@ func (p *Passthrough) anew(r *http.Request, plan *plan, key endpoint, content By
 	p.remember(at, h2)
 	made := &handed{conn: c.plain.Conn}
 	defer made.drop()
-	resp, err := p.carried(alone(r.WithContext(context.WithValue(r.Context(), handedKey{}, made)), plan.binds && !h2)) //nolint:bodyclose // It is passed on.
+	resp, err := p.carried(alone(r.WithContext(context.WithValue(r.Context(), handedKey{}, made)), plan.binds && !h2))
 	return p.overHTTP1(r, plan, content, resp, err)
 }
 

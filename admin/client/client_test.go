@@ -93,7 +93,10 @@ func TestRequests(t *testing.T) {
 			_, err := c.Escalations(ctx, client.Filter{})
 			return err
 		}, "GET /v1/escalations", ""},
-		{"items", func(ctx context.Context, c *client.Client) error { _, err := c.Items(ctx, client.ItemFilter{States: []string{"open", "done"}}); return err }, "GET /v1/items?state=open&state=done", ""},
+		{"items", func(ctx context.Context, c *client.Client) error {
+			_, err := c.Items(ctx, client.ItemFilter{States: []string{"open", "done"}})
+			return err
+		}, "GET /v1/items?state=open&state=done", ""},
 		{"an item", func(ctx context.Context, c *client.Client) error { _, err := c.Item(ctx, "i-1"); return err }, "GET /v1/items/i-1", ""},
 		{"status", func(ctx context.Context, c *client.Client) error { _, err := c.Status(ctx); return err }, "GET /v1/status", ""},
 		{"environment", func(ctx context.Context, c *client.Client) error { _, err := c.Environment(ctx); return err }, "GET /v1/environment", ""},

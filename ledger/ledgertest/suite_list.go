@@ -234,38 +234,8 @@ func testRunsAndItems(t *testing.T, s Subject) {
 
 // testItemsByState lists what waits while that changes, a page of one at a time.
 func testItemsByState(t *testing.T, s Subject) {
-	listed := func(states ...ledger.ItemState) (items []string) {
-		for f := (ledger.Filter{ItemStates: states, Limit: 1}); ; {
-			p, err := s.Store.Items(t.Context(), f)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, i := range p.Items {
-				items = append(items, i.Item)
-			}
-			if f.Cursor = p.Next; p.Next == "" {
-				return items
-			}
-		}
-	}
-	move := func(to ledger.ItemState, names ...string) {
-		update(t, s.Store, func(tx ledger.Tx) error {
-			for _, name := range names {
-				i, err := tx.Item(SampleItem(name, 0).Workflow, name)
-				if err != nil {
-					return err
-				}
-				i.State = to
-				i.Version++
-				if err := tx.PutItem(i); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-	}
-	move(ledger.ItemNeedsAttention, "order-1", "order-3")
-	move(ledger.ItemDone, "order-0")
+	moveItems(t, s, ledger.ItemNeedsAttention, "order-1", "order-3")
+	moveItems(t, s, ledger.ItemDone, "order-0")
 	for _, c := range []struct {
 		states []ledger.ItemState
 		want   []string
@@ -274,14 +244,50 @@ func testItemsByState(t *testing.T, s Subject) {
 		{[]ledger.ItemState{ledger.ItemDone, ledger.ItemNeedsAttention}, []string{"order-3", "order-1", "order-0"}},
 		{[]ledger.ItemState{ledger.ItemSkipped}, nil},
 	} {
-		if got := listed(c.states...); !slices.Equal(got, c.want) {
+		if got := itemsThatAre(t, s, c.states...); !slices.Equal(got, c.want) {
 			t.Errorf("items that are %v: %q, want %q", c.states, got, c.want)
 		}
 	}
-	move(ledger.ItemOpen, "order-3")
-	if got := listed(ledger.ItemNeedsAttention); !slices.Equal(got, []string{"order-1"}) {
+	moveItems(t, s, ledger.ItemOpen, "order-3")
+	if got := itemsThatAre(t, s, ledger.ItemNeedsAttention); !slices.Equal(got, []string{"order-1"}) {
 		t.Errorf("items that wait still: %q", got)
 	}
+}
+
+// itemsThatAre lists the items in one of the states.
+func itemsThatAre(t *testing.T, s Subject, states ...ledger.ItemState) (items []string) {
+	t.Helper()
+	for f := (ledger.Filter{ItemStates: states, Limit: 1}); ; {
+		p, err := s.Store.Items(t.Context(), f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, i := range p.Items {
+			items = append(items, i.Item)
+		}
+		if f.Cursor = p.Next; p.Next == "" {
+			return items
+		}
+	}
+}
+
+// moveItems gives sample items another state.
+func moveItems(t *testing.T, s Subject, to ledger.ItemState, names ...string) {
+	t.Helper()
+	update(t, s.Store, func(tx ledger.Tx) error {
+		for _, name := range names {
+			i, err := tx.Item(SampleItem(name, 0).Workflow, name)
+			if err != nil {
+				return err
+			}
+			i.State = to
+			i.Version++
+			if err := tx.PutItem(i); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 func testEvents(t *testing.T, s Subject) {
