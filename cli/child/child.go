@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -49,6 +50,8 @@ type Process struct {
 	done   chan struct{}
 	status syscall.WaitStatus
 	stop   sync.Once
+	// stopped says that something stopped the command, and nothing continued it yet.
+	stopped atomic.Bool
 }
 
 // StartError says why a command could not be started, and with which code a shell
@@ -73,10 +76,7 @@ func Start(c Command) (*Process, error) {
 	if err != nil {
 		return nil, startError(c.Args[0], err)
 	}
-	p := &Process{grace: c.Grace, done: make(chan struct{}), terminal: controlling(c.Stdin, c.Stdout)}
-	if !c.User.mayHaveTerminal() {
-		p.terminal = nil
-	}
+	p := &Process{grace: c.Grace, done: make(chan struct{}), terminal: controlling(c)}
 	if p.grace == 0 {
 		p.grace = DefaultGrace
 	}
@@ -87,6 +87,7 @@ func Start(c Command) (*Process, error) {
 		// The command is killed when the thread that started it ends (see dieWithParent).
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
+		defer p.terminal.close()
 		if err := p.start(path, c); err != nil {
 			started <- err
 			return
@@ -149,13 +150,18 @@ func unwrapExec(err error) error {
 	return err
 }
 
+// terminalPoll is how often it is looked whether a terminal that a command waits for is ours.
+const terminalPoll = 100 * time.Millisecond
+
 // reap waits for the command, and stops with it when the terminal stops it.
 func (p *Process) reap() {
 	defer close(p.done)
 	defer p.cgroup.remove()
-	for {
+	poll := time.NewTicker(terminalPoll)
+	defer poll.Stop()
+	for options := syscall.WUNTRACED | syscall.WCONTINUED; ; {
 		var status syscall.WaitStatus
-		_, err := syscall.Wait4(p.pid, &status, syscall.WUNTRACED, nil)
+		got, err := syscall.Wait4(p.pid, &status, options, nil)
 		switch {
 		case errors.Is(err, syscall.EINTR):
 		case err != nil:
@@ -163,11 +169,24 @@ func (p *Process) reap() {
 			// that it must not pass for a success.
 			p.status = syscall.WaitStatus(syscall.SIGKILL)
 			return
+		case got == 0:
+			// It waits for the terminal, as a job in the background does for its shell's fg.
+			if <-poll.C; p.terminal.lend(p.pid) {
+				options &^= syscall.WNOHANG
+			}
 		case status.Stopped():
+			p.stopped.Store(true)
+			if p.terminal.wanted(p.pid, status.StopSignal()) {
+				options |= syscall.WNOHANG
+				continue
+			}
 			p.terminal.suspend(p.pid)
+		case status.Continued():
+			p.stopped.Store(false)
+			options &^= syscall.WNOHANG
 		default:
 			p.status = status
-			p.terminal.takeBack()
+			p.terminal.takeBack(p.pid)
 			return
 		}
 	}
@@ -189,13 +208,17 @@ func (p *Process) Code() int {
 // PID is the command's process id, and that of its group.
 func (p *Process) PID() int { return p.pid }
 
-// Signal sends a signal to the command's group. It does nothing once the command
-// has ended.
+// Signal sends a signal that ends programs to the command's group. It does nothing once the
+// command has ended.
 func (p *Process) Signal(sig syscall.Signal) {
 	select {
 	case <-p.done:
 	default:
 		_ = syscall.Kill(-p.pid, sig)
+		if p.stopped.Load() {
+			// A stopped process would not see the signal.
+			_ = syscall.Kill(-p.pid, syscall.SIGCONT)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package child
 
 import (
+	"errors"
 	"os"
 	"os/signal"
 	"syscall"
@@ -9,36 +10,54 @@ import (
 	"golang.org/x/term"
 )
 
-// terminal is the controlling terminal that a command gets; nil for none.
+// terminal is the controlling terminal, which a command can be lent; nil for none.
 type terminal struct {
 	fd  int
 	own int // our own process group
+	// first says that the command has it from its start.
+	first bool
 }
 
-// controlling returns the terminal that the command shall have: that of its
-// standard input, if its output goes there too and we are in the foreground
-// ourselves. In a pipeline the terminal belongs to all of it.
-func controlling(stdin, stdout *os.File) *terminal {
-	if stdin == nil || stdout == nil || !term.IsTerminal(int(stdin.Fd())) || !term.IsTerminal(int(stdout.Fd())) {
+// controlling returns the terminal, nil without one. A command has it from its start if it
+// reads from there and its output goes there too, and we are in the foreground ourselves: in a
+// pipeline the terminal belongs to all of it. Any other is lent it when it asks (wanted).
+func controlling(c Command) *terminal {
+	if !c.User.mayHaveTerminal() {
 		return nil
 	}
-	t := &terminal{fd: int(stdin.Fd()), own: syscall.Getpgrp()}
-	if group, err := unix.IoctlGetInt(t.fd, unix.TIOCGPGRP); err != nil || group != t.own {
+	fd, err := unix.Open("/dev/tty", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil
+	}
+	t := &terminal{fd: fd, own: syscall.Getpgrp()}
+	t.first = t.group() == t.own && isTerminal(c.Stdin) && isTerminal(c.Stdout)
+	if c.User != nil && !t.first {
+		// It gets a session of its own.
+		t.close()
 		return nil
 	}
 	return t
 }
 
-// attributes put the command in a group of its own, in the foreground if there
-// is a terminal to have.
+func isTerminal(f *os.File) bool { return f != nil && term.IsTerminal(int(f.Fd())) }
+
+// close lets the terminal go.
+func (t *terminal) close() {
+	if t != nil {
+		_ = unix.Close(t.fd)
+	}
+}
+
+// attributes put the command in a group of its own, in the foreground if it has the
+// terminal from its start.
 func (t *terminal) attributes() *syscall.SysProcAttr {
-	if t == nil {
+	if t == nil || !t.first {
 		return &syscall.SysProcAttr{Setpgid: true}
 	}
 	return &syscall.SysProcAttr{Setpgid: true, Foreground: true, Ctty: t.fd}
 }
 
-// given is called once the command has the terminal. Taking it back from the
+// given is called once the command was started. Handing the terminal over from the
 // background raises SIGTTOU, which must not stop us; the command was started
 // before, since an ignored signal is inherited.
 func (t *terminal) given() {
@@ -47,9 +66,22 @@ func (t *terminal) given() {
 	}
 }
 
-// takeBack puts our own group in the foreground.
-func (t *terminal) takeBack() {
-	if t != nil {
+// group is the terminal's foreground group, 0 for none.
+func (t *terminal) group() int {
+	group, err := unix.IoctlGetInt(t.fd, unix.TIOCGPGRP)
+	if err != nil {
+		return 0
+	}
+	return group
+}
+
+// takeBack puts our own group in the foreground, if the command has it or left it to nobody.
+// A shell that put the job in the background has the terminal itself, and would end without it.
+func (t *terminal) takeBack(pid int) {
+	if t == nil {
+		return
+	}
+	if group := t.group(); group == pid || errors.Is(syscall.Kill(-group, 0), syscall.ESRCH) {
 		t.foreground(t.own)
 	}
 }
@@ -59,21 +91,38 @@ func (t *terminal) foreground(group int) {
 	_ = unix.IoctlSetPointerInt(t.fd, unix.TIOCSPGRP, group)
 }
 
+// wanted reports whether a command was stopped because it wants the terminal and hasn't got it.
+func (t *terminal) wanted(pid int, by syscall.Signal) bool {
+	return t != nil && (by == syscall.SIGTTIN || by == syscall.SIGTTOU) && t.group() != pid
+}
+
+// lend gives the terminal to a command that was stopped for want of it, and goes on with it,
+// once we are in the foreground ourselves. It reports whether it did.
+func (t *terminal) lend(pid int) bool {
+	if t.group() != t.own {
+		return false
+	}
+	t.foreground(pid)
+	_ = syscall.Kill(-pid, syscall.SIGCONT)
+	return true
+}
+
 // suspend stops our own job after the terminal stopped the command, and goes on
-// with it. A job that nobody could continue goes on at once.
+// with it. A job that nobody could continue goes on at once. A command that hasn't got the
+// terminal was stopped by somebody who will continue it.
 func (t *terminal) suspend(pid int) {
-	if t == nil {
+	if t == nil || t.group() != pid {
 		return
 	}
 	if !orphaned() {
 		continued := make(chan os.Signal, 1)
 		signal.Notify(continued, syscall.SIGCONT)
-		t.takeBack()
+		t.takeBack(pid)
 		_ = syscall.Kill(0, syscall.SIGSTOP)
 		<-continued
 		signal.Stop(continued)
 	}
-	if group, err := unix.IoctlGetInt(t.fd, unix.TIOCGPGRP); err == nil && (group == t.own || group == pid) {
+	if group := t.group(); group == t.own || group == pid {
 		t.foreground(pid)
 	}
 	_ = syscall.Kill(-pid, syscall.SIGCONT)

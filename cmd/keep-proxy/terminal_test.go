@@ -233,30 +233,36 @@ func TestControlZStopsTheCommandAndGoesOn(t *testing.T) {
 	}
 }
 
-// TestAShellStopsAndContinuesTheJob is about a shell with job control: both the
-// command and keep-proxy stop, and both go on.
-func TestAShellStopsAndContinuesTheJob(t *testing.T) {
-	t.Parallel()
+// openShell starts a shell with job control on a new terminal, which finds this binary.
+func openShell(t *testing.T) (term *terminal, enter func(string)) {
+	t.Helper()
 	bash, err := exec.LookPath("bash")
 	if err != nil {
 		t.Skip("there is no bash here")
 	}
 	dir := t.TempDir()
 	program(t, dir)
-	term := &terminal{t: t, more: make(chan struct{}, 1)}
+	term = &terminal{t: t, more: make(chan struct{}, 1)}
 	term.cmd = exec.Command(bash, "--norc", "--noprofile", "-i")
-	term.cmd.Env = append(os.Environ(), "XDG_STATE_HOME="+filepath.Join(dir, "state"), "PS1=prompt> ", "PATH="+dir+":"+os.Getenv("PATH"))
+	term.cmd.Env = append(os.Environ(), "XDG_STATE_HOME="+filepath.Join(dir, "state"), "PS1=prompt> ", "PATH="+dir+":"+os.Getenv("PATH"), "D="+dir)
 	if term.side, err = pty.Start(term.cmd); err != nil {
 		t.Fatal(err)
 	}
 	go term.read()
 	t.Cleanup(func() { _ = term.cmd.Process.Kill(); _ = term.side.Close() })
 	term.await("prompt> ")
-	enter := func(line string) {
+	return term, func(line string) {
 		if _, err := term.side.WriteString(line + "\n"); err != nil {
 			t.Fatal(err)
 		}
 	}
+}
+
+// TestAShellStopsAndContinuesTheJob is about a shell with job control: both the
+// command and keep-proxy stop, and both go on.
+func TestAShellStopsAndContinuesTheJob(t *testing.T) {
+	t.Parallel()
+	term, enter := openShell(t)
 	enter(`keep-proxy run --workflow w --item i -- sh -c 'echo re""ady; read line; echo "got $line"'`)
 	term.await("ready")
 	term.key(controlZ)
@@ -268,5 +274,61 @@ func TestAShellStopsAndContinuesTheJob(t *testing.T) {
 	term.await("got hello")
 	enter("echo code-$?; exit")
 	term.await("code-")
+	term.ended()
+}
+
+// A shell without its terminal would end.
+func TestAJobThatEndsInTheBackgroundLeavesTheShellItsTerminal(t *testing.T) {
+	t.Parallel()
+	term, enter := openShell(t)
+	enter(`mkfifo $D/pipe; keep-proxy run --workflow w --item i -- sh -c 'echo re""ady; read line <$D/pipe; echo "got $line"'`)
+	term.await("ready")
+	term.key(controlZ)
+	term.await("Stopped")
+	enter("bg")
+	enter("echo hello >$D/pipe; wait; echo wait-$?ed")
+	term.await("got hello")
+	term.await("wait-0ed")
+	enter("echo still-$((40+2))")
+	term.await("still-42")
+	enter("exit")
+	term.ended()
+}
+
+func TestACommandWhoseOutputGoesElsewhereReadsTheTerminal(t *testing.T) {
+	t.Parallel()
+	term, enter := openShell(t)
+	enter(`keep-proxy run --workflow w --item i -- sh -c 'echo re""ady; read line; echo "got $line"' | cat`)
+	term.await("ready")
+	enter("hello")
+	term.await("got hello")
+	enter("echo still-$((40+2)); exit")
+	term.await("still-42")
+	term.ended()
+}
+
+func TestAJobInTheBackgroundReadsTheTerminalOnceItIsInFront(t *testing.T) {
+	t.Parallel()
+	term, enter := openShell(t)
+	enter(`keep-proxy run --workflow w --item i -- sh -c 'echo re""ady; read line; echo "got $line"' &`)
+	term.await("ready")
+	enter("fg")
+	term.await("got $line\"'\r\n") // as fg shows the job
+	enter("hello")
+	term.await("got hello")
+	enter("echo still-$((40+2)); exit")
+	term.await("still-42")
+	term.ended()
+}
+
+func TestACommandThatWaitsForTheTerminalCanBeEnded(t *testing.T) {
+	t.Parallel()
+	term, enter := openShell(t)
+	enter(`keep-proxy run --workflow w --item i -- sh -c 'echo re""ady $$; read line' &`)
+	term.await("ready")
+	// Its state is T once it was stopped.
+	enter(`until ps -o stat= --ppid $! | grep -q T; do :; done; kill %1; wait %1; echo code-$?ed`)
+	term.await("code-143ed")
+	enter("exit")
 	term.ended()
 }
