@@ -24,7 +24,13 @@ var relayed = []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, sysca
 func relaySignals(ctx context.Context) *relay {
 	r := &relay{child: make(chan syscall.Signal, 8), raw: make(chan os.Signal, 8)}
 	r.ctx, r.cancel = context.WithCancel(ctx)
-	signal.Notify(r.raw, relayed...)
+	for _, s := range relayed {
+		// Who starts us with nohup, or in the background of a script, has it ignored, by the
+		// command too.
+		if !signal.Ignored(s) {
+			signal.Notify(r.raw, s)
+		}
+	}
 	go func() {
 		for s := range r.raw {
 			r.pass(s)
