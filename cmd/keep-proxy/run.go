@@ -77,6 +77,7 @@ func (f *runFlags) refuse(cmd *cobra.Command) error {
 
 // run opens, runs, finishes, and reports.
 func (f *runFlags) run(cmd *cobra.Command, args []string) error {
+	outliveReaders()
 	signals := relaySignals(cmd.Context())
 	defer signals.close()
 	verdict, err := f.attempt(cmd, args, signals)

@@ -107,6 +107,7 @@ type sidecar struct {
 }
 
 func serve(ctx context.Context, c config.Config, s sidecar, out, errs io.Writer) error {
+	outliveReaders()
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
 	defer signal.Stop(signals)
