@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -14,6 +16,40 @@ import (
 	"keep-proxy/cli/managed"
 	"keep-proxy/ledger"
 )
+
+// clearResult removes what an earlier run left in the file of --result: whoever reads it after
+// this one was killed must not take it for this one's. Where none can be written no run is
+// opened, since its end could not be told.
+func (f *runFlags) clearResult() error {
+	if f.result == "" || stream(f.result) {
+		return nil
+	}
+	f.result = linked(f.result) // which leads nowhere once the file is gone
+	if err := removeResult(f.result); err != nil {
+		return noRun(fmt.Errorf("--result: %w; nothing was started: name a file that can be written", err))
+	}
+	return nil
+}
+
+func removeResult(name string) error {
+	try, err := os.CreateTemp(filepath.Dir(name), resultTemp(name))
+	if err == nil {
+		err = errors.Join(try.Close(), os.Remove(try.Name()))
+	}
+	if err != nil {
+		return err
+	}
+	if info, err := os.Stat(name); err == nil && info.IsDir() {
+		return fmt.Errorf("%s is a folder", name)
+	}
+	if err = os.Remove(name); errors.Is(err, syscall.EBUSY) {
+		err = os.Truncate(name, 0) // It is mounted by itself.
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
 
 // writeResult writes the file of --result, whole or not at all.
 func (f *runFlags) writeResult(v managed.Verdict) error {
@@ -81,9 +117,33 @@ func unasked(err error) bool {
 	return ok || errors.Is(err, managed.ErrOpenLost) || errors.Is(err, ledger.ErrLocked)
 }
 
-// replaceFile writes a file that only its owner reads, whole or not at all.
+// stream reports whether a name is no file of its own that could be replaced: a pipe, a
+// terminal, /dev/null, or one of our own streams, wherever it leads.
+func stream(name string) bool {
+	if dir := filepath.Dir(filepath.Clean(name)); dir == "/dev" || dir == "/dev/fd" || dir == "/proc/self/fd" {
+		return true
+	}
+	info, err := os.Stat(name)
+	return err == nil && !info.Mode().IsRegular() && !info.IsDir()
+}
+
+// linked is the file to which a name leads.
+func linked(name string) string {
+	if target, err := filepath.EvalSymlinks(name); err == nil {
+		return target
+	}
+	return name
+}
+
+func resultTemp(name string) string { return "." + filepath.Base(name) + "-*" }
+
+// replaceFile writes a file that only its owner reads, whole or not at all. What can't be
+// replaced, a pipe or a file that is mounted by itself, is written to.
 func replaceFile(name string, content []byte) error {
-	t, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+"-*")
+	if stream(name) {
+		return writeInto(name, os.O_APPEND, content)
+	}
+	t, err := os.CreateTemp(filepath.Dir(name), resultTemp(name))
 	if err != nil {
 		return err
 	}
@@ -92,8 +152,21 @@ func replaceFile(name string, content []byte) error {
 	if err == nil {
 		err = os.Rename(t.Name(), name)
 	}
+	if errors.Is(err, syscall.EBUSY) {
+		return errors.Join(writeInto(name, os.O_TRUNC, content), os.Remove(t.Name()))
+	}
 	if err != nil {
 		return errors.Join(err, os.Remove(t.Name()))
 	}
 	return nil
+}
+
+// writeInto writes to what is there. A pipe that nobody reads is an error, and isn't waited for.
+func writeInto(name string, how int, content []byte) error {
+	f, err := os.OpenFile(name, os.O_WRONLY|syscall.O_NONBLOCK|how, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	return errors.Join(err, f.Close())
 }

@@ -58,7 +58,7 @@ func newRun() *cobra.Command {
 		"how long to wait at the start while an outcome that stops the run is being found out; 0 for\n"+
 			"not at all (the default with a running proxy). With a proxy of its own also at the end\n(default settle + 5m)")
 	cmd.Flags().BoolVar(&f.keepOpen, "keep-open", false, "leave the item open when the command succeeds")
-	cmd.Flags().StringVar(&f.result, "result", "", "write what became of the run to this file, as JSON")
+	cmd.Flags().StringVar(&f.result, "result", "", "write what became of the run to this file, as JSON; one that is there is removed first")
 	cmd.Flags().StringVar(&f.user, "user", "",
 		"run the command as this user (a name, a number, or UID:GID), who can't read the\noperator's token; takes root, on Linux")
 	return cmd
@@ -77,6 +77,9 @@ func (f *runFlags) refuse(cmd *cobra.Command) error {
 
 // run opens, runs, finishes, and reports.
 func (f *runFlags) run(cmd *cobra.Command, args []string) error {
+	if err := f.clearResult(); err != nil {
+		return err
+	}
 	outliveReaders()
 	signals := relaySignals(cmd.Context())
 	defer signals.close()
