@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"os"
@@ -73,18 +74,64 @@ func (s Sandbox) detours(ctx context.Context) Finding {
 			found = append(found, "kubectl: proxy-url in "+file)
 		}
 	}
-	if home := s.Getenv("HOME"); home != "" {
-		for _, c := range []struct{ file, client string }{{".curlrc", "curl"}, {".npmrc", "npm"}, {".wgetrc", "wget"}} {
-			if file := filepath.Join(home, c.file); setsProxy(file) {
-				found = append(found, c.client+": a proxy in "+file)
-			}
+	for _, c := range s.settingFiles() {
+		if setsProxy(c.file) {
+			found = append(found, c.client+": a proxy in "+c.file)
 		}
 	}
+	found = append(found, s.clientVariables()...)
 	if len(found) == 0 {
 		return sound(name, "none found that go before the variables (git, kubectl, curl, npm, wget)")
 	}
 	return broken(name, "they go before the variables, so that requests may go around the proxy: "+strings.Join(found, "; "),
 		"take them out, or give the command another HOME")
+}
+
+// clientVariables are those of single clients that go before the common ones, and lead elsewhere.
+func (s Sandbox) clientVariables() []string {
+	var found []string
+	for _, v := range []struct{ client, names string }{
+		{"gRPC", "grpc_proxy"}, {"cargo", "CARGO_HTTP_PROXY"}, {"pip", "PIP_PROXY"}, {"aiohttp", "ws_proxy WS_PROXY wss_proxy WSS_PROXY"},
+		{"npm", "npm_config_proxy NPM_CONFIG_PROXY npm_config_https_proxy NPM_CONFIG_HTTPS_PROXY"},
+	} {
+		for name := range strings.FieldsSeq(v.names) {
+			if value := s.Getenv(name); value != "" && value != s.Getenv("HTTPS_PROXY") {
+				found = append(found, v.client+": "+name+" differs from HTTPS_PROXY")
+			}
+		}
+	}
+	for _, v := range []struct{ client, name string }{{"gRPC", "no_grpc_proxy"}, {"npm", "npm_config_noproxy"}, {"npm", "NPM_CONFIG_NOPROXY"}} {
+		if s.Getenv(v.name) != "" {
+			found = append(found, v.client+": "+v.name+" isn't empty")
+		}
+	}
+	return found
+}
+
+// settingFile is a file in which a client looks for settings.
+type settingFile struct{ client, file string }
+
+// settingFiles are those of curl, npm and wget, also where another one goes before it: which
+// does depends on the client's version, and on the folder that it is started in.
+func (s Sandbox) settingFiles() []settingFile {
+	home := s.Getenv("HOME")
+	var found []settingFile
+	for _, folder := range []string{s.Getenv("CURL_HOME"), s.Getenv("XDG_CONFIG_HOME"), home, below(home, ".config")} {
+		for _, name := range []string{".curlrc", "curlrc"} {
+			found = append(found, settingFile{"curl", below(folder, name)})
+		}
+	}
+	npm := cmp.Or(s.Getenv("npm_config_userconfig"), s.Getenv("NPM_CONFIG_USERCONFIG"), below(home, ".npmrc"))
+	wget := cmp.Or(s.Getenv("WGETRC"), below(home, ".wgetrc"))
+	return append(found, settingFile{"npm", npm}, settingFile{"npm", ".npmrc"}, settingFile{"wget", wget})
+}
+
+// below is a file in a folder; none without the folder.
+func below(folder, name string) string {
+	if folder == "" {
+		return ""
+	}
+	return filepath.Join(folder, name)
 }
 
 // gitSetting is one of git's.
@@ -118,8 +165,8 @@ func (s Sandbox) kubeconfigs() []string {
 	return []string{filepath.Join(s.Getenv("HOME"), ".kube", "config")}
 }
 
-// proxySetting is a line that names a proxy, or exceptions from it.
-var proxySetting = regexp.MustCompile(`(?m)^[\s-]*[\w-]*proxy(-url)?["']?[ \t]*[=: \t]`)
+// proxySetting is a line that names a proxy, or exceptions from it; curl has more words for it.
+var proxySetting = regexp.MustCompile(`(?m)^[\s-]*["']?[\w-]*(proxy(-url|1\.0)?|socks4a?|socks5(-hostname)?)["']?[ \t]*[=: \t]|^[ \t]*-x`)
 
 // setsProxy reports whether a file has such a line. One that isn't there has none.
 func setsProxy(file string) bool {

@@ -79,6 +79,10 @@ func TestSettingsThatGoBeforeTheVariablesAreFound(t *testing.T) {
 		"nothing":                     {".curlrc", "silent\n", Sound, "none found"},
 		"a proxy of curl's":           {".curlrc", "silent\nproxy = http://a:1\n", Broken, "curl: a proxy in"},
 		"an exception of curl's":      {".curlrc", "--noproxy bank.test\n", Broken, "curl: a proxy in"},
+		"curl's short form":           {".curlrc", "silent\n-x 127.0.0.1:1\n", Broken, "curl: a proxy in"},
+		"curl's other kind":           {".curlrc", "socks5-hostname = a:1\n", Broken, "curl: a proxy in"},
+		"curl's other place":          {".config/curlrc", "proxy = http://a:1\n", Broken, "curl: a proxy in"},
+		"a cluster as JSON":           {".kube/config", "{\n  \"proxy-url\": \"http://a:1\"\n}", Broken, "kubectl: "},
 		"a comment":                   {".curlrc", "# proxy = http://a:1\n", Sound, "none found"},
 		"a proxy of npm's":            {".npmrc", "https-proxy=http://a:1\n", Broken, "npm: a proxy in"},
 		"a word inside another value": {".npmrc", "registry=https://proxy.test/npm\n", Sound, "none found"},
@@ -104,6 +108,39 @@ func TestSettingsThatGoBeforeTheVariablesAreFound(t *testing.T) {
 			t.Setenv("GIT_CONFIG_GLOBAL", filepath.Join(home, ".gitconfig"))
 			t.Setenv("GIT_CONFIG_SYSTEM", os.DevNull)
 			env := map[string]string{"HOME": home, "HTTPS_PROXY": "http://run:token@ours:1"}
+			got := Sandbox{Getenv: func(name string) string { return env[name] }}.detours(t.Context())
+			if got.Verdict != c.verdict || !strings.Contains(got.Detail, c.says) {
+				t.Errorf("found %+v, want %s: %s", got, c.verdict, c.says)
+			}
+		})
+	}
+}
+
+func TestVariablesOfSingleClientsThatLeadElsewhereAreFound(t *testing.T) {
+	t.Setenv("GIT_CONFIG_GLOBAL", os.DevNull)
+	t.Setenv("GIT_CONFIG_SYSTEM", os.DevNull)
+	const ours = "http://run:token@ours:1"
+	dir := t.TempDir()
+	elsewhere := filepath.Join(dir, ".curlrc")
+	if err := os.WriteFile(elsewhere, []byte("noproxy = bank.test\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		variable, value string
+		verdict         Verdict
+		says            string
+	}{
+		"the same proxy":         {"grpc_proxy", ours, Sound, "none found"},
+		"none":                   {"npm_config_noproxy", "", Sound, "none found"},
+		"another of gRPC's":      {"grpc_proxy", "http://a:1", Broken, "gRPC: grpc_proxy differs"},
+		"another of npm's":       {"NPM_CONFIG_HTTPS_PROXY", "http://a:1", Broken, "npm: NPM_CONFIG_HTTPS_PROXY differs"},
+		"an exception of gRPC's": {"no_grpc_proxy", "bank.test", Broken, "gRPC: no_grpc_proxy isn't empty"},
+		"a folder of curl's":     {"CURL_HOME", dir, Broken, "curl: a proxy in " + elsewhere},
+		"a file of wget's":       {"WGETRC", elsewhere, Broken, "wget: a proxy in " + elsewhere},
+		"a file of npm's":        {"npm_config_userconfig", elsewhere, Broken, "npm: a proxy in " + elsewhere},
+	} {
+		t.Run(name, func(t *testing.T) {
+			env := map[string]string{"HTTPS_PROXY": ours, c.variable: c.value}
 			got := Sandbox{Getenv: func(name string) string { return env[name] }}.detours(t.Context())
 			if got.Verdict != c.verdict || !strings.Contains(got.Detail, c.says) {
 				t.Errorf("found %+v, want %s: %s", got, c.verdict, c.says)
