@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
+	"strconv"
 	"text/tabwriter"
 	"time"
 
@@ -64,7 +66,22 @@ func newDoctor() *cobra.Command {
 	return cmd
 }
 
+// checkTargets refuses what can't be connected to whatever the network allows: it would look as
+// if it were out of reach.
+func (f *doctorFlags) checkTargets() error {
+	for _, target := range f.targets {
+		host, port, err := net.SplitHostPort(target)
+		if n, portErr := strconv.ParseUint(port, 10, 16); err != nil || portErr != nil || host == "" || n == 0 {
+			return usage("doctor: --target %q is no host:port; give it as in api.example.com:443", target)
+		}
+	}
+	return nil
+}
+
 func (f *doctorFlags) examine(cmd *cobra.Command) ([]doctor.Finding, error) {
+	if err := f.checkTargets(); err != nil {
+		return nil, err
+	}
 	c, err := f.load(cmd)
 	if f.inside || os.Getenv("KEEP_RUN_ID") != "" {
 		s := doctor.Sandbox{Getenv: os.Getenv, Targets: f.targets, Unknown: err}
