@@ -19,9 +19,9 @@ import (
 	"keep-proxy/config"
 )
 
-// mostConnections is the proxy's bound on client connections; each can take one to an
-// upstream, and some files are open besides.
-const mostConnections, otherFiles = 20_000, 1_000
+// otherFiles are open besides the connections, of which each client's can take one to an
+// upstream.
+const otherFiles = 1_000
 
 // doctorFlags are the flags of doctor.
 type doctorFlags struct {
@@ -123,7 +123,7 @@ func installation(c config.Config) doctor.Installation {
 	return doctor.Installation{
 		Dir: c.Ledger.Dir, MinFree: uint64(c.Ledger.MinFree), LedgerID: c.Ledger.ID, HighWaterFile: c.Ledger.HighWaterFile,
 		CertFile: c.Proxy.CA.CertFile, KeyFile: c.Proxy.CA.KeyFile, TokenFile: c.Admin.TokenFile,
-		Descriptors: 2*mostConnections + otherFiles, Now: time.Now(),
+		Descriptors: 2*uint64(max(0, c.Proxy.MaxConnections)) + otherFiles, Now: time.Now(),
 	}
 }
 
