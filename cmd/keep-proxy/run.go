@@ -136,7 +136,7 @@ func someCommand(cmd *cobra.Command, args []string) error {
 // inside is what happens while there is a proxy.
 func (f *runFlags) inside(cmd *cobra.Command, h *host, args []string, signals *relay, wait time.Duration) (managed.Verdict, error) {
 	say := advising(cmd)
-	user, err := otherUser(f.user, h.config)
+	user, err := otherUser(f.user, h)
 	if err != nil {
 		return managed.Verdict{}, noRun(err)
 	}

@@ -10,12 +10,12 @@ import (
 	"strings"
 
 	"keep-proxy/cli/child"
-	"keep-proxy/config"
 )
 
 // otherUser is as whom run starts its command, nil for ourselves. The command can't read
 // what makes an operator, or it isn't started.
-func otherUser(name string, c config.Config) (*child.User, error) {
+func otherUser(name string, h *host) (*child.User, error) {
+	c := h.config
 	if name == "" {
 		return nil, nil //nolint:nilnil // no other user
 	}
@@ -26,7 +26,11 @@ func otherUser(name string, c config.Config) (*child.User, error) {
 	if err != nil {
 		return nil, fmt.Errorf("run: --user: %w", err)
 	}
-	for _, file := range []string{tokenFile(c), c.Proxy.CA.KeyFile, filepath.Join(c.Ledger.Dir, "ledger")} {
+	files := []string{tokenFile(c), c.Admin.TokenFile, c.Proxy.CA.KeyFile, filepath.Join(c.Ledger.Dir, "ledger")}
+	if h.state != nil {
+		files = append(files, h.state.TokenFile) // A proxy that runs may have another configuration.
+	}
+	for _, file := range files {
 		if file == "" {
 			continue
 		}
