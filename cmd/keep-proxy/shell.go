@@ -25,10 +25,17 @@ func fishQuoted(word string) string {
 	return "'" + strings.NewReplacer(`\`, `\\`, "'", `\'`).Replace(word) + "'"
 }
 
-// dotenvQuoted writes a value as the common readers of .env files take it.
+// dotenvQuoted writes a value as the common readers of .env files take it. They agree on what
+// single quotes hold, which is itself, and on little else: what a backslash does in double
+// quotes they see differently, so that one stands only where nothing else would do.
 func dotenvQuoted(value string) string {
-	if value == "" || plainWord.MatchString(value) {
+	switch {
+	case value == "" || plainWord.MatchString(value):
 		return value
+	case !strings.ContainsAny(value, "'\n\r"):
+		return "'" + value + "'"
+	case !strings.ContainsAny(value, "\"\\$`\n\r"):
+		return `"` + value + `"`
 	}
-	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "$", `\$`, "\n", `\n`).Replace(value) + `"`
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "$", `\$`, "\n", `\n`, "\r", `\r`).Replace(value) + `"`
 }

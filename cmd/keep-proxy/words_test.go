@@ -70,8 +70,10 @@ func TestOtherQuotings(t *testing.T) {
 		{"plain", "plain", "plain"},
 		{"", "''", ""},
 		{"it's", `'it\'s'`, `"it's"`},
-		{`a\b`, `'a\\b'`, `"a\\b"`},
-		{"$x", "'$x'", `"\$x"`},
+		{`a\b`, `'a\\b'`, `'a\b'`},
+		{"$x", "'$x'", `'$x'`},
+		{`say "x" #1`, `'say "x" #1'`, `'say "x" #1'`},
+		{`it's $1`, `'it\'s $1'`, `"it's \$1"`},
 		{"a\nb", "'a\nb'", `"a\nb"`},
 	} {
 		if got := fishQuoted(c.word); got != c.fish {
