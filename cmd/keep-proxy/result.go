@@ -110,11 +110,11 @@ func refusedVerdict(cmd *cobra.Command, err error) managed.Verdict {
 	return v
 }
 
-// unasked reports whether an error says that the proxy could not be asked, or that the
-// ledger is another process's: neither says anything about the work.
+// unasked reports whether an error says that the proxy could not be asked, that the
+// ledger is another process's, or that somebody ended us before: neither says anything about the work.
 func unasked(err error) bool {
 	_, ok := errors.AsType[*url.Error](err)
-	return ok || errors.Is(err, managed.ErrOpenLost) || errors.Is(err, ledger.ErrLocked)
+	return ok || errors.Is(err, managed.ErrOpenLost) || errors.Is(err, ledger.ErrLocked) || errors.Is(err, errSignalled)
 }
 
 // stream reports whether a name is no file of its own that could be replaced: a pipe, a

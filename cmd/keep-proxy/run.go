@@ -102,6 +102,9 @@ func (f *runFlags) attempt(cmd *cobra.Command, args []string, signals *relay) (m
 		return managed.Verdict{}, noRun(err)
 	}
 	h, err := f.host(signals.ctx, cmd, c)
+	if errors.Is(err, context.Canceled) && signals.ctx.Err() != nil {
+		err = errSignalled
+	}
 	if err != nil {
 		return managed.Verdict{}, noRun(err)
 	}
@@ -133,6 +136,9 @@ func someCommand(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
+// errSignalled says that somebody ended us while we waited: nothing is wrong with the work.
+var errSignalled = errors.New("a signal came before the command was started")
+
 // inside is what happens while there is a proxy.
 func (f *runFlags) inside(cmd *cobra.Command, h *host, args []string, signals *relay, wait time.Duration) (managed.Verdict, error) {
 	say := advising(cmd)
@@ -145,6 +151,9 @@ func (f *runFlags) inside(cmd *cobra.Command, h *host, args []string, signals *r
 		if err := settle(signals.ctx, h, scope, wait, say); err != nil {
 			return managed.Verdict{}, noRun(err)
 		}
+	}
+	if signals.ctx.Err() != nil {
+		return managed.Verdict{}, noRun(errSignalled)
 	}
 	opened, err := f.open(signals.ctx, h, wait, began, say)
 	if done := itemDone(err); done != nil && f.ifDone != ifDoneFail {
@@ -163,7 +172,7 @@ func (f *runFlags) inside(cmd *cobra.Command, h *host, args []string, signals *r
 	// A signal that comes while the command is being started is for the command, too.
 	signals.toChild(func() {
 		if signals.ctx.Err() != nil {
-			err = noRun(errors.New("a signal came before the command was started"))
+			err = noRun(errSignalled)
 			return
 		}
 		if p, done, err = start(cmd, args, opened.Env, h.config, user); err == nil {
