@@ -94,6 +94,9 @@ func Start(c Command) (*Process, error) {
 		}
 		// Before it is looked whether the command has stopped: it may have at once.
 		p.terminal.given()
+		if p.terminal != nil {
+			go p.terminal.follow(p.pid, p.done)
+		}
 		started <- nil
 		p.reap()
 	}()

@@ -5,7 +5,7 @@
 // Ctrl-C goes to the command alone, and Ctrl-Z stops the command and then this
 // process, until the shell continues both. A command whose output goes elsewhere, or which
 // was started in the background, is lent the terminal when it asks for it and we are in the
-// foreground; until then it waits. Elsewhere signals reach the command only through Signal.
+// foreground; until then it waits. Ctrl-Z stops it with us. Elsewhere signals reach the command only through Signal.
 //
 // Stop sends SIGTERM to the group, and SIGKILL after a grace. On Linux it also
 // ends processes that left the group: the command starts in a control group (cgroup v2)

@@ -128,6 +128,30 @@ func (t *terminal) suspend(pid int) {
 	_ = syscall.Kill(-pid, syscall.SIGCONT)
 }
 
+// follow stops the command when our own job is stopped without it, as Ctrl-Z does where the
+// terminal is a pipeline's, and continues it when we are continued. It ends with done.
+func (t *terminal) follow(pid int, done <-chan struct{}) {
+	stops, continued := make(chan os.Signal, 1), make(chan os.Signal, 1)
+	signal.Notify(stops, syscall.SIGTSTP)
+	defer signal.Stop(stops)
+	for {
+		select {
+		case <-done:
+			return
+		case <-stops:
+		}
+		if orphaned() {
+			continue
+		}
+		signal.Notify(continued, syscall.SIGCONT)
+		_ = syscall.Kill(-pid, syscall.SIGTSTP)
+		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+		<-continued
+		signal.Stop(continued)
+		_ = syscall.Kill(-pid, syscall.SIGCONT)
+	}
+}
+
 // orphaned reports whether our group has no parent in its session that could
 // continue it.
 func orphaned() bool {

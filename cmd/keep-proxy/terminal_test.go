@@ -307,6 +307,27 @@ func TestACommandWhoseOutputGoesElsewhereReadsTheTerminal(t *testing.T) {
 	term.ended()
 }
 
+// A script that goes on while its pipeline is stopped would be sending, and its run would end.
+func TestControlZStopsTheCommandOfAPipeline(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("ps"); err != nil {
+		t.Skip("there is no ps here")
+	}
+	term, enter := openShell(t)
+	enter(`mkfifo $D/pipe; keep-proxy run --workflow w --item i -- sh -c 'echo $$ >$D/pid; echo re""ady; read line <$D/pipe; echo "got $line"' | cat`)
+	term.await("ready")
+	term.key(controlZ)
+	term.await("Stopped")
+	enter(`until ps -o stat= -p "$(cat $D/pid)" | grep -q T; do :; done; echo stopped-$((40+2))`)
+	term.await("stopped-42")
+	enter("bg")
+	enter("echo hello >$D/pipe; wait; echo wait-$?ed")
+	term.await("got hello")
+	term.await("wait-0ed")
+	enter("exit")
+	term.ended()
+}
+
 func TestAJobInTheBackgroundReadsTheTerminalOnceItIsInFront(t *testing.T) {
 	t.Parallel()
 	term, enter := openShell(t)
