@@ -58,6 +58,8 @@ const (
 	defaultPoll     = 200 * time.Millisecond
 	defaultPatience = 15 * time.Second
 	callTimeout     = 10 * time.Second
+	// tellAfter is how long what is being sent is waited for in silence.
+	tellAfter = time.Second
 )
 
 // Watch returns when the command has ended. Signals are handed on to it. When the
@@ -162,6 +164,9 @@ func (s *Session) persist(ctx context.Context, try func() error) error {
 		if _, refused := errors.AsType[*client.Problem](err); err == nil || refused || errors.Is(err, errOver) {
 			return err
 		}
+		if ctx.Err() != nil {
+			return err // Who hurries says nothing about the proxy.
+		}
 		if over == nil {
 			patience := time.NewTimer(s.patience())
 			defer patience.Stop()
@@ -223,7 +228,7 @@ func (s *Session) finish(ctx context.Context, code int) error {
 func (s *Session) awaitSending(ctx context.Context) error {
 	poll := time.NewTicker(s.poll())
 	defer poll.Stop()
-	for {
+	for began, said := time.Now(), false; ; {
 		list, err := s.API.Mutations(ctx, client.MutationFilter{Run: s.Run.ID, States: []string{"in_flight"}})
 		if err != nil {
 			return err
@@ -231,9 +236,13 @@ func (s *Session) awaitSending(ctx context.Context) error {
 		if len(list.Items) == 0 {
 			return nil
 		}
+		if !said && time.Since(began) > tellAfter {
+			said = true
+			s.Say("the command has ended while something was being sent; waiting until it is known what became of that")
+		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("run %s is still sending: %w", s.Run.ID, ctx.Err())
+			return fmt.Errorf("a signal came while run %s was still sending: %w", s.Run.ID, ctx.Err())
 		case <-poll.C:
 		}
 	}

@@ -298,6 +298,31 @@ func TestAFailingCommandWaitsForWhatItWasSending(t *testing.T) {
 	})
 }
 
+func TestWhoEndsTheWaitForASendingIsToldNothingOfTheProxy(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, said := session(&fakeAPI{
+			run:       wire.Run{ID: "r1", State: stateRunning},
+			mutations: []wire.Mutation{{ID: "m1", State: "in_flight"}},
+		}), ""
+		s.Run.ID = "r1"
+		s.Say = func(format string, args ...any) { said += fmt.Sprintf(format, args...) }
+		ctx, cancel := context.WithCancel(t.Context())
+		// This is when somebody presses Ctrl-C.
+		time.AfterFunc(time.Minute, cancel)
+		v := s.Finish(ctx, 130)
+		if v.Code != CodeUnknown || v.Mutation != "m1" {
+			t.Errorf("verdict %+v, want %d for m1", v, CodeUnknown)
+		}
+		if want := "a signal came while run r1 was still sending: context canceled"; v.Reason != want {
+			t.Errorf("reason %q, want %q", v.Reason, want)
+		}
+		if want := "the command has ended while something was being sent; waiting until it is known what became of that"; said != want {
+			t.Errorf("said %q, want %q", said, want)
+		}
+	})
+}
+
 func TestAProxyThatComesBackIsAskedAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
