@@ -49,7 +49,40 @@ func Switchable() error {
 
 // CanRead reports whether the user can open a file for reading. The kernel decides, lists
 // of access rights included.
-func (u *User) CanRead(path string) (can bool, err error) {
+func (u *User) CanRead(path string) (bool, error) {
+	return u.can("read", path, func() error {
+		fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+		if err == nil {
+			_ = unix.Close(fd)
+		}
+		return err
+	})
+}
+
+// CanChange reports whether the user can put files into a folder, and take some out. Kernels
+// before 5.8 can't tell.
+func (u *User) CanChange(dir string) (bool, error) {
+	return u.can("change", dir, func() error {
+		name, err := unix.BytePtrFromString(dir)
+		if err != nil {
+			return err
+		}
+		folder := unix.AT_FDCWD
+		// The package's own call would look at the user of the whole program where the kernel can't.
+		_, _, e := unix.RawSyscall6(unix.SYS_FACCESSAT2, uintptr(folder), uintptr(unsafe.Pointer(name)), //nolint:gosec // read during the call
+			unix.W_OK|unix.X_OK, unix.AT_EACCESS, 0, 0)
+		if e == 0 {
+			return nil
+		}
+		if e == unix.ENOSYS {
+			return unix.EACCES
+		}
+		return e
+	})
+}
+
+// can tries something with the user's rights to files.
+func (u *User) can(what, path string, try func() error) (can bool, err error) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -58,19 +91,17 @@ func (u *User) CanRead(path string) (can bool, err error) {
 		if err = u.become(); err != nil {
 			return
 		}
-		fd, openErr := unix.Open(path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
-		switch {
-		case openErr == nil:
+		switch tried := try(); {
+		case tried == nil:
 			can = true
-			_ = unix.Close(fd)
-		case errors.Is(openErr, unix.EACCES), errors.Is(openErr, unix.EPERM), errors.Is(openErr, unix.ENOENT):
+		case errors.Is(tried, unix.EACCES), errors.Is(tried, unix.EPERM), errors.Is(tried, unix.ENOENT), errors.Is(tried, unix.EROFS):
 		default:
-			err = openErr
+			err = tried
 		}
 	}()
 	<-done
 	if err != nil {
-		return false, fmt.Errorf("see whether user %d can read %s: %w", u.UID, path, err)
+		return false, fmt.Errorf("see whether user %d can %s %s: %w", u.UID, what, path, err)
 	}
 	return can, nil
 }

@@ -19,3 +19,6 @@ func Switchable() error { return errNoSwitch }
 
 // CanRead fails: it can't be found out.
 func (u *User) CanRead(string) (bool, error) { return false, errNoSwitch }
+
+// CanChange fails: it can't be found out.
+func (u *User) CanChange(string) (bool, error) { return false, errNoSwitch }

@@ -43,6 +43,14 @@ func otherUser(name string, h *host) (*child.User, error) {
 				"take the right away (chmod 700 of its folder), or name another user", name, file)
 		}
 	}
+	can, err := u.CanChange(c.Ledger.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("run: --user %s: %w", name, err)
+	}
+	if can {
+		return nil, fmt.Errorf("run: --user %s: that user can change %s, and could put another token in the place of yours; "+
+			"take the right away (chmod 700 and its owner), or name another user", name, c.Ledger.Dir)
+	}
 	return u, nil
 }
 
