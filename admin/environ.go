@@ -90,9 +90,11 @@ func addCloudSDK(env map[string]string, d door) {
 	env["CLOUDSDK_PROXY_TYPE"] = "http"
 	env["CLOUDSDK_PROXY_ADDRESS"] = host
 	env["CLOUDSDK_PROXY_PORT"] = port
+	// Inherited ones are for another proxy, and refused where none are needed.
+	env["CLOUDSDK_PROXY_USERNAME"] = ""
+	env["CLOUDSDK_PROXY_PASSWORD"] = d.token
 	if d.token != "" {
 		env["CLOUDSDK_PROXY_USERNAME"] = proxyUser
-		env["CLOUDSDK_PROXY_PASSWORD"] = d.token
 	}
 }
 

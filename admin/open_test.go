@@ -76,6 +76,7 @@ func checkEnviron(t *testing.T, env map[string]string, token string) {
 		"NO_PROXY": "", "no_proxy": "", "no_grpc_proxy": "", "npm_config_noproxy": "", "NPM_CONFIG_NOPROXY": "", "PIP_PROXY": "",
 		"NODE_EXTRA_CA_CERTS": "/data/ca.pem", "DENO_CERT": "/data/ca.pem", "NODE_USE_ENV_PROXY": "1", "UV_NATIVE_TLS": "1",
 		"CLOUDSDK_PROXY_TYPE": "http", "CLOUDSDK_PROXY_ADDRESS": "127.0.0.1", "CLOUDSDK_PROXY_PORT": "8080",
+		"CLOUDSDK_PROXY_USERNAME": "", "CLOUDSDK_PROXY_PASSWORD": "",
 	}
 	for name := range strings.FieldsSeq(`SSL_CERT_FILE NIX_SSL_CERT_FILE CURL_CA_BUNDLE REQUESTS_CA_BUNDLE HTTPLIB2_CA_CERTS
 		PIP_CERT TWINE_CERT GIT_SSL_CAINFO AWS_CA_BUNDLE CARGO_HTTP_CAINFO CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE
