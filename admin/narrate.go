@@ -158,7 +158,7 @@ func probed(m *ledger.Mutation) string {
 		if o.Reason != "" {
 			text += " (" + o.Reason + ")"
 		}
-		seen = append(seen, text)
+		seen = append(seen, text+severalObjects(o))
 	}
 	if m.Verification != nil {
 		seen = append(seen, disagreed(m.Verification))
@@ -171,6 +171,22 @@ func probed(m *ledger.Mutation) string {
 	default:
 		return "Nothing was asked: the rule knows no way to ask this API."
 	}
+}
+
+// shownObjects is how many ids of objects one look-up is told with.
+const shownObjects = 10
+
+// severalObjects names what is there more than once: who has to undo the newer ones looks for
+// these ids in the other system.
+func severalObjects(o ledger.Observation) string {
+	if o.Seen != ledger.SeenDuplicate || len(o.Objects) == 0 {
+		return ""
+	}
+	text := ": " + strings.Join(o.Objects[:min(len(o.Objects), shownObjects)], ", ")
+	if more := len(o.Objects) - shownObjects; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
 }
 
 // disagreed tells what was seen when the stored result was last held against the world, and

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -68,6 +69,12 @@ func TestProbed(t *testing.T) {
 		}, "2026-03-01 12:00:00.000Z probe: it is there; 2026-03-01 12:00:00.000Z before a replay: it is not there as it was (nothing of it in 1 page)."},
 		{"nothing before a replay", ledger.Mutation{Verification: &ledger.Verification{At: at.Wall, Said: ledger.SaidNothing}},
 			"2026-03-01 12:00:00.000Z before a replay: no answer to go by."},
+		{"several objects", ledger.Mutation{Observations: []ledger.Observation{
+			{At: at, Strategy: "probe", Seen: ledger.SeenDuplicate, Reason: "2 objects are ours", Objects: []string{"tr_1", "tr_2"}},
+		}}, "2026-03-01 12:00:00.000Z probe: it is there more than once (2 objects are ours): tr_1, tr_2."},
+		{"more objects than anybody reads", ledger.Mutation{Observations: []ledger.Observation{
+			{At: at, Strategy: "probe", Seen: ledger.SeenDuplicate, Objects: strings.Split("abcdefghijkl", "")},
+		}}, "2026-03-01 12:00:00.000Z probe: it is there more than once: a, b, c, d, e, f, g, h, i, j and 2 more."},
 		{"every kind", ledger.Mutation{Observations: []ledger.Observation{
 			{At: at, Strategy: "probe", Seen: ledger.SeenRetry, Reason: "status 503"},
 			{At: at, Strategy: "probe", Seen: ledger.SeenAbsent},

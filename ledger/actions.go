@@ -82,16 +82,27 @@ func consequence(m *Mutation, on Trigger) string {
 }
 
 // acknowledged says what follows where a question is closed: of some that alone is a decision,
-// and after others the item waits on without one.
+// and after others something waits on without one, which is named with what ends it.
 func acknowledged(m *Mutation) string {
 	switch m.asked() {
 	case EscalationDrift:
-		return "The item is free, and its runs may make other mutations of this operation than the earlier ones did; what was done stays done."
+		return "The item is free, and its runs may make other mutations of this operation than the earlier ones did; what was done stays done. " +
+			"If the script is wrong, mend it and open the item again instead (keep-proxy items reopen)."
 	case EscalationVerify:
-		return "The item is free, and later runs get the stored answer from then on, whatever the API shows of it; nothing is sent."
+		return "The item is free, and later runs get the stored answer from then on, whatever the API shows of it; nothing is sent. " +
+			"To have the work of the item done again instead, begin it anew (keep-proxy items new-attempt)."
 	case EscalationMismatch:
 		return "The question is closed, and the payload stays refused. An item that waits because of it goes on waiting, " +
-			"until a person decides on the item itself, such as to open it again."
+			"until a person decides on the item itself, such as to open it again (keep-proxy items reopen)."
+	case EscalationAmbiguous:
+		return "The question is closed, and the request stays refused until the identity of the rule tells the two apart."
+	case EscalationNoResult:
+		return "The question is closed. The answer is still missing: later runs are refused at it, unless the rule says what they get (on_no_result)."
+	case EscalationPermission, EscalationPrecondition, EscalationAbsent:
+		return "The question is closed; the next run that asks for the mutation sends it again. Such a run closes the question by itself if it succeeds."
+	case EscalationDuplicate:
+		return "The question is closed, and nothing is taken back by that. What is owed stays owed (keep-proxy obligations list); " +
+			"without a compensate in the rule, undo the newer objects in the other system first."
 	default:
 		return "The escalation is closed; nothing else changes."
 	}

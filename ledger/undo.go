@@ -337,9 +337,15 @@ func undoConsequence(m *Mutation, on Trigger) string {
 	case OnHappened:
 		return "It counts as undone and is never sent again."
 	case OnDidNotHappen:
-		return "It counts as not undone, and is owed again; run or waive it then."
+		return "It counts as not undone, and is owed again; run or waive it then (keep-proxy obligations run, or waive)."
 	case OnSkip:
 		return "The obligation is waived: what it would take back stays, and is never undone."
+	case OnAcknowledge:
+		if m.asked() == EscalationUndo {
+			return "The question is closed, and the effect stays owed: keep-proxy obligations run tries again to take it back, " +
+				"keep-proxy obligations waive lets it stay."
+		}
+		return "The escalation is closed; nothing else changes."
 	default:
 		return ""
 	}

@@ -226,11 +226,14 @@ func statusOf(d wire.Dispatch) string {
 }
 
 // showObservations writes what was looked up: each try's conclusion, and below it what
-// was asked and answered.
+// was found, asked and answered.
 func showObservations(w io.Writer, m *wire.Mutation) error {
 	rows := make([][]string, 0, len(m.Observations))
 	for _, o := range m.Observations {
 		rows = append(rows, []string{stamp(o.At), o.Strategy, seenWord(o), clip(o.Reason, 160)})
+		if len(o.Objects) > 0 {
+			rows = append(rows, []string{"", "", "", "  found: " + clip(strings.Join(o.Objects, ", "), 200)})
+		}
 		for line := range strings.Lines(o.Evidence) {
 			rows = append(rows, []string{"", "", "", "  " + clip(strings.TrimSuffix(line, "\n"), 200)})
 		}

@@ -1,0 +1,63 @@
+package ledger_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"keep-proxy/ledger"
+)
+
+// To close a question alone leaves something behind in most cases. Who closes it is told what,
+// and what ends it.
+func TestWhoClosesAQuestionIsToldWhatWaitsOn(t *testing.T) {
+	t.Parallel()
+	failed := func(c ledger.Class) func(*world) {
+		return func(w *world) { w.finish("a", w.send(w.open(), "a"), ledger.VerdictFailed, class(c)) }
+	}
+	for kind, c := range map[string]struct {
+		before func(*world)
+		told   string
+	}{
+		ledger.EscalationNoResult:     {states["applied, escalated"], "later runs are refused at it"},
+		ledger.EscalationMismatch:     {states["applied, disputed"], "keep-proxy items reopen"},
+		ledger.EscalationPermission:   {failed(ledger.ClassPermission), "the next run that asks for the mutation sends it again"},
+		ledger.EscalationPrecondition: {failed(ledger.ClassPrecondition), "the next run that asks for the mutation sends it again"},
+		ledger.EscalationDuplicate: {func(w *world) {
+			w.unknown("a")
+			w.see("a", ledger.SeenDuplicate, strong, objects("o1", "o2"))
+		}, "keep-proxy obligations list"},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			c.before(w)
+			w.escalated("a", kind)
+			if said := w.consequence("a", ledger.OnAcknowledge); !strings.Contains(said, c.told) {
+				t.Errorf("a person is told %q, without %q", said, c.told)
+			}
+		})
+	}
+}
+
+func TestWhoIsAskedAboutAnUndoIsToldHowItIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	_, newer := w.owes("a")
+	m, err := w.RunObligation(t.Context(), ledger.RunObligation{Key: newer.Key, Version: newer.Version, Actor: "ada", Reason: "twice"})
+	w.ok(err)
+	m, err = w.CallOffRedispatch(t.Context(), m.Key, m.Version, time.Time{}, "it can't be sent")
+	w.ok(err)
+	if m.Escalation.Kind != ledger.EscalationUndo {
+		t.Fatalf("a person is asked about %q", m.Escalation.Kind)
+	}
+	for _, a := range w.Actions(m, w.now) {
+		if a.Action == ledger.OnAcknowledge {
+			if !strings.Contains(a.Consequence, "keep-proxy obligations run") {
+				t.Errorf("a person is told %q", a.Consequence)
+			}
+			return
+		}
+	}
+	t.Error("the question can't be closed")
+}
