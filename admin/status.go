@@ -3,6 +3,7 @@ package admin
 import (
 	"cmp"
 	"context"
+	"math"
 	"net/http"
 	"slices"
 	"time"
@@ -115,8 +116,13 @@ func unknownSince(m *ledger.Mutation) time.Time {
 
 // walk visits every record that f selects.
 func (s *Server) walk(ctx context.Context, f ledger.Filter, visit func(*ledger.Mutation)) error {
-	f.Limit = maxPage
+	return s.walkSome(ctx, f, math.MaxInt, visit)
+}
+
+// walkSome visits up to atMost records that f selects, the newest first.
+func (s *Server) walkSome(ctx context.Context, f ledger.Filter, atMost int, visit func(*ledger.Mutation)) error {
 	for {
+		f.Limit = min(maxPage, atMost)
 		page, err := s.config.Ledger.Mutations(ctx, f)
 		if err != nil {
 			return err
@@ -124,7 +130,8 @@ func (s *Server) walk(ctx context.Context, f ledger.Filter, visit func(*ledger.M
 		for _, m := range page.Items {
 			visit(m)
 		}
-		if f.Cursor = page.Next; f.Cursor == "" {
+		atMost -= len(page.Items)
+		if f.Cursor = page.Next; f.Cursor == "" || atMost <= 0 {
 			return nil
 		}
 	}

@@ -341,6 +341,10 @@ func (a *App) openAdmin(context.Context) error {
 	if cert != nil {
 		c.TLS, c.Named = cert.config(), cert.names
 	}
-	a.admin, err = admin.New(c)
-	return err
+	if a.admin, err = admin.New(c); err != nil {
+		return err
+	}
+	a.metrics.open = newOpenMetrics(a)
+	a.metrics.registry.MustRegister(a.metrics.open)
+	return nil
 }

@@ -25,6 +25,8 @@ type metrics struct {
 	tries      *prometheus.CounterVec
 	tryTimes   prometheus.Histogram
 	working    prometheus.Gauge
+	// open is there once the admin API is, which counts for it.
+	open *openMetrics
 
 	// known are the series of requests that there were. A new kind of them makes a new map.
 	known atomic.Pointer[map[requestKind]requestSeries]
@@ -99,7 +101,8 @@ func newMetrics(a *App) *metrics {
 		}
 		return 0
 	})
-	m.registry.MustRegister(m.requests, m.durations, m.mutations, m.unrecorded, m.upgraded, m.carried, m.tries, m.tryTimes, m.working, healthy, reload, halted,
+	m.registry.MustRegister(m.requests, m.durations, m.mutations, m.unrecorded, m.upgraded, m.carried, m.tries, m.tryTimes, m.working,
+		healthy, reload, halted,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }

@@ -184,3 +184,11 @@ const (
 	// nothing.
 	EscalationUndo = "undo"
 )
+
+// EscalationKinds are all kinds of escalation.
+func EscalationKinds() []string {
+	return []string{
+		EscalationIndeterminate, EscalationNoResult, EscalationMismatch, EscalationPermission, EscalationPrecondition,
+		EscalationVerify, EscalationAbsent, EscalationDrift, EscalationAmbiguous, EscalationDuplicate, EscalationUndo,
+	}
+}
