@@ -148,6 +148,8 @@ func TestWhatASandboxDoesNotShowIsUnknown(t *testing.T) {
 	lost.Unknown = errors.New("config.yaml: permission denied")
 	reached, away := base, base
 	reached.Admin, away.Admin = "unix:"+socket, "unix:"+socket+"-none"
+	guessed := away
+	guessed.AdminGuessed = true
 	for name, c := range map[string]struct {
 		of      Sandbox
 		about   string
@@ -158,6 +160,7 @@ func TestWhatASandboxDoesNotShowIsUnknown(t *testing.T) {
 		"a configuration that can't be read": {lost, "operator's token", Unknown, "permission denied"},
 		"a socket that can be reached":       {reached, "admin API", Advice, "can be reached"},
 		"a socket that isn't here":           {away, "admin API", Sound, "can't be reached"},
+		"an address that nobody named":       {guessed, "admin API", Unknown, "isn't known"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -41,6 +41,8 @@ type Sandbox struct {
 	// Admin is the host:port, or unix:/path, of an admin API that should not be reachable from
 	// here; empty for no examination.
 	Admin string
+	// AdminGuessed says that nothing in here tells whether the API is there.
+	AdminGuessed bool
 	// Unknown says why token and API can't be looked for in here, nil if they can.
 	Unknown error
 }
@@ -232,8 +234,12 @@ func (s Sandbox) admin(ctx context.Context) Finding {
 		network, address = "unix", path
 	}
 	conn, err := (&net.Dialer{Timeout: reach}).DialContext(ctx, network, address)
-	if err != nil {
-		return sound(name, "can't be reached from in here")
+	switch {
+	case err != nil && s.AdminGuessed:
+		return unknown(name, address+" can't be reached from in here; whether the API is there isn't known",
+			"name the API with --admin, or the proxy's configuration with --config")
+	case err != nil:
+		return sound(name, address+" can't be reached from in here")
 	}
 	_ = conn.Close()
 	if network == "unix" {

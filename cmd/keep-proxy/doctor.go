@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"strconv"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -87,7 +88,7 @@ func (f *doctorFlags) examine(cmd *cobra.Command) ([]doctor.Finding, error) {
 		s := doctor.Sandbox{Getenv: os.Getenv, Targets: f.targets, Unknown: err}
 		if err == nil {
 			s.TokenFiles = []string{c.Admin.TokenFile}
-			s.Admin = f.adminHere(c)
+			s.Admin, s.AdminGuessed = f.adminHere(c)
 		}
 		if file := tokenFile(c); file != c.Admin.TokenFile {
 			s.HostToken = file
@@ -107,16 +108,16 @@ func (f *doctorFlags) examine(cmd *cobra.Command) ([]doctor.Finding, error) {
 	return append(findings, f.proxy(cmd, c), stopping()), nil
 }
 
-// adminHere is where the admin API would be found from here.
-func (f *doctorFlags) adminHere(c config.Config) string {
-	address := c.Admin.Listen
-	if state, err := serving.Find(c.Ledger.Dir); err == nil && state != nil {
-		address = state.Admin
-	}
+// adminHere is where the admin API would be found from here. It is a guess where nothing in here names
+// it: a proxy of another configuration listens elsewhere.
+func (f *doctorFlags) adminHere(c config.Config) (address string, guessed bool) {
 	if url := f.explicit(); url != "" {
-		address = url
+		return url, false
 	}
-	return address
+	if state, err := serving.Find(c.Ledger.Dir); err == nil && state != nil {
+		return state.Admin, false
+	}
+	return c.Admin.Listen, f.file == "" || strings.HasSuffix(c.Admin.Listen, ":0")
 }
 
 func installation(c config.Config) doctor.Installation {
