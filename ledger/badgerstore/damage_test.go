@@ -234,7 +234,7 @@ func TestRefusals(t *testing.T) {
 		{"an empty folder, but an id is configured", func(t *testing.T, c *Config) {
 			t.Helper()
 			c.Dir, c.ID = t.TempDir(), "mine"
-		}, ledger.ErrMissing, "accept-loss"},
+		}, ledger.ErrMissing, "mount its volume"},
 		{"an empty folder, but a high-water file elsewhere", func(t *testing.T, c *Config) {
 			t.Helper()
 			first := testConfig(t.TempDir())
@@ -250,6 +250,15 @@ func TestRefusals(t *testing.T) {
 			t.Helper()
 			remove(t, c.Dir, "highwater")
 		}, ledger.ErrDamaged, "high-water"},
+		{"a high-water file elsewhere that isn't there", func(t *testing.T, c *Config) {
+			t.Helper()
+			c.HighWaterFile = filepath.Join(t.TempDir(), "highwater")
+			s := mustOpenOnly(t, *c)
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			remove(t, filepath.Dir(c.HighWaterFile), "highwater")
+		}, ledger.ErrDamaged, "mount its volume"},
 		{"a newer format", func(t *testing.T, c *Config) {
 			t.Helper()
 			i, err := readIdentity(c.identityPath())

@@ -121,7 +121,9 @@ func explain(err error) error {
 	switch {
 	case errors.Is(err, ledger.ErrForeign):
 		return fmt.Errorf("%w; point ledger.dir at the right folder, or correct ledger.id", err)
-	case errors.Is(err, ledger.ErrMissing), errors.Is(err, ledger.ErrDamaged), errors.Is(err, ledger.ErrShortened):
+	case errors.Is(err, ledger.ErrMissing):
+		return fmt.Errorf("%w; mount its volume if that isn't mounted; else %s", err, howToGoOn)
+	case errors.Is(err, ledger.ErrDamaged), errors.Is(err, ledger.ErrShortened):
 		return fmt.Errorf("%w; %s", err, howToGoOn)
 	}
 	return err
@@ -241,8 +243,11 @@ func (f signs) whole(c Config, accepted bool) error {
 	case !f.identity:
 		return fmt.Errorf("%w: folder %s holds data but no ledger.id", ledger.ErrDamaged, c.Dir)
 	}
-	return fmt.Errorf("%w: there is no high-water file %s, so what was acknowledged can't be known",
-		ledger.ErrDamaged, c.highWaterPath())
+	if c.HighWaterFile == "" {
+		return fmt.Errorf("%w: there is no high-water file %s, so what was acknowledged can't be known", ledger.ErrDamaged, c.highWaterPath())
+	}
+	return fmt.Errorf("%w: there is no high-water file %s, so what was acknowledged can't be known: "+
+		"mount its volume if that isn't mounted, as the last commits may be in it alone", ledger.ErrDamaged, c.highWaterPath())
 }
 
 // moveHighWater brings the high-water file to where the configuration wants it.
