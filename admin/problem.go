@@ -100,7 +100,7 @@ var refusals = []struct {
 		"Where neither asks, decide on the item itself: keep-proxy items reopen, skip or new-attempt.", true},
 	{ledger.ErrAttempt, "attempt", "The attempt isn't the item's current one; leave attempt out to take that.", true},
 	{ledger.ErrItemUnsettled, "item-unsettled", "The item isn't changed while a mutation of it is unsettled; see keep-proxy status.", true},
-	{ledger.ErrItemState, "not-allowed", "The item's state doesn't allow this; see its actions in GET /v1/items.", true},
+	{ledger.ErrItemState, "not-allowed", "The item's state doesn't allow this; see its actions in GET /v1/items/ID.", true},
 	{ledger.ErrRunUnfinished, "run-unfinished", "The run can't finish as done; see GET /v1/mutations with the run.", true},
 	{ledger.ErrRunEnded, "run-ended", "The run is over; open a new one.", true},
 	{ledger.ErrBodyDropped, "body-dropped", "Retention dropped this content; its digest is kept with the record.", false},

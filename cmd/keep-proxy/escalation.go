@@ -60,10 +60,10 @@ func knowledge(state string) string {
 	return "why unknown"
 }
 
-// writeActions lists what may be decided, as flags of resolve.
-func writeActions(w io.Writer, actions []wire.Action) error {
+// writeActions lists what may be decided, as flags of resolve. The commands that it names get flags.
+func writeActions(w io.Writer, actions []wire.Action, flags string) error {
 	for _, a := range actions {
-		if _, err := fmt.Fprintf(w, "  %s\n      %s\n", actionFlag(a), printable(a.Consequence)); err != nil {
+		if _, err := fmt.Fprintf(w, "  %s\n      %s\n", actionFlag(a), onSameLedger(flags, printable(a.Consequence))); err != nil {
 			return err
 		}
 	}
@@ -93,11 +93,11 @@ var actionTitles = map[string]string{
 	wire.ActionAcknowledge:   "acknowledge",
 }
 
-// actionLine is an action as a numbered choice shows it.
-func actionLine(a wire.Action) string {
+// actionLine is an action as a numbered choice shows it. The commands that it names get flags.
+func actionLine(a wire.Action, flags string) string {
 	title := actionTitles[a.Action]
 	if title == "" {
 		title = a.Action
 	}
-	return title + ": " + printable(a.Consequence)
+	return title + ": " + onSameLedger(flags, printable(a.Consequence))
 }

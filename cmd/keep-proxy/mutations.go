@@ -276,7 +276,7 @@ func showActions(w io.Writer, m *wire.Mutation, asked *wire.Escalation, flags st
 		}
 	}
 	fmt.Fprintln(w, "\nA person may decide ("+onSameLedger(flags, "keep-proxy resolve")+" "+m.ID+" …):")
-	return writeActions(w, m.Actions)
+	return writeActions(w, m.Actions, flags)
 }
 
 // section writes a titled table, nothing for no rows.

@@ -17,6 +17,7 @@ var commandsFor = strings.NewReplacer(
 	"leave attempt out", "leave --attempt out",
 	"No run was opened; try again later.", "Try again later.", // as openError says the first already
 	"GET /v1/escalations", "keep-proxy resolve",
+	"its actions in GET /v1/items/ID", "its decisions in keep-proxy items show",
 	"GET /v1/items", "keep-proxy items list",
 	"GET /v1/mutations with the run", "keep-proxy mutations list --run ID",
 	"GET /v1/mutations", "keep-proxy mutations list",

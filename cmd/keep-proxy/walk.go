@@ -34,7 +34,7 @@ func (f *resolveFlags) interactive(cmd *cobra.Command) error {
 	if f.json {
 		return f.list(cmd)
 	}
-	w := &walk{in: bufio.NewScanner(cmd.InOrStdin()), out: cmd.OutOrStdout(), actor: f.actor}
+	w := &walk{in: bufio.NewScanner(cmd.InOrStdin()), out: cmd.OutOrStdout(), actor: f.actor, flags: again(cmd)}
 	return f.with(cmd, func(ctx context.Context, c *connection) error {
 		w.api = c
 		err := w.all(ctx, f.filter.Filter)
@@ -74,6 +74,8 @@ type walk struct {
 	in    *bufio.Scanner
 	out   io.Writer
 	actor string
+	// flags are those by which another command finds the same ledger.
+	flags string
 	// reason is that of every decision; empty to ask for it.
 	reason string
 }
@@ -116,7 +118,7 @@ func (w *walk) question(ctx context.Context, e wire.Escalation) error {
 	for {
 		fmt.Fprintln(w.out, "What do you decide?")
 		for i, a := range e.Actions {
-			fmt.Fprintf(w.out, "  %d  %s\n", i+1, actionLine(a))
+			fmt.Fprintf(w.out, "  %d  %s\n", i+1, actionLine(a, w.flags))
 		}
 		fmt.Fprintln(w.out, "  0  nothing now")
 		choice, err := w.choose(len(e.Actions))
