@@ -194,9 +194,10 @@ func failedWithoutAnswer(s *sending) *refusal {
 // on it.
 func (p *Proxy) unknownAnswer(s *sending, out *settled) {
 	m := s.mutation
-	detail := "Whether " + quoted(m.Target) + " took effect is unknown (" + s.dispatch.Reason + "). Don't send it again: the run is over"
+	over, again := s.stopWords()
+	detail := "Whether " + quoted(m.Target) + " took effect is unknown (" + s.dispatch.Reason + "). Don't send it again: " + over
 	if m.State == ledger.NeedsReconcile {
-		detail += ", and keep-proxy goes on asking the API what happened; start the run again later."
+		detail += ", and keep-proxy goes on asking the API what happened; " + again + " later."
 	} else {
 		detail += ", and a person must decide: keep-proxy resolve " + m.ID + "."
 	}
@@ -204,6 +205,15 @@ func (p *Proxy) unknownAnswer(s *sending, out *settled) {
 	out.stops = true
 	p.cutStopped()
 	p.config.Inliner.Kick()
+}
+
+// stopWords say what an unknown outcome ends for who asked, and how the work goes on: an
+// unmanaged scope has no run.
+func (s *sending) stopWords() (over, again string) {
+	if s.w.claim.Run == "" {
+		return "what depends on it is refused", "ask again"
+	}
+	return "the run is over", "start the run again"
 }
 
 // tryInline asks once what happened, while the record is still in flight, and

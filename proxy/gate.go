@@ -114,7 +114,12 @@ func (p *Proxy) blockedRefusal(c caller, blockers []ledger.Blocker, detail strin
 		f.detail += "A person must decide: keep-proxy resolve " + b.ID + "."
 		f.actions = []string{"keep-proxy resolve " + b.ID}
 	} else {
-		f.detail += "keep-proxy is asking the API what happened; start a new run later."
+		f.detail += "keep-proxy is asking the API what happened; "
+		if c.managed() {
+			f.detail += "start a new run later."
+		} else {
+			f.detail += "ask again later."
+		}
 	}
 	if c.managed() {
 		f.detail += " This run is over."

@@ -100,9 +100,25 @@ func TestTheUnmanagedScopeTakesItems(t *testing.T) {
 			t.Errorf("item %q has %+v", name, m)
 		}
 	}
-	wantProblem(t, pay("lost", "Keep-Item", "order%203"), "unknown-outcome", http.StatusFailedDependency, "")
-	wantProblem(t, send(client, http.MethodGet, w.upstream.URL+"/read", "", "Keep-Item", "order%203"), "blocked", http.StatusLocked, "")
+	wantProblem(t, pay("lost", "Keep-Item", "order%203"), "unknown-outcome", http.StatusFailedDependency, "what depends on it is refused")
+	wantProblem(t, send(client, http.MethodGet, w.upstream.URL+"/read", "", "Keep-Item", "order%203"), "blocked", http.StatusLocked, "A person must decide")
 	wantAnswer(t, pay("y", "Keep-Item", "order%201"), 201, `{"id":1}`, false)
 	wantProblem(t, pay("x", "Keep-Item", "%zz"), "identity", http.StatusUnprocessableEntity, "percent-encoding")
 	w.wantSends("/pay", 5)
+}
+
+// Who asks without a run isn't told that one is over, nor to start it again.
+func TestAnUnmanagedClientIsToldOfNoRun(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, lost, func(c *Config) { c.Unmanaged = Unmanaged{"wf", "shared"} })
+	client := w.newClient((*url.Userinfo)(nil), false)
+	asked := send(client, http.MethodPost, w.upstream.URL+"/ask", payX)
+	wantProblem(t, asked, "unknown-outcome", http.StatusFailedDependency, "what depends on it is refused, and keep-proxy goes on asking the API what happened; ask again later")
+	blocked := send(client, http.MethodGet, w.upstream.URL+"/read", "")
+	wantProblem(t, blocked, "blocked", http.StatusLocked, "ask again later")
+	for _, g := range []got{asked, blocked} {
+		if strings.Contains(g.body, "run") {
+			t.Errorf("it is told of a run: %s", g.body)
+		}
+	}
 }

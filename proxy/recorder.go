@@ -135,9 +135,10 @@ func permanent(err error) bool {
 // unknown, whatever the upstream said.
 func (p *Proxy) notRecorded(s *sending) *settled {
 	p.cutStopped()
+	over, _ := s.stopWords()
 	return &settled{
 		refusal: refuse(problemUnknownOutcome, "The outcome of "+quoted(s.mutation.Target)+" could not be recorded, so it counts as unknown. "+
-			"Don't send it again: the run is over, and keep-proxy goes on trying to record it."),
+			"Don't send it again: "+over+", and keep-proxy goes on trying to record it."),
 		mutation: s.mutation, decision: ledger.DecideDispatch, shared: true, stops: true,
 	}
 }

@@ -39,17 +39,21 @@ func (p *Proxy) verified(ctx context.Context, x *exchange, w *work, c ledger.Cla
 		return nil
 	}
 	p.cutStopped()
-	return &settled{refusal: unverified(now, said, reason), mutation: now, decision: ledger.DecideRefused, runRefused: x.caller.managed()}
+	return &settled{refusal: unverified(now, said, reason, x.caller), mutation: now, decision: ledger.DecideRefused, runRefused: x.caller.managed()}
 }
 
 // unverified says why the stored result isn't given.
-func unverified(m *ledger.Mutation, said ledger.Said, reason string) *refusal {
+func unverified(m *ledger.Mutation, said ledger.Said, reason string, c caller) *refusal {
 	f := refuse(problemVerifyFailed, quoted(m.Target)+" was applied before, but the API no longer shows it ("+reason+
 		"); nothing was sent, and the stored answer is not given. Look at keep-proxy mutations show "+m.ID+".")
 	if said != ledger.SaidDisagrees {
 		f.class = ledger.ClassTransient
+		again := "Ask again"
+		if c.managed() {
+			again = "Start the run again"
+		}
 		f.detail = "Whether " + quoted(m.Target) + ", which was applied before, is still there can't be told (" + reason +
-			"); nothing was sent, and the stored answer is not given. Start the run again later."
+			"); nothing was sent, and the stored answer is not given. " + again + " later."
 	}
 	if m.Escalated() {
 		f.actions = []string{"keep-proxy resolve " + m.ID}
