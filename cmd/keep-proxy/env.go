@@ -32,7 +32,7 @@ var formats = map[string]func(io.Writer, map[string]string) error{
 func newEnv() *cobra.Command {
 	f := &envFlags{}
 	cmd := &cobra.Command{
-		Use:   "env [--workflow W (--item I | --once) | --run ID] [flags]",
+		Use:   "env [--workflow W (--item I | --once)] [flags]",
 		Short: "Print the variables by which a shell uses the proxy",
 		Long: "With --workflow a managed run is opened for the shell; it ends by its time limit, or with\n" +
 			"keep-proxy runs end. Without, the variables are those of the unmanaged scope, which works only\n" +
@@ -43,7 +43,7 @@ func newEnv() *cobra.Command {
 	}
 	f.adminFlags.bind(cmd)
 	f.openFlags.bind(cmd)
-	cmd.Flags().StringVar(&f.runID, "run", "", "join the run with this id, which env opened before")
+	cmd.Flags().StringVar(&f.runID, "run", "", "not yet built: join the run with this id")
 	cmd.Flags().StringVar(&f.format, "format", "sh", "sh, fish, dotenv or json")
 	choices(cmd, "format", slices.Sorted(maps.Keys(formats))...)
 	return cmd
