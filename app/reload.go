@@ -118,7 +118,7 @@ func (a *App) readAgain() (out readable, err error) {
 		return out, err
 	}
 	if out.set == nil {
-		return out, fmt.Errorf("connectors: %w", out.findings)
+		return out, fmt.Errorf("connectors: %w", out.findings.Faults())
 	}
 	out.connectors, out.waiting = c.Connectors, changedKeys(a.config, next)
 	out.changed = changedConnectors(a.rules.Load(), out.set, changedSettings(a.reloads.connectors.Settings, c.Connectors.Settings))
