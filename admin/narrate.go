@@ -158,7 +158,7 @@ func probed(m *ledger.Mutation) string {
 		if o.Reason != "" {
 			text += " (" + o.Reason + ")"
 		}
-		seen = append(seen, text+severalObjects(o))
+		seen = append(seen, text+severalObjects(m, &o))
 	}
 	if m.Verification != nil {
 		seen = append(seen, disagreed(m.Verification))
@@ -176,15 +176,18 @@ func probed(m *ledger.Mutation) string {
 // shownObjects is how many ids of objects one look-up is told with.
 const shownObjects = 10
 
-// severalObjects names what is there more than once: who has to undo the newer ones looks for
-// these ids in the other system.
-func severalObjects(o ledger.Observation) string {
+// severalObjects names what is there more than once, and which of them the script goes on with: who
+// has to undo the others looks for these ids in the other system.
+func severalObjects(m *ledger.Mutation, o *ledger.Observation) string {
 	if o.Seen != ledger.SeenDuplicate || len(o.Objects) == 0 {
 		return ""
 	}
 	text := ": " + strings.Join(o.Objects[:min(len(o.Objects), shownObjects)], ", ")
 	if more := len(o.Objects) - shownObjects; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
+	}
+	if m.State == ledger.Applied && o.Strong {
+		text += ", of which the first is kept"
 	}
 	return text
 }

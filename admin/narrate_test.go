@@ -72,6 +72,9 @@ func TestProbed(t *testing.T) {
 		{"several objects", ledger.Mutation{Observations: []ledger.Observation{
 			{At: at, Strategy: "probe", Seen: ledger.SeenDuplicate, Reason: "2 objects are ours", Objects: []string{"tr_1", "tr_2"}},
 		}}, "2026-03-01 12:00:00.000Z probe: it is there more than once (2 objects are ours): tr_1, tr_2."},
+		{"several objects, of which one is kept", ledger.Mutation{State: ledger.Applied, Observations: []ledger.Observation{
+			{At: at, Strategy: "probe", Seen: ledger.SeenDuplicate, Strong: true, Objects: []string{"tr_1", "tr_2"}},
+		}}, "2026-03-01 12:00:00.000Z probe: it is there more than once: tr_1, tr_2, of which the first is kept."},
 		{"more objects than anybody reads", ledger.Mutation{Observations: []ledger.Observation{
 			{At: at, Strategy: "probe", Seen: ledger.SeenDuplicate, Objects: strings.Split("abcdefghijkl", "")},
 		}}, "2026-03-01 12:00:00.000Z probe: it is there more than once: a, b, c, d, e, f, g, h, i, j and 2 more."},
