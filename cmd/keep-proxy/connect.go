@@ -87,7 +87,17 @@ func (a *adminFlags) running(c config.Config) (*connection, error) {
 	if err != nil || state == nil {
 		return nil, err
 	}
-	return dial(c, state.Admin, state.TokenFile, state)
+	return dial(c, state.Admin, tokenOf(state), state)
+}
+
+// tokenOf is the file of the token for the proxy of a data folder: one that a variable names is meant
+// to be used, as it may do less than the operator's. Runs that share the proxy of one of them
+// go by its own.
+func tokenOf(state *serving.State) string {
+	if name := os.Getenv(tokenVariable); name != "" && !state.Embedded {
+		return name
+	}
+	return state.TokenFile
 }
 
 // tokenFile is where the operator's token is read from.

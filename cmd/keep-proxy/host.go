@@ -61,7 +61,7 @@ func joinOrEmbed(ctx context.Context, cmd *cobra.Command, c config.Config) (*hos
 		share.Leave()
 		return nil, err
 	}
-	made, err := dial(c, state.Admin, state.TokenFile, state)
+	made, err := dial(c, state.Admin, tokenOf(state), state)
 	if err != nil {
 		share.Leave()
 		return nil, err
