@@ -87,7 +87,7 @@ func acknowledged(m *Mutation) string {
 	switch m.asked() {
 	case EscalationDrift:
 		return "The item is free, and its runs may make other mutations of this operation than the earlier ones did; what was done stays done. " +
-			"If the script is wrong, mend it and open the item again instead (keep-proxy items reopen)."
+			"If the script is wrong, mend it and open the item again instead (keep-proxy items reopen); the question stays open then."
 	case EscalationVerify:
 		return "The item is free, and later runs get the stored answer from then on, whatever the API shows of it; nothing is sent. " +
 			"To have the work of the item done again instead, begin it anew (keep-proxy items new-attempt)."

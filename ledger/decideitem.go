@@ -196,8 +196,16 @@ func (c *command) freeItem(d DecideItem) (*Item, error) {
 	return c.Item(d.Workflow, d.Item)
 }
 
-// answerCause closes the question about a payload that made the item wait: the
-// decision on the item is its answer.
+// answers reports whether the decision on an item answers a question that made it wait. Where its
+// runs may go on, a drift, or a world that disagrees, can come up again, and is a person's still; to
+// leave the item out, or to do it anew, leaves nothing that either is about.
+func (d DecideItem) answers(kind string) bool {
+	over := d.Action == ItemSkip || d.Action == ItemNewAttempt
+	return kind == EscalationMismatch || over && (kind == EscalationDrift || kind == EscalationVerify)
+}
+
+// answerCause closes the questions about what made the item wait, of which the decision on
+// the item is the answer.
 func (c *command) answerCause(item *Item, d DecideItem) error {
 	if item.State != ItemNeedsAttention || item.Cause == "" {
 		return nil
@@ -211,16 +219,17 @@ func (c *command) answerCause(item *Item, d DecideItem) error {
 			continue
 		}
 		m, err := c.Mutation(key)
-		if err != nil || !m.asks(EscalationMismatch) && m.Disputed == "" {
+		if err != nil || m.Disputed == "" && !slices.ContainsFunc(EscalationKinds(), func(kind string) bool { return d.answers(kind) && m.asks(kind) }) {
 			return err
 		}
 		m.Disputed = ""
 		from, mv := m.State, c.at(PersonActor(d.Actor), d.Reason)
 		if m.asked() != EscalationMismatch {
-			// It is displaced, or acknowledged: what else is asked stays.
-			m.closeAsked(func(kind string) bool { return kind == EscalationMismatch }, mv)
+			// It is displaced, acknowledged, or about something else: what isn't answered stays.
+			m.closeAsked(d.answers, mv)
 			return c.store(m, from, OnAcknowledge, mv, "", "")
 		}
+		m.closeAsked(func(kind string) bool { return kind != EscalationMismatch && d.answers(kind) }, mv)
 		if err := c.move(m, OnAcknowledge, c.facts(m, nil, 0), mv); err != nil {
 			if errors.Is(err, ErrNotAllowed) {
 				return nil // It stays open on the mutation, where a person can answer it.

@@ -290,3 +290,42 @@ func TestSkippingAnItemAnswersWhatItWaitsFor(t *testing.T) {
 		}
 	}
 }
+
+// To do an item anew, or to leave it out, leaves nothing that a drift or a world that disagrees is
+// about: the question would be open for ever, and who closed it by its own answer would accept
+// what nobody wanted. Where runs go on, it is a person's still.
+func TestWhatIsDoneAnewIsAskedAboutNoMore(t *testing.T) {
+	t.Parallel()
+	drifted := func(w *world) {
+		w.applied("a", drifting(ledger.DriftRefuse, "a"))
+		w.claim(w.open(), "b", drifting(ledger.DriftRefuse, "b"))
+	}
+	disagreeing := func(w *world) {
+		w.applied("a")
+		_, _, err := w.Verified(w.t.Context(), ledger.Verified{
+			Key: key("a"), Run: w.open().ID, Mode: ledger.VerifyHuman, Said: ledger.SaidDisagrees, Reason: "gone",
+		})
+		w.ok(err)
+	}
+	for kind, before := range map[string]func(*world){ledger.EscalationDrift: drifted, ledger.EscalationVerify: disagreeing} {
+		for action, want := range map[ledger.ItemAction]string{
+			ledger.ItemNewAttempt: "", ledger.ItemSkip: "", ledger.ItemReopen: kind,
+		} {
+			t.Run(kind+", "+string(action), func(t *testing.T) {
+				t.Parallel()
+				w := newWorld(t)
+				before(w)
+				w.escalated("a", kind)
+				_, err := w.decideItem(action)
+				w.ok(err)
+				w.escalated("a", want)
+				if m := w.mutation("a"); want == "" && m.Escalation.ClosedBy != "person:ada" || m.Verification != nil && m.Verification.Acknowledged {
+					t.Errorf("closed by %q, verification %+v", m.Escalation.ClosedBy, m.Verification)
+				}
+				if i := w.item("i"); len(i.Drifts) != 0 {
+					t.Errorf("the drifts of %q are accepted", i.Drifts)
+				}
+			})
+		}
+	}
+}

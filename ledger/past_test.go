@@ -251,13 +251,15 @@ func TestAPersonAcceptsADrift(t *testing.T) {
 	}
 }
 
-// The question about an attempt that is over may stay open, and is closed one day.
+// The question about an attempt that is over may stay open, where the item was opened before, and is
+// closed one day.
 func TestADriftIsAcceptedForItsOwnAttempt(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	refuse := ledger.DriftRefuse
 	w.applied("a", drifting(refuse, "a"))
 	w.claim(w.open(), "b", drifting(refuse, "b"))
+	w.reopen("i")
 	_, err := w.decideItem(ledger.ItemNewAttempt)
 	w.ok(err)
 	w.applied("c", drifting(refuse, "c"))
