@@ -50,6 +50,9 @@ func (o *ownRun) checkFlags(cmd *cobra.Command) error {
 	if o.ifDone == ifDoneSkip {
 		return usage("serve: --if-done skip needs a command that is skipped; give fail or run")
 	}
+	if o.item == "" {
+		return usage("serve: --item is missing; name the unit of work of the one run") // It knows no --once.
+	}
 	return o.check("serve")
 }
 
