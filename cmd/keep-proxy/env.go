@@ -37,10 +37,17 @@ func newEnv() *cobra.Command {
 		Long: "With --workflow a managed run is opened for the shell; it ends by its time limit, or with\n" +
 			"keep-proxy runs end. Without, the variables are those of the unmanaged scope, which works only\n" +
 			"where one is configured. A proxy must be running.\n\n" +
-			"  eval \"$(keep-proxy env --workflow W --item I)\"",
-		Args: usageArgs(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
+			"  eval \"$(keep-proxy env --workflow W --item I)\"\n\n" +
+			"On any error it writes false, so that eval fails: a script must end then, by set -e or || exit,\n" +
+			"as it would go on without the proxy.",
+		Args: func(cmd *cobra.Command, args []string) error {
+			return f.failing(cmd, usageArgs(cobra.NoArgs)(cmd, args))
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.failing(cmd, f.run(cmd)) },
 	}
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return f.failing(cmd, usage("%s: %w; see %s --help", cmd.Name(), err, cmd.CommandPath()))
+	})
 	f.adminFlags.bind(cmd)
 	f.openFlags.bind(cmd)
 	cmd.Flags().StringVar(&f.runID, "run", "", "not yet built: join the run with this id")
@@ -78,6 +85,18 @@ func (f *envFlags) run(cmd *cobra.Command) error {
 		err = write(cmd.OutOrStdout(), env)
 	}
 	return errors.Join(err, conn.Close())
+}
+
+// failing has a shell that evaluates what env writes fail with it: it doesn't hear the exit code of
+// what it substitutes, and would go on past the proxy.
+func (f *envFlags) failing(cmd *cobra.Command, err error) error {
+	if err == nil || f.format == "dotenv" || f.format == "json" {
+		return err
+	}
+	if _, writing := fmt.Fprintln(cmd.OutOrStdout(), "false"); writing != nil {
+		return errors.Join(err, writing)
+	}
+	return err
 }
 
 // variables opens a run, or takes the unmanaged scope's variables.
