@@ -27,6 +27,11 @@ func TestWhoClosesAQuestionIsToldWhatWaitsOn(t *testing.T) {
 			w.unknown("a")
 			w.see("a", ledger.SeenDuplicate, strong, objects("o1", "o2"))
 		}, "keep-proxy obligations list"},
+		ledger.EscalationAmbiguous: {func(w *world) {
+			w.applied("b", version("v1"))
+			w.applied("a", version("v2", under("v1", "")))
+			w.claim(w.open(), "a", version("v2", under("v1", "b")), allowDrift)
+		}, "keep-proxy items new-attempt"},
 	} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
