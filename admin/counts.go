@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"time"
 
 	"keep-proxy/admin/wire"
 	"keep-proxy/ledger"
@@ -15,11 +16,13 @@ type Counts struct {
 	Escalations map[string]int
 	// Stopped counts the scopes that stand still by what they are: workflow, item or mutation.
 	Stopped map[ledger.BlockScope]int
+	// Waiting counts the items that wait for a person.
+	Waiting int
 	// Gaps counts the times of which the ledger knows nothing, until they are confirmed.
 	Gaps int
 }
 
-// Count counts what GET /v1/status tells one by one, up to atMost mutations of either listing. It
+// Count counts what GET /v1/status tells one by one, up to atMost records of each listing. It
 // reads what is open alone, however many records there are.
 func (s *Server) Count(ctx context.Context, atMost int) (Counts, error) {
 	out := Counts{Unresolved: map[ledger.State]int{}, Escalations: map[string]int{}, Stopped: map[ledger.BlockScope]int{}}
@@ -40,6 +43,9 @@ func (s *Server) Count(ctx context.Context, atMost int) (Counts, error) {
 		}
 	})
 	if err != nil {
+		return Counts{}, err
+	}
+	if out.Waiting, err = s.waitingItems(ctx, atMost, func(time.Time) {}); err != nil {
 		return Counts{}, err
 	}
 	gaps, err := s.openGaps(ctx)

@@ -51,7 +51,7 @@ func showStatus(s *Server, r *http.Request) (any, error) {
 	if err := s.countOwed(r.Context(), &out); err != nil {
 		return nil, err
 	}
-	if out.ItemsWaiting, err = s.waitingItems(r.Context(), earliest); err != nil {
+	if out.ItemsWaiting, err = s.waitingItems(r.Context(), math.MaxInt, earliest); err != nil {
 		return nil, err
 	}
 	if s.config.Modes != nil {
@@ -77,9 +77,10 @@ func showStatus(s *Server, r *http.Request) (any, error) {
 	return out, nil
 }
 
-// waitingItems counts the items that wait for a person.
-func (s *Server) waitingItems(ctx context.Context, since func(time.Time)) (n int, err error) {
-	for f := (ledger.Filter{ItemStates: []ledger.ItemState{ledger.ItemNeedsAttention}, Limit: maxPage}); ; {
+// waitingItems counts up to atMost items that wait for a person, and tells since when each does.
+func (s *Server) waitingItems(ctx context.Context, atMost int, since func(time.Time)) (n int, err error) {
+	for f := (ledger.Filter{ItemStates: []ledger.ItemState{ledger.ItemNeedsAttention}}); ; {
+		f.Limit = min(maxPage, atMost-n)
 		page, err := s.config.Ledger.Items(ctx, f)
 		if err != nil {
 			return 0, err
@@ -88,7 +89,7 @@ func (s *Server) waitingItems(ctx context.Context, since func(time.Time)) (n int
 			n++
 			since(i.UpdatedAt)
 		}
-		if f.Cursor = page.Next; f.Cursor == "" {
+		if f.Cursor = page.Next; f.Cursor == "" || n >= atMost {
 			return n, nil
 		}
 	}

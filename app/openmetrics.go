@@ -40,7 +40,7 @@ type openMetrics struct {
 	err   error
 	until time.Duration
 
-	unresolved, escalations, stopped, gaps, full, waiting, dropped, failing *prometheus.Desc
+	unresolved, escalations, stopped, items, gaps, full, waiting, dropped, failing *prometheus.Desc
 }
 
 func newOpenMetrics(a *App) *openMetrics {
@@ -57,6 +57,7 @@ func newOpenMetrics(a *App) *openMetrics {
 		unresolved:  desc("unresolved_mutations", "Mutations whose outcome is unknown, by state; up to 10000 are counted.", "state"),
 		escalations: desc("open_escalations", "Mutations that a person is asked about, by the kind of question; up to 10000 are counted.", "kind"),
 		stopped:     desc("stopped_scopes", "Scopes that stand still because of an unresolved mutation, by what they are: workflow, item or mutation.", "scope"),
+		items:       desc("waiting_items", "Items that wait for a person, with an open question or without one; up to 10000 are counted."),
 		gaps:        desc("unconfirmed_gaps", "Times of which the ledger knows nothing after a restore or a loss, until they are confirmed."),
 		full:        desc("ledger_nearly_full", "1 while new mutations are refused since less than ledger.min_free is left, or can't be measured."),
 		waiting:     desc("notifications_waiting", "Messages that a destination has not taken yet.", "destination"),
@@ -68,7 +69,7 @@ func newOpenMetrics(a *App) *openMetrics {
 
 // Describe implements prometheus.Collector.
 func (m *openMetrics) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{m.unresolved, m.escalations, m.stopped, m.gaps, m.full, m.waiting, m.dropped, m.failing} {
+	for _, d := range []*prometheus.Desc{m.unresolved, m.escalations, m.stopped, m.items, m.gaps, m.full, m.waiting, m.dropped, m.failing} {
 		to <- d
 	}
 }
@@ -97,6 +98,7 @@ func (m *openMetrics) Collect(to chan<- prometheus.Metric) {
 	for _, scope := range []ledger.BlockScope{ledger.BlockWorkflow, ledger.BlockItem, ledger.BlockMutation} {
 		gauge(m.stopped, float64(counts.Stopped[scope]), string(scope))
 	}
+	gauge(m.items, float64(counts.Waiting))
 	gauge(m.gaps, float64(counts.Gaps))
 }
 

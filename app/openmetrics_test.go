@@ -71,6 +71,7 @@ func TestMetricsTellWhatIsOpen(t *testing.T) {
 		Unresolved:  map[ledger.State]int{ledger.Indeterminate: 3},
 		Escalations: map[string]int{ledger.EscalationIndeterminate: 3, ledger.EscalationVerify: 1},
 		Stopped:     map[ledger.BlockScope]int{ledger.BlockWorkflow: 2},
+		Waiting:     5,
 		Gaps:        1,
 	}
 	w.spacious = func() error { return ledger.ErrLowSpace }
@@ -85,6 +86,7 @@ func TestMetricsTellWhatIsOpen(t *testing.T) {
 		"keep_open_escalations indeterminate":       3,
 		"keep_open_escalations verify":              1,
 		"keep_stopped_scopes workflow":              2,
+		"keep_waiting_items":                        5,
 		"keep_stopped_scopes item":                  0,
 		"keep_stopped_scopes mutation":              0,
 		"keep_unconfirmed_gaps":                     1,
