@@ -344,7 +344,7 @@ func (a *App) openAdmin(context.Context) error {
 	if a.admin, err = admin.New(c); err != nil {
 		return err
 	}
-	a.metrics.open = newOpenMetrics(a)
+	a.metrics.open = newOpenMetrics(a) //nolint:contextcheck // It counts when it is asked, for as long as the program lives.
 	a.metrics.registry.MustRegister(a.metrics.open)
 	return nil
 }

@@ -56,7 +56,7 @@ func newOpenMetrics(a *App) *openMetrics {
 		mono: a.clock.Mono, spacious: func() error { return a.store.Spacious() }, destinations: a.destinationsStanding, log: a.options.Log,
 		unresolved:  desc("unresolved_mutations", "Mutations whose outcome is unknown, by state; up to 10000 are counted.", "state"),
 		escalations: desc("open_escalations", "Mutations that a person is asked about, by the kind of question; up to 10000 are counted.", "kind"),
-		stopped:     desc("stopped_scopes", "Scopes that stand still because of an unresolved mutation, by what they are: workflow, item or mutation.", "scope"),
+		stopped:     desc("stopped_scopes", "Scopes that stand still because of an unresolved mutation, by what they are.", "scope"),
 		items:       desc("waiting_items", "Items that wait for a person, with an open question or without one; up to 10000 are counted."),
 		gaps:        desc("unconfirmed_gaps", "Times of which the ledger knows nothing after a restore or a loss, until they are confirmed."),
 		full:        desc("ledger_nearly_full", "1 while new mutations are refused since less than ledger.min_free is left, or can't be measured."),
