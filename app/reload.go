@@ -93,6 +93,7 @@ func (a *App) reload() (wire.Reloaded, error) {
 	a.credentials.use(r.connectors, r.set)
 	a.versions.use(RuleSettings(r.connectors))
 	a.rules.Store(r.set)
+	a.proxy.Reloaded()
 	return out, nil
 }
 

@@ -1,9 +1,14 @@
 package app_test
 
 import (
+	"bufio"
+	"encoding/base64"
 	"errors"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -116,5 +121,51 @@ func TestConnectorsAreReloadedAllOrNothing(t *testing.T) {
 	next.Connectors.Settings, next.Connectors.Dirs = c.Connectors.Settings, nil
 	if out, err = a.Reload(t.Context(), "test"); err != nil || !slices.Equal(out.Connectors, []string{"things (gone)"}) {
 		t.Errorf("without the folder: %q, %v", out.Connectors, err)
+	}
+}
+
+// A blind tunnel that is open when a reload makes its host a connector's is cut.
+func TestAReloadUncoversABlindTunnel(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	there, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = there.Close() })
+	c := settings(t, dir, "127.0.0.1:1", filepath.Join(dir, "roots.pem"))
+	c.Proxy.UpstreamCA, c.Proxy.Passthrough = "", []string{there.Addr().String()}
+	next := c
+	a, err := app.New(t.Context(), app.Options{Config: c, Log: zerolog.Nop(), Version: "test", Load: func() (config.Config, error) { return next, nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { stop(t, a) })
+	run, _ := openRun(t, a, c, "a")
+	proxyURL, err := url.Parse(run.ProxyURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tunnel, err := net.Dial("tcp", proxyURL.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = tunnel.Close() })
+	_, _ = fmt.Fprintf(tunnel, "CONNECT %s HTTP/1.1\r\nHost: %[1]s\r\nProxy-Authorization: Basic %s\r\n\r\n",
+		there.Addr(), base64.StdEncoding.EncodeToString([]byte(proxyURL.User.String())))
+	if resp, err := http.ReadResponse(bufio.NewReader(tunnel), &http.Request{Method: http.MethodConnect}); err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatalf("no tunnel: %v, %v", resp, err)
+	}
+	next.Connectors.Settings = slices.Clone(c.Connectors.Settings)
+	next.Connectors.Settings[0].Hosts = []string{there.Addr().String()}
+	if _, err := a.Reload(t.Context(), "test"); err != nil {
+		t.Fatal(err)
+	}
+	_ = tunnel.SetReadDeadline(time.Now().Add(patience))
+	if _, err := tunnel.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("the tunnel is still open: %v", err)
 	}
 }

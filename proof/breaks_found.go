@@ -325,4 +325,19 @@ var foundBreaks = []broken{
 		edits: []edit{{"ledger/badgerstore/putback.go", "\tcase accepted:\n", "\tcase accepted && err == nil:\n"}},
 		tests: []string{"ledger/badgerstore.TestAnUnreadableJournalIsNoLossToAccept"},
 	},
+	{
+		promise: "No connector's host is tunnelled blindly", how: "a tunnel stays blind when a reload makes its host a connector's",
+		edits: []edit{{"proxy/open.go", "\ttunnels.cut()\n", "\t_ = tunnels\n"}},
+		tests: []string{"proxy.TestAReloadCutsTheBlindTunnelsToAConnectorsHost"},
+	},
+	{
+		promise: "No connector's host is tunnelled blindly", how: "a tunnel that is made during a reload stays blind",
+		edits: []edit{{"proxy/connect.go", "if !admitted || !p.blind(t.target) {", "if !admitted {"}},
+		tests: []string{"proxy.TestAReloadWhileABlindTunnelIsMade"},
+	},
+	{
+		promise: "No connector's host is tunnelled blindly", how: "nobody tells the proxy of a reload",
+		edits: []edit{{"app/reload.go", "\ta.proxy.Reloaded()\n", ""}},
+		tests: []string{"app.TestAReloadUncoversABlindTunnel"},
+	},
 }

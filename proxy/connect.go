@@ -235,8 +235,13 @@ func covers(entry, host, target string) bool {
 // effectPassthrough is what the log calls that of a blind tunnel, which nobody knows.
 const effectPassthrough = "passthrough"
 
+// Reloaded must be called when Config.Rules has begun to give other rules: the blind tunnels to
+// what is a connector's host now are cut, or mutations there would pass unrecorded for as long as
+// a client keeps its tunnel.
+func (p *Proxy) Reloaded() { p.open.uncover(p.blind) }
+
 // tunnelBlind joins a client to an upstream without looking inside. Only the
-// gate at CONNECT and later cuts apply to it.
+// gate at CONNECT and later cuts apply to it (see Reloaded too).
 func (p *Proxy) tunnelBlind(w http.ResponseWriter, r *http.Request, t *tunnel) {
 	x := &exchange{caller: t.caller, client: r.Context()}
 	if f := p.gate(x); f != nil { //nolint:contextcheck // The exchange holds the client's context.
@@ -263,7 +268,9 @@ func (p *Proxy) tunnelBlind(w http.ResponseWriter, r *http.Request, t *tunnel) {
 	defer func() { _ = client.Close() }()
 	open, admitted := p.register(context.WithoutCancel(r.Context()), t.caller, false)
 	defer open.end()
-	if !admitted {
+	open.leadBlindly(t.target)
+	// A reload before this is seen here, and one after it sees the tunnel.
+	if !admitted || !p.blind(t.target) {
 		return // It would be cut at once.
 	}
 	// Nobody knows where what is carried ends: how one side ends is how the other does.

@@ -82,6 +82,19 @@ func (o *open) all() iter.Seq[*stream] {
 	}
 }
 
+// uncover cuts the blind tunnels that lead where none may be any more.
+func (o *open) uncover(blind func(target string) bool) {
+	var tunnels streams
+	o.mu.Lock()
+	for s := range o.all() {
+		if target := s.leadsBlindlyTo(); target != "" && !blind(target) {
+			tunnels = append(tunnels, s)
+		}
+	}
+	o.mu.Unlock()
+	tunnels.cut()
+}
+
 // count is how many streams are open.
 func (o *open) count() int {
 	o.mu.Lock()
@@ -169,6 +182,8 @@ type stream struct {
 	// stops it.
 	held      bool
 	heldSince time.Duration
+	// blindTo is where a blind tunnel leads to; empty for what is looked into.
+	blindTo string
 	// unfollow ends following the client, nil before that began.
 	unfollow func() bool
 }
@@ -201,6 +216,19 @@ func (s *stream) cut() {
 		_ = http.NewResponseController(s.asking.ResponseWriter).SetReadDeadline(past)
 	}
 	s.close()
+}
+
+// leadBlindly says that the stream is a blind tunnel to the target.
+func (s *stream) leadBlindly(target string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.blindTo = target
+}
+
+func (s *stream) leadsBlindlyTo() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.blindTo
 }
 
 // shows passes interim responses on from now on, until the stream is cut.

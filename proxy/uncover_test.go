@@ -1,0 +1,75 @@
+package proxy
+
+import (
+	"bufio"
+	"context"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// alsoAt are the test rules, in force at another host too.
+func alsoAt(host string) string {
+	return strings.Replace(testRules, `hosts: ["HOST"]`, `hosts: ["HOST", "`+host+`"]`, 1)
+}
+
+// A tunnel that was blind when it was opened isn't for longer than it may be: what is sent in it
+// after its host became a connector's would pass unrecorded.
+func TestAReloadCutsTheBlindTunnelsToAConnectorsHost(t *testing.T) {
+	t.Parallel()
+	theirs, others := echo(t), echo(t)
+	w := newWorld(t, created, func(c *Config) { c.Passthrough = []string{"127.0.0.1"} })
+	r := w.open("a")
+	c, in, _ := r.tunnelTo(theirs)
+	kept, keptIn, _ := r.tunnelTo(others)
+	says := func(c net.Conn, in *bufio.Reader) error {
+		_, _ = io.WriteString(c, "hello\n")
+		_, err := in.ReadString('\n')
+		return err
+	}
+	if err := says(c, in); err != nil {
+		t.Fatal(err)
+	}
+	w.use(testRules)
+	w.proxy.Reloaded()
+	if err := says(c, in); err != nil {
+		t.Errorf("a reload that has nothing to do with it cut the tunnel: %v", err)
+	}
+	w.use(alsoAt(theirs))
+	w.proxy.Reloaded()
+	if err := says(c, in); err == nil {
+		t.Error("the tunnel is still blind")
+	}
+	if err := says(kept, keptIn); err != nil {
+		t.Errorf("the tunnel to another host: %v", err)
+	}
+}
+
+// A reload that comes while a blind tunnel is being made counts too.
+func TestAReloadWhileABlindTunnelIsMade(t *testing.T) {
+	t.Parallel()
+	target := echo(t)
+	var w *world
+	w = newWorld(t, created, func(c *Config) {
+		c.Passthrough = []string{"127.0.0.1"}
+		c.Dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			w.use(alsoAt(target))
+			w.proxy.Reloaded()
+			return (&net.Dialer{}).DialContext(ctx, network, addr)
+		}
+	})
+	c, err := net.Dial("tcp", w.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	_, _ = fmt.Fprintf(c, "CONNECT %s HTTP/1.1\r\nHost: %[1]s\r\nProxy-Authorization: Basic %s\r\n\r\n",
+		target, base64.StdEncoding.EncodeToString([]byte("run:"+w.open("a").token)))
+	if resp, err := http.ReadResponse(bufio.NewReader(c), &http.Request{Method: http.MethodConnect}); err == nil {
+		t.Errorf("a blind tunnel to a connector's host: %s", resp.Status)
+	}
+}
