@@ -56,7 +56,7 @@ func destinations(entries []string) []destination {
 
 func parseDestination(entry string) destination {
 	if p, err := netip.ParsePrefix(entry); err == nil {
-		return destination{prefix: p.Masked()}
+		return destination{prefix: unmapped(p.Masked())}
 	}
 	host, port := entry, ""
 	if h, p, err := net.SplitHostPort(entry); err == nil {
@@ -67,6 +67,18 @@ func parseDestination(entry string) destination {
 		return destination{prefix: netip.PrefixFrom(a, a.BitLen()), port: port}
 	}
 	return destination{name: strings.ToLower(strings.TrimPrefix(host, "*")), port: port}
+}
+
+// mappedBits are those before the IPv4 address in one that is mapped into IPv6.
+const mappedBits = 96
+
+// unmapped is the IPv4 prefix that is meant by one that is mapped into IPv6, as addresses are
+// unmapped before they are looked at: such a prefix contains none of them.
+func unmapped(p netip.Prefix) netip.Prefix {
+	if !p.Addr().Is4In6() || p.Bits() < mappedBits {
+		return p
+	}
+	return netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-mappedBits)
 }
 
 // fits reports whether the entry covers host, as it was asked for, at this address.

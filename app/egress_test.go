@@ -16,7 +16,7 @@ func TestOnlyPublicAddressesAreDialledUnlessAllowed(t *testing.T) {
 	e := newEgress(config.Egress{
 		DenyPrivate: true,
 		Allow:       []string{"10.1.0.0/16", "Intern.test:8443", "192.168.1.9:80", "[::ffff:192.168.1.8]:80", "[fd00::9]:80", "[fd00::8]"},
-		Deny:        []string{"203.0.113.0/24", "10.1.9.0/24", "*.Bad.test", "bad.test", "mail.test:25"},
+		Deny:        []string{"203.0.113.0/24", "10.1.9.0/24", "::ffff:198.51.100.128/121", "*.Bad.test", "bad.test", "mail.test:25"},
 	})
 	for _, c := range []struct {
 		name, host, at string
@@ -69,6 +69,8 @@ func TestOnlyPublicAddressesAreDialledUnlessAllowed(t *testing.T) {
 		{"an allowed IPv6 address at any port", "x.test", "[fd00::8]:8080", ""},
 		{"a denied prefix", "api.test", "203.0.113.9:443", "proxy.egress.deny"},
 		{"a denied prefix mapped into IPv6", "api.test", "[::ffff:203.0.113.9]:443", "proxy.egress.deny"},
+		{"a prefix that was denied as mapped into IPv6", "api.test", "198.51.100.129:443", "proxy.egress.deny"},
+		{"the same behind NAT64", "api.test", "[64:ff9b::c633:6481]:443", "proxy.egress.deny"},
 		{"a denied name", "bad.test", "198.51.100.7:443", "proxy.egress.deny"},
 		{"a denied suffix", "very.bad.test", "198.51.100.7:443", "proxy.egress.deny"},
 		{"a denied name and port", "mail.test", "198.51.100.7:25", "proxy.egress.deny"},
