@@ -75,6 +75,14 @@ func TestTheConfiguredCertificateIsShown(t *testing.T) {
 	if status, err := ask(other); err == nil {
 		t.Errorf("without a certificate: %d", status)
 	}
+	at, elsewhere := pair, pair
+	at.Host, elsewhere.Host = strings.TrimPrefix(s.URL, "https://"), "127.0.0.1:1"
+	if status, err := ask(elsewhere, at); status != http.StatusOK {
+		t.Errorf("with that of its port: %d, %v", status, err)
+	}
+	if status, err := ask(elsewhere); err == nil {
+		t.Errorf("with that of another port: %d", status)
+	}
 	here.KeyFile = filepath.Join(t.TempDir(), "gone")
 	if status, err := ask(here); err == nil || !strings.Contains(err.Error(), "client_certs of 127.0.0.1") {
 		t.Errorf("with one that can't be read: %d, %v", status, err)

@@ -169,7 +169,7 @@ type UpstreamProxy struct {
 
 // ClientCert is what is shown to an upstream that asks for a certificate.
 type ClientCert struct {
-	// Host is a host, or *.suffix.
+	// Host is a host, host:port or *.suffix.
 	Host string
 	// CertFile and KeyFile are PEM. They are read at each handshake.
 	CertFile, KeyFile string

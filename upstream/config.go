@@ -46,9 +46,10 @@ type Config struct {
 	// allows every address. Its error text goes into the evidence.
 	Egress func(netip.AddrPort) error
 
-	// Certificate returns the certificate to show to a host which asks for one, nil
-	// for none. An error ends the handshake. Nil means none for every host.
-	Certificate func(host string) (*tls.Certificate, error)
+	// Certificate returns the certificate to show to the upstream at addr, which is
+	// "host:port", if it asks for one; nil for none. An error ends the handshake. Nil
+	// means none for every upstream.
+	Certificate func(addr string) (*tls.Certificate, error)
 
 	// HTTP1 is what is known of upstreams that ask for HTTP/1.1; a Sender and a Passthrough may
 	// share it. Nil means one of its own.

@@ -73,15 +73,15 @@ func (d *dialer) dialTCP(ctx context.Context, network, addr string) (net.Conn, e
 	return c, nil
 }
 
-// tlsFor returns the configuration for a host, whose certificate must name it.
-func (d *dialer) tlsFor(host string) *tls.Config {
+// tlsFor returns the configuration for the upstream at addr, whose certificate must name host.
+func (d *dialer) tlsFor(host, addr string) *tls.Config {
 	cfg := d.tls.Clone()
 	cfg.ServerName = host
 	if d.cfg.Certificate != nil {
-		kept := &namelessSessions{ClientSessionCache: cfg.ClientSessionCache}
+		kept := &namelessSessions{cache: cfg.ClientSessionCache, addr: addr}
 		cfg.ClientSessionCache = kept
 		cfg.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-			c, err := d.cfg.Certificate(host)
+			c, err := d.cfg.Certificate(addr)
 			if c == nil {
 				c = &tls.Certificate{} // None, as crypto/tls takes it.
 			}
@@ -97,16 +97,21 @@ func (d *dialer) tlsFor(host string) *tls.Config {
 
 // namelessSessions keeps the sessions of one connection in which no certificate of ours was
 // shown. Whoever resumes another one is taken for the one whose certificate began it,
-// although that was replaced or withdrawn since, and nobody is asked for a certificate.
+// although that was replaced or withdrawn since, and nobody is asked for a certificate. They are
+// kept by addr, as another port of the host may be shown another certificate.
 type namelessSessions struct {
-	tls.ClientSessionCache
+	cache tls.ClientSessionCache
+	addr  string
 	named atomic.Bool
 }
 
+// Get finds a session.
+func (s *namelessSessions) Get(string) (*tls.ClientSessionState, bool) { return s.cache.Get(s.addr) }
+
 // Put keeps a session, or forgets one.
-func (s *namelessSessions) Put(key string, session *tls.ClientSessionState) {
+func (s *namelessSessions) Put(_ string, session *tls.ClientSessionState) {
 	if session == nil || !s.named.Load() {
-		s.ClientSessionCache.Put(key, session)
+		s.cache.Put(s.addr, session)
 	}
 }
 
@@ -138,7 +143,7 @@ func (d *dialer) open(ctx context.Context, p *plan, key endpoint) (c *conn, h2 b
 		c.plain = &plainConn{Conn: c.raw}
 		return c, false, nil
 	}
-	cfg := d.tlsFor(p.url.Hostname())
+	cfg := d.tlsFor(p.url.Hostname(), p.addr)
 	cfg.NextProtos = d.cfg.HTTP1.protocols(p.addr)
 	if len(p.upgrade) > 0 {
 		cfg.NextProtos = []string{"http/1.1"}

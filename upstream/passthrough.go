@@ -116,7 +116,7 @@ func (d *dialer) passTLS(ctx context.Context, network, addr string) (net.Conn, e
 		_ = c.Close()
 		return nil, dialError(err)
 	}
-	cfg := d.tlsFor(host)
+	cfg := d.tlsFor(host, addr)
 	cfg.NextProtos = d.cfg.HTTP1.protocols(addr)
 	session := tls.Client(c, cfg)
 	if err := session.HandshakeContext(ctx); err != nil {
