@@ -85,8 +85,8 @@ type Proxy struct {
 	MaxConnections int
 	// Timeouts bounds the content of a request, and one dispatch.
 	Timeouts Timeouts
-	// Passthrough lists hosts that are tunnelled blind, each host, host:port or
-	// *.suffix. Mutations there are not seen. Default none.
+	// Passthrough lists hosts that are tunnelled blind, each host or *.suffix,
+	// and :port for one port only. Mutations there are not seen. Default none.
 	Passthrough []string
 	// Egress is checked after DNS, for every connection to an upstream.
 	Egress Egress

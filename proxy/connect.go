@@ -227,7 +227,7 @@ func (p *Proxy) blind(target string) bool {
 // covers reports whether an entry of Config.Passthrough names the target.
 func covers(entry, host, target string) bool {
 	if suffix, ok := strings.CutPrefix(entry, "*"); ok {
-		return strings.HasPrefix(suffix, ".") && strings.HasSuffix(host, suffix)
+		return strings.HasPrefix(suffix, ".") && (strings.HasSuffix(host, suffix) || strings.HasSuffix(target, suffix))
 	}
 	return strings.EqualFold(entry, host) || strings.EqualFold(entry, target)
 }

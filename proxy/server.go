@@ -108,7 +108,7 @@ type Config struct {
 	Unmanaged Unmanaged
 	// Unmatched is the policy for mutation-like requests to hosts of no connector.
 	Unmatched Policy
-	// Passthrough lists hosts that are tunnelled blind: host, host:port or *.suffix.
+	// Passthrough lists hosts that are tunnelled blind: host, host:port, *.suffix or *.suffix:port.
 	Passthrough []string
 	// BlockScope applies where neither the rule nor the run says one. Default
 	// ledger.BlockWorkflow.

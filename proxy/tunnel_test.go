@@ -234,7 +234,9 @@ func TestWhatPassthroughCovers(t *testing.T) {
 		"api.test":      {"api.test:443": true, "api.test:8443": true, "b.api.test:443": false, "xapi.test:443": false, "other.test:443": false},
 		"API.test:8443": {"api.test:8443": true, "api.test:443": false},
 		"*.api.test":    {"b.api.test:443": true, "c.b.api.test:1": true, "api.test:443": false, "xapi.test:443": false},
+		"*.api.test:25": {"b.api.test:25": true, "c.b.api.test:25": true, "b.api.test:443": false, "b.api.test:2525": false, "api.test:25": false, "xapi.test:25": false},
 		"*":             {"api.test:443": false},
+		"*:443":         {"api.test:443": false},
 		"*api.test":     {"xapi.test:443": false, "api.test:443": false},
 	} {
 		w := &Proxy{config: Config{Passthrough: []string{entry}, Rules: func() *rules.Set { return &rules.Set{} }}}
