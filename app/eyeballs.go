@@ -117,11 +117,15 @@ func inTurn(ctx context.Context, order []netip.AddrPort, dial func(context.Conte
 	return nil, errors.Join(problems...)
 }
 
+// leastShare is how long an address has at least, as in package net: where a name has many,
+// an equal share may be less than connecting takes, and each would be given up before it answers.
+const leastShare = 2 * time.Second
+
 // within gives an attempt its part of the time that ctx has left.
 func within(ctx context.Context, parts int, dial func(context.Context) (net.Conn, error)) (net.Conn, error) {
 	if end, bounded := ctx.Deadline(); bounded {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, time.Until(end)/time.Duration(parts))
+		ctx, cancel = context.WithTimeout(ctx, max(time.Until(end)/time.Duration(parts), leastShare)) // And no later than end.
 		defer cancel()
 	}
 	return dial(ctx)

@@ -161,3 +161,29 @@ func TestAddressesAreTriedOneAtATime(t *testing.T) {
 		})
 	}
 }
+
+// However many addresses a name has, each that is tried has the time that connecting takes.
+func TestAShareOfTheTimeIsLongEnough(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		many := make([]netip.AddrPort, 100)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		tried := 0
+		conn, err := inTurn(ctx, many, func(ctx context.Context, _ netip.AddrPort) (net.Conn, error) {
+			answers := 300 * time.Millisecond
+			if tried++; tried < 3 {
+				answers = time.Hour
+			}
+			select {
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			case <-time.After(answers):
+				return &closable{closed: make(chan struct{})}, nil
+			}
+		})
+		if conn == nil || tried != 3 {
+			t.Errorf("%d tries, %v", tried, err)
+		}
+	})
+}
