@@ -75,9 +75,13 @@ func TestConnectionsOfOthersLeaveTheLedgersDescriptors(t *testing.T) {
 	}
 	// A name is not even looked up; nor is it given to another proxy unjudged for that.
 	e.resolver.PreferGo = true // The system's resolver can't be bounded.
-	through.dialer = net.Dialer{}
+	byName, err := newUpstreamProxy(e, config.UpstreamProxy{URL: "http://keep.test:" + port}, config.Sources{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	through.dialer, byName.dialer.Control = net.Dialer{}, nil
 	for name, dial := range map[string]func(context.Context, string, string) (net.Conn, error){
-		"a name": e.Dial, "a name through another proxy": through.Dial,
+		"a name": e.Dial, "a name through another proxy": through.Dial, "another proxy's name": byName.DialNamed,
 	} {
 		_, err := dial(t.Context(), "tcp", "keep.test:"+port)
 		if err == nil || !strings.Contains(err.Error(), errLedgers.Text) {

@@ -46,7 +46,7 @@ func newUpstreamProxy(e *egress, c config.UpstreamProxy, sources config.Sources,
 		return nil, fmt.Errorf("proxy.upstream_proxy.url: %w", err)
 	}
 	return &upstreamProxy{
-		egress: e, dialer: net.Dialer{Control: e.bound.control}, url: u, user: c.User, pass: c.Password, sources: sources, direct: destinations(c.NoProxy),
+		egress: e, dialer: net.Dialer{Control: e.bound.control, Resolver: e.resolver}, url: u, user: c.User, pass: c.Password, sources: sources, direct: destinations(c.NoProxy),
 		tls: &tls.Config{RootCAs: roots, ServerName: u.Hostname(), MinVersion: tls.VersionTLS12},
 	}, nil
 }
