@@ -64,8 +64,14 @@ func TestALeafIsRenewedBeforeItEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	now = now.Add(leafLifetime / 2)
-	if second, err := made.get("api.example"); err != nil || second == first {
+	second, err := made.get("api.example")
+	if err != nil || second == first {
 		t.Errorf("not renewed: %v", err)
+	}
+	// One that was made while the clock was ahead isn't valid yet, for as long as it was.
+	now = now.Add(-leafLifetime)
+	if third, err := made.get("api.example"); err != nil || now.Before(third.Leaf.NotBefore) {
+		t.Errorf("the clock was put right, and what isn't valid yet is shown: %v", err)
 	}
 }
 

@@ -42,9 +42,7 @@ func (l *leaves) get(name string) (*tls.Certificate, error) {
 	l.mu.RLock()
 	leaf := l.byName[name]
 	l.mu.RUnlock()
-	// A leaf is renewed at half its life, so that no connection starts on one
-	// that is about to end.
-	if leaf != nil && l.now().Before(leaf.Leaf.NotAfter.Add(-leafLifetime/2)) {
+	if leaf != nil && lasts(leaf.Leaf, l.now()) {
 		return leaf, nil
 	}
 	leaf = nil // One that another caller renews may have ended.
@@ -57,6 +55,13 @@ func (l *leaves) get(name string) (*tls.Certificate, error) {
 	}
 	// Another caller made it.
 	return l.get(name)
+}
+
+// lasts reports whether a leaf may still be shown. It is renewed at half its life, so that no
+// connection starts on one that is about to end; and where the clock was ahead when it was made,
+// or nobody would trust it until that time has come.
+func lasts(leaf *x509.Certificate, now time.Time) bool {
+	return now.Before(leaf.NotAfter.Add(-leafLifetime/2)) && !now.Before(leaf.NotBefore)
 }
 
 func (l *leaves) make(name string) (*tls.Certificate, error) {
