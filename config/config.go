@@ -106,7 +106,8 @@ type Proxy struct {
 // KeyFile are set together; by default both are in the data folder and are made
 // at first start.
 type CA struct {
-	// CertFile is the CA certificate, PEM.
+	// CertFile is the CA certificate, PEM. Behind it may be those that vouch for it, up to
+	// the root.
 	CertFile string
 	// KeyFile is the CA's private key, PEM, readable by the owner alone.
 	KeyFile string

@@ -58,11 +58,15 @@ func LoadCA(certFile, keyFile string, now time.Time) (*CA, error) {
 	if err := checkCA(certificate.Leaf, now); err != nil {
 		return nil, fmt.Errorf("proxy.ca: %s: %w", certFile, err)
 	}
-	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate.Certificate[0]})
+	var text []byte
+	for _, der := range certificate.Certificate {
+		text = append(text, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})...)
+	}
 	return &CA{certificate: certificate, pem: text}, nil
 }
 
-// PEM returns the CA's certificate, for clients to trust.
+// PEM returns the CA's certificate, for clients to trust, and behind it those in its file that
+// vouch for it: some clients trust none without a root.
 func (c *CA) PEM() []byte { return c.pem }
 
 // checkCA says why a certificate can't sign leaves that strict clients accept.

@@ -1,11 +1,18 @@
 package proxy
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
 	"errors"
+	"math/big"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -187,4 +194,76 @@ func TestABadCAIsRefusedAndKept(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	})
+}
+
+// signed is a certificate that the parent signs, itself for nil, in PEM with its key.
+func signed(t *testing.T, template *x509.Certificate, parent *tls.Certificate) (cert, key []byte, made *tls.Certificate) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template.SerialNumber, template.NotBefore, template.NotAfter = big.NewInt(1), time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
+	template.IsCA, template.BasicConstraintsValid, template.KeyUsage = true, true, x509.KeyUsageCertSign
+	issuer, signer := template, private
+	if parent != nil {
+		issuer, signer = parent.Leaf, parent.PrivateKey.(*ecdsa.PrivateKey)
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, issuer, &private.PublicKey, signer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keyDER, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaf, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}),
+		&tls.Certificate{Certificate: [][]byte{der}, PrivateKey: private, Leaf: leaf}
+}
+
+// A CA that others vouch for comes with their certificates: clients that trust the root alone are
+// shown all between, and those that want a root get it.
+func TestACAComesWithItsChain(t *testing.T) {
+	t.Parallel()
+	rootPEM, _, root := signed(t, &x509.Certificate{Subject: pkix.Name{CommonName: "root"}}, nil)
+	middlePEM, _, middle := signed(t, &x509.Certificate{Subject: pkix.Name{CommonName: "middle"}}, root)
+	ownPEM, ownKey, _ := signed(t, &x509.Certificate{Subject: pkix.Name{CommonName: "own"}}, middle)
+	dir := t.TempDir()
+	cert, key := filepath.Join(dir, "ca.pem"), filepath.Join(dir, "ca.key")
+	whole := slices.Concat(ownPEM, middlePEM, rootPEM)
+	if err := errors.Join(os.WriteFile(cert, whole, 0o600), os.WriteFile(key, ownKey, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	ca, err := LoadCA(cert, key, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(ca.PEM()) != string(whole) {
+		t.Errorf("clients are to trust\n%s", ca.PEM())
+	}
+	made, err := newLeaves(ca, time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaf, err := made.get("api.example")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := x509.NewCertPool()
+	for _, der := range leaf.Certificate[1:] {
+		c, err := x509.ParseCertificate(der)
+		if err != nil {
+			t.Fatal(err)
+		}
+		shown.AddCert(c)
+	}
+	roots := x509.NewCertPool()
+	roots.AddCert(root.Leaf)
+	if _, err := leaf.Leaf.Verify(x509.VerifyOptions{DNSName: "api.example", Roots: roots, Intermediates: shown}); err != nil {
+		t.Error(err)
+	}
 }

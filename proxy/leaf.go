@@ -91,7 +91,7 @@ func (l *leaves) make(name string) (*tls.Certificate, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read back the certificate for %q: %w", name, err)
 	}
-	leaf := &tls.Certificate{Certificate: [][]byte{der, signer.Certificate[0]}, PrivateKey: l.key, Leaf: parsed}
+	leaf := &tls.Certificate{Certificate: append([][]byte{der}, signer.Certificate...), PrivateKey: l.key, Leaf: parsed}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.byName) >= maxLeaves {
