@@ -113,6 +113,8 @@ func (e *egress) release(addr net.Addr) {
 	}
 }
 
+var errOwn = errors.New("this is a listener of keep-proxy itself")
+
 // check says why an address may not be dialled; nil allows.
 func (e *egress) check(host string, at netip.AddrPort) error {
 	// A prefix contains no address with a zone.
@@ -123,7 +125,7 @@ func (e *egress) check(host string, at netip.AddrPort) error {
 	}
 	for _, m := range meant {
 		if e.isOwn(m) {
-			return errors.New("this is a listener of keep-proxy itself")
+			return errOwn
 		}
 		for _, d := range e.deny {
 			if d.fits(host, m) {

@@ -13,6 +13,7 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
+	"syscall"
 	"time"
 
 	"keep-proxy/config"
@@ -146,13 +147,26 @@ func (p *upstreamProxy) allowed(ctx context.Context, host, port string) error {
 }
 
 // reach connects to the other proxy itself, which the operator named: egress has no
-// say in it.
+// say in it, but that it isn't this one, which would go out through itself without end.
 func (p *upstreamProxy) reach(ctx context.Context) (net.Conn, error) {
 	host := p.url.Host
 	if p.url.Port() == "" {
 		host = net.JoinHostPort(p.url.Hostname(), map[string]string{"http": "80", "https": "443"}[p.url.Scheme])
 	}
-	c, err := p.dialer.DialContext(ctx, "tcp", host)
+	d := p.dialer
+	d.Control = func(network, addr string, c syscall.RawConn) error {
+		at, err := netip.ParseAddrPort(addr)
+		switch {
+		case err != nil:
+			return err
+		case p.egress.isOwn(netip.AddrPortFrom(at.Addr().Unmap().WithZone(""), at.Port())):
+			return errOwn
+		case p.dialer.Control == nil:
+			return nil
+		}
+		return p.dialer.Control(network, addr, c)
+	}
+	c, err := d.DialContext(ctx, "tcp", host)
 	if err != nil || p.url.Scheme == "http" {
 		return c, err
 	}

@@ -251,6 +251,27 @@ func TestWhatTheOperatorNamesGoesThroughTheOtherProxy(t *testing.T) {
 	}
 }
 
+// A proxy that goes out through itself never ends.
+func TestTheOtherProxyIsNotOurselves(t *testing.T) {
+	t.Parallel()
+	port, connected := listener(t, "127.0.0.1:0")
+	e := newEgress(config.Egress{})
+	e.protect(net.TCPAddrFromAddrPort(netip.MustParseAddrPort("127.0.0.1:" + port)))
+	for _, host := range []string{"127.0.0.1", "localhost", "0.0.0.0", "[::ffff:127.0.0.1]"} {
+		p, err := newUpstreamProxy(e, config.UpstreamProxy{URL: "http://" + host + ":" + port}, config.Sources{}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := p.Dial(t.Context(), "tcp", "192.0.2.1:443")
+		if c != nil || classOf(err) != upstream.ErrorProxy || host != "localhost" && !strings.Contains(err.Error(), "keep-proxy itself") {
+			t.Errorf("%s: %v, %v", host, c, err)
+		}
+	}
+	if n := connected.Load(); n != 0 {
+		t.Errorf("%d connections", n)
+	}
+}
+
 func TestAnotherProxyThatProvesNothingIsToldNothing(t *testing.T) {
 	t.Parallel()
 	ca, _ := authority(t)
