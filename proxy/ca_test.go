@@ -82,6 +82,27 @@ func TestALeafIsRenewedBeforeItEnds(t *testing.T) {
 	}
 }
 
+// The cache is bounded in bytes as well: nothing is made for a name that is longer than any host's.
+func TestNoLeafIsMadeForANameThatIsTooLong(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	ca, err := LoadCA(filepath.Join(dir, "ca.pem"), filepath.Join(dir, "ca.key"), time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err := newLeaves(ca, time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	longest := strings.Repeat("a.", maxName/2) + "a"
+	if _, err := made.get(longest); err != nil {
+		t.Error(err)
+	}
+	if _, err := made.get(longest + "a"); err == nil || len(made.byName) != 1 {
+		t.Errorf("%d are kept, %v", len(made.byName), err)
+	}
+}
+
 // Nor is one that has ended shown to whoever comes while another caller renews it.
 func TestALeafThatHasEndedIsShownToNobody(t *testing.T) {
 	t.Parallel()

@@ -18,6 +18,9 @@ import (
 // fill the memory.
 const maxLeaves = 4096
 
+// maxName is the longest name of a host (RFC 1035 §2.3.4, as text). TLS takes far longer ones.
+const maxName = 253
+
 // leaves makes and keeps the certificates shown inside tunnels, one per name.
 type leaves struct {
 	ca  *CA
@@ -39,6 +42,9 @@ func newLeaves(ca *CA, now func() time.Time) (*leaves, error) {
 
 // get returns the certificate for a host name or address.
 func (l *leaves) get(name string) (*tls.Certificate, error) {
+	if len(name) > maxName {
+		return nil, fmt.Errorf("a server name of %d bytes is no host's", len(name))
+	}
 	l.mu.RLock()
 	leaf := l.byName[name]
 	l.mu.RUnlock()
