@@ -78,8 +78,8 @@ type App struct {
 	versions *versions
 	ca       *proxy.CA
 	egress   *egress
-	// dial connects to upstreams, one address after the other.
-	dial func(ctx context.Context, network, addr string) (net.Conn, error)
+	// dialBlind connects blind tunnels, one address after the other.
+	dialBlind func(ctx context.Context, network, addr string) (net.Conn, error)
 	// dialNamed is for what the operator named; nil for no other proxy.
 	dialNamed   func(ctx context.Context, network, addr string) (net.Conn, error)
 	sender      *upstream.Sender
@@ -269,13 +269,13 @@ func (a *App) openUpstream(context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.dial = a.egress.Dial
-	reads := a.egress.DialRead
+	dial, reads := a.egress.Dial, a.egress.DialRead
+	a.dialBlind = dial
 	if through != nil {
-		a.dial, reads, a.dialNamed = through.Dial, through.DialRead, through.DialNamed
+		dial, reads, a.dialBlind, a.dialNamed = through.Dial, through.DialRead, through.DialBlind, through.DialNamed
 	}
 	c := upstream.Config{
-		Roots: roots, Dial: a.dial, HTTP1: &upstream.HTTP1{}, Clock: a.clock, Certificate: clientCertificates(a.config.Proxy.ClientCerts),
+		Roots: roots, Dial: dial, HTTP1: &upstream.HTTP1{}, Clock: a.clock, Certificate: clientCertificates(a.config.Proxy.ClientCerts),
 		DialTimeout: a.config.Proxy.Timeouts.Dial, ResponseTimeout: a.config.Proxy.Timeouts.Response,
 	}
 	a.sender = upstream.New(c)
@@ -304,7 +304,7 @@ func (a *App) openProxy(context.Context) error {
 	a.egress.bound.highest.Store(int64(others))
 	a.noteDescriptors(highest)
 	made, err := proxy.New(proxy.Config{
-		Ledger: a.ledger, Rules: a.rules.Load, Pinned: a.versions.connector, Sender: a.sender, Reads: a.reads, Dial: a.dial, DialTimeout: c.Timeouts.Dial,
+		Ledger: a.ledger, Rules: a.rules.Load, Pinned: a.versions.connector, Sender: a.sender, Reads: a.reads, Dial: a.dialBlind, DialTimeout: c.Timeouts.Dial,
 		Inliner: a.reconciler, Turns: a.reconciler, Accounts: a.reconciler.Account, Credentials: a.credentials, CA: a.ca, Clock: a.clock, NewID: NewID,
 		Log: a.options.Log, Metrics: a.metrics, Observer: a.observers(), Halted: a.modes.halt,
 		Unmanaged: proxy.Unmanaged{Workflow: c.Unmanaged.Workflow, Item: c.Unmanaged.Item},

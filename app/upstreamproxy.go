@@ -47,19 +47,59 @@ func newUpstreamProxy(e *egress, c config.UpstreamProxy, sources config.Sources,
 		return nil, fmt.Errorf("proxy.upstream_proxy.url: %w", err)
 	}
 	return &upstreamProxy{
-		egress: e, dialer: net.Dialer{Control: e.bound.control, Resolver: e.resolver}, url: u, user: c.User, pass: c.Password, sources: sources, direct: destinations(c.NoProxy),
+		egress: e, dialer: net.Dialer{Control: e.bound.control, Resolver: e.resolver},
+		url: u, user: c.User, pass: c.Password, sources: sources, direct: destinations(c.NoProxy),
 		tls: &tls.Config{RootCAs: roots, ServerName: u.Hostname(), MinVersion: tls.VersionTLS12},
 	}, nil
 }
 
 // Dial connects to host:port. Its errors say which side failed.
 func (p *upstreamProxy) Dial(ctx context.Context, network, addr string) (net.Conn, error) {
-	return p.dial(ctx, network, addr, p.egress.Dial)
+	return p.dial(ctx, network, addr, p.egress.Dial, p.through)
+}
+
+// DialBlind is Dial for a tunnel that nobody looks into. There the upstream may speak first,
+// which no HTTP server does, and what it says can come together with the other proxy's answer.
+func (p *upstreamProxy) DialBlind(ctx context.Context, network, addr string) (net.Conn, error) {
+	return p.dial(ctx, network, addr, p.egress.Dial, func(ctx context.Context, addr string) (net.Conn, error) {
+		c, early, err := p.open(ctx, addr)
+		if err != nil || len(early) == 0 {
+			return c, err
+		}
+		return &greeted{Conn: c, early: early}, nil
+	})
+}
+
+// greeted is a tunnel in which the upstream spoke first.
+type greeted struct {
+	net.Conn
+	early []byte
+}
+
+// Read gives first what came with the other proxy's answer.
+func (g *greeted) Read(p []byte) (int, error) {
+	if len(g.early) == 0 {
+		return g.Conn.Read(p)
+	}
+	n := copy(p, g.early)
+	g.early = g.early[n:]
+	return n, nil
+}
+
+// NetConn returns the connection below.
+func (g *greeted) NetConn() net.Conn { return g.Conn }
+
+// CloseWrite ends the sending direction.
+func (g *greeted) CloseWrite() error {
+	if half, ok := g.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return g.Conn.Close()
 }
 
 // DialRead is Dial for what may be sent twice.
 func (p *upstreamProxy) DialRead(ctx context.Context, network, addr string) (net.Conn, error) {
-	return p.dial(ctx, network, addr, p.egress.DialRead)
+	return p.dial(ctx, network, addr, p.egress.DialRead, p.through)
 }
 
 // DialNamed is Dial for what the operator named, such as a webhook: egress has no say in it,
@@ -76,7 +116,10 @@ func (p *upstreamProxy) DialNamed(ctx context.Context, network, addr string) (ne
 	return p.through(ctx, addr)
 }
 
-func (p *upstreamProxy) dial(ctx context.Context, network, addr string, direct func(context.Context, string, string) (net.Conn, error)) (net.Conn, error) {
+func (p *upstreamProxy) dial(
+	ctx context.Context, network, addr string,
+	direct func(ctx context.Context, network, addr string) (net.Conn, error), through func(ctx context.Context, addr string) (net.Conn, error),
+) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
 		return nil, err
@@ -87,20 +130,34 @@ func (p *upstreamProxy) dial(ctx context.Context, network, addr string, direct f
 	if err := p.allowed(ctx, strings.ToLower(host), port); err != nil {
 		return nil, err
 	}
-	return p.through(ctx, addr)
+	return through(ctx, addr)
 }
 
-// through opens a tunnel.
+// through opens a tunnel to a server of HTTP.
 func (p *upstreamProxy) through(ctx context.Context, addr string) (net.Conn, error) {
-	c, err := p.reach(ctx)
-	if err != nil {
-		return nil, &upstream.Error{Class: upstream.ErrorProxy, Text: "No connection to proxy.upstream_proxy: " + err.Error()}
-	}
-	if err := p.connect(ctx, c, addr); err != nil {
+	c, early, err := p.open(ctx, addr)
+	if err == nil && len(early) > 0 {
 		_ = c.Close()
-		return nil, err
+		return nil, noWayTo(addr, "it sent more than an answer")
 	}
-	return c, nil
+	return c, err
+}
+
+// open opens a tunnel. early is what came with the answer that says so.
+func (p *upstreamProxy) open(ctx context.Context, addr string) (c net.Conn, early []byte, err error) {
+	if c, err = p.reach(ctx); err != nil {
+		return nil, nil, &upstream.Error{Class: upstream.ErrorProxy, Text: "No connection to proxy.upstream_proxy: " + err.Error()}
+	}
+	if early, err = p.connect(ctx, c, addr); err != nil {
+		_ = c.Close()
+		return nil, nil, err
+	}
+	return c, early, nil
+}
+
+// noWayTo says why the other proxy opened no tunnel.
+func noWayTo(addr, text string) error {
+	return &upstream.Error{Class: upstream.ErrorProxy, Text: "proxy.upstream_proxy opened no tunnel to " + addr + ": " + text}
 }
 
 // goesDirect reports whether no_proxy names the host, or the address that it is.
@@ -182,10 +239,8 @@ func (p *upstreamProxy) reach(ctx context.Context) (net.Conn, error) {
 const maxConnectHead = 64 << 10
 
 // connect asks for a tunnel. Nothing of the request has been sent before it stands.
-func (p *upstreamProxy) connect(ctx context.Context, c net.Conn, addr string) error {
-	failed := func(text string) error {
-		return &upstream.Error{Class: upstream.ErrorProxy, Text: "proxy.upstream_proxy opened no tunnel to " + addr + ": " + text}
-	}
+func (p *upstreamProxy) connect(ctx context.Context, c net.Conn, addr string) (early []byte, _ error) {
+	failed := func(text string) ([]byte, error) { return nil, noWayTo(addr, text) }
 	stop := context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })
 	r := &http.Request{Method: http.MethodConnect, Host: addr, URL: &url.URL{Host: addr}, Header: http.Header{}}
 	if p.user != "" {
@@ -209,10 +264,9 @@ func (p *upstreamProxy) connect(ctx context.Context, c net.Conn, addr string) er
 		return failed(err.Error())
 	case answer.StatusCode/100 != 2:
 		return failed("it answered " + answer.Status)
-	case br.Buffered() > 0:
-		return failed("it sent more than an answer")
 	}
-	return nil
+	early, _ = br.Peek(br.Buffered()) // It is all there.
+	return early, nil
 }
 
 // portNumber is 0 for what is no number.

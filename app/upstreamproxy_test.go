@@ -189,6 +189,45 @@ func TestWhatTheOtherProxyRefusesIsNotSent(t *testing.T) {
 	}
 }
 
+// In a blind tunnel the upstream may speak first, and what it says comes with the other proxy's
+// answer, or behind it.
+func TestAnUpstreamMaySpeakFirstInABlindTunnel(t *testing.T) {
+	t.Parallel()
+	const greeting = "220 mail.test\r\n"
+	for name, answer := range map[string]string{"with the answer": tunnelled + greeting, "behind it": tunnelled} {
+		other := newOtherProxy(t, nil, answer)
+		p, err := newUpstreamProxy(newEgress(config.Egress{}), config.UpstreamProxy{URL: "http://" + other.addr}, config.Sources{}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := p.DialBlind(t.Context(), "tcp", "192.0.2.1:25")
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if name == "behind it" {
+			_, _ = io.WriteString(c, greeting)
+		}
+		_, _ = io.WriteString(c, "QUIT\r\n")
+		half, ok := c.(interface{ CloseWrite() error })
+		if !ok {
+			t.Fatalf("%s: its directions don't end one by one", name)
+		}
+		_ = half.CloseWrite()
+		if said, err := io.ReadAll(c); string(said) != greeting+"QUIT\r\n" || err != nil {
+			t.Errorf("%s: %q, %v", name, said, err)
+		}
+		_ = c.Close()
+	}
+	p, err := newUpstreamProxy(newEgress(config.Egress{Deny: []string{"192.0.2.0/24"}}), config.UpstreamProxy{URL: "http://127.0.0.1:1"}, config.Sources{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c, err := p.DialBlind(t.Context(), "tcp", "192.0.2.1:25"); c != nil || classOf(err) != upstream.ErrorEgress {
+		t.Errorf("what egress forbids: %v, %v", c, err)
+	}
+}
+
 func TestNoProxyIsConnectedToDirectly(t *testing.T) {
 	t.Parallel()
 	other := newOtherProxy(t, nil, tunnelled)
