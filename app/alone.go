@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"net/netip"
 
 	"keep-proxy/admin/client"
 	"keep-proxy/config"
@@ -14,9 +16,14 @@ import (
 const anyPort = "127.0.0.1:0"
 
 // Embedded returns c for a program that is part of another: every listener on a
-// free loopback port, and no address that is advertised for other machines.
+// free loopback port, and no address that is advertised for other machines. Runs get
+// listeners of their own where proxy.run_listen says, unless that is every interface: they
+// are told of loopback then, and nobody else may reach what asks for no credentials.
 func Embedded(c config.Config) config.Config {
 	c.Proxy.Listen, c.Proxy.Advertise = []string{anyPort}, ""
+	if at, err := netip.ParseAddrPort(c.Proxy.RunListen); err == nil && at.Addr().Unmap().IsUnspecified() {
+		c.Proxy.RunListen = net.JoinHostPort("127.0.0.1", fmt.Sprint(at.Port()))
+	}
 	c.Admin.Listen, c.Admin.TLS, c.Admin.HealthListen = anyPort, config.AdminTLS{}, ""
 	return c
 }

@@ -40,3 +40,19 @@ func TestTheAddressOfAClosedListenerIsOursNoMore(t *testing.T) {
 		})
 	}
 }
+
+// A program that is part of another serves the processes of its own machine: a run's listener,
+// which asks for no credentials, isn't opened to others by a configuration that is a sidecar's.
+func TestAnEmbeddedProgramOpensNoRunsListenerToOthers(t *testing.T) {
+	t.Parallel()
+	for configured, want := range map[string]string{
+		"0.0.0.0:0": "127.0.0.1:0", "0.0.0.0:9000": "127.0.0.1:9000", "[::]:0": "127.0.0.1:0", "[::ffff:0.0.0.0]:0": "127.0.0.1:0",
+		"127.0.0.1:0": "127.0.0.1:0", "172.17.0.1:0": "172.17.0.1:0", "localhost:9000": "localhost:9000",
+	} {
+		c := config.Default()
+		c.Proxy.RunListen = configured
+		if got := Embedded(c).Proxy.RunListen; got != want {
+			t.Errorf("%s becomes %s, want %s", configured, got, want)
+		}
+	}
+}
