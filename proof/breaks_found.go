@@ -327,13 +327,18 @@ var foundBreaks = []broken{
 	},
 	{
 		promise: "No connector's host is tunnelled blindly", how: "a tunnel stays blind when a reload makes its host a connector's",
-		edits: []edit{{"proxy/open.go", "\ttunnels.cut()\n", "\t_ = tunnels\n"}},
+		edits: []edit{{"proxy/open.go", "return may == nil || may()", "return may == nil || true"}},
 		tests: []string{"proxy.TestAReloadCutsTheBlindTunnelsToAConnectorsHost"},
 	},
 	{
 		promise: "No connector's host is tunnelled blindly", how: "a tunnel that is made during a reload stays blind",
-		edits: []edit{{"proxy/connect.go", "if !admitted || !p.blind(t.target) {", "if !admitted {"}},
+		edits: []edit{{"proxy/open.go", "\ts.mu.Unlock()\n\treturn may()\n", "\ts.mu.Unlock()\n\treturn true\n"}},
 		tests: []string{"proxy.TestAReloadWhileABlindTunnelIsMade"},
+	},
+	{
+		promise: "A connection whose rule names its protocol no more", how: "a connection stays what it was changed to",
+		edits: []edit{{"proxy/upgrade.go", "return refusal == nil && len(allowed) == len(protocols)", "return refusal == nil || len(allowed) < len(protocols)"}},
+		tests: []string{"proxy.TestAReloadCutsAConnectionWhoseRuleNamesItsProtocolNoMore"},
 	},
 	{
 		promise: "No connector's host is tunnelled blindly", how: "nobody tells the proxy of a reload",

@@ -236,9 +236,9 @@ func covers(entry, host, target string) bool {
 const effectPassthrough = "passthrough"
 
 // Reloaded must be called when Config.Rules has begun to give other rules: the blind tunnels to
-// what is a connector's host now are cut, or mutations there would pass unrecorded for as long as
-// a client keeps its tunnel.
-func (p *Proxy) Reloaded() { p.open.uncover(p.blind) }
+// what is a connector's host now are cut, and connections that changed to a protocol which their
+// rule names no more, or mutations there would pass unrecorded for as long as a client keeps them.
+func (p *Proxy) Reloaded() { p.open.uncover() }
 
 // tunnelBlind joins a client to an upstream without looking inside. Only the
 // gate at CONNECT and later cuts apply to it (see Reloaded too).
@@ -268,9 +268,7 @@ func (p *Proxy) tunnelBlind(w http.ResponseWriter, r *http.Request, t *tunnel) {
 	defer func() { _ = client.Close() }()
 	open, admitted := p.register(context.WithoutCancel(r.Context()), t.caller, false)
 	defer open.end()
-	open.leadBlindly(t.target)
-	// A reload before this is seen here, and one after it sees the tunnel.
-	if !admitted || !p.blind(t.target) {
+	if !admitted || !open.goUnseen(func() bool { return p.blind(t.target) }) {
 		return // It would be cut at once.
 	}
 	// Nobody knows where what is carried ends: how one side ends is how the other does.

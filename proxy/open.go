@@ -82,17 +82,16 @@ func (o *open) all() iter.Seq[*stream] {
 	}
 }
 
-// uncover cuts the blind tunnels that lead where none may be any more.
-func (o *open) uncover(blind func(target string) bool) {
-	var tunnels streams
+// uncover cuts what may go unseen no more.
+func (o *open) uncover() {
 	o.mu.Lock()
-	for s := range o.all() {
-		if target := s.leadsBlindlyTo(); target != "" && !blind(target) {
-			tunnels = append(tunnels, s)
+	all := slices.Collect(o.all())
+	o.mu.Unlock()
+	for _, s := range all {
+		if !s.mayGoUnseen() {
+			s.cut()
 		}
 	}
-	o.mu.Unlock()
-	tunnels.cut()
 }
 
 // count is how many streams are open.
@@ -182,8 +181,9 @@ type stream struct {
 	// stops it.
 	held      bool
 	heldSince time.Duration
-	// blindTo is where a blind tunnel leads to; empty for what is looked into.
-	blindTo string
+	// unseen asks whether what the stream carries may still go unseen; nil for what is
+	// looked into.
+	unseen func() bool
 	// unfollow ends following the client, nil before that began.
 	unfollow func() bool
 }
@@ -218,17 +218,21 @@ func (s *stream) cut() {
 	s.close()
 }
 
-// leadBlindly says that the stream is a blind tunnel to the target.
-func (s *stream) leadBlindly(target string) {
+// goUnseen says that nobody looks at what the stream carries from now on, for as long as may
+// says so, and reports whether it does now. A reload before this is seen here, and one after it
+// sees the stream.
+func (s *stream) goUnseen(may func() bool) bool {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.blindTo = target
+	s.unseen = may
+	s.mu.Unlock()
+	return may()
 }
 
-func (s *stream) leadsBlindlyTo() string {
+func (s *stream) mayGoUnseen() bool {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.blindTo
+	may := s.unseen
+	s.mu.Unlock()
+	return may == nil || may()
 }
 
 // shows passes interim responses on from now on, until the stream is cut.

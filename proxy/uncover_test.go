@@ -4,12 +4,16 @@ import (
 	"bufio"
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
+
+	"keep-proxy/ledger"
 )
 
 // alsoAt are the test rules, in force at another host too.
@@ -71,5 +75,36 @@ func TestAReloadWhileABlindTunnelIsMade(t *testing.T) {
 		target, base64.StdEncoding.EncodeToString([]byte("run:"+w.open("a").token)))
 	if resp, err := http.ReadResponse(bufio.NewReader(c), &http.Request{Method: http.MethodConnect}); err == nil {
 		t.Errorf("a blind tunnel to a connector's host: %s", resp.Status)
+	}
+}
+
+// Nor does a connection that changed protocols go on once its rule doesn't name the protocol.
+func TestAReloadCutsAConnectionWhoseRuleNamesItsProtocolNoMore(t *testing.T) {
+	t.Parallel()
+	for _, way := range ways {
+		t.Run(way, func(t *testing.T) {
+			t.Parallel()
+			w := newLive(t, changes)
+			r := w.open("a")
+			u := w.request(r, way, "GET", "/live", ask, "")
+			u.says(t, "hello")
+			base := strings.Replace(testRules, `["HOST"]`, `["HOST", "`+w.plain+`"]`, 1)
+			w.use(base + strings.Replace(liveRules, "chat/2", "chat/3", 1))
+			w.proxy.Reloaded()
+			u.says(t, "again")
+			w.use(base + strings.Replace(liveRules, "[websocket, chat/2]", "[chat/2]", 1))
+			w.proxy.Reloaded()
+			_, _ = io.WriteString(u, "more\n") // Which comes back where it is carried.
+			if line, err := u.in.ReadString('\n'); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Fatalf("after it the client reads %q, %v", line, err)
+			}
+			<-w.ends
+			if fields := w.ended(); fields["ended"] != "stop" || fields["delivered"] != false {
+				t.Errorf("the log says %v", fields)
+			}
+			if got := r.state().State; got != ledger.RunRunning {
+				t.Errorf("the run is %s", got)
+			}
+		})
 	}
 }

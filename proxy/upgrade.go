@@ -76,6 +76,15 @@ func (p *Proxy) upgrade(x *exchange, r *http.Request, req *rules.Request, m *rul
 	return p.pass(x, r, req, x.connector)
 }
 
+// changes reports whether the rules in force let the request change to these protocols, which an
+// upstream named.
+func (p *Proxy) changes(req *rules.Request, named string) bool {
+	protocols, _ := rules.Protocols([]string{named})
+	m := p.config.Rules().Match(req)
+	allowed, refusal := m.Upgrade(protocols)
+	return refusal == nil && len(allowed) == len(protocols)
+}
+
 // askFor makes a request ask for a change of protocols. Its header may be the judged one.
 func askFor(out *http.Request, protocols []string) {
 	if len(protocols) > 0 {
@@ -173,6 +182,9 @@ func (p *Proxy) carrySwitched(x *exchange, r *http.Request, resp *http.Response)
 	s.client = client
 	defer func() { _ = client.Close() }()
 	defer s.stream.AfterFunc(s.kill)()
+	if !s.stream.goUnseen(func() bool { return p.changes(x.request, s.protocol) }) {
+		s.stream.cut()
+	}
 	p.config.Metrics.Upgraded(1, 0, 0)
 	orderly = s.carryBoth(resp)
 	x.answer.status, x.answer.bytes = resp.StatusCode, s.sent.Load()
