@@ -94,7 +94,7 @@ func (g *greeted) CloseWrite() error {
 	if half, ok := g.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
 	}
-	return g.Conn.Close()
+	return g.Close()
 }
 
 // DialRead is Dial for what may be sent twice.
