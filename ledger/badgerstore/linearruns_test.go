@@ -1,6 +1,7 @@
 package badgerstore
 
 import (
+	"slices"
 	"strconv"
 
 	"keep-proxy/ledger"
@@ -330,8 +331,12 @@ func (w *world) decide(q *asked) answered {
 	case w.unsettled():
 		return w.notDecided(before, "unsettled")
 	}
-	if m := w.Records[w.Item.Cause]; s == ledger.ItemNeedsAttention && m != nil && (m.asks(ledger.EscalationMismatch) || m.Disputed != "") {
-		m.answer(func(kind string) bool { return kind == ledger.EscalationMismatch })
+	closes := []string{ledger.EscalationMismatch}
+	if q.is("skip") || q.is("new_attempt") {
+		closes = append(closes, ledger.EscalationDrift, ledger.EscalationVerify)
+	}
+	if m := w.Records[w.Item.Cause]; s == ledger.ItemNeedsAttention && m != nil && (m.asks(closes...) || m.Disputed != "") {
+		m.answer(func(kind string) bool { return slices.Contains(closes, kind) })
 		m.Disputed = ""
 		m.Version++
 	}
