@@ -20,6 +20,13 @@ func TestCountsAreThoseOfStatus(t *testing.T) {
 	run := w.open("c")
 	first, second := transfer(&run.Run), transfer(&run.Run)
 	second.n = 3
+	// An item that waits, of a mutation whose effect is gone.
+	gone := w.apply(w.claim(narrow("d", 4, ledger.BlockItem, false)), 201, "{}")
+	if _, _, err := w.ledger.Verified(t.Context(), ledger.Verified{
+		Key: gone.Key, Mode: ledger.VerifyHuman, Said: ledger.SaidDisagrees, Reason: "gone",
+	}); err != nil {
+		t.Fatal(err)
+	}
 	one, two := w.claim(first), w.claim(second)
 	w.lose(one)
 	w.lose(two)
@@ -35,11 +42,14 @@ func TestCountsAreThoseOfStatus(t *testing.T) {
 	if got.Unresolved[ledger.Indeterminate] != 3 || got.Unresolved[ledger.NeedsReconcile] != 1 || status.Unknown != 4 {
 		t.Errorf("unresolved %v, status says %d", got.Unresolved, status.Unknown)
 	}
-	if got.Escalations[ledger.EscalationIndeterminate] != 3 || len(got.Escalations) != 1 || status.Escalated != 3 {
+	if got.Escalations[ledger.EscalationIndeterminate] != 3 || got.Escalations[ledger.EscalationVerify] != 1 || status.Escalated != 4 {
 		t.Errorf("escalations %v, status says %d", got.Escalations, status.Escalated)
 	}
 	if got.Stopped[ledger.BlockWorkflow] != 1 || got.Stopped[ledger.BlockItem] != 1 || got.Stopped[ledger.BlockMutation] != 1 {
 		t.Errorf("scopes that stand still: %v", got.Stopped)
+	}
+	if got.Waiting != 1 || status.ItemsWaiting != 1 {
+		t.Errorf("%d items wait, status says %d", got.Waiting, status.ItemsWaiting)
 	}
 	if few, err := w.server.Count(t.Context(), 2); err != nil || few.Escalations[ledger.EscalationIndeterminate] != 2 {
 		t.Errorf("up to two: %+v, %v", few, err)
