@@ -219,6 +219,21 @@ var foundBreaks = []broken{
 		tests: []string{"reconcilers.TestAbsenceByACacheIsRetry"},
 	},
 	{
+		promise: "What a cache shows from before the first sending", how: "a state of before the sending is taken for its effect",
+		edits: []edit{{"reconcilers/aged.go", "!s.strong && slices.ContainsFunc(ages, t.mayPrecede)", "false && slices.ContainsFunc(ages, t.mayPrecede)"}},
+		tests: []string{"reconcilers.TestWhatACacheHasFromBeforeTheSendingIsNotTakenForIt"},
+	},
+	{
+		promise: "What a cache shows from before the first sending", how: "an age is taken for exact, though it is in whole seconds",
+		edits: []edit{{"reconcilers/aged.go", "seconds+1", "seconds"}},
+		tests: []string{"reconcilers.TestWhatACacheHasFromBeforeTheSendingIsNotTakenForIt"},
+	},
+	{
+		promise: "It *agrees* if the effect is there, and no cache said so", how: "what a cache shows is still there",
+		edits: []edit{{"reconcilers/aged.go", "s.seen == ledger.SeenApplied && t.verifies:", "false && t.verifies:"}},
+		tests: []string{"reconcilers.TestVerifyingTakesNoCachesWord"},
+	},
+	{
 		promise: "With `content`, objects created before the claim", how: "what was made after a sending that failed is ours",
 		edits: []edit{{"reconcilers/claimed.go", "!d.Verdict.Failure() {", "d.ID != \"\" {"}},
 		tests: []string{"reconcilers.TestWhatWasMadeBeforeTheSendingThatIsUnknownIsNotOurs"},

@@ -14,7 +14,7 @@ var readBreaks = []broken{
 		tests: []string{"reconcilers.TestEachPageIsHeldAgainstTheClock"},
 	},
 	{
-		promise: "It *agrees* if the effect is there; it *disagrees*", how: "an absence disagrees before settle is over",
+		promise: "It *agrees* if the effect is there, and no cache said so", how: "an absence disagrees before settle is over",
 		edits: []edit{{"reconcilers/verify.go", "s.proof && ledger.Settled(m, t.at, r.ledger.Process()):", "s.proof:"}},
 		tests: []string{"reconcilers.TestVerifyingDisagreesOnlyAfterSettle"},
 	},

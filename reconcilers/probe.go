@@ -33,8 +33,8 @@ type asked struct {
 	notBefore time.Time
 	// lacks says what the last answer lacks to be whole, if it does.
 	lacks string
-	// aged is the Age of an answer that wasn't made for its read, "" if none has one.
-	aged string
+	// ages are the Age of each answer that wasn't made for its read.
+	ages []string
 	// clocks is the largest measured difference between the API's clock and ours, by how much
 	// theirs is ahead at least, and whether ours is that of the claim.
 	clocks rules.Clocks
@@ -164,10 +164,7 @@ func (p probe) conclude(ctx context.Context, t *try, asking *rules.Asking, all a
 		s.reason = fmt.Sprintf("absent, but the answer's date is %v from our clock: one of the clocks is wrong, or a cache answered",
 			all.clocks.Off.Round(time.Second))
 	}
-	if s.seen == ledger.SeenAbsent && all.aged != "" {
-		s.seen = ledger.SeenRetry
-		s.reason = fmt.Sprintf("absent, but a cache answered (Age: %s): what was made since isn't in it", shorten(all.aged))
-	}
+	s = t.asAged(s, all.ages)
 	if s.seen == ledger.SeenAbsent || s.seen == ledger.SeenApplied && len(s.objects) == 0 {
 		s = t.asAuthorised(s)
 	}
@@ -231,7 +228,7 @@ func (a *asked) note(n int, ask *rules.Ask, r reply, sent, received time.Time) {
 	}
 	for _, age := range r.header["Age"] {
 		if age = strings.TrimSpace(age); age != "0" {
-			a.aged = age
+			a.ages = append(a.ages, age)
 		}
 	}
 	if diff, ok := upstream.MeasureClock(r.header, sent, received); ok {
