@@ -5,13 +5,17 @@ import "context"
 // SentAlike names another mutation of m's operation that may have made what was made since
 // m was first sent, and says why; "" if there is none. Of those whose sendings may have taken
 // effect since then it asks alike, which says whether what was found may be of that one as
-// well as of m.
+// well as of m. Another version of the rule may call the operation by another name, so that
+// alike is asked about whatever was sent under one, too.
 //
 // One that failed made nothing, and of one that was asked about it is known what it made:
 // that is its evidence, and nobody else's. An answer alone doesn't name what it made.
 func (l *Ledger) SentAlike(ctx context.Context, m *Mutation, alike func(other *Mutation) bool) (string, error) {
 	first := m.Dispatches[0].Started
-	return l.touchedSince(ctx, m, Filter{Operation: m.Operation}, func(other *Mutation) string {
+	sameOperation := func(other *Mutation) bool {
+		return other.Operation == m.Operation || other.ConnectorHash != m.ConnectorHash
+	}
+	return l.touchedSince(ctx, m, sameOperation, func(other *Mutation) string {
 		if other.State == Failed || other.namesItsObject() || !other.mayTakeEffectAfter(first) || !alike(other) {
 			return ""
 		}

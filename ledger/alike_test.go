@@ -29,8 +29,11 @@ func TestOnlyWhatMayHaveMadeItIsAskedAbout(t *testing.T) {
 		"nobody":                      {func(*world) {}, false},
 		"an answer of after":          {func(w *world) { w.applied("b") }, true},
 		"an answer to something else": {func(w *world) { w.applied("b", another) }, false},
-		"one that is unknown":         {func(w *world) { w.unknown("b") }, true},
-		"one that is being sent":      {func(w *world) { w.send(w.open(returns), "b") }, true},
+		"an answer to what another version of the rule names otherwise": {func(w *world) {
+			w.applied("b", another, func(q *ledger.Claim) { q.Record.ConnectorHash = "later" })
+		}, true},
+		"one that is unknown":    {func(w *world) { w.unknown("b") }, true},
+		"one that is being sent": {func(w *world) { w.send(w.open(returns), "b") }, true},
 		"one that failed": {func(w *world) {
 			w.finish("b", w.send(w.open(returns), "b"), ledger.VerdictFailed, class(ledger.ClassLogic))
 		}, false},

@@ -40,7 +40,7 @@ func NaturalOpen(m *Mutation, now Stamp, process Process) bool {
 // so that they tell nothing apart.
 func (l *Ledger) LaterOfTarget(ctx context.Context, m *Mutation) (string, error) {
 	first := m.Dispatches[0].Started
-	return l.touchedSince(ctx, m, Filter{}, func(other *Mutation) string {
+	return l.touchedSince(ctx, m, func(*Mutation) bool { return true }, func(other *Mutation) string {
 		if !otherTarget(m, other) && other.sentAfter(first) {
 			return "mutation " + other.ID + " may have changed the same since"
 		}

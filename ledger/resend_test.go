@@ -3,6 +3,7 @@ package ledger_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -205,12 +206,14 @@ func TestALaterSettingIsFoundAlthoughTheClockWasAhead(t *testing.T) {
 	}
 }
 
-// paged is a store that lists one mutation at a time.
+// paged is a store that lists one mutation at a time, as if there were a thousand like it.
 type paged struct{ ledger.Store }
 
 func (p paged) Mutations(ctx context.Context, f ledger.Filter) (ledger.Page[*ledger.Mutation], error) {
 	f.Limit = 1
-	return p.Store.Mutations(ctx, f)
+	page, err := p.Store.Mutations(ctx, f)
+	page.Items = slices.Repeat(page.Items, 1000)
+	return page, err
 }
 
 // A later setting may stand on any page, and what can't be looked through may hold one.

@@ -10,15 +10,15 @@ import (
 const (
 	// wallJump is how far the wall clock may have been set back meanwhile.
 	wallJump = 25 * time.Hour
-	// maxSince is how many pages of mutations are looked through.
-	maxSince = 20
+	// maxSince is how many mutations are looked at.
+	maxSince = 20_000
 )
 
-// touchedSince shows the other mutations of m's connector that filter selects and to which
+// touchedSince shows the other mutations of m's connector that matter and to which
 // something happened since m was first sent, until told says something of one; "" if it said
 // nothing. What can't be looked through is said, too: more than the bounds allow, and a time
 // of which the ledger knows nothing.
-func (l *Ledger) touchedSince(ctx context.Context, m *Mutation, filter Filter, told func(other *Mutation) string) (string, error) {
+func (l *Ledger) touchedSince(ctx context.Context, m *Mutation, matters func(other *Mutation) bool, told func(other *Mutation) string) (string, error) {
 	first, since := m.Dispatches[0].Started, m.Dispatches[0].Started.Wall
 	if shown, ok := l.config.Now().WallOf(first); ok && shown.Before(since) {
 		since = shown // The clock was ahead then.
@@ -26,16 +26,17 @@ func (l *Ledger) touchedSince(ctx context.Context, m *Mutation, filter Filter, t
 	if why, err := l.gapSince(ctx, &m.Dispatches[0]); err != nil || why != "" {
 		return why, err
 	}
-	filter.Connector, filter.Touched, filter.Limit = m.Connector, Touched{Since: since.Add(-wallJump)}, 1000
-	for range maxSince {
+	filter := Filter{Connector: m.Connector, Touched: Touched{Since: since.Add(-wallJump)}, Limit: 1000}
+	for looked := 0; looked < maxSince; {
 		page, err := l.Mutations(ctx, filter)
 		if err != nil {
 			return "", fmt.Errorf("mutations since %s: %w", m.ID, err)
 		}
 		for _, other := range page.Items {
-			if other.Key == m.Key {
+			if other.Key == m.Key || !matters(other) {
 				continue
 			}
+			looked++
 			if why := told(other); why != "" {
 				return why, nil
 			}

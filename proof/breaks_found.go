@@ -174,17 +174,17 @@ var foundBreaks = []broken{
 		tests: []string{"rules.TestATextOfANumberDoesNotDependOnHowItIsWritten"},
 	},
 	{
-		promise: "Where another mutation of the operation may have made the object", how: "what another one was answered for counts by its content",
+		promise: "Where another mutation of the operation, under whatever name", how: "what another one was answered for counts by its content",
 		edits: []edit{{"reconcilers/alike.go", "o.Tie != rules.TieContent ||", "o.Tie == rules.TieContent ||"}},
 		tests: []string{"reconcilers.TestWhatAnotherMutationMayHaveMadeIsNotTakenByItsContent"},
 	},
 	{
-		promise: "Where another mutation of the operation may have made the object", how: "what ended without an answer took effect before its end",
+		promise: "Where another mutation of the operation, under whatever name", how: "what ended without an answer took effect before its end",
 		edits: []edit{{"ledger/alike.go", "(!succeeded || !before)", "(!before || succeeded && m == nil)"}},
 		tests: []string{"reconcilers.TestWhatWasAnsweredBeforeTheClaimMadeNothingAfterIt"},
 	},
 	{
-		promise: "Where another mutation of the operation may have made the object", how: "what was made in a gap is ours",
+		promise: "Where another mutation of the operation, under whatever name", how: "what was made in a gap is ours",
 		edits: []edit{{"ledger/since.go", "if why, err := l.gapSince(ctx, &m.Dispatches[0]); err != nil || why != \"\" {", "if why, err := l.gapSince(ctx, &m.Dispatches[0]); err != nil || why == \"\" && told == nil {"}},
 		tests: []string{"ledger.TestWhatWasMadeInAGapIsNobodys"},
 	},
@@ -227,6 +227,11 @@ var foundBreaks = []broken{
 		promise: "What a cache shows from before the first sending", how: "an age is taken for exact, though it is in whole seconds",
 		edits: []edit{{"reconcilers/aged.go", "seconds+1", "seconds"}},
 		tests: []string{"reconcilers.TestWhatACacheHasFromBeforeTheSendingIsNotTakenForIt"},
+	},
+	{
+		promise: "Where another mutation of the operation, under whatever name", how: "what was sent under another name of the operation isn't thought of",
+		edits: []edit{{"ledger/alike.go", "other.Operation == m.Operation || other.ConnectorHash != m.ConnectorHash", "other.Operation == m.Operation"}},
+		tests: []string{"reconcilers.TestWhatAnotherMutationMayHaveMadeIsNotTakenByItsContent"},
 	},
 	{
 		promise: "It *agrees* if the effect is there, and no cache said so", how: "what a cache shows is still there",

@@ -21,7 +21,8 @@ func (p probe) foreign(ctx context.Context, t *try, asking *rules.Asking, o *rul
 	}
 	return p.ledger.SentAlike(ctx, t.mutation, func(other *ledger.Mutation) bool {
 		if other.ConnectorHash != t.mutation.ConnectorHash || other.ConnectorHosts != t.mutation.ConnectorHosts {
-			return true // Under another version the rule's words are about something else.
+			// Under another version the rule's words are about something else.
+			return other.Operation == t.mutation.Operation || p.sameOperation(ctx, t, other)
 		}
 		if other.Account != t.mutation.Account {
 			return false
@@ -33,6 +34,25 @@ func (p probe) foreign(ctx context.Context, t *try, asking *rules.Asking, o *rul
 		env, _ := of.envByClock(p.now())
 		return asking.MayBeOf(env, o.ObjectIDs[0])
 	})
+}
+
+// sameOperation reports whether the rule of this try may take another mutation's request, which is of
+// an operation by another name under another version, for one of its own operation.
+func (p probe) sameOperation(ctx context.Context, t *try, other *ledger.Mutation) bool {
+	set, err := p.pinned.set(ctx, t.mutation)
+	if err != nil {
+		return true
+	}
+	request, _, err := stored(ctx, p.ledger, other)
+	if err != nil {
+		return true
+	}
+	match := set.Match(request)
+	if match.Operation == nil {
+		// What this version knows of no operation isn't of this one; what it can't tell may be.
+		return match.Refusal != nil && match.Refusal.Problem != rules.ProblemUnmatched
+	}
+	return match.Operation.Name == t.mutation.Operation
 }
 
 // claimedByOther reports whether an upstream object is the evidence of another

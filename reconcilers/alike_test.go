@@ -45,6 +45,25 @@ func TestWhatAnotherMutationMayHaveMadeIsNotTakenByItsContent(t *testing.T) {
 			w.rule = strings.Replace(w.rule, "version: 1", "version: 2", 1)
 			w.ended(claim(), ledger.VerdictApplied)
 		}, ledger.SeenRetry},
+		"another under a version that names the operation otherwise": {told, func(w *world, claim func() *ledger.Mutation) {
+			w.rule = strings.NewReplacer("version: 1", "version: 2", "name: thing.create", "name: thing.make").Replace(w.rule)
+			w.ended(claim(), ledger.VerdictApplied)
+		}, ledger.SeenRetry},
+		"another of another operation under another version": {alike, func(w *world, claim func() *ledger.Mutation) {
+			w.rule = strings.NewReplacer(
+				"version: 1", "version: 2", "name: thing.create", "name: thing.name", "{method: POST, path: /things}", "{method: POST, path: /names}",
+			).Replace(w.rule)
+			w.make = func(reference string) *rules.Request {
+				of := w.request(reference)
+				req, refusal := rules.Rebuild(of.Method, strings.Replace(of.URL(), "/things", "/names", 1), of.Header, of.Body())
+				if refusal != nil {
+					w.Fatal(refusal)
+				}
+				return req
+			}
+			w.scripted = http.Header{"X-Account": {"acct_2"}} // It finds evidence of its own.
+			w.ended(claim(), ledger.VerdictApplied)
+		}, ledger.SeenApplied},
 		"another of another account": {alike, func(w *world, claim func() *ledger.Mutation) {
 			w.scripted = http.Header{"X-Account": {"acct_2"}}
 			w.ended(claim(), ledger.VerdictApplied)
