@@ -50,6 +50,15 @@ var lies = []lie{
 		tellsTheTruth,
 	},
 	{
+		"a cache answers reads", append([]string{"drafted"}, probedOperations...),
+		world{says: "as of up to 4 min before, which its Age tells", caches: 4 * time.Minute, fate: func(_ *rand.Rand, f *fate) { lost(f); f.late = 0 }},
+		world{
+			says: "as of up to 4 min before, and says nothing of that", caches: 4 * time.Minute, silent: true,
+			fate: func(_ *rand.Rand, f *fate) { lost(f); f.late = 0 },
+		},
+		inTime,
+	},
+	{
 		"pages shift", probedOperations,
 		world{says: "by what is made meanwhile, newest first"},
 		world{says: "by what vanishes meanwhile, so that one object is skipped", shifts: true},

@@ -88,9 +88,14 @@ func (a *api) read(c net.Conn, r *http.Request, what, rest string) bool {
 	if !a.calm {
 		f = a.plan.fate("read", a.reads)
 	}
-	found := a.shown(what, rest, r.URL.Query())
+	age := time.Duration(0)
+	if !a.calm {
+		age = a.plan.world.age(a.plan, a.reads, time.Since(a.begun))
+	}
+	then := time.Now().Add(-age)
+	found := a.shown(what, rest, r.URL.Query(), then)
 	text, err := json.Marshal(found)
-	head := "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n" + a.plan.world.date(time.Now())
+	head := "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n" + a.plan.world.date(then) + a.plan.world.aged(age)
 	a.mu.Unlock()
 	if err != nil {
 		return false
@@ -124,12 +129,12 @@ func (a *api) shows(found any) {
 	}
 }
 
-// shown is what a read finds.
-func (a *api) shown(what, rest string, q url.Values) any {
+// shown is what a read of a moment finds.
+func (a *api) shown(what, rest string, q url.Values, now time.Time) any {
 	switch what {
 	case "drafts":
 		d := a.draft(rest)
-		return map[string]any{"id": rest, "sent": !d.sent.IsZero() && !d.shows.After(time.Now())}
+		return map[string]any{"id": rest, "sent": !d.sent.IsZero() && !d.shows.After(now)}
 	case "jobs":
 		n, err := strconv.Atoi(strings.TrimPrefix(rest, "j"))
 		if err != nil || n < 1 || n > len(a.jobs) {
@@ -137,7 +142,7 @@ func (a *api) shown(what, rest string, q url.Values) any {
 		}
 		return map[string]any{"state": a.jobs[n-1].state}
 	default:
-		return a.page(q)
+		return a.page(q, now)
 	}
 }
 
@@ -153,9 +158,9 @@ func since(all []*object, text string) []*object {
 	})
 }
 
-// page is one object of those that can be seen of a reference now, newest first, so that what
+// page is one object of those that can be seen of a reference at a moment, newest first, so that what
 // is made meanwhile shifts the pages that follow. Some are other people's.
-func (a *api) page(q url.Values) map[string]any {
+func (a *api) page(q url.Values, now time.Time) map[string]any {
 	reference := q.Get("reference")
 	r := drawn(a.plan.seed, "others "+reference, 0)
 	var all []*object
@@ -168,7 +173,7 @@ func (a *api) page(q url.Values) map[string]any {
 	older := r.IntN(len(all) + 1)
 	ours := []*object{}
 	for _, o := range slices.Backward(a.objects) {
-		if o.Reference == reference && !o.visible.After(time.Now()) && !o.gone {
+		if o.Reference == reference && !o.visible.After(now) && !o.gone {
 			ours = append(ours, o)
 		}
 	}

@@ -27,6 +27,26 @@ type world struct {
 	alike bool
 	// believed says that success is answered before it takes effect.
 	believed bool
+	// caches is how old an answer of a cache to a read may be, and silent that its Age is left out.
+	caches time.Duration
+	silent bool
+}
+
+// age is how old the answer to one more read is, in whole seconds.
+func (w *world) age(p *plan, reads int, at time.Duration) time.Duration {
+	if w == nil || w.caches == 0 {
+		return 0
+	}
+	r := drawn(p.seed, "cache", reads)
+	return min(upTo(r, w.caches), at).Truncate(time.Second)
+}
+
+// aged is the field that tells an answer's age (RFC 9111 §5.1).
+func (w *world) aged(age time.Duration) string {
+	if age == 0 || w.silent {
+		return ""
+	}
+	return fmt.Sprintf("Age: %d\r\n", int(age.Seconds()))
 }
 
 // created is the time of creation that the API gives.
