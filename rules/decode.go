@@ -48,8 +48,9 @@ type location struct {
 	key  string
 }
 
-// mistaken records an error that a program before this one took. Of a stored version it
-// is advice: a mutation is asked about by the rule that it was sent by, mistakes included.
+// mistaken records an error that a program before this one took, or that settings make which
+// are for another version by now. Of a stored version it is advice: a mutation is asked about by
+// the rule that it was sent by, mistakes included.
 func (d *decoder) mistaken(code, key string, n *yaml.Node, problem, fix string) {
 	severity := SeverityError
 	if d.pinned {

@@ -32,7 +32,7 @@ func Load(files []File, settings []Settings, d Defaults) (*Set, Findings) {
 
 // LoadPinned loads one stored version of a connector again, by the content that a
 // record is pinned to. Settings for other connectors, and overrides for
-// operations that this version doesn't have, are passed over.
+// operations that this version doesn't have or that don't fit it, are passed over.
 func LoadPinned(content []byte, settings []Settings, d Defaults) (*Connector, Findings) {
 	l := &loading{defaults: d.filled(), settings: settings, pinned: true}
 	l.file(File{Name: "pinned", Data: content})

@@ -18,10 +18,11 @@ func (d *decoder) numbers(m map[string]*yaml.Node, key string, op *Operation, l 
 	if s := l.settingsFor(op.Connector.Name); s != nil {
 		over = s.Overrides[op.Name]
 	}
-	op.Settle = resolveNumber(&r, numberSource[time.Duration]{
+	settle := numberSource[time.Duration]{
 		name: "settle", floor: DefaultSettle, configured: l.defaults.Settle,
 		own: d.ownDuration(m, key, "settle"), override: over.Settle,
-	})
+	}
+	op.Settle = resolveNumber(&r, settle)
 	op.Spacing = resolveNumber(&r, numberSource[time.Duration]{
 		name: "absent_spacing", floor: DefaultSpacing, configured: l.defaults.Spacing,
 		own: d.ownDuration(m, key, "absent_spacing"), override: over.Spacing,
@@ -37,7 +38,13 @@ func (d *decoder) numbers(m map[string]*yaml.Node, key string, op *Operation, l 
 	d.limits(m, key, op, l)
 	r.words(op, over)
 	r.limits(op, over)
-	if b := op.Bounds; b != nil && op.Settle <= b.Commit+b.Lag {
+	switch b := op.Bounds; {
+	case b == nil || op.Settle > b.Commit+b.Lag:
+	case d.pinned:
+		// An override is for the version in force, of which less may be true.
+		settle.override = nil
+		op.Settle = max(resolveNumber(&r, settle), b.Commit+b.Lag+time.Second)
+	default:
 		d.fail("bounds", join(key, "bounds"), m["bounds"],
 			fmt.Sprintf("settle (%v) does not cover a commit %v late read %v later", op.Settle, b.Commit, b.Lag),
 			fmt.Sprintf("let settle be more than %v", b.Commit+b.Lag))

@@ -271,7 +271,11 @@ func (d *decoder) variables(n *yaml.Node, key string, op *Operation) {
 				continue
 			}
 			told[at.key+" "+r.root+"."+name] = true
-			d.fail("variable", at.key, at.node, "reads "+r.root+"."+name+", but no pattern has {"+name+"}",
+			report := d.fail
+			if r.root == "host" { // which settings can take away from a stored version
+				report = d.mistaken
+			}
+			report("variable", at.key, at.node, "reads "+r.root+"."+name+", but no pattern has {"+name+"}",
 				"add {"+name+"} to the pattern, or correct the name")
 		}
 	}

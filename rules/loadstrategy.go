@@ -123,6 +123,11 @@ func (d *decoder) usable(n *yaml.Node, key string, op *Operation) {
 // redispatchable checks that what is to be sent again by itself is stored whole, and
 // that its absence can be believed at all.
 func (d *decoder) redispatchable(n *yaml.Node, key string, op *Operation) {
+	if d.pinned && (op.Send != nil || slices.ContainsFunc(op.secret, place.isOfRequest)) {
+		// Only an override says it, which is for the version in force.
+		op.OnAbsent = OnAbsentFail
+		return
+	}
 	if op.Send != nil {
 		d.fail("redispatch", key, n, "what is sent in steps is not sent again by itself", "write on_absent: fail: the next request begins with the first step")
 	}
@@ -136,11 +141,16 @@ func (d *decoder) redispatchable(n *yaml.Node, key string, op *Operation) {
 // storedWhole checks that the request can be made again from what is stored.
 func (d *decoder) storedWhole(n *yaml.Node, key, what string, op *Operation) {
 	for _, p := range op.secret {
-		if p.root == "json" || p.root == "form" || p.root == "query" || p.root == "path" {
+		if p.isOfRequest() {
 			d.fail(what+"-secret", key, n, what+" needs the whole request, but "+p.source+" is secret and is not stored",
 				"remove "+what+", or the secret place")
 		}
 	}
+}
+
+// isOfRequest reports whether a secret place is left out of what is stored to be sent again.
+func (p place) isOfRequest() bool {
+	return slices.Contains([]string{"json", "form", "query", "path"}, p.root)
 }
 
 // resendable checks a resend: it needs a native key with a window in which
@@ -157,7 +167,8 @@ func (d *decoder) resendable(n *yaml.Node, key string, op *Operation, only bool)
 		problem := fmt.Sprintf("the window of %v is too short for a resend: timeout (%v) and settle (%v) leave no time in 0.9 of it",
 			op.NativeKey.Window, op.Timeout, op.Settle)
 		if only {
-			d.fail("resend", key, n, problem, "add a probe or none:, or give the operation a shorter timeout")
+			// Of a stored version no resend is tried then.
+			d.mistaken("resend", key, n, problem, "add a probe or none:, or give the operation a shorter timeout")
 		} else {
 			d.warn("resend", key, n, problem, "remove resend, or give the operation a shorter timeout")
 		}

@@ -19,7 +19,7 @@ func (d *decoder) verifiable(n *yaml.Node, key string, op *Operation, l *loading
 	switch {
 	case op.Verify == "" && asks:
 		op.Verify = l.defaults.Verify
-	case op.Verify == "":
+	case op.Verify == "", d.pinned && !asks:
 		op.Verify = VerifyOff
 	case op.Verify != VerifyOff && !asks:
 		d.fail("verify", join(key, "verify_on_replay"), n, "nothing says how the API is asked before a replay",
