@@ -17,6 +17,8 @@ type answer struct {
 	// asked says that it is the answer to a read of ours, in which what isn't there is told apart
 	// from what can't be read.
 	asked bool
+	// celled is what CEL has been given of the body, by the name of the member.
+	celled map[types.String]ref.Val
 }
 
 // newAnswer wraps a response; nil for nil.
@@ -97,23 +99,32 @@ type answerMap struct {
 
 // Find implements traits.Mapper.
 func (m *answerMap) Find(key ref.Val) (ref.Val, bool) {
-	var v any
-	var problem *Refusal
-	switch key {
-	case types.String("json"):
-		var body *jsonValue
-		body, problem = m.answer.json()
-		v = celOrEmpty(body)
-	case types.String("text"):
-		v, problem = m.answer.text()
-	default:
+	name, _ := key.(types.String)
+	if name != "json" && name != "text" {
 		return m.Mapper.Find(key)
 	}
+	if v, done := m.answer.celled[name]; done {
+		return v, true
+	}
+	v, problem := m.answer.body(name)
 	if problem != nil {
 		m.scope.note(problem)
 		return nil, false
 	}
-	return types.DefaultTypeAdapter.NativeToValue(v), true
+	if m.answer.celled == nil {
+		m.answer.celled = map[types.String]ref.Val{}
+	}
+	m.answer.celled[name] = types.DefaultTypeAdapter.NativeToValue(v)
+	return m.answer.celled[name], true
+}
+
+// body is the member json or text for CEL.
+func (a *answer) body(name types.String) (any, *Refusal) {
+	if name == "text" {
+		return a.text()
+	}
+	v, problem := a.json()
+	return celOrEmpty(v), problem
 }
 
 // Get implements traits.Indexer.

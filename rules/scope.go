@@ -1,8 +1,6 @@
 package rules
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"net/http"
 	"strings"
@@ -10,6 +8,7 @@ import (
 
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
 )
 
 // errMissing is a name that has no value here. Deriving refuses with it, judging
@@ -30,6 +29,15 @@ type scope struct {
 	stored *scope
 
 	query *pairs
+	// digest is what bodyDigest gives.
+	digest string
+	// celled holds what CEL has been given of the request, by variable, and celledFound what of
+	// found: an expression that goes through a list asks for them at every element.
+	celled      map[string]ref.Val
+	celledFound struct {
+		of *jsonValue
+		as any
+	}
 	// problem is the first ambiguity that was read. An expression could hide it
 	// behind a default, so it decides whatever the expression came to.
 	problem *Refusal
@@ -94,8 +102,10 @@ func (s *scope) bodyDigest() string {
 	if c.problem != nil {
 		s.note(c.problem)
 	}
-	sum := sha256.Sum256(c.bytes)
-	return hex.EncodeToString(sum[:])
+	if s.digest == "" {
+		s.digest = hexDigest(c.bytes)
+	}
+	return s.digest
 }
 
 // one is the single value of a name; a repeated name is ambiguous.
@@ -192,11 +202,14 @@ func (s *scope) ResolveName(name string) (any, bool) {
 	case "query", "form", "header":
 		return &onceMap{scope: s, root: name}, true
 	case "query_all":
-		return allValues(s.queryPairs()), true
+		p := s.queryPairs()
+		return s.once(name, func() any { return allValues(p) }), true
 	case "form_all":
-		return allValues(s.form()), true
+		p := s.form()
+		return s.once(name, func() any { return allValues(p) }), true
 	case "json":
-		return celOrEmpty(s.json()), true
+		v := s.json()
+		return s.once(name, func() any { return celOrEmpty(v) }), true
 	case "body_sha256":
 		return s.bodyDigest(), true
 	case "account":
@@ -211,7 +224,7 @@ func (s *scope) resolveRecord(name string) (any, bool) {
 	case name == "stored" && s.stored != nil:
 		return newStoredMap(s.stored), true
 	case name == "mutation" && s.mutation != nil:
-		return s.mutation.fields(), true
+		return s.once(name, func() any { return s.mutation.fields() }), true
 	case name == "response" && s.resp != nil:
 		return &answerMap{Mapper: s.resp.head(), answer: s.resp, scope: s}, true
 	case name == "steps" && s.steps != nil:
@@ -219,9 +232,25 @@ func (s *scope) resolveRecord(name string) (any, bool) {
 	case name == "object" && s.mutation != nil && s.mutation.Object != "":
 		return s.mutation.Object, true
 	case name == "found" && s.found != nil:
-		return toCEL(s.found), true
+		if s.celledFound.of != s.found {
+			s.celledFound.of, s.celledFound.as = s.found, toCEL(s.found)
+		}
+		return s.celledFound.as, true
 	}
 	return types.WrapErr(errMissing), true
+}
+
+// once converts a variable for CEL, the first time that it is asked for.
+func (s *scope) once(name string, convert func() any) ref.Val {
+	v, done := s.celled[name]
+	if !done {
+		if s.celled == nil {
+			s.celled = map[string]ref.Val{}
+		}
+		v = types.DefaultTypeAdapter.NativeToValue(convert())
+		s.celled[name] = v
+	}
+	return v
 }
 
 // remember keeps the answer at hand under a step's name.
