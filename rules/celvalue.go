@@ -20,39 +20,73 @@ import (
 // optional member is absent and any other an error.
 func celOrEmpty(v *jsonValue) any {
 	if v == nil {
-		return map[string]any{}
+		return &sizedMap{types.NewStringInterfaceMap(types.DefaultTypeAdapter, map[string]any{}), 1}
 	}
 	return toCEL(v)
 }
 
 // toCEL converts a JSON value to what CEL's type adapter takes.
 func toCEL(v *jsonValue) any {
+	out, _ := sizedCEL(v)
+	return out
+}
+
+// sizedCEL is toCEL with the size of what it makes, in the units of memoryLimit.
+func sizedCEL(v *jsonValue) (out any, size uint32) {
 	switch v.kind {
 	case jsonNull:
-		return types.NullValue
+		return types.NullValue, 1
 	case jsonFalse:
-		return false
+		return false, 1
 	case jsonTrue:
-		return true
+		return true, 1
 	case jsonNumber:
-		return numberToCEL(v.text)
+		return numberToCEL(v.text), textSize(v.text)
 	case jsonString:
-		return v.text
+		return v.text, textSize(v.text)
 	case jsonArray:
-		out := make([]any, len(v.items))
+		list := make([]any, len(v.items))
+		size = 1
 		for i := range v.items {
-			out[i] = toCEL(&v.items[i])
+			var n uint32
+			list[i], n = sizedCEL(&v.items[i])
+			size += n
 		}
-		return out
+		return &sizedList{types.NewDynamicList(types.DefaultTypeAdapter, list), size}, size
 	case jsonObject:
-		out := make(map[string]any, len(v.items))
+		members := make(map[string]any, len(v.items))
+		size = 1
 		for i := range v.items {
-			out[v.names[i]] = toCEL(&v.items[i])
+			var n uint32
+			members[v.names[i]], n = sizedCEL(&v.items[i])
+			size += n + textSize(v.names[i])
 		}
-		return out
+		return &sizedMap{types.NewStringInterfaceMap(types.DefaultTypeAdapter, members), size}, size
 	}
-	return types.NullValue
+	return types.NullValue, 1
 }
+
+// sizedMap and sizedList know how much they hold. CEL would count it at every step at which it meets
+// one, and gives up counting, and with it the expression, at 10,000 values or the fifth level: an
+// object of many an API, or a page of them, has more.
+type sizedMap struct {
+	traits.Mapper
+	size uint32
+}
+
+type sizedList struct {
+	traits.Lister
+	size uint32
+}
+
+// AggregateSize implements types.AggregateSizeVisitor.
+func (m *sizedMap) AggregateSize(types.AggregateSizer) uint32 { return m.size }
+
+// AggregateSize implements types.AggregateSizeVisitor.
+func (l *sizedList) AggregateSize(types.AggregateSizer) uint32 { return l.size }
+
+// textSize is the size of a text, of which CEL counts ten bytes as one value.
+func textSize(s string) uint32 { return uint32(len(s)/10) + 1 } //nolint:gosec // bodies are far smaller
 
 // numberToCEL makes an int, a uint or a double; a number that none of them holds
 // exactly stays a number with all its digits.
@@ -115,18 +149,34 @@ func (d digits) Value() any { return string(d) }
 // fromCEL converts the result of an expression. present is false for an absent
 // optional.
 func fromCEL(v ref.Val) (out jsonValue, present bool, err error) {
+	left := maxJSONValues
+	return fromCELWithin(v, &left)
+}
+
+// fromCELWithin is fromCEL of one of several values, of which so many are left.
+func fromCELWithin(v ref.Val, left *int) (out jsonValue, present bool, err error) {
 	if opt, ok := v.(*types.Optional); ok {
 		if !opt.HasValue() {
 			return jsonValue{}, false, nil
 		}
-		return fromCEL(opt.GetValue())
+		return fromCELWithin(opt.GetValue(), left)
 	}
-	out, err = jsonOf(v)
+	out, err = jsonWithin(v, left)
 	return out, err == nil, err
 }
 
 // jsonOf converts a value that is there.
 func jsonOf(v ref.Val) (jsonValue, error) {
+	left := maxJSONValues
+	return jsonWithin(v, &left)
+}
+
+// jsonWithin is jsonOf of one of several values. A list may hold one value many times, and each
+// time it is converted.
+func jsonWithin(v ref.Val, left *int) (jsonValue, error) {
+	if *left--; *left < 0 {
+		return jsonValue{}, errTooMany
+	}
 	switch v := v.(type) {
 	case types.Null:
 		return jsonValue{}, nil
@@ -152,18 +202,18 @@ func jsonOf(v ref.Val) (jsonValue, error) {
 	case *types.Err:
 		return jsonValue{}, v
 	case traits.Mapper:
-		return jsonOfMap(v)
+		return jsonOfMap(v, left)
 	case traits.Lister:
-		return jsonOfList(v)
+		return jsonOfList(v, left)
 	}
 	return jsonValue{}, fmt.Errorf("a result of type %s can't be used here", v.Type().TypeName())
 }
 
 // jsonOfList converts a list; absent optionals inside are left out.
-func jsonOfList(l traits.Lister) (jsonValue, error) {
+func jsonOfList(l traits.Lister, left *int) (jsonValue, error) {
 	out := jsonValue{kind: jsonArray}
 	for it := l.Iterator(); it.HasNext() == types.True; {
-		item, present, err := fromCEL(it.Next())
+		item, present, err := fromCELWithin(it.Next(), left)
 		if err != nil {
 			return jsonValue{}, err
 		}
@@ -175,7 +225,7 @@ func jsonOfList(l traits.Lister) (jsonValue, error) {
 }
 
 // jsonOfMap converts a map with string keys, in the order of the keys.
-func jsonOfMap(m traits.Mapper) (jsonValue, error) {
+func jsonOfMap(m traits.Mapper, left *int) (jsonValue, error) {
 	values := map[string]jsonValue{}
 	var names []string
 	for it := m.Iterator(); it.HasNext() == types.True; {
@@ -184,7 +234,7 @@ func jsonOfMap(m traits.Mapper) (jsonValue, error) {
 		if !ok {
 			return jsonValue{}, errors.New("a map in a result has a key that is no string")
 		}
-		item, present, err := fromCEL(m.Get(key))
+		item, present, err := fromCELWithin(m.Get(key), left)
 		if err != nil {
 			return jsonValue{}, err
 		}
