@@ -3,6 +3,7 @@ package rules
 import (
 	"fmt"
 	"reflect"
+	"strings"
 
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
@@ -17,7 +18,10 @@ type onceMap struct {
 	root  string
 }
 
-var _ traits.Mapper = (*onceMap)(nil)
+var (
+	_ traits.Mapper              = (*onceMap)(nil)
+	_ types.AggregateSizeVisitor = (*onceMap)(nil)
+)
 
 // Find implements traits.Mapper.
 func (m *onceMap) Find(key ref.Val) (ref.Val, bool) {
@@ -56,12 +60,63 @@ func (m *onceMap) Contains(key ref.Val) ref.Val {
 // whole is the map as a value of its own, for everything that isn't a lookup.
 func (m *onceMap) whole() traits.Mapper {
 	out := map[string]string{}
-	for _, name := range m.scope.names(m.root) {
-		if v, ok := m.scope.named(m.root, name); ok {
-			out[name] = v
+	switch m.root {
+	case "query":
+		m.scope.singles(m.scope.queryPairs(), m.root, out)
+	case "form":
+		m.scope.singles(m.scope.form(), m.root, out)
+	default:
+		for name := range m.scope.req.Header {
+			name = strings.ToLower(name)
+			if v, ok := m.scope.header(name); ok {
+				out[name] = v
+			}
 		}
 	}
 	return types.NewStringStringMap(types.DefaultTypeAdapter, out)
+}
+
+// singles gives every name its one value, as pair does for one name: a form may have many.
+func (s *scope) singles(p *pairs, what string, out map[string]string) {
+	values, spellings := allValues(p), map[string]int{}
+	for name := range values {
+		spellings[fold(name)]++
+	}
+	for _, name := range pairNames(p) {
+		if spellings[fold(name)] > 1 {
+			s.note(refuseVariant(what, name))
+		}
+		if v, ok := s.one(values[name], what, name); ok {
+			out[name] = v
+		}
+	}
+}
+
+// AggregateSize implements types.AggregateSizeVisitor: CEL asks for it wherever the map stands by itself,
+// as in 'a' in query, and that reads no more than the one name.
+func (m *onceMap) AggregateSize(types.AggregateSizer) uint32 {
+	size := uint32(1)
+	switch m.root {
+	case "query":
+		size += pairsSize(m.scope.queryPairs())
+	case "form":
+		size += pairsSize(m.scope.form())
+	default:
+		for name, values := range m.scope.req.Header {
+			size += textSize(name)
+			for _, v := range values {
+				size += textSize(v)
+			}
+		}
+	}
+	return size
+}
+
+func pairsSize(p *pairs) (size uint32) {
+	for _, one := range p.list {
+		size += textSize(one.name) + textSize(one.value)
+	}
+	return size
 }
 
 // Iterator implements traits.Iterable.

@@ -158,22 +158,6 @@ func (s *scope) header(name string) (string, bool) {
 	return s.one(s.req.Header[http.CanonicalHeaderKey(name)], "header", name)
 }
 
-// names lists what a root holds, for expressions that iterate.
-func (s *scope) names(root string) []string {
-	var out []string
-	switch root {
-	case "query":
-		out = pairNames(s.queryPairs())
-	case "form":
-		out = pairNames(s.form())
-	case "header":
-		for name := range s.req.Header {
-			out = append(out, strings.ToLower(name))
-		}
-	}
-	return out
-}
-
 // pairNames lists each name once, in order.
 func pairNames(p *pairs) []string {
 	var out []string
