@@ -38,6 +38,16 @@ var vendors = map[string]vendor{
 		http.Header{"Content-Type": {"application/x-www-form-urlencoded"}, "Stripe-Account": {"acct_7"}},
 		"payment_intent=pi_1&amount=500", "refund:pi_1",
 	},
+	"Stripe, an account named by its context": {
+		"stripe", "stripe", "/v1/refunds",
+		http.Header{"Content-Type": {"application/x-www-form-urlencoded"}, "Stripe-Context": {"acct_7"}},
+		"payment_intent=pi_1&amount=500", "refund:pi_1",
+	},
+	"Stripe, an account named twice": {
+		"stripe", "stripe", "/v1/refunds",
+		http.Header{"Content-Type": {"application/x-www-form-urlencoded"}, "Stripe-Account": {"acct_7"}, "Stripe-Context": {"acct_7/acct_8"}},
+		"payment_intent=pi_1&amount=500", "refund:pi_1",
+	},
 	"GitHub": {
 		"github", "github", "/repos/ada/engine/issues", http.Header{"Content-Type": {"application/json"}},
 		`{"title":"It rattles","body":"When it runs."}`, "issue:ada/engine:It rattles",

@@ -4,7 +4,8 @@
 //
 // Every request needs Authorization (any Bearer or Basic credentials), else
 // 401. Bodies are forms, errors {"error": {"type", "code"?, "message",
-// "param"?}}. Stripe-Account separates objects and keys.
+// "param"?}}. Stripe-Account, or Stripe-Context in its place, separates objects
+// and keys.
 //
 //	POST /v1/refunds
 //	    charge or payment_intent, amount?, reason?, metadata[...]? → 200 refund:

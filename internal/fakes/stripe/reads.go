@@ -50,7 +50,7 @@ func (s *Stripe) visible(c *server.Call) []Refund {
 	defer s.mu.Unlock()
 	var out []Refund
 	for _, r := range slices.Backward(s.refunds) {
-		if r.account == c.Header.Get("Stripe-Account") && asked(c.Query.Get("charge"), r.Charge) &&
+		if r.account == accountOf(c) && asked(c.Query.Get("charge"), r.Charge) &&
 			asked(c.Query.Get("payment_intent"), r.PaymentIntent) && c.Now().Sub(r.at) >= s.settings.ListLag.Std() {
 			out = append(out, r)
 		}
@@ -82,7 +82,7 @@ func (s *Stripe) find(c *server.Call, id string) *server.Answer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, r := range s.refunds {
-		if r.ID == id && r.account == c.Header.Get("Stripe-Account") {
+		if r.ID == id && r.account == accountOf(c) {
 			return server.JSON(http.StatusOK, r)
 		}
 	}

@@ -59,7 +59,7 @@ const (
 // refund takes in the key before it looks at the parameters, as parameters that
 // are wrong leave nothing kept.
 func (s *Stripe) refund(ctx context.Context, c *server.Call) (*server.Answer, error) {
-	key, account := c.Header.Get("Idempotency-Key"), c.Header.Get("Stripe-Account")
+	key, account := c.Header.Get("Idempotency-Key"), accountOf(c)
 	if key == "" {
 		return s.execute(ctx, c, "")
 	}
@@ -80,6 +80,15 @@ func (s *Stripe) refund(ctx context.Context, c *server.Call) (*server.Answer, er
 	return nil, fmt.Errorf("stripe: key meaning %d", meaning)
 }
 
+// accountOf is whose data a request is about: Stripe-Context supersedes Stripe-Account, and
+// without either it is the credential's own account, here "".
+func accountOf(c *server.Call) string {
+	if context := c.Header.Get("Stripe-Context"); context != "" {
+		return context
+	}
+	return c.Header.Get("Stripe-Account")
+}
+
 func replay(kept oracle.Kept) *server.Answer {
 	a := &server.Answer{Status: kept.Status, Header: http.Header{"Idempotent-Replayed": {"true"}}, Body: kept.Body}
 	for name, value := range kept.Header {
@@ -90,7 +99,7 @@ func replay(kept oracle.Kept) *server.Answer {
 
 // execute makes the refund. Whatever leaves nothing kept frees the key.
 func (s *Stripe) execute(ctx context.Context, c *server.Call, key string) (*server.Answer, error) {
-	account := c.Header.Get("Stripe-Account")
+	account := accountOf(c)
 	settled := false
 	defer func() {
 		if key != "" && !settled {
