@@ -45,8 +45,8 @@ func (d *decoder) accountRead(n *yaml.Node, c *Connector) {
 		if a.value != nil && !a.value.readsAny("response") {
 			d.fail("value", "account.value", v, "doesn't read the answer", "take it from there, such as response.json.email")
 		}
-		if a.value != nil && a.value.readsAny("method", "path", "host", "query", "query_all", "form", "form_all", "header", "json", "body_sha256",
-			"account", "mutation", "steps") {
+		if a.value != nil && a.value.readsAny("method", "authority", "path", "host", "query", "query_all", "form", "form_all", "header", "json",
+			"body_sha256", "account", "mutation", "steps") {
 			d.fail("value", "account.value", v, "reads the request, but an account doesn't depend on the request that it is asked for", "read response alone")
 		}
 	}

@@ -63,7 +63,7 @@ func makeEnvs() (map[position]*cel.Env, error) {
 		append([]cel.EnvOption{
 			cel.OptionalTypes(), ext.Strings(), ext.Lists(), ext.Encoders(),
 			cel.DefaultUTCTimeZone(true),
-			cel.Variable("method", cel.StringType), cel.Variable("body_sha256", cel.StringType),
+			cel.Variable("method", cel.StringType), cel.Variable("authority", cel.StringType), cel.Variable("body_sha256", cel.StringType),
 			cel.Variable("host", strs), cel.Variable("path", strs),
 			cel.Variable("query", strs), cel.Variable("form", strs), cel.Variable("header", strs),
 			cel.Variable("query_all", lists), cel.Variable("form_all", lists),

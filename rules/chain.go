@@ -77,7 +77,7 @@ func isPlain(e ast.Expr) bool {
 func nativeShape(root string, steps []placeStep) bool {
 	named := len(steps) == 1 && steps[0].kind == stepName
 	switch root {
-	case "method", "account", "body_sha256", "object":
+	case "method", "authority", "account", "body_sha256", "object":
 		return len(steps) == 0
 	case "json", "found":
 		return true
@@ -100,6 +100,8 @@ func (c *chain) eval(s *scope) (jsonValue, error) {
 	switch c.root {
 	case "method":
 		return stringValue(s.req.Method), nil
+	case "authority":
+		return stringValue(s.req.Authority()), nil
 	case "account":
 		return stringValue(s.account), nil
 	case "body_sha256":

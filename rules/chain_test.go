@@ -13,7 +13,7 @@ var chainSources = []string{
 	"json.int", "json.negative", "json.uint", "json.big", "json.fraction", "json.whole", "json.exact", "json.zero", "json.empty", "json.none",
 	"json['with space']", "json['with.dot']",
 	"query.a", "query['b[c]']", "query.gone", "query.twice", "form.a", "header.host", "header['x-a']", "header['X-A']", "header['x-twice']",
-	"path.id", "path.gone", "host.region", "host.gone", "method", "account", "body_sha256", "'constant'", `"it's"`,
+	"path.id", "path.gone", "host.region", "host.gone", "method", "authority", "account", "body_sha256", "'constant'", `"it's"`,
 	"mutation.id", "mutation.marker", "mutation.vendor_key", "mutation.generation", "mutation.claimed_at", "mutation.gone",
 	"response.status", "response.complete", "response.header['x-b']", "response.header.gone", "response.json.ok", "response.json", "response.json.gone", "response.text", "response.gone",
 	"found", "found.id", "found.gone",

@@ -125,7 +125,7 @@ func newStoredMap(s *scope) *storedMap {
 
 // storedNames are what can be read of a stored request.
 var storedNames = []string{
-	"method", "path", "host", "query", "form", "header", "query_all", "form_all", "json", "body_sha256",
+	"method", "authority", "path", "host", "query", "form", "header", "query_all", "form_all", "json", "body_sha256",
 }
 
 // Find implements traits.Mapper.

@@ -179,6 +179,8 @@ func (s *scope) ResolveName(name string) (any, bool) {
 	switch name {
 	case "method":
 		return s.req.Method, true
+	case "authority":
+		return s.req.Authority(), true
 	case "path":
 		return s.path, true
 	case "host":

@@ -108,7 +108,7 @@ func fold(s string) string {
 
 // variables are what an expression may begin with; any other name there is a macro's own.
 var variables = []string{
-	"method", "host", "path", "query", "form", "header", "query_all", "form_all", "json", "body_sha256",
+	"method", "authority", "host", "path", "query", "form", "header", "query_all", "form_all", "json", "body_sha256",
 	"account", "mutation", "steps", "response", "found", "object", "stored",
 }
 
