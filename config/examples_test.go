@@ -78,6 +78,36 @@ func TestTheExamplesNameVolumesThatExist(t *testing.T) {
 	}
 }
 
+// TestTheExamplesJobMountsWhatItsConfigurationNames: a folder of connectors that isn't there is an error,
+// and the proxy doesn't start.
+func TestTheExamplesJobMountsWhatItsConfigurationNames(t *testing.T) {
+	t.Parallel()
+	var named, mounted []string
+	for _, document := range documents(t, "kubernetes/job.yaml") {
+		if text, ok := member(document, "data", "config.yaml").(string); ok {
+			var configuration any
+			if err := yaml.Unmarshal([]byte(text), &configuration); err != nil {
+				t.Fatal(err)
+			}
+			named = append(named, member(configuration, "ledger", "dir").(string), filepath.Dir(member(configuration, "proxy", "ca", "bundle_out").(string)))
+			for _, folder := range member(configuration, "connectors", "dirs").([]any) {
+				named = append(named, folder.(string))
+			}
+		}
+		containers, _ := member(document, "spec", "template", "spec", "initContainers").([]any)
+		for _, c := range containers {
+			for _, mount := range member(c, "volumeMounts").([]any) {
+				mounted = append(mounted, member(mount, "mountPath").(string))
+			}
+		}
+	}
+	for _, folder := range named {
+		if !slices.Contains(mounted, folder) {
+			t.Errorf("job: the configuration names %s, and only %v are mounted", folder, mounted)
+		}
+	}
+}
+
 func TestEveryManifestOfTheExamplesIsYAML(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("../examples/*/*.yaml")
