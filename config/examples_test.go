@@ -108,6 +108,18 @@ func TestTheExamplesJobMountsWhatItsConfigurationNames(t *testing.T) {
 	}
 }
 
+// TestTheExamplesJobKeepsTheModesOfItsVolume: by default each mount gives the group all of what is in
+// the volume, and the proxy refuses a token that others can read.
+func TestTheExamplesJobKeepsTheModesOfItsVolume(t *testing.T) {
+	t.Parallel()
+	for _, document := range documents(t, "kubernetes/job.yaml") {
+		pod, ok := member(document, "spec", "template", "spec", "securityContext").(map[string]any)
+		if ok && pod["fsGroup"] != nil && pod["fsGroupChangePolicy"] != "OnRootMismatch" {
+			t.Errorf("job: fsGroupChangePolicy is %v: the next pod's proxy would find its token readable by a group", pod["fsGroupChangePolicy"])
+		}
+	}
+}
+
 func TestEveryManifestOfTheExamplesIsYAML(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("../examples/*/*.yaml")
