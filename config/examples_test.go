@@ -135,6 +135,26 @@ func TestTheExamplesUnitIsStartedAgainUnlessAPersonIsNeeded(t *testing.T) {
 	}
 }
 
+// TestTheExamplesCrontabFindsTheProgram: cron's own PATH is /usr/bin:/bin, and the program where the units have it.
+func TestTheExamplesCrontabFindsTheProgram(t *testing.T) {
+	t.Parallel()
+	crontab, err := os.ReadFile("../examples/cron/crontab")
+	if err != nil {
+		t.Fatal(err)
+	}
+	unit, err := os.ReadFile("../examples/systemd/keep-proxy.service")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, program, _ := strings.Cut(string(unit), "\nExecStart=")
+	program, _, _ = strings.Cut(program, " ")
+	_, rest, _ := strings.Cut("\n"+string(crontab), "\nPATH=")
+	path, _, _ := strings.Cut(rest, "\n")
+	if folder := filepath.Dir(program); !slices.Contains(filepath.SplitList(path), folder) {
+		t.Errorf("PATH=%s has no %s", path, folder)
+	}
+}
+
 func TestEveryManifestOfTheExamplesIsYAML(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("../examples/*/*.yaml")
