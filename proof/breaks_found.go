@@ -365,4 +365,9 @@ var foundBreaks = []broken{
 		edits: []edit{{"app/reload.go", "\ta.proxy.Reloaded()\n", ""}},
 		tests: []string{"app.TestAReloadUncoversABlindTunnel"},
 	},
+	{
+		promise: "It is set durably at the head of a successful answer", how: "what decides once the body is whole is taken for false before",
+		edits: []edit{{"rules/judge.go", "holds || err != nil || o.when.readsName(\"response\", \"complete\")", "holds || err != nil"}},
+		tests: []string{"proxy.TestALateBodyThatDecidesIsAwaited"},
+	},
 }

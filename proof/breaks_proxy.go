@@ -135,7 +135,7 @@ var proxyBreaks = []broken{
 	},
 	{
 		promise: "It is set durably at the head of a successful answer", how: "success is recorded where the body decides",
-		edits: []edit{{"proxy/collect.go", "if s.w.op.JudgesBody() || s.answer.AtHand {", "if s.answer.AtHand {"}},
+		edits: []edit{{"proxy/collect.go", "if !s.w.op.BodyDecides(", "if p != nil || !s.w.op.BodyDecides("}},
 		tests: []string{"proxy.TestALateBodyThatDecidesIsAwaited"},
 	},
 	{

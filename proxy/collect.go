@@ -37,7 +37,7 @@ func (p *Proxy) collect(ctx context.Context, s *sending) {
 // whenLate arms the early record of a success; the returned function disarms it,
 // or waits for it.
 func (p *Proxy) whenLate(ctx context.Context, s *sending) (disarm func()) {
-	if s.w.op.JudgesBody() || s.answer.AtHand {
+	if s.answer.AtHand {
 		return func() {}
 	}
 	recorded := make(chan struct{})
@@ -60,13 +60,15 @@ func (p *Proxy) whenLate(ctx context.Context, s *sending) (disarm func()) {
 	}
 }
 
-// succeeded reports whether the head alone says success. The body is being read
+// succeeded reports whether the head alone says success, and no body can say otherwise. The body is being read
 // meanwhile.
 func (p *Proxy) succeeded(s *sending) bool {
 	head := &rules.Response{Status: s.answer.Status, Header: s.answer.Header}
 	opinion := upstream.Opinion{Kind: upstream.OpinionUncertain}
 	if p.loaded(s.w.req, s.w.body, func(req *rules.Request) {
-		opinion = convertOpinion(s.w.op.Judge(req, s.w.derived.Account, s.rule, head))
+		if !s.w.op.BodyDecides(req, s.w.derived.Account, s.rule, head) {
+			opinion = convertOpinion(s.w.op.Judge(req, s.w.derived.Account, s.rule, head))
+		}
 	}) != nil {
 		return false
 	}

@@ -344,38 +344,48 @@ func TestAnAnswerOverTheLimitIsGivenOnceAndNotKept(t *testing.T) {
 
 func TestASuccessWhoseBodyIsLateIsCommittedFirst(t *testing.T) {
 	t.Parallel()
-	late := make(chan struct{})
-	release := sync.OnceFunc(func() { close(late) })
-	w := newWorld(t, func(rw http.ResponseWriter, _ *http.Request) {
-		rw.WriteHeader(http.StatusCreated)
-		rw.(http.Flusher).Flush()
-		<-late
-		panic(http.ErrAbortHandler)
-	})
-	t.Cleanup(release)
-	r := w.open("a")
-	answer := make(chan got, 1)
-	go func() { answer <- r.post("/pay", `{"to":"x"}`) }()
-	deadline := time.After(waitLimit)
-	for committed := false; !committed; {
-		select {
-		case <-deadline:
-			t.Fatal("the success was not recorded ahead of its body")
-		default:
-		}
-		page, err := w.ledger.Mutations(t.Context(), ledger.Filter{Item: "a"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		committed = len(page.Items) == 1 && page.Items[0].Committed
-	}
-	release()
-	wantProblem(t, <-answer, "no-result", 424, "It happened")
-	if m := w.mutation("a"); m.State != ledger.Applied || m.ResultState != ledger.ResultUnknown {
-		t.Errorf("record is %s, result %s", m.State, m.ResultState)
-	}
-	if s := r.state().State; s != ledger.RunRunning {
-		t.Errorf("run is %s", s)
+	of400 := `outcome: [{when: "response.status == 400 && response.json.ok == false", then: uncertain}]`
+	for name, c := range map[string]struct{ rules, path string }{
+		"no condition reads the body":        {testRules, "/pay"},
+		"only one of another status does so": {changed("success: response.json.ok == true", of400), "/shape"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			late := make(chan struct{})
+			release := sync.OnceFunc(func() { close(late) })
+			w := newWorld(t, func(rw http.ResponseWriter, _ *http.Request) {
+				rw.WriteHeader(http.StatusCreated)
+				rw.(http.Flusher).Flush()
+				<-late
+				panic(http.ErrAbortHandler)
+			})
+			t.Cleanup(release)
+			w.use(c.rules)
+			r := w.open("a")
+			answer := make(chan got, 1)
+			go func() { answer <- r.post(c.path, `{"to":"x"}`) }()
+			deadline := time.After(waitLimit)
+			for committed := false; !committed; {
+				select {
+				case <-deadline:
+					t.Fatal("the success was not recorded ahead of its body")
+				default:
+				}
+				page, err := w.ledger.Mutations(t.Context(), ledger.Filter{Item: "a"})
+				if err != nil {
+					t.Fatal(err)
+				}
+				committed = len(page.Items) == 1 && page.Items[0].Committed
+			}
+			release()
+			wantProblem(t, <-answer, "no-result", 424, "It happened")
+			if m := w.mutation("a"); m.State != ledger.Applied || m.ResultState != ledger.ResultUnknown {
+				t.Errorf("record is %s, result %s", m.State, m.ResultState)
+			}
+			if s := r.state().State; s != ledger.RunRunning {
+				t.Errorf("run is %s", s)
+			}
+		})
 	}
 }
 
@@ -413,6 +423,14 @@ func TestALateBodyThatDecidesIsAwaited(t *testing.T) {
 		"the rule asks it":       {testRules, "/shape", 200, `{"ok":false}`, "unknown-outcome", ledger.Indeterminate, false},
 		"the rule refuses its head": {
 			changed("success: response.json.ok == true", `outcome: [{when: "response.status == 200", then: failed, class: logic}]`),
+			"/shape", 200, `{"ok":false}`, "", ledger.Failed, false,
+		},
+		"the rule asks it once it is whole": {
+			changed("success: response.json.ok == true", `outcome: [{when: "response.complete && response.json.ok == false", then: failed, class: logic}]`),
+			"/shape", 200, `{"ok":false}`, "", ledger.Failed, false,
+		},
+		"the rule asks it of this status": {
+			changed("success: response.json.ok == true", `outcome: [{when: "response.status == 200 && response.json.ok == false", then: failed, class: logic}]`),
 			"/shape", 200, `{"ok":false}`, "", ledger.Failed, false,
 		},
 		"it is to be followed": {watchedRules, "/jobs", 202, `{"id":"j1"}`, "", ledger.NeedsReconcile, false},

@@ -85,6 +85,30 @@ func TestJudgesBodyWheneverTheBodyCanDecide(t *testing.T) {
 	}
 }
 
+func TestABodyDecidesUnlessEachConditionOnItIsFalseByTheHead(t *testing.T) {
+	t.Parallel()
+	cases := []struct {
+		keys string
+		want bool
+	}{
+		{"", false},
+		{"outcome: [{when: response.status == 200, then: failed, class: logic}]", false},
+		{"outcome: [{when: \"response.status == 400 && response.json.a == 1\", then: uncertain}]", false},
+		{"outcome: [{when: \"response.json.a == 1 && response.status == 400\", then: uncertain}]", true},
+		{"outcome: [{when: \"response.status == 200 && response.json.a == 1\", then: uncertain}]", true},
+		{"outcome: [{when: \"response.status == 200 || response.json.a == 1\", then: uncertain}]", true},
+		{"outcome: [{when: \"response.complete && response.json.a == 1\", then: uncertain}]", true},
+		{"outcome: [{when: response.?json.?a.orValue(1) == 2, then: uncertain}]", true},
+		{"success: response.status == 200", true},
+	}
+	for _, tc := range cases {
+		_, op := operation(t, mutationWith(tc.keys))
+		if got := op.BodyDecides(request(t, "POST https://api.test/things", `{}`), "", Mutation{}, &Response{Status: 200}); got != tc.want {
+			t.Errorf("%s: %v, want %v", tc.keys, got, tc.want)
+		}
+	}
+}
+
 func TestACutBodyCannotHideBehindAnotherSpelling(t *testing.T) {
 	t.Parallel()
 	for _, when := range []string{
