@@ -370,4 +370,14 @@ var foundBreaks = []broken{
 		edits: []edit{{"rules/judge.go", "holds || err != nil || o.when.readsName(\"response\", \"complete\")", "holds || err != nil"}},
 		tests: []string{"proxy.TestALateBodyThatDecidesIsAwaited"},
 	},
+	{
+		promise: "The script's own `Accept-Encoding` doesn't reach the API", how: "what is sent again accepts what the script accepted",
+		edits: []edit{{"reconcilers/resend.go", "\theader[\"Accept-Encoding\"] = []string{\"identity\"}\n", ""}},
+		tests: []string{"reconcilers.TestNoContentCodingIsAskedForAgain"},
+	},
+	{
+		promise: "The script's own `Accept-Encoding` doesn't reach the API", how: "a coded answer to a resend is kept as it came",
+		edits: []edit{{"reconcilers/resend.go", "request, limit).uncoded(limit)", "request, limit)"}},
+		tests: []string{"reconcilers.TestACodedAnswerToAResend"},
+	},
 }

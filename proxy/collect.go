@@ -2,14 +2,11 @@ package proxy
 
 import (
 	"bytes"
-	"compress/gzip"
-	"compress/zlib"
 	"context"
 	"errors"
 	"io"
 	"maps"
 	"net/http"
-	"strings"
 	"time"
 
 	"keep-proxy/ledger"
@@ -123,37 +120,18 @@ func (p *Proxy) decode(s *sending) {
 	s.answer.Header.Del("Content-Encoding")
 }
 
-// codings are those of a content, one after another with commas between them, in lower case.
-// Members of the list that are empty count for nothing (RFC 9110 §5.6.1.2).
-func codings(h http.Header) string {
-	var out []string
-	for coding := range strings.SplitSeq(strings.Join(h["Content-Encoding"], ","), ",") {
-		if coding = strings.ToLower(strings.Trim(coding, " \t")); coding != "" {
-			out = append(out, coding)
-		}
-	}
-	return strings.Join(out, ",")
-}
-
 // decodeContent returns the content without its coding (RFC 9110 §8.4.1), if it
 // can be decoded within limit bytes.
 func (p *Proxy) decodeContent(h http.Header, body *content, limit int64) (*content, bool) {
+	if !upstream.Coded(h) {
+		return body, true
+	}
 	coded, err := body.open()
 	if err != nil {
 		return nil, false
 	}
-	var r io.Reader
-	switch codings(h) {
-	case "", "identity":
-		return body, true
-	case "gzip", "x-gzip":
-		r, err = gzip.NewReader(coded)
-	case "deflate":
-		r, err = zlib.NewReader(coded)
-	default:
-		return nil, false
-	}
-	if err != nil {
+	r, known := upstream.Uncoded(h, coded)
+	if !known {
 		return nil, false
 	}
 	decoded, err := p.spoolAll(io.LimitReader(r, limit+1), -1, mustSpool)

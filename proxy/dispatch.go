@@ -227,7 +227,7 @@ func (s *sending) mayStream() bool {
 // read it.
 func (p *Proxy) opinion(s *sending, ev upstream.Evidence) upstream.Opinion {
 	out := upstream.Opinion{Kind: upstream.OpinionUncertain, Reason: "the bodies can't be read again"}
-	coded := codings(s.answer.Header) != "" && !s.tooLarge
+	coded := upstream.Coded(s.answer.Header) && !s.tooLarge
 	readable := s.body
 	if coded || !s.w.op.JudgesBody() {
 		readable = nil

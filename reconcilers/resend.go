@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"net/http"
 	"net/url"
 	"strings"
 	"time"
@@ -100,8 +102,14 @@ func (r *Reconciler) request(t *try, deadline time.Duration, check func() error)
 	if err != nil {
 		return nil, fmt.Errorf("the stored address: %w", err)
 	}
+	// Stored is what the script's client accepts; the answer is for whoever asks later.
+	header := maps.Clone(outgoing.Header)
+	if header == nil {
+		header = http.Header{}
+	}
+	header["Accept-Encoding"] = []string{"identity"}
 	request := &upstream.Request{
-		Method: outgoing.Method, URL: target, Header: outgoing.Header, Total: deadline,
+		Method: outgoing.Method, URL: target, Header: header, Total: deadline,
 		TrustRefused: t.connector.TrustRefused, Check: check,
 	}
 	if outgoing.HasBody() {
@@ -120,7 +128,8 @@ func (r *Reconciler) send(ctx context.Context, t *try, request *upstream.Request
 			finish.Dispatch, finish.Result, finish.Body = ended(d, upstream.Evidence{Ended: r.stamp()}, v), nil, nil
 		}
 	}()
-	reply := r.wire.send(ctx, request, positive(t.mutation.Policy.ResultLimit, r.settings.MaxAnswer))
+	limit := positive(t.mutation.Policy.ResultLimit, r.settings.MaxAnswer)
+	reply := r.wire.send(ctx, request, limit).uncoded(limit)
 	v = upstream.Judge(reply.evidence, reply.facts, r.opinion(t, reply))
 	v.Reason = t.secrets.Text(v.Reason)
 	finish.Dispatch = ended(d, reply.evidence, v)
@@ -157,7 +166,10 @@ func (*Reconciler) opinion(t *try, answered reply) upstream.Opinion {
 	if !answered.evidence.Head {
 		return upstream.Opinion{}
 	}
-	answer := &rules.Response{Status: answered.status, Header: answered.header, Body: answered.body, Complete: answered.complete()}
+	answer := &rules.Response{
+		Status: answered.status, Header: answered.header, Body: answered.body,
+		Complete: answered.complete() && !upstream.Coded(answered.header),
+	}
 	o := t.judge(answer)
 	out := upstream.Opinion{Class: upstream.Class(o.Class), Reason: o.Reason}
 	switch o.Kind {
