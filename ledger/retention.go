@@ -141,6 +141,7 @@ func (m *Mutation) dropContents(now time.Time) {
 	m.Diff = nil
 	if m.Result != nil {
 		m.Result.Header, m.Result.Body.Dropped = nil, m.Result.Body.SHA256 != ""
+		m.Result.Trailer = nil
 	}
 }
 
