@@ -3,6 +3,7 @@ package admin_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -102,6 +103,60 @@ func TestDroppedBodies(t *testing.T) {
 	_, err = w.client.RequestBody(t.Context(), m.ID)
 	problemIn(t, err, 410, "body-dropped", "its digest is kept")
 }
+
+// Whoever has to decide on a record needs to see it, whatever became of its content.
+func TestARecordIsShownAndDecidedOnWithoutItsContent(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		err  error
+		want wire.Missing
+	}{
+		"damaged":           {fmt.Errorf("body ab: %w", ledger.ErrDamaged), wire.MissingDamaged},
+		"unreadable now":    {fmt.Errorf("body ab: %w: too many open files", ledger.ErrUnavailable), wire.MissingOmitted},
+		"what nobody knows": {errors.New("body ab"), wire.MissingOmitted},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := &contentless{err: c.err}
+			w := newWorld(t, func(config *admin.Config) {
+				b.Ledger = config.Ledger
+				config.Ledger = b
+			})
+			_, m := w.unknown("order-1")
+			got, err := w.client.Mutation(t.Context(), m.ID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if body := got.Request.Body; body.Missing != c.want || body.SHA256 != digest(`{"amount":7}`) || body.Size != 12 {
+				t.Errorf("the body is %+v", body)
+			}
+			if len(got.Events) == 0 || len(got.Actions) == 0 {
+				t.Errorf("%d events and %d actions are shown", len(got.Events), len(got.Actions))
+			}
+			if !strings.Contains(w.log.String(), c.err.Error()) {
+				t.Error("the cause isn't in the log")
+			}
+			done, err := w.client.Resolve(t.Context(), m.ID, wire.Resolve{
+				Action: wire.ActionHappened, Actor: "ada", Reason: "it is there", Version: got.Version, NoResult: true,
+			})
+			if err != nil || done.State != string(ledger.Applied) {
+				t.Errorf("decided: %+v, %v", done, err)
+			}
+			_, err = w.client.RequestBody(t.Context(), m.ID)
+			if err == nil {
+				t.Error("the content itself was given")
+			}
+		})
+	}
+}
+
+// contentless is a ledger whose contents can't be read.
+type contentless struct {
+	admin.Ledger
+	err error
+}
+
+func (c contentless) Body(context.Context, ledger.Body) (io.ReadCloser, error) { return nil, c.err }
 
 func TestAnEscalationOutlivesItsRun(t *testing.T) {
 	t.Parallel()

@@ -75,27 +75,37 @@ func (s *Server) shown(ctx context.Context, m *ledger.Mutation) (*wire.Mutation,
 	return &out, nil
 }
 
-// showBody puts content in the place of its reference, unless it is too long or
-// was dropped.
+// showBody puts content in the place of its reference, unless it is too long, was
+// dropped, or can't be had: who decides on a record needs the rest of it all the same.
 func (s *Server) showBody(ctx context.Context, stored ledger.Body, shown *wire.Body) error {
 	if shown.Missing != wire.MissingOmitted || stored.Size > maxShown {
 		return nil
 	}
-	content, err := s.config.Ledger.Body(ctx, stored)
-	if errors.Is(err, ledger.ErrBodyDropped) {
+	content, err := s.contentOf(ctx, stored)
+	switch {
+	case err == nil:
+		*shown = wire.Body{Content: content}
+		return nil
+	case ctx.Err() != nil:
+		return err
+	case errors.Is(err, ledger.ErrBodyDropped):
 		shown.Missing = wire.MissingDropped
 		return nil
+	case errors.Is(err, ledger.ErrDamaged):
+		shown.Missing = wire.MissingDamaged
 	}
-	if err != nil {
-		return err
-	}
-	defer func() { _ = content.Close() }()
-	read, err := io.ReadAll(io.LimitReader(content, maxShown))
-	if err != nil {
-		return err
-	}
-	*shown = wire.Body{Content: read}
+	s.config.Log.Error().Err(err).Str("body", stored.SHA256).Msg("admin: a record is shown without its content")
 	return nil
+}
+
+// contentOf reads stored content to its end, where it is found whole.
+func (s *Server) contentOf(ctx context.Context, stored ledger.Body) ([]byte, error) {
+	r, err := s.config.Ledger.Body(ctx, stored)
+	if err != nil {
+		return nil, err
+	}
+	content, err := io.ReadAll(io.LimitReader(r, maxShown+1))
+	return content, errors.Join(err, r.Close())
 }
 
 // Parts of a record whose content can be fetched by itself.

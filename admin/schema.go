@@ -49,7 +49,7 @@ var special = map[reflect.Type]object{
 		object{
 			"type": "object", "required": []string{"missing", "sha256", "size"},
 			"properties": object{
-				"missing": object{"type": "string", "enum": []string{string(wire.MissingDropped), string(wire.MissingOmitted)}},
+				"missing": object{"type": "string", "enum": []string{string(wire.MissingDropped), string(wire.MissingOmitted), string(wire.MissingDamaged)}},
 				"sha256":  object{"type": "string"},
 				"size":    object{"type": "integer"},
 			},

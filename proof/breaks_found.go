@@ -385,4 +385,9 @@ var foundBreaks = []broken{
 		edits: []edit{{"ledger/retention.go", "\t\tm.Result.Trailer = nil\n", ""}},
 		tests: []string{"ledger.TestForgottenIsRefusedAndNeverSentAgain"},
 	},
+	{
+		promise: "A damaged value stops the ledger; a damaged long body", how: "who decides on a record needs its damaged content",
+		edits: []edit{{"admin/mutations.go", "\t\tshown.Missing = wire.MissingDamaged\n", "\t\treturn err\n"}},
+		tests: []string{"admin.TestARecordIsShownAndDecidedOnWithoutItsContent"},
+	},
 }

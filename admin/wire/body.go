@@ -14,8 +14,10 @@ const (
 	// MissingDropped: retention removed the content.
 	MissingDropped Missing = "dropped"
 	// MissingOmitted: listings leave content out, and so does a record whose
-	// body is too long to show; the body can be fetched by itself.
+	// body is too long to show, or can't be read now; the body can be fetched by itself.
 	MissingOmitted Missing = "omitted"
+	// MissingDamaged: what is stored isn't whole any more, or not there.
+	MissingDamaged Missing = "damaged"
 )
 
 // Body is the content of a request or an answer. In JSON it is a string if it is
