@@ -390,4 +390,9 @@ var foundBreaks = []broken{
 		edits: []edit{{"admin/mutations.go", "\t\tshown.Missing = wire.MissingDamaged\n", "\t\treturn err\n"}},
 		tests: []string{"admin.TestARecordIsShownAndDecidedOnWithoutItsContent"},
 	},
+	{
+		promise: "A damaged value stops the ledger; a damaged long body", how: "a damaged value that holds content is refused alone",
+		edits: []edit{{"ledger/badgerstore/bodyread.go", "\tif isDamage(err) {\n\t\tr.store.poison(err)\n\t}\n", ""}},
+		tests: []string{"ledger/badgerstore.TestADamagedValueOfABodyStopsTheStore"},
+	},
 }

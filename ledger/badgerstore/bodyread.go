@@ -104,11 +104,11 @@ func (r *bodyReader) find() error {
 	r.letGo()
 	r.src = r.store.newest.take() // It has the chunks of a head that is read later.
 	content, err := lately{r.store}.get(sk)
-	if err != nil {
-		return err
+	if err == nil {
+		r.head, err = decodeBodyHead(sk, content)
 	}
-	if r.head, err = decodeBodyHead(sk, content); err != nil {
-		return err
+	if err != nil {
+		return r.inEngine(err)
 	}
 	r.rest = r.head.Inline
 	switch {
@@ -120,6 +120,15 @@ func (r *bodyReader) find() error {
 		r.letGo()
 	}
 	return nil
+}
+
+// inEngine is what is wrong with a value that holds content, or a part of it. Damage stops the store;
+// that of a file doesn't, as nothing else depends on it.
+func (r *bodyReader) inEngine(err error) error {
+	if isDamage(err) {
+		r.store.poison(err)
+	}
+	return err
 }
 
 // letGo lets go of the snapshot, if there is one.
@@ -233,7 +242,10 @@ func (r *bodyReader) Read(p []byte) (n int, err error) {
 	}
 	r.hash.Write(p[:n])
 	if errors.Is(err, io.EOF) && [32]byte(r.hash.Sum(nil)) != r.sum {
-		return n, damaged(key(kBody, r.sum[:]), "the content has another digest")
+		err = damaged(key(kBody, r.sum[:]), "the content has another digest")
+	}
+	if r.file == nil {
+		err = r.inEngine(err)
 	}
 	return n, err
 }
