@@ -22,6 +22,8 @@ type content struct {
 	spool  ledger.Spool
 	stored func() (io.ReadCloser, error)
 	length int64
+	// packed says that nobody knows how long it is where rules read it: it has a coding.
+	packed bool
 
 	mu   sync.Mutex
 	left bool
@@ -43,6 +45,23 @@ func (c *content) short() ([]byte, bool) {
 		return nil, true
 	}
 	return c.bytes, c.spool == nil && c.stored == nil
+}
+
+// plain is short for rules: what they read is in memory already, or no longer than what is.
+func (c *content) plain() ([]byte, bool) {
+	b, short := c.short()
+	return b, short && (c == nil || !c.packed)
+}
+
+// weight is the room that it takes in memory while rules read it.
+func (c *content) weight() int64 {
+	if _, plain := c.plain(); plain {
+		return 0
+	}
+	if c.packed {
+		return heldBytes // So that it is there alone.
+	}
+	return c.size()
 }
 
 // Whole returns content that is in memory, and whether it is; see upstream.Body.
@@ -100,7 +119,7 @@ func (c *content) Len() int64 { return c.size() }
 func (c *content) Open() (io.ReadCloser, error) { return c.open() }
 
 // heldBytes bounds the long bodies that are in memory at once, in bytes. Rules read
-// them there, and only while they do; a longer one is there alone.
+// them there, and only while they do; a longer one is there alone, as is a packed one.
 const heldBytes = 8 << 20
 
 // held counts them. Who waits for room does so however its client fares: what was sent
@@ -121,13 +140,7 @@ func (p *Proxy) holding(c *content, use func([]byte)) error {
 // holdingBoth is holding for two at once: who held one and waited for the other could
 // wait for ever.
 func (p *Proxy) holdingBoth(one, two *content, use func(one, two []byte)) error {
-	weight := int64(0)
-	for _, c := range []*content{one, two} {
-		if _, short := c.short(); !short {
-			weight += c.size()
-		}
-	}
-	if weight = min(weight, heldBytes); weight > 0 {
+	if weight := min(one.weight()+two.weight(), heldBytes); weight > 0 {
 		if err := p.held.Acquire(p.held.ctx, weight); err != nil {
 			return err
 		}
@@ -167,9 +180,10 @@ func (p *Proxy) loaded(req *rules.Request, c *content, use func(*rules.Request))
 	return p.holding(c, func(b []byte) { use(withBody(req, c, b)) })
 }
 
-// withBody is req with its content c, which is b. A short one is in req already.
+// withBody is req with its content c, which is b. A short one is in req already, unless it is
+// packed: req keeps what it made of its content.
 func withBody(req *rules.Request, c *content, b []byte) *rules.Request {
-	if _, short := c.short(); short {
+	if _, plain := c.plain(); plain {
 		return req
 	}
 	return req.WithBody(b)

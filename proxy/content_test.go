@@ -3,6 +3,7 @@ package proxy
 import (
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -40,6 +41,8 @@ func TestLongBodiesTakeTheirRoomWhileTheyAreRead(t *testing.T) {
 		"one that is all of the room": {long(heldBytes), nil, heldBytes},
 		"one that is more":            {long(heldBytes + 1), nil, heldBytes},
 		"two that are more together":  {long(heldBytes), long(some), heldBytes},
+		"one that may unpack to more": {&content{bytes: []byte("x"), length: 1, packed: true}, nil, heldBytes},
+		"a long one that may":         {&content{spool: long(some).spool, length: some, packed: true}, nil, heldBytes},
 	} {
 		t.Run(name, func(t *testing.T) {
 			free := int64(heldBytes) - c.room
@@ -64,6 +67,45 @@ func TestLongBodiesTakeTheirRoomWhileTheyAreRead(t *testing.T) {
 			w.proxy.held.Release(heldBytes)
 		})
 	}
+}
+
+// What a small content unpacks to is in memory while rules read it, and no longer: not while its
+// client, or the upstream, is waited for.
+func TestPackedContentIsHeldWhileItIsReadOnly(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		coding string
+		apart  bool
+	}{
+		"none": {"", false}, "none by name": {"Identity", false}, "one that adds to it": {"aws-chunked", false},
+		"gzip": {"gzip", true}, "deflate": {" Deflate", true}, "one that isn't known": {"br", true}, "two": {"gzip, aws-chunked", true},
+	} {
+		w := newWorld(t, created)
+		for _, length := range []int64{2, -1} {
+			r := httptest.NewRequest(http.MethodPost, "/pay", strings.NewReader("{}"))
+			if r.ContentLength = length; c.coding != "" {
+				r.Header.Set("Content-Encoding", c.coding)
+			}
+			body, err := w.proxy.readBody(&exchange{}, r, 1<<10)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, plain := body.plain(); plain == c.apart {
+				t.Errorf("%s, length %d: held apart: %t", name, length, !plain)
+			}
+		}
+	}
+	w := newWorld(t, func(rw http.ResponseWriter, r *http.Request) {
+		content, _ := io.ReadAll(r.Body)
+		if string(content) != string(packed("gzip", payX)) {
+			t.Errorf("sent is %q", content)
+		}
+		created(rw, r)
+	})
+	r := w.open("a")
+	wantAnswer(t, r.post("/pay", string(packed("gzip", payX)), "Content-Encoding", "gzip"), 201, `{"id":1}`, false)
+	w.endRun(r)
+	wantAnswer(t, w.open("a").post("/pay", payX), 201, `{"id":1}`, true)
 }
 
 // fewSpools is a store whose disk is full once so many were begun.

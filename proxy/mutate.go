@@ -44,7 +44,7 @@ func (p *Proxy) mutate(x *exchange, r *http.Request, req *rules.Request, m rules
 			return p.refused(x, r, p.unread(x, err, m.Operation.MaxBody))
 		}
 		x.read = true
-		if body, short := x.body.short(); short {
+		if body, plain := x.body.plain(); plain {
 			req = req.WithBody(body)
 		}
 	}

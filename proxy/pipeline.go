@@ -60,7 +60,7 @@ func (p *Proxy) route(x *exchange, r *http.Request, req *rules.Request) *http.Re
 			return p.refused(x, r, p.unread(x, err, p.config.MaxBody))
 		}
 		x.read = true
-		if body, short := x.body.short(); short {
+		if body, plain := x.body.plain(); plain {
 			req = req.WithBody(body)
 		}
 		if err := p.loaded(req, x.body, func(req *rules.Request) { m = p.config.Rules().Match(req) }); err != nil {

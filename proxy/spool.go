@@ -7,10 +7,12 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"strings"
 	"time"
 
 	"keep-proxy/ledger"
 	"keep-proxy/proxy/strict"
+	"keep-proxy/upstream"
 )
 
 var errBodyTooLarge = errors.New("the body is over the limit")
@@ -64,7 +66,9 @@ func (p *Proxy) readContent(x *exchange, r *http.Request, limit int64) (*content
 		if _, err := io.ReadFull(r.Body, body); err != nil {
 			return nil, err
 		}
-		return inMemory(body), nil
+		c := inMemory(body)
+		c.packed = unpacks(r.Header)
+		return c, nil
 	}
 	c, err := p.spoolAll(io.LimitReader(r.Body, limit+1), r.ContentLength, mustSpool)
 	x.after = append(x.after, func(bool) { c.close(p) })
@@ -76,7 +80,13 @@ func (p *Proxy) readContent(x *exchange, r *http.Request, limit int64) (*content
 	case c.size() > limit:
 		return nil, errBodyTooLarge
 	}
+	c.packed = unpacks(r.Header)
 	return c, nil
+}
+
+// unpacks reports whether a request's content may be longer where rules read it.
+func unpacks(h http.Header) bool {
+	return upstream.Coded(h) && !strings.EqualFold(strings.TrimSpace(strings.Join(h["Content-Encoding"], ",")), "aws-chunked")
 }
 
 // unread says why a request's content was not read whole.
