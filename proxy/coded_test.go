@@ -34,6 +34,7 @@ func coded(coding string, content []byte) http.HandlerFunc {
 		rw.Header().Set("Content-Type", "application/json")
 		rw.Header()["Content-Encoding"] = strings.Split(coding, ";")
 		rw.Header().Set("Content-Length", strconv.Itoa(len(content)))
+		rw.Header().Set("Content-Digest", "sha-256=:of what is coded:")
 		_, _ = rw.Write(content)
 	}
 }
@@ -83,6 +84,10 @@ func TestAnAnswerThatIsCodedUnasked(t *testing.T) {
 				wantAnswer(t, g, 200, c.body, again)
 				if got := g.header["Content-Encoding"]; c.stays != (strings.Join(got, ";") == c.coding) || !c.stays && len(got) > 0 {
 					t.Errorf("Content-Encoding %q", got)
+				}
+				// That of content which came in no coding is left, too.
+				if got := g.header.Get("Content-Digest"); (got == "") != (!c.stays && c.coding != "identity") {
+					t.Errorf("Content-Digest %q", got)
 				}
 				if got := g.header.Get("Content-Length"); got != strconv.Itoa(len(c.body)) {
 					t.Errorf("Content-Length %q", got)

@@ -117,6 +117,10 @@ func (p *Proxy) decode(s *sending) {
 	s.wire = maps.Clone(s.wire) // It may be the answer's own.
 	s.wire.Del("Content-Encoding")
 	s.wire.Del("Content-Length")
+	if upstream.Coded(s.answer.Header) {
+		upstream.Undigested(s.wire)
+		upstream.Undigested(s.trailer)
+	}
 	s.answer.Header.Del("Content-Encoding")
 }
 

@@ -95,8 +95,10 @@ func (p *Proxy) keepAnswer(ctx context.Context, s *sending) (result *ledger.Resu
 		if asItCame = same(kept, whole); asItCame {
 			return
 		}
-		stored.Header = maps.Clone(stored.Header)
+		stored.Header, stored.Trailer = maps.Clone(stored.Header), maps.Clone(stored.Trailer)
 		delete(stored.Header, "Content-Length")
+		upstream.Undigested(stored.Header)
+		upstream.Undigested(stored.Trailer)
 		result, body, err = p.keepContent(ctx, stored, inMemory(kept))
 	})
 	if held == nil && asItCame {

@@ -64,6 +64,7 @@ func TestAnEchoedCredentialIsNotKept(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, func(rw http.ResponseWriter, r *http.Request) {
 				rw.Header().Set("X-Echo", "you are "+r.Header.Get("Authorization"))
+				rw.Header().Set("Content-MD5", "of what was said")
 				rw.WriteHeader(http.StatusCreated)
 				_, _ = io.WriteString(rw, tc.answer)
 			}, func(c *Config) { c.Credentials = fixedCredential{} })
@@ -83,6 +84,9 @@ func TestAnEchoedCredentialIsNotKept(t *testing.T) {
 			}
 			again := w.open("a").post(tc.path, tc.body)
 			wantAnswer(t, again, http.StatusCreated, tc.replay, true)
+			if got := again.header.Get("Content-MD5"); (got == "") != (tc.replay != tc.answer) || first.header.Get("Content-MD5") == "" {
+				t.Errorf("Content-MD5 of the replay is %q, of the answer %q", got, first.header.Get("Content-MD5"))
+			}
 			if got := again.header.Get("X-Echo"); got != "you are <secret>" {
 				t.Errorf("X-Echo of the replay is %q", got)
 			}

@@ -84,11 +84,14 @@ func TestACodedAnswerToAResend(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, viaResend)
 			m := w.unknown("a")
-			w.api.answering(http.StatusCreated, http.Header{"Content-Encoding": tc.codings}, tc.content)
+			w.api.answering(http.StatusCreated, http.Header{"Content-Encoding": tc.codings, "Repr-Digest": {"sha-256=:of what came:"}}, tc.content)
 			w.after(10 * time.Second)
 			now := w.wants(m, ledger.Applied, "")
 			if got := w.resultOf(now); got != tc.want {
 				t.Errorf("kept is %.80q, want %.80q", got, tc.want)
+			}
+			if got := now.Result.Header["Repr-Digest"]; tc.stays != (len(got) > 0) {
+				t.Errorf("kept with Repr-Digest %q", got)
 			}
 			if got := now.Result.Header["Content-Encoding"]; tc.stays != (len(got) > 0) {
 				t.Errorf("kept with Content-Encoding %q", got)

@@ -7,11 +7,13 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"time"
 
 	"keep-proxy/ledger"
 	"keep-proxy/rules"
+	"keep-proxy/upstream"
 )
 
 // sighting is what a try saw, before the ledger judges it. The zero value is a
@@ -122,12 +124,17 @@ func (r *Reconciler) lost(out outcome) outcome {
 // keep makes an answer the result that a replay gives. A longer body is written
 // first.
 func (r *Reconciler) keep(ctx context.Context, t *try, answer *rules.Response, source string) (*ledger.Result, []byte, error) {
+	came := answer.Body
 	answer = t.operation.RedactResponse(answer)
 	content := t.secrets.Bytes(answer.Body)
 	result := &ledger.Result{
 		Status: answer.Status, Source: source,
 		Header:  ledger.Header(t.secrets.Header(endToEnd(answer.Header))),
 		Trailer: ledger.Header(t.secrets.Header(endToEnd(answer.Trailer))),
+	}
+	if !bytes.Equal(content, came) {
+		upstream.Undigested(http.Header(result.Header))
+		upstream.Undigested(http.Header(result.Trailer))
 	}
 	if len(content) > ledger.InlineBody {
 		body, err := r.ledger.WriteBody(ctx, bytes.NewReader(content))

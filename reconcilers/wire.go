@@ -46,7 +46,11 @@ func (r reply) uncoded(limit int64) reply {
 	if _, err := io.Copy(&body, io.LimitReader(plain, limit+1)); err != nil || int64(body.Len()) > limit {
 		return r
 	}
-	r.header, r.body = r.header.Clone(), body.Bytes()
+	r.header, r.trailer, r.body = r.header.Clone(), r.trailer.Clone(), body.Bytes()
+	if upstream.Coded(r.header) {
+		upstream.Undigested(r.header)
+		upstream.Undigested(r.trailer)
+	}
 	r.header.Del("Content-Encoding")
 	r.header.Del("Content-Length")
 	return r

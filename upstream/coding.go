@@ -43,3 +43,11 @@ func Uncoded(h http.Header, content io.Reader) (io.Reader, bool) {
 	}
 	return r, err == nil
 }
+
+// Undigested takes the fields out of h that say a digest of an answer's content (RFC 9530), which isn't
+// given as it came: a client that looks would refuse what is sound.
+func Undigested(h http.Header) {
+	for _, name := range []string{"Content-Digest", "Content-Md5", "Digest", "Repr-Digest"} {
+		delete(h, name)
+	}
+}
