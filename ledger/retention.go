@@ -138,7 +138,7 @@ func (c *command) remove(m *Mutation, item *Item, mv move) error {
 func (m *Mutation) dropContents(now time.Time) {
 	m.Forgotten = now
 	m.Request.Header, m.Request.Body.Dropped = nil, m.Request.Body.SHA256 != ""
-	m.Diff = nil
+	m.Diff, m.Kept = nil, nil
 	if m.Result != nil {
 		m.Result.Header, m.Result.Body.Dropped = nil, m.Result.Body.SHA256 != ""
 		m.Result.Trailer = nil

@@ -77,6 +77,46 @@ func TestForgottenIsRefusedAndNeverSentAgain(t *testing.T) {
 	}
 }
 
+func TestTrailersAreForgottenWithTheirAnswer(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := w.open()
+	w.finish("a", w.send(r, "a"), ledger.VerdictApplied, func(f *ledger.Finish) {
+		f.Result.Trailer = ledger.Header{"Receipt": {"of Ada Lovelace"}}
+	})
+	_, err := w.FinishRun(t.Context(), r.ID, "done", true)
+	w.ok(err)
+	w.pass(month)
+	if m := w.is("a", ledger.Applied); len(m.Result.Trailer) == 0 {
+		t.Fatalf("not kept: %+v", m.Result)
+	}
+	if counts := w.forget(ledger.Retention{Keep: month - time.Hour}, "a"); counts != (ledger.ForgetCounts{Dropped: 1}) {
+		t.Fatalf("%+v", counts)
+	}
+	if m := w.is("a", ledger.Applied); m.Result.Trailer != nil {
+		t.Errorf("left: %+v", m.Result)
+	}
+}
+
+func TestWhatPreparingStepsGaveIsForgotten(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := w.open()
+	d := w.send(r, "a", inSteps)
+	_, err := w.Prepared(t.Context(), key("a"), d.ID, map[string]string{"upload": `"https://upload.example/ada"`})
+	w.ok(err)
+	w.finish("a", d, ledger.VerdictApplied)
+	_, err = w.FinishRun(t.Context(), r.ID, "done", true)
+	w.ok(err)
+	w.pass(month)
+	if counts := w.forget(ledger.Retention{Keep: month - time.Hour}, "a"); counts != (ledger.ForgetCounts{Dropped: 1}) {
+		t.Fatalf("%+v", counts)
+	}
+	if m := w.is("a", ledger.Applied); m.Kept != nil {
+		t.Errorf("left: %v", m.Kept)
+	}
+}
+
 func TestWhatIsNotForgotten(t *testing.T) {
 	t.Parallel()
 	day := ledger.Retention{Keep: 24 * time.Hour}

@@ -74,6 +74,16 @@ var foundBreaks = []broken{
 		tests: []string{"ledger.TestAnUndoWaitsForWhatItTakesBack"},
 	},
 	{
+		promise: "A settled mutation (`applied`, `failed` or `skipped`, with no open question)", how: "trailers outlive their answer",
+		edits: []edit{{"ledger/retention.go", "\t\tm.Result.Trailer = nil\n", ""}},
+		tests: []string{"ledger.TestTrailersAreForgottenWithTheirAnswer"},
+	},
+	{
+		promise: "A settled mutation (`applied`, `failed` or `skipped`, with no open question)", how: "what preparing steps gave is kept for ever",
+		edits: []edit{{"ledger/retention.go", "m.Diff, m.Kept = nil, nil", "m.Diff = nil"}},
+		tests: []string{"ledger.TestWhatPreparingStepsGaveIsForgotten"},
+	},
+	{
 		promise: "It is sent under another marker and vendor key then", how: "the marker of what is removed is free again",
 		edits: []edit{{"ledger/retention.go", "\tif err := c.useUp(m); err != nil {\n\t\treturn err\n\t}\n", ""}},
 		tests: []string{"ledger.TestWhatIsMadeAfterItWasForgottenHasOtherMarks"},
