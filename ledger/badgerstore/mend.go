@@ -193,7 +193,7 @@ func (m *mending) bodies(r *ledger.Mutation, uploads map[[32]byte][][]byte) erro
 func (m *mending) indexes() error {
 	for _, kind := range []byte{
 		xUnresolved, xDue, xState, xByRun, xByItem, xCreated, xEscalated, xOwed,
-		xRunActive, xRunEnded, xRunOpened, xRunOfItem, xItemOpened, xItemTaken, xItemID,
+		xRunActive, xRunEnded, xRunOpened, xRunOfItem, xItemOpened, xItemTaken, xItemID, xItemWaits,
 	} {
 		if err := m.each(kind, func(k []byte) error {
 			after, err := m.follow(k)
@@ -221,7 +221,7 @@ func (m *mending) follow(x []byte) ([][]byte, error) {
 			return nil, err
 		}
 		return storedRunIndexes(r), nil
-	case xItemOpened, xItemTaken, xItemID:
+	case xItemOpened, xItemTaken, xItemID, xItemWaits:
 		i, err := v.itemBy(name)
 		if err != nil {
 			return nil, err

@@ -38,6 +38,7 @@ func newLossy(t *testing.T) *lossy {
 	c, gone := ledgertest.SampleMutation("c", ledger.InFlight, 2), ledgertest.SampleMutation("gone", ledger.NeedsReconcile, 3)
 	run, item := ledgertest.SampleRun("run-1", 0), ledgertest.SampleItem("order-1", 0)
 	item.ID, item.Shared, item.ActiveRun = "i-0123456789abcdef0123", true, "run-1"
+	item.State = ledger.ItemNeedsAttention
 	l.changing = changedBy(t, len(versions)-1, func(s *Store, n int) (err error) {
 		for name, m := range map[string]*ledger.Mutation{"a": a, "b": b, "c": c} {
 			if v := versions[n][name]; v > 0 {
