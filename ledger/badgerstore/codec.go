@@ -146,12 +146,18 @@ func encodeAny(b *bytes.Buffer, v any) error {
 }
 
 // decode reads content into v. Content passed its checksum, so that what doesn't
-// decode was written by other code: it is damage all the same.
+// decode was written by other code: it is damage all the same, but for a field that isn't known.
+// That is a later program's, and nothing is lost.
 func decode(key, content []byte, v any) error {
-	if err := decoder.Unmarshal(content, v); err != nil {
-		return damaged(key, err.Error())
+	err := decoder.Unmarshal(content, v)
+	if err == nil {
+		return nil
 	}
-	return nil
+	if _, later := errors.AsType[*cbor.UnknownFieldError](err); later {
+		return fmt.Errorf("%w: value %s holds what this program doesn't know: use the version that ran on this ledger last, or a newer one",
+			ledger.ErrFormat, keyName(key))
+	}
+	return damaged(key, err.Error())
 }
 
 // read reads content into v, which is zero: by one, or by the decoder where that gives up.

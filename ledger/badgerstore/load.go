@@ -67,6 +67,11 @@ func (s *Store) checkMeta(src snapshot) error {
 		return fmt.Errorf("%w: ledger.id says %s (format %d), the data are those of %s (format %d)",
 			ledger.ErrDamaged, s.identity.ID, s.identity.Format, i.ID, i.Format)
 	}
+	// What it changed would be missing in the indexes that it doesn't know.
+	if i.Indexes > allIndexes {
+		return fmt.Errorf("%w: it has indexes up to %d, this program keeps those up to %d: use keep-proxy %s or newer",
+			ledger.ErrFormat, i.Indexes, allIndexes, i.Version)
+	}
 	s.indexing = i.Indexes
 	return nil
 }
