@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"math"
 	"time"
 )
 
@@ -48,10 +49,21 @@ func WindowOpen(m *Mutation, now Stamp, deadline time.Duration) bool {
 	settle, _, _ := p.bounds()
 	for i := range m.Dispatches {
 		if d := &m.Dispatches[i]; d.Generation == m.Generation {
-			return now.sameBoot(d.Started) && now.Age(d.Started)+deadline+settle < p.KeyWindow/10*9
+			return now.sameBoot(d.Started) && sum(now.Age(d.Started), deadline, settle) < p.KeyWindow/10*9
 		}
 	}
 	return false
+}
+
+// sum adds durations that aren't negative. One that is too long to be told is the longest: it
+// must not pass for a short one.
+func sum(all ...time.Duration) (total time.Duration) {
+	for _, d := range all {
+		if total += d; total < 0 {
+			return math.MaxInt64
+		}
+	}
+	return total
 }
 
 // Resend records a dispatch by the resend strategy before it is sent. It is

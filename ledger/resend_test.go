@@ -3,6 +3,7 @@ package ledger_test
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -40,6 +41,8 @@ func TestResendOpen(t *testing.T) {
 			m.Policy.KeyWindow, m.Policy.Idempotent = 0, true
 		}, true},
 		{"the window is shorter than settle", start, func(m *ledger.Mutation) { m.Policy.KeyWindow = 6 * time.Minute }, false},
+		{"settle is longer than can be added up", start, func(m *ledger.Mutation) { m.Policy.Settle = math.MaxInt64 }, false},
+		{"the wall is three hundred years on", at(math.MaxInt64, 0), nil, false},
 		{"age counts from the generation's first dispatch", at(last+1, 0), func(m *ledger.Mutation) {
 			m.Dispatches = append(m.Dispatches, ledger.Dispatch{Generation: 2, Started: at(last, 0)})
 		}, false},

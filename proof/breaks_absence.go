@@ -4,7 +4,7 @@ package main
 var absenceBreaks = []broken{
 	{
 		promise: "Only where `age + deadline + settle < 0.9 × window`", how: "settle is left out of the window",
-		edits: []edit{{"ledger/resend.go", "+deadline+settle < p.KeyWindow/10*9", "+deadline+0*settle < p.KeyWindow/10*9"}},
+		edits: []edit{{"ledger/resend.go", ", deadline, settle) < p.KeyWindow/10*9", ", deadline, 0*settle) < p.KeyWindow/10*9"}},
 		tests: []string{"ledger.TestResendOpen"},
 	},
 	{

@@ -3,6 +3,7 @@ package rules
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"time"
 
 	"go.yaml.in/yaml/v4"
@@ -39,16 +40,24 @@ func (d *decoder) numbers(m map[string]*yaml.Node, key string, op *Operation, l 
 	r.words(op, over)
 	r.limits(op, over)
 	switch b := op.Bounds; {
-	case b == nil || op.Settle > b.Commit+b.Lag:
+	case b == nil || op.Settle > sum(b.Commit, b.Lag):
 	case d.pinned:
 		// An override is for the version in force, of which less may be true.
 		settle.override = nil
-		op.Settle = max(resolveNumber(&r, settle), b.Commit+b.Lag+time.Second)
+		op.Settle = max(resolveNumber(&r, settle), sum(sum(b.Commit, b.Lag), time.Second))
 	default:
 		d.fail("bounds", join(key, "bounds"), m["bounds"],
 			fmt.Sprintf("settle (%v) does not cover a commit %v late read %v later", op.Settle, b.Commit, b.Lag),
-			fmt.Sprintf("let settle be more than %v", b.Commit+b.Lag))
+			fmt.Sprintf("let settle be more than %v", sum(b.Commit, b.Lag)))
 	}
+}
+
+// sum adds two durations that aren't negative. One that is too long to be told is the longest.
+func sum(a, b time.Duration) time.Duration {
+	if total := a + b; total >= 0 {
+		return total
+	}
+	return math.MaxInt64
 }
 
 // ownDuration reads the rule's own number; 0 when it has none.

@@ -163,7 +163,7 @@ func (d *decoder) resendable(n *yaml.Node, key string, op *Operation, only bool)
 		d.fail("resend", key, n, "resend needs a native_key: nothing else keeps the second request from taking effect", "add native_key, or remove resend")
 	case op.NativeKey.Window == 0:
 		d.fail("resend", key, n, "resend needs native_key.window: nothing says how long the API remembers a key", "add window, or remove resend")
-	case op.Timeout+op.Settle >= op.NativeKey.usable():
+	case sum(op.Timeout, op.Settle) >= op.NativeKey.usable():
 		problem := fmt.Sprintf("the window of %v is too short for a resend: timeout (%v) and settle (%v) leave no time in 0.9 of it",
 			op.NativeKey.Window, op.Timeout, op.Settle)
 		if only {
