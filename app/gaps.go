@@ -10,7 +10,9 @@ import (
 // before this one or an earlier one, ahead of recovery.
 func (a *App) markGaps(ctx context.Context) error {
 	if since := a.options.Restored; !since.IsZero() {
-		gap, err := a.ledger.Restored(ctx, since, a.options.Operator, "serve --restored "+since.Format(time.RFC3339))
+		// The same word may be of an earlier restore, whose gap the copy holds.
+		held, _ := a.store.Behind()
+		gap, err := a.ledger.RestoredBehind(ctx, since, held, a.options.Operator, "serve --restored "+since.Format(time.RFC3339))
 		if err != nil {
 			return fmt.Errorf("restored ledger: %w", err)
 		}

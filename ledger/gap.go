@@ -205,8 +205,14 @@ func (c *claiming) inGap(g *Gap) (Claimed, error) {
 }
 
 // Restored opens a gap from since, or from the last moment that the ledger knows of if
-// that is earlier. The same restore, said again, opens none and returns the first's.
+// that is earlier. The same restore, said again, opens none and returns the newest that it opened.
 func (l *Ledger) Restored(ctx context.Context, since time.Time, actor, reason string) (Gap, error) {
+	return l.RestoredBehind(ctx, since, 0, actor, reason)
+}
+
+// RestoredBehind is Restored for a copy that is known to end before what was acknowledged, and
+// holds that many gaps itself: these are of earlier restores, whatever was said then.
+func (l *Ledger) RestoredBehind(ctx context.Context, since time.Time, held int, actor, reason string) (Gap, error) {
 	if actor == "" || reason == "" {
 		return Gap{}, invalid("a restore needs an actor and a reason")
 	}
@@ -223,7 +229,7 @@ func (l *Ledger) Restored(ctx context.Context, since time.Time, actor, reason st
 		if since.After(c.now.Wall) {
 			return invalid("the copy can't be of %s: that is still to come", since.Format(time.RFC3339))
 		}
-		for _, g := range gaps {
+		for _, g := range slices.Backward(gaps[min(max(held, 0), len(gaps)):]) {
 			if g.Cause == GapRestored && g.Asked.Equal(since) {
 				gap = g
 				return nil

@@ -89,6 +89,21 @@ var foundBreaks = []broken{
 		tests: []string{"ledger.TestWhatPreparingStepsGaveIsForgotten"},
 	},
 	{
+		promise: "A known restore (`serve --restored SINCE`)", how: "a later copy is taken for the one that was put back before",
+		edits: []edit{{"ledger/gap.go", "gaps[min(max(held, 0), len(gaps)):]", "gaps[min(0, held):]"}},
+		tests: []string{"ledger/badgerstore.TestARestoreOfALaterCopyOpensAGapWhateverWasSaidBefore"},
+	},
+	{
+		promise: "A known restore (`serve --restored SINCE`)", how: "nobody says that a copy is behind",
+		edits: []edit{{"app/gaps.go", "held, _ := a.store.Behind()", "held := 0"}},
+		tests: []string{"app.TestARestoreOfALaterCopyIsTold"},
+	},
+	{
+		promise: "A known restore (`serve --restored SINCE`)", how: "that a copy is behind is forgotten by a crash",
+		edits: []edit{{"ledger/badgerstore/restored.go", "if s.behind.known {", "if s.behind.known && s.behind.gaps < 0 {"}},
+		tests: []string{"ledger/badgerstore.TestARestoreOfALaterCopyOpensAGapWhateverWasSaidBefore"},
+	},
+	{
 		promise: "was written by a newer version", how: "what a later program wrote counts as damaged",
 		edits: []edit{{"ledger/badgerstore/codec.go", "errors.AsType[*cbor.UnknownFieldError](err); later {", "errors.AsType[*cbor.UnknownFieldError](err); later && v == nil {"}},
 		tests: []string{"ledger/badgerstore.TestWhatALaterProgramWroteIsNoDamage"},

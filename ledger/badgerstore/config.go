@@ -23,7 +23,8 @@ type Config struct {
 	HighWaterFile string
 	// Restored says that Dir is an older copy that was put back on purpose: that it
 	// ends before what was acknowledged is no reason to refuse then. The caller has
-	// to open a gap (ledger.Ledger.Restored), and then call Store.GapNoted.
+	// to open a gap (ledger.Ledger.RestoredBehind, by what Store.Behind says), and then call
+	// Store.GapNoted.
 	Restored bool
 	// MinFree is the free disk space, in bytes, below which new mutations are
 	// refused. 0 turns the guard off.

@@ -80,6 +80,57 @@ func TestRestoredCopyOpensOnlyAsSuchUntilItsGapIsNoted(t *testing.T) {
 	}
 }
 
+// The command line of an earlier restore may still be there, and the copy know its gap: what is
+// missing now came behind that.
+func TestARestoreOfALaterCopyOpensAGapWhateverWasSaidBefore(t *testing.T) {
+	t.Parallel()
+	c := testConfig(t.TempDir())
+	c.HighWaterFile = filepath.Join(t.TempDir(), "highwater")
+	since := time.Now().Add(-time.Minute).Round(0)
+	restored := c
+	restored.Restored = true
+	opened := func(want int) *Store {
+		t.Helper()
+		s := mustOpenOnly(t, restored)
+		held, _ := s.Behind()
+		l := ledger.New(s, ledger.Config{Now: c.Now, NewID: c.NewID})
+		gap, err := l.RestoredBehind(t.Context(), since, held, "ada", "the disk died")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if gaps := gapsOf(t, s); len(gaps) != want || gap.Number != want {
+			t.Errorf("gap %d of %+v, want %d", gap.Number, gaps, want)
+		}
+		return s
+	}
+	closed := func(s *Store, noted func() error) {
+		t.Helper()
+		if err := errors.Join(noted(), s.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	killed := func() error { return nil }
+	mustInit(t, c)
+	s := opened(1)
+	closed(s, s.GapNoted)
+	s = opened(1) // Said again.
+	closed(s, s.GapNoted)
+	later := copyFolder(t, c.Dir)
+	s = mustOpenOnly(t, c)
+	fill(t, s, 0, 3, 10)
+	closed(s, killed)
+	c.Dir, restored.Dir = later, later
+	closed(mustOpenOnly(t, restored), killed) // Before the gap is in the ledger.
+	closed(opened(2), killed)                 // Before it is noted.
+	s = opened(2)
+	closed(s, s.GapNoted)
+	s = opened(2)
+	if held, known := s.Behind(); known {
+		t.Errorf("behind still, with %d gaps", held)
+	}
+	closed(s, s.GapNoted)
+}
+
 // Being restored excuses an early end, and nothing else.
 func TestRestoredExcusesNoDamage(t *testing.T) {
 	t.Parallel()

@@ -58,6 +58,8 @@ type Store struct {
 	// older says that the folder is a restored copy that the high-water file doesn't
 	// know.
 	older bool
+	// behind is set while the gap of such a copy isn't noted.
+	behind behind
 	// left is what is left of a ledger whose loss is being accepted.
 	left leftover
 	// lost are events that accepted losses took; it is set before the store is used.
