@@ -50,9 +50,14 @@ var (
 	}
 )
 
-// checkQuery refuses parameters that the route doesn't take, and repeated ones
-// but for state.
-func (rt route) checkQuery(q url.Values) error {
+// checkQuery refuses parameters that the route doesn't take, repeated ones but for
+// state, and what can't be read: net/url leaves that out in silence, and a listing that
+// lost its filter would tell of everything as if it were what was asked for.
+func (rt route) checkQuery(raw string) error {
+	q, err := url.ParseQuery(raw)
+	if err != nil {
+		return BadRequest("query", "it can't be read: "+err.Error(), "percent-encode the values (RFC 3986 §2.1)")
+	}
 	known := make([]string, 0, len(rt.query))
 	for _, p := range rt.query {
 		known = append(known, p.name)

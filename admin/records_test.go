@@ -255,6 +255,8 @@ func TestListingsRefuse(t *testing.T) {
 		{"escalated: maybe", "/v1/mutations?escalated=maybe", []string{"query:escalated"}},
 		{"given twice", "/v1/mutations?item=a&item=b", []string{"query:item: given more than once"}},
 		{"two faults", "/v1/mutations?limit=x&state=y", []string{"and 1 more"}},
+		{"a percent sign that begins no escape", "/v1/mutations?item=100%&unresolved=true", []string{"query: ", "can't be read", "percent-encode"}},
+		{"a semicolon", "/v1/audit?run=r-1;r-2", []string{"query: ", "can't be read"}},
 		{"another listing's cursor", "/v1/mutations?cursor=zz", []string{"query:cursor"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

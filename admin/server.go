@@ -170,7 +170,7 @@ func (s *Server) handler(rt route) http.HandlerFunc {
 				return
 			}
 		}
-		if err := rt.checkQuery(r.URL.Query()); err != nil {
+		if err := rt.checkQuery(r.URL.RawQuery); err != nil {
 			s.refuse(w, problemOf(err))
 			return
 		}
