@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 
 	"keep-proxy/admin/wire"
 	"keep-proxy/ledger"
@@ -14,7 +15,9 @@ import (
 // is fetched by itself.
 const maxShown = 1 << 20
 
-// maxEvents is the longest history of one record that is shown.
+// maxEvents is the longest history of one record that is shown: one half of it from the
+// beginning, the other from the end. Each replay is an event, so that what is asked for
+// each minute has more within hours.
 const maxEvents = 1000
 
 // listMutations answers GET /v1/mutations.
@@ -66,13 +69,32 @@ func (s *Server) shown(ctx context.Context, m *ledger.Mutation) (*wire.Mutation,
 			return nil, err
 		}
 	}
-	events, err := s.config.Ledger.Events(ctx, m.ID, 0, maxEvents)
+	events, leftOut, err := s.historyOf(ctx, m.ID)
 	if err != nil {
 		return nil, err
 	}
-	out.Events = each(events, eventOf)
+	out.Events, out.EventsLeftOut = each(events, eventOf), leftOut
 	out.Actions = s.actions(m)
 	return &out, nil
+}
+
+// historyOf is what happened to a record, and how many events are left out of the middle of
+// it: it begins with the sending that everything is about, and ends with what was decided last.
+func (s *Server) historyOf(ctx context.Context, id string) (events []ledger.Event, leftOut int, err error) {
+	for after := uint64(0); ; {
+		page, err := s.config.Ledger.Events(ctx, id, after, maxEvents)
+		if err != nil {
+			return nil, 0, err
+		}
+		events = append(events, page...)
+		if over := len(events) - maxEvents; over > 0 {
+			events, leftOut = slices.Delete(events, maxEvents/2, maxEvents/2+over), leftOut+over
+		}
+		if len(page) < maxEvents {
+			return events, leftOut, nil
+		}
+		after = page[len(page)-1].Seq
+	}
 }
 
 // showBody puts content in the place of its reference, unless it is too long, was

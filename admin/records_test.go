@@ -54,6 +54,34 @@ func TestShowMutation(t *testing.T) {
 	}
 }
 
+func TestALongHistoryIsShownFromBothEnds(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	run := w.open("order-1")
+	m := w.apply(w.claim(transfer(&run.Run)), 201, `{"id":"tr_1"}`)
+	for range 2500 {
+		w.ledger.Replayed("", m, "", true)
+	}
+	// A command is durable only with the notes before it.
+	if _, err := w.client.EndRun(t.Context(), run.ID, wire.EndRun{Reason: "x", Actor: "ada"}); err != nil {
+		t.Fatal(err)
+	}
+	all, err := w.ledger.Events(t.Context(), m.ID, 0, 1<<20)
+	if err != nil || len(all) < 2500 {
+		t.Fatalf("%d events, %v", len(all), err)
+	}
+	got, err := w.client.Mutation(t.Context(), m.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := len(got.Events)
+	if n != 1000 || got.EventsLeftOut != len(all)-1000 || got.Events[0].Seq != all[0].Seq || got.Events[499].Seq != all[499].Seq ||
+		got.Events[500].Seq != all[len(all)-500].Seq || got.Events[n-1].Seq != all[len(all)-1].Seq {
+		t.Errorf("of %d events %d are shown, from %d to %d, and %d are said to be left out",
+			len(all), n, got.Events[0].Seq, got.Events[n-1].Seq, got.EventsLeftOut)
+	}
+}
+
 func TestMutationFieldsOnTheWire(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)

@@ -57,9 +57,11 @@ type Mutation struct {
 	Undo        *Undo    `json:"undo,omitzero"`
 	// Diff says how the last refused payload differed from the stored one.
 	Diff *Diff `json:"diff,omitzero"`
-	// Events and Actions are left out of listings.
-	Events  []Event  `json:"events,omitzero"`
-	Actions []Action `json:"actions,omitzero"`
+	// Events and Actions are left out of listings. Of a long history the first and the last
+	// events are given, as many of each, and EventsLeftOut counts those between them.
+	Events        []Event  `json:"events,omitzero"`
+	EventsLeftOut int      `json:"events_left_out,omitzero"`
+	Actions       []Action `json:"actions,omitzero"`
 }
 
 // Verification is the last time at which the world did not agree with a stored result.

@@ -253,8 +253,11 @@ func seenWord(o wire.Observation) string {
 }
 
 func showEvents(w io.Writer, m *wire.Mutation) error {
-	rows := make([][]string, 0, len(m.Events))
-	for _, e := range m.Events {
+	rows := make([][]string, 0, len(m.Events)+1)
+	for i, e := range m.Events {
+		if m.EventsLeftOut > 0 && i == len(m.Events)/2 {
+			rows = append(rows, []string{"…", "", counted(m.EventsLeftOut, "event"), "", "left out here; keep-proxy audit export has all"})
+		}
 		move := e.To
 		if e.From != "" && e.From != e.To {
 			move = e.From + " → " + e.To
