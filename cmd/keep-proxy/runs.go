@@ -71,6 +71,10 @@ func newRunsShow() *cobra.Command {
 				if _, err := io.WriteString(cmd.OutOrStdout(), "\n"); err != nil {
 					return err
 				}
+				if list.Next != "" {
+					rest := onSameLedger(again(cmd), "keep-proxy mutations list")
+					cmd.PrintErrf("There is more: %s --run %s --cursor %s\n", rest, r.ID, list.Next)
+				}
 				return mutationTable(cmd.OutOrStdout(), list.Items, time.Now())
 			})
 		},
