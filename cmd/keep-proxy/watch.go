@@ -27,27 +27,31 @@ func (l *listFlags) with(cmd *cobra.Command, work func(context.Context, *connect
 		if c.release != nil {
 			return usage("%s: --watch needs a running proxy: it would hold the ledger of a stopped one", cmd.CommandPath())
 		}
-		out := cmd.OutOrStdout()
-		defer cmd.SetOut(out)
+		out, errs := cmd.OutOrStdout(), cmd.ErrOrStderr()
+		defer func() { cmd.SetOut(out); cmd.SetErr(errs) }()
 		tick := time.NewTicker(watchEvery)
 		defer tick.Stop()
-		return watch(ctx, out, onTerminal(out), tick.C, func() (string, error) {
-			var page bytes.Buffer
-			cmd.SetOut(&page)
-			err := work(ctx, c)
-			return page.String(), err
+		return watch(ctx, out, errs, onTerminal(out), tick.C, func() (page, note string, err error) {
+			var listed, told bytes.Buffer
+			cmd.SetOut(&listed)
+			cmd.SetErr(&told)
+			err = work(ctx, c)
+			return listed.String(), told.String(), err
 		})
 	})
 }
 
 // watch writes what read gives, again and again: on a terminal over what stood there,
-// elsewhere whenever it has changed. It ends with ctx, or with what can't be read.
-func watch(ctx context.Context, out io.Writer, terminal bool, tick <-chan time.Time, read func() (string, error)) error {
-	shown, first := "", true
+// elsewhere whenever it has changed. What is told of a page, such as that it isn't all, comes
+// after it, so that it stands as long as the page. It ends with ctx, or with what can't be read.
+func watch(
+	ctx context.Context, out, errs io.Writer, terminal bool, tick <-chan time.Time, read func() (page, note string, err error),
+) error {
+	shown, noted, first := "", "", true
 	for {
-		page, err := read()
+		page, note, err := read()
 		if ctx.Err() != nil && errors.Is(err, context.Canceled) {
-			err = nil
+			return nil // What was read of a page is none.
 		}
 		if err != nil {
 			return err
@@ -55,12 +59,15 @@ func watch(ctx context.Context, out io.Writer, terminal bool, tick <-chan time.T
 		if terminal {
 			page = clearScreen + page
 		}
-		if first || page != shown {
+		if first || page != shown || note != noted {
 			if _, err := io.WriteString(out, page); err != nil {
 				return err
 			}
+			if _, err := io.WriteString(errs, note); err != nil {
+				return err
+			}
 		}
-		shown, first = page, false
+		shown, noted, first = page, note, false
 		select {
 		case <-ctx.Done():
 			return nil
