@@ -65,13 +65,15 @@ func consequence(m *Mutation, on Trigger) string {
 		if m.State == Applied {
 			return "The result you give is stored, and later runs get it as the answer."
 		}
-		return "The mutation counts as applied and is never sent again; later runs get the result you give, or are refused if you give none."
+		return "The mutation counts as applied and is never sent again; later runs get the result you give, " +
+			"or, if you give none, are refused unless the rule says what they get (on_no_result)."
 	case OnDidNotHappen:
 		return fmt.Sprintf("The mutation counts as failed, the scope is free, and the next run sends it again%s.", sameKey(m))
 	case OnNewKey:
 		return "The next run sends the mutation under a new vendor key, so that the API no longer recognises earlier sendings as the same."
 	case OnSkip:
-		return "The mutation is left out for good: it is never sent again, and later runs are refused at it."
+		return "The mutation is left out for good: it is never sent again, and later runs are refused at it, " +
+			"unless the rule says what they get (on_skip)."
 	case OnAccept:
 		return "The refused payload counts as covered by the stored result: later runs that send it get that result, and nothing is sent."
 	case OnAcknowledge:

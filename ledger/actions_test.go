@@ -45,6 +45,19 @@ func TestWhoClosesAQuestionIsToldWhatWaitsOn(t *testing.T) {
 	}
 }
 
+// A script that gets an answer goes on. Whoever takes a decision to hold it back is told that the
+// rule may have one for it.
+func TestWhoLeavesNoResultIsToldThatTheRuleMayHaveOne(t *testing.T) {
+	t.Parallel()
+	for on, key := range map[ledger.Trigger]string{ledger.OnSkip: "on_skip", ledger.OnHappened: "on_no_result"} {
+		w := newWorld(t)
+		w.unknown("a")
+		if said := w.consequence("a", on); !strings.Contains(said, "refused") || !strings.Contains(said, key) {
+			t.Errorf("of %s a person is told %q", on, said)
+		}
+	}
+}
+
 func TestWhoIsAskedAboutAnUndoIsToldHowItIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
