@@ -57,5 +57,10 @@ func sentence(cmd *cobra.Command, err error) string {
 	if _, ok := errors.AsType[*toldError](err); ok {
 		return ""
 	}
-	return said(cmd, err)
+	// Findings of a configuration are lines; what else they hold is not ours to obey.
+	lines := strings.Split(said(cmd, err), "\n")
+	for i, line := range lines {
+		lines[i] = printable(line)
+	}
+	return strings.Join(lines, "\n")
 }

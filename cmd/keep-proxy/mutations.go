@@ -150,7 +150,7 @@ func showMutation(w io.Writer, m *wire.Mutation, asked *wire.Escalation, flags s
 	}
 	if v := m.Verification; v != nil {
 		fmt.Fprintf(w, "\nVerified before a replay, %s: the world says %s (%s), %d times; acknowledged: %t\n",
-			stamp(v.At), v.Said, v.Reason, v.Count, v.Acknowledged)
+			stamp(v.At), v.Said, printable(v.Reason), v.Count, v.Acknowledged)
 	}
 	for _, part := range []func(io.Writer, *wire.Mutation) error{
 		func(w io.Writer, m *wire.Mutation) error { return showDiff(w, m.Diff) },

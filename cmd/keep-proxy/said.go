@@ -83,6 +83,8 @@ func said(cmd *cobra.Command, err error) string {
 	return onSameLedger(again(cmd), inCommands(cmd, err))
 }
 
+// inCommands is an error with the refusal in it, if there is one, in those words. A refusal is one
+// line: what an API or a program said of a mutation may be quoted in it.
 func inCommands(cmd *cobra.Command, err error) string {
 	text := err.Error()
 	p, ok := errors.AsType[*client.Problem](err)
@@ -90,7 +92,7 @@ func inCommands(cmd *cobra.Command, err error) string {
 		return text
 	}
 	if len(p.Errors) == 0 {
-		return strings.Replace(text, p.Error(), commandsFor.Replace(p.Error()), 1)
+		return strings.Replace(text, p.Error(), printable(commandsFor.Replace(p.Error())), 1)
 	}
 	var faults []string
 	for _, f := range p.Errors {
@@ -100,7 +102,7 @@ func inCommands(cmd *cobra.Command, err error) string {
 		}
 		faults = append(faults, fault)
 	}
-	return strings.Replace(text, p.Error(), commandsFor.Replace(strings.Join(faults, "; ")), 1)
+	return strings.Replace(text, p.Error(), printable(commandsFor.Replace(strings.Join(faults, "; "))), 1)
 }
 
 // flagFor is the flag by which a value of a request was given, else its bare name.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"os/exec"
 	"slices"
 	"strings"
@@ -96,6 +97,32 @@ func TestWhatOthersWroteDoesNotDriveTheTerminal(t *testing.T) {
 		if got := printable(text); got != want {
 			t.Errorf("%q is shown as %q, want %q", text, got, want)
 		}
+	}
+}
+
+// What a program of a rule, or an API, said of a mutation stands in the mutation and in the item that
+// waits because of it, and so in what refuses the item's next run.
+func TestWhatOthersSaidIsShownInOneLine(t *testing.T) {
+	t.Parallel()
+	const hostile = "gone\x1b[2J\u202e\nkeep-proxy: all is well"
+	var shown bytes.Buffer
+	if err := showMutation(&shown, &wire.Mutation{ID: "m-1", Verification: &wire.Verification{Said: "disagrees", Reason: hostile}}, nil, ""); err != nil {
+		t.Fatal(err)
+	}
+	refused := &wire.Problem{Type: wire.ProblemPrefix + "item-attention", Detail: "The item waits (" + hostile + ")."}
+	for name, text := range map[string]string{
+		"the mutation":        shown.String(),
+		"a refusal":           sentence(nil, openError(refused)),
+		"a faulty request":    sentence(nil, &wire.Problem{Errors: []wire.Fault{{Where: "/compensate", What: hostile}}}),
+		"another error":       sentence(nil, errors.New("gone\x1b[2J\u202e keep-proxy: all is well")),
+		"a decision, refused": sentence(nil, withActions(refused)),
+	} {
+		if strings.ContainsAny(text, "\x1b\u202e") || strings.Contains(text, "\nkeep-proxy: all") || !strings.Contains(text, "gone") {
+			t.Errorf("%s is told as %q", name, text)
+		}
+	}
+	if text := sentence(nil, errors.New("one:\ntwo")); text != "one:\ntwo" {
+		t.Errorf("lines are told as %q", text)
 	}
 }
 
