@@ -292,9 +292,13 @@ func section(w io.Writer, title string, head []string, rows [][]string) error {
 }
 
 // stamp writes a time for a person, in local time.
-func stamp(t time.Time) string {
+func stamp(t time.Time) string { return stampIn(t, time.Local) }
+
+// stampIn writes a time with how far the zone is from UTC, since sentences of the API tell of the
+// same moments in UTC, and so do most of the systems in which a person looks for them.
+func stampIn(t time.Time, zone *time.Location) string {
 	if t.IsZero() {
 		return ""
 	}
-	return t.Local().Format("2006-01-02 15:04:05.000")
+	return t.In(zone).Format("2006-01-02 15:04:05.000Z07:00")
 }

@@ -141,6 +141,26 @@ func TestAges(t *testing.T) {
 	}
 }
 
+func TestATimeSaysItsZone(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 3, 1, 12, 0, 0, 5e6, time.UTC)
+	for want, zone := range map[string]*time.Location{
+		"2026-03-01 12:00:00.005Z":      time.UTC,
+		"2026-03-01 13:00:00.005+01:00": time.FixedZone("CET", 3600),
+		"2026-03-01 08:30:00.005-03:30": time.FixedZone("NST", -12600),
+	} {
+		if got := stampIn(at, zone); got != want {
+			t.Errorf("in %s: %q, want %q", zone, got, want)
+		}
+	}
+	if got := stampIn(time.Time{}, time.UTC); got != "" {
+		t.Errorf("no time is written as %q", got)
+	}
+	if got, want := stamp(at), stampIn(at, time.Local); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 func TestATableHasNoHeadWithoutRows(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
