@@ -114,7 +114,7 @@ func (rt route) refusals() map[int][]string {
 	names := slices.Clone(rt.problems)
 	names = append(names, "misdirected", "browser", "bad-request", "internal")
 	if rt.guarded() {
-		names = append(names, "token", "role", "ledger-unavailable")
+		names = append(names, "token", "role", "ledger-unavailable", "ledger-damaged")
 	}
 	if rt.request != nil {
 		names = append(names, "too-large", "media-type")

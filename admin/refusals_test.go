@@ -1,11 +1,16 @@
 package admin_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/go-json-experiment/json"
 
 	"keep-proxy/admin"
 	"keep-proxy/admin/wire"
@@ -174,7 +179,11 @@ func TestEveryRefusalOfTheAPI(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, c.change)
 			w.t = t
-			p := w.refused(c.ask(w), status, name, c.words)
+			q := c.ask(w)
+			p := w.refused(q, status, name, c.words)
+			if said := w.documented(q, status); name != "method" && !slices.Contains(said, name) {
+				t.Errorf("the document has %q for status %d of %s %s", said, status, q.method, q.path)
+			}
 			// Each fault of a request is named by its place instead.
 			whole := strings.HasSuffix(p.Detail, ".") || strings.HasSuffix(p.Detail, ")") || len(p.Errors) > 0
 			if !whole || strings.Contains(p.Detail, "..") {
@@ -182,4 +191,71 @@ func TestEveryRefusalOfTheAPI(t *testing.T) {
 			}
 		})
 	}
+}
+
+// full has no room for a run's own listener.
+type full struct{ place }
+
+func (full) OpenListener(context.Context, string) (string, error) {
+	return "", errors.New("no free port")
+}
+
+// TestRefusalsOfSomeRequestsAreDocumented has those that routes give for what few requests ask.
+func TestRefusalsOfSomeRequestsAreDocumented(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		provoked
+
+		status  int
+		problem string
+	}{
+		"a run without a listener": {
+			provoked{func(c *admin.Config) { c.Environment = full{} }, of(opening(`{"workflow":"w","item":"i","listener":true}`)), "no free port"},
+			http.StatusServiceUnavailable, "not-ready",
+		},
+		"an undo where nothing is undone": {
+			provoked{nil, func(w *world) ask {
+				_, m := w.unknown("order-1")
+				return ask{
+					method: http.MethodPost, path: "/v1/mutations/" + m.ID + "/resolve",
+					body: `{"action":"happened","no_result":true,"compensate":true,"object":"o","reason":"x","actor":"ada","version":` +
+						strconv.FormatInt(m.Version, 10) + `}`,
+				}
+			}, "Compensating"}, http.StatusNotImplemented, "not-yet",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, c.change)
+			q := c.ask(w)
+			w.refused(q, c.status, c.problem, c.words)
+			if said := w.documented(q, c.status); !slices.Contains(said, c.problem) {
+				t.Errorf("the document has %q for status %d of %s %s", said, c.status, q.method, q.path)
+			}
+		})
+	}
+}
+
+// documented are the names of the problems that the OpenAPI document has for an answer.
+func (w *world) documented(q ask, status int) []string {
+	w.t.Helper()
+	var d struct {
+		Paths map[string]map[string]struct {
+			Responses map[string]struct {
+				Description string `json:"description"`
+			} `json:"responses"`
+		} `json:"paths"`
+	}
+	if err := json.Unmarshal([]byte(w.do(ask{path: "/openapi.json"}).body), &d); err != nil {
+		w.t.Fatal(err)
+	}
+	asked := strings.Split(q.path, "/")
+	for path, methods := range d.Paths {
+		fits := func(a, b string) bool { return a == b || strings.HasPrefix(a, "{") }
+		if slices.EqualFunc(strings.Split(path, "/"), asked, fits) {
+			said := methods[strings.ToLower(cmp.Or(q.method, http.MethodGet))].Responses[strconv.Itoa(status)].Description
+			return strings.Split(said, ", ")
+		}
+	}
+	return nil
 }

@@ -102,7 +102,7 @@ func (rt route) bodyShape(c Config) shape {
 var openLater = []string{"connectors", "max_in_flight"}
 
 // openProblems are the refusals of opening a run.
-var openProblems = []string{"item-done", "item-busy", "item-attention", "attempt", "blocked", "idempotency-key", "draining"}
+var openProblems = []string{"item-done", "item-busy", "item-attention", "attempt", "blocked", "idempotency-key", "draining", "not-ready"}
 
 // routes is the whole API.
 func routes() []route {
@@ -261,7 +261,7 @@ func operatorRoutes() []route {
 			method: http.MethodPost, path: "/v1/mutations/{id}/resolve", roles: operators, id: "resolve",
 			summary: "Records a person's decision on a mutation.",
 			request: wire.Resolve{}, response: wire.Mutation{},
-			problems: []string{"not-found", "version", "not-allowed"}, serve: taking(resolve),
+			problems: []string{"not-found", "version", "not-allowed", "not-yet"}, serve: taking(resolve),
 		},
 		{
 			method: http.MethodPost, path: "/v1/obligations/{id}/run", roles: operators, id: "runObligation",
