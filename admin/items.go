@@ -82,10 +82,10 @@ func (s *Server) itemWhole(ctx context.Context, item *ledger.Item) (*wire.Item, 
 		a := of(r.Attempt)
 		a.Runs = append(a.Runs, itemRun(r))
 	}
-	err = s.eachOfItem(ctx, item, func(m *ledger.Mutation) {
+	err = s.eachOfItem(ctx, item, func(m *ledger.Mutation, gaps []ledger.Gap) {
 		out.Mutations = append(out.Mutations, mutationRef(m))
 		a := of(m.Attempt)
-		a.Mutations = append(a.Mutations, itemMutation(m, item))
+		a.Mutations = append(a.Mutations, itemMutation(m, item, gaps))
 	})
 	if err != nil {
 		return nil, err
@@ -113,9 +113,13 @@ func (s *Server) runsOf(ctx context.Context, item *ledger.Item) ([]*ledger.Run, 
 	}
 }
 
-// eachOfItem visits an item's mutations, oldest first.
-func (s *Server) eachOfItem(ctx context.Context, item *ledger.Item, visit func(*ledger.Mutation)) error {
+// eachOfItem visits an item's mutations, oldest first, with the gaps of the ledger at that moment.
+func (s *Server) eachOfItem(ctx context.Context, item *ledger.Item, visit func(*ledger.Mutation, []ledger.Gap)) error {
 	return s.config.Ledger.View(ctx, func(v ledger.View) error {
+		gaps, err := v.Gaps()
+		if err != nil {
+			return err
+		}
 		keys, err := v.ItemMutations(item.Workflow, item.Item)
 		if err != nil {
 			return err
@@ -125,7 +129,7 @@ func (s *Server) eachOfItem(ctx context.Context, item *ledger.Item, visit func(*
 			if err != nil {
 				return err
 			}
-			visit(m)
+			visit(m, gaps)
 		}
 		return nil
 	})
@@ -138,23 +142,27 @@ func itemRun(r *ledger.Run) wire.ItemRun {
 	}
 }
 
-func itemMutation(m *ledger.Mutation, item *ledger.Item) wire.ItemMutation {
+func itemMutation(m *ledger.Mutation, item *ledger.Item, gaps []ledger.Gap) wire.ItemMutation {
 	return wire.ItemMutation{
 		MutationRef: mutationRef(m), Run: m.Run, Class: string(m.Class), Reason: m.Reason,
-		CreatedAt: m.CreatedAt, Next: nextOf(m, item.Attempt),
+		CreatedAt: m.CreatedAt, Next: nextOf(m, item, gaps),
 	}
 }
 
-// nextOf says what a re-run of the item that asks for m with the same payload meets.
-func nextOf(m *ledger.Mutation, attempt int) string {
+// nextOf says what a re-run of the item that asks for m with the same payload meets. What may have been
+// sent in a gap isn't sent before that is known.
+func nextOf(m *ledger.Mutation, item *ledger.Item, gaps []ledger.Gap) string {
 	switch {
-	case m.Attempt != attempt, m.Undo != nil:
+	case m.Attempt != item.Attempt, m.Undo != nil:
 		return "none"
 	case m.State == ledger.Applied && !m.Forgotten.IsZero():
 		return "refused"
 	case m.State == ledger.Applied && m.ResultState == ledger.ResultKnown, m.Watching:
 		return "replay"
 	case m.State == ledger.Failed:
+		if slices.ContainsFunc(gaps, func(g ledger.Gap) bool { return g.Covers(m, item) }) {
+			return "blocked"
+		}
 		return "send"
 	case m.State == ledger.InFlight && !m.Unresolved():
 		return "wait"

@@ -88,6 +88,22 @@ func TestWhatARepairFinds(t *testing.T) {
 	if i := w.theItem(); i.State != "failed" || i.Cause != failed.ID || i.Reason != "the account is empty" {
 		t.Errorf("the item is %s because of %s: %q", i.State, i.Cause, i.Reason)
 	}
+	// A copy that was restored doesn't know whether it was sent since.
+	if _, err := w.ledger.Restored(t.Context(), w.clock.now().Wall, "ada", "the disk is gone"); err != nil {
+		t.Fatal(err)
+	}
+	if got := next(); got[applied.ID] != "applied, replay" || got[failed.ID] != "failed, blocked" {
+		t.Errorf("after a restore: %v", got)
+	}
+	again := w.open("order-1")
+	second.run = again.ID
+	if _, err := w.client.ConfirmGap(t.Context(), wire.ConfirmGap{Workflow: "billing", Reason: "it isn't there", Actor: "ada"}); err != nil {
+		t.Fatal(err)
+	}
+	if got := next(); got[failed.ID] != "failed, send" {
+		t.Errorf("once a person has looked: %v", got)
+	}
+	w.claim(second)
 }
 
 func TestARerunOfAMutation(t *testing.T) {

@@ -76,6 +76,10 @@ func (g *Gap) covers(workflow, item string, m *Mutation, i *Item) bool {
 	return m == nil || !m.knownSince(g)
 }
 
+// Covers reports whether a claim of m, a mutation of the item, is refused because of g: it may have
+// been sent in it, and is asked about first.
+func (g *Gap) Covers(m *Mutation, i *Item) bool { return g.covers(m.Workflow, m.Item, m, i) }
+
 // knownSince reports whether m was asked about because of g, or sent after it. That is told by
 // what was known when it was sent, and not by a clock, which may have been ahead before.
 func (m *Mutation) knownSince(g *Gap) bool {
