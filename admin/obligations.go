@@ -1,6 +1,8 @@
 package admin
 
 import (
+	"errors"
+	"fmt"
 	"net/http"
 
 	"keep-proxy/admin/wire"
@@ -103,9 +105,28 @@ func runObligation(s *Server, r *http.Request, q *wire.DecideObligation) (any, e
 		Key: m.Key, Version: q.Version, Actor: actorOf(r.Context(), q.Actor), Reason: q.Reason,
 	})
 	if err != nil {
-		return nil, err
+		return nil, refusedObligation("run", err)
 	}
 	return obligationOf(run), nil
+}
+
+// refusedObligation says why an obligation can't be run or waived. The ledger says it of the move that
+// this would be, which has another name, and nobody asked for that.
+func refusedObligation(decided string, err error) error {
+	refusal, ok := errors.AsType[*ledger.NotAllowedError](err)
+	if !ok {
+		return err
+	}
+	p, why := notAllowedProblem(refusal), refusal.Reason
+	switch refusal.State {
+	case ledger.Applied:
+		why = "it is done already"
+	case ledger.Skipped:
+		why = "it was waived already"
+	case ledger.InFlight, ledger.Failed, ledger.NeedsReconcile, ledger.Indeterminate:
+	}
+	p.Detail = fmt.Sprintf("The obligation can't be %s: %s.", decided, why)
+	return p
 }
 
 // waiveObligation answers POST /v1/obligations/{id}/waive.
@@ -118,7 +139,7 @@ func waiveObligation(s *Server, r *http.Request, q *wire.DecideObligation) (any,
 		Key: m.Key, Action: ledger.OnSkip, Version: q.Version, Actor: actorOf(r.Context(), q.Actor), Reason: q.Reason,
 	})
 	if err != nil {
-		return nil, err
+		return nil, refusedObligation("waived", err)
 	}
 	return obligationOf(finished.Mutation), nil
 }

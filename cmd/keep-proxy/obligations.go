@@ -74,7 +74,8 @@ func newObligationsDecide(
 			return s.with(cmd, func(ctx context.Context, c *connection) error {
 				o, err := decideObligation(ctx, c, args[0], d, decide)
 				if err != nil {
-					return fmt.Errorf("obligation %s: %w", args[0], withActions(err))
+					// What is open instead is said in flags of resolve, which this command doesn't have.
+					return fmt.Errorf("obligation %s: %w", args[0], err)
 				}
 				if s.json {
 					return writeJSON(cmd.OutOrStdout(), o)

@@ -9,14 +9,21 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"keep-proxy/admin/wire"
 )
 
-// askedAt is an admin API that has an answer for each path, and the flag that names it.
+// askedAt is an admin API that has an answer for each path, and the flag that names it. An answer with
+// a type is a refusal.
 func askedAt(t *testing.T, answers map[string]string) (flag string) {
 	t.Helper()
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = io.WriteString(w, answers[r.URL.RequestURI()])
+		answer := answers[r.URL.RequestURI()]
+		if strings.HasPrefix(answer, `{"type"`) {
+			w.Header().Set("Content-Type", wire.ProblemContentType)
+			w.WriteHeader(http.StatusConflict)
+		}
+		_, _ = io.WriteString(w, answer)
 	}))
 	t.Cleanup(api.Close)
 	token := filepath.Join(t.TempDir(), "token")
@@ -42,5 +49,15 @@ func TestTheMutationsOfARunThatAreNotShownAreToldOf(t *testing.T) {
 		if code != codeOK || errs.String() != want || strings.Contains(out.String(), "m-1") != strings.Contains(c.page, "m-1") {
 			t.Errorf("%s: code %d, %q, told %q, want %q", name, code, out.String(), errs.String(), want)
 		}
+	}
+}
+
+func TestARefusedObligationNamesNoFlagOfAnotherCommand(t *testing.T) {
+	flag := askedAt(t, map[string]string{"/v1/obligations/m-1/run": `{"type":"urn:keep:problem:not-allowed","title":"Not allowed","status":409,` +
+		`"detail":"The obligation can't be run: it is being sent.","actions":[{"action":"skip","consequence":"It is waived."}]}`})
+	var out, errs bytes.Buffer
+	code := run(t.Context(), []string{"obligations", "run", "m-1", "--version", "3", "--reason", "x", flag}, streams{strings.NewReader(""), &out, &errs})
+	if want := "keep-proxy: obligation m-1: The obligation can't be run: it is being sent.\n"; code != codeFailed || errs.String() != want {
+		t.Errorf("code %d, told %q, want %q", code, errs.String(), want)
 	}
 }
