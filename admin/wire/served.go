@@ -13,7 +13,7 @@ type Served struct {
 	Duration Duration  `json:"duration"`
 	// Delivered reports whether the client got the whole answer.
 	Delivered bool `json:"delivered"`
-	// Effect is read, mutation, ignore, observe or allow; empty if the request was
+	// Effect is read, mutation, ignore, observe, allow or passthrough; empty if the request was
 	// refused before that was known.
 	Effect    string `json:"effect,omitzero"`
 	Workflow  string `json:"workflow,omitzero"`
