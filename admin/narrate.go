@@ -23,13 +23,16 @@ func attempted(m *ledger.Mutation) string {
 	if m.Account != "" {
 		text += " as " + m.Account
 	}
-	sent := 0
+	sent, gaps := 0, 0
 	for i := range m.Dispatches {
-		if m.Dispatches[i].Gap == 0 {
+		switch d := &m.Dispatches[i]; {
+		case d.Gap != 0:
+			gaps++
+		case d.Verdict != ledger.VerdictNotSent:
 			sent++
 		}
 	}
-	if sent < len(m.Dispatches) {
+	if gaps > 0 {
 		return text + ", sent " + times(sent) + " as far as the ledger knows."
 	}
 	return text + ", sent " + times(sent) + "."

@@ -97,6 +97,23 @@ func TestProbed(t *testing.T) {
 	}
 }
 
+func TestWhatDidNotLeaveThisMachineIsNotCountedAsSent(t *testing.T) {
+	t.Parallel()
+	notSent, lost, gap := ledger.Dispatch{Verdict: ledger.VerdictNotSent}, ledger.Dispatch{Verdict: ledger.VerdictUncertain}, ledger.Dispatch{Gap: 1}
+	for want, sendings := range map[string][]ledger.Dispatch{
+		"not yet":                            {notSent, notSent},
+		"once":                               {notSent, lost, notSent},
+		"once as far as the ledger knows":    {lost, notSent, gap},
+		"not yet as far as the ledger knows": {notSent, gap},
+		"twice":                              {lost, lost},
+	} {
+		m := &ledger.Mutation{Target: "Pay bob", Dispatches: sendings, Request: ledger.Request{Method: "PUT", URL: "https://b/1"}}
+		if got := attempted(m); got != "Pay bob: PUT https://b/1, sent "+want+"." {
+			t.Errorf("%q, want sent %s", got, want)
+		}
+	}
+}
+
 func TestAttempted(t *testing.T) {
 	t.Parallel()
 	for sent, want := range map[int]string{0: "not yet", 1: "once", 2: "twice", 3: "3 times"} {
