@@ -435,4 +435,14 @@ var foundBreaks = []broken{
 		edits: []edit{{"ledger/badgerstore/bodyread.go", "\tif isDamage(err) {\n\t\tr.store.poison(err)\n\t}\n", ""}},
 		tests: []string{"ledger/badgerstore.TestADamagedValueOfABodyStopsTheStore"},
 	},
+	{
+		promise: "Escalations say what was attempted", how: "what never left this machine counts as sent",
+		edits: []edit{{"admin/narrate.go", "case d.Verdict != ledger.VerdictNotSent:", "default:"}},
+		tests: []string{"admin.TestWhatDidNotLeaveThisMachineIsNotCountedAsSent"},
+	},
+	{
+		promise: "Escalations say what was attempted", how: "a person who skips isn't told that the rule may let the script on",
+		edits: []edit{{"ledger/actions.go", "\"unless the rule says what they get (on_skip).\"", "\"whatever they ask for.\""}},
+		tests: []string{"ledger.TestWhoLeavesNoResultIsToldThatTheRuleMayHaveOne"},
+	},
 }
