@@ -123,6 +123,9 @@ func (m *Mutation) apply(r Row, mv move) error {
 		m.unwatch()
 	}
 	if r.Effects.Has(EffectWatch) {
+		if !watching {
+			m.UnknownSince = mv.now // The time in which it must end begins with the 202.
+		}
 		m.Watching, m.ResultState, m.Class = true, ResultKnown, ""
 	}
 	m.RedispatchSince = time.Time{}

@@ -201,8 +201,8 @@ type Mutation struct {
 	// to one, or after three.
 	ResendTries  int  `cbor:"33,keyasint,omitempty" json:"resend_tries,omitempty"`
 	ResendClosed bool `cbor:"34,keyasint,omitempty" json:"resend_closed,omitempty"`
-	// UnknownSince is when the outcome became unknown; RunningAge how long the
-	// runner has had it, in running time.
+	// UnknownSince is when the outcome became unknown, or the mutation was accepted;
+	// RunningAge how long the runner has had it, in running time.
 	UnknownSince Stamp         `cbor:"35,keyasint,omitzero"  json:"unknown_since,omitzero"`
 	RunningAge   time.Duration `cbor:"36,keyasint,omitempty" json:"running_age,omitempty"`
 

@@ -90,3 +90,20 @@ func TestWhatWasAcceptedAndFailedIsSentUnderAnotherKey(t *testing.T) {
 		}
 	}
 }
+
+// How long is looked counts from the 202, and not from when the outcome became unknown.
+func TestWhatIsAcceptedLateIsFollowedForAllOfItsTime(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.finish("a", w.send(w.open(), "a", nativeKey, watched), ledger.VerdictUncertain)
+	w.pass(2 * time.Hour)
+	w.finish("a", w.resend("a"), ledger.VerdictAccepted, status202)
+	w.pass(59 * time.Minute)
+	w.see("a", ledger.SeenRetry)
+	if m := w.is("a", ledger.NeedsReconcile); !m.Watching {
+		t.Error("it is followed no more")
+	}
+	w.pass(time.Minute)
+	w.see("a", ledger.SeenRetry)
+	w.is("a", ledger.Indeterminate)
+}

@@ -445,4 +445,9 @@ var foundBreaks = []broken{
 		edits: []edit{{"ledger/actions.go", "\"unless the rule says what they get (on_skip).\"", "\"whatever they ask for.\""}},
 		tests: []string{"ledger.TestWhoLeavesNoResultIsToldThatTheRuleMayHaveOne"},
 	},
+	{
+		promise: "A 202 (RFC 9110 §15.3.3) of a rule with `watch`", how: "the time of looking counts from when the outcome became unknown",
+		edits: []edit{{"ledger/effect.go", "\t\t\tm.UnknownSince = mv.now // The", "\t\t\t_ = mv.now // The"}},
+		tests: []string{"ledger.TestWhatIsAcceptedLateIsFollowedForAllOfItsTime"},
+	},
 }
