@@ -190,8 +190,11 @@ func (c *command) moveByObservation(m *Mutation, o *Observation, on Trigger, kno
 		m.Class, m.Reason = ClassTransient, mv.why
 		if on == OnWatchFailed {
 			m.Class = m.watchClass()
-			m.failFollowed()
-			m.escalateFailure(mv)
+			if d := m.failFollowed(); d != nil && d.Redispatch {
+				m.escalateRedispatch(mv)
+			} else {
+				m.escalateFailure(mv)
+			}
 			break
 		}
 		m.escalateAbsence(mv)

@@ -52,11 +52,15 @@ func (m *Mutation) followed() int {
 
 // failFollowed gives the dispatch whose 202 was followed the verdict that its end is: a definite
 // failure, so that the next sending isn't answered by the API, for its vendor key, with this one's 202.
-func (m *Mutation) failFollowed() {
-	if i := m.followed(); i >= 0 {
-		d := &m.Dispatches[i]
-		d.Verdict, d.Class, d.Reason = VerdictFailed, m.Class, m.Reason
+// It returns that dispatch, nil for none.
+func (m *Mutation) failFollowed() *Dispatch {
+	i := m.followed()
+	if i < 0 {
+		return nil
 	}
+	d := &m.Dispatches[i]
+	d.Verdict, d.Class, d.Reason = VerdictFailed, m.Class, m.Reason
+	return d
 }
 
 // watchClass is the class of a failure of what was accepted.

@@ -107,3 +107,24 @@ func TestWhatIsAcceptedLateIsFollowedForAllOfItsTime(t *testing.T) {
 	w.see("a", ledger.SeenRetry)
 	w.is("a", ledger.Indeterminate)
 }
+
+// Nobody waits for what was sent again by itself: where it comes to nothing a person is told,
+// however its failure came.
+func TestWhatWasSentAgainAcceptedAndFailedIsTold(t *testing.T) {
+	t.Parallel()
+	for c, kind := range map[ledger.Class]string{
+		ledger.ClassTransient: ledger.EscalationAbsent, ledger.ClassLogic: ledger.EscalationAbsent,
+		ledger.ClassPermission: ledger.EscalationPermission, "": ledger.EscalationPrecondition,
+	} {
+		t.Run(string(c), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.unknown("a", redispatches, watched, func(q *ledger.Claim) { q.Record.Policy.WatchClass = c })
+			_, d := w.again(w.absent("a"))
+			w.finish("a", d, ledger.VerdictAccepted, status202)
+			w.see("a", ledger.SeenFailed)
+			w.is("a", ledger.Failed)
+			w.escalated("a", kind)
+		})
+	}
+}

@@ -450,4 +450,9 @@ var foundBreaks = []broken{
 		edits: []edit{{"ledger/effect.go", "\t\t\tm.UnknownSince = mv.now // The", "\t\t\t_ = mv.now // The"}},
 		tests: []string{"ledger.TestWhatIsAcceptedLateIsFollowedForAllOfItsTime"},
 	},
+	{
+		promise: "Once it was sent `max_dispatches` times (2)", how: "nobody is told of what was sent again, accepted, and failed",
+		edits: []edit{{"ledger/observe.go", "d != nil && d.Redispatch {", "d != nil && d.Redispatch && m.Class == \"\" {"}},
+		tests: []string{"ledger.TestWhatWasSentAgainAcceptedAndFailedIsTold"},
+	},
 }
