@@ -332,7 +332,8 @@ func all[T any](f Filter, list func(Filter) (Page[T], error)) (out []T, err erro
 }
 
 // markSent adds the sending that may have been made in g to an unresolved record, and
-// takes a failed one out of the queue: what it waited for may have been done.
+// takes a failed one out of the queue: what it waited for may have been done. An undo stays
+// there, as no run asks for it again: that it may have been done is seen when its turn comes.
 func (c *command) markSent(key Key, g *Gap) error {
 	m, err := c.Mutation(key)
 	if err != nil || m.knownSince(g) {
@@ -340,7 +341,7 @@ func (c *command) markSent(key Key, g *Gap) error {
 	}
 	mv := c.at(ActorRecovery, g.why())
 	switch {
-	case m.State == Failed && !m.RedispatchSince.IsZero():
+	case m.State == Failed && m.Queued() && m.Undo == nil:
 		return c.leaveQueue(m, mv)
 	case m.Committed:
 		return nil

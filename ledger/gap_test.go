@@ -388,3 +388,34 @@ func (w *world) undoneAfterAbsence(m *ledger.Mutation) {
 		w.t.Errorf("sent as %+v, %d times", d, now.Undo.Sent)
 	}
 }
+
+// Nobody asks again for what is undone by itself: a restore doesn't take it from whom it waits for.
+func TestWhatIsUndoneByItselfStaysSoAfterAGap(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		policy ledger.Policy
+		state  ledger.State
+	}{
+		{"it can be asked about", ledger.Policy{Reconciler: true, OnAbsent: ledger.AbsentFail}, ledger.NeedsReconcile},
+		{"it can't", ledger.Policy{}, ledger.Indeterminate},
+		{"sending it again changes nothing more", ledger.Policy{Reconciler: true, Resend: true, Idempotent: true}, ledger.InFlight},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.unknown("a")
+			w.see("a", ledger.SeenDuplicate, strong, objects("o1", "o2"), owing("o2"), func(o *ledger.Observe) {
+				o.Owed[0].Auto, o.Owed[0].Record.Policy = true, c.policy
+			})
+			owed := w.mutation("a").Obligations[0]
+			w.restored()
+			if m := w.byKey(owed); !m.Queued() {
+				t.Fatalf("it is %s, and waits for nothing", m.State)
+			}
+			if m, d := w.again(w.byKey(owed)); m.State != c.state || (d != nil) != (c.state == ledger.InFlight) {
+				t.Errorf("it is %s, sent as %+v", m.State, d)
+			}
+		})
+	}
+}

@@ -455,4 +455,9 @@ var foundBreaks = []broken{
 		edits: []edit{{"ledger/observe.go", "d != nil && d.Redispatch {", "d != nil && d.Redispatch && m.Class == \"\" {"}},
 		tests: []string{"ledger.TestWhatWasSentAgainAcceptedAndFailedIsTold"},
 	},
+	{
+		promise: "An undo that is owed (§6) counts like any other", how: "a restore calls off what is to be undone by itself",
+		edits: []edit{{"ledger/gap.go", "m.Queued() && m.Undo == nil:", "m.Queued():"}},
+		tests: []string{"ledger.TestWhatIsUndoneByItselfStaysSoAfterAGap"},
+	},
 }
