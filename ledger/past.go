@@ -138,7 +138,7 @@ func (c *claiming) ambiguous() (Claimed, error) {
 	// Nobody is asked about a skipped one.
 	first := c.met[max(0, slices.IndexFunc(c.met, func(m *Mutation) bool { return m.State != Skipped }))]
 	mv := c.at(ActorProxy, out.Detail)
-	if !first.Escalated() && first.State != Skipped {
+	if first.asked() != EscalationAmbiguous && first.State != Skipped {
 		first.escalate(EscalationAmbiguous, mv)
 		if err := c.store(first, first.State, "ambiguous_record", mv, "", ""); err != nil {
 			return Claimed{}, err

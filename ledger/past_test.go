@@ -92,6 +92,24 @@ func TestARecordIsMetUnderAStoredVersionOfItsRule(t *testing.T) {
 	}
 }
 
+// That a person is asked about something else is no reason not to ask which record is meant: a
+// run is over by it, and the other question may be open for long, as it stops nothing.
+func TestWhichOfTwoRecordsIsMeantIsAskedBesideAnotherQuestion(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.applied("a", version("v1"))
+	w.unknown("b", version("v2", under("v1", "")), allowDrift)
+	w.see("b", ledger.SeenDuplicate, strong, objects("o1", "o2"))
+	for range 2 {
+		if out := w.claim(w.open(), "b", version("v2", under("v1", "a")), allowDrift); out.Problem != "ambiguous-record" {
+			t.Fatalf("%q %q", out.Decision, out.Problem)
+		}
+		w.questions("b", ledger.EscalationDuplicate, ledger.EscalationAmbiguous)
+	}
+	w.decide("b", ledger.OnAcknowledge)
+	w.questions("b", ledger.EscalationDuplicate)
+}
+
 func allowDrift(q *ledger.Claim) { q.Drift = ledger.DriftAllow }
 
 // A ledger that was written before versions were noted finds them in the records.

@@ -460,4 +460,9 @@ var foundBreaks = []broken{
 		edits: []edit{{"ledger/gap.go", "m.Queued() && m.Undo == nil:", "m.Queued():"}},
 		tests: []string{"ledger.TestWhatIsUndoneByItselfStaysSoAfterAGap"},
 	},
+	{
+		promise: "If two are found, or a stored version can't be read", how: "which record is meant is asked only where nothing else is",
+		edits: []edit{{"ledger/past.go", "if first.asked() != EscalationAmbiguous &&", "if !first.Escalated() &&"}},
+		tests: []string{"ledger.TestWhichOfTwoRecordsIsMeantIsAskedBesideAnotherQuestion"},
+	},
 }
