@@ -90,6 +90,22 @@ func TestAScriptsOwnVendorKeyIsKept(t *testing.T) {
 	}
 }
 
+// A rule that learns of its API's key goes on with what was sent without one: no request goes out
+// under such a rule without a key.
+func TestWhatWasSentWithoutAKeyGetsOneByTheRuleOfNow(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.unknown("a", version("v1"))
+	if m := w.absent("a"); m.VendorKey != "" {
+		t.Fatalf("without a native key it has %q", m.VendorKey)
+	}
+	w.send(w.open(), "a", version("v2", under("v1", "a")), nativeKey)
+	derived, _ := ledger.VendorKey(key("a"), 1, ledger.KeyUUID, 0)
+	if m := w.mutation("a"); m.VendorKey != derived || m.Generation != 1 {
+		t.Errorf("sent again as generation %d under %q, want %q", m.Generation, m.VendorKey, derived)
+	}
+}
+
 // However many sendings of a generation follow, the one of unknown end stays listed, since
 // it alone says that the generation is open and what it carried.
 func TestAnOpenGenerationKeepsItsFirstSending(t *testing.T) {

@@ -308,8 +308,12 @@ func (c *claiming) prepare() (State, error) {
 		return "", invalid("dispatch %s of %s exists already", c.q.DispatchID, c.m.ID)
 	}
 	from := c.m.State
-	if c.m.generationFailed() {
+	failed := c.m.generationFailed()
+	if failed {
 		c.m.Generation++
+	}
+	// The rules that it was sent by before may have known of no key.
+	if failed || c.m.VendorKey == "" {
 		if err := c.beginGeneration(); err != nil {
 			return "", err
 		}

@@ -465,4 +465,9 @@ var foundBreaks = []broken{
 		edits: []edit{{"ledger/past.go", "if first.asked() != EscalationAmbiguous &&", "if !first.Escalated() &&"}},
 		tests: []string{"ledger.TestWhichOfTwoRecordsIsMeantIsAskedBesideAnotherQuestion"},
 	},
+	{
+		promise: "keep-proxy makes it from the mutation key and a generation", how: "what was sent without a key never gets one",
+		edits: []edit{{"ledger/replay.go", "if failed || c.m.VendorKey == \"\" {", "if failed {"}},
+		tests: []string{"ledger.TestWhatWasSentWithoutAKeyGetsOneByTheRuleOfNow"},
+	},
 }
