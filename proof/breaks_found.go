@@ -470,4 +470,9 @@ var foundBreaks = []broken{
 		edits: []edit{{"ledger/replay.go", "if failed || c.m.VendorKey == \"\" {", "if failed {"}},
 		tests: []string{"ledger.TestWhatWasSentWithoutAKeyGetsOneByTheRuleOfNow"},
 	},
+	{
+		promise: "A request that comes meanwhile waits for it.", how: "a caller that doesn't wait so long ends its run",
+		edits: []edit{{"proxy/settle.go", "if redispatched(claimed) && x.client.Err() != nil {", "if redispatched(claimed) && x.client.Err() == nil {"}},
+		tests: []string{"proxy.TestACallerThatLeavesWaitsForNothingThatIsSentAgain"},
+	},
 }

@@ -145,7 +145,8 @@ func TestARequestWaitsForWhatIsSentAgain(t *testing.T) {
 	}
 }
 
-// Nobody waits for it on behalf of a caller that has gone.
+// Nobody waits for it on behalf of a caller that has gone. Nothing was stopped, so that its run
+// goes on: a client that didn't want to wait so long may ask again.
 func TestACallerThatLeavesWaitsForNothingThatIsSentAgain(t *testing.T) {
 	t.Parallel()
 	w, s := newRedispatched(t)
@@ -165,6 +166,9 @@ func TestACallerThatLeavesWaitsForNothingThatIsSentAgain(t *testing.T) {
 		t.Errorf("the caller got %v", err)
 	}
 	w.waitForNobody()
+	if got := r.state(); got.State != ledger.RunRunning {
+		t.Errorf("the run is %s: %s", got.State, got.Reason)
+	}
 	w.wantSends("/ask", 1)
 }
 

@@ -65,6 +65,10 @@ func (p *Proxy) settle(ctx context.Context, x *exchange, w *work) *settled {
 		if p.awaitOther(x.client, claimed, &until) {
 			continue
 		}
+		if redispatched(claimed) && x.client.Err() != nil {
+			// Nothing stopped it, and its run has seen nothing: it may ask again.
+			return &settled{refusal: refuse(problemIncomplete, "The caller went away before what is being sent again had its answer.")}
+		}
 		if asked < maxAsked && p.prepared(ctx, w, claimed) {
 			asked++
 			continue
