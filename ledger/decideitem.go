@@ -75,10 +75,13 @@ func (l *Ledger) DecideItem(ctx context.Context, d DecideItem) (*Item, error) {
 		return nil, err
 	}
 	if d.WithMutations {
-		if err := l.skipMutations(ctx, d); err != nil {
+		barred, err := l.skipMutations(ctx, d)
+		if err != nil {
 			return nil, err
 		}
-		d.Version = 0
+		if d.Version != 0 {
+			d.Version = barred // What somebody else decided in between was not seen.
+		}
 	}
 	var item *Item
 	err := l.update(ctx, func(c *command) (err error) {
@@ -257,11 +260,14 @@ func (c *command) remember(item *Item, d DecideItem, from ItemState) {
 }
 
 // skipMutations skips what may be skipped of an item's mutations, in bounded
-// commands.
-func (l *Ledger) skipMutations(ctx context.Context, d DecideItem) error {
+// commands, and returns the version that the item has by the first.
+func (l *Ledger) skipMutations(ctx context.Context, d DecideItem) (version int64, err error) {
 	var left []Key
-	err := l.update(ctx, func(c *command) (err error) {
-		left, err = c.barItem(d)
+	err = l.update(ctx, func(c *command) error {
+		item, keys, err := c.barItem(d)
+		if err == nil {
+			version, left = item.Version, keys
+		}
 		return err
 	})
 	for err == nil && len(left) > 0 {
@@ -270,7 +276,7 @@ func (l *Ledger) skipMutations(ctx context.Context, d DecideItem) error {
 			left = left[n:]
 		}
 	}
-	return err
+	return version, err
 }
 
 // skipSome skips a few; if they are too much for one command, one by one.
@@ -289,43 +295,43 @@ func (l *Ledger) skipSome(ctx context.Context, d DecideItem, keys []Key) error {
 
 // barItem keeps runs and claims from the item while its mutations are skipped, and
 // lists those that may be.
-func (c *command) barItem(d DecideItem) ([]Key, error) {
+func (c *command) barItem(d DecideItem) (*Item, []Key, error) {
 	item, err := c.freeItem(d)
 	if err != nil || item.State == ItemSkipped {
-		return nil, err
+		return item, nil, err
 	}
 	if !allows(item.State, ItemSkip) {
-		return nil, fmt.Errorf("%w: item %q is %s", ErrItemState, item.Item, item.State)
+		return nil, nil, fmt.Errorf("%w: item %q is %s", ErrItemState, item.Item, item.State)
 	}
 	keys, err := c.ItemMutations(item.Workflow, item.Item)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	var skippable []Key
 	for _, key := range keys {
 		m, err := c.Mutation(key)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		switch {
 		case m.State == InFlight, m.Watching, m.Undo != nil && m.Unresolved():
 			// Nothing of the item is skipped, as the item couldn't be afterwards.
-			return nil, fmt.Errorf("%w: mutation %s is %s", ErrItemUnsettled, m.ID, m.State)
+			return nil, nil, fmt.Errorf("%w: mutation %s is %s", ErrItemUnsettled, m.ID, m.State)
 		case m.Undo == nil && allowedToPerson(m, OnSkip):
 			// What is owed is waived one by one: what it would take back is there.
 			skippable = append(skippable, key)
 		}
 	}
 	if len(skippable) == 0 {
-		return nil, nil
+		return item, nil, nil
 	}
 	// The item forgets what it waited for, so that it can't be let in by an answer to that.
 	if err := c.answerCause(item, d); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	item.State, item.Cause, item.ActiveRun, item.Shared = ItemNeedsAttention, "", "", false
 	item.Reason = fmt.Sprintf("%d of its mutations are being skipped with it; if that was interrupted, skip it again", len(skippable))
-	return skippable, c.putItem(item)
+	return item, skippable, c.putItem(item)
 }
 
 // skipEach skips those of the mutations that may still be skipped.

@@ -1,6 +1,7 @@
 package ledger_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -327,5 +328,51 @@ func TestWhatIsDoneAnewIsAskedAboutNoMore(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// interrupted lets somebody else act after the first command.
+type interrupted struct {
+	ledger.Store
+	act func()
+}
+
+func (s *interrupted) Update(ctx context.Context, fn func(ledger.Tx) error) error {
+	err := s.Store.Update(ctx, fn)
+	if act := s.act; act != nil {
+		s.act = nil
+		act()
+	}
+	return err
+}
+
+// Skipping an item with its mutations takes several commands. What another person decides in
+// between was seen by nobody who skips it.
+func TestSkippingWithMutationsHeedsTheVersionThatWasSeen(t *testing.T) {
+	t.Parallel()
+	for name, before := range map[string]func(*world){
+		"none to skip": func(w *world) { w.applied("a") },
+		"one to skip": func(w *world) {
+			w.finish("a", w.send(w.open(), "a"), ledger.VerdictFailed, class(ledger.ClassLogic))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			before(w)
+			l := ledger.New(&interrupted{w.store, func() {
+				_, err := w.decideItem(ledger.ItemNewAttempt)
+				w.ok(err)
+			}}, ledger.Config{Now: func() ledger.Stamp { return w.now }, NewID: w.id})
+			_, err := l.DecideItem(t.Context(), ledger.DecideItem{
+				Workflow: "w", Item: "i", Action: ledger.ItemSkip, Actor: "bob", Reason: "left out", Version: w.item("i").Version, WithMutations: true,
+			})
+			if !errors.Is(err, ledger.ErrVersion) {
+				t.Errorf("it is skipped: %v", err)
+			}
+			if i := w.item("i"); i.State != ledger.ItemOpen || i.Attempt != 2 {
+				t.Errorf("the item is %s, at attempt %d", i.State, i.Attempt)
+			}
+		})
 	}
 }

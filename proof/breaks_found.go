@@ -475,4 +475,9 @@ var foundBreaks = []broken{
 		edits: []edit{{"proxy/settle.go", "if redispatched(claimed) && x.client.Err() != nil {", "if redispatched(claimed) && x.client.Err() == nil {"}},
 		tests: []string{"proxy.TestACallerThatLeavesWaitsForNothingThatIsSentAgain"},
 	},
+	{
+		promise: "A decision needs an actor, a reason, and the record's version", how: "an item is skipped with its mutations, whatever it has become",
+		edits: []edit{{"ledger/decideitem.go", "\t\t\td.Version = barred //", "\t\t\td.Version = barred - barred //"}},
+		tests: []string{"ledger.TestSkippingWithMutationsHeedsTheVersionThatWasSeen"},
+	},
 }
