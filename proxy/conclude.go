@@ -192,6 +192,18 @@ func failedWithoutAnswer(s *sending) *refusal {
 	return f
 }
 
+// didNotHappen says what the inline try found out: with bounds a settle can be over by then,
+// so that an absence is believed at once. Nothing is unknown, and nothing stops.
+func (p *Proxy) didNotHappen(s *sending, out *settled) {
+	f := refuse(problemNotSent, "It did not take effect: the answer of "+s.w.req.Authority()+" was lost ("+s.dispatch.Reason+
+		"), and asking showed that it is not there, so it is safe to try again.")
+	f.title, f.class = "It did not take effect", s.mutation.Class
+	out.refusal = f
+	out.failure = &failure{class: s.mutation.Class, reason: s.mutation.Reason}
+	p.cutStopped() // Its run may have had no try left.
+	p.config.Inliner.Kick()
+}
+
 // unknownAnswer refuses because the outcome is unknown, and stops what depends
 // on it.
 func (p *Proxy) unknownAnswer(s *sending, out *settled) {
@@ -236,7 +248,11 @@ func (p *Proxy) tryInline(ctx context.Context, s *sending) *settled {
 	}
 	s.mutation, s.owed = found, owesNothing
 	out := &settled{mutation: found, decision: ledger.DecideDispatch, shared: true}
-	if found.State != ledger.Applied && !found.Watching {
+	switch {
+	case found.State == ledger.Failed:
+		p.didNotHappen(s, out)
+		return out
+	case found.State != ledger.Applied && !found.Watching:
 		p.unknownAnswer(s, out)
 		return out
 	}

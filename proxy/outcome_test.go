@@ -166,6 +166,18 @@ func TestWhatAnInlineTryLeaves(t *testing.T) {
 			})
 			return w.mutation("a"), nil //nolint:contextcheck // The test's own.
 		}, func(t *testing.T, g got) { t.Helper(); wantAnswer(t, g, http.StatusAccepted, "", false) }},
+		"an absence that is believed": {func(_ context.Context, w *world, _ *ledger.Mutation) (*ledger.Mutation, error) {
+			w.change("a", func(m *ledger.Mutation) { //nolint:contextcheck // The test's own.
+				m.State, m.Class, m.Reason, m.Dispatches[0].Resolved = ledger.Failed, ledger.ClassTransient, "probe; none", true
+			})
+			return w.mutation("a"), nil //nolint:contextcheck // The test's own.
+		}, func(t *testing.T, g got) {
+			t.Helper()
+			wantProblem(t, g, "not-sent", 502, "safe to try again")
+			if strings.Contains(g.body, "resolve") || strings.Contains(g.body, "unknown") {
+				t.Errorf("it says %s", g.body)
+			}
+		}},
 		"nothing in its time": {func(ctx context.Context, _ *world, m *ledger.Mutation) (*ledger.Mutation, error) {
 			if by, bounded := ctx.Deadline(); !bounded || time.Until(by) > 10*time.Second {
 				return nil, fmt.Errorf("it may take until %v", by)

@@ -10,7 +10,8 @@ import (
 // Inline makes the one try that follows an uncertain dispatch, while m is still in
 // flight, and returns the record as it is afterwards: applied if the effect was
 // found or a resend succeeded, and still in flight if not, for the proxy to park.
-// An absence is never believed here, as settle can't be over.
+// An absence is hardly ever believed here: settle would have to be over, as the rule's bounds
+// allow where the connector's rate lets the asking wait.
 //
 // It takes at most Settings.Inline, but for what it has to record, and does nothing
 // for a record that is not in flight with its dispatch judged, or whose API asked
