@@ -305,7 +305,7 @@ var foundBreaks = []broken{
 	},
 	{
 		promise: "The generation rises at the next claim only if", how: "what was accepted and failed keeps its key",
-		edits: []edit{{"ledger/observe.go", "\t\t\tm.failFollowed()\n", ""}},
+		edits: []edit{{"ledger/observe.go", "d := m.failFollowed(); d != nil && d.Redispatch", "d := m.Current(); d != nil && d.Redispatch"}},
 		tests: []string{"ledger.TestWhatWasAcceptedAndFailedIsSentUnderAnotherKey"},
 	},
 	{
@@ -419,11 +419,6 @@ var foundBreaks = []broken{
 		promise: "The script's own `Accept-Encoding` doesn't reach the API", how: "a coded answer to a resend is kept as it came",
 		edits: []edit{{"reconcilers/resend.go", "request, limit).uncoded(limit)", "request, limit)"}},
 		tests: []string{"reconcilers.TestACodedAnswerToAResend"},
-	},
-	{
-		promise: "A settled mutation (`applied`, `failed` or `skipped`, with no open question)", how: "what came behind an answer outlives it",
-		edits: []edit{{"ledger/retention.go", "\t\tm.Result.Trailer = nil\n", ""}},
-		tests: []string{"ledger.TestForgottenIsRefusedAndNeverSentAgain"},
 	},
 	{
 		promise: "A damaged value stops the ledger; a damaged long body", how: "who decides on a record needs its damaged content",

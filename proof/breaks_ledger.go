@@ -66,7 +66,7 @@ var ledgerBreaks = []broken{
 	},
 	{
 		promise: "Every sending of one generation carries the same key", how: "the vendor key depends on the generation's length of life",
-		edits: []edit{{"ledger/replay.go", "if c.m.generationFailed() {", "if c.m.generationFailed() || len(c.m.Dispatches) > 0 {"}},
+		edits: []edit{{"ledger/replay.go", "failed := c.m.generationFailed()", "failed := c.m.generationFailed() || len(c.m.Dispatches) > 0"}},
 		tests: []string{"ledger.TestGenerations"},
 	},
 	{

@@ -69,7 +69,7 @@ var ruleBreaks = []broken{
 	},
 	{
 		promise: "A rule may use smaller numbers only with `bounds`", how: "settle may be shorter than the bounds",
-		edits: []edit{{"rules/loadnumbers.go", "op.Settle <= sum(b.Commit, b.Lag) {", "op.Settle < 0 {"}},
+		edits: []edit{{"rules/loadnumbers.go", "op.Settle > sum(b.Commit, b.Lag):", "op.Settle > 0:"}},
 		tests: []string{"rules.TestProblemsOfAFileAreNamed"},
 	},
 	{

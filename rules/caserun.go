@@ -203,6 +203,12 @@ func (r *caseRun) probed(op *Operation, env Env) {
 		asking.Answer(answer)
 	}
 	r.compares("observation", "result")
+	if ask, more := asking.Next(); more {
+		// That would be retry, whatever the rule makes of the answers.
+		r.problems = append(r.problems, "the probe asks on after "+plural(len(r.probe), "answer", "answers")+", for "+printable(ask.Target)+
+			": its answer is missing under probe")
+		return
+	}
 	o := asking.Observation(func(string) bool { return false }, Clocks{Measured: true, SameBoot: true})
 	if r.expect.observation != o.Seen.String() {
 		r.problems = append(r.problems, differs("observation", r.expect.observation, o.Seen.String())+" ("+o.Reason+")")
