@@ -116,6 +116,12 @@ func (m *Mutation) apply(r Row, mv move) error {
 	if r.Escalation != "" {
 		m.escalate(r.Escalation, mv)
 	}
+	m.follow(r, mv)
+	return nil
+}
+
+// follow enters the row's state, with what is to be looked at there and when.
+func (m *Mutation) follow(r Row, mv move) {
 	since, due := m.RedispatchSince, m.NextTryAt
 	watching := m.Watching && r.To == NeedsReconcile && !m.Committed
 	m.enter(r.To, mv.now)
@@ -135,7 +141,6 @@ func (m *Mutation) apply(r Row, mv move) error {
 	if r.Effects.Has(EffectKeepQueue) {
 		m.RedispatchSince, m.NextTryAt = since, due
 	}
-	return nil
 }
 
 // enter sets the state and what belongs to it alone.

@@ -17,7 +17,7 @@ func (t *try) asAged(s sighting, ages []string) sighting {
 	if len(ages) == 0 {
 		return s
 	}
-	why := ""
+	var why string
 	switch {
 	case s.seen == ledger.SeenAbsent:
 		why = "what was made since isn't in it"

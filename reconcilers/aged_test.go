@@ -78,9 +78,9 @@ func TestTheAgeOfAnAnswerIsMeasuredFromTheSendingThatMayHaveTakenEffect(t *testi
 	t.Parallel()
 	for age, want := range map[string]ledger.Seen{"300": ledger.SeenApplied, "5400": ledger.SeenRetry} {
 		w := newWorld(t, viaCondition)
-		m := w.ended(w.claim("a"), ledger.VerdictFailed)
+		w.ended(w.claim("a"), ledger.VerdictFailed)
 		w.clock.Advance(time.Hour)
-		m = w.uncertain(w.claim("a"), false)
+		m := w.uncertain(w.claim("a"), false)
 		w.api.script(aged(age, isThere))
 		w.after(time.Hour)
 		if o := last(w.read(m)); o.Seen != want {

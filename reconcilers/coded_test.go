@@ -22,6 +22,7 @@ func TestNoContentCodingIsAskedForAgain(t *testing.T) {
 	t.Parallel()
 	for name, again := range map[string]func(t *testing.T) *world{
 		"a resend": func(t *testing.T) *world {
+			t.Helper()
 			w := newWorld(t, viaResend)
 			w.scripted = accepting
 			w.unknown("a")
@@ -29,6 +30,7 @@ func TestNoContentCodingIsAskedForAgain(t *testing.T) {
 			return w
 		},
 		"a redispatch": func(t *testing.T) *world {
+			t.Helper()
 			w := newWorld(t, viaProbe+"    on_absent: redispatch\n")
 			w.scripted = accepting
 			m := w.unknown("a")
