@@ -40,7 +40,7 @@ var notDrawn = map[string]string{
 	"Actions": "it looks at a copy", "LaterOfTarget": "it looks through pages of a list, each of a moment of its own",
 	"SentAlike":  "it looks through such pages, too",
 	"Unrecorded": "it is in memory, beside the records",
-	"Restored":   "it runs alone, before there are callers", "MarkGaps": "it runs alone, before there are callers",
+	"Restored":   "it runs alone, before there are callers", "RestoredBehind": "so does it", "MarkGaps": "it runs alone, before there are callers",
 	"ConfirmGaps": "it goes through items one command after another, after a restore",
 }
 
