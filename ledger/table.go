@@ -170,7 +170,7 @@ func Next(from State, on Trigger, f Facts) (Row, error) {
 		found = row
 	}
 	if found == nil {
-		return Row{}, &NotAllowedError{State: from, On: on, Reason: "the transition table doesn't hold it"}
+		return Row{}, &NotAllowedError{State: from, On: on, Reason: "no such step leads out of this state"}
 	}
 	return *found, nil
 }

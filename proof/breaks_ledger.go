@@ -89,7 +89,7 @@ var ledgerBreaks = []broken{
 	{
 		promise: "It is made from the table in the code and held against it by a test", how: "a move that the table doesn't hold stays where it is",
 		edits: []edit{{
-			"ledger/table.go", "if found == nil {\n\t\treturn Row{}, &NotAllowedError{State: from, On: on, Reason: \"the transition table doesn't hold it\"}",
+			"ledger/table.go", "if found == nil {\n\t\treturn Row{}, &NotAllowedError{State: from, On: on, Reason: \"no such step leads out of this state\"}",
 			"if found == nil {\n\t\treturn Row{From: from, On: on, To: from}, nil",
 		}},
 		tests: []string{"ledger.TestNextRefusesWhatTheTableDoesNotHold"},
