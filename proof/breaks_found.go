@@ -259,6 +259,11 @@ var foundBreaks = []broken{
 		tests: []string{"reconcilers.TestAbsenceByACacheIsRetry"},
 	},
 	{
+		promise: "It *agrees* if the effect is there, and no cache said so", how: "several that are alike are still there by a cache's word",
+		edits: []edit{{"reconcilers/aged.go", "ledger.SeenApplied || s.seen == ledger.SeenDuplicate && !s.strong):", "ledger.SeenApplied):"}},
+		tests: []string{"reconcilers.TestVerifyingTakesNoCachesWordForSeveral"},
+	},
+	{
 		promise: "What a cache shows from before the first sending", how: "a state of before the sending is taken for its effect",
 		edits: []edit{{"reconcilers/aged.go", "!s.strong && slices.ContainsFunc(ages, t.mayPrecede)", "false && slices.ContainsFunc(ages, t.mayPrecede)"}},
 		tests: []string{"reconcilers.TestWhatACacheHasFromBeforeTheSendingIsNotTakenForIt"},
@@ -275,7 +280,7 @@ var foundBreaks = []broken{
 	},
 	{
 		promise: "It *agrees* if the effect is there, and no cache said so", how: "what a cache shows is still there",
-		edits: []edit{{"reconcilers/aged.go", "s.seen == ledger.SeenApplied && t.verifies:", "false && t.verifies:"}},
+		edits: []edit{{"reconcilers/aged.go", "case t.verifies && (", "case false && ("}},
 		tests: []string{"reconcilers.TestVerifyingTakesNoCachesWord"},
 	},
 	{

@@ -21,7 +21,7 @@ func (t *try) asAged(s sighting, ages []string) sighting {
 	switch {
 	case s.seen == ledger.SeenAbsent:
 		why = "what was made since isn't in it"
-	case s.seen == ledger.SeenApplied && t.verifies:
+	case t.verifies && (s.seen == ledger.SeenApplied || s.seen == ledger.SeenDuplicate && !s.strong):
 		why = "what was taken away since is in it still"
 	case (s.seen == ledger.SeenApplied || s.seen == ledger.SeenDuplicate) && !s.strong && slices.ContainsFunc(ages, t.mayPrecede):
 		why = "it may have been so before this was sent"

@@ -100,6 +100,27 @@ func TestWhatNamesTheMutationIsOfItHoweverOldTheAnswer(t *testing.T) {
 	w.wants(m, ledger.Applied, "")
 }
 
+// severalAlike lists two things of the mutation's content.
+func severalAlike(rw http.ResponseWriter, _ *http.Request) bool {
+	_, _ = rw.Write([]byte(`{"items":[{"id":"t1","reference":"a"},{"id":"t2","reference":"a"}]}`))
+	return true
+}
+
+// Nor does one tell it that shows several of the same content.
+func TestVerifyingTakesNoCachesWordForSeveral(t *testing.T) {
+	t.Parallel()
+	rule := strings.NewReplacer("          created: timestamp(found.at)\n", "", "tie: content", "tie: unique").Replace(contentOf("found.reference == 'a'"))
+	for age, want := range map[string]ledger.Said{"": ledger.SaidAgrees, "1": ledger.SaidNothing} {
+		w := newWorld(t, rule)
+		m := w.ended(w.claim("a"), ledger.VerdictApplied)
+		w.clock.Advance(time.Hour)
+		w.api.script(aged(age, severalAlike))
+		if said, why, _ := w.r.Verify(t.Context(), m); said != want {
+			t.Errorf("Age %q: %s (%s), want %s", age, said, why, want)
+		}
+	}
+}
+
 // Whether an effect is still there no answer of a cache tells.
 func TestVerifyingTakesNoCachesWord(t *testing.T) {
 	t.Parallel()
