@@ -259,6 +259,16 @@ var foundBreaks = []broken{
 		tests: []string{"reconcilers.TestAbsenceByACacheIsRetry"},
 	},
 	{
+		promise: "What a cache has from before that sending", how: "a look believes what was there before",
+		edits: []edit{{"reconcilers/watch.go", "t.asLooked(s, all.ages, at)", "t.asLooked(s, nil, at)"}},
+		tests: []string{"reconcilers.TestALookAtWhatACacheHasFromBeforeTheSendingShowsNothing"},
+	},
+	{
+		promise: "What a cache has from before that sending", how: "an earlier sending that failed was the one that is followed",
+		edits: []edit{{"reconcilers/claimed.go", "d.Verdict == ledger.VerdictAccepted {", "d == &m.Dispatches[0] {"}},
+		tests: []string{"reconcilers.TestALookAtWhatACacheHasFromBeforeTheSendingShowsNothing"},
+	},
+	{
 		promise: "It *agrees* if the effect is there, and no cache said so", how: "several that are alike are still there by a cache's word",
 		edits: []edit{{"reconcilers/aged.go", "ledger.SeenApplied || s.seen == ledger.SeenDuplicate && !s.strong):", "ledger.SeenApplied):"}},
 		tests: []string{"reconcilers.TestVerifyingTakesNoCachesWordForSeveral"},

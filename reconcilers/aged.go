@@ -33,10 +33,26 @@ func (t *try) asAged(s sighting, ages []string) sighting {
 	return s
 }
 
-// mayPrecede reports whether an answer of this age, in whole seconds, may have been made before the
-// first sending that may have taken effect.
-func (t *try) mayPrecede(age string) bool {
+// mayPrecede reports whether an answer of this age may have been made before the first sending that
+// may have taken effect.
+func (t *try) mayPrecede(age string) bool { return precedes(age, sentAt(t.mutation, t.at), t.at.Wall) }
+
+// asLooked is what a look showed of what was accepted, as it counts where caches answered the asking
+// that began at this moment: what they have from before the sending is of something else.
+func (t *try) asLooked(s sighting, ages []string, at ledger.Stamp) sighting {
+	accepted := acceptedAt(t.mutation, at)
+	mayPrecede := func(age string) bool { return precedes(age, accepted, at.Wall) }
+	if s.seen == ledger.SeenRetry || !slices.ContainsFunc(ages, mayPrecede) {
+		return s
+	}
+	s.reason = fmt.Sprintf("%s, but a cache answered (Age: %s): it may have been so before this was sent", s.reason, shorten(ages[0]))
+	s.seen = ledger.SeenRetry
+	return s
+}
+
+// precedes reports whether an answer of this age, in whole seconds, may have been made before what was
+// sent then, of which zero can't tell.
+func precedes(age string, sent, now time.Time) bool {
 	seconds, err := strconv.ParseUint(age, 10, 31)
-	sent := sentAt(t.mutation, t.at)
-	return err != nil || sent.IsZero() || time.Duration(seconds+1)*time.Second > t.at.Wall.Sub(sent)
+	return err != nil || sent.IsZero() || time.Duration(seconds+1)*time.Second > now.Sub(sent)
 }

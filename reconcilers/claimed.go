@@ -1,6 +1,7 @@
 package reconcilers
 
 import (
+	"slices"
 	"time"
 
 	"keep-proxy/ledger"
@@ -36,6 +37,18 @@ func claimedAt(m *ledger.Mutation, now ledger.Stamp) (time.Time, bool) {
 func sentAt(m *ledger.Mutation, now ledger.Stamp) time.Time {
 	for i := range m.Dispatches {
 		if d := &m.Dispatches[i]; !d.Verdict.Failure() {
+			at, _ := now.WallOf(d.Started)
+			return at
+		}
+	}
+	return time.Time{}
+}
+
+// acceptedAt is when the sending began whose 202 is followed, by the clock of now; zero where that
+// can't be told.
+func acceptedAt(m *ledger.Mutation, now ledger.Stamp) time.Time {
+	for i := range slices.Backward(m.Dispatches) {
+		if d := &m.Dispatches[i]; d.Verdict == ledger.VerdictAccepted {
 			at, _ := now.WallOf(d.Started)
 			return at
 		}

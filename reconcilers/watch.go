@@ -52,11 +52,11 @@ func (r *Reconciler) look(ctx context.Context, t *try) sighting {
 	if err != nil {
 		return sighting{reason: err.Error()}
 	}
-	sent := r.clock.Now()
+	at := r.now()
 	reply := r.wire.send(ctx, request, r.settings.MaxAnswer)
-	var seen asked
-	seen.note(1, ask, reply, sent, r.clock.Now())
-	s := sighting{reached: seen.reached, notBefore: seen.notBefore, evidence: seen.evidence()}
+	var all asked
+	all.note(1, ask, reply, at.Wall, r.clock.Now())
+	s := sighting{reached: all.reached, notBefore: all.notBefore, evidence: all.evidence()}
 	var answer *rules.Response
 	if reply.complete() {
 		answer = &rules.Response{Status: reply.status, Header: reply.header, Body: reply.body, Complete: true}
@@ -69,7 +69,7 @@ func (r *Reconciler) look(ctx context.Context, t *try) sighting {
 	default:
 		s.seen, s.reason = ledger.SeenRetry, why
 	}
-	return t.asAuthorised(s)
+	return t.asAuthorised(t.asLooked(s, all.ages, at))
 }
 
 // storedAnswer is the answer that the record keeps.

@@ -127,6 +127,41 @@ func TestARetryAfterPutsALookOffForSoLong(t *testing.T) {
 	}
 }
 
+// What a cache has from before the sending is of something else: neither that it took effect nor that
+// it failed, after which it would be sent again.
+func TestALookAtWhatACacheHasFromBeforeTheSendingShowsNothing(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		age, word string
+		between   func(w *world)
+		want      ledger.State
+	}{
+		{"0", "failed", nil, ledger.Failed},
+		{"50", "failed", nil, ledger.Failed},
+		{"61", "failed", nil, ledger.NeedsReconcile},
+		{"3000", "failed", nil, ledger.NeedsReconcile},
+		{"soon", "failed", nil, ledger.NeedsReconcile},
+		{"10", "failed", (*world).reboot, ledger.NeedsReconcile},
+		{"50", "done", nil, ledger.Applied},
+		{"3000", "done", nil, ledger.NeedsReconcile},
+	} {
+		w := newWorld(t, viaWatch)
+		w.ended(w.claim("a"), ledger.VerdictFailed)
+		w.clock.Advance(time.Hour)
+		m := w.accepted(w.claim("a"))
+		w.api.answering(200, http.Header{"Content-Type": {"application/json"}, "Age": {c.age}}, `{"state":"`+c.word+`"}`)
+		if c.between != nil {
+			c.between(w)
+		}
+		w.after(time.Minute)
+		reason := ""
+		if c.want == ledger.NeedsReconcile {
+			reason = "a cache answered (Age: " + c.age + ")"
+		}
+		w.wants(m, c.want, reason)
+	}
+}
+
 func TestALookThatIsCutShowsNothing(t *testing.T) {
 	t.Parallel()
 	for _, word := range []string{"done", "failed"} {
