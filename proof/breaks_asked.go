@@ -24,6 +24,11 @@ var askedBreaks = []broken{
 		tests: []string{"ledger.TestWhatIsQueuedIsAskedAboutNoMore"},
 	},
 	{
+		promise: "Where another mutation of the operation, under whatever name", how: "what a renamed operation made at another path is nobody's",
+		edits: []edit{{"reconcilers/alike.go", "op != nil && slices.Contains(op.Was, other.Operation)", "op != nil && slices.Contains(op.Was, \"\")"}},
+		tests: []string{"reconcilers.TestWhatAnotherVersionMadeElsewhereIsNotTakenByItsContent"},
+	},
+	{
 		promise: "A question that comes while another is open", how: "the other is lost",
 		edits: []edit{{"ledger/asked.go", "m.Displaced = append(m.Displaced, *m.Escalation)", "_ = m.Escalation"}},
 		tests: []string{"ledger.TestADriftTakesNoQuestionAway"},

@@ -3,6 +3,7 @@ package reconcilers
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"keep-proxy/ledger"
 	"keep-proxy/rules"
@@ -36,11 +37,19 @@ func (p probe) foreign(ctx context.Context, t *try, asking *rules.Asking, o *rul
 	})
 }
 
-// sameOperation reports whether the rule of this try may take another mutation's request, which is of
-// an operation by another name under another version, for one of its own operation.
+// sameOperation reports whether another mutation, of an operation by another name under another version,
+// may be of the operation of this try: by the word of either's was, or because the rule of this try may take
+// its request for one of its own operation.
 func (p probe) sameOperation(ctx context.Context, t *try, other *ledger.Mutation) bool {
 	set, err := p.pinned.set(ctx, t.mutation)
 	if err != nil {
+		return true
+	}
+	theirs, err := p.pinned.load(ctx, other.ConnectorHash)
+	if err != nil {
+		return true
+	}
+	if wasOf(set.Connector(t.mutation.Connector), t.mutation, other) || wasOf(theirs, other, t.mutation) {
 		return true
 	}
 	request, _, err := stored(ctx, p.ledger, other)
@@ -48,11 +57,20 @@ func (p probe) sameOperation(ctx context.Context, t *try, other *ledger.Mutation
 		return true
 	}
 	match := set.Match(request)
+	if match.Unmatched {
+		return true // Of another host this version says nothing, though it is the same API.
+	}
 	if match.Operation == nil {
 		// What this version knows of no operation isn't of this one; what it can't tell may be.
 		return match.Refusal != nil && match.Refusal.Problem != rules.ProblemUnmatched
 	}
 	return match.Operation.Name == t.mutation.Operation
+}
+
+// wasOf reports whether the operation of m, of a connector as it was then, is what the other's was before.
+func wasOf(c *rules.Connector, m, other *ledger.Mutation) bool {
+	op := c.Operation(m.Operation)
+	return op != nil && slices.Contains(op.Was, other.Operation)
 }
 
 // claimedByOther reports whether an upstream object is the evidence of another

@@ -1,7 +1,9 @@
 package reconcilers
 
 import (
+	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -86,6 +88,67 @@ func TestWhatAnotherMutationMayHaveMadeIsNotTakenByItsContent(t *testing.T) {
 				t.Errorf("seen %s (%s), want %s", o.Seen, o.Reason, tc.want)
 			}
 		})
+	}
+}
+
+// A version that calls the operation otherwise may ask for it at another address, too: that it is the
+// same one is the word of its was, and of hosts that a version doesn't know nothing is told.
+func TestWhatAnotherVersionMadeElsewhereIsNotTakenByItsContent(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		// change makes the other version of the rule, and elsewhere a request of it.
+		change    []string
+		elsewhere func(url string) string
+		// first says whether the one that is lost is of the rule as it was.
+		first []bool
+	}{
+		"at another path": {
+			[]string{"name: thing.create", "name: thing.make\n    was: [thing.create]", "path: /things}", "path: /v2/things}"},
+			func(url string) string { return strings.Replace(url, "/things", "/v2/things", 1) },
+			[]bool{true, false},
+		},
+		"at another host": {
+			[]string{"name: thing.create", "name: thing.make", "hosts: [", `hosts: ["other.example", `},
+			func(string) string { return "http://other.example/things" },
+			[]bool{true}, // There is nothing to be asked at the other one.
+		},
+	} {
+		for _, first := range tc.first {
+			t.Run(fmt.Sprint(name, ", first ", first), func(t *testing.T) {
+				t.Parallel()
+				w := newWorld(t, contentOf("found.reference == 'a'"))
+				api := &timed{w: w, date: true}
+				of := w.rule
+				other := strings.NewReplacer(append([]string{"version: 1", "version: 2"}, tc.change...)...).Replace(of)
+				under := func(rule string) {
+					w.rule, w.make = rule, nil
+					if rule == other {
+						w.make = func(reference string) *rules.Request {
+							made := w.request(reference)
+							req, refusal := rules.Rebuild(made.Method, tc.elsewhere(made.URL()), made.Header, made.Body())
+							if refusal != nil {
+								w.Fatal(refusal)
+							}
+							return req
+						}
+					}
+				}
+				pair := []string{of, other}
+				if !first {
+					slices.Reverse(pair)
+				}
+				under(pair[0])
+				m := w.unknown("a")
+				under(pair[1])
+				w.ended(w.claim("b"), ledger.VerdictApplied)
+				api.made = api.now().Add(2 * time.Second)
+				w.api.script(api.answer)
+				w.after(time.Hour)
+				if o := last(w.read(m)); o.Seen != ledger.SeenRetry || !strings.Contains(o.Reason, "which can't be told apart") {
+					t.Errorf("seen %s (%s)", o.Seen, o.Reason)
+				}
+			})
+		}
 	}
 }
 
