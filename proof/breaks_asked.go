@@ -29,6 +29,11 @@ var askedBreaks = []broken{
 		tests: []string{"reconcilers.TestWhatAnotherVersionMadeElsewhereIsNotTakenByItsContent"},
 	},
 	{
+		promise: "If two are found, or a stored version can't be read", how: "a variable that the hosts of now don't have says that nothing was done",
+		edits: []edit{{"rules/again.go", "if c.lacks != \"\" {", "if c == nil {"}},
+		tests: []string{"rules.TestSettingsForALaterVersionKeepNoStoredOneFromLoading"},
+	},
+	{
 		promise: "A question that comes while another is open", how: "the other is lost",
 		edits: []edit{{"ledger/asked.go", "m.Displaced = append(m.Displaced, *m.Escalation)", "_ = m.Escalation"}},
 		tests: []string{"ledger.TestADriftTakesNoQuestionAway"},

@@ -12,7 +12,7 @@ const OwnHosts = "-"
 // DeriveAlone derives from a request as if op were the only operation there is: as
 // another version of a rule would have read it, of a connector with these hosts (its
 // HostsInForce of then). It is nil if the request isn't one of op's, or nothing can be derived:
-// no record can be of it. The error is of hosts that can't be read.
+// no record can be of it. The error is of hosts that can't be read, or aren't known.
 func (op *Operation) DeriveAlone(req *Request, hosts string) (*Derived, error) {
 	patterns, err := op.Connector.hostsOf(hosts)
 	if err != nil {
@@ -67,10 +67,14 @@ func (op *Operation) deriveUnder(req *Request, hosts []*hostPattern) *Derived {
 }
 
 // hostsOf are the patterns of what was noted with a record. Of what was made before they
-// were noted, those of now are all that is known.
+// were noted, those of now are all that is known: without what this version reads of a host they don't
+// tell what it is.
 func (c *Connector) hostsOf(noted string) ([]*hostPattern, error) {
 	switch noted {
 	case "":
+		if c.lacks != "" {
+			return nil, fmt.Errorf("the hosts of then were not noted, and those of now have no {%s}, which it reads", c.lacks)
+		}
 		return c.hosts, nil
 	case OwnHosts:
 		return c.fileHosts, nil

@@ -44,6 +44,8 @@ type Connector struct {
 	hosts []*hostPattern
 	// fileHosts are the file's own, which its cases are written for.
 	fileHosts []*hostPattern
+	// lacks names a variable of the host that a stored version reads and the hosts in force don't have.
+	lacks     string
 	readPaths []*pathPattern
 	account   *expr
 	// credentialField is the header field of the configured credential; empty for none.

@@ -274,6 +274,7 @@ func (d *decoder) variables(n *yaml.Node, key string, op *Operation) {
 			report := d.fail
 			if r.root == "host" { // which settings can take away from a stored version
 				report = d.mistaken
+				op.Connector.lacks = name
 			}
 			report("variable", at.key, at.node, "reads "+r.root+"."+name+", but no pattern has {"+name+"}",
 				"add {"+name+"} to the pattern, or correct the name")
