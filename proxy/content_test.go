@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -11,6 +12,7 @@ import (
 	"testing"
 
 	"keep-proxy/ledger"
+	"keep-proxy/rules"
 )
 
 // What lies elsewhere takes its room in memory while rules read it, and no longer. What is
@@ -106,6 +108,67 @@ func TestPackedContentIsHeldWhileItIsReadOnly(t *testing.T) {
 	wantAnswer(t, r.post("/pay", string(packed("gzip", payX)), "Content-Encoding", "gzip"), 201, `{"id":1}`, false)
 	w.endRun(r)
 	wantAnswer(t, w.open("a").post("/pay", payX), 201, `{"id":1}`, true)
+}
+
+// unheld are credentials, and accounts, for which there may be something to wait for.
+type unheld struct {
+	t     *testing.T
+	w     *world
+	asked atomic.Int64
+}
+
+func (u *unheld) look() {
+	u.asked.Add(1)
+	if !u.w.proxy.held.TryAcquire(heldBytes) {
+		u.t.Error("content is held meanwhile")
+		return
+	}
+	u.w.proxy.held.Release(heldBytes)
+}
+
+func (u *unheld) Always(string, string, string) (name, value string, ok bool, err error) {
+	u.look()
+	return "Authorization", "Bearer 1", true, nil
+}
+
+// A program may be asked for a credential, and the API for an account: for as long, nobody else could
+// read content, or judge what was sent.
+func TestNoContentIsHeldWhileSomethingElseIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		before, now, path string
+		asked             int64
+	}{
+		"for the account that a stored version asks for": {askingRules(), testRules, "/pay", 4},
+		"for the credential of a step":                   {"", strings.Replace(steppedRules, "rate: {requests: 1, per: 1h}\n", "", 1), "/mail", 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			u := &unheld{t: t}
+			u.w = newWorld(t, func(rw http.ResponseWriter, _ *http.Request) {
+				rw.Header().Set("Content-Type", "application/json")
+				rw.WriteHeader(http.StatusCreated)
+				_, _ = io.WriteString(rw, `{"id":"1"}`)
+			}, func(cfg *Config) {
+				cfg.Credentials = u
+				cfg.Accounts = func(context.Context, *rules.Connector, *rules.Request) (string, error) {
+					u.look()
+					return "ann", nil
+				}
+			})
+			for _, rule := range []string{c.before, c.now} {
+				if rule == "" {
+					continue
+				}
+				u.w.use(rule)
+				answer := u.w.open("a", func(o *ledger.OpenRun) { o.Takeover = true }).post(c.path, string(packed("gzip", payX)), "Content-Encoding", "gzip")
+				wantAnswer(t, answer, http.StatusCreated, `{"id":"1"}`, rule == c.now && c.before != "")
+			}
+			if got := u.asked.Load(); got != c.asked {
+				t.Errorf("it was looked at %d times, want %d", got, c.asked)
+			}
+		})
+	}
 }
 
 // fewSpools is a store whose disk is full once so many were begun.

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -75,6 +76,33 @@ func pastKey(
 		return ledger.Key{}, err
 	}
 	return keyOf(scope, op, d, identityOf(d))
+}
+
+// askedAhead asks for each stored version whose data the request changes, if the version asks the API for
+// it: that waits for the network, which nobody may who holds content.
+func askedAhead(ctx context.Context, pinned Pinned, accounts AccountOf, req *rules.Request, of []ledger.ItemRule) AccountOf {
+	type told struct {
+		account string
+		err     error
+	}
+	known := map[string]told{}
+	for _, r := range of {
+		c, err := pinned(ctx, r.Hash)
+		if err != nil || c.AccountRead == nil || c.Operation(r.Operation) == nil {
+			continue // PastKeys says what is wrong with it.
+		}
+		if _, asked := known[c.Hash]; !asked {
+			account, err := accounts(ctx, c, req)
+			known[c.Hash] = told{account, err}
+		}
+	}
+	return func(_ context.Context, c *rules.Connector, _ *rules.Request) (string, error) {
+		t, asked := known[c.Hash]
+		if !asked {
+			return "", errors.New("it was not asked for")
+		}
+		return t.account, t.err
+	}
 }
 
 // underVersion makes known whose data the request changes, if this version of the rule

@@ -130,6 +130,10 @@ func (p *Proxy) prepared(ctx context.Context, w *work, c ledger.Claimed) bool {
 	if c.Decision != ledger.DecideCompare && c.Decision != ledger.DecideRules {
 		return false
 	}
+	accounts := p.accountsFor(w)
+	if c.Decision == ledger.DecideRules {
+		accounts = askedAhead(ctx, p.config.Pinned, accounts, w.req, c.Rules)
+	}
 	var err error
 	loading := p.loaded(w.req, w.body, func(req *rules.Request) {
 		if c.Decision == ledger.DecideCompare {
@@ -138,7 +142,7 @@ func (p *Proxy) prepared(ctx context.Context, w *work, c ledger.Claimed) bool {
 			return
 		}
 		var past []ledger.Past
-		if past, err = PastKeys(ctx, p.config.Pinned, p.accountsFor(w), w.claim.Scope, req, w.op, c.Rules); err == nil {
+		if past, err = PastKeys(ctx, p.config.Pinned, accounts, w.claim.Scope, req, w.op, c.Rules); err == nil {
 			w.claim.Past = append(w.claim.Past, past...)
 		}
 	})

@@ -60,17 +60,16 @@ func (p *Proxy) prepareSending(ctx context.Context, s *sending) *settled {
 // that the step can't be made of this request, an error that its answer is none to go on
 // from.
 func (p *Proxy) prepareStep(ctx context.Context, s *sending, i int) (given map[string]string, f *refusal, problem error) {
-	var request *upstream.Request
-	err := p.loaded(s.w.req, s.w.body, func(req *rules.Request) {
-		var out *rules.Request
-		var body upstream.Body
-		if out, body, f = stepBody(s.w.op.Send.Prepare(i, s.env(req))); f == nil {
-			request, f = p.wired(s, out, body)
-		}
-	})
+	var out *rules.Request
+	var body upstream.Body
+	err := p.loaded(s.w.req, s.w.body, func(req *rules.Request) { out, body, f = stepBody(s.w.op.Send.Prepare(i, s.env(req))) })
 	if err != nil {
 		return nil, ledgerRefusal(err), nil
 	}
+	if f != nil {
+		return nil, f, nil
+	}
+	request, f := p.wired(s, out, body)
 	if f != nil {
 		return nil, f, nil
 	}
