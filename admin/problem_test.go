@@ -34,6 +34,7 @@ func TestProblemOf(t *testing.T) {
 		{"a run that is over", ledger.ErrRunEnded, 409, "run-ended", "open a new one", ""},
 		{"a dropped body", ledger.ErrBodyDropped, 410, "body-dropped", "its digest is kept", ""},
 		{"damage", fmt.Errorf("/data/1.sst: %w", ledger.ErrDamaged), 500, "ledger-damaged", "ledger verify", "/data"},
+		{"a later program's", fmt.Errorf("/data: %w", ledger.ErrFormat), 503, "ledger-unavailable", "version that ran on it last", "/data"},
 		{"little space", fmt.Errorf("/data: %w", ledger.ErrLowSpace), 503, "ledger-unavailable", "nothing was changed", "/data"},
 		{"a store that broke", fmt.Errorf("/data: %w", ledger.ErrUnavailable), 503, "ledger-unavailable", "after a restart", "/data"},
 		{"what the table doesn't hold", ledger.ErrNotAllowed, 409, "not-allowed", "doesn't allow", ""},
