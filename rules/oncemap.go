@@ -76,17 +76,48 @@ func (m *onceMap) whole() traits.Mapper {
 	return types.NewStringStringMap(types.DefaultTypeAdapter, out)
 }
 
-// singles gives every name its one value, as pair does for one name: a form may have many.
-func (s *scope) singles(p *pairs, what string, out map[string]string) {
-	values, spellings := allValues(p), map[string]int{}
-	for name := range values {
-		spellings[fold(name)]++
+// longList is from how many fields on names are looked for in an index: an expression may go through all
+// of them and ask for each, and a form may have very many.
+const longList = 64
+
+// pairIndex is where the values of each name are.
+type pairIndex struct {
+	values map[string][]string
+	// spellings counts the names that are one but for their case.
+	spellings map[string]int
+	size      uint32
+}
+
+// indexOf makes the index, the first time that it is asked for.
+func (s *scope) indexOf(p *pairs) *pairIndex {
+	if i := s.indexes[p]; i != nil {
+		return i
 	}
+	i := &pairIndex{values: allValues(p), spellings: map[string]int{}, size: pairsSize(p)}
+	for name := range i.values {
+		i.spellings[fold(name)]++
+	}
+	if s.indexes == nil {
+		s.indexes = map[*pairs]*pairIndex{}
+	}
+	s.indexes[p] = i
+	return i
+}
+
+// single is the single value of a name, as pair has it.
+func (s *scope) single(i *pairIndex, what, name string) (string, bool) {
+	values := i.values[name]
+	if others := i.spellings[fold(name)]; others > 1 || others == 1 && len(values) == 0 {
+		s.note(refuseVariant(what, name))
+	}
+	return s.one(values, what, name)
+}
+
+// singles gives every name its one value.
+func (s *scope) singles(p *pairs, what string, out map[string]string) {
+	i := s.indexOf(p)
 	for _, name := range pairNames(p) {
-		if spellings[fold(name)] > 1 {
-			s.note(refuseVariant(what, name))
-		}
-		if v, ok := s.one(values[name], what, name); ok {
+		if v, ok := s.single(i, what, name); ok {
 			out[name] = v
 		}
 	}
@@ -98,9 +129,9 @@ func (m *onceMap) AggregateSize(types.AggregateSizer) uint32 {
 	size := uint32(1)
 	switch m.root {
 	case "query":
-		size += pairsSize(m.scope.queryPairs())
+		size += m.scope.sizeOf(m.scope.queryPairs())
 	case "form":
-		size += pairsSize(m.scope.form())
+		size += m.scope.sizeOf(m.scope.form())
 	default:
 		for name, values := range m.scope.req.Header {
 			size += textSize(name)
@@ -110,6 +141,14 @@ func (m *onceMap) AggregateSize(types.AggregateSizer) uint32 {
 		}
 	}
 	return size
+}
+
+// sizeOf is pairsSize, which is counted once where there is much to count.
+func (s *scope) sizeOf(p *pairs) uint32 {
+	if len(p.list) > longList {
+		return s.indexOf(p).size
+	}
+	return pairsSize(p)
 }
 
 func pairsSize(p *pairs) (size uint32) {

@@ -29,6 +29,8 @@ type scope struct {
 	stored *scope
 
 	query *pairs
+	// indexes are of the query and the form, where they are long.
+	indexes map[*pairs]*pairIndex
 	// digest is what bodyDigest gives.
 	digest string
 	// celled holds what CEL has been given of the request, by variable, and celledFound what of
@@ -140,6 +142,9 @@ func (s *scope) named(root, name string) (string, bool) {
 
 // pair is the single value of a name in a query or a form.
 func (s *scope) pair(p *pairs, what, name string) (string, bool) {
+	if len(p.list) > longList {
+		return s.single(s.indexOf(p), what, name)
+	}
 	if p.variant(name) {
 		s.note(refuseVariant(what, name))
 	}
