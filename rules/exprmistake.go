@@ -153,6 +153,39 @@ func (e *expr) compared(root string, with ast.Expr) {
 	}
 }
 
+// answered refuses what judges an answer, or an object of one, and reads the request alone:
+// bodies often have the names of their answers, and what was asked for would be taken for what
+// came of it.
+func (d *decoder) answered(e *expr, from string) {
+	if e == nil || e.readsAnswer() || !e.readsAny(storedNames...) {
+		return
+	}
+	such := from
+	first := slices.IndexFunc(e.refs, func(r place) bool { return slices.Contains(storedNames, r.root) })
+	switch r := e.refs[first]; {
+	case from == "found" && len(r.steps) > 0 && r.steps[0].kind == stepName:
+		such = "found" + suffixOf(r.steps[0].name)
+	case from == "response" && (r.root == "json" || r.root == "header"):
+		such = "response." + r.root
+		if len(r.steps) > 0 && r.steps[0].kind == stepName {
+			such += suffixOf(r.steps[0].name)
+		}
+	case from == "response":
+		such = "response.status"
+	}
+	at := d.standing(e, nil, "")
+	d.mistaken("expression", at.key, at.node, "doesn't read the answer: "+quoted(e.source)+" is true or false, or has its value, by the request alone",
+		"read "+from+", such as "+printable(such))
+}
+
+// suffixOf selects a member by name.
+func suffixOf(name string) string {
+	if plainChain.MatchString(name) && !strings.Contains(name, ".") {
+		return "." + name
+	}
+	return "['" + name + "']"
+}
+
 // canBeBool reports whether a type may hold true or false.
 func canBeBool(t *cel.Type) bool {
 	if t.TypeName() == "optional_type" && len(t.Parameters()) == 1 {

@@ -72,7 +72,62 @@ func TestWhatTheAPIOrTheScriptNamesIsFree(t *testing.T) {
 		withOperation("success: response.json.items.all(response, response.code == 1)"),
 		withOperation("subkey: json.Header + query['X-Key'] + form.Body"),
 		withOperation("success: header_of(response, 'X-Ok') == '1'"), withOperation("success: response.complete"),
-		withOperation("success: json.status == '409'"),
+		withOperation("success: response.json.status == '409'"),
+	} {
+		if _, findings := Load([]File{{Name: "good.yaml", Data: []byte(file)}}, nil, Defaults{}); findings.Failed() {
+			t.Errorf("%s\n%v", file, findings)
+		}
+	}
+}
+
+// A body often has the names of its answer: {"state":"closed"} asked for, and told. Whether the
+// answer is meant can't be guessed, so what judges one must read it.
+func TestWhatJudgesAnAnswerReadsIt(t *testing.T) {
+	t.Parallel()
+	observed := func(entry string) string {
+		return withOperation("reconcile: [{probe: {get: /a, observe: [" + entry + "]}}]")
+	}
+	listed := func(listing string) string {
+		return withOperation("reconcile: [{probe: {get: /a, id: found.id, tie: unique, " + listing + "}}]")
+	}
+	watched := func(lines string) string { return withOperation("watch: {get: /a, max: 1h, " + lines + "}") }
+	const probe = "operations[0].reconcile[0].probe."
+	for _, tc := range []struct{ name, file, key, fix string }{
+		{"success", withOperation("success: json.?ok.orValue(true)"), "operations[0].success", "response.json.ok"},
+		{"an outcome that applied", withOperation("outcome: [{when: json.state == 'closed', then: applied}]"), "operations[0].outcome[0].when", "response.json.state"},
+		{"an outcome that failed", withOperation("outcome: [{when: form.?state == optional.of('x'), then: failed, class: logic}]"), "operations[0].outcome[0].when", "response"},
+		{"a state that is applied", observed("{when: json.state == 'closed', is: applied}"), probe + "observe[0].when", "response.json.state"},
+		{"a state that is absent", observed("{when: \"header[?'x-a'].orValue('') == ''\", is: absent}"), probe + "observe[0].when", "response.header['x-a']"},
+		{"of the path alone", observed("{when: query.id == mutation.id, is: applied}"), probe + "observe[0].when", "response"},
+		{"what is judged", noted("expect: \"json.?ok.orValue(true)\""), probe + "expect", "response.json"},
+		{"the list", listed("candidates: json.items, ours: found.ok"), probe + "candidates", "such as response.json.items"},
+		{"which is ours", listed("candidates: response.json, ours: json.ref == 'a'"), probe + "ours", "such as found.ref"},
+		{"when it was made", listed("candidates: response.json, ours: found.ok, created: timestamp(json.at)"), probe + "created", "such as found.at"},
+		{"another page", listed("candidates: response.json, ours: found.ok, pages: {more: \"json.?next.hasValue()\", set: {a: b}, max: 3}"), probe + "pages.more", "response.json.next"},
+		{"until when", watched("until: json.state == 'closed'"), "operations[0].watch.until", "response.json.state"},
+		{"that it failed", watched("until: response.json.done, failed_when: json.bad == true"), "operations[0].watch.failed_when", "response.json.bad"},
+		{"what of it is judged", watched("until: response.json.done, expect: json.state == 'x'"), "operations[0].watch.expect", "response.json.state"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			_, findings := Load([]File{{Name: "bad.yaml", Data: []byte(tc.file)}}, nil, Defaults{})
+			if !slices.ContainsFunc(findings, func(f Finding) bool {
+				return f.Key == tc.key && f.Severity == SeverityError && strings.Contains(f.Problem, "doesn't read the answer") && strings.Contains(f.Fix, tc.fix)
+			}) {
+				t.Errorf("no finding at %s with …%s…\n%v", tc.key, tc.fix, findings)
+			}
+			if c, findings := LoadPinned([]byte(tc.file), nil, Defaults{}); c == nil {
+				t.Errorf("a stored version is refused: %v", findings)
+			}
+		})
+	}
+	for _, file := range []string{
+		observed("{when: 'true', is: applied}"), observed("{when: json.draft == true, is: retry}, {when: response.json.state == json.state, is: applied}"),
+		withOperation("outcome: [{when: mutation.generation > 1, then: uncertain}]"),
+		listed("candidates: response.json, ours: 'true'"), listed("candidates: response.json, ours: found.ref == json.ref"),
+		withOperation("reconcile: [{probe: {steps: [{name: a, get: /a}, {name: b, get: /b, observe: [{when: steps.a.json.ok == true, is: applied}]}]}}]"),
+		withOperation("reconcile: [{probe: {steps: [{name: a, get: /a, observe: [{when: has(json.parent), step: b}]}, " +
+			"{name: b, get: /b, observe: [{when: response.json.ok, is: applied}]}]}}]"),
 	} {
 		if _, findings := Load([]File{{Name: "good.yaml", Data: []byte(file)}}, nil, Defaults{}); findings.Failed() {
 			t.Errorf("%s\n%v", file, findings)

@@ -37,6 +37,7 @@ func (d *decoder) mutation(n *yaml.Node, m map[string]*yaml.Node, key string, op
 	d.outcomes(m["outcome"], join(key, "outcome"), op)
 	if m["success"] != nil {
 		op.success = d.condition(m["success"], join(key, "success"), inAnswer)
+		d.answered(op.success, "response")
 	}
 	d.numbers(m, key, op, l)
 	d.watch(m["watch"], join(key, "watch"), op)
@@ -245,6 +246,9 @@ func (d *decoder) outcome(n *yaml.Node, m map[string]*yaml.Node, key string) *ou
 	}
 	if o.when == nil {
 		return nil
+	}
+	if o.kind != OpinionUncertain {
+		d.answered(o.when, "response")
 	}
 	return o
 }

@@ -36,6 +36,7 @@ func (d *decoder) read(n *yaml.Node, m map[string]*yaml.Node, key string, p *Pro
 	}
 	if m["expect"] != nil {
 		p.expect = d.condition(m["expect"], join(key, "expect"), inAnswer)
+		d.answered(p.expect, "response")
 	}
 	if m["id"] != nil {
 		p.id = d.expr(m["id"], join(key, "id"), inFound)
@@ -137,6 +138,9 @@ func (d *decoder) observe(m map[string]*yaml.Node, key string, p *Probe, later [
 		default:
 			o.is = SeenRetry
 		}
+		if o.is != SeenRetry {
+			d.answered(o.when, "response")
+		}
 		if o.when != nil {
 			p.observe = append(p.observe, o)
 		}
@@ -175,8 +179,10 @@ func (d *decoder) onlyExpected(key string, p *Probe) {
 // candidates reads how objects of a listing are told apart.
 func (d *decoder) candidates(n *yaml.Node, m map[string]*yaml.Node, key string, p *Probe) {
 	p.candidates = d.expr(m["candidates"], join(key, "candidates"), inAnswer)
+	d.answered(p.candidates, "response")
 	if v, ok := d.need(n, m, key, "ours"); ok {
 		p.ours = d.condition(v, join(key, "ours"), inFound)
+		d.answered(p.ours, "found")
 	}
 	if v, ok := d.need(n, m, key, "tie"); ok {
 		p.tie = Tie(d.word(v, join(key, "tie"), string(TieVendorKey), string(TieMarker), string(TieUnique), string(TieContent)))
@@ -186,6 +192,7 @@ func (d *decoder) candidates(n *yaml.Node, m map[string]*yaml.Node, key string, 
 	}
 	if m["created"] != nil {
 		p.created = d.expr(m["created"], join(key, "created"), inFound)
+		d.answered(p.created, "found")
 	} else if p.tie == TieContent {
 		d.fail("missing", join(key, "created"), n, "tie: content needs created: an older object is not this mutation's",
 			"add created: timestamp(found.created_at), or another tie")
@@ -215,6 +222,7 @@ func (d *decoder) pages(n *yaml.Node, key string) *pages {
 		p.link = d.word(m["next"], join(key, "next"), "link") != ""
 	case m["more"] != nil && m["set"] != nil:
 		p.more = d.condition(m["more"], join(key, "more"), inAnswer)
+		d.answered(p.more, "response")
 		p.set = d.mapOf(m["set"], join(key, "set"), inAnswer)
 	default:
 		d.fail("missing", key, n, "pages does not say how the listing goes on", "add next: link, or more: and set:")

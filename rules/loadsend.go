@@ -85,6 +85,7 @@ func (d *decoder) sendStep(n *yaml.Node, m map[string]*yaml.Node, key string, op
 func (d *decoder) kept(n *yaml.Node, m map[string]*yaml.Node, key string, step *sendStep) {
 	if m["expect"] != nil {
 		step.expect = d.condition(m["expect"], join(key, "expect"), inAnswer)
+		d.answered(step.expect, "response")
 	}
 	v, ok := d.need(n, m, key, "keep")
 	if !ok {

@@ -35,12 +35,15 @@ func (d *decoder) watch(n *yaml.Node, key string, op *Operation) {
 	}
 	if v := m["expect"]; v != nil {
 		w.ask.expect = d.condition(v, join(key, "expect"), inAnswer)
+		d.answered(w.ask.expect, "response")
 	}
 	if v, ok := d.need(n, m, key, "until"); ok {
 		w.until = d.condition(v, join(key, "until"), inAnswer)
+		d.answered(w.until, "response")
 	}
 	if v := m["failed_when"]; v != nil {
 		w.failed = d.condition(v, join(key, "failed_when"), inAnswer)
+		d.answered(w.failed, "response")
 	}
 	if v := m["class"]; v != nil {
 		w.Class = Class(d.word(v, join(key, "class"), string(ClassTransient), string(ClassPermission), string(ClassPrecondition), string(ClassLogic)))
