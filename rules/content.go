@@ -35,6 +35,8 @@ type content struct {
 	typed, untyped bool
 	// form is nil for a body that is not a form.
 	form *pairs
+	// boundary parts a request's multipart body, and is no part of what that says.
+	boundary string
 }
 
 // read returns the parsed body; it is parsed once. A body that is not loaded is
@@ -48,6 +50,7 @@ func (r *Request) read() *content {
 			r.content = &content{problem: refuse(ProblemAmbiguous, "the body was not read yet")}
 		default:
 			r.content = parseContent(r.Header, r.body)
+			r.content.boundary = boundaryOf(declaredBy(r.Header), r.content)
 		}
 	})
 	return r.content

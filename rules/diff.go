@@ -209,6 +209,7 @@ func shownList(values []string) string {
 // body notes the differences of two bodies.
 func (d *differ) body(a, b *content) {
 	kindA, kindB := d.op.kindOf(a), d.op.kindOf(b)
+	bytesA, bytesB := a.judged(), b.judged()
 	switch {
 	case kindA != kindB:
 		d.add(Change{Place: "body", Kind: Changed, Stored: kindA, Asked: kindB})
@@ -216,18 +217,18 @@ func (d *differ) body(a, b *content) {
 		d.json("json", a.json, b.json, treesOf(d.op))
 	case kindA == "a form":
 		d.pairs("form", a.form, b.form)
-	case string(a.bytes) == string(b.bytes):
+	case string(bytesA) == string(bytesB):
 	case kindA == "text":
 		weight, ways := Significant, normals(0)
 		if d.op.normal != nil {
 			ways = d.op.normal.body
 		}
-		if ways != 0 && ways.text(string(a.bytes)) == ways.text(string(b.bytes)) {
+		if ways != 0 && ways.text(string(bytesA)) == ways.text(string(bytesB)) {
 			weight = Equivalent
 		}
-		d.texts("body", string(a.bytes), string(b.bytes), weight)
+		d.texts("body", string(bytesA), string(bytesB), weight)
 	default:
-		d.add(Change{Place: "body", Kind: Changed, Stored: shownBytes(a.bytes), Asked: shownBytes(b.bytes)})
+		d.add(Change{Place: "body", Kind: Changed, Stored: shownBytes(bytesA), Asked: shownBytes(bytesB)})
 	}
 }
 

@@ -191,7 +191,7 @@ func (op *Operation) appendBody(dst []byte, c *content, m *mask, n *normalised, 
 	case c.form != nil && c.form.problem == nil:
 		return append(appendPairs(append(dst, `["form",`...), c.form, "form", n, gone), ']')
 	case n != nil && n.body != 0 && utf8.Valid(c.bytes):
-		return append(appendString(append(dst, `["text",`...), n.body.text(string(c.bytes))), ']')
+		return append(appendString(append(dst, `["text",`...), n.body.text(string(c.judged()))), ']')
 	}
-	return append(appendString(append(dst, `["bytes",`...), hexDigest(c.bytes)), ']')
+	return append(appendString(append(dst, `["bytes",`...), c.digest()), ']')
 }

@@ -105,7 +105,7 @@ func (s *scope) bodyDigest() string {
 		s.note(c.problem)
 	}
 	if s.digest == "" {
-		s.digest = hexDigest(c.bytes)
+		s.digest = c.digest()
 	}
 	return s.digest
 }
