@@ -66,6 +66,7 @@ func (d *decoder) read(n *yaml.Node, m map[string]*yaml.Node, key string, p *Pro
 	if p.path == nil {
 		return nil
 	}
+	d.fromNothing(n, key, p)
 	return p
 }
 

@@ -1,0 +1,54 @@
+package rules
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// A probe that is warned of reads {"ok":false} with 200 as an absence, which would be believed and
+// sent again.
+func TestAbsenceInAnAnswerThatSaysNothingIsWarnedOf(t *testing.T) {
+	t.Parallel()
+	listed := func(lines string) string {
+		return withOperation("reconcile: [{probe: {get: /a, absence_is_proof: true, ours: found.ok, tie: unique, id: found.id, " + lines + "}}]")
+	}
+	observed := func(lines string) string {
+		return withOperation("reconcile: [{probe: {get: /a, absence_is_proof: true, " + lines + "}}]")
+	}
+	const probe = "operations[0].reconcile[0].probe."
+	for _, tc := range []struct{ name, file, key string }{
+		{"a list with a default", listed(`candidates: "response.json.?items.orValue([])", pages: {next: link, max: 3}`), probe + "candidates"},
+		{"one that is filtered", listed(`candidates: "response.json.?items.orValue([]).filter(i, i.open)"`), probe + "candidates"},
+		{"with pages that end by default", listed(`candidates: "response.json.?items.orValue([])", ` +
+			`pages: {more: response.json.?next.hasValue(), set: {a: {cel: response.json.next}}, max: 3}`), probe + "candidates"},
+		{"with an expectation that holds", listed(`expect: "response.status in [200, 404]", candidates: "response.json.?items.orValue([])"`), probe + "candidates"},
+		{"a state that isn't there", observed(`observe: [{when: has(response.json.id), is: applied}, {when: "!has(response.json.id)", is: absent}]`), probe + "observe[1].when"},
+		{"in a step", withOperation("reconcile: [{probe: {steps: [{name: a, get: /a}, {name: b, get: /b, absence_is_proof: true, observe: [" +
+			`{when: "response.json.?state.orValue('') != 'done'", is: absent}]}]}}]`), probe + "steps[1].observe[0].when"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			_, findings := Load([]File{{Name: "a.yaml", Data: []byte(tc.file)}}, nil, Defaults{})
+			if !slices.ContainsFunc(findings, func(f Finding) bool {
+				return f.Key == tc.key && f.Code == "absence" && f.Severity == SeverityWarning && f.Line > 0 && strings.Contains(f.Fix, "expect:")
+			}) || findings.Failed() {
+				t.Errorf("no warning at %s:\n%v", tc.key, findings)
+			}
+		})
+	}
+	for _, file := range []string{
+		listed("candidates: response.json.items, pages: {next: link, max: 3}"),
+		listed(`expect: response.json.kind == 'list', candidates: "response.json.?items.orValue([])"`),
+		listed(`candidates: "response.json.?items.orValue([])", pages: {more: response.json.more, set: {a: b}, max: 3}`),
+		observed("expect: 'response.status in [200, 404]', observe: [{when: response.status == 404, is: absent}, {when: response.json.id == 'a', is: applied}]"),
+		observed("observe: [{when: response.json.state == 'open', is: absent}]"),
+		observed("observe: [{when: \"response.json.?state.orValue('') != json.state\", is: absent}]"),
+		strings.Replace(listed(`candidates: "response.json.?items.orValue([])"`), "absence_is_proof: true", "absence_is_proof: false", 1),
+	} {
+		_, findings := Load([]File{{Name: "a.yaml", Data: []byte(file)}}, nil, Defaults{})
+		if slices.ContainsFunc(findings, func(f Finding) bool { return f.Code == "absence" }) {
+			t.Errorf("%s\n%v", file, findings)
+		}
+	}
+}
