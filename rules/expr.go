@@ -37,6 +37,8 @@ type expr struct {
 	neverBool bool
 	// alwaysBool says that it is nothing but true or false.
 	alwaysBool bool
+	// words are what it compares header fields of the request with.
+	words []headerWord
 }
 
 // namedExpr is an expression with the name it gives a value to.

@@ -35,6 +35,7 @@ func (e *expr) inspect(root ast.Expr, out *cel.Type) {
 			own[c.IterVar()], own[c.IterVar2()], own[c.AccuVar()] = true, true, true
 		case ast.CallKind:
 			e.inspectCall(x.AsCall())
+			e.noteWord(x.AsCall())
 		default:
 		}
 	}))

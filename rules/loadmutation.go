@@ -47,6 +47,7 @@ func (d *decoder) mutation(n *yaml.Node, m map[string]*yaml.Node, key string, op
 	d.compensate(m["compensate"], join(key, "compensate"), op)
 	d.replaced(m, key, op)
 	d.volatile(m["identity"], join(key, "identity"), op)
+	d.toldByHeader(m["match"], join(key, "match"), op)
 	op.namesJSON = op.readsJSON()
 }
 

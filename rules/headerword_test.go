@@ -1,0 +1,50 @@
+package rules
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Which of several actions a header field names is no part of key and payload by itself: what one
+// did would be the answer to the other.
+func TestActionsThatAHeaderFieldNamesAreWarnedOf(t *testing.T) {
+	t.Parallel()
+	when := func(condition string, more ...string) string {
+		return withOperation(append([]string{`match: {method: POST, path: /things, when: "` + condition + `"}`}, more...)...)
+	}
+	warned := func(file string) bool {
+		t.Helper()
+		_, findings := Load([]File{{Name: "a.yaml", Data: []byte(file)}}, nil, Defaults{})
+		if findings.Failed() {
+			t.Errorf("%s\n%v", file, findings)
+		}
+		return slices.ContainsFunc(findings, func(f Finding) bool {
+			return f.Code == "spelling" && f.Severity == SeverityWarning && strings.HasPrefix(f.Key, "operations[0].match") && f.Line > 0 &&
+				strings.Contains(f.Problem, "x-target")
+		})
+	}
+	for _, file := range []string{
+		when("header['x-target'] in ['a', 'b']"), when("header['x-target'] == 'a' || header['x-target'] == 'b'"),
+		when("header[?'x-target'].orValue('') in ['a', 'b']"), when("'a' == header['x-target'] || 'b' == header['x-target'].lowerAscii()"),
+		when("header['x-target'] != 'a'"), when("header['x-target'].startsWith('Queue.')"), when("header['x-target'].matches('^a')"),
+		when("header['x-target'] == query.target"),
+		withOperation(`match: [{method: POST, path: /things, when: "header['x-target'] == 'a'"}, {method: POST, path: /things, when: "header['x-target'] == 'b'"}]`),
+	} {
+		if !warned(file) {
+			t.Errorf("nothing is said of\n%s", file)
+		}
+	}
+	const both = "header['x-target'] in ['a', 'b']"
+	for _, file := range []string{
+		when("header['x-target'] == 'a'"), when("header['x-target'] in ['a']"), when("header[?'x-target'].orValue('') != ''"),
+		when(both, `identity: {to: json.to, what: "header['x-target']"}`), when(both, "subkey: header['x-target']"),
+		when(both, "payload: {headers: [X-Target]}"), when("header['content-type'] in ['a', 'b']"), when("header['x-target'] == 'a' && json.to != ''"),
+		withOperation(`match: [{method: POST, path: /things, when: "header['x-target'] == 'a'"}, {method: POST, path: /more, when: "header['x-target'] == 'a'"}]`),
+		strings.Replace(when(both, "identity: -", "reconcile: -", "manual_check: -"), "effect: mutation", "effect: read", 1),
+	} {
+		if warned(file) {
+			t.Errorf("warned of\n%s", file)
+		}
+	}
+}
