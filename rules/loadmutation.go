@@ -214,6 +214,7 @@ func (d *decoder) outcomes(n *yaml.Node, key string, op *Operation) {
 			op.outcome = append(op.outcome, o)
 		}
 	}
+	d.ofGateways(n, key, op)
 }
 
 // outcome reads one entry.

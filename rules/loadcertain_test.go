@@ -52,3 +52,38 @@ func TestAbsenceInAnAnswerThatSaysNothingIsWarnedOf(t *testing.T) {
 		}
 	}
 }
+
+// A gateway's 502 comes after the API committed, too: as a definite failure it would be sent again.
+func TestAnOutcomeThatIsSureOfGatewaysIsWarnedOf(t *testing.T) {
+	t.Parallel()
+	warned := func(entries string) bool {
+		t.Helper()
+		_, findings := Load([]File{{Name: "a.yaml", Data: []byte(withOperation("outcome: [" + entries + "]"))}}, nil, Defaults{})
+		if findings.Failed() {
+			t.Errorf("%s\n%v", entries, findings)
+		}
+		return slices.ContainsFunc(findings, func(f Finding) bool {
+			return f.Code == "gateway" && f.Severity == SeverityWarning && strings.HasPrefix(f.Key, "operations[0].outcome[") && f.Line > 0
+		})
+	}
+	for _, entries := range []string{
+		"{when: response.status >= 400, then: failed, class: logic}", "{when: response.status != 201, then: failed, class: logic}",
+		"{when: response.status == 504, then: failed, class: transient}", "{when: response.status != 400, then: applied}",
+		`{when: "!response.json.?ok.orValue(false)", then: failed, class: logic}`,
+		"{when: response.status == 409, then: uncertain}, {when: response.status > 400, then: failed, class: logic}",
+	} {
+		if !warned(entries) {
+			t.Errorf("nothing is said of %s", entries)
+		}
+	}
+	for _, entries := range []string{
+		"{when: response.status == 503, then: failed, class: transient}", "{when: response.status >= 400 && response.status < 500, then: failed, class: logic}",
+		"{when: response.json.ok == false, then: failed, class: logic}", "{when: response.status >= 500, then: uncertain}, {when: response.status > 400, then: failed, class: logic}",
+		"{when: \"response.status == 502 && header_of(response, 'x-not-sent') == '1'\", then: failed, class: transient}",
+		"{when: response.status >= 400 && json.to != '', then: failed, class: logic}",
+	} {
+		if warned(entries) {
+			t.Errorf("warned of %s", entries)
+		}
+	}
+}

@@ -2,9 +2,40 @@ package rules
 
 import (
 	"net/http"
+	"strconv"
 
 	"go.yaml.in/yaml/v4"
 )
+
+// ofGateways warns of an outcome that is sure of what a gateway answers when the API's own answer
+// didn't come: the request may have been passed on.
+func (d *decoder) ofGateways(n *yaml.Node, key string, op *Operation) {
+	for _, status := range []int{http.StatusBadGateway, http.StatusGatewayTimeout} {
+		s := emptyScope()
+		s.resp = newAnswer(&Response{
+			Status: status, Header: http.Header{"Content-Type": {"text/html"}}, Body: []byte("<html></html>"), Complete: true,
+		})
+		for _, o := range op.outcome {
+			holds, err := o.when.test(s)
+			if err == nil && !holds {
+				continue
+			}
+			if err == nil && o.kind != OpinionUncertain {
+				at := d.standing(o.when, n, key)
+				d.warn("gateway", at.key, at.node, "is true of a gateway's own "+strconv.Itoa(status)+", which says nothing of what the API did with the request: it would be "+
+					o.kind.String(), "name the statuses that the API answers itself, such as response.status == 400; leave 502 and 504 to the default table")
+				return
+			}
+			break
+		}
+	}
+}
+
+// emptyScope is that of a request that says nothing: what depends on it is an error.
+func emptyScope() *scope {
+	req := (&Request{Method: http.MethodGet, Header: http.Header{}}).WithBody(nil)
+	return &scope{req: req, path: map[string]string{}, host: map[string]string{}, mutation: &Mutation{}}
+}
 
 // saysNothing is what APIs answer that tell errors with 200.
 const saysNothing = `{"ok":false,"success":false,"error":"e","message":"m"}`
@@ -16,8 +47,7 @@ func (d *decoder) fromNothing(n *yaml.Node, key string, p *Probe) {
 	if !p.absenceIsProof {
 		return
 	}
-	req := (&Request{Method: http.MethodGet, Header: http.Header{}}).WithBody(nil)
-	s := &scope{req: req, path: map[string]string{}, host: map[string]string{}, mutation: &Mutation{}}
+	s := emptyScope()
 	s.resp = askedAnswer(&Response{
 		Status: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: []byte(saysNothing), Complete: true,
 	})
