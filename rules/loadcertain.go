@@ -40,55 +40,66 @@ func emptyScope() *scope {
 // saysNothing is what APIs answer that tell errors with 200.
 const saysNothing = `{"ok":false,"success":false,"error":"e","message":"m"}`
 
-// fromNothing warns of a probe that finds absence in an answer that says nothing, as many APIs say
+// saysNothingWith are statuses with which nothing is told of the object that is asked for: a 403 may
+// hide it, and the rest are about the asking.
+var saysNothingWith = []int{http.StatusOK, http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests, http.StatusBadGateway}
+
+// fromNothing warns of a probe that finds absence, or the effect, in an answer that says nothing, as many APIs say
 // with 200 that they had too many requests or know no such token. It is read as the rule will read
 // it; what can't be told without the script's request isn't.
 func (d *decoder) fromNothing(n *yaml.Node, key string, p *Probe) {
-	if !p.absenceIsProof {
-		return
-	}
-	s := emptyScope()
-	s.resp = askedAnswer(&Response{
-		Status: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: []byte(saysNothing), Complete: true,
-	})
-	if p.expect != nil {
-		if holds, err := p.expect.test(s); err != nil || !holds {
-			return
+	for _, status := range saysNothingWith {
+		s := emptyScope()
+		s.resp = askedAnswer(&Response{
+			Status: status, Header: http.Header{"Content-Type": {"application/json"}}, Body: []byte(saysNothing), Complete: true,
+		})
+		if p.expect == nil && status != http.StatusOK {
+			continue
 		}
-	}
-	decides := p.absentIn(s)
-	if decides == nil {
+		if p.expect != nil {
+			if holds, err := p.expect.test(s); err != nil || !holds {
+				continue
+			}
+		}
+		decides, seen := p.seenIn(s)
+		what := ""
+		switch {
+		case seen == SeenAbsent && p.absenceIsProof:
+			what = "absence"
+		case seen == SeenApplied && status != http.StatusOK:
+			what = "the effect"
+		default:
+			continue
+		}
+		at := d.standing(decides, n, key)
+		d.warn("absence", at.key, at.node, "finds "+what+" in an answer of "+strconv.Itoa(status)+
+			" that says nothing of it, such as {\"ok\":false} or {\"error\":…}, which would be believed",
+			"read what must be there without a default, or add expect: with what only such an answer has, such as response.status == 200 && has(response.json.kind)")
 		return
 	}
-	at := d.standing(decides, n, key)
-	d.warn("absence", at.key, at.node, "finds absence in an answer of 200 that says nothing of it, such as {\"ok\":false} or {\"error\":…}, and absence_is_proof believes it",
-		"read what must be there without a default, or add expect: with what only such an answer has, such as response.status == 200 && has(response.json.kind)")
 }
 
-// absentIn is the expression that makes an answer an absence; nil where none does.
-func (p *Probe) absentIn(s *scope) *expr {
+// seenIn is what is seen in an answer, and the expression that decides so; retry where that is nothing.
+func (p *Probe) seenIn(s *scope) (*expr, Seen) {
 	for _, o := range p.observe {
 		holds, err := o.when.test(s)
-		if err != nil {
-			return nil
-		}
-		if holds && o.step == 0 && o.is == SeenAbsent {
-			return o.when
-		}
-		if holds {
-			return nil
+		switch {
+		case err != nil || holds && o.step != 0:
+			return nil, SeenRetry
+		case holds:
+			return o.when, o.is
 		}
 	}
 	if p.candidates == nil {
-		return nil
+		return nil, SeenRetry
 	}
 	if list, err := required(p.candidates, s); err != nil || list.kind != jsonArray || len(list.items) > 0 {
-		return nil
+		return nil, SeenRetry
 	}
 	if p.pages != nil && p.pages.more != nil {
 		if more, err := p.pages.more.test(s); err != nil || more {
-			return nil
+			return nil, SeenRetry
 		}
 	}
-	return p.candidates
+	return p.candidates, SeenAbsent
 }

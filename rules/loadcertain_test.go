@@ -24,6 +24,12 @@ func TestAbsenceInAnAnswerThatSaysNothingIsWarnedOf(t *testing.T) {
 			`pages: {more: response.json.?next.hasValue(), set: {a: {cel: response.json.next}}, max: 3}`), probe + "candidates"},
 		{"with an expectation that holds", listed(`expect: "response.status in [200, 404]", candidates: "response.json.?items.orValue([])"`), probe + "candidates"},
 		{"a state that isn't there", observed(`observe: [{when: has(response.json.id), is: applied}, {when: "!has(response.json.id)", is: absent}]`), probe + "observe[1].when"},
+		{"any other status", observed(`expect: "true", observe: [{when: response.status == 200, is: applied}, {when: response.status != 200, is: absent}]`),
+			probe + "observe[1].when"},
+		{"a status that may hide it", observed(`expect: "response.status in [200, 403, 404]", observe: [{when: "response.status in [403, 404]", is: absent}]`),
+			probe + "observe[0].when"},
+		{"a deletion that may be hidden", withOperation(`reconcile: [{probe: {get: /a, expect: "true", observe: [{when: response.status == 200, is: absent}, ` +
+			"{when: response.status != 200, is: applied}]}}]"), probe + "observe[1].when"},
 		{"in a step", withOperation("reconcile: [{probe: {steps: [{name: a, get: /a}, {name: b, get: /b, absence_is_proof: true, observe: [" +
 			`{when: "response.json.?state.orValue('') != 'done'", is: absent}]}]}}]`), probe + "steps[1].observe[0].when"},
 	} {
@@ -42,7 +48,7 @@ func TestAbsenceInAnAnswerThatSaysNothingIsWarnedOf(t *testing.T) {
 		listed(`expect: response.json.kind == 'list', candidates: "response.json.?items.orValue([])"`),
 		listed(`candidates: "response.json.?items.orValue([])", pages: {more: response.json.more, set: {a: b}, max: 3}`),
 		observed("expect: 'response.status in [200, 404]', observe: [{when: response.status == 404, is: absent}, {when: response.json.id == 'a', is: applied}]"),
-		observed("observe: [{when: response.json.state == 'open', is: absent}]"),
+		observed("observe: [{when: response.json.state == 'open', is: absent}]"), observed("observe: [{when: response.status == 200, is: applied}]"),
 		observed("observe: [{when: \"response.json.?state.orValue('') != json.state\", is: absent}]"),
 		strings.Replace(listed(`candidates: "response.json.?items.orValue([])"`), "absence_is_proof: true", "absence_is_proof: false", 1),
 	} {
