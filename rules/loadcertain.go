@@ -64,6 +64,8 @@ func (d *decoder) fromNothing(n *yaml.Node, key string, p *Probe) {
 		decides, seen := p.seenIn(s)
 		what := ""
 		switch {
+		case status == http.StatusOK && decides != nil && !decides.readsAnswerBody():
+			continue // that the object is there may be all that is asked
 		case seen == SeenAbsent && p.absenceIsProof:
 			what = "absence"
 		case seen == SeenApplied && status != http.StatusOK:

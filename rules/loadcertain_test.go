@@ -49,6 +49,7 @@ func TestAbsenceInAnAnswerThatSaysNothingIsWarnedOf(t *testing.T) {
 		listed(`candidates: "response.json.?items.orValue([])", pages: {more: response.json.more, set: {a: b}, max: 3}`),
 		observed("expect: 'response.status in [200, 404]', observe: [{when: response.status == 404, is: absent}, {when: response.json.id == 'a', is: applied}]"),
 		observed("observe: [{when: response.json.state == 'open', is: absent}]"), observed("observe: [{when: response.status == 200, is: applied}]"),
+		observed("expect: 'response.status in [200, 404]', observe: [{when: response.status == 200, is: absent}, {when: response.status == 404, is: applied}]"),
 		observed("observe: [{when: \"response.json.?state.orValue('') != json.state\", is: absent}]"),
 		strings.Replace(listed(`candidates: "response.json.?items.orValue([])"`), "absence_is_proof: true", "absence_is_proof: false", 1),
 	} {
