@@ -105,8 +105,8 @@ var refusals = []struct {
 	{ledger.ErrRunEnded, "run-ended", "The run is over; open a new one.", true},
 	{ledger.ErrBodyDropped, "body-dropped", "Retention dropped this content; its digest is kept with the record.", false},
 	{ledger.ErrDamaged, "ledger-damaged", "What the ledger holds here doesn't match its checksum; run keep-proxy ledger verify.", false},
-	{ledger.ErrFormat, "ledger-unavailable", "The ledger holds what this program doesn't know, and takes nothing more from it: use the version that ran on it last, " +
-		"or a newer one.", false},
+	{ledger.ErrFormat, "ledger-unavailable", "The ledger holds what this program doesn't know, and takes nothing more from it: use the version that ran " +
+		"on it last, or a newer one.", false},
 	{ledger.ErrLowSpace, "ledger-unavailable", "The disk of the ledger is nearly full; nothing was changed. Make space and try again.", false},
 	{ledger.ErrUnavailable, "ledger-unavailable", "The ledger can't commit; whether this was kept will be known after a restart only.", false},
 	{ledger.ErrNotAllowed, "not-allowed", "The record's state doesn't allow this.", false},

@@ -24,16 +24,6 @@ var askedBreaks = []broken{
 		tests: []string{"ledger.TestWhatIsQueuedIsAskedAboutNoMore"},
 	},
 	{
-		promise: "Where another mutation of the operation, under whatever name", how: "what a renamed operation made at another path is nobody's",
-		edits: []edit{{"reconcilers/alike.go", "op != nil && slices.Contains(op.Was, other.Operation)", "op != nil && slices.Contains(op.Was, \"\")"}},
-		tests: []string{"reconcilers.TestWhatAnotherVersionMadeElsewhereIsNotTakenByItsContent"},
-	},
-	{
-		promise: "If two are found, or a stored version can't be read", how: "a variable that the hosts of now don't have says that nothing was done",
-		edits: []edit{{"rules/again.go", "if c.lacks != \"\" {", "if c == nil {"}},
-		tests: []string{"rules.TestSettingsForALaterVersionKeepNoStoredOneFromLoading"},
-	},
-	{
 		promise: "A question that comes while another is open", how: "the other is lost",
 		edits: []edit{{"ledger/asked.go", "m.Displaced = append(m.Displaced, *m.Escalation)", "_ = m.Escalation"}},
 		tests: []string{"ledger.TestADriftTakesNoQuestionAway"},

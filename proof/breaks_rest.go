@@ -3,6 +3,16 @@ package main
 // restBreaks break what keeps promises that no other list is about.
 var restBreaks = []broken{
 	{
+		promise: "Where another mutation of the operation, under whatever name", how: "what a renamed operation made at another path is nobody's",
+		edits: []edit{{"reconcilers/alike.go", "op != nil && slices.Contains(op.Was, other.Operation)", "op != nil && slices.Contains(op.Was, \"\")"}},
+		tests: []string{"reconcilers.TestWhatAnotherVersionMadeElsewhereIsNotTakenByItsContent"},
+	},
+	{
+		promise: "If two are found, or a stored version can't be read", how: "a variable that the hosts of now don't have says that nothing was done",
+		edits: []edit{{"rules/again.go", "if c.lacks != \"\" {", "if c == nil {"}},
+		tests: []string{"rules.TestSettingsForALaterVersionKeepNoStoredOneFromLoading"},
+	},
+	{
 		promise: "are told apart by the rule's `subkey`", how: "the subkey is no part of the key",
 		edits: []edit{{"ledger/key.go", "\ttext(p.Subkey)\n", "\ttext(\"\")\n"}},
 		tests: []string{"ledger.TestEveryPartChangesTheKey"},
