@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
@@ -73,6 +74,26 @@ func headerIn(x ast.Expr) (name string, ok bool) {
 		return "", false
 	}
 	return steps[0].name, true
+}
+
+// excluding finds a condition that is true of everything but what it names.
+var excluding = regexp.MustCompile(`!=\s*(?:'[^']+'|"[^"]+")|(?:'[^']+'|"[^"]+")\s*!=|!\s*\([^()]*(?:\([^()]*\)[^()]*)*(?:==|\bin\b\s*\[)`)
+
+// allBut warns of calls that pass unrecorded because they are none of those that are named: what
+// the API has besides, or will have, changes something without a record.
+func (d *decoder) allBut(n *yaml.Node, key string, op *Operation) {
+	if !op.Effect.passes() {
+		return
+	}
+	for _, m := range op.matches {
+		if m.when == nil || !slices.ContainsFunc(m.methods, func(s string) bool { return !isSafe(s) }) || !excluding.MatchString(m.when.source) {
+			continue
+		}
+		at := d.standing(m.when, n, key)
+		d.warn("all-but", at.key, at.node, "lets every call pass unrecorded that isn't among those that it excludes",
+			"name the calls that only read, such as json.method in ['get', 'list']; what no operation takes is denied")
+		return
+	}
 }
 
 // contentFields say how a body is written, or how an answer is wanted, and not what is changed.

@@ -48,3 +48,41 @@ func TestActionsThatAHeaderFieldNamesAreWarnedOf(t *testing.T) {
 		}
 	}
 }
+
+// "Everything but" is recorded, or denied, and never passes: the API has more calls than the author
+// thought of.
+func TestWhatPassesByExclusionIsWarnedOf(t *testing.T) {
+	t.Parallel()
+	warned := func(effect, methods, when string) bool {
+		t.Helper()
+		file := connectorHead + "  - name: other\n    match: {method: " + methods + ", path: /rpc, when: \"" + when + "\"}\n    effect: " + effect + "\n"
+		if effect == "mutation" {
+			file += "    identity: {a: json.a}\n    reconcile: [{none: why}]\n    manual_check: look\n"
+		}
+		_, findings := Load([]File{{Name: "a.yaml", Data: []byte(file)}}, nil, Defaults{})
+		if findings.Failed() {
+			t.Errorf("%s\n%v", file, findings)
+		}
+		return slices.ContainsFunc(findings, func(f Finding) bool {
+			return f.Code == "all-but" && f.Severity == SeverityWarning && f.Key == "operations[0].match.when"
+		})
+	}
+	for _, when := range []string{
+		"json.method != 'pay'", "'pay' != json.method", "json.?method.orValue('') != 'pay'", "!(json.method in ['pay', 'send'])",
+		"!(json.method == 'pay')", "!(string(json.method) == 'pay')", "header['x-target'] != 'Pay' && json.a == 1",
+	} {
+		if !warned("read", "POST", when) || !warned("ignore", "[GET, POST]", when) {
+			t.Errorf("nothing is said of %s", when)
+		}
+		if warned("read", "GET", when) || warned("deny", "POST", when) || warned("mutation", "POST", when) {
+			t.Errorf("warned of %s, which passes nothing", when)
+		}
+	}
+	for _, when := range []string{
+		"json.method == 'get'", "json.method in ['get', 'list']", "json.method != ''", "!json.query.contains('mutation')", "!has(json.pay)",
+	} {
+		if warned("read", "POST", when) {
+			t.Errorf("warned of %s", when)
+		}
+	}
+}

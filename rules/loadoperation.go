@@ -86,6 +86,7 @@ func (d *decoder) operation(n *yaml.Node, key string, c *Connector, l *loading, 
 	op.Effect, known = d.effect(n, m["effect"], join(key, "effect"))
 	d.matches(n, m["match"], join(key, "match"), op)
 	d.oneThing(m["match"], join(key, "match"), op)
+	d.allBut(m["match"], join(key, "match"), op)
 	if m["upgrade"] == nil { // which has a finding of its own for this
 		d.anyMethod(m["match"], join(key, "match"), op)
 	}
