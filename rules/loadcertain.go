@@ -22,8 +22,9 @@ func (d *decoder) ofGateways(n *yaml.Node, key string, op *Operation) {
 			}
 			if err == nil && o.kind != OpinionUncertain {
 				at := d.standing(o.when, n, key)
-				d.warn("gateway", at.key, at.node, "is true of a gateway's own "+strconv.Itoa(status)+", which says nothing of what the API did with the request: it would be "+
-					o.kind.String(), "name the statuses that the API answers itself, such as response.status == 400; leave 502 and 504 to the default table")
+				d.warn("gateway", at.key, at.node, "is true of a gateway's own "+strconv.Itoa(status)+
+					", which says nothing of what the API did with the request: it would be "+o.kind.String(),
+					"name the statuses that the API answers itself, such as response.status == 400; leave 502 and 504 to the default table")
 				return
 			}
 			break
