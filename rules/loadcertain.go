@@ -63,7 +63,7 @@ func (d *decoder) fromNothing(n *yaml.Node, key string, p *Probe) {
 			}
 		}
 		decides, seen := p.seenIn(s)
-		what := ""
+		var what string
 		switch {
 		case status == http.StatusOK && decides != nil && !decides.readsAnswerBody():
 			continue // that the object is there may be all that is asked
