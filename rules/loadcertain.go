@@ -77,7 +77,8 @@ func (d *decoder) fromNothing(n *yaml.Node, key string, p *Probe) {
 		at := d.standing(decides, n, key)
 		d.warn("absence", at.key, at.node, "finds "+what+" in an answer of "+strconv.Itoa(status)+
 			" that says nothing of it, such as {\"ok\":false} or {\"error\":…}, which would be believed",
-			"read what must be there without a default, or add expect: with what only such an answer has, such as response.status == 200 && has(response.json.kind)")
+			"read what must be there without a default, or add expect: with what only such an answer has, "+
+				"such as response.status == 200 && has(response.json.kind)")
 		return
 	}
 }
