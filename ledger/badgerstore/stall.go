@@ -142,3 +142,23 @@ func (s *Store) ended(ended <-chan struct{}) error {
 		return fmt.Errorf("%w: the ledger was left open: %w", ledger.ErrUnavailable, errHangs)
 	}
 }
+
+// closeEngine closes the engine, if it was opened, and reports whether it had to be left open. Badger tries
+// for ever to write what tables it has in memory: a disk that is full, or a folder that is gone,
+// would keep the process from ending. What isn't in a table is in the log that the next start reads.
+func (s *Store) closeEngine() (left bool, err error) {
+	if s.db == nil {
+		return false, nil
+	}
+	closed := make(chan error, 1)
+	go func() { closed <- s.db.Close() }()
+	bound := time.NewTimer(s.config.stallAfter())
+	defer bound.Stop()
+	select {
+	case err := <-closed:
+		return false, err
+	case <-bound.C:
+		return true, fmt.Errorf("%w: the ledger was left open, as its engine could not write the last tables for %v; look at the disk of %s",
+			ledger.ErrUnavailable, s.config.stallAfter(), s.config.Dir)
+	}
+}

@@ -3,6 +3,8 @@ package badgerstore
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -260,5 +262,37 @@ func TestWatch(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// The engine tries for ever to write its last tables. Who ends the program isn't kept waiting for
+// that, and nothing is lost by it.
+func TestAnEngineThatCannotWriteIsLeftOpen(t *testing.T) {
+	t.Parallel()
+	c := testConfig(t.TempDir())
+	s := mustOpenOnly(t, c)
+	fill(t, s, 0, 3, 10)
+	s.config.stall = time.Second
+	data := filepath.Join(c.Dir, "data")
+	if err := os.Rename(data, data+".away"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); !errors.Is(err, ledger.ErrUnavailable) || !strings.Contains(err.Error(), "left open") {
+		t.Errorf("closing: %v", err)
+	}
+	if other, err := Open(t.Context(), c); err == nil {
+		_ = other.Close()
+		t.Error("the ledger is opened beside an engine that may still write")
+	}
+	if err := os.Rename(data+".away", data); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.release(); err != nil { // Now it can, and is waited for.
+		t.Fatal(err)
+	}
+	again := mustOpen(t, c)
+	page, err := again.Mutations(t.Context(), ledger.Filter{})
+	if err != nil || len(page.Items) != 3 {
+		t.Errorf("after a restart: %d records, %v", len(page.Items), err)
 	}
 }

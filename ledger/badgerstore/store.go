@@ -286,12 +286,13 @@ func (s *Store) writeCheckpoint() error {
 	return s.syncs.over(&aSync, func() error { return s.persist(b) })
 }
 
-// release closes the files, in the order opposite to opening.
+// release closes the files, in the order opposite to opening. All stay open if the engine does: it may
+// still write.
 func (s *Store) release() error {
-	var err error
 	s.newest.renew(nil)()
-	if s.db != nil {
-		err = s.db.Close()
+	left, err := s.closeEngine()
+	if left {
+		return err
 	}
 	if s.log != nil {
 		err = errors.Join(err, s.log.close())
