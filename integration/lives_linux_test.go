@@ -36,6 +36,8 @@ type life struct {
 	again bool
 	// accepts says that the upstream answers 202, and books what it books after that.
 	accepts bool
+	// waits says that the row's own sending waits until settle is over of what came before it.
+	waits bool
 	// last is a step that comes again and again while the upstream holds what it accepted.
 	last string
 	// journal is the length of one copy of the ledger's journal, in bytes; 0 for the usual one,
@@ -110,7 +112,7 @@ func lives() []life {
 		{name: "steps", upstream: toMail, ask: posting("/send", message("M")), identity: "mail:M", sending: "commit"},
 		{
 			name: "undo", prepare: withBank("reversing-bank"), upstream: toBank, ask: undo, identity: "reversal:" + doubledObject,
-			sending: redispatch, before: double,
+			sending: redispatch, before: double, waits: true,
 		},
 		{
 			name: "watch", prepare: withBank("watched-bank"), upstream: toBank, ask: short, identity: transfer, sending: mutation,

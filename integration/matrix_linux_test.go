@@ -66,7 +66,7 @@ func (c cell) settle() string {
 	switch {
 	case c.helds() && c.life.second:
 		return never
-	case c.commit == commitsLate && c.sent() && c.life.again:
+	case c.commit == commitsLate && c.sent() && (c.life.again || c.life.waits):
 		return later
 	case c.commit == commitsLate && c.sent():
 		return never
