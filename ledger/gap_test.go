@@ -330,18 +330,21 @@ func TestWhatWasSeenBeforeAGapProvesNothingAfterIt(t *testing.T) {
 	w.is("a", ledger.Failed)
 }
 
+// owedPolicies are how what is owed can be found out about, and the state that it has when a gap meets it.
+var owedPolicies = []struct {
+	name   string
+	policy ledger.Policy
+	state  ledger.State
+}{
+	{"it can be asked about", ledger.Policy{Reconciler: true, OnAbsent: ledger.AbsentFail}, ledger.NeedsReconcile},
+	{"it can't", ledger.Policy{}, ledger.Indeterminate},
+	{"sending it again changes nothing more", ledger.Policy{Reconciler: true, Resend: true, Idempotent: true}, ledger.InFlight},
+}
+
 // What is owed is a mutation of its own, and may have been taken back in the gap.
 func TestWhatIsOwedMayHaveBeenUndoneInAGap(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct {
-		name   string
-		policy ledger.Policy
-		state  ledger.State
-	}{
-		{"it can be asked about", ledger.Policy{Reconciler: true, OnAbsent: ledger.AbsentFail}, ledger.NeedsReconcile},
-		{"it can't", ledger.Policy{}, ledger.Indeterminate},
-		{"sending it again changes nothing more", ledger.Policy{Reconciler: true, Resend: true, Idempotent: true}, ledger.InFlight},
-	} {
+	for _, c := range owedPolicies {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
@@ -392,15 +395,7 @@ func (w *world) undoneAfterAbsence(m *ledger.Mutation) {
 // Nobody asks again for what is undone by itself: a restore doesn't take it from whom it waits for.
 func TestWhatIsUndoneByItselfStaysSoAfterAGap(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct {
-		name   string
-		policy ledger.Policy
-		state  ledger.State
-	}{
-		{"it can be asked about", ledger.Policy{Reconciler: true, OnAbsent: ledger.AbsentFail}, ledger.NeedsReconcile},
-		{"it can't", ledger.Policy{}, ledger.Indeterminate},
-		{"sending it again changes nothing more", ledger.Policy{Reconciler: true, Resend: true, Idempotent: true}, ledger.InFlight},
-	} {
+	for _, c := range owedPolicies {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)

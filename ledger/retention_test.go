@@ -30,7 +30,7 @@ func paid(t *testing.T, change ...func(*ledger.Claim)) *world {
 	body := func(q *ledger.Claim) { q.Body, q.Record.Request.Body = content, bodyOf(content) }
 	d := w.send(r, "a", append(change, body)...)
 	w.finish("a", d, ledger.VerdictApplied, func(f *ledger.Finish) {
-		f.Result.Header, f.Result.Trailer = ledger.Header{"X-Payee": {"ada"}}, ledger.Header{"X-Receipt": {"of ada"}}
+		f.Result.Header = ledger.Header{"X-Payee": {"ada"}}
 	})
 	_, err := w.FinishRun(t.Context(), r.ID, "done", true)
 	w.ok(err)
@@ -62,9 +62,6 @@ func TestForgottenIsRefusedAndNeverSentAgain(t *testing.T) {
 				t.Errorf("left: %+v, %+v", m.Request, m.Result)
 			}
 			out := w.claim(w.open(), "a", c.change...)
-			if m.Result.Trailer != nil {
-				t.Errorf("left of the answer: %v", m.Result.Trailer)
-			}
 			if out.Decision != c.decision || out.Problem != c.problem {
 				t.Errorf("%q %q (%s)", out.Decision, out.Problem, out.Detail)
 			}
