@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -18,7 +19,7 @@ const (
 	// long after each time.
 	keepFirst = 10 * time.Minute
 	keepEvery = 24 * time.Hour
-	// forgetBatch is how many records are let go of in one transaction.
+	// forgetBatch is how many records are let go of in one transaction at most.
 	forgetBatch = 32
 	// wallDrift is how far the wall clock may go from the one that only runs before it
 	// is no longer believed about how old something is.
@@ -120,16 +121,21 @@ func (k *keeper) pass(ctx context.Context) error {
 	return nil
 }
 
-// forget lets go of records by commands of a bounded size.
+// forget lets go of records by commands of a bounded size. Where they are so long that it's too
+// much for one transaction, it goes on with fewer.
 func (k *keeper) forget(ctx context.Context, keys []ledger.Key, r ledger.Retention) error {
-	for len(keys) > 0 {
-		n := min(forgetBatch, len(keys))
+	for most := forgetBatch; len(keys) > 0; {
+		n := min(most, len(keys))
 		counts, err := k.ledger.Forget(ctx, keys[:n], r)
-		if err != nil {
+		switch {
+		case err == nil:
+			k.metrics.forgot(counts)
+			keys = keys[n:]
+		case n > 1 && !errors.Is(err, ledger.ErrUnavailable) && ctx.Err() == nil:
+			most = n / 2
+		default:
 			return err
 		}
-		k.metrics.forgot(counts)
-		keys = keys[n:]
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -111,6 +112,45 @@ func TestKeeperForgetsByAge(t *testing.T) {
 		w.mustPass(t)
 		if m := w.record(t); (m != nil) != c.left {
 			t.Errorf("%s: after twice its time: %+v", c.after, m)
+		}
+	}
+}
+
+// shortCommands is a ledger whose commands take no more than some records.
+type shortCommands struct {
+	most      int
+	forgotten []ledger.Key
+	broken    error
+}
+
+func (l *shortCommands) Forget(_ context.Context, keys []ledger.Key, _ ledger.Retention) (ledger.ForgetCounts, error) {
+	if l.broken != nil {
+		return ledger.ForgetCounts{}, l.broken
+	}
+	if len(keys) > l.most {
+		return ledger.ForgetCounts{}, errors.New("too large")
+	}
+	l.forgotten = append(l.forgotten, keys...)
+	return ledger.ForgetCounts{Dropped: len(keys)}, nil
+}
+
+// Records can be so long that a batch of them is too much for one command.
+func TestKeeperForgetsLongRecords(t *testing.T) {
+	t.Parallel()
+	keys := make([]ledger.Key, 2*forgetBatch+1)
+	for i := range keys {
+		keys[i] = ledger.Key{byte(i)}
+	}
+	for name, l := range map[string]*shortCommands{
+		"fewer at a time are not":         {most: 5},
+		"each for itself is too long":     {},
+		"the ledger takes nothing":        {most: 5, broken: ledger.ErrUnavailable},
+		"all of a batch can be let go of": {most: forgetBatch},
+	} {
+		k := &keeper{ledger: l, metrics: newKeeperMetrics(prometheus.NewRegistry()), log: zerolog.Nop()}
+		err := k.forget(t.Context(), keys, ledger.Retention{})
+		if fits := l.most > 0 && l.broken == nil; fits != (err == nil) || fits != slices.Equal(l.forgotten, keys) {
+			t.Errorf("%s: %d of %d are forgotten, %v", name, len(l.forgotten), len(keys), err)
 		}
 	}
 }

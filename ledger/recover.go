@@ -14,7 +14,8 @@ type RecoverCounts struct {
 	NeedsReconcile, Indeterminate, Applied, Failed int
 }
 
-// recoverBatch is how many records recovery moves in one transaction.
+// recoverBatch is how many records recovery moves in one transaction. Where they are so long
+// that it's too many for the store, it goes on with fewer.
 const recoverBatch = 64
 
 // Recover moves on every record in flight whose owner is another process, which
@@ -25,31 +26,38 @@ const recoverBatch = 64
 func (l *Ledger) Recover(ctx context.Context, nextTryAt func(*Mutation) time.Time) (RecoverCounts, error) {
 	var total RecoverCounts
 	keys, err := l.InFlight(ctx)
-	for err == nil && len(keys) > 0 {
-		n := min(recoverBatch, len(keys))
-		batch := keys[:n]
-		keys = keys[n:]
+	for most := recoverBatch; err == nil && len(keys) > 0; {
+		n := min(most, len(keys))
 		var counts RecoverCounts
-		err = l.update(ctx, func(c *command) error {
-			counts = RecoverCounts{}
-			for _, key := range batch {
-				if err := c.recover(key, nextTryAt, &counts); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-		if err == nil {
+		counts, err = l.recoverSome(ctx, keys[:n], nextTryAt)
+		switch {
+		case err == nil:
+			keys = keys[n:]
 			total.NeedsReconcile += counts.NeedsReconcile
 			total.Indeterminate += counts.Indeterminate
 			total.Applied += counts.Applied
 			total.Failed += counts.Failed
+		case n > 1 && !errors.Is(err, ErrUnavailable) && ctx.Err() == nil:
+			most, err = n/2, nil
 		}
 	}
 	if err == nil {
 		err = l.recoverResends(ctx, nextTryAt)
 	}
 	return total, err
+}
+
+// recoverSome moves on a few records in one transaction.
+func (l *Ledger) recoverSome(ctx context.Context, keys []Key, nextTryAt func(*Mutation) time.Time) (counts RecoverCounts, err error) {
+	err = l.update(ctx, func(c *command) error {
+		for _, key := range keys {
+			if err := c.recover(key, nextTryAt, &counts); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return counts, err
 }
 
 // recoverResends lets the runner look at once at records whose resend has lost its

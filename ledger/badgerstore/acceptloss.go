@@ -40,7 +40,7 @@ var errNoLoss = errors.New("the ledger opens as it is: there is no loss to accep
 // WhatAcceptLoss names the event that AcceptLoss appends.
 const WhatAcceptLoss = "accept_loss"
 
-// lossBatch is how many records one command marks.
+// lossBatch is how many records one command marks at most.
 const lossBatch = 100
 
 // AcceptLoss goes on deliberately with a ledger that Open refuses as missing,
@@ -359,26 +359,31 @@ func (s *Store) beginAccepting() error {
 	})
 }
 
-// markAll marks names by commands of a bounded size.
+// markAll marks names by commands of a bounded size: of fewer where the records are long.
 func (s *Store) markAll(ctx context.Context, names [][32]byte, mark func(*tx, [32]byte) (bool, error), count *int) error {
-	for len(names) > 0 {
-		n := min(len(names), lossBatch)
+	for most := lossBatch; len(names) > 0; {
+		n, marked := min(len(names), most), 0
 		err := s.do(ctx, func(t *tx) error {
 			for _, name := range names[:n] {
-				marked, err := mark(t, name)
+				is, err := mark(t, name)
 				if err != nil {
 					return err
 				}
-				if marked {
-					*count++
+				if is {
+					marked++
 				}
 			}
 			return nil
 		})
-		if err != nil {
+		switch {
+		case err == nil:
+			names = names[n:]
+			*count += marked
+		case n > 1 && errors.Is(err, errTooLarge):
+			most = n / 2
+		default:
 			return err
 		}
-		names = names[n:]
 	}
 	return nil
 }

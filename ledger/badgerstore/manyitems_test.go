@@ -2,11 +2,13 @@ package badgerstore
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"keep-proxy/ledger"
+	"keep-proxy/ledger/ledgertest"
 )
 
 // thousands is more records than one transaction takes.
@@ -113,5 +115,47 @@ func TestSkippingAnItemOfThousandsOfMutations(t *testing.T) {
 	blockers, err := s.BlockersOf("w")
 	if err != nil || len(blockers) != 0 {
 		t.Errorf("%d mutations still stop the workflow, %v", len(blockers), err)
+	}
+}
+
+// longOf is record i in flight, with a head as long as requests may have.
+func longOf(i int) *ledger.Mutation {
+	m := ledgertest.SampleMutation(fmt.Sprint("long ", i), ledger.InFlight, i)
+	m.Request.URL += "?q=" + strings.Repeat("x", 40<<10)
+	return m
+}
+
+// What a lost process left in flight may be too much for one transaction of the store, and none
+// of it may keep the next process from starting.
+func TestRecoveryOfManyLongRecords(t *testing.T) {
+	t.Parallel()
+	s, l := manyLedger(t)
+	const n = 100
+	for i := range n {
+		putEdge(t, s, longOf(i))
+	}
+	counts, err := l.Recover(t.Context(), func(*ledger.Mutation) time.Time { return time.Now() })
+	if err != nil || counts != (ledger.RecoverCounts{NeedsReconcile: n}) {
+		t.Errorf("%+v, %v", counts, err)
+	}
+}
+
+func TestAcceptingALossOfManyLongRecords(t *testing.T) {
+	t.Parallel()
+	c := testConfig(t.TempDir())
+	s := openEdge(t, c)
+	const n = 100
+	for i := range n {
+		putEdge(t, s, longOf(i))
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(c.highWaterPath()); err != nil {
+		t.Fatal(err)
+	}
+	loss, err := AcceptLoss(t.Context(), c, "the volume broke", "ada")
+	if err != nil || loss.Mutations != n {
+		t.Errorf("%+v, %v", loss, err)
 	}
 }
