@@ -93,13 +93,16 @@ func (s *Store) copyEngine(ctx context.Context, c Config, progress Progress) (la
 		return last, err
 	}
 	var failed atomic.Pointer[error]
-	log := engineLog{log: c.Logger, failed: func(err error) { failed.CompareAndSwap(nil, &err) }}
+	log := engineLog{log: c.Logger, failed: func(err error) { failed.CompareAndSwap(nil, &err) }, left: new(atomic.Bool)}
 	db, err := openEngine(engineOptions(c.dataDir(), c.Logger).WithLogger(log))
 	if err != nil {
 		return last, err
 	}
 	defer func() {
-		err = errors.Join(err, db.Close())
+		// Its folder will be removed, so that it tries in vain for as long as the process lives.
+		left, late := c.closeEngine(db)
+		log.left.Store(left)
+		err = errors.Join(err, late)
 		if f := failed.Load(); f != nil {
 			err = errors.Join(err, *f)
 		}

@@ -7,7 +7,12 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
+
+	badger "github.com/dgraph-io/badger/v4"
+	"github.com/rs/zerolog"
 
 	"keep-proxy/ledger"
 	"keep-proxy/ledger/ledgertest"
@@ -119,5 +124,58 @@ func TestACopyStopsBeforeItsDiskIsFull(t *testing.T) {
 	free, full = free-longBody-1, 0
 	if err := s.Backup(t.Context(), filepath.Join(t.TempDir(), "copy"), nil); !errors.Is(err, ledger.ErrLowSpace) {
 		t.Errorf("without room for the long content alone: %v", err)
+	}
+}
+
+// The engine of a copy tries for ever to write its last tables, too. Whoever makes a copy isn't kept
+// waiting for that, nor is what waits for the end of the copy.
+func TestACopyThatCannotBeWrittenIsGivenUp(t *testing.T) {
+	t.Parallel()
+	c := testConfig(t.TempDir())
+	c.MinFree = 1
+	dir := filepath.Join(t.TempDir(), "copy")
+	data := filepath.Join(dir, "data")
+	// Who asks for room once the engine is open finds the folder gone.
+	c.statfs = func(asked string) (uint64, error) {
+		if there, _ := exists(filepath.Join(data, badger.ManifestFilename)); there && asked == dir {
+			return 1 << 40, os.Rename(data, data+".away")
+		}
+		return 1 << 40, nil
+	}
+	s := mustOpen(t, c)
+	m := ledgertest.SampleMutation("long", ledger.Indeterminate, 0)
+	m.Request.Body = putBody(t, s, "a", long("a"))
+	putEdge(t, s, m)
+	s.config.stall = time.Second
+	done := make(chan error, 1)
+	go func() { done <- s.Backup(t.Context(), dir, nil) }()
+	select {
+	case err := <-done:
+		if !errors.Is(err, ledger.ErrUnavailable) || !strings.Contains(err.Error(), "left open") {
+			t.Errorf("a copy: %v", err)
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("the copy never ends")
+	}
+	if _, err := s.SweepBodies(t.Context()); err != nil {
+		t.Errorf("after it: %v", err)
+	}
+	if err := s.Healthy(); err != nil {
+		t.Errorf("the ledger itself: %v", err)
+	}
+}
+
+// What an engine says that was given up would be said each second, until the process ends.
+func TestAnEngineThatWasLeftOpenIsNotHeard(t *testing.T) {
+	t.Parallel()
+	var lines bytes.Buffer
+	told := 0
+	l := engineLog{log: zerolog.New(&lines), failed: func(error) { told++ }, left: new(atomic.Bool)}
+	for _, left := range []bool{false, true} {
+		l.left.Store(left)
+		l.Errorf("no table")
+	}
+	if n := strings.Count(lines.String(), "no table"); n != 1 || told != 1 {
+		t.Errorf("%d lines, told %d times", n, told)
 	}
 }

@@ -56,7 +56,10 @@ func createEngine(c Config, i identity) (first tip, err error) {
 	if err != nil {
 		return first, err
 	}
-	defer func() { err = errors.Join(err, db.Close()) }()
+	defer func() {
+		_, late := c.closeEngine(db)
+		err = errors.Join(err, late)
+	}()
 	err = db.Update(func(txn *badger.Txn) error {
 		l := newLayer(snapshot{txn})
 		first.advance(i.Created)

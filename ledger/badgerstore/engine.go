@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"runtime/debug"
 	"strings"
+	"sync/atomic"
 
 	badger "github.com/dgraph-io/badger/v4"
 	"github.com/dgraph-io/badger/v4/options"
@@ -117,10 +118,16 @@ type engineLog struct {
 	log zerolog.Logger
 	// failed is told of what failed; nil where nobody depends on it.
 	failed func(error)
+	// left says that the engine was left open, and that nobody needs to hear of it any more; nil
+	// where the process ends with it.
+	left *atomic.Bool
 }
 
 // Errorf is told of what Badger couldn't do; while a ledger is sound that is nothing.
 func (l engineLog) Errorf(f string, v ...any) {
+	if l.left != nil && l.left.Load() {
+		return
+	}
 	l.log.Error().Msgf("badger: "+f, v...)
 	l.fail(fmt.Errorf("the engine: %w", fmt.Errorf(f, v...)))
 }

@@ -226,7 +226,10 @@ func proveManifest(c Config, tables map[uint64]*pb.ManifestChange, manifest []by
 	if s.db, err = openChecked(opt); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.db.Close()) }()
+	defer func() {
+		_, late := c.closeEngine(s.db)
+		err = errors.Join(err, late)
+	}()
 	if err := s.putBackLost(false); err != nil {
 		return err
 	}

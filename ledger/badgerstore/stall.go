@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	badger "github.com/dgraph-io/badger/v4"
+
 	"keep-proxy/ledger"
 )
 
@@ -143,22 +145,22 @@ func (s *Store) ended(ended <-chan struct{}) error {
 	}
 }
 
-// closeEngine closes the engine, if it was opened, and reports whether it had to be left open. Badger tries
+// closeEngine closes an engine, if it was opened, and reports whether it had to be left open. Badger tries
 // for ever to write what tables it has in memory: a disk that is full, or a folder that is gone,
-// would keep the process from ending. What isn't in a table is in the log that the next start reads.
-func (s *Store) closeEngine() (left bool, err error) {
-	if s.db == nil {
+// would keep whoever closes it. What isn't in a table is in the log that the next start reads.
+func (c Config) closeEngine(db *badger.DB) (left bool, err error) {
+	if db == nil {
 		return false, nil
 	}
 	closed := make(chan error, 1)
-	go func() { closed <- s.db.Close() }()
-	bound := time.NewTimer(s.config.stallAfter())
+	go func() { closed <- db.Close() }()
+	bound := time.NewTimer(c.stallAfter())
 	defer bound.Stop()
 	select {
 	case err := <-closed:
 		return false, err
 	case <-bound.C:
 		return true, fmt.Errorf("%w: the ledger was left open, as its engine could not write the last tables for %v; look at the disk of %s",
-			ledger.ErrUnavailable, s.config.stallAfter(), s.config.Dir)
+			ledger.ErrUnavailable, c.stallAfter(), c.Dir)
 	}
 }

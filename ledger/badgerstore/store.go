@@ -290,7 +290,7 @@ func (s *Store) writeCheckpoint() error {
 // still write.
 func (s *Store) release() error {
 	s.newest.renew(nil)()
-	left, err := s.closeEngine()
+	left, err := s.config.closeEngine(s.db)
 	if left {
 		return err
 	}

@@ -74,9 +74,8 @@ func Verify(ctx context.Context, c Config, progress Progress) (r Report, err err
 		return r, explain(err)
 	}
 	defer func() {
-		if s.db != nil {
-			err = errors.Join(err, s.db.Close())
-		}
+		_, late := c.closeEngine(s.db)
+		err = errors.Join(err, late)
 	}()
 	if err := s.putBackOnce(); err != nil {
 		return r, explain(err)
@@ -126,7 +125,9 @@ func (s *Store) putBackOnce() error {
 	if !errors.Is(err, errReadOnly) {
 		return err
 	}
-	if err := s.db.Close(); err != nil {
+	reading := s.db
+	s.db = nil
+	if _, err := s.config.closeEngine(reading); err != nil {
 		return fmt.Errorf("open the ledger for writing: %w", err)
 	}
 	if s.db, err = openForWriting(s.config); err != nil {
