@@ -45,6 +45,32 @@ func (m *Mutation) confirmations(now Stamp) int {
 	return n
 }
 
+// recount takes back, where m is judged by longer bounds than before, what was counted under these and
+// doesn't come up to the longer ones: by them it was asked too early, or too soon after the one before.
+func (c *command) recount(m *Mutation, was Policy) {
+	before, _, between := was.bounds()
+	settle, _, spacing := m.Policy.bounds()
+	if settle <= before && spacing <= between {
+		return
+	}
+	var last *Observation
+	for i := range m.Observations {
+		o := &m.Observations[i]
+		if !o.Counted || o.Voided {
+			continue
+		}
+		if last != nil && o.At.BootID == last.At.BootID {
+			gap, _ := o.At.MonoSince(last.At)
+			o.Counted = gap >= spacing
+		}
+		if o.Counted = o.Counted && Settled(m, o.At, c.Process()); !o.Counted {
+			o.Reason = join(o.Reason, "it was asked too early for the settings of now")
+			continue
+		}
+		last = o
+	}
+}
+
 // lastConfirmation is the newest valid confirmation of the same boot as now.
 func (m *Mutation) lastConfirmation(now Stamp) *Observation {
 	for i := len(m.Observations) - 1; i >= 0; i-- {

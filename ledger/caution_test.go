@@ -49,3 +49,51 @@ func TestSettingsOfNowMakeAnOpenQuestionMoreCareful(t *testing.T) {
 		})
 	}
 }
+
+// What was counted before the settings became more careful counts only if it came up to these.
+func TestConfirmationsComeUpToTheSettingsOfNow(t *testing.T) {
+	t.Parallel()
+	slower := func(o *ledger.Observe) { o.Caution.Settle = time.Hour }
+	spaced := func(o *ledger.Observe) { o.Caution.Spacing = time.Minute }
+	t.Run("an absence from before a longer settle", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		w.unknown("a")
+		w.pass(ledger.DefaultSettle + time.Second)
+		w.see("a", ledger.SeenAbsent)
+		w.pass(time.Hour)
+		w.see("a", ledger.SeenAbsent, slower)
+		if early := w.is("a", ledger.NeedsReconcile).Observations[0]; early.Counted {
+			t.Errorf("what was asked before settle was over still counts: %+v", early)
+		}
+		w.pass(ledger.DefaultSpacing)
+		w.see("a", ledger.SeenAbsent, slower)
+		w.is("a", ledger.Failed)
+	})
+	t.Run("absences that are too near to each other", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		w.unknown("a", func(q *ledger.Claim) { q.Record.Policy.Confirmations = 3 })
+		w.pass(ledger.DefaultSettle + time.Second)
+		for range 2 {
+			w.see("a", ledger.SeenAbsent)
+			w.pass(ledger.DefaultSpacing)
+		}
+		w.pass(time.Minute)
+		w.see("a", ledger.SeenAbsent, spaced)
+		w.is("a", ledger.NeedsReconcile)
+		w.pass(time.Minute)
+		w.see("a", ledger.SeenAbsent, spaced)
+		w.is("a", ledger.Failed)
+	})
+	t.Run("absences that came up to them anyway", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		w.unknown("a")
+		w.pass(2 * time.Hour)
+		w.see("a", ledger.SeenAbsent)
+		w.pass(time.Minute)
+		w.see("a", ledger.SeenAbsent, slower, spaced)
+		w.is("a", ledger.Failed)
+	})
+}

@@ -54,7 +54,9 @@ func (c *command) observe(q *Observe) (*Mutation, *Run, error) {
 	if q.Inline != (m.State == InFlight) {
 		return nil, nil, &NotAllowedError{State: m.State, On: OnRetry, Reason: "the inline try is for records in flight only"}
 	}
+	was := m.Policy
 	m.Policy = m.Policy.Heeding(q.Caution)
+	c.recount(m, was)
 	o := q.Observation
 	on, known, err := c.judge(m, &o, q)
 	if err != nil {

@@ -495,4 +495,9 @@ var foundBreaks = []broken{
 		edits: []edit{{"ledger/decideitem.go", "\t\t\td.Version = barred //", "\t\t\td.Version = barred - barred //"}},
 		tests: []string{"ledger.TestSkippingWithMutationsHeedsTheVersionThatWasSeen"},
 	},
+	{
+		promise: "Settings that are more careful than when a mutation was sent", how: "what was counted before counts for ever",
+		edits: []edit{{"ledger/observe.go", "\tc.recount(m, was)\n", "\t_ = was\n"}},
+		tests: []string{"ledger.TestConfirmationsComeUpToTheSettingsOfNow"},
+	},
 }
