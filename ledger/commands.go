@@ -217,6 +217,8 @@ type Resend struct {
 	Deadline time.Duration
 	// Ran is the running time since the previous try.
 	Ran time.Duration
+	// Caution is what the settings of now ask for.
+	Caution Caution
 }
 
 // Redispatch asks for the sending that a believed absence queued.

@@ -97,6 +97,7 @@ func (c *command) resend(r Resend) (*Mutation, error) {
 	if from == InFlight {
 		mv.actor = ActorProxy
 	}
+	m.Policy = m.Policy.Heeding(r.Caution)
 	open := ResendOpen(m, c.now, r.Deadline) || NaturalOpen(m, c.now, c.Process())
 	f := c.facts(m, nil, FactResendOpen.If(open))
 	if err := c.move(m, OnResend, f, mv); err != nil {

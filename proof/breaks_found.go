@@ -500,4 +500,12 @@ var foundBreaks = []broken{
 		edits: []edit{{"ledger/observe.go", "\tc.recount(m, was)\n", "\t_ = was\n"}},
 		tests: []string{"ledger.TestConfirmationsComeUpToTheSettingsOfNow"},
 	},
+	{
+		promise: "Settings that are more careful than when a mutation was sent", how: "a request is sent again by the settle of before",
+		edits: []edit{
+			{"reconcilers/resend.go", "\tm.Policy = m.Policy.Heeding(cautionOf(t.operation))\n", ""},
+			{"ledger/resend.go", "\tm.Policy = m.Policy.Heeding(r.Caution)\n", ""},
+		},
+		tests: []string{"reconcilers.TestWhatIsSentByItselfHeedsTheSettingsOfNow"},
+	},
 }

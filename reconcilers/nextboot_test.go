@@ -75,4 +75,17 @@ func TestWhatIsSentByItselfHeedsTheSettingsOfNow(t *testing.T) {
 			t.Errorf("it was set again %v after the first sending", now.Current().Started.Mono-m.Current().Ended.Mono)
 		}
 	})
+	t.Run("a request under the API's own key", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, viaBoth)
+		m := w.unknown("a")
+		longer := 12 * time.Hour
+		w.user = []rules.Settings{{Connector: "things", Overrides: map[string]rules.Override{m.Operation: {Settle: &longer}}}}
+		w.start()
+		// What is sent now might take effect when the API has forgotten the key.
+		w.after(11 * time.Hour)
+		if posts, gets, _ := w.api.counts(); posts != 0 || gets == 0 {
+			t.Errorf("%d sendings and %d reads, want it to be asked about and not sent again", posts, gets)
+		}
+	})
 }

@@ -21,6 +21,8 @@ type resend struct{ *Reconciler }
 
 func (s resend) try(ctx context.Context, t *try) (outcome, bool) {
 	deadline := s.deadline(ctx, t)
+	m := *t.mutation
+	m.Policy = m.Policy.Heeding(cautionOf(t.operation))
 	switch {
 	case t.mutation.Committed:
 		return t.pass("it is known to have happened, so that nothing is sent again")
@@ -28,7 +30,7 @@ func (s resend) try(ctx context.Context, t *try) (outcome, bool) {
 		return t.pass("no credential is configured in place of %s", strings.Join(t.missing, ", "))
 	}
 	check := func() error {
-		if !ledger.ResendOpen(t.mutation, s.now(), deadline) {
+		if !ledger.ResendOpen(&m, s.now(), deadline) {
 			return errors.New("the API's window for the vendor key is nearly over")
 		}
 		return nil
@@ -38,7 +40,7 @@ func (s resend) try(ctx context.Context, t *try) (outcome, bool) {
 			return out, usable
 		}
 		check = func() error { return s.stillNatural(ctx, t) }
-	} else if !ledger.ResendOpen(t.mutation, s.now(), deadline) {
+	} else if !ledger.ResendOpen(&m, s.now(), deadline) {
 		return t.pass("used up, or too late for the time that the API remembers the key")
 	}
 	if elapsed(t.mutation, s.now(), s.ledger.Process()) >= s.settings.MaxAge {
@@ -53,9 +55,9 @@ func (s resend) try(ctx context.Context, t *try) (outcome, bool) {
 		return s.observe(ctx, t, sighting{reason: "the try was over before the connector's rate admitted a request"}), true
 	}
 	id := s.newID()
-	m, d, err := s.ledger.Resend(context.WithoutCancel(ctx), ledger.Resend{
+	moved, d, err := s.ledger.Resend(context.WithoutCancel(ctx), ledger.Resend{
 		Key: t.mutation.Key, Version: t.mutation.Version, DispatchID: id, Deadline: deadline,
-		Ran: ran(t.mutation, s.now(), s.ledger.Process()),
+		Ran: ran(t.mutation, s.now(), s.ledger.Process()), Caution: cautionOf(t.operation),
 	})
 	if errors.Is(err, ledger.ErrNotAllowed) {
 		return t.pass("%v", err)
@@ -67,9 +69,9 @@ func (s resend) try(ctx context.Context, t *try) (outcome, bool) {
 	// From here on the sending is lent its own time: stopping waits for it.
 	finish, verdict := s.send(context.WithoutCancel(ctx), t, request, *d)
 	resendAnswered.Pass()
-	finish.NextTryAt = s.after(m, t.at, sighting{notBefore: finish.RetryAfter})
+	finish.NextTryAt = s.after(moved, t.at, sighting{notBefore: finish.RetryAfter})
 	out := outcome{seen: string(finish.Dispatch.Verdict), reason: verdict.Reason}
-	out.finished, out.err = s.record(ctx, m, finish)
+	out.finished, out.err = s.record(ctx, moved, finish)
 	return s.lost(out), true
 }
 
