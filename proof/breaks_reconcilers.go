@@ -18,7 +18,7 @@ var reconcilerBreaks = []broken{
 	{
 		promise: "Only where `age + deadline + settle < 0.9 × window`", how: "the window isn't read again before byte one",
 		edits: []edit{{
-			"reconcilers/resend.go", "if !ledger.ResendOpen(t.mutation, s.now(), deadline) {\n\t\t\treturn errors.New(", "if t.mutation == nil {\n\t\t\treturn errors.New(",
+			"reconcilers/resend.go", "if !ledger.ResendOpen(&m, s.now(), deadline) {\n\t\t\treturn errors.New(", "if t.mutation == nil {\n\t\t\treturn errors.New(",
 		}},
 		tests: []string{"reconcilers.TestWindowThatEndsAfterTheResendWasRecorded"},
 	},
