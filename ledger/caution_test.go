@@ -97,3 +97,36 @@ func TestConfirmationsComeUpToTheSettingsOfNow(t *testing.T) {
 		w.is("a", ledger.Failed)
 	})
 }
+
+// What is queued to be sent again isn't, once the settings say that it shall not be.
+func TestWhatIsQueuedHeedsTheSettingsOfNow(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		now  ledger.OnAbsent
+		sent bool
+		asks string
+	}{
+		{ledger.AbsentRedispatch, true, ""},
+		{ledger.AbsentFail, false, ""},
+		{ledger.AbsentEscalate, false, ledger.EscalationAbsent},
+	} {
+		t.Run(string(c.now), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.unknown("a", redispatches)
+			m := w.absent("a")
+			m, d, err := w.Redispatch(t.Context(), ledger.Redispatch{
+				Key: m.Key, Version: m.Version, DispatchID: w.id(), Caution: ledger.Caution{OnAbsent: c.now},
+			})
+			w.ok(err)
+			if (d != nil) != c.sent || m.Queued() {
+				t.Errorf("sent %v, queued %v", d != nil, m.Queued())
+			}
+			if c.asks != "" {
+				w.escalated("a", c.asks)
+			} else if m.Escalated() {
+				t.Errorf("a person is asked: %+v", m.Escalation)
+			}
+		})
+	}
+}

@@ -59,9 +59,9 @@ func (m *Mutation) escalateRedispatch(mv move) {
 // in one transaction with a gate of its own, which looks at item and workflow and
 // not at the run, since that one is over:
 //
-//  1. an item that takes no mutation, another attempt than the current one, or
-//     another payload in the open generation: the record leaves the queue and stays
-//     failed; what an obligation takes back is there whatever became of its item, so
+//  1. an item that takes no mutation, another attempt than the current one, another
+//     payload in the open generation, or settings of now by which an absence leads to
+//     less: the record leaves the queue and stays failed; what an obligation takes back is there whatever became of its item, so
 //     that neither item nor attempt are looked at for one;
 //  2. a scope that is stopped, an obligation of the same mutation whose effect is
 //     newer and which isn't settled, or a sending of what is to be taken back that may
@@ -136,6 +136,9 @@ func (c *command) redispatch(r Redispatch) (*Mutation, bool, error) {
 	if closed != "" {
 		return m, false, c.leaveQueue(m, c.at(ActorRunner, closed))
 	}
+	if m.Undo == nil && m.Policy.Heeding(r.Caution).OnAbsent != AbsentRedispatch {
+		return m, false, c.heedAbsent(m, r.Caution.OnAbsent)
+	}
 	all, err := c.blockers(m.Workflow)
 	if err != nil {
 		return nil, false, err
@@ -206,6 +209,15 @@ func (c *command) closedFor(m *Mutation) (string, error) {
 		return "not sent again: its vendor key was used with another payload", nil
 	}
 	return "", nil
+}
+
+// heedAbsent takes m out of the queue, as by the settings of now an absence leads to something else.
+func (c *command) heedAbsent(m *Mutation, now OnAbsent) error {
+	mv := c.at(ActorRunner, "it did not happen, and by the settings of now it isn't sent again by itself (on_absent: "+string(now)+")")
+	if now == AbsentEscalate {
+		m.escalate(EscalationAbsent, mv)
+	}
+	return c.leaveQueue(m, mv)
 }
 
 // putOff leaves m in the queue until a later time.

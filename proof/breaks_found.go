@@ -508,4 +508,9 @@ var foundBreaks = []broken{
 		},
 		tests: []string{"reconcilers.TestWhatIsSentByItselfHeedsTheSettingsOfNow"},
 	},
+	{
+		promise: "The record becomes `failed` and is queued", how: "what is queued goes out by the settings of before",
+		edits: []edit{{"ledger/redispatch.go", "m.Policy.Heeding(r.Caution).OnAbsent != AbsentRedispatch", "m.Policy.OnAbsent != AbsentRedispatch"}},
+		tests: []string{"ledger.TestWhatIsQueuedHeedsTheSettingsOfNow"},
+	},
 }
