@@ -513,4 +513,9 @@ var foundBreaks = []broken{
 		edits: []edit{{"ledger/redispatch.go", "m.Policy.Heeding(r.Caution).OnAbsent != AbsentRedispatch", "m.Policy.OnAbsent != AbsentRedispatch"}},
 		tests: []string{"ledger.TestWhatIsQueuedHeedsTheSettingsOfNow"},
 	},
+	{
+		promise: "it was seen `absent_confirmations` (2) times", how: "a program asks from before its turn had come",
+		edits: []edit{{"reconcilers/program.go", "\tt.at = p.now()\n\tinput, err := json.Marshal(inputOf(t, t.at))", "\tinput, err := json.Marshal(inputOf(t, p.now()))"}},
+		tests: []string{"reconcilers.TestAProgramAsksFromWhenItsTurnHasCome"},
+	},
 }

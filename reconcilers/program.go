@@ -91,20 +91,20 @@ type programResult struct {
 }
 
 func (p program) try(ctx context.Context, t *try) (outcome, bool) {
-	t.at = p.now()
 	return p.observe(ctx, t, p.ask(ctx, t)), true
 }
 
-// ask runs the program and says what it saw; whatever goes wrong is a retry.
+// ask runs the program, once the connector's rate admits it, and says what it saw; whatever goes wrong is a retry.
 func (p program) ask(ctx context.Context, t *try) sighting {
-	input, err := json.Marshal(inputOf(t, p.now()))
+	if err := p.limits.wait(ctx, t.connector); err != nil {
+		return sighting{reason: "the try was over before the connector's rate admitted it"}
+	}
+	t.at = p.now()
+	input, err := json.Marshal(inputOf(t, t.at))
 	if err != nil {
 		return sighting{reached: true, reason: "the record can't be given to the program"}
 	}
 	e := t.strategy.Exec
-	if err := p.limits.wait(ctx, t.connector); err != nil {
-		return sighting{reason: "the try was over before the connector's rate admitted it"}
-	}
 	out, err := programs.Run(ctx, programs.Spec{
 		Args: e.Command, Env: programs.PlainEnvironment(os.Environ()), Stdin: input,
 		Timeout: e.Timeout, MaxOutput: e.Output, MaxMemory: e.Memory,

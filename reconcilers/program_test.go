@@ -1,12 +1,14 @@
 package reconcilers
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -213,5 +215,34 @@ func TestAProgramThatBreaksIsARetryThatEndsWithAPerson(t *testing.T) {
 				t.Errorf("%d tries are counted", now.Tries)
 			}
 		})
+	}
+}
+
+// waited is a context in which time passes while the connector's rate lets its caller wait, for which it is
+// asked for its deadline first of all.
+type waited struct {
+	context.Context
+	once *sync.Once
+	wait func()
+}
+
+func (c waited) Deadline() (time.Time, bool) {
+	c.once.Do(c.wait)
+	return c.Context.Deadline()
+}
+
+// Absences are as far apart as the askings are, however long each of them had to wait for its turn.
+func TestAProgramAsksFromWhenItsTurnHasCome(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, viaProgram(t, `echo '{"seen":"absent"}'`, ""))
+	m := w.unknown("a")
+	w.clock.Advance(5 * time.Minute)
+	w.r.RunOnce(waited{t.Context(), &sync.Once{}, func() { w.clock.Advance(9 * time.Second) }})
+	now := w.wants(m, ledger.NeedsReconcile, "")
+	if o := last(now); !o.Counted || o.At.Mono != w.now().Mono {
+		t.Errorf("counted %v as of %v before it asked", o.Counted, w.now().Mono-o.At.Mono)
+	}
+	if wait := now.NextTryAt.Sub(w.clock.Now()); wait != ledger.DefaultSpacing {
+		t.Errorf("asked again in %v, want one spacing", wait)
 	}
 }

@@ -44,7 +44,6 @@ func (r *Reconciler) askOnce(ctx context.Context, t *try) sighting {
 		case rules.StrategyProbe:
 			return probe{r}.ask(ctx, t)
 		case rules.StrategyExec:
-			t.at = r.now()
 			return program{r}.ask(ctx, t)
 		case rules.StrategyResend, rules.StrategyNone:
 		}
