@@ -128,7 +128,7 @@ var lateBreaks = []broken{
 	{
 		promise: "`exec` asks a program of the rule", how: "absence counts from the end of a program",
 		edits: []edit{{
-			"reconcilers/program.go", "\tt.at = p.now()\n\treturn p.observe(ctx, t, p.ask(ctx, t)), true", "\ts := p.ask(ctx, t)\n\tt.at = p.now()\n\treturn p.observe(ctx, t, s), true",
+			"reconcilers/program.go", "\treturn p.observe(ctx, t, p.ask(ctx, t)), true", "\ts := p.ask(ctx, t)\n\tt.at = p.now()\n\treturn p.observe(ctx, t, s), true",
 		}},
 		tests: []string{"reconcilers.TestAProgramsAbsenceCountsFromItsBeginning"},
 	},
