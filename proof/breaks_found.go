@@ -518,4 +518,14 @@ var foundBreaks = []broken{
 		edits: []edit{{"reconcilers/program.go", "\tt.at = p.now()\n\tinput, err := json.Marshal(inputOf(t, t.at))", "\tinput, err := json.Marshal(inputOf(t, p.now()))"}},
 		tests: []string{"reconcilers.TestAProgramAsksFromWhenItsTurnHasCome"},
 	},
+	{
+		promise: "A rule that asks or judges by the time of the claim", how: "a look is given what the clock of then showed",
+		edits: []edit{{"reconcilers/watch.go", "\tenv, sameBoot := t.envByClock(r.now())", "\tenv, sameBoot := t.env(), true"}},
+		tests: []string{"reconcilers.TestALookGoesByTheTimeOfTheClaim"},
+	},
+	{
+		promise: "Where the machine was started again since", how: "a look ends by the time of the claim although that can't be told",
+		edits: []edit{{"rules/watch.go", "untold != \"\" && w.restsOnClaim(seen)", "untold != \"\" && w.restsOnClaim(WatchPending)"}},
+		tests: []string{"rules.TestALookThatGoesByTheClaimNeedsItsTime"},
+	},
 }

@@ -114,6 +114,48 @@ func TestTheTimeOfTheClaimIsByTheClockThatAsks(t *testing.T) {
 	}
 }
 
+// A look at what was accepted goes by that time, too: a failure that was told by another is none, and the
+// mutation would be sent again.
+func TestALookGoesByTheTimeOfTheClaim(t *testing.T) {
+	t.Parallel()
+	newer := viaNone + `    watch:
+      get: /jobs
+      every: 1m
+      max: 10h
+      until: response.json.jobs.exists(j, timestamp(j.at) >= mutation.claimed_at && j.state == 'done')
+      failed_when: "!response.json.jobs.exists(j, timestamp(j.at) >= mutation.claimed_at)"
+`
+	for name, tc := range map[string]struct {
+		// wrong is by how much our clock was ahead at the claim, and between what happened since.
+		wrong   time.Duration
+		between func(w *world)
+		state   string
+		want    ledger.State
+	}{
+		"under way, while our clock was ahead": {30 * time.Minute, nil, "running", ledger.NeedsReconcile},
+		"done, while it was ahead":             {30 * time.Minute, nil, "done", ledger.Applied},
+		"after another boot":                   {30 * time.Minute, (*world).reboot, "running", ledger.NeedsReconcile},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, newer)
+			m := w.accepted(w.claim("a"))
+			w.clock.JumpWall(-tc.wrong)
+			made := w.clock.Now().Add(time.Second).UTC().Format(time.RFC3339)
+			w.api.script(func(rw http.ResponseWriter, _ *http.Request) bool {
+				rw.Header().Set("Date", w.clock.Now().UTC().Format(http.TimeFormat))
+				_, _ = fmt.Fprintf(rw, `{"jobs":[{"at":%q,"state":%q}]}`, made, tc.state)
+				return true
+			})
+			if tc.between != nil {
+				tc.between(w)
+			}
+			w.after(time.Hour)
+			w.wants(m, tc.want, "")
+		})
+	}
+}
+
 // What was asked for by one clock isn't held against an answer of after another was set.
 func TestAClockThatIsSetDuringTheAskingTellsNoTimeOfTheClaim(t *testing.T) {
 	t.Parallel()

@@ -44,7 +44,8 @@ func (r *Reconciler) look(ctx context.Context, t *try) sighting {
 	if err != nil {
 		return sighting{reached: true, reason: "the stored 202 can't be read"}
 	}
-	ask, err := w.Ask(t.env(), accepted)
+	env, sameBoot := t.envByClock(r.now())
+	ask, err := w.Ask(env, accepted)
 	if err != nil {
 		return sighting{reached: true, reason: err.Error()}
 	}
@@ -61,7 +62,10 @@ func (r *Reconciler) look(ctx context.Context, t *try) sighting {
 	if reply.complete() {
 		answer = &rules.Response{Status: reply.status, Header: reply.header, Body: reply.body, Complete: true}
 	}
-	switch seen, why := w.Judge(t.env(), answer); seen {
+	// A clock that was set during the look is as good as another one.
+	now, _ := t.envByClock(r.now())
+	all.clocks.SameBoot = sameBoot && now.Mutation.ClaimedAt.Sub(env.Mutation.ClaimedAt).Abs() <= time.Second
+	switch seen, why := w.Judge(env, answer, all.clocks); seen {
 	case rules.WatchDone:
 		s.seen, s.reason = ledger.SeenApplied, why
 	case rules.WatchFailed:

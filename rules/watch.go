@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 )
 
@@ -56,8 +57,27 @@ func (w *Watch) Ask(env Env, accepted *Response) (*Ask, error) {
 }
 
 // Judge says what an answer to Ask shows, and why. Anything but a whole answer as
-// expected of which one of the two conditions is true is pending.
-func (w *Watch) Judge(env Env, resp *Response) (Watched, string) {
+// expected of which one of the two conditions is true is pending. So is an end that rests on
+// the time of the claim where that can't be told.
+func (w *Watch) Judge(env Env, resp *Response, clocks Clocks) (Watched, string) {
+	seen, why := w.judge(env, resp)
+	if seen == WatchPending {
+		return seen, why
+	}
+	if untold := clocks.untold(); untold != "" && w.restsOnClaim(seen) {
+		return WatchPending, why + ", but the rule goes by the time of the claim: " + untold
+	}
+	return seen, why
+}
+
+// restsOnClaim reports whether an end depends on when the mutation was claimed: by how it is judged,
+// or, of a failure, by what is asked for.
+func (w *Watch) restsOnClaim(seen Watched) bool {
+	return slices.ContainsFunc([]*expr{w.ask.expect, w.until, w.failed}, (*expr).readsClaim) || seen == WatchFailed && w.ask.asksByClaim()
+}
+
+// judge asks the conditions.
+func (w *Watch) judge(env Env, resp *Response) (Watched, string) {
 	if resp == nil || !resp.Complete {
 		return WatchPending, "there was no whole answer"
 	}

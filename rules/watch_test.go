@@ -63,8 +63,33 @@ func TestALookIsPendingUnlessItIsClear(t *testing.T) {
 		{"cut", cut, WatchPending, "no whole answer"},
 		{"no answer", nil, WatchPending, "no whole answer"},
 	} {
-		if seen, why := w.Judge(env, c.resp); seen != c.want || !strings.Contains(why, c.part) {
+		if seen, why := w.Judge(env, c.resp, Clocks{}); seen != c.want || !strings.Contains(why, c.part) {
 			t.Errorf("%s: %v (%s), want %v (…%s…)", c.name, seen, why, c.want, c.part)
+		}
+	}
+}
+
+// An end that rests on the time of the claim is none where that can't be told.
+func TestALookThatGoesByTheClaimNeedsItsTime(t *testing.T) {
+	t.Parallel()
+	told := Clocks{Measured: true, SameBoot: true}
+	env := Env{Request: request(t, "POST https://api.test/things/x", `{"name":"n"}`), Mutation: sample()}
+	for _, c := range []struct {
+		name, watch string
+		body        string
+		clocks      Clocks
+		want        Watched
+	}{
+		{"judged by it", `until: "response.json.n > 0 && string(mutation.claimed_at) != ''"`, `{"n":1,"bad":false}`, told, WatchDone},
+		{"untold", `until: "response.json.n > 0 && string(mutation.claimed_at) != ''"`, `{"n":1,"bad":false}`, Clocks{Measured: true}, WatchPending},
+		{"no Date", `until: "response.json.n > 0 && string(mutation.claimed_at) != ''"`, `{"n":1,"bad":false}`, Clocks{SameBoot: true}, WatchPending},
+		{"asked by it, done", `until: response.json.n > 0, query: {since: {cel: string(mutation.claimed_at)}}`, `{"n":1,"bad":false}`, Clocks{}, WatchDone},
+		{"asked by it, failed", `until: response.json.n > 0, query: {since: {cel: string(mutation.claimed_at)}}`, `{"n":0,"bad":true}`, Clocks{}, WatchPending},
+		{"not by it", `until: response.json.n > 0`, `{"n":0,"bad":true}`, Clocks{}, WatchFailed},
+	} {
+		_, op := operation(t, watching(`{get: /jobs, max: 1h, failed_when: response.json.bad, `+c.watch+`}`))
+		if seen, why := op.Watch.Judge(env, answered(200, c.body), c.clocks); seen != c.want {
+			t.Errorf("%s: %v (%s), want %v", c.name, seen, why, c.want)
 		}
 	}
 }
