@@ -427,7 +427,7 @@ var foundBreaks = []broken{
 	},
 	{
 		promise: "It is set durably at the head of a successful answer", how: "what decides once the body is whole is taken for false before",
-		edits: []edit{{"rules/judge.go", "holds || err != nil || o.when.readsName(\"response\", \"complete\")", "holds || err != nil"}},
+		edits: []edit{{"rules/judge.go", "if o.when.readsName(\"response\", \"complete\") {", "if o.when.readsName(\"response\", \"complete\") && o.kind == OpinionNone {"}},
 		tests: []string{"proxy.TestALateBodyThatDecidesIsAwaited"},
 	},
 	{

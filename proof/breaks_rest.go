@@ -3,6 +3,11 @@ package main
 // restBreaks break what keeps promises that no other list is about.
 var restBreaks = []broken{
 	{
+		promise: "It is set durably at the head of a successful answer", how: "whether the body is whole is known by the head, where nothing else of it is read",
+		edits: []edit{{"rules/judge.go", "if o.when.readsName(\"response\", \"complete\") {", "if o.when.readsName(\"response\", \"complete\") && o.when.readsAnswerBody() {"}},
+		tests: []string{"proxy.TestALateBodyThatDecidesIsAwaited"},
+	},
+	{
 		promise: "Where another mutation of the operation, under whatever name", how: "what a renamed operation made at another path is nobody's",
 		edits: []edit{{"reconcilers/alike.go", "op != nil && slices.Contains(op.Was, other.Operation)", "op != nil && slices.Contains(op.Was, \"\")"}},
 		tests: []string{"reconcilers.TestWhatAnotherVersionMadeElsewhereIsNotTakenByItsContent"},

@@ -429,6 +429,10 @@ func TestALateBodyThatDecidesIsAwaited(t *testing.T) {
 			changed("success: response.json.ok == true", `outcome: [{when: "response.complete && response.json.ok == false", then: failed, class: logic}]`),
 			"/shape", 200, `{"ok":false}`, "", ledger.Failed, false,
 		},
+		"the rule asks of the head once it is whole": {
+			changed("success: response.json.ok == true", `outcome: [{when: "response.complete && response.status == 200", then: failed, class: logic}]`),
+			"/shape", 200, `{"ok":false}`, "", ledger.Failed, false,
+		},
 		"the rule asks it of this status": {
 			changed("success: response.json.ok == true", `outcome: [{when: "response.status == 200 && response.json.ok == false", then: failed, class: logic}]`),
 			"/shape", 200, `{"ok":false}`, "", ledger.Failed, false,

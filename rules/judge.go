@@ -115,8 +115,8 @@ func (op *Operation) JudgesBody() bool {
 }
 
 // BodyDecides reports whether the verdict on an answer, of which the head is known, can depend on its
-// body: unless each condition that reads the body is false whatever that holds, as one about
-// another status is.
+// body, or on whether that is whole: unless each condition that reads the body is false whatever that
+// holds, as one about another status is.
 func (op *Operation) BodyDecides(req *Request, account string, mu Mutation, head *Response) bool {
 	if op.success != nil || op.Watch != nil {
 		return true
@@ -124,11 +124,14 @@ func (op *Operation) BodyDecides(req *Request, account string, mu Mutation, head
 	s := op.bind(req)
 	s.account, s.mutation, s.resp = account, &mu, newAnswer(&Response{Status: head.Status, Header: head.Header})
 	return slices.ContainsFunc(op.outcome, func(o *outcomeRule) bool {
+		if o.when.readsName("response", "complete") {
+			return true
+		}
 		if !o.when.readsAnswerBody() {
 			return false
 		}
 		// Of a body that isn't there any condition that needs it is an error.
 		holds, err := o.when.test(s)
-		return holds || err != nil || o.when.readsName("response", "complete")
+		return holds || err != nil
 	})
 }

@@ -99,6 +99,8 @@ func TestABodyDecidesUnlessEachConditionOnItIsFalseByTheHead(t *testing.T) {
 		{"outcome: [{when: \"response.status == 200 || response.json.a == 1\", then: uncertain}]", true},
 		{"outcome: [{when: \"response.complete && response.json.a == 1\", then: uncertain}]", true},
 		{"outcome: [{when: response.?json.?a.orValue(1) == 2, then: uncertain}]", true},
+		{"outcome: [{when: response.complete, then: failed, class: logic}]", true},
+		{"outcome: [{when: \"response.complete && response.header[?'x-refused'].hasValue()\", then: failed, class: logic}]", true},
 		{"success: response.status == 200", true},
 	}
 	for _, tc := range cases {
