@@ -3,6 +3,11 @@ package main
 // restBreaks break what keeps promises that no other list is about.
 var restBreaks = []broken{
 	{
+		promise: "Where another mutation of the operation, under whatever name", how: "what another version takes our own request for isn't asked",
+		edits: []edit{{"reconcilers/alike.go", "\treturn same\n", "\treturn same && other == nil\n"}},
+		tests: []string{"reconcilers.TestWhatAnotherVersionMadeElsewhereIsNotTakenByItsContent"},
+	},
+	{
 		promise: "It is set durably at the head of a successful answer", how: "whether the body is whole is known by the head, where nothing else of it is read",
 		edits: []edit{{"rules/judge.go", "if o.when.readsName(\"response\", \"complete\") {", "if o.when.readsName(\"response\", \"complete\") && o.when.readsAnswerBody() {"}},
 		tests: []string{"proxy.TestALateBodyThatDecidesIsAwaited"},

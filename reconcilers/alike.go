@@ -38,33 +38,40 @@ func (p probe) foreign(ctx context.Context, t *try, asking *rules.Asking, o *rul
 }
 
 // sameOperation reports whether another mutation, of an operation by another name under another version,
-// may be of the operation of this try: by the word of either's was, or because the rule of this try may take
-// its request for one of its own operation.
+// may be of the operation of this try: by the word of either's was, or because one of the two versions may take
+// the request of the other for what it took its own for.
 func (p probe) sameOperation(ctx context.Context, t *try, other *ledger.Mutation) bool {
-	set, err := p.pinned.set(ctx, t.mutation)
+	ours, err := p.pinned.set(ctx, t.mutation)
 	if err != nil {
 		return true
 	}
-	theirs, err := p.pinned.load(ctx, other.ConnectorHash)
+	theirs, err := p.pinned.set(ctx, other)
 	if err != nil {
 		return true
 	}
-	if wasOf(set.Connector(t.mutation.Connector), t.mutation, other) || wasOf(theirs, other, t.mutation) {
+	if wasOf(ours.Connector(t.mutation.Connector), t.mutation, other) || wasOf(theirs.Connector(other.Connector), other, t.mutation) {
 		return true
 	}
-	request, _, err := stored(ctx, p.ledger, other)
-	if err != nil {
-		return true
-	}
-	match := set.Match(request)
-	if match.Unmatched {
+	if same, elsewhere := p.takes(ctx, ours, t.mutation.Operation, other); same || elsewhere {
 		return true // Of another host this version says nothing, though it is the same API.
 	}
-	if match.Operation == nil {
-		// What this version knows of no operation isn't of this one; what it can't tell may be.
-		return match.Refusal != nil && match.Refusal.Problem != rules.ProblemUnmatched
+	same, _ := p.takes(ctx, theirs, other.Operation, t.mutation)
+	return same
+}
+
+// takes reports whether a version may take m's request for one of this operation; elsewhere says that it
+// doesn't know the host.
+func (p probe) takes(ctx context.Context, version *rules.Set, operation string, m *ledger.Mutation) (may, elsewhere bool) {
+	request, _, err := stored(ctx, p.ledger, m)
+	if err != nil {
+		return true, false
 	}
-	return match.Operation.Name == t.mutation.Operation
+	match := version.Match(request)
+	if match.Operation != nil {
+		return match.Operation.Name == operation, false
+	}
+	// What a version knows of no operation isn't of this one; what it can't tell may be.
+	return match.Refusal != nil && match.Refusal.Problem != rules.ProblemUnmatched, match.Unmatched
 }
 
 // wasOf reports whether the operation of m, of a connector as it was then, is what the other's was before.

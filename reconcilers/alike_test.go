@@ -92,7 +92,8 @@ func TestWhatAnotherMutationMayHaveMadeIsNotTakenByItsContent(t *testing.T) {
 }
 
 // A version that calls the operation otherwise may ask for it at another address, too: that it is the
-// same one is the word of its was, and of hosts that a version doesn't know nothing is told.
+// same one is the word of its was, or what either version takes the other's request for, and of hosts
+// that a version doesn't know nothing is told.
 func TestWhatAnotherVersionMadeElsewhereIsNotTakenByItsContent(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -104,6 +105,14 @@ func TestWhatAnotherVersionMadeElsewhereIsNotTakenByItsContent(t *testing.T) {
 	}{
 		"at another path": {
 			[]string{"name: thing.create", "name: thing.make\n    was: [thing.create]", "path: /things}", "path: /v2/things}"},
+			func(url string) string { return strings.Replace(url, "/things", "/v2/things", 1) },
+			[]bool{true, false},
+		},
+		"at another path, by a version that takes both": {
+			[]string{
+				"name: thing.create", "name: thing.make",
+				"{method: POST, path: /things}", "[{method: POST, path: /things}, {method: POST, path: /v2/things}]",
+			},
 			func(url string) string { return strings.Replace(url, "/things", "/v2/things", 1) },
 			[]bool{true, false},
 		},
