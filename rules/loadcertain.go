@@ -83,6 +83,32 @@ func (d *decoder) fromNothing(n *yaml.Node, key string, p *Probe) {
 	}
 }
 
+// endedByNothing warns of a watch that finds an end in an answer that is about the asking, as probes are warned of.
+// Without expect only a 200 is judged, in which an error may be that of what was accepted.
+func (d *decoder) endedByNothing(n *yaml.Node, key string, w *Watch) {
+	for _, status := range saysNothingWith {
+		if w.ask.expect == nil || status == http.StatusOK {
+			continue
+		}
+		s := emptyScope()
+		resp := &Response{Status: status, Header: http.Header{"Content-Type": {"application/json"}}, Body: []byte(saysNothing), Complete: true}
+		s.resp = askedAnswer(resp)
+		decides, what := w.until, "the effect"
+		switch seen, _ := w.judge(s, resp); seen {
+		case WatchPending:
+			continue
+		case WatchFailed:
+			decides, what = w.failed, "a failure"
+		case WatchDone:
+		}
+		at := d.standing(decides, n, key)
+		d.warn("absence", at.key, at.node, "finds "+what+" in an answer of "+strconv.Itoa(status)+
+			" that says nothing of it, such as {\"ok\":false} or {\"error\":…}, which would be believed",
+			"name in expect: the statuses with which the API tells of what it accepted, such as response.status in [200, 404]")
+		return
+	}
+}
+
 // seenIn is what is seen in an answer, and the expression that decides so; retry where that is nothing.
 func (p *Probe) seenIn(s *scope) (*expr, Seen) {
 	for _, o := range p.observe {

@@ -94,3 +94,43 @@ func TestAnOutcomeThatIsSureOfGatewaysIsWarnedOf(t *testing.T) {
 		}
 	}
 }
+
+// A look that believes an expired token, or a gateway, ends what is still under way: as failed it
+// would be sent again.
+func TestAWatchThatBelievesAnAnswerThatSaysNothingIsWarnedOf(t *testing.T) {
+	t.Parallel()
+	warned := func(lines string) string {
+		t.Helper()
+		_, findings := Load([]File{{Name: "a.yaml", Data: []byte(withOperation("watch: {get: '/jobs/{response.json.id}', max: 1h, " + lines + "}"))}}, nil, Defaults{})
+		if findings.Failed() {
+			t.Errorf("%s\n%v", lines, findings)
+		}
+		for _, f := range findings {
+			if f.Code == "absence" && f.Severity == SeverityWarning && f.Line > 0 {
+				return f.Key + ": " + f.Problem
+			}
+		}
+		return ""
+	}
+	const done, every = `until: "response.json.?state.orValue('') == 'done'"`, `expect: "true"`
+	for lines, want := range map[string]string{
+		every + ", failed_when: response.status != 200, " + done:                                              "operations[0].watch.failed_when: finds a failure in an answer of 401",
+		`expect: "response.status in [200, 404, 403]", failed_when: "response.status in [403, 404]", ` + done: "operations[0].watch.failed_when: finds a failure in an answer of 403",
+		every + ", until: \"response.json.?state.orValue('') != 'running'\"":                                  "operations[0].watch.until: finds the effect in an answer of 401",
+		"expect: response.status != 401, failed_when: response.status >= 429, until: response.status == 200":  "operations[0].watch.failed_when: finds a failure in an answer of 429",
+	} {
+		if got := warned(lines); !strings.HasPrefix(got, want) {
+			t.Errorf("%s: %q, want %q", lines, got, want)
+		}
+	}
+	for _, lines := range []string{
+		done, done + ", failed_when: response.json.state == 'failed'", every + ", " + done + ", failed_when: response.json.state == 'failed'",
+		every + ", until: response.json.state == 'done', failed_when: response.status != 200", // the answer has no state, and ends nothing
+		"failed_when: response.status != 200, " + done, `expect: "response.status in [200, 404]", failed_when: response.status == 404, ` + done,
+		every + ", until: response.status != 200, failed_when: response.status != 200",
+	} {
+		if got := warned(lines); got != "" {
+			t.Errorf("warned of %s: %s", lines, got)
+		}
+	}
+}

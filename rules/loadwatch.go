@@ -50,6 +50,7 @@ func (d *decoder) watch(n *yaml.Node, key string, op *Operation) {
 	}
 	d.watchTimes(n, m, key, w)
 	if w.ask.path != nil && w.until != nil {
+		d.endedByNothing(n, key, w)
 		op.Watch = w
 		// What may still be under way for so long can't be believed absent before.
 		op.Settle = max(op.Settle, w.Max)

@@ -83,6 +83,11 @@ func (w *Watch) judge(env Env, resp *Response) (Watched, string) {
 	}
 	s := w.ask.op.scope(env)
 	s.resp = askedAnswer(resp)
+	return w.judge(s, resp)
+}
+
+// judge is Judge of a whole answer, in its scope.
+func (w *Watch) judge(s *scope, resp *Response) (Watched, string) {
 	if w.ask.expect == nil && resp.Status != http.StatusOK {
 		return WatchPending, fmt.Sprintf("it was answered %d instead of 200", resp.Status)
 	}
