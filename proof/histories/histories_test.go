@@ -102,8 +102,14 @@ func TestHistories(t *testing.T) {
 		t.Fatalf("history %d of %d: %s\nrepeat: go test ./proof/histories -run TestHistories -seed=%d -without=%s",
 			all.first+1, n, strings.Join(out.wrongs, "\n  and "), seed, numbers(without))
 	}
+	if what := all.sum.never(); len(what) > 0 && all.through >= manyHistories {
+		t.Errorf("in %d histories there were no %s: what is judged of them holds for nothing", all.through, strings.Join(what, ", no "))
+	}
 	t.Logf("%d histories from seed %d: %s", all.through, *flagSeed, &all.sum)
 }
+
+// manyHistories is in how many each thing that is judged comes up.
+const manyHistories = 2000
 
 // gone is through which histories several workers have gone. First is the number of the first
 // one that failed.
@@ -174,13 +180,16 @@ func (o *outcome) add(out outcome) {
 	c.owing += more.owing
 }
 
-// String is what happened in so many histories, as a list of counts.
-func (o *outcome) String() string {
+// counted is how often something happened.
+type counted struct {
+	n    int
+	what string
+}
+
+// counted are all counts, but for those of the ends.
+func (o *outcome) counted() []counted {
 	c := o.counts
-	counts := []struct {
-		n    int
-		what string
-	}{
+	return []counted{
 		{o.sendings, "sendings"},
 		{o.reads, "reads at the API"},
 		{c.looks, "reads by scripts"},
@@ -209,11 +218,30 @@ func (o *outcome) String() string {
 		{c.owing, "items closed over what was owed"},
 		{c.asked, "times that a person was asked"},
 	}
+}
+
+// never is what did not happen.
+func (o *outcome) never() (what []string) {
+	for _, end := range []ledger.State{ledger.Applied, ledger.Failed, ledger.Skipped} {
+		if o.ends[end] == 0 {
+			what = append(what, "mutations that ended "+string(end))
+		}
+	}
+	for _, count := range o.counted() {
+		if count.n == 0 {
+			what = append(what, count.what)
+		}
+	}
+	return what
+}
+
+// String is what happened in so many histories, as a list of counts.
+func (o *outcome) String() string {
 	var said []string
 	for _, state := range slices.Sorted(maps.Keys(o.ends)) {
 		said = append(said, fmt.Sprintf("%d mutations that ended %s", o.ends[state], state))
 	}
-	for _, count := range counts {
+	for _, count := range o.counted() {
 		said = append(said, fmt.Sprintf("%d %s", count.n, count.what))
 	}
 	return strings.Join(said, ", ")

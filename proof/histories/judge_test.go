@@ -8,6 +8,9 @@ import (
 
 // judge holds the records against the API's books, at rest.
 func (h *history) judge() {
+	if h.machine.up() == nil {
+		h.wrongf("the machine is down at rest, so that nobody can look at its records")
+	}
 	h.judgeReferences()
 	all := h.records()
 	for _, m := range all {

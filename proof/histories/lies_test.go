@@ -176,8 +176,11 @@ func TestLies(t *testing.T) {
 		t.Run(strings.ReplaceAll(l.name, " ", "_"), func(t *testing.T) {
 			inside := tell(t, shared, l.operations, &l.inside, n)
 			t.Logf("inside| %s | %s | %s", l.name, l.inside.says, &inside)
-			if inside.first != "" {
+			switch {
+			case inside.first != "":
 				t.Errorf("%s, %s: %s", l.name, l.inside.says, inside.first)
+			case inside.sendings == 0:
+				t.Errorf("%s, %s: nothing was sent that could go wrong", l.name, l.inside.says)
 			}
 			outside := tell(t, shared, l.operations, &l.outside, n)
 			t.Logf("outside| %s | %s | %s | %s", l.name, l.outside.says, &outside, l.condition)
