@@ -64,6 +64,14 @@ func TestReplayTable(t *testing.T) {
 			ledger.DecideMismatch, "payload-mismatch", ledger.RunPausedAttention, ledger.ItemNeedsAttention},
 		{"failed, a new key granted, other payload", func(w *world) { openGeneration(w); w.decide("a", ledger.OnNewKey) },
 			[]func(*ledger.Claim){payload("other")}, ledger.DecideDispatch, "", ledger.RunRunning, ledger.ItemOpen},
+		{"failed for certain under a native key, other payload", func(w *world) {
+			r := w.open(returns)
+			w.finish("a", w.send(r, "a", nativeKey), ledger.VerdictFailed)
+			_, err := w.EndRun(w.t.Context(), r.ID, "", "over", "person:ada")
+			w.ok(err)
+		}, []func(*ledger.Claim){payload("other"), nativeKey}, ledger.DecideDispatch, "", ledger.RunRunning, ledger.ItemOpen},
+		{"denied without a native key, other payload", func(w *world) { w.unknown("a"); w.decide("a", ledger.OnDidNotHappen, force) },
+			[]func(*ledger.Claim){payload("other")}, ledger.DecideDispatch, "", ledger.RunRunning, ledger.ItemOpen},
 		{"skipped", func(w *world) { failed()(w); w.decide("a", ledger.OnSkip) }, nil,
 			ledger.DecideRefused, "skipped", ledger.RunRunning, ledger.ItemOpen},
 	} {

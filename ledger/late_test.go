@@ -1,0 +1,89 @@
+package ledger_test
+
+import (
+	"testing"
+
+	"keep-proxy/ledger"
+)
+
+// A resend may be on its way still when a person has denied the mutation and a run has it sent
+// anew: how that resend ends tells nothing of the newer sending, which is being carried out.
+func TestTheEndOfAnOlderSendingTellsNothingOfANewerOne(t *testing.T) {
+	t.Parallel()
+	for _, v := range []ledger.Verdict{ledger.VerdictFailed, ledger.VerdictNotSent, ledger.VerdictUncertain} {
+		w := newWorld(t)
+		w.unknown("a", nativeKey)
+		older := w.resend("a")
+		w.decide("a", ledger.OnDidNotHappen, force)
+		r := w.open()
+		newer := w.send(r, "a", nativeKey)
+		w.finish("a", older, v)
+		if m := w.is("a", ledger.InFlight); m.Dispatch(older.ID).Verdict != v {
+			t.Errorf("%s: the end of the older one is not kept: %q", v, m.Dispatch(older.ID).Verdict)
+		}
+		w.stands(r, ledger.RunRunning, "")
+		w.finish("a", newer, ledger.VerdictApplied)
+		w.is("a", ledger.Applied)
+	}
+}
+
+// What comes of a sending of a run that somebody has taken over, or ended, changes nothing of
+// that run: it stays over, for the reason that it was told.
+func TestARunThatIsOverStaysSoWhateverItsSendingComesTo(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		verdict ledger.Verdict
+		change  []func(*ledger.Finish)
+		many    bool
+	}{
+		"a failure for now":              {verdict: ledger.VerdictFailed},
+		"a failure for good":             {verdict: ledger.VerdictFailed, change: []func(*ledger.Finish){class(ledger.ClassLogic)}},
+		"an unknown":                     {verdict: ledger.VerdictUncertain},
+		"a success without its answer":   {verdict: ledger.VerdictCommitted},
+		"a failure for now, many items":  {verdict: ledger.VerdictFailed, many: true},
+		"a failure for good, many items": {verdict: ledger.VerdictFailed, change: []func(*ledger.Finish){class(ledger.ClassLogic)}, many: true},
+		"an unknown outcome, many items": {verdict: ledger.VerdictUncertain, many: true},
+	} {
+		w := newWorld(t)
+		var r *ledger.Run
+		if c.many {
+			r = w.open(many)
+		} else {
+			r = w.open()
+		}
+		d := w.send(r, "a", of("i"))
+		over, err := w.EndRun(t.Context(), r.ID, ledger.ClassTransient, "somebody ended it", "ada")
+		w.ok(err)
+		w.finish("a", d, c.verdict, c.change...)
+		after := w.run(r.ID)
+		if after.State != ledger.RunAborted || after.Class != ledger.ClassTransient || after.Reason != "somebody ended it" || after.Version != over.Version {
+			t.Errorf("%s: the run is %s, class %s (%s), at version %d, want that of %d", name, after.State, after.Class, after.Reason, after.Version, over.Version)
+		}
+		if out := w.claim(r, "b", of("i")); out.Problem != "run-aborted" {
+			t.Errorf("%s: the run claims another: %q, problem %q", name, out.Decision, out.Problem)
+		}
+	}
+}
+
+// An unmanaged client may have asked for something that makes the item wait while a run works on
+// it: that run's failure must not let the next one in before a person has answered.
+func TestAFailureLetsNobodyIntoAnItemThatWaits(t *testing.T) {
+	t.Parallel()
+	for name, open := range map[string][]func(*ledger.OpenRun){"of a run": nil, "of a run of many items": {many}} {
+		w := newWorld(t)
+		w.finish("a", w.send(nil, "a"), ledger.VerdictApplied)
+		r := w.open(open...)
+		d := w.send(r, "b", of("i"))
+		if out := w.claim(nil, "a", payload("other")); out.Decision != ledger.DecideMismatch {
+			t.Fatalf("%q (%s)", out.Decision, out.Detail)
+		}
+		w.finish("b", d, ledger.VerdictFailed, class(ledger.ClassLogic))
+		w.stands(r, ledger.RunAborted, ledger.ClassLogic)
+		if i := w.item("i"); i.State != ledger.ItemNeedsAttention || i.Cause != key("a").ID() {
+			t.Errorf("%s: the item is %s because of %q", name, i.State, i.Cause)
+		}
+		if out := w.claim(nil, "c"); out.Problem != "item-attention" {
+			t.Errorf("%s: another mutation of the item: %q, problem %q", name, out.Decision, out.Problem)
+		}
+	}
+}
