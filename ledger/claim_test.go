@@ -495,14 +495,3 @@ func TestDispatchesAreBounded(t *testing.T) {
 		t.Errorf("%d dispatches at generation %d", len(m.Dispatches), m.Generation)
 	}
 }
-
-// Nobody here has the answer of what another process sends, or sent.
-func TestASendingOfAnotherProcessIsNotJoined(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.send(w.open(), "a")
-	w.use(w.store.Reopen(ledger.Process{ID: "another", Started: w.now}))
-	if out := w.claim(nil, "a"); out.Decision != ledger.DecideBlocked || out.Problem != "blocked" {
-		t.Errorf("%q %q", out.Decision, out.Detail)
-	}
-}

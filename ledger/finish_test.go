@@ -351,6 +351,14 @@ func TestOtherLateVerdictsAreFencedOff(t *testing.T) {
 	if _, err := w.Finish(t.Context(), end("a", second, ledger.VerdictApplied)); !errors.Is(err, ledger.ErrNotAllowed) {
 		t.Errorf("a second verdict: %v", err)
 	}
+	third := w.send(w.open(takeover), "b")
+	w.finish("b", third, ledger.VerdictFailed)
+	for _, v := range []ledger.Verdict{ledger.VerdictApplied, ledger.VerdictCommitted, ledger.VerdictAccepted, ledger.VerdictUncertain} {
+		if _, err := w.Finish(t.Context(), end("b", third, v, status202)); !errors.Is(err, ledger.ErrNotAllowed) {
+			t.Errorf("%s after a failure: %v", v, err)
+		}
+	}
+	w.is("b", ledger.Failed)
 }
 
 func TestOnlyTheOwnerFinishes(t *testing.T) {

@@ -107,3 +107,18 @@ func TestJoin(t *testing.T) {
 		}
 	})
 }
+
+// Whoever waited gets no answer where two records fit: it may be the other one's.
+func TestNobodyJoinsOneOfTwoRecordsThatFit(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.applied("a", version("v1"))
+	w.applied("b", version("v2", under("v1", "")), allowDrift)
+	r := w.open()
+	out, err := w.Join(t.Context(), w.claimOf(r, "b", version("v2", under("v1", "a")), allowDrift))
+	w.ok(err)
+	if out.Decision != ledger.DecideRefused || out.Problem != "ambiguous-record" || !out.RunRefused {
+		t.Errorf("%q %q (%s)", out.Decision, out.Problem, out.Detail)
+	}
+	w.escalated("b", ledger.EscalationAmbiguous)
+}

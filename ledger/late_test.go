@@ -1,7 +1,9 @@
 package ledger_test
 
 import (
+	"errors"
 	"testing"
+	"time"
 
 	"keep-proxy/ledger"
 )
@@ -84,6 +86,77 @@ func TestAFailureLetsNobodyIntoAnItemThatWaits(t *testing.T) {
 		}
 		if out := w.claim(nil, "c"); out.Problem != "item-attention" {
 			t.Errorf("%s: another mutation of the item: %q, problem %q", name, out.Decision, out.Problem)
+		}
+	}
+}
+
+// Nobody here has the answer of what another process sends, or sent.
+func TestASendingOfAnotherProcessIsNotJoined(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.send(w.open(), "a")
+	w.use(w.store.Reopen(ledger.Process{ID: "another", Started: w.now}))
+	if out := w.claim(nil, "a"); out.Decision != ledger.DecideBlocked || out.Problem != "blocked" {
+		t.Errorf("%q %q", out.Decision, out.Detail)
+	}
+}
+
+// What is said of an end counts only as far as the rest of it bears it out: an answer that isn't there
+// can neither be replayed nor followed.
+func TestAnEndIsReadAsStrictlyAsItsAnswerAllows(t *testing.T) {
+	t.Parallel()
+	withoutAnswer := func(f *ledger.Finish) { f.Result = nil }
+	for name, c := range map[string]struct {
+		says   ledger.Verdict
+		change func(*ledger.Finish)
+		reads  ledger.Verdict
+		state  ledger.State
+	}{
+		"applied without its answer":             {ledger.VerdictApplied, withoutAnswer, ledger.VerdictCommitted, ledger.NeedsReconcile},
+		"committed, with what came of an answer": {ledger.VerdictCommitted, status202, ledger.VerdictCommitted, ledger.NeedsReconcile},
+		"accepted without its answer":            {ledger.VerdictAccepted, withoutAnswer, ledger.VerdictUncertain, ledger.NeedsReconcile},
+		"accepted by an answer over the limit": {
+			ledger.VerdictAccepted, func(f *ledger.Finish) { status202(f); f.TooLarge = true }, ledger.VerdictUncertain, ledger.NeedsReconcile,
+		},
+	} {
+		w := newWorld(t)
+		r := w.open()
+		d := w.send(r, "a", watched)
+		w.finish("a", d, c.says, c.change)
+		m := w.is("a", c.state)
+		if got := m.Dispatch(d.ID).Verdict; got != c.reads || m.Watching || m.ResultState == ledger.ResultKnown {
+			t.Errorf("%s: read as %s, watching %v, result %q", name, got, m.Watching, m.ResultState)
+		}
+		w.stands(r, ledger.RunPausedReconciliation, ledger.ClassIndeterminate)
+	}
+}
+
+// Who decides and why is in the history of each decision.
+func TestEachDecisionNeedsAnActorAndAReason(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := w.open()
+	ctx, none := t.Context(), time.Time{}
+	_, err := w.Restored(ctx, none, "ada", "a backup of before")
+	w.ok(err)
+	for _, by := range [][2]string{{"", "because"}, {"ada", ""}} {
+		actor, why := by[0], by[1]
+		for name, decide := range map[string]func() error{
+			"ending a run": func() error { _, err := w.EndRun(ctx, r.ID, ledger.ClassTransient, why, actor); return err },
+			"deciding on an item": func() error {
+				_, err := w.DecideItem(ctx, ledger.DecideItem{Workflow: "w", Item: "i", Action: ledger.ItemSkip, Actor: actor, Reason: why})
+				return err
+			},
+			"confirming a gap": func() error { _, err := w.ConfirmGaps(ctx, ledger.ConfirmGap{Actor: actor, Reason: why}); return err },
+			"a restore":        func() error { _, err := w.Restored(ctx, none, actor, why); return err },
+			"running an obligation": func() error {
+				_, err := w.RunObligation(ctx, ledger.RunObligation{Key: key("a"), Actor: actor, Reason: why})
+				return err
+			},
+		} {
+			if err := decide(); !errors.Is(err, ledger.ErrInvalid) {
+				t.Errorf("%s by %q, because of %q: %v", name, actor, why, err)
+			}
 		}
 	}
 }

@@ -126,6 +126,21 @@ func TestHowARunOfManyItemsEnds(t *testing.T) {
 			t.Errorf("item %+v", x)
 		}
 	})
+	t.Run("an item that came to wait for a person goes on waiting", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		r := w.open(many)
+		w.finish("a", w.send(r, "a", of("x")), ledger.VerdictApplied)
+		w.finish("b", w.send(r, "b", of("x")), ledger.VerdictApplied)
+		if out := w.claim(nil, "a", of("x"), payload("other")); out.Decision != ledger.DecideMismatch {
+			t.Fatalf("%q (%s)", out.Decision, out.Detail)
+		}
+		_, err := w.FinishRun(t.Context(), r.ID, ledger.OutcomeDone, false)
+		w.ok(err)
+		if x := w.item("x"); x.State != ledger.ItemNeedsAttention || x.ActiveRun != "" || x.Cause != key("a").ID() {
+			t.Errorf("item %+v", x)
+		}
+	})
 	t.Run("an item with somebody else's sending stays open", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t)

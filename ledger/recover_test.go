@@ -293,9 +293,16 @@ func TestPreparedIsForTheDispatchThatIsBeingPrepared(t *testing.T) {
 	w.finish("a", d, ledger.VerdictFailed)
 	_, err = w.Prepared(t.Context(), key("a"), d.ID, kept)
 	refused("after its end", err)
-	if again := w.send(r, "a", inSteps); len(w.is("a", ledger.InFlight).Kept) != 0 || again.Prepared {
+	again := w.send(r, "a", inSteps)
+	if len(w.is("a", ledger.InFlight).Kept) != 0 || again.Prepared {
 		t.Error("what an earlier sending was given is still kept")
 	}
+	w.finish("a", again, ledger.VerdictNotSent)
+	_, err = w.Prepared(t.Context(), key("a"), again.ID, kept)
+	refused("after an end before anything was kept", err)
+	w.send(r, "a", inSteps)
+	_, err = w.Prepared(t.Context(), key("a"), again.ID, kept)
+	refused("when another sending is being prepared", err)
 }
 
 // A sending whose outcome its own process lost before anything was kept did not happen.

@@ -4,7 +4,7 @@ package main
 // on, with the tests that came of them.
 var unseenBreaks = []broken{
 	{
-		promise: "While an earlier sending of a record is unresolved, a later one", how: "the end of an older sending counts for a newer one that is under way",
+		promise: "While an earlier sending of a record is unresolved, a later one", how: "the end of an older sending counts for a newer one",
 		edits: []edit{{"ledger/finish.go", "m.State != NeedsReconcile, !newest:", "m.State != NeedsReconcile:"}},
 		tests: []string{"ledger.TestTheEndOfAnOlderSendingTellsNothingOfANewerOne"},
 	},
@@ -15,7 +15,7 @@ var unseenBreaks = []broken{
 	},
 	{
 		promise: "Every later request of a run that is over gets 424", how: "a run that is over is paused once its sending is unknown",
-		edits: []edit{{"ledger/endrun.go", "if err != nil || r == nil || r.State.Ended() {\n\t\treturn r, err\n", "if err != nil || r == nil {\n\t\treturn r, err\n"}},
+		edits: []edit{{"ledger/endrun.go", "if err != nil || r == nil || r.State.Ended() {", "if err != nil || r == nil {"}},
 		tests: []string{"ledger.TestARunThatIsOverStaysSoWhateverItsSendingComesTo"},
 	},
 	{
@@ -37,5 +37,47 @@ var unseenBreaks = []broken{
 		promise: "claimed again, and sent: the same; but with a native key", how: "what has no native key carries no other payload either",
 		edits: []edit{{"ledger/dispatch.go", "if !m.Policy.NativeKey || m.generationFailed() {", "if m.generationFailed() {"}},
 		tests: []string{"ledger.TestReplayTable"},
+	},
+	{
+		promise: "If two are found, or a stored version can't be read", how: "whoever waited gets the answer of one of two that fit",
+		edits: []edit{{"ledger/join.go", "if len(c.met) > 1 {", "if len(c.met) > 2 {"}},
+		tests: []string{"ledger.TestNobodyJoinsOneOfTwoRecordsThatFit"},
+	},
+	{
+		promise: "An item that is over by then, at another attempt", how: "a late question stops an attempt that it isn't about",
+		edits: []edit{{"ledger/item.go", "err != nil || item.Attempt != m.Attempt || item.State != ItemOpen &&", "err != nil || item.State != ItemOpen &&"}},
+		tests: []string{"ledger.TestALateQuestionLeavesTheItemAsItIs"},
+	},
+	{
+		promise: "Finished `done`, it closes all of its items", how: "an item that waits for a person is closed with its run",
+		edits: []edit{{"ledger/manyitems.go", "if r.Closing == ClosingDone && item.State == ItemOpen {", "if r.Closing == ClosingDone {"}},
+		tests: []string{"ledger.TestHowARunOfManyItemsEnds"},
+	},
+	{
+		promise: "Until then nothing can have taken effect", how: "what a step gave is kept for a sending that has ended",
+		edits: []edit{{
+			"ledger/prepared.go", "if m.State != InFlight || m.Current().ID != d.ID || d.Verdict != \"\" || d.Lost || !d.unsent() {", "if !d.unsent() {",
+		}},
+		tests: []string{"ledger.TestPreparedIsForTheDispatchThatIsBeingPrepared"},
+	},
+	{
+		promise: "A 202 whose body was cut", how: "what was accepted is followed by an answer that isn't there",
+		edits: []edit{{"ledger/finish.go", "if f.Result != nil && !f.TooLarge {", "if f.Result != nil || f.TooLarge {"}},
+		tests: []string{"ledger.TestAnEndIsReadAsStrictlyAsItsAnswerAllows"},
+	},
+	{
+		promise: "A success whose body was cut is *committed*", how: "a success without its whole answer counts as one with it",
+		edits: []edit{{"ledger/finish.go", "f.TooLarge || v == VerdictApplied && f.Result != nil {", "f.TooLarge || f.Result != nil {"}},
+		tests: []string{"ledger.TestAnEndIsReadAsStrictlyAsItsAnswerAllows"},
+	},
+	{
+		promise: "`failed`: it did not commit: the next request", how: "a success may follow a verdict of failure",
+		edits: []edit{{"ledger/finish.go", "\t\treturn old == VerdictUncertain\n\tdefault:\n", "\t\treturn true\n\tdefault:\n"}},
+		tests: []string{"ledger.TestOtherLateVerdictsAreFencedOff"},
+	},
+	{
+		promise: "Each needs an actor and a reason, and is refused while a run of the item goes on", how: "nobody decides on an item",
+		edits: []edit{{"ledger/decideitem.go", "case d.Actor == \"\" || d.Reason == \"\":", "case d.Reason == \"\":"}},
+		tests: []string{"ledger.TestEachDecisionNeedsAnActorAndAReason"},
 	},
 }
