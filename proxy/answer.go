@@ -110,10 +110,16 @@ func (w *answerWriter) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// ReadFrom implements io.ReaderFrom with a buffer that is used again.
+// ReadFrom implements io.ReaderFrom with a buffer that is used again, unless a write failed: of a
+// stream of HTTP/2 that was reset meanwhile, net/http may read it still, and would send what
+// another exchange has put there by then.
 func (w *answerWriter) ReadFrom(src io.Reader) (int64, error) {
-	buffer := takeBuffer()
-	defer copyBuffers.Put(buffer)
+	buffer, reusable := takeBuffer(), true
+	defer func() {
+		if reusable {
+			copyBuffers.Put(buffer)
+		}
+	}()
 	var total int64
 	for {
 		n, err := src.Read(buffer[:])
@@ -121,6 +127,7 @@ func (w *answerWriter) ReadFrom(src io.Reader) (int64, error) {
 			written, writeErr := w.Write(buffer[:n])
 			total += int64(written)
 			if writeErr != nil {
+				reusable = false
 				return total, writeErr
 			}
 		}

@@ -89,6 +89,37 @@ func TestACallerWhoseLastWriteFailsHasGone(t *testing.T) {
 	}
 }
 
+// kept is a connection whose client has gone while a write was under way: what was to be written
+// may be read still when the write has ended, as of a stream of HTTP/2 that was reset.
+type kept struct {
+	*httptest.ResponseRecorder
+	bytes []byte
+}
+
+func (k *kept) Write(p []byte) (int, error) {
+	k.bytes = p
+	return 0, errors.New("the client has gone")
+}
+
+// What a write that failed was given may be read still: whoever copies next must not put another
+// exchange's bytes in its place.
+func TestABufferOfAWriteThatFailedIsUsedByNobodyElse(t *testing.T) {
+	t.Parallel()
+	for range 100 {
+		to := &kept{ResponseRecorder: httptest.NewRecorder()}
+		answer := &answerWriter{ResponseWriter: to, client: t.Context(), length: -1}
+		if _, err := answer.ReadFrom(strings.NewReader("mine")); err == nil {
+			t.Fatal("the write succeeded")
+		}
+		next := takeBuffer()
+		copy(next[:], "another's")
+		copyBuffers.Put(next)
+		if string(to.bytes) != "mine" {
+			t.Fatalf("a write that failed reads %q now", to.bytes)
+		}
+	}
+}
+
 // An answer that its upstream cut was not had whole: who asks for it again is told what
 // became of it, and didn't mean a second mutation.
 func TestAnAnswerThatIsCutIsNotDelivered(t *testing.T) {
