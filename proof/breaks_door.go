@@ -65,6 +65,11 @@ var doorBreaks = []broken{
 		tests: []string{"proxy.TestARequestWaitsForWhatIsSentAgain"},
 	},
 	{
+		promise: "`in_flight`: waits and gets the same answer, failures too", how: "what is in flight by the rule of before stops who asks by that of now",
+		edits: []edit{{"proxy/settle.go", "\t\tif landed == nil {", "\t\tif landed != nil {"}},
+		tests: []string{"proxy.TestWhatIsInFlightByTheRuleOfBeforeIsWaitedFor"},
+	},
+	{
 		promise: "It is claimed when its turn has come", how: "who leaves while it waits for its turn is sent at once",
 		edits: []edit{{"proxy/settle.go", "if f := p.awaitTurn(x.client, w); f != nil {", "if f := p.awaitTurn(x.client, w); f != nil && w == nil {"}},
 		tests: []string{"proxy.TestACallerThatLeavesBeforeItsTurnSendsNothing"},

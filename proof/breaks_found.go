@@ -487,7 +487,7 @@ var foundBreaks = []broken{
 	},
 	{
 		promise: "A request that comes meanwhile waits for it.", how: "a caller that doesn't wait so long ends its run",
-		edits: []edit{{"proxy/settle.go", "if redispatched(claimed) && x.client.Err() != nil {", "if redispatched(claimed) && x.client.Err() == nil {"}},
+		edits: []edit{{"proxy/settle.go", "return again, !again && client.Err() != nil", "return again, false"}},
 		tests: []string{"proxy.TestACallerThatLeavesWaitsForNothingThatIsSentAgain"},
 	},
 	{

@@ -124,6 +124,20 @@ func (f *flights) land(k ledger.Key, fl *flight, answer *settled) {
 	}
 }
 
+// landing is closed when the work on k that is under way has landed; nil where there is none.
+func (f *flights) landing(k ledger.Key) <-chan struct{} {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	all := f.byKey[k]
+	if all == nil || all.active == nil {
+		return nil
+	}
+	if all.active.landed == nil {
+		all.active.landed = make(chan struct{})
+	}
+	return all.active.landed
+}
+
 // done says that one user needs the flight's answer no longer. The last one gets its
 // content, to close it.
 func (f *flights) done(fl *flight) *content {

@@ -2,8 +2,13 @@ package proxy
 
 import (
 	"context"
+	"errors"
 	"net/http"
+	"runtime"
+	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"keep-proxy/ledger"
 )
@@ -158,6 +163,126 @@ func TestJoiningUnderARuleThatWasChanged(t *testing.T) {
 	wantAnswer(t, <-leads, 201, `{"id":1}`, false)
 	wantAnswer(t, <-joins, 201, `{"id":1}`, false)
 	w.wantSends("/pay", 2)
+}
+
+// waitForLanding returns once somebody waits for work under way. It fails if the second caller has
+// its answer instead.
+func (w *world) waitForLanding(second <-chan got) {
+	w.t.Helper()
+	for deadline := time.Now().Add(waitLimit); time.Now().Before(deadline); runtime.Gosched() {
+		w.proxy.flights.mu.Lock()
+		waits := false
+		for _, all := range w.proxy.flights.byKey {
+			waits = waits || all.active != nil && all.active.landed != nil
+		}
+		w.proxy.flights.mu.Unlock()
+		if waits {
+			return
+		}
+		select {
+		case g := <-second:
+			w.t.Fatalf("the second caller got %d %s, and did not wait", g.status, g.body)
+		default:
+		}
+	}
+	w.t.Fatal("nobody waits")
+}
+
+// What is in flight by the rule of before has another key by that of now. It is waited for all the
+// same: its outcome isn't unknown.
+func TestWhatIsInFlightByTheRuleOfBeforeIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		answer http.HandlerFunc
+		check  func(*testing.T, *world, got)
+	}{
+		"a success": {created, func(t *testing.T, w *world, g got) {
+			t.Helper()
+			wantAnswer(t, g, 201, `{"id":1}`, true)
+			w.wantSends("/pay", 1)
+		}},
+		"a failure, which is sent again": {status(http.StatusTooManyRequests), func(t *testing.T, w *world, g got) {
+			t.Helper()
+			wantAnswer(t, g, 201, `{"id":1}`, false)
+			w.wantSends("/pay", 2)
+		}},
+		"an unknown outcome": {lost, func(t *testing.T, w *world, g got) {
+			t.Helper()
+			wantProblem(t, g, "blocked", 423, w.mutation("a").ID)
+			w.wantSends("/pay", 1)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			arrived, release := make(chan struct{}), make(chan struct{})
+			var w *world
+			w = newWorld(t, func(rw http.ResponseWriter, r *http.Request) {
+				if w.sends.of("/pay") > 1 {
+					created(rw, r)
+					return
+				}
+				close(arrived)
+				<-release
+				c.answer(rw, r)
+			})
+			let := sync.OnceFunc(func() { close(release) })
+			t.Cleanup(let)
+			leads := w.open("a").posting("/pay", payX)
+			<-arrived
+			w.use(changed(`identity: {to: json.to}
+    payload`, `identity: {payee: json.to}
+    payload`))
+			waits := w.open("a", takesOver).posting("/pay", payX)
+			w.waitForLanding(waits)
+			let()
+			<-leads
+			c.check(t, w, <-waits)
+		})
+	}
+}
+
+// Who leaves while it waits for what another caller sends was refused nothing.
+func TestACallerThatLeavesWaitsForNothingThatIsInFlight(t *testing.T) {
+	t.Parallel()
+	arrived, release := make(chan struct{}), make(chan struct{})
+	w := newWorld(t, func(rw http.ResponseWriter, r *http.Request) {
+		close(arrived)
+		<-release
+		created(rw, r)
+	})
+	let := sync.OnceFunc(func() { close(release) })
+	t.Cleanup(let)
+	leads := w.open("a").posting("/pay", payX)
+	<-arrived
+	w.use(changed(`identity: {to: json.to}
+    payload`, `identity: {payee: json.to}
+    payload`))
+	r := w.open("a", takesOver)
+	ctx, leave := context.WithCancel(t.Context())
+	left := make(chan got, 1)
+	go func() {
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.upstream.URL+"/pay", strings.NewReader(payX))
+		if err == nil {
+			_, err = r.client.Do(req)
+		}
+		left <- got{err: err}
+	}()
+	w.waitForLanding(left)
+	leave()
+	if g := <-left; !errors.Is(g.err, context.Canceled) {
+		t.Errorf("the caller got %v", g.err)
+	}
+	for deadline := time.Now().Add(waitLimit); w.proxy.under.requests.Load() > 1; runtime.Gosched() {
+		if time.Now().After(deadline) {
+			t.Fatal("its request goes on without it")
+		}
+	}
+	if got := r.state(); got.State != ledger.RunRunning {
+		t.Errorf("its run is %s: %s", got.State, got.Reason)
+	}
+	let()
+	wantAnswer(t, <-leads, 201, `{"id":1}`, false)
+	w.wantSends("/pay", 1)
 }
 
 // Its record stays under the key of then, and what comes of it is recorded there.

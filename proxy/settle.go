@@ -62,12 +62,13 @@ func (p *Proxy) settle(ctx context.Context, x *exchange, w *work) *settled {
 			needsTurn, until = false, patience{}
 			continue
 		}
-		if p.awaitOther(x.client, claimed, &until) {
+		again, left := p.awaitOther(x.client, w, claimed, &until)
+		if again {
 			continue
 		}
-		if redispatched(claimed) && x.client.Err() != nil {
+		if left {
 			// Nothing stopped it, and its run has seen nothing: it may ask again.
-			return &settled{refusal: refuse(problemIncomplete, "The caller went away before what is being sent again had its answer.")}
+			return &settled{refusal: refuse(problemIncomplete, "The caller went away before what is being sent had its answer.")}
 		}
 		if asked < maxAsked && p.prepared(ctx, w, claimed) {
 			asked++
@@ -78,13 +79,36 @@ func (p *Proxy) settle(ctx context.Context, x *exchange, w *work) *settled {
 }
 
 // awaitOther waits for what may change the ledger's decision soon, and reports whether to ask
-// again. Shutting down ends the wait, which the gate says.
-func (p *Proxy) awaitOther(client context.Context, c ledger.Claimed, until *patience) bool {
+// again, or that the caller left while what it asks for was being sent. Shutting down ends the wait,
+// which the gate says.
+func (p *Proxy) awaitOther(client context.Context, w *work, c ledger.Claimed, until *patience) (again, left bool) {
 	switch {
 	case c.Decision == ledger.DecideBlocked:
-		return p.await(client, blockersOf(c), until) || p.draining.Load()
+		return p.await(client, blockersOf(c), until) || p.draining.Load(), false
 	case redispatched(c):
-		return p.awaitRedispatch(client, c.Mutation.Key) || p.draining.Load()
+		again = p.awaitRedispatch(client, c.Mutation.Key)
+	case c.Decision == ledger.DecideJoin && c.Mutation.Key != w.flight:
+		landed := p.flights.landing(c.Mutation.Key)
+		if landed == nil {
+			return false, false
+		}
+		again = p.awaitLanding(client, landed)
+	default:
+		return false, false
+	}
+	again = again || p.draining.Load()
+	return again, !again && client.Err() != nil
+}
+
+// awaitLanding waits for the work on a record that has another key by the rule of now, which was
+// changed meanwhile, so that its callers are no company of that work. It reports whether to ask the
+// ledger again.
+func (p *Proxy) awaitLanding(client context.Context, landed <-chan struct{}) bool {
+	select {
+	case <-landed:
+		return true
+	case <-client.Done():
+	case <-p.admitting.Done():
 	}
 	return false
 }
