@@ -70,6 +70,11 @@ var doorBreaks = []broken{
 		tests: []string{"proxy.TestWhatIsInFlightByTheRuleOfBeforeIsWaitedFor"},
 	},
 	{
+		promise: "A success whose body is over the limit is applied", how: "what the rule changed breaks off when its answer turns out to be long",
+		edits: []edit{{"proxy/dispatch.go", "\t\tif !s.streaming {\n\t\t\ts.changed", "\t\tif p != nil {\n\t\t\ts.changed"}},
+		tests: []string{"proxy.TestWhatWasMarkedGoesOnBesideAnAnswerOverTheLimit"},
+	},
+	{
 		promise: "It is claimed when its turn has come", how: "who leaves while it waits for its turn is sent at once",
 		edits: []edit{{"proxy/settle.go", "if f := p.awaitTurn(x.client, w); f != nil {", "if f := p.awaitTurn(x.client, w); f != nil && w == nil {"}},
 		tests: []string{"proxy.TestACallerThatLeavesBeforeItsTurnSendsNothing"},

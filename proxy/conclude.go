@@ -131,12 +131,12 @@ func (p *Proxy) outcomeAnswer(s *sending) *settled {
 	out := &settled{mutation: s.mutation, decision: ledger.DecideDispatch, shared: true}
 	switch {
 	case s.mutation.Watching:
-		s.carry(out)
+		p.carry(s, out)
 		p.config.Inliner.Kick()
 	case s.mutation.State == ledger.Applied && s.verdict.Kind.Success() && s.verdict.Kind != upstream.Committed,
 		s.mutation.State == ledger.Failed && s.dispatch.Verdict == ledger.VerdictFailed && s.dispatch.Head &&
 			s.lost == nil && (s.dispatch.BodyComplete || s.tooLarge):
-		s.carry(out)
+		p.carry(s, out)
 	case s.mutation.State == ledger.Failed && s.dispatch.Head:
 		out.refusal = failedWithoutAnswer(s)
 	case s.mutation.State == ledger.Failed:
@@ -162,11 +162,11 @@ func (s *sending) passedOn() bool {
 }
 
 // carry makes the upstream's own answer the script's.
-func (s *sending) carry(out *settled) {
+func (p *Proxy) carry(s *sending, out *settled) {
 	out.status, out.header, out.trailer, out.body = s.answer.Status, s.wire, s.trailer, s.body
 	if s.tooLarge {
 		s.streaming, out.behind = true, s.answer.Trailers
-		out.rest, out.shared = &drained{s.answer}, false
+		out.rest, out.shared = &lasting{drained{s.answer}, p, s.changed}, false
 	}
 }
 
@@ -315,4 +315,19 @@ func (d *drained) Read(b []byte) (int, error) { return d.answer.Body.Read(b) }
 func (d *drained) Close() error {
 	d.answer.Close()
 	return nil
+}
+
+// lasting is drained for an answer that may come while its request still goes out: what is sent is
+// given up behind it.
+type lasting struct {
+	drained
+	proxy *Proxy
+	sent  *content
+}
+
+// Close implements io.Closer.
+func (l *lasting) Close() error {
+	err := l.drained.Close()
+	l.sent.close(l.proxy)
+	return err
 }

@@ -21,7 +21,7 @@ type sending struct {
 	mutation *ledger.Mutation
 	dispatch ledger.Dispatch
 	rule     rules.Mutation
-	// changed is the request's body, if the rule changed it and it is long.
+	// changed is the request's body, if the rule changed it and it is long; see lasting.
 	changed  *content
 	answer   *upstream.Answer
 	body     *content
@@ -31,7 +31,7 @@ type sending struct {
 	// owed is what must still be recorded: a record in flight always has an owner.
 	owed owed
 	// streaming says that the rest of the answer goes to the script, which ends the
-	// dispatch.
+	// dispatch: the request may still be going out.
 	streaming bool
 	// wire is the answer's end-to-end head, as the script gets it, trailer what came
 	// behind its content.
@@ -63,7 +63,9 @@ const (
 func (p *Proxy) dispatch(ctx context.Context, w *work, c ledger.Claimed) (out *settled) {
 	s := &sending{w: w, mutation: c.Mutation, dispatch: *c.Dispatch, rule: ruleMutation(c.Mutation)}
 	defer func() {
-		s.changed.close(p)
+		if !s.streaming {
+			s.changed.close(p)
+		}
 		if out == nil || out.body != s.body {
 			s.body.close(p)
 		}

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -47,6 +48,59 @@ func TestWhatWasMarkedIsGivenUpWhenItWasSent(t *testing.T) {
 	w := newWorld(t, created, func(c *Config) { files.Store, c.Ledger.Store = c.Ledger.Store, files })
 	w.use(marked())
 	wantAnswer(t, w.open("a").post("/pay", `{"to":"x","pad":"`+strings.Repeat("p", ledger.InlineBody)+`"}`), 201, `{"id":1}`, false)
+	if err := w.proxy.Shutdown(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if n := files.open.Load(); n != 0 {
+		t.Errorf("%d files are open", n)
+	}
+}
+
+// An upstream may answer at length before it has read all of a request. It gets the rest, and its
+// answer is passed on, although the rule changed the content and the outcome is recorded: who sees
+// a request break off may take back what it said.
+func TestWhatWasMarkedGoesOnBesideAnAnswerOverTheLimit(t *testing.T) {
+	t.Parallel()
+	const limit = 10 << 20
+	began, whole := make(chan struct{}), make(chan bool, 1)
+	var d disk
+	files := &openSpools{}
+	w := newWorld(t, func(rw http.ResponseWriter, r *http.Request) {
+		c, both, err := http.NewResponseController(rw).Hijack()
+		if err != nil {
+			return
+		}
+		defer func() { _ = c.Close() }()
+		got, _ := io.CopyN(io.Discard, both, earlyFirst)
+		_, _ = fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\ny", limit+1)
+		<-began
+		rest, _ := io.CopyN(io.Discard, both, r.ContentLength-got)
+		whole <- got+rest == r.ContentLength
+		_, _ = io.WriteString(c, strings.Repeat("y", limit))
+	}, onDisk(t, &d), func(c *Config) { files.Store, c.Ledger.Store = c.Ledger.Store, files })
+	w.use(marked())
+	// No socket takes so much that nobody reads.
+	asked := `{"to":"x","pad":"` + strings.Repeat("p", limit-1<<10) + `"}`
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.upstream.URL+"/pay", strings.NewReader(asked))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := w.open("a").client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	close(began)
+	n, err := io.Copy(io.Discard, resp.Body)
+	_ = resp.Body.Close()
+	if err != nil || n != limit+1 {
+		t.Errorf("%d bytes of the answer came, %v", n, err)
+	}
+	if !<-whole {
+		t.Error("the request broke off although it counts as applied")
+	}
+	if m := w.mutation("a"); m.State != ledger.Applied {
+		t.Errorf("it is %s", m.State)
+	}
 	if err := w.proxy.Shutdown(t.Context()); err != nil {
 		t.Error(err)
 	}
