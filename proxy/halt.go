@@ -23,7 +23,7 @@ const haltRetryAfter = 30 * time.Second
 type under struct{ requests, mutations atomic.Int64 }
 
 // UnderWay counts the requests that are being answered, and those among them that may
-// still send a mutation. A count of mutations of 0, taken after Config.Halted began to say
+// still send a mutation, one that no rule declares included. A count of mutations of 0, taken after Config.Halted began to say
 // Sending, means that nothing is being sent for a script, and that nothing will be.
 func (p *Proxy) UnderWay() (requests, mutations int) {
 	return int(p.under.requests.Load()), int(p.under.mutations.Load())

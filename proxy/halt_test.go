@@ -3,6 +3,7 @@ package proxy
 import (
 	"net/http"
 	"runtime"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -92,14 +93,43 @@ func TestWhatIsUnderWayIsCountedUntilItHasEnded(t *testing.T) {
 	}
 	close(answer)
 	wantAnswer(t, <-got, 201, `{"id":1}`, false)
-	// The client may have its answer before the request's handler has ended.
+	w.waitForEnds()
+}
+
+// What no rule declares is kept back with the mutations, so that it is counted with them, too: who
+// waits until nothing is being sent would go on while it is.
+func TestWhatNoRuleDeclaresIsUnderWayUntilItHasEnded(t *testing.T) {
+	t.Parallel()
+	for _, policy := range []Policy{PolicyAllow, PolicyObserve} {
+		sending, answer := make(chan struct{}), make(chan struct{})
+		w, said := newHaltedWorld(t, func(rw http.ResponseWriter, r *http.Request) {
+			close(sending)
+			<-answer
+			created(rw, r)
+		}, func(c *Config) { c.Unmatched = policy })
+		w.use(strings.Replace(testRules, `hosts: ["HOST"]`, `hosts: ["api.test"]`, 1))
+		got := w.open("a").posting("/pay", payX)
+		<-sending
+		said.Store(&Halt{Sending: true})
+		if requests, mutations := w.proxy.UnderWay(); requests != 1 || mutations != 1 {
+			t.Errorf("%s: %d requests and %d mutations are under way, want one of each", policy, requests, mutations)
+		}
+		close(answer)
+		wantAnswer(t, <-got, 201, `{"id":1}`, false)
+		w.waitForEnds()
+	}
+}
+
+// waitForEnds returns once nothing is under way: a client may have its answer before that.
+func (w *world) waitForEnds() {
+	w.t.Helper()
 	for deadline := time.Now().Add(waitLimit); ; runtime.Gosched() {
 		requests, mutations := w.proxy.UnderWay()
 		if requests+mutations == 0 {
-			break
+			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("%d requests and %d mutations are under way after all was answered", requests, mutations)
+			w.t.Fatalf("%d requests and %d mutations are under way after all was answered", requests, mutations)
 		}
 	}
 }

@@ -102,6 +102,10 @@ func (p *Proxy) unmatched(x *exchange, r *http.Request, req *rules.Request) *htt
 		return p.pass(x, r, req, "")
 	}
 	passes := p.config.Unmatched == PolicyAllow || p.config.Unmatched == PolicyObserve
+	if passes {
+		p.under.mutations.Add(1)
+		x.after = append(x.after, func(bool) { p.under.mutations.Add(-1) })
+	}
 	if h := p.halted(); passes && h.Sending {
 		return p.refused(x, r, h.refusal())
 	}
