@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -10,8 +11,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"keep-proxy/ledger"
+	"keep-proxy/upstream"
 )
 
 // ofOneHop is the value of every field that must not be passed on, so that it is found
@@ -288,6 +291,32 @@ func TestWhatIsNotSafeAndHasNoContentIsSentOnce(t *testing.T) {
 			t.Errorf("%s: %d %s", method, g.status, g.body)
 		}
 		w.wantSends("/"+method, 1)
+	}
+}
+
+// bounds tells what time sendings have.
+type bounds struct {
+	Sender
+	given chan time.Duration
+}
+
+// Send implements Sender.
+func (b bounds) Send(ctx context.Context, r *upstream.Request) *upstream.Answer {
+	b.given <- r.Total
+	return b.Sender.Send(ctx, r)
+}
+
+// What is carried and not judged may take as long as it likes, by whatever way it goes: an answer
+// that streams for days is no other because its request had no content.
+func TestWhatIsSentOnceAndNotJudgedHasNoDeadline(t *testing.T) {
+	t.Parallel()
+	given := make(chan time.Duration, 1)
+	w := newWorld(t, created, func(c *Config) { c.Sender = bounds{c.Sender, given} })
+	if g := w.open("a").post("/telemetry", ""); g.status != http.StatusCreated {
+		t.Fatalf("%d %s", g.status, g.body)
+	}
+	if total := <-given; total < 365*24*time.Hour {
+		t.Errorf("it is cut after %s", total)
 	}
 }
 

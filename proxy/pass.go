@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"keep-proxy/rules"
 	"keep-proxy/upstream"
@@ -144,6 +145,9 @@ func (u *uncut) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// unlimited bounds what is carried and not judged, which may take as long as it likes.
+const unlimited = 100 * 365 * 24 * time.Hour
+
 // passOn sends an unrecorded request. net/http repeats a request without a body on
 // a connection that turns out to be dead, whatever its method when it carries an
 // Idempotency-Key; what is not safe (RFC 9110 §9.2.1) and has no body therefore goes
@@ -153,7 +157,7 @@ func (p *Proxy) passOn(out *http.Request, interim *interims) (*http.Response, er
 		return p.config.Reads.RoundTrip(out)
 	}
 	a := p.config.Sender.Send(out.Context(), &upstream.Request{
-		Method: out.Method, URL: out.URL, Host: out.Host, Header: out.Header, Interim: interim.asked(),
+		Method: out.Method, URL: out.URL, Host: out.Host, Header: out.Header, Interim: interim.asked(), Total: unlimited,
 	})
 	if a.Status == 0 {
 		ev := a.Evidence()
