@@ -37,12 +37,20 @@ func TestALookSeesTheClientGo(t *testing.T) {
 	for name, c := range map[string]struct {
 		says  string
 		leave func(*net.TCPConn) error
+		// followed says that somebody waits for its going beside.
+		followed bool
 	}{
-		"by closing":                      {post, (*net.TCPConn).Close},
-		"by ending its direction":         {get, (*net.TCPConn).CloseWrite},
-		"by a reset":                      {get, func(c *net.TCPConn) error { _ = c.SetLinger(0); return c.Close() }},
-		"with content that nobody read":   {post[:len(post)-1], (*net.TCPConn).Close},
-		"after it has asked for the next": {get + get, (*net.TCPConn).Close},
+		"by closing":                      {post, (*net.TCPConn).Close, false},
+		"by ending its direction":         {get, (*net.TCPConn).CloseWrite, false},
+		"by a reset":                      {get, func(c *net.TCPConn) error { _ = c.SetLinger(0); return c.Close() }, false},
+		"with content that nobody read":   {post[:len(post)-1], (*net.TCPConn).Close, false},
+		"after it has asked for the next": {get + get, (*net.TCPConn).Close, false},
+		"by closing, and is followed":     {get, (*net.TCPConn).Close, true},
+		// What follows it ends where the next request begins.
+		"after it asks for the next meanwhile": {get, func(c *net.TCPConn) error {
+			_, _ = c.Write([]byte(get))
+			return c.Close()
+		}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -60,6 +68,9 @@ func TestALookSeesTheClientGo(t *testing.T) {
 						return
 					}
 					first = r.Context() //nolint:fatcontext // It is the first one, kept to be looked at.
+					if c.followed {
+						_ = first.Done()
+					}
 					if l.Look(); first.Err() != nil {
 						t.Error("gone at once")
 					}

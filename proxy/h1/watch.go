@@ -79,6 +79,13 @@ func (w *watch) again() {
 	}
 }
 
+// reads reports whether the client is being read from, and seen to go by that.
+func (w *watch) reads() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.running
+}
+
 // release ends reading for good.
 func (w *watch) release() {
 	w.mu.Lock()
@@ -137,12 +144,10 @@ func (x *requestContext) follow() {
 func (x *requestContext) CanLook() bool { return x.conn.transport != nil }
 
 // Look makes it done if the client has ended the connection, or its own direction of it. It
-// doesn't wait, and whether content was read doesn't matter.
+// doesn't wait, and whether content was read doesn't matter. Nor does it matter whether the client
+// is followed: that ends where its next request begins.
 func (x *requestContext) Look() {
-	x.mu.Lock()
-	idle := x.over || x.wanted && !x.unread
-	x.mu.Unlock()
-	if !idle && x.CanLook() && ended(x.conn.transport) {
+	if x.Err() == nil && !x.conn.watch.reads() && x.CanLook() && ended(x.conn.transport) {
 		x.end()
 	}
 }
