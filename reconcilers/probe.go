@@ -90,7 +90,7 @@ func lacks(r reply, limit int64) string {
 // maxClockDiff is how far an answer's date (RFC 9110 §6.6.1) may be from our clock for
 // an absence to be taken at its word. Rules ask for what is newer than the claim, and
 // what a cache answers may be older than it.
-const maxClockDiff = 5 * time.Minute
+const maxClockDiff = rules.MaxClockDiff
 
 // errUnaskable is a read that the rule makes in a way in which it must not be sent.
 var errUnaskable = errors.New("the probe can't be made")

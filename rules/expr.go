@@ -39,6 +39,8 @@ type expr struct {
 	alwaysBool bool
 	// words are what it compares header fields of the request with.
 	words []headerWord
+	// nearClaim says that it uses the time of the claim, with no room for the API's clock.
+	nearClaim bool
 }
 
 // namedExpr is an expression with the name it gives a value to.
@@ -82,6 +84,7 @@ func compileExpr(source string, at position) (*expr, error) {
 	e.chain, e.whole = chainOf(parsed.NativeRep().Expr()), wholeOf(parsed.NativeRep().Expr())
 	e.inspect(parsed.NativeRep().Expr(), checked.OutputType())
 	e.roams, e.roamed = roaming(parsed.NativeRep().Expr())
+	e.nearClaim = e.readsClaim() && usesNearClaim(ast.NavigateAST(parsed.NativeRep()))
 	e.readsNames = slices.ContainsFunc(e.refs, func(r place) bool {
 		return slices.Contains([]string{"json", "query_all", "form_all"}, r.root) && (len(r.steps) > 0 || e.roams)
 	})

@@ -20,10 +20,14 @@ func (d *decoder) probe(n *yaml.Node, key string, op *Operation) *Probe {
 	if n.Kind != yaml.MappingNode {
 		return nil
 	}
+	var p *Probe
 	if m["steps"] != nil {
-		return d.steps(n, m, key, op)
+		p = d.steps(n, m, key, op)
+	} else {
+		p = d.read(n, m, key, &Probe{op: op}, nil)
 	}
-	return d.read(n, m, key, &Probe{op: op}, nil)
+	d.sinceClaim(n, key, p)
+	return p
 }
 
 // read reads one request of a probe and how its answers are judged; nil when it has
