@@ -44,11 +44,19 @@ func (r *Reconciler) sameAccount(ctx context.Context, t *try) (reached bool, err
 	if t.connector.AccountRead != nil {
 		account, err := r.Account(ctx, t.connector, t.request)
 		if err != nil {
-			return !errors.Is(err, errUnreached), fmt.Errorf("the account of the configured credentials can't be told: %w", err)
+			return !errors.Is(err, errUnreached), fmt.Errorf("%w: %w", t.untoldAccount(), err)
 		}
 		t.request = t.request.WithAccount(t.connector, account)
 	}
 	return true, accountIs(t)
+}
+
+// untoldAccount says that nobody knows whose data would be asked about.
+func (t *try) untoldAccount() error {
+	if t.credential.name == "" {
+		return errors.New("no credentials are configured for " + t.mutation.Connector + " (connectors.settings), and without any the account can't be told")
+	}
+	return errors.New("the account of the configured credentials can't be told")
 }
 
 // accountIs compares the account of the request with the record's.
@@ -56,7 +64,9 @@ func accountIs(t *try) error {
 	account, refusal := t.owner.Account(t.request, t.match)
 	switch {
 	case refusal != nil:
-		return errors.New("the account of the configured credentials can't be told")
+		return t.untoldAccount()
+	case account != t.mutation.Account && t.credential.name == "":
+		return errors.New("no credentials are configured for " + t.mutation.Connector + " (connectors.settings), and without any it is another account")
 	case account != t.mutation.Account:
 		return errors.New("the configured credentials are for another account")
 	}

@@ -4,10 +4,12 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
 	"keep-proxy/internal/clock"
+	"keep-proxy/ledger"
 	"keep-proxy/rules"
 )
 
@@ -61,5 +63,35 @@ func TestAnAccountIsThatOfWhoAsksHow(t *testing.T) {
 		if ask(change) == same {
 			t.Errorf("%s is told the account of before", name)
 		}
+	}
+}
+
+// Where nothing is configured, to say that what is configured is wrong would send people the wrong way.
+func TestThatNoCredentialsAreConfiguredIsSaid(t *testing.T) {
+	t.Parallel()
+	const told = "no credentials are configured for things (connectors.settings), and without any "
+	for name, tc := range map[string]struct{ account, me, want string }{
+		"the account is read from a credential": {`"sha256(header['authorization'])"`, "", told + "the account can't be told"},
+		"the API names nobody":                  {"{get: /me, value: response.json.id}", "{}", told + "the account can't be told: "},
+		"the API names somebody else":           {"{get: /me, value: response.json.id}", `{"id":"anyone"}`, told + "it is another account"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, viaProbe)
+			w.rule = strings.Replace(w.rule, "account: header[?'x-account'].orValue('')", "account: "+tc.account, 1)
+			w.scripted, w.creds = http.Header{"Authorization": {"Bearer of the script"}}, fixed{}
+			w.api.script(func(rw http.ResponseWriter, r *http.Request) bool {
+				if r.URL.Path != "/me" {
+					return false
+				}
+				rw.Header().Set("Content-Type", "application/json")
+				_, _ = rw.Write([]byte(tc.me))
+				return true
+			})
+			w.start()
+			m := w.unknown("a")
+			w.due(m)
+			w.wants(m, ledger.NeedsReconcile, tc.want)
+		})
 	}
 }
