@@ -108,7 +108,7 @@ func (e *explainer) Explain(ctx context.Context, asked wire.Explain) (wire.Expla
 	}
 	out := ExplainRequest(e.app.rules.Load(), raw, ScopeOf(asked))
 	if out.Key != "" {
-		out.Now, err = e.app.standing(ctx, raw, out)
+		out, err = e.app.withStanding(ctx, raw, out)
 		if err != nil {
 			return nil, err
 		}
@@ -148,25 +148,42 @@ func rawExplain(e wire.Explain) (rules.Raw, error) {
 	}, nil
 }
 
-// standing says what would happen to an explained mutation now.
-func (a *App) standing(ctx context.Context, raw rules.Raw, x Explained) (string, error) {
+// withStanding is x with what would happen to it now. What can't be sent is refused only where it
+// would be sent.
+func (a *App) withStanding(ctx context.Context, raw rules.Raw, x Explained) (Explained, error) {
+	now, sent, err := a.standing(ctx, raw, x)
+	switch {
+	case err != nil:
+		return Explained{}, err
+	case x.Refused == "":
+		x.Now = now
+	case sent:
+		x.Now = "It would be recorded as failed, and nothing sent."
+	case now != "":
+		x.Now, x.Effect, x.Refused, x.Detail = now, rules.EffectMutation.String(), "", ""
+	}
+	return x, nil
+}
+
+// standing says what would happen to an explained mutation now, and whether it might be sent.
+func (a *App) standing(ctx context.Context, raw rules.Raw, x Explained) (now string, sent bool, err error) {
 	request, op := a.explainedAs(raw, x)
 	if op == nil {
-		return "", nil
+		return "", false, nil
 	}
 	found, err := a.recordsOf(ctx, request, op, x)
 	switch {
 	case errors.Is(err, errUnasked):
 		return "An earlier version of its rule asks the API whose data it changes, and explaining asks nobody: " +
-			"whether it would meet a record of that version isn't known.", nil
+			"whether it would meet a record of that version isn't known.", false, nil
 	case errors.Is(err, errRuleLost):
-		return "It would be refused as ambiguous-record: " + err.Error() + ".", nil
+		return "It would be refused as ambiguous-record: " + err.Error() + ".", false, nil
 	case err != nil:
-		return "", err
+		return "", false, err
 	case len(found) == 0:
-		return "It would be claimed and sent.", nil
+		return "It would be claimed and sent.", true, nil
 	case len(found) > 1:
-		return "Two records fit since the rule was changed, " + found[0].ID + " and " + found[1].ID + ": it would be refused as ambiguous-record.", nil
+		return "Two records fit since the rule was changed, " + found[0].ID + " and " + found[1].ID + ": it would be refused as ambiguous-record.", false, nil
 	}
 	m := found[0]
 	covers, diff := m.Covers(x.PayloadDigest, x.SignificantDigest), ""
@@ -174,7 +191,7 @@ func (a *App) standing(ctx context.Context, raw rules.Raw, x Explained) (string,
 		compared := proxy.ComparePayload(ctx, a.ledger, a.versions.connector, op, request, m)
 		covers, diff = compared.Covers, compared.Diff.String()
 	}
-	return "Its record " + m.ID + " is " + string(m.State) + ": " + whatNow(m, op, covers, diff), nil
+	return "Its record " + m.ID + " is " + string(m.State) + ": " + whatNow(m, op, covers, diff), m.State == ledger.Failed, nil
 }
 
 // explainedAs is the explained request and its operation; nil if there is none.

@@ -53,7 +53,7 @@ type Explained struct {
 	Key               string `json:"key,omitempty"`
 	ID                string `json:"id,omitempty"`
 	Marker            string `json:"marker,omitempty"`
-	// VendorKey is that of generation 1.
+	// VendorKey is that of generation 1, or the script's own where the rule keeps it.
 	VendorKey string `json:"vendor_key,omitempty"`
 	// Upgrade are the protocols to which the connection may change; what is said in them
 	// is judged by nobody. For a request that asks for a change, those that the upstream
@@ -140,7 +140,7 @@ func explainMutation(out Explained, request *rules.Request, content []byte, m ru
 	}
 	if out.AccountAsked != "" && s.Account == "" {
 		out.Account = ""
-		return out
+		return outgoingExplained(out, request, m.Operation, rules.Mutation{ID: rules.CaseID, Marker: rules.CaseMarker, VendorKey: rules.CaseVendorKey})
 	}
 	key, err := ledger.MutationKey(ledger.KeyParts{
 		Workflow: s.Workflow, Item: s.Item, Attempt: s.Attempt, Connector: m.Connector.Name, Operation: m.Operation.Name,
@@ -153,8 +153,24 @@ func explainMutation(out Explained, request *rules.Request, content []byte, m ru
 	if k := m.Operation.NativeKey; k != nil {
 		// A format that rules accept can be made.
 		out.VendorKey, _ = ledger.VendorKey(key, 1, k.Format, k.MaxLength)
+		if own, sent := m.Operation.ClientKey(request); sent && k.WhenPresent == rules.PresentKeepFirst {
+			out.VendorKey = own
+		}
 	}
-	return out
+	return outgoingExplained(out, request, m.Operation, rules.Mutation{ID: out.ID, Marker: out.Marker, VendorKey: out.VendorKey})
+}
+
+// outgoingExplained is x, or why the rule can't make the request that goes out of this one. A stored
+// answer needs none, so that the key stays.
+func outgoingExplained(x Explained, request *rules.Request, op *rules.Operation, known rules.Mutation) Explained {
+	if op.Send != nil {
+		return x // what goes out then are requests of the rule's own
+	}
+	known.Generation = 1
+	if _, refusal := op.Outgoing(request, known); refusal != nil {
+		return refusedExplained(x, refusal)
+	}
+	return x
 }
 
 // valueless is the refusal for a value that isn't there, of an expression that reads the content.

@@ -37,7 +37,12 @@ operations:
 
 func explainedBy(t *testing.T, e wire.Explain) Explained {
 	t.Helper()
-	set, findings := rules.Load([]rules.File{{Name: "chat.yaml", Data: []byte(askingRule)}}, nil, RuleDefaults(config.Default()))
+	return explainedUnder(t, askingRule, e)
+}
+
+func explainedUnder(t *testing.T, rule string, e wire.Explain) Explained {
+	t.Helper()
+	set, findings := rules.Load([]rules.File{{Name: "chat.yaml", Data: []byte(rule)}}, nil, RuleDefaults(config.Default()))
 	if set == nil {
 		t.Fatal(findings)
 	}
@@ -98,5 +103,54 @@ func TestAValueThatIsMissingIsExplainedByTheContent(t *testing.T) {
 				t.Errorf("refused as %s: %q, want %q at its end", x.Refused, x.Detail, c.want)
 			}
 		})
+	}
+}
+
+// What the rule writes into a request can be refused, although all that is known of it was derived.
+func TestARequestThatCantBeMadeIsExplainedAsRefused(t *testing.T) {
+	t.Parallel()
+	marked := strings.Replace(askingRule, "identity: {ref: json.ref}", "identity: none\n    marker: {json: keep_id}", 1)
+	refusing := strings.Replace(askingRule, "{header: Idempotency-Key}", "{header: Idempotency-Key, when_present: refuse}", 1)
+	keeping := strings.Replace(askingRule, "{header: Idempotency-Key}", "{header: Idempotency-Key, when_present: keep_first}", 1)
+	with := func(e wire.Explain, name, value string) wire.Explain {
+		headers := wire.Header{name: {value}}
+		for other, values := range e.Headers {
+			headers[other] = values
+		}
+		e.Headers = headers
+		return e
+	}
+	order := func(body, account string) wire.Explain {
+		return with(wire.Explain{Method: http.MethodPost, URL: "https://chat.test/order", Body: wire.Text(body), Account: account},
+			"Content-Type", "application/json")
+	}
+	for _, c := range []struct {
+		name, rule      string
+		request         wire.Explain
+		refused, detail string
+	}{
+		{"no content to write the marker into", marked, order("", "T1"), "identity", "the body is no JSON, but the rule writes json.keep_id into it"},
+		{"nor where the account is asked for", marked, order("", ""), "identity", "the body is no JSON, but the rule writes json.keep_id into it"},
+		{"a digest of what is changed", marked, with(order("{}", "T1"), "Content-Digest", "sha-256=:x:"), "ambiguous-request", "says a digest of its body"},
+		{"a key that isn't taken", refusing, with(form("channel=c", "T1"), "Idempotency-Key", "own"), "ambiguous-request", "brings its own"},
+		{"content that takes it", marked, order("{}", "T1"), "", ""},
+		{"no key of its own", refusing, form("channel=c", "T1"), "", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			x := explainedUnder(t, c.rule, c.request)
+			if x.Refused != c.refused || !strings.Contains(x.Detail, c.detail) || (x.Effect == "deny") != (c.refused != "") {
+				t.Errorf("it is %s, refused as %q: %q; want %q: %q", x.Effect, x.Refused, x.Detail, c.refused, c.detail)
+			}
+			if (x.Key != "") != (c.request.Account != "") {
+				t.Errorf("its key is %q", x.Key)
+			}
+		})
+	}
+	if x := explainedUnder(t, keeping, with(form("channel=c", "T1"), "Idempotency-Key", "own")); x.VendorKey != "own" {
+		t.Errorf("the key that is kept is explained as %q", x.VendorKey)
+	}
+	if x := explainedBy(t, with(form("channel=c", "T1"), "Idempotency-Key", "own")); x.VendorKey == "own" || x.VendorKey == "" {
+		t.Errorf("the key that is replaced is explained as %q", x.VendorKey)
 	}
 }
