@@ -137,8 +137,8 @@ func (n *Notifier) Run(ctx context.Context) {
 
 // Last tells what there is to tell before the process ends, which may be right after an
 // escalation was opened: call it once Run has returned. Until ctx ends, each destination
-// gets what waits for it. One that fails, or failed when it was tried last, keeps that for
-// the next process.
+// gets what waits for it. One that fails, or failed when this process tried it last, keeps that
+// for the next process.
 func (n *Notifier) Last(ctx context.Context) error {
 	err := n.read(ctx)
 	var all sync.WaitGroup

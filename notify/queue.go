@@ -39,6 +39,8 @@ type line struct {
 	Tries int       `json:"tries,omitempty"`
 	Since time.Time `json:"since,omitzero"`
 	Error string    `json:"error,omitempty"`
+	// failed says that this process tried it, in vain.
+	failed bool
 }
 
 // queue keeps what has to be told, durably.
@@ -219,7 +221,7 @@ func (q *queue) done(name, id string) error {
 	l := q.Queues[name]
 	i := slices.IndexFunc(l.Messages, func(m Message) bool { return m.ID == id })
 	if i <= 0 {
-		l.Tries, l.Since, l.Error = 0, time.Time{}, ""
+		l.Tries, l.Since, l.Error, l.failed = 0, time.Time{}, "", false
 	}
 	if i >= 0 {
 		l.Messages = slices.Delete(slices.Clone(l.Messages), i, i+1)
@@ -236,15 +238,17 @@ func (q *queue) failed(name string, at time.Time, why string) int {
 		l.Since = at
 	}
 	l.Tries++
-	l.Error = why
+	l.Error, l.failed = why, true
 	return l.Tries
 }
 
-// failing says that a destination didn't take its message when it was tried last.
+// failing says that a destination didn't take its message when this process tried it last. What
+// an earlier one tried says nothing of now: were it to count, and each process end before an
+// answer, nobody would be told for ever.
 func (q *queue) failing(name string) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.Queues[name].Tries > 0
+	return q.Queues[name].failed
 }
 
 // save writes the file, whole or not at all, and syncs it.
