@@ -46,3 +46,29 @@ func TestATryThatTheEndOfTheProcessCutIsMadeOnceMore(t *testing.T) {
 		want(t, &up.fakeDestination, a+"-1-opened", b+"-1-opened")
 	})
 }
+
+func TestProcessesThatEndAtOnceTellPastWhatIsNotTaken(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		picky := &fakeDestination{name: "pager"}
+		_, stop := w.notifying(picky)
+		synctest.Wait()
+		stop()
+		a, b := w.ask('a'), w.ask('b')
+		picky.refuses = a
+		for try := 1; try <= pastAfter; try++ {
+			want(t, picky)
+			n, stop := w.notifying(picky)
+			synctest.Wait()
+			stop()
+			if err := n.Last(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if s := n.Status(); s[0].Tries != try {
+				t.Fatalf("status %+v: want try %d, as none that was in vain is forgotten", s, try)
+			}
+		}
+		want(t, picky, b+"-1-opened")
+	})
+}

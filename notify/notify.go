@@ -135,26 +135,6 @@ func (n *Notifier) Run(ctx context.Context) {
 	}
 }
 
-// Last tells what there is to tell before the process ends, which may be right after an
-// escalation was opened: call it once Run has returned. Until ctx ends, each destination
-// gets what waits for it. One that fails, or failed when this process tried it last, keeps that
-// for the next process.
-func (n *Notifier) Last(ctx context.Context) error {
-	err := n.read(ctx)
-	var all sync.WaitGroup
-	for _, d := range n.config.Destinations {
-		all.Go(func() {
-			for m, ok := n.queue.first(d.Name()); ok && !n.queue.failing(d.Name()); m, ok = n.queue.first(d.Name()) {
-				if _, wait := n.try(ctx, d, m); wait > 0 {
-					return
-				}
-			}
-		})
-	}
-	all.Wait()
-	return err
-}
-
 // looked keeps how reading the history ended, for Status, and logs what is news of it.
 func (n *Notifier) looked(ctx context.Context, err error) {
 	if err == nil {

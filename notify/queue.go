@@ -229,7 +229,8 @@ func (q *queue) done(name, id string) error {
 	return q.save()
 }
 
-// failed notes a try that failed, and returns how many there were. It isn't worth a write.
+// failed notes a try that failed, and returns how many there were. It isn't worth a write before
+// the end: see keepTries.
 func (q *queue) failed(name string, at time.Time, why string) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -249,6 +250,25 @@ func (q *queue) failing(name string) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.Queues[name].failed
+}
+
+// tries is how often a destination's first message was tried in vain.
+func (q *queue) tries(name string) int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.Queues[name].Tries
+}
+
+// keepTries writes down what was tried in vain, if anything was.
+func (q *queue) keepTries() error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, l := range q.Queues {
+		if l.failed {
+			return q.save()
+		}
+	}
+	return nil
 }
 
 // save writes the file, whole or not at all, and syncs it.
