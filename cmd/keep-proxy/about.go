@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -42,7 +41,8 @@ func (f *resolveFlags) about(cmd *cobra.Command, id string) error {
 		if !isTerminal(cmd.InOrStdin()) || !isTerminal(cmd.OutOrStdout()) {
 			return errors.Join(showMutation(cmd.OutOrStdout(), m, open, again(cmd)), undecided(m))
 		}
-		w := &walk{api: c, in: bufio.NewScanner(cmd.InOrStdin()), out: cmd.OutOrStdout(), actor: f.actor, flags: again(cmd), reason: f.reason}
+		w := newWalk(cmd, f.actor)
+		w.api, w.reason = c, f.reason
 		err = w.mutation(ctx, m, open, f.version)
 		if errors.Is(err, errLeft) {
 			return nil

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 
 	"keep-proxy/admin/client"
@@ -34,7 +35,7 @@ func (f *resolveFlags) interactive(cmd *cobra.Command) error {
 	if f.json {
 		return f.list(cmd)
 	}
-	w := &walk{in: bufio.NewScanner(cmd.InOrStdin()), out: cmd.OutOrStdout(), actor: f.actor, flags: again(cmd)}
+	w := newWalk(cmd, f.actor)
 	return f.with(cmd, func(ctx context.Context, c *connection) error {
 		w.api = c
 		err := w.all(ctx, f.filter.Filter)
@@ -78,6 +79,15 @@ type walk struct {
 	flags string
 	// reason is that of every decision; empty to ask for it.
 	reason string
+	// terminal says that lines come from one, which cuts those that are too long.
+	terminal bool
+}
+
+// newWalk makes a person's way through questions, on the command's own streams.
+func newWalk(cmd *cobra.Command, actor string) *walk {
+	return &walk{
+		in: bufio.NewScanner(cmd.InOrStdin()), out: cmd.OutOrStdout(), actor: actor, flags: again(cmd), terminal: isTerminal(cmd.InOrStdin()),
+	}
 }
 
 func (w *walk) all(ctx context.Context, f client.Filter) error {
@@ -155,7 +165,7 @@ func (w *walk) decide(ctx context.Context, e wire.Escalation, a wire.Action) (bo
 		d.Force = true
 	}
 	if a.Action == wire.ActionHappened {
-		if err := w.result(&d); err != nil {
+		if given, err := w.result(&d, e.Mutation); err != nil || !given {
 			return false, err
 		}
 	}
@@ -180,32 +190,71 @@ func (w *walk) decide(ctx context.Context, e wire.Escalation, a wire.Action) (bo
 	return true, nil
 }
 
-// result asks what the script shall get.
-func (w *walk) result(d *wire.Resolve) error {
+// result asks what the script shall get; false leaves the decision.
+func (w *walk) result(d *wire.Resolve, mutation string) (bool, error) {
 	for {
 		text, err := w.ask("Status that the script shall get, such as 201 (empty: there is no result to give): ")
 		if err != nil {
-			return err
+			return false, err
 		}
 		if text == "" {
 			d.NoResult = true
-			return nil
+			return true, nil
 		}
 		status, err := strconv.Atoi(text)
 		if err != nil || status < 200 || status > 599 {
 			fmt.Fprintln(w.out, "A status is a number from 200 to 599.")
 			continue
 		}
-		body, err := w.ask("Body, on one line (empty: none): ")
-		if err != nil {
-			return err
+		body, given, err := w.body(mutation)
+		if err != nil || !given {
+			return false, err
 		}
 		d.Result = &wire.Result{Status: status, Body: wire.Text(body)}
-		if strings.HasPrefix(body, "{") || strings.HasPrefix(body, "[") {
+		if beginsJSON(body) {
 			d.Result.Headers = wire.Header{"Content-Type": {"application/json"}}
 		}
-		return nil
+		return true, nil
 	}
+}
+
+// terminalLine is how many bytes of a line a terminal gives at most (N_TTY of Linux); the rest
+// is lost without a word.
+const terminalLine = 4095
+
+// body asks for the answer's content; false leaves the decision. It is final once it is recorded, so
+// that one of which only a part came is no answer: the first of several lines that were pasted, or
+// what a terminal gives of a long one. The rest of the lines is read as answers then: none but whole
+// JSON is taken, and an empty one leaves the decision.
+func (w *walk) body(mutation string) (text string, given bool, err error) {
+	text, err = w.ask("Body, on one line (empty: none): ")
+	if err != nil || w.whole(text) {
+		return text, err == nil, err
+	}
+	fmt.Fprintf(w.out, "That is only a part of it. Give all on one line, of fewer than %d bytes, or leave this, and give a file:\n"+
+		"keep-proxy resolve%s %s --happened --result FILE --reason TEXT\n", terminalLine, w.flags, mutation)
+	for {
+		text, err = w.ask("Body, as JSON, on one line (empty: decide anew): ")
+		if err != nil || text == "" {
+			return "", false, err
+		}
+		if beginsJSON(text) && w.whole(text) {
+			return text, true, nil
+		}
+	}
+}
+
+// whole reports whether all of a line came, and a line has all of it.
+func (w *walk) whole(text string) bool {
+	if w.terminal && len(text) >= terminalLine {
+		return false
+	}
+	return !beginsJSON(text) || jsontext.Value(text).IsValid(jsontext.AllowDuplicateNames(true))
+}
+
+// beginsJSON reports whether a text begins as a JSON object or list does.
+func beginsJSON(text string) bool {
+	return strings.HasPrefix(text, "{") || strings.HasPrefix(text, "[")
 }
 
 // choose asks for a number from 0 to most.

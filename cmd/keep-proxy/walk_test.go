@@ -128,6 +128,47 @@ func TestAResultIsGivenWithItsType(t *testing.T) {
 	}
 }
 
+func TestAResultOfWhichOnlyAPartCameIsNotGiven(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("a", terminalLine)
+	for _, c := range []struct {
+		name     string
+		terminal bool
+		lines    []string
+		want     string // the body; empty for no decision
+	}{
+		{"several lines that were pasted", false, []string{"{", `"id": 7,`, `"n": 8`, "}", "", "0"}, ""},
+		{"with numbers among them", false, []string{"[", "1,", "2", "]", "", "0"}, ""},
+		{"what a terminal gives of a long line", true, []string{`{"id":"` + long, "", "0"}, ""},
+		{"what it gives of a long text", true, []string{long, "", "0"}, ""},
+		{"the whole of it, said again", false, []string{"{", `{"id":7}`, "why"}, `{"id":7}`},
+		{"a long line from elsewhere", false, []string{long, "why"}, long},
+		{"a text", true, []string{"it is done", "why"}, "it is done"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			a := &asked{open: []wire.Escalation{question(wire.Action{Action: wire.ActionHappened})}}
+			var out bytes.Buffer
+			lines := append([]string{"1", "201"}, c.lines...)
+			w := &walk{
+				api: a, in: bufio.NewScanner(strings.NewReader(strings.Join(lines, "\n"))), out: &out, actor: "ann",
+				flags: " --config c.yaml", terminal: c.terminal,
+			}
+			if err := w.all(t.Context(), client.Filter{}); err != nil {
+				t.Fatal(err)
+			}
+			switch {
+			case c.want == "" && len(a.decided) != 0:
+				t.Errorf("decided %+v, want nothing", a.decided)
+			case c.want == "" && !strings.Contains(out.String(), "keep-proxy resolve --config c.yaml m-1 --happened --result FILE"):
+				t.Errorf("shown %q, want the way by a file", out.String())
+			case c.want != "" && (len(a.decided) != 1 || string(a.decided[0].Result.Body.Content) != c.want):
+				t.Errorf("decided %+v, want the body %q", a.decided, c.want)
+			}
+		})
+	}
+}
+
 func TestNothingIsDecidedWithoutAnAnswer(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
