@@ -164,15 +164,17 @@ func loadFiles(c config.Config, names []string) (*rules.Set, rules.Findings, err
 	return set, append(unread, findings...), nil
 }
 
+// write tells all findings, a line each. They name keys and texts of files that somebody else may
+// have written, in which an escape looks harmless: it must not drive the terminal.
 func (c checked) write(w io.Writer) error {
 	for _, p := range c.Configuration {
-		fmt.Fprintln(w, config.Problem(p).String())
+		fmt.Fprintln(w, printable(config.Problem(p).String()))
 	}
 	for _, a := range c.Advice {
-		fmt.Fprintf(w, "%s: %s: %s\n", a.Key, a.Value, a.Text)
+		fmt.Fprintln(w, printable(a.Key+": "+a.Value+": "+a.Text))
 	}
 	for _, f := range c.Rules {
-		fmt.Fprintln(w, f.String())
+		fmt.Fprintln(w, printable(f.String()))
 	}
 	if c.failed() {
 		return nil

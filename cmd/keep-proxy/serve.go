@@ -207,5 +207,5 @@ func quietLog(c config.Log, w io.Writer) zerolog.Logger {
 
 // notes writes what a program has to say at its start.
 func notes(w io.Writer) func(string) {
-	return func(text string) { fmt.Fprintln(w, "keep-proxy:", text) }
+	return func(text string) { fmt.Fprintln(w, "keep-proxy:", printable(text)) }
 }
