@@ -53,6 +53,7 @@ func TestHintsKnowWhatIsACommandAndWhatItsFlagsAre(t *testing.T) {
 	for _, tc := range []struct{ flags, give, want string }{
 		{" --config c", "keep-proxy ledger accept-loss --reason TEXT", "keep-proxy ledger accept-loss --config c --reason TEXT"},
 		{" --config c", "start one with keep-proxy serve, or", "start one with keep-proxy serve --config c, or"},
+		{" --config c", "start it with keep-proxy serve --restored SINCE", "start it with keep-proxy serve --config c --restored SINCE"},
 		{" --config c", "held by process 7 (keep-proxy serve), or", "held by process 7 (keep-proxy serve), or"},
 		{" --config c", "held by process 7 (keep-proxy status), or", "held by process 7 (keep-proxy status), or"},
 		{" --config c", "keep-proxy items reopen or new-attempt", "keep-proxy items reopen --config c or new-attempt"},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -50,6 +51,8 @@ func TestRestoredCopyOpensOnlyAsSuchUntilItsGapIsNoted(t *testing.T) {
 				s.Close()
 			}
 			t.Errorf("%s: %v, want ErrShortened", why, err)
+		} else if strings.Count(err.Error(), "start it with keep-proxy serve --restored SINCE") != 1 {
+			t.Errorf("%s: %v, want the way to go on with a copy", why, err)
 		}
 	}
 	refused("an older copy")

@@ -14,6 +14,11 @@ import (
 const howToGoOn = "restore the folder, or go on deliberately without what is lost: " +
 	"keep-proxy ledger accept-loss --reason TEXT"
 
+// howToRestore comes before it where the ledger ends too early: whoever has put a backup back sees this
+// first, and to accept a loss would hold work that a restore lets go on.
+const howToRestore = "if it is a copy that was put back on purpose, start it with keep-proxy serve --restored SINCE, " +
+	"the moment at which it was made, as in 2026-01-31T15:04:05Z; else "
+
 // Open opens the ledger in c.Dir, or makes a new one at a first start: when neither
 // the folder, nor a high-water file, nor c.ID says that there was one. Everything
 // that docs/semantics.md §9 names is an error that refuses, wraps one of
@@ -103,7 +108,7 @@ func (c Config) cutShort() error {
 	case err != nil:
 		return fmt.Errorf("ledger folder: %w", err)
 	case cut && !c.Restored:
-		return fmt.Errorf("%w: a restore was cut short; start again with serve --restored SINCE", ledger.ErrShortened)
+		return fmt.Errorf("%w: a restore was cut short", ledger.ErrShortened)
 	}
 	return nil
 }
@@ -123,7 +128,9 @@ func explain(err error) error {
 		return fmt.Errorf("%w; point ledger.dir at the right folder, or correct ledger.id", err)
 	case errors.Is(err, ledger.ErrMissing):
 		return fmt.Errorf("%w; mount its volume if that isn't mounted; else %s", err, howToGoOn)
-	case errors.Is(err, ledger.ErrDamaged), errors.Is(err, ledger.ErrShortened):
+	case errors.Is(err, ledger.ErrShortened):
+		return fmt.Errorf("%w; %s%s", err, howToRestore, howToGoOn)
+	case errors.Is(err, ledger.ErrDamaged):
 		return fmt.Errorf("%w; %s", err, howToGoOn)
 	}
 	return err
