@@ -44,6 +44,9 @@ type Session struct {
 	Patience time.Duration
 	// Say tells a person what happens.
 	Say func(format string, args ...any)
+	// Words are what an error of the API is told by (default its own): the API's refusals name
+	// its addresses, not commands.
+	Words func(error) string
 
 	// failing says that a mutation had failed when the command ended, and was not made
 	// good: that tells more than the command's own code.
@@ -136,10 +139,17 @@ func (s *Session) Finish(ctx context.Context, code int) Verdict {
 	}
 	v := Judge(&s.Run, s.cause(ctx))
 	if err != nil && v.Reason == "" {
-		v.Reason = err.Error()
+		v.Reason = s.words(err)
 	}
 	s.letGo(ctx)
 	return v
+}
+
+func (s *Session) words(err error) string {
+	if s.Words == nil {
+		return err.Error()
+	}
+	return s.Words(err)
 }
 
 // letGo ends a run that could not be finished as done, so that its item isn't busy

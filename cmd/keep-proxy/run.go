@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -166,7 +167,10 @@ func (f *runFlags) inside(cmd *cobra.Command, h *host, args []string, signals *r
 	if user == nil {
 		untrusted(say, opened.Env)
 	}
-	session := &managed.Session{API: h.Client, Run: opened.Run, TTL: f.ttl, KeepOpen: f.keepOpen, Say: say}
+	session := &managed.Session{
+		API: h.Client, Run: opened.Run, TTL: f.ttl, KeepOpen: f.keepOpen, Say: say,
+		Words: func(err error) string { return strings.Replace(said(cmd, err), "--run ID", "--run "+opened.Run.ID, 1) },
+	}
 	var p *child.Process
 	done := func() {}
 	// A signal that comes while the command is being started is for the command, too.
