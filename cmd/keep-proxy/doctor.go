@@ -49,6 +49,9 @@ func newDoctor() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			for i := range findings {
+				findings[i].Fix = onSameLedger(again(cmd), findings[i].Fix)
+			}
 			if f.json {
 				err = writeJSON(cmd.OutOrStdout(), findings)
 			} else {

@@ -154,7 +154,8 @@ func showMutation(w io.Writer, m *wire.Mutation, asked *wire.Escalation, flags s
 	}
 	for _, part := range []func(io.Writer, *wire.Mutation) error{
 		func(w io.Writer, m *wire.Mutation) error { return showDiff(w, m.Diff) },
-		showDispatches, showObservations, showEvents,
+		showDispatches, showObservations,
+		func(w io.Writer, m *wire.Mutation) error { return showEvents(w, m, flags) },
 		func(w io.Writer, m *wire.Mutation) error { return showActions(w, m, asked, flags) },
 	} {
 		if err := part(w, m); err != nil {
@@ -252,11 +253,11 @@ func seenWord(o wire.Observation) string {
 	return o.Seen
 }
 
-func showEvents(w io.Writer, m *wire.Mutation) error {
+func showEvents(w io.Writer, m *wire.Mutation, flags string) error {
 	rows := make([][]string, 0, len(m.Events)+1)
 	for i, e := range m.Events {
 		if m.EventsLeftOut > 0 && i == len(m.Events)/2 {
-			rows = append(rows, []string{"…", "", counted(m.EventsLeftOut, "event"), "", "left out here; keep-proxy audit export has all"})
+			rows = append(rows, []string{"…", "", counted(m.EventsLeftOut, "event"), "", onSameLedger(flags, "left out here; keep-proxy audit export has all")})
 		}
 		move := e.To
 		if e.From != "" && e.From != e.To {

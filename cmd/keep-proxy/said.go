@@ -31,8 +31,9 @@ var commandsFor = strings.NewReplacer(
 // nothing is added to either. Those of localCommand know no --admin.
 var (
 	namedCommand = regexp.MustCompile(`(?:\bby process \d+ \()?` +
-		`\b(?:start (?:it|one) with keep-proxy serve|keep-proxy (?:check|health|resolve|resume|status|ledger (?:accept-loss|backup|confirm|verify)|` +
-		`items (?:done|new-attempt|reopen|skip)|obligations (?:run|waive)|runs end|(?:items|mutations|obligations|runs) (?:list|show)))\b` +
+		`\b(?:start (?:it|one) with keep-proxy serve|keep-proxy (?:audit export|check|health|pause|resolve|resume|status|` +
+		`ledger (?:accept-loss|backup|confirm|verify)|items (?:done|new-attempt|reopen|skip)|obligations (?:run|waive)|runs end|` +
+		`(?:items|mutations|obligations|runs) (?:list|show)))\b` +
 		`(?: --(?:config|data-dir|admin)\b)?`)
 	localCommand = regexp.MustCompile(`keep-proxy (?:check|serve|ledger accept-loss)$`)
 )

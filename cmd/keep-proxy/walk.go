@@ -182,7 +182,7 @@ func (w *walk) decide(ctx context.Context, e wire.Escalation, a wire.Action) (bo
 		if !ok {
 			return false, unsaid(err, "mutations show "+e.Mutation)
 		}
-		fmt.Fprintf(w.out, "Refused: %s\n", printable(said(nil, p)))
+		fmt.Fprintf(w.out, "Refused: %s\n", printable(onSameLedger(w.flags, said(nil, p))))
 		// Another version means another question: it is asked when resolve runs again.
 		return p.Name() == "version", nil
 	}

@@ -44,7 +44,7 @@ func question(actions ...wire.Action) wire.Escalation {
 func walkThrough(t *testing.T, a *asked, lines ...string) string {
 	t.Helper()
 	var out bytes.Buffer
-	w := &walk{api: a, in: bufio.NewScanner(strings.NewReader(strings.Join(lines, "\n"))), out: &out, actor: "ann"}
+	w := &walk{api: a, in: bufio.NewScanner(strings.NewReader(strings.Join(lines, "\n"))), out: &out, actor: "ann", flags: " --config c"}
 	if err := w.all(t.Context(), client.Filter{}); err != nil && !errors.Is(err, errLeft) && !errors.Is(err, errBegun) {
 		t.Fatal(err)
 	}
@@ -214,7 +214,7 @@ func TestADecisionThatIsNotFinishedIsAnError(t *testing.T) {
 func TestARefusalIsToldAndAskedAgainUnlessTheRecordChanged(t *testing.T) {
 	t.Parallel()
 	refusal := func(name string) error {
-		return &client.Problem{Type: wire.ProblemPrefix + name, Detail: "Not so."}
+		return &client.Problem{Type: wire.ProblemPrefix + name, Detail: "Not so; see keep-proxy status."}
 	}
 	for _, c := range []struct {
 		name string
@@ -225,7 +225,7 @@ func TestARefusalIsToldAndAskedAgainUnlessTheRecordChanged(t *testing.T) {
 			t.Parallel()
 			a := &asked{open: []wire.Escalation{question(wire.Action{Action: wire.ActionSkip})}, refuse: []error{c.err}}
 			out := walkThrough(t, a, "1", "why", "1", "why")
-			if len(a.decided) != c.want || !strings.Contains(out, "Refused: Not so.") {
+			if len(a.decided) != c.want || !strings.Contains(out, "Refused: Not so; see keep-proxy status --config c.") {
 				t.Errorf("%d decisions, want %d; shown %q", len(a.decided), c.want, out)
 			}
 		})

@@ -228,11 +228,12 @@ func TestAHistoryThatIsNotWholeSaysSo(t *testing.T) {
 	t.Parallel()
 	var shown bytes.Buffer
 	m := wire.Mutation{Events: []wire.Event{{What: "claim"}, {What: "success"}, {What: "replayed"}, {What: "acknowledge"}}, EventsLeftOut: 7}
-	if err := showEvents(&shown, &m); err != nil {
+	if err := showEvents(&shown, &m, " --config c"); err != nil {
 		t.Fatal(err)
 	}
 	lines := strings.Split(strings.TrimSpace(shown.String()), "\n")
-	if len(lines) != 7 || !strings.Contains(lines[3], "success") || !strings.Contains(lines[4], "7 events") || !strings.Contains(lines[5], "replayed") {
+	if len(lines) != 7 || !strings.Contains(lines[3], "success") || !strings.Contains(lines[4], "7 events") ||
+		!strings.Contains(lines[4], "keep-proxy audit export --config c has all") || !strings.Contains(lines[5], "replayed") {
 		t.Errorf("shown %q", shown.String())
 	}
 }
