@@ -38,6 +38,12 @@ func listImpact(s *Server, r *http.Request) (any, error) {
 	if err != nil {
 		return nil, listingError(f, err)
 	}
+	if f.Run != "" && f.Cursor == "" && len(page.Items) == 0 {
+		// That nothing was touched would be believed of a run whose id is mistyped, too.
+		if _, err := s.run(r, f.Run); err != nil {
+			return nil, err
+		}
+	}
 	out := wire.List[wire.Touched]{Items: each(page.Items, touchedOf), Next: page.Next}
 	return out, s.addItemStates(r.Context(), out.Items)
 }
@@ -50,6 +56,9 @@ func impactOf(q url.Values, f ledger.Filter, now time.Time) (ledger.Filter, erro
 	until, ok := sinceOf(q.Get("until"), now)
 	if !ok {
 		return f, BadRequest("query:until", "neither a time nor a duration", "write 2006-01-02T15:04:05Z or 24h")
+	}
+	if !until.IsZero() && until.Before(f.Since) {
+		return f, BadRequest("query:until", "before since", "give the later time there")
 	}
 	// The listing's own since ends at what was made then; older records may be touched.
 	f.Touched, f.Since = ledger.Touched{Since: f.Since, Until: until}, time.Time{}

@@ -12,6 +12,7 @@ func TestImpact(t *testing.T) {
 	w := newWorld(t, nil)
 	first := w.open("order-1")
 	applied := w.apply(w.claim(transfer(&first.Run)), 201, "{}")
+	idle := w.open("order-3")
 	w.clock.advance(time.Hour)
 	second, lost := w.unknown("order-2")
 	for _, c := range []struct {
@@ -49,7 +50,13 @@ func TestImpact(t *testing.T) {
 	_ = second
 	for query, words := range map[string]string{
 		"": "nothing is asked about", "?version=1": "without connector", "?connector=a&version=x": "no version", "?until=soon": "neither a time",
+		"?since=1h&until=2h": "before since",
 	} {
 		w.refused(ask{path: "/v1/impact" + query}, 400, "bad-request", words)
+	}
+	// That nothing was touched is an answer about a run that there was.
+	w.refused(ask{path: "/v1/impact?run=r-nobody"}, 404, "not-found", "There is no run")
+	if got, err = w.client.Impact(t.Context(), client.ImpactFilter{Run: idle.ID}); err != nil || len(got) != 0 {
+		t.Errorf("%+v, %v; want nothing of a run that did nothing", got, err)
 	}
 }

@@ -232,7 +232,8 @@ func recordRoutes() []route {
 		{
 			method: http.MethodGet, path: "/v1/impact", roles: readers, id: "listImpact",
 			summary: "Lists what a rule version, a time or a run touched, newest first; a page may be empty and have a next.",
-			query:   slices.Concat(impactParameters, scopeParameters, pageParameters), response: wire.List[wire.Touched]{}, serve: reading(listImpact),
+			query:   slices.Concat(impactParameters, scopeParameters, pageParameters), response: wire.List[wire.Touched]{},
+			problems: []string{"not-found"}, serve: reading(listImpact),
 		},
 		{
 			method: http.MethodGet, path: "/v1/status", roles: readers, id: "showStatus",
