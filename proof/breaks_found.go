@@ -528,4 +528,9 @@ var foundBreaks = []broken{
 		edits: []edit{{"rules/watch.go", "untold != \"\" && w.restsOnClaim(seen)", "untold != \"\" && w.restsOnClaim(WatchPending)"}},
 		tests: []string{"rules.TestALookThatGoesByTheClaimNeedsItsTime"},
 	},
+	{
+		promise: "One page of several", how: "what is on the next page has failed",
+		edits: []edit{{"rules/watch.go", "seen == WatchFailed && (more || err != nil)", "seen == WatchPending && (more || err != nil)"}},
+		tests: []string{"rules.TestNothingHasFailedByOnePageOfSeveral"},
+	},
 }

@@ -57,12 +57,15 @@ func (w *Watch) Ask(env Env, accepted *Response) (*Ask, error) {
 }
 
 // Judge says what an answer to Ask shows, and why. Anything but a whole answer as
-// expected of which one of the two conditions is true is pending. So is an end that rests on
-// the time of the claim where that can't be told.
+// expected of which one of the two conditions is true is pending. So is a failure of which one
+// page was read, and an end that rests on the time of the claim where that can't be told.
 func (w *Watch) Judge(env Env, resp *Response, clocks Clocks) (Watched, string) {
 	seen, why := w.judge(env, resp)
 	if seen == WatchPending {
 		return seen, why
+	}
+	if _, more, err := nextLink(resp.Header); seen == WatchFailed && (more || err != nil) {
+		return WatchPending, why + ", but by its Link field the answer goes on, of which one page was read"
 	}
 	if untold := clocks.untold(); untold != "" && w.restsOnClaim(seen) {
 		return WatchPending, why + ", but the rule goes by the time of the claim: " + untold

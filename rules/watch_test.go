@@ -93,3 +93,28 @@ func TestALookThatGoesByTheClaimNeedsItsTime(t *testing.T) {
 		}
 	}
 }
+
+// Conditions read one page, so that what isn't on it, or is of it alone, has not failed.
+func TestNothingHasFailedByOnePageOfSeveral(t *testing.T) {
+	t.Parallel()
+	_, op := operation(t, watching(`{get: /jobs, max: 1h, until: "'j1' in response.json.done", failed_when: "!('j1' in response.json.all)"}`))
+	env := Env{Request: request(t, "POST https://api.test/things/x", `{"name":"n"}`), Mutation: sample()}
+	for _, c := range []struct {
+		name, link, body string
+		want             Watched
+	}{
+		{"failed on the only page", "", `{"done":[],"all":["j2"]}`, WatchFailed},
+		{"failed on the last page", `</jobs?page=1>; rel="prev"`, `{"done":[],"all":["j2"]}`, WatchFailed},
+		{"not on the first page", `</jobs?page=2>; rel="next"`, `{"done":[],"all":["j2"]}`, WatchPending},
+		{"with links that can't be read", `/jobs?page=2`, `{"done":[],"all":["j2"]}`, WatchPending},
+		{"done on the first page", `</jobs?page=2>; rel="next"`, `{"done":["j1"],"all":["j1"]}`, WatchDone},
+	} {
+		resp := answered(200, c.body)
+		if c.link != "" {
+			resp.Header.Set("Link", c.link)
+		}
+		if seen, why := op.Watch.Judge(env, resp, Clocks{}); seen != c.want {
+			t.Errorf("%s: %v (%s), want %v", c.name, seen, why, c.want)
+		}
+	}
+}
