@@ -27,6 +27,7 @@ func (d *decoder) probe(n *yaml.Node, key string, op *Operation) *Probe {
 		p = d.read(n, m, key, &Probe{op: op}, nil)
 	}
 	d.sinceClaim(n, key, p)
+	d.anyones(n, key, op, p)
 	return p
 }
 
