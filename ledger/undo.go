@@ -304,6 +304,8 @@ func (c *command) notAllowed(m *Mutation, on Trigger, why string) error {
 // undecidable refuses what a person must not decide about compensation.
 func (c *command) undecidable(m *Mutation, r *Resolve) error {
 	switch {
+	case r.Action == OnSkip && m.Undo != nil && (m.State == Applied || m.State == Skipped):
+		return c.notAllowed(m, OnSkip, notOwed(m))
 	case r.Action == OnSkip && !waivable(m, c.now, c.Process()):
 		return c.notAllowed(m, OnSkip, "a sending of it may still take effect; it can be waived once its outcome is known")
 	case r.Compensate != nil && m.State != NeedsReconcile && m.State != Indeterminate:

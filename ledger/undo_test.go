@@ -233,6 +233,10 @@ func TestAnUndoThatMayStillTakeEffectIsNotWaived(t *testing.T) {
 	if err := waive(); err != nil || w.byKey(m.Key).State != ledger.Skipped {
 		t.Errorf("after settle: %v", err)
 	}
+	// Who says it once more isn't told that something may still take effect.
+	if refusal, ok := errors.AsType[*ledger.NotAllowedError](waive()); !ok || refusal.Reason != "it was waived" {
+		t.Errorf("once more: %+v", refusal)
+	}
 }
 
 // That a person says, with force, that it did not happen ends no sending.
