@@ -145,9 +145,13 @@ func (c *command) evidenceTaken(m *Mutation, o *Observation) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if owner != m.Key {
-			return fmt.Sprintf("object %s is evidence for mutation %s", object, owner.ID()), nil
+		if m.Owns(owner, object) {
+			continue
 		}
+		if owner == m.Key {
+			return fmt.Sprintf("object %s is evidence for what mutation %s was before retention removed it", object, m.ID), nil
+		}
+		return fmt.Sprintf("object %s is evidence for mutation %s", object, owner.ID()), nil
 	}
 	return "", nil
 }

@@ -1,6 +1,9 @@
 package ledger_test
 
 import (
+	"errors"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -308,6 +311,43 @@ func TestWhatIsMadeAfterItWasForgottenHasOtherMarks(t *testing.T) {
 	w.send(w.open(), "b", nativeKey)
 	if m := w.mutation("b"); m.Marker != ledger.Marker(m.Key) || m.Remade != 0 {
 		t.Errorf("another one: the marker is %q, remade %d", m.Marker, m.Remade)
+	}
+}
+
+// An object that was found to be of the removed record is no evidence for the one that is made
+// anew: neither that it took effect, nor, by leaving the object out, that it didn't.
+func TestWhatWasFoundOfAForgottenOneIsNotTheNextOnes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	keep := ledger.Retention{Keep: month - time.Hour, Forget: true}
+	for n := range 3 {
+		own := objects("t-" + strconv.Itoa(n))
+		w.unknown("a")
+		w.pass(10 * time.Minute)
+		for earlier := range n {
+			for _, seen := range []ledger.Seen{ledger.SeenApplied, ledger.SeenAbsent} {
+				w.see("a", seen, objects("t-"+strconv.Itoa(earlier)))
+				m := w.is("a", ledger.NeedsReconcile)
+				o := m.Observations[len(m.Observations)-1]
+				if o.Seen != ledger.SeenRetry || !strings.Contains(o.Reason, "before retention removed it") || m.Owns(m.Key, "t-"+strconv.Itoa(earlier)) {
+					t.Errorf("made %d times: what was seen of the one before: %+v", n+1, o)
+				}
+			}
+			r := w.decision("a", ledger.OnHappened, none, func(r *ledger.Resolve) { r.Compensate = &ledger.Owed{Object: "t-" + strconv.Itoa(earlier)} })
+			if _, err := w.Resolve(t.Context(), r); !errors.Is(err, ledger.ErrInvalid) {
+				t.Errorf("made %d times: what the one before made is taken back for it: %v", n+1, err)
+			}
+		}
+		w.see("a", ledger.SeenApplied, own)
+		if m := w.is("a", ledger.Applied); !m.Owns(m.Key, "t-"+strconv.Itoa(n)) || m.Owns(key("b"), "t-"+strconv.Itoa(n)) {
+			t.Errorf("made %d times: its own object isn't its own, or another's is", n+1)
+		}
+		for _, want := range []ledger.ForgetCounts{{Dropped: 1}, {Removed: 1}} {
+			w.pass(month)
+			if counts := w.forget(keep, "a"); counts != want {
+				t.Fatalf("%+v", counts)
+			}
+		}
 	}
 }
 

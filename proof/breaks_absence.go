@@ -133,7 +133,7 @@ var absenceBreaks = []broken{
 	},
 	{
 		promise: "One object is evidence for one mutation", how: "another mutation's object counts as ours",
-		edits: []edit{{"ledger/observe.go", "if owner != m.Key {", "if owner != m.Key && m.Committed {"}},
+		edits: []edit{{"ledger/observe.go", "if m.Owns(owner, object) {", "if m.Owns(owner, object) || !m.Committed {"}},
 		tests: []string{"ledger.TestOneObjectIsEvidenceForOneMutation"},
 	},
 	{

@@ -197,4 +197,9 @@ var restBreaks = []broken{
 		edits: []edit{{"ledger/recover.go", "\t\t\tmost, err = n/2, nil\n", "\t\t\tmost = n / 2\n"}},
 		tests: []string{"ledger/badgerstore.TestRecoveryOfManyLongRecords"},
 	},
+	{
+		promise: "It is sent under another marker and vendor key then", how: "what was found to be of the removed one is the next one's, too",
+		edits: []edit{{"ledger/remade.go", "if owner != m.Key || m.Remade == 0 {", "if owner != m.Key || m.Remade >= 0 {"}},
+		tests: []string{"ledger.TestWhatWasFoundOfAForgottenOneIsNotTheNextOnes"},
+	},
 }

@@ -76,7 +76,7 @@ var smallBreaks = []broken{
 	},
 	{
 		promise: "With `verify_on_replay` the API is asked", how: "our own evidence counts as another's",
-		edits: []edit{{"reconcilers/alike.go", "owner != ledger.Key{} && owner != m.Key", "owner != ledger.Key{}"}},
+		edits: []edit{{"reconcilers/alike.go", "owner != ledger.Key{} && !m.Owns(owner, object)", "owner != ledger.Key{}"}},
 		tests: []string{"reconcilers.TestVerifyingFindsOurOwnEvidence"},
 	},
 	{

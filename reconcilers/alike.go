@@ -17,7 +17,7 @@ func (p probe) foreign(ctx context.Context, t *try, asking *rules.Asking, o *rul
 		return "", nil
 	}
 	owner, err := p.ownerOf(ctx, t.mutation, o.ObjectIDs[0])
-	if err != nil || owner == t.mutation.Key {
+	if err != nil || t.mutation.Owns(owner, o.ObjectIDs[0]) {
 		return "", err
 	}
 	return p.ledger.SentAlike(ctx, t.mutation, func(other *ledger.Mutation) bool {
@@ -81,10 +81,10 @@ func wasOf(c *rules.Connector, m, other *ledger.Mutation) bool {
 }
 
 // claimedByOther reports whether an upstream object is the evidence of another
-// mutation.
+// mutation, or of one of the same key that retention removed.
 func (r *Reconciler) claimedByOther(ctx context.Context, m *ledger.Mutation, object string) (bool, error) {
 	owner, err := r.ownerOf(ctx, m, object)
-	return owner != ledger.Key{} && owner != m.Key, err
+	return owner != ledger.Key{} && !m.Owns(owner, object), err
 }
 
 // ownerOf is the mutation whose evidence an upstream object is, as ids are told apart for m;

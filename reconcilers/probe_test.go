@@ -229,6 +229,33 @@ func TestObjectOfAnotherMutationIsNeitherPresenceNorAbsence(t *testing.T) {
 	}
 }
 
+// Nor is that of one of the same key which retention removed.
+func TestObjectOfARemovedMutationIsNeitherPresenceNorAbsence(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, strings.NewReplacer("ours: found.keep_id == mutation.marker", "ours: found.reference == json.reference",
+		"tie: marker", "tie: unique").Replace(viaProbe))
+	w.api.commit("a", "mine", "")
+	removed := w.unknown("a")
+	w.after(10 * time.Second)
+	w.wants(removed, ledger.Applied, "")
+	const month = 30 * 24 * time.Hour
+	for range 2 {
+		w.clock.Advance(month)
+		if _, err := w.ledger.Forget(t.Context(), []ledger.Key{removed.Key}, ledger.Retention{Keep: month - time.Hour, Forget: true}); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	again := w.unknown("a")
+	for range 4 {
+		w.after(time.Hour)
+	}
+	now := w.wants(again, ledger.NeedsReconcile, "belongs to another mutation")
+	if now.Key != removed.Key || now.Remade != 1 {
+		t.Errorf("it is no record of the same key: %+v", now)
+	}
+}
+
 func TestAnotherAccountIsRetry(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, viaBoth)
