@@ -48,7 +48,12 @@ func Verify(ctx context.Context, c Config, progress Progress) (r Report, err err
 	if err != nil {
 		return r, err
 	}
-	defer func() { err = errors.Join(err, lock.release()) }()
+	left := false
+	defer func() {
+		if !left { // An engine that is open may still write.
+			err = errors.Join(err, lock.release())
+		}
+	}()
 	found, err := look(c)
 	if err != nil {
 		return r, err
@@ -74,7 +79,8 @@ func Verify(ctx context.Context, c Config, progress Progress) (r Report, err err
 		return r, explain(err)
 	}
 	defer func() {
-		_, late := c.closeEngine(s.db)
+		var late error
+		left, late = c.closeEngine(s.db)
 		err = errors.Join(err, late)
 	}()
 	if err := s.putBackOnce(); err != nil {
