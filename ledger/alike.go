@@ -12,11 +12,12 @@ import "context"
 // that is its evidence, and nobody else's. An answer alone doesn't name what it made.
 func (l *Ledger) SentAlike(ctx context.Context, m *Mutation, alike func(other *Mutation) bool) (string, error) {
 	first := m.Dispatches[0].Started
-	sameOperation := func(other *Mutation) bool {
-		return other.Operation == m.Operation || other.ConnectorHash != m.ConnectorHash
+	mayHaveMadeIt := func(other *Mutation) bool {
+		return (other.Operation == m.Operation || other.ConnectorHash != m.ConnectorHash) &&
+			other.State != Failed && !other.namesItsObject() && other.mayTakeEffectAfter(first)
 	}
-	return l.touchedSince(ctx, m, sameOperation, func(other *Mutation) string {
-		if other.State == Failed || other.namesItsObject() || !other.mayTakeEffectAfter(first) || !alike(other) {
+	return l.touchedSince(ctx, m, mayHaveMadeIt, func(other *Mutation) string {
+		if !alike(other) {
 			return ""
 		}
 		return "it may be what mutation " + other.ID + " made, which can't be told apart"

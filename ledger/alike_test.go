@@ -61,6 +61,44 @@ func TestOnlyWhatMayHaveMadeItIsAskedAbout(t *testing.T) {
 	}
 }
 
+// What was answered before can't have made it, however much that is. Of what may have, no more is looked
+// at than the bound says.
+func TestWhatWasSentBeforeIsNotCountedAmongWhatIsLookedAt(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		before bool
+		want   string
+	}{"before": {true, ""}, "since": {false, "too many mutations were made since"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			others := func() {
+				r := w.open(returns)
+				for range 25 {
+					other := "other" + w.id()
+					w.finish(other, w.send(r, other), ledger.VerdictApplied)
+				}
+				_, err := w.FinishRun(t.Context(), r.ID, "done", true)
+				w.ok(err)
+				w.pass(time.Second)
+			}
+			if c.before {
+				others()
+			}
+			w.unknown("a", func(q *ledger.Claim) { q.Record.Policy.BlockScope = ledger.BlockMutation })
+			w.pass(time.Second)
+			if !c.before {
+				others()
+			}
+			l := ledger.New(paged{w.store}, ledger.Config{Now: func() ledger.Stamp { return w.now }})
+			why, err := l.SentAlike(t.Context(), w.mutation("a"), func(*ledger.Mutation) bool { return false })
+			if err != nil || !strings.HasPrefix(why, c.want) || why != "" && c.want == "" {
+				t.Errorf("%q, %v, want %q", why, err, c.want)
+			}
+		})
+	}
+}
+
 // Of a time that the ledger doesn't know nobody can say what was made in it.
 func TestWhatWasMadeInAGapIsNobodys(t *testing.T) {
 	t.Parallel()
