@@ -18,7 +18,7 @@ type Unrecorded struct {
 	added func()
 }
 
-// Watch lets added be called after each addition. There is one who watches.
+// Watch lets added be called after each addition, of a run too. There is one who watches.
 func (u *Unrecorded) Watch(added func()) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -36,7 +36,10 @@ func (u *Unrecorded) add(m *Mutation, told string) (added func()) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.blockers == nil {
-		u.blockers, u.runs = make(map[Key]Blocker), make(map[string]string)
+		u.blockers = make(map[Key]Blocker)
+	}
+	if u.runs == nil {
+		u.runs = make(map[string]string)
 	}
 	b := blockerOf(m)
 	b.State = InFlight
@@ -45,6 +48,21 @@ func (u *Unrecorded) add(m *Mutation, told string) (added func()) {
 		u.runs[told] = m.ID
 	}
 	return u.added
+}
+
+// Told says that the run was told of the unknown outcome of the mutation with this ID, and that the
+// ledger doesn't know.
+func (u *Unrecorded) Told(run, id string) {
+	u.mu.Lock()
+	if u.runs == nil {
+		u.runs = make(map[string]string)
+	}
+	u.runs[run] = id
+	added := u.added
+	u.mu.Unlock()
+	if added != nil {
+		added()
+	}
 }
 
 // Recorded says that the ledger stops, from now on, what depends on k.

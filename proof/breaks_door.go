@@ -75,6 +75,11 @@ var doorBreaks = []broken{
 		tests: []string{"proxy.TestWhatWasMarkedGoesOnBesideAnAnswerOverTheLimit"},
 	},
 	{
+		promise: "If it can't record the outcome, the script is told", how: "a run that waited for another's outcome goes on once that can be recorded",
+		edits: []edit{{"proxy/settled.go", "\t\t\tp.endLater(x.caller.run, s.mutation.ID)\n", ""}},
+		tests: []string{"proxy.TestARunThatJoinedAnUnrecordedOutcomeIsOver"},
+	},
+	{
 		promise: "It is claimed when its turn has come", how: "who leaves while it waits for its turn is sent at once",
 		edits: []edit{{"proxy/settle.go", "if f := p.awaitTurn(x.client, w); f != nil {", "if f := p.awaitTurn(x.client, w); f != nil && w == nil {"}},
 		tests: []string{"proxy.TestACallerThatLeavesBeforeItsTurnSendsNothing"},

@@ -71,7 +71,7 @@ func TestJoiningAnotherRun(t *testing.T) {
 		"an outcome that can't be recorded": {nil, "/pay", nil, func(t *testing.T, r *run, g got) {
 			t.Helper()
 			wantProblem(t, g, "unknown-outcome", 424, "could not be recorded")
-			wantProblem(t, r.get("/read"), "ledger-unavailable", 503, "sent")
+			wantProblem(t, r.get("/read"), "run-aborted", 424, "could not be recorded")
 			r.wantSends("/read", 0)
 		}},
 	} {

@@ -69,10 +69,23 @@ func (p *Proxy) goOnRecording(s *sending, record command) {
 		body.close(p)
 		p.unrecorded.Recorded(s.w.key)
 		p.config.Inliner.Kick()
-		if run != "" && p.again(func() bool { return p.endTold(run, s.mutation.ID) }) {
-			p.unrecorded.Ended(run)
+		if run != "" {
+			p.goOnEnding(run, s.mutation.ID)
 		}
 	})
+}
+
+// endLater ends a run that was told of an unknown outcome, as soon as the ledger can say so. It is
+// over here until then.
+func (p *Proxy) endLater(run, mutation string) {
+	p.unrecorded.Told(run, mutation)
+	p.background.Go(func() { p.goOnEnding(run, mutation) })
+}
+
+func (p *Proxy) goOnEnding(run, mutation string) {
+	if p.again(func() bool { return p.endTold(run, mutation) }) {
+		p.unrecorded.Ended(run)
+	}
 }
 
 // again tries until done reports true, with growing waits. It reports false if the

@@ -151,10 +151,11 @@ func (p *Proxy) joined(x *exchange, r *http.Request, w *work, fl *flight) *http.
 	// The client may have gone, but not what its run has learned.
 	ctx := context.WithoutCancel(r.Context())
 	if s.stops {
-		// Whether or not the ledger can say that the run is over, the answer is that the
-		// outcome is unknown, and the gate stops the scope.
+		// Whether or not the ledger can say so, the answer is that the outcome is unknown, and
+		// the run over.
 		if _, err := p.ledger.RefuseRun(ctx, x.caller.run, "the outcome of a mutation it waited for is unknown", s.mutation.ID); err != nil {
-			p.config.Log.Error().Err(err).Str("run", x.caller.run).Msg("run not ended")
+			p.config.Log.Error().Err(err).Str("run", x.caller.run).Msg("run not ended; trying on")
+			p.endLater(x.caller.run, s.mutation.ID)
 		}
 		return p.answered(x, r, w, s)
 	}

@@ -156,14 +156,7 @@ func TestAnUnrecordedOutcomeStopsItsScope(t *testing.T) {
 
 			store.updates.Store(false)
 			w.waitState("a", c.state)
-			for deadline := time.Now().Add(waitLimit); ; runtime.Gosched() {
-				if _, over := w.proxy.unrecorded.Cause(r.id); !over {
-					break
-				}
-				if time.Now().After(deadline) {
-					t.Fatal("the run was not ended in the ledger")
-				}
-			}
+			r.waitEnded()
 			if got := r.state(); got.State != c.run {
 				t.Errorf("the run that was told is %s (%s), want %s", got.State, got.Reason, c.run)
 			}
@@ -174,4 +167,52 @@ func TestAnUnrecordedOutcomeStopsItsScope(t *testing.T) {
 			w.wantSends(c.path, 1)
 		})
 	}
+}
+
+// waitEnded returns once the ledger knows that a run is over which was told of an unknown outcome.
+func (r *run) waitEnded() {
+	r.t.Helper()
+	for deadline := time.Now().Add(waitLimit); ; runtime.Gosched() {
+		if _, over := r.proxy.unrecorded.Cause(r.id); !over {
+			return
+		}
+		if time.Now().After(deadline) {
+			r.t.Fatal("the run was not ended in the ledger")
+		}
+	}
+}
+
+// Who waited for another run's work is told of its unknown outcome as well, and is over as that
+// one is, also where the ledger can't say so yet.
+func TestARunThatJoinedAnUnrecordedOutcomeIsOver(t *testing.T) {
+	t.Parallel()
+	arrived, release := make(chan struct{}), make(chan struct{})
+	w, store := newTroubledWorld(t, func(s *troubled) http.HandlerFunc {
+		return func(rw http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodPost {
+				close(arrived)
+				<-release
+				s.updates.Store(true)
+			}
+			created(rw, r)
+		}
+	})
+	leads := w.open("a").posting("/pay", payX)
+	<-arrived
+	r := w.open("a", takesOver)
+	joins := r.posting("/pay", payX)
+	w.waitForCallers(2)
+	close(release)
+	wantProblem(t, <-leads, "unknown-outcome", 424, "could not be recorded")
+	wantProblem(t, <-joins, "unknown-outcome", 424, "could not be recorded")
+	wantProblem(t, r.get("/read"), "run-aborted", 424, "could not be recorded")
+	store.updates.Store(false)
+	w.waitState("a", ledger.Applied)
+	r.waitEnded()
+	if got := r.state(); got.State != ledger.RunAborted {
+		t.Errorf("the run that was told is %s", got.State)
+	}
+	wantProblem(t, r.get("/read"), "run-aborted", 424, "over")
+	w.wantSends("/read", 0)
+	w.wantSends("/pay", 1)
 }
