@@ -123,7 +123,7 @@ func showItem(w io.Writer, i *wire.Item) error {
 		"running", i.ActiveRun,
 		"opened", stamp(i.OpenedAt),
 		"updated", stamp(i.UpdatedAt),
-		"decisions", strings.Join(i.Actions, ", "),
+		"decisions", strings.ReplaceAll(strings.Join(i.Actions, ", "), "_", "-"), // as the commands are called
 	)
 	if err != nil {
 		return err

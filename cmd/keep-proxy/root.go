@@ -48,6 +48,8 @@ func group(use, short string, commands ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: use, Short: short, Args: usageArgs(cobra.NoArgs),
 		RunE: nameWhat,
+		// Of a command that isn't among them its name is what is wrong, and not the flags after it.
+		FParseErrWhitelist: cobra.FParseErrWhitelist{UnknownFlags: true},
 	}
 	cmd.AddCommand(commands...)
 	return cmd
