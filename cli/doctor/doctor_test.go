@@ -54,7 +54,8 @@ func TestInstallation(t *testing.T) {
 		"a folder that others see":      {Installation{}, 0o755, "data folder", Advice, "look into it"},
 		"a folder that others change":   {Installation{}, 0o777, "data folder", Broken, "change it"},
 		"too little space":              {Installation{MinFree: 1 << 62}, 0o700, "free space", Broken, "mutations are refused"},
-		"syncs":                         {Installation{}, 0o700, "syncing", Sound, "one takes"},
+		"syncs":                         {Installation{}, 0o700, "syncing", Sound, "a mutation waits for two"},
+		"syncs of the mark":             {Installation{HighWaterFile: filepath.Join(file("plain", 0o600), "mark")}, 0o700, "syncing", Broken, "/plain/"},
 		"a ledger without an id":        {Installation{}, 0o700, "ledger.id", Advice, "first start"},
 		"a mark beside the ledger":      {Installation{HighWaterFile: filepath.Join(dir, "mark")}, 0o700, "ledger.high_water_file", Advice, "together"},
 		"a mark elsewhere":              {Installation{HighWaterFile: "/elsewhere/mark"}, 0o700, "ledger.high_water_file", Sound, "/elsewhere/mark"},
@@ -79,6 +80,24 @@ func TestInstallation(t *testing.T) {
 	left, err := filepath.Glob(filepath.Join(dir, ".doctor-*"))
 	if err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+// A commit is durable once the file with the mark is synced, wherever that is.
+func TestAMarkThatIsKeptInMemoryIsBroken(t *testing.T) {
+	t.Parallel()
+	memory, err := os.MkdirTemp("/dev/shm", "keep-proxy-doctor-")
+	if err != nil {
+		t.Skip(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(memory) })
+	if _, bad, err := fileSystem(memory); err != nil || !bad {
+		t.Skip("this machine's memory isn't known as such")
+	}
+	of := Installation{Dir: t.TempDir(), HighWaterFile: filepath.Join(memory, "mark")}
+	got := find(t, of.Examine(), "ledger.high_water_file")
+	if got.Verdict != Broken || !strings.Contains(got.Detail, memory) || !strings.Contains(got.Detail, "lives in memory") || got.Fix == "" {
+		t.Errorf("found %+v", got)
 	}
 }
 

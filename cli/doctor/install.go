@@ -59,6 +59,9 @@ func (i Installation) folder() Finding {
 	return sound(name, i.Dir)
 }
 
+// keepsNothing says what is wrong with a file system that can't keep the ledger.
+const keepsNothing = " is shared over a network or lives in memory: locks and syncs may not hold, or nothing is kept"
+
 // disk wants a local file system that keeps what it synced.
 func (i Installation) disk() Finding {
 	const name = "file system"
@@ -67,8 +70,7 @@ func (i Installation) disk() Finding {
 	case err != nil:
 		return unknown(name, err.Error(), "make sure that it is a local disk which keeps what it synced")
 	case network:
-		return broken(name, kind+" is shared over a network or lives in memory: locks and syncs may not hold, or nothing is kept",
-			"put ledger.dir on a local disk")
+		return broken(name, kind+keepsNothing, "put ledger.dir on a local disk")
 	case kind == "":
 		return unknown(name, "of a kind that isn't known here", "make sure that it is a local disk which keeps what it synced")
 	}
@@ -92,13 +94,30 @@ func (i Installation) space() Finding {
 	return sound(name, text)
 }
 
+// markFolder is where the high-water file is, of which each commit waits for a sync; empty if it is
+// to be elsewhere, and that isn't there yet.
+func (i Installation) markFolder() string {
+	if i.HighWaterFile == "" {
+		return i.Dir
+	}
+	dir := filepath.Dir(i.HighWaterFile)
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		return ""
+	}
+	return dir
+}
+
 // syncs measures what each mutation waits for. The fastest of a few is shown: others
 // may use the disk too.
 func (i Installation) syncs() Finding {
 	const name, tries = "syncing", 5
-	f, err := os.CreateTemp(i.Dir, ".doctor-*")
+	dir := i.markFolder()
+	if dir == "" {
+		return unknown(name, "the folder of "+i.HighWaterFile+" isn't there yet", "serve makes it; if it should be there, mount the volume")
+	}
+	f, err := os.CreateTemp(dir, ".doctor-*")
 	if err != nil {
-		return broken(name, err.Error(), "make the data folder writable")
+		return broken(name, err.Error(), "make "+dir+" writable")
 	}
 	defer func() { _ = errors.Join(f.Close(), os.Remove(f.Name())) }()
 	var best time.Duration
@@ -112,7 +131,7 @@ func (i Installation) syncs() Finding {
 			best = took
 		}
 	}
-	return sound(name, fmt.Sprintf("one takes %s; a mutation waits for about four", best.Round(time.Microsecond)))
+	return sound(name, fmt.Sprintf("one takes %s in %s; a mutation waits for two", best.Round(time.Microsecond), dir))
 }
 
 // identity and mark are what finds a missing and an older ledger.
@@ -131,6 +150,11 @@ func (i Installation) mark() Finding {
 	}
 	if rel, err := filepath.Rel(i.Dir, i.HighWaterFile); err == nil && filepath.IsLocal(rel) {
 		return advice(name, i.HighWaterFile+" is in the data folder and is restored together with it", "put it on another volume")
+	}
+	if dir := i.markFolder(); dir != "" {
+		if kind, bad, err := fileSystem(dir); err == nil && bad {
+			return broken(name, i.HighWaterFile+" is on "+kind+", which"+keepsNothing, "put it on another local disk")
+		}
 	}
 	return sound(name, i.HighWaterFile)
 }
