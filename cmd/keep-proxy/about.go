@@ -69,7 +69,7 @@ func (w *walk) mutation(ctx context.Context, m *wire.Mutation, open *wire.Escala
 	if open == nil {
 		// Those who look may decide before anybody is asked.
 		open = &wire.Escalation{Mutation: m.ID, Version: m.Version, Actions: m.Actions}
-		if err := showWithout(w.out, m); err != nil {
+		if err := showWithout(w.out, m, w.flags); err != nil {
 			return err
 		}
 	} else if err := writeEscalation(w.out, *open); err != nil {
@@ -86,8 +86,8 @@ func (w *walk) mutation(ctx context.Context, m *wire.Mutation, open *wire.Escala
 }
 
 // showWithout shows a mutation, and leaves its decisions to the questions that follow.
-func showWithout(w io.Writer, m *wire.Mutation) error {
+func showWithout(w io.Writer, m *wire.Mutation, flags string) error {
 	bare := *m
 	bare.Actions = nil
-	return showMutation(w, &bare, nil, "")
+	return showMutation(w, &bare, nil, flags)
 }

@@ -156,6 +156,7 @@ func showMutation(w io.Writer, m *wire.Mutation, asked *wire.Escalation, flags s
 		func(w io.Writer, m *wire.Mutation) error { return showDiff(w, m.Diff) },
 		showDispatches, showObservations,
 		func(w io.Writer, m *wire.Mutation) error { return showEvents(w, m, flags) },
+		func(w io.Writer, m *wire.Mutation) error { return showOwed(w, m, flags) },
 		func(w io.Writer, m *wire.Mutation) error { return showActions(w, m, asked, flags) },
 	} {
 		if err := part(w, m); err != nil {
@@ -266,6 +267,16 @@ func showEvents(w io.Writer, m *wire.Mutation, flags string) error {
 		rows = append(rows, []string{stamp(e.At), e.Actor, e.What, move, clip(e.Why, 80)})
 	}
 	return section(w, "History", []string{"AT", "WHO", "WHAT", "STATE", "WHY"}, rows)
+}
+
+// showOwed says how an undo is sent that waits for a person's word: the decisions on its mutation
+// are about leaving it.
+func showOwed(w io.Writer, m *wire.Mutation, flags string) error {
+	if m.Undo == nil || m.State != "failed" || !m.NextTryAt.IsZero() {
+		return nil
+	}
+	_, err := fmt.Fprintf(w, "\nIt is owed, and sent once you say so: %s %s --reason TEXT\n", onSameLedger(flags, "keep-proxy obligations run"), m.ID)
+	return err
 }
 
 // showActions writes what a person may decide, and before that how to find out what is true.

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"errors"
+	"io"
 	"os/exec"
 	"slices"
 	"strings"
@@ -219,6 +220,29 @@ func TestTheBytesOfASendingWithoutAnEndAreNotZero(t *testing.T) {
 		for i, want := range []string{"?", "412", "0"} {
 			if got, _, _ := strings.Cut(lines[i+1][where:], " "); got != want {
 				t.Errorf("%s: sending %d has %s bytes, want %s", name, i+1, got, want)
+			}
+		}
+	}
+}
+
+func TestWhatIsOwedIsShownWithHowItIsUndone(t *testing.T) {
+	t.Parallel()
+	const how = "keep-proxy obligations run --config c m-1 --reason TEXT"
+	owed := wire.Mutation{
+		ID: "m-1", State: "failed", Undo: &wire.Undo{Mutation: "m-0", Object: "o"},
+		Actions: []wire.Action{{Action: wire.ActionSkip, Consequence: "The obligation is waived."}},
+	}
+	queued, done := owed, owed
+	queued.NextTryAt = time.Unix(1, 0)
+	done.State = "applied"
+	for m, want := range map[*wire.Mutation]bool{&owed: true, &queued: false, &done: false, {ID: "m-1", State: "failed"}: false} {
+		for way, show := range map[string]func(io.Writer) error{
+			"to look":   func(w io.Writer) error { return showMutation(w, m, nil, " --config c") },
+			"to decide": func(w io.Writer) error { return showWithout(w, m, " --config c") },
+		} {
+			var shown bytes.Buffer
+			if err := show(&shown); err != nil || strings.Contains(shown.String(), how) != want {
+				t.Errorf("%s, %s: %v, shown %q; want the command: %t", m.State, way, err, shown.String(), want)
 			}
 		}
 	}
