@@ -533,4 +533,9 @@ var foundBreaks = []broken{
 		edits: []edit{{"rules/watch.go", "seen == WatchFailed && (more || err != nil)", "seen == WatchPending && (more || err != nil)"}},
 		tests: []string{"rules.TestNothingHasFailedByOnePageOfSeveral"},
 	},
+	{
+		promise: "Settings that are more careful than when a mutation was sent", how: "the world disagrees after the settle of before",
+		edits: []edit{{"reconcilers/verify.go", "\tm.Policy = m.Policy.Heeding(cautionOf(t.operation))\n", ""}},
+		tests: []string{"reconcilers.TestVerifyingHeedsTheSettingsOfNow"},
+	},
 }

@@ -15,7 +15,7 @@ var readBreaks = []broken{
 	},
 	{
 		promise: "It *agrees* if the effect is there, and no cache said so", how: "an absence disagrees before settle is over",
-		edits: []edit{{"reconcilers/verify.go", "s.proof && ledger.Settled(m, t.at, r.ledger.Process()):", "s.proof:"}},
+		edits: []edit{{"reconcilers/verify.go", "s.proof && r.settled(t):", "s.proof:"}},
 		tests: []string{"reconcilers.TestVerifyingDisagreesOnlyAfterSettle"},
 	},
 	{

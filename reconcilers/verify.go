@@ -30,10 +30,18 @@ func (r *Reconciler) Verify(ctx context.Context, m *ledger.Mutation) (said ledge
 		said = ledger.SaidAgrees
 	case s.seen == ledger.SeenDuplicate:
 		said = ledger.SaidDisagrees
-	case s.seen == ledger.SeenAbsent && s.proof && ledger.Settled(m, t.at, r.ledger.Process()):
+	case s.seen == ledger.SeenAbsent && s.proof && r.settled(t):
 		said = ledger.SaidDisagrees
 	}
 	return said, reason, evidence
+}
+
+// settled reports whether none of the sendings could take effect any more when the asking began, as the rule
+// said then and as the settings of now say.
+func (r *Reconciler) settled(t *try) bool {
+	m := *t.mutation
+	m.Policy = m.Policy.Heeding(cautionOf(t.operation))
+	return ledger.Settled(&m, t.at, r.ledger.Process())
 }
 
 // askOnce asks by the first strategy that only reads.

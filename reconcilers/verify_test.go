@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"keep-proxy/ledger"
+	"keep-proxy/rules"
 )
 
 // The world disagrees with a stored result only on proof, and an absence is none before
@@ -45,5 +46,23 @@ func TestVerifyingFindsOurOwnEvidence(t *testing.T) {
 	m = w.wants(m, ledger.Applied, "")
 	if said, why, _ := w.r.Verify(t.Context(), m); said != ledger.SaidAgrees {
 		t.Errorf("%s (%s)", said, why)
+	}
+}
+
+// Who learns that an API is slower than it was taken for isn't told of what is only late.
+func TestVerifyingHeedsTheSettingsOfNow(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, viaProbe)
+	m := w.ended(w.claim("a"), ledger.VerdictApplied)
+	longer := time.Hour
+	w.user = []rules.Settings{{Connector: "things", Overrides: map[string]rules.Override{m.Operation: {Settle: &longer}}}}
+	w.start()
+	w.clock.Advance(30 * time.Minute)
+	if said, why, _ := w.r.Verify(t.Context(), m); said != ledger.SaidNothing {
+		t.Errorf("before settle is over: %s (%s)", said, why)
+	}
+	w.clock.Advance(longer)
+	if said, why, _ := w.r.Verify(t.Context(), m); said != ledger.SaidDisagrees {
+		t.Errorf("after it: %s (%s)", said, why)
 	}
 }
