@@ -193,10 +193,17 @@ func failedWithoutAnswer(s *sending) *refusal {
 }
 
 // didNotHappen says what the inline try found out: with bounds a settle can be over by then,
-// so that an absence is believed at once. Nothing is unknown, and nothing stops.
+// so that an absence is believed at once. Nothing is unknown, and nothing stops. Where it is sent
+// again by itself (on_absent: redispatch) the script is told, as it may take effect without it.
 func (p *Proxy) didNotHappen(s *sending, out *settled) {
-	f := refuse(problemNotSent, "It did not take effect: the answer of "+s.w.req.Authority()+" was lost ("+s.dispatch.Reason+
-		"), and asking showed that it is not there, so it is safe to try again.")
+	detail := "It did not take effect: the answer of " + s.w.req.Authority() + " was lost (" + s.dispatch.Reason +
+		"), and asking showed that it is not there"
+	if s.mutation.Queued() {
+		detail += ". keep-proxy sends it again by itself; ask for it again to get what comes of it."
+	} else {
+		detail += ", so it is safe to try again."
+	}
+	f := refuse(problemNotSent, detail)
 	f.title, f.class = "It did not take effect", s.mutation.Class
 	out.refusal = f
 	out.failure = &failure{class: s.mutation.Class, reason: s.mutation.Reason}

@@ -178,6 +178,16 @@ func TestWhatAnInlineTryLeaves(t *testing.T) {
 				t.Errorf("it says %s", g.body)
 			}
 		}},
+		"an absence after which it is sent again by itself": {func(_ context.Context, w *world, _ *ledger.Mutation) (*ledger.Mutation, error) {
+			w.change("a", func(m *ledger.Mutation) { //nolint:contextcheck // The test's own.
+				m.State, m.Class, m.Reason, m.Dispatches[0].Resolved = ledger.Failed, ledger.ClassTransient, "probe; none", true
+				m.RedispatchSince, m.NextTryAt = m.CreatedAt, m.CreatedAt
+			})
+			return w.mutation("a"), nil //nolint:contextcheck // The test's own.
+		}, func(t *testing.T, g got) {
+			t.Helper()
+			wantProblem(t, g, "not-sent", 502, "keep-proxy sends it again by itself")
+		}},
 		"nothing in its time": {func(ctx context.Context, _ *world, m *ledger.Mutation) (*ledger.Mutation, error) {
 			if by, bounded := ctx.Deadline(); !bounded || time.Until(by) > 10*time.Second {
 				return nil, fmt.Errorf("it may take until %v", by)
