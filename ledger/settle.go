@@ -67,24 +67,13 @@ func gone(d *Dispatch, process Process) bool {
 	return process.ID != "" && d.Owner != process.ID
 }
 
-// endsKnown reports whether each dispatch has a recorded end or a lost owner.
-func endsKnown(m *Mutation, process Process) bool {
-	for i := range m.Dispatches {
-		if d := &m.Dispatches[i]; d.Ended == (Stamp{}) && !gone(d, process) {
-			return false
-		}
-	}
-	return true
-}
-
 // Deniable reports whether a person may say that m did not happen. Without force
-// settle must be over and, unless the API dedupes on our vendor key, each
-// dispatch must have a recorded end or a lost owner.
+// settle must be over, so that each dispatch has a recorded end or a lost owner.
 func Deniable(m *Mutation, now Stamp, process Process, force bool) bool {
 	if force {
 		return true
 	}
-	return Settled(m, now, process) && (m.Policy.NativeKey || endsKnown(m, process))
+	return Settled(m, now, process)
 }
 
 // deniableFrom returns the time by the wall clock from which Deniable needs no force, in whole
