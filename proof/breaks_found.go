@@ -305,7 +305,7 @@ var foundBreaks = []broken{
 	},
 	{
 		promise: "the rule says `absence_is_proof`: a strong read by key", how: "conditions find absent what is on the next page",
-		edits: []edit{{"rules/observation.go", "o.Seen == SeenAbsent && a.cut {", "o.Seen == SeenAbsent && a.cut && !a.done {"}},
+		edits: []edit{{"rules/observation.go", "if a.cut && (o.Seen == SeenAbsent ||", "if a.cut && (o.Seen == SeenAbsent && !a.done ||"}},
 		tests: []string{"rules.TestNoStateIsAbsentByOnePageOfSeveral"},
 	},
 	{
@@ -529,7 +529,7 @@ var foundBreaks = []broken{
 		tests: []string{"rules.TestALookThatGoesByTheClaimNeedsItsTime"},
 	},
 	{
-		promise: "One page of several", how: "what is on the next page has failed",
+		promise: "One page of several (`Link` with `rel=\"next\"`) tells", how: "what is on the next page has failed",
 		edits: []edit{{"rules/watch.go", "seen == WatchFailed && (more || err != nil)", "seen == WatchPending && (more || err != nil)"}},
 		tests: []string{"rules.TestNothingHasFailedByOnePageOfSeveral"},
 	},
@@ -537,5 +537,10 @@ var foundBreaks = []broken{
 		promise: "Settings that are more careful than when a mutation was sent", how: "the world disagrees after the settle of before",
 		edits: []edit{{"reconcilers/verify.go", "\tm.Policy = m.Policy.Heeding(cautionOf(t.operation))\n", ""}},
 		tests: []string{"reconcilers.TestVerifyingHeedsTheSettingsOfNow"},
+	},
+	{
+		promise: "One page of several (`Link` with `rel=\"next\"`) shows", how: "conditions find gone what is on the next page",
+		edits: []edit{{"rules/observation.go", "o.Seen == SeenApplied && a.takesAway()", "o.Seen == SeenApplied && a.takesAway() && !a.done"}},
+		tests: []string{"rules.TestNothingIsGoneByOnePageOfSeveral"},
 	},
 }

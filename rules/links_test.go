@@ -218,6 +218,39 @@ func TestNoStateIsAbsentByOnePageOfSeveral(t *testing.T) {
 	}
 }
 
+// Of a DELETE, and of an undo, the effect is that something is gone, which one page of several doesn't show.
+func TestNothingIsGoneByOnePageOfSeveral(t *testing.T) {
+	t.Parallel()
+	const state = `get: /a` + "\n" + `observe: [{when: "!response.json.exists(l, l == 'ours')", is: applied}, {when: 'true', is: absent}]`
+	next := http.Header{"Link": {`</a?page=2>; rel="next"`}}
+	for name, tc := range map[string]struct {
+		method, object, more string
+		link                 http.Header
+		want                 Seen
+	}{
+		"deleted, by one page":             {"DELETE", "", "", nil, SeenApplied},
+		"deleted, by one of several":       {"DELETE", "", "", next, SeenRetry},
+		"undone, by one page":              {"POST", "o1", "", nil, SeenApplied},
+		"undone, by one of several":        {"POST", "o1", "", next, SeenRetry},
+		"set, by one of several":           {"POST", "", "", next, SeenApplied},
+		"deleted, with what says so there": {"DELETE", "", "\nid: response.json[0]", next, SeenApplied},
+	} {
+		_, op := operation(t, probing(state+tc.more))
+		mutation := sample()
+		mutation.Object = tc.object
+		a, err := op.Strategies[0].Probe.Begin(Env{Request: request(t, tc.method+" https://api.test/things/x", `{}`), Mutation: mutation})
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer := ok(`["theirs"]`)
+		answer.Header = tc.link
+		a.Answer(answer)
+		if o := a.Observation(nobody, Clocks{}); o.Seen != tc.want || o.Seen == SeenRetry && !strings.Contains(o.Reason, "applied, but by its Link field") {
+			t.Errorf("%s: saw %v (%s), want %v", name, o.Seen, o.Reason, tc.want)
+		}
+	}
+}
+
 // A page of a proxy or a login, and nothing at all, come with 200 too. Read as an object without
 // members they would be a listing without objects to a rule that lets its list be left out.
 func TestAnAnswerWithoutJSONIsNoListing(t *testing.T) {

@@ -2,6 +2,7 @@ package rules
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
 	"time"
 )
@@ -52,8 +53,9 @@ func (a *Asking) Observation(claimedByOther func(objectID string) bool, clocks C
 	default:
 		a.listing(&o, claimedByOther, clocks)
 	}
-	if o.Seen == SeenAbsent && a.cut {
-		o = Observation{Tie: o.Tie, AbsenceIsProof: o.AbsenceIsProof, Reason: "absent, but by its Link field an answer goes on of which one page was read"}
+	if a.cut && (o.Seen == SeenAbsent || o.Seen == SeenApplied && a.takesAway()) {
+		reason := o.Seen.String() + ", but by its Link field an answer goes on of which one page was read"
+		o = Observation{Tie: o.Tie, AbsenceIsProof: o.AbsenceIsProof, Reason: reason}
 	}
 	if untold := clocks.untold(); untold != "" && a.restsOnClaim(o.Seen) {
 		reason := fmt.Sprintf("%s, but the rule goes by the time of the claim: %s", o.Seen, untold)
@@ -73,6 +75,12 @@ func (a *Asking) restsOnClaim(seen Seen) bool {
 	case SeenRetry:
 	}
 	return false
+}
+
+// takesAway reports whether the effect, told by conditions, is that something is gone: of a DELETE,
+// and of an undo. What is gone isn't on any page.
+func (a *Asking) takesAway() bool {
+	return len(a.probe.observe) > 0 && len(a.ids) == 0 && (a.env.Request.Method == http.MethodDelete || a.env.Mutation.Object != "")
 }
 
 // state is the observation of conditions on a state.
