@@ -202,4 +202,9 @@ var restBreaks = []broken{
 		edits: []edit{{"ledger/remade.go", "if owner != m.Key || m.Remade == 0 {", "if owner != m.Key || m.Remade >= 0 {"}},
 		tests: []string{"ledger.TestWhatWasFoundOfAForgottenOneIsNotTheNextOnes"},
 	},
+	{
+		promise: "When the disk has less than `ledger.min_free` left", how: "an outcome that owes something is refused as a new mutation",
+		edits: []edit{{"ledger/badgerstore/tx.go", "if m.Version == 1 && m.Undo == nil {", "if m.Version == 1 {"}},
+		tests: []string{"ledger/badgerstore.TestAnOutcomeThatOwesSomethingIsRecordedAlthoughSpaceIsLow"},
+	},
 }

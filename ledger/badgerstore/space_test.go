@@ -4,10 +4,12 @@ import (
 	"errors"
 	"os"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"keep-proxy/ledger"
+	"keep-proxy/ledger/ledgertest"
 )
 
 func TestAFileSystemThatSetsNoSpaceAsideIsDoneWithoutAReserve(t *testing.T) {
@@ -76,5 +78,32 @@ func TestAReserveOutlivesItsProcess(t *testing.T) {
 		free = left.free
 		start()
 		there(left.there, reserveSize)
+	}
+}
+
+// What is owed by an outcome comes with it, and isn't a mutation that somebody asks for.
+func TestAnOutcomeThatOwesSomethingIsRecordedAlthoughSpaceIsLow(t *testing.T) {
+	t.Parallel()
+	c := testConfig(t.TempDir())
+	c.MinFree = 1 << 20
+	free := uint64(1 << 40)
+	c.statfs = func(string) (uint64, error) { return free, nil }
+	s := mustOpen(t, c)
+	m := ledgertest.SampleMutation("twice", ledger.NeedsReconcile, 0)
+	putEdge(t, s, m)
+	s.space.mu.Lock()
+	free, s.space.measured = 0, time.Time{}
+	s.space.mu.Unlock()
+	if err := s.Spacious(); !errors.Is(err, ledger.ErrLowSpace) {
+		t.Fatalf("without space: %v", err)
+	}
+	l := ledger.New(s, ledger.Config{Now: c.Now, NewID: c.NewID})
+	out, err := l.Observe(t.Context(), ledger.Observe{
+		Key: m.Key, Version: m.Version, Reached: true, Result: &ledger.Result{Status: 200},
+		Observation: ledger.Observation{At: c.Now(), Strategy: "probe", Seen: ledger.SeenDuplicate, Strong: true, Objects: []string{"t-1", "t-2"}},
+		Owed:        []ledger.Owed{{Object: "t-2", Record: ledger.Mutation{PayloadDigest: "undo", Request: ledger.Request{Method: "DELETE", URL: "https://api.example.test/t-2"}}}},
+	})
+	if err != nil || out.Mutation.State != ledger.Applied || len(out.Mutation.Obligations) != 1 {
+		t.Errorf("an outcome: %+v, %v", out.Mutation, err)
 	}
 }
