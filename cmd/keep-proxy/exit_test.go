@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"keep-proxy/admin/client"
 	"keep-proxy/admin/wire"
@@ -196,6 +197,18 @@ func TestStatusTellsTheStateByItsCode(t *testing.T) {
 				t.Errorf("code %d, want %d", got, c.want)
 			}
 		})
+	}
+}
+
+func TestAStatusThatIsHaltedSaysWhatEndsThat(t *testing.T) {
+	t.Parallel()
+	var shown strings.Builder
+	paused := &wire.Mode{Mode: wire.ModePaused, Since: time.Unix(1, 0), Actor: "ada", Reason: "see keep-proxy status"}
+	if err := showStatus(&shown, &wire.Status{Healthy: true, Mode: paused}, time.Unix(61, 0), " --config c"); err != nil {
+		t.Fatal(err)
+	}
+	if want := " by ada: see keep-proxy status; keep-proxy resume --config c ends it\n"; !strings.Contains(shown.String(), want) {
+		t.Errorf("shown %q, want %q in it", shown.String(), want)
 	}
 }
 

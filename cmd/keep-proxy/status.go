@@ -108,7 +108,7 @@ func showStatus(w io.Writer, s *wire.Status, now time.Time, flags string) error 
 	}
 	mode := ""
 	if halted(s.Mode) {
-		mode = modeWords(s.Mode, now)
+		mode = modeWords(s.Mode, now) + "; " + onSameLedger(flags, "keep-proxy resume ends it")
 	} else if s.NotReady != "" {
 		health = "takes no mutations: " + s.NotReady
 	}
