@@ -12,10 +12,17 @@ import (
 type Unrecorded struct {
 	mu       sync.RWMutex
 	blockers map[Key]Blocker
-	// runs are those that were told of an unknown outcome, with the mutation's ID.
-	// They are over, whatever the outcome turns out to be.
-	runs  map[string]string
+	// runs are those that are over, though the ledger couldn't be told yet: whatever becomes of
+	// what ended them.
+	runs  map[string]Over
 	added func()
+}
+
+// Over is why a run is over that the ledger may still take for running.
+type Over struct {
+	// Cause names what ended it, mostly a mutation by its ID.
+	Cause string
+	Why   string
 }
 
 // Watch lets added be called after each addition, of a run too. There is one who watches.
@@ -25,39 +32,38 @@ func (u *Unrecorded) Watch(added func()) {
 	u.added = added
 }
 
-// Add stops what depends on m, and the run, if any, that was told of an unknown outcome.
-func (u *Unrecorded) Add(m *Mutation, told string) {
-	if added := u.add(m, told); added != nil {
-		added()
-	}
-}
-
-func (u *Unrecorded) add(m *Mutation, told string) (added func()) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.blockers == nil {
-		u.blockers = make(map[Key]Blocker)
-	}
-	if u.runs == nil {
-		u.runs = make(map[string]string)
-	}
+// Add stops what depends on m, and the run, if any, that was told of its unknown outcome.
+func (u *Unrecorded) Add(m *Mutation, told string, over Over) {
 	b := blockerOf(m)
 	b.State = InFlight
-	u.blockers[m.Key] = b
-	if told != "" {
-		u.runs[told] = m.ID
-	}
-	return u.added
+	u.change(func() {
+		if u.blockers == nil {
+			u.blockers = make(map[Key]Blocker)
+		}
+		u.blockers[m.Key] = b
+		u.end(told, over)
+	})
 }
 
-// Told says that the run was told of the unknown outcome of the mutation with this ID, and that the
-// ledger doesn't know.
-func (u *Unrecorded) Told(run, id string) {
-	u.mu.Lock()
-	if u.runs == nil {
-		u.runs = make(map[string]string)
+// End says that the run is over, and that the ledger doesn't know.
+func (u *Unrecorded) End(run string, over Over) {
+	u.change(func() { u.end(run, over) })
+}
+
+func (u *Unrecorded) end(run string, over Over) {
+	if run == "" {
+		return
 	}
-	u.runs[run] = id
+	if u.runs == nil {
+		u.runs = make(map[string]Over)
+	}
+	u.runs[run] = over
+}
+
+// change makes an addition, and tells who watches.
+func (u *Unrecorded) change(add func()) {
+	u.mu.Lock()
+	add()
 	added := u.added
 	u.mu.Unlock()
 	if added != nil {
@@ -79,13 +85,12 @@ func (u *Unrecorded) Ended(run string) {
 	delete(u.runs, run)
 }
 
-// Cause names the mutation that ended a run which the ledger may still take for
-// running.
-func (u *Unrecorded) Cause(run string) (id string, over bool) {
+// Over says why a run is over that the ledger may still take for running.
+func (u *Unrecorded) Over(run string) (Over, bool) {
 	u.mu.RLock()
 	defer u.mu.RUnlock()
-	id, over = u.runs[run]
-	return id, over
+	over, is := u.runs[run]
+	return over, is
 }
 
 // All lists the mutations.

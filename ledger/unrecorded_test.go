@@ -22,7 +22,7 @@ func TestWhatIsNotRecordedStopsItsScope(t *testing.T) {
 		t.Fatalf("the gate is shut before: %+v", a)
 	}
 	m := w.mutation("flying")
-	w.Unrecorded().Add(m, "")
+	w.Unrecorded().Add(m, "", ledger.Over{})
 	if a := w.Gate(r.ID); a.Open || a.Blocker.Key != m.Key || told != 1 {
 		t.Errorf("the gate of a run is %+v, told %d times", a, told)
 	}

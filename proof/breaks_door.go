@@ -76,7 +76,7 @@ var doorBreaks = []broken{
 	},
 	{
 		promise: "If it can't record the outcome, the script is told", how: "a run that waited for another's outcome goes on once that can be recorded",
-		edits: []edit{{"proxy/settled.go", "\t\t\tp.endLater(x.caller.run, s.mutation.ID)\n", ""}},
+		edits: []edit{{"proxy/settled.go", "\t\t\tp.endLater(x.caller.run, notRecorded(s.mutation.ID))\n", ""}},
 		tests: []string{"proxy.TestARunThatJoinedAnUnrecordedOutcomeIsOver"},
 	},
 	{
@@ -135,6 +135,11 @@ var doorBreaks = []broken{
 			"proxy/settled.go", "s.failure.unauthorized)\n\t\tif err != nil {", "s.failure.unauthorized)\n\t\tif err != nil && x == nil {",
 		}},
 		tests: []string{"proxy.TestAJoinerThatTheLedgerCantBeToldOfIsRefused"},
+	},
+	{
+		promise: "A managed run that was refused because of a stop is over", how: "a run whose streams are cut while the ledger fails goes on after the stop",
+		edits: []edit{{"proxy/cut.go", "\t\tp.endLater(run, over)\n", ""}},
+		tests: []string{"proxy.TestARunWhoseEndCouldNotBeRecordedIsOver"},
 	},
 }
 

@@ -3,6 +3,8 @@ package proxy
 import (
 	"sync"
 	"time"
+
+	"keep-proxy/ledger"
 )
 
 const (
@@ -147,10 +149,13 @@ func (p *Proxy) look() []*refusing {
 	return found
 }
 
-// cutRun ends a run because of a stop, and then cuts its streams.
+// cutRun ends a run because of a stop, and then cuts its streams. Where the ledger can't say that it is over, it
+// is all the same: the stop may pass, and it must not go on then without what it was reading.
 func (p *Proxy) cutRun(run string, r *refusing) {
-	if _, err := p.ledger.RefuseRun(p.ctx, run, "its open streams were cut because of a stop", r.cause); err != nil {
-		p.config.Log.Error().Err(err).Str("run", run).Msg("run not ended")
+	over := ledger.Over{Cause: r.cause, Why: "its open streams were cut because of a stop"}
+	if _, err := p.ledger.RefuseRun(p.ctx, run, over.Why, over.Cause); err != nil && p.ctx.Err() == nil {
+		p.config.Log.Error().Err(err).Str("run", run).Msg("run not ended; trying on")
+		p.endLater(run, over)
 	}
 	p.stops.mu.Lock()
 	delete(p.stops.ending, run)

@@ -129,13 +129,13 @@ func TestEachCauseOfAStopTellsOfItself(t *testing.T) {
 			return w.store.Update(w.t.Context(), func(tx ledger.Tx) error { return tx.PutMutation(m) })
 		}},
 		"an outcome can't be recorded": {others: true, stop: func(w *lookout) error {
-			w.unrecorded.Add(uncertain(), "another")
+			w.unrecorded.Add(uncertain(), "another", ledger.Over{})
 			return nil
 		}},
 		"the run was told of an outcome that can't be recorded": {stop: func(w *lookout) error {
 			m := uncertain()
 			m.Workflow = "another"
-			w.unrecorded.Add(m, w.run)
+			w.unrecorded.Add(m, w.run, ledger.Over{})
 			return nil
 		}},
 		"an inline try comes to nothing": {others: true, stop: func(w *lookout) error {
@@ -241,7 +241,7 @@ func TestAStopThatNothingTellsOfIsFound(t *testing.T) {
 			t.Fatal("cut before anything was stopped")
 		}
 		w.unrecorded.Watch(nil) // So that nobody tells of it.
-		w.unrecorded.Add(m, "")
+		w.unrecorded.Add(m, "", ledger.Over{})
 		for begun := time.Now(); time.Since(begun) < lookEvery+2*followAfter; passes(followAfter / 3) {
 			s, _ := w.register(t.Context(), caller{unmanaged: true, workflow: "another"}, false)
 			s.end()

@@ -175,8 +175,9 @@ func TestAStopThatHoldsEndsNoRun(t *testing.T) {
 	})
 }
 
-// That the end of a run couldn't be recorded is no reason to leave it at that.
-func TestARunWhoseEndCouldNotBeRecordedIsEndedAtTheNextLook(t *testing.T) {
+// Where the end of a run can't be recorded it is over all the same, and stays so when what stopped it
+// has passed.
+func TestARunWhoseEndCouldNotBeRecordedIsOver(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &slowUpdates{}
@@ -192,11 +193,24 @@ func TestARunWhoseEndCouldNotBeRecordedIsEndedAtTheNextLook(t *testing.T) {
 		if got := w.runState(); got != ledger.RunRunning {
 			t.Fatalf("the run is %s", got)
 		}
-		s.waits.Store(nil)
-		again := w.stream(t.Context())
-		w.cutStopped()
-		if got := w.runState(); got != ledger.RunAborted || again.Err() == nil {
-			t.Errorf("the run is %s, its stream ended with %v", got, again.Err())
+		if over, is := w.unrecorded.Over(w.run); !is || over.Why != "its open streams were cut because of a stop" {
+			t.Errorf("%v: %+v", is, over)
+		}
+		w.put(func(tx ledger.Tx) error {
+			m, err := tx.Mutation(ledgertest.SampleMutation("x", ledger.NeedsReconcile, 0).Key)
+			if err == nil {
+				m.Version, m.State = m.Version+1, ledger.Applied
+				err = tx.PutMutation(m)
+			}
+			return err
+		})
+		failing <- nil // It has been tried on since.
+		synctest.Wait()
+		if got := w.runState(); got != ledger.RunAborted {
+			t.Errorf("the run is %s", got)
+		}
+		if over, is := w.unrecorded.Over(w.run); is {
+			t.Errorf("the ledger knows, and still: %+v", over)
 		}
 		w.Close()
 	})

@@ -11,8 +11,8 @@ import (
 
 // standing asks the gate about a caller.
 func (p *Proxy) standing(c caller) ledger.Admission {
-	if id, over := p.unrecorded.Cause(c.run); over {
-		run := ledger.Run{State: ledger.RunPausedReconciliation, Class: ledger.ClassIndeterminate, Reason: notRecorded(id)}
+	if over, is := p.unrecorded.Over(c.run); is {
+		run := ledger.Run{State: ledger.RunPausedReconciliation, Class: ledger.ClassIndeterminate, Reason: over.Why}
 		return ledger.Admission{Problem: string(problemRunAborted), Run: run}
 	}
 	var a ledger.Admission
@@ -30,7 +30,10 @@ func (p *Proxy) readsOnly(c caller) bool {
 	return c.managed() && p.standing(c).Run.Mutations == ledger.MutationsNone
 }
 
-func notRecorded(id string) string { return "the outcome of " + id + " could not be recorded" }
+// notRecorded is why a run is over that was told of the unknown outcome of a mutation.
+func notRecorded(id string) ledger.Over {
+	return ledger.Over{Cause: id, Why: "the outcome of " + id + " could not be recorded"}
+}
 
 // gate refuses a caller whose scope is stopped, reads included. It waits for an
 // inline try that is under way, and then for the configured hold. A managed run

@@ -108,7 +108,7 @@ func TestWhatIsStreamedIsNotHeld(t *testing.T) {
 		w := newLookout(t, func(c *Config) { c.Hold = hold })
 		streamed := w.unmanaged()
 		awaited, _ := w.register(t.Context(), caller{unmanaged: true, workflow: "refunds", item: "order-1"}, true)
-		w.unrecorded.Add(uncertain(), "another")
+		w.unrecorded.Add(uncertain(), "another", ledger.Over{})
 		synctest.Wait()
 		if streamed.Err() == nil || awaited.Err() != nil {
 			t.Errorf("at the stop: %v is streamed, %v is awaited", streamed.Err(), awaited.Err())
@@ -135,12 +135,12 @@ func TestEachStopHoldsAnew(t *testing.T) {
 		w := newLookout(t, func(c *Config) { c.Hold = hold })
 		awaited, _ := w.register(t.Context(), caller{unmanaged: true, workflow: "refunds", item: "order-1"}, true)
 		m := uncertain()
-		w.unrecorded.Add(m, "another")
+		w.unrecorded.Add(m, "another", ledger.Over{})
 		passes(hold - 1)
 		w.unrecorded.Recorded(m.Key)
 		w.stops.tell()
 		synctest.Wait()
-		w.unrecorded.Add(m, "another")
+		w.unrecorded.Add(m, "another", ledger.Over{})
 		passes(hold - 1)
 		synctest.Wait()
 		if awaited.Err() != nil {

@@ -58,7 +58,8 @@ func (p *Proxy) goOnRecording(s *sending, record command) {
 	s.owed = owesNothing
 	body := s.body.taken() // A record that is to name it must find it.
 	run := s.w.claim.Run
-	p.unrecorded.Add(s.mutation, run)
+	over := notRecorded(s.mutation.ID)
+	p.unrecorded.Add(s.mutation, run, over)
 	p.config.Metrics.Unrecorded(1)
 	// After Shutdown nobody tries any more, and recovery finds the record in flight.
 	p.background.Go(func() {
@@ -70,20 +71,19 @@ func (p *Proxy) goOnRecording(s *sending, record command) {
 		p.unrecorded.Recorded(s.w.key)
 		p.config.Inliner.Kick()
 		if run != "" {
-			p.goOnEnding(run, s.mutation.ID)
+			p.goOnEnding(run, over)
 		}
 	})
 }
 
-// endLater ends a run that was told of an unknown outcome, as soon as the ledger can say so. It is
-// over here until then.
-func (p *Proxy) endLater(run, mutation string) {
-	p.unrecorded.Told(run, mutation)
-	p.background.Go(func() { p.goOnEnding(run, mutation) })
+// endLater ends a run as soon as the ledger can say so. It is over here until then.
+func (p *Proxy) endLater(run string, over ledger.Over) {
+	p.unrecorded.End(run, over)
+	p.background.Go(func() { p.goOnEnding(run, over) })
 }
 
-func (p *Proxy) goOnEnding(run, mutation string) {
-	if p.again(func() bool { return p.endTold(run, mutation) }) {
+func (p *Proxy) goOnEnding(run string, over ledger.Over) {
+	if p.again(func() bool { return p.endTold(run, over) }) {
 		p.unrecorded.Ended(run)
 	}
 }
@@ -133,9 +133,9 @@ func (p *Proxy) inFlight(k ledger.Key) bool {
 	return state == ledger.InFlight
 }
 
-// endTold ends a run that was told of an unknown outcome, in the ledger.
-func (p *Proxy) endTold(run, mutation string) bool {
-	_, err := p.ledger.RefuseRun(p.ctx, run, notRecorded(mutation), mutation)
+// endTold ends a run in the ledger.
+func (p *Proxy) endTold(run string, over ledger.Over) bool {
+	_, err := p.ledger.RefuseRun(p.ctx, run, over.Why, over.Cause)
 	return err == nil || errors.Is(err, ledger.ErrNotFound)
 }
 

@@ -163,7 +163,7 @@ func TestAnOutcomeThatWasRecordedAllTheSameStopsNothing(t *testing.T) {
 func TestARunThatIsForgottenCountsAsTold(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, created)
-	if !w.proxy.endTold("run-of-nobody", "m-1") {
+	if !w.proxy.endTold("run-of-nobody", notRecorded("m-1")) {
 		t.Error("it is tried again")
 	}
 }

@@ -155,7 +155,7 @@ func (p *Proxy) joined(x *exchange, r *http.Request, w *work, fl *flight) *http.
 		// the run over.
 		if _, err := p.ledger.RefuseRun(ctx, x.caller.run, "the outcome of a mutation it waited for is unknown", s.mutation.ID); err != nil {
 			p.config.Log.Error().Err(err).Str("run", x.caller.run).Msg("run not ended; trying on")
-			p.endLater(x.caller.run, s.mutation.ID)
+			p.endLater(x.caller.run, notRecorded(s.mutation.ID))
 		}
 		return p.answered(x, r, w, s)
 	}

@@ -173,7 +173,7 @@ func TestAnUnrecordedOutcomeStopsItsScope(t *testing.T) {
 func (r *run) waitEnded() {
 	r.t.Helper()
 	for deadline := time.Now().Add(waitLimit); ; runtime.Gosched() {
-		if _, over := r.proxy.unrecorded.Cause(r.id); !over {
+		if _, over := r.proxy.unrecorded.Over(r.id); !over {
 			return
 		}
 		if time.Now().After(deadline) {

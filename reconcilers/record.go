@@ -29,7 +29,7 @@ func (r *Reconciler) record(ctx context.Context, m *ledger.Mutation, f ledger.Fi
 	// so that end hands it to the runner itself.
 	f.Pending = false
 	r.busy.hold(f.Key)
-	r.unrecorded.Add(m, "")
+	r.unrecorded.Add(m, "", ledger.Over{})
 	r.metrics.Unrecorded(1)
 	// After Close nobody offers it any more; the record stays taken.
 	r.background.Go(func() {

@@ -60,7 +60,12 @@ func (w *Watch) Ask(env Env, accepted *Response) (*Ask, error) {
 // expected of which one of the two conditions is true is pending. So is a failure of which one
 // page was read, and an end that rests on the time of the claim where that can't be told.
 func (w *Watch) Judge(env Env, resp *Response, clocks Clocks) (Watched, string) {
-	seen, why := w.judge(env, resp)
+	if resp == nil || !resp.Complete {
+		return WatchPending, "there was no whole answer"
+	}
+	s := w.ask.op.scope(env)
+	s.resp = askedAnswer(resp)
+	seen, why := w.judge(s, resp)
 	if seen == WatchPending {
 		return seen, why
 	}
@@ -79,17 +84,7 @@ func (w *Watch) restsOnClaim(seen Watched) bool {
 	return slices.ContainsFunc([]*expr{w.ask.expect, w.until, w.failed}, (*expr).readsClaim) || seen == WatchFailed && w.ask.asksByClaim()
 }
 
-// judge asks the conditions.
-func (w *Watch) judge(env Env, resp *Response) (Watched, string) {
-	if resp == nil || !resp.Complete {
-		return WatchPending, "there was no whole answer"
-	}
-	s := w.ask.op.scope(env)
-	s.resp = askedAnswer(resp)
-	return w.judge(s, resp)
-}
-
-// judge is Judge of a whole answer, in its scope.
+// judge asks the conditions about a whole answer, in its scope.
 func (w *Watch) judge(s *scope, resp *Response) (Watched, string) {
 	if w.ask.expect == nil && resp.Status != http.StatusOK {
 		return WatchPending, fmt.Sprintf("it was answered %d instead of 200", resp.Status)
