@@ -179,9 +179,12 @@ func (d *decoder) answered(e *expr, from string) {
 		"read "+from+", such as "+printable(such))
 }
 
+// reserved are the names that CEL takes for words of its own behind a dot, too.
+var reserved = []string{"in", "true", "false", "null"}
+
 // suffixOf selects a member by name.
 func suffixOf(name string) string {
-	if plainChain.MatchString(name) && !strings.Contains(name, ".") {
+	if plainChain.MatchString(name) && !strings.Contains(name, ".") && !slices.Contains(reserved, name) {
 		return "." + name
 	}
 	return "['" + name + "']"

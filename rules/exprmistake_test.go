@@ -95,6 +95,7 @@ func TestWhatJudgesAnAnswerReadsIt(t *testing.T) {
 	for _, tc := range []struct{ name, file, key, fix string }{
 		{"success", withOperation("success: json.?ok.orValue(true)"), "operations[0].success", "response.json.ok"},
 		{"an outcome that applied", withOperation("outcome: [{when: json.state == 'closed', then: applied}]"), "operations[0].outcome[0].when", "response.json.state"},
+		{"a name that is a word of CEL", withOperation("success: json['in'] == 'x'"), "operations[0].success", "such as response.json['in']"},
 		{"an outcome that failed", withOperation("outcome: [{when: form.?state == optional.of('x'), then: failed, class: logic}]"), "operations[0].outcome[0].when", "response"},
 		{"a state that is applied", observed("{when: json.state == 'closed', is: applied}"), probe + "observe[0].when", "response.json.state"},
 		{"a state that is absent", observed("{when: \"header[?'x-a'].orValue('') == ''\", is: absent}"), probe + "observe[0].when", "response.header['x-a']"},
