@@ -214,6 +214,10 @@ func TestRepeats(t *testing.T) {
 		{"delivered was a 202, and what it accepted was applied since", followedToItsEnd, []func(*ledger.Claim){redelivery}, ledger.DecideRepeated},
 		{"being delivered", undelivered(""), nil, ledger.DecideRepeated},
 		{"being delivered, the same client key", undelivered("k"), []func(*ledger.Claim){clientKey("k")}, ledger.DecideReplay},
+		{"its answer was lost on the way", func(w *world, r *ledger.Run) {
+			undelivered("")(w, r)
+			w.Undelivered(r.ID, key("a"))
+		}, []func(*ledger.Claim){redelivery}, ledger.DecideReplay},
 		{"its caller has gone", undelivered(""), []func(*ledger.Claim){redelivery}, ledger.DecideReplay},
 		{"in flight for a connected caller", inFlight(""), nil, ledger.DecideRepeated},
 		{"in flight, the same client key", inFlight("k"), []func(*ledger.Claim){clientKey("k")}, ledger.DecideJoin},
@@ -441,11 +445,15 @@ func TestARecordIsPinnedToTheRuleThatSentIt(t *testing.T) {
 	w.finish("a", w.send(r, "a"), ledger.VerdictFailed)
 	d := w.send(r, "a", payload("other"), func(q *ledger.Claim) {
 		q.Record.ConnectorHash, q.Record.Policy.Settle, q.Record.Target = "new", time.Nanosecond, "new words"
+		q.Record.Account, q.Record.Subkey = "another name of acme", "other words"
 		q.Record.State, q.Record.Committed, q.Record.Version = ledger.Applied, true, 7
 	})
 	m := w.is("a", ledger.InFlight)
 	if m.Policy.Settle != time.Nanosecond || m.ConnectorHash != "new" || m.Committed {
 		t.Errorf("policy %+v, hash %q, committed %v", m.Policy, m.ConnectorHash, m.Committed)
+	}
+	if m.Account != "another name of acme" || m.Subkey != "other words" {
+		t.Errorf("account %q, subkey %q", m.Account, m.Subkey)
 	}
 	if m.Target != "new words" || m.PayloadDigest != "other" || d.PayloadDigest != "other" {
 		t.Errorf("target %q, payload %q", m.Target, m.PayloadDigest)
@@ -480,18 +488,5 @@ func TestARecordThatIsSentAgainStopsWhatItsNewRunSays(t *testing.T) {
 	_, err := w.OpenRun(t.Context(), ledger.OpenRun{Workflow: "w", Item: "other", TTL: time.Hour})
 	if _, blocked := errors.AsType[*ledger.BlockedError](err); !blocked {
 		t.Errorf("another item's run: %v", err)
-	}
-}
-
-func TestDispatchesAreBounded(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	r := w.open(returns)
-	for range 100 {
-		w.finish("a", w.send(r, "a"), ledger.VerdictFailed)
-	}
-	m := w.is("a", ledger.Failed)
-	if len(m.Dispatches) > 33 || m.Generation != 100 {
-		t.Errorf("%d dispatches at generation %d", len(m.Dispatches), m.Generation)
 	}
 }

@@ -125,3 +125,16 @@ func TestAnOpenGenerationKeepsItsFirstSending(t *testing.T) {
 		t.Errorf("a second payload under the key of an open generation: %q", out.Decision)
 	}
 }
+
+func TestDispatchesAreBounded(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := w.open(returns)
+	for range 100 {
+		w.finish("a", w.send(r, "a"), ledger.VerdictFailed)
+	}
+	m := w.is("a", ledger.Failed)
+	if len(m.Dispatches) > 33 || m.Generation != 100 {
+		t.Errorf("%d dispatches at generation %d", len(m.Dispatches), m.Generation)
+	}
+}

@@ -160,3 +160,20 @@ func TestEachDecisionNeedsAnActorAndAReason(t *testing.T) {
 		}
 	}
 }
+
+// A script that lost the answer on the way does not know of the failure: its run is not done.
+func TestAFailureWhoseAnswerWasLostKeepsItsRunFromFinishing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := w.open(returns)
+	w.finish("a", w.send(r, "a"), ledger.VerdictFailed, class(ledger.ClassLogic))
+	w.Answering(r.ID, key("a"))
+	w.Undelivered(r.ID, key("a"))
+	if _, err := w.FinishRun(t.Context(), r.ID, ledger.OutcomeDone, true); !errors.Is(err, ledger.ErrRunUnfinished) {
+		t.Fatalf("finished: %v", err)
+	}
+	w.Deliver(r.ID, w.mutation("a"), "")
+	if done, err := w.FinishRun(t.Context(), r.ID, ledger.OutcomeDone, true); err != nil || done.State != ledger.RunFinished {
+		t.Errorf("once it was told of it: %+v, %v", done, err)
+	}
+}

@@ -52,6 +52,8 @@ func TestForgottenIsRefusedAndNeverSentAgain(t *testing.T) {
 	}{
 		{"the same request", nil, ledger.DecideRefused, "forgotten"},
 		{"another payload", []func(*ledger.Claim){payload("other")}, ledger.DecideRefused, "forgotten"},
+		{"another payload, and a rule that answers without a result", []func(*ledger.Claim){payload("other"), func(q *ledger.Claim) { q.OnNoResult = true }},
+			ledger.DecideRefused, "forgotten"},
 		{"a rule that answers without a result", []func(*ledger.Claim){func(q *ledger.Claim) { q.OnNoResult = true }}, ledger.DecideStandIn, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -215,6 +217,27 @@ func TestForgettingAllTakesTwiceAsLong(t *testing.T) {
 }
 
 // Its attempt is a person's decision, which no retention takes back.
+// That an item is done is not forgotten before the last of its mutations is.
+func TestADoneItemOutlivesAllButItsLastMutation(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := w.open()
+	w.finish("a", w.send(r, "a"), ledger.VerdictApplied)
+	w.finish("b", w.send(r, "b"), ledger.VerdictApplied)
+	_, err := w.FinishRun(t.Context(), r.ID, ledger.OutcomeDone, false)
+	w.ok(err)
+	all := ledger.Retention{Keep: month - time.Hour, Forget: true}
+	w.pass(month)
+	w.forget(all, "a")
+	w.pass(month)
+	if counts := w.forget(all, "a"); counts != (ledger.ForgetCounts{Removed: 1}) {
+		t.Fatalf("%+v", counts)
+	}
+	if _, err := w.OpenRun(t.Context(), ledger.OpenRun{Workflow: "w", Item: "i"}); !errors.Is(err, ledger.ErrItemDone) {
+		t.Errorf("a run of the item: %v", err)
+	}
+}
+
 func TestAnOpenItemOutlivesItsMutations(t *testing.T) {
 	t.Parallel()
 	w := paid(t)

@@ -132,6 +132,22 @@ func (w *world) undo(m *ledger.Mutation) (*ledger.Mutation, *ledger.Dispatch, er
 	return w.Redispatch(w.t.Context(), ledger.Redispatch{Key: m.Key, Version: m.Version, DispatchID: w.id(), NextTryAt: w.now.Wall.Add(time.Minute)})
 }
 
+// What is owed is nobody's mutation: the run that made too much goes on, and finishes.
+func TestARunFinishesOverWhatIsOwed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := w.open()
+	w.finish("a", w.send(r, "a"), ledger.VerdictUncertain, pending)
+	w.see("a", ledger.SeenDuplicate, strong, objects("o1", "o2"), owing("o2"))
+	if u := w.byKey(w.is("a", ledger.Applied).Obligations[0]); u.State != ledger.Failed || u.Run != "" {
+		t.Fatalf("the obligation is %s, of run %q", u.State, u.Run)
+	}
+	finished, err := w.FinishRun(t.Context(), r.ID, ledger.OutcomeDone, true)
+	if w.ok(err); finished.State != ledger.RunFinished {
+		t.Errorf("the run is %s", finished.State)
+	}
+}
+
 func TestTheNewestEffectIsTakenBackFirst(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

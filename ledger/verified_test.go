@@ -141,11 +141,15 @@ func TestALateQuestionLeavesTheItemAsItIs(t *testing.T) {
 		}
 		_, err := w.EndRun(t.Context(), r.ID, ledger.ClassTransient, "over", "ada")
 		w.ok(err)
+		over := w.run(r.ID)
 		c.meanwhile(w)
 		before := *w.item("i")
 		replay, _, err := w.Verified(t.Context(), ledger.Verified{Key: key("a"), Run: r.ID, Mode: ledger.VerifyHuman, Said: ledger.SaidDisagrees})
 		w.ok(err)
 		w.escalated("a", ledger.EscalationVerify)
+		if after := w.run(r.ID); after.Version != over.Version {
+			t.Errorf("%s: the run that was over is %s (%s)", name, after.State, after.Reason)
+		}
 		for _, when := range []string{"once it is asked", "once it is answered"} {
 			i := w.item("i")
 			if replay || i.State != c.left || i.Attempt != c.attempt || i.Cause != before.Cause || i.Reason != before.Reason {
@@ -159,6 +163,23 @@ func TestALateQuestionLeavesTheItemAsItIs(t *testing.T) {
 }
 
 // The question may come of another run than the one that works on the item.
+// Who closes a question about something else has not said that the stored result is to be given.
+func TestAnotherQuestionsEndAcknowledgesNoResult(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.unknown("a")
+	w.see("a", ledger.SeenDuplicate, strong, objects("o1", "o2"))
+	gone := ledger.Verified{Key: key("a"), Mode: ledger.VerifyWarn, Said: ledger.SaidDisagrees, Reason: "it is gone"}
+	_, _, err := w.Verified(t.Context(), gone)
+	w.ok(err)
+	w.escalated("a", ledger.EscalationDuplicate)
+	w.decide("a", ledger.OnAcknowledge)
+	gone.Mode = ledger.VerifyStrict
+	if replay, m, err := w.Verified(t.Context(), gone); err != nil || replay || m.Verification.Acknowledged {
+		t.Errorf("replayed %v, %+v, %v", replay, m.Verification, err)
+	}
+}
+
 func TestAQuestionAboutAnItemOutlivesTheEndOfItsRun(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

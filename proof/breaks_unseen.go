@@ -80,4 +80,72 @@ var unseenBreaks = []broken{
 		edits: []edit{{"ledger/decideitem.go", "case d.Actor == \"\" || d.Reason == \"\":", "case d.Reason == \"\":"}},
 		tests: []string{"ledger.TestEachDecisionNeedsAnActorAndAReason"},
 	},
+	{
+		promise: "A condition that can't be evaluated is uncertain", how: "what is sent again is judged by the part of its answer that came",
+		edits: []edit{{"reconcilers/resend.go", "Complete: answered.complete() && !upstream.Coded(answered.header),", "Complete: !upstream.Coded(answered.header),"}},
+		tests: []string{"reconcilers.TestAnAnswerThatCannotBeReadWholeIsNotJudgedByWhatItLacks"},
+	},
+	{
+		promise: "An answer holds for requests with the same credentials", how: "a credential in another field is asked as the one of before",
+		edits: []edit{{"reconcilers/accountread.go", "\t\tpart(http.CanonicalHeaderKey(name))\n", ""}},
+		tests: []string{"reconcilers.TestAnAccountIsThatOfWhoAsksHow"},
+	},
+	{
+		promise: "`exec` asks a program of the rule", how: "an object without an id is evidence",
+		edits: []edit{{"reconcilers/program.go", "if slices.Contains(a.Objects, \"\") {", "if a.Objects == nil && slices.Contains(a.Objects, \"\") {"}},
+		tests: []string{"reconcilers.TestAProgramSaysWhatHappened"},
+	},
+	{
+		promise: "A 202 whose body was cut", how: "what is sent again and accepted took effect where its answer can't be kept",
+		edits: []edit{{
+			"reconcilers/resend.go", "if v.Kind = upstream.Committed; finish.Dispatch.Verdict == ledger.VerdictAccepted {",
+			"if v.Kind = upstream.Committed; finish.Dispatch.Verdict == ledger.VerdictUncertain {",
+		}},
+		tests: []string{"reconcilers.TestAnAnswerToAResendThatCannotBeKept"},
+	},
+	{
+		promise: "Once at once, while the script waits", how: "a record whose outcome is still to be recorded is asked about",
+		edits: []edit{{"reconcilers/inline.go", " || !m.Unresolved() || !r.busy.claim(m.Key) {", " || !m.Unresolved() {"}},
+		tests: []string{"reconcilers.TestNoInlineTryIsMadeOfARecordThatIsTaken"},
+	},
+	{
+		promise: "With `verify_on_replay` the API is asked", how: "no program is asked",
+		edits: []edit{{"reconcilers/verify.go", "return program{r}.ask(ctx, t)", "return sighting{}"}},
+		tests: []string{"reconcilers.TestVerifyingAsksAProgram"},
+	},
+	{
+		promise: "`applied`, and forgotten (§9): the rule's `on_no_result`", how: "the rule answers for another payload than what was applied",
+		edits: []edit{{"ledger/retention.go", "if c.covered() && c.q.OnNoResult {", "if c.q.OnNoResult {"}},
+		tests: []string{"ledger.TestForgottenIsRefusedAndNeverSentAgain"},
+	},
+	{
+		promise: "Only with `after: forget` the record goes too", how: "an item that is done goes with the first of its mutations",
+		edits: []edit{{"ledger/retention.go", "err != nil || len(left) > 0 {", "err != nil || len(left) < 0 {"}},
+		tests: []string{"ledger.TestADoneItemOutlivesAllButItsLastMutation"},
+	},
+	{
+		promise: "A person who resolves an unknown as *happened*", how: "what did not happen is undone",
+		edits: []edit{{"ledger/resolve.go", "case r.Action != OnHappened && r.Compensate != nil:", "case r.Action == OnSkip && r.Compensate != nil:"}},
+		tests: []string{"ledger.TestDecisionsThatAreIncomplete"},
+	},
+	{
+		promise: "A person can acknowledge: from then on", how: "who answers another question acknowledges the result",
+		edits: []edit{{"ledger/resolve.go", "if asked == EscalationVerify && m.Verification != nil {", "if m.Verification != nil {"}},
+		tests: []string{"ledger.TestAnotherQuestionsEndAcknowledgesNoResult"},
+	},
+	{
+		promise: "Every later request of a run that is over gets 424", how: "a run that is over ends once more when its replay is verified",
+		edits: []edit{{"ledger/verified.go", "if err != nil || r == nil || r.State.Ended() {", "if err != nil || r == nil {"}},
+		tests: []string{"ledger.TestALateQuestionLeavesTheItemAsItIs"},
+	},
+	{
+		promise: "A run finishes `done` only if each of its mutations is", how: "what is owed is a mutation of the run that made too much",
+		edits: []edit{{"ledger/undo.go", "\tu.Run = \"\"\n", ""}},
+		tests: []string{"ledger.TestARunFinishesOverWhatIsOwed"},
+	},
+	{
+		promise: "A run finishes `done` only if each of its mutations is", how: "a failure whose answer was lost on the way counts as told",
+		edits: []edit{{"ledger/tx.go", "\tif d.Begun {\n\t\treturn false\n\t}\n", ""}},
+		tests: []string{"ledger.TestAFailureWhoseAnswerWasLostKeepsItsRunFromFinishing"},
+	},
 }

@@ -51,12 +51,16 @@ func TestAnAccountIsThatOfWhoAsksHow(t *testing.T) {
 		t.Error("the same is asked twice")
 	}
 	for name, change := range map[string]func(*rules.Connector, *rules.Ask){
-		"another rule":                  func(c *rules.Connector, _ *rules.Ask) { c.Hash = "i" },
-		"another scheme":                func(_ *rules.Connector, a *rules.Ask) { a.Scheme = "http" },
-		"another host":                  func(_ *rules.Connector, a *rules.Ask) { a.Authority = "api2.test" },
-		"another place":                 func(_ *rules.Connector, a *rules.Ask) { a.Target = "/you" },
-		"another credential":            func(_ *rules.Connector, a *rules.Ask) { a.Header["Authorization"] = []string{"bob"} },
-		"no credential":                 func(_ *rules.Connector, a *rules.Ask) { delete(a.Header, "Authorization") },
+		"another rule":       func(c *rules.Connector, _ *rules.Ask) { c.Hash = "i" },
+		"another scheme":     func(_ *rules.Connector, a *rules.Ask) { a.Scheme = "http" },
+		"another host":       func(_ *rules.Connector, a *rules.Ask) { a.Authority = "api2.test" },
+		"another place":      func(_ *rules.Connector, a *rules.Ask) { a.Target = "/you" },
+		"another credential": func(_ *rules.Connector, a *rules.Ask) { a.Header["Authorization"] = []string{"bob"} },
+		"no credential":      func(_ *rules.Connector, a *rules.Ask) { delete(a.Header, "Authorization") },
+		"another field with the same": func(_ *rules.Connector, a *rules.Ask) {
+			a.Header["X-Key"] = a.Header["Authorization"]
+			delete(a.Header, "Authorization")
+		},
 		"a field with its lines joined": func(_ *rules.Connector, a *rules.Ask) { a.Header["X-Team"] = []string{"ab"} },
 		"a field with a line less":      func(_ *rules.Connector, a *rules.Ask) { a.Header["X-Team"] = []string{"a"} },
 	} {

@@ -226,6 +226,41 @@ func TestRuleJudgesTheAnswerOfAResend(t *testing.T) {
 	}
 }
 
+// What an answer lacks may be what would say that it took effect: a rule that takes its absence for a failure is not
+// asked about an answer that was cut, or whose coding nobody knows.
+func TestAnAnswerThatCannotBeReadWholeIsNotJudgedByWhatItLacks(t *testing.T) {
+	t.Parallel()
+	const outcome = "    outcome: [{when: \"!response.text.contains('booked')\", then: failed, class: logic}]\n"
+	coded := func(rw http.ResponseWriter, _ *http.Request) bool {
+		rw.Header().Set("Content-Encoding", "br")
+		rw.WriteHeader(http.StatusOK)
+		_, _ = io.WriteString(rw, "squeezed")
+		return true
+	}
+	for name, answer := range map[string]func(http.ResponseWriter, *http.Request) bool{"cut": cut, "coded": coded} {
+		for way, operation := range map[string]string{"resent": viaResend, "sent again": viaRedispatch} {
+			t.Run(name+", "+way, func(t *testing.T) {
+				t.Parallel()
+				w := newWorld(t, outcome+operation)
+				m := w.unknown("a")
+				w.api.script(func(rw http.ResponseWriter, r *http.Request) bool {
+					return r.Method == http.MethodPost && answer(rw, r)
+				})
+				if way == "resent" {
+					w.due(m)
+				} else {
+					w.believeAbsent()
+					w.after(0)
+				}
+				now := w.read(m)
+				if posts, _, _ := w.api.counts(); posts != 1 || now.State != ledger.NeedsReconcile || now.Current().Verdict != ledger.VerdictUncertain {
+					t.Errorf("%d sendings, %s, verdict %s (%s)", posts, now.State, now.Current().Verdict, now.Current().Reason)
+				}
+			})
+		}
+	}
+}
+
 func TestPanicDuringAResendLeavesItAnEnd(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, viaResend)
@@ -235,6 +270,41 @@ func TestPanicDuringAResendLeavesItAnEnd(t *testing.T) {
 	now := w.wants(m, ledger.NeedsReconcile, "a panic of type")
 	if d := now.Current(); !d.Resend || d.Verdict != ledger.VerdictUncertain || d.Ended.BootID == "" {
 		t.Errorf("dispatch %+v, want an uncertain end", d)
+	}
+}
+
+// bodiless is a Ledger that keeps no long content.
+type bodiless struct{ Ledger }
+
+func (bodiless) WriteBody(context.Context, io.Reader) (ledger.Body, error) {
+	return ledger.Body{}, ledger.ErrUnavailable
+}
+
+// What took effect did so whether or not its answer can be kept, and what was accepted is unknown without the answer
+// that says where to look.
+func TestAnAnswerToAResendThatCannotBeKept(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		operation string
+		status    int
+		verdict   ledger.Verdict
+	}{
+		"a success": {viaBoth, http.StatusCreated, ledger.VerdictCommitted},
+		"accepted":  {strings.Replace(viaWatch, "- none:", "- resend: {}\n      - none:", 1), http.StatusAccepted, ledger.VerdictUncertain},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, c.operation)
+			w.wrap = func(l Ledger) Ledger { return bodiless{l} }
+			w.start()
+			m := w.unknown("a")
+			w.api.answering(c.status, nil, `{"id":"`+strings.Repeat("j", ledger.InlineBody)+`"}`)
+			w.after(10 * time.Second)
+			now := w.wants(m, ledger.NeedsReconcile, "")
+			if d := now.Current(); now.Committed != (c.verdict == ledger.VerdictCommitted) || now.Watching || now.Result != nil || d.Verdict != c.verdict {
+				t.Errorf("committed %v, watching %v, result %+v, verdict %s", now.Committed, now.Watching, now.Result, d.Verdict)
+			}
+		})
 	}
 }
 

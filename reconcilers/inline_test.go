@@ -134,3 +134,37 @@ func TestDecisionByAPersonDuringTheTryStands(t *testing.T) {
 		t.Errorf("observations %+v; the dropped one must leave no trace", now.Observations)
 	}
 }
+
+// An outcome that is still to be recorded keeps its record from whoever would ask meanwhile.
+func TestNoInlineTryIsMadeOfARecordThatIsTaken(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, viaBoth)
+	m := w.uncertain(w.claim("a"), true)
+	if !w.r.busy.claim(m.Key) {
+		t.Fatal("the record is taken by nobody")
+	}
+	if now := w.inline(m); now != m {
+		t.Errorf("the record became %+v", now)
+	}
+	if posts, gets, _ := w.api.counts(); posts+gets != 0 {
+		t.Errorf("%d requests were sent", posts+gets)
+	}
+	w.r.busy.free(m.Key)
+	if now := w.inline(m); now.State != ledger.Applied {
+		t.Errorf("once it is free it becomes %s", now.State)
+	}
+}
+
+// Asking may send: a resend is a way to ask.
+func TestNoInlineTryIsMadeWhileSendingIsKeptBack(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, viaBoth)
+	m := w.uncertain(w.claim("a"), true)
+	w.r.halted = func() bool { return true }
+	if now := w.inline(m); now != m {
+		t.Errorf("the record became %+v", now)
+	}
+	if posts, gets, _ := w.api.counts(); posts+gets != 0 {
+		t.Errorf("%d requests were sent", posts+gets)
+	}
+}

@@ -54,7 +54,10 @@ func TestAProgramSaysWhatHappened(t *testing.T) {
 		"applied without its id":   {`{"seen":"applied"}`, ledger.NeedsReconcile, ledger.SeenRetry, "needs the id"},
 		"a duplicate of one":       {`{"seen":"duplicate","objects":["t1"]}`, ledger.NeedsReconcile, ledger.SeenRetry, "needs the ids"},
 		"a duplicate of itself":    {`{"seen":"duplicate","objects":["t1","t1"]}`, ledger.NeedsReconcile, ledger.SeenRetry, "there twice"},
+		"an object without an id":  {`{"seen":"applied","objects":[""],"result":{"status":201}}`, ledger.NeedsReconcile, ledger.SeenRetry, "has no id"},
 		"absent with an object":    {`{"seen":"absent","objects":["t1"]}`, ledger.NeedsReconcile, ledger.SeenRetry, "neither objects"},
+		"absent with a result":     {`{"seen":"absent","result":{"status":200}}`, ledger.NeedsReconcile, ledger.SeenRetry, "nor a result"},
+		"applied, reaching nobody": {`{"seen":"applied","objects":["t1"],"unreached":true}`, ledger.NeedsReconcile, ledger.SeenRetry, "retry only"},
 		"a result that is a error": {`{"seen":"applied","objects":["t1"],"result":{"status":500}}`, ledger.NeedsReconcile, ledger.SeenRetry, "from 200 to 299"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -36,6 +36,35 @@ func TestVerifyingDisagreesOnlyAfterSettle(t *testing.T) {
 	}
 }
 
+// A program is asked where the rule has no probe, and an absence that it sees is no proof before settle either.
+func TestVerifyingAsksAProgram(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		answer string
+		after  time.Duration
+		want   ledger.Said
+	}{
+		{`{"seen":"applied","objects":["t1"]}`, 0, ledger.SaidAgrees},
+		{`{"seen":"absent"}`, 0, ledger.SaidNothing},
+		{`{"seen":"absent"}`, ledger.DefaultSettle + time.Minute, ledger.SaidDisagrees},
+		{`{"seen":"duplicate","objects":["t1","t2"]}`, 0, ledger.SaidDisagrees},
+		{`{"seen":"retry"}`, 0, ledger.SaidNothing},
+	} {
+		w := newWorld(t, viaProgram(t, "echo '"+c.answer+"'", ""))
+		m := w.uncertain(w.claim("a"), false)
+		out, err := w.ledger.Resolve(t.Context(), ledger.Resolve{
+			Key: m.Key, Version: m.Version, Action: ledger.OnHappened, NoResult: true, Actor: "ada", Reason: "it is there",
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.clock.Advance(c.after)
+		if said, why, _ := w.r.Verify(t.Context(), out.Mutation); said != c.want {
+			t.Errorf("%s, %v later: %s (%s), want %s", c.answer, c.after, said, why, c.want)
+		}
+	}
+}
+
 // What was found to be ours is not another mutation's when it is found again.
 func TestVerifyingFindsOurOwnEvidence(t *testing.T) {
 	t.Parallel()
