@@ -33,7 +33,7 @@ type broken struct {
 // breaksByRoom are all breaks, in the order of the rooms.
 var breaksByRoom = [][]broken{
 	ledgerBreaks, recordBreaks, gateBreaks, absenceBreaks, decisionBreaks, storeBreaks, proxyBreaks, upstreamBreaks, reconcilerBreaks, ruleBreaks,
-	readBreaks, hostBreaks, missedBreaks, namedBreaks, lateBreaks, doorBreaks, restBreaks, smallBreaks, foundBreaks, askedBreaks, unseenBreaks,
+	readBreaks, hostBreaks, missedBreaks, namedBreaks, lateBreaks, doorBreaks, restBreaks, smallBreaks, foundBreaks, heedBreaks, askedBreaks, unseenBreaks,
 }
 
 func allBreaks() []broken { return slices.Concat(breaksByRoom...) }
