@@ -35,6 +35,7 @@ func (d *decoder) precedence(c *Connector, at map[*Operation]*yaml.Node) {
 	c.Operations = ordered
 	for i, op := range listed {
 		d.unreached(op, index("operations", i), at[op])
+		d.passedChanges(at[op], index("operations", i), op)
 	}
 }
 
