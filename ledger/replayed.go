@@ -20,7 +20,8 @@ func (l *Ledger) replayed(ctx context.Context, q *Claim) (Claimed, bool) {
 	if !told && (!q.Redelivery || l.noted.has(answer{q.Run, q.Key})) {
 		return Claimed{}, false
 	}
-	if !l.worth.looking() {
+	// What stops there without a record, a command holds against its scope.
+	if l.unrecorded.any() || !l.worth.looking() {
 		return Claimed{}, false
 	}
 	s, ok := l.See(q.Scope, q.Key)

@@ -127,6 +127,14 @@ func TestAReplayThatChangesNothingIsNoCommand(t *testing.T) {
 			before:   func(a *again) { a.finish("b", a.send(nil, "b"), ledger.VerdictUncertain) },
 			decision: ledger.DecideBlocked, problem: "blocked", command: true,
 		},
+		"of a workflow that is stopped by an outcome without a record": {
+			before: func(a *again) {
+				m := *a.mutation("a")
+				m.Key = key("b")
+				a.Unrecorded().Add(&m, "", ledger.Over{})
+			},
+			decision: ledger.DecideBlocked, problem: "blocked", command: true,
+		},
 		"of an item that waits for a person": {
 			before: func(a *again) { a.claim(nil, "a", payload("other")) }, problem: "item-attention", command: true,
 		},

@@ -150,7 +150,7 @@ var foundBreaks = []broken{
 	},
 	{
 		promise: "An outcome that the ledger doesn't take is unknown", how: "what the runner can't record stops nothing",
-		edits: []edit{{"reconcilers/record.go", "\tr.unrecorded.Add(m, \"\")\n", ""}},
+		edits: []edit{{"reconcilers/record.go", "\tr.unrecorded.Add(m, \"\", ledger.Over{})\n", ""}},
 		tests: []string{"reconcilers.TestARedispatchWhoseEndIsNotRecordedStopsWhatDependsOnIt"},
 	},
 	{
