@@ -1,6 +1,7 @@
 package app
 
 import (
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -114,9 +115,7 @@ func TestARequestThatCantBeMadeIsExplainedAsRefused(t *testing.T) {
 	keeping := strings.Replace(askingRule, "{header: Idempotency-Key}", "{header: Idempotency-Key, when_present: keep_first}", 1)
 	with := func(e wire.Explain, name, value string) wire.Explain {
 		headers := wire.Header{name: {value}}
-		for other, values := range e.Headers {
-			headers[other] = values
-		}
+		maps.Copy(headers, e.Headers)
 		e.Headers = headers
 		return e
 	}

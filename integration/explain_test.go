@@ -23,7 +23,10 @@ func (w *world) wouldBe(target, body string, edits ...func(*wire.Explain)) strin
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	var x struct{ Now, Refused string }
+	var x struct {
+		Now     string `json:"now"`
+		Refused string `json:"refused"`
+	}
 	if err := json.Unmarshal(text, &x); err != nil {
 		w.t.Fatal(err)
 	}

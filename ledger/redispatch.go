@@ -139,23 +139,7 @@ func (c *command) redispatch(r Redispatch) (*Mutation, bool, error) {
 	if m.Undo == nil && m.Policy.Heeding(r.Caution).OnAbsent != AbsentRedispatch {
 		return m, false, c.heedAbsent(m, r.Caution.OnAbsent)
 	}
-	all, err := c.blockers(m.Workflow)
-	if err != nil {
-		return nil, false, err
-	}
-	for i := range all {
-		if all[i].Key != m.Key && all[i].stops(m.Workflow, m.Item) {
-			return m, false, c.putOff(m, r.NextTryAt, "mutation "+all[i].ID+" stops the scope")
-		}
-	}
-	newer, err := c.newerOwed(m)
-	if err != nil {
-		return nil, false, err
-	}
-	if newer != nil {
-		return m, false, c.putOff(m, r.NextTryAt, newer.ID+" takes back a newer effect of the same mutation, and comes first")
-	}
-	waits, err := c.undoneUnsettled(m, r.Caution)
+	waits, err := c.waitsFor(m, r)
 	if err != nil {
 		return nil, false, err
 	}
@@ -190,6 +174,27 @@ func (c *command) redispatch(r Redispatch) (*Mutation, bool, error) {
 		Redispatch: true, PayloadDigest: m.PayloadDigest, Started: c.now,
 	})
 	return m, true, c.store(m, from, OnRedispatch, mv, r.DispatchID, "")
+}
+
+// waitsFor says what m waits for in the queue; "" if for nothing.
+func (c *command) waitsFor(m *Mutation, r Redispatch) (string, error) {
+	all, err := c.blockers(m.Workflow)
+	if err != nil {
+		return "", err
+	}
+	for i := range all {
+		if all[i].Key != m.Key && all[i].stops(m.Workflow, m.Item) {
+			return "mutation " + all[i].ID + " stops the scope", nil
+		}
+	}
+	newer, err := c.newerOwed(m)
+	if err != nil {
+		return "", err
+	}
+	if newer != nil {
+		return newer.ID + " takes back a newer effect of the same mutation, and comes first", nil
+	}
+	return c.undoneUnsettled(m, r.Caution)
 }
 
 // closedFor says why m may not be sent again for its item; "" if it may.

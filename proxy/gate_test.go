@@ -204,7 +204,9 @@ func TestAStopBetweenTheGateAndTheSendingSendsNothing(t *testing.T) {
 				c.Unmatched = PolicyAllow
 				inForce := c.Rules
 				c.Rules = func() *rules.Set {
-					stops.Do(func() { w.proxy.unrecorded.Add(&ledger.Mutation{Scope: ledger.Scope{Workflow: "wf", Item: "b"}}, "", ledger.Over{}) })
+					stops.Do(func() {
+						w.proxy.unrecorded.Add(&ledger.Mutation{Scope: ledger.Scope{Workflow: "wf", Item: "b"}}, "", ledger.Over{})
+					})
 					return inForce()
 				}
 			})

@@ -86,7 +86,7 @@ func TestInstallation(t *testing.T) {
 // A commit is durable once the file with the mark is synced, wherever that is.
 func TestAMarkThatIsKeptInMemoryIsBroken(t *testing.T) {
 	t.Parallel()
-	memory, err := os.MkdirTemp("/dev/shm", "keep-proxy-doctor-")
+	memory, err := os.MkdirTemp("/dev/shm", "keep-proxy-doctor-") //nolint:usetesting // t.TempDir is on a disk.
 	if err != nil {
 		t.Skip(err)
 	}
