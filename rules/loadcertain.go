@@ -83,18 +83,23 @@ func (d *decoder) fromNothing(n *yaml.Node, key string, p *Probe) {
 	}
 }
 
-// endedByNothing warns of a watch that finds an end in an answer that is about the asking, as probes are warned of.
-// Without expect only a 200 is judged, in which an error may be that of what was accepted.
+// endedByNothing warns of a watch that finds an end in an answer that says nothing of what was accepted, as probes
+// are warned of. An error that comes with 200 may be that of what was accepted, and so a failure.
 func (d *decoder) endedByNothing(n *yaml.Node, key string, w *Watch) {
 	for _, status := range saysNothingWith {
-		if w.ask.expect == nil || status == http.StatusOK {
-			continue
-		}
 		s := emptyScope()
 		resp := &Response{Status: status, Header: http.Header{"Content-Type": {"application/json"}}, Body: []byte(saysNothing), Complete: true}
 		s.resp = askedAnswer(resp)
+		seen, _ := w.judge(s, resp)
+		fix := "name in expect: the statuses with which the API tells of what it accepted, such as response.status in [200, 404]"
+		if status == http.StatusOK {
+			if seen == WatchFailed || !w.until.readsAnswerBody() {
+				continue
+			}
+			fix = "read what must be there without a default, such as response.json.state == 'done'"
+		}
 		decides, what := w.until, "the effect"
-		switch seen, _ := w.judge(s, resp); seen {
+		switch seen {
 		case WatchPending:
 			continue
 		case WatchFailed:
@@ -103,8 +108,7 @@ func (d *decoder) endedByNothing(n *yaml.Node, key string, w *Watch) {
 		}
 		at := d.standing(decides, n, key)
 		d.warn("absence", at.key, at.node, "finds "+what+" in an answer of "+strconv.Itoa(status)+
-			" that says nothing of it, such as {\"ok\":false} or {\"error\":…}, which would be believed",
-			"name in expect: the statuses with which the API tells of what it accepted, such as response.status in [200, 404]")
+			" that says nothing of it, such as {\"ok\":false} or {\"error\":…}, which would be believed", fix)
 		return
 	}
 }

@@ -116,7 +116,8 @@ func TestAWatchThatBelievesAnAnswerThatSaysNothingIsWarnedOf(t *testing.T) {
 	for lines, want := range map[string]string{
 		every + ", failed_when: response.status != 200, " + done:                                              "operations[0].watch.failed_when: finds a failure in an answer of 401",
 		`expect: "response.status in [200, 404, 403]", failed_when: "response.status in [403, 404]", ` + done: "operations[0].watch.failed_when: finds a failure in an answer of 403",
-		every + ", until: \"response.json.?state.orValue('') != 'running'\"":                                  "operations[0].watch.until: finds the effect in an answer of 401",
+		every + ", until: \"response.json.?state.orValue('') != 'running'\"":                                  "operations[0].watch.until: finds the effect in an answer of 200",
+		"until: \"!response.json.?running.orValue(false)\"":                                                   "operations[0].watch.until: finds the effect in an answer of 200",
 		"expect: response.status != 401, failed_when: response.status >= 429, until: response.status == 200":  "operations[0].watch.failed_when: finds a failure in an answer of 429",
 	} {
 		if got := warned(lines); !strings.HasPrefix(got, want) {
@@ -126,6 +127,7 @@ func TestAWatchThatBelievesAnAnswerThatSaysNothingIsWarnedOf(t *testing.T) {
 	for _, lines := range []string{
 		done, done + ", failed_when: response.json.state == 'failed'", every + ", " + done + ", failed_when: response.json.state == 'failed'",
 		every + ", until: response.json.state == 'done', failed_when: response.status != 200", // the answer has no state, and ends nothing
+		done + ", failed_when: has(response.json.error)",                                      // which may be that of what was accepted
 		"failed_when: response.status != 200, " + done, `expect: "response.status in [200, 404]", failed_when: response.status == 404, ` + done,
 		every + ", until: response.status != 200, failed_when: response.status != 200",
 	} {
