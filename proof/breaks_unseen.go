@@ -87,7 +87,7 @@ var unseenBreaks = []broken{
 	},
 	{
 		promise: "An answer holds for requests with the same credentials", how: "a credential in another field is asked as the one of before",
-		edits: []edit{{"reconcilers/accountread.go", "\t\tpart(http.CanonicalHeaderKey(name))\n", ""}},
+		edits: []edit{{"reconcilers/accountread.go", "part(http.CanonicalHeaderKey(name))", "part(http.CanonicalHeaderKey(\"\"))"}},
 		tests: []string{"reconcilers.TestAnAccountIsThatOfWhoAsksHow"},
 	},
 	{
