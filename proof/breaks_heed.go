@@ -38,7 +38,7 @@ var heedBreaks = []broken{
 	},
 	{
 		promise: "One page of several (`Link` with `rel=\"next\"`) tells", how: "what is on the next page has failed",
-		edits: []edit{{"rules/watch.go", "seen == WatchFailed && (more || err != nil)", "seen == WatchPending && (more || err != nil)"}},
+		edits: []edit{{"rules/watch.go", "(seen == WatchFailed || takesAway(env)) && (more", "seen == WatchPending && (more"}},
 		tests: []string{"rules.TestNothingHasFailedByOnePageOfSeveral"},
 	},
 	{

@@ -148,4 +148,9 @@ var unseenBreaks = []broken{
 		edits: []edit{{"ledger/tx.go", "\tif d.Begun {\n\t\treturn false\n\t}\n", ""}},
 		tests: []string{"ledger.TestAFailureWhoseAnswerWasLostKeepsItsRunFromFinishing"},
 	},
+	{
+		promise: "One page of several (`Link` with `rel=\"next\"`) tells", how: "what was to be deleted is gone by one page",
+		edits: []edit{{"rules/watch.go", "seen == WatchFailed || takesAway(env)", "seen == WatchFailed"}},
+		tests: []string{"rules.TestNoDeletionIsDoneByOnePageOfSeveral"},
+	},
 }

@@ -77,10 +77,15 @@ func (a *Asking) restsOnClaim(seen Seen) bool {
 	return false
 }
 
-// takesAway reports whether the effect, told by conditions, is that something is gone: of a DELETE,
-// and of an undo. What is gone isn't on any page.
+// takesAway reports whether the effect, told by conditions, is that something is gone.
 func (a *Asking) takesAway() bool {
-	return len(a.probe.observe) > 0 && len(a.ids) == 0 && (a.env.Request.Method == http.MethodDelete || a.env.Mutation.Object != "")
+	return len(a.probe.observe) > 0 && len(a.ids) == 0 && takesAway(a.env)
+}
+
+// takesAway reports whether the effect is that something is gone: of a DELETE, and of an undo. What is
+// gone isn't on any page.
+func takesAway(env Env) bool {
+	return env.Request.Method == http.MethodDelete || env.Mutation.Object != ""
 }
 
 // state is the observation of conditions on a state.

@@ -58,7 +58,8 @@ func (w *Watch) Ask(env Env, accepted *Response) (*Ask, error) {
 
 // Judge says what an answer to Ask shows, and why. Anything but a whole answer as
 // expected of which one of the two conditions is true is pending. So is a failure of which one
-// page was read, and an end that rests on the time of the claim where that can't be told.
+// page was read, or any end of what takes something away, and an end that rests on the time of the
+// claim where that can't be told.
 func (w *Watch) Judge(env Env, resp *Response, clocks Clocks) (Watched, string) {
 	if resp == nil || !resp.Complete {
 		return WatchPending, "there was no whole answer"
@@ -69,7 +70,7 @@ func (w *Watch) Judge(env Env, resp *Response, clocks Clocks) (Watched, string) 
 	if seen == WatchPending {
 		return seen, why
 	}
-	if _, more, err := nextLink(resp.Header); seen == WatchFailed && (more || err != nil) {
+	if _, more, err := nextLink(resp.Header); (seen == WatchFailed || takesAway(env)) && (more || err != nil) {
 		return WatchPending, why + ", but by its Link field the answer goes on, of which one page was read"
 	}
 	if untold := clocks.untold(); untold != "" && w.restsOnClaim(seen) {

@@ -118,3 +118,28 @@ func TestNothingHasFailedByOnePageOfSeveral(t *testing.T) {
 		}
 	}
 }
+
+// Of a DELETE the end is that something is gone, which one page of several doesn't show.
+func TestNoDeletionIsDoneByOnePageOfSeveral(t *testing.T) {
+	t.Parallel()
+	_, op := operation(t, watching(`{get: /things, max: 1h, until: "!('x' in response.json.all)", expect: "response.status in [200, 410]"}`))
+	for _, c := range []struct {
+		name, method, link, body string
+		want                     Watched
+	}{
+		{"gone from the only page", "DELETE", "", `{"all":["y"]}`, WatchDone},
+		{"gone from the last page", "DELETE", `</things?page=1>; rel="prev"`, `{"all":["y"]}`, WatchDone},
+		{"not on the first page", "DELETE", `</things?page=2>; rel="next"`, `{"all":["y"]}`, WatchPending},
+		{"with links that can't be read", "DELETE", `/things?page=2`, `{"all":["y"]}`, WatchPending},
+		{"of what takes nothing away", "POST", `</things?page=2>; rel="next"`, `{"all":["y"]}`, WatchDone},
+	} {
+		resp := answered(200, c.body)
+		if c.link != "" {
+			resp.Header.Set("Link", c.link)
+		}
+		env := Env{Request: request(t, c.method+" https://api.test/things/x", `{"name":"n"}`), Mutation: sample()}
+		if seen, why := op.Watch.Judge(env, resp, Clocks{}); seen != c.want || seen == WatchPending && !strings.Contains(why, "by its Link field") {
+			t.Errorf("%s: %v (%s), want %v", c.name, seen, why, c.want)
+		}
+	}
+}
