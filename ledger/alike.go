@@ -24,14 +24,15 @@ func (l *Ledger) SentAlike(ctx context.Context, m *Mutation, alike func(other *M
 	})
 }
 
-// namesItsObject reports whether what m made was found, and is its evidence.
+// namesItsObject reports whether what m made was found, and is its evidence. Several objects by a tie that
+// isn't strong are nobody's: which of them is m's, if any, isn't known.
 func (m *Mutation) namesItsObject() bool {
 	if m.State != Applied {
 		return false
 	}
 	for i := range m.Observations {
 		o := &m.Observations[i]
-		if (o.Seen == SeenApplied || o.Seen == SeenDuplicate) && len(o.Objects) > 0 {
+		if (o.Seen == SeenApplied || o.Seen == SeenDuplicate && o.Strong) && len(o.Objects) > 0 {
 			return true
 		}
 	}

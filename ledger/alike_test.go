@@ -43,6 +43,23 @@ func TestOnlyWhatMayHaveMadeItIsAskedAbout(t *testing.T) {
 			w.exhaust("b")
 			w.decide("b", ledger.OnHappened, func(c *ledger.Resolve) { c.NoResult = true })
 		}, true},
+		"one of which one object is known": {func(w *world) {
+			w.unknown("b")
+			w.see("b", ledger.SeenApplied, objects("o1"))
+		}, false},
+		"one of which several objects are known": {func(w *world) {
+			w.unknown("b")
+			w.see("b", ledger.SeenDuplicate, strong, objects("o1", "o2"))
+		}, false},
+		"one of which several objects may be, as a person says": {func(w *world) {
+			w.unknown("b")
+			w.see("b", ledger.SeenDuplicate, objects("o1", "o2"))
+			w.decide("b", ledger.OnHappened, none)
+		}, true},
+		"a success of which several objects may be": {func(w *world) {
+			w.finish("b", w.send(w.open(returns), "b"), ledger.VerdictCommitted)
+			w.see("b", ledger.SeenDuplicate, objects("o1", "o2"))
+		}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
