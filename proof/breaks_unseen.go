@@ -154,7 +154,7 @@ var unseenBreaks = []broken{
 		tests: []string{"rules.TestNoDeletionIsDoneByOnePageOfSeveral"},
 	},
 	{
-		promise: "Where another mutation of the operation", how: "one of several objects is known to be whoever's they may be",
+		promise: "Where another mutation of the operation, under whatever name", how: "one of several objects is known to be whoever's they may be",
 		edits: []edit{{"ledger/alike.go", "o.Seen == SeenDuplicate && o.Strong)", "o.Seen == SeenDuplicate)"}},
 		tests: []string{"ledger.TestOnlyWhatMayHaveMadeItIsAskedAbout"},
 	},
