@@ -33,12 +33,12 @@ var heedBreaks = []broken{
 	},
 	{
 		promise: "Where the machine was started again since", how: "a look ends by the time of the claim although that can't be told",
-		edits: []edit{{"rules/watch.go", "untold != \"\" && w.restsOnClaim(seen)", "untold != \"\" && w.restsOnClaim(WatchPending)"}},
+		edits: []edit{{"rules/watch.go", "untold != \"\" && w.restsOnClaim(missing)", "untold != \"\" && w.restsOnClaim(false)"}},
 		tests: []string{"rules.TestALookThatGoesByTheClaimNeedsItsTime"},
 	},
 	{
 		promise: "One page of several (`Link` with `rel=\"next\"`) tells", how: "what is on the next page has failed",
-		edits: []edit{{"rules/watch.go", "(seen == WatchFailed || takesAway(env)) && (more", "seen == WatchPending && (more"}},
+		edits: []edit{{"rules/watch.go", "missing && (more", "seen == WatchPending && (more"}},
 		tests: []string{"rules.TestNothingHasFailedByOnePageOfSeveral"},
 	},
 	{

@@ -158,4 +158,11 @@ var unseenBreaks = []broken{
 		edits: []edit{{"ledger/alike.go", "o.Seen == SeenDuplicate && o.Strong)", "o.Seen == SeenDuplicate)"}},
 		tests: []string{"ledger.TestOnlyWhatMayHaveMadeItIsAskedAbout"},
 	},
+	{
+		promise: "Where the machine was started again since", how: "what is gone from what was asked for since a claim of no known time is gone",
+		edits: []edit{
+			{"rules/observation.go", "seen == SeenApplied && a.takesAway() && a.whole.asksByClaim()", "false"},
+		},
+		tests: []string{"rules.TestWhatIsGoneSinceTheClaimRestsOnItsTime"},
+	},
 }

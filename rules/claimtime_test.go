@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 )
@@ -120,5 +121,40 @@ func TestWhateverIsJudgedByTheTimeOfTheClaimRestsOnIt(t *testing.T) {
 				wantByClocks(t, rule, answers, SeenRetry, false)
 			}
 		})
+	}
+}
+
+// What is gone from what was made since the claim rests on its time as an absence does: of a DELETE, of an undo,
+// and where a DELETE is followed to its end.
+func TestWhatIsGoneSinceTheClaimRestsOnItsTime(t *testing.T) {
+	t.Parallel()
+	const since = `query: {since: {cel: "string(mutation.claimed_at - duration('10m'))"}}`
+	_, probed := operation(t, probing("get: /a\n"+since+"\n"+`observe: [{when: "!response.json.exists(l, l == 'ours')", is: applied}]`))
+	_, watched := operation(t, watching(`{get: /a, max: 1h, until: "!response.json.exists(l, l == 'ours')", `+since+`}`))
+	for name, c := range map[string]struct {
+		method, object string
+		clocks         Clocks
+		gone           bool
+	}{
+		"deleted":         {http.MethodDelete, "", Clocks{Measured: true, SameBoot: true}, true},
+		"deleted, untold": {http.MethodDelete, "", Clocks{Measured: true}, false},
+		"undone":          {http.MethodPost, "o1", Clocks{Measured: true, SameBoot: true}, true},
+		"undone, untold":  {http.MethodPost, "o1", Clocks{SameBoot: true}, false},
+		"set, untold":     {http.MethodPost, "", Clocks{}, true},
+	} {
+		mutation := sample()
+		mutation.Object = c.object
+		env := Env{Request: request(t, c.method+" https://api.test/things/x", `{}`), Mutation: mutation}
+		a, err := probed.Strategies[0].Probe.Begin(env)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.Answer(ok(`["theirs"]`))
+		if o := a.Observation(nobody, c.clocks); (o.Seen == SeenApplied) != c.gone {
+			t.Errorf("%s: saw %v (%s)", name, o.Seen, o.Reason)
+		}
+		if seen, why := watched.Watch.Judge(env, answered(200, `["theirs"]`), c.clocks); (seen == WatchDone) != c.gone {
+			t.Errorf("%s, followed: %v (%s)", name, seen, why)
+		}
 	}
 }

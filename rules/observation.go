@@ -65,8 +65,11 @@ func (a *Asking) Observation(claimedByOther func(objectID string) bool, clocks C
 }
 
 // restsOnClaim reports whether what was seen depends on when the mutation was claimed: by
-// how it was judged, or, of an absence, by what was asked for.
+// how it was judged, or, of an absence and of what is gone, by what was asked for.
 func (a *Asking) restsOnClaim(seen Seen) bool {
+	if seen == SeenApplied && a.takesAway() && a.whole.asksByClaim() {
+		return true
+	}
 	switch seen {
 	case SeenApplied, SeenDuplicate:
 		return a.whole.judgesByClaim()

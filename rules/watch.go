@@ -70,19 +70,20 @@ func (w *Watch) Judge(env Env, resp *Response, clocks Clocks) (Watched, string) 
 	if seen == WatchPending {
 		return seen, why
 	}
-	if _, more, err := nextLink(resp.Header); (seen == WatchFailed || takesAway(env)) && (more || err != nil) {
+	missing := seen == WatchFailed || takesAway(env)
+	if _, more, err := nextLink(resp.Header); missing && (more || err != nil) {
 		return WatchPending, why + ", but by its Link field the answer goes on, of which one page was read"
 	}
-	if untold := clocks.untold(); untold != "" && w.restsOnClaim(seen) {
+	if untold := clocks.untold(); untold != "" && w.restsOnClaim(missing) {
 		return WatchPending, why + ", but the rule goes by the time of the claim: " + untold
 	}
 	return seen, why
 }
 
 // restsOnClaim reports whether an end depends on when the mutation was claimed: by how it is judged,
-// or, of a failure, by what is asked for.
-func (w *Watch) restsOnClaim(seen Watched) bool {
-	return slices.ContainsFunc([]*expr{w.ask.expect, w.until, w.failed}, (*expr).readsClaim) || seen == WatchFailed && w.ask.asksByClaim()
+// or, where something is missing by it, by what is asked for.
+func (w *Watch) restsOnClaim(missing bool) bool {
+	return slices.ContainsFunc([]*expr{w.ask.expect, w.until, w.failed}, (*expr).readsClaim) || missing && w.ask.asksByClaim()
 }
 
 // judge asks the conditions about a whole answer, in its scope.
