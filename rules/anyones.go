@@ -7,11 +7,16 @@ import (
 )
 
 // anyones warns of a probe that is the same whatever mutation of the operation it is about: what it
-// finds, another one may have made, and each would be taken to have taken effect by it.
+// finds, another one may have made, and each would be taken to have taken effect by it. The host is
+// told anyway: a probe asks that of the mutation.
 func (d *decoder) anyones(n *yaml.Node, key string, op *Operation, p *Probe) {
-	if p == nil || len(op.identity) == 0 {
+	differ := slices.IndexFunc(op.identity, func(e namedExpr) bool {
+		return slices.ContainsFunc(e.refs, func(r place) bool { return r.root != "host" && r.root != "authority" })
+	})
+	if p == nil || differ < 0 {
 		return
 	}
+	source := op.identity[differ].source
 	for _, read := range append([]*Probe{p}, p.steps...) {
 		telling := read.narrowing()
 		for _, o := range read.observe {
@@ -22,8 +27,8 @@ func (d *decoder) anyones(n *yaml.Node, key string, op *Operation, p *Probe) {
 		}
 	}
 	d.warn("anyones", key, n, "asks and judges by nothing of the mutation, and so finds the same for all that differ in "+
-		quoted(op.identity[0].source)+": one would be taken for done by what another did",
-		"ask by what tells them apart, or compare it with the answer, such as found.x == "+op.identity[0].source)
+		quoted(source)+": one would be taken for done by what another did",
+		"ask by what tells them apart, or compare it with the answer, such as found.x == "+source)
 }
 
 // tellsApart reports whether the value can differ between two mutations that were claimed at once.
