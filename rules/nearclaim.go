@@ -64,8 +64,8 @@ func usesNearClaim(x ast.NavigableExpr) bool {
 			return told && off < MaxClockDiff
 		case name == operators.Subtract && isClaimTime(args[1]), name == operators.Add && (isClaimTime(args[0]) || isClaimTime(args[1])):
 			return false
-		case compares(name) && (moves(args[0]) || moves(args[1])):
-			return false // the room is on the other side
+		case compares(name) && slices.ContainsFunc(x.Children(), func(side ast.NavigableExpr) bool { return moves(side) && !usesNearClaim(side) }):
+			return false // the room is on the other side, or enough on the claim's
 		}
 	}
 	return slices.ContainsFunc(x.Children(), usesNearClaim)

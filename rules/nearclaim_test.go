@@ -31,6 +31,8 @@ func TestAbsenceSinceTheClaimWithoutRoomForTheClocksIsWarnedOf(t *testing.T) {
 		{"in content", of("post: /a", listed, ours, "json: {range: [{cel: mutation.claimed_at}]}"), probe + "json"},
 		{"in the path", of(`get: "/since/{string(mutation.claimed_at)}"`, listed, ours), probe + "get"},
 		{"by what is ours", held("timestamp(found.at) >= mutation.claimed_at"), probe + "ours"},
+		{"by what is ours, with less off", held("timestamp(found.at) >= mutation.claimed_at - duration('1m')"), probe + "ours"},
+		{"by what is ours, the other way round", held("int(mutation.claimed_at) - 60 <= int(found.at)"), probe + "ours"},
 		{"by what is listed", of("get: /a", ours, strings.Replace(listed, "response.json.items",
 			`"response.json.items.filter(i, timestamp(i.at) > mutation.claimed_at)"`, 1)), probe + "candidates"},
 		{"in a step before the one that sees", withOperation("reconcile: [{probe: {steps: [{name: one, get: /a, query: {since: {cel: mutation.claimed_at}}}, " +
@@ -53,6 +55,7 @@ func TestAbsenceSinceTheClaimWithoutRoomForTheClocksIsWarnedOf(t *testing.T) {
 		since("string(timestamp(mutation.claimed_at) - duration('24h')).substring(0, 10)"),
 		since("string(mutation.claimed_at - duration(json.room))"), since("string(mutation.claimed_at + duration('1h'))"), since("mutation.marker"),
 		held("timestamp(found.at) + duration('10m') >= mutation.claimed_at"), held("mutation.claimed_at - timestamp(found.at) < duration('10m')"),
+		held("timestamp(found.at) >= mutation.claimed_at - duration('10m')"), held("int(mutation.claimed_at) - 600 <= int(found.at)"),
 		held("timestamp(found.at) - mutation.claimed_at > duration('-10m')"),
 		strings.Replace(since("mutation.claimed_at"), "absence_is_proof: true", "absence_is_proof: false", 1),
 		of("get: /a", listed, ours, "result: {json: {at: {cel: mutation.claimed_at}}}"),
