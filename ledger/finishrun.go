@@ -15,7 +15,7 @@ const (
 
 // FinishRun ends a run as its host reports it.
 //
-// Done is refused with ErrRunUnfinished unless the run is running and each of
+// Done is refused with ErrRunUnfinished unless the run is running, not over unrecorded, and each of
 // its mutations is applied, skipped, or failed with its answer delivered under
 // on_failure return or as a 307 or 308; callers wait for those in flight first.
 // It closes the item too, unless keepOpen is set; then no mutation of the
@@ -70,8 +70,9 @@ func (c *command) finishRun(r *Run, outcome string, keepOpen bool) error {
 		return c.expire(r)
 	case outcome == OutcomeFailed:
 		return c.end(r, ending{RunAborted, ClassLogic, FinishedAsFailed, r.Cause, ActorProxy, true})
-	case r.State != RunRunning:
-		return fmt.Errorf("%w: it is %s: %s", ErrRunUnfinished, r.State, r.Reason)
+	}
+	if err := c.goesOn(r); err != nil {
+		return err
 	}
 	keepOpen = keepOpen || r.ItemDone
 	if err := runSettled(c, r); err != nil {
@@ -95,6 +96,18 @@ func (c *command) finishRun(r *Run, outcome string, keepOpen bool) error {
 	item.State = ItemDone
 	c.Append(Event{At: c.now.Wall, Actor: ActorProxy, What: "item_done", Run: r.ID, Workflow: r.Workflow, Item: r.Item})
 	return c.putItem(item)
+}
+
+// goesOn reports why a run can't finish as done: it isn't running, or is over although its record
+// can't say so yet.
+func (c *command) goesOn(r *Run) error {
+	if r.State != RunRunning {
+		return fmt.Errorf("%w: it is %s: %s", ErrRunUnfinished, r.State, r.Reason)
+	}
+	if over, is := c.ledger.unrecorded.Over(r.ID); is {
+		return fmt.Errorf("%w: it is over: %s", ErrRunUnfinished, over.Why)
+	}
+	return nil
 }
 
 // runSettled reports why a mutation of the run keeps it from finishing: one that it sent, or

@@ -123,8 +123,9 @@ func (l *Ledger) closeClaims(ctx context.Context, id string, keepOpen bool) (r *
 		switch {
 		case r.State == RunFinished || r.Closing != "":
 			return nil
-		case r.State != RunRunning:
-			return fmt.Errorf("%w: it is %s: %s", ErrRunUnfinished, r.State, r.Reason)
+		}
+		if err := c.goesOn(r); err != nil {
+			return err
 		}
 		r.Closing = ClosingDone
 		if keepOpen {

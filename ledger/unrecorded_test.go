@@ -2,6 +2,7 @@ package ledger_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -46,5 +47,33 @@ func TestWhatIsNotRecordedStopsItsScope(t *testing.T) {
 	w.Unrecorded().Recorded(m.Key)
 	if a := w.Gate(r.ID); !a.Open {
 		t.Errorf("once it is recorded the gate is %+v", a)
+	}
+}
+
+// A run that is over doesn't finish as done because the ledger hasn't been told yet: it has seen the
+// world with a hole in it.
+func TestARunThatIsOverUnrecordedDoesNotFinish(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*ledger.OpenRun){
+		"of one item":   func(*ledger.OpenRun) {},
+		"of many items": func(o *ledger.OpenRun) { o.Item, o.Items = "", ledger.ItemsMany },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			r := w.open(change)
+			w.Unrecorded().End(r.ID, ledger.Over{Cause: "m-1", Why: "its open streams were cut because of a stop"})
+			_, err := w.FinishRun(t.Context(), r.ID, ledger.OutcomeDone, false)
+			if !errors.Is(err, ledger.ErrRunUnfinished) || !strings.Contains(err.Error(), "its open streams were cut") {
+				t.Errorf("it finishes: %v", err)
+			}
+			if _, err := w.RefuseRun(t.Context(), r.ID, "its open streams were cut because of a stop", "m-1"); err != nil {
+				t.Fatal(err)
+			}
+			w.Unrecorded().Ended(r.ID)
+			if _, err := w.FinishRun(t.Context(), r.ID, ledger.OutcomeDone, false); !errors.Is(err, ledger.ErrRunUnfinished) {
+				t.Errorf("once that is recorded it finishes: %v", err)
+			}
+		})
 	}
 }

@@ -165,4 +165,9 @@ var unseenBreaks = []broken{
 		},
 		tests: []string{"rules.TestWhatIsGoneSinceTheClaimRestsOnItsTime"},
 	},
+	{
+		promise: "A managed run that was refused because of a stop is over", how: "a run that is over finishes as done until the ledger is told",
+		edits: []edit{{"ledger/finishrun.go", "over, is := c.ledger.unrecorded.Over(r.ID); is {", "over, is := c.ledger.unrecorded.Over(r.ID); is && c == nil {"}},
+		tests: []string{"ledger.TestARunThatIsOverUnrecordedDoesNotFinish"},
+	},
 }
