@@ -66,7 +66,7 @@ var doorBreaks = []broken{
 	},
 	{
 		promise: "`in_flight`: waits and gets the same answer, failures too", how: "what is in flight by the rule of before stops who asks by that of now",
-		edits: []edit{{"proxy/settle.go", "\t\tif landed == nil {", "\t\tif landed != nil {"}},
+		edits: []edit{{"proxy/settle.go", "again = p.awaitLanding(client, w, c.Mutation.Key, until)", "again = false"}},
 		tests: []string{"proxy.TestWhatIsInFlightByTheRuleOfBeforeIsWaitedFor"},
 	},
 	{

@@ -170,4 +170,19 @@ var unseenBreaks = []broken{
 		edits: []edit{{"ledger/finishrun.go", "over, is := c.ledger.unrecorded.Over(r.ID); is {", "over, is := c.ledger.unrecorded.Over(r.ID); is && c == nil {"}},
 		tests: []string{"ledger.TestARunThatIsOverUnrecordedDoesNotFinish"},
 	},
+	{
+		promise: "`in_flight`: waits and gets the same answer, failures too", how: "nobody knows on which record those of another version are",
+		edits: []edit{{"proxy/settle.go", "\t\tp.flights.works(w.flight, w.key)\n", ""}},
+		tests: []string{"proxy.TestWhatIsSentAgainByAnotherRuleThanItsOwnIsWaitedFor"},
+	},
+	{
+		promise: "`in_flight`: waits and gets the same answer, failures too", how: "what has just landed counts as unknown",
+		edits: []edit{{"proxy/settle.go", "until.missed++; until.missed > maxMissed", "until.missed++; until.missed > 0"}},
+		tests: []string{"proxy.TestWorkThatHasJustLandedIsAskedForAgain"},
+	},
+	{
+		promise: "A run that asks again for a mutation whose answer", how: "a repeat isn't told from a replay where the rule was changed meanwhile",
+		edits: []edit{{"proxy/settle.go", "if p.repeatedBeside(x, w, claimed) {", "if p.repeatedBeside(x, w, claimed) && w == nil {"}},
+		tests: []string{"proxy.TestARepeatBesideTheRuleOfBefore"},
+	},
 }

@@ -47,6 +47,8 @@ type flight struct {
 type callers struct {
 	active *flight
 	calls  []*call
+	// record is the key of the record that they are on, if it is another one; see works.
+	record *ledger.Key
 	// one is where calls begins, for a key that is asked for once at a time; first is the
 	// first flight.
 	one   [1]*call
@@ -58,6 +60,8 @@ type callers struct {
 type flights struct {
 	mu    sync.Mutex
 	byKey map[ledger.Key]*callers
+	// foreign counts those of byKey that have a record.
+	foreign int
 }
 
 func newFlights() *flights { return &flights{byKey: make(map[ledger.Key]*callers)} }
@@ -124,18 +128,67 @@ func (f *flights) land(k ledger.Key, fl *flight, answer *settled) {
 	}
 }
 
-// landing is closed when the work on k that is under way has landed; nil where there is none.
-func (f *flights) landing(k ledger.Key) <-chan struct{} {
+// works says on which record the callers of k are: another version of the rule may have made it, under
+// another key.
+func (f *flights) works(k, record ledger.Key) {
+	if k == record {
+		return
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	all := f.byKey[k]
-	if all == nil || all.active == nil {
-		return nil
+	if all := f.byKey[k]; all != nil {
+		if all.record == nil {
+			f.foreign++
+		}
+		all.record = &record
 	}
-	if all.active.landed == nil {
-		all.active.landed = make(chan struct{})
+}
+
+// beside are those who are on a record by another key than own.
+func (f *flights) beside(record, own ledger.Key) []*callers {
+	var found []*callers
+	if all := f.byKey[record]; all != nil && record != own {
+		found = append(found, all)
 	}
-	return all.active.landed
+	if f.foreign == 0 {
+		return found
+	}
+	for k, all := range f.byKey {
+		if k != own && all.record != nil && *all.record == record {
+			found = append(found, all)
+		}
+	}
+	return found
+}
+
+// landing is closed when the work on a record that is under way by another key than own has landed; nil
+// where there is none.
+func (f *flights) landing(record, own ledger.Key) <-chan struct{} {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, all := range f.beside(record, own) {
+		if all.active == nil {
+			continue
+		}
+		if all.active.landed == nil {
+			all.active.landed = make(chan struct{})
+		}
+		return all.active.landed
+	}
+	return nil
+}
+
+// repeated reports whether c, which is a caller of own, is a second intent beside one that is on the
+// record by another key.
+func (f *flights) repeated(record, own ledger.Key, c *call) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, all := range f.beside(record, own) {
+		if slices.ContainsFunc(all.calls, func(other *call) bool { return repeats(c, other) }) {
+			return true
+		}
+	}
+	return false
 }
 
 // done says that one user needs the flight's answer no longer. The last one gets its
@@ -161,6 +214,9 @@ func (f *flights) leave(k ledger.Key, c *call) {
 		all.calls = slices.Delete(all.calls, i, i+1)
 	}
 	if len(all.calls) == 0 {
+		if all.record != nil {
+			f.foreign--
+		}
 		delete(f.byKey, k)
 	}
 }

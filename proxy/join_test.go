@@ -285,6 +285,137 @@ func TestACallerThatLeavesWaitsForNothingThatIsInFlight(t *testing.T) {
 	w.wantSends("/pay", 1)
 }
 
+// A record stays under the key of the version that made it, by which nobody is at work where a later
+// one sends it again. Who asks by yet another version waits all the same.
+func TestWhatIsSentAgainByAnotherRuleThanItsOwnIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	const then = `identity: {to: json.to}
+    payload`
+	second := changed(then, `identity: {payee: json.to}
+    payload`)
+	for name, third := range map[string]string{
+		"the first one": testRules,
+		"a third one": changed(then, `identity: {whom: json.to}
+    payload`),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			arrived, release := make(chan struct{}), make(chan struct{})
+			var w *world
+			w = newWorld(t, func(rw http.ResponseWriter, r *http.Request) {
+				if w.sends.of("/pay") == 1 {
+					rw.WriteHeader(http.StatusBadRequest)
+					return
+				}
+				close(arrived)
+				<-release
+				created(rw, r)
+			})
+			let := sync.OnceFunc(func() { close(release) })
+			t.Cleanup(let)
+			wantAnswer(t, w.open("a").post("/pay", payX), 400, "", false)
+			w.use(second)
+			leads := w.open("a").posting("/pay", payX)
+			<-arrived
+			w.use(third)
+			waits := w.open("a", takesOver).posting("/pay", payX)
+			w.waitForLanding(waits)
+			let()
+			wantAnswer(t, <-leads, 201, `{"id":1}`, false)
+			wantAnswer(t, <-waits, 201, `{"id":1}`, true)
+			w.wantSends("/pay", 2)
+			w.waitAlone()
+		})
+	}
+}
+
+// waitAlone returns once nobody is a caller of anything, and nothing is kept of those who were.
+func (w *world) waitAlone() {
+	w.t.Helper()
+	for deadline := time.Now().Add(waitLimit); ; runtime.Gosched() {
+		w.proxy.flights.mu.Lock()
+		left, foreign := len(w.proxy.flights.byKey), w.proxy.flights.foreign
+		w.proxy.flights.mu.Unlock()
+		if left == 0 && foreign == 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			w.t.Fatalf("%d keys have callers, %d of them a record under another key", left, foreign)
+		}
+	}
+}
+
+// Work that lands between the ledger's word that it is in flight and the look for it is over, and not
+// unknown. Where none is found again and again, it isn't waited for.
+func TestWorkThatHasJustLandedIsAskedForAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, created)
+	joins := ledger.Claimed{Decision: ledger.DecideJoin, Mutation: &ledger.Mutation{
+		Key: ledger.Key{1}, State: ledger.InFlight, Dispatches: []ledger.Dispatch{{}},
+	}}
+	var until patience
+	asked := 0
+	for again := true; again; asked++ {
+		var left bool
+		if again, left = w.proxy.awaitOther(t.Context(), &work{flight: ledger.Key{2}}, joins, &until); left {
+			t.Fatal("it left")
+		}
+		if asked > maxMissed+1 {
+			t.Fatal("it is waited for for ever")
+		}
+	}
+	if asked != maxMissed+1 {
+		t.Errorf("the ledger was asked %d times", asked)
+	}
+}
+
+// A run that asks again while it is being answered means a second one, also if the rule was changed
+// between the two.
+func TestARepeatBesideTheRuleOfBefore(t *testing.T) {
+	t.Parallel()
+	arrived, release := make(chan struct{}), make(chan struct{})
+	w := newWorld(t, func(rw http.ResponseWriter, r *http.Request) {
+		close(arrived)
+		<-release
+		created(rw, r)
+	})
+	let := sync.OnceFunc(func() { close(release) })
+	t.Cleanup(let)
+	r := w.open("a")
+	first := r.posting("/pay", payX)
+	<-arrived
+	w.use(changed(`identity: {to: json.to}
+    payload`, `identity: {payee: json.to}
+    payload`))
+	second := r.posting("/pay", payX)
+	wantProblem(t, w.answerAsLanding(second), "repeated", 422, "subkey")
+	let()
+	wantAnswer(t, <-first, 201, `{"id":1}`, false)
+	w.wantSends("/pay", 1)
+}
+
+// answerAsLanding is the next answer. It fails if work under way is waited for instead.
+func (w *world) answerAsLanding(answers <-chan got) got {
+	w.t.Helper()
+	for deadline := time.Now().Add(waitLimit); time.Now().Before(deadline); runtime.Gosched() {
+		w.proxy.flights.mu.Lock()
+		for _, all := range w.proxy.flights.byKey {
+			if all.active != nil && all.active.landed != nil {
+				w.proxy.flights.mu.Unlock()
+				w.t.Fatal("it waits for the work under way")
+			}
+		}
+		w.proxy.flights.mu.Unlock()
+		select {
+		case g := <-answers:
+			return g
+		default:
+		}
+	}
+	w.t.Fatal("no answer")
+	return got{}
+}
+
 // Its record stays under the key of then, and what comes of it is recorded there.
 func TestAFailedMutationIsSentAgainUnderARuleThatWasChanged(t *testing.T) {
 	t.Parallel()

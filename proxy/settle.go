@@ -62,6 +62,9 @@ func (p *Proxy) settle(ctx context.Context, x *exchange, w *work) *settled {
 			needsTurn, until = false, patience{}
 			continue
 		}
+		if p.repeatedBeside(x, w, claimed) {
+			claimed.Decision = ledger.DecideRepeated
+		}
 		again, left := p.awaitOther(x.client, w, claimed, &until)
 		if again {
 			continue
@@ -87,12 +90,8 @@ func (p *Proxy) awaitOther(client context.Context, w *work, c ledger.Claimed, un
 		return p.await(client, blockersOf(c), until) || p.draining.Load(), false
 	case redispatched(c):
 		again = p.awaitRedispatch(client, c.Mutation.Key)
-	case c.Decision == ledger.DecideJoin && c.Mutation.Key != w.flight:
-		landed := p.flights.landing(c.Mutation.Key)
-		if landed == nil {
-			return false, false
-		}
-		again = p.awaitLanding(client, landed)
+	case c.Decision == ledger.DecideJoin:
+		again = p.awaitLanding(client, w, c.Mutation.Key, until)
 	default:
 		return false, false
 	}
@@ -103,14 +102,38 @@ func (p *Proxy) awaitOther(client context.Context, w *work, c ledger.Claimed, un
 // awaitLanding waits for the work on a record that has another key by the rule of now, which was
 // changed meanwhile, so that its callers are no company of that work. It reports whether to ask the
 // ledger again.
-func (p *Proxy) awaitLanding(client context.Context, landed <-chan struct{}) bool {
+func (p *Proxy) awaitLanding(client context.Context, w *work, record ledger.Key, until *patience) bool {
+	var soon <-chan time.Time
+	landed := p.flights.landing(record, w.flight)
+	if landed == nil {
+		// It has landed since the ledger said so, or its claim isn't known here yet.
+		if until.missed++; until.missed > maxMissed {
+			return false
+		}
+		soon = time.After(holdTick)
+	}
 	select {
 	case <-landed:
+		return true
+	case <-soon:
 		return true
 	case <-client.Done():
 	case <-p.admitting.Done():
 	}
 	return false
+}
+
+// maxMissed bounds how often one request asks the ledger again about work that isn't found here.
+const maxMissed = 8
+
+// repeatedBeside reports whether a request is a second intent beside one of its run that is still being
+// answered, under the key that its mutation has by another version of the rule. Those of the same key
+// the flights tell apart.
+func (p *Proxy) repeatedBeside(x *exchange, w *work, c ledger.Claimed) bool {
+	if c.Mutation == nil || c.Decision != ledger.DecideJoin && c.Decision != ledger.DecideReplay {
+		return false
+	}
+	return p.flights.repeated(c.Mutation.Key, w.flight, &call{run: x.caller.run, clientKey: w.clientKey, replay: w.claim.RepeatReplay})
 }
 
 // redispatched reports whether the mutation is being sent again by itself: no caller
@@ -206,6 +229,8 @@ type patience struct {
 	since time.Duration
 	// asked says that it has asked again about what an inline try was at work on.
 	asked bool
+	// missed counts how often work that is under way was not found here.
+	missed int
 }
 
 // await waits for what may lift a stop soon: an inline try that is under way, then
@@ -243,6 +268,7 @@ func (p *Proxy) await(client context.Context, blockers []ledger.Blocker, until *
 func (p *Proxy) decided(ctx context.Context, x *exchange, w *work, c ledger.Claimed) *settled {
 	if c.Mutation != nil {
 		w.key = c.Mutation.Key
+		p.flights.works(w.flight, w.key)
 	}
 	switch c.Decision {
 	case ledger.DecideDispatch:
