@@ -15,7 +15,7 @@ const (
 
 // FinishRun ends a run as its host reports it.
 //
-// Done is refused with ErrRunUnfinished unless the run is running, not over unrecorded, and each of
+// Done is refused with ErrRunUnfinished unless the run is running and each of
 // its mutations is applied, skipped, or failed with its answer delivered under
 // on_failure return or as a 307 or 308; callers wait for those in flight first.
 // It closes the item too, unless keepOpen is set; then no mutation of the
@@ -28,10 +28,14 @@ const (
 // items each stays open. A run that is failing is aborted for what it failed by, as at the
 // end of its grace, so that its class says whether starting it again makes sense.
 // Finishing again with the same outcome returns the run as it is, and so does finishing as
-// failed what ended in its grace; any other run that has ended answers ErrRunEnded.
+// failed what ended in its grace; any other run that has ended answers ErrRunEnded. One that is over
+// unrecorded (see Unrecorded) is ended before that.
 func (l *Ledger) FinishRun(ctx context.Context, id, outcome string, keepOpen bool) (*Run, error) {
 	if outcome != OutcomeDone && outcome != OutcomeFailed {
 		return nil, invalid("outcome %q: want done or failed", outcome)
+	}
+	if err := l.endUnrecorded(ctx, id); err != nil {
+		return nil, err
 	}
 	var r *Run
 	many := false
@@ -53,6 +57,17 @@ func (l *Ledger) FinishRun(ctx context.Context, id, outcome string, keepOpen boo
 	return r, nil
 }
 
+// endUnrecorded ends a run that is over although its record can't say so yet, by what ended it: how its
+// host reports it says nothing of that.
+func (l *Ledger) endUnrecorded(ctx context.Context, id string) error {
+	over, is := l.unrecorded.Over(id)
+	if !is {
+		return nil
+	}
+	_, err := l.RefuseRun(ctx, id, over.Why, over.Cause)
+	return err
+}
+
 // FinishedAsFailed is the reason of a run whose host reported a failure.
 const FinishedAsFailed = "finished as failed"
 
@@ -70,9 +85,8 @@ func (c *command) finishRun(r *Run, outcome string, keepOpen bool) error {
 		return c.expire(r)
 	case outcome == OutcomeFailed:
 		return c.end(r, ending{RunAborted, ClassLogic, FinishedAsFailed, r.Cause, ActorProxy, true})
-	}
-	if err := c.goesOn(r); err != nil {
-		return err
+	case r.State != RunRunning:
+		return fmt.Errorf("%w: it is %s: %s", ErrRunUnfinished, r.State, r.Reason)
 	}
 	keepOpen = keepOpen || r.ItemDone
 	if err := runSettled(c, r); err != nil {
@@ -96,18 +110,6 @@ func (c *command) finishRun(r *Run, outcome string, keepOpen bool) error {
 	item.State = ItemDone
 	c.Append(Event{At: c.now.Wall, Actor: ActorProxy, What: "item_done", Run: r.ID, Workflow: r.Workflow, Item: r.Item})
 	return c.putItem(item)
-}
-
-// goesOn reports why a run can't finish as done: it isn't running, or is over although its record
-// can't say so yet.
-func (c *command) goesOn(r *Run) error {
-	if r.State != RunRunning {
-		return fmt.Errorf("%w: it is %s: %s", ErrRunUnfinished, r.State, r.Reason)
-	}
-	if over, is := c.ledger.unrecorded.Over(r.ID); is {
-		return fmt.Errorf("%w: it is over: %s", ErrRunUnfinished, over.Why)
-	}
-	return nil
 }
 
 // runSettled reports why a mutation of the run keeps it from finishing: one that it sent, or

@@ -123,9 +123,8 @@ func (l *Ledger) closeClaims(ctx context.Context, id string, keepOpen bool) (r *
 		switch {
 		case r.State == RunFinished || r.Closing != "":
 			return nil
-		}
-		if err := c.goesOn(r); err != nil {
-			return err
+		case r.State != RunRunning:
+			return fmt.Errorf("%w: it is %s: %s", ErrRunUnfinished, r.State, r.Reason)
 		}
 		r.Closing = ClosingDone
 		if keepOpen {

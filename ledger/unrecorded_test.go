@@ -67,13 +67,27 @@ func TestARunThatIsOverUnrecordedDoesNotFinish(t *testing.T) {
 			if !errors.Is(err, ledger.ErrRunUnfinished) || !strings.Contains(err.Error(), "its open streams were cut") {
 				t.Errorf("it finishes: %v", err)
 			}
-			if _, err := w.RefuseRun(t.Context(), r.ID, "its open streams were cut because of a stop", "m-1"); err != nil {
-				t.Fatal(err)
-			}
-			w.Unrecorded().Ended(r.ID)
-			if _, err := w.FinishRun(t.Context(), r.ID, ledger.OutcomeDone, false); !errors.Is(err, ledger.ErrRunUnfinished) {
-				t.Errorf("once that is recorded it finishes: %v", err)
+			if got := w.run(r.ID); got.State != ledger.RunAborted || got.Class != ledger.ClassTransient {
+				t.Errorf("it is %s, %s", got.State, got.Class)
 			}
 		})
+	}
+}
+
+// Nor is such a run one that failed: what ended it is an outcome that is unknown, or a stop.
+func TestARunThatIsOverUnrecordedIsNotFinishedAsFailed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := w.open()
+	w.Unrecorded().End(r.ID, ledger.Over{Cause: "m-1", Why: "the outcome of m-1 could not be recorded"})
+	if _, err := w.FinishRun(t.Context(), r.ID, ledger.OutcomeFailed, false); !errors.Is(err, ledger.ErrRunEnded) {
+		t.Errorf("it finishes: %v", err)
+	}
+	got := w.run(r.ID)
+	if got.State != ledger.RunAborted || got.Class != ledger.ClassTransient || got.Cause != "m-1" || got.Reason != "the outcome of m-1 could not be recorded" {
+		t.Errorf("it is %s, %s, because of %q: %s", got.State, got.Class, got.Cause, got.Reason)
+	}
+	if i := w.item("i"); i.State != ledger.ItemOpen {
+		t.Errorf("its item is %s", i.State)
 	}
 }
