@@ -172,7 +172,7 @@ var unseenBreaks = []broken{
 	},
 	{
 		promise: "`in_flight`: waits and gets the same answer, failures too", how: "nobody knows on which record those of another version are",
-		edits: []edit{{"proxy/settle.go", "\t\tp.flights.works(w.flight, w.key)\n", ""}},
+		edits: []edit{{"proxy/settle.go", "\tp.flights.works(w.flight, w.key)\n", ""}},
 		tests: []string{"proxy.TestWhatIsSentAgainByAnotherRuleThanItsOwnIsWaitedFor"},
 	},
 	{
@@ -181,7 +181,7 @@ var unseenBreaks = []broken{
 		tests: []string{"proxy.TestWorkThatHasJustLandedIsAskedForAgain"},
 	},
 	{
-		promise: "A run that asks again for a mutation whose answer", how: "a repeat isn't told from a replay where the rule was changed meanwhile",
+		promise: "A run that asks again for a mutation whose answer it has had whole", how: "a repeat isn't told from a replay where the rule was changed meanwhile",
 		edits: []edit{{"proxy/settle.go", "if p.repeatedBeside(x, w, claimed) {", "if p.repeatedBeside(x, w, claimed) && w == nil {"}},
 		tests: []string{"proxy.TestARepeatBesideTheRuleOfBefore"},
 	},

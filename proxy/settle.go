@@ -268,8 +268,8 @@ func (p *Proxy) await(client context.Context, blockers []ledger.Blocker, until *
 func (p *Proxy) decided(ctx context.Context, x *exchange, w *work, c ledger.Claimed) *settled {
 	if c.Mutation != nil {
 		w.key = c.Mutation.Key
-		p.flights.works(w.flight, w.key)
 	}
+	p.flights.works(w.flight, w.key)
 	switch c.Decision {
 	case ledger.DecideDispatch:
 		claimedPoint.Pass()
