@@ -182,7 +182,7 @@ var unseenBreaks = []broken{
 	},
 	{
 		promise: "A run that asks again for a mutation whose answer it has had whole", how: "a repeat isn't told from a replay where the rule was changed meanwhile",
-		edits: []edit{{"proxy/settle.go", "if p.repeatedBeside(x, w, claimed) {", "if p.repeatedBeside(x, w, claimed) && w == nil {"}},
+		edits: []edit{{"proxy/settle.go", "\t\tp.knowRepeat(x, w, &claimed)\n", ""}},
 		tests: []string{"proxy.TestARepeatBesideTheRuleOfBefore"},
 	},
 }

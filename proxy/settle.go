@@ -62,9 +62,7 @@ func (p *Proxy) settle(ctx context.Context, x *exchange, w *work) *settled {
 			needsTurn, until = false, patience{}
 			continue
 		}
-		if p.repeatedBeside(x, w, claimed) {
-			claimed.Decision = ledger.DecideRepeated
-		}
+		p.knowRepeat(x, w, &claimed)
 		again, left := p.awaitOther(x.client, w, claimed, &until)
 		if again {
 			continue
@@ -126,14 +124,15 @@ func (p *Proxy) awaitLanding(client context.Context, w *work, record ledger.Key,
 // maxMissed bounds how often one request asks the ledger again about work that isn't found here.
 const maxMissed = 8
 
-// repeatedBeside reports whether a request is a second intent beside one of its run that is still being
-// answered, under the key that its mutation has by another version of the rule. Those of the same key
-// the flights tell apart.
-func (p *Proxy) repeatedBeside(x *exchange, w *work, c ledger.Claimed) bool {
+// knowRepeat knows a second intent beside one of its run that is still being answered, under the key
+// that its mutation has by another version of the rule. Those of the same key the flights tell apart.
+func (p *Proxy) knowRepeat(x *exchange, w *work, c *ledger.Claimed) {
 	if c.Mutation == nil || c.Decision != ledger.DecideJoin && c.Decision != ledger.DecideReplay {
-		return false
+		return
 	}
-	return p.flights.repeated(c.Mutation.Key, w.flight, &call{run: x.caller.run, clientKey: w.clientKey, replay: w.claim.RepeatReplay})
+	if p.flights.repeated(c.Mutation.Key, w.flight, &call{run: x.caller.run, clientKey: w.clientKey, replay: w.claim.RepeatReplay}) {
+		c.Decision = ledger.DecideRepeated
+	}
 }
 
 // redispatched reports whether the mutation is being sent again by itself: no caller
