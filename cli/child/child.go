@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"os/signal"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -88,14 +89,16 @@ func Start(c Command) (*Process, error) {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		defer p.terminal.close()
+		stops := p.terminal.stops()
 		if err := p.start(path, c); err != nil {
+			signal.Stop(stops)
 			started <- err
 			return
 		}
 		// Before it is looked whether the command has stopped: it may have at once.
 		p.terminal.given()
 		if p.terminal != nil {
-			go p.terminal.follow(p.pid, p.done)
+			go p.terminal.follow(p.pid, stops, p.done)
 		}
 		started <- nil
 		p.reap()

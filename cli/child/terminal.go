@@ -128,11 +128,21 @@ func (t *terminal) suspend(pid int) {
 	_ = syscall.Kill(-pid, syscall.SIGCONT)
 }
 
-// follow stops the command when our own job is stopped without it, as Ctrl-Z does where the
-// terminal is a pipeline's, and continues it when we are continued. It ends with done.
-func (t *terminal) follow(pid int, done <-chan struct{}) {
-	stops, continued := make(chan os.Signal, 1), make(chan os.Signal, 1)
+// stops is told when our own job is stopped without the command, as Ctrl-Z does where the terminal is
+// a pipeline's; nil without a terminal. Until somebody listens such a stop is ours alone, and the command
+// would go on in a job that the shell calls stopped.
+func (t *terminal) stops() chan os.Signal {
+	if t == nil {
+		return nil
+	}
+	stops := make(chan os.Signal, 1)
 	signal.Notify(stops, syscall.SIGTSTP)
+	return stops
+}
+
+// follow stops the command at each of stops, and continues it when we are continued. It ends with done.
+func (t *terminal) follow(pid int, stops chan os.Signal, done <-chan struct{}) {
+	continued := make(chan os.Signal, 1)
 	defer signal.Stop(stops)
 	for {
 		select {
