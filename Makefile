@@ -71,6 +71,13 @@ WITHIN ?= 0
 histories: ## Simulate N (100000) histories from SEED (1) against an API that counts for itself
 	go test ./proof/histories -run '^TestHistories$$' -count 1 -timeout 0 -v -histories $(N) -seed $(SEED) -within $(WITHIN)
 
+# PKG is a package whose tests are judged by mutants of its code, by a stock mutation tester.
+PKG ?= ./ledger
+
+.PHONY: mutants
+mutants: ## Change the code of PKG (./ledger) line by line, and see which tests notice
+	go run github.com/go-gremlins/gremlins/cmd/gremlins@v0.6.0 unleash $(PKG)
+
 .PHONY: bench
 bench: $(BENCHSTAT) ## Run benchmarks matching BENCH, COUNT (6) times, and print their medians
 	go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) -timeout 60m ./... | tee $(CACHE)/bench.txt

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 )
 
@@ -17,96 +19,18 @@ type bug struct {
 	name string
 	// stage names what should catch it: histories, or a test of the ledger as pkg and name.
 	stage string
-	// edits are made in the copy; each old text must occur exactly once.
+	// edits are made in the copy.
 	edits []edit
 	// sentence is what the judge must say; a stage that fails otherwise has not caught it.
 	sentence string
 }
 
-type edit struct{ file, before, after string }
+// edit replaces a text within one declaration: in is "folder Name" or "folder Type.Method", and the old
+// text occurs in it exactly once.
+type edit struct{ in, before, after string }
 
 // twice is what the judge says of a second effect, and of what may become one.
 const twice = `took effect [0-9]+ times|recorded as failed, but took effect`
-
-// bugs are those of the list that every proof must catch, and some of our own.
-var bugs = []bug{
-	{
-		name: "sent before the claim is synced", stage: "histories",
-		sentence: twice + `|one vendor key carried two payloads|went out before its claim was durable`,
-		edits: []edit{{
-			"ledger/claim.go", "err := l.update(ctx, func(c *command) (err error) {\n\t\tcl := ",
-			"var err error\n\tif err := l.Healthy(); err != nil {\n\t\treturn Claimed{}, err\n\t}\n\tl.Note(func(tx Tx) (failed error) {\n\t\tc := l.command(tx)\n" +
-				"\t\tdefer func() { err = failed }()\n\t\tcl := ",
-		}},
-	},
-	{
-		name: "tried again on a timeout", stage: "histories", sentence: `took effect [0-9]+ times`,
-		edits: []edit{{"upstream/sender.go", "return d.sendH1()\n", again("!ev.Head && !ev.NotSent")}},
-	},
-	{
-		name: "GetBody set: sent again on a stale connection", stage: "histories", sentence: `took effect [0-9]+ times`,
-		edits: []edit{{"upstream/sender.go", "return d.sendH1()\n", again(`ev.Reused && !ev.Head && !ev.NotSent && ev.ErrorClass != "timeout"`)}},
-	},
-	{
-		name: "a lost owner is dispatched again", stage: "histories", sentence: twice,
-		edits: []edit{
-			{
-				"ledger/table.go", "{InFlight, OnOwnerLost, asks, unsent, NeedsReconcile, EffectQueue, \"\"}",
-				"{InFlight, OnOwnerLost, asks, unsent, Failed, EffectResolve, \"\"}",
-			},
-			{
-				"ledger/table.go", "{InFlight, OnOwnerLost, 0, asks | committed | unsent, Indeterminate, 0, giveUp}",
-				"{InFlight, OnOwnerLost, 0, asks | committed | unsent, Failed, EffectResolve, \"\"}",
-			},
-		},
-	},
-	{
-		name: "503 judged as failed", stage: "histories", sentence: twice,
-		edits: []edit{{"upstream/statusrules.go", "{statuses: []int{425, 429}, kind: Failed", "{statuses: []int{425, 429, 503}, kind: Failed"}},
-	},
-	{
-		name: "absence believed at once", stage: "histories", sentence: twice,
-		edits: []edit{{"ledger/absence.go", "case !Settled(m, o.At, c.Process()) || !Settled(m, c.now, c.Process()):", "case false:"}},
-	},
-	{
-		name: "the vendor key is renewed after a believed absence", stage: "histories", sentence: `vendor key was renewed after a sending of unknown outcome`,
-		edits: []edit{{
-			"ledger/effect.go", "if r.Effects.Has(EffectNewKey) {",
-			"if r.Effects.Has(EffectNewKey) || r.On == OnObservedAbsent && r.To == Failed {",
-		}},
-	},
-	{
-		name: "answered before the outcome is durable", stage: "histories", sentence: `told that [a-z]+ happened before that was durable`,
-		edits: []edit{{
-			"ledger/finish.go", "\treturn l.finishing(ctx, func(c *command) (*Mutation, *Run, error) { return c.finish(&f) })\n",
-			"\tvar out Finished\n\terr := l.Healthy()\n\tif err != nil {\n\t\treturn Finished{}, err\n\t}\n" +
-				"\tl.Note(func(tx Tx) error {\n\t\tc := l.command(tx)\n\t\tout.Mutation, out.Run, err = c.finish(&f)\n\t\treturn err\n\t})\n\treturn out, err\n",
-		}},
-	},
-	{
-		name: "a later sending's failure clears an earlier unknown", stage: "histories", sentence: twice + `|a run went on after it was stopped`,
-		edits: []edit{{"ledger/command.go", "FactEarlier.If(at > 0 && m.openBefore(at))", "FactEarlier.If(false)"}},
-	},
-	{
-		name: "the journal is written over before the log is synced", stage: "./ledger/badgerstore TestALossOfPowerBeforeEachSync",
-		sentence: `what was acknowledged is gone`,
-		edits:    []edit{{"ledger/badgerstore/persist.go", "if err := s.log.sync(); err != nil {", "if err := error(nil); err != nil {"}},
-	},
-	{
-		name: "the gate isn't asked within the claim", stage: "histories",
-		sentence: `went out while another outcome of its scope was unknown|a run read after it was (over|stopped)`,
-		edits: []edit{
-			{"ledger/claim.go", "c.checkAllowance, c.checkScope, ", "c.checkAllowance, "},
-			{
-				"proxy/gate.go", "func (p *Proxy) standing(c caller) ledger.Admission {",
-				"func (p *Proxy) standing(c caller) ledger.Admission {\n\tif true {\n\t\treturn ledger.Admission{Open: true}\n\t}",
-			},
-		},
-	},
-}
-
-// allBugs are all lists.
-func allBugs() []bug { return slices.Concat(bugs, moreBugs, scopeBugs) }
 
 // again is a second sending under a condition.
 func again(condition string) string {
@@ -131,7 +55,7 @@ func bugsStage(ctx context.Context, o options) part {
 	p := part{header: []string{"bug", "stage", "caught after", "what the judge said"}}
 	caught := 0
 	tried := 0
-	for _, b := range allBugs() {
+	for _, b := range bugs {
 		if !o.match.MatchString(b.name) {
 			continue
 		}
@@ -160,8 +84,10 @@ func (b bug) hunt(ctx context.Context, o options) (after, said string, err error
 		return "", "", err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	if _, err := put(dir, b.edits); err != nil {
-		return "", "", err
+	for _, e := range b.edits {
+		if err := e.apply(dir); err != nil {
+			return "", "", err
+		}
 	}
 	n := min(o.histories, bugHistories)
 	args := []string{"test", "./proof/histories", "-run", "^TestHistories$", "-histories", fmt.Sprint(n), "-seed", fmt.Sprint(o.seed)}
@@ -190,40 +116,68 @@ func (b bug) hunt(ctx context.Context, o options) (after, said string, err error
 
 // apply makes the edit in a tree.
 func (e edit) apply(root string) error {
-	path := filepath.Join(root, e.file)
+	dir, name, _ := strings.Cut(e.in, " ")
+	path, from, to, err := declaration(filepath.Join(root, dir), name)
+	if err != nil {
+		return err
+	}
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return err
 	}
-	if n := strings.Count(string(text), e.before); n != 1 {
-		return fmt.Errorf("%s holds the text that is to be replaced %d times, not once: %q", e.file, n, e.before)
+	within := string(text[from:to])
+	if n := strings.Count(within, e.before); n != 1 {
+		return fmt.Errorf("%s holds the old text %d times, not once: %q", e.in, n, e.before)
 	}
-	return os.WriteFile(path, []byte(strings.Replace(string(text), e.before, e.after, 1)), 0o600)
+	edited := string(text[:from]) + strings.Replace(within, e.before, e.after, 1) + string(text[to:])
+	return os.WriteFile(path, []byte(edited), 0o600)
 }
 
-// put makes edits in a tree, all or none of them, and returns what takes them back.
-func put(root string, edits []edit) (back func() error, err error) {
-	was := map[string][]byte{}
-	back = func() error {
-		var errs []error
-		for path, text := range was {
-			errs = append(errs, os.WriteFile(path, text, 0o600))
-		}
-		return errors.Join(errs...)
+// declaration finds a function, a method (Type.Method) or a variable of a package. It returns its file
+// and where in it the declaration is, with the line break at its end.
+func declaration(dir, name string) (path string, from, to int, err error) {
+	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	if err != nil {
+		return "", 0, 0, err
 	}
-	for _, e := range edits {
-		path := filepath.Join(root, e.file)
-		if _, known := was[path]; !known {
-			if was[path], err = os.ReadFile(path); err != nil {
-				delete(was, path)
-				return nil, errors.Join(err, back())
+	for _, path := range files {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		set := token.NewFileSet()
+		file, err := parser.ParseFile(set, path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return "", 0, 0, err
+		}
+		for _, d := range file.Decls {
+			if declared(d) == name {
+				return path, set.Position(d.Pos()).Offset, set.Position(d.End()).Offset + 1, nil
 			}
 		}
-		if err := e.apply(root); err != nil {
-			return nil, errors.Join(err, back())
+	}
+	return "", 0, 0, fmt.Errorf("%s declares no %s", dir, name)
+}
+
+// declared is the name of a declaration, for a method with that of its type.
+func declared(d ast.Decl) string {
+	switch d := d.(type) {
+	case *ast.FuncDecl:
+		if d.Recv == nil {
+			return d.Name.Name
+		}
+		of := d.Recv.List[0].Type
+		if star, ok := of.(*ast.StarExpr); ok {
+			of = star.X
+		}
+		if id, ok := of.(*ast.Ident); ok {
+			return id.Name + "." + d.Name.Name
+		}
+	case *ast.GenDecl:
+		if v, ok := d.Specs[0].(*ast.ValueSpec); ok {
+			return v.Names[0].Name
 		}
 	}
-	return back, nil
+	return ""
 }
 
 // newCopy makes a copy of the tree in a folder of its own.

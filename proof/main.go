@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -30,7 +29,6 @@ var stages = []stage{
 	{"crashes", crashesStage},
 	{"matrix", matrixStage},
 	{"bugs", bugsStage},
-	{"breaks", breaksStage},
 }
 
 // options are what the command line says.
@@ -42,12 +40,8 @@ type options struct {
 	seed      uint64
 	// within is how long that stage may take; 0 for as long as it takes.
 	within time.Duration
-	// breaks is how many edits the stage breaks draws, among those that match.
-	breaks int
 	match  *regexp.Regexp
-	// book is a file that remembers which of them were caught; "" for none.
-	book  string
-	write bool
+	write  bool
 	// cells is a file that keeps what came of the cells of the stage matrix; "" for none.
 	cells string
 	// progress gets a line now and then.
@@ -69,9 +63,8 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	o := options{root: ".", progress: progress}
 	flags := flag.NewFlagSet("proof", flag.ContinueOnError)
 	flags.SetOutput(progress)
-	n := flags.Int("n", 0, "how many `histories` a stage goes through (100000), or edits the stage breaks draws (40)")
-	match := flags.String("match", "", "only bugs whose name, and edits of the stage breaks of which promise, words, file or tests match the `expression`")
-	flags.StringVar(&o.book, "book", "", "a `file` in which the stage breaks remembers what was caught, to go on after an interruption")
+	flags.IntVar(&o.histories, "n", 100_000, "how many `histories` a stage goes through")
+	match := flags.String("match", "", "only bugs whose name matches the `expression`")
 	flags.Uint64Var(&o.seed, "seed", 1, "the seed of the first history, and of what is drawn")
 	flags.DurationVar(&o.within, "within", 0, "how long the stage histories goes on at most; it tells how many it came through")
 	flags.StringVar(&o.cells, "cells", "", "a `file` of what came of the cells of the stage matrix, to go on after an interruption")
@@ -80,7 +73,6 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	if err != nil {
 		return err
 	}
-	o.histories, o.breaks = cmp.Or(*n, 100_000), cmp.Or(*n, 40)
 	if o.match, err = regexp.Compile(*match); err != nil {
 		return fmt.Errorf("-match: %w", err)
 	}

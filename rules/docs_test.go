@@ -116,19 +116,6 @@ func TestTheGuidesConnectorLoadsAndPassesItsCases(t *testing.T) {
 	}
 }
 
-func TestTheGuidesFirstCheckPrintsWhatItSays(t *testing.T) {
-	t.Parallel()
-	console := regexp.MustCompile(`(?s)\$ cat parcels\.yaml\n(.*?)\$ keep-proxy check parcels\.yaml\n(.*?)` + "```")
-	found := console.FindStringSubmatch(guide(t))
-	if found == nil {
-		t.Fatal("the guide has no session that checks parcels.yaml")
-	}
-	_, findings := Load([]File{{Name: "parcels.yaml", Data: []byte(found[1])}}, nil, Defaults{})
-	if got := findings.Error() + "\n"; got != found[2] {
-		t.Errorf("check prints\n%sthe guide\n%s", got, found[2])
-	}
-}
-
 // names are the code words in the first cells of a section's table.
 func names(t *testing.T, section string) []string {
 	t.Helper()

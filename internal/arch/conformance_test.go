@@ -2,9 +2,12 @@ package arch
 
 import (
 	"fmt"
+	"go/ast"
 	"io/fs"
 	"os"
+	"path"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -19,6 +22,9 @@ var (
 	namedSection = regexp.MustCompile(`^(http1|http2|answers) (\d{4} §[\d.]+)$`)
 	namedH2spec  = regexp.MustCompile(`^h2spec ([\d.]+)$`)
 	parted       = regexp.MustCompile(`\s\|\s`)
+	namedTest    = regexp.MustCompile(`^(?:([a-z0-9/-]+)\.)?((?:Test|Fuzz|Benchmark)[A-Za-z0-9_]+)$`)
+	namedScript  = regexp.MustCompile(`^[a-z0-9-]+\.txtar$`)
+	quoted       = regexp.MustCompile("`([^`]+)`")
 )
 
 // TestConformanceNamesWhatExists holds each row of the page against the vectors and
@@ -160,4 +166,39 @@ func wrongCase(tree fs.FS, line string, names map[string][]string, known map[str
 		problems = append(problems, "no case")
 	}
 	return problems
+}
+
+// missingTest tells whether a word names a test or a script, and what is wrong if
+// it isn't there.
+func missingTest(tree fs.FS, word string, names map[string][]string) (isTest bool, problem string) {
+	if namedScript.MatchString(word) {
+		if _, err := fs.Stat(tree, "cmd/keep-proxy/testdata/script/"+word); err != nil {
+			return true, "there is no script " + word
+		}
+		return true, ""
+	}
+	m := namedTest.FindStringSubmatch(word)
+	switch {
+	case m == nil:
+		return false, ""
+	case names[m[2]] == nil:
+		return true, "there is no " + m[2]
+	case m[1] != "" && !slices.Contains(names[m[2]], m[1]):
+		return true, "there is no " + m[2] + " in " + m[1]
+	}
+	return true, ""
+}
+
+// testNames are the packages in which each test, fuzz target and benchmark is.
+func testNames(tree fs.FS) map[string][]string {
+	names := map[string][]string{}
+	sources, _ := parse(tree)
+	for _, s := range sources {
+		for _, d := range s.ast.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok && s.test && f.Recv == nil && namedTest.MatchString(f.Name.Name) {
+				names[f.Name.Name] = append(names[f.Name.Name], path.Dir(s.file))
+			}
+		}
+	}
+	return names
 }
