@@ -42,6 +42,11 @@ test: ## Run every test, with the race detector where cgo works
 	race="$(RACE)" && go test $$race -timeout 30m $(TESTFLAGS) $(LONGEST) ./... && \
 	if [ -n "$$race" ]; then go test $(TESTFLAGS) -run '^TestHistories$$' ./proof/histories; fi
 
+.PHONY: house
+house: ## Count lines, words and methods; POST=1 counts what one POST runs, too
+	go -C tools build -o $(CACHE)/bin/house ./house
+	$(CACHE)/bin/house $(if $(POST),-post)
+
 .PHONY: fixture
 fixture: ## Write a small ledger folder of the present format, for the tests of formats
 	go test ./ledger/badgerstore -run TestLedgerOfEachFormat -update
