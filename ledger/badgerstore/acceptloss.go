@@ -48,7 +48,7 @@ const lossBatch = 100
 // gone on in the part that is lost, so all of it waits for a person or for
 // recovery: dispatches in flight have lost their owner, runs that weren't over are
 // paused:attention, and every item that isn't done or skipped needs attention. An
-// event says who accepted and why, and the high-water file begins anew.
+// event says who accepted and why, and log and witness begin anew.
 //
 // What was begun only in the part that is lost leaves no trace: its items can't be
 // marked. A gap (ledger.Gap) has what would be sent asked about first, until it is
@@ -141,7 +141,7 @@ func startAnew(c Config) (err error) {
 	if err := writeSynced(c.acceptingPath(), []byte(id)); err != nil {
 		return err
 	}
-	for _, path := range []string{c.highWaterPath(), c.identityPath()} {
+	for _, path := range []string{c.logPath(), c.identityPath()} {
 		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
@@ -252,8 +252,8 @@ func canRebuild(err error) bool {
 
 // rebuildIdentity writes ledger.id from what the data say.
 func (s *Store) rebuildIdentity() error {
-	return s.db.View(func(txn *badger.Txn) error {
-		content, err := snapshot{txn}.get(metaKey)
+	return s.view(func(src snapshot) error {
+		content, err := src.get(metaKey)
 		if err != nil {
 			return required(err, "its identity")
 		}
@@ -267,96 +267,98 @@ func (s *Store) rebuildIdentity() error {
 	})
 }
 
-// loadLeft takes as the tip whatever is left. The chains go on behind it; a new
-// baseline says that nothing leads up to there.
-func (s *Store) loadLeft(src snapshot) (err error) {
-	if s.tip, err = findTip(src); err != nil {
+// recoverLeft takes as the end whatever is left, and of the log what follows on that. A new baseline says
+// that nothing leads up to there.
+func (s *Store) recoverLeft() error {
+	if err := s.view(func(src snapshot) (err error) {
+		s.tip, err = findTip(src)
+		return err
+	}); err != nil {
 		return err
 	}
-	r := newEvents(src)
-	defer r.close()
-	// The last commit may follow others whose events are missing. Their numbers are taken: what
-	// is left may name them.
-	switch e, err := r.last(); {
-	case err == nil && e.Seq >= s.tip.Seq:
-		s.tip.Seq, s.tip.Hash = e.Seq, e.hash
-	case err != nil && !errors.Is(err, ledger.ErrNotFound):
-		return err
+	s.foldedTip = s.tip
+	if s.log == nil || s.log.First() > s.tip.Commit+1 || s.log.Last().Number <= s.tip.Commit {
+		return nil // What is behind a hole was decided on what the hole held.
 	}
-	if k := src.last([]byte{kCheckpoint}); k != nil {
-		if s.checkpoint, err = readCheckpoint(src, k); err != nil {
-			return err
-		}
+	r, err := s.readRun()
+	if err != nil {
+		return nil //nolint:nilerr // It isn't the log of what is left.
 	}
-	s.written = s.checkpoint.Bytes
-	return nil
+	return s.foldRun(r)
 }
 
-// isWhole reports whether nothing is missing before the end. Open takes the first commit
-// that is missing for the end, so that a hole further back looks like an early end to it.
+// isWhole reports whether nothing is missing before the end.
 func isWhole(src snapshot, end tip) bool {
-	begin, lost, err := verifiedFrom(src)
+	lost, err := readLost(src)
 	if err != nil {
 		return false
 	}
-	_, from, err := verifyCheckpoints(src)
+	base, err := readBaseline(src)
 	if err != nil {
 		return false
 	}
-	reached, err := walkCommits(src, from.Before)
-	if err != nil || reached != end {
+	if folded, err := readFolds(src, base); err != nil || folded != end {
 		return false
 	}
 	v := &verifier{ctx: context.Background(), src: src, report: &Report{Events: end.Seq}, recordsOnly: true, lost: lost}
-	return v.all(begin, end) == nil
+	return v.all(end) == nil
 }
 
-// findTip looks for the greatest commit among all that are left.
+// findTip looks for the end of the newest fold of which something is left, and for events behind it: their
+// numbers are taken, since what is left may name them.
 func findTip(src snapshot) (last tip, err error) {
-	src.each([]byte{kCommit}, func(k []byte) bool {
+	src.each([]byte{kFold}, func(k []byte) bool {
 		var content []byte
 		if content, err = src.get(k); err != nil {
 			return false
 		}
-		var c storedCommit
-		if err = decode(k, content, &c); err != nil {
-			return false
+		var r foldRecord
+		if err = decode(k, content, &r); err == nil && r.Tip.Commit > last.Commit {
+			last = r.Tip
 		}
-		if c.Tip.Commit > last.Commit {
-			last = c.Tip
-		}
-		return true
+		return err == nil
 	})
-	if err == nil && last.Commit == 0 {
-		err = fmt.Errorf("%w: it has no commit", ledger.ErrDamaged)
+	if err != nil {
+		return last, err
 	}
-	return last, err
+	r := newEvents(src)
+	defer r.close()
+	switch e, err := r.last(); {
+	case err == nil && e.Seq >= last.Seq:
+		last.Seq, last.Hash = e.Seq, e.hash
+	case err != nil && !errors.Is(err, ledger.ErrNotFound):
+		return last, err
+	}
+	return last, nil
 }
 
-// beginAccepting puts a new high-water file and a new baseline in place. Until the
-// marking is over, ledger.accepting keeps the ledger from opening. The journal of before is
-// gone then: its commits are never put back over what follows.
+// beginAccepting puts a new log and a new baseline in place. Until the marking is over, ledger.accepting
+// keeps the ledger from opening.
 func (s *Store) beginAccepting() error {
 	if err := writeSynced(s.config.acceptingPath(), []byte(s.ID())); err != nil {
 		return err
 	}
-	// Nor are those of one that couldn't be moved. It goes first, as it may be the same one
-	// under another name.
-	if err := removeIfThere(s.config.insidePath()); err != nil {
-		return err
-	}
-	if err := createHighWater(s.config, s.ID(), s.tip); err != nil {
-		return err
-	}
-	return s.db.Update(func(txn *badger.Txn) (err error) {
-		src := snapshot{txn}
+	if err := s.db.Update(func(txn *badger.Txn) (err error) {
+		src := snapshot{txn: txn}
 		if s.lost, err = findLost(src, s.tip); err != nil {
 			return err
 		}
-		l := newLayer(src)
-		base := baseline{Checkpoint: s.checkpoint.Number + 1, Before: s.tip}
-		return errors.Join(l.putValue(baselineKey, base), l.putValue(lostKey, s.lost), l.apply(txn))
-	})
+		l := newWrites(txn)
+		return errors.Join(l.putValue(baselineKey, s.tip), l.putValue(lostKey, s.lost), l.apply(txn))
+	}); err != nil {
+		return err
+	}
+	if s.log != nil {
+		if err := s.log.Close(); err != nil {
+			return err
+		}
+	}
+	err := createLog(s.config, s.tip.Commit)
+	if err == nil {
+		s.log, err = openLog(s.config)
+	}
+	s.foldedTip = s.tip
+	return err
 }
 
 // markAll marks names by commands of a bounded size: of fewer where the records are long.

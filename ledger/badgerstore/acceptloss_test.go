@@ -40,7 +40,7 @@ func shortened(t *testing.T) (Config, *ledger.Mutation) {
 	c.HighWaterFile = filepath.Join(t.TempDir(), "highwater")
 	s := mustOpenOnly(t, c)
 	m := active(t, s)
-	allGiven(t, s)
+	emptied(t, s)
 	older := copyFolder(t, c.Dir)
 	fill(t, s, 0, 3, 10)
 	if err := s.Close(); err != nil {

@@ -1,6 +1,7 @@
 package badgerstore
 
 import (
+	"bytes"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -53,7 +54,7 @@ func RemoveCopy(parent, name string) (err error) {
 // be absent or empty. The copy is a whole ledger with the same id, and holds every
 // command that was acknowledged before Backup was called. To restore it, stop the
 // proxy, put the copy in the place of the ledger's folder and start with serve
-// --restored SINCE: a high-water file that is kept elsewhere refuses it until then.
+// --restored SINCE: a witness refuses it until then.
 //
 // It gives up with ledger.ErrLowSpace where the copy would leave too little of its disk: the engine of
 // the copy writes through memory maps as that of the ledger does, so that a full disk would end both.
@@ -79,7 +80,7 @@ func (s *Store) Backup(ctx context.Context, dir string, progress Progress) error
 	if err != nil {
 		return fmt.Errorf("backup: %w", err)
 	}
-	if err := errors.Join(createHighWater(c, s.ID(), last),
+	if err := errors.Join(createLog(c, last.Commit),
 		writeSynced(c.identityPath(), s.identity.text()),
 		syncDir(c.bodiesDir()), os.Remove(c.copyingPath()), syncDir(dir)); err != nil {
 		return fmt.Errorf("backup: %w", err)
@@ -107,31 +108,40 @@ func (s *Store) copyEngine(ctx context.Context, c Config, progress Progress) (la
 			err = errors.Join(err, *f)
 		}
 	}()
-	err = s.snapshot(func(src snapshot) error {
-		_, from, err := verifyCheckpoints(src)
+	err = s.snapshotAt(func(src snapshot, end tip) error {
+		last = end
+		return s.copyValues(ctx, src, c, db, progress)
+	})
+	if err != nil {
+		return last, err
+	}
+	return last, db.Update(func(txn *badger.Txn) error {
+		src := snapshot{txn: txn}
+		base, err := readBaseline(src)
 		if err != nil {
 			return err
 		}
-		if last, err = walkCommits(src, from.Before); err != nil {
+		folded, err := readFolds(src, base)
+		if err != nil || folded.Commit == last.Commit {
 			return err
 		}
-		return s.copyValues(ctx, src, c, db, progress)
+		l := newWrites(txn)
+		return errors.Join(l.putValue(foldKey(last.Commit, 0), foldRecord{First: folded.Commit + 1, Tip: last, Parts: 1}), l.apply(txn))
 	})
-	return last, err
 }
 
 func (s *Store) copyValues(ctx context.Context, src snapshot, c Config, db *badger.DB, progress Progress) error {
-	it := src.txn.NewIterator(badger.IteratorOptions{})
-	defer it.Close()
-	to := newLayer(snapshot{})
+	at := src.cursor(nil, false)
+	defer at.close()
+	to := newWrites(nil)
 	flush := func() error {
-		defer func() { to = newLayer(snapshot{}) }()
+		defer func() { to = newWrites(nil) }()
 		return db.Update(to.apply)
 	}
 	n := 0
-	for it.Rewind(); it.Valid(); it.Next() {
-		k := it.Item().KeyCopy(nil)
-		v, err := it.Item().ValueCopy(nil)
+	for at.seek(nil); at.valid(); at.next() {
+		k := bytes.Clone(at.key())
+		v, err := at.sealed()
 		if err != nil {
 			return err
 		}
@@ -144,7 +154,7 @@ func (s *Store) copyValues(ctx context.Context, src snapshot, c Config, db *badg
 				return err
 			}
 		}
-		to.set(k, v)
+		to.set(k, v, nil)
 		if n++; n%progressEvery == 0 && progress != nil {
 			progress(n)
 		}

@@ -1,9 +1,7 @@
 package badgerstore
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"runtime"
 	"sync"
@@ -31,21 +29,14 @@ type command struct {
 // commands spare each command the memory of the one before it.
 var commands = sync.Pool{New: func() any { return &command{done: make(chan error, 1)} }}
 
-// batch is one transaction in the making.
+// batch is one commit in the making.
 type batch struct {
-	// base is the newest snapshot as the batch was begun, engine: changed has what it lacks.
-	base   snapshot
-	engine *shared
+	// base is what its commands read; the young memtable is the one that they write into.
+	base   reading
 	tip    tip
-	// before is the link of the commit before it.
-	before [32]byte
-	// entries is what it changes.
-	entries *changes
-	// number is that of the commit it will be, changed what it and the batch before
-	// it hold so far.
-	number  uint64
-	changed *changed
-	// size is what it changes, in bytes.
+	number uint64
+	// entries are its changes, in order: of several of a key the last counts.
+	entries  []entry
 	size     int
 	waiting  []*command
 	gate     gateDelta
@@ -53,37 +44,28 @@ type batch struct {
 	// limit is how many commands it takes.
 	limit int
 	// events are those that the batch appends; about tells who watches what they are about.
-	// They are gone once the batch is written.
 	events []cbor.RawMessage
 	about  string
-	// moved are the records that it changes.
-	moved []ledger.Key
 	// referred are digests of bodies that this batch takes out of the sweep.
 	referred []string
 	// written is when it was complete, for the gate.
 	written time.Time
-}
-
-// holds returns the number of the commit that changed what lies under sk last, if
-// that isn't durable yet, else 0.
-func (b *batch) holds(sk []byte) uint64 { return b.changed.in(sk) }
-
-// bytes is what the engine gets, looked at only where size is over the limit: that counts events with
-// their commands, too, and each change of a value.
-func (b *batch) bytes(limit int64) (size int64) {
-	if int64(b.size) <= limit {
-		return int64(b.size)
-	}
-	for i := range b.entries.list {
-		size += int64(entrySize(b.entries.list[i].key, b.entries.list[i].sealed))
-	}
-	return size
+	// young is what readers see once it is durable; old is what is folded from then on, nil for nothing.
+	young, old *memtable
 }
 
 func (b *batch) full() bool { return b.size >= fullBatch || b.commands >= b.limit }
 
 // empty reports whether nobody waits for the batch and it holds nothing.
 func (b *batch) empty() bool { return b.size == 0 && len(b.waiting) == 0 }
+
+// newest is the newest commit of which a command may read something.
+func (b *batch) newest() uint64 {
+	if b.size > 0 {
+		return b.number
+	}
+	return b.number - 1
+}
 
 // Update implements ledger.Store.
 func (s *Store) Update(ctx context.Context, fn func(ledger.Tx) error) error {
@@ -146,10 +128,8 @@ func (s *Store) commitLoop(while time.Duration) {
 			case c, open = <-s.queue:
 			case <-s.notes.come:
 			case <-calm.C:
-				if s.horizon.behind() && s.Healthy() == nil {
-					calm.Reset(while) // The last commit is to be among what the engine gets then.
-				} else {
-					s.rest()
+				if !s.rest() {
+					calm.Reset(while)
 				}
 				continue
 			}
@@ -162,7 +142,7 @@ func (s *Store) commitLoop(while time.Duration) {
 			s.evaluate(b, c)
 		}
 		s.gather(b)
-		s.settle(b)
+		s.finish(b)
 		calm.Reset(while)
 		if s.notes.count() > 0 {
 			s.notes.tell()
@@ -172,30 +152,20 @@ func (s *Store) commitLoop(while time.Duration) {
 
 // begin begins a batch, which end ends.
 func (s *Store) begin() *batch {
-	b := &batch{
-		tip: s.tip, before: s.tip.Link, number: s.tip.Commit + 1,
-		changed: s.changed, limit: fullCommands,
-	}
+	b := &batch{tip: s.tip, number: s.tip.Commit + 1, limit: fullCommands}
 	if s.config.unmerged {
 		b.limit = 1
 	}
-	s.changed.begin(b.number)
-	// Not one of its own: that would wait for what the engine is being given.
-	b.engine = s.newest.take()
-	b.base = b.engine.snapshot
-	b.entries = s.changed.now
-	// The one before lies in the other slab.
-	slab := &s.slabs[b.number%2]
-	slab.reset()
-	s.layer.slab, s.ends.slab = slab, slab
+	b.base, _ = s.state.take()
+	if b.base.folded >= s.frozen {
+		s.old = nil
+	}
+	b.base.young, b.base.old = s.head, s.old
 	return b
 }
 
 // end says that the batch reads no more.
-func (s *Store) end(b *batch) {
-	s.newest.give(b.engine)
-	b.changed.end()
-}
+func (s *Store) end(b *batch) { s.state.give(b.base) }
 
 // gather evaluates what else waits until the batch is full, or the sync before it
 // is over and nothing waits any more. It leaves with the turn to sync, unless the
@@ -305,80 +275,30 @@ func (s *Store) add(b *batch, fn func(*tx) error) (durable bool, err error) {
 	t := newTx(s, b)
 	next := b.tip
 	err = t.evaluate(fn, &next)
-	durable = !t.layer.pending && (err != nil || !t.changed())
-	if err == nil {
-		t.layer.join()
-	}
-	s.remember(t, err == nil)
+	durable = t.layer.read <= s.state.durable.Load() && (err != nil || !t.changed())
 	if err != nil {
+		t.layer.undo()
 		if isDamage(err) {
 			s.poison(err)
 		}
 		return durable, err
 	}
 	b.tip = next
+	b.entries = append(b.entries, t.layer.writes...)
 	b.size += t.layer.size
 	b.gate.add(t.gate)
 	b.events = append(b.events, t.encoded...)
 	b.referred = append(b.referred, t.referred...)
-	b.moved = t.layer.appendMoved(b.moved)
 	for _, u := range t.uploaded {
 		s.pending.add(u.sha256, u.number)
 	}
 	return durable, nil
 }
 
-// remember keeps what a command that succeeded has put, and forgets content that it
-// removed.
-func (s *Store) remember(t *tx, succeeded bool) {
-	s.mutations.end(succeeded)
-	s.runs.end(succeeded)
-	s.items.end(succeeded)
-	s.deliveries.end(succeeded)
-	s.bodies.end(succeeded)
-	s.connectors.end(succeeded)
-	s.spans.end(succeeded)
-	if !succeeded {
-		return
-	}
-	for _, drop := range t.dropped {
-		drop()
-	}
-	for _, e := range t.layer.writes {
-		if e.sealed == nil && e.key[0] == kBody {
-			var sum [32]byte
-			copy(sum[:], e.key[1:])
-			s.bodies.drop(sum)
-		}
-	}
-}
-
-// evaluate runs fn and completes its changes. A panic drops them: the committer
-// must outlive a faulty command.
-func (t *tx) evaluate(fn func(*tx) error, next *tip) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("command panicked: %v", p)
-		}
-	}()
-	if err := fn(t); err != nil {
-		return err
-	}
-	if t.failed != nil {
-		return t.failed
-	}
-	for _, b := range t.bodies {
-		if err := t.requireBody(b); err != nil {
-			return err
-		}
-	}
-	return t.complete(next)
-}
-
-// settle completes the batch and hands it on to be written and synced. It holds the
+// finish completes the batch and hands it on to be written and synced. It holds the
 // turn to do so, unless the batch is empty.
-func (s *Store) settle(b *batch) {
-	s.end(b)
+func (s *Store) finish(b *batch) {
+	defer s.end(b)
 	if b.empty() {
 		return
 	}
@@ -411,77 +331,29 @@ func (s *Store) commit(b *batch) error {
 		return err
 	}
 	b.written = s.config.Now().Wall
-	if err := s.seal(b, b.written); err != nil {
+	if err := s.complete(b); err != nil {
 		return err
 	}
 	if fault.Watched() {
 		b.about = about(b.events)
 	}
 	pointBeforeCommit.Pass()
-	// From here on it may become durable, so that who reads waits for it.
-	s.horizon.wrote(b.number)
-	s.buffers.trim(s.written)
-	s.tip = b.tip
-	s.syncingGate = b.gate
-	return nil
+	s.tip, s.syncingGate = b.tip, b.gate
+	return s.freeze(b)
 }
 
-// keptBuffer is the largest buffer that is kept for what completes the next batch, in bytes.
-const keptBuffer = 64 << 10
-
-// seal adds the batch's events, the commit record, and a checkpoint if one is due.
-func (s *Store) seal(b *batch, now time.Time) error {
-	l := s.ends
-	l.reset(snapshot{})
-	before := s.tip
+// complete adds the batch's events, which lie under the number of the first.
+func (s *Store) complete(b *batch) error {
 	if len(b.events) > 0 {
-		stored := &storedEvents{Before: before.Hash, Events: b.events}
-		if err := l.putValue(numbered(kEvents, before.Seq+1), stored); err != nil {
+		l := s.layerFor(b)
+		stored := &storedEvents{Before: s.tip.Hash, Events: b.events}
+		if err := l.putValue(numbered(kEvents, s.tip.Seq+1), stored); err != nil {
 			return err
 		}
+		b.entries = append(b.entries, l.writes...)
+		b.size += l.size
 	}
-	b.tip.advance(now)
-	if err := l.putValue(commitKey(b.tip.Commit), &storedCommit{Tip: b.tip, Prev: before.Link}); err != nil {
-		return err
-	}
-	written := s.written + uint64(b.size+l.size)
-	if next := s.checkpoint.Number + 1; written-s.checkpoint.Bytes >= checkpointBytes || s.checkpointDue {
-		c := checkpoint{Number: next, Bytes: written, Before: before}
-		if err := l.putValue(numbered(kCheckpoint, next), c); err != nil {
-			return err
-		}
-		s.checkpoint, s.checkpointDue = c, false
-	}
-	s.written = written
-	b.size += l.size
-	l.join()
-	// What is durable in the journal has to fit into a transaction of the engine.
-	if size := b.bytes(s.db.MaxBatchSize()); size > s.db.MaxBatchSize() || int64(len(b.entries.list)) > s.db.MaxBatchCount() {
-		return fmt.Errorf("%w: the batch has %d bytes", errTooLarge, size)
-	}
-	l.reset(snapshot{})
-	if l.buffer.Cap() > keptBuffer {
-		l.buffer = new(bytes.Buffer)
-	}
-	return nil
-}
-
-// poison makes every later Update fail; the first cause is kept.
-func (s *Store) poison(err error) {
-	if !errors.Is(err, ledger.ErrUnavailable) {
-		err = fmt.Errorf("%w: %w", ledger.ErrUnavailable, err)
-	}
-	if s.sick.CompareAndSwap(nil, &err) {
-		s.config.Logger.Error().Err(err).Msg("ledger stopped: nothing may be sent on its word until a restart")
-		s.horizon.wake()
-		s.giving.wake()
-	}
-}
-
-// Healthy implements ledger.Store.
-func (s *Store) Healthy() error {
-	if err := s.sick.Load(); err != nil {
-		return *err
-	}
+	b.tip.Commit = b.number
+	b.tip.At = b.written.UnixNano()
 	return nil
 }

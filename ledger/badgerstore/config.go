@@ -18,8 +18,8 @@ type Config struct {
 	// ID is the id that the ledger must have; "" takes any. With an ID an absent
 	// ledger is ledger.ErrMissing, never a first start.
 	ID string
-	// HighWaterFile is the path of the high-water file; "" keeps it inside Dir.
-	// Elsewhere, it also finds a restored older copy of Dir.
+	// HighWaterFile is the path of the witness, outside of Dir; "" for none. It finds a restored older copy
+	// of Dir.
 	HighWaterFile string
 	// Restored says that Dir is an older copy that was put back on purpose: that it
 	// ends before what was acknowledged is no reason to refuse then. The caller has
@@ -46,11 +46,8 @@ type Config struct {
 	// high-water file, the engine's logs and their folder; its error counts as that of the
 	// sync.
 	synced func(path string) error
-	// puttingBack is called after each commit that is put back into the engine, before it is
-	// durable there.
-	puttingBack func()
-	// journal is journalSize where it isn't 0.
-	journal int64
+	// ring is logSize where it isn't 0.
+	ring int64
 	// stall is stallAfter, and calm restAfter, where they are not 0.
 	stall, calm time.Duration
 	// statfs measures free space; nil asks the operating system.
@@ -66,9 +63,8 @@ const (
 	// fullBatch and fullCommands end the merging of further commands.
 	fullBatch    = 384 << 10
 	fullCommands = 1024
-	// maxCommand is what one command may change, so that it fits into any batch
-	// that isn't full. It holds a record with an answer's head of 1 MiB.
-	maxCommand = maxBatch - fullBatch - 16<<10
+	// maxCommand is what one command may change: with a batch that isn't full it fits into a frame.
+	maxCommand = 4 << 20
 	// partSize is the longest single value; a longer record is split.
 	partSize = 512 << 10
 	// smallBody is the longest body that is sooner written again than looked for.
@@ -117,20 +113,10 @@ func (c Config) validate() error {
 	return nil
 }
 
-// journalSize is the length of one copy of the journal in a new high-water file, in bytes.
-func (c Config) journalSize() int64 { return cmp.Or(c.journal, journalSize) }
+// ringSize is the length of the log in a new ledger, in bytes.
+func (c Config) ringSize() int64 { return cmp.Or(c.ring, logSize) }
 
 // restAfter is how long the committer waits for a command before it rests.
 func (c Config) restAfter() time.Duration { return cmp.Or(c.calm, restAfter) }
 
 func (c Config) dataDir() string { return filepath.Join(c.Dir, "data") }
-
-func (c Config) highWaterPath() string {
-	if c.HighWaterFile != "" {
-		return c.HighWaterFile
-	}
-	return c.insidePath()
-}
-
-// insidePath is where the high-water file lies unless it is wanted elsewhere.
-func (c Config) insidePath() string { return filepath.Join(c.Dir, "highwater") }

@@ -9,8 +9,7 @@ import (
 // dropEmptyLogs removes logs without a byte. A process that is killed between
 // making a log and giving it its length leaves one, and Badger, which expects only
 // files that it knows, then refuses the whole folder. Nothing is lost by it: should
-// an empty file be what is left of a log that held something, then the ledger is
-// shorter than the high-water mark says, and refuses to start by that.
+// an empty file be what is left of a log that held something, then the log of ours has it still.
 func dropEmptyLogs(dir string) error {
 	empty, err := emptyLogs(dir)
 	for _, path := range empty {
@@ -34,3 +33,6 @@ func emptyLogs(dir string) (empty []string, err error) {
 	}
 	return empty, err
 }
+
+// logSuffix ends the name of a log of Badger.
+const logSuffix = ".mem"

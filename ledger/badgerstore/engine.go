@@ -18,11 +18,10 @@ import (
 
 // engineOptions are Badger's settings for a sidecar. Values stay below the
 // threshold, so that the value log, whose sync errors Badger only logs, is unused.
-// Conflicts can't arise: there is one writer. Where the store syncs the log itself,
-// Badger doesn't; tables and the manifest it syncs always.
+// Conflicts can't arise: there is one writer. A committed batch is durable.
 func engineOptions(dir string, log zerolog.Logger) badger.Options {
 	opt := badger.DefaultOptions(dir).
-		WithSyncWrites(!ownLogSync).
+		WithSyncWrites(true).
 		WithLogger(engineLog{log: log}).
 		WithMemTableSize(memTableSize).
 		WithNumMemtables(1).
@@ -40,19 +39,6 @@ func engineOptions(dir string, log zerolog.Logger) badger.Options {
 		WithChecksumVerificationMode(options.OnTableRead)
 	opt.TableSizeMultiplier = 1
 	return opt
-}
-
-// openChecked opens an existing engine whose tables checkTables has found whole.
-func openChecked(opt badger.Options) (*badger.DB, error) {
-	if !opt.ReadOnly {
-		if err := dropEmptyLogs(opt.Dir); err != nil {
-			return nil, err
-		}
-		if err := syncWhatIsLeft(opt.Dir); err != nil {
-			return nil, err
-		}
-	}
-	return openEngine(opt)
 }
 
 // openEngine opens Badger, making an empty one where there is none.

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 
-	badger "github.com/dgraph-io/badger/v4"
 	"github.com/fxamacker/cbor/v2"
 
 	"keep-proxy/ledger"
@@ -41,11 +40,11 @@ func (l *layer) appendEvent(t *tip, e *ledger.Event, listed bool) (event []byte,
 	e.Seq = t.Seq + 1
 	l.buffer.Reset()
 	l.buffer.Write(t.Hash[:])
-	if err := encodeTo(l.buffer, e); err != nil {
+	if err := encodeTo(&l.buffer, e); err != nil {
 		return nil, err
 	}
 	hash := sha256.Sum256(l.buffer.Bytes())
-	event = l.slab.clone(l.buffer.Bytes()[len(t.Hash):])
+	event = bytes.Clone(l.buffer.Bytes()[len(t.Hash):])
 	if e.Mutation != "" && !listed {
 		if err := l.put(historyKey(e.Mutation, e.Seq), nil); err != nil {
 			return nil, err
@@ -66,18 +65,17 @@ func historyKey(mutation string, seq uint64) []byte {
 type events struct {
 	src snapshot
 	// it walks the commits' events backwards.
-	it *badger.Iterator
+	it *cursor
 	// first is the number of the first event of block.
 	first uint64
 	block []chained
 }
 
 func newEvents(src snapshot) *events {
-	prefix := []byte{kEvents}
-	return &events{src: src, it: src.txn.NewIterator(badger.IteratorOptions{Reverse: true, Prefix: prefix})}
+	return &events{src: src, it: src.cursor([]byte{kEvents}, true)}
 }
 
-func (r *events) close() { r.it.Close() }
+func (r *events) close() { r.it.close() }
 
 // at returns the event number seq; a missing one is ledger.ErrNotFound.
 func (r *events) at(seq uint64) (chained, error) {
@@ -91,21 +89,15 @@ func (r *events) at(seq uint64) (chained, error) {
 
 // find loads the events among which number seq is.
 func (r *events) find(seq uint64) error {
-	r.it.Seek(numbered(kEvents, seq))
-	if r.it.ValidForPrefix([]byte{kEvents}) {
-		if err := r.load(r.it.Item().KeyCopy(nil)); err != nil {
+	if r.it.seek(numbered(kEvents, seq)); r.it.valid() {
+		if err := r.load(bytes.Clone(r.it.key())); err != nil {
 			return err
 		}
 		if seq-r.first < uint64(len(r.block)) {
 			return nil
 		}
 	}
-	e, err := legacyEvent(r.src, seq)
-	if err != nil {
-		return err
-	}
-	r.first, r.block = seq, []chained{e}
-	return nil
+	return ledger.ErrNotFound
 }
 
 // load reads the events under sk.
@@ -162,27 +154,6 @@ func decodeEvents(sk, content []byte) (c chainedEvents, err error) {
 	return c, nil
 }
 
-// legacyEvent reads an event of format 1, which lies under its own number.
-func legacyEvent(src source, seq uint64) (chained, error) {
-	sk := numbered(kEvent, seq)
-	content, err := src.get(sk)
-	if err != nil {
-		return chained{}, err
-	}
-	if len(content) < 32 {
-		return chained{}, damaged(sk, "the event is cut")
-	}
-	c := chained{hash: sha256.Sum256(content)}
-	copy(c.prev[:], content)
-	if err := decodeNumbered(sk, content[32:], &c.Event); err != nil {
-		return chained{}, err
-	}
-	if c.Seq != seq {
-		return chained{}, damaged(sk, fmt.Sprintf("it holds event %d", c.Seq))
-	}
-	return c, nil
-}
-
 // last returns the last event that is stored; ledger.ErrNotFound if there is none.
 func (r *events) last() (chained, error) {
 	if k := r.src.last([]byte{kEvents}); k != nil {
@@ -194,27 +165,16 @@ func (r *events) last() (chained, error) {
 		}
 		return chained{}, damaged(k, "it holds no event")
 	}
-	if k := r.src.last([]byte{kEvent}); k != nil {
-		return legacyEvent(r.src, binary.BigEndian.Uint64(k[1:]))
-	}
 	return chained{}, ledger.ErrNotFound
 }
 
 // after returns up to limit events from the one after number after on. Numbers that a
 // loss left out are left out.
 func (r *events) after(ctx context.Context, after uint64, limit int) (out []ledger.Event, err error) {
-	numbers := numbersAfter(ctx, r.src, []byte{kEvent}, after, limit, nil)
-	for _, seq := range numbers {
-		e, err := legacyEvent(r.src, seq)
-		if err != nil {
-			return nil, required(err, fmt.Sprintf("event %d", seq))
-		}
-		out = append(out, e.Event)
-	}
 	// Among those of one commit may be the next.
 	start := numbered(kEvents, after+1)
-	if r.it.Seek(start); r.it.ValidForPrefix([]byte{kEvents}) {
-		start = r.it.Item().KeyCopy(nil)
+	if r.it.seek(start); r.it.valid() {
+		start = bytes.Clone(r.it.key())
 	}
 	var blocks [][]byte
 	r.src.after([]byte{kEvents}, start, func(k []byte) bool {

@@ -8,8 +8,7 @@ import (
 	"keep-proxy/ledger"
 )
 
-// mutationIndexes lists the index keys that follow from a record: first those that stay
-// while it has the same dispatches.
+// mutationIndexes lists the index keys that follow from a record.
 func mutationIndexes(m *ledger.Mutation) [][]byte {
 	var room [fewRuns]string
 	at, item, runs := mark(m.CreatedAt, m.Key), digest(m.Workflow, m.Item), appendRuns(room[:0], m)
@@ -20,30 +19,6 @@ func mutationIndexes(m *ledger.Mutation) [][]byte {
 		d := digest(run)
 		l.add(xByRun, d[:], at[:])
 	}
-	return l.moving(m, at)
-}
-
-// mutationIndexesAfter is mutationIndexes for a record of which the version before has
-// the index keys of old.
-func mutationIndexesAfter(old kept[entryOfMutation], m *ledger.Mutation) [][]byte {
-	before := old.record.Mutation
-	if before == nil || !sameSteady(before, m) {
-		return mutationIndexes(m)
-	}
-	var room [fewRuns]string
-	steady := 2 + len(appendRuns(room[:0], m))
-	l := keyList{keys: append(make([][]byte, 0, steady+1), old.indexes[:steady]...)}
-	return l.moving(m, mark(m.CreatedAt, m.Key))
-}
-
-// sameSteady reports whether two versions of a record have the same keys of those that stay.
-func sameSteady(old, m *ledger.Mutation) bool {
-	return old.Key == m.Key && old.CreatedAt.Equal(m.CreatedAt) && old.Workflow == m.Workflow && old.Item == m.Item &&
-		old.Run == m.Run && slices.EqualFunc(old.Dispatches, m.Dispatches, func(a, b ledger.Dispatch) bool { return a.Run == b.Run })
-}
-
-// moving adds the keys that follow from what is changed of a record, and returns all.
-func (l *keyList) moving(m *ledger.Mutation, at [markSize]byte) [][]byte {
 	if m.Unresolved() {
 		workflow := digest(m.Workflow)
 		l.add(xUnresolved, workflow[:], at[:])
@@ -151,34 +126,13 @@ func itemIDPrefix(id string) []byte {
 	return b
 }
 
-// indexing counts the indexes that a ledger has had from its first record on. Those that came
-// with a later number it has in part only, of records that were changed since.
-type indexing int
-
-// allIndexes is that of a new ledger.
-const allIndexes indexing = 3
-
-// whole reports whether no record lacks its entry in the index of this kind.
-func (i indexing) whole(kind byte) bool {
-	switch kind {
-	case xItemID, xRunOfItem, xOwed, xRuleMade, xTouched:
-		return i >= 2
-	case xItemWaits:
-		return i >= 3
-	default:
-		return true
-	}
-}
-
 // reindex replaces the index keys before by those after.
 func (l *layer) reindex(before, after [][]byte) error {
 	for _, k := range after {
 		if containsKey(before, k) {
 			continue
 		}
-		sealed := l.slab.take(sealSize)
-		sealIn(k, sealed, 0)
-		l.set(k, sealed)
+		l.set(k, seal(k, nil, 0), nil)
 	}
 	for _, k := range before {
 		if !containsKey(after, k) {

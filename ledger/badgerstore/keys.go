@@ -13,22 +13,19 @@ import (
 // The first byte of every Badger key says what it holds. Names of any length are
 // digested, so that keys have fixed places and no name can imitate another.
 const (
-	kMeta       = 'M' // identity
-	kMutation   = 'm' // key → record
-	kPart       = 'z' // digest(key), n → part of a long record
-	kRun        = 'R' // digest(run id) → run
-	kToken      = 't' // digest(token digest) → run id
-	kItem       = 'I' // digest(workflow, item) → item
-	kEvidence   = 'v' // digest(connector, account, object) → owner
-	kDelivery   = 'l' // digest(run), key → delivery
-	kConnector  = 'k' // digest(hash) → rule file
-	kBody       = 'b' // sha256 → content, or where its chunks are
-	kChunk      = 'g' // upload, n → chunk of a long body
-	kPending    = 'p' // upload → body that no record names yet
-	kEvents     = 'E' // seq of the first → events of a commit
-	kEvent      = 'e' // seq → event; format 1 only
-	kCommit     = 'j' // number modulo commitRing → commit
-	kCheckpoint = 'q' // number → checkpoint
+	kMeta      = 'M' // identity
+	kMutation  = 'm' // key → record
+	kPart      = 'z' // digest(key), n → part of a long record
+	kRun       = 'R' // digest(run id) → run
+	kToken     = 't' // digest(token digest) → run id
+	kItem      = 'I' // digest(workflow, item) → item
+	kEvidence  = 'v' // digest(connector, account, object) → owner
+	kDelivery  = 'l' // digest(run), key → delivery
+	kConnector = 'k' // digest(hash) → rule file
+	kBody      = 'b' // sha256 → content, or that it is a file
+	kPending   = 'p' // upload → body that no record names yet
+	kEvents    = 'E' // seq of the first → events of a commit
+	kFold      = 'f' // number of the last, part → fold record
 )
 
 // Indexes hold no content; each ends with an order (see mark).

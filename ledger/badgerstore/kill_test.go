@@ -57,7 +57,7 @@ func claimForEver(dir string) error {
 	}
 	c := testConfig(dir)
 	if os.Getenv(childMode) != onlyRecords {
-		c.journal = 64 << 10 // So that the engine is given something every now and then.
+		c.ring = 64 << 10 // So that the engine is given something every now and then.
 	}
 	s, err := Open(context.Background(), c)
 	if err != nil {

@@ -8,24 +8,27 @@ import (
 	badger "github.com/dgraph-io/badger/v4"
 
 	"keep-proxy/ledger"
+	"keep-proxy/ledger/badgerstore/wal"
 )
 
-// load verifies what was opened and fills the memory. It reads the unresolved
-// records and the running runs only, never all.
+// load verifies what was opened, folds again what the log still has, and fills the memory. It reads the
+// unresolved records and the running runs only, never all.
 func (s *Store) load(accepted bool) error {
-	return s.db.View(func(txn *badger.Txn) (err error) {
-		src := snapshot{txn}
-		if err := s.checkMeta(src); err != nil {
+	if err := s.view(s.checkMeta); err != nil {
+		return err
+	}
+	recover := s.recover
+	if accepted {
+		recover = s.recoverLeft
+	}
+	if err := recover(); err != nil {
+		return err
+	}
+	return s.view(func(src snapshot) (err error) {
+		if err := s.checkTip(src); err != nil && !accepted {
 			return err
 		}
-		check := s.loadVerified
-		if accepted {
-			check = s.loadLeft
-		}
-		if err := check(src); err != nil {
-			return err
-		}
-		if s.lost, _, err = readLost(src); err != nil {
+		if s.lost, err = readLost(src); err != nil {
 			return err
 		}
 		s.pending.next = lastUpload(src)
@@ -33,23 +36,99 @@ func (s *Store) load(accepted bool) error {
 	})
 }
 
-// loadVerified finds the tip and holds it against all that Open verifies.
-func (s *Store) loadVerified(src snapshot) error {
-	last, from, err := verifyCheckpoints(src)
+// view reads Badger alone.
+func (s *Store) view(fn func(snapshot) error) error {
+	return s.db.View(func(txn *badger.Txn) error { return fn(snapshot{txn: txn}) })
+}
+
+// recover holds log, Badger and witness against each other, and folds the log's last run again: that
+// brings Badger what it lacks, and heals what it lost of its own logs.
+func (s *Store) recover() error {
+	if err := s.view(func(src snapshot) error {
+		base, err := readBaseline(src)
+		if err == nil {
+			s.foldedTip, err = readFolds(src, base)
+		}
+		return err
+	}); err != nil {
+		return err
+	}
+	last := s.log.Last()
+	switch {
+	case last.Number < s.foldedTip.Commit:
+		return fmt.Errorf("%w: the log %s ends at commit %d, and commit %d was folded: it is an older copy",
+			ledger.ErrShortened, s.config.logPath(), last.Number, s.foldedTip.Commit)
+	case s.log.First() > s.foldedTip.Commit+1:
+		return fmt.Errorf("%w: commits %d to %d are neither in the log %s nor folded",
+			ledger.ErrDamaged, s.foldedTip.Commit+1, s.log.First()-1, s.config.logPath())
+	}
+	run, err := s.readRun()
 	if err != nil {
 		return err
 	}
-	s.checkpoint, s.written = last, last.Bytes
-	if s.tip, err = walkCommits(src, from.Before); err != nil {
+	t, err := s.config.readWitness()
+	if err == nil {
+		err = s.config.checkWitness(t, s.identity.ID, last, run.witnessed)
+	}
+	if s.older = s.config.Restored && errors.Is(err, ledger.ErrShortened); err != nil && !s.older {
 		return err
 	}
-	if err := s.checkHighWater(src); err != nil {
-		if !s.config.Restored || !errors.Is(err, ledger.ErrShortened) {
+	if run.clean && s.foldedTip.Commit == last.Number-1 {
+		s.tip = run.tip
+		return nil
+	}
+	return s.foldRun(run)
+}
+
+// run is what the log's last run of frames holds.
+type run struct {
+	table *memtable
+	tip   tip
+	// clean says that it ends with a clean stop, witnessed that a witness goes with its last epoch.
+	clean, witnessed bool
+}
+
+func (s *Store) readRun() (r run, err error) {
+	r = run{table: new(memtable), tip: s.foldedTip}
+	err = s.log.Replay(func(h wal.Head, content []byte) error {
+		f, err := parseFrame(h.Number, content)
+		if err != nil {
 			return err
 		}
-		s.older = true
+		if h.Number == s.foldedTip.Commit && f.tip != s.foldedTip {
+			return fmt.Errorf("%w: commit %d in the log %s is another than the one that was folded", ledger.ErrDamaged, h.Number, s.config.logPath())
+		}
+		for _, e := range f.entries {
+			r.table.set(string(e.key), &version{sealed: e.sealed, commit: h.Number})
+		}
+		r.tip, r.clean, r.witnessed = f.tip, f.clean, f.witnessed
+		return nil
+	})
+	return r, err
+}
+
+// foldRun gives Badger the run.
+func (s *Store) foldRun(r run) error {
+	w := folder{db: s.db, first: s.foldedTip.Commit + 1, tip: r.tip}
+	if err := w.all(r.table); err != nil {
+		return engineError(fmt.Errorf("fold the log: %w", err))
 	}
-	return verifyEvents(src, from.Before, s.tip, nil) // What was lost lies before.
+	s.tip, s.foldedTip = r.tip, r.tip
+	return nil
+}
+
+// checkTip wants the ledger's last event.
+func (s *Store) checkTip(src snapshot) error {
+	if s.tip.Seq == 0 {
+		return nil
+	}
+	r := newEvents(src)
+	defer r.close()
+	e, err := r.at(s.tip.Seq)
+	if err == nil && e.hash != s.tip.Hash {
+		err = fmt.Errorf("%w: event %d has another hash than the log says", ledger.ErrDamaged, s.tip.Seq)
+	}
+	return required(err, fmt.Sprintf("event %d", s.tip.Seq))
 }
 
 // checkMeta compares the identity inside with the one outside.
@@ -62,54 +141,19 @@ func (s *Store) checkMeta(src snapshot) error {
 	if err := decode(metaKey, content, &i); err != nil {
 		return err
 	}
-	// The format inside is that of the first start.
-	if i.ID != s.identity.ID || i.Format > s.identity.Format {
+	if i.ID != s.identity.ID || i.Format != s.identity.Format {
 		return fmt.Errorf("%w: ledger.id says %s (format %d), the data are those of %s (format %d)",
 			ledger.ErrDamaged, s.identity.ID, s.identity.Format, i.ID, i.Format)
-	}
-	// What it changed would be missing in the indexes that it doesn't know.
-	if i.Indexes > allIndexes {
-		return fmt.Errorf("%w: it has indexes up to %d, this program keeps those up to %d: use keep-proxy %s or newer",
-			ledger.ErrFormat, i.Indexes, allIndexes, i.Version)
-	}
-	s.indexing = i.Indexes
-	return nil
-}
-
-// checkHighWater compares the ledger's end with what was acknowledged.
-func (s *Store) checkHighWater(src snapshot) error {
-	a, err := readHighWater(s.config.highWaterPath())
-	if err != nil {
-		return err
-	}
-	if a.mark.ID != s.identity.ID {
-		return fmt.Errorf("%w: the high-water file %s is that of ledger %s, not of %s",
-			ledger.ErrForeign, s.config.highWaterPath(), a.mark.ID, s.identity.ID)
-	}
-	last := a.tip()
-	if s.tip.Commit < last.Commit || s.tip.Seq < last.Seq {
-		return fmt.Errorf("%w: it ends at commit %d with event %d, and commit %d with event %d was acknowledged",
-			ledger.ErrShortened, s.tip.Commit, s.tip.Seq, last.Commit, last.Seq)
-	}
-	c, err := readCommit(src, last.Commit)
-	if err != nil && !errors.Is(err, ledger.ErrNotFound) {
-		return err
-	}
-	if err != nil || c.Tip.Link != last.Link {
-		return fmt.Errorf("%w: commit %d is another than the one acknowledged", ledger.ErrShortened, last.Commit)
 	}
 	return nil
 }
 
 // lastUpload is the greatest number of an upload that left traces.
 func lastUpload(src snapshot) uint64 {
-	var n uint64
-	for _, kind := range []byte{kChunk, kPending} {
-		if k := src.last([]byte{kind}); k != nil {
-			n = max(n, binary.BigEndian.Uint64(k[1:]))
-		}
+	if k := src.last([]byte{kPending}); k != nil {
+		return binary.BigEndian.Uint64(k[1:])
 	}
-	return n
+	return 0
 }
 
 // loadGate reads what stands in the way of requests.
@@ -140,4 +184,18 @@ func (s *Store) loadGate(src snapshot) error {
 	}
 	s.gate.publish(d, s.now())
 	return nil
+}
+
+// baselineKey holds the tip from which on a ledger is verified, where a loss was accepted.
+var baselineKey = []byte{kMeta, 'b'}
+
+func readBaseline(src snapshot) (base tip, err error) {
+	content, err := src.get(baselineKey)
+	if errors.Is(err, ledger.ErrNotFound) {
+		return tip{}, nil
+	}
+	if err != nil {
+		return base, err
+	}
+	return base, decode(baselineKey, content, &base)
 }

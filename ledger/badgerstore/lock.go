@@ -29,11 +29,11 @@ func lockLedger(c Config) (*ledgerLock, error) {
 	if err != nil {
 		return nil, err
 	}
-	if path := c.highWaterPath(); path != c.insidePath() {
+	if path := c.HighWaterFile; path != "" {
 		// The file itself is replaced by a new one now and then.
 		err = os.MkdirAll(filepath.Dir(path), 0o700)
 		if err == nil {
-			l.water, err = lockFile(path+".lock", c.Now().Wall, "high-water file "+path, "stop it, or use another ledger.high_water_file for this folder")
+			l.water, err = lockFile(path+".lock", c.Now().Wall, "witness "+path, "stop it, or use another ledger.high_water_file for this folder")
 		}
 	}
 	if err != nil {

@@ -151,7 +151,7 @@ func TestAcceptingALossOfManyLongRecords(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Remove(c.highWaterPath()); err != nil {
+	if err := os.Remove(c.logPath()); err != nil {
 		t.Fatal(err)
 	}
 	loss, err := AcceptLoss(t.Context(), c, "the volume broke", "ada")

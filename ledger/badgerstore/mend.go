@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	badger "github.com/dgraph-io/badger/v4"
-
 	"keep-proxy/ledger"
 )
 
@@ -26,24 +24,16 @@ type leftover struct {
 //
 // Nothing else is made up. What can't be read stays as it is, and is damage still.
 func (s *Store) mend() error {
-	return s.db.View(func(txn *badger.Txn) error {
-		src := snapshot{txn}
-		if err := s.checkMeta(src); err != nil {
-			return err
-		}
-		if err := s.loadLeft(src); err != nil {
-			return err
-		}
+	if err := s.view(s.checkMeta); err != nil {
+		return err
+	}
+	if err := s.recoverLeft(); err != nil {
+		return err
+	}
+	return s.view(func(src snapshot) error {
 		s.left.whole = isWhole(src, s.tip)
-		m := mending{store: s, src: src, to: newLayer(snapshot{})}
-		if err := errors.Join(m.records(), m.indexes()); err != nil {
-			return err
-		}
-		if err := m.flush(); err != nil {
-			return err
-		}
-		// What was put into several logs of the engine is to be durable before its marks say so.
-		return syncWhatIsLeft(s.config.dataDir())
+		m := mending{store: s, src: src, to: newWrites(nil)}
+		return errors.Join(m.records(), m.indexes(), m.flush())
 	})
 }
 
@@ -69,7 +59,7 @@ func (m *mending) flush() error {
 	if err := m.store.db.Update(m.to.apply); err != nil {
 		return engineError(fmt.Errorf("mend what is left: %w", err))
 	}
-	m.to = newLayer(snapshot{})
+	m.to = newWrites(nil)
 	return nil
 }
 
@@ -121,12 +111,9 @@ func (m *mending) records() error {
 // put puts those of the index keys that are missing.
 func (m *mending) put(indexes [][]byte) error {
 	for _, x := range indexes {
-		if !m.store.indexing.whole(x[0]) {
-			continue
-		}
-		switch _, err := m.src.item(x); {
+		switch _, err := m.src.raw(x); {
 		case errors.Is(err, ledger.ErrNotFound):
-			m.to.set(x, seal(x, nil, 0))
+			m.to.set(x, seal(x, nil, 0), nil)
 		case err != nil:
 			return err
 		}
@@ -172,8 +159,8 @@ func (m *mending) bodies(r *ledger.Mutation, uploads map[[32]byte][][]byte) erro
 			m.to.remove(mark)
 		}
 		sk := key(kBody, sum)
-		switch _, err := m.src.item(sk); {
-		case err == nil || m.to.find(sk) >= 0:
+		switch _, err := m.src.raw(sk); {
+		case err == nil || m.to.base.young.get(sk) != nil:
 			continue
 		case !errors.Is(err, ledger.ErrNotFound):
 			return err

@@ -5,9 +5,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
-
-	badger "github.com/dgraph-io/badger/v4"
 
 	"keep-proxy/ledger"
 )
@@ -165,24 +164,25 @@ func (s *Store) newWalker(prefix []byte) *walker {
 // content is not only the head of a long value. It reports whether there is more.
 func (w *walker) slice(ctx context.Context, fn func(src snapshot, k, content []byte, whole bool) error) (more bool, err error) {
 	err = w.store.snapshot(func(src snapshot) error {
-		it := src.txn.NewIterator(badger.IteratorOptions{Prefix: w.prefix})
-		defer it.Close()
+		c := src.cursor(w.prefix, false)
+		defer c.close()
 		bytes, n := 0, 0
-		for it.Seek(w.next); it.ValidForPrefix(w.prefix); it.Next() {
-			k := it.Item().KeyCopy(nil)
+		for c.seek(w.next); c.valid(); c.next() {
+			k := slices.Clone(c.key())
 			if bytes >= sliceBytes || n >= sliceValues {
 				w.next, more = k, true
 				return nil
 			}
-			err := it.Item().Value(func(sealed []byte) error {
-				bytes, n = bytes+len(k)+len(sealed), n+1
-				content, flags, err := unseal(k, sealed)
-				if err != nil {
-					return err
-				}
-				return fn(src, k, content, flags&flagSplit == 0)
-			})
+			sealed, err := c.sealed()
 			if err != nil {
+				return err
+			}
+			bytes, n = bytes+len(k)+len(sealed), n+1
+			content, flags, err := unseal(k, sealed)
+			if err != nil {
+				return err
+			}
+			if err := fn(src, k, content, flags&flagSplit == 0); err != nil {
 				return err
 			}
 		}

@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"keep-proxy/ledger"
@@ -86,21 +85,18 @@ func sameRule(old, m *ledger.Mutation) bool {
 	return old.Connector == m.Connector && old.ConnectorVersion == m.ConnectorVersion && old.CreatedAt.Equal(m.CreatedAt)
 }
 
-// span puts the keys that m asks for and old, if there is one, didn't.
-func (t *tx) span(old, m *ledger.Mutation) error {
+// span puts the keys that m asks for and old, if there is one, didn't. One that is there already is put
+// again: that costs less than to look for it.
+func (t *tx) span(old, m *ledger.Mutation) {
 	if old != nil && sameSpan(old, m) {
-		return nil
+		return
 	}
 	var room [4]spanName
 	for _, n := range newSpans(room[:0], old, m) {
-		if _, known := t.store.spans.get(n); !known {
-			n.connector = strings.Clone(n.connector) // It may be a part of the record's text.
-		}
-		if err := keep(t, &t.store.spans, n, spanName.key, nil); err != nil {
-			return err
+		if sk := n.key(); t.layer.base.version(sk) == nil {
+			t.layer.set(sk, seal(sk, nil, 0), nil)
 		}
 	}
-	return nil
 }
 
 // sameSpan reports whether m asks for no key that old didn't: nearly every change.
@@ -185,10 +181,7 @@ func (w windows) and(other windows) windows {
 
 // spanned are the parts of the listing in which mutations of f were made, from the
 // cursor on. What they leave out holds none; what they hold may hold others.
-func (s *Store) spanned(src snapshot, f ledger.Filter, from []byte) windows {
-	if !s.indexing.whole(xTouched) {
-		return nil
-	}
+func spanned(src snapshot, f ledger.Filter, from []byte) windows {
 	var out windows
 	if f.Connector != "" {
 		out = ruleWindows(src, f, from)

@@ -63,7 +63,7 @@ func (s *Store) SweepBodies(ctx context.Context) (done Swept, err error) {
 func (s *Store) beginNaming(ctx context.Context) error {
 	return s.do(ctx, func(t *tx) error {
 		t.store.named = map[string]struct{}{}
-		t.layer.pending = true
+		t.layer.readAll()
 		return nil
 	})
 }
@@ -170,11 +170,6 @@ func (t *tx) dropBodies(sums [][32]byte) (map[string]bodyHead, error) {
 		}
 		if err != nil {
 			return out, err
-		}
-		if h.Chunks > 0 {
-			if err := t.dropUpload(h.Upload); err != nil {
-				return out, err
-			}
 		}
 		if err := t.layer.drop(sk); err != nil {
 			return out, err

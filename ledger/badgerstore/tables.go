@@ -188,3 +188,29 @@ func verifySum(content, sum []byte) error {
 	}
 	return nil
 }
+
+// listedTables reads the manifest and returns the file names of its tables.
+func listedTables(opt badger.Options) (map[string]bool, error) {
+	f, err := os.Open(filepath.Join(opt.Dir, badger.ManifestFilename))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("%w: the manifest is missing", ledger.ErrDamaged)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("ledger manifest: %w", err)
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	manifest, _, err := badger.ReplayManifestFile(f, 0, opt)
+	if err != nil {
+		return nil, fmt.Errorf("%w: the manifest: %w", ledger.ErrDamaged, err)
+	}
+	named := make(map[string]bool, len(manifest.Tables))
+	for id := range manifest.Tables {
+		named[tableName(id)] = true
+	}
+	return named, nil
+}
+
+// tableSuffix ends the name of a table.
+const tableSuffix = ".sst"
+
+func tableName(id uint64) string { return fmt.Sprintf("%06d%s", id, tableSuffix) }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"hash/maphash"
 	"io"
-	"strings"
 
 	badger "github.com/dgraph-io/badger/v4"
 
@@ -35,25 +34,18 @@ type Progress func(values int)
 // progressEvery is how many values lie between two calls of Progress.
 const progressEvery = 10_000
 
-// Verify checks a closed ledger whole, without changing it: every table, every
-// value's checksum, every event's and commit's place in its chain, every index
-// against its record, every reference, and the high-water file. The first thing that
-// is wrong is its error. Logs that a crash left make it open them once for writing, and a
-// manifest that a failed write left is made anew, as the next start would.
+// Verify checks a closed ledger whole: every table, every value's checksum, every event's place in its
+// chain, every index against its record, every reference, the folds, the log and the witness. The first
+// thing that is wrong is its error. A log that a crash left is folded, as the next start would.
 func Verify(ctx context.Context, c Config, progress Progress) (r Report, err error) {
 	if err := c.validate(); err != nil {
 		return r, err
 	}
-	lock, err := lockLedger(c)
-	if err != nil {
+	s := newStore(c)
+	defer func() { err = errors.Join(err, s.release()) }()
+	if s.lock, err = lockLedger(c); err != nil {
 		return r, err
 	}
-	left := false
-	defer func() {
-		if !left { // An engine that is open may still write.
-			err = errors.Join(err, lock.release())
-		}
-	}()
 	found, err := look(c)
 	if err != nil {
 		return r, err
@@ -61,29 +53,7 @@ func Verify(ctx context.Context, c Config, progress Progress) (r Report, err err
 	if found.none() {
 		return r, fmt.Errorf("%w: there is no ledger in %s", ledger.ErrMissing, c.Dir)
 	}
-	if err := c.cutShort(); err != nil {
-		return r, explain(err)
-	}
-	if err := found.whole(c, false); err != nil {
-		return r, explain(err)
-	}
-	c = c.asFound(found)
-	s := &Store{config: c, gate: newGate()}
-	if s.identity, err = readIdentity(c.identityPath()); err != nil {
-		return r, explain(err)
-	}
-	if err := c.expects(s.identity); err != nil {
-		return r, explain(err)
-	}
-	if s.db, err = openForReading(c); err != nil {
-		return r, explain(err)
-	}
-	defer func() {
-		var late error
-		left, late = c.closeEngine(s.db)
-		err = errors.Join(err, late)
-	}()
-	if err := s.putBackOnce(); err != nil {
+	if err := errors.Join(c.cutShort(), s.openFiles(found, false)); err != nil {
 		return r, explain(err)
 	}
 	if err := s.load(false); err != nil {
@@ -95,67 +65,18 @@ func Verify(ctx context.Context, c Config, progress Progress) (r Report, err err
 	return r, nil
 }
 
-// openForReading opens Badger without writing, if no log needs to be cut or taken away.
-func openForReading(c Config) (*badger.DB, error) {
-	opt := engineOptions(c.dataDir(), c.Logger)
-	if err := checkManifest(c, opt); err != nil {
-		return nil, err
-	}
-	if empty, err := emptyLogs(c.dataDir()); err != nil || len(empty) > 0 {
-		if err != nil {
-			return nil, fmt.Errorf("%w: empty logs of the ledger: %w", ledger.ErrUnavailable, err)
-		}
-		return openForWriting(c)
-	}
-	db, err := openChecked(opt.WithReadOnly(true))
-	// Badger wraps its errors as text.
-	if err != nil && strings.Contains(err.Error(), badger.ErrTruncateNeeded.Error()) {
-		return openForWriting(c)
-	}
-	return db, err
-}
-
-// openForWriting opens Badger as the next start would.
-func openForWriting(c Config) (*badger.DB, error) {
-	opt := engineOptions(c.dataDir(), c.Logger)
-	if err := quarantine(c, opt); err != nil {
-		return nil, err
-	}
-	return openChecked(opt)
-}
-
-// putBackOnce is putBackLost for a ledger that is open for reading, unless there is something to
-// be put back.
-func (s *Store) putBackOnce() error {
-	err := s.putBackLost(false)
-	if !errors.Is(err, errReadOnly) {
-		return err
-	}
-	reading := s.db
-	s.db = nil
-	if _, err := s.config.closeEngine(reading); err != nil {
-		return fmt.Errorf("open the ledger for writing: %w", err)
-	}
-	if s.db, err = openForWriting(s.config); err != nil {
-		return err
-	}
-	return s.putBackLost(false)
-}
-
 // verifyAll checks what load leaves out.
 func (s *Store) verifyAll(ctx context.Context, progress Progress) (Report, error) {
 	r := Report{ID: s.identity.ID, Events: s.tip.Seq, Commits: s.tip.Commit}
 	if err := s.db.VerifyChecksum(); err != nil {
 		return r, fmt.Errorf("%w: %w", ledger.ErrDamaged, err)
 	}
-	err := s.db.View(func(txn *badger.Txn) error {
-		v := &verifier{ctx: ctx, config: s.config, indexing: s.indexing, src: snapshot{txn}, report: &r, progress: progress}
-		from, lost, err := verifiedFrom(v.src)
-		if err != nil {
+	err := s.db.View(func(txn *badger.Txn) (err error) {
+		v := &verifier{ctx: ctx, config: s.config, src: snapshot{txn: txn}, report: &r, progress: progress}
+		if v.lost, err = readLost(v.src); err != nil {
 			return err
 		}
-		v.lost = lost
-		return v.all(from, s.tip)
+		return v.all(s.tip)
 	})
 	return r, err
 }
@@ -164,7 +85,6 @@ func (s *Store) verifyAll(ctx context.Context, progress Progress) (Report, error
 type verifier struct {
 	ctx      context.Context
 	config   Config
-	indexing indexing
 	src      snapshot
 	events   *events
 	report   *Report
@@ -186,16 +106,16 @@ type verifier struct {
 	naming bool
 }
 
-// all checks the chain of events after from up to to, then all values, then what
+// all checks the chain of events up to to, then all values, then what
 // records list against what is listed. What is named is what is wrong first in this
 // order, although it is looked at in one go.
-func (v *verifier) all(from, to tip) error {
+func (v *verifier) all(to tip) error {
 	err := v.values()
 	if v.ctx.Err() != nil && errors.Is(err, v.ctx.Err()) {
 		return err
 	}
-	if err != nil || !v.chain.leads(from, to, v.lost) {
-		if err := verifyEvents(v.src, from, to, v.lost); err != nil {
+	if err != nil || !v.chain.leads(tip{}, to, v.lost) {
+		if err := verifyEvents(v.src, tip{}, to, v.lost); err != nil {
 			return err
 		}
 	}
@@ -257,23 +177,19 @@ func (v *verifier) value(k, content []byte) error {
 		}
 		v.report.Items++
 		return v.belongs(k, itemName{i.Workflow, i.Item}.key(), itemIndexes(i))
-	case kEvents, kEvent:
+	case kEvents:
 		return v.event(k, content)
 	case kBody:
 		return v.body(k, content)
-	case kMeta, kPart, kToken, kEvidence, kDelivery, kConnector, kChunk, kPending, kCommit, kCheckpoint:
+	case kMeta, kPart, kToken, kEvidence, kDelivery, kConnector, kPending, kFold:
 		return nil
-	case xUnresolved, xDue, xState, xByRun, xByItem, xCreated, xEscalated, xRunActive, xRunEnded, xRunOpened, xItemOpened, xItemTaken:
+	case xUnresolved, xDue, xState, xByRun, xByItem, xCreated, xEscalated, xOwed,
+		xRunActive, xRunEnded, xRunOpened, xRunOfItem, xItemOpened, xItemTaken, xItemID, xItemWaits:
 		v.found.add(k)
 		return nil
 	case xHistory:
 		if !v.lost.holds(binary.BigEndian.Uint64(k[len(k)-8:])) {
 			v.listed.add(k)
-		}
-		return nil
-	case xItemID, xRunOfItem, xOwed, xItemWaits:
-		if v.indexing.whole(k[0]) {
-			v.found.add(k)
 		}
 		return nil
 	case xRuleMade, xTouched:
@@ -318,9 +234,6 @@ func (v *verifier) mutation(k, content []byte) error {
 
 // spanned looks for the entries that m shares with others.
 func (v *verifier) spanned(m entryOfMutation) error {
-	if !v.indexing.whole(xTouched) {
-		return nil
-	}
 	for _, n := range newSpans(nil, nil, m.Mutation) {
 		x := n.key()
 		if _, known := v.spans[string(x)]; known {
@@ -340,20 +253,13 @@ func (v *verifier) spanned(m entryOfMutation) error {
 // manySpans is how many entries that records share are remembered as found.
 const manySpans = 1 << 14
 
-// event checks the events of one commit, or one event of format 1.
+// event checks the events of one commit.
 func (v *verifier) event(k, content []byte) error {
-	if k[0] == kEvents {
-		before, err := v.events.take(k, content)
-		if err != nil {
-			return err
-		}
-		v.chain.add(v.events.first, before, v.events.block)
-	} else {
-		v.chain.loose = true
-		if err := v.events.find(binary.BigEndian.Uint64(k[1:])); err != nil {
-			return required(err, "an event")
-		}
+	before, err := v.events.take(k, content)
+	if err != nil {
+		return err
 	}
+	v.chain.add(v.events.first, before, v.events.block)
 	for _, e := range v.events.block {
 		if err := v.listing(k, e.Event); err != nil {
 			return err
@@ -402,12 +308,7 @@ func (v *verifier) body(k, content []byte) error {
 	case h.File:
 		return checkBodyFile(v.config, [32]byte(k[1:]), h.Size, io.Discard)
 	}
-	for n := range h.Chunks {
-		if _, err := v.src.get(chunkKey(h.Upload, n)); err != nil {
-			return required(err, fmt.Sprintf("chunk %d of %s", n, keyName(k)))
-		}
-	}
-	if sum := sum256(h.Inline); h.Chunks == 0 && !bytes.Equal(sum[:], k[1:]) {
+	if sum := sum256(h.Inline); !bytes.Equal(sum[:], k[1:]) {
 		return damaged(k, "the content has another digest")
 	}
 	return nil
@@ -443,9 +344,6 @@ func (v *verifier) belongs(k, own []byte, indexes [][]byte) error {
 
 func (v *verifier) listedIn(indexes [][]byte) error {
 	for _, x := range indexes {
-		if !v.indexing.whole(x[0]) {
-			continue
-		}
 		if v.naming {
 			if _, err := v.src.get(x); err != nil {
 				return required(err, "index entry "+keyName(x))

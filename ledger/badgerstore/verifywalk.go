@@ -3,8 +3,6 @@ package badgerstore
 import (
 	"runtime"
 	"sync"
-
-	badger "github.com/dgraph-io/badger/v4"
 )
 
 // A handful has at most so many values, and no more of them once it has so many bytes.
@@ -26,14 +24,11 @@ type handful struct {
 func (b *handful) full() bool { return len(b.keys) >= handfulValues || len(b.room) >= handfulBytes }
 
 // add copies a value into b. What was added before stays where it is if room grows.
-func (b *handful) add(item *badger.Item) error {
-	return item.Value(func(sealed []byte) error {
-		at := len(b.room)
-		b.room = append(append(b.room, item.Key()...), sealed...)
-		end := at + len(item.Key())
-		b.keys, b.sealed = append(b.keys, b.room[at:end:end]), append(b.sealed, b.room[end:len(b.room):len(b.room)])
-		return nil
-	})
+func (b *handful) add(key, sealed []byte) {
+	at := len(b.room)
+	b.room = append(append(b.room, key...), sealed...)
+	end := at + len(key)
+	b.keys, b.sealed = append(b.keys, b.room[at:end:end]), append(b.sealed, b.room[end:len(b.room):len(b.room)])
 }
 
 func (b *handful) empty(n int) {
@@ -43,7 +38,7 @@ func (b *handful) empty(n int) {
 // part is a verifier for a part of the values, which counts from 0.
 func (v *verifier) part() *verifier {
 	return &verifier{
-		ctx: v.ctx, config: v.config, indexing: v.indexing, src: v.src, recordsOnly: v.recordsOnly, naming: v.naming, lost: v.lost,
+		ctx: v.ctx, config: v.config, src: v.src, recordsOnly: v.recordsOnly, naming: v.naming, lost: v.lost,
 		report: &Report{Events: v.report.Events}, progress: v.progress, spans: map[string]struct{}{},
 	}
 }
@@ -59,7 +54,6 @@ func (v *verifier) merge(p *verifier) {
 	v.told.merge(p.told)
 	v.listed.merge(p.listed)
 	v.chain.runs = append(v.chain.runs, p.chain.runs...)
-	v.chain.loose = v.chain.loose || p.chain.loose
 }
 
 // values checks each value by itself, and returns what is wrong with the first one, by
@@ -109,16 +103,18 @@ type round struct {
 
 // read hands out all values, until something is wrong.
 func (w *round) read() error {
-	it := w.src.txn.NewIterator(badger.IteratorOptions{})
-	defer it.Close()
-	it.Rewind()
-	for n := 0; it.Valid(); n++ {
+	c := w.src.cursor(nil, false)
+	defer c.close()
+	c.seek(nil)
+	for n := 0; c.valid(); n++ {
 		b := <-w.free
-		for b.empty(n); it.Valid() && !b.full(); it.Next() {
-			if err := b.add(it.Item()); err != nil {
+		for b.empty(n); c.valid() && !b.full(); c.next() {
+			sealed, err := c.sealed()
+			if err != nil {
 				w.full <- b
 				return err
 			}
+			b.add(c.key(), sealed)
 		}
 		select {
 		case <-w.stop:

@@ -7,14 +7,18 @@ import (
 	"keep-proxy/ledger"
 )
 
+// source is what a view reads: a snapshot, or what a command has changed over one.
+type source interface {
+	// get returns the content under key, which must not be changed, or ledger.ErrNotFound.
+	get(key []byte) ([]byte, error)
+	// keys lists the keys with this prefix in ascending order.
+	keys(prefix []byte) ([][]byte, error)
+}
+
 // view answers ledger.View from a source.
 type view struct {
 	src     source
 	process ledger.Process
-	// loans take what the runner has, if they are not nil; saw is how many commits src
-	// sees.
-	loans *loans
-	saw   uint64
 }
 
 var _ ledger.View = (*view)(nil)
@@ -22,17 +26,11 @@ var _ ledger.View = (*view)(nil)
 // Mutation implements ledger.View.
 func (v *view) Mutation(k ledger.Key) (*ledger.Mutation, error) {
 	sk := mutationKey(k)
-	var e entryOfMutation
-	var size int
-	err := v.src.read(sk, func(content []byte) (err error) {
-		e, err = decodeMutation(sk, content)
-		size = len(content)
-		return err
-	})
-	if err == nil && v.loans != nil && e.Queued() {
-		v.loans.lend(e, size, v.saw)
-		return e.Clone(), nil
+	content, err := v.src.get(sk)
+	if err != nil {
+		return nil, err
 	}
+	e, err := decodeMutation(sk, content)
 	return e.Mutation, err
 }
 
@@ -182,9 +180,6 @@ func (v *view) Delivery(run string, k ledger.Key) (*ledger.Delivery, error) {
 		return nil, err
 	}
 	d := new(ledger.Delivery)
-	if ofNames(content) {
-		return d, decodeNumbered(sk, content, d)
-	}
 	return d, read(sk, content, d, (*reader).delivery)
 }
 

@@ -2,10 +2,7 @@ package badgerstore
 
 // What each commit stores beside what its commands put.
 var (
-	moreOfTip      = more[tip](5)
-	moreOfCommit   = more[storedCommit](2)
-	moreOfHighMark = more[highMark](2)
-	moreOfBodyHead = more[bodyHead](6)
+	moreOfBodyHead = more[bodyHead](4)
 )
 
 func (w *writer) storedEvents(s *storedEvents) {
@@ -17,45 +14,14 @@ func (w *writer) storedEvents(s *storedEvents) {
 	}
 }
 
-func (w *writer) storedCommit(c *storedCommit) {
-	f := w.begin()
-	f.field(1).tip(&c.Tip)
-	f.field(2).bytes(c.Prev[:])
-	f.more(moreOfCommit, c)
-	f.end()
-}
-
-func (w *writer) tip(t *tip) {
-	f := w.begin()
-	f.field(1).head(cborUint, t.Commit)
-	f.field(2).bytes(t.Link[:])
-	f.field(3).head(cborUint, t.Seq)
-	f.field(4).bytes(t.Hash[:])
-	f.field(5).int(t.At)
-	f.more(moreOfTip, t)
-	f.end()
-}
-
-func (w *writer) highMark(m *highMark) {
-	f := w.begin()
-	f.field(1).text(m.ID)
-	f.field(2).tip(&m.Tip)
-	f.more(moreOfHighMark, m)
-	f.end()
-}
-
 func (w *writer) bodyHead(h *bodyHead) {
 	f := w.begin()
 	f.field(1).int(h.Size)
 	if len(h.Inline) > 0 {
 		f.field(2).bytes(h.Inline)
 	}
-	if h.Upload != 0 {
-		f.field(3).head(cborUint, h.Upload)
-	}
-	f.someInt(4, int64(h.Chunks))
-	f.someBool(5, h.File)
-	f.someBool(6, h.Lost)
+	f.someBool(3, h.File)
+	f.someBool(4, h.Lost)
 	f.more(moreOfBodyHead, h)
 	f.end()
 }

@@ -36,6 +36,8 @@ type Log struct {
 	key  []byte
 	// size is the length of the ring, in bytes.
 	size int64
+	// after is the number before that of the first frame.
+	after uint64
 	// live are the frames that must stay, oldest first. The last one is always there.
 	live []placed
 	// next is where the next frame goes, unless the ring ends before.
@@ -44,8 +46,9 @@ type Log struct {
 	failed error
 }
 
-// Create fills an empty file with a log of size bytes, and syncs it.
-func Create(f File, size int64) error {
+// Create fills an empty file with a log of size bytes, and syncs it. Its first frame will have the number
+// that follows after.
+func Create(f File, size int64, after uint64) error {
 	if size%page != 0 || size < begin+16*page {
 		return fmt.Errorf("a log of %d bytes: want whole pages of %d, at least 18", size, page)
 	}
@@ -53,10 +56,11 @@ func Create(f File, size int64) error {
 	at := copy(first, magic)
 	_, _ = rand.Read(first[at : at+keySize]) // It never fails.
 	binary.BigEndian.PutUint64(first[at+keySize:], uint64(size))
-	sum := sha256.Sum256(first[:at+keySize+8])
-	copy(first[at+keySize+8:], sum[:])
+	binary.BigEndian.PutUint64(first[at+keySize+8:], after)
+	sum := sha256.Sum256(first[:at+keySize+16])
+	copy(first[at+keySize+16:], sum[:])
 	// Every page is written, so that a full disk shows now and not later.
-	zeros := make([]byte, 1<<20)
+	zeros := make([]byte, min(size, 1<<20))
 	for at := int64(begin); at < size; at += int64(len(zeros)) {
 		if _, err := f.WriteAt(zeros[:min(int64(len(zeros)), size-at)], at); err != nil {
 			return err
@@ -76,10 +80,11 @@ func (l *Log) readBegin() error {
 	}
 	const at = len(magic)
 	for first := range bytesOf(b) {
-		sum := sha256.Sum256(first[:at+keySize+8])
-		if bytes.HasPrefix(first, []byte(magic)) && bytes.Equal(first[at+keySize+8:][:len(sum)], sum[:]) {
+		sum := sha256.Sum256(first[:at+keySize+16])
+		if bytes.HasPrefix(first, []byte(magic)) && bytes.Equal(first[at+keySize+16:][:len(sum)], sum[:]) {
 			l.key = first[at : at+keySize]
 			l.size = int64(binary.BigEndian.Uint64(first[at+keySize:])) - begin
+			l.after = binary.BigEndian.Uint64(first[at+keySize+8:])
 			return nil
 		}
 	}
@@ -102,20 +107,20 @@ func cut(err error) error {
 	return err
 }
 
-// Last is the newest frame; false if there is none yet.
-func (l *Log) Last() (Head, bool) {
+// Last is the newest frame. Without any its number is the one before the first.
+func (l *Log) Last() Head {
 	if len(l.live) == 0 {
-		return Head{}, false
+		return Head{Number: l.after}
 	}
-	return l.live[len(l.live)-1].Head, true
+	return l.live[len(l.live)-1].Head
 }
 
-// First is the oldest frame that must stay; false if there is none yet.
-func (l *Log) First() (Head, bool) {
+// First is the number of the oldest frame that must stay, or that of the next one if there is none.
+func (l *Log) First() uint64 {
 	if len(l.live) == 0 {
-		return Head{}, false
+		return l.after + 1
 	}
-	return l.live[0].Head, true
+	return l.live[0].Number
 }
 
 // Fits reports whether a frame of that length can be appended now. Longest is the most that one may have.
@@ -154,7 +159,7 @@ func (l *Log) Append(h Head, content []byte) (Head, error) {
 	if !ok {
 		return Head{}, ErrFull
 	}
-	last, _ := l.Last()
+	last := l.Last()
 	h.Number, h.Before = last.Number+1, last.Digest
 	p := placed{h, at, len(content)}
 	if err := l.write(at, p.encode(l.key, content)); err != nil {

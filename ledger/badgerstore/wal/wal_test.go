@@ -76,7 +76,7 @@ const small = begin + 32*page
 func created(t *testing.T) *disk {
 	t.Helper()
 	d := new(disk)
-	if err := Create(d, small); err != nil {
+	if err := Create(d, small, 0); err != nil {
 		t.Fatal(err)
 	}
 	return d
@@ -251,8 +251,8 @@ func TestAHoleEndsTheRun(t *testing.T) {
 	if got := replayed(t, l); !slices.Equal(got, []uint64{4, 5, 6}) {
 		t.Errorf("without frame 3 it has %d", got)
 	}
-	if first, ok := l.First(); !ok || first.Number != 4 {
-		t.Errorf("it begins with %d", first.Number)
+	if first := l.First(); first != 4 {
+		t.Errorf("it begins with %d", first)
 	}
 }
 
@@ -268,7 +268,7 @@ func TestContentThatLooksLikeAFrameIsNone(t *testing.T) {
 	if _, err := l.Append(Head{}, content); err != nil {
 		t.Fatal(err)
 	}
-	if last, _ := opened(t, d).Last(); last.Number != 1 {
+	if last := opened(t, d).Last(); last.Number != 1 {
 		t.Errorf("the newest frame is %d", last.Number)
 	}
 }
@@ -280,10 +280,15 @@ func TestADamagedOrCutLogIsRefused(t *testing.T) {
 	write(t, l, 1)
 	write(t, l, 2)
 	for name, hurt := range map[string]func(b []byte) []byte{
-		"no beginning":   func(b []byte) []byte { clear(b[:begin]); return b },
-		"half the file":  func(b []byte) []byte { return b[:len(b)/2] },
-		"an empty file":  func([]byte) []byte { return nil },
-		"another frame ": func(b []byte) []byte { p := l.live[0]; p.Elapsed++; copy(b[begin+p.at:], p.encode(l.key, said(1))[:page]); return b },
+		"no beginning":  func(b []byte) []byte { clear(b[:begin]); return b },
+		"half the file": func(b []byte) []byte { return b[:len(b)/2] },
+		"an empty file": func([]byte) []byte { return nil },
+		"another frame ": func(b []byte) []byte {
+			p := l.live[0]
+			p.Elapsed++
+			copy(b[begin+p.at:], p.encode(l.key, said(1))[:page])
+			return b
+		},
 	} {
 		if _, err := Open(&disk{written: hurt(bytes.Clone(d.written))}); !errors.Is(err, ErrDamaged) {
 			t.Errorf("%s: %v", name, err)

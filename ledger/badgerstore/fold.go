@@ -1,0 +1,198 @@
+package badgerstore
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+
+	badger "github.com/dgraph-io/badger/v4"
+
+	"keep-proxy/internal/fault"
+	"keep-proxy/ledger"
+)
+
+// foldBytes is the size of a memtable from which on it is folded into Badger, in bytes.
+const foldBytes = 8 << 20
+
+var pointAfterFold = fault.New("badgerstore.after_fold")
+
+// foldRecord says that Badger has a part of the commits from First to Last: each batch holds its own.
+// It is never removed, so one that is missing shows that Badger lost a batch.
+type foldRecord struct {
+	First uint64 `cbor:"1,keyasint"`
+	// Tip is the end of the ledger after the last of them.
+	Tip tip `cbor:"2,keyasint"`
+	// Part counts from 0, and Parts is set in the last one.
+	Part  uint32 `cbor:"3,keyasint"`
+	Parts uint32 `cbor:"4,keyasint,omitempty"`
+}
+
+func foldKey(last uint64, part uint32) []byte {
+	return binary.BigEndian.AppendUint32(numbered(kFold, last), part)
+}
+
+// folding is what a fold takes to Badger.
+type folding struct {
+	table *memtable
+	tip   tip
+}
+
+// freeze lets the next fold begin with batch b, if it is due. A fold that is under way is waited for only
+// where the log is nearly full: that is how claims wait for room in it.
+func (s *Store) freeze(b *batch) error {
+	if s.old != nil && s.logUsed.Load() >= s.logSize/4*3 {
+		if err := s.awaitRoom(); err != nil {
+			return err
+		}
+	}
+	if s.old == nil && (s.head.size >= foldBytes || s.logUsed.Load() >= s.logSize/2) {
+		s.turnOver()
+		b.old = s.old
+	}
+	b.young = s.head.copy()
+	return nil
+}
+
+// awaitRoom waits for the fold that is under way.
+func (s *Store) awaitRoom() error {
+	begun := s.config.Now().Mono
+	if err := s.state.awaitFold(s.frozen, s.Healthy); err != nil {
+		return err
+	}
+	s.old = nil
+	s.logFull.Add(int64(s.config.Now().Mono - begun))
+	return nil
+}
+
+// turnOver makes the memtable that was written into the one to be folded.
+func (s *Store) turnOver() { s.old, s.head, s.frozen = s.head, new(memtable), s.tip.Commit }
+
+// rest folds what there is when no command comes. False: it isn't the moment yet.
+func (s *Store) rest() bool {
+	s.gate.rest(s.now())
+	if s.Healthy() != nil || s.head.empty() {
+		return true
+	}
+	r, ok := s.state.take()
+	if !ok {
+		return true
+	}
+	folded := r.folded
+	s.state.give(r)
+	if s.state.durable.Load() < s.tip.Commit || folded < s.frozen {
+		return false
+	}
+	s.turnOver()
+	s.state.publish(s.tip, s.head.copy(), s.old)
+	s.folds <- folding{s.old, s.tip}
+	return true
+}
+
+// foldLoop gives Badger one frozen memtable after another.
+func (s *Store) foldLoop() {
+	defer close(s.folded)
+	for f := range s.folds {
+		if err := s.foldWatch.over(&aWrite, func() error { return s.fold(f) }); err != nil {
+			s.poison(err)
+		}
+	}
+}
+
+// fold gives Badger a memtable, in batches of a bounded size that each are durable once committed.
+func (s *Store) fold(f folding) error {
+	if err := s.Healthy(); err != nil {
+		return err
+	}
+	w := folder{db: s.db, first: s.foldedTip.Commit + 1, tip: f.tip}
+	if err := w.all(f.table); err != nil {
+		return fmt.Errorf("fold: %w", err)
+	}
+	pointAfterFold.Pass()
+	s.foldedTip = f.tip
+	s.state.fold(f.tip.Commit, s.db.NewTransaction(false))
+	return nil
+}
+
+// folder writes batches, each with a fold record.
+type folder struct {
+	db    *badger.DB
+	first uint64
+	tip   tip
+	part  uint32
+	batch []entry
+	size  int
+}
+
+// all writes the changes of a memtable.
+func (w *folder) all(m *memtable) (err error) {
+	m.tree.Scan(func(k string, v *version) bool {
+		err = w.add(entry{[]byte(k), v.sealed})
+		return err == nil
+	})
+	if err != nil {
+		return err
+	}
+	return w.write(w.part + 1) // It says that it was the last part.
+}
+
+func (w *folder) add(e entry) error {
+	if w.size += entrySize(e.key, e.sealed); w.size > maxBatch {
+		if err := w.write(0); err != nil {
+			return err
+		}
+		w.size = entrySize(e.key, e.sealed)
+	}
+	w.batch = append(w.batch, e)
+	return nil
+}
+
+func (w *folder) write(parts uint32) error {
+	l := newWrites(nil)
+	if w.first <= w.tip.Commit { // Else it gives Badger once more what it had before.
+		if err := l.putValue(foldKey(w.tip.Commit, w.part), foldRecord{w.first, w.tip, w.part, parts}); err != nil {
+			return err
+		}
+	}
+	txn := w.db.NewTransaction(true)
+	defer txn.Discard()
+	if err := applyAll(txn, append(w.batch, l.writes...)); err != nil {
+		return err
+	}
+	if err := fault.Begin(fault.OpFold, "fold").End(txn.Commit()); err != nil {
+		return err
+	}
+	w.part++
+	w.batch, w.size = nil, 0
+	return nil
+}
+
+// readFolds holds the fold records against each other, and returns the end of the last fold that is whole.
+// A fold without its last part was cut short, and can only be the last one.
+func readFolds(src snapshot, base tip) (last tip, err error) {
+	last = base
+	parts := uint32(0)
+	src.each([]byte{kFold}, func(k []byte) bool {
+		var r foldRecord
+		var content []byte
+		if content, err = src.get(k); err == nil {
+			err = decode(k, content, &r)
+		}
+		switch {
+		case err != nil:
+			return false
+		case r.Tip.Commit <= last.Commit:
+			return true // Of before a loss that was accepted, or of a fold that was cut short and done again.
+		case r.Part == 0:
+			parts = 0
+		}
+		if !bytes.Equal(k, foldKey(r.Tip.Commit, r.Part)) || r.Part != parts || r.First != last.Commit+1 {
+			err = fmt.Errorf("%w: the fold of the commits from %d on is missing", ledger.ErrDamaged, last.Commit+1)
+			return false
+		}
+		if parts++; r.Parts == parts {
+			last, parts = r.Tip, 0
+		}
+		return true
+	})
+	return last, err
+}
