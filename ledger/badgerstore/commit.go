@@ -41,8 +41,8 @@ type batch struct {
 	waiting  []*command
 	gate     gateDelta
 	commands int
-	// limit is how many commands it takes.
-	limit int
+	// limit is how many commands it takes, most how many bytes before it is full.
+	limit, most int
 	// events are those that the batch appends; about tells who watches what they are about.
 	events []cbor.RawMessage
 	about  string
@@ -54,7 +54,7 @@ type batch struct {
 	young, old *memtable
 }
 
-func (b *batch) full() bool { return b.size >= fullBatch || b.commands >= b.limit }
+func (b *batch) full() bool { return b.size >= b.most || b.commands >= b.limit }
 
 // empty reports whether nobody waits for the batch and it holds nothing.
 func (b *batch) empty() bool { return b.size == 0 && len(b.waiting) == 0 }
@@ -152,7 +152,7 @@ func (s *Store) commitLoop(while time.Duration) {
 
 // begin begins a batch, which end ends.
 func (s *Store) begin() *batch {
-	b := &batch{tip: s.tip, number: s.tip.Commit + 1, limit: fullCommands}
+	b := &batch{tip: s.tip, number: s.tip.Commit + 1, limit: fullCommands, most: s.fullBatch}
 	if s.config.unmerged {
 		b.limit = 1
 	}

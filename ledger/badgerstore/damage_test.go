@@ -56,6 +56,7 @@ func copyFolder(t *testing.T, src string) string {
 func crashed(t *testing.T) (string, []ledger.Key) {
 	t.Helper()
 	c := testConfig(t.TempDir())
+	c.ring = 4 << 20
 	s := mustOpen(t, c)
 	keys := fill(t, s, 0, 90, 150<<10)
 	keys = append(keys, fill(t, s, 90, 30, 10)...)
@@ -239,18 +240,20 @@ func TestRefusals(t *testing.T) {
 			t.Helper()
 			first := testConfig(t.TempDir())
 			first.HighWaterFile = water
-			mustInit(t, first)
+			if err := mustOpenOnly(t, first).Close(); err != nil {
+				t.Fatal(err)
+			}
 			c.Dir, c.HighWaterFile = t.TempDir(), water
 		}, ledger.ErrMissing, "accept-loss"},
 		{"no ledger.id", func(t *testing.T, c *Config) {
 			t.Helper()
 			remove(t, c.Dir, "ledger.id")
 		}, ledger.ErrDamaged, "ledger.id"},
-		{"no high-water file", func(t *testing.T, c *Config) {
+		{"no log", func(t *testing.T, c *Config) {
 			t.Helper()
-			remove(t, c.Dir, "highwater")
-		}, ledger.ErrDamaged, "high-water"},
-		{"a high-water file elsewhere that isn't there", func(t *testing.T, c *Config) {
+			remove(t, c.Dir, "log")
+		}, ledger.ErrDamaged, "no log"},
+		{"a witness that isn't there", func(t *testing.T, c *Config) {
 			t.Helper()
 			c.HighWaterFile = filepath.Join(t.TempDir(), "highwater")
 			s := mustOpenOnly(t, *c)

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"math"
 
 	badger "github.com/dgraph-io/badger/v4"
 )
@@ -27,6 +28,8 @@ type layer struct {
 	base snapshot
 	// commit is the number of the commit that it will be part of, newest that of the newest change before it.
 	commit, newest uint64
+	// most is how much it may change, in bytes.
+	most int
 	writes         []entry
 	// before are the versions that writes replaced, nil for none.
 	before []*version
@@ -126,7 +129,7 @@ func (l *layer) undo() {
 }
 
 func (l *layer) fits() error {
-	if l.size > maxCommand {
+	if l.size > l.most {
 		return fmt.Errorf("%w: %d bytes", errTooLarge, l.size)
 	}
 	return nil
@@ -135,7 +138,7 @@ func (l *layer) fits() error {
 // newWrites is a layer of its own, for what is written to Badger directly while the ledger is made,
 // mended or copied.
 func newWrites(txn *badger.Txn) *layer {
-	return &layer{base: snapshot{young: new(memtable), txn: txn}}
+	return &layer{base: snapshot{young: new(memtable), txn: txn}, most: math.MaxInt}
 }
 
 // apply moves the changes into a transaction of Badger.

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"keep-proxy/ledger"
 	"keep-proxy/ledger/badgerstore/wal"
 )
@@ -29,6 +31,15 @@ func (f logFile) Sync() error {
 	err := datasync(f.File)
 	if err == nil && f.synced != nil {
 		err = f.synced(f.Name())
+	}
+	return err
+}
+
+// Allocate implements wal.File.
+func (f logFile) Allocate(size int64) error {
+	err := allocate(f.File, size)
+	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOSYS) {
+		err = f.Truncate(size)
 	}
 	return err
 }

@@ -274,6 +274,7 @@ func (s *Store) begun(ctx context.Context, accepted bool) (err error) {
 func (s *Store) beginEpoch() (err error) {
 	last := s.log.Last()
 	s.epoch, s.logSize = newEpoch(), s.log.Size()
+	s.fullBatch, s.mostCommand = min(fullBatch, s.log.Longest()/4), min(maxCommand, s.log.Longest()/2)
 	if s.witness, err = s.config.openWitness(s.identity.ID, last, s.epoch); err != nil {
 		return err
 	}

@@ -71,6 +71,9 @@ type Store struct {
 	// room in it, in nanoseconds.
 	logUsed, logFull atomic.Int64
 	logSize          int64
+	// fullBatch ends the merging of further commands, mostCommand bounds one, in bytes: both together fit
+	// into a frame.
+	fullBatch, mostCommand int
 
 	// foldLoop's own: how far Badger has all.
 	foldedTip tip

@@ -23,7 +23,7 @@ func testConfig(dir string) Config {
 			return ledger.Stamp{Wall: time.Now().Round(0), BootID: "boot"}
 		},
 		// On a slow machine it would rest while a test evaluates commands in its place.
-		calm: 30 * time.Millisecond, ring: 2 << 20,
+		calm: 30 * time.Millisecond, ring: 48 << 20,
 	}
 }
 

@@ -46,7 +46,7 @@ func newTx(s *Store, b *batch) *tx {
 // layerFor empties the layer for what comes next in b.
 func (s *Store) layerFor(b *batch) *layer {
 	l := &s.layer
-	*l = layer{base: b.base.snapshot, commit: b.number, newest: b.newest(), buffer: l.buffer}
+	*l = layer{base: b.base.snapshot, commit: b.number, newest: b.newest(), most: s.mostCommand, buffer: l.buffer}
 	return l
 }
 

@@ -44,6 +44,7 @@ func (l *Log) scan() (map[uint64]placed, error) {
 		}
 		found[p.Number] = p
 		at += span(p.length) / 2
+		l.filled = at
 	}
 	return found, nil
 }

@@ -58,6 +58,11 @@ func (d *disk) Sync() error {
 	return nil
 }
 
+func (d *disk) Allocate(size int64) error {
+	d.written = make([]byte, size)
+	return d.ask("allocate")
+}
+
 func (d *disk) Close() error { return nil }
 
 // crash drops of each page that isn't synced the new content, or keeps it, at random.
