@@ -162,7 +162,13 @@ func (s *Store) acceptLoss(ctx context.Context, loss *Loss, reason, actor string
 	}
 	var runs, items [][32]byte
 	err = s.snapshot(func(src snapshot) error {
-		src.each([]byte{xRunActive}, func(k []byte) bool { runs = append(runs, markName(k)); return true })
+		active, err := src.keys([]byte{xRunActive})
+		if err != nil {
+			return err
+		}
+		for _, k := range active {
+			runs = append(runs, markName(k))
+		}
 		src.each([]byte{kItem}, func(k []byte) bool { items = append(items, markName(k)); return true })
 		return nil
 	})

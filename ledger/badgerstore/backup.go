@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"sync/atomic"
 	"time"
 
 	badger "github.com/dgraph-io/badger/v4"
@@ -93,20 +92,16 @@ func (s *Store) copyEngine(ctx context.Context, c Config, progress Progress) (la
 	if err := s.space.roomForCopy(c.Dir, 0); err != nil {
 		return last, err
 	}
-	var failed atomic.Pointer[error]
-	log := engineLog{log: c.Logger, failed: func(err error) { failed.CompareAndSwap(nil, &err) }, left: new(atomic.Bool)}
-	db, err := openEngine(engineOptions(c.dataDir(), c.Logger).WithLogger(log))
+	var failure engineFailure
+	db, err := openEngine(engineOptions(c.dataDir(), c.Logger).WithLogger(engineLog{log: c.Logger, failure: &failure}))
 	if err != nil {
 		return last, err
 	}
 	defer func() {
 		// Its folder will be removed, so that it tries in vain for as long as the process lives.
 		left, late := c.closeEngine(db)
-		log.left.Store(left)
-		err = errors.Join(err, late)
-		if f := failed.Load(); f != nil {
-			err = errors.Join(err, *f)
-		}
+		failure.left.Store(left)
+		err = errors.Join(err, late, failure.err())
 	}()
 	err = s.snapshotAt(func(src snapshot, end tip) error {
 		last = end

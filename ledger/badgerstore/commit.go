@@ -289,8 +289,8 @@ func (s *Store) add(b *batch, fn func(*tx) error) (durable bool, err error) {
 	b.gate.add(t.gate)
 	b.events = append(b.events, t.encoded...)
 	b.referred = append(b.referred, t.referred...)
-	for _, u := range t.uploaded {
-		s.pending.add(u.sha256, u.number)
+	for _, sha256 := range t.uploaded {
+		s.pending.add(sha256)
 	}
 	return durable, nil
 }

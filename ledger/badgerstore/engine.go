@@ -94,24 +94,37 @@ func engineError(err error) error {
 	return fmt.Errorf("%w: the engine refuses its files: %w", ledger.ErrDamaged, err)
 }
 
-// engineLog passes Badger's warnings and errors on.
+// engineLog passes on what Badger says.
 //
-// Badger tries again without end what failed beside the commits, such as to write a table and to name
-// it in the manifest, and says so here alone. A sync that failed once may have lost what it was to make
-// durable, whatever the next one answers, and a manifest that was written to in part isn't what Badger
-// takes it for. So failed is told.
+// Badger tries again without end what failed beside the commits, such as to write a table, and says so
+// here alone. But a sync that failed once may have lost what it was for, whatever the next one
+// answers. So the first error counts.
 type engineLog struct {
 	log zerolog.Logger
-	// failed is told of what failed; nil where nobody depends on it.
-	failed func(error)
-	// left says that the engine was left open, and that nobody needs to hear of it any more; nil
-	// where the process ends with it.
-	left *atomic.Bool
+	// failure is told of it; nil where nobody depends on the engine.
+	failure *engineFailure
+}
+
+// engineFailure is the first error that Badger logged.
+type engineFailure struct {
+	first atomic.Pointer[error]
+	// stop is told of it as it comes, and what told it never goes on; nil to go on.
+	stop atomic.Pointer[func(error)]
+	// left says that the engine was left open, and that nobody needs to hear of it any more.
+	left atomic.Bool
+}
+
+// err is that error.
+func (f *engineFailure) err() error {
+	if err := f.first.Load(); err != nil {
+		return *err
+	}
+	return nil
 }
 
 // Errorf is told of what Badger couldn't do; while a ledger is sound that is nothing.
 func (l engineLog) Errorf(f string, v ...any) {
-	if l.left != nil && l.left.Load() {
+	if l.failure != nil && l.failure.left.Load() {
 		return
 	}
 	l.log.Error().Msgf("badger: "+f, v...)
@@ -133,8 +146,13 @@ func (l engineLog) Infof(string, ...any)  {}
 func (l engineLog) Debugf(string, ...any) {}
 
 func (l engineLog) fail(err error) {
-	if l.failed != nil {
-		l.failed(err)
+	if l.failure == nil {
+		return
+	}
+	l.failure.first.CompareAndSwap(nil, &err)
+	if stop := l.failure.stop.Load(); stop != nil {
+		(*stop)(err)
+		select {}
 	}
 }
 

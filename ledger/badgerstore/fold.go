@@ -41,9 +41,10 @@ type folding struct {
 // where the log is nearly full: that is how claims wait for room in it.
 func (s *Store) freeze(b *batch) error {
 	if s.old != nil && s.logUsed.Load() >= s.logSize/4*3 {
-		if err := s.awaitRoom(); err != nil {
+		if err := s.awaitRoom(s.frozen); err != nil {
 			return err
 		}
+		s.old = nil
 	}
 	if s.old == nil && (s.head.size >= foldBytes || s.logUsed.Load() >= s.logSize/2) {
 		s.turnOver()
@@ -53,15 +54,11 @@ func (s *Store) freeze(b *batch) error {
 	return nil
 }
 
-// awaitRoom waits for the fold that is under way.
-func (s *Store) awaitRoom() error {
+// awaitRoom waits until Badger has commit n.
+func (s *Store) awaitRoom(n uint64) error {
 	begun := s.config.Now().Mono
-	if err := s.state.awaitFold(s.frozen, s.Healthy); err != nil {
-		return err
-	}
-	s.old = nil
-	s.logFull.Add(int64(s.config.Now().Mono - begun))
-	return nil
+	defer func() { s.logFull.Add(int64(s.config.Now().Mono - begun)) }()
+	return s.state.awaitFold(n, s.Healthy)
 }
 
 // turnOver makes the memtable that was written into the one to be folded.

@@ -2,6 +2,7 @@ package badgerstore
 
 import (
 	"encoding/hex"
+	"errors"
 	"slices"
 	"strings"
 
@@ -149,4 +150,44 @@ func containsKey(keys [][]byte, k []byte) bool {
 		}
 	}
 	return false
+}
+
+// counts reports whether an index entry does: its record must name it, since Badger can bring back after a
+// crash what was removed. Another key always counts.
+func (s snapshot) counts(x []byte) (bool, error) {
+	if s.version(x) != nil {
+		return true, nil // Badger doesn't have it yet.
+	}
+	v, name := &view{src: s}, markName(x)
+	var named [][]byte
+	var err error
+	switch x[0] {
+	case xUnresolved, xDue, xState, xByRun, xByItem, xCreated, xEscalated, xOwed:
+		var m *ledger.Mutation
+		if m, err = v.Mutation(name); err == nil {
+			named = mutationIndexes(m)
+		}
+	case xRunActive, xRunEnded, xRunOpened, xRunOfItem:
+		var r *ledger.Run
+		if r, err = v.runBy(name); err == nil {
+			named = storedRunIndexes(r)
+		}
+	case xItemOpened, xItemTaken, xItemID, xItemWaits:
+		var i *ledger.Item
+		if i, err = v.itemBy(name); err == nil {
+			named = itemIndexes(i)
+		}
+	default:
+		return true, nil
+	}
+	if errors.Is(err, ledger.ErrNotFound) {
+		return false, nil
+	}
+	return containsKey(named, x), err
+}
+
+// derived are the kinds of index entries that follow from one record each.
+var derived = []byte{
+	xUnresolved, xDue, xState, xByRun, xByItem, xCreated, xEscalated, xOwed,
+	xRunActive, xRunEnded, xRunOpened, xRunOfItem, xItemOpened, xItemTaken, xItemID, xItemWaits,
 }

@@ -23,7 +23,6 @@ const (
 	kDelivery  = 'l' // digest(run), key → delivery
 	kConnector = 'k' // digest(hash) → rule file
 	kBody      = 'b' // sha256 → content, or that it is a file
-	kPending   = 'p' // upload → body that no record names yet
 	kEvents    = 'E' // seq of the first → events of a commit
 	kFold      = 'f' // number of the last, part → fold record
 )
@@ -53,9 +52,6 @@ const (
 
 // markSize is the length of a mark: a time and a 32-byte name.
 const markSize = 8 + 32
-
-// commitRing is how many commit records are kept: more than four memtables hold.
-const commitRing = 1 << 18
 
 func digest(parts ...string) [32]byte {
 	var short [128]byte // Most names fit, and nothing is allocated.

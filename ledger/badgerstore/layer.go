@@ -29,8 +29,8 @@ type layer struct {
 	// commit is the number of the commit that it will be part of, newest that of the newest change before it.
 	commit, newest uint64
 	// most is how much it may change, in bytes.
-	most int
-	writes         []entry
+	most   int
+	writes []entry
 	// before are the versions that writes replaced, nil for none.
 	before []*version
 	size   int

@@ -1,7 +1,6 @@
 package badgerstore
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 
@@ -31,7 +30,6 @@ func (s *Store) load(accepted bool) error {
 		if s.lost, err = readLost(src); err != nil {
 			return err
 		}
-		s.pending.next = lastUpload(src)
 		return s.loadGate(src)
 	})
 }
@@ -68,7 +66,7 @@ func (s *Store) recover() error {
 	}
 	t, err := s.config.readWitness()
 	if err == nil {
-		err = s.config.checkWitness(t, s.identity.ID, last, run.witnessed)
+		err = s.config.checkWitness(t, s.identity.ID, s.log, run.witnessed)
 	}
 	if s.older = s.config.Restored && errors.Is(err, ledger.ErrShortened); err != nil && !s.older {
 		return err
@@ -148,39 +146,30 @@ func (s *Store) checkMeta(src snapshot) error {
 	return nil
 }
 
-// lastUpload is the greatest number of an upload that left traces.
-func lastUpload(src snapshot) uint64 {
-	if k := src.last([]byte{kPending}); k != nil {
-		return binary.BigEndian.Uint64(k[1:])
-	}
-	return 0
-}
-
-// loadGate reads what stands in the way of requests.
-func (s *Store) loadGate(src snapshot) error {
+// loadGate reads what stands in the way of requests. An entry whose record is another by now doesn't count;
+// one whose record is missing is damage, since nobody can tell what that was.
+func (s *Store) loadGate(src snapshot) (err error) {
 	v := &view{src: src}
 	var d gateDelta
-	blocked, err := src.keys([]byte{xUnresolved})
-	if err != nil {
-		return err
-	}
-	for _, k := range blocked {
-		m, err := v.Mutation(markName(k))
-		if err != nil {
-			return required(err, "an unresolved mutation")
+	src.each([]byte{xUnresolved}, func(k []byte) bool {
+		var m *ledger.Mutation
+		if m, err = v.Mutation(markName(k)); err == nil && containsKey(mutationIndexes(m), k) {
+			d.setMutation(m)
 		}
-		d.setMutation(m)
-	}
-	runs, err := src.keys([]byte{xRunActive})
+		return err == nil
+	})
 	if err != nil {
-		return err
+		return required(err, "an unresolved mutation")
 	}
-	for _, k := range runs {
-		r, err := v.runBy(markName(k))
-		if err != nil {
-			return required(err, "a run")
+	src.each([]byte{xRunActive}, func(k []byte) bool {
+		var r *ledger.Run
+		if r, err = v.runBy(markName(k)); err == nil && containsKey(storedRunIndexes(r), k) {
+			d.setRun(r)
 		}
-		d.setRun(r)
+		return err == nil
+	})
+	if err != nil {
+		return required(err, "a run")
 	}
 	s.gate.publish(d, s.now())
 	return nil

@@ -79,10 +79,6 @@ func (m *mending) each(kind byte, fn func(k []byte) error) (err error) {
 
 // records puts what is missing of that which follows from records.
 func (m *mending) records() error {
-	uploads, err := m.uploads()
-	if err != nil {
-		return err
-	}
 	v := &view{src: m.src}
 	return errors.Join(
 		m.each(kMutation, func(k []byte) error {
@@ -90,7 +86,7 @@ func (m *mending) records() error {
 			if err != nil {
 				return err
 			}
-			return errors.Join(m.put(mutationIndexes(r)), m.spans(r), m.bodies(r, uploads))
+			return errors.Join(m.put(mutationIndexes(r)), m.spans(r), m.bodies(r))
 		}),
 		m.each(kRun, func(k []byte) error {
 			r, err := v.runBy(markName(k))
@@ -130,33 +126,13 @@ func (m *mending) spans(r *ledger.Mutation) error {
 	return m.put(keys)
 }
 
-// uploads are the marks of contents that no record named, by their digests.
-func (m *mending) uploads() (marks map[[32]byte][][]byte, err error) {
-	marks = map[[32]byte][][]byte{}
-	return marks, m.each(kPending, func(k []byte) error {
-		content, err := m.src.get(k)
-		if err != nil {
-			return err
-		}
-		var p pendingBody
-		if err := decode(k, content, &p); err != nil || !p.Whole {
-			return err
-		}
-		marks[p.Sum] = append(marks[p.Sum], k)
-		return nil
-	})
-}
-
-// bodies keeps the contents that r names from being swept, and says of those that are missing
-// that they are lost. Of a long one that isn't known yet: its file may be there.
-func (m *mending) bodies(r *ledger.Mutation, uploads map[[32]byte][][]byte) error {
+// bodies says of the contents that r names and that are missing that they are lost. Of a long one that isn't
+// known yet: its file may be there.
+func (m *mending) bodies(r *ledger.Mutation) error {
 	for _, b := range bodiesOf(r) {
 		sum, err := bodySum(b)
 		if err != nil {
 			return damaged(mutationKey(r.Key), err.Error())
-		}
-		for _, mark := range uploads[[32]byte(sum)] {
-			m.to.remove(mark)
 		}
 		sk := key(kBody, sum)
 		switch _, err := m.src.raw(sk); {
@@ -178,46 +154,16 @@ func (m *mending) bodies(r *ledger.Mutation, uploads map[[32]byte][][]byte) erro
 
 // indexes removes the index keys that follow from no record.
 func (m *mending) indexes() error {
-	for _, kind := range []byte{
-		xUnresolved, xDue, xState, xByRun, xByItem, xCreated, xEscalated, xOwed,
-		xRunActive, xRunEnded, xRunOpened, xRunOfItem, xItemOpened, xItemTaken, xItemID, xItemWaits,
-	} {
+	for _, kind := range derived {
 		if err := m.each(kind, func(k []byte) error {
-			after, err := m.follow(k)
-			if err != nil && !errors.Is(err, ledger.ErrNotFound) {
-				return err
-			}
-			if !containsKey(after, k) {
+			is, err := m.src.counts(k)
+			if err == nil && !is {
 				m.to.remove(k)
 			}
-			return nil
+			return err
 		}); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// follow are the index keys that follow from the record to which one leads.
-func (m *mending) follow(x []byte) ([][]byte, error) {
-	v, name := &view{src: m.src}, markName(x)
-	switch x[0] {
-	case xRunActive, xRunEnded, xRunOpened, xRunOfItem:
-		r, err := v.runBy(name)
-		if err != nil {
-			return nil, err
-		}
-		return storedRunIndexes(r), nil
-	case xItemOpened, xItemTaken, xItemID, xItemWaits:
-		i, err := v.itemBy(name)
-		if err != nil {
-			return nil, err
-		}
-		return itemIndexes(i), nil
-	}
-	r, err := v.Mutation(name)
-	if err != nil {
-		return nil, err
-	}
-	return mutationIndexes(r), nil
 }

@@ -32,13 +32,13 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 func newStore(c Config) *Store {
 	s := &Store{config: c, gate: newGate(), space: newSpace(c), state: newState(), stalled: make(chan struct{}), head: new(memtable)}
 	s.commands, s.syncs, s.foldWatch = s.newWatch(), s.newWatch(), s.newWatch()
-	s.pending = pendingBodies{config: c, uploads: map[string]uint64{}, files: map[string]pendingFile{}, held: map[string]int{}, going: map[string]bool{}}
+	s.pending = pendingBodies{config: c, uploads: map[string]struct{}{}, files: map[string]pendingFile{}, held: map[string]int{}, going: map[string]bool{}}
 	return s
 }
 
 // open refuses less if the loss is accepted: see AcceptLoss.
 func open(ctx context.Context, c Config, accepted bool) (s *Store, err error) {
-	if err := c.validate(); err != nil {
+	if err := errors.Join(c.validate(), ctx.Err()); err != nil {
 		return nil, err
 	}
 	s = newStore(c)
@@ -93,7 +93,7 @@ func open(ctx context.Context, c Config, accepted bool) (s *Store, err error) {
 	if err := s.load(accepted); err != nil {
 		return s, err
 	}
-	return s, s.begun(ctx, accepted)
+	return s, s.begun(accepted)
 }
 
 // cutShort refuses a ledger that is marked in part only.
@@ -204,7 +204,7 @@ func (s *Store) openFiles(found signs, accepted bool) (err error) {
 		}
 	}
 	opt := engineOptions(s.config.dataDir(), s.config.Logger)
-	opt = opt.WithLogger(engineLog{log: s.config.Logger, failed: s.poison})
+	opt = opt.WithLogger(engineLog{log: s.config.Logger, failure: &s.failure})
 	if err := checkTables(opt); err != nil { // Before anything is changed.
 		return err
 	}
@@ -213,6 +213,11 @@ func (s *Store) openFiles(found signs, accepted bool) (err error) {
 	}
 	if s.db, err = openEngine(opt); err != nil {
 		return err
+	}
+	stop := s.engineFailed
+	s.failure.stop.Store(&stop)
+	if err := s.failure.err(); err != nil { // Badger may have left a table out, and said so here alone.
+		return engineError(err)
 	}
 	if rebuild {
 		if err := s.rebuildIdentity(); err != nil {
@@ -239,8 +244,8 @@ func (f signs) whole(c Config, accepted bool) error {
 	return fmt.Errorf("%w: folder %s holds data but no log, so what was acknowledged can't be known", ledger.ErrDamaged, c.Dir)
 }
 
-// begun ends opening: a new epoch, then the committer, then the sweep.
-func (s *Store) begun(ctx context.Context, accepted bool) (err error) {
+// begun ends opening: a new epoch, then the committer.
+func (s *Store) begun(accepted bool) (err error) {
 	if accepted {
 		if err := s.beginAccepting(); err != nil {
 			return err
@@ -263,10 +268,6 @@ func (s *Store) begun(ctx context.Context, accepted bool) (err error) {
 		}
 	}
 	s.start()
-	if err := s.sweep(ctx); err != nil {
-		s.stop()
-		return fmt.Errorf("sweep: %w", err)
-	}
 	return nil
 }
 

@@ -12,9 +12,8 @@ type pendingBodies struct {
 	config Config
 
 	mu sync.Mutex
-	// uploads are those in the engine, by digest, with the number of their mark.
-	uploads map[string]uint64
-	next    uint64
+	// uploads are the digests of those in the engine.
+	uploads map[string]struct{}
 	files   map[string]pendingFile
 	// held counts those who are about to name a body that others name already.
 	held map[string]int
@@ -30,24 +29,17 @@ type pendingFile struct {
 	holders int
 }
 
-func (p *pendingBodies) upload(sha256 string) (uint64, bool) {
+func (p *pendingBodies) upload(sha256 string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	u, ok := p.uploads[sha256]
-	return u, ok
+	_, ok := p.uploads[sha256]
+	return ok
 }
 
-func (p *pendingBodies) begin() uint64 {
+func (p *pendingBodies) add(sha256 string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.next++
-	return p.next
-}
-
-func (p *pendingBodies) add(sha256 string, upload uint64) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.uploads[sha256] = upload
+	p.uploads[sha256] = struct{}{}
 }
 
 // file returns the size of a file that no record names yet.

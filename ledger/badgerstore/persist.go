@@ -22,14 +22,24 @@ var (
 // committer hands over no batch before it has the turn.
 func (s *Store) syncLoop() {
 	defer close(s.drained)
-	for b := range s.syncing {
-		err := s.syncs.over(&aSync, func() error { return s.persist(b) })
-		if err != nil {
-			s.poison(err)
-			err = s.Healthy()
+	for {
+		select {
+		case b, open := <-s.syncing:
+			if !open {
+				return
+			}
+			err := s.syncs.over(&aSync, func() error { return s.persist(b) })
+			if err != nil {
+				s.poison(err)
+				err = s.Healthy()
+			}
+			b.answer(err)
+			s.turn <- struct{}{}
+		case <-s.witness.syncDue():
+			if err := s.syncs.over(&aSync, s.witness.sync); err != nil {
+				s.poison(err)
+			}
 		}
-		b.answer(err)
-		s.turn <- struct{}{}
 	}
 }
 
@@ -74,7 +84,7 @@ func (s *Store) append(f frame) error {
 		case len(content) > s.log.Longest():
 			return errTooLarge
 		}
-		if err := s.state.awaitFold(r.folded+1, s.Healthy); err != nil {
+		if err := s.awaitRoom(r.folded + 1); err != nil {
 			return err
 		}
 	}

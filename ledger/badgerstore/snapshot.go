@@ -116,13 +116,16 @@ func (s snapshot) join(k []byte, whole split) ([]byte, error) {
 	return out, nil
 }
 
-// keys lists the keys with this prefix in ascending order.
+// keys lists the keys with this prefix in ascending order. Index entries are those that count.
 func (s snapshot) keys(prefix []byte) (out [][]byte, err error) {
 	s.each(prefix, func(k []byte) bool {
-		out = append(out, bytes.Clone(k))
-		return true
+		var is bool
+		if is, err = s.counts(k); is {
+			out = append(out, bytes.Clone(k))
+		}
+		return err == nil
 	})
-	return out, nil
+	return out, err
 }
 
 // each visits the keys with this prefix, ascending, until fn returns false. The

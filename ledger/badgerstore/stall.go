@@ -99,6 +99,12 @@ func (s *Store) stall(what string, after time.Duration) {
 	s.stallOnce.Do(func() { close(s.stalled) })
 }
 
+// engineFailed stops the store for good. What told it doesn't go on, and what waits for that is answered.
+func (s *Store) engineFailed(err error) {
+	s.poison(err)
+	s.stallOnce.Do(func() { close(s.stalled) })
+}
+
 // bounded does what may hang for those who are asked to wait: it returns when the store
 // stalls, and leaves behind what hangs.
 func (s *Store) bounded(what *string, do func() error) error {

@@ -41,9 +41,10 @@ type Store struct {
 	// lasts is closed when what Close writes has ended.
 	lasts chan struct{}
 	sick  atomic.Pointer[error]
-	// stalled is closed when a write or a sync didn't end in time.
+	// stalled is closed when a write or a sync didn't end in time, or the engine failed.
 	stalled   chan struct{}
 	stallOnce sync.Once
+	failure   engineFailure
 	// commands looks after the committer, syncs after syncLoop, foldWatch after foldLoop.
 	commands, syncs, foldWatch *watch
 	commits                    atomic.Uint64
@@ -124,7 +125,7 @@ func (s *Store) Standing(run string) (ledger.Run, []ledger.Blocker, error) {
 func (s *Store) StandingByToken(sha256 string) (ledger.Run, []ledger.Blocker, error) {
 	r, blockers, err := s.gate.standingByToken(sha256)
 	if errors.Is(err, ledger.ErrNotFound) && sha256 != "" {
-		return s.standingPast(func(v *view) (*ledger.Run, error) { return v.pastRunByToken(sha256) })
+		return s.standingPast(func(v *view) (*ledger.Run, error) { return v.RunByToken(sha256) })
 	}
 	return r, blockers, err
 }
@@ -211,6 +212,9 @@ func (s *Store) writeLast() error {
 // still write.
 func (s *Store) release() error {
 	s.state.end()
+	if err := s.failure.err(); err != nil && s.db != nil {
+		return fmt.Errorf("%w: the ledger was left open: %w", ledger.ErrUnavailable, err)
+	}
 	left, err := s.config.closeEngine(s.db)
 	if left {
 		return err
@@ -236,17 +240,6 @@ func (s *Store) start() {
 	go s.commitLoop(s.config.restAfter())
 	go s.syncLoop()
 	go s.foldLoop()
-}
-
-// stop ends the committer without closing files.
-func (s *Store) stop() {
-	s.door.Lock()
-	s.closed = true
-	close(s.queue)
-	s.door.Unlock()
-	<-s.drained
-	close(s.folds)
-	<-s.folded
 }
 
 // now is wall time, as injected.

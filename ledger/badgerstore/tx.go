@@ -26,8 +26,7 @@ type tx struct {
 	bodies []ledger.Body
 	// uploaded are bodies that became whole; referred are those that a record of
 	// this command names from now on.
-	uploaded []upload
-	referred []string
+	uploaded, referred []string
 	// failed is the first error that makes the whole command worthless, whatever
 	// the command makes of it.
 	failed error
@@ -250,8 +249,7 @@ func (t *tx) referBody(b ledger.Body) {
 	if b.Size > ledger.InlineBody {
 		t.bodies = append(t.bodies, b)
 	}
-	if upload, ok := t.store.pending.upload(b.SHA256); ok {
-		t.layer.remove(numbered(kPending, upload))
+	if t.store.pending.upload(b.SHA256) {
 		t.referred = append(t.referred, b.SHA256)
 	}
 }

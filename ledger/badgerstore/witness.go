@@ -17,7 +17,7 @@ import (
 // went, so that an older copy of the folder is found. It holds no content. It is written after each
 // commit and synced each second: after a loss of power it may be a second behind.
 
-// witnessSlack is how far it may be behind the log, in the time of the epoch.
+// witnessSlack is how far it may be behind the log: from the first frame that it lacks to the last one.
 const witnessSlack = 10 * time.Second
 
 // witnessEvery is how often it is synced.
@@ -62,9 +62,11 @@ func parseTestimony(b []byte) (t testimony, err error) {
 
 // witness is the open file; a nil one is none.
 type witness struct {
-	file   *os.File
-	says   testimony
-	synced time.Time
+	file *os.File
+	says testimony
+	// due tells when it is to be synced, nil if it is.
+	due    <-chan time.Time
+	synced func(path string) error
 }
 
 // errNoWitness says that none is configured where the log has one.
@@ -96,14 +98,18 @@ func (c Config) readWitness() (*testimony, error) {
 }
 
 // checkWitness holds the witness against the log's end. witnessed says that the log was kept with one.
-func (c Config) checkWitness(t *testimony, id string, last wal.Head, witnessed bool) error {
+func (c Config) checkWitness(t *testimony, id string, l *wal.Log, witnessed bool) error {
 	if t == nil {
 		if witnessed {
 			return c.noWitness()
 		}
 		return nil
 	}
-	log, file := c.logPath(), c.HighWaterFile
+	log, file, last := c.logPath(), c.HighWaterFile, l.Last()
+	since := t.elapsed // Unless the log has the first frame that the witness lacks.
+	if h, ok := l.Head(t.number + 1); ok {
+		since = h.Elapsed
+	}
 	switch {
 	case t.ledger != id:
 		return fmt.Errorf("%w: witness %s is that of ledger %s, not of %s", ledger.ErrForeign, file, t.ledger, id)
@@ -112,9 +118,9 @@ func (c Config) checkWitness(t *testimony, id string, last wal.Head, witnessed b
 	case t.number > last.Number:
 		return fmt.Errorf("%w: the log %s ends at commit %d, and the witness %s saw commit %d: the folder is an older copy",
 			ledger.ErrShortened, log, last.Number, file, t.number)
-	case t.epoch == last.Epoch && last.Elapsed-t.elapsed > witnessSlack:
-		return fmt.Errorf("%w: the witness %s saw commit %d, %v before commit %d, the last one of the log %s: the witness is an older copy",
-			ledger.ErrShortened, file, t.number, last.Elapsed-t.elapsed, last.Number, log)
+	case t.epoch == last.Epoch && t.number < last.Number && last.Elapsed-since > witnessSlack:
+		return fmt.Errorf("%w: the witness %s lacks what the log %s has since commit %d, the last of it %v later: the witness is an older copy",
+			ledger.ErrShortened, file, log, t.number, last.Elapsed-since)
 	}
 	return nil
 }
@@ -133,20 +139,39 @@ func (c Config) openWitness(id string, last wal.Head, epoch wal.Epoch) (*witness
 	if err != nil {
 		return nil, fmt.Errorf("%w: witness: %w", ledger.ErrUnavailable, err)
 	}
-	w.synced = time.Now()
+	w.synced = c.synced
 	return w, nil
 }
 
-// follow notes the newest frame.
+// follow notes the newest frame. It is durable a second later.
 func (w *witness) follow(h wal.Head) error {
 	if w == nil {
 		return nil
 	}
 	w.says.before, w.says.number, w.says.elapsed = wal.Epoch{}, h.Number, h.Elapsed
-	_, err := w.file.WriteAt(w.says.encode(), 0)
-	if now := time.Now(); err == nil && now.Sub(w.synced) >= witnessEvery {
-		w.synced = now
-		err = datasync(w.file)
+	if _, err := w.file.WriteAt(w.says.encode(), 0); err != nil {
+		return fmt.Errorf("witness: %w", err)
+	}
+	if w.due == nil {
+		w.due = time.After(witnessEvery)
+	}
+	return nil
+}
+
+// syncDue tells when it is to be synced.
+func (w *witness) syncDue() <-chan time.Time {
+	if w == nil {
+		return nil
+	}
+	return w.due
+}
+
+// sync makes durable what it says.
+func (w *witness) sync() error {
+	w.due = nil
+	err := datasync(w.file)
+	if err == nil && w.synced != nil {
+		err = w.synced(w.file.Name())
 	}
 	if err != nil {
 		return fmt.Errorf("witness: %w", err)
@@ -158,5 +183,5 @@ func (w *witness) close() error {
 	if w == nil {
 		return nil
 	}
-	return errors.Join(datasync(w.file), w.file.Close())
+	return errors.Join(w.sync(), w.file.Close())
 }

@@ -118,6 +118,14 @@ func (l *Log) Last() Head {
 	return l.live[len(l.live)-1].Head
 }
 
+// Head is frame n without its content; false if it needn't stay.
+func (l *Log) Head(n uint64) (Head, bool) {
+	if n < l.First() || n > l.Last().Number || len(l.live) == 0 {
+		return Head{}, false
+	}
+	return l.live[n-l.First()].Head, true
+}
+
 // First is the number of the oldest frame that must stay, or that of the next one if there is none.
 func (l *Log) First() uint64 {
 	if len(l.live) == 0 {
