@@ -20,7 +20,7 @@ import (
 // newLedger makes the commands that look after the ledger as a whole.
 func newLedger() *cobra.Command {
 	return group("ledger", "Make, verify and back up the ledger",
-		newLedgerInit(), newLedgerVerify(), newLedgerBackup(), newLedgerAcceptLoss(), newLedgerConfirm())
+		newLedgerInit(), newLedgerVerify(), newLedgerBackup(), newLedgerRebuild(), newLedgerAcceptLoss(), newLedgerConfirm())
 }
 
 // storeConfig is how the stopped ledger is opened by itself.
@@ -178,6 +178,39 @@ func backupTo(ctx context.Context, c *connection, name string, p *progress) (bac
 		return backedUp{}, errors.Join(fmt.Errorf("backup: %w", err), os.Remove(t.Name()))
 	}
 	return backedUp{name, n}, nil
+}
+
+func newLedgerRebuild() *cobra.Command {
+	var s settings
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "rebuild",
+		Short: "Copy the records into a fresh table, and make the indexes anew",
+		Long: "For a ledger that opens, and whose indexes ledger verify finds wrong. The proxy must be stopped, and\n" +
+			"the disk needs as much space again as the ledger's data/ takes.",
+		Args: usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := s.load(cmd)
+			if err != nil {
+				return err
+			}
+			p := newProgress(cmd.ErrOrStderr())
+			defer p.end()
+			report, err := badgerstore.Rebuild(cmd.Context(), storeConfig(cmd, c), func(values int) { p.step("copied", int64(values), 0) })
+			p.end()
+			switch {
+			case err != nil:
+				return err
+			case asJSON:
+				return writeJSON(cmd.OutOrStdout(), report)
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "Rebuilt ledger %s: %d records.\n", report.ID, report.Records())
+			return err
+		},
+	}
+	s.bind(cmd)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON")
+	return cmd
 }
 
 func newLedgerAcceptLoss() *cobra.Command {

@@ -79,29 +79,23 @@ func (m *mending) each(kind byte, fn func(k []byte) error) (err error) {
 
 // records puts what is missing of that which follows from records.
 func (m *mending) records() error {
-	v := &view{src: m.src}
+	var ignored Report
+	put := func(k []byte) error {
+		indexes, err := m.derive(k, &ignored)
+		if err != nil {
+			return err
+		}
+		return m.put(indexes)
+	}
 	return errors.Join(
 		m.each(kMutation, func(k []byte) error {
-			r, err := v.Mutation(ledger.Key(markName(k)))
+			r, err := (&view{src: m.src}).Mutation(ledger.Key(markName(k)))
 			if err != nil {
 				return err
 			}
-			return errors.Join(m.put(mutationIndexes(r)), m.spans(r), m.bodies(r))
+			return errors.Join(put(k), m.bodies(r))
 		}),
-		m.each(kRun, func(k []byte) error {
-			r, err := v.runBy(markName(k))
-			if err != nil {
-				return err
-			}
-			return m.put(storedRunIndexes(r))
-		}),
-		m.each(kItem, func(k []byte) error {
-			i, err := v.itemBy(markName(k))
-			if err != nil {
-				return err
-			}
-			return m.put(itemIndexes(i))
-		}))
+		m.each(kRun, put), m.each(kItem, put))
 }
 
 // put puts those of the index keys that are missing.
@@ -115,15 +109,6 @@ func (m *mending) put(indexes [][]byte) error {
 		}
 	}
 	return nil
-}
-
-// spans puts the keys that r shares with others.
-func (m *mending) spans(r *ledger.Mutation) error {
-	var keys [][]byte
-	for _, n := range newSpans(nil, nil, r) {
-		keys = append(keys, n.key())
-	}
-	return m.put(keys)
 }
 
 // bodies says of the contents that r names and that are missing that they are lost. Of a long one that isn't

@@ -164,9 +164,9 @@ type signs struct {
 
 func (f signs) none() bool { return f == signs{} }
 
-// look finds the signs, after it removed what an unfinished first start left.
+// look finds the signs, after it removed what an unfinished first start left, and ended a rebuild.
 func look(c Config) (f signs, err error) {
-	if err := abandon(c); err != nil {
+	if err := errors.Join(finishRebuild(c), abandon(c)); err != nil {
 		return f, err
 	}
 	var errs [4]error
