@@ -303,7 +303,7 @@ func isWhole(src snapshot, end tip) bool {
 	if err != nil {
 		return false
 	}
-	if folded, err := readFolds(src, base); err != nil || folded != end {
+	if folded, newest, err := readFolds(src, base); err != nil || folded != end || newest != end {
 		return false
 	}
 	v := &verifier{ctx: context.Background(), src: src, report: &Report{Events: end.Seq}, recordsOnly: true, lost: lost}

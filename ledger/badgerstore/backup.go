@@ -99,7 +99,7 @@ func (s *Store) copyEngine(ctx context.Context, c Config, progress Progress) (la
 	}
 	defer func() {
 		// Its folder will be removed, so that it tries in vain for as long as the process lives.
-		left, late := c.closeEngine(db)
+		left, late := c.closeEngine(db, nil)
 		failure.left.Store(left)
 		err = errors.Join(err, late, failure.err())
 	}()
@@ -116,7 +116,7 @@ func (s *Store) copyEngine(ctx context.Context, c Config, progress Progress) (la
 		if err != nil {
 			return err
 		}
-		folded, err := readFolds(src, base)
+		folded, _, err := readFolds(src, base)
 		if err != nil || folded.Commit == last.Commit {
 			return err
 		}

@@ -56,7 +56,7 @@ func createEngine(c Config, i identity) (err error) {
 		return err
 	}
 	defer func() {
-		_, late := c.closeEngine(db)
+		_, late := c.closeEngine(db, nil)
 		err = errors.Join(err, late)
 	}()
 	return db.Update(func(txn *badger.Txn) error {

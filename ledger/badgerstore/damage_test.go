@@ -58,10 +58,11 @@ func crashed(t *testing.T) (string, []ledger.Key) {
 	c := testConfig(t.TempDir())
 	c.ring = 4 << 20
 	s := mustOpen(t, c)
-	keys := fill(t, s, 0, 90, 150<<10)
-	keys = append(keys, fill(t, s, 90, 30, 10)...)
+	// Badger's newest log gets more than the ring holds.
+	keys := fill(t, s, 0, 120, 150<<10)
+	keys = append(keys, fill(t, s, 120, 30, 10)...)
 	emptied(t, s)
-	keys = append(keys, fill(t, s, 120, 5, 10)...)
+	keys = append(keys, fill(t, s, 150, 5, 10)...)
 	flushed(t, c)
 	dir := copyFolder(t, c.Dir)
 	return dir, keys

@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"math"
 
 	badger "github.com/dgraph-io/badger/v4"
 
 	"keep-proxy/internal/fault"
-	"keep-proxy/ledger"
 )
 
 // foldBytes is the size of a memtable from which on it is folded into Badger, in bytes.
@@ -163,33 +163,36 @@ func (w *folder) write(parts uint32) error {
 	return nil
 }
 
-// readFolds holds the fold records against each other, and returns the end of the last fold that is whole.
-// A fold without its last part was cut short, and can only be the last one.
-func readFolds(src snapshot, base tip) (last tip, err error) {
-	last = base
-	parts := uint32(0)
+// readFolds holds the fold records against each other. folded is the end of the commits that Badger has without
+// a hole, newest that of the newest fold that is whole. A fold without its last part was cut short, and was
+// done again.
+func readFolds(src snapshot, base tip) (folded, newest tip, err error) {
+	folded, newest = base, base
+	var at foldRecord // what is read of a fold in parts
 	src.each([]byte{kFold}, func(k []byte) bool {
 		var r foldRecord
 		var content []byte
 		if content, err = src.get(k); err == nil {
 			err = decode(k, content, &r)
 		}
-		switch {
-		case err != nil:
-			return false
-		case r.Tip.Commit <= last.Commit:
-			return true // Of before a loss that was accepted, or of a fold that was cut short and done again.
-		case r.Part == 0:
-			parts = 0
+		if err == nil && !bytes.Equal(k, foldKey(r.Tip.Commit, r.Part)) {
+			err = damaged(k, "it is the record of another fold")
 		}
-		if !bytes.Equal(k, foldKey(r.Tip.Commit, r.Part)) || r.Part != parts || r.First != last.Commit+1 {
-			err = fmt.Errorf("%w: the fold of the commits from %d on is missing", ledger.ErrDamaged, last.Commit+1)
+		if err != nil {
 			return false
 		}
-		if parts++; r.Parts == parts {
-			last, parts = r.Tip, 0
+		whole := r.Part == 0 || r.Tip == at.Tip && r.First == at.First && r.Part == at.Part+1
+		if at = r; !whole {
+			at = foldRecord{Part: math.MaxUint32 - 1} // No part follows on it.
+		}
+		if r.Parts != r.Part+1 || r.Tip.Commit <= folded.Commit {
+			return true
+		}
+		newest = r.Tip
+		if whole && r.First <= folded.Commit+1 {
+			folded = r.Tip
 		}
 		return true
 	})
-	return last, err
+	return folded, newest, err
 }

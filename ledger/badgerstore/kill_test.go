@@ -224,8 +224,8 @@ func TestNothingAcknowledgedIsLostWhenKilled(t *testing.T) {
 func TestKilledAtEachPoint(t *testing.T) {
 	t.Parallel()
 	for _, point := range []string{
-		"badgerstore.before_commit", "badgerstore.after_apply", "badgerstore.before_highwater",
-		"badgerstore.after_highwater", "badgerstore.after_publish",
+		"badgerstore.before_commit", "badgerstore.before_log", "badgerstore.after_log", "badgerstore.after_fold",
+		"badgerstore.after_publish",
 		"badgerstore.body_chunk", "badgerstore.body_done",
 	} {
 		for _, passing := range []int{1, 2, 25} {

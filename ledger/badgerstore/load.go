@@ -42,10 +42,11 @@ func (s *Store) view(fn func(snapshot) error) error {
 // recover holds log, Badger and witness against each other, and folds the log's last run again: that
 // brings Badger what it lacks, and heals what it lost of its own logs.
 func (s *Store) recover() error {
+	var newest tip
 	if err := s.view(func(src snapshot) error {
 		base, err := readBaseline(src)
 		if err == nil {
-			s.foldedTip, err = readFolds(src, base)
+			s.foldedTip, newest, err = readFolds(src, base)
 		}
 		return err
 	}); err != nil {
@@ -53,12 +54,12 @@ func (s *Store) recover() error {
 	}
 	last := s.log.Last()
 	switch {
-	case last.Number < s.foldedTip.Commit:
+	case last.Number < newest.Commit:
 		return fmt.Errorf("%w: the log %s ends at commit %d, and commit %d was folded: it is an older copy",
-			ledger.ErrShortened, s.config.logPath(), last.Number, s.foldedTip.Commit)
+			ledger.ErrShortened, s.config.logPath(), last.Number, newest.Commit)
 	case s.log.First() > s.foldedTip.Commit+1:
-		return fmt.Errorf("%w: commits %d to %d are neither in the log %s nor folded",
-			ledger.ErrDamaged, s.foldedTip.Commit+1, s.log.First()-1, s.config.logPath())
+		return fmt.Errorf("%w: commits from %d on are neither in the log %s, which begins at %d, nor whole in %s",
+			ledger.ErrDamaged, s.foldedTip.Commit+1, s.config.logPath(), s.log.First(), s.config.dataDir())
 	}
 	run, err := s.readRun()
 	if err != nil {

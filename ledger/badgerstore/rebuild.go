@@ -52,7 +52,7 @@ func Rebuild(ctx context.Context, c Config, progress Progress) (r Report, err er
 	if err := s.rebuildInto(ctx, &r, progress); err != nil {
 		return r, fmt.Errorf("rebuild: %w", err)
 	}
-	left, err := c.closeEngine(s.db)
+	left, err := c.closeEngine(s.db, s.stalled)
 	if s.db = nil; left || err != nil {
 		return r, fmt.Errorf("rebuild: %w", err)
 	}
@@ -92,7 +92,7 @@ func (s *Store) rebuildInto(ctx context.Context, r *Report, progress Progress) (
 		return err
 	}
 	defer func() {
-		_, late := c.closeEngine(db)
+		_, late := c.closeEngine(db, nil)
 		err = errors.Join(err, late, failure.err(), syncDir(c.dataDir()), syncDir(c.Dir))
 	}()
 	return s.db.View(func(txn *badger.Txn) error {

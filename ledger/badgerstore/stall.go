@@ -154,7 +154,7 @@ func (s *Store) ended(ended <-chan struct{}) error {
 // closeEngine closes an engine, if it was opened, and reports whether it had to be left open. Badger tries
 // for ever to write what tables it has in memory: a disk that is full, or a folder that is gone,
 // would keep whoever closes it. What isn't in a table is in the log that the next start reads.
-func (c Config) closeEngine(db *badger.DB) (left bool, err error) {
+func (c Config) closeEngine(db *badger.DB, failed <-chan struct{}) (left bool, err error) {
 	if db == nil {
 		return false, nil
 	}
@@ -165,6 +165,8 @@ func (c Config) closeEngine(db *badger.DB) (left bool, err error) {
 	select {
 	case err := <-closed:
 		return false, err
+	case <-failed:
+		return true, fmt.Errorf("%w: the ledger was left open, as its engine failed", ledger.ErrUnavailable)
 	case <-bound.C:
 		return true, fmt.Errorf("%w: the ledger was left open, as its engine could not write the last tables for %v; look at the disk of %s",
 			ledger.ErrUnavailable, c.stallAfter(), c.Dir)

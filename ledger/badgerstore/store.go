@@ -215,7 +215,7 @@ func (s *Store) release() error {
 	if err := s.failure.err(); err != nil && s.db != nil {
 		return fmt.Errorf("%w: the ledger was left open: %w", ledger.ErrUnavailable, err)
 	}
-	left, err := s.config.closeEngine(s.db)
+	left, err := s.config.closeEngine(s.db, s.stalled)
 	if left {
 		return err
 	}
