@@ -104,15 +104,18 @@ func (p *power) lose(what string, log []byte, keys []ledger.Key) {
 // instant what is durable of all files together is the whole of what was acknowledged.
 func TestALossOfPowerAtEachSync(t *testing.T) {
 	t.Parallel()
-	for name, run := range map[string]struct{ n, filler int }{
-		"a ring that turns often":       {12, 2 << 10},
-		"frames of a quarter of a ring": {5, 9 << 10},
+	for name, run := range map[string]struct {
+		ring      int64
+		n, filler int
+	}{
+		"a ring that turns often": {28 * 4096, 12, 2 << 10},
+		"long frames":             {64 * 4096, 9, 12 << 10},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := &power{t: t, c: testConfig(t.TempDir())}
 			p.c.HighWaterFile = filepath.Join(t.TempDir(), "witness")
-			p.c.ring = 28 * 4096
+			p.c.ring = run.ring
 			// Nothing is folded before the ring is half full.
 			p.c.calm, p.c.stall = time.Hour, time.Hour
 			p.c.synced = p.synced

@@ -177,7 +177,7 @@ func TestAStartOnAFullDiskHasTheReserve(t *testing.T) {
 	t.Parallel()
 	dir := smallDisk(t, "size=96m")
 	c := testConfig(filepath.Join(dir, "ledger"))
-	c.MinFree = 1 << 20
+	c.MinFree, c.ring = 1<<20, 4<<20
 	s := mustOpenOnly(t, c)
 	m := ledgertest.SampleMutation("a", ledger.InFlight, 0)
 	if err := s.Update(t.Context(), func(tx ledger.Tx) error { return tx.PutMutation(m) }); err != nil {

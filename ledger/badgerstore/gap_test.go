@@ -153,7 +153,9 @@ func TestRestoredExcusesNoDamage(t *testing.T) {
 	}
 	other := testConfig(t.TempDir())
 	other.HighWaterFile = filepath.Join(t.TempDir(), "highwater")
-	mustInit(t, other)
+	if err := mustOpenOnly(t, other).Close(); err != nil {
+		t.Fatal(err)
+	}
 	c, _ = shortened(t)
 	c.Restored, c.HighWaterFile = true, other.HighWaterFile
 	if _, err := Open(context.Background(), c); !errors.Is(err, ledger.ErrForeign) {

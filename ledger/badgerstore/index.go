@@ -1,6 +1,7 @@
 package badgerstore
 
 import (
+	"bytes"
 	"encoding/hex"
 	"errors"
 	"slices"
@@ -155,8 +156,8 @@ func containsKey(keys [][]byte, k []byte) bool {
 // counts reports whether an index entry does: its record must name it, since Badger can bring back after a
 // crash what was removed. Another key always counts.
 func (s snapshot) counts(x []byte) (bool, error) {
-	if s.version(x) != nil {
-		return true, nil // Badger doesn't have it yet.
+	if bytes.IndexByte(derived, x[0]) < 0 || s.version(x) != nil { // Badger may not have it yet.
+		return true, nil
 	}
 	v, name := &view{src: s}, markName(x)
 	var named [][]byte
@@ -177,8 +178,6 @@ func (s snapshot) counts(x []byte) (bool, error) {
 		if i, err = v.itemBy(name); err == nil {
 			named = itemIndexes(i)
 		}
-	default:
-		return true, nil
 	}
 	if errors.Is(err, ledger.ErrNotFound) {
 		return false, nil

@@ -220,7 +220,7 @@ func TestWhatTheEngineLogsStopsTheLedger(t *testing.T) {
 	fill(t, s, 0, 1, 10)
 	returned := make(chan struct{})
 	go func() {
-		engineLog{log: s.config.Logger, failure: &s.failure}.Errorf("while flushing: %v", unix.EIO)
+		engineLog{log: s.config.Logger, failure: &s.failure}.Errorf("while flushing: %w", unix.EIO)
 		close(returned)
 	}()
 	<-s.stalled
@@ -248,7 +248,7 @@ func TestASyncThatFailsOnceStopsTheLedger(t *testing.T) {
 		for _, failure := range []error{unix.EIO, unix.ENOSPC} {
 			var left atomic.Int64
 			c := testConfig(t.TempDir())
-			c.ring = 128 << 10
+			c.ring = 256 << 10
 			c.synced = func(string) error {
 				if left.Add(-1) == 0 {
 					return failure

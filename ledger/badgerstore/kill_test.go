@@ -56,8 +56,9 @@ func claimForEver(dir string) error {
 		return err
 	}
 	c := testConfig(dir)
-	if os.Getenv(childMode) != onlyRecords {
-		c.ring = 64 << 10 // So that the engine is given something every now and then.
+	c.ring = 256 << 10 // So that the engine is given something every now and then.
+	if os.Getenv(childMode) == onlyRecords {
+		c.ring = 4 << 20
 	}
 	s, err := Open(context.Background(), c)
 	if err != nil {
@@ -102,7 +103,9 @@ func claimForEver(dir string) error {
 // writes a table, and does so once more. It prints what was acknowledged.
 func claimInTwoLives(dir string) error {
 	for life := range 2 {
-		s, err := Open(context.Background(), testConfig(dir))
+		c := testConfig(dir)
+		c.ring = 256 << 10
+		s, err := Open(context.Background(), c)
 		if err != nil {
 			return err
 		}

@@ -52,7 +52,7 @@ func Rebuild(ctx context.Context, c Config, progress Progress) (r Report, err er
 	if err := s.rebuildInto(ctx, &r, progress); err != nil {
 		return r, fmt.Errorf("rebuild: %w", err)
 	}
-	left, err := c.closeEngine(s.db, s.stalled)
+	left, err := c.closeEngine(s.db, s.dead)
 	if s.db = nil; left || err != nil {
 		return r, fmt.Errorf("rebuild: %w", err)
 	}

@@ -103,6 +103,7 @@ func (s *Store) stall(what string, after time.Duration) {
 func (s *Store) engineFailed(err error) {
 	s.poison(err)
 	s.stallOnce.Do(func() { close(s.stalled) })
+	s.deadOnce.Do(func() { close(s.dead) })
 }
 
 // bounded does what may hang for those who are asked to wait: it returns when the store

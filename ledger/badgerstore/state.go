@@ -153,7 +153,7 @@ func (s *Store) readable() error {
 	return nil
 }
 
-// snapshot reads what is durable. Damage stops the store.
+// snapshot reads what is durable. Damage stops the store, and a stopped one reads nothing.
 func (s *Store) snapshot(fn func(snapshot) error) error {
 	return s.snapshotAt(func(src snapshot, _ tip) error { return fn(src) })
 }
@@ -164,6 +164,9 @@ func (s *Store) snapshotAt(fn func(snapshot, tip) error) error {
 		return err
 	}
 	defer s.readers.Done()
+	if err := s.Healthy(); err != nil {
+		return err
+	}
 	src, ok := s.state.take()
 	if !ok {
 		return fmt.Errorf("%w: the store is closed", ledger.ErrUnavailable)

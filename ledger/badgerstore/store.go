@@ -43,8 +43,10 @@ type Store struct {
 	sick  atomic.Pointer[error]
 	// stalled is closed when a write or a sync didn't end in time, or the engine failed.
 	stalled   chan struct{}
-	stallOnce sync.Once
-	failure   engineFailure
+	stallOnce, deadOnce sync.Once
+	// failure is what the engine failed by; dead is closed then.
+	failure engineFailure
+	dead    chan struct{}
 	// commands looks after the committer, syncs after syncLoop, foldWatch after foldLoop.
 	commands, syncs, foldWatch *watch
 	commits                    atomic.Uint64
@@ -215,7 +217,7 @@ func (s *Store) release() error {
 	if err := s.failure.err(); err != nil && s.db != nil {
 		return fmt.Errorf("%w: the ledger was left open: %w", ledger.ErrUnavailable, err)
 	}
-	left, err := s.config.closeEngine(s.db, s.stalled)
+	left, err := s.config.closeEngine(s.db, s.dead)
 	if left {
 		return err
 	}
