@@ -60,9 +60,14 @@ var bugs = []bug{
 		edits: []edit{{"ledger command.facts", "FactEarlier.If(at > 0 && m.openBefore(at))", "FactEarlier.If(false)"}},
 	},
 	{
-		name: "the journal is written over before the log is synced", stage: "./ledger/badgerstore TestALossOfPowerBeforeEachSync",
+		name: "frames of the log are freed before the engine has them", stage: "./ledger/badgerstore TestALossOfPowerAtEachSync",
 		sentence: `what was acknowledged is gone`,
-		edits:    []edit{{"ledger/badgerstore Store.goAhead", "if err := s.log.sync(); err != nil {", "if err := error(nil); err != nil {"}},
+		edits:    []edit{{"ledger/badgerstore Store.append", "s.log.Free(r.folded)", "s.log.Free(s.log.Last().Number)"}},
+	},
+	{
+		name: "a commit is answered before its frame is synced", stage: "./ledger/badgerstore TestALossOfPowerAtEachSync",
+		sentence: `what was acknowledged is gone`,
+		edits:    []edit{{"ledger/badgerstore/wal Log.write", "err = l.file.Sync()", "err = error(nil)"}},
 	},
 	{
 		name: "the gate isn't asked within the claim", stage: "histories",
@@ -76,11 +81,11 @@ var bugs = []bug{
 		},
 	},
 	{
-		name: "the high-water file is not synced", stage: "./ledger/badgerstore TestTheHighWaterMarkSurvivesALossOfPower",
-		sentence: `opened, and [0-9]+ of [0-9]+ acknowledged records are gone`,
+		name: "the witness is not synced before its epoch", stage: "./ledger/badgerstore TestTheWitnessIsDurableBeforeItsEpoch",
+		sentence: `the epoch begins before its witness is durable`,
 		edits: []edit{{
-			"ledger/badgerstore highWater.sync", "err := datasync(h.file)\n\tif err == nil && h.synced != nil {",
-			"err := error(nil)\n\tif err == nil && h.synced != nil && false {",
+			"ledger/badgerstore Config.openWitness", "writeSynced(c.HighWaterFile, w.says.encode())",
+			"os.WriteFile(c.HighWaterFile, w.says.encode(), 0o600)",
 		}},
 	},
 	{

@@ -287,3 +287,59 @@ func TestASyncThatFailsOnceStopsTheLedger(t *testing.T) {
 		}
 	}
 }
+
+// What a command read must be durable before it is answered, and what read nothing else needn't wait.
+func TestOnlyWhatDependsOnNothingPendingIsAnsweredAtOnce(t *testing.T) {
+	t.Parallel()
+	stored, other := ledgertest.SampleMutation("stored", ledger.InFlight, 0), ledgertest.SampleMutation("other", ledger.Indeterminate, 0)
+	read := func(k ledger.Key) func(*tx) error {
+		return func(t *tx) error {
+			_, err := t.Mutation(k)
+			if errors.Is(err, ledger.ErrNotFound) {
+				return nil
+			}
+			return err
+		}
+	}
+	for name, c := range map[string]struct {
+		fn   func(*tx) error
+		want bool
+	}{
+		"a record that is durable":       {read(stored.Key), true},
+		"a record that isn't":            {read(other.Key), false},
+		"a record that was never there":  {read(ledgertest.SampleMutation("none", ledger.Applied, 0).Key), true},
+		"a listing":                      {func(t *tx) error { _, err := t.ItemMutations("refunds", "order-1"); return err }, false},
+		"what stands in the way":         {func(t *tx) error { _, err := t.Blockers("refunds"); return err }, false},
+		"the gaps, which were put":       {func(t *tx) error { _, err := t.Gaps(); return err }, false},
+		"a refusal that rests on a read": {func(t *tx) error { return errors.Join(read(other.Key)(t), ledger.ErrNotAllowed) }, false},
+		"a change":                       {func(t *tx) error { return t.PutMutation(later(stored)) }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			config := testConfig(t.TempDir())
+			config.calm = time.Hour
+			s := mustOpenOnly(t, config)
+			if err := s.do(t.Context(), putting(stored.Clone())); err != nil {
+				t.Fatal(err)
+			}
+			b := s.begin()
+			defer s.end(b)
+			put := func(t *tx) error {
+				return errors.Join(t.PutMutation(other.Clone()), t.PutGaps([]ledger.Gap{{Number: 1}}))
+			}
+			if _, err := s.add(b, put); err != nil {
+				t.Fatal(err)
+			}
+			if durable, _ := s.add(b, c.fn); durable != c.want {
+				t.Errorf("answered at once: %t, want %t", durable, c.want)
+			}
+		})
+	}
+}
+
+// later is the next version of a record.
+func later(m *ledger.Mutation) *ledger.Mutation {
+	next := m.Clone()
+	next.Version, next.Target = m.Version+1, "changed"
+	return next
+}

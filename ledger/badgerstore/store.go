@@ -42,7 +42,7 @@ type Store struct {
 	lasts chan struct{}
 	sick  atomic.Pointer[error]
 	// stalled is closed when a write or a sync didn't end in time, or the engine failed.
-	stalled   chan struct{}
+	stalled             chan struct{}
 	stallOnce, deadOnce sync.Once
 	// failure is what the engine failed by; dead is closed then.
 	failure engineFailure
