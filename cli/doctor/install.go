@@ -94,7 +94,7 @@ func (i Installation) space() Finding {
 	return sound(name, text)
 }
 
-// markFolder is where the high-water file is, of which each commit waits for a sync; empty if it is
+// markFolder is where the witness is; empty if it is
 // to be elsewhere, and that isn't there yet.
 func (i Installation) markFolder() string {
 	if i.HighWaterFile == "" {
