@@ -10,11 +10,8 @@ import (
 
 	badger "github.com/dgraph-io/badger/v4"
 
-	"keep-proxy/internal/fault"
 	"keep-proxy/ledger"
 )
-
-var pointRebuilding = fault.New("badgerstore.rebuilding")
 
 // rebuiltDir is the folder of a rebuild, and replacedDir that of the data that it replaces.
 func (c Config) rebuiltDir() string  { return filepath.Join(c.Dir, "rebuild") }
@@ -59,7 +56,6 @@ func Rebuild(ctx context.Context, c Config, progress Progress) (r Report, err er
 	if err := errors.Join(rename(c.dataDir(), c.replacedDir()), syncDir(c.Dir)); err != nil {
 		return r, fmt.Errorf("rebuild: %w", err)
 	}
-	pointRebuilding.Pass()
 	return r, finishRebuild(c)
 }
 
