@@ -115,7 +115,8 @@ h2spec: build ## Run h2spec's cases against the HTTP/2 inside a tunnel
 	cd integration/h2spec && go run . ../../bin/keep-proxy
 
 .PHONY: docs
-docs: build ## Run h2spec and count the vectors, and write what docs/ says of them
+docs: build ## Write what docs/ says of commands, states, keys, vectors and h2spec
+	go test -count=1 -run '^Test(TheCommandLine|States|MutationKey)Page' ./cmd/keep-proxy ./ledger -update
 	DOCS=write go test -count=1 -run '^TestThePageCountsTheVectors$$' ./integration/hostile
 	cd integration/h2spec && go run . ../../bin/keep-proxy ../../docs/conformance.md
 

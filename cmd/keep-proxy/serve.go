@@ -31,12 +31,11 @@ func newServe() *cobra.Command {
 		Use:   "serve",
 		Short: "Run the proxy until SIGTERM or Ctrl-C",
 		Long: "Runs the proxy. Without any configuration its ledger is in $XDG_STATE_HOME/keep-proxy, it listens\n" +
-			"on 127.0.0.1:8080, and its API on 127.0.0.1:8081. SIGTERM and SIGINT let what is being sent end\n" +
-			"and be recorded; a second one ends the program at once, as a crash does: nothing is lost.\n" +
-			"A changed configuration or connector file, and SIGHUP, reload the connectors: all of them are put in force,\n" +
-			"or, on any error, none.\n\n" +
-			"With --workflow and --item it has one run, whose proxy address it prints: for a sidecar with one script\n" +
-			"beside it. The run ends with it, and the item stays open.",
+			"on 127.0.0.1:8080, and its API on 127.0.0.1:8081. SIGTERM and SIGINT let what is being sent end and be\n" +
+			"recorded. A second one ends the program at once, as a crash does: nothing is lost. A changed configuration\n" +
+			"or connector file, and SIGHUP, reload the connectors: all of them or, on any error, none.\n\n" +
+			"With --workflow and --item it has one run, for a sidecar with one script beside it. It prints that run's\n" +
+			"proxy address. The run ends with it, and the item stays open.",
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := own.checkFlags(cmd); err != nil {
