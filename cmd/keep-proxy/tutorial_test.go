@@ -130,7 +130,11 @@ func runTold(t *testing.T, dir, command, want string) {
 	}
 	cmd := exec.Command("sh", "-c", command)
 	cmd.Dir = dir
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "GORACE=" + os.Getenv("GORACE"), "HOME=" + dir}
+	// A busy machine may take longer than the defaults have it.
+	cmd.Env = []string{
+		"PATH=" + os.Getenv("PATH"), "GORACE=" + os.Getenv("GORACE"), "HOME=" + dir,
+		"KEEP_PROXY_TIMEOUTS_DIAL=60s", "KEEP_RECONCILE_INLINE=5m",
+	}
 	output, err := cmd.CombinedOutput()
 	if code := fmt.Sprint(cmd.ProcessState.ExitCode()); code != want {
 		t.Fatalf("$ %s\n%s\nended with %s (%v), the page says %s", command, output, code, err, want)
