@@ -10,7 +10,8 @@ import (
 )
 
 var (
-	generated = regexp.MustCompile(`(?s)<!-- begin [^>]*-->.*?<!-- end [^>]*-->`)
+	// generated are the parts that a program writes; other marked parts are held against the code only.
+	generated = regexp.MustCompile(`(?s)<!-- begin (clients|commands|drawing|h2spec|last run|measured|proof|table|vectors) -->.*?<!-- end [^>]*-->`)
 	fenced    = regexp.MustCompile("(?ms)^ *```.*?^ *```")
 	link      = regexp.MustCompile(`\]\([^)]*\)`)
 	item      = regexp.MustCompile(`(?m)^\s*([-*]|\d+[.)])\s`)
