@@ -27,7 +27,7 @@ var emptyings = []struct {
 }
 
 // fewEmptyings is how many of them make test goes through for each ending.
-const fewEmptyings = 3
+const fewEmptyings = 2
 
 func emptyingSteps() (steps []string) {
 	for _, e := range emptyings {

@@ -27,10 +27,7 @@ func kills() int {
 	if n, err := strconv.Atoi(os.Getenv(killsVar)); err == nil && n >= 0 {
 		return n
 	}
-	if testing.Short() {
-		return 8
-	}
-	return 40
+	return 16
 }
 
 // smallJournal is the length of a journal, in bytes, that is emptied after a few mutations, and has
