@@ -38,7 +38,9 @@ LONGEST := ./integration ./ledger/badgerstore ./cmd/keep-proxy ./proxy
 # These tests start and end the program hundreds of times. Two thirds of their time would be the race
 # detector's, so they run without it. What the program does is run with it by the other tests, and make proof
 # runs these with it, too. Only TestHistories runs both ways: 200 histories with it, 2,000 without.
-PROCESSES := ^(TestScripts|TestCrashMatrix|TestKilledAtEachCrashPoint|TestKilledAgainWhileReconciling|TestKilledAtRandomMoments|TestKilledWhileAPersonHasItUndone|TestKilledInTheMiddleOfAnUndo|TestEndedWhileTheJournalIsEmptied)$$
+PROCESSES := TestScripts TestCrashMatrix TestKilledAtEachCrashPoint TestKilledAgainWhileReconciling TestKilledAtRandomMoments \
+	TestKilledWhileAPersonHasItUndone TestKilledInTheMiddleOfAnUndo TestEndedWhileTheJournalIsEmptied
+THESE := ^($(subst $() ,|,$(strip $(PROCESSES))))$$
 HAVE_PROCESSES := ./integration ./cmd/keep-proxy
 
 # Linking takes a third less without the tables for debuggers. Vetting is left to make lint, which does it anyway.
@@ -46,8 +48,8 @@ TEST := go test -vet=off -ldflags='-s -w' -timeout 30m
 
 .PHONY: test
 test: ## Run every test, with the race detector where cgo works
-	race="$(RACE)" && $(TEST) $$race $(TESTFLAGS) $${race:+-skip '$(PROCESSES)'} $(LONGEST) ./... && \
-	if [ -n "$$race" ]; then $(TEST) $(TESTFLAGS) -run '$(PROCESSES)|^TestHistories$$' $(HAVE_PROCESSES) ./proof/histories; fi
+	race="$(RACE)" && $(TEST) $$race $(TESTFLAGS) $${race:+-skip '$(THESE)'} $(LONGEST) ./... && \
+	if [ -n "$$race" ]; then $(TEST) $(TESTFLAGS) -run '$(THESE)|^TestHistories$$' $(HAVE_PROCESSES) ./proof/histories; fi
 
 .PHONY: house
 house: ## Count lines, words and methods; POST=1 counts what one POST runs, too
@@ -77,7 +79,7 @@ fmt: ## Format the source
 .PHONY: proof
 proof: ## Try to break the promise, in stages that print their part (STAGE=model for one)
 	export KEEP_PROOF=1 && \
-	$(if $(STAGE),,$(TEST) $(RACE) -timeout 2h -run '$(PROCESSES)|^TestFloods$$' $(HAVE_PROCESSES) ./integration/hostile &&) \
+	$(if $(STAGE),,$(TEST) $(RACE) -timeout 2h -run '$(THESE)|^TestFloods$$' $(HAVE_PROCESSES) ./integration/hostile &&) \
 	go run ./proof $(if $(STAGE),$(STAGE),-write)
 
 # N histories from seed SEED, for WITHIN (30m) at most; what fails prints the line that repeats it.
