@@ -345,7 +345,7 @@ func (s *Store) beginAccepting() error {
 	if err := removeIfThere(s.config.insidePath()); err != nil {
 		return err
 	}
-	if err := createHighWater(s.config, s.ID(), s.tip); err != nil {
+	if err := createHighWater(s.config, s.ID(), s.checkpoint.Epoch, s.tip); err != nil {
 		return err
 	}
 	return s.db.Update(func(txn *badger.Txn) (err error) {

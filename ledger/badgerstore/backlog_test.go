@@ -343,7 +343,7 @@ func TestTheMarkWaitsForTheLog(t *testing.T) {
 		return a.mark.Tip.Commit
 	}
 	h.arm()
-	n, before := 0, marked()
+	n, before := 0, s.giving.durably().tip.Commit
 	for half := false; !half; n++ {
 		fill(t, s, n, 1, 10)
 		<-s.turn
@@ -354,7 +354,7 @@ func TestTheMarkWaitsForTheLog(t *testing.T) {
 	for end := n + 2; n < end; n++ { // Each of these finds the journal half full.
 		fill(t, s, n, 1, 10)
 	}
-	if now := marked(); now != before {
+	if now := marked(); now > before {
 		t.Errorf("the mark moved from commit %d to %d before the log was synced", before, now)
 	}
 	h.letGo()

@@ -79,7 +79,7 @@ func (s *Store) Backup(ctx context.Context, dir string, progress Progress) error
 	if err != nil {
 		return fmt.Errorf("backup: %w", err)
 	}
-	if err := errors.Join(createHighWater(c, s.ID(), last),
+	if err := errors.Join(createHighWater(c, s.ID(), s.process.ID, last),
 		writeSynced(c.identityPath(), s.identity.text()),
 		syncDir(c.bodiesDir()), os.Remove(c.copyingPath()), syncDir(dir)); err != nil {
 		return fmt.Errorf("backup: %w", err)

@@ -15,6 +15,8 @@ type checkpoint struct {
 	Bytes uint64 `cbor:"2,keyasint"`
 	// Before is the tip before the transaction that holds the checkpoint.
 	Before tip `cbor:"3,keyasint"`
+	// Epoch is that of the high-water mark. The first commit of an epoch has a checkpoint.
+	Epoch string `cbor:"4,keyasint,omitempty"`
 }
 
 const (

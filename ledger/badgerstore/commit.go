@@ -457,7 +457,7 @@ func (s *Store) seal(b *batch, now time.Time) error {
 	}
 	written := s.written + uint64(b.size+l.size)
 	if next := s.checkpoint.Number + 1; written-s.checkpoint.Bytes >= checkpointBytes || s.checkpointDue {
-		c := checkpoint{Number: next, Bytes: written, Before: before}
+		c := checkpoint{Number: next, Bytes: written, Before: before, Epoch: s.process.ID}
 		if err := l.putValue(numbered(kCheckpoint, next), c); err != nil {
 			return err
 		}

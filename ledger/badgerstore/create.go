@@ -35,7 +35,7 @@ func create(c Config, id string) error {
 		return fmt.Errorf("make a ledger: %w", err)
 	}
 	pointCreating.Pass()
-	if err := createHighWater(c, id, first); err != nil {
+	if err := createHighWater(c, id, "", first); err != nil {
 		return fmt.Errorf("make a ledger: %w", err)
 	}
 	if err := writeSynced(c.identityPath(), i.text()); err != nil {

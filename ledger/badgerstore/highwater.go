@@ -30,6 +30,10 @@ type highMark struct {
 	// it, in bytes.
 	Key     []byte `cbor:"3,keyasint,omitempty"`
 	Journal int64  `cbor:"4,keyasint,omitempty"`
+	// Epoch names the start of a process that wrote the mark. Before names the start before it that the data know:
+	// the mark is synced before the first commit of its epoch.
+	Epoch  string `cbor:"5,keyasint,omitempty"`
+	Before string `cbor:"6,keyasint,omitempty"`
 }
 
 // size is how long the file is.
@@ -108,6 +112,11 @@ func (a acknowledged) tip() tip {
 	return a.mark.Tip
 }
 
+// same reports whether both say the same.
+func (a acknowledged) same(b acknowledged) bool {
+	return a.mark.ID == b.mark.ID && a.mark.Epoch == b.mark.Epoch && a.tip() == b.tip()
+}
+
 // readHighWater reads the file. Of one whose journal has a hole it returns what is before that
 // with the error.
 func readHighWater(path string) (acknowledged, error) {
@@ -131,8 +140,8 @@ func parseHighWater(path string, b []byte) (acknowledged, error) {
 }
 
 // createHighWater makes the file with both marks and an empty journal, synced.
-func createHighWater(c Config, id string, t tip) error {
-	m := highMark{ID: id, Tip: t, Key: make([]byte, journalKey), Journal: c.journalSize()}
+func createHighWater(c Config, id, epoch string, t tip) error {
+	m := highMark{ID: id, Epoch: epoch, Tip: t, Key: make([]byte, journalKey), Journal: c.journalSize()}
 	_, _ = rand.Read(m.Key) // It never fails.
 	slot, err := m.slot()
 	if err != nil {
@@ -182,14 +191,14 @@ func (h *highWater) sync() error {
 }
 
 // openHighWater opens the file of a ledger that ends at t, all of which is durable in the
-// engine. It makes one with a journal in the place of one that has none.
-func openHighWater(c Config, t tip) (*highWater, error) {
+// engine. It makes one with a journal in the place of one that has none. A new epoch begins with its mark.
+func openHighWater(c Config, t tip, epoch, before string) (*highWater, error) {
 	a, err := readHighWater(c.highWaterPath())
 	if err != nil {
 		return nil, err
 	}
 	if a.mark.Journal == 0 {
-		if err := createHighWater(c, a.mark.ID, t); err != nil {
+		if err := createHighWater(c, a.mark.ID, before, t); err != nil {
 			return nil, err
 		}
 		if a, err = readHighWater(c.highWaterPath()); err != nil {
@@ -201,6 +210,7 @@ func openHighWater(c Config, t tip) (*highWater, error) {
 		return nil, fmt.Errorf("high-water file: %w", err)
 	}
 	h := &highWater{file: f, mark: a.mark, synced: c.synced}
+	h.mark.Epoch, h.mark.Before = epoch, before
 	if err := h.settle(journalEnd{tip: t}); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}

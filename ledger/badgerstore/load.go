@@ -98,6 +98,12 @@ func (s *Store) checkHighWater(src snapshot) error {
 	if err != nil || c.Tip.Link != last.Link {
 		return fmt.Errorf("%w: commit %d is another than the one acknowledged", ledger.ErrShortened, last.Commit)
 	}
+	// A crash may come between the mark of an epoch and its first commit. Only a commit too long for the journal is in the
+	// data before the file knows it.
+	if epoch := s.checkpoint.Epoch; a.mark.Epoch != epoch && a.mark.Before != epoch || s.tip.Commit > last.Commit+1 {
+		return fmt.Errorf("%w: the high-water file %s is an older copy than the data in %s: put the newest one back, "+
+			"as the last commits may be in it alone", ledger.ErrDamaged, s.config.highWaterPath(), s.config.dataDir())
+	}
 	return nil
 }
 

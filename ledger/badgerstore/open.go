@@ -257,52 +257,53 @@ func (f signs) whole(c Config, accepted bool) error {
 		"mount its volume if that isn't mounted, as the last commits may be in it alone", ledger.ErrDamaged, c.highWaterPath())
 }
 
-// moveHighWater brings the high-water file to where the configuration wants it.
-func moveHighWater(c Config, found signs) error {
-	inside := c.insidePath()
-	switch {
-	case !found.movable:
-		return nil
-	case found.water:
-		return removeMoved(inside, c.highWaterPath())
+// moved reports whether the high-water file lies in the folder still, although it was moved to where the configuration
+// wants it. Two that disagree are refused. In a copy of the folder that was put back on purpose an older one may lie.
+func (c Config) moved(found signs) (bool, error) {
+	if !found.movable || !found.water {
+		return false, nil
 	}
-	if _, err := readHighWater(inside); err != nil {
-		return err
+	inside, errInside := readHighWater(c.insidePath())
+	outside, errOutside := readHighWater(c.highWaterPath())
+	one, errOne := os.Stat(c.insidePath())
+	other, errOther := os.Stat(c.highWaterPath())
+	if errors.Join(errInside, errOutside, errOne, errOther) != nil || os.SameFile(one, other) {
+		return false, nil // The one outside counts, and is held against the data.
 	}
-	// Its journal goes with it.
-	b, err := os.ReadFile(inside)
-	if err != nil {
-		return fmt.Errorf("high-water file: %w", err)
+	behind := inside.tip().Commit < outside.tip().Commit
+	if inside.same(outside) || c.Restored && behind {
+		return true, nil
 	}
-	if err := placeHighWater(c, b); err != nil {
-		return fmt.Errorf("high-water file: %w", err)
+	kind := ledger.ErrDamaged
+	if behind {
+		kind = ledger.ErrShortened
 	}
-	return errors.Join(os.Remove(inside), syncDir(c.Dir))
+	return false, fmt.Errorf("%w: the high-water files disagree: %s ends at commit %d, %s at commit %d: move the older one away",
+		kind, c.insidePath(), inside.tip().Commit, c.highWaterPath(), outside.tip().Commit)
 }
 
-// removeMoved removes the high-water file in the folder where it was moved already: else a later change of
-// the configuration would move it once more, and it knows only what was acknowledged by then.
-func removeMoved(inside, outside string) error {
-	one, err := os.Stat(inside)
-	if err != nil {
-		return fmt.Errorf("high-water file: %w", err)
-	}
-	other, err := os.Stat(outside)
-	if err != nil {
-		return fmt.Errorf("high-water file: %w", err)
-	}
-	if os.SameFile(one, other) {
+// moveHighWater brings the high-water file to where the configuration wants it, with its journal. The one in the folder
+// goes: a later change of the configuration would move it once more.
+func moveHighWater(c Config, found signs) error {
+	inside := c.insidePath()
+	switch moved, err := c.moved(found); {
+	case err != nil:
+		return err
+	case found.water && !moved || !found.movable:
 		return nil
+	case !moved:
+		if _, err := readHighWater(inside); err != nil {
+			return err
+		}
+		b, err := os.ReadFile(inside)
+		if err != nil {
+			return fmt.Errorf("high-water file: %w", err)
+		}
+		if err := placeHighWater(c, b); err != nil {
+			return fmt.Errorf("high-water file: %w", err)
+		}
 	}
-	was, err := readHighWater(inside)
-	if err != nil {
-		return nil //nolint:nilerr // Who knows what it is.
-	}
-	is, err := readHighWater(outside)
-	if err != nil || is.mark.ID != was.mark.ID || is.tip().Commit < was.tip().Commit {
-		return nil //nolint:nilerr // It is refused later, or the one in the folder isn't the older one.
-	}
-	return errors.Join(os.Remove(inside), syncDir(filepath.Dir(inside)))
+	return errors.Join(os.Remove(inside), syncDir(c.Dir))
 }
 
 // begun ends opening: the first checkpoint, then the committer, then the sweep.
@@ -330,7 +331,7 @@ func (s *Store) begun(ctx context.Context, accepted bool) (err error) {
 			return err
 		}
 	}
-	if s.water, err = openHighWater(s.config, s.tip); err != nil {
+	if s.water, err = openHighWater(s.config, s.tip, s.process.ID, s.checkpoint.Epoch); err != nil {
 		return err
 	}
 	if err := s.writeCheckpoint(); err != nil {
@@ -348,10 +349,15 @@ func (s *Store) begun(ctx context.Context, accepted bool) (err error) {
 		}
 	}
 	s.buffers = tableBuffersOf(s.db)
+	first := s.tip.Commit
 	s.start()
-	if err := s.sweep(ctx); err != nil {
+	// The data know this epoch before anything is acknowledged in it: an older high-water file is found out by that.
+	if _, err = s.giving.awaitDurable(first, s.Healthy); err == nil {
+		err = s.sweep(ctx)
+	}
+	if err != nil {
 		s.stop()
-		return fmt.Errorf("sweep: %w", err)
+		return fmt.Errorf("first commit and sweep: %w", err)
 	}
 	return nil
 }

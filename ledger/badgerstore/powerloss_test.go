@@ -299,44 +299,6 @@ func TestABodyThatIsMissingIsNotPutBack(t *testing.T) {
 	}
 }
 
-// What is left of a move that was cut short is older with each commit.
-func TestAHighWaterFileThatWasMovedIsNotLeft(t *testing.T) {
-	t.Parallel()
-	c := testConfig(t.TempDir())
-	s := mustOpenOnly(t, c)
-	keys := fill(t, s, 0, 3, 10)
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	before, err := os.ReadFile(c.insidePath())
-	if err != nil {
-		t.Fatal(err)
-	}
-	inside := c.insidePath()
-	c.HighWaterFile = filepath.Join(t.TempDir(), "highwater")
-	s = mustOpenOnly(t, c)
-	keys = append(keys, fill(t, s, 3, 3, 10)...)
-	if err := errors.Join(s.Close(), os.WriteFile(inside, before, 0o600)); err != nil {
-		t.Fatal(err)
-	}
-	for _, path := range []string{c.HighWaterFile, c.Dir + "/./highwater"} {
-		if path != c.HighWaterFile {
-			// The one in the folder by another name, which stays.
-			if err := os.Rename(c.HighWaterFile, inside); err != nil {
-				t.Fatal(err)
-			}
-		}
-		c.HighWaterFile = path
-		if err := refusesOrKeeps(t, c, keys); err != nil {
-			t.Error(err)
-		}
-		left, err := exists(inside)
-		if want := path != inside && filepath.Clean(path) == inside; err != nil || left != want {
-			t.Errorf("with %s: there is one in the folder: %v, %v", path, left, err)
-		}
-	}
-}
-
 // The next start moves the file.
 func TestAHighWaterFileThatIsToBeMovedIsVerifiedWhereItIs(t *testing.T) {
 	t.Parallel()

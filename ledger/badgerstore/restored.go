@@ -31,7 +31,7 @@ func (s *Store) beginRestored() error {
 	if !s.older {
 		return nil
 	}
-	return createHighWater(s.config, s.ID(), s.tip)
+	return createHighWater(s.config, s.ID(), s.checkpoint.Epoch, s.tip)
 }
 
 // behind says of a restored copy that it ends before what was acknowledged, and how many gaps

@@ -126,7 +126,7 @@ func TestDataOfAnotherLedgerAreNotTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = errors.Join(os.RemoveAll(ours.dataDir()), os.Rename(theirs.dataDir(), ours.dataDir()), os.Remove(ours.highWaterPath()))
-	if err := errors.Join(err, createHighWater(ours, id.ID, mark.tip())); err != nil {
+	if err := errors.Join(err, createHighWater(ours, id.ID, mark.mark.Epoch, mark.tip())); err != nil {
 		t.Fatal(err)
 	}
 	s, err := Open(context.Background(), ours)

@@ -67,6 +67,9 @@ func Verify(ctx context.Context, c Config, progress Progress) (r Report, err err
 	if err := found.whole(c, false); err != nil {
 		return r, explain(err)
 	}
+	if _, err := c.moved(found); err != nil {
+		return r, explain(err)
+	}
 	c = c.asFound(found)
 	s := &Store{config: c, gate: newGate()}
 	if s.identity, err = readIdentity(c.identityPath()); err != nil {

@@ -27,11 +27,11 @@ func newTestWater(t *testing.T, seed uint64) *testWater {
 	t.Helper()
 	w := &testWater{c: testConfig(t.TempDir()), random: rand.New(rand.NewPCG(seed, 1)), marked: tip{Commit: 7, Link: [32]byte{7}}}
 	w.c.journal = smallJournal
-	if err := createHighWater(w.c, "test", w.marked); err != nil {
+	if err := createHighWater(w.c, "test", "", w.marked); err != nil {
 		t.Fatal(err)
 	}
 	var err error
-	if w.highWater, err = openHighWater(w.c, w.marked); err != nil {
+	if w.highWater, err = openHighWater(w.c, w.marked, "first", ""); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = w.close() })
