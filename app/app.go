@@ -3,13 +3,13 @@ package app
 import (
 	"context"
 	"crypto/rand"
-	"encoding/base32"
 	"errors"
 	"fmt"
 	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -187,14 +187,8 @@ func (a *App) note(text string) {
 
 func (a *App) now() ledger.Stamp { return ledger.Stamp(clock.Take(a.clock)) }
 
-var lowerBase32 = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
-
-// NewID makes unguessable ids of 26 characters, a–z and 2–7 (128 bits).
-func NewID() string {
-	var b [16]byte
-	_, _ = rand.Read(b[:]) // Never fails (crypto/rand).
-	return lowerBase32.EncodeToString(b[:])
-}
+// NewID makes unguessable ids of 26 characters, a–z and 2–7 (130 bits).
+func NewID() string { return strings.ToLower(rand.Text()) }
 
 func (a *App) openLedger(ctx context.Context) error {
 	c := a.config.Ledger

@@ -194,14 +194,16 @@ func (a *App) ProxyAddr() string { return advertised(a.config.Proxy, a.proxyList
 
 // AdminAddr is the admin API's address: host:port or unix:/path; empty before
 // Start.
-func (a *App) AdminAddr() string {
-	if a.adminListener == nil {
+func (a *App) AdminAddr() string { return addressOf(a.adminListener) }
+
+func addressOf(l net.Listener) string {
+	switch {
+	case l == nil:
 		return ""
+	case l.Addr().Network() == "unix":
+		return "unix:" + l.Addr().String()
 	}
-	if path := a.adminListener.Addr(); path.Network() == "unix" {
-		return "unix:" + path.String()
-	}
-	return a.adminListener.Addr().String()
+	return l.Addr().String()
 }
 
 // AdminURL is AdminAddr as a URL that this machine's own programs can use.
@@ -221,15 +223,7 @@ func (a *App) AdminURL() string {
 
 // HealthAddr is where probes alone are answered: host:port or unix:/path; empty before
 // Start, and without admin.health_listen.
-func (a *App) HealthAddr() string {
-	if a.healthListener == nil {
-		return ""
-	}
-	if addr := a.healthListener.Addr(); addr.Network() == "unix" {
-		return "unix:" + addr.String()
-	}
-	return a.healthListener.Addr().String()
-}
+func (a *App) HealthAddr() string { return addressOf(a.healthListener) }
 
 // LedgerID is the ledger's own id.
 func (a *App) LedgerID() string { return a.store.ID() }
