@@ -5,7 +5,6 @@ SHELL := bash
 .DEFAULT_GOAL := help
 
 CACHE := $(CURDIR)/.cache
-GOLANGCI := $(CACHE)/bin/golangci-lint
 BENCHSTAT := $(CACHE)/bin/benchstat
 
 # -race needs cgo, and cgo a C compiler that links. TESTFLAGS adds to every test. The
@@ -32,15 +31,25 @@ run: build ## Build, then play the demo and keep the proxy up until Ctrl-C
 build: ## Build the static binary bin/keep-proxy
 	CGO_ENABLED=0 go build -trimpath -o bin/keep-proxy ./cmd/keep-proxy
 
-# With the race detector there are 200 histories, since it makes them ten times slower; 2,000 go without it.
 # The packages whose tests take longest are named first: what is named first begins first, so none of
 # them is what all wait for at the end.
 LONGEST := ./integration ./ledger/badgerstore ./cmd/keep-proxy ./proxy
 
+# These tests start and end the program hundreds of times. Two thirds of their time would be the race
+# detector's, so they run without it. What the program does is run with it by the other tests, and make proof
+# runs these with it, too. Only TestHistories runs both ways: 200 histories with it, 2,000 without.
+PROCESSES := TestScripts TestCrashMatrix TestKilledAtEachCrashPoint TestKilledAgainWhileReconciling TestKilledAtRandomMoments \
+	TestKilledWhileAPersonHasItUndone TestKilledInTheMiddleOfAnUndo TestEndedWhileTheRingTurns
+THESE := ^($(subst $() ,|,$(strip $(PROCESSES))))$$
+HAVE_PROCESSES := ./integration ./cmd/keep-proxy
+
+# Linking takes a third less without the tables for debuggers. Vetting is left to make lint, which does it anyway.
+TEST := go test -vet=off -ldflags='-s -w' -timeout 30m
+
 .PHONY: test
 test: ## Run every test, with the race detector where cgo works
-	race="$(RACE)" && go test $$race -timeout 30m $(TESTFLAGS) $(LONGEST) ./... && \
-	if [ -n "$$race" ]; then go test $(TESTFLAGS) -run '^TestHistories$$' ./proof/histories; fi
+	race="$(RACE)" && $(TEST) $$race $(TESTFLAGS) $${race:+-skip '$(THESE)'} $(LONGEST) ./... && \
+	if [ -n "$$race" ]; then $(TEST) $(TESTFLAGS) -run '$(THESE)|^TestHistories$$' $(HAVE_PROCESSES) ./proof/histories; fi
 
 .PHONY: house
 house: ## Count lines, words and methods; POST=1 counts what one POST runs, too
@@ -55,16 +64,22 @@ fixture: ## Write a small ledger folder of the present format, for the tests of 
 fuzz: ## Fuzz every target for FUZZTIME (20s) each
 	tools/fuzz $(FUZZTIME)
 
+# Where what the linters found out is kept; a CI may name a place that outlasts the checkout.
+export GOLANGCI_LINT_CACHE ?= $(CACHE)/golangci-lint
+
 .PHONY: lint
-lint: $(GOLANGCI) ## Run golangci-lint, built from tools/go.mod
-	GOLANGCI_LINT_CACHE=$(CACHE)/golangci-lint $(GOLANGCI) run
+lint: ## Run golangci-lint of the version in tools/go.mod
+	linter=$$(tools/linter) && "$$linter" run
 
 .PHONY: fmt
-fmt: $(GOLANGCI) ## Format the source
-	GOLANGCI_LINT_CACHE=$(CACHE)/golangci-lint $(GOLANGCI) fmt
+fmt: ## Format the source
+	linter=$$(tools/linter) && "$$linter" fmt
 
+# KEEP_PROOF asks tests for their long forms.
 .PHONY: proof
 proof: ## Try to break the promise, in stages that print their part (STAGE=model for one)
+	export KEEP_PROOF=1 && \
+	$(if $(STAGE),,$(TEST) $(RACE) -timeout 2h -run '$(THESE)|^TestFloods$$' $(HAVE_PROCESSES) ./integration/hostile &&) \
 	go run ./proof $(if $(STAGE),$(STAGE),-write)
 
 # N histories from seed SEED, for WITHIN (30m) at most; what fails prints the line that repeats it.
@@ -104,18 +119,20 @@ DURATION ?= 30m
 soak: ## Use the program in every way for DURATION (30m), and look what is left of it
 	go test ./integration -run '^TestSoak$$' -count 1 -timeout 0 -v -soak $(DURATION)
 
+# No file is for one architecture alone, so one is enough. Vetting compiles what building then links: with the
+# same flags.
 .PHONY: cross
 cross: ## Build and vet for darwin, tests included
-	CGO_ENABLED=0 GOOS=darwin GOARCH=arm64 go vet ./...
+	CGO_ENABLED=0 GOOS=darwin GOARCH=arm64 go vet -trimpath ./...
 	CGO_ENABLED=0 GOOS=darwin GOARCH=arm64 go build -trimpath -o bin/keep-proxy-darwin-arm64 ./cmd/keep-proxy
-	CGO_ENABLED=0 GOOS=darwin GOARCH=amd64 go build -trimpath -o bin/keep-proxy-darwin-amd64 ./cmd/keep-proxy
 
 .PHONY: h2spec
 h2spec: build ## Run h2spec's cases against the HTTP/2 inside a tunnel
 	cd integration/h2spec && go run . ../../bin/keep-proxy
 
 .PHONY: docs
-docs: build ## Run h2spec and count the vectors, and write what docs/ says of them
+docs: build ## Write what docs/ says of commands, states, keys, vectors and h2spec
+	go test -count=1 -run '^Test(TheCommandLine|States|MutationKey)Page' ./cmd/keep-proxy ./ledger -update
 	DOCS=write go test -count=1 -run '^TestThePageCountsTheVectors$$' ./integration/hostile
 	cd integration/h2spec && go run . ../../bin/keep-proxy ../../docs/conformance.md
 
@@ -134,8 +151,5 @@ clean: ## Remove what these targets made
 
 # Linters live in a module of their own, so that the program's module holds only
 # what is linked into it.
-$(GOLANGCI): tools/go.mod tools/go.sum
-	go -C tools build -o $@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
-
 $(BENCHSTAT): tools/go.mod tools/go.sum
 	go -C tools build -o $@ golang.org/x/perf/cmd/benchstat

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 )
@@ -41,7 +42,11 @@ func sendMetrics(s *Server, w http.ResponseWriter, r *http.Request) error {
 
 // sendOpenAPI answers GET /openapi.json.
 func sendOpenAPI(s *Server, w http.ResponseWriter, _ *http.Request) error {
+	document, err := s.openapi()
+	if err != nil {
+		return fmt.Errorf("OpenAPI document: %w", err)
+	}
 	w.Header().Set("Content-Type", "application/json")
-	_, err := w.Write(s.openapi)
+	_, err = w.Write(document)
 	return err
 }

@@ -19,7 +19,11 @@ const apiVersion = "1"
 
 // openAPI makes the OpenAPI 3.1 document from the routes and the wire types.
 func openAPI(routes []route) ([]byte, error) {
-	s := &schemas{components: object{}, used: map[string]bool{}}
+	texts, err := wire.Texts()
+	if err != nil {
+		return nil, err
+	}
+	s := &schemas{components: object{}, used: map[string]bool{}, texts: texts}
 	problem, err := s.of(reflect.TypeFor[wire.Problem]())
 	if err != nil {
 		return nil, err

@@ -32,8 +32,9 @@ type operation struct {
 }
 
 type schema struct {
-	Properties map[string]any `json:"properties"`
-	Required   []string       `json:"required"`
+	Description string         `json:"description"`
+	Properties  map[string]any `json:"properties"`
+	Required    []string       `json:"required"`
 }
 
 func parsed(t *testing.T) document {
@@ -199,6 +200,23 @@ func TestSchemaRefusesWhatHasNoJSONName(t *testing.T) {
 	}
 }
 
+// Each type has a comment, and it is what describes the type to people.
+func TestOpenAPIDescribesTypesAndMembers(t *testing.T) {
+	t.Parallel()
+	schemas := parsed(t).Components.Schemas
+	for name, s := range schemas {
+		if s.Description == "" {
+			t.Errorf("%s has no description", name)
+		}
+	}
+	for member, want := range map[string]bool{"once": true, "title": false} {
+		described, _ := schemas["OpenRun"].Properties[member].(map[string]any)
+		if text, there := described["description"].(string); there != want || strings.Contains(text, "Once") {
+			t.Errorf("%s of OpenRun: %q", member, text)
+		}
+	}
+}
+
 func TestOpenAPIIsServed(t *testing.T) {
 	t.Parallel()
 	want, err := openAPI(routes())
@@ -206,7 +224,7 @@ func TestOpenAPIIsServed(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := httptest.NewRecorder()
-	if err := sendOpenAPI(&Server{openapi: want}, w, nil); err != nil || w.Body.String() != string(want) || w.Header().Get("Content-Type") != "application/json" {
+	if err := sendOpenAPI(&Server{openapi: func() ([]byte, error) { return want, nil }}, w, nil); err != nil || w.Body.String() != string(want) || w.Header().Get("Content-Type") != "application/json" {
 		t.Errorf("%v, %v", err, w.Header())
 	}
 }

@@ -37,7 +37,7 @@ var (
 		{"state", "items in one of these states; repeatable, or with commas"},
 	}
 	obligationParameters = []parameter{
-		{"all", "true: those that are met or waived too"},
+		{"all", "true: those that are done or waived too"},
 		{"connector", "obligations of this connector"},
 	}
 	mutationParameters = []parameter{

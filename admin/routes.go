@@ -114,7 +114,7 @@ func runRoutes() []route {
 	return []route{
 		{
 			method: http.MethodPost, path: "/v1/runs", roles: hosts, id: "openRun",
-			summary: "Opens a managed run and gives its proxy credentials and environment.",
+			summary: "Opens a run, and gives its proxy credentials and environment.",
 			request: wire.OpenRun{}, shape: shape{later: openLater}, response: wire.OpenedRun{}, status: http.StatusCreated,
 			headers:  []parameter{{"Idempotency-Key", "a repeated request with the same key gets the run that the first one opened"}},
 			problems: openProblems, serve: taking(openRun),
@@ -137,13 +137,13 @@ func runRoutes() []route {
 		},
 		{
 			method: http.MethodPost, path: "/v1/runs/{id}/finish", roles: hosts, id: "finishRun",
-			summary: "Ends a run with its script's own outcome.",
+			summary: "Ends a run with its script's outcome.",
 			request: wire.FinishRun{}, response: wire.Run{},
 			problems: []string{"not-found", "run-unfinished", "run-ended"}, serve: taking(finishRun),
 		},
 		{
 			method: http.MethodPost, path: "/v1/runs/{id}/end", roles: hosts, id: "endRun",
-			summary: "Ends a run from outside: it is aborted, with a reason.",
+			summary: "Aborts a run, with a reason.",
 			request: wire.EndRun{}, response: wire.Run{},
 			problems: []string{"not-found", "run-ended"}, serve: taking(endRun),
 		},
@@ -164,7 +164,7 @@ func itemRoutes() []route {
 	return []route{
 		{
 			method: http.MethodPost, path: "/v1/items/{id}/done", roles: operators, id: "closeItem",
-			summary: "Closes an item: it can't produce new effects.",
+			summary: "Closes an item: it takes no new effects.",
 			request: wire.DecideItem{}, response: wire.Item{}, problems: itemProblems,
 			serve: taking(decideItem(ledger.ItemClose, plainDecision)),
 		},
@@ -176,13 +176,13 @@ func itemRoutes() []route {
 		},
 		{
 			method: http.MethodPost, path: "/v1/items/{id}/reopen", roles: operators, id: "reopenItem",
-			summary: "Lets runs of an item in again; what is applied stays applied.",
+			summary: "Lets runs of an item in again. What was applied stays applied.",
 			request: wire.DecideItem{}, response: wire.Item{}, problems: itemProblems,
 			serve: taking(decideItem(ledger.ItemReopen, plainDecision)),
 		},
 		{
 			method: http.MethodPost, path: "/v1/items/{id}/new-attempt", roles: operators, id: "newAttempt",
-			summary: "Begins an item anew: all of its work is done once more.",
+			summary: "Begins the next attempt of an item: all of its work is done once more.",
 			request: wire.NewAttempt{}, response: wire.Item{}, problems: slices.Concat(itemProblems, []string{"attempt"}),
 			serve: taking(decideItem(ledger.ItemNewAttempt, attemptDecision)),
 		},
@@ -220,18 +220,18 @@ func recordRoutes() []route {
 		},
 		{
 			method: http.MethodGet, path: "/v1/escalations", roles: readers, id: "listEscalations",
-			summary: "Lists open questions to people, with all that is needed to answer them.",
+			summary: "Lists open questions to people, with what is needed to answer them.",
 			query:   slices.Concat(scopeParameters, pageParameters), response: wire.List[wire.Escalation]{}, serve: reading(listEscalations),
 		},
 		{
 			method: http.MethodGet, path: "/v1/obligations", roles: readers, id: "listObligations",
-			summary: "Lists what is owed: effects that are to be taken back, newest first.",
+			summary: "Lists effects that are to be taken back, newest first.",
 			query:   slices.Concat(obligationParameters, scopeParameters, pageParameters), response: wire.List[wire.Obligation]{},
 			serve: reading(listObligations),
 		},
 		{
 			method: http.MethodGet, path: "/v1/impact", roles: readers, id: "listImpact",
-			summary: "Lists what a rule version, a time or a run touched, newest first; a page may be empty and have a next.",
+			summary: "Lists what a rule version, a time or a run touched, newest first. A page with a next may be empty.",
 			query:   slices.Concat(impactParameters, scopeParameters, pageParameters), response: wire.List[wire.Touched]{},
 			problems: []string{"not-found"}, serve: reading(listImpact),
 		},
@@ -242,14 +242,14 @@ func recordRoutes() []route {
 		},
 		{
 			method: http.MethodGet, path: "/v1/events", roles: readers, id: "sendEvents",
-			summary: "Streams the ledger's events; Last-Event-ID resumes.",
+			summary: "Streams the ledger's events. Last-Event-ID resumes.",
 			headers: []parameter{{"Last-Event-ID", "begins after the event with this number"}},
 			query:   []parameter{{"after", "begins after the event with this number"}},
 			media:   "text/event-stream", serve: writing(sendEvents),
 		},
 		{
 			method: http.MethodGet, path: "/v1/requests", roles: readers, id: "followRequests",
-			summary: "Streams the proxy's requests from now on, one JSON object a line after an empty one.",
+			summary: "Streams the proxy's requests from now on: an empty line, then one JSON object a line.",
 			query:   requestParameters, media: "application/jsonl", response: wire.Served{}, problems: []string{"not-ready"}, serve: writing(sendRequests),
 		},
 	}
@@ -266,39 +266,39 @@ func operatorRoutes() []route {
 		},
 		{
 			method: http.MethodPost, path: "/v1/obligations/{id}/run", roles: operators, id: "runObligation",
-			summary: "Has an obligation met now: the undo is sent, newer effects first.",
+			summary: "Takes an effect back now. Newer ones of the same mutation are taken back first.",
 			request: wire.DecideObligation{}, response: wire.Obligation{},
 			problems: []string{"not-found", "version", "not-allowed"}, serve: taking(runObligation),
 		},
 		{
 			method: http.MethodPost, path: "/v1/obligations/{id}/waive", roles: operators, id: "waiveObligation",
-			summary: "Waives an obligation: what it would take back stays.",
+			summary: "Waives an obligation: the effect stays.",
 			request: wire.DecideObligation{}, response: wire.Obligation{},
 			problems: []string{"not-found", "version", "not-allowed"}, serve: taking(waiveObligation),
 		},
 		{
 			method: http.MethodPost, path: "/v1/explain", roles: readers, id: "explain",
-			summary: "Says what would happen to a request. Sends nothing.",
+			summary: "Says how a request would be judged. Nothing is sent.",
 			request: wire.Explain{}, response: wire.Explanation{}, serve: taking(explain),
 		},
 		{
 			method: http.MethodPost, path: "/v1/ledger/confirm", roles: operators, id: "confirmGap",
-			summary: "Says that a person knows what happened while the ledger knew nothing.",
+			summary: "Confirms a gap: a person knows what was done in it. What the ledger lacks is sent from then on.",
 			request: wire.ConfirmGap{}, shape: shape{whole: []string{"item"}}, response: wire.GapConfirmed{}, serve: taking(confirmGap),
 		},
 		{
 			method: http.MethodPost, path: "/v1/reload", roles: operators, id: "reload",
-			summary:  "Reads the connectors again and puts them in force, all or nothing.",
+			summary:  "Reads the connectors again, and puts all of them in force or none.",
 			response: wire.Reloaded{}, problems: []string{"reload-failed", "not-yet"}, serve: reading(reload),
 		},
 		{
 			method: http.MethodPost, path: "/v1/pause", roles: operators, id: "pause",
-			summary: "Keeps mutations and questions about outcomes back, also after a restart; stored answers and reads go on.",
+			summary: "Keeps mutations and questions about outcomes back, also after a restart. Stored answers and reads go on.",
 			request: wire.SetMode{}, response: wire.Mode{}, problems: []string{"not-yet"}, serve: taking(setMode(wire.ModePaused)),
 		},
 		{
 			method: http.MethodPost, path: "/v1/drain", roles: operators, id: "drain",
-			summary: "Keeps every new request back until a restart; what is under way ends.",
+			summary: "Keeps every new request back until a restart. What is under way ends.",
 			request: wire.SetMode{}, response: wire.Mode{}, problems: []string{"not-yet"}, serve: taking(setMode(wire.ModeDraining)),
 		},
 		{
@@ -308,12 +308,12 @@ func operatorRoutes() []route {
 		},
 		{
 			method: http.MethodGet, path: "/v1/ledger/verify", roles: operators, id: "verifyLedger",
-			summary: "Checks the whole ledger; one JSON object a line, the last with the report.",
+			summary: "Checks the whole ledger. Gives one JSON object a line, the last with the report.",
 			media:   "application/jsonl", response: wire.Progress{}, problems: []string{"not-yet"}, serve: writing(verifyLedger),
 		},
 		{
 			method: http.MethodGet, path: "/v1/audit", roles: operators, id: "exportAudit",
-			summary: "Exports the history, or that of one run with its records; one JSON object a line, the last with counts.",
+			summary: "Exports the history, or one run with its records. Gives one JSON object a line, the last with counts.",
 			query:   auditParameters, media: "application/jsonl", response: wire.AuditLine{}, problems: []string{"not-found"}, serve: writing(sendAudit),
 		},
 		{

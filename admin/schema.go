@@ -2,6 +2,7 @@ package admin
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"strings"
 	"time"
@@ -30,6 +31,8 @@ var enums = map[string][]string{
 type schemas struct {
 	components object
 	used       map[string]bool
+	// texts describe types and members, see [wire.Texts].
+	texts map[string]string
 }
 
 // special are the types whose JSON isn't that of their Go kind.
@@ -97,7 +100,8 @@ func (s *schemas) ref(t reflect.Type) (object, error) {
 	if err := s.members(t, name, properties, &required); err != nil {
 		return nil, err
 	}
-	s.components[name] = object{"type": "object", "properties": properties, "required": required}
+	base, _, _ := strings.Cut(t.Name(), "[")
+	s.components[name] = s.described(object{"type": "object", "properties": properties, "required": required}, base)
 	return ref, nil
 }
 
@@ -118,12 +122,24 @@ func (s *schemas) members(t reflect.Type, owner string, properties object, requi
 		if err != nil {
 			return err
 		}
-		properties[name] = schema
+		base, _, _ := strings.Cut(t.Name(), "[")
+		properties[name] = s.described(schema, base+"."+name)
 		if options == "" {
 			*required = append(*required, name)
 		}
 	}
 	return nil
+}
+
+// described is a schema with the text about it, if there is one.
+func (s *schemas) described(schema object, name string) object {
+	text := s.texts[name]
+	if text == "" {
+		return schema
+	}
+	schema = maps.Clone(schema)
+	schema["description"] = text
+	return schema
 }
 
 // member is a field's schema; a pointer that is always present may be null.

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"path"
 	"strings"
+	"sync"
 	"time"
 
 	"keep-proxy/admin/wire"
@@ -20,7 +21,7 @@ type Server struct {
 	holders []holder
 	hosts   map[string]bool
 	mux     *http.ServeMux
-	openapi []byte
+	openapi func() ([]byte, error)
 	opening keyedLock
 	http    *http.Server
 	health  *http.Server
@@ -50,11 +51,7 @@ func New(c Config) (*Server, error) {
 		s.hosts[strings.ToLower(strings.TrimSuffix(h, "."))] = true
 	}
 	routes := routes()
-	document, err := openAPI(routes)
-	if err != nil {
-		return nil, fmt.Errorf("admin: OpenAPI document: %w", err)
-	}
-	s.openapi = document
+	s.openapi = sync.OnceValues(func() ([]byte, error) { return openAPI(routes) })
 	s.mux = s.newMux(routes)
 	s.base, s.stop = context.WithCancel(context.Background())
 	s.http = &http.Server{

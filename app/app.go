@@ -3,13 +3,13 @@ package app
 import (
 	"context"
 	"crypto/rand"
-	"encoding/base32"
 	"errors"
 	"fmt"
 	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -187,14 +187,8 @@ func (a *App) note(text string) {
 
 func (a *App) now() ledger.Stamp { return ledger.Stamp(clock.Take(a.clock)) }
 
-var lowerBase32 = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
-
-// NewID makes unguessable ids of 26 characters, a–z and 2–7 (128 bits).
-func NewID() string {
-	var b [16]byte
-	_, _ = rand.Read(b[:]) // Never fails (crypto/rand).
-	return lowerBase32.EncodeToString(b[:])
-}
+// NewID makes unguessable ids of 26 characters, a–z and 2–7 (130 bits).
+func NewID() string { return strings.ToLower(rand.Text()) }
 
 func (a *App) openLedger(ctx context.Context) error {
 	c := a.config.Ledger
@@ -347,4 +341,33 @@ func (a *App) openAdmin(context.Context) error {
 	a.metrics.open = newOpenMetrics(a) //nolint:contextcheck // It counts when it is asked, for as long as the program lives.
 	a.metrics.registry.MustRegister(a.metrics.open)
 	return nil
+}
+
+// deciding is the ledger as the admin API uses it: a person's decision wakes the
+// runner, which would look at a record that is to be checked again only when
+// something else is due.
+type deciding struct {
+	*ledger.Ledger
+	kick func()
+}
+
+// decisions is the ledger that the admin API is given.
+func (a *App) decisions() deciding { return deciding{Ledger: a.ledger, kick: a.reconciler.Kick} }
+
+// RunObligation implements admin.Ledger.
+func (d deciding) RunObligation(ctx context.Context, q ledger.RunObligation) (*ledger.Mutation, error) {
+	m, err := d.Ledger.RunObligation(ctx, q)
+	if err == nil {
+		d.kick()
+	}
+	return m, err
+}
+
+// Resolve implements admin.Ledger.
+func (d deciding) Resolve(ctx context.Context, r ledger.Resolve) (ledger.Finished, error) {
+	finished, err := d.Ledger.Resolve(ctx, r)
+	if err == nil {
+		d.kick()
+	}
+	return finished, err
 }

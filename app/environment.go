@@ -2,14 +2,20 @@ package app
 
 import (
 	"bytes"
+	"context"
 	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
 	"os"
 	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
 
 	"keep-proxy/config"
+	"keep-proxy/ledger"
 	"keep-proxy/proxy"
 )
 
@@ -132,4 +138,124 @@ func advertised(c config.Proxy, listeners []net.Listener) string {
 		return tcp.String()
 	}
 	return ""
+}
+
+// listenerLinger is how long a run's own listener stays after the run's end: a script
+// that goes on is told why it may not, rather than that nobody answers.
+const listenerLinger = time.Minute
+
+// runListeners are the listeners that runs were given for themselves. They aren't
+// kept in the ledger: after a restart such a run reaches nothing.
+type runListeners struct {
+	// address is proxy.run_listen, advertise proxy.advertise.
+	address, advertise string
+	proxy              *proxy.Proxy
+	egress             *egress
+	ledger             *ledger.Ledger
+	log                zerolog.Logger
+
+	mu      sync.Mutex
+	closed  bool
+	open    map[string]net.Listener // by token digest
+	serving sync.WaitGroup
+}
+
+// OpenListener opens one for the run with this token digest, or returns the address
+// of the one it has.
+func (r *runListeners) OpenListener(ctx context.Context, digest string) (string, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed || r.proxy == nil {
+		return "", errors.New("the proxy isn't serving")
+	}
+	if l, ok := r.open[digest]; ok {
+		return r.seen(l.Addr()), nil
+	}
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", r.address)
+	if err != nil {
+		return "", fmt.Errorf("proxy.run_listen %s: %w", r.address, err)
+	}
+	r.egress.protect(l.Addr())
+	r.open[digest] = l
+	r.serving.Go(func() { //nolint:contextcheck // A request ends with its connection.
+		if err := r.proxy.ServeRun(l, digest); err != nil {
+			r.log.Error().Err(err).Msg("a run's own listener ended")
+		}
+	})
+	return r.seen(l.Addr()), nil
+}
+
+// CloseListener closes the run's listener, if it has one.
+func (r *runListeners) CloseListener(digest string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if l, ok := r.open[digest]; ok {
+		r.end(digest, l)
+	}
+}
+
+// end closes one; its address counts as ours until then. The lock is held.
+func (r *runListeners) end(digest string, l net.Listener) {
+	_ = l.Close()
+	r.egress.release(l.Addr())
+	delete(r.open, digest)
+}
+
+// sweep closes the listeners of runs that have been over for a while by now, the
+// wall clock's time, and of those that were never opened.
+func (r *runListeners) sweep(ctx context.Context, now time.Time) error {
+	for _, digest := range r.digests() {
+		var run *ledger.Run
+		err := r.ledger.View(ctx, func(v ledger.View) (err error) {
+			run, err = v.RunByToken(digest)
+			return err
+		})
+		switch {
+		case errors.Is(err, ledger.ErrNotFound):
+			// Its run is being opened, or was refused: then whoever asked closes it.
+		case err != nil:
+			return err
+		case !run.EndedAt.IsZero() && now.Sub(run.EndedAt) > listenerLinger:
+			r.CloseListener(digest)
+		}
+	}
+	return nil
+}
+
+func (r *runListeners) digests() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := make([]string, 0, len(r.open))
+	for digest := range r.open {
+		all = append(all, digest)
+	}
+	return all
+}
+
+// seen is the address as sandboxes see it: the host of proxy.advertise, if there is
+// one, and the listener's own port.
+func (r *runListeners) seen(addr net.Addr) string {
+	tcp, ok := addr.(*net.TCPAddr)
+	if !ok {
+		return addr.String()
+	}
+	port := fmt.Sprint(tcp.Port)
+	if host, _, err := net.SplitHostPort(r.advertise); err == nil {
+		return net.JoinHostPort(host, port)
+	}
+	if tcp.IP.IsUnspecified() {
+		return net.JoinHostPort("127.0.0.1", port)
+	}
+	return tcp.String()
+}
+
+// close closes all of them, for good, and waits until they have ended.
+func (r *runListeners) close() {
+	r.mu.Lock()
+	r.closed = true
+	for digest, l := range r.open {
+		r.end(digest, l)
+	}
+	r.mu.Unlock()
+	r.serving.Wait()
 }

@@ -102,7 +102,7 @@ func (a *App) storedBody(ctx context.Context, b ledger.Body) ([]byte, error) {
 // Explain implements admin.Explainer by the rules in force and by what the ledger
 // holds.
 func (e *explainer) Explain(ctx context.Context, asked wire.Explain) (wire.Explanation, error) {
-	raw, err := rawExplain(asked)
+	raw, err := RawRequest(asked)
 	if err != nil {
 		return nil, admin.BadRequest("url", err.Error(), "write it whole, such as https://api.example/v1/things")
 	}
@@ -120,7 +120,9 @@ func (e *explainer) Explain(ctx context.Context, asked wire.Explain) (wire.Expla
 	return jsontext.Value(text), nil
 }
 
-func rawExplain(e wire.Explain) (rules.Raw, error) {
+// RawRequest is a request that a person asks about, as the rules take it. A URL
+// that isn't whole is an error.
+func RawRequest(e wire.Explain) (rules.Raw, error) {
 	u, err := url.Parse(e.URL)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return rules.Raw{}, fmt.Errorf("%q is no http or https URL", e.URL)

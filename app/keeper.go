@@ -116,7 +116,7 @@ func (k *keeper) pass(ctx context.Context) error {
 		level = zerolog.ErrorLevel
 	}
 	k.log.WithLevel(level).Strs("damaged", done.Damaged[:min(len(done.Damaged), 10)]).
-		Int("values", done.Values).Int64("bytes", done.Bytes).Int("bodies", done.Bodies).
+		Int("values", done.Values).Int64("read_bytes", done.Bytes).Int("bodies", done.Bodies).
 		Int("bodies_removed", swept.Bodies+swept.Orphans).Msg("ledger tended")
 	return nil
 }

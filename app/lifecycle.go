@@ -5,10 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"strings"
 	"time"
 
 	"keep-proxy/admin"
+	"keep-proxy/admin/client"
+	"keep-proxy/config"
+	"keep-proxy/internal/fault"
 	"keep-proxy/ledger"
 )
 
@@ -190,14 +194,16 @@ func (a *App) ProxyAddr() string { return advertised(a.config.Proxy, a.proxyList
 
 // AdminAddr is the admin API's address: host:port or unix:/path; empty before
 // Start.
-func (a *App) AdminAddr() string {
-	if a.adminListener == nil {
+func (a *App) AdminAddr() string { return addressOf(a.adminListener) }
+
+func addressOf(l net.Listener) string {
+	switch {
+	case l == nil:
 		return ""
+	case l.Addr().Network() == "unix":
+		return "unix:" + l.Addr().String()
 	}
-	if path := a.adminListener.Addr(); path.Network() == "unix" {
-		return "unix:" + path.String()
-	}
-	return a.adminListener.Addr().String()
+	return l.Addr().String()
 }
 
 // AdminURL is AdminAddr as a URL that this machine's own programs can use.
@@ -217,15 +223,7 @@ func (a *App) AdminURL() string {
 
 // HealthAddr is where probes alone are answered: host:port or unix:/path; empty before
 // Start, and without admin.health_listen.
-func (a *App) HealthAddr() string {
-	if a.healthListener == nil {
-		return ""
-	}
-	if addr := a.healthListener.Addr(); addr.Network() == "unix" {
-		return "unix:" + addr.String()
-	}
-	return a.healthListener.Addr().String()
-}
+func (a *App) HealthAddr() string { return addressOf(a.healthListener) }
 
 // LedgerID is the ledger's own id.
 func (a *App) LedgerID() string { return a.store.ID() }
@@ -242,3 +240,51 @@ func (a *App) ready() error {
 	}
 	return errors.Join(a.store.Healthy(), a.store.Spacious())
 }
+
+// anyPort is a free port on loopback.
+const anyPort = "127.0.0.1:0"
+
+// Embedded returns c for a program that is part of another: every listener on a
+// free loopback port, and no address that is advertised for other machines. Runs get
+// listeners of their own where proxy.run_listen says, unless that is every interface: they
+// are told of loopback then, and nobody else may reach what asks for no credentials.
+func Embedded(c config.Config) config.Config {
+	c.Proxy.Listen, c.Proxy.Advertise = []string{anyPort}, ""
+	if at, err := netip.ParseAddrPort(c.Proxy.RunListen); err == nil && at.Addr().Unmap().IsUnspecified() {
+		c.Proxy.RunListen = net.JoinHostPort("127.0.0.1", fmt.Sprint(at.Port()))
+	}
+	c.Admin.Listen, c.Admin.TLS, c.Admin.HealthListen = anyPort, config.AdminTLS{}, ""
+	return c
+}
+
+// StartAdmin is Start without the proxy and without the runner, for commands on a
+// stopped ledger: it recovers, and serves the API alone, on the configured address.
+// Nothing is sent to an upstream.
+func (a *App) StartAdmin(ctx context.Context) error {
+	if err := a.startAdmin(ctx); err != nil {
+		return errors.Join(err, a.Stop(ctx))
+	}
+	return nil
+}
+
+func (a *App) startAdmin(ctx context.Context) error {
+	if _, err := a.reconciler.Recover(ctx); err != nil {
+		return fmt.Errorf("recovery: nothing was started: %w", err)
+	}
+	l, err := a.listenAdmin() //nolint:contextcheck // Listening doesn't wait.
+	if err != nil {
+		return err
+	}
+	a.adminListener = l
+	a.running.Go(func() { a.end("admin", a.admin.Serve(a.adminListener)) })
+	return nil
+}
+
+// Client returns a client of this program's own API, with the operator's token.
+func (a *App) Client() (*client.Client, error) {
+	return client.New(client.Config{URL: a.AdminURL(), Token: a.token, Certificate: a.config.Admin.TLS.CertFile})
+}
+
+// ArmFaults arms the crash points that KEEP_FAULT names. A program calls it once,
+// before New; without the variable it does nothing.
+func ArmFaults() error { return fault.ArmFromEnv() }

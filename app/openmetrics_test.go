@@ -166,10 +166,14 @@ func (m *openMetrics) rested() {
 	m.until = 0
 }
 
-// The page for whoever is called has a row for each metric, and for each kind of question.
-func TestTheOperatorsPageNamesEveryMetricAndEveryKind(t *testing.T) {
+// The pages for whoever is called have a row for each metric, and for each kind of question.
+func TestTheOperatorsPagesNameEveryMetricAndEveryKind(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../docs/operating.md")
+	called, err := os.ReadFile("../docs/called.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	deciding, err := os.ReadFile("../docs/deciding.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +182,7 @@ func TestTheOperatorsPageNamesEveryMetricAndEveryKind(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := newDialled(t, "443", ca, nil)
-	_, page, _ := strings.Cut(string(text), "\n## Metrics\n")
+	_, page, _ := strings.Cut(string(called), "\n## Metrics\n")
 	page, _, _ = strings.Cut(page, "\n## ")
 	described := make(chan *prometheus.Desc, 1000)
 	w.app.metrics.registry.Describe(described)
@@ -196,7 +200,7 @@ func TestTheOperatorsPageNamesEveryMetricAndEveryKind(t *testing.T) {
 			t.Errorf("the page tells of %s, which is no metric", name)
 		}
 	}
-	_, asked, _ := strings.Cut(string(text), "\n### By what it was asked because of\n")
+	_, asked, _ := strings.Cut(string(deciding), "\n## Kinds of questions\n")
 	asked, _, _ = strings.Cut(asked, "\n## ")
 	for _, kind := range ledger.EscalationKinds() {
 		if !strings.Contains(asked, "\n| `"+kind+"` |") {

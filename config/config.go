@@ -364,6 +364,6 @@ type Runs struct {
 type Log struct {
 	// Level is the least level written. Default info.
 	Level LogLevel
-	// Format is console or json. Default console.
+	// Format is console, json, or auto: console on a terminal, json off it. Default auto.
 	Format LogFormat
 }

@@ -39,6 +39,6 @@ func Default() Config {
 		},
 		Runs:           Runs{TTL: time.Hour, RetryGrace: time.Minute, RetryGraceTries: 5},
 		VerifyOnReplay: VerifyOff,
-		Log:            Log{Level: LevelInfo, Format: FormatConsole},
+		Log:            Log{Level: LevelInfo, Format: FormatAuto},
 	}
 }

@@ -79,6 +79,7 @@ type LogFormat string
 
 // The log formats.
 const (
+	FormatAuto    LogFormat = "auto"    // console on a terminal, json off it
 	FormatConsole LogFormat = "console" // for people
 	FormatJSON    LogFormat = "json"    // one object a line
 )

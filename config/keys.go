@@ -128,7 +128,7 @@ func runsEntries() []entry {
 		plainEntry("runs.retry_grace", readDuration, func(c *Config) *time.Duration { return &c.Runs.RetryGrace }),
 		plainEntry("runs.retry_grace_tries", readInt, func(c *Config) *int { return &c.Runs.RetryGraceTries }),
 		textEntry("log.level", readEnum(levels), func(c *Config) *LogLevel { return &c.Log.Level }),
-		textEntry("log.format", readEnum([]LogFormat{FormatConsole, FormatJSON}), func(c *Config) *LogFormat { return &c.Log.Format }),
+		textEntry("log.format", readEnum([]LogFormat{FormatAuto, FormatConsole, FormatJSON}), func(c *Config) *LogFormat { return &c.Log.Format }),
 	}
 }
 

@@ -78,7 +78,7 @@ func TestABackupHoldsWhatOnlyTheLogHas(t *testing.T) {
 	since := time.Now().UTC()
 	w.child.kill()
 	w.quiet()
-	// As docs/operating.md has it.
+	// As docs/backup.md has it.
 	if err := errors.Join(os.Rename(x.watching.Ledger, x.watching.Ledger+".lost"), untar(&backup, x.state())); err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,7 @@
 // The rules of the tests (testdata/connectors) declare bounds, so that settle is a
 // fraction of a second; nothing waits longer than it has to, and nothing sleeps.
 //
-// KEEP_TEST_KILLS is how often the program is killed at random moments; default 40.
+// KEEP_TEST_KILLS is how often the program is killed at random moments; default 16.
 // KEEP_TEST_MATRIX=all goes through the whole crash matrix, KEEP_TEST_DISK names the program of
 // integration/powerloss/disk to lose power on, and KEEP_TEST_MATRIX_RESULTS a file of what came of each cell.
 package integration

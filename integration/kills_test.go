@@ -27,10 +27,7 @@ func kills() int {
 	if n, err := strconv.Atoi(os.Getenv(killsVar)); err == nil && n >= 0 {
 		return n
 	}
-	if testing.Short() {
-		return 8
-	}
-	return 40
+	return 16
 }
 
 // smallRing is the length of a log, in bytes, that is folded after a few mutations, and has room for some of

@@ -83,7 +83,7 @@ var (
 )
 
 // tinyRing is half full after a few commits, so that they are folded.
-const tinyRing = 48 * 4096
+const tinyRing = 36 * 4096
 
 // ofFolding reports whether a step gives the engine something.
 func ofFolding(step string) bool { return strings.HasSuffix(step, folding) }
@@ -234,5 +234,5 @@ func (l life) few(ending string) int {
 	if l.rows == nil || ending == torn {
 		return 1
 	}
-	return 3 // It has rows of its own.
+	return 2 // It has rows of its own.
 }

@@ -12,7 +12,8 @@ func TestALostStateIsSetAgain(t *testing.T) {
 	for fault, effects := range map[string]int{"commit-close": 2, "close": 1} {
 		t.Run(fault, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
+			// The request is answered before anything is asked, so that settle can't be over by then.
+			w := newWorld(t, func(s *settings) { s.Inline = "0s" })
 			w.hooks.arm(fault)
 			set := func(s *scriptRun) reply { return s.do(http.MethodPut, w.hooks.URL()+"/hook/state/x", "on") }
 			set(w.open("a")).wantRefusal("unknown-outcome", 424, "goes on asking")

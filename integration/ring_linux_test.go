@@ -27,7 +27,7 @@ var foldings = []struct {
 }
 
 // fewFoldings is how many of them make test goes through for each ending.
-const fewFoldings = 3
+const fewFoldings = 2
 
 func foldingSteps() (steps []string) {
 	for _, e := range foldings {

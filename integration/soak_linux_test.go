@@ -16,7 +16,7 @@ import (
 var soakFor = flag.Duration("soak", 0, "how long the program is used by all kinds of clients; 0: for a few rounds of each")
 
 const (
-	// soakRounds is how many rounds every habit has where no time is given, and
+	// soakRounds is how many rounds all clients of a habit have together where no time is given, and
 	// soakKept how much of what they used may still be there afterwards: connections
 	// that are kept for a while. A habit that leaves something behind in each round
 	// leaves more.
@@ -214,8 +214,8 @@ func wait(ctx context.Context, d time.Duration) {
 	}
 }
 
-// traffic lets each of some habits have so many rounds, or, with 0, as many as fit in before
-// ctx ends. A round that began goes to its end.
+// traffic lets the clients of each habit have so many rounds together, or, with 0, as many as fit in
+// before ctx ends. A round that began goes to its end.
 func (s *soak) traffic(ctx context.Context, rounds int, some []habit) {
 	s.t.Helper()
 	s.visits++
@@ -234,7 +234,7 @@ func (s *soak) traffic(ctx context.Context, rounds int, some []habit) {
 			v := s.visitor(h, i) //nolint:contextcheck // The test asks, whose life is longer.
 			all.Go(func() {
 				defer v.leave() //nolint:contextcheck // It leaves when ctx has ended.
-				for v.n = 0; ctx.Err() == nil && (rounds == 0 || v.n < rounds); v.n++ {
+				for v.n = 0; ctx.Err() == nil && (rounds == 0 || v.n*h.beside < rounds); v.n++ {
 					s.took(h.name, h.round(v))
 					wait(ctx, s.pace)
 				}

@@ -15,7 +15,7 @@ import (
 
 // Answers of the upstream that can only be read.
 const (
-	soakBlob = 1 << 20
+	soakBlob = 512 << 10
 	soakDrip = 5 * time.Millisecond
 )
 

@@ -1,7 +1,6 @@
 package integration
 
 import (
-	"crypto/tls"
 	"fmt"
 	"io"
 	"net/http"
@@ -25,9 +24,7 @@ func (w *world) aside(target, contentType, body string) {
 	}
 	r.Header.Set("Content-Type", contentType)
 	r.Header.Set("Authorization", "Bearer somebody-else")
-	tr := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: w.ca.Pool(), MinVersion: tls.VersionTLS12}}
-	defer tr.CloseIdleConnections()
-	resp, err := (&http.Client{Transport: tr}).Do(r)
+	resp, err := w.others.Do(r)
 	if err != nil {
 		w.t.Fatal(err)
 	}

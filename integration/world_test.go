@@ -2,7 +2,9 @@ package integration
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -40,8 +42,10 @@ type world struct {
 	// stripe and github are there in a world of vendors only.
 	stripe, github *upstream
 	ca             *testca.CA
-	clock          clock.Clock
-	output         *buffer
+	// others are clients that go past the proxy.
+	others *http.Client
+	clock  clock.Clock
+	output *buffer
 	// started are all upstreams, by their connectors.
 	started map[string]*upstream
 	// intended is how often an upstream was told to book what it is sent once; sure says
@@ -81,6 +85,9 @@ func prepare(tb testing.TB, edits ...func(*settings)) *world {
 		tb.Fatal(err)
 	}
 	w.ca = ca
+	direct := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: ca.Pool(), MinVersion: tls.VersionTLS12}}
+	w.others = &http.Client{Transport: direct}
+	tb.Cleanup(direct.CloseIdleConnections)
 	w.settings.UpstreamCA = filepath.Join(w.settings.Dir, "upstreams.pem")
 	if err := os.WriteFile(w.settings.UpstreamCA, ca.PEM(), 0o600); err != nil {
 		tb.Fatal(err)

@@ -138,8 +138,8 @@ func (p *Proxy) told(x *exchange, r *http.Request, w *answerWriter, delivered bo
 
 // write writes the line to the log.
 func (l *Line) write(e *zerolog.Event) {
-	e.Str("method", l.Method).Str("host", l.Host).Str("path", l.Path).Int("status", l.Status).Int64("bytes", l.Bytes).
-		Dur("duration", l.Duration).Bool("delivered", l.Delivered).
+	e.Str("method", l.Method).Str("host", l.Host).Str("path", l.Path).Int("status", l.Status).Int64("body_bytes", l.Bytes).
+		Dur("duration_ms", l.Duration).Bool("delivered", l.Delivered).
 		Str("effect", l.Effect).Str("workflow", l.Workflow).Str("item", l.Item).Str("run", l.Run)
 	if l.Connector != "" {
 		e.Str("connector", l.Connector).Str("operation", l.Operation)
@@ -148,10 +148,10 @@ func (l *Line) write(e *zerolog.Event) {
 		e.Str("problem", l.Problem)
 	}
 	if l.Upgrade != "" {
-		e.Str("upgrade", l.Upgrade).Int64("received", l.Received).Str("ended", l.Ended)
+		e.Str("upgrade", l.Upgrade).Int64("received_bytes", l.Received).Str("ended", l.Ended)
 	}
 	if l.Effect == effectPassthrough {
-		e.Int64("received", l.Received)
+		e.Int64("received_bytes", l.Received)
 	}
 	if l.Mutation != "" {
 		e.Str("mutation", l.Mutation).Str("state", l.State).Str("decision", l.Decision)

@@ -55,21 +55,21 @@ func TestTheLineOfARequest(t *testing.T) {
 		want map[string]any
 	}{
 		{ask("POST", "/pay?q=hidden", `{"to":"x"}`), map[string]any{
-			"level": "info", "method": "POST", "host": w.authority, "path": "/pay", "status": 201.0, "bytes": 8.0, "delivered": true,
+			"level": "info", "method": "POST", "host": w.authority, "path": "/pay", "status": 201.0, "body_bytes": 8.0, "delivered": true,
 			"effect": "mutation", "workflow": "wf", "item": "a", "run": r.id, "connector": "api", "operation": "pay",
-			"state": "applied", "decision": "dispatch", "mutation": "", "duration": 0.0,
+			"state": "applied", "decision": "dispatch", "mutation": "", "duration_ms": 0.0,
 		}},
 		{ask("GET", "/read?q=hidden", ""), map[string]any{
-			"level": "info", "method": "GET", "host": w.authority, "path": "/read", "status": 201.0, "bytes": 8.0, "delivered": true,
-			"effect": "read", "workflow": "wf", "item": "a", "run": r.id, "connector": "api", "operation": "", "duration": 0.0,
+			"level": "info", "method": "GET", "host": w.authority, "path": "/read", "status": 201.0, "body_bytes": 8.0, "delivered": true,
+			"effect": "read", "workflow": "wf", "item": "a", "run": r.id, "connector": "api", "operation": "", "duration_ms": 0.0,
 		}},
 		{ask("POST", "/never", `{}`), map[string]any{
-			"level": "warn", "method": "POST", "host": w.authority, "path": "/never", "status": 403.0, "bytes": 0.0, "delivered": true,
-			"effect": "", "problem": "denied", "workflow": "wf", "item": "a", "run": r.id, "connector": "api", "operation": "never", "duration": 0.0,
+			"level": "warn", "method": "POST", "host": w.authority, "path": "/never", "status": 403.0, "body_bytes": 0.0, "delivered": true,
+			"effect": "", "problem": "denied", "workflow": "wf", "item": "a", "run": r.id, "connector": "api", "operation": "never", "duration_ms": 0.0,
 		}},
 		{strings.Replace(ask("GET", "/read", ""), w.basic(r.token), "", 1), map[string]any{
-			"level": "warn", "method": "GET", "host": w.authority, "path": "", "status": 407.0, "bytes": 0.0, "delivered": true,
-			"effect": "", "problem": "credentials", "workflow": "", "item": "", "run": "", "duration": 0.0,
+			"level": "warn", "method": "GET", "host": w.authority, "path": "", "status": 407.0, "body_bytes": 0.0, "delivered": true,
+			"effect": "", "problem": "credentials", "workflow": "", "item": "", "run": "", "duration_ms": 0.0,
 		}},
 		{"\x00 garbage\r\n\r\n", map[string]any{
 			"level": "warn", "status": 400.0, "problem": "malformed-request", "delivered": true, "client": "", "detail": "",
@@ -90,9 +90,9 @@ func TestTheLineOfARequest(t *testing.T) {
 			switch name {
 			case "mutation", "client", "detail": // Of their own making.
 				there = there && value != ""
-			case "bytes", "duration":
+			case "body_bytes", "duration_ms":
 				n, number := value.(float64)
-				there = there && number && (name == "bytes" && want == 0.0 || n > 0)
+				there = there && number && (name == "body_bytes" && want == 0.0 || n > 0)
 			default:
 				there = there && value == want
 			}

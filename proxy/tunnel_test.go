@@ -118,7 +118,7 @@ func TestABlindTunnelHasItsLine(t *testing.T) {
 		t.Fatalf("%q, %v", said, err)
 	}
 	log.await(t, 1)
-	want := []string{`"level":"info"`, `"method":"CONNECT"`, `"host":"` + target, `"status":200,"bytes":5`, `"delivered":true,"effect":"passthrough","workflow":"wf","item":"a"`, `"received":5`}
+	want := []string{`"level":"info"`, `"method":"CONNECT"`, `"host":"` + target, `"status":200,"body_bytes":5`, `"delivered":true,"effect":"passthrough","workflow":"wf","item":"a"`, `"received_bytes":5`}
 	for _, words := range want {
 		if log.with(words) != 1 {
 			t.Errorf("no line with %s: %s", words, log.all())

@@ -173,9 +173,9 @@ func lineOfAChange(t *testing.T) map[string]any {
 	_ = u.Close()
 	fields := w.ended()
 	for name, want := range map[string]any{
-		"level": "info", "method": "GET", "host": w.plain, "path": "/live", "status": 101.0, "bytes": 0.0, "delivered": true,
+		"level": "info", "method": "GET", "host": w.plain, "path": "/live", "status": 101.0, "body_bytes": 0.0, "delivered": true,
 		"effect": "read", "workflow": "wf", "item": "a", "run": r.id, "connector": "api", "operation": "live",
-		"upgrade": "WebSocket", "received": 0.0, "ended": "client", "message": "request",
+		"upgrade": "WebSocket", "received_bytes": 0.0, "ended": "client", "message": "request",
 	} {
 		if fields[name] != want {
 			t.Errorf("of a change of protocols: %s is %v, want %v", name, fields[name], want)

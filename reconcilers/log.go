@@ -18,7 +18,7 @@ const (
 	fieldState     = "state"
 	fieldNext      = "next_try_at"
 	fieldTries     = "tries"
-	fieldTook      = "took"
+	fieldTook      = "took_ms"
 )
 
 // entry is what the line says.

@@ -115,15 +115,16 @@ func arrivesH2(in *bufio.Reader) bool {
 // believes that it is absent sends it again.
 func TestNothingArrivesAfterTheEndOfASending(t *testing.T) {
 	t.Parallel()
-	const soon = 100 * time.Millisecond
+	// Connecting and sending take less than enough, also on a busy machine.
+	const soon, enough = 100 * time.Millisecond, 3 * time.Second
 	for name, protos := range map[string][]string{"HTTP/1.1": nil, "HTTP/1.1 in TLS": {"http/1.1"}, "HTTP/2": {"h2"}} {
 		for how, tc := range map[string]struct {
 			cfg  Config
 			ends func(*Request, context.CancelFunc)
 		}{
-			"its deadline":          {Config{}, func(r *Request, _ context.CancelFunc) { r.Total = 5 * soon }},
+			"its deadline":          {Config{}, func(r *Request, _ context.CancelFunc) { r.Total = enough }},
 			"that of its head":      {Config{ResponseTimeout: soon}, func(*Request, context.CancelFunc) {}},
-			"the end of its caller": {Config{}, func(_ *Request, cancel context.CancelFunc) { time.AfterFunc(5*soon, cancel) }},
+			"the end of its caller": {Config{}, func(_ *Request, cancel context.CancelFunc) { time.AfterFunc(enough, cancel) }},
 		} {
 			t.Run(name+", by "+how, func(t *testing.T) {
 				t.Parallel()

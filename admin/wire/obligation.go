@@ -24,7 +24,7 @@ const (
 type Obligation struct {
 	ID      string `json:"id"`
 	Version int64  `json:"version"`
-	// Standing is one of the words above; State that of the mutation.
+	// Standing is owed, queued, sending, unknown, given_up, done or waived; State is the mutation's.
 	Standing string `json:"standing"`
 	State    string `json:"state"`
 	// Mutation is the one of which an effect is undone, and Object the API's own id of

@@ -10,7 +10,7 @@ const ProblemPrefix = "urn:keep:problem:"
 
 // Problem is why a request was refused (RFC 9457).
 type Problem struct {
-	// Type is ProblemPrefix and a name ("urn:keep:problem:version").
+	// Type is urn:keep:problem: and a name, such as urn:keep:problem:version.
 	Type   string `json:"type"`
 	Title  string `json:"title"`
 	Status int    `json:"status"`

@@ -21,7 +21,7 @@ func ActionNames() []string {
 
 // Resolve is a person's decision.
 type Resolve struct {
-	// Action is one of ActionNames.
+	// Action is one of those that the mutation offers (actions).
 	Action string `json:"action"`
 	Reason string `json:"reason"`
 	// Actor is the person who decides.

@@ -23,9 +23,9 @@ func newAuditExport() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export [--run ID]",
 		Short: "Write the history, or that of one run with its records and evidence, as JSON lines",
-		Long: "Writes one JSON object a line: of one run, the run and its mutations, then every event that belongs. The\n" +
-			"last line has counts; without it the export was cut, and the command fails. Contents of requests and\n" +
-			"answers are named by their digests.",
+		Long: "Writes one JSON object a line. Of one run these are the run, its mutations and their events. The last line\n" +
+			"has counts. If it is missing the export was cut, and the command fails. Contents of requests and answers\n" +
+			"are named by their digests.",
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.with(cmd, func(ctx context.Context, c *connection) error { return export(ctx, cmd, c, run) })

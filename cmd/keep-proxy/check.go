@@ -58,8 +58,8 @@ func newCheck() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check [CONNECTOR.yaml | FOLDER …]",
 		Short: "Validate configuration and connectors, and run the connectors' cases",
-		Long: "Without files: everything that the proxy would load. With files, or folders of them: these alone,\n" +
-			"under the configuration's numbers. All findings are told at once; any error exits 1.",
+		Long: "Without files it checks everything that the proxy would load. With files or folders it checks these alone,\n" +
+			"under the configuration's numbers. It tells all findings at once, and exits 1 on any error.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			found, err := s.check(cmd, args)
 			if err != nil {

@@ -18,10 +18,10 @@ func newLedgerConfirm() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "confirm (--workflow W [--item I] | --all) --reason TEXT",
 		Short: "Say that you know what was done while the ledger knew nothing",
-		Long: "After a restore or an accepted loss, what would be sent and may have been sent in the time that the\n" +
-			"ledger knows nothing of is asked about first, and items that a loss held wait. Once you have found out,\n" +
-			"in the outside systems, what was done for a piece of work, and entered it where it is missing, confirm\n" +
-			"it: what the ledger doesn't have counts as not done from then on, and is sent.",
+		Long: "After a restore or an accepted loss there is a time of which the ledger knows nothing. What may have been\n" +
+			"sent in it is asked about before it is sent again, and items that a loss held wait. First find out in the\n" +
+			"other systems what was done for a piece of work, and enter it where it is missing. Then confirm it: what\n" +
+			"the ledger doesn't have counts as not done, and is sent.",
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {

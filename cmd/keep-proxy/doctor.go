@@ -39,9 +39,9 @@ func newDoctor() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor [--inside] [--target HOST:PORT]…",
 		Short: "Examine the installation, or a sandbox from inside",
-		Long: "Outside a run: data folder, disk, clocks, CA, token, configuration, proxy. Inside one, where KEEP_RUN_ID\n" +
-			"is set: whether a client here goes through the proxy, trusts it, and can get past it to a target, which\n" +
-			"gets a connection without a byte. Exits 1 if anything is broken.\n\n" +
+		Long: "Outside a run it examines data folder, disk, clocks, CA, token, configuration and proxy. Inside a run, where\n" +
+			"KEEP_RUN_ID is set, it examines whether a client goes through the proxy, trusts it, and can get past it to\n" +
+			"a target. The target gets a connection without a byte. Exits 1 if anything is broken.\n\n" +
 			"  keep-proxy run --workflow doctor --once -- keep-proxy doctor --target api.stripe.com:443",
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {

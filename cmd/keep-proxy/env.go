@@ -34,12 +34,12 @@ func newEnv() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "env [--workflow W (--item I | --once)] [flags]",
 		Short: "Print the variables by which a shell uses the proxy",
-		Long: "With --workflow a managed run is opened for the shell; it ends by its time limit, or with\n" +
-			"keep-proxy runs end. Without, the variables are those of the unmanaged scope, which works only\n" +
-			"where one is configured. A proxy must be running.\n\n" +
+		Long: "With --workflow it opens a run for the shell. That ends by its time limit, or with keep-proxy runs end.\n" +
+			"Without --workflow the variables are those of the unmanaged scope, if one is configured. A proxy must be\n" +
+			"running.\n\n" +
 			"  eval \"$(keep-proxy env --workflow W --item I)\"\n\n" +
-			"On any error it writes false, so that eval fails: a script must end then, by set -e or || exit,\n" +
-			"as it would go on without the proxy.",
+			"On any error it writes false, so that eval fails. A script must end then, by set -e or || exit:\n" +
+			"else it goes on without the proxy.",
 		Args: func(cmd *cobra.Command, args []string) error {
 			return f.failing(cmd, usageArgs(cobra.NoArgs)(cmd, args))
 		},

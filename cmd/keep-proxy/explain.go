@@ -42,11 +42,11 @@ func newExplain() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain [-X METHOD] [-H 'NAME: VALUE'] [-d BODY] URL",
 		Short: "Say how a request would be judged, without sending it",
-		Long: "Tells operation, identity, payload and key, and, where a proxy runs, what would happen now. Where a\n" +
-			"connector asks the API whose data is changed, the key is known with --account only: nothing is asked.\n" +
+		Long: "Tells operation, identity, payload and key. If a proxy runs, it also tells what would happen now. No API is\n" +
+			"asked: where a connector asks whose data is changed, the key is known with --account only.\n" +
 			"-d declares a form, as curl does, unless -H says what it is.\n" +
 			"--request reads the request from a file: request line with the whole URL, fields, an empty line, body.\n" +
-			"The body is as long as its Content-Length; without one, a line break at the file's end is no part of it.",
+			"The body is as long as its Content-Length. Without one, a line break at the file's end is no part of it.",
 		Args: usageArgs(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			asked, err := f.request(cmd.InOrStdin(), args)

@@ -31,8 +31,8 @@ func newImpact() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "impact (--connector C [--version V] | --since T [--until T] | --run R | --workflow W)",
 		Short: "List what a rule version, a time or a run touched",
-		Long: "Lists mutations with their items and results: the blast radius of a wrong rule, a bad hour or a bad run.\n" +
-			"A time touches what was made, sent, looked up or changed in it. Selections narrow each other.",
+		Long: "Lists mutations with their items and results: what a wrong rule, a bad hour or a bad run touched.\n" +
+			"A time selects what was made, sent, looked up or changed in it. Selections narrow each other.",
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if f.json && f.csv {

@@ -229,8 +229,8 @@ func newItemsNewAttempt() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "new-attempt (ID | --workflow W ITEM) [--attempt N] --reason TEXT",
 		Short: "Begin an item anew: all of its work is done once more",
-		Long: "Ends the item's attempt and begins the next, in which all of its work is done once more. Said twice, by the\n" +
-			"same person or by two, it begins two: with --attempt it ends the attempt that you looked at, and no other.",
+		Long: "Ends the item's attempt and begins the next. In it all of the item's work is done once more. Saying it twice\n" +
+			"begins two attempts. With --attempt it ends only the attempt that you looked at.",
 		Args: usageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("attempt") && attempt < 1 {

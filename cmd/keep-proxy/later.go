@@ -5,7 +5,7 @@ import "github.com/spf13/cobra"
 // laterCommands are commands of later versions, with what to use meanwhile. They
 // are refused by name, so that nobody looks for a typing mistake.
 var laterCommands = map[string]string{
-	"import":  "docs/connectors.md shows how to write a connector, and check says what is missing",
+	"import":  "docs/tutorial.md writes a connector, and check says what is missing",
 	"schema":  "docs/connectors.md lists every key, and check names the nearest one",
 	"suggest": "tail --json shows the requests that no rule matched",
 }

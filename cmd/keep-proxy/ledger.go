@@ -34,8 +34,8 @@ func newLedgerInit() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "init",
 		Short: "Make a new, empty ledger, and print its id",
-		Long: "Makes a ledger ahead of the first start, so that its id can be put into ledger.id: a ledger that is\n" +
-			"missing, or another one, then refuses to start.",
+		Long: "Makes a ledger ahead of the first start. Put its id into ledger.id: then a missing ledger, or another one,\n" +
+			"refuses to start.",
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := s.load(cmd)
@@ -220,8 +220,8 @@ func newLedgerAcceptLoss() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "accept-loss --reason TEXT",
 		Short: "Go on deliberately with a ledger that is missing, damaged or shortened",
-		Long: "For a ledger that refuses to start. What was active may have gone on in the part that is lost: all\n" +
-			"of it is held until a person has looked (ledger confirm). The proxy must be stopped.",
+		Long: "For a ledger that refuses to start. Active work may have gone on in the part that is lost. So all of it\n" +
+			"waits until a person has looked (ledger confirm). The proxy must be stopped.",
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if reason == "" {

@@ -25,15 +25,15 @@ func newModes() []*cobra.Command {
 	return []*cobra.Command{
 		modeCommand{
 			use: "pause --reason TEXT", short: "Send no mutation until resume",
-			long: "Keeps mutations back: who asks for one gets 503 draining and may try again, who asks for a stored answer\n" +
-				"gets it, and reads go on. No run is opened, and no outcome is asked about. It holds after a restart too.\n" +
-				"What was being sent ends: when no mutations and no tries are under way any more, nothing is sent.",
+			long: "Keeps mutations back: they get 503 draining, and may be tried again. Stored answers and reads go on. No run\n" +
+				"is opened, and no outcome is asked about. It holds after a restart too. What was being sent ends: once no\n" +
+				"mutations and no tries are under way, nothing is sent.",
 			set: (*client.Client).Pause,
 		}.command(),
 		modeCommand{
 			use: "drain --reason TEXT", short: "Take no requests, and let those under way end",
 			long: "Keeps every new request back with 503 draining, reads too, until resume or a restart. Once no requests and\n" +
-				"no tries are under way, the proxy can be stopped without anybody's answer being cut.",
+				"no tries are under way, the proxy can be stopped, and no answer is cut.",
 			set: (*client.Client).Drain, lives: true,
 		}.command(),
 		modeCommand{use: "resume --reason TEXT", short: "End a pause, or draining", set: (*client.Client).Resume}.command(),

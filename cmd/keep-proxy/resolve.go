@@ -53,8 +53,9 @@ func newResolve() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "resolve [ID | --all --connector C …] ACTION --reason TEXT",
 		Short: "Decide what a person must decide; without ID, walk through what is open (--json: list it)",
-		Long: "Decides what a person must decide. Without ID and ACTION it walks through what is open; --json lists that.\n" +
-			"With ID alone it shows that mutation and, on a terminal, asks; elsewhere it says what can be decided, and exits 64.",
+		Long: "Records a person's decision. Without ID and ACTION it walks through what is open; --json lists that.\n" +
+			"With ID alone it shows that mutation. On a terminal it then asks. Elsewhere it says what can be decided, and\n" +
+			"exits 64.",
 		Args: usageArgs(cobra.MaximumNArgs(1)),
 
 		ValidArgsFunction: f.complete,

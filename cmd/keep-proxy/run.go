@@ -38,9 +38,9 @@ func newRun() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run --workflow W (--item I | --once | --items many) [flags] -- COMMAND [ARGUMENT…]",
 		Short: "Run a command behind the proxy, as one managed run",
-		Long: "Opens a run, starts the command with the proxy in its environment, ends the command when the run\n" +
-			"is stopped, and finishes the run when the command has ended. Without a running proxy it embeds\n" +
-			"one, which stays until the last run that joined it has ended.\n\n" +
+		Long: "Opens a run, and starts the command with the proxy in its environment. It ends the command when the run is\n" +
+			"stopped, and finishes the run when the command has ended. Without a running proxy it embeds one, which\n" +
+			"stays until the last run that joined it has ended.\n\n" +
 			"An item whose command ended with 0 is done: its command is not started again.\n\n" +
 			"Exit code: the command's own; 75 stopped on an unknown outcome, 76 the item needs attention,\n" +
 			"77 aborted on a failed mutation, 78 no run could be opened; 126 and 127 as a shell's.",

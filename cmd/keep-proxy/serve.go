@@ -10,7 +10,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 
 	"keep-proxy/app"
@@ -31,12 +30,11 @@ func newServe() *cobra.Command {
 		Use:   "serve",
 		Short: "Run the proxy until SIGTERM or Ctrl-C",
 		Long: "Runs the proxy. Without any configuration its ledger is in $XDG_STATE_HOME/keep-proxy, it listens\n" +
-			"on 127.0.0.1:8080, and its API on 127.0.0.1:8081. SIGTERM and SIGINT let what is being sent end\n" +
-			"and be recorded; a second one ends the program at once, as a crash does: nothing is lost.\n" +
-			"A changed configuration or connector file, and SIGHUP, reload the connectors: all of them are put in force,\n" +
-			"or, on any error, none.\n\n" +
-			"With --workflow and --item it has one run, whose proxy address it prints: for a sidecar with one script\n" +
-			"beside it. The run ends with it, and the item stays open.",
+			"on 127.0.0.1:8080, and its API on 127.0.0.1:8081. SIGTERM and SIGINT let what is being sent end and be\n" +
+			"recorded. A second one ends the program at once, as a crash does: nothing is lost. A changed configuration\n" +
+			"or connector file, and SIGHUP, reload the connectors: all of them or, on any error, none.\n\n" +
+			"With --workflow and --item it has one run, for a sidecar with one script beside it. It prints that run's\n" +
+			"proxy address. The run ends with it, and the item stays open.",
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := own.checkFlags(cmd); err != nil {
@@ -62,7 +60,9 @@ func newServe() *cobra.Command {
 			}
 			own.again = again(cmd)
 			load := func() (config.Config, error) { return s.load(cmd) }
-			return serve(ctx, c, sidecar{s, since, own, load}, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			log, lines := newLog(c.Log, cmd.ErrOrStderr())
+			w := words{log: log, lines: lines, out: cmd.OutOrStdout(), errs: cmd.ErrOrStderr()}
+			return w.end(cmd, serve(ctx, c, sidecar{s, since, own, load}, w))
 		},
 	}
 	s.bind(cmd)
@@ -106,7 +106,7 @@ type sidecar struct {
 	load     func() (config.Config, error)
 }
 
-func serve(ctx context.Context, c config.Config, s sidecar, out, errs io.Writer) error {
+func serve(ctx context.Context, c config.Config, s sidecar, w words) error {
 	outliveReaders()
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
@@ -116,7 +116,7 @@ func serve(ctx context.Context, c config.Config, s sidecar, out, errs io.Writer)
 	}
 	app.TuneMemory(ctx)
 	a, err := app.New(ctx, app.Options{
-		Config: c, Version: version(), Log: newLog(c.Log, errs), Load: s.load, Trace: true, Watch: true, ConfigFile: s.settings.file,
+		Config: c, Version: version(), Log: w.log, Load: s.load, Trace: true, Watch: true, ConfigFile: s.settings.file,
 		Flags: s.settings.anywhere(), Restored: s.restored, Operator: person(), Passing: func() bool { return unserved(c.Ledger.Dir) },
 	})
 	if err != nil {
@@ -129,7 +129,7 @@ func serve(ctx context.Context, c config.Config, s sidecar, out, errs io.Writer)
 	if err != nil {
 		return errors.Join(err, stop(ctx, a))
 	}
-	if err := greet(out, a, c, s.settings); err != nil {
+	if err := w.greet(a, c, s.settings); err != nil {
 		return errors.Join(err, announced.Withdraw(), stop(ctx, a))
 	}
 	waiting, cancel := context.WithCancel(ctx)
@@ -143,6 +143,7 @@ func serve(ctx context.Context, c config.Config, s sidecar, out, errs io.Writer)
 		cancel()
 		// What is in flight may take as long as its deadline: who can't wait says so.
 		sig, _ := (<-signals).(syscall.Signal)
+		w.flush()
 		os.Exit(128 + int(sig))
 	}()
 	kept := make(chan error, 1)
@@ -150,7 +151,7 @@ func serve(ctx context.Context, c config.Config, s sidecar, out, errs io.Writer)
 		kept <- nil
 	} else {
 		go func() {
-			err := s.run.keep(waiting, a, out, errs)
+			err := s.run.keep(waiting, a, w)
 			if kept <- err; err != nil {
 				cancel()
 			}
@@ -184,25 +185,6 @@ func stateOf(a *app.App, c config.Config, embedded bool) serving.State {
 		PID: os.Getpid(), Admin: a.AdminURL(), Proxy: a.ProxyAddr(), TokenFile: c.Admin.TokenFile,
 		Certificate: c.Admin.TLS.CertFile, Embedded: embedded,
 	}
-}
-
-// greet tells what runs and how to use it.
-func greet(w io.Writer, a *app.App, c config.Config, s settings) error {
-	return facts(w,
-		"ledger", a.LedgerID()+" in "+shown(c.Ledger.Dir),
-		"proxy", a.ProxyAddr(),
-		"admin", a.AdminURL()+", token in "+shown(c.Admin.TokenFile),
-		"public", c.Admin.PublicURL,
-		"health", a.HealthAddr(),
-		"run", "keep-proxy run"+s.anywhere()+" --workflow NAME --item ITEM -- COMMAND",
-	)
-}
-
-// quietLog is the log of a program that is part of a command: a person reads the
-// command's own words, so that only warnings are added to them.
-func quietLog(c config.Log, w io.Writer) zerolog.Logger {
-	log := newLog(c, w)
-	return log.Level(max(log.GetLevel(), zerolog.WarnLevel))
 }
 
 // notes writes what a program has to say at its start.

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -98,20 +97,20 @@ func (o *ownRun) open(ctx context.Context, c *client.Client, say func(string, ..
 
 // keep opens the run, tells its address, and keeps the run until ctx ends. It returns at
 // once with an error if none can be opened.
-func (o *ownRun) keep(ctx context.Context, a *app.App, out, errs io.Writer) error {
+func (o *ownRun) keep(ctx context.Context, a *app.App, w words) error {
 	c, err := a.Client()
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	opened, err := o.open(ctx, c, saying(errs))
+	opened, err := o.open(ctx, c, w.say)
 	if ctx.Err() != nil {
 		return nil // Nobody waits for the run any more.
 	}
 	if err != nil {
 		return err
 	}
-	if err := facts(out, "run", opened.ID, "address", opened.ProxyURL); err != nil {
+	if err := w.run(opened); err != nil {
 		return err
 	}
 	limit := opened.Run.ExpiresAt.Sub(opened.Run.OpenedAt)

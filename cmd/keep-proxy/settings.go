@@ -1,11 +1,9 @@
 package main
 
 import (
-	"io"
 	"os"
 	"path/filepath"
 
-	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
@@ -80,18 +78,6 @@ func (s *settings) load(cmd *cobra.Command) (config.Config, error) {
 		o.Flags = append(o.Flags, config.Flag{Name: f.Name, Key: key, Values: values})
 	})
 	return config.Load(o)
-}
-
-// newLog makes the program's own log.
-func newLog(c config.Log, w io.Writer) zerolog.Logger {
-	level, err := zerolog.ParseLevel(string(c.Level))
-	if err != nil {
-		level = zerolog.InfoLevel
-	}
-	if c.Format != config.FormatJSON {
-		w = zerolog.ConsoleWriter{Out: w, NoColor: !isTerminal(w), TimeFormat: "15:04:05"}
-	}
-	return zerolog.New(w).Level(level).With().Timestamp().Logger()
 }
 
 // isTerminal reports whether a person reads w, or types into it.

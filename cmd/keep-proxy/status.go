@@ -19,9 +19,11 @@ func newStatus() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Tell whether anything is unknown or stopped",
-		Long: "Exit code: 0 nothing is unknown, 1 something is, and is being found out, 2 something waits for a\n" +
-			"person or is stopped, no mutations are taken, or changed connectors could not be put in force;\n" +
-			"69 nothing could be asked.",
+		Long: "Exit codes:\n\n" +
+			"  0   nothing is unknown\n" +
+			"  1   something is unknown, and is being found out\n" +
+			"  2   something waits for a person, no mutations are taken, or changed connectors aren't in force\n" +
+			"  69  nothing could be asked",
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			code := codeOK

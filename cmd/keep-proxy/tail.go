@@ -22,8 +22,8 @@ func newTail() *cobra.Command {
 		Use:   "tail [--filter NAME=VALUE]…",
 		Short: "Show requests as the proxy answers them",
 		Long: "Follows a running proxy until Ctrl-C. Filters are method, host, status (404 or 4xx), effect, problem (a\n" +
-			"name, or any), workflow, item, run, connector and operation; all that are given must fit. With --json, one\n" +
-			"object a line. Nothing is kept: what came before is in the proxy's log.",
+			"name, or any), workflow, item, run, connector and operation. All that are given must fit. Nothing is kept:\n" +
+			"what came before is in the proxy's log.",
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			wants, err := parseFilters(filters)

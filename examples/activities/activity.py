@@ -8,7 +8,7 @@ import keeprun
 
 
 def pay(workflow_id, activity_id):
-    # The engine says that this start counts: whatever is left of an earlier one is over.
+    # takeover: the engine started this one, so an earlier run that is still open is over.
     with keeprun.open("Payouts", f"{workflow_id}/{activity_id}", takeover=True) as run:
         answer = run.request("POST", os.environ["DEMO_BANK"] + "/transfers", {
             "from": "alice", "to": "bob", "amount": 1500, "currency": "EUR", "reference": workflow_id,

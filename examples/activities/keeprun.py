@@ -3,9 +3,8 @@
     with keeprun.open("Payouts", "wf-7/1") as run:
         run.request("POST", url, {"amount": 1200})
 
-The environment names the API: KEEP_ADMIN_URL and KEEP_ADMIN_TOKEN_FILE. The token
-is one of the role host, which decides nothing. It is the worker's, not the activity's
-code's: keep it out of sandboxes.
+The environment names the API: KEEP_ADMIN_URL and KEEP_ADMIN_TOKEN_FILE. The token has the role
+host, which decides nothing. It belongs to the worker: keep it out of the activity's sandbox.
 """
 
 import contextlib
@@ -18,8 +17,9 @@ import urllib.request
 
 
 class Stopped(Exception):
-    """keep-proxy sent nothing, or can't tell what became of what it sent. retry says
-    whether the engine should start the activity again, after retry_after seconds."""
+    """keep-proxy sent nothing, or doesn't know the outcome of what it sent.
+
+    retry says whether the engine should start the activity again, after retry_after seconds."""
 
     def __init__(self, problem, status, retry_after=None):
         super().__init__(problem.get("detail") or problem.get("title") or f"status {status}")
@@ -30,14 +30,14 @@ class Stopped(Exception):
         self.retry_after = retry_after
 
 
-# What time alone can mend: an outcome that is being found out, a run of the same item
-# that is still going, a proxy that can't take work just now.
+# These pass with time: an outcome is being found out, a run of the same item is still open,
+# the proxy takes no work now.
 RETRY = {"unknown-outcome", "blocked", "run-aborted", "item-busy", "not-sent",
          "ledger-unavailable", "draining", "overloaded"}
 
 
 def _direct():
-    """An opener that no proxy variable of the worker leads astray."""
+    """An opener that ignores the worker's proxy variables."""
     return urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
@@ -50,7 +50,7 @@ def _api(path, body):
 
 
 def _ask(opener, request, timeout):
-    """The answer's JSON, or None; Stopped for a problem of keep-proxy's."""
+    """Returns the answer's JSON, or None. Raises Stopped for a problem that keep-proxy reports."""
     try:
         with opener.open(request, timeout=timeout) as answer:
             content = answer.read()
@@ -88,7 +88,7 @@ def open(workflow, item, **more):
     try:
         yield run
     except BaseException:
-        # A run that was stopped is over already, and so is one whose worker dies here.
+        # A stopped run is over already. Then finish is refused, which doesn't matter.
         with contextlib.suppress(Exception):
             _api(f"/v1/runs/{run.id}/finish", {"outcome": "failed"})
         raise

@@ -10,7 +10,7 @@ BANK = os.environ["DEMO_BANK"]
 
 
 def call(url, body=None):
-    """One HTTP request; the answer as the model is to see it."""
+    """One HTTP request; returns what the model sees of the answer."""
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(url, data, {"Content-Type": "application/json"})
     try:
@@ -36,8 +36,8 @@ TOOLS = {"pay": pay, "books": books}
 
 
 def model(seen):
-    """Stands in for a language model: pays, looks at the books, and is content.
-    Without a good answer it tries again, as models do."""
+    """Stands in for a language model: pays, looks at the books, and ends.
+    After a bad answer it tries again, as models do."""
     if not seen or (seen[-1][0] == "pay" and seen[-1][1]["status"] not in (200, 201)):
         return ("pay", {"reference": os.environ["REFERENCE"], "amount": 1200}) if len(seen) < 5 else None
     if seen[-1][0] == "pay":

@@ -1,5 +1,5 @@
 #!/bin/sh
-# What cron starts. DAY and PAYOUTS can be set by hand, to take up an older day.
+# What cron starts. Set DAY by hand to go on with an older day. PAYOUTS is the script that pays.
 set -u
 day=${DAY:-$(date -u +%F)}
 payouts=${PAYOUTS:-/usr/local/libexec/pay.sh}

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Asks a git server whether a push took effect, for keep-proxy's `exec`.
 
-It reads the refs with git ls-remote, as keep-proxy's own user: git finds its credentials
-as ever (credential helper, .netrc). Arguments are settings for git: http.sslCAInfo=FILE.
+It reads the refs with git ls-remote, as keep-proxy's own user. git finds its credentials as always:
+credential helper, .netrc. Arguments are settings for git, such as http.sslCAInfo=FILE.
 """
 import base64, gzip, json, subprocess, sys
 
@@ -14,7 +14,7 @@ def packet(text):
 
 
 def commands(body):
-    """The refs of a push: (old, new, name), and what git can take as an answer."""
+    """The refs of a push, as (old, new, name), and the capabilities that git named."""
     found, able, at = [], set(), 0
     while (size := int(body[at : at + 4], 16)) != 0:
         line, _, more = body[at + 4 : at + size].partition(b"\0")
@@ -30,7 +30,7 @@ def commands(body):
 
 
 def answer(refs, able):
-    """What the server would have said of a push that took effect."""
+    """What the server answers to a push that took effect."""
     report = packet("unpack ok\n") + "".join(packet(f"ok {name}\n") for _, _, name in refs) + "0000"
     if "side-band-64k" in able or "side-band" in able:
         report = "".join(packet("\x01" + report[i : i + 900]) for i in range(0, len(report), 900)) + "0000"

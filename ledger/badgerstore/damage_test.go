@@ -156,7 +156,7 @@ func TestDamageNeverLosesSilently(t *testing.T) {
 	t.Parallel()
 	origin, keys := crashed(t)
 	random := rand.New(rand.NewPCG(1, 2))
-	refused := map[string]int{}
+	refused, nth := map[string]int{}, 0
 	for _, path := range files(t, origin) {
 		name, err := filepath.Rel(origin, path)
 		if err != nil {
@@ -184,6 +184,11 @@ func TestDamageNeverLosesSilently(t *testing.T) {
 			}
 		}
 		for kind, change := range kinds {
+			// Files that hold records are damaged in each way, the others in half of them, or all in make proof.
+			ext := filepath.Ext(name)
+			if nth++; nth%2 == 0 && ext != ".sst" && ext != ".mem" && !proving() {
+				continue
+			}
 			dir := copyFolder(t, origin)
 			target := filepath.Join(dir, name)
 			if change == nil {
@@ -197,7 +202,7 @@ func TestDamageNeverLosesSilently(t *testing.T) {
 			t.Run(name+" "+kind, func(t *testing.T) {
 				defer os.RemoveAll(dir)
 				if refusesOrKeeps(t, testConfig(dir), keys) != nil {
-					refused[filepath.Ext(name)]++
+					refused[ext]++
 				}
 			})
 		}

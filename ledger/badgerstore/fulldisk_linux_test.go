@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -99,11 +98,11 @@ func TestNothingAcknowledgedIsLostOnAFullDisk(t *testing.T) {
 
 // TestADiskThatFillsAtEachPage gives two lives of a ledger, from its creation on, a disk of so
 // many pages that each page which they write is the first one for which there is no room:
-// in make test every ninth of them, and each where KEEP_TEST_KILLS asks for hundreds of kills.
+// in make test every 37th of them, and each in make proof.
 func TestADiskThatFillsAtEachPage(t *testing.T) {
 	t.Parallel()
-	step := 9
-	if kills, _ := strconv.Atoi(os.Getenv("KEEP_TEST_KILLS")); kills >= 100 {
+	step := 37
+	if proving() {
 		step = 1
 	}
 	for pages := 1; ; pages += step {

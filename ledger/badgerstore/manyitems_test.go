@@ -11,8 +11,10 @@ import (
 	"keep-proxy/ledger/ledgertest"
 )
 
-// thousands is more records than one transaction takes.
-const thousands = 5000
+// thousands of records with a long text each are more than one transaction takes.
+const thousands = 2000
+
+var longText = strings.Repeat("x", 1000)
 
 // storeThousands stores many records of one workflow, a few hundred a command.
 func storeThousands(t *testing.T, s *Store, put func(ledger.Tx, int) error) {
@@ -44,7 +46,7 @@ func mutationOf(i int, item, run string, state ledger.State) *ledger.Mutation {
 	at := time.Now()
 	m := &ledger.Mutation{
 		Key: ledger.Key{byte(i >> 8), byte(i), 1}, Version: 1, State: state, Connector: "c", Operation: "o",
-		Target:        "Pay " + strings.Repeat("x", 100),
+		Target:        "Pay " + longText,
 		Scope:         ledger.Scope{Workflow: "w", Item: item, Attempt: 1, Run: run},
 		PayloadDigest: "p", Generation: 1, CreatedAt: at, UpdatedAt: at,
 	}
@@ -68,7 +70,7 @@ func TestFinishingARunOfThousandsOfItems(t *testing.T) {
 		t.Fatal(err)
 	}
 	storeThousands(t, s, func(tx ledger.Tx, i int) error {
-		name := fmt.Sprint("item ", i)
+		name := fmt.Sprint("item ", i, longText)
 		if err := tx.PutMutation(mutationOf(i, name, r.ID, ledger.Applied)); err != nil {
 			return err
 		}
@@ -80,7 +82,7 @@ func TestFinishingARunOfThousandsOfItems(t *testing.T) {
 	}
 	err = l.View(t.Context(), func(v ledger.View) error {
 		for i := range thousands {
-			item, err := v.Item("w", fmt.Sprint("item ", i))
+			item, err := v.Item("w", fmt.Sprint("item ", i, longText))
 			if err != nil {
 				return err
 			}

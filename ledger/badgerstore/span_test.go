@@ -87,7 +87,7 @@ func TestListingsByTimeAndVersionMissNothing(t *testing.T) {
 		t.Fatalf("%d records, %v", len(page.Items), err)
 	}
 	all, some := page.Items, 0
-	for range 80 {
+	for range 25 {
 		f := ledger.Filter{Limit: 1 + rnd.IntN(40)}
 		if rnd.IntN(2) == 0 {
 			f.Connector = []string{"stripe", "mail", "none"}[rnd.IntN(3)]

@@ -76,7 +76,7 @@ func TestALookSeesTheClientGo(t *testing.T) {
 					}
 					close(leave)
 					<-gone
-					for begun := time.Now(); first.Err() == nil && time.Since(begun) < 30*time.Second; {
+					for begun := time.Now(); first.Err() == nil && time.Since(begun) < 2*time.Minute; {
 						l.Look()
 					}
 					if first.Err() == nil {

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"io"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"keep-proxy/config"
+)
+
+const (
+	// logDelay is how long lines of level info wait for others.
+	logDelay = 50 * time.Millisecond
+	// firstDelay is how long all but errors wait for the first line of all.
+	firstDelay = time.Second
+	// fullLog is written without a wait, in bytes.
+	fullLog = 64 << 10
+)
+
+// jsonLog gathers lines, so that one write takes many of them. Warnings and errors are written at once, with what waits
+// before them.
+type jsonLog struct {
+	out io.Writer
+
+	mu    sync.Mutex
+	lines []byte
+	// waits says that lines are written later, begun that the first line of all is.
+	waits, begun bool
+}
+
+// WriteLevel implements zerolog.LevelWriter.
+func (j *jsonLog) WriteLevel(level zerolog.Level, line []byte) (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.lines = append(j.lines, line...)
+	delay := logDelay
+	if !j.begun {
+		delay = firstDelay
+	}
+	switch {
+	case level >= zerolog.ErrorLevel, level == zerolog.WarnLevel && j.begun, len(j.lines) >= fullLog:
+		return len(line), j.write()
+	case !j.waits:
+		j.waits = true
+		time.AfterFunc(delay, j.flush)
+	}
+	return len(line), nil
+}
+
+// Write implements io.Writer, for a line without a level.
+func (j *jsonLog) Write(line []byte) (int, error) { return j.WriteLevel(zerolog.NoLevel, line) }
+
+// begin writes the first line, before what waits.
+func (j *jsonLog) begin(first []byte) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.lines, j.begun = append(first, j.lines...), true
+	_ = j.write()
+}
+
+// flush writes what waits.
+func (j *jsonLog) flush() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	_ = j.write() // Nobody is left to tell.
+}
+
+// write writes what waits. The lock is held.
+func (j *jsonLog) write() error {
+	j.waits = false
+	if len(j.lines) == 0 {
+		return nil
+	}
+	_, err := j.out.Write(j.lines)
+	j.lines = j.lines[:0]
+	return err
+}
+
+// newLog makes the program's own log. It is gathered if it is JSON: who ends the program flushes it.
+func newLog(c config.Log, w io.Writer) (zerolog.Logger, *jsonLog) {
+	if c.Format == config.FormatConsole || c.Format == config.FormatAuto && isTerminal(w) {
+		return consoleLog(c, w), nil
+	}
+	lines := &jsonLog{out: w}
+	return logTo(c, lines), lines
+}
+
+func consoleLog(c config.Log, w io.Writer) zerolog.Logger {
+	return logTo(c, zerolog.ConsoleWriter{Out: w, NoColor: !isTerminal(w), TimeFormat: time.RFC3339})
+}
+
+func logTo(c config.Log, w io.Writer) zerolog.Logger {
+	level, err := zerolog.ParseLevel(string(c.Level))
+	if err != nil {
+		level = zerolog.InfoLevel
+	}
+	return zerolog.New(w).Level(level).With().Timestamp().Logger()
+}
+
+// quietLog is the log of a program that is part of a command. Only warnings are added to the command's own words, as
+// text unless JSON is asked for.
+func quietLog(c config.Log, w io.Writer) zerolog.Logger {
+	log := consoleLog(c, w)
+	if c.Format == config.FormatJSON {
+		log = logTo(c, w)
+	}
+	return log.Level(max(log.GetLevel(), zerolog.WarnLevel))
+}
