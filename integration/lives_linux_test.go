@@ -83,7 +83,7 @@ var (
 )
 
 // tinyRing is half full after a few commits, so that they are folded.
-const tinyRing = 36 * 4096
+const tinyRing = 34 * 4096
 
 // ofFolding reports whether a step gives the engine something.
 func ofFolding(step string) bool { return strings.HasSuffix(step, folding) }
