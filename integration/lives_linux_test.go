@@ -40,8 +40,6 @@ type life struct {
 	waits bool
 	// last is a step that comes again and again while the upstream holds what it accepted.
 	last string
-	// ring is the length of the ledger's log, in bytes; 0 for the usual one, which no life fills.
-	ring int64
 	// lost says that the first process of two loses the power: what its ledger had in the log alone,
 	// the second one folds.
 	lost bool
@@ -82,9 +80,6 @@ var (
 	long  = posting("/transfers", orderOf(map[string]any{"reference": "M", "note": note}))
 )
 
-// tinyRing is half full after a few commits, so that they are folded.
-const tinyRing = 34 * 4096
-
 // ofFolding reports whether a step gives the engine something.
 func ofFolding(step string) bool { return strings.HasSuffix(step, folding) }
 
@@ -106,7 +101,6 @@ func lives() []life {
 		{name: "mutation", upstream: toProbed, ask: long, identity: transfer, sending: mutation},
 		{name: "reconcile", upstream: toProbed, ask: short, identity: transfer, sending: mutation, second: true},
 		{name: "resend", upstream: toKeyed, ask: short, identity: transfer, sending: mutation, second: true},
-		{name: "folded", upstream: toProbed, ask: short, identity: transfer, sending: mutation, ring: tinyRing, rows: ofFolding},
 		{
 			name: "refolded", upstream: toProbed, ask: short, identity: transfer, sending: mutation, second: true, lost: true,
 			rows: ofFolding,

@@ -128,10 +128,6 @@ func (c cell) run(t *testing.T) (steps []string, reached bool) {
 	if !c.life.second && c.atSending() {
 		x.watching.Await = filepath.Join(dir, "arrived")
 	}
-	if c.life.ring > 0 {
-		x.ringOf(c.life.ring)
-		x.keep()
-	}
 	if c.life.prepare != nil {
 		c.life.prepare(x)
 	}

@@ -14,7 +14,7 @@ func TestACommandOfManyEventsDoesNotStopTheLedger(t *testing.T) {
 	t.Parallel()
 	s := mustOpen(t, testConfig(t.TempDir()))
 	const each = 4 << 10
-	n := maxCommand/each - 16
+	n := s.mostCommand/each - 16
 	if 2*n*each < int(s.db.MaxBatchSize()) {
 		t.Fatal("they would fit twice")
 	}

@@ -97,8 +97,6 @@ func hexOf(sum [32]byte) string {
 	return string(digits[:])
 }
 
-func bodyKey(sum [32]byte) []byte { return key(kBody, sum[:]) }
-
 // mark orders by time, then by name.
 func mark(at time.Time, name [32]byte) (m [markSize]byte) {
 	binary.BigEndian.PutUint64(m[:], nanos(at))

@@ -80,16 +80,6 @@ func (l lostEvents) holds(seq uint64) bool {
 	return false
 }
 
-// endAt reports whether t's event is the last one of those that were lost in a row.
-func (l lostEvents) endAt(t tip) bool {
-	for _, s := range l {
-		if s.Next == t.Seq+1 && s.Last == t.Hash {
-			return true
-		}
-	}
-	return false
-}
-
 // after moves s behind the next stretch, if that begins where s ends, and returns those that
 // are left.
 func (l lostEvents) after(s *stretch) lostEvents {
