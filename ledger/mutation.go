@@ -232,7 +232,7 @@ type Mutation struct {
 	Dropped int `cbor:"49,keyasint,omitempty" json:"dropped,omitempty"`
 	// ConnectorHosts are the hosts that were in force, as rules tells them, whether of the
 	// rule file or of the settings: the variables of a host, which are in the key, are read
-	// from these. Empty if they weren't noted yet.
+	// from these.
 	ConnectorHosts string `cbor:"50,keyasint,omitempty" json:"connector_hosts,omitempty"`
 	// Remade is how many records of the key retention removed before this one was made:
 	// marker and vendor keys are other ones each time.

@@ -13,13 +13,22 @@ import (
 )
 
 const (
-	// format is the version of the folder's layout. Format 3 has a journal in the high-water
-	// file, which a program that doesn't know it would leave out.
-	format = 3
-	// valueFormat is that of stored values. Those of format 1 are read, too, and lie in a
-	// folder of a later format until they change: see legacy.go.
-	valueFormat = 2
+	// format is that of the folder and of each value in it. From this one on, a program reads all
+	// formats of those before it. Those of formats 1 to 3 were never released.
+	format = 4
 )
+
+// wrongFormat refuses what has another format; a newer one needs this program, if that is known.
+func wrongFormat(what string, found int, needs string) error {
+	if found < format {
+		return fmt.Errorf("%w: %s has format %d of a build before the first release: begin a new ledger in another folder",
+			ledger.ErrFormat, what, found)
+	}
+	if needs == "" {
+		needs = "the program that ran on it last"
+	}
+	return fmt.Errorf("%w: %s has format %d, and this program reads format %d: use %s, or a newer one", ledger.ErrFormat, what, found, format, needs)
+}
 
 // sealSize is the length of the envelope: format, flags, CRC-32C.
 const sealSize = 6
@@ -69,7 +78,7 @@ func seal(key, content []byte, flags byte) []byte {
 
 // sealIn fills the envelope of a value in whose first sealSize bytes it belongs.
 func sealIn(key, out []byte, flags byte) {
-	out[0], out[1] = valueFormat, flags
+	out[0], out[1] = format, flags
 	binary.LittleEndian.PutUint32(out[2:], checksum(key, out))
 }
 
@@ -88,11 +97,10 @@ func unseal(key, sealed []byte) (content []byte, flags byte, err error) {
 	if binary.LittleEndian.Uint32(sealed[2:]) != checksum(key, sealed) {
 		return nil, 0, damaged(key, "the checksum doesn't match")
 	}
-	if sealed[0] > valueFormat {
-		return nil, 0, fmt.Errorf("%w: value %s has format %d, this program reads up to %d",
-			ledger.ErrFormat, keyName(key), sealed[0], valueFormat)
+	if sealed[0] != format {
+		return nil, 0, wrongFormat("value "+keyName(key), int(sealed[0]), "")
 	}
-	if sealed[0] == 0 || sealed[1]&^flagSplit != 0 {
+	if sealed[1]&^flagSplit != 0 {
 		return nil, 0, damaged(key, "the envelope is unknown")
 	}
 	return sealed[sealSize:], sealed[1], nil
@@ -176,7 +184,7 @@ type entryOfMutation struct {
 	history history
 }
 
-// storedMutation is how format 2 stores a record: an array.
+// storedMutation is how a record is stored: an array.
 type storedMutation struct {
 	_       struct{} `cbor:",toarray"`
 	Record  *ledger.Mutation
@@ -186,16 +194,10 @@ type storedMutation struct {
 // decodeMutation also refuses an unknown state.
 func decodeMutation(key, content []byte) (e entryOfMutation, err error) {
 	var s storedMutation
-	if ofNames(content) {
-		s.Record = new(ledger.Mutation)
-		err = decodeNumbered(key, content, s.Record)
-	} else {
-		err = read(key, content, &s, (*reader).storedMutation)
-	}
-	switch {
-	case err != nil:
+	if err := read(key, content, &s, (*reader).storedMutation); err != nil {
 		return entryOfMutation{}, err
-	case s.Record == nil || !s.Record.State.Valid():
+	}
+	if s.Record == nil || !s.Record.State.Valid() {
 		return entryOfMutation{}, damaged(key, "its state is unknown")
 	}
 	e.Mutation, e.history = s.Record, s.History

@@ -100,12 +100,7 @@ func (r *events) find(seq uint64) error {
 			return nil
 		}
 	}
-	e, err := legacyEvent(r.src, seq)
-	if err != nil {
-		return err
-	}
-	r.first, r.block = seq, []chained{e}
-	return nil
+	return ledger.ErrNotFound
 }
 
 // load reads the events under sk.
@@ -162,27 +157,6 @@ func decodeEvents(sk, content []byte) (c chainedEvents, err error) {
 	return c, nil
 }
 
-// legacyEvent reads an event of format 1, which lies under its own number.
-func legacyEvent(src source, seq uint64) (chained, error) {
-	sk := numbered(kEvent, seq)
-	content, err := src.get(sk)
-	if err != nil {
-		return chained{}, err
-	}
-	if len(content) < 32 {
-		return chained{}, damaged(sk, "the event is cut")
-	}
-	c := chained{hash: sha256.Sum256(content)}
-	copy(c.prev[:], content)
-	if err := decodeNumbered(sk, content[32:], &c.Event); err != nil {
-		return chained{}, err
-	}
-	if c.Seq != seq {
-		return chained{}, damaged(sk, fmt.Sprintf("it holds event %d", c.Seq))
-	}
-	return c, nil
-}
-
 // last returns the last event that is stored; ledger.ErrNotFound if there is none.
 func (r *events) last() (chained, error) {
 	if k := r.src.last([]byte{kEvents}); k != nil {
@@ -194,23 +168,12 @@ func (r *events) last() (chained, error) {
 		}
 		return chained{}, damaged(k, "it holds no event")
 	}
-	if k := r.src.last([]byte{kEvent}); k != nil {
-		return legacyEvent(r.src, binary.BigEndian.Uint64(k[1:]))
-	}
 	return chained{}, ledger.ErrNotFound
 }
 
 // after returns up to limit events from the one after number after on. Numbers that a
 // loss left out are left out.
 func (r *events) after(ctx context.Context, after uint64, limit int) (out []ledger.Event, err error) {
-	numbers := numbersAfter(ctx, r.src, []byte{kEvent}, after, limit, nil)
-	for _, seq := range numbers {
-		e, err := legacyEvent(r.src, seq)
-		if err != nil {
-			return nil, required(err, fmt.Sprintf("event %d", seq))
-		}
-		out = append(out, e.Event)
-	}
 	// Among those of one commit may be the next.
 	start := numbered(kEvents, after+1)
 	if r.it.Seek(start); r.it.ValidForPrefix([]byte{kEvents}) {

@@ -18,7 +18,7 @@ import (
 // what comes after. The mark stands in two slots, so that a torn write of one leaves the other.
 const (
 	slotSize = 4096
-	// marksSize is the length of both slots, which is all of the file in formats 1 and 2.
+	// marksSize is the length of both slots.
 	marksSize = 2 * slotSize
 )
 
@@ -28,8 +28,8 @@ type highMark struct {
 	Tip tip    `cbor:"2,keyasint"`
 	// Key begins each commit of the journal, and Journal is the length of either copy of
 	// it, in bytes.
-	Key     []byte `cbor:"3,keyasint,omitempty"`
-	Journal int64  `cbor:"4,keyasint,omitempty"`
+	Key     []byte `cbor:"3,keyasint"`
+	Journal int64  `cbor:"4,keyasint"`
 }
 
 // size is how long the file is.
@@ -85,7 +85,7 @@ func parseMarks(path string, b []byte) (highMark, error) {
 	case errFirst == nil && (errSecond != nil || first.Tip.Commit > second.Tip.Commit):
 		second = first
 	}
-	if second.Journal < 0 || second.size() != int64(len(b)) {
+	if second.Journal <= 0 || second.size() != int64(len(b)) {
 		return highMark{}, fmt.Errorf("%w: the high-water file %s has %d bytes instead of %d",
 			ledger.ErrDamaged, path, len(b), second.size())
 	}
@@ -182,19 +182,11 @@ func (h *highWater) sync() error {
 }
 
 // openHighWater opens the file of a ledger that ends at t, all of which is durable in the
-// engine. It makes one with a journal in the place of one that has none.
+// engine.
 func openHighWater(c Config, t tip) (*highWater, error) {
 	a, err := readHighWater(c.highWaterPath())
 	if err != nil {
 		return nil, err
-	}
-	if a.mark.Journal == 0 {
-		if err := createHighWater(c, a.mark.ID, t); err != nil {
-			return nil, err
-		}
-		if a, err = readHighWater(c.highWaterPath()); err != nil {
-			return nil, err
-		}
 	}
 	f, err := os.OpenFile(c.highWaterPath(), os.O_RDWR, 0)
 	if err != nil {

@@ -46,10 +46,6 @@ func TestWhatALaterProgramWroteIsNoDamage(t *testing.T) {
 			return mutationKey(m.Key), encoded(t, parts)
 		},
 		"a run": func(t *testing.T) ([]byte, []byte) { t.Helper(); return runKey(run.ID), withField(t, encoded(t, run)) },
-		"an index": func(t *testing.T) ([]byte, []byte) {
-			t.Helper()
-			return metaKey, encoded(t, identity{Format: format, ID: "test", Version: "9.9.9", Indexes: allIndexes + 1})
-		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -5,7 +5,7 @@ var (
 	moreOfTip      = more[tip](5)
 	moreOfCommit   = more[storedCommit](2)
 	moreOfHighMark = more[highMark](2)
-	moreOfBodyHead = more[bodyHead](6)
+	moreOfBodyHead = more[bodyHead](4)
 )
 
 func (w *writer) storedEvents(s *storedEvents) {
@@ -50,12 +50,8 @@ func (w *writer) bodyHead(h *bodyHead) {
 	if len(h.Inline) > 0 {
 		f.field(2).bytes(h.Inline)
 	}
-	if h.Upload != 0 {
-		f.field(3).head(cborUint, h.Upload)
-	}
-	f.someInt(4, int64(h.Chunks))
-	f.someBool(5, h.File)
-	f.someBool(6, h.Lost)
+	f.someBool(3, h.File)
+	f.someBool(4, h.Lost)
 	f.more(moreOfBodyHead, h)
 	f.end()
 }
