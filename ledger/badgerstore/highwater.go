@@ -42,7 +42,7 @@ func (m highMark) slot() ([]byte, error) {
 	const length = 2
 	b := bytes.NewBuffer(make([]byte, 0, 256))
 	b.Write(make([]byte, length+sealSize))
-	if err := encodeTo(b, &m); err != nil {
+	if err := encode(b, &m); err != nil {
 		return nil, err
 	}
 	slot := b.Bytes()

@@ -182,7 +182,7 @@ func (v *view) Delivery(run string, k ledger.Key) (*ledger.Delivery, error) {
 		return nil, err
 	}
 	d := new(ledger.Delivery)
-	return d, read(sk, content, d, (*reader).delivery)
+	return d, decode(sk, content, d)
 }
 
 // Process implements ledger.View.
