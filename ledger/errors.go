@@ -35,8 +35,8 @@ var (
 	ErrDamaged = errors.New("ledger damaged")
 	// ErrShortened: the ledger ends before what was acknowledged.
 	ErrShortened = errors.New("ledger shorter than acknowledged")
-	// ErrFormat: the ledger was written by a newer version.
-	ErrFormat = errors.New("ledger of a newer format")
+	// ErrFormat: the ledger was written by another version, which this one doesn't read.
+	ErrFormat = errors.New("ledger of another format")
 )
 
 // Errors of commands.

@@ -435,8 +435,7 @@ func (l *Ledger) heldItems(ctx context.Context, q ConfirmGap) ([]*Item, error) {
 	}), err
 }
 
-// heldByLoss doesn't look at the cause: items that were held by an earlier version have that
-// by which they had failed.
+// heldByLoss reports whether an accepted loss holds the item.
 func (i *Item) heldByLoss() bool { return i.State == ItemNeedsAttention && i.Reason == ReasonLoss }
 
 func (c *command) letIn(i *Item, q ConfirmGap) error {

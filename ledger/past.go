@@ -91,8 +91,7 @@ func (c *claiming) meetUnder(key Key) error {
 	return nil
 }
 
-// knowRules fills the item's rules from its mutations, if it was made before they
-// were noted.
+// knowRules fills the item's rules from its mutations, if they aren't known.
 func (c *claiming) knowRules() error {
 	if c.item == nil || c.item.Rules != nil {
 		return nil

@@ -133,8 +133,8 @@ type Item struct {
 	UpdatedAt time.Time `json:"updated_at"`
 	// Changes are the latest decisions on the item, oldest first.
 	Changes []ItemChange `json:"changes,omitempty"`
-	// Rules are the versions of rules under which the item has mutations; nil if they
-	// were not noted yet, as after reading an item that had none when it was stored.
+	// Rules are the versions of rules under which the item has mutations. Nil says that they
+	// aren't known: of an item that was stored without any, or that came after a loss.
 	Rules []ItemRule `json:"rules,omitempty"`
 	// Drifts are the operations ("connector/operation") of which a person accepted, for
 	// the current attempt, that runs ask for other identities than earlier ones.

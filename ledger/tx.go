@@ -45,9 +45,6 @@ func (d *Delivery) answers(m *Mutation) bool {
 	if d.Begun {
 		return false
 	}
-	if d.State == "" {
-		return true
-	}
 	current := m.Current()
 	if current == nil || d.Dispatch != current.ID {
 		return false

@@ -19,7 +19,7 @@ var crashTests = []struct{ how, pkg, run string }{
 		"SIGKILL, loss of power and torn writes while several scripts fill the journal and it is emptied", "./integration",
 		"^TestEndedWhileTheJournalIsEmptied$",
 	},
-	{"SIGKILL of the ledger alone", "./ledger/badgerstore", "^(TestKilledAtEachPoint|TestNothingAcknowledgedIsLostWhenKilled|TestUpgradeIsKilled)$"},
+	{"SIGKILL of the ledger alone", "./ledger/badgerstore", "^(TestKilledAtEachPoint|TestNothingAcknowledgedIsLostWhenKilled)$"},
 	{
 		"SIGKILL amid concurrent callers, what they saw held against a model (porcupine)", "./ledger/badgerstore",
 		"^TestCommandsOfConcurrentCallersAreLinearizable$",

@@ -103,7 +103,7 @@ func (p *Proxy) blockedRefusal(c caller, blockers []ledger.Blocker, detail strin
 		return f
 	}
 	b := blockers[0]
-	f.mutation = &ledger.Mutation{ID: b.ID, State: b.State}
+	f.mutation = &ledger.Mutation{Intent: ledger.Intent{ID: b.ID}, Outcome: ledger.Outcome{State: b.State}}
 	// What is known about the blocker is a help, not a condition of refusing.
 	if m, err := p.ledger.MutationByID(p.ctx, b.ID); err == nil {
 		f.mutation = m

@@ -205,7 +205,9 @@ func TestAStopBetweenTheGateAndTheSendingSendsNothing(t *testing.T) {
 				inForce := c.Rules
 				c.Rules = func() *rules.Set {
 					stops.Do(func() {
-						w.proxy.unrecorded.Add(&ledger.Mutation{Scope: ledger.Scope{Workflow: "wf", Item: "b"}}, "", ledger.Over{})
+						w.proxy.unrecorded.Add(&ledger.Mutation{
+							Intent: ledger.Intent{Scope: ledger.Scope{Workflow: "wf", Item: "b"}},
+						}, "", ledger.Over{})
 					})
 					return inForce()
 				}

@@ -351,7 +351,8 @@ func TestWorkThatHasJustLandedIsAskedForAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, created)
 	joins := ledger.Claimed{Decision: ledger.DecideJoin, Mutation: &ledger.Mutation{
-		Key: ledger.Key{1}, State: ledger.InFlight, Dispatches: []ledger.Dispatch{{}},
+		Intent:  ledger.Intent{Key: ledger.Key{1}},
+		Outcome: ledger.Outcome{State: ledger.InFlight, Dispatches: []ledger.Dispatch{{}}},
 	}}
 	var until patience
 	asked := 0

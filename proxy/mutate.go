@@ -137,12 +137,16 @@ func (p *Proxy) scope(x *exchange) (ledger.Scope, *refusal) {
 func (p *Proxy) record(x *exchange, w *work, req, stored *rules.Request, scope ledger.Scope, identity map[string]string) ledger.Mutation {
 	op, c := w.op, w.match.Connector
 	m := ledger.Mutation{
-		Connector: c.Name, ConnectorVersion: c.Version, ConnectorHash: c.Hash, ConnectorHosts: c.HostsInForce, Operation: op.Name,
-		Target: w.derived.Target, Account: w.derived.Account, HostGroup: w.derived.HostGroup,
-		Identity: identity, Subkey: w.derived.Subkey, Scope: scope,
-		PayloadDigest: w.derived.PayloadDigest, SignificantDigest: w.derived.SignificantDigest,
-		Policy:  p.policy(x, w),
-		Request: storedRequest(stored),
+		Intent: ledger.Intent{
+			Connector: c.Name, ConnectorVersion: c.Version, ConnectorHash: c.Hash, ConnectorHosts: c.HostsInForce, Operation: op.Name,
+			Target: w.derived.Target, Account: w.derived.Account, HostGroup: w.derived.HostGroup,
+			Identity: identity, Subkey: w.derived.Subkey, Scope: scope,
+		},
+		Payload: ledger.Payload{
+			PayloadDigest: w.derived.PayloadDigest, SignificantDigest: w.derived.SignificantDigest,
+			Policy:  p.policy(x, w),
+			Request: storedRequest(stored),
+		},
 	}
 	if k := op.NativeKey; k != nil && k.WhenPresent == rules.PresentKeepFirst {
 		m.VendorKey, _ = op.ClientKey(req)

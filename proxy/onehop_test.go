@@ -179,7 +179,10 @@ func (w *world) endRun(r *run) {
 // What is given as a stored answer may come from a probe, a person or a rule, too.
 func TestAStoredAnswerSaysOnlyWhatItMay(t *testing.T) {
 	t.Parallel()
-	s := &settled{mutation: &ledger.Mutation{ID: "m-1", State: ledger.Applied}, status: http.StatusOK, header: http.Header{"X-End": {"kept"}}}
+	s := &settled{mutation: &ledger.Mutation{
+		Intent:  ledger.Intent{ID: "m-1"},
+		Outcome: ledger.Outcome{State: ledger.Applied},
+	}, status: http.StatusOK, header: http.Header{"X-End": {"kept"}}}
 	for _, name := range []string{"Connection", "Keep-Alive", "Proxy-Authenticate", "Alt-Svc", headerScope, headerReplayed, headerObserved, headerState} {
 		s.header.Set(name, ofOneHop)
 	}

@@ -62,7 +62,7 @@ func TestOrderOfStrategies(t *testing.T) {
 		"and the first has its turn again": {[]ledger.Observation{probed, probed}, 0, []rules.Strategy{list[2], list[0], list[3], list[4]}},
 		"with one that is listed no more":  {[]ledger.Observation{probed, probed}, 1, []rules.Strategy{list[2], list[3], list[0], list[4]}},
 	} {
-		if got := order(list, &ledger.Mutation{Observations: tc.seen, Dropped: tc.dropped}); !slices.Equal(got, tc.want) {
+		if got := order(list, &ledger.Mutation{Asking: ledger.Asking{Observations: tc.seen, Dropped: tc.dropped}}); !slices.Equal(got, tc.want) {
 			t.Errorf("%s: got %+v, want %+v", name, got, tc.want)
 		}
 	}

@@ -65,10 +65,16 @@ func (f *fakeLedger) addKey(k ledger.Key, connector string, due time.Duration) l
 	defer f.mu.Unlock()
 	now := ledger.Stamp(clock.Take(f.clock))
 	m := &ledger.Mutation{
-		Key: k, ID: k.ID(), Version: 1, State: ledger.NeedsReconcile, Connector: connector,
-		UnknownSince: now, NextTryAt: now.Wall.Add(due), CreatedAt: now.Wall, UpdatedAt: now.Wall,
-		Policy:     ledger.Policy{Settle: 5 * time.Minute, Confirmations: 2, Spacing: 10 * time.Second},
-		Dispatches: []ledger.Dispatch{{ID: "d", Owner: "p1", Started: now, Ended: now, Verdict: ledger.VerdictUncertain}},
+		Intent:    ledger.Intent{Key: k, ID: k.ID(), Connector: connector},
+		Version:   1,
+		CreatedAt: now.Wall, UpdatedAt: now.Wall,
+		Outcome: ledger.Outcome{
+			State:        ledger.NeedsReconcile,
+			UnknownSince: now,
+			Dispatches:   []ledger.Dispatch{{ID: "d", Owner: "p1", Started: now, Ended: now, Verdict: ledger.VerdictUncertain}},
+		},
+		Asking:  ledger.Asking{NextTryAt: now.Wall.Add(due)},
+		Payload: ledger.Payload{Policy: ledger.Policy{Settle: 5 * time.Minute, Confirmations: 2, Spacing: 10 * time.Second}},
 	}
 	f.mutations[m.Key] = m
 	return m.Key

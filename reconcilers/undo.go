@@ -97,10 +97,12 @@ func (t *try) plan(object string) (ledger.Owed, error) {
 		return ledger.Owed{}, fmt.Errorf("the undo's body is longer than %d bytes", ledger.InlineBody)
 	}
 	owed := ledger.Owed{Object: object, Auto: undo.Auto, Body: body, Record: ledger.Mutation{
-		Target: "Undo " + spelt(object) + " of: " + t.mutation.Target,
-		Policy: undoPolicy(undo, t.mutation),
-		Request: ledger.Request{
-			Method: request.Method, URL: request.URL(), Header: ledger.Header(request.Header),
+		Intent: ledger.Intent{Target: "Undo " + spelt(object) + " of: " + t.mutation.Target},
+		Payload: ledger.Payload{
+			Policy: undoPolicy(undo, t.mutation),
+			Request: ledger.Request{
+				Method: request.Method, URL: request.URL(), Header: ledger.Header(request.Header),
+			},
 		},
 	}}
 	if len(body) > 0 {

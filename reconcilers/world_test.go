@@ -310,12 +310,17 @@ func claimIn(t tester, workflow, id string, req *rules.Request, match rules.Matc
 	return ledger.Claim{
 		Scope: scope, Key: key, DispatchID: id, Body: req.Body(), Connector: c.Content,
 		Record: ledger.Mutation{
-			Connector: c.Name, ConnectorVersion: c.Version, ConnectorHash: c.Hash, Operation: op.Name, Target: d.Target,
-			Account: d.Account, HostGroup: d.HostGroup, Identity: identity, Scope: scope, Policy: policy,
-			PayloadDigest: d.PayloadDigest, SignificantDigest: d.SignificantDigest,
-			Request: ledger.Request{
-				Method: stored.Method, URL: stored.URL(), Header: ledger.Header(stored.Header),
-				Body: ledger.Body{SHA256: hex.EncodeToString(sum[:]), Size: int64(len(req.Body()))},
+			Intent: ledger.Intent{
+				Connector: c.Name, ConnectorVersion: c.Version, ConnectorHash: c.Hash, Operation: op.Name, Target: d.Target,
+				Account: d.Account, HostGroup: d.HostGroup, Identity: identity, Scope: scope,
+			},
+			Payload: ledger.Payload{
+				Policy:        policy,
+				PayloadDigest: d.PayloadDigest, SignificantDigest: d.SignificantDigest,
+				Request: ledger.Request{
+					Method: stored.Method, URL: stored.URL(), Header: ledger.Header(stored.Header),
+					Body: ledger.Body{SHA256: hex.EncodeToString(sum[:]), Size: int64(len(req.Body()))},
+				},
 			},
 		},
 	}

@@ -295,7 +295,7 @@ func (s *Store) loadLeft(src snapshot) (err error) {
 // isWhole reports whether nothing is missing before the end. Open takes the first commit
 // that is missing for the end, so that a hole further back looks like an early end to it.
 func isWhole(src snapshot, end tip) bool {
-	begin, lost, err := verifiedFrom(src)
+	lost, err := readLost(src)
 	if err != nil {
 		return false
 	}
@@ -308,7 +308,7 @@ func isWhole(src snapshot, end tip) bool {
 		return false
 	}
 	v := &verifier{ctx: context.Background(), src: src, report: &Report{Events: end.Seq}, recordsOnly: true, lost: lost}
-	return v.all(begin, end) == nil
+	return v.all(end) == nil
 }
 
 // findTip looks for the greatest commit among all that are left.

@@ -21,27 +21,20 @@ var (
 	pointBodyDone  = fault.New("badgerstore.body_done")
 )
 
-// bodyHead is stored under a body's digest: the content, or where it is. Chunks were
-// written by format 1 only.
+// bodyHead is stored under a body's digest: the content, or where it is.
 type bodyHead struct {
 	Size   int64  `cbor:"1,keyasint"`
 	Inline []byte `cbor:"2,keyasint,omitempty"`
-	Upload uint64 `cbor:"3,keyasint,omitempty"`
-	Chunks uint32 `cbor:"4,keyasint,omitempty"`
 	// File says that the content is in a file of its own; see bodyFiles.
-	File bool `cbor:"5,keyasint,omitempty"`
+	File bool `cbor:"3,keyasint,omitempty"`
 	// Lost says that the content is gone, and that its loss was accepted.
-	Lost bool `cbor:"6,keyasint,omitempty"`
+	Lost bool `cbor:"4,keyasint,omitempty"`
 }
 
 // pendingBody marks an upload that no record names yet; Sum is set once it is whole.
 type pendingBody struct {
 	Whole bool     `cbor:"1,keyasint"`
 	Sum   [32]byte `cbor:"2,keyasint"`
-}
-
-func chunkKey(upload uint64, n uint32) []byte {
-	return key(kChunk, binary.BigEndian.AppendUint64(nil, upload), binary.BigEndian.AppendUint32(nil, n))
 }
 
 // WriteBody implements ledger.Store. Short content is stored as a value, longer
@@ -129,19 +122,6 @@ type upload struct {
 	number uint64
 }
 
-// dropUpload removes the chunks of an upload and its mark.
-func (t *tx) dropUpload(upload uint64) error {
-	keys, err := t.layer.keys(numbered(kChunk, upload))
-	if err != nil {
-		return err
-	}
-	for _, k := range keys {
-		t.layer.remove(k)
-	}
-	t.layer.remove(numbered(kPending, upload))
-	return nil
-}
-
 // requireBody refuses a record whose long body was never written. A file that no
 // record named before gets its value here, in the transaction of the first that does.
 func (t *tx) requireBody(b ledger.Body) error {
@@ -173,7 +153,7 @@ func bodyAt(src source, sum []byte) (h bodyHead, known bool, err error) {
 		return h, false, nil
 	}
 	if err == nil {
-		h, err = decodeBodyHead(sk, content)
+		err = decode(sk, content, &h)
 	}
 	return h, err == nil && !h.Lost, err
 }
@@ -219,7 +199,8 @@ func (t *tx) sweepUpload(upload uint64) error {
 	if p.Whole {
 		t.layer.remove(key(kBody, p.Sum[:]))
 	}
-	return t.dropUpload(upload)
+	t.layer.remove(pk)
+	return nil
 }
 
 // sweepFiles makes the folders of long bodies, or cleans them up after a process

@@ -3,7 +3,6 @@ package badgerstore
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"io"
 	"os"
@@ -77,41 +76,6 @@ func TestLongBodyIsAFile(t *testing.T) {
 		t.Errorf("spool/ holds %v", got)
 	}
 	if got, err := readAll(t, s, b); err != nil || !bytes.Equal(got, long("a")) {
-		t.Errorf("%d bytes, %v", len(got), err)
-	}
-}
-
-// chunked stores content as format 1 did.
-func chunked(t *testing.T, s *Store, content []byte) ledger.Body {
-	t.Helper()
-	const size = 60 << 10
-	sum := sum256(content)
-	err := s.do(t.Context(), func(tx *tx) error {
-		head := bodyHead{Size: int64(len(content)), Upload: 7}
-		for from := 0; from < len(content); from += size {
-			if err := tx.layer.put(chunkKey(7, head.Chunks), content[from:min(from+size, len(content))]); err != nil {
-				return err
-			}
-			head.Chunks++
-		}
-		return tx.layer.putValue(key(kBody, sum[:]), head)
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return ledgertest.SampleBody(content)
-}
-
-func TestBodyThatFormat1KeptInTheEngineIsRead(t *testing.T) {
-	t.Parallel()
-	c := testConfig(t.TempDir())
-	s := mustOpen(t, c)
-	b := chunked(t, s, long("o"))
-	putNaming(t, s, "old", b)
-	if again := putBody(t, s, "new", long("o")); again != b || len(names(t, c.bodiesDir())) != 0 {
-		t.Errorf("written again: %+v, bodies/ holds %v", again, names(t, c.bodiesDir()))
-	}
-	if got, err := readAll(t, s, b); err != nil || !bytes.Equal(got, long("o")) {
 		t.Errorf("%d bytes, %v", len(got), err)
 	}
 }
@@ -360,33 +324,6 @@ func TestBodyThatCannotBeWrittenIsRefused(t *testing.T) {
 	}
 	if err := s.Healthy(); err != nil {
 		t.Errorf("a body that couldn't be written stopped the ledger: %v", err)
-	}
-}
-
-func TestMarkOfAnUploadOfFormat1IsSwept(t *testing.T) {
-	t.Parallel()
-	c := testConfig(t.TempDir())
-	s := mustOpenOnly(t, c)
-	b := chunked(t, s, long("p"))
-	err := s.do(t.Context(), func(tx *tx) error {
-		return tx.layer.putValue(numbered(kPending, 7), pendingBody{Whole: true, Sum: sum256(long("p"))})
-	})
-	if err := errors.Join(err, s.Close()); err != nil {
-		t.Fatal(err)
-	}
-	s = mustOpen(t, c)
-	if _, err := readAll(t, s, b); !errors.Is(err, ledger.ErrNotFound) {
-		t.Errorf("read: %v, want ErrNotFound", err)
-	}
-	err = s.snapshot(func(src snapshot) error {
-		src.each(key(kChunk, binary.BigEndian.AppendUint64(nil, 7)), func([]byte) bool {
-			t.Error("a chunk is left")
-			return false
-		})
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 }
 

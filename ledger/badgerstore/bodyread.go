@@ -59,7 +59,7 @@ func (wholeBody) Close() error { return nil }
 // whole reports whether all of the content is in memory and has its digest. Where the
 // digest is another, reading tells.
 func (r *bodyReader) whole() bool {
-	return r.file == nil && r.head.Chunks == 0 && len(r.rest) > 0 &&
+	return r.file == nil && len(r.rest) > 0 &&
 		int64(len(r.rest)) == r.head.Size && sum256(r.rest) == r.sum
 }
 
@@ -75,7 +75,6 @@ func (s *Store) openBody(sum []byte) (*bodyReader, error) {
 		err = r.find()
 	}
 	if err != nil {
-		r.letGo()
 		return nil, err
 	}
 	return r, nil
@@ -84,28 +83,22 @@ func (s *Store) openBody(sum []byte) (*bodyReader, error) {
 // bodyReader reads a body from where its head says it is.
 type bodyReader struct {
 	store *Store
-	// src is where chunks are read from, nil for content without any. It is held until the
-	// reader is closed.
-	src  *shared
-	head bodyHead
-	sum  [32]byte
-	hash hash.Hash
-	file *os.File
+	head  bodyHead
+	sum   [32]byte
+	hash  hash.Hash
+	file  *os.File
 	// block is what the file is read into, failed why no more of it is.
 	block  []byte
 	failed error
 	rest   []byte
-	next   uint32
 	once   sync.Once
 }
 
 func (r *bodyReader) find() error {
 	sk := key(kBody, r.sum[:])
-	r.letGo()
-	r.src = r.store.newest.take() // It has the chunks of a head that is read later.
 	content, err := lately{r.store}.get(sk)
 	if err == nil {
-		r.head, err = decodeBodyHead(sk, content)
+		err = decode(sk, content, &r.head)
 	}
 	if err != nil {
 		return r.inEngine(err)
@@ -116,27 +109,17 @@ func (r *bodyReader) find() error {
 		return ledger.ErrBodyDropped
 	case r.head.File:
 		return r.open()
-	case r.head.Chunks == 0:
-		r.letGo()
 	}
 	return nil
 }
 
-// inEngine is what is wrong with a value that holds content, or a part of it. Damage stops the store;
+// inEngine is what is wrong with a value that holds content. Damage stops the store;
 // that of a file doesn't, as nothing else depends on it.
 func (r *bodyReader) inEngine(err error) error {
 	if isDamage(err) {
 		r.store.poison(err)
 	}
 	return err
-}
-
-// letGo lets go of the snapshot, if there is one.
-func (r *bodyReader) letGo() {
-	if r.src != nil {
-		r.store.newest.give(r.src)
-		r.src = nil
-	}
 }
 
 // fileBlock is how much of a file is read at once.
@@ -186,50 +169,6 @@ func (r *bodyReader) readFile(p []byte) (int, error) {
 	return n, nil
 }
 
-// decodeBodyHead reads what is stored under a body's digest. What is inline is a part of
-// content.
-func decodeBodyHead(sk, content []byte) (h bodyHead, err error) {
-	if short, ok := inlineBody(content); ok {
-		return bodyHead{Size: int64(len(short)), Inline: short}, nil
-	}
-	return h, decode(sk, content, &h)
-}
-
-// inlineBody returns the content of a bodyHead that holds all of it and nothing else, as
-// a part of how the head is stored; false for any other, which is to be decoded.
-func inlineBody(head []byte) ([]byte, bool) {
-	const mapOfTwo, first, second, number, text = 0xa2, 1, 2, 0, 2
-	if len(head) < 2 || head[0] != mapOfTwo || head[1] != first {
-		return nil, false
-	}
-	size, rest, ok := shortHead(head[2:], number)
-	if !ok || len(rest) == 0 || rest[0] != second {
-		return nil, false
-	}
-	length, content, ok := shortHead(rest[1:], text)
-	return content, ok && length == size && length == uint64(len(content))
-}
-
-// shortHead reads the head of a CBOR data item (RFC 8949 §3) of this major type, whose
-// argument has at most four bytes.
-func shortHead(b []byte, major byte) (argument uint64, rest []byte, ok bool) {
-	if len(b) == 0 || b[0]>>5 != major {
-		return 0, nil, false
-	}
-	info, rest := b[0]&0x1f, b[1:]
-	if info < 24 {
-		return uint64(info), rest, true
-	}
-	width := 1 << (info - 24)
-	if width > 4 || len(rest) < width {
-		return 0, nil, false
-	}
-	for _, c := range rest[:width] {
-		argument = argument<<8 | uint64(c)
-	}
-	return argument, rest[width:], true
-}
-
 // Read implements io.Reader.
 func (r *bodyReader) Read(p []byte) (n int, err error) {
 	if r.file != nil {
@@ -252,30 +191,21 @@ func (r *bodyReader) Read(p []byte) (n int, err error) {
 
 // readValue reads content that is kept in the engine.
 func (r *bodyReader) readValue(p []byte) (int, error) {
-	for len(r.rest) == 0 {
-		if r.next == r.head.Chunks {
-			return 0, io.EOF
-		}
-		chunk, err := r.src.get(chunkKey(r.head.Upload, r.next))
-		if err != nil {
-			return 0, required(err, fmt.Sprintf("chunk %d of body %x", r.next, r.sum))
-		}
-		r.rest = chunk
-		r.next++
+	if len(r.rest) == 0 {
+		return 0, io.EOF
 	}
 	n := copy(p, r.rest)
 	r.rest = r.rest[n:]
 	return n, nil
 }
 
-// Close lets file and snapshot go.
+// Close closes the file.
 func (r *bodyReader) Close() error {
 	var err error
 	r.once.Do(func() {
 		if r.file != nil {
 			err = r.file.Close()
 		}
-		r.letGo()
 		r.store.readers.Done()
 	})
 	return err

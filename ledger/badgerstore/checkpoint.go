@@ -66,7 +66,7 @@ func verifyCheckpoints(src snapshot) (last, from checkpoint, err error) {
 	if err != nil {
 		return last, from, err
 	}
-	lost, _, err := readLost(src)
+	lost, err := readLost(src)
 	if err != nil {
 		return last, from, err
 	}

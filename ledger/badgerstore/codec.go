@@ -13,13 +13,22 @@ import (
 )
 
 const (
-	// format is the version of the folder's layout. Format 3 has a journal in the high-water
-	// file, which a program that doesn't know it would leave out.
-	format = 3
-	// valueFormat is that of stored values. Those of format 1 are read, too, and lie in a
-	// folder of a later format until they change: see legacy.go.
-	valueFormat = 2
+	// format is that of the folder and of each value in it. From this one on, a program reads all
+	// formats of those before it. Those of formats 1 to 3 were never released.
+	format = 4
 )
+
+// wrongFormat refuses what has another format; a newer one needs this program, if that is known.
+func wrongFormat(what string, found int, needs string) error {
+	if found < format {
+		return fmt.Errorf("%w: %s has format %d of a build before the first release: begin a new ledger in another folder",
+			ledger.ErrFormat, what, found)
+	}
+	if needs == "" {
+		needs = "the program that ran on it last"
+	}
+	return fmt.Errorf("%w: %s has format %d, and this program reads format %d: use %s, or a newer one", ledger.ErrFormat, what, found, format, needs)
+}
 
 // sealSize is the length of the envelope: format, flags, CRC-32C.
 const sealSize = 6
@@ -36,9 +45,11 @@ var (
 // emptySeal is where a seal will be.
 var emptySeal [sealSize]byte
 
+// mustEncMode makes equal values equal bytes: fields and keys of maps are in order.
 func mustEncMode() cbor.UserBufferEncMode {
 	mode, err := cbor.EncOptions{
-		Sort: cbor.SortNone, Time: cbor.TimeRFC3339NanoUTC, ShortestFloat: cbor.ShortestFloatNone,
+		Sort: cbor.SortCoreDeterministic, Time: cbor.TimeRFC3339NanoUTC, ShortestFloat: cbor.ShortestFloatNone,
+		IndefLength: cbor.IndefLengthForbidden, TagsMd: cbor.TagsForbidden,
 	}.UserBufferEncMode()
 	if err != nil {
 		panic(fmt.Sprintf("badgerstore: constant options: %v", err))
@@ -46,9 +57,11 @@ func mustEncMode() cbor.UserBufferEncMode {
 	return mode
 }
 
+// mustDecMode refuses a field that it doesn't know, and what the encoder never writes.
 func mustDecMode() cbor.DecMode {
 	mode, err := cbor.DecOptions{
 		DupMapKey: cbor.DupMapKeyEnforcedAPF, ExtraReturnErrors: cbor.ExtraDecErrorUnknownField,
+		FieldNameMatching: cbor.FieldNameMatchingCaseSensitive, IndefLength: cbor.IndefLengthForbidden, TagsMd: cbor.TagsForbidden,
 		// Header fields and error texts are kept as they came: not always UTF-8.
 		UTF8: cbor.UTF8DecodeInvalid,
 	}.DecMode()
@@ -69,7 +82,7 @@ func seal(key, content []byte, flags byte) []byte {
 
 // sealIn fills the envelope of a value in whose first sealSize bytes it belongs.
 func sealIn(key, out []byte, flags byte) {
-	out[0], out[1] = valueFormat, flags
+	out[0], out[1] = format, flags
 	binary.LittleEndian.PutUint32(out[2:], checksum(key, out))
 }
 
@@ -88,11 +101,10 @@ func unseal(key, sealed []byte) (content []byte, flags byte, err error) {
 	if binary.LittleEndian.Uint32(sealed[2:]) != checksum(key, sealed) {
 		return nil, 0, damaged(key, "the checksum doesn't match")
 	}
-	if sealed[0] > valueFormat {
-		return nil, 0, fmt.Errorf("%w: value %s has format %d, this program reads up to %d",
-			ledger.ErrFormat, keyName(key), sealed[0], valueFormat)
+	if sealed[0] != format {
+		return nil, 0, wrongFormat("value "+keyName(key), int(sealed[0]), "")
 	}
-	if sealed[0] == 0 || sealed[1]&^flagSplit != 0 {
+	if sealed[1]&^flagSplit != 0 {
 		return nil, 0, damaged(key, "the envelope is unknown")
 	}
 	return sealed[sealSize:], sealed[1], nil
@@ -102,43 +114,8 @@ func damaged(key []byte, why string) error {
 	return fmt.Errorf("%w: value %s: %s", ledger.ErrDamaged, keyName(key), why)
 }
 
-func encode(v any) ([]byte, error) {
-	b, err := encoder.Marshal(v)
-	if err != nil {
-		return nil, fmt.Errorf("encode %T: %w", v, err)
-	}
-	return b, nil
-}
-
-// encodeTo appends v to b.
-func encodeTo(b *bytes.Buffer, v any) error {
-	w := writer{b: b.AvailableBuffer()}
-	switch v := v.(type) {
-	case *storedMutation:
-		w.storedMutation(v)
-	case *ledger.Event:
-		w.event(v)
-	case *ledger.Delivery:
-		w.delivery(v)
-	case *ledger.Item:
-		w.item(v)
-	case *storedEvents:
-		w.storedEvents(v)
-	case *storedCommit:
-		w.storedCommit(v)
-	case *bodyHead:
-		w.bodyHead(v)
-	case *highMark:
-		w.highMark(v)
-	default:
-		return encodeAny(b, v)
-	}
-	b.Write(w.b)
-	return w.err
-}
-
-// encodeAny is encodeTo for values of any type.
-func encodeAny(b *bytes.Buffer, v any) error {
+// encode appends v to b.
+func encode(b *bytes.Buffer, v any) error {
 	if err := encoder.MarshalToBuffer(v, b); err != nil {
 		return fmt.Errorf("encode %T: %w", v, err)
 	}
@@ -160,23 +137,13 @@ func decode(key, content []byte, v any) error {
 	return damaged(key, err.Error())
 }
 
-// read reads content into v, which is zero: by one, or by the decoder where that gives up.
-func read[T any](key, content []byte, v *T, one func(*reader, *T)) error {
-	r := newReader(content)
-	if one(r, v); r.whole() {
-		return nil
-	}
-	*v = *new(T)
-	return decode(key, content, v)
-}
-
 // entryOfMutation is a record with what the store keeps beside it.
 type entryOfMutation struct {
 	*ledger.Mutation
 	history history
 }
 
-// storedMutation is how format 2 stores a record: an array.
+// storedMutation is how a record is stored: an array.
 type storedMutation struct {
 	_       struct{} `cbor:",toarray"`
 	Record  *ledger.Mutation
@@ -186,16 +153,10 @@ type storedMutation struct {
 // decodeMutation also refuses an unknown state.
 func decodeMutation(key, content []byte) (e entryOfMutation, err error) {
 	var s storedMutation
-	if ofNames(content) {
-		s.Record = new(ledger.Mutation)
-		err = decodeNumbered(key, content, s.Record)
-	} else {
-		err = read(key, content, &s, (*reader).storedMutation)
-	}
-	switch {
-	case err != nil:
+	if err := decode(key, content, &s); err != nil {
 		return entryOfMutation{}, err
-	case s.Record == nil || !s.Record.State.Valid():
+	}
+	if s.Record == nil || !s.Record.State.Valid() {
 		return entryOfMutation{}, damaged(key, "its state is unknown")
 	}
 	e.Mutation, e.history = s.Record, s.History
@@ -233,7 +194,7 @@ func knownItemState(s ledger.ItemState) bool {
 
 func decodeItem(key, content []byte) (*ledger.Item, error) {
 	i := new(ledger.Item)
-	if err := read(key, content, i, (*reader).item); err != nil {
+	if err := decode(key, content, i); err != nil {
 		return nil, err
 	}
 	if !knownItemState(i.State) {

@@ -10,8 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/fxamacker/cbor/v2"
-
 	"keep-proxy/internal/fault"
 	"keep-proxy/ledger"
 )
@@ -54,7 +52,7 @@ type batch struct {
 	limit int
 	// events are those that the batch appends; about tells who watches what they are about.
 	// They are gone once the batch is written.
-	events []cbor.RawMessage
+	events [][]byte
 	about  string
 	// moved are the records that it changes, items the names of its items as they are stored.
 	moved []ledger.Key

@@ -29,7 +29,7 @@ func create(c Config, id string) error {
 	if err := syncAbove(c.Dir); err != nil {
 		return fmt.Errorf("ledger folder %s: the folders above it can't be synced: %w", c.Dir, err)
 	}
-	i := identity{Format: format, ID: id, Version: c.Version, Created: c.Now().Wall.UTC(), Indexes: allIndexes}
+	i := identity{Format: format, ID: id, Version: c.Version, Created: c.Now().Wall.UTC()}
 	first, err := createEngine(c, i)
 	if err != nil {
 		return fmt.Errorf("make a ledger: %w", err)
@@ -89,11 +89,6 @@ func abandon(c Config) error {
 		return err
 	}
 	if m, err := readHighWater(c.highWaterPath()); err == nil && m.mark.ID == string(id) {
-		// A copy that an earlier version left unfinished has this marker, too, and the id of the ledger
-		// that the file may belong to.
-		if m.tip().Commit > 1 {
-			return unfinishedCopy(c)
-		}
 		if err := os.Remove(c.highWaterPath()); err != nil {
 			return err
 		}

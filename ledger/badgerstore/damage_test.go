@@ -275,6 +275,17 @@ func TestRefusals(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, ledger.ErrFormat, "9.9.9"},
+		{"an older format", func(t *testing.T, c *Config) {
+			t.Helper()
+			i, err := readIdentity(c.identityPath())
+			if err != nil {
+				t.Fatal(err)
+			}
+			i.Format--
+			if err := os.WriteFile(c.identityPath(), i.text(), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}, ledger.ErrFormat, "begin a new ledger"},
 		{"an accepted loss that was cut short", func(t *testing.T, c *Config) {
 			t.Helper()
 			place(t, c.acceptingPath(), nil)

@@ -9,7 +9,6 @@ import (
 	"fmt"
 
 	badger "github.com/dgraph-io/badger/v4"
-	"github.com/fxamacker/cbor/v2"
 
 	"keep-proxy/ledger"
 )
@@ -20,7 +19,8 @@ type storedEvents struct {
 	_ struct{} `cbor:",toarray"`
 	// Before is the hash of the event before the first.
 	Before [32]byte
-	Events []cbor.RawMessage
+	// Events are events, each encoded by itself.
+	Events [][]byte
 }
 
 // linked is the hash of an event, as it is stored, after one with the hash before.
@@ -41,7 +41,7 @@ func (l *layer) appendEvent(t *tip, e *ledger.Event, listed bool) (event []byte,
 	e.Seq = t.Seq + 1
 	l.buffer.Reset()
 	l.buffer.Write(t.Hash[:])
-	if err := encodeTo(l.buffer, e); err != nil {
+	if err := encode(l.buffer, e); err != nil {
 		return nil, err
 	}
 	hash := sha256.Sum256(l.buffer.Bytes())
@@ -100,12 +100,7 @@ func (r *events) find(seq uint64) error {
 			return nil
 		}
 	}
-	e, err := legacyEvent(r.src, seq)
-	if err != nil {
-		return err
-	}
-	r.first, r.block = seq, []chained{e}
-	return nil
+	return ledger.ErrNotFound
 }
 
 // load reads the events under sk.
@@ -135,17 +130,14 @@ func (r *events) take(sk, content []byte) (before [32]byte, err error) {
 	return stored.before, nil
 }
 
-// chainEvents reads the events of one commit, which lie under sk.
-func chainEvents(sk, content []byte) (c chainedEvents, err error) {
-	r := newReader(content)
-	if r.storedEvents(&c); r.whole() {
-		return c, nil
-	}
-	return decodeEvents(sk, content)
+// chainedEvents are the events of one commit, and the hash of the one before the first.
+type chainedEvents struct {
+	before [32]byte
+	block  []chained
 }
 
-// decodeEvents is chainEvents for events that the reader doesn't know.
-func decodeEvents(sk, content []byte) (c chainedEvents, err error) {
+// chainEvents reads the events of one commit, which lie under sk.
+func chainEvents(sk, content []byte) (c chainedEvents, err error) {
 	var stored storedEvents
 	if err := decode(sk, content, &stored); err != nil {
 		return c, err
@@ -162,27 +154,6 @@ func decodeEvents(sk, content []byte) (c chainedEvents, err error) {
 	return c, nil
 }
 
-// legacyEvent reads an event of format 1, which lies under its own number.
-func legacyEvent(src source, seq uint64) (chained, error) {
-	sk := numbered(kEvent, seq)
-	content, err := src.get(sk)
-	if err != nil {
-		return chained{}, err
-	}
-	if len(content) < 32 {
-		return chained{}, damaged(sk, "the event is cut")
-	}
-	c := chained{hash: sha256.Sum256(content)}
-	copy(c.prev[:], content)
-	if err := decodeNumbered(sk, content[32:], &c.Event); err != nil {
-		return chained{}, err
-	}
-	if c.Seq != seq {
-		return chained{}, damaged(sk, fmt.Sprintf("it holds event %d", c.Seq))
-	}
-	return c, nil
-}
-
 // last returns the last event that is stored; ledger.ErrNotFound if there is none.
 func (r *events) last() (chained, error) {
 	if k := r.src.last([]byte{kEvents}); k != nil {
@@ -194,23 +165,12 @@ func (r *events) last() (chained, error) {
 		}
 		return chained{}, damaged(k, "it holds no event")
 	}
-	if k := r.src.last([]byte{kEvent}); k != nil {
-		return legacyEvent(r.src, binary.BigEndian.Uint64(k[1:]))
-	}
 	return chained{}, ledger.ErrNotFound
 }
 
 // after returns up to limit events from the one after number after on. Numbers that a
 // loss left out are left out.
 func (r *events) after(ctx context.Context, after uint64, limit int) (out []ledger.Event, err error) {
-	numbers := numbersAfter(ctx, r.src, []byte{kEvent}, after, limit, nil)
-	for _, seq := range numbers {
-		e, err := legacyEvent(r.src, seq)
-		if err != nil {
-			return nil, required(err, fmt.Sprintf("event %d", seq))
-		}
-		out = append(out, e.Event)
-	}
 	// Among those of one commit may be the next.
 	start := numbered(kEvents, after+1)
 	if r.it.Seek(start); r.it.ValidForPrefix([]byte{kEvents}) {

@@ -7,9 +7,11 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -19,12 +21,19 @@ import (
 
 var updateFixture = flag.Bool("update", false, "write the ledger folder of the present format anew")
 
-// Packed ledger folders: one is kept for each format ever released.
-const (
-	fixture1 = "testdata/ledger-v1.tar.gz"
-	fixture2 = "testdata/ledger-v2.tar.gz"
-	fixture3 = "testdata/ledger-v3.tar.gz"
-)
+// fixtures are packed ledger folders, one for each format from 4 on. The last one is of the present format.
+func fixtures(t *testing.T) []string {
+	t.Helper()
+	all, err := filepath.Glob("testdata/ledger-v*.tar.gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := fmt.Sprintf("testdata/ledger-v%d.tar.gz", format)
+	if !slices.Contains(all, now) {
+		t.Errorf("there is no %s: make fixture", now)
+	}
+	return all
+}
 
 // fixtureBody is the stored answer of the applied record.
 var fixtureBody = []byte(`{"id":"re_1","status":"succeeded"}`)
@@ -60,14 +69,14 @@ func makeFixture(t *testing.T) {
 	if err := errors.Join(err, s.Close()); err != nil {
 		t.Fatal(err)
 	}
-	pack(t, dir, fixture3)
+	pack(t, dir, fmt.Sprintf("testdata/ledger-v%d.tar.gz", format))
 }
 
 func TestLedgerOfEachFormat(t *testing.T) {
 	if *updateFixture {
 		makeFixture(t)
 	}
-	for _, path := range []string{fixture1, fixture2, fixture3} {
+	for _, path := range fixtures(t) {
 		t.Run(filepath.Base(path), func(t *testing.T) { replayAndResolve(t, path) })
 	}
 }

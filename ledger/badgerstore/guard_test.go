@@ -281,11 +281,12 @@ func TestUnsealRefuses(t *testing.T) {
 		key, sealed []byte
 		want        error
 	}{
-		"another key":    {[]byte("m/other"), good, ledger.ErrDamaged},
-		"a cut value":    {k, good[:5], ledger.ErrDamaged},
-		"no content":     {k, good[:6], ledger.ErrDamaged},
-		"unknown flags":  {k, seal(k, nil, 0x80), ledger.ErrDamaged},
-		"a newer format": {k, newer(k), ledger.ErrFormat},
+		"another key":     {[]byte("m/other"), good, ledger.ErrDamaged},
+		"a cut value":     {k, good[:5], ledger.ErrDamaged},
+		"no content":      {k, good[:6], ledger.ErrDamaged},
+		"unknown flags":   {k, seal(k, nil, 0x80), ledger.ErrDamaged},
+		"a newer format":  {k, inFormat(k, format+1), ledger.ErrFormat},
+		"an older format": {k, inFormat(k, format-1), ledger.ErrFormat},
 	} {
 		if _, _, err := unseal(c.key, c.sealed); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", name, err, c.want)
@@ -302,10 +303,10 @@ func TestUnsealRefuses(t *testing.T) {
 	}
 }
 
-// newer seals a value as a later program would.
-func newer(k []byte) []byte {
+// inFormat seals a value as a program of another format would.
+func inFormat(k []byte, format byte) []byte {
 	b := seal(k, nil, 0)
-	b[0] = valueFormat + 1
+	b[0] = format
 	sum := checksum(k, b)
 	b[2], b[3], b[4], b[5] = byte(sum), byte(sum>>8), byte(sum>>16), byte(sum>>24)
 	return b

@@ -18,7 +18,7 @@ import (
 // what comes after. The mark stands in two slots, so that a torn write of one leaves the other.
 const (
 	slotSize = 4096
-	// marksSize is the length of both slots, which is all of the file in formats 1 and 2.
+	// marksSize is the length of both slots.
 	marksSize = 2 * slotSize
 )
 
@@ -46,7 +46,7 @@ func (m highMark) slot() ([]byte, error) {
 	const length = 2
 	b := bytes.NewBuffer(make([]byte, 0, 256))
 	b.Write(make([]byte, length+sealSize))
-	if err := encodeTo(b, &m); err != nil {
+	if err := encode(b, &m); err != nil {
 		return nil, err
 	}
 	slot := b.Bytes()
@@ -89,7 +89,7 @@ func parseMarks(path string, b []byte) (highMark, error) {
 	case errFirst == nil && (errSecond != nil || first.Tip.Commit > second.Tip.Commit):
 		second = first
 	}
-	if second.Journal < 0 || second.size() != int64(len(b)) {
+	if second.Journal <= 0 || second.size() != int64(len(b)) {
 		return highMark{}, fmt.Errorf("%w: the high-water file %s has %d bytes instead of %d",
 			ledger.ErrDamaged, path, len(b), second.size())
 	}
@@ -191,19 +191,11 @@ func (h *highWater) sync() error {
 }
 
 // openHighWater opens the file of a ledger that ends at t, all of which is durable in the
-// engine. It makes one with a journal in the place of one that has none. A new epoch begins with its mark.
+// engine. A new epoch begins with its mark.
 func openHighWater(c Config, t tip, epoch, before string) (*highWater, error) {
 	a, err := readHighWater(c.highWaterPath())
 	if err != nil {
 		return nil, err
-	}
-	if a.mark.Journal == 0 {
-		if err := createHighWater(c, a.mark.ID, before, t); err != nil {
-			return nil, err
-		}
-		if a, err = readHighWater(c.highWaterPath()); err != nil {
-			return nil, err
-		}
 	}
 	f, err := os.OpenFile(c.highWaterPath(), os.O_RDWR, 0)
 	if err != nil {

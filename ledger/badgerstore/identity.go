@@ -19,9 +19,6 @@ type identity struct {
 	ID      string    `json:"id"`
 	Version string    `json:"version,omitempty"`
 	Created time.Time `json:"created"`
-	// Indexes says which indexes the ledger has had from its first record on. It is in the meta
-	// value only.
-	Indexes indexing `json:"indexes,omitempty"`
 }
 
 const identityTitle = "keep-proxy ledger"
@@ -64,24 +61,7 @@ func parseIdentity(text []byte) (identity, error) {
 	return i, nil
 }
 
-// upgrade makes a folder of an earlier format one of the present format, before
-// anything of that is written: earlier programs refuse it from then on. What is there
-// stays as it is until it changes, so that there is nothing else to do, and no moment
-// at which a crash would leave the folder half upgraded.
-func (s *Store) upgrade() error {
-	if s.identity.Format == format {
-		return nil
-	}
-	was := s.identity.Format
-	s.identity.Format, s.identity.Version = format, s.config.Version
-	if err := writeSynced(s.config.identityPath(), s.identity.text()); err != nil {
-		return fmt.Errorf("upgrade the ledger from format %d: %w", was, err)
-	}
-	s.config.Logger.Info().Int("from", was).Int("to", format).Msg("ledger upgraded: earlier versions can't open it any more")
-	return nil
-}
-
-// readIdentity reads ledger.id and refuses a newer format.
+// readIdentity reads ledger.id and refuses another format.
 func readIdentity(path string) (identity, error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -91,9 +71,8 @@ func readIdentity(path string) (identity, error) {
 	if err != nil {
 		return i, err
 	}
-	if i.Format > format {
-		return i, fmt.Errorf("%w: format %d, this program reads up to %d: use keep-proxy %s or newer",
-			ledger.ErrFormat, i.Format, format, i.Version)
+	if i.Format != format {
+		return i, wrongFormat("ledger.id", i.Format, "keep-proxy "+i.Version)
 	}
 	return i, nil
 }

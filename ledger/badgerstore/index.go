@@ -151,25 +151,6 @@ func itemIDPrefix(id string) []byte {
 	return b
 }
 
-// indexing counts the indexes that a ledger has had from its first record on. Those that came
-// with a later number it has in part only, of records that were changed since.
-type indexing int
-
-// allIndexes is that of a new ledger.
-const allIndexes indexing = 3
-
-// whole reports whether no record lacks its entry in the index of this kind.
-func (i indexing) whole(kind byte) bool {
-	switch kind {
-	case xItemID, xRunOfItem, xOwed, xRuleMade, xTouched:
-		return i >= 2
-	case xItemWaits:
-		return i >= 3
-	default:
-		return true
-	}
-}
-
 // reindex replaces the index keys before by those after.
 func (l *layer) reindex(before, after [][]byte) error {
 	for _, k := range after {

@@ -22,11 +22,9 @@ const (
 	kEvidence   = 'v' // digest(connector, account, object) → owner
 	kDelivery   = 'l' // digest(run), key → delivery
 	kConnector  = 'k' // digest(hash) → rule file
-	kBody       = 'b' // sha256 → content, or where its chunks are
-	kChunk      = 'g' // upload, n → chunk of a long body
+	kBody       = 'b' // sha256 → content, or that it is a file
 	kPending    = 'p' // upload → body that no record names yet
 	kEvents     = 'E' // seq of the first → events of a commit
-	kEvent      = 'e' // seq → event; format 1 only
 	kCommit     = 'j' // number modulo commitRing → commit
 	kCheckpoint = 'q' // number → checkpoint
 )

@@ -1,6 +1,7 @@
 package badgerstore
 
 import (
+	"bytes"
 	"errors"
 	"testing"
 
@@ -17,17 +18,17 @@ func withField(t *testing.T, content []byte) []byte {
 	if err := decoder.Unmarshal(content, &fields); err != nil {
 		t.Fatal(err)
 	}
-	fields[uint64(999)] = cbor.RawMessage{cborTrue}
+	fields[uint64(999)] = cbor.RawMessage{0xf5}
 	return encoded(t, fields)
 }
 
-func encoded(t *testing.T, v any) []byte {
+func encoded(t testing.TB, v any) []byte {
 	t.Helper()
-	b, err := encode(v)
-	if err != nil {
+	var b bytes.Buffer
+	if err := encode(&b, v); err != nil {
 		t.Fatal(err)
 	}
-	return b
+	return b.Bytes()
 }
 
 // A program that is older than what it reads must not call that damage: whoever accepts that as a
@@ -46,10 +47,6 @@ func TestWhatALaterProgramWroteIsNoDamage(t *testing.T) {
 			return mutationKey(m.Key), encoded(t, parts)
 		},
 		"a run": func(t *testing.T) ([]byte, []byte) { t.Helper(); return runKey(run.ID), withField(t, encoded(t, run)) },
-		"an index": func(t *testing.T) ([]byte, []byte) {
-			t.Helper()
-			return metaKey, encoded(t, identity{Format: format, ID: "test", Version: "9.9.9", Indexes: allIndexes + 1})
-		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -149,27 +149,26 @@ func (l *layer) put(k, content []byte) error {
 		l.set(pk, seal(pk, part, 0))
 		s.Parts++
 	}
-	head, err := encode(s)
-	if err != nil {
+	var head bytes.Buffer
+	if err := encode(&head, s); err != nil {
 		return err
 	}
-	l.set(k, seal(k, head, flagSplit))
+	l.set(k, seal(k, head.Bytes(), flagSplit))
 	return l.fits()
 }
 
 // putValue encodes v and stores it under k.
 func (l *layer) putValue(k []byte, v any) error {
-	_, err := l.putAfter(k, nil, v)
+	_, err := l.putRecord(k, v)
 	return err
 }
 
-// putAfter stores a head and then v, encoded, under k. The content that it returns
+// putRecord is putValue and returns the content, which
 // must not be changed, and is valid until the next call only.
-func (l *layer) putAfter(k, head []byte, v any) (content []byte, err error) {
+func (l *layer) putRecord(k []byte, v any) (content []byte, err error) {
 	l.buffer.Reset()
 	l.buffer.Write(emptySeal[:])
-	l.buffer.Write(head)
-	if err := encodeTo(l.buffer, v); err != nil {
+	if err := encode(l.buffer, v); err != nil {
 		return nil, err
 	}
 	sealed := l.buffer.Bytes()

@@ -134,8 +134,11 @@ func (l *linearized) asClaim(q *asked) (ledger.Claim, error) {
 		Scope: ledger.Scope{Workflow: q.Item, Item: "i", Attempt: attemptOf(q.Key), Run: run},
 		Key:   l.key(q), DispatchID: q.Dispatch, Drift: ledger.DriftAllow, Redelivery: q.is("redelivery"), Hold: q.is("hold"),
 		Record: ledger.Mutation{
-			Connector: "bank", Operation: "transfer", Target: q.Key, Account: q.Item, PayloadDigest: q.payload(), SignificantDigest: q.payload(),
-			Policy: linearPolicy(rulesOf(q.Item, q.Key)),
+			Intent: ledger.Intent{Connector: "bank", Operation: "transfer", Target: q.Key, Account: q.Item},
+			Payload: ledger.Payload{
+				PayloadDigest: q.payload(), SignificantDigest: q.payload(),
+				Policy: linearPolicy(rulesOf(q.Item, q.Key)),
+			},
 		},
 	}, err
 }
@@ -180,7 +183,8 @@ func (l *linearized) join(q *asked) (answered, error) {
 
 func (l *linearized) finish(q *asked) (answered, error) {
 	f := ledger.Finish{Key: l.key(q), Pending: q.is("pending"), Dispatch: ledger.Dispatch{
-		ID: q.Dispatch, Verdict: ledger.VerdictUncertain, Class: ledger.ClassTransient, Reason: "because of a test", BytesWritten: 1,
+		ID: q.Dispatch, Verdict: ledger.VerdictUncertain, Class: ledger.ClassTransient, Reason: "because of a test",
+		Wire: ledger.Wire{BytesWritten: 1},
 	}}
 	for _, v := range []ledger.Verdict{ledger.VerdictApplied, ledger.VerdictCommitted, ledger.VerdictFailed, ledger.VerdictNotSent} {
 		if q.is(string(v)) {
@@ -215,8 +219,11 @@ func (l *linearized) prepared(q *asked) (answered, error) {
 // linearOwed is what an object is owed.
 func linearOwed(object string, auto bool) ledger.Owed {
 	return ledger.Owed{Object: object, Auto: auto, Record: ledger.Mutation{
-		Target: "undo", PayloadDigest: "undo", Policy: linearPolicy(rulesOf("0", "undo")),
-		Request: ledger.Request{Method: "DELETE", URL: "https://bank.test/" + object},
+		Intent: ledger.Intent{Target: "undo"},
+		Payload: ledger.Payload{
+			PayloadDigest: "undo", Policy: linearPolicy(rulesOf("0", "undo")),
+			Request: ledger.Request{Method: "DELETE", URL: "https://bank.test/" + object},
+		},
 	}}
 }
 

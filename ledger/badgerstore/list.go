@@ -43,7 +43,7 @@ func parseCursor(cursor string) ([]byte, error) {
 
 // Mutations implements ledger.Store. It walks the narrowest index of the filter.
 func (s *Store) Mutations(ctx context.Context, f ledger.Filter) (ledger.Page[*ledger.Mutation], error) {
-	return page(ctx, s, f, mutationPrefixes(f, s.indexing.whole(xOwed)), s.spanned, func(v *view, name [32]byte) (*ledger.Mutation, bool, error) {
+	return page(ctx, s, f, mutationPrefixes(f), spanned, func(v *view, name [32]byte) (*ledger.Mutation, bool, error) {
 		m, err := v.Mutation(name)
 		if err != nil {
 			return nil, false, required(err, "mutation "+ledger.Key(name).ID())
@@ -55,7 +55,7 @@ func (s *Store) Mutations(ctx context.Context, f ledger.Filter) (ledger.Page[*le
 // Runs implements ledger.Store.
 func (s *Store) Runs(ctx context.Context, f ledger.Filter) (ledger.Page[*ledger.Run], error) {
 	prefix := []byte{xRunOpened}
-	if s.indexing.whole(xRunOfItem) && f.Workflow != "" && f.Item != "" {
+	if f.Workflow != "" && f.Item != "" {
 		prefix = named(xRunOfItem, f.Workflow, f.Item)
 	}
 	return page(ctx, s, f, [][]byte{prefix}, nil, func(v *view, name [32]byte) (*ledger.Run, bool, error) {
@@ -71,9 +71,9 @@ func (s *Store) Runs(ctx context.Context, f ledger.Filter) (ledger.Page[*ledger.
 func (s *Store) Items(ctx context.Context, f ledger.Filter) (ledger.Page[*ledger.Item], error) {
 	prefix := []byte{xItemOpened}
 	switch id := itemIDPrefix(f.ID); {
-	case id != nil && s.indexing.whole(xItemID):
+	case id != nil:
 		prefix = key(xItemID, id)
-	case slices.Equal(f.ItemStates, []ledger.ItemState{ledger.ItemNeedsAttention}) && s.indexing.whole(xItemWaits):
+	case slices.Equal(f.ItemStates, []ledger.ItemState{ledger.ItemNeedsAttention}):
 		prefix = []byte{xItemWaits}
 	}
 	return page(ctx, s, f, [][]byte{prefix}, nil, func(v *view, name [32]byte) (*ledger.Item, bool, error) {
@@ -104,7 +104,7 @@ func matchMutation(m *ledger.Mutation, f ledger.Filter) bool {
 
 // mutationPrefixes picks the index that holds the fewest records besides those
 // that are asked for.
-func mutationPrefixes(f ledger.Filter, indexed bool) [][]byte {
+func mutationPrefixes(f ledger.Filter) [][]byte {
 	switch {
 	case f.Run != "":
 		return [][]byte{named(xByRun, f.Run)}
@@ -116,7 +116,7 @@ func mutationPrefixes(f ledger.Filter, indexed bool) [][]byte {
 		return statePrefixes([]ledger.State{ledger.InFlight, ledger.NeedsReconcile, ledger.Indeterminate})
 	case f.Escalated:
 		return [][]byte{{xEscalated}}
-	case indexed && f.Obligations && len(f.States) > 0 && !slices.ContainsFunc(f.States, settled):
+	case f.Obligations && len(f.States) > 0 && !slices.ContainsFunc(f.States, settled):
 		return [][]byte{{xOwed}}
 	case len(f.States) > 0 && !slices.Contains(f.States, ledger.Applied):
 		return statePrefixes(f.States)

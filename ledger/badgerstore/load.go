@@ -25,7 +25,7 @@ func (s *Store) load(accepted bool) error {
 		if err := check(src); err != nil {
 			return err
 		}
-		if s.lost, _, err = readLost(src); err != nil {
+		if s.lost, err = readLost(src); err != nil {
 			return err
 		}
 		s.pending.next = lastUpload(src)
@@ -62,17 +62,10 @@ func (s *Store) checkMeta(src snapshot) error {
 	if err := decode(metaKey, content, &i); err != nil {
 		return err
 	}
-	// The format inside is that of the first start.
-	if i.ID != s.identity.ID || i.Format > s.identity.Format {
+	if i.ID != s.identity.ID || i.Format != s.identity.Format {
 		return fmt.Errorf("%w: ledger.id says %s (format %d), the data are those of %s (format %d)",
 			ledger.ErrDamaged, s.identity.ID, s.identity.Format, i.ID, i.Format)
 	}
-	// What it changed would be missing in the indexes that it doesn't know.
-	if i.Indexes > allIndexes {
-		return fmt.Errorf("%w: it has indexes up to %d, this program keeps those up to %d: use keep-proxy %s or newer",
-			ledger.ErrFormat, i.Indexes, allIndexes, i.Version)
-	}
-	s.indexing = i.Indexes
 	return nil
 }
 
@@ -109,13 +102,10 @@ func (s *Store) checkHighWater(src snapshot) error {
 
 // lastUpload is the greatest number of an upload that left traces.
 func lastUpload(src snapshot) uint64 {
-	var n uint64
-	for _, kind := range []byte{kChunk, kPending} {
-		if k := src.last([]byte{kind}); k != nil {
-			n = max(n, binary.BigEndian.Uint64(k[1:]))
-		}
+	if k := src.last([]byte{kPending}); k != nil {
+		return binary.BigEndian.Uint64(k[1:])
 	}
-	return n
+	return 0
 }
 
 // loadGate reads what stands in the way of requests.

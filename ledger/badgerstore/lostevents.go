@@ -1,7 +1,6 @@
 package badgerstore
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"strings"
@@ -9,9 +8,7 @@ import (
 	"keep-proxy/ledger"
 )
 
-// lostKey holds the events that accepted losses took, also where they are none: then the events
-// are verified from the first one on. A ledger whose loss an earlier program accepted has no such
-// value, and is verified from its baseline on.
+// lostKey holds the events that accepted losses took.
 var lostKey = []byte{kMeta, 'l'}
 
 // lostEvents are the events that are missing between those that are left, and before the next
@@ -29,26 +26,16 @@ type lostStretch struct {
 	Last   [32]byte `cbor:"4,keyasint"`
 }
 
-// readLost returns what accepted losses took; known is false where nobody wrote that down.
-func readLost(src source) (lost lostEvents, known bool, err error) {
+// readLost returns what accepted losses took.
+func readLost(src source) (lost lostEvents, err error) {
 	content, err := src.get(lostKey)
 	if errors.Is(err, ledger.ErrNotFound) {
-		return nil, false, nil
+		return nil, nil
 	}
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
-	return lost, true, decode(lostKey, content, &lost)
-}
-
-// verifiedFrom is the tip from which on events are verified, and what may be missing after it.
-func verifiedFrom(src source) (from tip, lost lostEvents, err error) {
-	lost, known, err := readLost(src)
-	if err != nil || known {
-		return from, lost, err
-	}
-	base, err := readBaseline(src)
-	return base.Before, nil, err
+	return lost, decode(lostKey, content, &lost)
 }
 
 // findLost finds the events that are missing before t. Events that can't be read are taken for
@@ -64,34 +51,18 @@ func findLost(src snapshot, t tip) (lost lostEvents, err error) {
 			at = s
 		}
 	}
-	each := func(kind byte, read func(k []byte) (stretch, error)) {
-		src.each([]byte{kind}, func(k []byte) bool {
-			s, broken := read(k)
-			if broken == nil {
-				found(s)
-			} else if !errors.Is(broken, ledger.ErrDamaged) {
-				err = broken
-			}
-			return err == nil
-		})
-	}
-	each(kEvent, func(k []byte) (stretch, error) {
-		e, err := legacyEvent(src, binary.BigEndian.Uint64(k[1:]))
-		return stretch{e.Seq, e.Seq + 1, e.prev, e.hash}, err
-	})
-	if err != nil {
-		return nil, err
-	}
-	each(kEvents, func(k []byte) (s stretch, err error) {
-		content, err := src.get(k)
-		if err != nil {
-			return s, err
+	src.each([]byte{kEvents}, func(k []byte) bool {
+		content, broken := src.get(k)
+		var before [32]byte
+		if broken == nil {
+			before, broken = r.take(k, content)
 		}
-		before, err := r.take(k, content)
-		if err != nil {
-			return s, err
+		if broken == nil {
+			found(stretchOf(r.first, before, r.block))
+		} else if !errors.Is(broken, ledger.ErrDamaged) {
+			err = broken
 		}
-		return stretchOf(r.first, before, r.block), nil
+		return err == nil
 	})
 	if at.next <= t.Seq {
 		found(stretch{t.Seq + 1, t.Seq + 1, t.Hash, t.Hash})

@@ -121,9 +121,6 @@ func (m *mending) records() error {
 // put puts those of the index keys that are missing.
 func (m *mending) put(indexes [][]byte) error {
 	for _, x := range indexes {
-		if !m.store.indexing.whole(x[0]) {
-			continue
-		}
 		switch _, err := m.src.item(x); {
 		case errors.Is(err, ledger.ErrNotFound):
 			m.to.set(x, seal(x, nil, 0))

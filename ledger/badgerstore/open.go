@@ -313,9 +313,6 @@ func (s *Store) begun(ctx context.Context, accepted bool) (err error) {
 			return err
 		}
 	}
-	if err := s.upgrade(); err != nil {
-		return err
-	}
 	if s.log, err = openLogSync(s.config); err != nil {
 		return err
 	}

@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/fxamacker/cbor/v2"
-
 	"keep-proxy/internal/fault"
 	"keep-proxy/ledger"
 )
@@ -48,11 +46,11 @@ func (s *Store) finish(b *batch) {
 }
 
 // about names what events are about, for who watches.
-func about(events []cbor.RawMessage) string {
+func about(events [][]byte) string {
 	var whats []string
 	for _, event := range events {
 		var e ledger.Event
-		if err := cbor.Unmarshal(event, &e); err == nil {
+		if err := decoder.Unmarshal(event, &e); err == nil {
 			whats = append(whats, e.What)
 		}
 	}

@@ -206,6 +206,7 @@ func (e entry) namesFile() (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	h, err := decodeBodyHead(e.key, content)
+	var h bodyHead
+	err = decode(e.key, content, &h)
 	return h.File && !h.Lost, err
 }

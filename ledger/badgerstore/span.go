@@ -185,10 +185,7 @@ func (w windows) and(other windows) windows {
 
 // spanned are the parts of the listing in which mutations of f were made, from the
 // cursor on. What they leave out holds none; what they hold may hold others.
-func (s *Store) spanned(src snapshot, f ledger.Filter, from []byte) windows {
-	if !s.indexing.whole(xTouched) {
-		return nil
-	}
+func spanned(src snapshot, f ledger.Filter, from []byte) windows {
 	var out windows
 	if f.Connector != "" {
 		out = ruleWindows(src, f, from)

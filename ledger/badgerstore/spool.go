@@ -129,10 +129,9 @@ func (f *spool) keep(ctx context.Context) (ledger.Body, error) {
 	}
 	body := f.Body()
 	going := f.hold(body.SHA256)
-	head, known, err := f.store.bodyNamed(body.SHA256)
+	_, known, err := f.store.bodyNamed(body.SHA256)
 	known = known && !going
-	if err != nil || known && !head.File {
-		// Format 1 has it in the engine.
+	if err != nil {
 		return body, err
 	}
 	if st, err := os.Stat(f.store.config.bodyPath(body.SHA256)); known && err == nil && st.Size() == body.Size {

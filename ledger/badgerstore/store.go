@@ -101,9 +101,6 @@ type Store struct {
 	connectors shelf[string, struct{}]
 	// spans are those of which the key is stored.
 	spans shelf[spanName, struct{}]
-	// indexing says in which indexes no record lacks an entry; it is set before the store is
-	// used.
-	indexing indexing
 }
 
 var _ ledger.Store = (*Store)(nil)

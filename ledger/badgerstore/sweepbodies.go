@@ -171,11 +171,6 @@ func (t *tx) dropBodies(sums [][32]byte) (map[string]bodyHead, error) {
 		if err != nil {
 			return out, err
 		}
-		if h.Chunks > 0 {
-			if err := t.dropUpload(h.Upload); err != nil {
-				return out, err
-			}
-		}
 		if err := t.layer.drop(sk); err != nil {
 			return out, err
 		}

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/fxamacker/cbor/v2"
-
 	"keep-proxy/ledger"
 )
 
@@ -19,7 +17,7 @@ type tx struct {
 
 	events []ledger.Event
 	// encoded are the events as they will be stored.
-	encoded []cbor.RawMessage
+	encoded [][]byte
 	gate    gateDelta
 	// puts are the records that this command has put, to be stored at its end.
 	puts []put
@@ -228,7 +226,7 @@ func (t *tx) complete(next *tip) error {
 	for i := range t.puts {
 		p := &t.puts[i]
 		t.stored = storedMutation{Record: p.Mutation, History: p.history}
-		content, err := t.layer.putAfter(t.layer.slab.key(kMutation, p.Key[:]), nil, &t.stored)
+		content, err := t.layer.putRecord(t.layer.slab.key(kMutation, p.Key[:]), &t.stored)
 		if err != nil {
 			return err
 		}

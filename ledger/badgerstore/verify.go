@@ -151,14 +151,12 @@ func (s *Store) verifyAll(ctx context.Context, progress Progress) (Report, error
 	if err := s.db.VerifyChecksum(); err != nil {
 		return r, fmt.Errorf("%w: %w", ledger.ErrDamaged, err)
 	}
-	err := s.db.View(func(txn *badger.Txn) error {
-		v := &verifier{ctx: ctx, config: s.config, indexing: s.indexing, src: snapshot{txn}, report: &r, progress: progress}
-		from, lost, err := verifiedFrom(v.src)
-		if err != nil {
+	err := s.db.View(func(txn *badger.Txn) (err error) {
+		v := &verifier{ctx: ctx, config: s.config, src: snapshot{txn}, report: &r, progress: progress}
+		if v.lost, err = readLost(v.src); err != nil {
 			return err
 		}
-		v.lost = lost
-		return v.all(from, s.tip)
+		return v.all(s.tip)
 	})
 	return r, err
 }
@@ -167,7 +165,6 @@ func (s *Store) verifyAll(ctx context.Context, progress Progress) (Report, error
 type verifier struct {
 	ctx      context.Context
 	config   Config
-	indexing indexing
 	src      snapshot
 	events   *events
 	report   *Report
@@ -189,16 +186,16 @@ type verifier struct {
 	naming bool
 }
 
-// all checks the chain of events after from up to to, then all values, then what
+// all checks the chain of events up to to, then all values, then what
 // records list against what is listed. What is named is what is wrong first in this
 // order, although it is looked at in one go.
-func (v *verifier) all(from, to tip) error {
+func (v *verifier) all(to tip) error {
 	err := v.values()
 	if v.ctx.Err() != nil && errors.Is(err, v.ctx.Err()) {
 		return err
 	}
-	if err != nil || !v.chain.leads(from, to, v.lost) {
-		if err := verifyEvents(v.src, from, to, v.lost); err != nil {
+	if err != nil || !v.chain.leads(tip{}, to, v.lost) {
+		if err := verifyEvents(v.src, tip{}, to, v.lost); err != nil {
 			return err
 		}
 	}
@@ -260,23 +257,19 @@ func (v *verifier) value(k, content []byte) error {
 		}
 		v.report.Items++
 		return v.belongs(k, itemName{i.Workflow, i.Item}.key(), itemIndexes(i))
-	case kEvents, kEvent:
+	case kEvents:
 		return v.event(k, content)
 	case kBody:
 		return v.body(k, content)
-	case kMeta, kPart, kToken, kEvidence, kDelivery, kConnector, kChunk, kPending, kCommit, kCheckpoint:
+	case kMeta, kPart, kToken, kEvidence, kDelivery, kConnector, kPending, kCommit, kCheckpoint:
 		return nil
-	case xUnresolved, xDue, xState, xByRun, xByItem, xCreated, xEscalated, xRunActive, xRunEnded, xRunOpened, xItemOpened, xItemTaken:
+	case xUnresolved, xDue, xState, xByRun, xByItem, xCreated, xEscalated, xOwed,
+		xRunActive, xRunEnded, xRunOpened, xRunOfItem, xItemOpened, xItemTaken, xItemID, xItemWaits:
 		v.found.add(k)
 		return nil
 	case xHistory:
 		if !v.lost.holds(binary.BigEndian.Uint64(k[len(k)-8:])) {
 			v.listed.add(k)
-		}
-		return nil
-	case xItemID, xRunOfItem, xOwed, xItemWaits:
-		if v.indexing.whole(k[0]) {
-			v.found.add(k)
 		}
 		return nil
 	case xRuleMade, xTouched:
@@ -321,9 +314,6 @@ func (v *verifier) mutation(k, content []byte) error {
 
 // spanned looks for the entries that m shares with others.
 func (v *verifier) spanned(m entryOfMutation) error {
-	if !v.indexing.whole(xTouched) {
-		return nil
-	}
 	for _, n := range newSpans(nil, nil, m.Mutation) {
 		x := n.key()
 		if _, known := v.spans[string(x)]; known {
@@ -343,20 +333,13 @@ func (v *verifier) spanned(m entryOfMutation) error {
 // manySpans is how many entries that records share are remembered as found.
 const manySpans = 1 << 14
 
-// event checks the events of one commit, or one event of format 1.
+// event checks the events of one commit.
 func (v *verifier) event(k, content []byte) error {
-	if k[0] == kEvents {
-		before, err := v.events.take(k, content)
-		if err != nil {
-			return err
-		}
-		v.chain.add(v.events.first, before, v.events.block)
-	} else {
-		v.chain.loose = true
-		if err := v.events.find(binary.BigEndian.Uint64(k[1:])); err != nil {
-			return required(err, "an event")
-		}
+	before, err := v.events.take(k, content)
+	if err != nil {
+		return err
 	}
+	v.chain.add(v.events.first, before, v.events.block)
 	for _, e := range v.events.block {
 		if err := v.listing(k, e.Event); err != nil {
 			return err
@@ -393,8 +376,8 @@ func (v *verifier) history(k []byte, m entryOfMutation) error {
 }
 
 func (v *verifier) body(k, content []byte) error {
-	h, err := decodeBodyHead(k, content)
-	if err != nil {
+	var h bodyHead
+	if err := decode(k, content, &h); err != nil {
 		return err
 	}
 	switch {
@@ -405,12 +388,7 @@ func (v *verifier) body(k, content []byte) error {
 	case h.File:
 		return checkBodyFile(v.config, [32]byte(k[1:]), h.Size, io.Discard)
 	}
-	for n := range h.Chunks {
-		if _, err := v.src.get(chunkKey(h.Upload, n)); err != nil {
-			return required(err, fmt.Sprintf("chunk %d of %s", n, keyName(k)))
-		}
-	}
-	if sum := sum256(h.Inline); h.Chunks == 0 && !bytes.Equal(sum[:], k[1:]) {
+	if sum := sum256(h.Inline); !bytes.Equal(sum[:], k[1:]) {
 		return damaged(k, "the content has another digest")
 	}
 	return nil
@@ -446,9 +424,6 @@ func (v *verifier) belongs(k, own []byte, indexes [][]byte) error {
 
 func (v *verifier) listedIn(indexes [][]byte) error {
 	for _, x := range indexes {
-		if !v.indexing.whole(x[0]) {
-			continue
-		}
 		if v.naming {
 			if _, err := v.src.get(x); err != nil {
 				return required(err, "index entry "+keyName(x))

@@ -11,9 +11,6 @@ type chain struct {
 	runs []stretch
 	// cut says that the next events begin a stretch.
 	cut bool
-	// loose says that some lie under numbers of their own, as in format 1; they may be whole
-	// all the same, which takes a walk from one to the next.
-	loose bool
 }
 
 // stretch are events of which each follows the one before it.
@@ -54,9 +51,6 @@ func (s *stretch) join(o stretch) bool {
 // leads reports whether the events are those after from up to to, each after the one
 // before it, but for all that was lost, and no others.
 func (c *chain) leads(from, to tip, lost lostEvents) bool {
-	if c.loose {
-		return false
-	}
 	slices.SortFunc(c.runs, func(a, b stretch) int { return cmp.Compare(a.first, b.first) })
 	all := stretch{next: from.Seq + 1, last: from.Hash}
 	for _, s := range c.runs {

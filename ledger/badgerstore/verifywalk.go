@@ -43,7 +43,7 @@ func (b *handful) empty(n int) {
 // part is a verifier for a part of the values, which counts from 0.
 func (v *verifier) part() *verifier {
 	return &verifier{
-		ctx: v.ctx, config: v.config, indexing: v.indexing, src: v.src, recordsOnly: v.recordsOnly, naming: v.naming, lost: v.lost,
+		ctx: v.ctx, config: v.config, src: v.src, recordsOnly: v.recordsOnly, naming: v.naming, lost: v.lost,
 		report: &Report{Events: v.report.Events}, progress: v.progress, spans: map[string]struct{}{},
 	}
 }
@@ -59,7 +59,6 @@ func (v *verifier) merge(p *verifier) {
 	v.told.merge(p.told)
 	v.listed.merge(p.listed)
 	v.chain.runs = append(v.chain.runs, p.chain.runs...)
-	v.chain.loose = v.chain.loose || p.chain.loose
 }
 
 // values checks each value by itself, and returns what is wrong with the first one, by

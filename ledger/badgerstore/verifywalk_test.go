@@ -112,7 +112,6 @@ func TestAChainLeads(t *testing.T) {
 		"another end":                             {chain{runs: []stretch{a, b, c}}, from, tip{Seq: 8, Hash: h(9)}, false, nil},
 		"one too many":                            {chain{runs: []stretch{a, b, c}}, from, tip{Seq: 4, Hash: h(4)}, false, nil},
 		"one twice":                               {chain{runs: []stretch{a, b, b, c}}, from, to, false, nil},
-		"it can't be told":                        {chain{runs: []stretch{a, b, c}, loose: true}, from, to, false, nil},
 		"what is missing was lost":                {chain{runs: []stretch{a, c}}, from, to, true, lostEvents{{4, 5, h(3), h(4)}}},
 		"the first were lost":                     {chain{runs: []stretch{c}}, from, to, true, lostEvents{{1, 5, h(0), h(4)}}},
 		"the last were lost":                      {chain{runs: []stretch{a}}, from, to, true, lostEvents{{4, 9, h(3), h(8)}}},
@@ -151,7 +150,7 @@ func TestEventsThatDontFollowBeginAnotherStretch(t *testing.T) {
 	gap.add(4, [32]byte{2}, events(3))
 	forged.add(3, [32]byte{9}, events(3))
 	for name, c := range map[string]chain{"gap": gap, "forged": forged} {
-		if len(c.runs) != 2 || c.loose {
+		if len(c.runs) != 2 {
 			t.Errorf("%s: %+v", name, c)
 		}
 	}

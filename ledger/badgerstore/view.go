@@ -182,10 +182,7 @@ func (v *view) Delivery(run string, k ledger.Key) (*ledger.Delivery, error) {
 		return nil, err
 	}
 	d := new(ledger.Delivery)
-	if ofNames(content) {
-		return d, decodeNumbered(sk, content, d)
-	}
-	return d, read(sk, content, d, (*reader).delivery)
+	return d, decode(sk, content, d)
 }
 
 // Process implements ledger.View.
