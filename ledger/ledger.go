@@ -10,12 +10,8 @@ type Ledger struct {
 	Store
 	config Config
 	// answers are those of which Answering was told; see there.
-	answers sync.Map
-	// noted are the deliveries that a replay which is decided as seen may not see yet.
-	noted      noted
+	answers    sync.Map
 	unrecorded Unrecorded
-	// worth says whether a claim is looked at before it is a command.
-	worth worth
 }
 
 // Config holds what commands need beyond their arguments.

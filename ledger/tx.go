@@ -114,21 +114,11 @@ type Tx interface {
 	PutBody(content []byte) (Body, error)
 	// Append adds to the history; Seq is set by the store.
 	Append(e Event)
-	// Shown has fn called once all that this command changed can be seen by See and Peek, if
-	// that comes to pass. It must not wait, nor use the store.
-	Shown(fn func())
 }
 
 // InlineBody is the longest body, in bytes, that is stored in the same
 // transaction as its record. Longer ones are written and synced before it.
 const InlineBody = 64 << 10
-
-// Sight is what of the ledger a claim is judged by. Run is nil for an unmanaged scope.
-type Sight struct {
-	Run      *Run
-	Item     *Item
-	Mutation *Mutation
-}
 
 // Filter selects records for a listing. Zero fields don't filter.
 type Filter struct {
@@ -187,12 +177,6 @@ type Store interface {
 	// single records, each as it is durable when it is read or later, so that it sees all that
 	// was answered before. Lists may wait, and fit no moment of the records that they name.
 	Peek(ctx context.Context, fn func(View) error) error
-	// See answers what a claim of the scope and key is judged by, without waiting and mostly
-	// without I/O: run, item and record as they were together, durable, at one moment of the
-	// call, at which nothing unresolved stopped the item. So it saw all that was answered
-	// before. False says that it isn't so, or not known; Update tells. What it answers is
-	// shared, and must not be changed.
-	See(scope Scope, k Key) (Sight, bool)
 	// Standing answers the gate: the run, and of the blockers of its workflow at least those
 	// that may stop it. For a run that isn't over it does so from memory, without I/O.
 	Standing(run string) (Run, []Blocker, error)

@@ -234,38 +234,6 @@ func TestAllThatWasAnsweredIsListed(t *testing.T) {
 	}
 }
 
-// A claim is judged by what was acknowledged last, of which the engine may have nothing, or an
-// older state.
-func TestASightIsOfWhatTheEngineLacks(t *testing.T) {
-	t.Parallel()
-	s := mustOpen(t, testConfig(t.TempDir()))
-	scope, k := aSight(t, s, "a")
-	allGiven(t, s)
-	var m *ledger.Mutation
-	if err := s.Update(t.Context(), func(tx ledger.Tx) (err error) {
-		if m, err = tx.Mutation(k); err != nil {
-			return err
-		}
-		m.Version++
-		m.Target = "changed"
-		return tx.PutMutation(m)
-	}); err != nil {
-		t.Fatal(err)
-	}
-	if got, ok := s.See(scope, k); !ok || got.Mutation.Target != "changed" {
-		t.Errorf("%t, %+v is seen", ok, got.Mutation)
-	}
-	if err := s.Update(t.Context(), func(tx ledger.Tx) error { return tx.DropMutation(m) }); err != nil {
-		t.Fatal(err)
-	}
-	if got, ok := s.See(scope, k); ok {
-		t.Errorf("%+v is seen, which was removed", got.Mutation)
-	}
-	if given := s.giving.given.Load(); given >= s.horizon.durable.Load() {
-		t.Error("the engine has all of it: this shows nothing")
-	}
-}
-
 // Commits that the engine got at once have one number there: that the later one isn't behind the
 // one before it says nothing.
 func TestCommitsThatWereGivenAtOnceAreThere(t *testing.T) {

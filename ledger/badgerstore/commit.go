@@ -56,11 +56,8 @@ type batch struct {
 	// They are gone once the batch is written.
 	events []cbor.RawMessage
 	about  string
-	// moved are the records that it changes, items the names of its items as they are stored.
+	// moved are the records that it changes.
 	moved []ledger.Key
-	items [][32]byte
-	// shown are called once it can be seen.
-	shown []func()
 	// referred are digests of bodies that this batch takes out of the sweep.
 	referred []string
 	// written is when it was complete, for the gate.
@@ -324,8 +321,7 @@ func (s *Store) add(b *batch, fn func(*tx) error) (durable bool, err error) {
 	b.gate.add(t.gate)
 	b.events = append(b.events, t.encoded...)
 	b.referred = append(b.referred, t.referred...)
-	b.moved, b.items = t.layer.appendMoved(b.moved, b.items)
-	b.shown = append(b.shown, t.shown...)
+	b.moved = t.layer.appendMoved(b.moved)
 	for _, u := range t.uploaded {
 		s.pending.add(u.sha256, u.number)
 	}
@@ -383,13 +379,6 @@ func (t *tx) evaluate(fn func(*tx) error, next *tip) (err error) {
 // turn to do so, unless the batch is empty.
 func (s *Store) settle(b *batch) {
 	s.end(b)
-	if b.size == 0 && len(b.shown) > 0 {
-		// What its commands have read may be of the one that is being synced.
-		s.unshown.add(b.shown)
-		if s.horizon.durable.Load() >= s.tip.Commit {
-			s.unshown.call()
-		}
-	}
 	if b.empty() {
 		return
 	}

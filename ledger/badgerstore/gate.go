@@ -30,8 +30,6 @@ type gate struct {
 	places     map[string]uint32
 	// ended lists runs by their end, so that the gate lets the old ones go.
 	ended []endedRun
-	// known is what [Store.See] has read.
-	known known
 }
 
 // blocked is a blocker as the gate keeps it, with its age, by which blockers are ordered.
@@ -121,23 +119,14 @@ func (d *gateDelta) add(o gateDelta) {
 	d.mutations = append(d.mutations, o.mutations...)
 }
 
-// publish makes d visible, in one step with what together does, tells those who watch, and lets
-// go of runs that have ended.
-func (g *gate) publish(d gateDelta, now time.Time, together func(*known)) {
+// publish makes d visible, tells those who watch, and lets go of runs that have ended.
+func (g *gate) publish(d gateDelta, now time.Time) {
 	g.mu.Lock()
-	together(&g.known)
 	stops := g.put(d, now)
 	g.mu.Unlock()
 	if stops {
 		g.watchers.Tell()
 	}
-}
-
-// alone calls fn while nobody looks, and nothing is published.
-func (g *gate) alone(fn func()) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	fn()
 }
 
 // put reports whether it may have stopped something. The lock is held.
@@ -238,7 +227,6 @@ func (g *gate) rest(now time.Time) {
 	defer g.mu.Unlock()
 	g.letGo(now)
 	g.ended = slices.Clip(slices.Clone(g.ended))
-	g.known.empty()
 }
 
 // letGo drops runs whose end is past: the store finds them in the engine.

@@ -155,17 +155,6 @@ func (g *giving) next() (t task, ok bool) {
 	}
 }
 
-// renew makes what the engine has now the newest snapshot, in one step with what together does.
-func (s *Store) renew(together func()) {
-	txn := s.db.NewTransaction(false)
-	var letGo func()
-	s.gate.alone(func() {
-		letGo = s.newest.renew(txn)
-		together()
-	})
-	letGo()
-}
-
 // giveLoop gives the engine what it lacks when somebody asks for it: who reads, or who needs room
 // in the journal. Meanwhile commits go on. It alone writes to the engine, but for commits that
 // are too long for the journal, before which it has nothing left to do.
@@ -191,7 +180,10 @@ func (s *Store) giveNext(t task) error {
 		}
 		pointAfterApply.Pass()
 		end := p.end
-		s.renew(s.backlog.leave)
+		// In this order: who doesn't find it in the backlog looks into the snapshot.
+		letGo := s.newest.renew(s.db.NewTransaction(false))
+		s.backlog.leave()
+		letGo()
 		s.giving.reached(end)
 	}
 	if t.sync {

@@ -276,17 +276,14 @@ func (e entry) apply(txn *badger.Txn, room *entries) error {
 	return nil
 }
 
-// appendMoved adds the keys of the records that l changes, and those of items.
-func (l *layer) appendMoved(records []ledger.Key, items [][32]byte) ([]ledger.Key, [][32]byte) {
+// appendMoved adds the keys of the records that l changes.
+func (l *layer) appendMoved(records []ledger.Key) []ledger.Key {
 	for _, e := range l.writes {
-		switch e.key[0] {
-		case kMutation:
+		if e.key[0] == kMutation {
 			records = append(records, ledger.Key(e.key[1:]))
-		case kItem:
-			items = append(items, [32]byte(e.key[1:]))
 		}
 	}
-	return records, items
+	return records
 }
 
 func entrySize(k, v []byte) int { return len(k) + len(v) + entryOverhead }

@@ -138,6 +138,6 @@ func (s *Store) loadGate(src snapshot) error {
 		}
 		d.setRun(r)
 	}
-	s.gate.publish(d, s.now(), func(*known) {})
+	s.gate.publish(d, s.now())
 	return nil
 }

@@ -15,5 +15,5 @@ func (s *Store) rest() {
 	s.slabs = [2]slab{}
 	s.changed.rest()
 	s.giving.rest(s.horizon.durable.Load())
-	s.gate.rest(s.now()) // And of what was seen.
+	s.gate.rest(s.now())
 }

@@ -151,14 +151,6 @@ func standstillOf(list []blocked) standstill {
 	return s
 }
 
-// stops reports whether any of them stops the item.
-func (s standstill) stops(item string) bool {
-	if s.items == nil {
-		return len(s.all) > 0
-	}
-	return len(s.items[item]) > 0
-}
-
 // of are the blockers that may stop a run: a thousand items that stand still are not
 // looked through for each request of another.
 func (s standstill) of(r *ledger.Run) []ledger.Blocker {

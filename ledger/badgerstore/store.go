@@ -37,8 +37,6 @@ type Store struct {
 
 	queue chan *command
 	notes notes
-	// unshown are called once the batch that is being synced can be seen.
-	unshown unshown
 	// syncing takes batches from the committer to syncLoop; turn holds a token while
 	// none is being written; drained is closed when both have ended. room belongs to who
 	// gives the engine something.

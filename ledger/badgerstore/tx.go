@@ -33,8 +33,6 @@ type tx struct {
 	referred []string
 	// dropped are called if the command succeeds, so that no shelf keeps what it removed.
 	dropped []func()
-	// shown are called once the command's changes can be seen.
-	shown []func()
 	// unowned is the key of the upstream object of which the command has found no owner.
 	unowned []byte
 	// failed is the first error that makes the whole command worthless, whatever
@@ -52,10 +50,9 @@ func newTx(s *Store, b *batch) *tx {
 	clear(t.events)
 	clear(t.encoded)
 	clear(t.puts)
-	clear(t.shown)
 	*t = tx{
 		view: view{src: s.layer, process: s.process}, layer: s.layer, store: s, batch: b,
-		events: t.events[:0], encoded: t.encoded[:0], puts: t.puts[:0], shown: t.shown[:0],
+		events: t.events[:0], encoded: t.encoded[:0], puts: t.puts[:0],
 	}
 	return t
 }
@@ -484,9 +481,6 @@ func (t *tx) hasBody(sum [32]byte) (bool, error) {
 	}
 	return known, err
 }
-
-// Shown implements ledger.Tx.
-func (t *tx) Shown(fn func()) { t.shown = append(t.shown, fn) }
 
 // Append implements ledger.Tx.
 func (t *tx) Append(e ledger.Event) { t.events = append(t.events, e) }

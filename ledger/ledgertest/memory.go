@@ -35,8 +35,6 @@ type Memory struct {
 	// broken is why the store takes no updates any more.
 	broken error
 	fail   failure
-	// shown are called once what was noted is durable.
-	shown []func()
 	// syncs counts updates that were acknowledged.
 	syncs int
 }
@@ -98,7 +96,7 @@ func (s *Memory) Update(ctx context.Context, fn func(ledger.Tx) error) error {
 	if s.broken != nil {
 		return s.broken
 	}
-	top, shown, err := s.evaluate(fn)
+	top, err := s.evaluate(fn)
 	if err != nil {
 		return err
 	}
@@ -112,10 +110,6 @@ func (s *Memory) Update(ctx context.Context, fn func(ledger.Tx) error) error {
 	s.durable.add(top)
 	s.noted = &layer{}
 	s.syncs++
-	for _, fn := range append(s.shown, shown...) {
-		fn()
-	}
-	s.shown = nil
 	s.watchers.Tell()
 	return s.broken
 }
@@ -123,13 +117,11 @@ func (s *Memory) Update(ctx context.Context, fn func(ledger.Tx) error) error {
 // Watch implements ledger.Store; it tells of every update.
 func (s *Memory) Watch(told chan<- struct{}) (stop func()) { return s.watchers.Add(told) }
 
-// evaluate returns the changes of a command over everything before it, and what it wants
-// called once they are durable.
-func (s *Memory) evaluate(fn func(ledger.Tx) error) (*layer, []func(), error) {
+// evaluate returns the changes of a command over everything before it.
+func (s *Memory) evaluate(fn func(ledger.Tx) error) (*layer, error) {
 	top := &layer{}
 	t := &tx{view: view{layers: layers{s.durable, s.noted, top}, process: s.process}, top: top}
-	err := fn(t)
-	return top, t.shown, err
+	return top, fn(t)
 }
 
 // Note implements ledger.Store.
@@ -139,9 +131,8 @@ func (s *Memory) Note(fn func(ledger.Tx) error) {
 	if s.broken != nil {
 		return
 	}
-	if top, shown, err := s.evaluate(fn); err == nil {
+	if top, err := s.evaluate(fn); err == nil {
 		s.noted.add(top)
-		s.shown = append(s.shown, shown...)
 	}
 }
 
@@ -173,31 +164,6 @@ func (s *Memory) read(fn func(*view)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	fn(&view{layers: layers{s.durable}, process: s.process})
-}
-
-// See implements ledger.Store.
-func (s *Memory) See(scope ledger.Scope, k ledger.Key) (ledger.Sight, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	v := &view{layers: layers{s.durable}, process: s.process}
-	stops := func(b ledger.Blocker) bool {
-		return b.Scope != ledger.BlockMutation && (b.Scope != ledger.BlockItem || b.Item == scope.Item)
-	}
-	if s.broken != nil || slices.ContainsFunc(v.layers.blockers(scope.Workflow), stops) {
-		return ledger.Sight{}, false
-	}
-	var seen ledger.Sight
-	var err error
-	if scope.Run != "" {
-		seen.Run, err = lookup(v.layers, (*layer).ofRuns, scope.Run)
-	}
-	if err == nil {
-		seen.Item, err = v.item(scope.Workflow, scope.Item)
-	}
-	if err == nil {
-		seen.Mutation, err = v.mutation(k)
-	}
-	return seen, err == nil
 }
 
 // Standing implements ledger.Store.

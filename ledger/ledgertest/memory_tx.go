@@ -143,8 +143,6 @@ func (v *view) LastEvent() (*ledger.Event, error) {
 type tx struct {
 	view
 	top *layer
-	// shown are called once the changes are durable.
-	shown []func()
 }
 
 var _ ledger.Tx = (*tx)(nil)
@@ -247,8 +245,6 @@ func (t *tx) PutBody(content []byte) (ledger.Body, error) {
 	}
 	return b, nil
 }
-
-func (t *tx) Shown(fn func()) { t.shown = append(t.shown, fn) }
 
 func (t *tx) Append(e ledger.Event) { t.top.events = append(t.top.events, e) }
 
