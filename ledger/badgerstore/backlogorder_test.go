@@ -51,21 +51,21 @@ func TestAParcelLeavesAfterTheSnapshotIsRenewed(t *testing.T) {
 	allGiven(t, s)
 }
 
-// What leaves the backlog before a batch has pinned it must be in the snapshot that the batch takes.
-func TestABatchPinsBeforeItTakesItsSnapshot(t *testing.T) {
+// What leaves the backlog before a batch looks into it must be in the snapshot that the batch takes.
+func TestABatchLooksIntoTheBacklogBeforeItTakesItsSnapshot(t *testing.T) {
 	t.Parallel()
 	s := mustOpen(t, testConfig(t.TempDir()))
 	allGiven(t, s)
 	k := numbered(kPending, 1<<41)
 	begun := make(chan *batch)
-	s.backlog.mu.RLock() // It can't pin.
+	s.backlog.mu.Lock() // It can't look.
 	go func() { begun <- s.begin() }()
 	others()
 	if err := s.db.Update(func(txn *badger.Txn) error { return txn.Set(k, seal(k, []byte("v"), 0)) }); err != nil {
 		t.Fatal(err)
 	}
 	s.newest.renew(s.db.NewTransaction(false))()
-	s.backlog.mu.RUnlock()
+	s.backlog.mu.Unlock()
 	b := <-begun
 	if _, err := b.base.get(k); err != nil {
 		t.Errorf("the batch lacks what has left the backlog: %v", err)

@@ -56,8 +56,6 @@ type batch struct {
 	// They are gone once the batch is written.
 	events []cbor.RawMessage
 	about  string
-	// moved are the records that it changes.
-	moved []ledger.Key
 	// referred are digests of bodies that this batch takes out of the sweep.
 	referred []string
 	// written is when it was complete, for the gate.
@@ -184,10 +182,6 @@ func (s *Store) begin() *batch {
 	b.engine = s.newest.take()
 	b.base = b.engine.snapshot
 	b.entries = s.changed.now
-	// The one before lies in the other slab.
-	slab := &s.slabs[b.number%2]
-	slab.reset()
-	s.layer.slab, s.ends.slab = slab, slab
 	return b
 }
 
@@ -321,7 +315,6 @@ func (s *Store) add(b *batch, fn func(*tx) error) (durable bool, err error) {
 	b.gate.add(t.gate)
 	b.events = append(b.events, t.encoded...)
 	b.referred = append(b.referred, t.referred...)
-	b.moved = t.layer.appendMoved(b.moved)
 	for _, u := range t.uploaded {
 		s.pending.add(u.sha256, u.number)
 	}
@@ -420,7 +413,6 @@ func (s *Store) commit(b *batch) error {
 	pointBeforeCommit.Pass()
 	// From here on it may become durable, so that who reads waits for it.
 	s.horizon.wrote(b.number)
-	s.buffers.trim(s.written)
 	s.tip = b.tip
 	s.syncingGate = b.gate
 	return nil

@@ -78,8 +78,7 @@ const (
 	blockSize = 64 << 10
 	// tableSize is the size of the engine's tables below the newest level, in each level
 	// the same. To build one it takes a buffer of twice as much and, however small the
-	// table is, 3 MiB for its index; it builds several at a time. See tableBuffers for what
-	// becomes of the buffers.
+	// table is, 3 MiB for its index; it builds several at a time.
 	tableSize = 2 << 20
 	// baseLevelSize is how large the level may be into which the engine merges what it
 	// flushed. That comes as five memtables at once, so that levels much smaller than

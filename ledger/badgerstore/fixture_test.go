@@ -194,3 +194,29 @@ func unpack(t *testing.T, path, dir string) {
 		}
 	}
 }
+
+// seen reads a record as a try does, before a command about it.
+func seen(t *testing.T, s *Store, k ledger.Key) *ledger.Mutation {
+	t.Helper()
+	var m *ledger.Mutation
+	err := s.Peek(t.Context(), func(v ledger.View) (err error) {
+		m, err = v.Mutation(k)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// putting is a command that puts these records.
+func putting(all ...*ledger.Mutation) func(*tx) error {
+	return func(tx *tx) error {
+		for _, m := range all {
+			if err := tx.PutMutation(m); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}

@@ -16,9 +16,8 @@ type giving struct {
 	last, durable journalEnd
 	// wanted and wantedDurable are how far somebody waits for both.
 	wanted, wantedDurable uint64
-	// rests says that memory which is kept for the next commits is to go, ends that no more
-	// commits will come.
-	rests, ends bool
+	// ends says that no more commits will come.
+	ends bool
 	// ended is closed when giveLoop has.
 	ended chan struct{}
 }
@@ -68,14 +67,6 @@ func (g *giving) ask(n uint64, durable bool) {
 	if durable {
 		g.wantedDurable = max(g.wantedDurable, n)
 	}
-	g.moved.Broadcast()
-}
-
-// rest asks for all up to n, and for no memory to be kept.
-func (g *giving) rest(n uint64) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.wanted, g.rests = max(g.wanted, n), true
 	g.moved.Broadcast()
 }
 
@@ -132,7 +123,7 @@ func (g *giving) end() {
 }
 
 // task is what giveLoop does next.
-type task struct{ give, sync, rest bool }
+type task struct{ give, sync bool }
 
 // next waits for a task. False: there will be none.
 func (g *giving) next() (t task, ok bool) {
@@ -142,13 +133,11 @@ func (g *giving) next() (t task, ok bool) {
 		t = task{
 			give: g.wanted > g.given.Load(),
 			sync: g.wantedDurable > g.durable.tip.Commit,
-			rest: g.rests,
 		}
 		switch {
 		case g.ends:
 			return task{}, false
 		case t != (task{}):
-			g.rests = false
 			return t, true
 		}
 		g.moved.Wait()
@@ -191,9 +180,6 @@ func (s *Store) giveNext(t task) error {
 			return err
 		}
 		s.giving.synced()
-	}
-	if t.rest {
-		s.backlog.rest()
 	}
 	return nil
 }

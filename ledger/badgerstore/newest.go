@@ -81,8 +81,7 @@ func (s *Store) Peek(ctx context.Context, fn func(ledger.View) error) error {
 			return err
 		}
 	}
-	// What is read later may be of a later commit: then it isn't lent.
-	err := fn(&view{src: lately{s}, process: s.process, loans: &s.loans, saw: s.loans.written()})
+	err := fn(&view{src: lately{s}, process: s.process})
 	if err != nil && isDamage(err) {
 		s.poison(err)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"runtime"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -73,106 +72,6 @@ func TestWhoPeeksWaitsForNoCommitAndSeesNothingThatIsNotDurable(t *testing.T) {
 	}
 	if m := seen(t, s, first.Key); m.Version != 2 {
 		t.Errorf("version %d is seen, and 2 was answered for", m.Version)
-	}
-}
-
-// The engine has the change already, which the snapshot of who peeks doesn't.
-func TestWhatIsSeenWhileItsChangeIsSyncedIsNotLent(t *testing.T) {
-	t.Parallel()
-	first := ledgertest.SampleMutation("a", ledger.NeedsReconcile, 0)
-	s := syncing(t, first, later(first), func(s *Store) {
-		within(t, "a peek", func() { seen(t, s, first.Key) })
-	})
-	if _, ok := s.loans.take(first.Key); ok {
-		t.Error("what was seen before the change is lent after it")
-	}
-}
-
-// The snapshot of who reads may be older than commits which no batch holds any more.
-func TestWhatChangedUnderItsReaderIsNotLent(t *testing.T) {
-	t.Parallel()
-	first := ledgertest.SampleMutation("a", ledger.NeedsReconcile, 0)
-	s := mustOpen(t, testConfig(t.TempDir()))
-	if err := s.do(t.Context(), putting(first)); err != nil {
-		t.Fatal(err)
-	}
-	allGiven(t, s)
-	own := s.newest.take()
-	defer s.newest.give(own)
-	v := &view{src: own, process: s.process, loans: &s.loans, saw: s.loans.written()}
-	if err := s.do(t.Context(), putting(later(first))); err != nil {
-		t.Fatal(err)
-	}
-	if m, err := v.Mutation(first.Key); err != nil || m.Version != 1 {
-		t.Errorf("%+v, %v is read, so that this shows nothing", m, err)
-	}
-	if _, ok := s.loans.take(first.Key); ok {
-		t.Error("what is older than the last commit is lent")
-	}
-}
-
-// A commit counts for who reads only once it can be seen: who began before, and lends what it has
-// changed, must not pass for one who saw it.
-func TestWhatIsSeenJustBeforeACommitIsShownIsNotLent(t *testing.T) {
-	t.Parallel()
-	first := ledgertest.SampleMutation("a", ledger.NeedsReconcile, 0)
-	var armed atomic.Bool
-	synced := make(chan struct{})
-	c := testConfig(t.TempDir())
-	c.synced = func(string) error {
-		if armed.CompareAndSwap(true, false) {
-			close(synced)
-		}
-		return nil
-	}
-	s := mustOpen(t, c)
-	if err := s.do(t.Context(), putting(first)); err != nil {
-		t.Fatal(err)
-	}
-	s.gate.mu.RLock() // Nothing is shown.
-	armed.Store(true)
-	done := make(chan error, 1)
-	go func() { done <- s.do(t.Context(), putting(later(first))) }()
-	<-synced
-	for range 1000 {
-		runtime.Gosched() // The commit comes to where it waits.
-	}
-	m := seen(t, s, first.Key)
-	s.gate.mu.RUnlock()
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
-	if m.Version != 1 {
-		t.Errorf("version %d is seen: this shows nothing", m.Version)
-	}
-	if _, ok := s.loans.take(first.Key); ok {
-		t.Error("it is lent after the commit")
-	}
-}
-
-// Of whom it isn't known whether he saw the last commit nothing is lent.
-func TestWhatChangedSinceItsReaderBeganIsNotLent(t *testing.T) {
-	t.Parallel()
-	first := ledgertest.SampleMutation("a", ledger.NeedsReconcile, 0)
-	s := mustOpen(t, testConfig(t.TempDir()))
-	if err := s.do(t.Context(), putting(first)); err != nil {
-		t.Fatal(err)
-	}
-	err := s.Peek(t.Context(), func(v ledger.View) error {
-		if err := s.do(t.Context(), putting(later(first))); err != nil {
-			return err
-		}
-		m, err := v.Mutation(first.Key)
-		if err == nil && m.Version != 2 {
-			t.Errorf("version %d is read, and 2 was answered for", m.Version)
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, ok := s.loans.take(first.Key); ok {
-		t.Error("it is lent")
 	}
 }
 

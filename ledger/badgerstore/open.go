@@ -347,7 +347,6 @@ func (s *Store) begun(ctx context.Context, accepted bool) (err error) {
 			return err
 		}
 	}
-	s.buffers = tableBuffersOf(s.db)
 	s.start()
 	if err := s.sweep(ctx); err != nil {
 		s.stop()

@@ -137,10 +137,8 @@ func (s *Store) goAhead(b *batch) error {
 func (s *Store) give(changes []delta) error {
 	txn := s.db.NewTransaction(true)
 	defer txn.Discard()
-	s.room.begin(len(changes))
-	defer s.room.end()
 	for i := range changes {
-		if err := changes[i].apply(txn, &s.room); err != nil {
+		if err := changes[i].apply(txn); err != nil {
 			return err
 		}
 	}
@@ -175,8 +173,6 @@ func (s *Store) emptyJournal() error {
 // show lets everybody see what b holds, of which backlog or snapshot have the records by now.
 func (s *Store) show(b *batch) {
 	s.gate.publish(b.gate, b.written)
-	// Not before: who begins to read once it counts must see it.
-	s.loans.commit(b.moved)
 	s.commits.Add(1)
 	s.horizon.reached(b.number)
 	// Not before: one who holds the pending bodies may wait for the horizon.

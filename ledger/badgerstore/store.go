@@ -27,7 +27,6 @@ type Store struct {
 	space    *space
 	gate     *gate
 	pending  pendingBodies
-	loans    loans
 	backlog  *backlog
 	newest   newest
 
@@ -38,10 +37,8 @@ type Store struct {
 	queue chan *command
 	notes notes
 	// syncing takes batches from the committer to syncLoop; turn holds a token while
-	// none is being written; drained is closed when both have ended. room belongs to who
-	// gives the engine something.
+	// none is being written; drained is closed when both have ended.
 	syncing chan *batch
-	room    entries
 	turn    chan struct{}
 	drained chan struct{}
 	// lasts is closed when what Close writes has ended.
@@ -77,11 +74,8 @@ type Store struct {
 	written       uint64
 	layer         *layer
 	ends          *layer // what completes a batch
-	buffers       tableBuffers
-	// slabs are that of the open batch, and that of the one before it.
-	slabs   [2]slab
-	tx      tx
-	changed *changed
+	tx            tx
+	changed       *changed
 	// held is a command that waits for the next batch.
 	held *command
 	// syncingGate is what the last batch that was written changes in the gate.

@@ -116,7 +116,6 @@ func (t *tx) mutation(k ledger.Key) (kept[entryOfMutation], error) {
 	if p := t.put(k); p != nil {
 		return kept[entryOfMutation]{record: p.entryOfMutation, indexes: p.indexes}, nil
 	}
-	t.borrow(k)
 	return load(t, &t.store.mutations, k, mutationKey, decodeMutation,
 		func(e entryOfMutation) [][]byte { return mutationIndexes(e.Mutation) })
 }
@@ -225,7 +224,7 @@ func (t *tx) complete(next *tip) error {
 	for i := range t.puts {
 		p := &t.puts[i]
 		t.stored = storedMutation{Record: p.Mutation, History: p.history}
-		content, err := t.layer.putAfter(t.layer.slab.key(kMutation, p.Key[:]), nil, &t.stored)
+		content, err := t.layer.putAfter(mutationKey(p.Key), nil, &t.stored)
 		if err != nil {
 			return err
 		}
@@ -409,8 +408,7 @@ func (t *tx) Delivery(run string, k ledger.Key) (*ledger.Delivery, error) {
 // PutDelivery implements ledger.Tx.
 func (t *tx) PutDelivery(run string, k ledger.Key, d ledger.Delivery) error {
 	t.store.deliveries.put(deliveryName{run, k}, kept[*ledger.Delivery]{record: &d, batch: t.batch.number})
-	n := digest(run)
-	return t.fail(t.layer.putValue(t.layer.slab.key(kDelivery, n[:], k[:]), &d))
+	return t.fail(t.layer.putValue(deliveryKey(run, k), &d))
 }
 
 // hasContent reports whether there is something at the key of k already, as known from the
@@ -466,7 +464,7 @@ func (t *tx) PutBody(content []byte) (ledger.Body, error) {
 		}
 	}
 	t.store.bodies.put(sum, kept[struct{}]{batch: t.batch.number})
-	return b, t.fail(t.layer.putValue(t.layer.slab.key(kBody, sum[:]), &bodyHead{Size: b.Size, Inline: content}))
+	return b, t.fail(t.layer.putValue(bodyKey(sum), &bodyHead{Size: b.Size, Inline: content}))
 }
 
 // hasBody reports whether the content can be had: one that was lost is written anew. What is on

@@ -11,10 +11,6 @@ import (
 type view struct {
 	src     source
 	process ledger.Process
-	// loans take what the runner has, if they are not nil; saw is how many commits src
-	// sees.
-	loans *loans
-	saw   uint64
 }
 
 var _ ledger.View = (*view)(nil)
@@ -23,16 +19,10 @@ var _ ledger.View = (*view)(nil)
 func (v *view) Mutation(k ledger.Key) (*ledger.Mutation, error) {
 	sk := mutationKey(k)
 	var e entryOfMutation
-	var size int
 	err := v.src.read(sk, func(content []byte) (err error) {
 		e, err = decodeMutation(sk, content)
-		size = len(content)
 		return err
 	})
-	if err == nil && v.loans != nil && e.Queued() {
-		v.loans.lend(e, size, v.saw)
-		return e.Clone(), nil
-	}
 	return e.Mutation, err
 }
 
