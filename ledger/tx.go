@@ -210,13 +210,13 @@ type Store interface {
 	Events(ctx context.Context, mutation string, after uint64, limit int) ([]Event, error)
 	// MutationByID finds a record by its ID, or by a prefix that fits one only.
 	MutationByID(ctx context.Context, id string) (*Mutation, error)
-	// Due lists up to limit Queued records with NextTryAt not after now, most
-	// overdue first, and the next time at which one will be due (zero if none).
-	Due(ctx context.Context, now time.Time, limit int) ([]Key, time.Time, error)
-	// ConnectorsOf answers from memory, without I/O: for each key the connector of its
-	// record, "" where that would have to be read. It knows at least the records that
-	// are unresolved, once they answer [Store.BlockersOf].
-	ConnectorsOf(keys []Key) []string
+	// Due lists the Queued records with NextTryAt not after now, most overdue first, and the
+	// next time at which one will be due (zero if none).
+	Due(ctx context.Context, now time.Time) ([]Key, time.Time, error)
+	// ConnectorOf answers from memory, without I/O: the connector of the record, "" where that
+	// would have to be read. It knows at least the records that are unresolved, once they answer
+	// [Store.BlockersOf].
+	ConnectorOf(k Key) string
 	// InFlight lists every record in flight.
 	InFlight(ctx context.Context) ([]Key, error)
 	Process() Process

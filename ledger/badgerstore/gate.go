@@ -175,17 +175,14 @@ func (g *gate) place(connector string) uint32 {
 	return at
 }
 
-// connectorsOf lists the connectors of those that block, "" for any other.
-func (g *gate) connectorsOf(keys []ledger.Key) []string {
+// connectorOf is the connector of one that blocks, "" for any other.
+func (g *gate) connectorOf(k ledger.Key) string {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
-	out := make([]string, len(keys))
-	for i, k := range keys {
-		if at, ok := g.connectors[k]; ok {
-			out[i] = g.names[at]
-		}
+	if at, ok := g.connectors[k]; ok {
+		return g.names[at]
 	}
-	return out
+	return ""
 }
 
 // shuts reports whether what a run was, if it was, may be refused now.

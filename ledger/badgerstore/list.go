@@ -299,14 +299,14 @@ func (s *Store) MutationByID(ctx context.Context, id string) (*ledger.Mutation, 
 }
 
 // Due implements ledger.Store.
-func (s *Store) Due(ctx context.Context, now time.Time, limit int) (due []ledger.Key, next time.Time, err error) {
+func (s *Store) Due(ctx context.Context, now time.Time) (due []ledger.Key, next time.Time, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, time.Time{}, err
 	}
 	end := nanos(now)
 	err = s.snapshot(func(src snapshot) error {
 		src.each([]byte{xDue}, func(k []byte) bool {
-			if len(due) == limit || binary.BigEndian.Uint64(k[1:]) > end {
+			if binary.BigEndian.Uint64(k[1:]) > end {
 				return false
 			}
 			due = append(due, markName(k))
@@ -322,8 +322,8 @@ func (s *Store) Due(ctx context.Context, now time.Time, limit int) (due []ledger
 	return due, next, err
 }
 
-// ConnectorsOf implements ledger.Store.
-func (s *Store) ConnectorsOf(keys []ledger.Key) []string { return s.gate.connectorsOf(keys) }
+// ConnectorOf implements ledger.Store.
+func (s *Store) ConnectorOf(k ledger.Key) string { return s.gate.connectorOf(k) }
 
 // InFlight implements ledger.Store.
 func (s *Store) InFlight(ctx context.Context) ([]ledger.Key, error) {

@@ -121,7 +121,7 @@ func TestTheGateKeepsNoWholeRecord(t *testing.T) {
 		}
 		g := newGate()
 		g.put(d, time.Time{})
-		names := []string{b.ID, b.Workflow, b.Item, b.Run, string(b.State), string(b.Scope), g.connectorsOf([]ledger.Key{m.Key})[0]}
+		names := []string{b.ID, b.Workflow, b.Item, b.Run, string(b.State), string(b.Scope), g.connectorOf(m.Key)}
 		for workflow := range g.stopped {
 			names = append(names, workflow)
 		}

@@ -127,21 +127,18 @@ func (s *Memory) MutationByID(_ context.Context, id string) (found *ledger.Mutat
 	return found, err
 }
 
-// ConnectorsOf implements ledger.Store.
-func (s *Memory) ConnectorsOf(keys []ledger.Key) []string {
-	out := make([]string, len(keys))
+// ConnectorOf implements ledger.Store.
+func (s *Memory) ConnectorOf(k ledger.Key) (connector string) {
 	s.read(func(v *view) {
-		for i, k := range keys {
-			if m, err := v.mutation(k); err == nil && m.Unresolved() {
-				out[i] = m.Connector
-			}
+		if m, err := v.mutation(k); err == nil && m.Unresolved() {
+			connector = m.Connector
 		}
 	})
-	return out
+	return connector
 }
 
 // Due implements ledger.Store.
-func (s *Memory) Due(_ context.Context, now time.Time, limit int) ([]ledger.Key, time.Time, error) {
+func (s *Memory) Due(_ context.Context, now time.Time) ([]ledger.Key, time.Time, error) {
 	var waiting []*ledger.Mutation
 	s.read(func(v *view) {
 		for _, m := range v.layers.all() {
@@ -161,9 +158,7 @@ func (s *Memory) Due(_ context.Context, now time.Time, limit int) ([]ledger.Key,
 		if m.NextTryAt.After(now) {
 			return due, m.NextTryAt, nil
 		}
-		if len(due) < limit {
-			due = append(due, m.Key)
-		}
+		due = append(due, m.Key)
 	}
 	return due, time.Time{}, nil
 }

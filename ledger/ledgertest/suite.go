@@ -45,7 +45,7 @@ func TestStore(t *testing.T, open func(t *testing.T) Subject) {
 		{"items of a run of many are found until they are let go", testTaken},
 		{"a record that is dropped is gone, and its events are not", testDrop},
 		{"due records come most overdue first", testDue},
-		{"the connectors of unresolved records are known without reading", testConnectorsOf},
+		{"the connectors of unresolved records are known without reading", testConnectorOf},
 		{"records in flight are listed", testInFlight},
 		{"listings are newest first, by pages", testPages},
 		{"each filter selects", testFilters},

@@ -10,25 +10,24 @@ import (
 	"keep-proxy/ledger"
 )
 
-func testConnectorsOf(t *testing.T, s Subject) {
+func testConnectorOf(t *testing.T, s Subject) {
 	unresolved, settled := SampleMutation("unresolved", ledger.NeedsReconcile, 1), SampleMutation("settled", ledger.Applied, 2)
 	other := SampleMutation("other", ledger.Indeterminate, 3)
 	other.Connector = "another"
 	put(t, s.Store, unresolved, settled, other)
-	keys := []ledger.Key{other.Key, settled.Key, {1, 2, 3}, unresolved.Key}
-	got := s.Store.ConnectorsOf(keys)
-	want := []string{"another", "", "", unresolved.Connector}
-	if !slices.Equal(got, want) {
-		t.Errorf("connectors %q, want %q", got, want)
-	}
 	reopened := s.Reopen()
-	if got := reopened.ConnectorsOf(keys); !slices.Equal(got, want) {
-		t.Errorf("connectors after a start %q, want %q", got, want)
+	want := map[ledger.Key]string{other.Key: "another", settled.Key: "", {1, 2, 3}: "", unresolved.Key: unresolved.Connector}
+	for _, store := range []ledger.Store{s.Store, reopened} {
+		for k, connector := range want {
+			if got := store.ConnectorOf(k); got != connector {
+				t.Errorf("connector %q, want %q", got, connector)
+			}
+		}
 	}
 	unresolved.Version, unresolved.State = 2, ledger.Applied
 	put(t, reopened, unresolved)
-	if got := reopened.ConnectorsOf(keys[3:]); got[0] != "" {
-		t.Errorf("a record that is settled is kept in memory still, as one of %q", got[0])
+	if got := reopened.ConnectorOf(unresolved.Key); got != "" {
+		t.Errorf("a record that is settled is kept in memory still, as one of %q", got)
 	}
 }
 
@@ -50,26 +49,16 @@ func testDue(t *testing.T, s Subject) {
 		}
 		return out
 	}
-	for _, c := range []struct {
-		name  string
-		limit int
-		want  []ledger.Key
-		next  time.Time
-	}{
-		{"all that are due", 10, keys(ms[1], ms[2], ms[0]), ms[3].NextTryAt},
-		{"up to the limit", 2, keys(ms[1], ms[2]), ms[3].NextTryAt},
-	} {
-		got, next, err := s.Store.Due(t.Context(), now, c.limit)
-		if err != nil || !slices.Equal(got, c.want) || !next.Equal(c.next) {
-			t.Errorf("%s: %v, next %s, %v; want %v, next %s", c.name, got, next, err, c.want, c.next)
-		}
+	want := keys(ms[1], ms[2], ms[0])
+	if got, next, err := s.Store.Due(t.Context(), now); err != nil || !slices.Equal(got, want) || !next.Equal(ms[3].NextTryAt) {
+		t.Errorf("%v, next %s, %v; want %v, next %s", got, next, err, want, ms[3].NextTryAt)
 	}
 	for n, m := range ms {
 		m.Version, m.State = 2, ledger.Applied
 		ms[n] = m
 	}
 	put(t, s.Store, ms...)
-	if got, next, err := s.Store.Due(t.Context(), now.Add(time.Hour), 10); err != nil || len(got) != 0 || !next.IsZero() {
+	if got, next, err := s.Store.Due(t.Context(), now.Add(time.Hour)); err != nil || len(got) != 0 || !next.IsZero() {
 		t.Errorf("settled records: %v, next %s, %v", got, next, err)
 	}
 }
