@@ -162,7 +162,8 @@ type Store interface {
 	// Update evaluates the command fn after every earlier one and returns once
 	// its changes are synced; commands that wait together may share one sync. A
 	// command that changed nothing returns as soon as all that it read is synced.
-	// fn may be evaluated on another goroutine, once. An error of fn is
+	// fn may be evaluated on another goroutine, and more than once; nothing but its last
+	// evaluation may count. An error of fn is
 	// returned as it is, and nothing was changed. ErrUnavailable: the store
 	// can't commit (any more), and whether this command's changes are kept will
 	// be known after a restart only. If ctx ends before fn was evaluated,
@@ -177,19 +178,11 @@ type Store interface {
 	// single records, each as it is durable when it is read or later, so that it sees all that
 	// was answered before. Lists may wait, and fit no moment of the records that they name.
 	Peek(ctx context.Context, fn func(View) error) error
-	// Standing answers the gate: the run, and of the blockers of its workflow at least those
-	// that may stop it. For a run that isn't over it does so from memory, without I/O.
-	Standing(run string) (Run, []Blocker, error)
-	// StandingByToken does so for proxy credentials.
-	StandingByToken(sha256 string) (Run, []Blocker, error)
-	// BlockersOf answers the gate of an unmanaged scope.
-	BlockersOf(workflow string) ([]Blocker, error)
-	// Watch tells of each change after which one of these three may refuse what it admitted, or
-	// name another blocker, once they answer by it, until stop is called. It doesn't wait: told
-	// needs room for one, and who reads from it asks anew each time.
-	Watch(told chan<- struct{}) (stop func())
-	// Running lists the runs that aren't over from memory, without I/O, by their ids.
-	Running() ([]Run, error)
+	// Follow tells follower what is durable of the runs that aren't over, and of the mutations that
+	// are unresolved or queued, before it returns. Then it tells what each commit changed, one commit
+	// after another, before the command's caller is answered. What is told is durable. follower must
+	// neither wait nor use the store.
+	Follow(follower func(Changes)) error
 
 	// WriteBody stores content of any size and syncs it. A body to which no
 	// record refers by the next start is swept.
@@ -213,10 +206,6 @@ type Store interface {
 	// Due lists the Queued records with NextTryAt not after now, most overdue first, and the
 	// next time at which one will be due (zero if none).
 	Due(ctx context.Context, now time.Time) ([]Key, time.Time, error)
-	// ConnectorOf answers from memory, without I/O: the connector of the record, "" where that
-	// would have to be read. It knows at least the records that are unresolved, once they answer
-	// [Store.BlockersOf].
-	ConnectorOf(k Key) string
 	// InFlight lists every record in flight.
 	InFlight(ctx context.Context) ([]Key, error)
 	Process() Process

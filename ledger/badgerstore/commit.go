@@ -46,9 +46,10 @@ type batch struct {
 	number  uint64
 	changed *changed
 	// size is what it changes, in bytes.
-	size     int
-	waiting  []*command
-	gate     gateDelta
+	size    int
+	waiting []*command
+	// feed is what those who follow are told of it.
+	feed     ledger.Changes
 	commands int
 	// limit is how many commands it takes.
 	limit int
@@ -58,8 +59,6 @@ type batch struct {
 	about  string
 	// referred are digests of bodies that this batch takes out of the sweep.
 	referred []string
-	// written is when it was complete, for the gate.
-	written time.Time
 }
 
 // holds returns the number of the commit that changed what lies under sk last, if
@@ -312,7 +311,13 @@ func (s *Store) add(b *batch, fn func(*tx) error) (durable bool, err error) {
 	}
 	b.tip = next
 	b.size += t.layer.size
-	b.gate.add(t.gate)
+	b.feed.Runs = append(b.feed.Runs, t.runs...)
+	for _, m := range t.mutations() {
+		b.feed.Mutations = append(b.feed.Mutations, m)
+		if s.blockers.Put(m) {
+			s.blockedIn = b.number
+		}
+	}
 	b.events = append(b.events, t.encoded...)
 	b.referred = append(b.referred, t.referred...)
 	for _, u := range t.uploaded {
@@ -403,8 +408,7 @@ func (s *Store) commit(b *batch) error {
 	if err := s.Healthy(); err != nil {
 		return err
 	}
-	b.written = s.config.Now().Wall
-	if err := s.seal(b, b.written); err != nil {
+	if err := s.seal(b, s.config.Now().Wall); err != nil {
 		return err
 	}
 	if fault.Watched() {
@@ -414,7 +418,6 @@ func (s *Store) commit(b *batch) error {
 	// From here on it may become durable, so that who reads waits for it.
 	s.horizon.wrote(b.number)
 	s.tip = b.tip
-	s.syncingGate = b.gate
 	return nil
 }
 

@@ -92,11 +92,6 @@ const (
 const noteDelay = 20 * time.Millisecond
 
 const (
-	// rememberEnded is how long an ended run still answers the gate, and keepEnded how
-	// long it does so from memory: a stop may end many runs at once, and each of their
-	// streams asks. After that it is read, so that memory doesn't grow with a day's runs.
-	rememberEnded = 24 * time.Hour
-	keepEnded     = 2 * time.Second
 	// restAfter is how long the committer waits for a command before it lets go of what
 	// it only keeps for the next ones.
 	restAfter = 3 * time.Second

@@ -322,9 +322,6 @@ func (s *Store) Due(ctx context.Context, now time.Time) (due []ledger.Key, next 
 	return due, next, err
 }
 
-// ConnectorOf implements ledger.Store.
-func (s *Store) ConnectorOf(k ledger.Key) string { return s.gate.connectorOf(k) }
-
 // InFlight implements ledger.Store.
 func (s *Store) InFlight(ctx context.Context) ([]ledger.Key, error) {
 	if err := ctx.Err(); err != nil {

@@ -172,7 +172,11 @@ func (s *Store) emptyJournal() error {
 
 // show lets everybody see what b holds, of which backlog or snapshot have the records by now.
 func (s *Store) show(b *batch) {
-	s.gate.publish(b.gate, b.written)
+	if len(b.feed.Runs)+len(b.feed.Mutations) > 0 {
+		for _, told := range s.followers {
+			told(b.feed)
+		}
+	}
 	s.commits.Add(1)
 	s.horizon.reached(b.number)
 	// Not before: one who holds the pending bodies may wait for the horizon.

@@ -12,5 +12,4 @@ func (s *Store) rest() {
 	s.spans.empty()
 	s.changed.rest()
 	s.giving.want(s.horizon.durable.Load(), false)
-	s.gate.rest(s.now())
 }

@@ -20,7 +20,8 @@ type tx struct {
 	events []ledger.Event
 	// encoded are the events as they will be stored.
 	encoded []cbor.RawMessage
-	gate    gateDelta
+	// runs are those that it has put.
+	runs []*ledger.Run
 	// puts are the records that this command has put, to be stored at its end.
 	puts []put
 	// stored is the one of them that is being stored.
@@ -152,13 +153,10 @@ func (t *tx) Item(workflow, item string) (*ledger.Item, error) {
 	return r.record.Draft(), err
 }
 
-// Blockers answers from memory: the published gate with what is pending. A batch
-// that is published meanwhile counts twice, which changes nothing.
+// Blockers answers from memory.
 func (t *tx) Blockers(workflow string) ([]ledger.Blocker, error) {
-	syncing := t.store.tip.Commit > t.store.horizon.durable.Load()
-	t.layer.pending = t.layer.pending || len(t.batch.gate.mutations) > 0 ||
-		syncing && len(t.store.syncingGate.mutations) > 0
-	return t.store.gate.pending(workflow, &t.store.syncingGate, &t.batch.gate, &t.gate), nil
+	t.layer.pending = t.layer.pending || t.store.blockedIn > t.store.horizon.durable.Load()
+	return t.store.blockers.With(workflow, t.mutations()...), nil
 }
 
 // orNone turns a record that isn't there into the zero one.
@@ -204,11 +202,17 @@ func (t *tx) PutMutation(m *ledger.Mutation) error {
 	} else {
 		t.puts = append(t.puts, put{after, indexes})
 	}
-	if m.Unresolved() || old.record.Mutation != nil && old.record.Unresolved() {
-		t.gate.setMutation(m)
-	}
 	t.refer(m)
 	return nil
+}
+
+// mutations are the records that the command has put.
+func (t *tx) mutations() []*ledger.Mutation {
+	list := make([]*ledger.Mutation, len(t.puts))
+	for i := range t.puts {
+		list[i] = t.puts[i].Mutation
+	}
+	return list
 }
 
 // complete numbers the command's events, then stores its records, which list them.
@@ -295,7 +299,7 @@ func (t *tx) PutRun(r *ledger.Run) error {
 	}
 	after := kept[*ledger.Run]{record: r.Clone(), indexes: storedRunIndexes(r), batch: t.batch.number}
 	t.store.runs.put(r.ID, after)
-	t.gate.setRun(after.record)
+	t.runs = append(t.runs, after.record)
 	return t.fail(t.layer.reindex(old.indexes, after.indexes))
 }
 

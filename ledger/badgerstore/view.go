@@ -38,19 +38,9 @@ func (v *view) runBy(id [32]byte) (*ledger.Run, error) {
 	return decodeRun(sk, content)
 }
 
-// RunByToken implements ledger.View.
+// RunByToken implements ledger.View. That a token names no run may come from a loss that was
+// accepted, and whoever shows one must not stop the ledger: it is unknown.
 func (v *view) RunByToken(sha256 string) (*ledger.Run, error) {
-	id, err := v.src.get(named(kToken, sha256))
-	if err != nil {
-		return nil, err
-	}
-	run, err := v.Run(string(id))
-	return run, required(err, "run "+string(id)+", which a token names")
-}
-
-// pastRunByToken is RunByToken for the gate. That a token names no run may come from a
-// loss that was accepted, and whoever shows one must not stop the ledger: it is unknown.
-func (v *view) pastRunByToken(sha256 string) (*ledger.Run, error) {
 	id, err := v.src.get(named(kToken, sha256))
 	if err != nil {
 		return nil, err

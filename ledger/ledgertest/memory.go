@@ -13,8 +13,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
 	"sync"
 
 	"keep-proxy/ledger"
@@ -24,10 +22,10 @@ import (
 // what was noted becomes durable with the next update, and is lost by Reopen
 // before that, as with a real store. It is safe for concurrent use.
 type Memory struct {
-	process  ledger.Process
-	watchers ledger.Watchers
+	process ledger.Process
 
-	mu sync.Mutex
+	mu        sync.Mutex
+	followers []func(ledger.Changes)
 	// durable is what was acknowledged, or kept although it wasn't.
 	durable *layer
 	// noted is evaluated, but not durable yet.
@@ -106,16 +104,15 @@ func (s *Memory) Update(ctx context.Context, fn func(ledger.Tx) error) error {
 	if s.fail == failBefore {
 		return s.broken
 	}
+	s.noted.add(top)
 	s.durable.add(s.noted)
-	s.durable.add(top)
+	for _, told := range s.followers {
+		told(s.noted.changes())
+	}
 	s.noted = &layer{}
 	s.syncs++
-	s.watchers.Tell()
 	return s.broken
 }
-
-// Watch implements ledger.Store; it tells of every update.
-func (s *Memory) Watch(told chan<- struct{}) (stop func()) { return s.watchers.Add(told) }
 
 // evaluate returns the changes of a command over everything before it.
 func (s *Memory) evaluate(fn func(ledger.Tx) error) (*layer, error) {
@@ -166,41 +163,24 @@ func (s *Memory) read(fn func(*view)) {
 	fn(&view{layers: layers{s.durable}, process: s.process})
 }
 
-// Standing implements ledger.Store.
-func (s *Memory) Standing(run string) (r ledger.Run, blockers []ledger.Blocker, err error) {
-	s.read(func(v *view) { r, blockers, err = v.standing(lookup(v.layers, (*layer).ofRuns, run)) })
-	return r, blockers, err
-}
-
-// StandingByToken implements ledger.Store.
-func (s *Memory) StandingByToken(sha256 string) (r ledger.Run, blockers []ledger.Blocker, err error) {
-	s.read(func(v *view) { r, blockers, err = v.standing(v.runByToken(sha256)) })
-	return r, blockers, err
-}
-
-func (v *view) standing(r *ledger.Run, err error) (ledger.Run, []ledger.Blocker, error) {
-	if err != nil {
-		return ledger.Run{}, nil, err
-	}
-	return *r.Clone(), v.layers.blockers(r.Workflow), nil
-}
-
-// BlockersOf implements ledger.Store.
-func (s *Memory) BlockersOf(workflow string) (blockers []ledger.Blocker, err error) {
-	s.read(func(v *view) { blockers = v.layers.blockers(workflow) })
-	return blockers, nil
-}
-
-// Running implements ledger.Store.
-func (s *Memory) Running() (running []ledger.Run, err error) {
-	s.read(func(*view) {
-		for _, id := range slices.Sorted(maps.Keys(s.durable.runs)) {
-			if r := s.durable.runs[id]; !r.State.Ended() {
-				running = append(running, *r.Clone())
-			}
+// Follow implements ledger.Store.
+func (s *Memory) Follow(follower func(ledger.Changes)) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all ledger.Changes
+	for _, r := range s.durable.runs {
+		if !r.State.Ended() {
+			all.Runs = append(all.Runs, r)
 		}
-	})
-	return running, nil
+	}
+	for _, m := range s.durable.mutations {
+		if m != nil && (m.Unresolved() || m.Queued()) {
+			all.Mutations = append(all.Mutations, m)
+		}
+	}
+	follower(all)
+	s.followers = append(s.followers, follower)
+	return nil
 }
 
 // WriteBody implements ledger.Store.

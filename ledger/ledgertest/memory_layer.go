@@ -63,6 +63,19 @@ func (l *layer) add(above *layer) {
 	}
 }
 
+// changes are what the layer changes of runs and mutations.
+func (l *layer) changes() (c ledger.Changes) {
+	for _, r := range l.runs {
+		c.Runs = append(c.Runs, r)
+	}
+	for _, m := range l.mutations {
+		if m != nil {
+			c.Mutations = append(c.Mutations, m)
+		}
+	}
+	return c
+}
+
 // clone is a layer of the same changes.
 func (l *layer) clone() *layer {
 	return &layer{

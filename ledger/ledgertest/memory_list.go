@@ -127,16 +127,6 @@ func (s *Memory) MutationByID(_ context.Context, id string) (found *ledger.Mutat
 	return found, err
 }
 
-// ConnectorOf implements ledger.Store.
-func (s *Memory) ConnectorOf(k ledger.Key) (connector string) {
-	s.read(func(v *view) {
-		if m, err := v.mutation(k); err == nil && m.Unresolved() {
-			connector = m.Connector
-		}
-	})
-	return connector
-}
-
 // Due implements ledger.Store.
 func (s *Memory) Due(_ context.Context, now time.Time) ([]ledger.Key, time.Time, error) {
 	var waiting []*ledger.Mutation

@@ -14,18 +14,20 @@ func testConnectorOf(t *testing.T, s Subject) {
 	unresolved, settled := SampleMutation("unresolved", ledger.NeedsReconcile, 1), SampleMutation("settled", ledger.Applied, 2)
 	other := SampleMutation("other", ledger.Indeterminate, 3)
 	other.Connector = "another"
+	before := standings(s.Store)
 	put(t, s.Store, unresolved, settled, other)
-	reopened := s.Reopen()
+	again := s.Reopen()
+	reopened := standings(again)
 	want := map[ledger.Key]string{other.Key: "another", settled.Key: "", {1, 2, 3}: "", unresolved.Key: unresolved.Connector}
-	for _, store := range []ledger.Store{s.Store, reopened} {
+	for _, gate := range []ledger.Standings{before, reopened} {
 		for k, connector := range want {
-			if got := store.ConnectorOf(k); got != connector {
+			if got := gate.ConnectorOf(k); got != connector {
 				t.Errorf("connector %q, want %q", got, connector)
 			}
 		}
 	}
 	unresolved.Version, unresolved.State = 2, ledger.Applied
-	put(t, reopened, unresolved)
+	put(t, again, unresolved)
 	if got := reopened.ConnectorOf(unresolved.Key); got != "" {
 		t.Errorf("a record that is settled is kept in memory still, as one of %q", got)
 	}

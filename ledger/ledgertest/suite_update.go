@@ -59,7 +59,7 @@ func testFailedCommand(t *testing.T, s Subject) {
 	if err != nil || len(events) != 0 {
 		t.Errorf("events %v (%v), want none", events, err)
 	}
-	if _, _, err := s.Store.Standing("run-1"); !errors.Is(err, ledger.ErrNotFound) {
+	if _, _, err := standings(s.Store).Standing("run-1"); !errors.Is(err, ledger.ErrNotFound) {
 		t.Errorf("Standing: %v, want ErrNotFound", err)
 	}
 }
@@ -86,9 +86,10 @@ func testAbsent(t *testing.T, s Subject) {
 		}
 		return nil
 	})
+	gate := standings(s.Store)
 	for what, err := range map[string]error{
-		"standing": second(s.Store.Standing("x")), "token": second(s.Store.StandingByToken("x")),
-		"empty token": second(s.Store.StandingByToken("")),
+		"standing": second(gate.Standing("x")), "token": second(gate.StandingByToken("x")),
+		"empty token": second(gate.StandingByToken("")),
 	} {
 		if !errors.Is(err, ledger.ErrNotFound) {
 			t.Errorf("%s: %v, want ErrNotFound", what, err)
@@ -313,7 +314,7 @@ func testReopen(t *testing.T, s Subject) {
 		}
 		return errors.Join(errM, errR, errI)
 	})
-	if _, blockers, err := again.Standing("run-1"); err != nil || len(blockers) != 1 {
+	if _, blockers, err := standings(again).Standing("run-1"); err != nil || len(blockers) != 1 {
 		t.Errorf("the gate after reopening: %v, %v", blockers, err)
 	}
 	update(t, again, func(tx ledger.Tx) error { tx.Append(ledger.Event{What: "two"}); return nil })
