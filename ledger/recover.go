@@ -25,7 +25,7 @@ const recoverBatch = 64
 // and on an error nothing may be sent.
 func (l *Ledger) Recover(ctx context.Context, nextTryAt func(*Mutation) time.Time) (RecoverCounts, error) {
 	var total RecoverCounts
-	keys, err := l.InFlight(ctx)
+	keys, err := l.inFlight(ctx)
 	for most := recoverBatch; err == nil && len(keys) > 0; {
 		n := min(most, len(keys))
 		var counts RecoverCounts

@@ -148,7 +148,7 @@ func (s *standing) past(find func(View) (*Run, error)) (Run, []Blocker, error) {
 		return Run{}, nil, s.lost
 	}
 	var r *Run
-	err := s.store.Peek(context.Background(), func(v View) (err error) {
+	err := read(context.Background(), s.store, func(v View) (err error) {
 		r, err = find(v)
 		return err
 	})

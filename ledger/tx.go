@@ -11,6 +11,8 @@ type Process struct {
 	// ID is made anew at every start. A dispatch whose owner has another id has
 	// lost its owner.
 	ID string `json:"id"`
+	// Ledger is the ledger's own id.
+	Ledger string `json:"ledger"`
 	// Started is when the store was opened, before its listener.
 	Started Stamp `json:"started"`
 }
@@ -79,6 +81,8 @@ type View interface {
 	// Gaps lists the times of which the ledger knows nothing, closed ones too. They
 	// must not be changed.
 	Gaps() ([]Gap, error)
+	// Connector returns the content of a pinned rule file. It must not be changed.
+	Connector(hash string) ([]byte, error)
 	// LastEvent is the newest event, ErrNotFound without any. In a transaction it is
 	// the newest of those before it.
 	LastEvent() (*Event, error)
@@ -128,7 +132,7 @@ type Filter struct {
 	Workflow  string
 	Item      string
 	Run       string
-	// ID selects items by theirs.
+	// ID selects items by theirs, and mutations whose ID begins so.
 	ID string
 	// ItemStates selects items in one of these states.
 	ItemStates []ItemState
@@ -174,10 +178,6 @@ type Store interface {
 	// View evaluates fn on a consistent snapshot of what is durable. It may wait for what is
 	// being committed as it is called, so as to see that, too.
 	View(ctx context.Context, fn func(View) error) error
-	// Peek is View without waiting, for reading a record before a command about it: fn reads
-	// single records, each as it is durable when it is read or later, so that it sees all that
-	// was answered before. Lists may wait, and fit no moment of the records that they name.
-	Peek(ctx context.Context, fn func(View) error) error
 	// Follow tells follower what is durable of the runs that aren't over, and of the mutations that
 	// are unresolved or queued, before it returns. Then it tells what each commit changed, one commit
 	// after another, before the command's caller is answered. What is told is durable. follower must
@@ -192,8 +192,6 @@ type Store interface {
 	Spool() (Spool, error)
 	// Body opens stored content. ErrBodyDropped if retention removed it.
 	Body(ctx context.Context, b Body) (io.ReadCloser, error)
-	// Connector returns the content of a pinned rule file.
-	Connector(ctx context.Context, hash string) ([]byte, error)
 
 	Mutations(ctx context.Context, f Filter) (Page[*Mutation], error)
 	Runs(ctx context.Context, f Filter) (Page[*Run], error)
@@ -201,16 +199,10 @@ type Store interface {
 	// Events returns the history of one mutation, oldest first; for "" the
 	// events after seq, at most limit.
 	Events(ctx context.Context, mutation string, after uint64, limit int) ([]Event, error)
-	// MutationByID finds a record by its ID, or by a prefix that fits one only.
-	MutationByID(ctx context.Context, id string) (*Mutation, error)
 	// Due lists the Queued records with NextTryAt not after now, most overdue first, and the
 	// next time at which one will be due (zero if none).
 	Due(ctx context.Context, now time.Time) ([]Key, time.Time, error)
-	// InFlight lists every record in flight.
-	InFlight(ctx context.Context) ([]Key, error)
 	Process() Process
-	// ID is the ledger's own id.
-	ID() string
 	// Healthy returns nil while the store takes updates, else why not.
 	Healthy() error
 	// Close syncs and lets the folder go.

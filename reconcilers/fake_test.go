@@ -144,7 +144,7 @@ func (f *fakeLedger) View(_ context.Context, fn func(ledger.View) error) error {
 	return fn(fakeView{f: f})
 }
 
-func (f *fakeLedger) Peek(ctx context.Context, fn func(ledger.View) error) error {
+func (f *fakeLedger) Read(ctx context.Context, fn func(ledger.View) error) error {
 	return f.View(ctx, fn)
 }
 

@@ -42,7 +42,7 @@ type Records interface {
 type Queue interface {
 	Due(ctx context.Context, now time.Time) ([]ledger.Key, time.Time, error)
 	ConnectorOf(k ledger.Key) string
-	Peek(ctx context.Context, fn func(ledger.View) error) error
+	Read(ctx context.Context, fn func(ledger.View) error) error
 	Process() ledger.Process
 	Healthy() error
 }

@@ -206,12 +206,11 @@ func (r *Reconciler) start(ctx context.Context, k ledger.Key, in *round) bool {
 	return true
 }
 
-// read reads a record as it is now. It doesn't wait for what is being committed: whose
-// record is changed by that is told so by its command, as if that had begun just after.
+// read reads a record as it is now.
 func (r *Reconciler) read(ctx context.Context, k ledger.Key) (m *ledger.Mutation, err error) {
-	err = r.ledger.Peek(ctx, func(v ledger.View) error {
+	err = r.ledger.Read(ctx, func(v ledger.View) error {
 		m, err = v.Mutation(k)
 		return err
 	})
-	return m, err
+	return m.Clone(), err
 }

@@ -195,11 +195,11 @@ func unpack(t *testing.T, path, dir string) {
 	}
 }
 
-// seen reads a record as a try does, before a command about it.
+// seen reads a record by a command, as a try does.
 func seen(t *testing.T, s *Store, k ledger.Key) *ledger.Mutation {
 	t.Helper()
 	var m *ledger.Mutation
-	err := s.Peek(t.Context(), func(v ledger.View) (err error) {
+	err := s.Update(t.Context(), func(v ledger.Tx) (err error) {
 		m, err = v.Mutation(k)
 		return err
 	})
@@ -224,4 +224,9 @@ func putting(all ...*ledger.Mutation) func(*tx) error {
 // gateOf is the gate over s, from now on.
 func gateOf(s *Store) *ledger.Ledger {
 	return ledger.New(s, ledger.Config{Now: s.config.Now, NewID: s.config.NewID})
+}
+
+// MutationByID is that of a ledger over s.
+func (s *Store) MutationByID(ctx context.Context, id string) (*ledger.Mutation, error) {
+	return (&ledger.Ledger{Store: s}).MutationByID(ctx, id)
 }

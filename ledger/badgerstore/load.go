@@ -13,6 +13,7 @@ import (
 // load verifies what was opened and fills the memory. It reads the unresolved
 // records and the running runs only, never all.
 func (s *Store) load(accepted bool) error {
+	s.process.Ledger = s.identity.ID
 	return s.db.View(func(txn *badger.Txn) (err error) {
 		src := snapshot{txn}
 		if err := s.checkMeta(src); err != nil {

@@ -60,21 +60,6 @@ func later(m *ledger.Mutation) *ledger.Mutation {
 	return next
 }
 
-func TestWhoPeeksWaitsForNoCommitAndSeesNothingThatIsNotDurable(t *testing.T) {
-	t.Parallel()
-	first := ledgertest.SampleMutation("a", ledger.NeedsReconcile, 0)
-	var during *ledger.Mutation
-	s := syncing(t, first, later(first), func(s *Store) {
-		within(t, "a peek", func() { during = seen(t, s, first.Key) })
-	})
-	if during == nil || during.Version != 1 {
-		t.Errorf("while version 2 is being synced, %+v is seen, want version 1", during)
-	}
-	if m := seen(t, s, first.Key); m.Version != 2 {
-		t.Errorf("version %d is seen, and 2 was answered for", m.Version)
-	}
-}
-
 func TestABodyIsReadWhileACommitIsSynced(t *testing.T) {
 	t.Parallel()
 	first := ledgertest.SampleMutation("a", ledger.NeedsReconcile, 0)
@@ -162,7 +147,7 @@ func TestASnapshotOutlivesTheNextOneForItsReaders(t *testing.T) {
 }
 
 // Nobody knows whether what was written before a sync failed is kept.
-func TestWhoPeeksAfterAFailedSyncIsRefused(t *testing.T) {
+func TestWhoReadsAfterAFailedSyncIsRefused(t *testing.T) {
 	t.Parallel()
 	c := testConfig(t.TempDir())
 	var fails atomic.Bool
@@ -177,41 +162,26 @@ func TestWhoPeeksAfterAFailedSyncIsRefused(t *testing.T) {
 	if err := s.do(t.Context(), putting(ledgertest.SampleMutation("a", ledger.InFlight, 0))); !errors.Is(err, ledger.ErrUnavailable) {
 		t.Fatalf("a commit that can't be synced: %v", err)
 	}
-	for what, see := range map[string]func(context.Context, func(ledger.View) error) error{"Peek": s.Peek, "View": s.View} {
-		if err := see(t.Context(), func(ledger.View) error { return nil }); !errors.Is(err, ledger.ErrUnavailable) {
-			t.Errorf("%s: %v, want %v", what, err, ledger.ErrUnavailable)
-		}
+	if err := s.View(t.Context(), func(ledger.View) error { return nil }); !errors.Is(err, ledger.ErrUnavailable) {
+		t.Errorf("%v, want %v", err, ledger.ErrUnavailable)
 	}
 }
 
-func TestWhoPeeksIntoAClosedStoreIsRefused(t *testing.T) {
-	t.Parallel()
-	s := mustOpenOnly(t, testConfig(t.TempDir()))
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Peek(t.Context(), func(ledger.View) error { return nil }); !errors.Is(err, ledger.ErrUnavailable) {
-		t.Errorf("%v, want ErrUnavailable", err)
-	}
-}
-
-func TestWhoIsGoneDoesNotPeek(t *testing.T) {
+func TestWhoIsGoneDoesNotRead(t *testing.T) {
 	t.Parallel()
 	s := mustOpen(t, testConfig(t.TempDir()))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	for what, see := range map[string]func(context.Context, func(ledger.View) error) error{"Peek": s.Peek, "View": s.View} {
-		err := see(ctx, func(ledger.View) error {
-			t.Errorf("%s reads for nobody", what)
-			return nil
-		})
-		if !errors.Is(err, context.Canceled) {
-			t.Errorf("%s: %v, want context.Canceled", what, err)
-		}
+	err := s.View(ctx, func(ledger.View) error {
+		t.Error("it reads for nobody")
+		return nil
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("%v, want context.Canceled", err)
 	}
 }
 
-func TestDamageThatAPeekFindsStopsTheStore(t *testing.T) {
+func TestDamageThatIsReadByACommandStopsTheStore(t *testing.T) {
 	t.Parallel()
 	s := mustOpenOnly(t, testConfig(t.TempDir()))
 	a, b := ledgertest.SampleMutation("a", ledger.Applied, 0), ledgertest.SampleMutation("b", ledger.Applied, 0)
@@ -220,12 +190,13 @@ func TestDamageThatAPeekFindsStopsTheStore(t *testing.T) {
 		// As if blocks had changed places.
 		sealed, err := tx.layer.raw(mutationKey(b.Key))
 		tx.layer.set(mutationKey(k), sealed)
+		s.mutations.drop(k) // Or it wouldn't be read.
 		return err
 	}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = s.Peek(t.Context(), func(v ledger.View) error {
+	err = s.Update(t.Context(), func(v ledger.Tx) error {
 		_, err := v.Mutation(k)
 		return err
 	})

@@ -106,7 +106,7 @@ var _ ledger.Store = (*Store)(nil)
 // Process implements ledger.Store.
 func (s *Store) Process() ledger.Process { return s.process }
 
-// ID implements ledger.Store.
+// ID is the ledger's own id.
 func (s *Store) ID() string { return s.identity.ID }
 
 // Dir returns the ledger's folder.

@@ -168,6 +168,9 @@ func (v *view) Delivery(run string, k ledger.Key) (*ledger.Delivery, error) {
 	return d, read(sk, content, d, (*reader).delivery)
 }
 
+// Connector implements ledger.View.
+func (v *view) Connector(hash string) ([]byte, error) { return v.src.get(connectorKey(hash)) }
+
 // Process implements ledger.View.
 func (v *view) Process() ledger.Process { return v.process }
 

@@ -50,6 +50,7 @@ var _ ledger.Store = (*Memory)(nil)
 
 // NewMemory returns an empty store for the process.
 func NewMemory(process ledger.Process) *Memory {
+	process.Ledger = "memory"
 	return &Memory{process: process, durable: &layer{}, noted: &layer{}}
 }
 
@@ -60,6 +61,7 @@ func (s *Memory) Reopen(process ledger.Process) *Memory {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.broken = fmt.Errorf("%w: reopened by process %s", ledger.ErrUnavailable, process.ID)
+	process.Ledger = s.process.Ledger
 	return &Memory{process: process, durable: s.durable.clone(), noted: &layer{}}
 }
 
@@ -97,6 +99,9 @@ func (s *Memory) Update(ctx context.Context, fn func(ledger.Tx) error) error {
 	top, err := s.evaluate(fn)
 	if err != nil {
 		return err
+	}
+	if top.empty() && s.noted.empty() {
+		return nil
 	}
 	if s.fail != noFailure {
 		s.broken = fmt.Errorf("%w: a failure was asked for", ledger.ErrUnavailable)
@@ -142,9 +147,6 @@ func (s *Memory) View(ctx context.Context, fn func(ledger.View) error) error {
 	defer s.mu.Unlock()
 	return fn(&view{layers: layers{s.durable}, process: s.process})
 }
-
-// Peek implements ledger.Store.
-func (s *Memory) Peek(ctx context.Context, fn func(ledger.View) error) error { return s.View(ctx, fn) }
 
 // Stored lets fn see what is durable, with the mutations as they are kept, oldest first: not
 // copies of them, so that they must not be changed. They may be held on to, since a later version is
@@ -252,22 +254,11 @@ func (s *Memory) Body(_ context.Context, b ledger.Body) (io.ReadCloser, error) {
 	return io.NopCloser(bytes.NewReader(content)), nil
 }
 
-// Connector implements ledger.Store.
-func (s *Memory) Connector(_ context.Context, hash string) ([]byte, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	content, ok := s.durable.connectors[hash]
-	if !ok {
-		return nil, ledger.ErrNotFound
-	}
-	return append([]byte(nil), content...), nil
-}
-
 // Process implements ledger.Store.
 func (s *Memory) Process() ledger.Process { return s.process }
 
-// ID implements ledger.Store.
-func (s *Memory) ID() string { return "memory" }
+// ID is the ledger's own id.
+func (s *Memory) ID() string { return s.process.Ledger }
 
 // Healthy implements ledger.Store.
 func (s *Memory) Healthy() error {

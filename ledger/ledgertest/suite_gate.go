@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -322,4 +323,53 @@ func testWatch(t *testing.T, s Subject) {
 		t.Error("who doesn't watch any more was told")
 	default:
 	}
+}
+
+// testFollow follows the store from the middle on.
+func testFollow(t *testing.T, s Subject) {
+	stop, settled := SampleMutation("stop", ledger.Indeterminate, 0), SampleMutation("settled", ledger.Applied, 1)
+	going, over := SampleRun("going", 0), SampleRun("over", 1)
+	over.State, over.EndedAt = ledger.RunFinished, time.Now()
+	put(t, s.Store, stop, settled)
+	update(t, s.Store, func(tx ledger.Tx) error { return errors.Join(tx.PutRun(going), tx.PutRun(over)) })
+	var mu sync.Mutex
+	var told []string
+	err := s.Store.Follow(func(c ledger.Changes) {
+		mu.Lock()
+		defer mu.Unlock()
+		for _, r := range c.Runs {
+			told = append(told, fmt.Sprint(r.ID, " ", r.Version))
+		}
+		for _, m := range c.Mutations {
+			told = append(told, fmt.Sprint(m.ID, " ", m.Version))
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := func(when string, want ...string) {
+		t.Helper()
+		mu.Lock()
+		defer mu.Unlock()
+		if !slices.Equal(told, want) {
+			t.Errorf("%s: told of %q, want %q", when, told, want)
+		}
+		told = nil
+	}
+	want("at the start", "going 1", stop.ID+" 1")
+	for n := range int64(3) {
+		stop.Version = n + 2
+		put(t, s.Store, stop)
+		want("once a command is answered", fmt.Sprint(stop.ID, " ", n+2))
+	}
+	refused := errors.New("refused")
+	_ = s.Store.Update(t.Context(), func(tx ledger.Tx) error { return errors.Join(tx.PutRun(SampleRun("refused", 2)), refused) })
+	want("after a command that changed nothing")
+	s.Store.Note(func(tx ledger.Tx) error {
+		going.Version = 2
+		return tx.PutRun(going)
+	})
+	settled.Version = 2
+	put(t, s.Store, settled)
+	want("after a note and a command", "going 2", settled.ID+" 2")
 }

@@ -65,22 +65,6 @@ func testDue(t *testing.T, s Subject) {
 	}
 }
 
-func testInFlight(t *testing.T, s Subject) {
-	a, b := SampleMutation("a", ledger.InFlight, 0), SampleMutation("b", ledger.InFlight, 1)
-	put(t, s.Store, a, b, SampleMutation("c", ledger.NeedsReconcile, 2))
-	check := func(store ledger.Store, want ...ledger.Key) {
-		t.Helper()
-		got, err := store.InFlight(t.Context())
-		if err != nil || !slices.Equal(got, want) {
-			t.Errorf("got %v, %v; want %v", got, err, want)
-		}
-	}
-	check(s.Store, a.Key, b.Key)
-	a.Version, a.State = 2, ledger.Failed
-	put(t, s.Store, a)
-	check(s.Reopen(), b.Key)
-}
-
 func testPages(t *testing.T, s Subject) {
 	const records = 25
 	for n := range records {
@@ -324,6 +308,7 @@ func testByID(t *testing.T, s Subject) {
 	b.Key[5] ^= 1
 	b.ID = b.Key.ID()
 	put(t, s.Store, a, b)
+	l := &ledger.Ledger{Store: s.Store}
 	for _, c := range []struct {
 		name, id string
 		want     ledger.Key
@@ -337,7 +322,7 @@ func testByID(t *testing.T, s Subject) {
 		{"another", "m-ffffffffffffffffffff", a.Key, true},
 		{"no id", "order-1", a.Key, true},
 	} {
-		m, err := s.Store.MutationByID(t.Context(), c.id)
+		m, err := l.MutationByID(t.Context(), c.id)
 		switch {
 		case c.missing && !errors.Is(err, ledger.ErrNotFound):
 			t.Errorf("%s: %v, want ErrNotFound", c.name, err)
