@@ -50,6 +50,7 @@ func (l *Ledger) Recover(ctx context.Context, nextTryAt func(*Mutation) time.Tim
 // recoverSome moves on a few records in one transaction.
 func (l *Ledger) recoverSome(ctx context.Context, keys []Key, nextTryAt func(*Mutation) time.Time) (counts RecoverCounts, err error) {
 	err = l.update(ctx, func(c *command) error {
+		counts = RecoverCounts{}
 		for _, key := range keys {
 			if err := c.recover(key, nextTryAt, &counts); err != nil {
 				return err

@@ -166,9 +166,8 @@ type Store interface {
 	// Update evaluates the command fn after every earlier one and returns once
 	// its changes are synced; commands that wait together may share one sync. A
 	// command that changed nothing returns as soon as all that it read is synced.
-	// fn may be evaluated on another goroutine, and more than once; nothing but its last
-	// evaluation may count. An error of fn is
-	// returned as it is, and nothing was changed. ErrUnavailable: the store
+	// fn may be evaluated on another goroutine, and more than once: its last evaluation counts.
+	// An error of fn is returned as it is, and nothing was changed. ErrUnavailable: the store
 	// can't commit (any more), and whether this command's changes are kept will
 	// be known after a restart only. If ctx ends before fn was evaluated,
 	// nothing was changed; after that Update waits for the sync regardless.
