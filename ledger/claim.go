@@ -24,17 +24,7 @@ import (
 // A refusal is no error. Errors are ErrInvalid for a claim that is wrong in
 // itself, ErrNotFound for an unknown run, and those of the Store: whatever the
 // error, nothing may be sent.
-//
-// The record of a replay may be shared, so that it must not be changed.
 func (l *Ledger) Claim(ctx context.Context, q Claim) (Claimed, error) {
-	if out, ok := l.replayed(ctx, &q); ok {
-		return out, nil
-	}
-	return l.claim(ctx, q)
-}
-
-// claim is Claim by a command. Only that keeps the claim, which is large.
-func (l *Ledger) claim(ctx context.Context, q Claim) (Claimed, error) {
 	return l.claiming(ctx, &q, (*claiming).decide)
 }
 

@@ -386,6 +386,7 @@ func (l *Ledger) ConfirmGaps(ctx context.Context, q ConfirmGap) (released int, e
 	}
 	confirmed := false
 	err = l.update(ctx, func(c *command) error {
+		confirmed = false
 		gaps, err := c.Gaps()
 		if err != nil {
 			return err

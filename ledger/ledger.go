@@ -8,14 +8,11 @@ import (
 // Ledger binds the commands to a Store.
 type Ledger struct {
 	Store
+	Standings
 	config Config
 	// answers are those of which Answering was told; see there.
-	answers sync.Map
-	// noted are the deliveries that a replay which is decided as seen may not see yet.
-	noted      noted
+	answers    sync.Map
 	unrecorded Unrecorded
-	// worth says whether a claim is looked at before it is a command.
-	worth worth
 }
 
 // Config holds what commands need beyond their arguments.
@@ -64,5 +61,5 @@ func New(s Store, c Config) *Ledger {
 	if c.Reconcile.MaxAge == 0 {
 		c.Reconcile.MaxAge = 24 * time.Hour
 	}
-	return &Ledger{Store: s, config: c}
+	return &Ledger{Store: s, Standings: newStanding(s, c.Wall), config: c}
 }

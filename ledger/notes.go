@@ -11,9 +11,7 @@ func (l *Ledger) Deliver(run string, m *Mutation, clientKey string) {
 		return
 	}
 	d, key := deliveryOf(m, clientKey), m.Key
-	l.noted.add(answer{run, key})
 	l.note(func(tx Tx, at time.Time) error {
-		tx.Shown(l.noted.shown(answer{run, key}))
 		defer l.answers.Delete(answer{run, key})
 		// It is the answer of a sending that has just ended, so that nothing is known of it.
 		d.At = at
@@ -27,16 +25,12 @@ func (l *Ledger) Deliver(run string, m *Mutation, clientKey string) {
 func (l *Ledger) Replayed(run string, m *Mutation, clientKey string, delivered bool) {
 	e := Event{Actor: ActorProxy, What: "replayed", Mutation: m.ID, Run: run, Workflow: m.Workflow, Item: m.Item}
 	d, key := deliveryOf(m, clientKey), m.Key
-	if delivered = delivered && run != ""; delivered {
-		l.noted.add(answer{run, key})
-	}
 	l.note(func(tx Tx, at time.Time) error {
 		e.At, d.At = at, at
 		tx.Append(e)
-		if !delivered {
+		if !delivered || run == "" {
 			return nil
 		}
-		tx.Shown(l.noted.shown(answer{run, key}))
 		defer l.answers.Delete(answer{run, key})
 		return deliver(tx, run, key, d)
 	})

@@ -96,13 +96,6 @@ func (u *Unrecorded) Over(run string) (Over, bool) {
 // All lists the mutations.
 func (u *Unrecorded) All() []Blocker { return u.beside(nil) }
 
-// any reports whether there is one.
-func (u *Unrecorded) any() bool {
-	u.mu.RLock()
-	defer u.mu.RUnlock()
-	return len(u.blockers) > 0
-}
-
 // beside lists what stops by the records, and then the mutations.
 func (u *Unrecorded) beside(recorded []Blocker) []Blocker {
 	u.mu.RLock()

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -12,13 +13,12 @@ import (
 	"keep-proxy/ledger"
 )
 
-// lending is a store that gives what a claim is judged by to all who ask, as long as it is
-// of that version. The engine does so, too: nobody may change it.
+// lending is a store of which commands that read the same version of a record get drafts of one
+// record. Real stores share so, too: nobody may change what is shared.
 type lending struct {
 	ledger.Store
-	mu    sync.Mutex
-	lent  map[string]lent
-	times int
+	mu   sync.Mutex
+	lent map[string]lent
 }
 
 // lent is something that was given out, and what it said then.
@@ -27,20 +27,42 @@ type lent struct {
 	said string
 }
 
-// See implements ledger.Store.
-func (s *lending) See(scope ledger.Scope, k ledger.Key) (ledger.Sight, bool) {
-	fresh, ok := s.Store.See(scope, k)
-	if !ok {
-		return fresh, false
+// Update implements ledger.Store.
+func (s *lending) Update(ctx context.Context, fn func(ledger.Tx) error) error {
+	return s.Store.Update(ctx, func(tx ledger.Tx) error {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return fn(lendingTx{tx, s})
+	})
+}
+
+type lendingTx struct {
+	ledger.Tx
+	s *lending
+}
+
+func (t lendingTx) Mutation(k ledger.Key) (*ledger.Mutation, error) {
+	m, err := t.Tx.Mutation(k)
+	if err != nil {
+		return nil, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.times++
-	out := ledger.Sight{Mutation: lend(s, fresh.Mutation.ID, fresh.Mutation.Version, fresh.Mutation), Item: lend(s, fresh.Item.Item, fresh.Item.Version, fresh.Item)}
-	if fresh.Run != nil {
-		out.Run = lend(s, fresh.Run.ID, fresh.Run.Version, fresh.Run)
+	return lend(t.s, m.ID, m.Version, m).Draft(), nil
+}
+
+func (t lendingTx) Run(id string) (*ledger.Run, error) {
+	r, err := t.Tx.Run(id)
+	if err != nil {
+		return nil, err
 	}
-	return out, true
+	return lend(t.s, r.ID, r.Version, r).Draft(), nil
+}
+
+func (t lendingTx) Item(workflow, item string) (*ledger.Item, error) {
+	i, err := t.Tx.Item(workflow, item)
+	if err != nil {
+		return nil, err
+	}
+	return lend(t.s, i.Item, i.Version, i).Draft(), nil
 }
 
 // lend gives what is lent under this name, with s.mu held.
@@ -93,9 +115,9 @@ func manyFields(rw http.ResponseWriter, r *http.Request) {
 	h.Set("Sum", "7")
 }
 
-// A replay that the ledger decides without a command is given from a record that others have in
-// their hands, too: whatever becomes of it, the record stays as it was, and so do item and run.
-func TestAReplayLeavesWhatItWasLentAsItWas(t *testing.T) {
+// A replay is given from a record that shares with others: whatever becomes of it, that record
+// stays as it was, and so do item and run.
+func TestAReplayLeavesWhatItSharesAsItWas(t *testing.T) {
 	t.Parallel()
 	verifying := func(how string) string {
 		return changed("    identity: {to: json.to}\n    reconcile:\n      - probe:", "    identity: {to: json.to}\n    verify_on_replay: "+how+"\n    reconcile:\n      - probe:")
@@ -174,7 +196,7 @@ func TestAReplayLeavesWhatItWasLentAsItWas(t *testing.T) {
 					w.end(r)
 				}
 			}
-			if s.times == 0 {
+			if len(s.lent) == 0 {
 				t.Error("nothing was lent")
 			}
 			s.wantUnchanged(t)

@@ -309,7 +309,7 @@ func TestAStopThatComesBeforeTheContentIsNotWaitedOut(t *testing.T) {
 			var w *world
 			stop := func() { w.proxy.open.sweep(func(_ caller, all streams) { all.cut() }) }
 			w = newWorld(t, created, func(c *Config) {
-				c.Ledger.Store = gateSays{c.Ledger.Store, func([]ledger.Blocker) {
+				c.Ledger.Standings = gateSays{c.Ledger.Standings, func([]ledger.Blocker) {
 					if early { // What is open asks last.
 						stop()
 					}

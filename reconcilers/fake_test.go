@@ -150,7 +150,7 @@ func (f *fakeLedger) View(_ context.Context, fn func(ledger.View) error) error {
 	return fn(fakeView{f: f})
 }
 
-func (f *fakeLedger) Peek(ctx context.Context, fn func(ledger.View) error) error {
+func (f *fakeLedger) Read(ctx context.Context, fn func(ledger.View) error) error {
 	return f.View(ctx, fn)
 }
 
@@ -172,7 +172,7 @@ func (*fakeLedger) LaterOfTarget(context.Context, *ledger.Mutation) (string, err
 
 func noPinned(context.Context, string) (*rules.Connector, error) { return nil, errNoConnector }
 
-func (f *fakeLedger) Due(_ context.Context, now time.Time, limit int) (due []ledger.Key, next time.Time, _ error) {
+func (f *fakeLedger) Due(_ context.Context, now time.Time) (due []ledger.Key, next time.Time, _ error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	all := slices.SortedFunc(maps.Values(f.mutations), func(a, b *ledger.Mutation) int {
@@ -183,23 +183,20 @@ func (f *fakeLedger) Due(_ context.Context, now time.Time, limit int) (due []led
 		case m.State != ledger.NeedsReconcile:
 		case m.NextTryAt.After(now):
 			return due, m.NextTryAt, nil
-		case len(due) < limit:
+		default:
 			due = append(due, m.Key)
 		}
 	}
 	return due, time.Time{}, nil
 }
 
-func (f *fakeLedger) ConnectorsOf(keys []ledger.Key) []string {
+func (f *fakeLedger) ConnectorOf(k ledger.Key) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	out := make([]string, len(keys))
-	for i, k := range keys {
-		if f.tells {
-			out[i] = f.mutations[k].Connector
-		}
+	if !f.tells {
+		return ""
 	}
-	return out
+	return f.mutations[k].Connector
 }
 
 func (f *fakeLedger) Process() ledger.Process {

@@ -40,9 +40,9 @@ type Records interface {
 
 // Queue says what the runner shall look at.
 type Queue interface {
-	Due(ctx context.Context, now time.Time, limit int) ([]ledger.Key, time.Time, error)
-	ConnectorsOf(keys []ledger.Key) []string
-	Peek(ctx context.Context, fn func(ledger.View) error) error
+	Due(ctx context.Context, now time.Time) ([]ledger.Key, time.Time, error)
+	ConnectorOf(k ledger.Key) string
+	Read(ctx context.Context, fn func(ledger.View) error) error
 	Process() ledger.Process
 	Healthy() error
 }

@@ -11,7 +11,6 @@ import (
 // one. What isn't behind mu belongs to the runner's goroutine.
 type round struct {
 	tries sync.WaitGroup
-	crew  *crew
 	// ended has room for one: a try has ended, and its place is free.
 	ended chan struct{}
 	wall  wallWatch
@@ -28,29 +27,7 @@ type round struct {
 }
 
 func newRound() *round {
-	return &round{crew: newCrew(), ended: make(chan struct{}, 1), outdated: true}
-}
-
-// try runs a try in a goroutine of its own.
-func (in *round) try(f func()) {
-	in.tries.Add(1)
-	in.crew.do(func() {
-		f()
-		in.tries.Done()
-	})
-}
-
-// dismiss lets go of the goroutines that wait for another try, if none stands in line.
-func (in *round) dismiss() {
-	if len(in.lines.in) == 0 {
-		in.crew.dismiss()
-	}
-}
-
-// close waits for the tries under way. None may be begun any more.
-func (in *round) close() {
-	in.tries.Wait()
-	in.crew.dismiss()
+	return &round{ended: make(chan struct{}, 1), outdated: true}
 }
 
 // outdate says that more may be due than is in line.
@@ -80,7 +57,7 @@ func (in *round) listing() (lost bool) {
 func (in *round) listable(mono time.Duration) bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	return in.outdated && in.lines.wait(mono) == 0
+	return (in.outdated || in.lines.short) && in.lines.wait(mono) == 0
 }
 
 // rest is how long nothing has to be listed.
@@ -88,7 +65,7 @@ func (in *round) rest(now ledger.Stamp) time.Duration {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	switch {
-	case in.outdated:
+	case in.outdated || in.lines.short:
 		return in.lines.wait(now.Mono)
 	case in.next.IsZero():
 		return beyond

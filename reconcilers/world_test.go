@@ -348,8 +348,11 @@ func (w *world) unknown(reference string) *ledger.Mutation {
 // read returns the record as it is.
 func (w *world) read(m *ledger.Mutation) *ledger.Mutation {
 	w.Helper()
-	now, err := w.r.read(w.Context(), m.Key)
-	if err != nil {
+	var now *ledger.Mutation
+	if err := w.store.View(w.Context(), func(v ledger.View) (err error) {
+		now, err = v.Mutation(m.Key)
+		return err
+	}); err != nil {
 		w.Fatal(err)
 	}
 	return now

@@ -21,22 +21,15 @@ type backlog struct {
 
 	mu              sync.RWMutex
 	filling, giving *parcel
-	// spare is a parcel to be used again.
-	spare *parcel
 }
 
 // parcel is what some commits have changed, one after another: of each key the last change.
 type parcel struct {
 	changes
-	// slab holds keys and values: the batches that they come from write over theirs.
-	slab slab
 	// size is what the engine will get, in bytes.
 	size int
 	// end is where the last of the commits ends.
 	end journalEnd
-	// pins counts the batches that look into it; gone says that the engine has all of it.
-	pins int
-	gone bool
 }
 
 // journalEnd is a commit, and how much had been written to the journal with it.
@@ -45,12 +38,9 @@ type journalEnd struct {
 	written int64
 }
 
-// parcelPieces is how many pieces of memory a parcel keeps for the next commits; see slab.
-const parcelPieces = 48
-
 func newBacklog() *backlog { return &backlog{seed: maphash.MakeSeed(), filling: newParcel()} }
 
-func newParcel() *parcel { return &parcel{changes: *newChanges(), slab: slab{kept: parcelPieces}} }
+func newParcel() *parcel { return &parcel{changes: *newChanges()} }
 
 // takes reports whether the commit fits into what the engine gets next.
 func (l *backlog) takes(size int) bool {
@@ -70,61 +60,33 @@ func (l *backlog) add(changes []delta, end journalEnd) {
 	p.end = end
 }
 
-// add makes a copy of e the change of its key. What was there before stays as it is: a batch
-// may have read it.
+// add makes e the change of its key. What was there before stays as it is: a batch may have read it.
 func (p *parcel) add(hash uint64, e entry) {
-	var sealed []byte
-	if e.sealed != nil {
-		sealed = p.slab.clone(e.sealed)
-	}
 	if known := p.find(hash, e.key); known != nil {
-		p.size += len(sealed) - len(known.sealed)
-		known.sealed = sealed
+		p.size += len(e.sealed) - len(known.sealed)
+		known.sealed = e.sealed
 		return
 	}
-	p.size += entrySize(e.key, sealed)
-	p.append(hash, entry{p.slab.clone(e.key), sealed})
+	p.size += entrySize(e.key, e.sealed)
+	p.append(hash, e)
 }
 
-// pin appends the parcels for a batch that looks into them from now on, the newer one first,
-// and returns the list. They must be given back by unpin. The newest snapshot of the engine, if it is
-// taken later, has what they lack of the commits before.
-func (l *backlog) pin(parcels []*parcel) []*parcel {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, p := range [...]*parcel{l.filling, l.giving} {
-		if p != nil && (p != l.filling || len(p.list) > 0) {
-			p.pins++
-			parcels = append(parcels, p)
-		}
+// parcels lists those that a batch looks into from now on, the newer one first. The newest snapshot
+// of the engine, if it is taken later, has what they lack of the commits before.
+func (l *backlog) parcels() (list []*parcel) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	if len(l.filling.list) > 0 {
+		list = append(list, l.filling)
 	}
-	return parcels
-}
-
-// unpin gives parcels back.
-func (l *backlog) unpin(parcels []*parcel) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, p := range parcels {
-		if p.pins--; p.pins == 0 && p.gone {
-			l.recycle(p)
-		}
+	if l.giving != nil {
+		list = append(list, l.giving)
 	}
-}
-
-// recycle keeps a parcel that nobody looks into. The lock is held.
-func (l *backlog) recycle(p *parcel) {
-	if l.spare != nil {
-		return
-	}
-	p.clear()
-	p.slab.reset()
-	p.size, p.end, p.gone = 0, journalEnd{}, false
-	l.spare = p
+	return list
 }
 
 // valueIn returns what lies under k if one of the parcels has changed it, which may be nil: it
-// was removed. It is valid while the parcels are pinned.
+// was removed.
 func (l *backlog) valueIn(parcels []*parcel, hash uint64, k []byte) (sealed []byte, ok bool) {
 	if len(parcels) == 0 {
 		return nil, false
@@ -173,10 +135,7 @@ func (l *backlog) next() *parcel {
 	if len(l.filling.list) == 0 {
 		return nil
 	}
-	l.giving = l.filling
-	if l.filling, l.spare = l.spare, nil; l.filling == nil {
-		l.filling = newParcel()
-	}
+	l.giving, l.filling = l.filling, newParcel()
 	return l.giving
 }
 
@@ -184,21 +143,7 @@ func (l *backlog) next() *parcel {
 func (l *backlog) leave() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	p := l.giving
-	l.giving, p.gone = nil, true
-	if p.pins == 0 {
-		l.recycle(p)
-	}
-}
-
-// rest lets go of memory that is only kept for the next commits.
-func (l *backlog) rest() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.spare = nil
-	if len(l.filling.list) == 0 && l.filling.pins == 0 {
-		l.filling = newParcel()
-	}
+	l.giving = nil
 }
 
 // lately reads what is durable now, of the backlog or of the newest snapshot. Each read is of a

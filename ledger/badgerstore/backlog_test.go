@@ -73,7 +73,7 @@ func TestTheBacklogHoldsWhatTheEngineLacks(t *testing.T) {
 	if got := l.look(nil); got != "--23." {
 		t.Errorf("while the first two are given: %s", got)
 	}
-	batch := l.pin(nil)
+	batch := l.parcels()
 	if got := l.look(batch); got != "--23." {
 		t.Errorf("a batch that is begun now: %s", got)
 	}
@@ -81,23 +81,16 @@ func TestTheBacklogHoldsWhatTheEngineLacks(t *testing.T) {
 	if got := l.look(nil); got != "-..3." {
 		t.Errorf("once they were given: %s", got)
 	}
-	second := l.next()
+	l.next()
 	l.leave()
 	l.addChanges(4, keyChange("e", "4"))
 	if got := l.look(nil); got != "....4" {
 		t.Errorf("with all before the last: %s", got)
 	}
 	// Whatever comes, what the batch looks into stays as it is.
-	for n := range 3 * parcelPieces * slabPiece / 1024 {
-		l.addChanges(uint64(n)+5, keyChange(fmt.Sprint("k", n), strings.Repeat("x", 1024)))
-		if l.next(); n%100 == 0 {
-			l.leave()
-		} else {
-			l.mu.Lock()
-			l.filling, l.giving = l.giving, nil
-			l.mu.Unlock()
-		}
-	}
+	l.next()
+	l.leave()
+	l.addChanges(5, keyChange("a", "5"))
 	if got := l.look(batch); got != "--23." {
 		t.Errorf("the batch sees %s later", got)
 	}
@@ -105,10 +98,6 @@ func TestTheBacklogHoldsWhatTheEngineLacks(t *testing.T) {
 	l.overlayIn(batch, nil, func(e entry) { below = append(below, string(e.key)+string(e.sealed)) })
 	if got := strings.Join(below, " "); got != "a2 b c2 a d3" {
 		t.Errorf("the batch lists %s, want older changes first", got)
-	}
-	l.unpin(batch)
-	if first.pins != 0 || second.pins != 0 {
-		t.Errorf("pinned %d and %d times", first.pins, second.pins)
 	}
 }
 
@@ -128,7 +117,7 @@ func TestTheBacklogTakesNoMoreThanTheEngineDoes(t *testing.T) {
 	}
 }
 
-// readBy reads a record that was acknowledged without a command, by Peek or by View.
+// readBy reads a record that was acknowledged.
 func readBy(ctx context.Context, by func(context.Context, func(ledger.View) error) error, k ledger.Key) (m *ledger.Mutation, err error) {
 	err = by(ctx, func(v ledger.View) (err error) {
 		m, err = v.Mutation(k)
@@ -158,7 +147,10 @@ func TestEachReadSeesWhatTheEngineLacks(t *testing.T) {
 		}, ledger.ErrNotFound.Error()},
 	} {
 		for way, read := range map[string]func(*Store, context.Context, func(ledger.View) error) error{
-			"a peek": (*Store).Peek, "a view": (*Store).View,
+			"a view": (*Store).View,
+			"a command": func(s *Store, ctx context.Context, fn func(ledger.View) error) error {
+				return s.Update(ctx, func(tx ledger.Tx) error { return fn(tx) })
+			},
 		} {
 			t.Run(name+" by "+way, func(t *testing.T) {
 				t.Parallel()
@@ -231,38 +223,6 @@ func TestAllThatWasAnsweredIsListed(t *testing.T) {
 		if page, err := s.Mutations(t.Context(), ledger.Filter{}); err != nil || len(page.Items) != n+1 {
 			t.Errorf("%d records are listed, %v; want %d", len(page.Items), err, n+1)
 		}
-	}
-}
-
-// A claim is judged by what was acknowledged last, of which the engine may have nothing, or an
-// older state.
-func TestASightIsOfWhatTheEngineLacks(t *testing.T) {
-	t.Parallel()
-	s := mustOpen(t, testConfig(t.TempDir()))
-	scope, k := aSight(t, s, "a")
-	allGiven(t, s)
-	var m *ledger.Mutation
-	if err := s.Update(t.Context(), func(tx ledger.Tx) (err error) {
-		if m, err = tx.Mutation(k); err != nil {
-			return err
-		}
-		m.Version++
-		m.Target = "changed"
-		return tx.PutMutation(m)
-	}); err != nil {
-		t.Fatal(err)
-	}
-	if got, ok := s.See(scope, k); !ok || got.Mutation.Target != "changed" {
-		t.Errorf("%t, %+v is seen", ok, got.Mutation)
-	}
-	if err := s.Update(t.Context(), func(tx ledger.Tx) error { return tx.DropMutation(m) }); err != nil {
-		t.Fatal(err)
-	}
-	if got, ok := s.See(scope, k); ok {
-		t.Errorf("%+v is seen, which was removed", got.Mutation)
-	}
-	if given := s.giving.given.Load(); given >= s.horizon.durable.Load() {
-		t.Error("the engine has all of it: this shows nothing")
 	}
 }
 

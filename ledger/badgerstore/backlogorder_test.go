@@ -51,21 +51,21 @@ func TestAParcelLeavesAfterTheSnapshotIsRenewed(t *testing.T) {
 	allGiven(t, s)
 }
 
-// What leaves the backlog before a batch has pinned it must be in the snapshot that the batch takes.
-func TestABatchPinsBeforeItTakesItsSnapshot(t *testing.T) {
+// What leaves the backlog before a batch looks into it must be in the snapshot that the batch takes.
+func TestABatchLooksIntoTheBacklogBeforeItTakesItsSnapshot(t *testing.T) {
 	t.Parallel()
 	s := mustOpen(t, testConfig(t.TempDir()))
 	allGiven(t, s)
 	k := numbered(kPending, 1<<41)
 	begun := make(chan *batch)
-	s.backlog.mu.RLock() // It can't pin.
+	s.backlog.mu.Lock() // It can't look.
 	go func() { begun <- s.begin() }()
 	others()
 	if err := s.db.Update(func(txn *badger.Txn) error { return txn.Set(k, seal(k, []byte("v"), 0)) }); err != nil {
 		t.Fatal(err)
 	}
-	s.renew(func() {})
-	s.backlog.mu.RUnlock()
+	s.newest.renew(s.db.NewTransaction(false))()
+	s.backlog.mu.Unlock()
 	b := <-begun
 	if _, err := b.base.get(k); err != nil {
 		t.Errorf("the batch lacks what has left the backlog: %v", err)
@@ -74,39 +74,6 @@ func TestABatchPinsBeforeItTakesItsSnapshot(t *testing.T) {
 	if err := s.db.Update(func(txn *badger.Txn) error { return txn.Delete(k) }); err != nil {
 		t.Fatal(err)
 	}
-}
-
-// Who looks at the gate sees neither a commit come into the backlog nor a parcel leave it.
-func TestGateAndBacklogChangeTogether(t *testing.T) {
-	t.Parallel()
-	s := mustOpen(t, testConfig(t.TempDir()))
-	allGiven(t, s)
-	m := ledgertest.SampleMutation("a", ledger.NeedsReconcile, 0)
-	k := mutationKey(m.Key)
-	s.gate.mu.RLock()
-	var done sync.WaitGroup
-	done.Go(func() {
-		if err := s.do(t.Context(), putting(m)); err != nil {
-			t.Error(err)
-		}
-	})
-	for s.horizon.written.Load() == s.horizon.durable.Load() {
-		runtime.Gosched()
-	}
-	others()
-	if _, ok := s.backlog.value(k); ok {
-		t.Error("the backlog has what the gate doesn't know")
-	}
-	s.gate.mu.RUnlock()
-	done.Wait()
-	s.gate.mu.RLock()
-	s.giving.want(s.horizon.durable.Load(), false)
-	reachesEngine(s, k)
-	others()
-	if _, ok := s.backlog.value(k); !ok {
-		t.Error("a parcel leaves while somebody looks at the gate")
-	}
-	s.gate.mu.RUnlock()
 }
 
 // engineLock is what the engine's writer takes for each transaction.

@@ -210,15 +210,3 @@ func (r *bodyReader) Close() error {
 	})
 	return err
 }
-
-// Connector implements ledger.Store.
-func (s *Store) Connector(ctx context.Context, hash string) (content []byte, err error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	err = s.snapshot(func(src snapshot) error {
-		content, err = src.get(connectorKey(hash))
-		return err
-	})
-	return content, err
-}

@@ -84,7 +84,7 @@ func newChanged(h *horizon, l *backlog) *changed {
 // begin makes number the open batch. One that was begun before and wasn't written
 // changed nothing. The snapshot of the engine for it is taken later, and end follows.
 func (c *changed) begin(number uint64) {
-	c.parcels = c.backlog.pin(c.parcels[:0])
+	c.parcels = c.backlog.parcels()
 	if number != c.number {
 		c.number = number
 		c.now, c.before = c.before, c.now
@@ -94,9 +94,7 @@ func (c *changed) begin(number uint64) {
 
 // end says that the batch reads no more.
 func (c *changed) end() {
-	c.backlog.unpin(c.parcels)
-	clear(c.parcels)
-	c.parcels = c.parcels[:0]
+	c.parcels = nil
 }
 
 // rest lets go of what the last batches held, unless it may not be durable yet. There must be no

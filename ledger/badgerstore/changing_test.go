@@ -94,7 +94,7 @@ func (h *changing) givenAtOnce(t *testing.T, waters int, each ...[]int) Config {
 		if err := db.Update(func(txn *badger.Txn) error {
 			for _, n := range commits {
 				for _, e := range h.after[n-1].changes {
-					if err := e.apply(txn, nil); err != nil {
+					if err := e.apply(txn); err != nil {
 						return err
 					}
 				}

@@ -44,9 +44,10 @@ type batch struct {
 	number  uint64
 	changed *changed
 	// size is what it changes, in bytes.
-	size     int
-	waiting  []*command
-	gate     gateDelta
+	size    int
+	waiting []*command
+	// feed is what those who follow are told of it.
+	feed     ledger.Changes
 	commands int
 	// limit is how many commands it takes.
 	limit int
@@ -54,15 +55,8 @@ type batch struct {
 	// They are gone once the batch is written.
 	events [][]byte
 	about  string
-	// moved are the records that it changes, items the names of its items as they are stored.
-	moved []ledger.Key
-	items [][32]byte
-	// shown are called once it can be seen.
-	shown []func()
 	// referred are digests of bodies that this batch takes out of the sweep.
 	referred []string
-	// written is when it was complete, for the gate.
-	written time.Time
 }
 
 // holds returns the number of the commit that changed what lies under sk last, if
@@ -185,10 +179,6 @@ func (s *Store) begin() *batch {
 	b.engine = s.newest.take()
 	b.base = b.engine.snapshot
 	b.entries = s.changed.now
-	// The one before lies in the other slab.
-	slab := &s.slabs[b.number%2]
-	slab.reset()
-	s.layer.slab, s.ends.slab = slab, slab
 	return b
 }
 
@@ -319,11 +309,15 @@ func (s *Store) add(b *batch, fn func(*tx) error) (durable bool, err error) {
 	}
 	b.tip = next
 	b.size += t.layer.size
-	b.gate.add(t.gate)
+	b.feed.Runs = append(b.feed.Runs, t.runs...)
+	for _, m := range t.mutations() {
+		b.feed.Mutations = append(b.feed.Mutations, m)
+		if s.blockers.Put(m) {
+			s.blockedIn = b.number
+		}
+	}
 	b.events = append(b.events, t.encoded...)
 	b.referred = append(b.referred, t.referred...)
-	b.moved, b.items = t.layer.appendMoved(b.moved, b.items)
-	b.shown = append(b.shown, t.shown...)
 	for _, u := range t.uploaded {
 		s.pending.add(u.sha256, u.number)
 	}
@@ -381,13 +375,6 @@ func (t *tx) evaluate(fn func(*tx) error, next *tip) (err error) {
 // turn to do so, unless the batch is empty.
 func (s *Store) settle(b *batch) {
 	s.end(b)
-	if b.size == 0 && len(b.shown) > 0 {
-		// What its commands have read may be of the one that is being synced.
-		s.unshown.add(b.shown)
-		if s.horizon.durable.Load() >= s.tip.Commit {
-			s.unshown.call()
-		}
-	}
 	if b.empty() {
 		return
 	}
@@ -419,8 +406,7 @@ func (s *Store) commit(b *batch) error {
 	if err := s.Healthy(); err != nil {
 		return err
 	}
-	b.written = s.config.Now().Wall
-	if err := s.seal(b, b.written); err != nil {
+	if err := s.seal(b, s.config.Now().Wall); err != nil {
 		return err
 	}
 	if fault.Watched() {
@@ -429,9 +415,7 @@ func (s *Store) commit(b *batch) error {
 	pointBeforeCommit.Pass()
 	// From here on it may become durable, so that who reads waits for it.
 	s.horizon.wrote(b.number)
-	s.buffers.trim(s.written)
 	s.tip = b.tip
-	s.syncingGate = b.gate
 	return nil
 }
 

@@ -45,7 +45,7 @@ func (l *layer) appendEvent(t *tip, e *ledger.Event, listed bool) (event []byte,
 		return nil, err
 	}
 	hash := sha256.Sum256(l.buffer.Bytes())
-	event = l.slab.clone(l.buffer.Bytes()[len(t.Hash):])
+	event = bytes.Clone(l.buffer.Bytes()[len(t.Hash):])
 	if e.Mutation != "" && !listed {
 		if err := l.put(historyKey(e.Mutation, e.Seq), nil); err != nil {
 			return nil, err

@@ -16,9 +16,8 @@ type giving struct {
 	last, durable journalEnd
 	// wanted and wantedDurable are how far somebody waits for both.
 	wanted, wantedDurable uint64
-	// rests says that memory which is kept for the next commits is to go, ends that no more
-	// commits will come.
-	rests, ends bool
+	// ends says that no more commits will come.
+	ends bool
 	// ended is closed when giveLoop has.
 	ended chan struct{}
 }
@@ -68,14 +67,6 @@ func (g *giving) ask(n uint64, durable bool) {
 	if durable {
 		g.wantedDurable = max(g.wantedDurable, n)
 	}
-	g.moved.Broadcast()
-}
-
-// rest asks for all up to n, and for no memory to be kept.
-func (g *giving) rest(n uint64) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.wanted, g.rests = max(g.wanted, n), true
 	g.moved.Broadcast()
 }
 
@@ -132,7 +123,7 @@ func (g *giving) end() {
 }
 
 // task is what giveLoop does next.
-type task struct{ give, sync, rest bool }
+type task struct{ give, sync bool }
 
 // next waits for a task. False: there will be none.
 func (g *giving) next() (t task, ok bool) {
@@ -142,28 +133,15 @@ func (g *giving) next() (t task, ok bool) {
 		t = task{
 			give: g.wanted > g.given.Load(),
 			sync: g.wantedDurable > g.durable.tip.Commit,
-			rest: g.rests,
 		}
 		switch {
 		case g.ends:
 			return task{}, false
 		case t != (task{}):
-			g.rests = false
 			return t, true
 		}
 		g.moved.Wait()
 	}
-}
-
-// renew makes what the engine has now the newest snapshot, in one step with what together does.
-func (s *Store) renew(together func()) {
-	txn := s.db.NewTransaction(false)
-	var letGo func()
-	s.gate.alone(func() {
-		letGo = s.newest.renew(txn)
-		together()
-	})
-	letGo()
 }
 
 // giveLoop gives the engine what it lacks when somebody asks for it: who reads, or who needs room
@@ -191,7 +169,10 @@ func (s *Store) giveNext(t task) error {
 		}
 		pointAfterApply.Pass()
 		end := p.end
-		s.renew(s.backlog.leave)
+		// In this order: who doesn't find it in the backlog looks into the snapshot.
+		letGo := s.newest.renew(s.db.NewTransaction(false))
+		s.backlog.leave()
+		letGo()
 		s.giving.reached(end)
 	}
 	if t.sync {
@@ -199,9 +180,6 @@ func (s *Store) giveNext(t task) error {
 			return err
 		}
 		s.giving.synced()
-	}
-	if t.rest {
-		s.backlog.rest()
 	}
 	return nil
 }

@@ -157,7 +157,7 @@ func (l *layer) reindex(before, after [][]byte) error {
 		if containsKey(before, k) {
 			continue
 		}
-		sealed := l.slab.take(sealSize)
+		sealed := make([]byte, sealSize)
 		sealIn(k, sealed, 0)
 		l.set(k, sealed)
 	}

@@ -131,13 +131,14 @@ func TestALogWhoseSyncFailsStopsTheLedger(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+		gate := gateOf(s)
 		m := ledgertest.SampleMutation("a", ledger.Indeterminate, 0)
 		m.Target = strings.Repeat("x", 20<<10) // Too long for the journal.
 		fails.Store(true)
 		if err := s.do(t.Context(), putting(m)); !errors.Is(err, ledger.ErrUnavailable) || !errors.Is(err, unix.EIO) {
 			t.Errorf("the command whose sync failed: %v", err)
 		}
-		if blockers, _ := s.BlockersOf("refunds"); len(blockers) != 0 {
+		if blockers, _ := gate.BlockersOf("refunds"); len(blockers) != 0 {
 			t.Error("the gate shows what was not acknowledged")
 		}
 		if err := s.do(t.Context(), putting(m)); !errors.Is(err, ledger.ErrUnavailable) || s.Healthy() == nil {
@@ -152,6 +153,7 @@ func TestACommitThatTheEngineDoesNotTakeStopsTheLedger(t *testing.T) {
 	t.Parallel()
 	c := testConfig(t.TempDir())
 	s := mustOpenOnly(t, c)
+	gate := gateOf(s)
 	m := ledgertest.SampleMutation("a", ledger.Indeterminate, 0)
 	err := s.do(t.Context(), func(tx *tx) error {
 		// The engine ends between the command and its commit.
@@ -160,7 +162,7 @@ func TestACommitThatTheEngineDoesNotTakeStopsTheLedger(t *testing.T) {
 	if err != nil || s.Healthy() != nil {
 		t.Errorf("answered with %v, healthy: %t", err, s.Healthy() == nil)
 	}
-	if blockers, _ := s.BlockersOf("refunds"); len(blockers) != 1 {
+	if blockers, _ := gate.BlockersOf("refunds"); len(blockers) != 1 {
 		t.Error("the gate doesn't show what was acknowledged")
 	}
 	if got := seen(t, s, m.Key); got.Version != 1 {

@@ -37,8 +37,6 @@ type layer struct {
 	earlier *changed
 	pending bool
 	buffer  *bytes.Buffer
-	// slab is the batch's, nil for none.
-	slab *slab
 }
 
 // fewWrites is how many entries are looked through one by one.
@@ -175,7 +173,7 @@ func (l *layer) putRecord(k []byte, v any) (content []byte, err error) {
 	if content = sealed[sealSize:]; len(content) > partSize {
 		return content, l.put(k, content)
 	}
-	sealed = l.slab.clone(sealed)
+	sealed = bytes.Clone(sealed)
 	sealIn(k, sealed, 0)
 	l.set(k, sealed)
 	return content, l.fits()
@@ -209,41 +207,6 @@ func (l *layer) fits() error {
 	return nil
 }
 
-// entries are what the engine is given at once, in one piece of memory that is used again for
-// the next time: it keeps them until they are written.
-type entries struct {
-	room []badger.Entry
-	used int
-}
-
-// entriesKept is how many of them are kept at most.
-const entriesKept = 4096
-
-// begin makes room for so many.
-func (n *entries) begin(count int) {
-	if count > len(n.room) {
-		n.room = make([]badger.Entry, count)
-	}
-}
-
-func (n *entries) entry(k, v []byte) *badger.Entry {
-	if n == nil {
-		return badger.NewEntry(k, v)
-	}
-	e := &n.room[n.used]
-	n.used++
-	e.Key, e.Value = k, v
-	return e
-}
-
-// end takes all of them back. Nobody may have any of them still.
-func (n *entries) end() {
-	clear(n.room[:n.used])
-	if n.used = 0; len(n.room) > entriesKept {
-		n.room = nil
-	}
-}
-
 // join moves the changes into the batch.
 func (l *layer) join() {
 	for _, e := range l.writes {
@@ -254,7 +217,7 @@ func (l *layer) join() {
 // apply moves the changes into a transaction of the engine.
 func (l *layer) apply(txn *badger.Txn) error {
 	for _, e := range l.writes {
-		if err := e.apply(txn, nil); err != nil {
+		if err := e.apply(txn); err != nil {
 			return err
 		}
 	}
@@ -262,30 +225,17 @@ func (l *layer) apply(txn *badger.Txn) error {
 }
 
 // apply makes the change in a transaction of the engine.
-func (e entry) apply(txn *badger.Txn, room *entries) error {
+func (e entry) apply(txn *badger.Txn) error {
 	var err error
 	if e.sealed == nil {
 		err = txn.Delete(e.key)
 	} else {
-		err = txn.SetEntry(room.entry(e.key, e.sealed))
+		err = txn.Set(e.key, e.sealed)
 	}
 	if err != nil {
 		return fmt.Errorf("write %s: %w", keyName(e.key), err)
 	}
 	return nil
-}
-
-// appendMoved adds the keys of the records that l changes, and those of items.
-func (l *layer) appendMoved(records []ledger.Key, items [][32]byte) ([]ledger.Key, [][32]byte) {
-	for _, e := range l.writes {
-		switch e.key[0] {
-		case kMutation:
-			records = append(records, ledger.Key(e.key[1:]))
-		case kItem:
-			items = append(items, [32]byte(e.key[1:]))
-		}
-	}
-	return records, items
 }
 
 func entrySize(k, v []byte) int { return len(k) + len(v) + entryOverhead }

@@ -38,7 +38,9 @@ var calls = map[string]call{
 // notDrawn are the other methods of the ledger, with the reason.
 var notDrawn = map[string]string{
 	"Actions": "it looks at a copy", "LaterOfTarget": "it looks through pages of a list, each of a moment of its own",
-	"SentAlike":  "it looks through such pages, too",
+	"SentAlike":    "it looks through such pages, too",
+	"MutationByID": "it looks through such a page", "Connector": "what it reads never changes", "ID": "it never changes",
+	"Read":       "what is read is for its caller to say",
 	"Unrecorded": "it is in memory, beside the records",
 	"Restored":   "it runs alone, before there are callers", "RestoredBehind": "so does it", "MarkGaps": "it runs alone, before there are callers",
 	"ConfirmGaps": "it goes through items one command after another, after a restore",

@@ -13,6 +13,7 @@ import (
 // load verifies what was opened and fills the memory. It reads the unresolved
 // records and the running runs only, never all.
 func (s *Store) load(accepted bool) error {
+	s.process.Ledger = s.identity.ID
 	return s.db.View(func(txn *badger.Txn) (err error) {
 		src := snapshot{txn}
 		if err := s.checkMeta(src); err != nil {
@@ -29,7 +30,11 @@ func (s *Store) load(accepted bool) error {
 			return err
 		}
 		s.pending.next = lastUpload(src)
-		return s.loadGate(src)
+		all, err := standing(src)
+		for _, m := range all.Mutations {
+			s.blockers.Put(m)
+		}
+		return err
 	})
 }
 
@@ -108,32 +113,38 @@ func lastUpload(src snapshot) uint64 {
 	return 0
 }
 
-// loadGate reads what stands in the way of requests.
-func (s *Store) loadGate(src snapshot) error {
+// standing reads the runs that aren't over, and the mutations that are unresolved or queued.
+func standing(src snapshot) (c ledger.Changes, err error) {
 	v := &view{src: src}
-	var d gateDelta
-	blocked, err := src.keys([]byte{xUnresolved})
-	if err != nil {
-		return err
-	}
-	for _, k := range blocked {
-		m, err := v.Mutation(markName(k))
+	known := map[ledger.Key]bool{}
+	for _, kind := range []byte{xUnresolved, xDue} {
+		found, err := src.keys([]byte{kind})
 		if err != nil {
-			return required(err, "an unresolved mutation")
+			return c, err
 		}
-		d.setMutation(m)
+		for _, k := range found {
+			name := ledger.Key(markName(k))
+			if known[name] {
+				continue
+			}
+			known[name] = true
+			m, err := v.Mutation(name)
+			if err != nil {
+				return c, required(err, "an unresolved or queued mutation")
+			}
+			c.Mutations = append(c.Mutations, m)
+		}
 	}
 	runs, err := src.keys([]byte{xRunActive})
 	if err != nil {
-		return err
+		return c, err
 	}
 	for _, k := range runs {
 		r, err := v.runBy(markName(k))
 		if err != nil {
-			return required(err, "a run")
+			return c, required(err, "a run")
 		}
-		d.setRun(r)
+		c.Runs = append(c.Runs, r)
 	}
-	s.gate.publish(d, s.now(), func(*known) {})
-	return nil
+	return c, nil
 }

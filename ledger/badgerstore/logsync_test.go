@@ -163,12 +163,13 @@ func TestNothingIsShownBeforeItsSync(t *testing.T) {
 			t.Parallel()
 			h := hold(t)
 			h.err = failure
+			gate := gateOf(h.Store)
 			first, second := ledgertest.SampleMutation("a", ledger.Indeterminate, 0), ledgertest.SampleMutation("b", ledger.InFlight, 0)
 			_, answerFirst := h.start(first)
 			<-h.begun
 			evaluated, answerSecond := h.start(second)
 			<-evaluated // While the first is being synced.
-			if blockers, _ := h.BlockersOf("refunds"); len(blockers) != 0 {
+			if blockers, _ := gate.BlockersOf("refunds"); len(blockers) != 0 {
 				t.Error("the gate shows what isn't durable")
 			}
 			seen := make(chan error, 1)

@@ -219,7 +219,7 @@ func proveManifest(c Config, tables map[uint64]*pb.ManifestChange, manifest []by
 	if err := checkTables(opt); err != nil {
 		return err
 	}
-	s := &Store{config: c, gate: newGate()}
+	s := &Store{config: c}
 	if s.identity, err = readIdentity(c.identityPath()); err != nil {
 		return err
 	}

@@ -120,7 +120,7 @@ func TestSkippingAnItemOfThousandsOfMutations(t *testing.T) {
 	if err != nil || item.State != ledger.ItemSkipped {
 		t.Fatalf("item %+v, %v", item, err)
 	}
-	blockers, err := s.BlockersOf("w")
+	blockers, err := l.BlockersOf("w")
 	if err != nil || len(blockers) != 0 {
 		t.Errorf("%d mutations still stop the workflow, %v", len(blockers), err)
 	}

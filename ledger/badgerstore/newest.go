@@ -1,12 +1,9 @@
 package badgerstore
 
 import (
-	"context"
 	"sync"
 
 	badger "github.com/dgraph-io/badger/v4"
-
-	"keep-proxy/ledger"
 )
 
 // newest is the snapshot of the last commit that the engine has. Those who read it share it, and
@@ -64,27 +61,4 @@ func (n *newest) renew(txn *badger.Txn) (letGo func()) {
 			n.give(was)
 		}
 	}
-}
-
-// Peek implements ledger.Store.
-func (s *Store) Peek(ctx context.Context, fn func(ledger.View) error) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	if err := s.readable(); err != nil {
-		return err
-	}
-	defer s.readers.Done()
-	if s.horizon.behind() {
-		// What is being written may never become durable, and nobody knows whether it will.
-		if err := s.Healthy(); err != nil {
-			return err
-		}
-	}
-	// What is read later may be of a later commit: then it isn't lent.
-	err := fn(&view{src: lately{s}, process: s.process, loans: &s.loans, saw: s.loans.written()})
-	if err != nil && isDamage(err) {
-		s.poison(err)
-	}
-	return err
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"runtime"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -59,121 +58,6 @@ func later(m *ledger.Mutation) *ledger.Mutation {
 	next := m.Clone()
 	next.Version, next.Target = m.Version+1, "changed"
 	return next
-}
-
-func TestWhoPeeksWaitsForNoCommitAndSeesNothingThatIsNotDurable(t *testing.T) {
-	t.Parallel()
-	first := ledgertest.SampleMutation("a", ledger.NeedsReconcile, 0)
-	var during *ledger.Mutation
-	s := syncing(t, first, later(first), func(s *Store) {
-		within(t, "a peek", func() { during = seen(t, s, first.Key) })
-	})
-	if during == nil || during.Version != 1 {
-		t.Errorf("while version 2 is being synced, %+v is seen, want version 1", during)
-	}
-	if m := seen(t, s, first.Key); m.Version != 2 {
-		t.Errorf("version %d is seen, and 2 was answered for", m.Version)
-	}
-}
-
-// The engine has the change already, which the snapshot of who peeks doesn't.
-func TestWhatIsSeenWhileItsChangeIsSyncedIsNotLent(t *testing.T) {
-	t.Parallel()
-	first := ledgertest.SampleMutation("a", ledger.NeedsReconcile, 0)
-	s := syncing(t, first, later(first), func(s *Store) {
-		within(t, "a peek", func() { seen(t, s, first.Key) })
-	})
-	if _, ok := s.loans.take(first.Key); ok {
-		t.Error("what was seen before the change is lent after it")
-	}
-}
-
-// The snapshot of who reads may be older than commits which no batch holds any more.
-func TestWhatChangedUnderItsReaderIsNotLent(t *testing.T) {
-	t.Parallel()
-	first := ledgertest.SampleMutation("a", ledger.NeedsReconcile, 0)
-	s := mustOpen(t, testConfig(t.TempDir()))
-	if err := s.do(t.Context(), putting(first)); err != nil {
-		t.Fatal(err)
-	}
-	allGiven(t, s)
-	own := s.newest.take()
-	defer s.newest.give(own)
-	v := &view{src: own, process: s.process, loans: &s.loans, saw: s.loans.written()}
-	if err := s.do(t.Context(), putting(later(first))); err != nil {
-		t.Fatal(err)
-	}
-	if m, err := v.Mutation(first.Key); err != nil || m.Version != 1 {
-		t.Errorf("%+v, %v is read, so that this shows nothing", m, err)
-	}
-	if _, ok := s.loans.take(first.Key); ok {
-		t.Error("what is older than the last commit is lent")
-	}
-}
-
-// A commit counts for who reads only once it can be seen: who began before, and lends what it has
-// changed, must not pass for one who saw it.
-func TestWhatIsSeenJustBeforeACommitIsShownIsNotLent(t *testing.T) {
-	t.Parallel()
-	first := ledgertest.SampleMutation("a", ledger.NeedsReconcile, 0)
-	var armed atomic.Bool
-	synced := make(chan struct{})
-	c := testConfig(t.TempDir())
-	c.synced = func(string) error {
-		if armed.CompareAndSwap(true, false) {
-			close(synced)
-		}
-		return nil
-	}
-	s := mustOpen(t, c)
-	if err := s.do(t.Context(), putting(first)); err != nil {
-		t.Fatal(err)
-	}
-	s.gate.mu.RLock() // Nothing is shown.
-	armed.Store(true)
-	done := make(chan error, 1)
-	go func() { done <- s.do(t.Context(), putting(later(first))) }()
-	<-synced
-	for range 1000 {
-		runtime.Gosched() // The commit comes to where it waits.
-	}
-	m := seen(t, s, first.Key)
-	s.gate.mu.RUnlock()
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
-	if m.Version != 1 {
-		t.Errorf("version %d is seen: this shows nothing", m.Version)
-	}
-	if _, ok := s.loans.take(first.Key); ok {
-		t.Error("it is lent after the commit")
-	}
-}
-
-// Of whom it isn't known whether he saw the last commit nothing is lent.
-func TestWhatChangedSinceItsReaderBeganIsNotLent(t *testing.T) {
-	t.Parallel()
-	first := ledgertest.SampleMutation("a", ledger.NeedsReconcile, 0)
-	s := mustOpen(t, testConfig(t.TempDir()))
-	if err := s.do(t.Context(), putting(first)); err != nil {
-		t.Fatal(err)
-	}
-	err := s.Peek(t.Context(), func(v ledger.View) error {
-		if err := s.do(t.Context(), putting(later(first))); err != nil {
-			return err
-		}
-		m, err := v.Mutation(first.Key)
-		if err == nil && m.Version != 2 {
-			t.Errorf("version %d is read, and 2 was answered for", m.Version)
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, ok := s.loans.take(first.Key); ok {
-		t.Error("it is lent")
-	}
 }
 
 func TestABodyIsReadWhileACommitIsSynced(t *testing.T) {
@@ -263,7 +147,7 @@ func TestASnapshotOutlivesTheNextOneForItsReaders(t *testing.T) {
 }
 
 // Nobody knows whether what was written before a sync failed is kept.
-func TestWhoPeeksAfterAFailedSyncIsRefused(t *testing.T) {
+func TestWhoReadsAfterAFailedSyncIsRefused(t *testing.T) {
 	t.Parallel()
 	c := testConfig(t.TempDir())
 	var fails atomic.Bool
@@ -274,57 +158,45 @@ func TestWhoPeeksAfterAFailedSyncIsRefused(t *testing.T) {
 		return nil
 	}
 	s := mustOpen(t, c)
-	scope, known := aSight(t, s, "known")
-	if _, ok := s.See(scope, known); !ok {
-		t.Fatal("nothing is seen")
-	}
 	fails.Store(true)
 	if err := s.do(t.Context(), putting(ledgertest.SampleMutation("a", ledger.InFlight, 0))); !errors.Is(err, ledger.ErrUnavailable) {
 		t.Fatalf("a commit that can't be synced: %v", err)
 	}
-	for what, see := range map[string]func(context.Context, func(ledger.View) error) error{"Peek": s.Peek, "View": s.View} {
-		if err := see(t.Context(), func(ledger.View) error { return nil }); !errors.Is(err, ledger.ErrUnavailable) {
-			t.Errorf("%s: %v, want %v", what, err, ledger.ErrUnavailable)
-		}
-	}
-	if _, ok := s.See(scope, known); ok {
-		t.Error("See answers although the store can't tell any more what is durable")
+	if err := s.View(t.Context(), func(ledger.View) error { return nil }); !errors.Is(err, ledger.ErrUnavailable) {
+		t.Errorf("%v, want %v", err, ledger.ErrUnavailable)
 	}
 }
 
-func TestWhoPeeksIntoAClosedStoreIsRefused(t *testing.T) {
-	t.Parallel()
-	s := mustOpenOnly(t, testConfig(t.TempDir()))
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Peek(t.Context(), func(ledger.View) error { return nil }); !errors.Is(err, ledger.ErrUnavailable) {
-		t.Errorf("%v, want ErrUnavailable", err)
-	}
-}
-
-func TestWhoIsGoneDoesNotPeek(t *testing.T) {
+func TestWhoIsGoneDoesNotRead(t *testing.T) {
 	t.Parallel()
 	s := mustOpen(t, testConfig(t.TempDir()))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	for what, see := range map[string]func(context.Context, func(ledger.View) error) error{"Peek": s.Peek, "View": s.View} {
-		err := see(ctx, func(ledger.View) error {
-			t.Errorf("%s reads for nobody", what)
-			return nil
-		})
-		if !errors.Is(err, context.Canceled) {
-			t.Errorf("%s: %v, want context.Canceled", what, err)
-		}
+	err := s.View(ctx, func(ledger.View) error {
+		t.Error("it reads for nobody")
+		return nil
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("%v, want context.Canceled", err)
 	}
 }
 
-func TestDamageThatAPeekFindsStopsTheStore(t *testing.T) {
+func TestDamageThatIsReadByACommandStopsTheStore(t *testing.T) {
 	t.Parallel()
 	s := mustOpenOnly(t, testConfig(t.TempDir()))
-	_, k := aSight(t, s, "a")
-	exchange(t, s, k)
-	err := s.Peek(t.Context(), func(v ledger.View) error {
+	a, b := ledgertest.SampleMutation("a", ledger.Applied, 0), ledgertest.SampleMutation("b", ledger.Applied, 0)
+	k := a.Key
+	err := errors.Join(s.do(t.Context(), putting(a)), s.do(t.Context(), putting(b)), s.do(t.Context(), func(tx *tx) error {
+		// As if blocks had changed places.
+		sealed, err := tx.layer.raw(mutationKey(b.Key))
+		tx.layer.set(mutationKey(k), sealed)
+		s.mutations.drop(k) // Or it wouldn't be read.
+		return err
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = s.Update(t.Context(), func(v ledger.Tx) error {
 		_, err := v.Mutation(k)
 		return err
 	})

@@ -131,25 +131,3 @@ func (s *Store) takeNotes(b *batch) {
 	})
 	s.notes.back(list, done)
 }
-
-// unshown are what is to be called once a commit can be seen; see [ledger.Tx].
-type unshown struct {
-	mu  sync.Mutex
-	fns []func()
-}
-
-func (u *unshown) add(fns []func()) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.fns = append(u.fns, fns...)
-}
-
-func (u *unshown) call() {
-	u.mu.Lock()
-	fns := u.fns
-	u.fns = nil
-	u.mu.Unlock()
-	for _, fn := range fns {
-		fn()
-	}
-}

@@ -34,7 +34,7 @@ func open(ctx context.Context, c Config, accepted bool) (s *Store, err error) {
 		return nil, err
 	}
 	s = &Store{
-		config: c, gate: newGate(), space: newSpace(c), horizon: newHorizon(), giving: newGiving(), backlog: newBacklog(),
+		config: c, space: newSpace(c), horizon: newHorizon(), giving: newGiving(), backlog: newBacklog(),
 		stalled: make(chan struct{}),
 	}
 	s.commands, s.syncs, s.gives = s.newWatch(), s.newWatch(), s.newWatch()
@@ -345,7 +345,6 @@ func (s *Store) begun(ctx context.Context, accepted bool) (err error) {
 			return err
 		}
 	}
-	s.buffers = tableBuffersOf(s.db)
 	first := s.tip.Commit
 	s.start()
 	// The data know this epoch before anything is acknowledged in it: an older high-water file is found out by that.

@@ -87,7 +87,8 @@ func (s *Store) persist(b *batch) error {
 	}
 	pointAfterHighWater.Pass()
 	if kept {
-		s.show(b, func() { s.backlog.add(b.entries.list, s.water.end()) })
+		s.backlog.add(b.entries.list, s.water.end())
+		s.show(b)
 	} else if err := s.goAhead(b); err != nil {
 		return err
 	}
@@ -124,10 +125,8 @@ func (s *Store) goAhead(b *batch) error {
 	pointAfterApply.Pass()
 	s.giving.reached(s.water.end())
 	s.giving.synced()
-	txn := s.db.NewTransaction(false)
-	var letGo func()
-	s.show(b, func() { letGo = s.newest.renew(txn) })
-	letGo()
+	s.newest.renew(s.db.NewTransaction(false))()
+	s.show(b)
 	return nil
 }
 
@@ -136,10 +135,8 @@ func (s *Store) goAhead(b *batch) error {
 func (s *Store) give(changes []delta) error {
 	txn := s.db.NewTransaction(true)
 	defer txn.Discard()
-	s.room.begin(len(changes))
-	defer s.room.end()
 	for i := range changes {
-		if err := changes[i].apply(txn, &s.room); err != nil {
+		if err := changes[i].apply(txn); err != nil {
 			return err
 		}
 	}
@@ -171,19 +168,15 @@ func (s *Store) emptyJournal() error {
 	return s.water.settle(end)
 }
 
-// show lets everybody see what b holds. Gate, backlog and snapshot change together, for those who
-// look at all of them.
-func (s *Store) show(b *batch, together func()) {
-	s.gate.publish(b.gate, b.written, func(k *known) {
-		together()
-		k.forget(b.moved, b.items)
-	})
-	// Not before: who begins to read once it counts must see it.
-	s.loans.commit(b.moved)
+// show lets everybody see what b holds, of which backlog or snapshot have the records by now.
+func (s *Store) show(b *batch) {
+	if len(b.feed.Runs)+len(b.feed.Mutations) > 0 {
+		for _, told := range s.followers {
+			told(b.feed)
+		}
+	}
 	s.commits.Add(1)
 	s.horizon.reached(b.number)
-	s.unshown.add(b.shown)
-	s.unshown.call()
 	// Not before: one who holds the pending bodies may wait for the horizon.
 	s.pending.forget(b.referred)
 }

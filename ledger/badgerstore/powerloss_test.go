@@ -381,8 +381,9 @@ func TestACommitWhoseSyncFails(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	gate := gateOf(s)
 	close(armed)
-	m := ledgertest.SampleMutation("a", ledger.InFlight, 0)
+	m := ledgertest.SampleMutation("a", ledger.Indeterminate, 0)
 	err = s.Update(t.Context(), func(tx ledger.Tx) error {
 		tx.Append(ledger.Event{What: "claim", Mutation: m.ID})
 		return tx.PutMutation(m)
@@ -390,7 +391,7 @@ func TestACommitWhoseSyncFails(t *testing.T) {
 	if !errors.Is(err, ledger.ErrUnavailable) || !errors.Is(s.Healthy(), broken) {
 		t.Errorf("answered %v, healthy %v", err, s.Healthy())
 	}
-	if blockers, _ := s.BlockersOf("refunds"); len(blockers) != 0 {
+	if blockers, _ := gate.BlockersOf("refunds"); len(blockers) != 0 {
 		t.Error("the gate shows what isn't durable")
 	}
 	if err := s.Update(t.Context(), func(ledger.Tx) error { return nil }); !errors.Is(err, ledger.ErrUnavailable) {

@@ -72,7 +72,7 @@ func (s *Store) putBack(a acknowledged, accepted bool) error {
 		step := fault.Begin(fault.OpPutBack, s.config.dataDir())
 		if err := step.End(s.db.Update(func(txn *badger.Txn) error {
 			for _, e := range j.changes {
-				if err := e.apply(txn, nil); err != nil {
+				if err := e.apply(txn); err != nil {
 					return err
 				}
 			}

@@ -25,9 +25,7 @@ type Store struct {
 	lock     *ledgerLock
 	water    *highWater
 	space    *space
-	gate     *gate
 	pending  pendingBodies
-	loans    loans
 	backlog  *backlog
 	newest   newest
 
@@ -37,15 +35,13 @@ type Store struct {
 
 	queue chan *command
 	notes notes
-	// unshown are called once the batch that is being synced can be seen.
-	unshown unshown
 	// syncing takes batches from the committer to syncLoop; turn holds a token while
-	// none is being written; drained is closed when both have ended. room belongs to who
-	// gives the engine something.
+	// none is being written; drained is closed when both have ended.
 	syncing chan *batch
-	room    entries
 	turn    chan struct{}
-	drained chan struct{}
+	// followers are told of commits. They belong to who has the turn.
+	followers []func(ledger.Changes)
+	drained   chan struct{}
 	// lasts is closed when what Close writes has ended.
 	lasts chan struct{}
 	sick  atomic.Pointer[error]
@@ -79,18 +75,17 @@ type Store struct {
 	written       uint64
 	layer         *layer
 	ends          *layer // what completes a batch
-	buffers       tableBuffers
-	// slabs are that of the open batch, and that of the one before it.
-	slabs   [2]slab
-	tx      tx
-	changed *changed
+	tx            tx
+	changed       *changed
 	// held is a command that waits for the next batch.
 	held *command
-	// syncingGate is what the last batch that was written changes in the gate.
-	syncingGate gateDelta
-	mutations   shelf[ledger.Key, entryOfMutation]
-	runs        shelf[string, *ledger.Run]
-	items       shelf[itemName, *ledger.Item]
+	// blockers are the unresolved mutations as the last command left them, and blockedIn is the number
+	// of the last commit that changed them.
+	blockers  ledger.Blockers
+	blockedIn uint64
+	mutations shelf[ledger.Key, entryOfMutation]
+	runs      shelf[string, *ledger.Run]
+	items     shelf[itemName, *ledger.Item]
 	// deliveries are known, too, where there are none: nil.
 	deliveries shelf[deliveryName, *ledger.Delivery]
 	gaps       knownGaps
@@ -108,7 +103,7 @@ var _ ledger.Store = (*Store)(nil)
 // Process implements ledger.Store.
 func (s *Store) Process() ledger.Process { return s.process }
 
-// ID implements ledger.Store.
+// ID is the ledger's own id.
 func (s *Store) ID() string { return s.identity.ID }
 
 // Dir returns the ledger's folder.
@@ -118,61 +113,25 @@ func (s *Store) Dir() string { return s.config.Dir }
 // high-water file.
 func (s *Store) Commits() uint64 { return s.commits.Load() }
 
-// Standing implements ledger.Store. The run's maps and the blockers are shared and
-// must not be changed.
-func (s *Store) Standing(run string) (ledger.Run, []ledger.Blocker, error) {
-	r, blockers, err := s.gate.standing(run)
-	if errors.Is(err, ledger.ErrNotFound) {
-		return s.standingPast(func(v *view) (*ledger.Run, error) { return v.Run(run) })
+// Follow implements ledger.Store. Nothing is being synced meanwhile, so that all that is written is
+// durable.
+func (s *Store) Follow(follower func(ledger.Changes)) error {
+	select {
+	case <-s.turn:
+	case <-s.stalled:
+		return s.Healthy()
 	}
-	return r, blockers, err
+	defer func() { s.turn <- struct{}{} }()
+	return s.snapshot(func(src snapshot) error {
+		all, err := standing(src)
+		if err != nil {
+			return err
+		}
+		follower(all)
+		s.followers = append(s.followers, follower)
+		return nil
+	})
 }
-
-// StandingByToken implements ledger.Store; it shares as Standing does.
-func (s *Store) StandingByToken(sha256 string) (ledger.Run, []ledger.Blocker, error) {
-	r, blockers, err := s.gate.standingByToken(sha256)
-	if errors.Is(err, ledger.ErrNotFound) && sha256 != "" {
-		return s.standingPast(func(v *view) (*ledger.Run, error) { return v.pastRunByToken(sha256) })
-	}
-	return r, blockers, err
-}
-
-// standingPast reads a run that the gate doesn't know: it is unknown, or has ended and
-// is remembered for a day. One that isn't over was not durable when the gate was asked.
-func (s *Store) standingPast(find func(*view) (*ledger.Run, error)) (ledger.Run, []ledger.Blocker, error) {
-	r, err := s.pastRun(find)
-	switch {
-	case err != nil:
-		return ledger.Run{}, nil, err
-	case !r.State.Ended(), s.now().Sub(r.EndedAt) > rememberEnded:
-		return ledger.Run{}, nil, ledger.ErrNotFound
-	}
-	return *r, s.gate.blockersFor(r), nil
-}
-
-// pastRun reads a run without waiting for what is being committed. Damage stops the store.
-func (s *Store) pastRun(find func(*view) (*ledger.Run, error)) (*ledger.Run, error) {
-	if err := s.readable(); err != nil {
-		return nil, err
-	}
-	defer s.readers.Done()
-	r, err := find(&view{src: lately{s}, process: s.process})
-	if err != nil && isDamage(err) {
-		s.poison(err)
-	}
-	return r, err
-}
-
-// BlockersOf implements ledger.Store; it shares as Standing does.
-func (s *Store) BlockersOf(workflow string) ([]ledger.Blocker, error) {
-	return s.gate.blockersOf(workflow), nil
-}
-
-// Watch implements ledger.Store.
-func (s *Store) Watch(told chan<- struct{}) (stop func()) { return s.gate.watchers.Add(told) }
-
-// Running implements ledger.Store; it shares as Standing does.
-func (s *Store) Running() ([]ledger.Run, error) { return s.gate.listRunning(), nil }
 
 // View implements ledger.Store.
 func (s *Store) View(ctx context.Context, fn func(ledger.View) error) error {

@@ -18,7 +18,8 @@ type tx struct {
 	events []ledger.Event
 	// encoded are the events as they will be stored.
 	encoded [][]byte
-	gate    gateDelta
+	// runs are those that it has put.
+	runs []*ledger.Run
 	// puts are the records that this command has put, to be stored at its end.
 	puts []put
 	// stored is the one of them that is being stored.
@@ -31,8 +32,6 @@ type tx struct {
 	referred []string
 	// dropped are called if the command succeeds, so that no shelf keeps what it removed.
 	dropped []func()
-	// shown are called once the command's changes can be seen.
-	shown []func()
 	// unowned is the key of the upstream object of which the command has found no owner.
 	unowned []byte
 	// failed is the first error that makes the whole command worthless, whatever
@@ -50,10 +49,9 @@ func newTx(s *Store, b *batch) *tx {
 	clear(t.events)
 	clear(t.encoded)
 	clear(t.puts)
-	clear(t.shown)
 	*t = tx{
 		view: view{src: s.layer, process: s.process}, layer: s.layer, store: s, batch: b,
-		events: t.events[:0], encoded: t.encoded[:0], puts: t.puts[:0], shown: t.shown[:0],
+		events: t.events[:0], encoded: t.encoded[:0], puts: t.puts[:0],
 	}
 	return t
 }
@@ -117,7 +115,6 @@ func (t *tx) mutation(k ledger.Key) (kept[entryOfMutation], error) {
 	if p := t.put(k); p != nil {
 		return kept[entryOfMutation]{record: p.entryOfMutation, indexes: p.indexes}, nil
 	}
-	t.borrow(k)
 	return load(t, &t.store.mutations, k, mutationKey, decodeMutation,
 		func(e entryOfMutation) [][]byte { return mutationIndexes(e.Mutation) })
 }
@@ -154,13 +151,10 @@ func (t *tx) Item(workflow, item string) (*ledger.Item, error) {
 	return r.record.Draft(), err
 }
 
-// Blockers answers from memory: the published gate with what is pending. A batch
-// that is published meanwhile counts twice, which changes nothing.
+// Blockers answers from memory.
 func (t *tx) Blockers(workflow string) ([]ledger.Blocker, error) {
-	syncing := t.store.tip.Commit > t.store.horizon.durable.Load()
-	t.layer.pending = t.layer.pending || len(t.batch.gate.mutations) > 0 ||
-		syncing && len(t.store.syncingGate.mutations) > 0
-	return t.store.gate.pending(workflow, &t.store.syncingGate, &t.batch.gate, &t.gate), nil
+	t.layer.pending = t.layer.pending || t.store.blockedIn > t.store.horizon.durable.Load()
+	return t.store.blockers.With(workflow, t.mutations()...), nil
 }
 
 // orNone turns a record that isn't there into the zero one.
@@ -206,11 +200,17 @@ func (t *tx) PutMutation(m *ledger.Mutation) error {
 	} else {
 		t.puts = append(t.puts, put{after, indexes})
 	}
-	if m.Unresolved() || old.record.Mutation != nil && old.record.Unresolved() {
-		t.gate.setMutation(m)
-	}
 	t.refer(m)
 	return nil
+}
+
+// mutations are the records that the command has put.
+func (t *tx) mutations() []*ledger.Mutation {
+	list := make([]*ledger.Mutation, len(t.puts))
+	for i := range t.puts {
+		list[i] = t.puts[i].Mutation
+	}
+	return list
 }
 
 // complete numbers the command's events, then stores its records, which list them.
@@ -226,7 +226,7 @@ func (t *tx) complete(next *tip) error {
 	for i := range t.puts {
 		p := &t.puts[i]
 		t.stored = storedMutation{Record: p.Mutation, History: p.history}
-		content, err := t.layer.putRecord(t.layer.slab.key(kMutation, p.Key[:]), &t.stored)
+		content, err := t.layer.putRecord(mutationKey(p.Key), &t.stored)
 		if err != nil {
 			return err
 		}
@@ -297,7 +297,7 @@ func (t *tx) PutRun(r *ledger.Run) error {
 	}
 	after := kept[*ledger.Run]{record: r.Clone(), indexes: storedRunIndexes(r), batch: t.batch.number}
 	t.store.runs.put(r.ID, after)
-	t.gate.setRun(after.record)
+	t.runs = append(t.runs, after.record)
 	return t.fail(t.layer.reindex(old.indexes, after.indexes))
 }
 
@@ -410,8 +410,7 @@ func (t *tx) Delivery(run string, k ledger.Key) (*ledger.Delivery, error) {
 // PutDelivery implements ledger.Tx.
 func (t *tx) PutDelivery(run string, k ledger.Key, d ledger.Delivery) error {
 	t.store.deliveries.put(deliveryName{run, k}, kept[*ledger.Delivery]{record: &d, batch: t.batch.number})
-	n := digest(run)
-	return t.fail(t.layer.putValue(t.layer.slab.key(kDelivery, n[:], k[:]), &d))
+	return t.fail(t.layer.putValue(deliveryKey(run, k), &d))
 }
 
 // hasContent reports whether there is something at the key of k already, as known from the
@@ -467,7 +466,7 @@ func (t *tx) PutBody(content []byte) (ledger.Body, error) {
 		}
 	}
 	t.store.bodies.put(sum, kept[struct{}]{batch: t.batch.number})
-	return b, t.fail(t.layer.putValue(t.layer.slab.key(kBody, sum[:]), &bodyHead{Size: b.Size, Inline: content}))
+	return b, t.fail(t.layer.putValue(bodyKey(sum), &bodyHead{Size: b.Size, Inline: content}))
 }
 
 // hasBody reports whether the content can be had: one that was lost is written anew. What is on
@@ -482,9 +481,6 @@ func (t *tx) hasBody(sum [32]byte) (bool, error) {
 	}
 	return known, err
 }
-
-// Shown implements ledger.Tx.
-func (t *tx) Shown(fn func()) { t.shown = append(t.shown, fn) }
 
 // Append implements ledger.Tx.
 func (t *tx) Append(e ledger.Event) { t.events = append(t.events, e) }

@@ -71,7 +71,7 @@ func Verify(ctx context.Context, c Config, progress Progress) (r Report, err err
 		return r, explain(err)
 	}
 	c = c.asFound(found)
-	s := &Store{config: c, gate: newGate()}
+	s := &Store{config: c}
 	if s.identity, err = readIdentity(c.identityPath()); err != nil {
 		return r, explain(err)
 	}

@@ -11,10 +11,6 @@ import (
 type view struct {
 	src     source
 	process ledger.Process
-	// loans take what the runner has, if they are not nil; saw is how many commits src
-	// sees.
-	loans *loans
-	saw   uint64
 }
 
 var _ ledger.View = (*view)(nil)
@@ -23,16 +19,10 @@ var _ ledger.View = (*view)(nil)
 func (v *view) Mutation(k ledger.Key) (*ledger.Mutation, error) {
 	sk := mutationKey(k)
 	var e entryOfMutation
-	var size int
 	err := v.src.read(sk, func(content []byte) (err error) {
 		e, err = decodeMutation(sk, content)
-		size = len(content)
 		return err
 	})
-	if err == nil && v.loans != nil && e.Queued() {
-		v.loans.lend(e, size, v.saw)
-		return e.Clone(), nil
-	}
 	return e.Mutation, err
 }
 
@@ -48,19 +38,9 @@ func (v *view) runBy(id [32]byte) (*ledger.Run, error) {
 	return decodeRun(sk, content)
 }
 
-// RunByToken implements ledger.View.
+// RunByToken implements ledger.View. That a token names no run may come from a loss that was
+// accepted, and whoever shows one must not stop the ledger: it is unknown.
 func (v *view) RunByToken(sha256 string) (*ledger.Run, error) {
-	id, err := v.src.get(named(kToken, sha256))
-	if err != nil {
-		return nil, err
-	}
-	run, err := v.Run(string(id))
-	return run, required(err, "run "+string(id)+", which a token names")
-}
-
-// pastRunByToken is RunByToken for the gate. That a token names no run may come from a
-// loss that was accepted, and whoever shows one must not stop the ledger: it is unknown.
-func (v *view) pastRunByToken(sha256 string) (*ledger.Run, error) {
 	id, err := v.src.get(named(kToken, sha256))
 	if err != nil {
 		return nil, err
@@ -184,6 +164,9 @@ func (v *view) Delivery(run string, k ledger.Key) (*ledger.Delivery, error) {
 	d := new(ledger.Delivery)
 	return d, decode(sk, content, d)
 }
+
+// Connector implements ledger.View.
+func (v *view) Connector(hash string) ([]byte, error) { return v.src.get(connectorKey(hash)) }
 
 // Process implements ledger.View.
 func (v *view) Process() ledger.Process { return v.process }

@@ -120,6 +120,10 @@ func (v *view) RunDeliveries(run string) ([]ledger.Key, error) {
 	return slices.Collect(maps.Keys(found)), nil
 }
 
+func (v *view) Connector(hash string) ([]byte, error) {
+	return lookup(v.layers, func(l *layer) map[string][]byte { return l.connectors }, hash)
+}
+
 func (v *view) Gaps() ([]ledger.Gap, error) {
 	for _, l := range slices.Backward(v.layers) {
 		if l.gaps != nil {
@@ -143,8 +147,6 @@ func (v *view) LastEvent() (*ledger.Event, error) {
 type tx struct {
 	view
 	top *layer
-	// shown are called once the changes are durable.
-	shown []func()
 }
 
 var _ ledger.Tx = (*tx)(nil)
@@ -247,8 +249,6 @@ func (t *tx) PutBody(content []byte) (ledger.Body, error) {
 	}
 	return b, nil
 }
-
-func (t *tx) Shown(fn func()) { t.shown = append(t.shown, fn) }
 
 func (t *tx) Append(e ledger.Event) { t.top.events = append(t.top.events, e) }
 
