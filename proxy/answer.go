@@ -161,7 +161,7 @@ func (s source) Read(p []byte) (int, error) {
 func (w *answerWriter) sever() {
 	w.severed.Store(true)
 	// Where there is no such deadline the content's end has to do.
-	_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(past)
+	_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(longOver)
 }
 
 // carry writes an answer, trailers included, and closes its content.

@@ -273,7 +273,7 @@ func (p *Proxy) tunnelBlind(w http.ResponseWriter, r *http.Request, t *tunnel) {
 	}
 	// Nobody knows where what is carried ends: how one side ends is how the other does.
 	breakOff := func() { h1.Reset(client); h1.Reset(there) }
-	defer open.AfterFunc(breakOff)()
+	defer context.AfterFunc(open, breakOff)()
 	if _, err := io.WriteString(client, "HTTP/1.1 200 OK\r\n\r\n"); err != nil {
 		return
 	}

@@ -51,29 +51,15 @@ func (s *stops) tell() {
 // watch cuts open streams whose scope was stopped, until Close; then it calls unwatch.
 func (p *Proxy) watch(unwatch func()) {
 	defer unwatch()
-	follow, again := time.NewTimer(0), time.NewTimer(0)
-	follow.Stop()
-	again.Stop()
-	looking := false // Whether again is set.
+	again := time.NewTicker(p.config.lookEvery)
+	defer again.Stop()
 	for {
 		select {
 		case <-p.ctx.Done():
 			return
-		case <-p.open.begun:
-			follow.Reset(followAfter)
-		case <-follow.C:
-			more, open := p.open.follow()
-			if more {
-				follow.Reset(followAfter)
-			}
-			if open && !looking {
-				again.Reset(p.config.lookEvery)
-				looking = true
-			}
 		case <-again.C:
-			p.look()
-			if looking = p.open.count() > 0; looking {
-				again.Reset(p.config.lookEvery)
+			if p.open.count() > 0 {
+				p.look()
 			}
 		case <-p.stops.changed:
 			p.lookAtChange()

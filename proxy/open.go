@@ -2,8 +2,8 @@ package proxy
 
 import (
 	"context"
+	"fmt"
 	"io"
-	"iter"
 	"maps"
 	"net/http"
 	"slices"
@@ -16,78 +16,45 @@ import (
 // followAfter is when the client of a stream is followed: most streams end before.
 const followAfter = 50 * time.Millisecond
 
-// past is a deadline that is over.
-var past = time.Unix(1, 0)
+// longOver is a deadline that is over.
+var longOver = time.Unix(1, 0)
 
 // open is what is being streamed now: it is cut when its scope is stopped, and when its
 // client has gone.
 type open struct {
-	// begun holds one if follow is wanted.
-	begun chan struct{}
+	// followAfter is as the constant of that name, but in tests.
+	followAfter time.Duration
 
-	mu sync.Mutex
-	// fresh are the streams whose clients nobody follows yet.
-	fresh, followed map[*stream]struct{}
-	// following says that follow was asked for, and will be called.
-	following bool
+	mu      sync.Mutex
+	streams map[*stream]struct{}
 }
 
-func newOpen() *open {
-	return &open{begun: make(chan struct{}, 1), fresh: make(map[*stream]struct{}), followed: make(map[*stream]struct{})}
-}
+func newOpen() *open { return &open{followAfter: followAfter, streams: make(map[*stream]struct{})} }
 
 // add registers a stream of the caller; the client's context says when nobody waits
 // for it any more, held whether proxy.hold is for it. It must be ended.
 func (o *open) add(client context.Context, c caller, held bool) *stream {
-	s := &stream{Context: client, caller: c, open: o, held: held}
+	s := &stream{client: client, caller: c, open: o, held: held}
+	s.Context, s.cancel = context.WithCancelCause(context.WithoutCancel(client))
+	s.mu.Lock()
+	s.following = time.AfterFunc(o.followAfter, s.follow)
+	s.mu.Unlock()
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.fresh[s] = struct{}{}
-	if !o.following {
-		o.following = true
-		select {
-		case o.begun <- struct{}{}:
-		default:
-		}
-	}
+	o.streams[s] = struct{}{}
 	return s
 }
 
-// follow follows the clients of the streams that are open now. It must be called a while
-// after begun said so, and goes on being called as long as it reports more; open says whether any is.
-func (o *open) follow() (more, open bool) {
+// all are the open streams.
+func (o *open) all() []*stream {
 	o.mu.Lock()
-	fresh := slices.Collect(maps.Keys(o.fresh))
-	maps.Copy(o.followed, o.fresh)
-	clear(o.fresh)
-	o.following = len(fresh) > 0
-	more, open = o.following, len(o.followed) > 0
-	o.mu.Unlock()
-	for _, s := range fresh {
-		s.follow()
-	}
-	return more, open
-}
-
-// all are the open streams, with o.mu held.
-func (o *open) all() iter.Seq[*stream] {
-	return func(yield func(*stream) bool) {
-		for _, some := range []map[*stream]struct{}{o.fresh, o.followed} {
-			for s := range some {
-				if !yield(s) {
-					return
-				}
-			}
-		}
-	}
+	defer o.mu.Unlock()
+	return slices.Collect(maps.Keys(o.streams))
 }
 
 // uncover cuts what may go unseen no more.
 func (o *open) uncover() {
-	o.mu.Lock()
-	all := slices.Collect(o.all())
-	o.mu.Unlock()
-	for _, s := range all {
+	for _, s := range o.all() {
 		if !s.mayGoUnseen() {
 			s.cut()
 		}
@@ -98,23 +65,20 @@ func (o *open) uncover() {
 func (o *open) count() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return len(o.fresh) + len(o.followed)
+	return len(o.streams)
 }
 
 // sweep cuts the streams whose clients have gone, and shows the others, those of one
 // caller together.
 func (o *open) sweep(look func(caller, streams)) {
-	o.mu.Lock()
-	gone, open := streams(nil), map[caller]streams{}
-	for s := range o.all() {
-		if s.Context.Err() != nil {
-			gone = append(gone, s)
+	open := map[caller]streams{}
+	for _, s := range o.all() {
+		if s.client.Err() != nil {
+			s.cut()
 			continue
 		}
 		open[s.caller] = append(open[s.caller], s)
 	}
-	o.mu.Unlock()
-	gone.cut()
 	for c, s := range open {
 		look(c, s)
 	}
@@ -152,30 +116,31 @@ func (all streams) cut() {
 	}
 }
 
+// Why a stream was cut: its client has gone, or anything else.
+var (
+	errLeft    = fmt.Errorf("%w: the client has gone", context.Canceled)
+	errStopped = fmt.Errorf("%w: it was stopped", context.Canceled)
+)
+
 // stream is something that is being streamed, and the context of the request that it
-// answers: with the client's values, and done when the stream was cut. The standard
-// library's contexts do the same, but each keeps lists of its children, and there are
-// two of them to every read.
+// answers: with the client's values, and done when the stream was cut or has ended.
 type stream struct {
-	//nolint:containedctx // It is one itself.
+	//nolint:containedctx // It is one itself, and its client's.
 	context.Context
+	cancel context.CancelCauseFunc
+	client context.Context //nolint:containedctx // Whether anybody waits is asked later.
 	caller caller
 	open   *open
+	// following follows the client, once it is time for that.
+	following *time.Timer
 
-	mu   sync.Mutex
-	over bool
-	done chan struct{} // made when it is asked for
-	// atEnd run in goroutines of their own when the stream is cut.
-	atEnd []*func()
+	mu sync.Mutex
 	// answer is where the stream goes to, once it goes there.
 	answer *answerWriter
 	// asking is whose content is awaited, nil for nobody.
 	asking *answerWriter
-	// interims takes the interim responses to the request; nil for nobody. It is set
-	// before the request is sent (see shows).
+	// interims takes the interim responses to the request; nil for nobody.
 	interims *interims
-	// stopped says that it was cut, and not because its client had gone.
-	stopped bool
 	// held says that it is a request which a stop that may pass lets wait: proxy.hold is
 	// for it, as it is not an answer yet. heldSince is when that began, 0 while nothing
 	// stops it.
@@ -192,8 +157,8 @@ type stream struct {
 func (s *stream) follow() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.over {
-		s.unfollow = context.AfterFunc(s.Context, s.cut)
+	if s.Err() == nil {
+		s.unfollow = context.AfterFunc(s.client, s.cut)
 	}
 }
 
@@ -203,19 +168,22 @@ func (s *stream) follow() {
 func (s *stream) cut() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.over {
+	if s.Err() != nil {
 		return
 	}
-	s.stopped = s.Context.Err() == nil
+	why := errStopped
+	if s.client.Err() != nil {
+		why = errLeft
+	}
 	if s.answer != nil {
 		s.answer.sever()
 	}
 	s.interims.sever()
 	if s.asking != nil {
 		// Where there is no such deadline proxy.timeouts.request has to do.
-		_ = http.NewResponseController(s.asking.ResponseWriter).SetReadDeadline(past)
+		_ = http.NewResponseController(s.asking.ResponseWriter).SetReadDeadline(longOver)
 	}
-	s.close()
+	s.close(why)
 }
 
 // goUnseen says that nobody looks at what the stream carries from now on, for as long as may
@@ -239,7 +207,7 @@ func (s *stream) mayGoUnseen() bool {
 func (s *stream) shows(i *interims) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.interims = i; s.over {
+	if s.interims = i; s.Err() != nil {
 		i.sever()
 	}
 }
@@ -275,7 +243,7 @@ func (s *stream) waited(p *Proxy) patience {
 func (s *stream) awaits(from *answerWriter, extend func()) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.over {
+	if s.Err() != nil {
 		return false
 	}
 	s.asking = from
@@ -291,25 +259,15 @@ func (s *stream) came() {
 }
 
 // wasStopped reports whether it was cut for another reason than that its client left.
-func (s *stream) wasStopped() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.stopped
-}
+func (s *stream) wasStopped() bool { return context.Cause(s) == errStopped } //nolint:errorlint // It is this value or another.
 
 // close is the end of the stream, with s.mu held.
-func (s *stream) close() {
-	s.over = true
+func (s *stream) close(why error) {
+	s.following.Stop()
 	if s.unfollow != nil {
 		s.unfollow()
 	}
-	if s.done != nil {
-		close(s.done)
-	}
-	for _, f := range s.atEnd {
-		go (*f)()
-	}
-	s.atEnd = nil
+	s.cancel(why)
 }
 
 // content is what the answer of the stream consists of from now on.
@@ -323,37 +281,11 @@ func (s *stream) content(answer *answerWriter, body io.ReadCloser) io.ReadCloser
 // end takes the stream out, and ends what is left of it.
 func (s *stream) end() {
 	s.open.mu.Lock()
-	delete(s.open.fresh, s)
-	delete(s.open.followed, s)
+	delete(s.open.streams, s)
 	s.open.mu.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.over {
-		s.close()
-	}
-}
-
-// Done implements context.Context.
-func (s *stream) Done() <-chan struct{} {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.done == nil {
-		s.done = make(chan struct{})
-		if s.over {
-			close(s.done)
-		}
-	}
-	return s.done
-}
-
-// Err implements context.Context.
-func (s *stream) Err() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.over {
-		return context.Canceled
-	}
-	return nil
+	s.close(nil)
 }
 
 // Value implements context.Context.
@@ -362,28 +294,4 @@ func (s *stream) Value(key any) any {
 		return s.interims
 	}
 	return s.Context.Value(key)
-}
-
-// Deadline implements context.Context: there is none.
-func (*stream) Deadline() (time.Time, bool) { return time.Time{}, false }
-
-// AfterFunc is what context.AfterFunc does for s; package context looks for it.
-func (s *stream) AfterFunc(f func()) (stop func() bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.over {
-		go f()
-		return func() bool { return false }
-	}
-	at := &f
-	s.atEnd = append(s.atEnd, at)
-	return func() bool {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		i := slices.Index(s.atEnd, at)
-		if i >= 0 {
-			s.atEnd = slices.Delete(s.atEnd, i, i+1)
-		}
-		return i >= 0
-	}
 }

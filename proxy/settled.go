@@ -104,7 +104,7 @@ func (p *Proxy) answered(x *exchange, r *http.Request, w *work, s *settled) *htt
 	}
 	if s.rest != nil {
 		open := p.openStream(r.Context(), x)
-		open.AfterFunc(func() { _ = s.rest.Close() })
+		context.AfterFunc(open, func() { _ = s.rest.Close() })
 		resp.Body = open.content(x.answer, resp.Body)
 	}
 	addVia(resp.Header, p.via(answeredBy(s.mutation)))

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"maps"
@@ -181,7 +182,7 @@ func (p *Proxy) carrySwitched(x *exchange, r *http.Request, resp *http.Response)
 	}
 	s.client = client
 	defer func() { _ = client.Close() }()
-	defer s.stream.AfterFunc(s.kill)()
+	defer context.AfterFunc(s.stream, s.kill)()
 	if !s.stream.goUnseen(func() bool { return p.changes(x.request, s.protocol) }) {
 		s.stream.cut()
 	}
