@@ -11,6 +11,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"keep-proxy/dispatch"
 	"keep-proxy/ledger"
 	"keep-proxy/rules"
 	"keep-proxy/upstream"
@@ -52,7 +53,7 @@ type exchange struct {
 	// interims takes the interim responses; see interimsFor.
 	interims interims
 	// body is the request's, once it was read.
-	body *content
+	body *dispatch.Content
 	read bool
 
 	// What the request's log line says.

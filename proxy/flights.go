@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 
+	"keep-proxy/dispatch"
 	"keep-proxy/ledger"
 )
 
@@ -38,7 +39,7 @@ type flight struct {
 	payload string
 	// landed is closed once answer is set; it is there if anybody waits for that.
 	landed chan struct{}
-	answer *settled
+	answer *reply
 	// users are the leader and those who joined, until each is done with the answer.
 	users int
 }
@@ -118,7 +119,7 @@ func repeats(c, other *call) bool {
 }
 
 // land gives the flight's answer to those who wait for it.
-func (f *flights) land(k ledger.Key, fl *flight, answer *settled) {
+func (f *flights) land(k ledger.Key, fl *flight, answer *reply) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	fl.answer = answer
@@ -193,7 +194,7 @@ func (f *flights) repeated(record, own ledger.Key, c *call) bool {
 
 // done says that one user needs the flight's answer no longer. The last one gets its
 // content, to close it.
-func (f *flights) done(fl *flight) *content {
+func (f *flights) done(fl *flight) *dispatch.Content {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if fl.users--; fl.users > 0 || fl.answer == nil {

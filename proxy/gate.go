@@ -30,11 +30,6 @@ func (p *Proxy) readsOnly(c caller) bool {
 	return c.managed() && p.standing(c).Run.Mutations == ledger.MutationsNone
 }
 
-// notRecorded is why a run is over that was told of the unknown outcome of a mutation.
-func notRecorded(id string) ledger.Over {
-	return ledger.Over{Cause: id, Why: "the outcome of " + id + " could not be recorded"}
-}
-
 // gate refuses a caller whose scope is stopped, reads included. It waits for an
 // inline try that is under way, and then for the configured hold. A managed run
 // that is refused because of a stop is over.

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 
+	"keep-proxy/dispatch"
 	"keep-proxy/ledger"
 	"keep-proxy/rules"
 )
@@ -24,7 +25,7 @@ type work struct {
 	flight    ledger.Key
 	clientKey string
 	// body is the request's content, kept as it may be stored: redacted.
-	body, kept *content
+	body, kept *dispatch.Content
 	claim      ledger.Claim
 	// as is the credential that the account was asked for with; nil if nobody was asked.
 	as *credential
@@ -44,11 +45,11 @@ func (p *Proxy) mutate(x *exchange, r *http.Request, req *rules.Request, m rules
 			return p.refused(x, r, p.unread(x, err, m.Operation.MaxBody))
 		}
 		x.read = true
-		if body, plain := x.body.plain(); plain {
+		if body, plain := x.body.Plain(); plain {
 			req = req.WithBody(body)
 		}
 	}
-	if x.body.size() > m.Operation.MaxBody {
+	if x.body.Len() > m.Operation.MaxBody {
 		return p.refused(x, r, bodyRefusal(errBodyTooLarge, m.Operation.MaxBody))
 	}
 	req, as, f := p.withAccount(x, req, m.Connector)
@@ -56,10 +57,10 @@ func (p *Proxy) mutate(x *exchange, r *http.Request, req *rules.Request, m rules
 		return p.refused(x, r, f)
 	}
 	var w *work
-	err := p.loaded(req, x.body, func(whole *rules.Request) { w, f = p.prepare(x, whole, m) })
+	err := p.contents.Load(req, x.body, func(whole *rules.Request) { w, f = p.prepare(x, whole, m) })
 	switch {
 	case err != nil:
-		return p.refused(x, r, bodyRefusal(spoolError{err}, m.Operation.MaxBody))
+		return p.refused(x, r, bodyRefusal(dispatch.SpoolError{Err: err}, m.Operation.MaxBody))
 	case f != nil:
 		return p.refused(x, r, f)
 	}
@@ -187,12 +188,12 @@ func storedRequest(req *rules.Request) ledger.Request {
 }
 
 // keptBody is the content to store: the request's own unless it holds secrets.
-func (p *Proxy) keptBody(x *exchange, req, stored *rules.Request) (*content, error) {
-	if same(stored.Body(), req.Body()) {
+func (p *Proxy) keptBody(x *exchange, req, stored *rules.Request) (*dispatch.Content, error) {
+	if dispatch.Same(stored.Body(), req.Body()) {
 		return x.body, nil
 	}
-	c, err := p.aside(stored.Body())
-	x.after = append(x.after, func(bool) { c.close(p) })
+	c, err := p.contents.Aside(stored.Body())
+	x.after = append(x.after, func(bool) { c.Close() })
 	return c, err
 }
 
@@ -233,7 +234,7 @@ func (p *Proxy) fly(x *exchange, r *http.Request, w *work) *http.Response {
 	for {
 		role, fl := p.flights.enter(w.flight, c)
 		if fl != nil {
-			x.after = append(x.after, func(bool) { p.flights.done(fl).close(p) })
+			x.after = append(x.after, func(bool) { p.flights.done(fl).Close() })
 		}
 		switch role {
 		case roleLead:
@@ -275,17 +276,17 @@ func repeated(target string) *refusal {
 }
 
 // lead does the work and lands the flight, whatever happens.
-func (p *Proxy) lead(x *exchange, w *work, fl *flight) (answer *settled) {
+func (p *Proxy) lead(x *exchange, w *work, fl *flight) (out *reply) {
 	defer func() {
-		if answer == nil {
-			answer = &settled{refusal: refuse(problemInternal, "The proxy failed on this request; if it was claimed, its outcome is unknown.")}
+		if out == nil {
+			out = &reply{refusal: refuse(problemInternal, "The proxy failed on this request; if it was claimed, its outcome is unknown.")}
 		}
-		p.flights.land(w.flight, fl, answer)
+		p.flights.land(w.flight, fl, out)
 	}()
 	if !p.working.Begin() {
-		return &settled{refusal: draining()}
+		return &reply{refusal: draining()}
 	}
 	defer p.working.End()
 	// The script going away cancels nothing that was claimed.
-	return p.settle(context.WithoutCancel(x.client), x, w)
+	return p.claimAndSend(context.WithoutCancel(x.client), x, w)
 }

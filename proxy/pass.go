@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"keep-proxy/dispatch"
 	"keep-proxy/rules"
 	"keep-proxy/upstream"
 )
@@ -46,7 +47,7 @@ func (p *Proxy) pass(x *exchange, r *http.Request, req *rules.Request, connector
 	resp.Body = ctx.content(x.answer, resp.Body)
 	length, known := resp.Header["Content-Length"]
 	named := resp.Header["Upgrade"]
-	if stripAnswer(resp.Header) {
+	if dispatch.StripAnswer(resp.Header) {
 		bare := *resp // The trailers go to the other one.
 		bare.Trailer = nil
 		resp = &bare
@@ -60,7 +61,7 @@ func (p *Proxy) pass(x *exchange, r *http.Request, req *rules.Request, connector
 	offer(x, r, resp.StatusCode, named)
 	addVia(resp.Header, p.via(resp.Proto))
 	if x.caller.unmanaged {
-		resp.Header.Set(headerScope, "unmanaged")
+		resp.Header.Set(dispatch.FieldScope, "unmanaged")
 	}
 	return resp
 }
@@ -214,8 +215,8 @@ func (p *Proxy) passRequest(ctx *stream, x *exchange, r *http.Request, req *rule
 	switch {
 	case !req.HasBody():
 	case x.read:
-		out.ContentLength = x.body.size()
-		if out.Body, err = x.body.open(); err != nil {
+		out.ContentLength = x.body.Len()
+		if out.Body, err = x.body.Open(); err != nil {
 			return nil, err
 		}
 	default:

@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"keep-proxy/dispatch"
 	"keep-proxy/ledger"
 )
 
@@ -185,8 +186,8 @@ func (f *refusal) response(r *http.Request, help string) *http.Response {
 		if m.Diff != nil && f.problem == problemMismatch {
 			body.Diff = m.Diff.Changes
 		}
-		header.Set(headerMutation, m.ID)
-		header.Set(headerState, string(m.State))
+		header.Set(dispatch.FieldMutation, m.ID)
+		header.Set(dispatch.FieldState, string(m.State))
 	}
 	if !k.retryable {
 		header.Set("X-Should-Retry", "false")

@@ -27,7 +27,7 @@ func (f *refusal) cutOff() *refusal {
 
 // noResult refuses for want of an answer to what happened; words say why. Whether this
 // request was what made it happen is known here alone.
-func (s *settled) noResult(words string) *refusal {
+func (s *reply) noResult(words string) *refusal {
 	if s.decision != ledger.DecideDispatch {
 		words += " Nothing was sent."
 	}
@@ -40,7 +40,7 @@ func (s *settled) noResult(words string) *refusal {
 }
 
 // unreadable refuses since an answer that is kept can't be read.
-func (s *settled) unreadable(err error) *refusal {
+func (s *reply) unreadable(err error) *refusal {
 	switch {
 	case s.decision != ledger.DecideDispatch:
 		return ledgerRefusal(err)

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"keep-proxy/dispatch"
 	"keep-proxy/proxy/h1"
 	"keep-proxy/rules"
 )
@@ -104,11 +105,11 @@ func (p *Proxy) changed(open *stream, x *exchange, r *http.Request, resp *http.R
 	protocol := strings.Join(resp.Header["Upgrade"], ", ")
 	x.switched = &switched{stream: open, upstream: upstream, protocol: protocol}
 	out := &http.Response{StatusCode: resp.StatusCode, Header: resp.Header, Body: http.NoBody}
-	stripAnswer(out.Header)
+	dispatch.StripAnswer(out.Header)
 	out.Header["Connection"], out.Header["Upgrade"] = []string{"Upgrade"}, []string{protocol}
 	addVia(out.Header, p.via(resp.Proto))
 	if x.caller.unmanaged {
-		out.Header.Set(headerScope, "unmanaged")
+		out.Header.Set(dispatch.FieldScope, "unmanaged")
 	}
 	return out
 }

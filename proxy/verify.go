@@ -13,7 +13,7 @@ const verifyTime = 10 * time.Second
 
 // verified asks the world whether it still agrees with a stored result before that is
 // given, where the rule wants it; a refusal if it may not be given.
-func (p *Proxy) verified(ctx context.Context, x *exchange, w *work, c ledger.Claimed) *settled {
+func (p *Proxy) verified(ctx context.Context, x *exchange, w *work, c ledger.Claimed) *reply {
 	mode := verifyMode(w.op.Verify)
 	m := c.Mutation
 	if mode == ledger.VerifyOff || m.State != ledger.Applied || m.Verification != nil && m.Verification.Acknowledged {
@@ -34,12 +34,12 @@ func (p *Proxy) verified(ctx context.Context, x *exchange, w *work, c ledger.Cla
 	})
 	switch {
 	case err != nil:
-		return &settled{refusal: ledgerRefusal(err)}
+		return &reply{refusal: ledgerRefusal(err)}
 	case replay:
 		return nil
 	}
 	p.cutStopped()
-	return &settled{refusal: unverified(now, said, reason, x.caller), mutation: now, decision: ledger.DecideRefused, runRefused: x.caller.managed()}
+	return &reply{refusal: unverified(now, said, reason, x.caller), mutation: now, decision: ledger.DecideRefused, runRefused: x.caller.managed()}
 }
 
 // unverified says why the stored result isn't given.

@@ -34,6 +34,7 @@ type Records interface {
 	View(ctx context.Context, fn func(ledger.View) error) error
 	Body(ctx context.Context, b ledger.Body) (io.ReadCloser, error)
 	WriteBody(ctx context.Context, content io.Reader) (ledger.Body, error)
+	Spool() (ledger.Spool, error)
 	LaterOfTarget(ctx context.Context, m *ledger.Mutation) (string, error)
 	SentAlike(ctx context.Context, m *ledger.Mutation, alike func(other *ledger.Mutation) bool) (string, error)
 }

@@ -9,17 +9,12 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"keep-proxy/dispatch"
 	"keep-proxy/internal/background"
 	"keep-proxy/internal/clock"
 	"keep-proxy/ledger"
 	"keep-proxy/rules"
-	"keep-proxy/upstream"
 )
-
-// Sender sends one request once. It is [upstream.Sender].
-type Sender interface {
-	Send(ctx context.Context, r *upstream.Request) *upstream.Answer
-}
 
 // Credentials gives what the operator configured for reconciling.
 type Credentials interface {
@@ -37,7 +32,7 @@ var ErrElsewhere = errors.New("the configured credential is for other hosts")
 // are required.
 type Config struct {
 	Ledger      Ledger
-	Sender      Sender
+	Sender      dispatch.Sender
 	Credentials Credentials
 	Clock       clock.Clock
 	// NewID makes dispatch ids; they must be unguessable.
@@ -78,6 +73,8 @@ type Reconciler struct {
 	metrics     Metrics
 	halted      func() bool
 	unrecorded  *ledger.Unrecorded
+	dispatcher  *dispatch.Dispatcher
+	recorder    *dispatch.Recorder
 	// working counts the runner's tries that are under way.
 	working atomic.Int64
 
@@ -115,6 +112,10 @@ func New(c Config) (*Reconciler, error) {
 		rules.StrategyResend: resend{r}, rules.StrategyProbe: probe{r}, rules.StrategyExec: program{r}, rules.StrategyNone: none{},
 	}
 	r.life, r.end = context.WithCancel(context.Background())
+	r.dispatcher = &dispatch.Dispatcher{
+		Sender: c.Sender, Bodies: c.Ledger, Contents: dispatch.NewContents(c.Ledger, c.Log), Clock: c.Clock, Log: c.Log,
+	}
+	r.recorder = &dispatch.Recorder{Ledger: c.Ledger, Count: c.Metrics.Unrecorded, Log: c.Log, Life: r.life, Background: &r.background}
 	return r, nil
 }
 

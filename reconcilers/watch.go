@@ -8,7 +8,6 @@ import (
 
 	"keep-proxy/ledger"
 	"keep-proxy/rules"
-	"keep-proxy/upstream"
 )
 
 // watch looks once at what an API accepted by a 202: whether it ended, and how. Whatever
@@ -86,25 +85,6 @@ func (r *Reconciler) storedAnswer(ctx context.Context, m *ledger.Mutation) (*rul
 		return nil, err
 	}
 	return &rules.Response{Status: m.Result.Status, Header: http.Header(m.Result.Header), Body: body, Complete: true}, nil
-}
-
-// unfollowed is what was accepted without the answer that says where to look.
-var unfollowed = upstream.Verdict{
-	Class: upstream.ClassIndeterminate, Reason: "accepted, but without the whole answer that says where to follow it",
-}
-
-// followed makes a success by a 202 that the rule follows what it is: accepted, with the
-// answer that says where to look, or unknown without it.
-func followed(t *try, answer reply, v upstream.Verdict, d *ledger.Dispatch) upstream.Verdict {
-	if t.operation.Watch == nil || answer.status != http.StatusAccepted || !v.Kind.Success() {
-		return v
-	}
-	if v.Kind == upstream.Applied {
-		d.Verdict = ledger.VerdictAccepted
-		return v
-	}
-	d.Verdict, d.Class, d.Reason = ledger.VerdictUncertain, ledger.ClassIndeterminate, unfollowed.Reason
-	return unfollowed
 }
 
 // nextLook is when an accepted mutation is looked at again: after the rule's time, not

@@ -13,25 +13,16 @@ type Facts struct {
 	// GRPC says that the answer's content is gRPC, whose outcome is not in its
 	// HTTP status.
 	GRPC bool
-	// Replayed says that the vendor's own header marks the answer as a replay of
-	// an earlier one.
-	Replayed bool
 	// TooLarge says that the answer's body is over the limit of what is kept.
 	TooLarge bool
 	// RetryAfter is the answer's Retry-After, 0 if it has none.
 	RetryAfter time.Duration
 }
 
-// FactsOf returns the facts that an answer's head holds. replayHeader is the name
-// of the vendor's replay header (present and not "false" means replayed), empty if
-// it has none. TooLarge is left to the caller, who keeps the body.
-func FactsOf(method string, a *Answer, now time.Time, replayHeader string) Facts {
-	f := Facts{Method: method, GRPC: isGRPC(a.Header), RetryAfter: RetryAfter(a.Header, now)}
-	if replayHeader != "" {
-		v := a.Header.Get(replayHeader)
-		f.Replayed = v != "" && !strings.EqualFold(v, "false")
-	}
-	return f
+// FactsOf returns the facts that an answer's head holds. TooLarge is left to the caller,
+// who keeps the body.
+func FactsOf(method string, a *Answer, now time.Time) Facts {
+	return Facts{Method: method, GRPC: isGRPC(a.Header), RetryAfter: RetryAfter(a.Header, now)}
 }
 
 func isGRPC(h http.Header) bool {

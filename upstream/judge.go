@@ -64,8 +64,6 @@ func judgeStatus(ev Evidence, f Facts) Verdict {
 	switch {
 	case f.GRPC && ev.Status < 300:
 		return Verdict{Reason: ReasonGRPC}
-	case f.Replayed && ev.Status < 300 && ev.Status != http.StatusMultiStatus:
-		return success(ev, f, ReasonReplayed)
 	case rule.notDelete && f.Method == http.MethodDelete:
 		return Verdict{Reason: ReasonGoneOnDelete}
 	case rule.kind == Applied:

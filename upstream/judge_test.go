@@ -72,14 +72,7 @@ func TestFactsChangeTheDefaultTable(t *testing.T) {
 		"cut failure":               {422, false, Facts{}, defaults[422]},
 		"failure over the limit":    {422, true, Facts{TooLarge: true}, defaults[422]},
 		"gRPC":                      {200, true, Facts{GRPC: true}, Verdict{Class: "indeterminate", Reason: "gRPC: the HTTP status does not tell the outcome"}},
-		"gRPC, replayed":            {200, true, Facts{GRPC: true, Replayed: true}, Verdict{Class: "indeterminate", Reason: "gRPC: the HTTP status does not tell the outcome"}},
 		"gRPC behind a gateway":     {403, true, Facts{GRPC: true}, defaults[403]},
-		"replayed success":          {200, true, Facts{Replayed: true}, Verdict{Kind: Applied, Reason: "the upstream marks the answer as a replay of its earlier success"}},
-		"replayed, another 2xx":     {208, true, Facts{Replayed: true}, Verdict{Kind: Applied, Reason: "the upstream marks the answer as a replay of its earlier success"}},
-		"replayed, cut":             {200, false, Facts{Replayed: true}, Verdict{Kind: Committed, Reason: "the upstream marks the answer as a replay of its earlier success, but the answer's body was cut"}},
-		"replayed, of several":      {207, true, Facts{Replayed: true}, defaults[207]},
-		"replayed failure":          {422, true, Facts{Replayed: true}, defaults[422]},
-		"replayed conflict":         {409, true, Facts{Replayed: true}, defaults[409]},
 		"asked to wait":             {429, true, Facts{RetryAfter: time.Minute}, Verdict{Kind: Failed, Class: "transient", Reason: "the upstream asks to try again later", RetryAfter: time.Minute}},
 		"asked to wait, gone wrong": {503, true, Facts{RetryAfter: time.Minute}, Verdict{Class: "indeterminate", Reason: "a status that a gateway may give after the upstream committed", RetryAfter: time.Minute}},
 	} {
@@ -112,7 +105,7 @@ func TestOpinionsGoBeforeTheDefaultTable(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for status := 200; status < 600; status++ {
-				for _, f := range []Facts{{Method: "POST"}, {Method: "DELETE"}, {GRPC: true}, {Replayed: true}} {
+				for _, f := range []Facts{{Method: "POST"}, {Method: "DELETE"}, {GRPC: true}} {
 					ev := Evidence{BytesWritten: 1, Head: true, Status: status, BodyComplete: true}
 					if got := Judge(ev, f, tc.opinion); got != tc.want {
 						t.Fatalf("%d, %+v:\n got %+v\nwant %+v", status, f, got, tc.want)
@@ -129,13 +122,13 @@ func TestFirstRowsAlwaysHold(t *testing.T) {
 	t.Parallel()
 	opinions := []Opinion{{}, {Kind: OpinionApplied}, {Kind: OpinionFailed, Class: ClassLogic}, {Kind: OpinionUncertain}, {Kind: OpinionOtherwise}, {Kind: 99}}
 	bools := []bool{false, true}
-	for bits := range 1 << 8 {
+	for bits := range 1 << 7 {
 		bit := func(n int) bool { return bits>>n&1 == 1 }
-		f := Facts{Method: "POST", GRPC: bit(0), Replayed: bit(1), TooLarge: bit(2)}
-		if bit(3) {
+		f := Facts{Method: "POST", GRPC: bit(0), TooLarge: bit(1)}
+		if bit(2) {
 			f.Method = "DELETE"
 		}
-		ev := Evidence{NotSent: bit(4), Refused: bit(5), Head: bit(6), BodyComplete: bit(7)}
+		ev := Evidence{NotSent: bit(3), Refused: bit(4), Head: bit(5), BodyComplete: bit(6)}
 		for _, wrote := range bools {
 			ev.BytesWritten = 0
 			if wrote {
@@ -227,26 +220,19 @@ func TestFactsOfAnAnswer(t *testing.T) {
 		header http.Header
 		want   Facts
 	}{
-		"nothing":               {nil, Facts{}},
-		"gRPC":                  {http.Header{"Content-Type": {"application/grpc"}}, Facts{GRPC: true}},
-		"gRPC with a codec":     {http.Header{"Content-Type": {"Application/gRPC+proto; x=y"}}, Facts{GRPC: true}},
-		"gRPC-Web":              {http.Header{"Content-Type": {"application/grpc-web-text"}}, Facts{GRPC: true}},
-		"JSON":                  {http.Header{"Content-Type": {"application/json"}}, Facts{}},
-		"replayed":              {http.Header{"Idempotent-Replayed": {"true"}}, Facts{Replayed: true}},
-		"replayed, any value":   {http.Header{"Idempotent-Replayed": {"1"}}, Facts{Replayed: true}},
-		"declared not replayed": {http.Header{"Idempotent-Replayed": {"False"}}, Facts{}},
-		"asked to wait":         {http.Header{"Retry-After": {"7"}}, Facts{RetryAfter: 7 * time.Second}},
+		"nothing":           {nil, Facts{}},
+		"gRPC":              {http.Header{"Content-Type": {"application/grpc"}}, Facts{GRPC: true}},
+		"gRPC with a codec": {http.Header{"Content-Type": {"Application/gRPC+proto; x=y"}}, Facts{GRPC: true}},
+		"gRPC-Web":          {http.Header{"Content-Type": {"application/grpc-web-text"}}, Facts{GRPC: true}},
+		"JSON":              {http.Header{"Content-Type": {"application/json"}}, Facts{}},
+		"asked to wait":     {http.Header{"Retry-After": {"7"}}, Facts{RetryAfter: 7 * time.Second}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			tc.want.Method = "POST"
-			if got := FactsOf("POST", &Answer{Header: tc.header}, now, "idempotent-replayed"); got != tc.want {
+			if got := FactsOf("POST", &Answer{Header: tc.header}, now); got != tc.want {
 				t.Errorf("got %+v, want %+v", got, tc.want)
 			}
 		})
-	}
-	replayed := &Answer{Header: http.Header{"Idempotent-Replayed": {"true"}}}
-	if FactsOf("POST", replayed, now, "").Replayed {
-		t.Error("replayed by a header that the vendor does not have")
 	}
 }

@@ -12,7 +12,6 @@ const (
 	ReasonUnknownOpinion = "the rule's opinion is unknown"
 	ReasonOtherwise      = "no condition of the rule hit, and it closes the default table"
 	ReasonGRPC           = "gRPC: the HTTP status does not tell the outcome"
-	ReasonReplayed       = "the upstream marks the answer as a replay of its earlier success"
 	ReasonGoneOnDelete   = "not found or gone, which may be this deletion's own work"
 	ReasonSuccess        = "success status"
 	ReasonOther2xx       = "a 2xx status that does not say what happened"

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"keep-proxy/dispatch"
 	"keep-proxy/internal/fault"
 	"keep-proxy/ledger"
 	"keep-proxy/rules"
@@ -26,12 +27,12 @@ var (
 // holdTick is how often a held request asks the gate again.
 const holdTick = 25 * time.Millisecond
 
-// settle claims the mutation and does what the ledger decides.
+// claimAndSend claims the mutation and does what the ledger decides.
 //
 //nolint:contextcheck // Waiting ends with the client, recording does not.
-func (p *Proxy) settle(ctx context.Context, x *exchange, w *work) *settled {
+func (p *Proxy) claimAndSend(ctx context.Context, x *exchange, w *work) *reply {
 	if f := p.storeBody(ctx, w); f != nil {
-		return &settled{refusal: f}
+		return &reply{refusal: f}
 	}
 	p.under.mutations.Add(1)
 	defer p.under.mutations.Add(-1)
@@ -40,24 +41,24 @@ func (p *Proxy) settle(ctx context.Context, x *exchange, w *work) *settled {
 	for asked := 0; ; {
 		// Much may have happened while the body came in.
 		if f := p.gate(x); f != nil {
-			return &settled{refusal: f}
+			return &reply{refusal: f}
 		}
 		if f := p.outdated(w); f != nil {
-			return &settled{refusal: f}
+			return &reply{refusal: f}
 		}
 		// What would be sent is told, and not recorded, while sending is kept back.
 		h := p.halted()
 		w.claim.AwaitsTurn = needsTurn || h.Sending
 		claimed, err := p.tryClaim(ctx, w)
 		if err != nil {
-			return &settled{refusal: ledgerRefusal(err)}
+			return &reply{refusal: ledgerRefusal(err)}
 		}
 		if claimed.Decision == ledger.DecideTurn {
 			if h.Sending {
-				return &settled{refusal: h.refusal()}
+				return &reply{refusal: h.refusal()}
 			}
 			if f := p.awaitTurn(x.client, w); f != nil {
-				return &settled{refusal: f}
+				return &reply{refusal: f}
 			}
 			needsTurn, until = false, patience{}
 			continue
@@ -69,7 +70,7 @@ func (p *Proxy) settle(ctx context.Context, x *exchange, w *work) *settled {
 		}
 		if left {
 			// Nothing stopped it, and its run has seen nothing: it may ask again.
-			return &settled{refusal: refuse(problemIncomplete, "The caller went away before what is being sent had its answer.")}
+			return &reply{refusal: refuse(problemIncomplete, "The caller went away before what is being sent had its answer.")}
 		}
 		if asked < maxAsked && p.prepared(ctx, w, claimed) {
 			asked++
@@ -181,7 +182,7 @@ func (p *Proxy) prepared(ctx context.Context, w *work, c ledger.Claimed) bool {
 		accounts = askedAhead(ctx, p.config.Pinned, accounts, w.req, c.Rules)
 	}
 	var err error
-	loading := p.loaded(w.req, w.body, func(req *rules.Request) {
+	loading := p.contents.Load(w.req, w.body, func(req *rules.Request) {
 		if c.Decision == ledger.DecideCompare {
 			compared := ComparePayload(ctx, p.ledger, p.config.Pinned, w.op, req, c.Mutation)
 			w.claim.Compared = &compared
@@ -201,11 +202,11 @@ func (p *Proxy) prepared(ctx context.Context, w *work, c ledger.Claimed) bool {
 // storeBody writes a request body that is too long for its record's transaction
 // ahead of it.
 func (p *Proxy) storeBody(ctx context.Context, w *work) *refusal {
-	if b, short := w.kept.short(); short {
+	if b, short := w.kept.Whole(); short {
 		w.claim.Body = b
 		return nil
 	}
-	stored, err := w.kept.spool.Keep(ctx)
+	stored, err := w.kept.Keep(ctx)
 	if err != nil {
 		return ledgerRefusal(err)
 	}
@@ -264,7 +265,7 @@ func (p *Proxy) await(client context.Context, blockers []ledger.Blocker, until *
 }
 
 // decided turns the ledger's decision into an answer.
-func (p *Proxy) decided(ctx context.Context, x *exchange, w *work, c ledger.Claimed) *settled {
+func (p *Proxy) decided(ctx context.Context, x *exchange, w *work, c ledger.Claimed) *reply {
 	if c.Mutation != nil {
 		w.key = c.Mutation.Key
 	}
@@ -287,8 +288,8 @@ func (p *Proxy) decided(ctx context.Context, x *exchange, w *work, c ledger.Clai
 }
 
 // undispatched answers what is neither sent nor replayed. What it doesn't know is refused.
-func (p *Proxy) undispatched(ctx context.Context, x *exchange, w *work, c ledger.Claimed) *settled {
-	out := &settled{mutation: c.Mutation, decision: c.Decision, shared: true, runRefused: c.RunRefused}
+func (p *Proxy) undispatched(ctx context.Context, x *exchange, w *work, c ledger.Claimed) *reply {
+	out := &reply{mutation: c.Mutation, decision: c.Decision, shared: true, runRefused: c.RunRefused}
 	switch c.Decision {
 	case ledger.DecideStandIn:
 		return p.standIn(out, w)
@@ -339,8 +340,8 @@ func claimRefusal(c ledger.Claimed) *refusal {
 }
 
 // replay gives the stored answer.
-func (p *Proxy) replay(ctx context.Context, c ledger.Claimed) *settled {
-	out := &settled{mutation: c.Mutation, decision: c.Decision, shared: true, replayed: true}
+func (p *Proxy) replay(ctx context.Context, c ledger.Claimed) *reply {
+	out := &reply{mutation: c.Mutation, decision: c.Decision, shared: true, replayed: true}
 	result := c.Mutation.Result
 	if result == nil {
 		out.refusal = out.noResult("It happened, but its result is not known.")
@@ -361,12 +362,12 @@ func (p *Proxy) replay(ctx context.Context, c ledger.Claimed) *settled {
 
 // bodyOf is the content of a stored body. A long one is read twice, first to know that
 // it is whole: of a damaged one nothing must reach a client.
-func (p *Proxy) bodyOf(ctx context.Context, b ledger.Body) (*content, error) {
+func (p *Proxy) bodyOf(ctx context.Context, b ledger.Body) (*dispatch.Content, error) {
 	if b.SHA256 == "" {
 		return nil, nil
 	}
-	c := &content{length: b.Size, stored: func() (io.ReadCloser, error) { return p.ledger.Body(ctx, b) }}
-	r, err := c.open()
+	c := dispatch.Stored(b.Size, func() (io.ReadCloser, error) { return p.ledger.Body(ctx, b) })
+	r, err := c.Open()
 	if err != nil {
 		return nil, err
 	}
@@ -375,7 +376,7 @@ func (p *Proxy) bodyOf(ctx context.Context, b ledger.Body) (*content, error) {
 		return c, errors.Join(err, r.Close())
 	}
 	if in, ok := r.(interface{ Whole() []byte }); ok && int64(len(in.Whole())) <= b.Size {
-		return inMemory(in.Whole()), r.Close()
+		return dispatch.InMemory(in.Whole()), r.Close()
 	}
 	// A byte more, as the end is where the content is found whole.
 	short := make([]byte, b.Size+1)
@@ -386,7 +387,7 @@ func (p *Proxy) bodyOf(ctx context.Context, b ledger.Body) (*content, error) {
 	case err == nil:
 		err = fmt.Errorf("%w: body %s is longer than its record says", ledger.ErrDamaged, b.SHA256)
 	}
-	return inMemory(short[:n]), errors.Join(err, r.Close())
+	return dispatch.InMemory(short[:n]), errors.Join(err, r.Close())
 }
 
 // ledgerRefusal says that the ledger couldn't, so nothing was sent.
@@ -415,12 +416,12 @@ func causeOf(blockers []ledger.Blocker) string {
 }
 
 // standIn answers with what the rule says in the place of a result.
-func (p *Proxy) standIn(out *settled, w *work) *settled {
+func (p *Proxy) standIn(out *reply, w *work) *reply {
 	m := out.mutation
 	skipped := m.State == ledger.Skipped
 	var result *rules.Result
 	var err error
-	loading := p.loaded(w.req, w.body, func(req *rules.Request) {
+	loading := p.contents.Load(w.req, w.body, func(req *rules.Request) {
 		result, err = w.op.StandIn(skipped, rules.Env{Request: req, Account: w.derived.Account, Mutation: ruleMutation(m)})
 	})
 	if err = errors.Join(err, loading); err != nil || result == nil {
@@ -433,7 +434,7 @@ func (p *Proxy) standIn(out *settled, w *work) *settled {
 		}
 		return out
 	}
-	out.status, out.header, out.body = result.Status, result.Header, inMemory(result.Body)
+	out.status, out.header, out.body = result.Status, result.Header, dispatch.InMemory(result.Body)
 	out.standIn = "on_no_result"
 	if skipped {
 		out.standIn = "on_skip"
