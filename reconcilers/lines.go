@@ -11,10 +11,8 @@ import (
 // many records neither keeps the others waiting, nor is looked through again for each
 // of its tries. They belong to the runner's goroutine; their zero value is empty.
 type lines struct {
-	// unread are keys whose connector isn't known yet, and of those whose connector is.
-	// Both are in the order in which they became due.
-	unread []ledger.Key
-	of     map[string][]ledger.Key
+	// of are the keys of each connector, in the order in which they became due.
+	of map[string][]ledger.Key
 	// names are those connectors, the one whose turn was longest ago first: of more of them
 	// than there are places none is passed over for good.
 	names []string
@@ -27,28 +25,6 @@ type lines struct {
 // part in so many.
 const listingShare = 20
 
-// add takes up what is due and isn't in a line yet. A connector that isn't known is "".
-func (l *lines) add(due []ledger.Key, connectors []string) {
-	for i, k := range due {
-		switch {
-		case l.has(k):
-		case connectors[i] != "":
-			l.put(connectors[i], k)
-		default:
-			l.enter(k)
-			l.unread = append(l.unread, k)
-		}
-	}
-}
-
-// enter notes that k stands in a line.
-func (l *lines) enter(k ledger.Key) {
-	if l.in == nil {
-		l.in = map[ledger.Key]struct{}{}
-	}
-	l.in[k] = struct{}{}
-}
-
 // has reports whether k stands in a line.
 func (l *lines) has(k ledger.Key) bool {
 	_, ok := l.in[k]
@@ -58,13 +34,13 @@ func (l *lines) has(k ledger.Key) bool {
 // put puts a key that is in no line at the end of its connector's.
 func (l *lines) put(connector string, k ledger.Key) {
 	if l.of == nil {
-		l.of = map[string][]ledger.Key{}
+		l.of, l.in = map[string][]ledger.Key{}, map[ledger.Key]struct{}{}
 	}
 	if len(l.of[connector]) == 0 {
 		l.names = append(l.names, connector)
 	}
 	l.of[connector] = append(l.of[connector], k)
-	l.enter(k)
+	l.in[k] = struct{}{}
 }
 
 // pick takes the next key of the connector with the fewest tries under way that has a
@@ -88,16 +64,6 @@ func (l *lines) pick(b *busy) (k ledger.Key, ok bool) {
 	} else {
 		l.names = append(l.names, best)
 	}
-	delete(l.in, k)
-	return k, true
-}
-
-// read takes the next key whose connector isn't known.
-func (l *lines) read() (k ledger.Key, ok bool) {
-	if len(l.unread) == 0 {
-		return k, false
-	}
-	k, l.unread = l.unread[0], l.unread[1:]
 	delete(l.in, k)
 	return k, true
 }

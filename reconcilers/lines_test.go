@@ -40,7 +40,7 @@ func TestAConnectorWithManyRecordsKeepsNoOtherWaiting(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			r, f := bubble(t, Settings{})
 			f.tells = tells
-			f.many(1, "hangs", 3*aheadAtOnce)
+			f.many(1, "hangs", 3000)
 			other := f.add(9, "other", time.Millisecond)
 			_, release := held(f, 1)
 			stop := running(r)
@@ -133,12 +133,12 @@ func TestNoRecordIsStrandedByAWallClockThatWasSetBackHoweverManyThereAre(t *test
 func TestALongListingIsNotMadeAgainAtOnce(t *testing.T) {
 	t.Parallel()
 	var l lines
-	l.add([]ledger.Key{{1}}, []string{""})
+	l.put("api", ledger.Key{1})
 	l.listed(time.Minute, time.Minute+time.Second)
 	if got := l.wait(time.Minute + time.Second); got != listingShare*time.Second {
 		t.Errorf("it may be listed again after %s", got)
 	}
-	if _, ok := l.read(); !ok || l.wait(time.Minute+time.Second) != 0 {
+	if _, ok := l.pick(newBusy(1, 1)); !ok || l.wait(time.Minute+time.Second) != 0 {
 		t.Error("nothing stands in line, and yet what is due may not be listed")
 	}
 }

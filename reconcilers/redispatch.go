@@ -16,21 +16,12 @@ import (
 // has queued it: the stored request, under the same vendor key, recorded first in a
 // transaction with the gate. What comes of it is judged and recorded like any
 // dispatch; an unknown end is the runner's again.
-func (r *Reconciler) redispatch(ctx context.Context, m *ledger.Mutation) (out outcome) {
+func (r *Reconciler) redispatch(ctx context.Context, m *ledger.Mutation) outcome {
 	t := &try{mutation: m, at: r.now(), sends: true}
-	defer func() { r.report(t, out) }()
-	defer func() {
-		// The ledger itself is broken: the record stays as it is.
-		if v := recover(); v != nil {
-			out = outcome{seen: "error", err: errors.New(t.broken(v))}
-		}
-	}()
-	defer func() {
-		// Nothing was recorded yet: what is recorded gets its end.
-		if v := recover(); v != nil {
-			out = r.callOff(ctx, t, false, errors.New(t.broken(v)))
-		}
-	}()
+	return r.attempt(ctx, t, func() outcome { return r.redispatchNow(ctx, t, m) })
+}
+
+func (r *Reconciler) redispatchNow(ctx context.Context, t *try, m *ledger.Mutation) outcome {
 	if s, err := r.prepare(ctx, t); err != nil {
 		// An account that isn't told now may be told later.
 		_, untold := errors.AsType[untoldError](err)

@@ -11,10 +11,6 @@ import (
 // waits until some of them were tried.
 const dueLimit = 1 << 17
 
-// aheadAtOnce is of how many records the runner finds out the connectors after it gave
-// away its places.
-const aheadAtOnce = 1024
-
 // Counts say what one round came to.
 type Counts struct {
 	// Tried is how many records were tried.
@@ -37,7 +33,6 @@ type Counts struct {
 // have ended. It is one round of [Reconciler.Run].
 func (r *Reconciler) RunOnce(ctx context.Context) Counts {
 	round := newRound()
-	defer round.close()
 	for {
 		started, paused := r.pass(ctx, round)
 		round.tries.Wait()
@@ -53,7 +48,7 @@ func (r *Reconciler) RunOnce(ctx context.Context) Counts {
 // it waits for what is under way, of which a resend is not cut short, and returns.
 func (r *Reconciler) Run(ctx context.Context) {
 	round := newRound()
-	defer round.close()
+	defer round.tries.Wait()
 	for ctx.Err() == nil {
 		_, paused := r.pass(ctx, round)
 		r.sleep(ctx, round, paused)
@@ -63,7 +58,6 @@ func (r *Reconciler) Run(ctx context.Context) {
 // sleep waits until what is due has to be listed anew, or for a Kick, after which it
 // has to be too, or until a try has ended, whose place the next one takes.
 func (r *Reconciler) sleep(ctx context.Context, in *round, paused bool) {
-	in.dismiss()
 	wait := r.settings.Poll
 	if !paused && !r.busy.full() {
 		wait = min(in.rest(r.now()), wait)
@@ -97,30 +91,13 @@ func (r *Reconciler) pass(ctx context.Context, in *round) (started int, paused b
 	for ctx.Err() == nil && !r.halted() && !r.busy.full() {
 		k, ok := in.lines.pick(r.busy)
 		if !ok {
-			if k, ok = in.lines.read(); !ok {
-				break
-			}
+			break
 		}
 		if r.start(ctx, k, in) {
 			started++
 		}
 	}
-	r.readAhead(ctx, in)
 	return started, false
-}
-
-// readAhead finds out the connectors of some keys more, so that who is next is chosen
-// between all of them.
-func (r *Reconciler) readAhead(ctx context.Context, in *round) {
-	for range aheadAtOnce {
-		k, ok := in.lines.read()
-		if !ok {
-			return
-		}
-		if m, err := r.read(ctx, k); err == nil && m.Queued() {
-			in.lines.put(m.Connector, k)
-		}
-	}
 }
 
 // list puts what is due in line, and what a wall clock that was set back has put off:
@@ -133,7 +110,9 @@ func (r *Reconciler) list(ctx context.Context, now ledger.Stamp, in *round) erro
 	if err != nil {
 		return err
 	}
-	in.lines.add(due, r.ledger.ConnectorsOf(due))
+	for i, connector := range r.ledger.ConnectorsOf(due) {
+		r.line(ctx, in, due[i], connector)
+	}
 	in.sooner(next)
 	if in.wall.setBack(now) {
 		later, _, err := r.ledger.Due(ctx, now.Wall.Add(beyond), dueLimit)
@@ -152,6 +131,22 @@ func (r *Reconciler) list(ctx context.Context, now ledger.Stamp, in *round) erro
 	}
 	in.lines.listed(now.Mono, r.now().Mono)
 	return nil
+}
+
+// line puts what isn't in a line yet at the end of its connector's, which is read where it isn't
+// known.
+func (r *Reconciler) line(ctx context.Context, in *round, k ledger.Key, connector string) {
+	if in.lines.has(k) {
+		return
+	}
+	if connector == "" {
+		m, err := r.read(ctx, k)
+		if err != nil || !m.Queued() {
+			return
+		}
+		connector = m.Connector
+	}
+	in.lines.put(connector, k)
 }
 
 // start makes one try in a goroutine of its own if the record is still due, or puts it
@@ -188,7 +183,7 @@ func (r *Reconciler) start(ctx context.Context, k ledger.Key, in *round) bool {
 		in.forget()
 		return false
 	}
-	in.try(func() {
+	in.tries.Go(func() {
 		defer r.working.Add(-1)
 		out := r.work(ctx, m)
 		if out.seen == "error" {

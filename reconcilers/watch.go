@@ -12,25 +12,15 @@ import (
 
 // watch looks once at what an API accepted by a 202: whether it ended, and how. Whatever
 // goes wrong is no end; after the rule's max the ledger asks a person.
-func (r *Reconciler) watch(ctx context.Context, m *ledger.Mutation) (out outcome) {
+func (r *Reconciler) watch(ctx context.Context, m *ledger.Mutation) outcome {
 	t := &try{mutation: m, at: r.now()}
-	defer func() { r.report(t, out) }()
-	defer func() {
-		// The ledger itself is broken: the record stays as it is.
-		if v := recover(); v != nil {
-			out = outcome{seen: "error", err: errors.New(t.broken(v))}
+	return r.attempt(ctx, t, func() outcome {
+		s, err := r.prepare(ctx, t)
+		if err == nil {
+			s = r.look(ctx, t)
 		}
-	}()
-	defer func() {
-		if v := recover(); v != nil {
-			out = r.observe(ctx, t, sighting{reached: true, reason: t.broken(v)})
-		}
-	}()
-	s, err := r.prepare(ctx, t)
-	if err == nil {
-		s = r.look(ctx, t)
-	}
-	return r.observe(ctx, t, s)
+		return r.observe(ctx, t, s)
+	})
 }
 
 // look asks once and lets the rule judge.
