@@ -278,3 +278,24 @@ func backToMemory(spool ledger.Spool, unwritten []byte, r io.Reader) (*Content, 
 	_, err := all.ReadFrom(r)
 	return InMemory(all.Bytes()), err
 }
+
+// StoredBodies opens bodies that the ledger has. It is a [ledger.Ledger].
+type StoredBodies interface {
+	Body(ctx context.Context, b ledger.Body) (io.ReadCloser, error)
+}
+
+// StoredBody reads a body that the ledger has.
+func StoredBody(ctx context.Context, l StoredBodies, b ledger.Body) ([]byte, error) {
+	if b.Size == 0 {
+		return nil, nil
+	}
+	r, err := l.Body(ctx, b)
+	if err != nil {
+		return nil, err
+	}
+	if in, ok := r.(interface{ Whole() []byte }); ok {
+		return in.Whole(), r.Close()
+	}
+	content, err := io.ReadAll(io.LimitReader(r, b.Size+1)) // A byte more, as its end is where it is found whole.
+	return content, errors.Join(err, r.Close())
+}

@@ -235,6 +235,11 @@ func (d *Dispatcher) opinion(s *Sending, ev upstream.Evidence) upstream.Opinion 
 	return out
 }
 
+// RuleMutation is what a rule may know of a record.
+func RuleMutation(m *ledger.Mutation) rules.Mutation {
+	return rules.Mutation{ID: m.ID, Marker: m.Marker, VendorKey: m.VendorKey, Generation: m.Generation, ClaimedAt: m.CreatedAt, Kept: m.Kept}
+}
+
 // OpinionOf says the rules' opinion in upstream's words; an unknown one is uncertain.
 func OpinionOf(o rules.Opinion) upstream.Opinion {
 	out := upstream.Opinion{Kind: upstream.OpinionUncertain, Class: upstream.Class(o.Class), Reason: o.Reason}

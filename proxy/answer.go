@@ -2,14 +2,15 @@ package proxy
 
 import (
 	"context"
-	"errors"
 	"io"
 	"maps"
 	"net/http"
 	"strconv"
+	"time"
 
 	"keep-proxy/dispatch"
 	"keep-proxy/ledger"
+	"keep-proxy/rules"
 )
 
 // reply is what one piece of work came to: the upstream's or a stored one, or a refusal.
@@ -210,7 +211,7 @@ func (s *reply) response(r *http.Request) (*http.Response, error) {
 	if length := s.header.Get("Content-Length"); length != "" {
 		resp.Header.Set("Content-Length", length)
 	}
-	resp.Body = &joinedBody{Reader: io.MultiReader(body, s.rest), Closer: s.rest}
+	resp.Body = &content{Reader: io.MultiReader(body, s.rest), close: func() { _ = s.rest.Close() }}
 	resp.ContentLength, _ = strconv.ParseInt(resp.Header.Get("Content-Length"), 10, 64)
 	return resp, nil
 }
@@ -221,8 +222,8 @@ func (s *reply) trail(r *http.Request, resp *http.Response) {
 	if !r.ProtoAtLeast(1, 1) || s.status == http.StatusNoContent || s.status == http.StatusNotModified {
 		return
 	}
-	if long, ok := resp.Body.(*joinedBody); ok {
-		long.behind = func() { resp.Trailer = s.behind() }
+	if s.rest != nil {
+		resp.Body.(*content).atEnd = func() { resp.Trailer = s.behind() } //nolint:errcheck,forcetypeassert // See response.
 	}
 	if len(s.trailer) > 0 {
 		delete(resp.Header, "Content-Length")
@@ -230,19 +231,69 @@ func (s *reply) trail(r *http.Request, resp *http.Response) {
 	}
 }
 
-// joinedBody is the content of an answer over the limit.
-type joinedBody struct {
-	io.Reader
-	io.Closer
-	// behind is called at its end, if anybody wants to know.
-	behind func()
+// verifyTime bounds the asking before a replay where no inline try is configured.
+const verifyTime = 10 * time.Second
+
+// verified asks the world whether it still agrees with a stored result before that is
+// given, where the rule wants it; a refusal if it may not be given.
+func (p *Proxy) verified(ctx context.Context, x *exchange, w *work, c ledger.Claimed) *reply {
+	mode := verifyMode(w.op.Verify)
+	m := c.Mutation
+	if mode == ledger.VerifyOff || m.State != ledger.Applied || m.Verification != nil && m.Verification.Acknowledged {
+		return nil
+	}
+	limit := p.config.Inline
+	if limit <= 0 {
+		limit = verifyTime
+	}
+	asking, cancel := context.WithTimeout(ctx, limit)
+	said, reason, evidence := p.config.Inliner.Verify(asking, m)
+	cancel()
+	if said == ledger.SaidAgrees {
+		return nil
+	}
+	replay, now, err := p.ledger.Verified(ctx, ledger.Verified{
+		Key: m.Key, Run: x.caller.run, Mode: mode, Said: said, Reason: reason, Evidence: evidence,
+	})
+	switch {
+	case err != nil:
+		return &reply{refusal: ledgerRefusal(err)}
+	case replay:
+		return nil
+	}
+	p.cutStopped()
+	return &reply{refusal: unverified(now, said, reason, x.caller), mutation: now, decision: ledger.DecideRefused, runRefused: x.caller.managed()}
 }
 
-// Read implements io.Reader.
-func (j *joinedBody) Read(b []byte) (int, error) {
-	n, err := j.Reader.Read(b)
-	if errors.Is(err, io.EOF) && j.behind != nil {
-		j.behind()
+// unverified says why the stored result isn't given.
+func unverified(m *ledger.Mutation, said ledger.Said, reason string, c caller) *refusal {
+	f := refuse(problemVerifyFailed, quoted(m.Target)+" was applied before, but the API no longer shows it ("+reason+
+		"); nothing was sent, and the stored answer is not given. Look at keep-proxy mutations show "+m.ID+".")
+	if said != ledger.SaidDisagrees {
+		f.class = ledger.ClassTransient
+		again := "Ask again"
+		if c.managed() {
+			again = "Start the run again"
+		}
+		f.detail = "Whether " + quoted(m.Target) + ", which was applied before, is still there can't be told (" + reason +
+			"); nothing was sent, and the stored answer is not given. " + again + " later."
 	}
-	return n, err
+	if m.Escalated() {
+		f.actions = []string{"keep-proxy resolve " + m.ID}
+	}
+	return f
+}
+
+// verifyMode speaks the rule's mode in the ledger's words; an unknown one is strict.
+func verifyMode(v rules.Verify) ledger.VerifyMode {
+	switch v {
+	case rules.VerifyOff, "":
+		return ledger.VerifyOff
+	case rules.VerifyWarn:
+		return ledger.VerifyWarn
+	case rules.VerifyHuman:
+		return ledger.VerifyHuman
+	case rules.VerifyStrict:
+	}
+	return ledger.VerifyStrict
 }

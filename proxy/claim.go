@@ -189,7 +189,7 @@ func (p *Proxy) prepared(ctx context.Context, w *work, c ledger.Claimed) bool {
 			return
 		}
 		var past []ledger.Past
-		if past, err = PastKeys(ctx, p.config.Pinned, accounts, w.claim.Scope, req, w.op, c.Rules); err == nil {
+		if past, err = HistoryKeys(ctx, p.config.Pinned, accounts, w.claim.Scope, req, w.op, c.Rules); err == nil {
 			w.claim.Past = append(w.claim.Past, past...)
 		}
 	})
@@ -366,28 +366,20 @@ func (p *Proxy) bodyOf(ctx context.Context, b ledger.Body) (*dispatch.Content, e
 	if b.SHA256 == "" {
 		return nil, nil
 	}
-	c := dispatch.Stored(b.Size, func() (io.ReadCloser, error) { return p.ledger.Body(ctx, b) })
-	r, err := c.Open()
-	if err != nil {
-		return nil, err
-	}
 	if b.Size > ledger.InlineBody {
+		c := dispatch.Stored(b.Size, func() (io.ReadCloser, error) { return p.ledger.Body(ctx, b) })
+		r, err := c.Open()
+		if err != nil {
+			return nil, err
+		}
 		_, err = io.Copy(io.Discard, r)
 		return c, errors.Join(err, r.Close())
 	}
-	if in, ok := r.(interface{ Whole() []byte }); ok && int64(len(in.Whole())) <= b.Size {
-		return dispatch.InMemory(in.Whole()), r.Close()
-	}
-	// A byte more, as the end is where the content is found whole.
-	short := make([]byte, b.Size+1)
-	n, err := io.ReadFull(r, short)
-	switch {
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		err = nil
-	case err == nil:
+	short, err := dispatch.StoredBody(ctx, p.ledger, b)
+	if err == nil && int64(len(short)) > b.Size {
 		err = fmt.Errorf("%w: body %s is longer than its record says", ledger.ErrDamaged, b.SHA256)
 	}
-	return dispatch.InMemory(short[:n]), errors.Join(err, r.Close())
+	return dispatch.InMemory(short), err
 }
 
 // ledgerRefusal says that the ledger couldn't, so nothing was sent.
@@ -422,7 +414,7 @@ func (p *Proxy) standIn(out *reply, w *work) *reply {
 	var result *rules.Result
 	var err error
 	loading := p.contents.Load(w.req, w.body, func(req *rules.Request) {
-		result, err = w.op.StandIn(skipped, rules.Env{Request: req, Account: w.derived.Account, Mutation: ruleMutation(m)})
+		result, err = w.op.StandIn(skipped, rules.Env{Request: req, Account: w.derived.Account, Mutation: dispatch.RuleMutation(m)})
 	})
 	if err = errors.Join(err, loading); err != nil || result == nil {
 		p.config.Log.Error().Err(err).Str("mutation", m.ID).Msg("the rule's own answer can't be made")

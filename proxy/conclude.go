@@ -94,7 +94,12 @@ func (p *Proxy) carry(s *sending, out *reply) {
 	out.status, out.header, out.trailer, out.body = s.Answer.Status, s.Header, s.Trailer, s.Content
 	if s.TooLarge {
 		s.streaming, out.behind = true, s.Answer.Trailers
-		out.rest, out.shared = &lasting{drained{s.Answer}, s.changed}, false
+		out.shared = false
+		out.rest = &content{Reader: s.Answer.Body, close: func() {
+			// The answer may come while its request still goes out.
+			s.Answer.Close()
+			s.changed.Close()
+		}}
 	}
 }
 
@@ -237,32 +242,6 @@ func lostFinish(s *sending, now ledger.Stamp) ledger.Finish {
 		d.Verdict, d.Class, d.Reason = ledger.VerdictCommitted, "", "the proxy lost the answer before it was recorded"
 	}
 	return ledger.Finish{Key: s.w.key, Dispatch: d}
-}
-
-// drained gives the rest of an answer and then ends the dispatch.
-type drained struct{ answer *upstream.Answer }
-
-// Read implements io.Reader.
-func (d *drained) Read(b []byte) (int, error) { return d.answer.Body.Read(b) }
-
-// Close implements io.Closer.
-func (d *drained) Close() error {
-	d.answer.Close()
-	return nil
-}
-
-// lasting is drained for an answer that may come while its request still goes out: what is sent is
-// given up behind it.
-type lasting struct {
-	drained
-	sent *dispatch.Content
-}
-
-// Close implements io.Closer.
-func (l *lasting) Close() error {
-	err := l.drained.Close()
-	l.sent.Close()
-	return err
 }
 
 // finish records an outcome. If that fails because the ledger can't commit, the

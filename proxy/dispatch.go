@@ -17,7 +17,7 @@ type sending struct {
 	dispatch.Sending
 	w    *work
 	rule rules.Mutation
-	// changed is the request's body, if the rule changed it and it is long; see lasting.
+	// changed is the request's body, if the rule changed it and it is long.
 	changed *dispatch.Content
 	// owed is what must still be recorded: a record in flight always has an owner.
 	owed owed
@@ -41,7 +41,7 @@ const (
 )
 
 func newSending(w *work, c ledger.Claimed) *sending {
-	s := &sending{w: w, rule: ruleMutation(c.Mutation)}
+	s := &sending{w: w, rule: dispatch.RuleMutation(c.Mutation)}
 	s.Sending = dispatch.Sending{
 		Mutation: c.Mutation, Dispatch: *c.Dispatch, Operation: w.op, Method: w.req.Method, Request: w.req, Body: w.body,
 		Limit: w.op.MaxBody, Streams: true,
@@ -93,10 +93,6 @@ func (p *Proxy) dispatch(ctx context.Context, w *work, c ledger.Claimed) (out *r
 	p.dispatcher.Judge(&s.Sending)
 	judgedPoint.Pass()
 	return p.conclude(ctx, s)
-}
-
-func ruleMutation(m *ledger.Mutation) rules.Mutation {
-	return rules.Mutation{ID: m.ID, Marker: m.Marker, VendorKey: m.VendorKey, Generation: m.Generation, ClaimedAt: m.CreatedAt, Kept: m.Kept}
 }
 
 // request is what goes out: the judged form with vendor key, marker and the

@@ -50,10 +50,6 @@ type callers struct {
 	calls  []*call
 	// record is the key of the record that they are on, if it is another one; see works.
 	record *ledger.Key
-	// one is where calls begins, for a key that is asked for once at a time; first is the
-	// first flight.
-	one   [1]*call
-	first flight
 }
 
 // flights lets one caller of a key do the work while the others wait for its
@@ -82,10 +78,8 @@ func (f *flights) enter(k ledger.Key, c *call) (role, *flight) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	all := f.byKey[k]
-	fresh := all == nil
-	if fresh {
+	if all == nil {
 		all = new(callers)
-		all.calls = all.one[:0]
 		f.byKey[k] = all
 	}
 	for _, other := range all.calls {
@@ -101,11 +95,7 @@ func (f *flights) enter(k ledger.Key, c *call) (role, *flight) {
 		all.active.users++
 		return roleJoin, all.active
 	}
-	all.active = &all.first
-	if !fresh {
-		all.active = new(flight)
-	}
-	*all.active = flight{run: c.run, payload: c.payload, users: 1}
+	all.active = &flight{run: c.run, payload: c.payload, users: 1}
 	return roleLead, all.active
 }
 

@@ -53,7 +53,8 @@ func (p *Proxy) pass(x *exchange, r *http.Request, req *rules.Request, connector
 		resp = &bare
 	} else {
 		stripTrailer(resp.Trailer) // Which is announced, and told again at the end.
-		resp.Body = &trailed{resp.Body, resp}
+		body, whole := resp.Body, resp
+		resp.Body = &content{Reader: body, close: func() { _ = body.Close() }, atEnd: func() { stripTrailer(whole.Trailer) }}
 	}
 	if known {
 		resp.Header["Content-Length"] = length
@@ -64,22 +65,6 @@ func (p *Proxy) pass(x *exchange, r *http.Request, req *rules.Request, connector
 		resp.Header.Set(dispatch.FieldScope, "unmanaged")
 	}
 	return resp
-}
-
-// trailed is the content of an answer, in whose trailer section nothing is left at its end
-// that may not stand there.
-type trailed struct {
-	io.ReadCloser
-	resp *http.Response
-}
-
-// Read implements io.Reader.
-func (t *trailed) Read(b []byte) (int, error) {
-	n, err := t.ReadCloser.Read(b)
-	if errors.Is(err, io.EOF) {
-		stripTrailer(t.resp.Trailer)
-	}
-	return n, err
 }
 
 func stripTrailer(h http.Header) {
@@ -124,6 +109,29 @@ func (p *Proxy) register(client context.Context, c caller, held bool) (s *stream
 		p.stops.tell()
 	}
 	return s, open
+}
+
+// content is the content of an answer on its way to the client.
+type content struct {
+	io.Reader
+	// atEnd is called at its end, nil for nothing: trailers may be there only then.
+	atEnd func()
+	close func()
+}
+
+// Read implements io.Reader.
+func (c *content) Read(b []byte) (int, error) {
+	n, err := c.Reader.Read(b)
+	if errors.Is(err, io.EOF) && c.atEnd != nil {
+		c.atEnd()
+	}
+	return n, err
+}
+
+// Close implements io.Closer.
+func (c *content) Close() error {
+	c.close()
+	return nil
 }
 
 // uncut is an answer's content that ends when it is cut, and isn't whole then. An
@@ -171,23 +179,8 @@ func (p *Proxy) passOn(out *http.Request, interim *interims) (*http.Response, er
 	if a.ContentLength >= 0 {
 		resp.Header.Set("Content-Length", strconv.FormatInt(a.ContentLength, 10))
 	}
-	resp.Body = &sentOnce{drained{a}, resp}
+	resp.Body = &content{Reader: a.Body, close: a.Close, atEnd: func() { resp.Trailer = a.Trailer }}
 	return resp, nil
-}
-
-// sentOnce is the content of an answer, whose trailers may be there only at its end.
-type sentOnce struct {
-	drained
-	resp *http.Response
-}
-
-// Read implements io.Reader.
-func (s *sentOnce) Read(b []byte) (int, error) {
-	n, err := s.drained.Read(b)
-	if errors.Is(err, io.EOF) {
-		s.resp.Trailer = s.answer.Trailer
-	}
-	return n, err
 }
 
 func safe(method string) bool {

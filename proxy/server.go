@@ -214,8 +214,7 @@ func New(c Config) (*Proxy, error) {
 	p.goproxy, p.tls = p.assemble(), p.tlsConfig()
 	p.outer = p.newHTTP1(p.serveOuter, func(c net.Conn) context.Context { return withOwner(withClient(context.Background(), c), c) })
 	p.loop = p.newHTTP1(p.serveInner, func(c net.Conn) context.Context {
-		t := guardOf(c).tunnel
-		return withTunnel(withClient(context.Background(), t), t)
+		return withClient(context.Background(), guardOf(c).tunnel)
 	})
 	p.inner = p.newHTTP2(http.HandlerFunc(p.serveInner))
 	p.inner.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
@@ -223,7 +222,7 @@ func New(c Config) (*Proxy, error) {
 		if secure, ok := c.(*tls.Conn); ok {
 			t, _ = secure.NetConn().(*tunnel)
 		}
-		return withTunnel(withClient(ctx, t), t)
+		return withClient(ctx, t)
 	}
 	return p, nil
 }

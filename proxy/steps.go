@@ -51,7 +51,7 @@ func (p *Proxy) prepareSending(ctx context.Context, s *sending) *reply {
 		return p.unprepared(ctx, s, fmt.Errorf("what it gave can't be kept: %w", err))
 	}
 	stepKeptPoint.Pass()
-	s.Mutation, s.rule, s.Dispatch = m, ruleMutation(m), *m.Current()
+	s.Mutation, s.rule, s.Dispatch = m, dispatch.RuleMutation(m), *m.Current()
 	s.Content.Close()
 	s.step, s.Answer, s.Content, s.Header, s.Trailer = "", nil, nil, nil, nil
 	return nil

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"maps"
-	"net"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -129,7 +128,7 @@ func offer(x *exchange, r *http.Request, status int, named []string) {
 
 // clientSide is the client's connection, which is no HTTP any more.
 type clientSide struct {
-	net.Conn
+	wrapped
 	// below is what its TLS is spoken over; nil without TLS.
 	below *tunnel
 }
@@ -142,12 +141,6 @@ func (c *clientSide) Read(p []byte) (int, error) {
 		err = io.ErrUnexpectedEOF
 	}
 	return n, err
-}
-
-// CloseWrite implements half.
-func (c *clientSide) CloseWrite() error {
-	closeWrite(c.Conn)
-	return nil
 }
 
 // Close implements half.
@@ -177,7 +170,7 @@ func (p *Proxy) carrySwitched(x *exchange, r *http.Request, resp *http.Response)
 		x.answer.severed.Store(true) // Else the server would answer by itself.
 		return false
 	}
-	client := &clientSide{Conn: conn}
+	client := &clientSide{wrapped: wrapped{conn}}
 	if x.tunnel != nil && x.tunnel.secure {
 		client.below = x.tunnel
 	}

@@ -3,13 +3,13 @@ package reconcilers
 import (
 	"context"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
 	"sync"
 
+	"keep-proxy/dispatch"
 	"keep-proxy/internal/masking"
 	"keep-proxy/ledger"
 	"keep-proxy/rules"
@@ -21,7 +21,7 @@ const masked = masking.Masked
 // stored rebuilds the request of a record. The header fields that were masked when
 // it was stored are left out of it, and named.
 func stored(ctx context.Context, records Records, m *ledger.Mutation) (*rules.Request, []string, error) {
-	body, err := storedBody(ctx, records, m.Request.Body)
+	body, err := dispatch.StoredBody(ctx, records, m.Request.Body)
 	if err != nil {
 		return nil, nil, fmt.Errorf("the stored body: %w", err)
 	}
@@ -55,21 +55,6 @@ func maskedQuery(address string) (left []string) {
 	}
 	slices.Sort(left)
 	return left
-}
-
-func storedBody(ctx context.Context, records Records, b ledger.Body) ([]byte, error) {
-	if b.Size == 0 {
-		return nil, nil
-	}
-	content, err := records.Body(ctx, b)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = content.Close() }()
-	if in, ok := content.(interface{ Whole() []byte }); ok {
-		return in.Whole(), nil
-	}
-	return io.ReadAll(content)
 }
 
 // maxPinned is how many stored versions of connectors are kept as sets.

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"keep-proxy/dispatch"
 	"keep-proxy/internal/masking"
 	"keep-proxy/ledger"
 	"keep-proxy/rules"
@@ -91,17 +92,13 @@ func (t *try) told() rules.Mutation {
 	if t.undone == nil {
 		return t.known()
 	}
-	m := knownOf(t.undone)
+	m := dispatch.RuleMutation(t.undone)
 	m.Object = t.mutation.Undo.Object
 	return m
 }
 
 // known is what a rule may know of the record.
-func (t *try) known() rules.Mutation { return knownOf(t.mutation) }
-
-func knownOf(m *ledger.Mutation) rules.Mutation {
-	return rules.Mutation{ID: m.ID, Marker: m.Marker, VendorKey: m.VendorKey, Generation: m.Generation, ClaimedAt: m.CreatedAt, Kept: m.Kept}
-}
+func (t *try) known() rules.Mutation { return dispatch.RuleMutation(t.mutation) }
 
 // outcome is what a try came to: the record as the ledger has it now, or why the
 // ledger could not tell.

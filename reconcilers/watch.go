@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"keep-proxy/dispatch"
 	"keep-proxy/ledger"
 	"keep-proxy/rules"
 )
@@ -70,7 +71,7 @@ func (r *Reconciler) storedAnswer(ctx context.Context, m *ledger.Mutation) (*rul
 	if m.Result == nil {
 		return nil, errors.New("there is none")
 	}
-	body, err := storedBody(ctx, r.ledger, m.Result.Body)
+	body, err := dispatch.StoredBody(ctx, r.ledger, m.Result.Body)
 	if err != nil {
 		return nil, err
 	}
