@@ -102,19 +102,27 @@ func (p *Proxy) awaitOther(client context.Context, w *work, c ledger.Claimed, un
 // changed meanwhile, so that its callers are no company of that work. It reports whether to ask the
 // ledger again.
 func (p *Proxy) awaitLanding(client context.Context, w *work, record ledger.Key, until *patience) bool {
-	var soon <-chan time.Time
 	landed := p.flights.landing(record, w.flight)
 	if landed == nil {
 		// It has landed since the ledger said so, or its claim isn't known here yet.
 		if until.missed++; until.missed > maxMissed {
 			return false
 		}
-		soon = time.After(holdTick)
+	}
+	return p.pause(client, landed)
+}
+
+// pause waits for something, or for nothing in particular a tick. It reports false once the client
+// has gone, or shutting down began.
+func (p *Proxy) pause(client context.Context, until <-chan struct{}) bool {
+	var tick <-chan time.Time
+	if until == nil {
+		tick = time.After(holdTick)
 	}
 	select {
-	case <-landed:
+	case <-until:
 		return true
-	case <-soon:
+	case <-tick:
 		return true
 	case <-client.Done():
 	case <-p.admitting.Done():
@@ -145,14 +153,7 @@ func redispatched(c ledger.Claimed) bool {
 // awaitRedispatch waits for the end of a sending that bounds itself, and reports
 // whether to ask the ledger again.
 func (p *Proxy) awaitRedispatch(client context.Context, key ledger.Key) bool {
-	for {
-		select {
-		case <-client.Done():
-			return false
-		case <-p.admitting.Done():
-			return false
-		case <-time.After(holdTick):
-		}
+	for p.pause(client, nil) {
 		waiting := false
 		if err := p.ledger.View(client, func(v ledger.View) error {
 			m, err := v.Mutation(key)
@@ -165,6 +166,7 @@ func (p *Proxy) awaitRedispatch(client context.Context, key ledger.Key) bool {
 			return true
 		}
 	}
+	return false
 }
 
 // maxAsked bounds how often one request answers what the ledger asks before it
@@ -251,17 +253,7 @@ func (p *Proxy) await(client context.Context, blockers []ledger.Blocker, until *
 		until.asked = true
 		return true
 	}
-	if p.config.Hold <= 0 {
-		return false
-	}
-	select {
-	case <-client.Done():
-		return false
-	case <-p.admitting.Done():
-		return false
-	case <-time.After(holdTick):
-		return true
-	}
+	return p.config.Hold > 0 && p.pause(client, nil)
 }
 
 // decided turns the ledger's decision into an answer.
