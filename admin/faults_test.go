@@ -3,7 +3,6 @@ package admin
 import (
 	"context"
 	"errors"
-	"slices"
 	"strings"
 	"testing"
 
@@ -90,15 +89,12 @@ func TestShownLabels(t *testing.T) {
 
 func TestHopByHopIsCanonical(t *testing.T) {
 	t.Parallel()
-	for _, name := range hopByHop {
+	for _, name := range []string{"Connection", "Content-Length", "Proxy-Authentication-Info", "Te", "Transfer-Encoding", "Upgrade"} {
 		var f faults
 		f.answer("", &wire.Result{Status: 200, Headers: wire.Header{strings.ToLower(name): {"x"}}}, 0)
 		if len(f) != 1 || !strings.Contains(f[0].What, "belongs to the connection") {
 			t.Errorf("%s: %v", name, f)
 		}
-	}
-	if !slices.IsSorted(hopByHop) {
-		t.Error("not in order")
 	}
 }
 

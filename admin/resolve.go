@@ -3,13 +3,10 @@ package admin
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
 	"net/http"
-	"net/textproto"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -17,6 +14,7 @@ import (
 	"golang.org/x/net/http/httpguts"
 
 	"keep-proxy/admin/wire"
+	"keep-proxy/internal/hop"
 	"keep-proxy/ledger"
 )
 
@@ -177,13 +175,6 @@ func (f *faults) result(q *wire.Resolve) {
 	}
 }
 
-// hopByHop are fields that belong to a connection or to the message's framing,
-// not to the answer (RFC 9110 §7.6.1, RFC 9112 §6).
-var hopByHop = []string{
-	"Connection", "Content-Length", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Proxy-Connection",
-	"Te", "Trailer", "Transfer-Encoding", "Upgrade",
-}
-
 // answer wants an answer that can be replayed.
 func (f *faults) answer(where string, a *wire.Result, limit int64) {
 	if a.Status < 200 || a.Status > 599 {
@@ -195,7 +186,7 @@ func (f *faults) answer(where string, a *wire.Result, limit int64) {
 		switch {
 		case !httpguts.ValidHeaderFieldName(name):
 			f.add(where+"/headers", fmt.Sprintf("%q is no field name", name), "see RFC 9110 §5.1")
-		case slices.Contains(hopByHop, textproto.CanonicalMIMEHeaderKey(name)):
+		case hop.Is(http.CanonicalHeaderKey(name)), strings.EqualFold(name, "Content-Length"):
 			f.add(place, "belongs to the connection, not to the answer", "leave it out")
 		case slices.ContainsFunc(values, func(v string) bool { return !httpguts.ValidHeaderFieldValue(v) }):
 			f.add(place, "no field value", "see RFC 9110 §5.5")
@@ -241,18 +232,10 @@ func canonicalHeader(h wire.Header) ledger.Header {
 // it is too long to travel with the command.
 func (s *Server) keepResult(ctx context.Context, a *wire.Result) (*ledger.Result, []byte, error) {
 	result := &ledger.Result{Status: a.Status, Header: canonicalHeader(a.Headers), Source: sourcePerson}
-	content := a.Body.Content
-	if len(content) > ledger.InlineBody {
-		stored, err := s.config.Ledger.WriteBody(ctx, bytes.NewReader(content))
-		if err != nil {
-			return nil, nil, err
-		}
-		result.Body = stored
-		return result, nil, nil
+	if len(a.Body.Content) <= ledger.InlineBody {
+		return result, a.Body.Content, nil // The ledger names it.
 	}
-	if len(content) > 0 {
-		sum := sha256.Sum256(content)
-		result.Body = ledger.Body{SHA256: hex.EncodeToString(sum[:]), Size: int64(len(content))}
-	}
-	return result, content, nil
+	var err error
+	result.Body, err = s.config.Ledger.WriteBody(ctx, bytes.NewReader(a.Body.Content))
+	return result, nil, err
 }

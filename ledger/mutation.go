@@ -336,7 +336,8 @@ const (
 	VerdictAccepted Verdict = "accepted"
 	// VerdictFailed: a definite failure verdict.
 	VerdictFailed Verdict = "failed"
-	// VerdictNotSent: proven that nothing was sent; counts as a failure verdict.
+	// VerdictNotSent: nothing was sent, or the upstream declared that it processed nothing; counts
+	// as a failure verdict.
 	VerdictNotSent Verdict = "not_sent"
 	// VerdictUncertain: any other end.
 	VerdictUncertain Verdict = "uncertain"

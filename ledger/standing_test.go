@@ -16,8 +16,10 @@ func stop(n int, state State) *Mutation {
 	var k Key
 	binary.BigEndian.PutUint64(k[:], uint64(n))
 	return &Mutation{
-		Key: k, ID: k.ID(), Scope: Scope{Workflow: "w", Item: fmt.Sprint("item-", n%7)}, State: state,
-		Policy: Policy{BlockScope: BlockItem}, CreatedAt: time.Unix(0, int64(10+n-5*(n%3/2))),
+		CreatedAt: time.Unix(0, int64(10+n-5*(n%3/2))),
+		Intent:    Intent{Key: k, ID: k.ID(), Scope: Scope{Workflow: "w", Item: fmt.Sprint("item-", n%7)}},
+		Payload:   Payload{Policy: Policy{BlockScope: BlockItem}},
+		Outcome:   Outcome{State: state},
 	}
 }
 
@@ -90,8 +92,9 @@ func TestNoWholeRecordIsKept(t *testing.T) {
 			parts[i], at = text[at:at+len(parts[i])], at+len(parts[i])+1
 		}
 		m := &Mutation{
-			ID: parts[0], Scope: Scope{Workflow: parts[1], Item: parts[2], Run: parts[3]}, State: State(parts[4]),
-			Policy: Policy{BlockScope: BlockScope(parts[5])}, Connector: parts[6],
+			Intent:  Intent{ID: parts[0], Scope: Scope{Workflow: parts[1], Item: parts[2], Run: parts[3]}, Connector: parts[6]},
+			Payload: Payload{Policy: Policy{BlockScope: BlockScope(parts[5])}},
+			Outcome: Outcome{State: State(parts[4])},
 		}
 		s := &standing{connectors: map[Key]string{}}
 		s.apply(Changes{Mutations: []*Mutation{m}})

@@ -143,7 +143,7 @@ func TestEachCauseOfAStopTellsOfItself(t *testing.T) {
 			end := w.inline.begin(uncertain().Key)
 			err := w.store.Update(w.t.Context(), func(tx ledger.Tx) error { return tx.PutMutation(uncertain()) })
 			synctest.Wait()
-			for s := range w.open.all() {
+			for _, s := range w.open.all() {
 				if s.Err() != nil {
 					w.t.Error("a stream was cut while the try went on")
 				}

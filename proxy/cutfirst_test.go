@@ -21,9 +21,7 @@ func (unwatched) Watch(chan<- struct{}) (stop func()) { return func() {} }
 
 // streaming is how many streams of the run are open.
 func (r *run) streaming() (n int) {
-	r.proxy.open.mu.Lock()
-	defer r.proxy.open.mu.Unlock()
-	for s := range r.proxy.open.all() {
+	for _, s := range r.proxy.open.all() {
 		if s.caller.run == r.id && s.Err() == nil {
 			n++
 		}

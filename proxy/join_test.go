@@ -128,7 +128,7 @@ func TestARepeatIsNoJoin(t *testing.T) {
 	answer := make(chan got, 1)
 	go func() { answer <- r.post("/pay", `{"to":"x"}`) }()
 	w.waitForCallers(2)
-	w.proxy.flights.land(m.Key, fl, &settled{mutation: m, decision: ledger.DecideReplay, status: 201, shared: true, replayed: true})
+	w.proxy.flights.land(m.Key, fl, &reply{mutation: m, decision: ledger.DecideReplay, status: 201, shared: true, replayed: true})
 	w.proxy.flights.leave(m.Key, lead)
 	wantProblem(t, <-answer, "repeated", 422, "subkey")
 	w.wantSends("/pay", 1)

@@ -254,30 +254,6 @@ func TestAnUnrecordedOutcomeHasOneOwner(t *testing.T) {
 	}
 }
 
-// Trying again helps where the ledger fails, and not where the record has moved on. One that
-// can't be read may be in flight.
-func TestWhenRecordingIsOver(t *testing.T) {
-	t.Parallel()
-	for err, want := range map[error]bool{
-		ledger.ErrNotAllowed: true, ledger.ErrNotFound: true, ledger.ErrVersion: true,
-		ledger.ErrUnavailable: false, errTrouble: false, context.Canceled: false,
-	} {
-		if got := permanent(fmt.Errorf("finish: %w", err)); got != want {
-			t.Errorf("%v is permanent: %t", err, got)
-		}
-	}
-	s := &viewed{}
-	w := newWorld(t, created, func(c *Config) { s.Store, c.Ledger.Store = c.Ledger.Store, s })
-	wantAnswer(t, w.open("a").post("/pay", payX), http.StatusCreated, `{"id":1}`, false)
-	key := w.mutation("a").Key
-	for _, fails := range []bool{true, false} {
-		s.fails.Store(fails)
-		if got := w.proxy.inFlight(key); got != fails {
-			t.Errorf("it can't be read: %t; it is in flight: %t", fails, got)
-		}
-	}
-}
-
 // A run that was refused because of a stop is over, whoever has heard of it.
 func TestARefusalThatNobodyWaitsForEndsItsRun(t *testing.T) {
 	t.Parallel()

@@ -101,6 +101,8 @@ func (f *fakeLedger) Observe(ctx context.Context, c ledger.Observe) (ledger.Fini
 	return ledger.Finished{Mutation: &m}, nil
 }
 
+func (f *fakeLedger) Spool() (ledger.Spool, error) { return nil, ledger.ErrUnavailable }
+
 func (f *fakeLedger) Unrecorded() *ledger.Unrecorded { return &f.unrecorded }
 
 func (f *fakeLedger) Finish(_ context.Context, c ledger.Finish) (ledger.Finished, error) {

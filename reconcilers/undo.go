@@ -105,10 +105,6 @@ func (t *try) plan(object string) (ledger.Owed, error) {
 			},
 		},
 	}}
-	if len(body) > 0 {
-		sum := sha256.Sum256(body)
-		owed.Record.Request.Body = ledger.Body{SHA256: hex.EncodeToString(sum[:]), Size: int64(len(body))}
-	}
 	sum := sha256.Sum256(append([]byte(request.Method+" "+request.URL()+"\n"), body...))
 	owed.Record.PayloadDigest = hex.EncodeToString(sum[:])
 	return owed, nil

@@ -176,7 +176,7 @@ func (w *world) start() {
 	sender := upstream.New(upstream.Config{Clock: w.clock, Roots: w.roots})
 	r, err := New(Config{
 		Ledger: records, Sender: sender, Credentials: &w.creds, Clock: w.clock, NewID: w.newID,
-		Settings: w.set, Pinned: w.pinned(), Metrics: &w.tally, Random: func() float64 { return 0.5 }, Log: zerolog.New(&w.log),
+		Settings: w.set, Pinned: w.pinned(), Metrics: &w.tally, Random: func() float64 { return 0.5 }, Log: zerolog.New(zerolog.SyncWriter(&w.log)),
 	})
 	if err != nil {
 		w.Fatal(err)

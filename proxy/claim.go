@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"keep-proxy/dispatch"
 	"keep-proxy/internal/fault"
 	"keep-proxy/ledger"
 	"keep-proxy/rules"
@@ -26,12 +27,12 @@ var (
 // holdTick is how often a held request asks the gate again.
 const holdTick = 25 * time.Millisecond
 
-// settle claims the mutation and does what the ledger decides.
+// claimAndSend claims the mutation and does what the ledger decides.
 //
 //nolint:contextcheck // Waiting ends with the client, recording does not.
-func (p *Proxy) settle(ctx context.Context, x *exchange, w *work) *settled {
+func (p *Proxy) claimAndSend(ctx context.Context, x *exchange, w *work) *reply {
 	if f := p.storeBody(ctx, w); f != nil {
-		return &settled{refusal: f}
+		return &reply{refusal: f}
 	}
 	p.under.mutations.Add(1)
 	defer p.under.mutations.Add(-1)
@@ -40,24 +41,24 @@ func (p *Proxy) settle(ctx context.Context, x *exchange, w *work) *settled {
 	for asked := 0; ; {
 		// Much may have happened while the body came in.
 		if f := p.gate(x); f != nil {
-			return &settled{refusal: f}
+			return &reply{refusal: f}
 		}
 		if f := p.outdated(w); f != nil {
-			return &settled{refusal: f}
+			return &reply{refusal: f}
 		}
 		// What would be sent is told, and not recorded, while sending is kept back.
 		h := p.halted()
 		w.claim.AwaitsTurn = needsTurn || h.Sending
 		claimed, err := p.tryClaim(ctx, w)
 		if err != nil {
-			return &settled{refusal: ledgerRefusal(err)}
+			return &reply{refusal: ledgerRefusal(err)}
 		}
 		if claimed.Decision == ledger.DecideTurn {
 			if h.Sending {
-				return &settled{refusal: h.refusal()}
+				return &reply{refusal: h.refusal()}
 			}
 			if f := p.awaitTurn(x.client, w); f != nil {
-				return &settled{refusal: f}
+				return &reply{refusal: f}
 			}
 			needsTurn, until = false, patience{}
 			continue
@@ -69,7 +70,7 @@ func (p *Proxy) settle(ctx context.Context, x *exchange, w *work) *settled {
 		}
 		if left {
 			// Nothing stopped it, and its run has seen nothing: it may ask again.
-			return &settled{refusal: refuse(problemIncomplete, "The caller went away before what is being sent had its answer.")}
+			return &reply{refusal: refuse(problemIncomplete, "The caller went away before what is being sent had its answer.")}
 		}
 		if asked < maxAsked && p.prepared(ctx, w, claimed) {
 			asked++
@@ -101,19 +102,27 @@ func (p *Proxy) awaitOther(client context.Context, w *work, c ledger.Claimed, un
 // changed meanwhile, so that its callers are no company of that work. It reports whether to ask the
 // ledger again.
 func (p *Proxy) awaitLanding(client context.Context, w *work, record ledger.Key, until *patience) bool {
-	var soon <-chan time.Time
 	landed := p.flights.landing(record, w.flight)
 	if landed == nil {
 		// It has landed since the ledger said so, or its claim isn't known here yet.
 		if until.missed++; until.missed > maxMissed {
 			return false
 		}
-		soon = time.After(holdTick)
+	}
+	return p.pause(client, landed)
+}
+
+// pause waits for something, or for nothing in particular a tick. It reports false once the client
+// has gone, or shutting down began.
+func (p *Proxy) pause(client context.Context, until <-chan struct{}) bool {
+	var tick <-chan time.Time
+	if until == nil {
+		tick = time.After(holdTick)
 	}
 	select {
-	case <-landed:
+	case <-until:
 		return true
-	case <-soon:
+	case <-tick:
 		return true
 	case <-client.Done():
 	case <-p.admitting.Done():
@@ -144,14 +153,7 @@ func redispatched(c ledger.Claimed) bool {
 // awaitRedispatch waits for the end of a sending that bounds itself, and reports
 // whether to ask the ledger again.
 func (p *Proxy) awaitRedispatch(client context.Context, key ledger.Key) bool {
-	for {
-		select {
-		case <-client.Done():
-			return false
-		case <-p.admitting.Done():
-			return false
-		case <-time.After(holdTick):
-		}
+	for p.pause(client, nil) {
 		waiting := false
 		if err := p.ledger.View(client, func(v ledger.View) error {
 			m, err := v.Mutation(key)
@@ -164,6 +166,7 @@ func (p *Proxy) awaitRedispatch(client context.Context, key ledger.Key) bool {
 			return true
 		}
 	}
+	return false
 }
 
 // maxAsked bounds how often one request answers what the ledger asks before it
@@ -181,14 +184,14 @@ func (p *Proxy) prepared(ctx context.Context, w *work, c ledger.Claimed) bool {
 		accounts = askedAhead(ctx, p.config.Pinned, accounts, w.req, c.Rules)
 	}
 	var err error
-	loading := p.loaded(w.req, w.body, func(req *rules.Request) {
+	loading := p.contents.Load(w.req, w.body, func(req *rules.Request) {
 		if c.Decision == ledger.DecideCompare {
 			compared := ComparePayload(ctx, p.ledger, p.config.Pinned, w.op, req, c.Mutation)
 			w.claim.Compared = &compared
 			return
 		}
 		var past []ledger.Past
-		if past, err = PastKeys(ctx, p.config.Pinned, accounts, w.claim.Scope, req, w.op, c.Rules); err == nil {
+		if past, err = HistoryKeys(ctx, p.config.Pinned, accounts, w.claim.Scope, req, w.op, c.Rules); err == nil {
 			w.claim.Past = append(w.claim.Past, past...)
 		}
 	})
@@ -201,11 +204,11 @@ func (p *Proxy) prepared(ctx context.Context, w *work, c ledger.Claimed) bool {
 // storeBody writes a request body that is too long for its record's transaction
 // ahead of it.
 func (p *Proxy) storeBody(ctx context.Context, w *work) *refusal {
-	if b, short := w.kept.short(); short {
+	if b, short := w.kept.Whole(); short {
 		w.claim.Body = b
 		return nil
 	}
-	stored, err := w.kept.spool.Keep(ctx)
+	stored, err := w.kept.Keep(ctx)
 	if err != nil {
 		return ledgerRefusal(err)
 	}
@@ -250,21 +253,11 @@ func (p *Proxy) await(client context.Context, blockers []ledger.Blocker, until *
 		until.asked = true
 		return true
 	}
-	if p.config.Hold <= 0 {
-		return false
-	}
-	select {
-	case <-client.Done():
-		return false
-	case <-p.admitting.Done():
-		return false
-	case <-time.After(holdTick):
-		return true
-	}
+	return p.config.Hold > 0 && p.pause(client, nil)
 }
 
 // decided turns the ledger's decision into an answer.
-func (p *Proxy) decided(ctx context.Context, x *exchange, w *work, c ledger.Claimed) *settled {
+func (p *Proxy) decided(ctx context.Context, x *exchange, w *work, c ledger.Claimed) *reply {
 	if c.Mutation != nil {
 		w.key = c.Mutation.Key
 	}
@@ -287,8 +280,8 @@ func (p *Proxy) decided(ctx context.Context, x *exchange, w *work, c ledger.Clai
 }
 
 // undispatched answers what is neither sent nor replayed. What it doesn't know is refused.
-func (p *Proxy) undispatched(ctx context.Context, x *exchange, w *work, c ledger.Claimed) *settled {
-	out := &settled{mutation: c.Mutation, decision: c.Decision, shared: true, runRefused: c.RunRefused}
+func (p *Proxy) undispatched(ctx context.Context, x *exchange, w *work, c ledger.Claimed) *reply {
+	out := &reply{mutation: c.Mutation, decision: c.Decision, shared: true, runRefused: c.RunRefused}
 	switch c.Decision {
 	case ledger.DecideStandIn:
 		return p.standIn(out, w)
@@ -339,8 +332,8 @@ func claimRefusal(c ledger.Claimed) *refusal {
 }
 
 // replay gives the stored answer.
-func (p *Proxy) replay(ctx context.Context, c ledger.Claimed) *settled {
-	out := &settled{mutation: c.Mutation, decision: c.Decision, shared: true, replayed: true}
+func (p *Proxy) replay(ctx context.Context, c ledger.Claimed) *reply {
+	out := &reply{mutation: c.Mutation, decision: c.Decision, shared: true, replayed: true}
 	result := c.Mutation.Result
 	if result == nil {
 		out.refusal = out.noResult("It happened, but its result is not known.")
@@ -361,32 +354,24 @@ func (p *Proxy) replay(ctx context.Context, c ledger.Claimed) *settled {
 
 // bodyOf is the content of a stored body. A long one is read twice, first to know that
 // it is whole: of a damaged one nothing must reach a client.
-func (p *Proxy) bodyOf(ctx context.Context, b ledger.Body) (*content, error) {
+func (p *Proxy) bodyOf(ctx context.Context, b ledger.Body) (*dispatch.Content, error) {
 	if b.SHA256 == "" {
 		return nil, nil
 	}
-	c := &content{length: b.Size, stored: func() (io.ReadCloser, error) { return p.ledger.Body(ctx, b) }}
-	r, err := c.open()
-	if err != nil {
-		return nil, err
-	}
 	if b.Size > ledger.InlineBody {
+		c := dispatch.Stored(b.Size, func() (io.ReadCloser, error) { return p.ledger.Body(ctx, b) })
+		r, err := c.Open()
+		if err != nil {
+			return nil, err
+		}
 		_, err = io.Copy(io.Discard, r)
 		return c, errors.Join(err, r.Close())
 	}
-	if in, ok := r.(interface{ Whole() []byte }); ok && int64(len(in.Whole())) <= b.Size {
-		return inMemory(in.Whole()), r.Close()
-	}
-	// A byte more, as the end is where the content is found whole.
-	short := make([]byte, b.Size+1)
-	n, err := io.ReadFull(r, short)
-	switch {
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		err = nil
-	case err == nil:
+	short, err := dispatch.StoredBody(ctx, p.ledger, b)
+	if err == nil && int64(len(short)) > b.Size {
 		err = fmt.Errorf("%w: body %s is longer than its record says", ledger.ErrDamaged, b.SHA256)
 	}
-	return inMemory(short[:n]), errors.Join(err, r.Close())
+	return dispatch.InMemory(short), err
 }
 
 // ledgerRefusal says that the ledger couldn't, so nothing was sent.
@@ -415,13 +400,13 @@ func causeOf(blockers []ledger.Blocker) string {
 }
 
 // standIn answers with what the rule says in the place of a result.
-func (p *Proxy) standIn(out *settled, w *work) *settled {
+func (p *Proxy) standIn(out *reply, w *work) *reply {
 	m := out.mutation
 	skipped := m.State == ledger.Skipped
 	var result *rules.Result
 	var err error
-	loading := p.loaded(w.req, w.body, func(req *rules.Request) {
-		result, err = w.op.StandIn(skipped, rules.Env{Request: req, Account: w.derived.Account, Mutation: ruleMutation(m)})
+	loading := p.contents.Load(w.req, w.body, func(req *rules.Request) {
+		result, err = w.op.StandIn(skipped, rules.Env{Request: req, Account: w.derived.Account, Mutation: dispatch.RuleMutation(m)})
 	})
 	if err = errors.Join(err, loading); err != nil || result == nil {
 		p.config.Log.Error().Err(err).Str("mutation", m.ID).Msg("the rule's own answer can't be made")
@@ -433,7 +418,7 @@ func (p *Proxy) standIn(out *settled, w *work) *settled {
 		}
 		return out
 	}
-	out.status, out.header, out.body = result.Status, result.Header, inMemory(result.Body)
+	out.status, out.header, out.body = result.Status, result.Header, dispatch.InMemory(result.Body)
 	out.standIn = "on_no_result"
 	if skipped {
 		out.standIn = "on_skip"

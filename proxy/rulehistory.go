@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 
+	"keep-proxy/dispatch"
 	"keep-proxy/ledger"
 	"keep-proxy/rules"
 )
@@ -34,14 +36,14 @@ func identityOf(d *rules.Derived) map[string]string {
 // AccountOf asks the API of a connector whose data a request changes.
 type AccountOf func(ctx context.Context, c *rules.Connector, req *rules.Request) (string, error)
 
-// PastKeys computes the keys that a request of the operation now has under stored versions of
+// HistoryKeys computes the keys that a request of the operation now has under stored versions of
 // its rule. A version that can't be read is an error: a record may be under it.
-func PastKeys(
+func HistoryKeys(
 	ctx context.Context, pinned Pinned, accounts AccountOf, scope ledger.Scope, req *rules.Request, now *rules.Operation, of []ledger.ItemRule,
 ) ([]ledger.Past, error) {
 	var out []ledger.Past
 	for _, r := range of {
-		key, err := pastKey(ctx, pinned, accounts, scope, req, now, r)
+		key, err := historyKey(ctx, pinned, accounts, scope, req, now, r)
 		if err != nil {
 			return nil, fmt.Errorf("version %.12s of the rule for %s.%s: %w", r.Hash, r.Connector, r.Operation, err)
 		}
@@ -50,8 +52,8 @@ func PastKeys(
 	return out, nil
 }
 
-// pastKey is the key under one version, zero where that reads no such mutation in the request.
-func pastKey(
+// historyKey is the key under one version, zero where that reads no such mutation in the request.
+func historyKey(
 	ctx context.Context, pinned Pinned, accounts AccountOf, scope ledger.Scope, req *rules.Request, now *rules.Operation, r ledger.ItemRule,
 ) (ledger.Key, error) {
 	connector, err := pinned(ctx, r.Hash)
@@ -89,7 +91,7 @@ func askedAhead(ctx context.Context, pinned Pinned, accounts AccountOf, req *rul
 	for _, r := range of {
 		c, err := pinned(ctx, r.Hash)
 		if err != nil || c.AccountRead == nil || c.Operation(r.Operation) == nil {
-			continue // PastKeys says what is wrong with it.
+			continue // HistoryKeys says what is wrong with it.
 		}
 		if _, asked := known[c.Hash]; !asked {
 			account, err := accounts(ctx, c, req)
@@ -128,4 +130,61 @@ func (p *Proxy) outdated(w *work) *refusal {
 	f := refuse(problemDraining, "The rules of connector "+was.Name+" were changed while this request waited; nothing was sent. Send it again.")
 	f.retryAfter = drainRetryAfter
 	return f
+}
+
+// Pinned gives a stored version of a connector by the hash of its file, as records
+// name it.
+type Pinned func(ctx context.Context, hash string) (*rules.Connector, error)
+
+// ComparePayload compares a request with the one that is stored in m, of which op is
+// the rule now. A difference is none where the rule of that time says so: otherwise
+// the rule of now decides, so that one who corrects a rule frees what it held up.
+// What can't be read covers nothing.
+func ComparePayload(ctx context.Context, l dispatch.StoredBodies, pinned Pinned, op *rules.Operation, req *rules.Request, m *ledger.Mutation) ledger.Compared {
+	out := ledger.Compared{Stored: m.PayloadDigest}
+	if (m.ConnectorHash != op.Connector.Hash || m.ConnectorHosts != op.Connector.HostsInForce) && coveredThen(ctx, pinned, req, m) {
+		out.Covers = true
+		return out
+	}
+	stored, err := storedAgain(ctx, l, m)
+	if err != nil {
+		out.Diff.Why = "The stored request can't be compared with: " + err.Error()
+		return out
+	}
+	c := op.Compare(stored, req)
+	out.Covers = c.Likeness == rules.Equivalent || c.Likeness == rules.Minor
+	out.Diff = ledger.Diff{Why: c.Why, More: c.More}
+	for _, change := range c.Changes {
+		out.Diff.Changes = append(out.Diff.Changes, ledger.Change{
+			Place: change.Place, Kind: string(change.Kind), Stored: change.Stored, Asked: change.Asked, Weight: change.Likeness.String(),
+		})
+	}
+	return out
+}
+
+// coveredThen reports whether the rule under which m was made would replay it.
+func coveredThen(ctx context.Context, pinned Pinned, req *rules.Request, m *ledger.Mutation) bool {
+	connector, err := pinned(ctx, m.ConnectorHash)
+	if err != nil {
+		return false
+	}
+	op := connector.Operation(m.Operation)
+	if op == nil {
+		return false
+	}
+	d, err := op.DeriveAlone(req, m.ConnectorHosts)
+	return err == nil && d != nil && (d.PayloadDigest == m.PayloadDigest || d.SignificantDigest != "" && d.SignificantDigest == m.SignificantDigest)
+}
+
+// storedAgain is the request of a record as it was stored.
+func storedAgain(ctx context.Context, l dispatch.StoredBodies, m *ledger.Mutation) (*rules.Request, error) {
+	body, err := dispatch.StoredBody(ctx, l, m.Request.Body)
+	if err != nil {
+		return nil, fmt.Errorf("its body: %w", err)
+	}
+	req, refusal := rules.Rebuild(m.Request.Method, m.Request.URL, http.Header(m.Request.Header), body)
+	if refusal != nil {
+		return nil, refusal
+	}
+	return req, nil
 }

@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -10,19 +9,13 @@ import (
 	"strings"
 	"time"
 
+	"keep-proxy/dispatch"
 	"keep-proxy/ledger"
 	"keep-proxy/proxy/strict"
 	"keep-proxy/upstream"
 )
 
 var errBodyTooLarge = errors.New("the body is over the limit")
-
-// spoolError says that content could not be put aside: the ledger's disk is full, or
-// fails.
-type spoolError struct{ error }
-
-// Unwrap returns the ledger's error.
-func (e spoolError) Unwrap() error { return e.error }
 
 // stoppedError says that content was awaited no more because its scope was stopped, and
 // how it had waited for the end of that.
@@ -32,9 +25,9 @@ func (stoppedError) Error() string { return "stopped while the body was awaited"
 
 // readBody reads the whole content of r, at most limit bytes. A longer one answers
 // errBodyTooLarge; one that ends early answers the reader's error; one that a stop cut
-// answers a stoppedError; one that can't be put aside a spoolError. The content ends with the
+// answers a stoppedError; one that can't be put aside a dispatch.SpoolError. The content ends with the
 // exchange.
-func (p *Proxy) readBody(x *exchange, r *http.Request, limit int64) (*content, error) {
+func (p *Proxy) readBody(x *exchange, r *http.Request, limit int64) (*dispatch.Content, error) {
 	if r.Body == nil || r.Body == http.NoBody || r.ContentLength == 0 {
 		return nil, nil
 	}
@@ -60,27 +53,27 @@ func (p *Proxy) readBody(x *exchange, r *http.Request, limit int64) (*content, e
 }
 
 // readContent reads what readBody awaits.
-func (p *Proxy) readContent(x *exchange, r *http.Request, limit int64) (*content, error) {
+func (p *Proxy) readContent(x *exchange, r *http.Request, limit int64) (*dispatch.Content, error) {
 	if 0 < r.ContentLength && r.ContentLength <= ledger.InlineBody {
 		body := make([]byte, r.ContentLength)
 		if _, err := io.ReadFull(r.Body, body); err != nil {
 			return nil, err
 		}
-		c := inMemory(body)
-		c.packed = unpacks(r.Header)
+		c := dispatch.InMemory(body)
+		c.Packed = unpacks(r.Header)
 		return c, nil
 	}
-	c, err := p.spoolAll(io.LimitReader(r.Body, limit+1), r.ContentLength, mustSpool)
-	x.after = append(x.after, func(bool) { c.close(p) })
+	c, err := p.contents.Read(io.LimitReader(r.Body, limit+1), r.ContentLength, dispatch.MustSpool)
+	x.after = append(x.after, func(bool) { c.Close() })
 	switch {
 	case err != nil:
 		return nil, err
-	case r.ContentLength > 0 && c.size() < r.ContentLength:
+	case r.ContentLength > 0 && c.Len() < r.ContentLength:
 		return nil, io.ErrUnexpectedEOF
-	case c.size() > limit:
+	case c.Len() > limit:
 		return nil, errBodyTooLarge
 	}
-	c.packed = unpacks(r.Header)
+	c.Packed = unpacks(r.Header)
 	return c, nil
 }
 
@@ -109,89 +102,13 @@ func (p *Proxy) expectContent(x *exchange) {
 	}
 }
 
-// need says what to do when content can't be put aside.
-type need uint8
-
-const (
-	// mustSpool gives up: nothing was sent yet.
-	mustSpool need = iota
-	// maySpool goes on in memory: an answer can't be had again.
-	maySpool
-)
-
-// spoolAll reads r to its end; length is what it will be, -1 if that isn't known. What
-// came before an error is in the content that goes with it.
-func (p *Proxy) spoolAll(r io.Reader, length int64, n need) (*content, error) {
-	var head bytes.Buffer
-	if length <= ledger.InlineBody {
-		_, err := head.ReadFrom(io.LimitReader(r, ledger.InlineBody+1))
-		if err != nil || head.Len() <= ledger.InlineBody {
-			return inMemory(head.Bytes()), err
-		}
-	}
-	spool, err := p.ledger.Spool()
-	if err != nil {
-		if n == maySpool {
-			_, err = head.ReadFrom(r)
-			return inMemory(head.Bytes()), err
-		}
-		return nil, spoolError{err}
-	}
-	unwritten, err := spoolFrom(spool, io.MultiReader(&head, r))
-	c := &content{spool: spool, length: spool.Size()}
-	if failed := (spoolError{}); errors.As(err, &failed) && n == maySpool {
-		defer c.close(p)
-		return backToMemory(spool, unwritten, io.MultiReader(&head, r))
-	}
-	return c, err
-}
-
-// spoolFrom copies r to its end. If the spool fails, what it didn't take of what was read
-// is returned.
-func spoolFrom(to ledger.Spool, r io.Reader) (unwritten []byte, err error) {
-	buffer := takeBuffer()
-	defer copyBuffers.Put(buffer)
-	for {
-		n, err := r.Read(buffer[:])
-		if n > 0 {
-			if taken, err := to.Write(buffer[:n]); err != nil {
-				return bytes.Clone(buffer[taken:n]), spoolError{err}
-			}
-		}
-		if err == io.EOF {
-			return nil, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-}
-
-func backToMemory(spool ledger.Spool, unwritten []byte, r io.Reader) (*content, error) {
-	var all bytes.Buffer
-	if _, err := all.ReadFrom(io.NewSectionReader(spool, 0, spool.Size())); err != nil {
-		return nil, spoolError{err}
-	}
-	all.Write(unwritten)
-	_, err := all.ReadFrom(r)
-	return inMemory(all.Bytes()), err
-}
-
-// aside spools content that is in memory, if it is long.
-func (p *Proxy) aside(b []byte) (*content, error) {
-	if len(b) <= ledger.InlineBody {
-		return inMemory(b), nil
-	}
-	return p.spoolAll(bytes.NewReader(b), int64(len(b)), mustSpool)
-}
-
 // bodyRefusal says why a request's body could not be read.
 func bodyRefusal(err error, limit int64) *refusal {
 	if errors.Is(err, errBodyTooLarge) {
 		return refuse(problemTooLarge, fmt.Sprintf("The body is longer than %d bytes, which is the limit for a mutation; nothing was sent.", limit))
 	}
-	if spool := (spoolError{}); errors.As(err, &spool) {
-		return ledgerRefusal(spool.error)
+	if spool := (dispatch.SpoolError{}); errors.As(err, &spool) {
+		return ledgerRefusal(spool.Err)
 	}
 	if fault, ok := errors.AsType[*strict.Fault](err); ok {
 		return faultRefusal(fault)
