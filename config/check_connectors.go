@@ -6,17 +6,19 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"keep-proxy/internal/strictyaml"
 )
 
 func checkConnectors(r *report, c *Config) {
 	distinct(r, "connectors.dirs", c.Connectors.Dirs, nil)
 	distinct(r, "connectors.bundled", c.Connectors.Bundled.Names, nil)
 	for i, name := range c.Connectors.Bundled.Names {
-		checkConnectorName(r, indexed("connectors.bundled", i), name)
+		checkConnectorName(r, strictyaml.Index("connectors.bundled", i), name)
 	}
 	first := map[string]string{}
 	for i, s := range c.Connectors.Settings {
-		key := indexed("connectors.settings", i)
+		key := strictyaml.Index("connectors.settings", i)
 		checkSettings(r, key, s, c.Proxy.Timeouts.Total)
 		if earlier, twice := first[s.Connector]; twice && s.Connector != "" {
 			r.rejected(&fault{"this connector has settings already, at " + earlier, "put all of them into one entry"}, key+".connector")
@@ -87,5 +89,29 @@ func checkOverride(r *report, key string, o Override, total time.Duration) {
 func optional[T time.Duration | Size | int](r *report, key string, v, lo, hi T) {
 	if _, given := r.origins[key]; given {
 		between(r, key, v, lo, hi)
+	}
+}
+
+// defaultCredentialCache is shorter than tokens usually live.
+const defaultCredentialCache = 5 * time.Minute
+
+// fill sets what a credential of a program has by default; cached says that cache was given,
+// perhaps as zero, which is no default.
+func (c *Credentials) fill(cached bool) {
+	if len(c.Exec) == 0 {
+		return
+	}
+	if c.Header == "" {
+		c.Header = "Authorization"
+	}
+	if c.Scheme == nil {
+		scheme := ""
+		if c.Header == "Authorization" {
+			scheme = "Bearer"
+		}
+		c.Scheme = &scheme
+	}
+	if !cached {
+		c.Cache = defaultCredentialCache
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"keep-proxy/internal/strictyaml"
 )
 
 const envPrefix = "KEEP_"
@@ -27,22 +29,20 @@ func EnvName(key string) string {
 // decodeEnvironment reads the KEEP_ variables of environ, each NAME=value, and
 // returns the values they give, by key. An empty variable is an unset one; of a
 // name given twice the last counts, as it does for a process.
-func decodeEnvironment(r *report, environ []string) map[string]any {
-	d := &decoder{report: r, source: "environment", in: reading{base: workingFolder(r)}}
+func decodeEnvironment(r *report, base string, environ []string) map[string]any {
+	d := newDecoder(r, "environment", base)
 	values := map[string]any{}
-	given := keepVariables(environ)
+	variables := keepVariables(environ)
 	for _, e := range entries() {
 		name := EnvName(e.path)
-		text, set := given[name]
-		if !set || e.texts == nil || slices.Contains(notConfiguration, name) {
+		text, set := variables[name]
+		if !set || e.fileOnly() || slices.Contains(notConfiguration, name) {
 			continue
 		}
-		delete(given, name)
-		if v, ok := e.texts(d, e.path, splitText(text, e.list)); ok {
-			values[e.path] = v
-		}
+		delete(variables, name)
+		d.given(e, splitText(text, e.list()), values)
 	}
-	d.strayVariables(given)
+	d.strayVariables(variables)
 	return values
 }
 
@@ -79,7 +79,7 @@ func splitText(text string, list bool) []string {
 func (d *decoder) strayVariables(given map[string]string) {
 	var known, names []string
 	for _, e := range entries() {
-		if e.texts != nil {
+		if !e.fileOnly() {
 			known = append(known, EnvName(e.path))
 		}
 	}
@@ -100,9 +100,9 @@ func (d *decoder) strayVariables(given map[string]string) {
 var serviceVariable = regexp.MustCompile(`^KEEP_[A-Z0-9_]*?(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT(_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$`)
 
 func strayFault(name string, known []string) *fault {
-	for _, key := range []string{"proxy.client_certs", "admin.tokens", "connectors.settings", "notify.exec", "notify.webhooks"} {
-		if name == EnvName(key) {
-			return &fault{key + " is a list of maps and has no variable", "write it in the configuration file"}
+	for _, e := range entries() {
+		if e.fileOnly() && name == EnvName(e.path) {
+			return &fault{e.path + " is a list of maps and has no variable", "write it in the configuration file"}
 		}
 	}
 	if serviceVariable.MatchString(name) {
@@ -111,7 +111,7 @@ func strayFault(name string, known []string) *fault {
 			"set enableServiceLinks: false in the pod's spec, or name the Service otherwise",
 		}
 	}
-	if near := nearest(name, append(slices.Clone(known), notConfiguration...)); near != "" {
+	if near := strictyaml.Nearest(name, append(slices.Clone(known), notConfiguration...)); near != "" {
 		return &fault{"no such variable", "did you mean " + near + "?"}
 	}
 	return &fault{"no such variable", "unset it; variables that begin with KEEP_ are keep-proxy's own, one for each key of config.example.yaml"}

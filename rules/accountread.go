@@ -7,16 +7,10 @@ import (
 	"net/http"
 	"slices"
 	"time"
-
-	"go.yaml.in/yaml/v4"
 )
 
-// Bounds of a read of the account.
-const (
-	defaultAccountCache = time.Hour
-	maxAccountCache     = 24 * time.Hour
-	maxAccount          = 1 << 10
-)
+// maxAccount bounds the name of an account, in bytes.
+const maxAccount = 1 << 10
 
 // AccountRead asks the API itself whose data its requests change, where no request says
 // so. What it gives is part of every key, so that it must be known before anything is
@@ -27,37 +21,6 @@ type AccountRead struct {
 
 	path  *text
 	value *expr
-}
-
-// accountRead reads a map below account.
-func (d *decoder) accountRead(n *yaml.Node, c *Connector) {
-	m := d.object(n, "account", levelAccount)
-	a := &AccountRead{Cache: defaultAccountCache}
-	if v, ok := d.need(n, m, "account", "get"); ok {
-		a.path = d.pathText(v, "account.get", inRequest)
-		if a.path != nil && len(a.path.exprs()) > 0 {
-			d.fail("value", "account.get", v, "an account doesn't depend on the request that it is asked for",
-				"write a path without insertions, such as /v1/me")
-		}
-	}
-	if v, ok := d.need(n, m, "account", "value"); ok {
-		a.value = d.expr(v, "account.value", inAnswer)
-		if a.value != nil && !a.value.readsAny("response") {
-			d.fail("value", "account.value", v, "doesn't read the answer", "take it from there, such as response.json.email")
-		}
-		if a.value != nil && a.value.readsAny("method", "authority", "path", "host", "query", "query_all", "form", "form_all", "header", "json",
-			"body_sha256", "account", "mutation", "steps") {
-			d.fail("value", "account.value", v, "reads the request, but an account doesn't depend on the request that it is asked for", "read response alone")
-		}
-	}
-	if v := m["cache"]; v != nil {
-		if a.Cache = d.duration(v, "account.cache"); a.Cache > maxAccountCache {
-			d.fail("value", "account.cache", v, "is longer than a day", "write at most 24h")
-		}
-	}
-	if a.path != nil && a.value != nil {
-		c.AccountRead, c.HasAccount = a, true
-	}
 }
 
 // perRequest are header fields that tell requests apart and not callers.

@@ -12,6 +12,7 @@ import (
 // Probe finds out by reads whether a mutation happened.
 type Probe struct {
 	op *Operation
+	at Where
 	// name is a step's.
 	name string
 	// index is where a step stands among the steps.
@@ -80,6 +81,9 @@ func (p *Probe) exprs() []*expr {
 	}
 	return slices.DeleteFunc(out, func(e *expr) bool { return e == nil })
 }
+
+// reads are the probe itself and its steps: all that ask.
+func (p *Probe) reads() []*Probe { return append([]*Probe{p}, p.steps...) }
 
 // judgesByClaim reports whether what an answer means depends on when the mutation was
 // claimed. Times of creation are not among it, see [Asking.Observation].

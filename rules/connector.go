@@ -38,8 +38,8 @@ type Connector struct {
 	// Operations are in the order in which they are tried.
 	Operations []*Operation
 
-	// Where the file names the connector.
-	nameLine, nameColumn int
+	// at is where the file names the connector.
+	at Where
 
 	hosts []*hostPattern
 	// fileHosts are the file's own, which its cases are written for.
@@ -61,14 +61,6 @@ type Rate struct {
 
 // Bounds reports whether the rate says anything.
 func (r Rate) Bounds() bool { return r.Requests > 0 && r.Per > 0 }
-
-// each is the time for which one request uses the rate up; 0 without a bound.
-func (r Rate) each() time.Duration {
-	if !r.Bounds() {
-		return 0
-	}
-	return r.Per / time.Duration(r.Requests)
-}
 
 // Operation looks an operation up by name; nil if there is none.
 func (c *Connector) Operation(name string) *Operation {

@@ -9,6 +9,8 @@ import (
 	"cel.dev/cel-go/common/ast"
 	"cel.dev/cel-go/common/operators"
 	"cel.dev/cel-go/common/types"
+
+	"keep-proxy/internal/strictyaml"
 )
 
 // mistake is something in an expression that compiles, and can't be meant: what is read
@@ -35,7 +37,6 @@ func (e *expr) inspect(root ast.Expr, out *cel.Type) {
 			own[c.IterVar()], own[c.IterVar2()], own[c.AccuVar()] = true, true, true
 		case ast.CallKind:
 			e.inspectCall(x.AsCall())
-			e.noteWord(x.AsCall())
 		default:
 		}
 	}))
@@ -85,7 +86,7 @@ func (e *expr) misspelt(r place) {
 			of += "." + r.steps[0].name
 		}
 		fix := of + " has " + listed(known)
-		if near := cmp.Or(meantMembers[strings.ToLower(name)], nearest(name, known)); slices.Contains(known, near) {
+		if near := cmp.Or(meantMembers[strings.ToLower(name)], strictyaml.Nearest(name, known)); slices.Contains(known, near) {
 			fix = "did you mean " + of + "." + near + "?"
 		}
 		e.mistaken(of+" has no "+printable(name), fix)
@@ -174,8 +175,7 @@ func (d *decoder) answered(e *expr, from string) {
 	case from == "response":
 		such = "response.status"
 	}
-	at := d.standing(e, nil, "")
-	d.mistaken("expression", at.key, at.node, "doesn't read the answer: "+quoted(e.source)+" is true or false, or has its value, by the request alone",
+	d.mistaken("expression", e.at, "doesn't read the answer: "+quoted(e.source)+" is true or false, or has its value, by the request alone",
 		"read "+from+", such as "+printable(such))
 }
 

@@ -72,12 +72,6 @@ func (fs Findings) Failed() bool {
 	return slices.ContainsFunc(fs, func(f Finding) bool { return f.Severity != SeverityWarning })
 }
 
-// Faults are the findings that keep the set from loading: who is told that it didn't load looks for
-// these, and advice on other files would stand before them.
-func (fs Findings) Faults() Findings {
-	return slices.DeleteFunc(slices.Clone(fs), func(f Finding) bool { return f.Severity == SeverityWarning })
-}
-
 // Error lists every finding, one a line.
 func (fs Findings) Error() string {
 	lines := make([]string, len(fs))

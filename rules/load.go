@@ -7,17 +7,14 @@ import (
 	"slices"
 	"strings"
 
-	"go.yaml.in/yaml/v4"
+	"keep-proxy/internal/strictyaml"
 )
-
-// MaxFile bounds a connector file, in bytes.
-const MaxFile = 1 << 20
 
 // Load reads every file and returns the set they make with the user's settings
 // and defaults. All problems of all files are found at once; if any is an error
 // the set is nil. No two files may hold the same connector or overlapping hosts.
 func Load(files []File, settings []Settings, d Defaults) (*Set, Findings) {
-	l := &loading{defaults: d.filled(), settings: settings}
+	l := &loading{defaults: d.filled(), settings: settings, at: map[*Connector]Where{}}
 	for _, f := range files {
 		l.file(f)
 	}
@@ -34,7 +31,7 @@ func Load(files []File, settings []Settings, d Defaults) (*Set, Findings) {
 // record is pinned to. Settings for other connectors, and overrides for
 // operations that this version doesn't have or that don't fit it, are passed over.
 func LoadPinned(content []byte, settings []Settings, d Defaults) (*Connector, Findings) {
-	l := &loading{defaults: d.filled(), settings: settings, pinned: true}
+	l := &loading{defaults: d.filled(), settings: settings, pinned: true, at: map[*Connector]Where{}}
 	l.file(File{Name: "pinned", Data: content})
 	sortFindings(l.findings)
 	if l.findings.Failed() || len(l.connectors) != 1 {
@@ -54,19 +51,19 @@ type loading struct {
 	findings   Findings
 	connectors []*Connector
 	// at is where each connector's hosts stand.
-	at map[*Connector]*yaml.Node
+	at map[*Connector]Where
 }
 
 // file reads one file.
 func (l *loading) file(f File) {
-	d := &decoder{file: f.Name, pinned: l.pinned}
+	d := newDecoder(f.Name, l.pinned)
 	defer func() { l.findings = append(l.findings, d.findings...) }()
-	if len(f.Data) > MaxFile {
-		d.fail("too-large", "", nil, "the file is larger than 1 MiB", "split it into several connectors")
+	root, ok := d.Document(f.Data)
+	switch {
+	case !ok:
 		return
-	}
-	root, ok := d.document(f.Data)
-	if !ok {
+	case !root.Given():
+		d.Fail(strictyaml.CodeSyntax, root, "the file is empty", "begin it with apiVersion: "+APIVersion)
 		return
 	}
 	c := d.connector(root, l)
@@ -89,9 +86,9 @@ func (l *loading) settingsFor(name string) *Settings {
 }
 
 // setting records a problem of the settings.
-func (l *loading) setting(sev Severity, key, problem, fix string) {
+func (l *loading) setting(key, problem, fix string) {
 	l.findings = append(l.findings, Finding{
-		Severity: sev, Code: "settings", Key: "connectors.settings." + key, Problem: problem, Fix: fix,
+		Severity: SeverityError, Code: "settings", Key: "connectors.settings." + key, Problem: problem, Fix: fix,
 	})
 }
 
@@ -104,18 +101,22 @@ func (l *loading) unusedSettings() {
 	seen := map[string]bool{}
 	for _, s := range l.settings {
 		if seen[s.Connector] {
-			l.setting(SeverityError, s.Connector, "the connector has settings twice", "merge the two entries")
+			l.setting(s.Connector, "the connector has settings twice", "merge the two entries")
 		}
 		seen[s.Connector] = true
 		if slices.Contains(names, s.Connector) {
 			continue
 		}
-		fix := "the connectors are " + listed(names)
-		if near := nearest(s.Connector, names); near != "" {
-			fix = "did you mean " + near + "?"
-		}
-		l.setting(SeverityError, s.Connector, "no connector has this name", fix)
+		l.setting(s.Connector, "no connector has this name", meant(s.Connector, "connectors", names))
 	}
+}
+
+// meant says which name was meant by one that there isn't.
+func meant(name, what string, names []string) string {
+	if near := strictyaml.Nearest(name, names); near != "" {
+		return "did you mean " + near + "?"
+	}
+	return "the " + what + " are " + listed(names)
 }
 
 // collisions reports connectors that claim the same name or host.
@@ -140,11 +141,10 @@ func (l *loading) collisions() {
 
 // collision records a problem between two files.
 func (l *loading) collision(c *Connector, code, problem, fix string) {
-	f := Finding{Severity: SeverityError, Code: code, File: c.File, Key: "hosts", Problem: problem, Fix: fix}
-	if n := l.at[c]; n != nil {
-		f.Line, f.Column = n.Line, n.Column
-	}
-	l.findings = append(l.findings, f)
+	at := l.at[c]
+	l.findings = append(l.findings, Finding{
+		Severity: SeverityError, Code: code, File: c.File, Line: at.Line, Column: at.Column, Key: "hosts", Problem: problem, Fix: fix,
+	})
 }
 
 // newSet indexes the connectors.

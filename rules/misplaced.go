@@ -25,26 +25,26 @@ var misplacedObject = regexp.MustCompile(`^object$|\{\s*object\s*\}`)
 // literalText refuses a literal in which an expression was meant. Sent as it stands
 // it would ask the API for something that can't exist, and the answer would be
 // taken for an absence.
-func (d *decoder) literalText(n *yaml.Node, key string, at position) {
-	if at == inRequest || n.Kind != yaml.ScalarNode || n.Tag != "!!str" {
+func (d *decoder) literalText(v value, at position) {
+	if at == inRequest || v.Tag != "!!str" {
 		return
 	}
-	fail := d.fail
-	if !misplacedExpr.MatchString(n.Value) && (!d.undoing || !misplacedObject.MatchString(n.Value)) {
-		if !misplacedName.MatchString(n.Value) {
+	fail := d.Fail
+	if !misplacedExpr.MatchString(v.Value) && (!d.undoing || !misplacedObject.MatchString(v.Value)) {
+		if !misplacedName.MatchString(v.Value) {
 			return
 		}
 		fail = d.mistaken
 	}
-	fail("literal", key, n, "is sent literally, but reads like an expression",
-		"write {cel: "+yamlPlain(mended(n.Value))+"}; if the text itself is meant, write {cel: \"'…'\"}")
+	fail("literal", v, "is sent literally, but reads like an expression",
+		"write {cel: "+yamlPlain(mended(v.Value))+"}; if the text itself is meant, write {cel: \"'…'\"}")
 }
 
 // wholeLiteral refuses a word that as a whole answer can only be meant as the variable.
-func (d *decoder) wholeLiteral(n *yaml.Node, key string) {
-	if n.Kind == yaml.ScalarNode && n.Tag == "!!str" && slices.Contains([]string{"found", "response", "json"}, n.Value) {
-		d.mistaken("literal", key, n, "is given literally, but reads like an expression",
-			"write {cel: "+n.Value+"}; if the text itself is meant, write {cel: \"'…'\"}")
+func (d *decoder) wholeLiteral(v value) {
+	if v.Is(yaml.ScalarNode) && v.Tag == "!!str" && slices.Contains([]string{"found", "response", "json"}, v.Value) {
+		d.mistaken("literal", v, "is given literally, but reads like an expression",
+			"write {cel: "+v.Value+"}; if the text itself is meant, write {cel: \"'…'\"}")
 	}
 }
 

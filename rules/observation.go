@@ -11,6 +11,10 @@ import (
 // difference of the clocks.
 const createdMargin = 2 * time.Minute
 
+// MaxClockDiff is how far the API's clock may be from ours for an absence to be taken at its
+// word. What a rule asks for by the time of the claim begins that much earlier.
+const MaxClockDiff = 5 * time.Minute
+
 // Clocks is how the upstream's clock was measured against ours.
 type Clocks struct {
 	// Off is the largest difference, of either sign.

@@ -103,8 +103,12 @@ type NativeKey struct {
 	// WhenPresent is about a key that the script sent.
 	WhenPresent WhenPresent
 
-	at place
+	at    place
+	where Where
 }
+
+// Where is where the rule says it.
+func (k *NativeKey) Where() Where { return k.where }
 
 // usable is how old a generation may be at the end of a resend: nine tenths of
 // the window.
@@ -166,6 +170,7 @@ type Operation struct {
 	// said in them is judged by nobody.
 	Upgrade []string
 
+	at          Where
 	matches     []*matcher
 	before      []string
 	describe    *text

@@ -3,60 +3,50 @@ package rules
 import (
 	"slices"
 	"strings"
-
-	"go.yaml.in/yaml/v4"
 )
 
 // precedence refuses operations that both fit a request unless one names the
 // other in before, and puts the operations into the order in which they are
 // tried.
-func (d *decoder) precedence(c *Connector, at map[*Operation]*yaml.Node) {
+func (d *decoder) precedence(c *Connector) {
 	for i, op := range c.Operations {
 		for _, name := range op.before {
 			if other := c.Operation(name); other == nil || other == op {
-				d.fail("before", index("operations", i)+".before", at[op], quoted(name)+" is no other operation of this connector",
-					"name an operation that comes after this one")
+				d.Fail("before", op.at.Under("before"), quoted(name)+" is no other operation of this connector", "name an operation that comes after this one")
 			}
 		}
 		for _, other := range c.Operations[:i] {
-			if slices.Contains(op.before, other.Name) || slices.Contains(other.before, op.Name) || !op.overlaps(other) {
-				continue
+			if !op.goesBefore(other) && !other.goesBefore(op) && op.overlaps(other) {
+				d.Fail("overlap", op.at.Under("match"), "a request can fit both "+op.Name+" and "+other.Name,
+					"narrow one of them, or say before: ["+other.Name+"] in the one that goes first")
 			}
-			d.fail("overlap", index("operations", i)+".match", at[op], "a request can fit both "+op.Name+" and "+other.Name,
-				"narrow one of them, or say before: ["+other.Name+"] in the one that goes first")
 		}
 	}
 	ordered, ok := orderOperations(c.Operations)
 	if !ok {
-		d.fail("before", "operations", nil, "the operations' before form a circle", "remove one of them")
+		d.Fail("before", Where{Key: "operations"}, "the operations' before form a circle", "remove one of them")
 		return
 	}
-	listed := c.Operations
 	c.Operations = ordered
-	for i, op := range listed {
-		d.unreached(op, index("operations", i), at[op])
-		d.passedChanges(at[op], index("operations", i), op)
+	for _, op := range ordered {
+		if other := op.Hidden(); other != nil && other.Effect.passes() && !op.Effect.passes() {
+			d.mistaken("unreached", op.at.Under("match"), "nothing ever gets to "+op.Name+": all that fits it fits "+other.Name+
+				", which goes first, and lets it pass unrecorded", "say before: ["+other.Name+"] in "+op.Name+" and not the other way round, or narrow "+other.Name)
+		}
 	}
 }
 
-// unreached reports an operation that nothing ever gets to, since all that fits it fits another
-// that goes first. Where that lets pass unrecorded what should be recorded or denied, it is an error.
-func (d *decoder) unreached(op *Operation, key string, n *yaml.Node) {
+// Hidden is the operation that takes every request that fits this one, and goes first; nil for none.
+func (op *Operation) Hidden() *Operation {
 	for _, other := range op.Connector.Operations {
-		if other == op {
-			return
+		switch {
+		case other == op:
+			return nil
+		case other.goesBefore(op) && other.takesAll(op):
+			return other
 		}
-		if !other.goesBefore(op) || !other.takesAll(op) {
-			continue
-		}
-		report := d.warn
-		if other.Effect.passes() && !op.Effect.passes() {
-			report = d.mistaken
-		}
-		report("unreached", join(key, "match"), n, "nothing ever gets to "+op.Name+": all that fits it fits "+other.Name+", which goes first",
-			"say before: ["+other.Name+"] in "+op.Name+" and not the other way round, or narrow "+other.Name)
-		return
 	}
+	return nil
 }
 
 // passes reports whether what has the effect is sent unrecorded.

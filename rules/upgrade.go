@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"go.yaml.in/yaml/v4"
 	"golang.org/x/net/http/httpguts"
 )
 
@@ -84,55 +83,4 @@ func (op *Operation) Upgrades(protocols []string) []string {
 		}
 	}
 	return out
-}
-
-// upgrade reads the protocols to which an operation lets connections change.
-func (d *decoder) upgrade(n *yaml.Node, key string, op *Operation, known bool) {
-	if known && op.Effect != EffectRead && op.Effect != EffectIgnore {
-		d.fail("no-effect", key, n, "what is said after a change of protocols is neither judged nor recorded, so that only what is passed on can have one",
-			"leave it out; or, where nothing that is said there changes anything that matters, make it an operation of its own with effect: read or ignore")
-		return
-	}
-	if slices.ContainsFunc(op.matches, func(m *matcher) bool { return !slices.Equal(m.methods, []string{http.MethodGet}) }) {
-		d.fail("value", key, n, "a change of protocols is asked for with GET alone, and a match of this operation takes something else",
-			"write method: GET into each match, or give the others an operation of their own")
-	}
-	items := d.oneOrMore(n, key)
-	if n.Kind == yaml.SequenceNode && len(items) == 0 {
-		d.fail("empty", key, n, "names no protocol", "name one, such as websocket, or leave the key out")
-	}
-	for i, item := range items {
-		k := key
-		if n.Kind == yaml.SequenceNode {
-			k = index(key, i)
-		}
-		name, ok := d.text(item, k)
-		if !ok {
-			continue
-		}
-		if problem, fix := badProtocol(item, name); problem != "" {
-			d.fail("value", k, item, problem, fix)
-			continue
-		}
-		if len(op.Upgrades([]string{name})) > 0 {
-			d.fail("value", k, item, printable(name)+" is there twice; letters of either case are the same", "keep one of them")
-			continue
-		}
-		op.Upgrade = append(op.Upgrade, name)
-	}
-}
-
-// badProtocol says what is wrong with a protocol that a rule names; "" for nothing.
-func badProtocol(n *yaml.Node, name string) (problem, fix string) {
-	word, _, _ := strings.Cut(strings.ToLower(name), "/")
-	switch {
-	case n.Tag != "!!str" || !isProtocol(name):
-		return printable(name) + " is no protocol", "write a name as in the field Upgrade (RFC 9110 §7.8), such as websocket, or name/version"
-	case strings.Contains(name, "*"):
-		return printable(name) + " would be every protocol", "name each one, such as websocket"
-	case slices.Contains([]string{"http", "https", "h2c", "h2", "h3", "tls"}, word):
-		return "after a change to " + printable(name) + " requests would pass unseen, mutations among them",
-			"leave it out: clients get HTTP/2 and TLS by CONNECT"
-	}
-	return "", ""
 }

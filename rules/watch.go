@@ -38,7 +38,7 @@ func (w *Watch) exprs() []*expr {
 	if w == nil {
 		return nil
 	}
-	return append(w.ask.exprs(), w.until, w.failed)
+	return slices.DeleteFunc(append(w.ask.exprs(), w.until, w.failed), func(e *expr) bool { return e == nil })
 }
 
 // Ask is the request that looks; accepted is the stored answer 202, which it reads as

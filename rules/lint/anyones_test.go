@@ -1,9 +1,11 @@
-package rules
+package lint
 
 import (
 	"slices"
 	"strings"
 	"testing"
+
+	"keep-proxy/rules"
 )
 
 // A probe that finds the same for every mutation takes the first open object, or the newest job, for
@@ -16,15 +18,15 @@ func TestAProbeThatTellsNoMutationsApartIsWarnedOf(t *testing.T) {
 	}
 	warned := func(file string) bool {
 		t.Helper()
-		_, findings := Load([]File{{Name: "a.yaml", Data: []byte(file)}}, nil, Defaults{})
+		findings := check(t, file)
 		if findings.Failed() {
 			t.Errorf("%s\n%v", file, findings)
 		}
-		at := slices.IndexFunc(findings, func(f Finding) bool { return f.Code == "anyones" })
+		at := slices.IndexFunc(findings, func(f rules.Finding) bool { return f.Code == "anyones" })
 		if at < 0 {
 			return false
 		}
-		if f := findings[at]; f.Severity != SeverityWarning || f.Line == 0 || f.Key != "operations[0].reconcile[0].probe" ||
+		if f := findings[at]; f.Severity != rules.SeverityWarning || f.Line == 0 || f.Key != "operations[0].reconcile[0].probe" ||
 			!strings.Contains(f.Problem, `all that differ in "json.name"`) || !strings.HasSuffix(f.Fix, "found.x == json.name") {
 			t.Errorf("%s\n%+v", file, f)
 		}

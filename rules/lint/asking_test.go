@@ -1,9 +1,11 @@
-package rules
+package lint
 
 import (
 	"slices"
 	"strings"
 	"testing"
+
+	"keep-proxy/rules"
 )
 
 // A probe that is warned of reads {"ok":false} with 200 as an absence, which would be believed and
@@ -35,9 +37,9 @@ func TestAbsenceInAnAnswerThatSaysNothingIsWarnedOf(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			_, findings := Load([]File{{Name: "a.yaml", Data: []byte(tc.file)}}, nil, Defaults{})
-			if !slices.ContainsFunc(findings, func(f Finding) bool {
-				return f.Key == tc.key && f.Code == "absence" && f.Severity == SeverityWarning && f.Line > 0 && strings.Contains(f.Fix, "expect:")
+			findings := check(t, tc.file)
+			if !slices.ContainsFunc(findings, func(f rules.Finding) bool {
+				return f.Key == tc.key && f.Code == "absence" && f.Severity == rules.SeverityWarning && f.Line > 0 && strings.Contains(f.Fix, "expect:")
 			}) || findings.Failed() {
 				t.Errorf("no warning at %s:\n%v", tc.key, findings)
 			}
@@ -53,8 +55,8 @@ func TestAbsenceInAnAnswerThatSaysNothingIsWarnedOf(t *testing.T) {
 		observed("observe: [{when: \"response.json.?state.orValue('') != json.state\", is: absent}]"),
 		strings.Replace(listed(`candidates: "response.json.?items.orValue([])"`), "absence_is_proof: true", "absence_is_proof: false", 1),
 	} {
-		_, findings := Load([]File{{Name: "a.yaml", Data: []byte(file)}}, nil, Defaults{})
-		if slices.ContainsFunc(findings, func(f Finding) bool { return f.Code == "absence" }) {
+		findings := check(t, file)
+		if slices.ContainsFunc(findings, func(f rules.Finding) bool { return f.Code == "absence" }) {
 			t.Errorf("%s\n%v", file, findings)
 		}
 	}
@@ -65,12 +67,12 @@ func TestAnOutcomeThatIsSureOfGatewaysIsWarnedOf(t *testing.T) {
 	t.Parallel()
 	warned := func(entries string) bool {
 		t.Helper()
-		_, findings := Load([]File{{Name: "a.yaml", Data: []byte(withOperation("outcome: [" + entries + "]"))}}, nil, Defaults{})
+		findings := check(t, withOperation("outcome: ["+entries+"]"))
 		if findings.Failed() {
 			t.Errorf("%s\n%v", entries, findings)
 		}
-		return slices.ContainsFunc(findings, func(f Finding) bool {
-			return f.Code == "gateway" && f.Severity == SeverityWarning && strings.HasPrefix(f.Key, "operations[0].outcome[") && f.Line > 0
+		return slices.ContainsFunc(findings, func(f rules.Finding) bool {
+			return f.Code == "gateway" && f.Severity == rules.SeverityWarning && strings.HasPrefix(f.Key, "operations[0].outcome[") && f.Line > 0
 		})
 	}
 	for _, entries := range []string{
@@ -101,12 +103,12 @@ func TestAWatchThatBelievesAnAnswerThatSaysNothingIsWarnedOf(t *testing.T) {
 	t.Parallel()
 	warned := func(lines string) string {
 		t.Helper()
-		_, findings := Load([]File{{Name: "a.yaml", Data: []byte(withOperation("watch: {get: '/jobs/{response.json.id}', max: 1h, " + lines + "}"))}}, nil, Defaults{})
+		findings := check(t, withOperation("watch: {get: '/jobs/{response.json.id}', max: 1h, "+lines+"}"))
 		if findings.Failed() {
 			t.Errorf("%s\n%v", lines, findings)
 		}
 		for _, f := range findings {
-			if f.Code == "absence" && f.Severity == SeverityWarning && f.Line > 0 {
+			if f.Code == "absence" && f.Severity == rules.SeverityWarning && f.Line > 0 {
 				return f.Key + ": " + f.Problem
 			}
 		}

@@ -1,9 +1,11 @@
-package rules
+package lint
 
 import (
 	"slices"
 	"strings"
 	"testing"
+
+	"keep-proxy/rules"
 )
 
 // Which of several actions a header field names is no part of key and payload by itself: what one
@@ -15,12 +17,12 @@ func TestActionsThatAHeaderFieldNamesAreWarnedOf(t *testing.T) {
 	}
 	warned := func(file string) bool {
 		t.Helper()
-		_, findings := Load([]File{{Name: "a.yaml", Data: []byte(file)}}, nil, Defaults{})
+		findings := check(t, file)
 		if findings.Failed() {
 			t.Errorf("%s\n%v", file, findings)
 		}
-		return slices.ContainsFunc(findings, func(f Finding) bool {
-			return f.Code == "spelling" && f.Severity == SeverityWarning && strings.HasPrefix(f.Key, "operations[0].match") && f.Line > 0 &&
+		return slices.ContainsFunc(findings, func(f rules.Finding) bool {
+			return f.Code == "spelling" && f.Severity == rules.SeverityWarning && strings.HasPrefix(f.Key, "operations[0].match") && f.Line > 0 &&
 				strings.Contains(f.Problem, "x-target")
 		})
 	}
@@ -59,12 +61,12 @@ func TestWhatPassesByExclusionIsWarnedOf(t *testing.T) {
 		if effect == "mutation" {
 			file += "    identity: {a: json.a}\n    reconcile: [{none: why}]\n    manual_check: look\n"
 		}
-		_, findings := Load([]File{{Name: "a.yaml", Data: []byte(file)}}, nil, Defaults{})
+		findings := check(t, file)
 		if findings.Failed() {
 			t.Errorf("%s\n%v", file, findings)
 		}
-		return slices.ContainsFunc(findings, func(f Finding) bool {
-			return f.Code == "all-but" && f.Severity == SeverityWarning && f.Key == "operations[0].match.when"
+		return slices.ContainsFunc(findings, func(f rules.Finding) bool {
+			return f.Code == "all-but" && f.Severity == rules.SeverityWarning && f.Key == "operations[0].match.when"
 		})
 	}
 	for _, when := range []string{

@@ -1,4 +1,4 @@
-package config
+package strictyaml
 
 import "testing"
 
@@ -17,14 +17,14 @@ func TestNearest(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			if got := nearest(c.text, keys); got != c.want {
-				t.Errorf("nearest(%q) = %q, want %q", c.text, got, c.want)
+			if got := Nearest(c.text, keys); got != c.want {
+				t.Errorf("Nearest(%q) = %q, want %q", c.text, got, c.want)
 			}
 		})
 	}
 }
 
-func TestEditDistance(t *testing.T) {
+func TestDistance(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		a, b string
@@ -32,7 +32,7 @@ func TestEditDistance(t *testing.T) {
 	}{
 		{"", "", 0}, {"", "abc", 3}, {"abc", "", 3}, {"abc", "abc", 0}, {"abc", "acb", 1}, {"kitten", "sitting", 3},
 	} {
-		if got := editDistance(c.a, c.b); got != c.want {
+		if got := distance(c.a, c.b); got != c.want {
 			t.Errorf("from %q to %q: %d, want %d", c.a, c.b, got, c.want)
 		}
 	}

@@ -1,9 +1,11 @@
-package rules
+package lint
 
 import (
 	"slices"
 	"strings"
 	"testing"
+
+	"keep-proxy/rules"
 )
 
 // A document of GraphQL may begin with a query and change something all the same.
@@ -17,12 +19,12 @@ func TestQueriesThatAreToldByTheirBeginningAreWarnedOf(t *testing.T) {
 	}
 	warned := func(file string) bool {
 		t.Helper()
-		_, findings := Load([]File{{Name: "a.yaml", Data: []byte(file)}}, nil, Defaults{})
+		findings := check(t, file)
 		if findings.Failed() {
 			t.Errorf("%s\n%v", file, findings)
 		}
-		return slices.ContainsFunc(findings, func(f Finding) bool {
-			return f.Code == "graphql" && f.Severity == SeverityWarning && f.Key == "operations[0].match.when" && f.Line > 0 &&
+		return slices.ContainsFunc(findings, func(f rules.Finding) bool {
+			return f.Code == "graphql" && f.Severity == rules.SeverityWarning && f.Key == "operations[0].match.when" && f.Line > 0 &&
 				strings.Contains(f.Problem, "mutation B { b }")
 		})
 	}

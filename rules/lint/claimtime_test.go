@@ -1,9 +1,11 @@
-package rules
+package lint
 
 import (
 	"slices"
 	"strings"
 	"testing"
+
+	"keep-proxy/rules"
 )
 
 // A listing that is asked for since the claim leaves out what an API made whose clock is a second
@@ -40,9 +42,9 @@ func TestAbsenceSinceTheClaimWithoutRoomForTheClocksIsWarnedOf(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			_, findings := Load([]File{{Name: "a.yaml", Data: []byte(tc.file)}}, nil, Defaults{})
-			if !slices.ContainsFunc(findings, func(f Finding) bool {
-				return strings.HasPrefix(f.Key, tc.key) && f.Code == "claim-time" && f.Severity == SeverityWarning && f.Line > 0 &&
+			findings := check(t, tc.file)
+			if !slices.ContainsFunc(findings, func(f rules.Finding) bool {
+				return strings.HasPrefix(f.Key, tc.key) && f.Code == "claim-time" && f.Severity == rules.SeverityWarning && f.Line > 0 &&
 					strings.Contains(f.Problem, "less than 5m0s off the time of the claim") && strings.Contains(f.Fix, "mutation.claimed_at - duration('10m')")
 			}) || findings.Failed() {
 				t.Errorf("no warning at %s:\n%v", tc.key, findings)
@@ -60,8 +62,8 @@ func TestAbsenceSinceTheClaimWithoutRoomForTheClocksIsWarnedOf(t *testing.T) {
 		strings.Replace(since("mutation.claimed_at"), "absence_is_proof: true", "absence_is_proof: false", 1),
 		of("get: /a", listed, ours, "result: {json: {at: {cel: mutation.claimed_at}}}"),
 	} {
-		_, findings := Load([]File{{Name: "a.yaml", Data: []byte(file)}}, nil, Defaults{})
-		if slices.ContainsFunc(findings, func(f Finding) bool { return f.Code == "claim-time" }) || findings.Failed() {
+		findings := check(t, file)
+		if slices.ContainsFunc(findings, func(f rules.Finding) bool { return f.Code == "claim-time" }) || findings.Failed() {
 			t.Errorf("%s\n%v", file, findings)
 		}
 	}

@@ -1,4 +1,4 @@
-package rules
+package lint
 
 import (
 	"slices"
@@ -7,48 +7,29 @@ import (
 	"cel.dev/cel-go/common/ast"
 	"cel.dev/cel-go/common/operators"
 	"cel.dev/cel-go/common/types"
-	"go.yaml.in/yaml/v4"
-)
 
-// MaxClockDiff is how far the API's clock may be from ours for an absence to be taken at its
-// word. What a rule asks for by the time of the claim begins that much earlier.
-const MaxClockDiff = 5 * time.Minute
+	"keep-proxy/rules"
+)
 
 // sinceClaim warns of a probe whose absence is believed and that looks for what is newer than the
 // claim: by the API's clock, where that is behind, our own effect is older.
-func (d *decoder) sinceClaim(n *yaml.Node, key string, p *Probe) {
-	if p == nil || !p.absenceIsProof && !slices.ContainsFunc(p.steps, func(step *Probe) bool { return step.absenceIsProof }) {
+func (l *linter) sinceClaim(probe []rules.ProbeFacts) {
+	if !slices.ContainsFunc(probe, func(p rules.ProbeFacts) bool { return p.AbsenceIsProof }) {
 		return
 	}
-	for _, read := range append([]*Probe{p}, p.steps...) {
-		for _, e := range read.narrowing() {
-			if e == nil || !e.nearClaim {
-				continue
+	for _, read := range probe {
+		for _, e := range read.Narrowing {
+			if readsName(e, "mutation", "claimed_at") && usesNearClaim(e.Tree()) {
+				l.warn("claim-time", e.At(), quoted(e.Source())+" takes less than "+rules.MaxClockDiff.String()+
+					" off the time of the claim: by the API's clock, which may be that far behind ours, what the mutation made is older, "+
+					"and its absence would be believed", "leave room for both clocks, as mutation.claimed_at - duration('10m') does")
+				return
 			}
-			at := d.standing(e, n, key)
-			d.warn("claim-time", at.key, at.node, quoted(e.source)+" takes less than "+MaxClockDiff.String()+
-				" off the time of the claim: by the API's clock, which may be that far behind ours, what the mutation made is older, "+
-				"and its absence would be believed",
-				"leave room for both clocks, as mutation.claimed_at - duration('10m') does")
-			return
 		}
 	}
 }
 
-// narrowing are the expressions by which an object can be left out: those that ask for a listing and
-// those that choose from it.
-func (p *Probe) narrowing() []*expr {
-	out := append(p.path.exprs(), p.expect, p.candidates, p.ours)
-	for _, t := range []*template{p.query, p.header, p.json} {
-		out = append(out, t.exprs()...)
-	}
-	if p.pages != nil {
-		out = append(append(out, p.pages.more), p.pages.set.exprs()...)
-	}
-	return out
-}
-
-// usesNearClaim reports whether x uses the time of the claim as it is, or less than [MaxClockDiff]
+// usesNearClaim reports whether x uses the time of the claim as it is, or less than [rules.MaxClockDiff]
 // before. What is taken off by something that its text doesn't tell is taken for enough, and so is
 // what is added: a time after the claim is no beginning.
 func usesNearClaim(x ast.NavigableExpr) bool {
@@ -61,7 +42,7 @@ func usesNearClaim(x ast.NavigableExpr) bool {
 		case len(args) != 2:
 		case name == operators.Subtract && isClaimTime(args[0]):
 			off, told := constantTime(args[1])
-			return told && off < MaxClockDiff
+			return told && off < rules.MaxClockDiff
 		case name == operators.Subtract && isClaimTime(args[1]), name == operators.Add && (isClaimTime(args[0]) || isClaimTime(args[1])):
 			return false
 		case compares(name) && slices.ContainsFunc(x.Children(), func(side ast.NavigableExpr) bool { return moves(side) && !usesNearClaim(side) }):
@@ -73,8 +54,8 @@ func usesNearClaim(x ast.NavigableExpr) bool {
 
 // isClaim knows mutation.claimed_at.
 func isClaim(x ast.Expr) bool {
-	root, steps, ok := accessOf(x)
-	return ok && root == "mutation" && len(steps) == 1 && steps[0].name == "claimed_at"
+	r, ok := rules.RefOf(x)
+	return ok && r.Root == "mutation" && len(r.Names) == 1 && r.Name() == "claimed_at"
 }
 
 // isClaimTime knows it as a time, or as its number of seconds.

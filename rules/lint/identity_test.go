@@ -1,9 +1,11 @@
-package rules
+package lint
 
 import (
 	"slices"
 	"strings"
 	"testing"
+
+	"keep-proxy/rules"
 )
 
 func TestAKeyThatIsAnotherAtEachRunIsFound(t *testing.T) {
@@ -19,13 +21,13 @@ func TestAKeyThatIsAnotherAtEachRunIsFound(t *testing.T) {
 		"identity: {x: \"header['x-order']\"}":                                   "",
 		"identity: none":                                                         "",
 	} {
-		_, findings := Load([]File{{Name: "f.yaml", Data: []byte(withOperation(line))}}, nil, Defaults{})
-		i := slices.IndexFunc(findings, func(f Finding) bool { return f.Code == "volatile" || f.Code == "identity" })
+		findings := check(t, withOperation(line))
+		i := slices.IndexFunc(findings, func(f rules.Finding) bool { return f.Code == "volatile" || f.Code == "identity" })
 		switch {
 		case findings.Failed(), want == "" && i >= 0, want != "" && i < 0:
 			t.Errorf("%s: %v", line, findings)
 		case want == "":
-		case !strings.HasPrefix(findings[i].Code+": "+findings[i].Problem, want) || findings[i].Severity != SeverityWarning || findings[i].Line == 0:
+		case !strings.HasPrefix(findings[i].Code+": "+findings[i].Problem, want) || findings[i].Severity != rules.SeverityWarning || findings[i].Line == 0:
 			t.Errorf("%s: %+v", line, findings[i])
 		}
 	}
@@ -37,18 +39,18 @@ func TestAKeyThatIsAnotherAtEachRunIsFound(t *testing.T) {
 		{"native_key: {json: request_id}", "identity: {x: json.order}"}:                                false,
 		{"native_key: {header: Idempotency-Key}", "identity: {x: body_sha256}"}:                        false,
 	} {
-		_, findings := Load([]File{{Data: []byte(withOperation(lines[0], lines[1]))}}, nil, Defaults{})
-		if got := slices.ContainsFunc(findings, func(f Finding) bool { return f.Code == "volatile" }); got != found || findings.Failed() {
+		findings := check(t, withOperation(lines[0], lines[1]))
+		if got := slices.ContainsFunc(findings, func(f rules.Finding) bool { return f.Code == "volatile" }); got != found || findings.Failed() {
 			t.Errorf("%s: %v", lines, findings)
 		}
 	}
 	// With a subkey, what is true or false tells kinds apart.
-	if _, findings := Load([]File{{Data: []byte(withOperation("identity: {x: has(json.order)}", "subkey: json.order"))}}, nil, Defaults{}); len(findings) > 0 {
+	if findings := check(t, withOperation("identity: {x: has(json.order)}", "subkey: json.order")); len(findings) > 0 {
 		t.Errorf("with a subkey: %v", findings)
 	}
 	// The native key's own place has a finding of its own, or is the script's word.
-	if _, findings := Load([]File{{Data: []byte(withOperation(
-		"native_key: {header: Idempotency-Key, when_present: keep_first}", "subkey: header['idempotency-key']"))}}, nil, Defaults{}); len(findings) > 0 {
+	if findings := check(t, withOperation(
+		"native_key: {header: Idempotency-Key, when_present: keep_first}", "subkey: header['idempotency-key']")); len(findings) > 0 {
 		t.Errorf("the native key: %v", findings)
 	}
 }

@@ -1,21 +1,22 @@
-package config
+package strictyaml
 
-// nearest returns the candidate with the smallest edit distance to name, or ""
-// when none is near enough to be meant: at most a third of the name's length,
-// and at least 2. Of equals the first wins.
-func nearest(name string, candidates []string) string {
+import "strings"
+
+// Nearest is the known name that a misspelt one probably means, whatever the case; "" if none is near:
+// at most a third of the name's length away, and at least 2. Of equals the first wins.
+func Nearest(name string, known []string) string {
 	best, limit := "", max(2, len(name)/3)
-	for _, c := range candidates {
-		if d := editDistance(name, c); d <= limit && d < max(len(name), len(c)) {
-			best, limit = c, d-1
+	for _, k := range known {
+		if d := distance(strings.ToLower(name), strings.ToLower(k)); d <= limit && d < max(len(name), len(k)) {
+			best, limit = k, d-1
 		}
 	}
 	return best
 }
 
-// editDistance counts the insertions, deletions, substitutions and swaps of
-// neighbours that turn a into b.
-func editDistance(a, b string) int {
+// distance counts the insertions, deletions, substitutions and swaps of neighbours that turn a into
+// b.
+func distance(a, b string) int {
 	width := len(b) + 1
 	rows := make([]int, (len(a)+1)*width)
 	for i := range len(a) + 1 {
