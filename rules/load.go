@@ -1,11 +1,13 @@
 package rules
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"keep-proxy/internal/strictyaml"
 )
@@ -162,4 +164,173 @@ func newSet(connectors []*Connector) *Set {
 		}
 	}
 	return s
+}
+
+// File is one connector file: the name that findings use, and its bytes.
+type File struct {
+	Name string
+	Data []byte
+}
+
+// Settings are what a user says about one connector in config.yaml. Credentials
+// are not among them, but for the name of their header field: rules never see any.
+type Settings struct {
+	// Connector names the connector; a name that isn't loaded is an error.
+	Connector string
+	// Hosts replaces the file's list of hosts; empty keeps it.
+	Hosts []string
+	// CredentialHeader is the header field of the configured credential; empty for none.
+	// What a script sends in it is a credential too.
+	CredentialHeader string
+	// Overrides are by operation name; an unknown name is an error.
+	Overrides map[string]Override
+}
+
+// Override replaces single numbers of one operation. A nil or empty field keeps
+// what the rule says. Numbers weaker than the defaults of Settle, Confirmations
+// or Spacing only hold where the rule has bounds; elsewhere they are reported and
+// the default holds.
+type Override struct {
+	Settle        *time.Duration
+	Confirmations *int
+	Spacing       *time.Duration
+	OnAbsent      OnAbsent
+	Verify        Verify
+	// MaxDispatches is at least 1.
+	MaxDispatches *int
+	BlockScope    string
+	Timeout       *time.Duration
+	MaxBody       *int64
+}
+
+// Defaults are the numbers of operations that say nothing themselves. A zero
+// field takes the built-in default.
+type Defaults struct {
+	// Settle is how long after its dispatches ended a mutation can still turn
+	// up; default 5 min.
+	Settle time.Duration
+	// Confirmations is how often absence must be seen; default 2.
+	Confirmations int
+	// Spacing is the least time between two confirmations; default 10 s.
+	Spacing time.Duration
+	// Verify is what happens before a replay of operations with a probe or program.
+	Verify Verify
+	// BlockScope is workflow, item or mutation; empty leaves it to the run.
+	BlockScope string
+	// MaxBody bounds a mutation's body in bytes; default 10 MiB.
+	MaxBody int64
+	// Total is the deadline of one dispatch; default 10 min.
+	Total time.Duration
+}
+
+// Built-in defaults. Settle, confirmations and spacing are also the floor below
+// which only a rule with bounds may go.
+const (
+	DefaultSettle        = 5 * time.Minute
+	DefaultConfirmations = 2
+	DefaultSpacing       = 10 * time.Second
+	DefaultMaxDispatches = 2
+	DefaultMaxBody       = 10 << 20
+	DefaultTotal         = 10 * time.Minute
+)
+
+// filled returns d with every zero field set to its built-in default.
+func (d Defaults) filled() Defaults {
+	if d.Settle <= 0 {
+		d.Settle = DefaultSettle
+	}
+	if d.Confirmations <= 0 {
+		d.Confirmations = DefaultConfirmations
+	}
+	if d.Spacing <= 0 {
+		d.Spacing = DefaultSpacing
+	}
+	if d.MaxBody <= 0 {
+		d.MaxBody = DefaultMaxBody
+	}
+	if d.Total <= 0 {
+		d.Total = DefaultTotal
+	}
+	return d
+}
+
+// Severity says whether a finding keeps a set from loading.
+type Severity string
+
+// Severities. An unknown one counts as an error.
+const (
+	// SeverityError keeps the whole set from loading.
+	SeverityError Severity = "error"
+	// SeverityWarning is advice: the set loads.
+	SeverityWarning Severity = "warning"
+)
+
+// Finding is one problem of a connector file or of its settings.
+type Finding struct {
+	Severity Severity `json:"severity"`
+	// Code is a stable word for the kind of problem, such as "unknown-key".
+	Code string `json:"code"`
+	// File is the name the file was loaded under; empty for settings, of which the
+	// caller knows where they stand.
+	File string `json:"file"`
+	// Line and Column start at 1; 0 when the problem has no place.
+	Line   int `json:"line"`
+	Column int `json:"column"`
+	// Key is the path of the key inside the file, such as
+	// "operations[0].payload.ignore".
+	Key string `json:"key"`
+	// Value is what was written there, shortened; empty for maps and lists.
+	Value   string `json:"value,omitempty"`
+	Problem string `json:"problem"`
+	// Fix says what to write instead; never empty.
+	Fix string `json:"fix"`
+}
+
+// String formats the finding on one line: place, severity, code, problem, fix.
+func (f Finding) String() string {
+	var b strings.Builder
+	if f.File != "" {
+		b.WriteString(f.File)
+		if f.Line > 0 {
+			fmt.Fprintf(&b, ":%d:%d", f.Line, f.Column)
+		}
+		b.WriteString(": ")
+	}
+	fmt.Fprintf(&b, "%s [%s] ", f.Severity, f.Code)
+	if f.Key != "" {
+		b.WriteString(f.Key)
+		if f.Value != "" && !strings.Contains(f.Problem, f.Value) {
+			fmt.Fprintf(&b, " = %q", f.Value)
+		}
+		b.WriteString(": ")
+	}
+	b.WriteString(f.Problem)
+	if f.Fix != "" {
+		fmt.Fprintf(&b, "; %s", f.Fix)
+	}
+	return b.String()
+}
+
+// Findings are the problems of a load, in the order of files, lines and columns.
+type Findings []Finding
+
+// Failed reports whether any finding keeps the set from loading.
+func (fs Findings) Failed() bool {
+	return slices.ContainsFunc(fs, func(f Finding) bool { return f.Severity != SeverityWarning })
+}
+
+// Error lists every finding, one a line.
+func (fs Findings) Error() string {
+	lines := make([]string, len(fs))
+	for i, f := range fs {
+		lines[i] = f.String()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// sortFindings orders findings by place, keeping the order found for equal ones.
+func sortFindings(fs Findings) {
+	slices.SortStableFunc(fs, func(a, b Finding) int {
+		return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
 }

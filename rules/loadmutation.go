@@ -39,7 +39,7 @@ func (d *decoder) mutation(m fields, op *Operation, l *loading) {
 // readsJSON reports whether the rule reads, or names a place of, the request's JSON.
 func (op *Operation) readsJSON() bool {
 	at := func(p place) bool { return p.root == "json" }
-	return op.ignored.tree() != nil || op.minor.tree() != nil || op.normal.tree() != nil || slices.ContainsFunc(op.secret, at) ||
+	return op.ignored.tree() != nil || op.minor.tree() != nil || op.collations.tree() != nil || slices.ContainsFunc(op.secret, at) ||
 		op.NativeKey != nil && at(op.NativeKey.at) || op.marker != nil && at(op.marker.at) ||
 		op.Connector.account.readsJSONAt() || slices.ContainsFunc(op.exprs(), (*expr).readsJSONAt)
 }
@@ -321,15 +321,15 @@ func (d *decoder) payload(v value, op *Operation) {
 	slices.Sort(op.headers)
 	op.headers = slices.Compact(op.headers)
 	if m.Has("normalise") {
-		d.Members(m.At("normalise"), func(name string, at, member value) { d.oneForm(name, at, member, op) })
+		d.Members(m.At("normalise"), func(name string, at, member value) { d.collate(name, at, member, op) })
 	}
 	if op.compare = d.expr(m.At("compare"), inCompare); op.compare != nil {
 		d.compareSecret(op)
 	}
 }
 
-// oneForm reads in which ways the values at a place are brought into one form before they are compared.
-func (d *decoder) oneForm(name string, at, v value, op *Operation) {
+// collate reads in which ways the values at a place are brought into one form before they are compared.
+func (d *decoder) collate(name string, at, v value, op *Operation) {
 	p, ok := place{source: name, root: name}, name == "body"
 	if !ok {
 		if p, ok = d.place(at, "json", "form", "query", "path", "header"); ok && p.root == "header" && !slices.Contains(op.headers, p.steps[0].name) {
@@ -337,20 +337,20 @@ func (d *decoder) oneForm(name string, at, v value, op *Operation) {
 			return
 		}
 	}
-	var ways normals
+	var ways collation
 	for _, item := range d.OneOrMore(v) {
-		ways |= normalNames[word(d, item, "", slices.Sorted(maps.Keys(normalNames))...)]
+		ways |= collationWords[word(d, item, "", slices.Sorted(maps.Keys(collationWords))...)]
 	}
 	if !ok || ways == 0 {
 		return
 	}
-	if ways&normalHTML != 0 && ways&normalMarkdown != 0 {
+	if ways&collateHTML != 0 && ways&collateMarkdown != 0 {
 		d.Fail("value", v, "a text is either HTML or Markdown", "name one of them; Markdown may hold HTML")
 	}
-	if op.normal == nil {
-		op.normal = &normalised{}
+	if op.collations == nil {
+		op.collations = &collations{}
 	}
-	op.normal.add(p, ways)
+	op.collations.add(p, ways)
 }
 
 // compareSecret refuses a compare that reads a secret place: what is stored is

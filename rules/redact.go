@@ -171,14 +171,14 @@ func (op *Operation) secretBody(under string) (tree *mask, form []string) {
 			if tree == nil {
 				tree = &mask{}
 			}
-			tree.add(p.steps)
+			tree.at(p.steps).drop = true
 		case under == "" && p.root == "form":
 			form = append(form, p.steps[0].name)
 		case under == "response" && p.root == under && p.steps[0].name == "json":
 			if tree == nil {
 				tree = &mask{}
 			}
-			tree.add(p.steps[1:])
+			tree.at(p.steps[1:]).drop = true
 		}
 	}
 	return tree, form
