@@ -81,7 +81,7 @@ func (op *Operation) Compare(stored, asked *Request) Comparison {
 // secretRequest reports whether the payload has a part that is masked in what is stored.
 func (op *Operation) secretRequest() bool {
 	return slices.ContainsFunc(op.secret, func(p place) bool { return p.root != "response" && p.root != "header" }) ||
-		slices.ContainsFunc(op.headers, op.hidesField)
+		slices.ContainsFunc(op.headers, op.HidesField)
 }
 
 // judgeLikeness asks the rule's compare.

@@ -46,24 +46,24 @@ func sameField(a, b string) bool {
 // plainField is the one spelling of all names that are the same field.
 func plainField(name string) string { return strings.ReplaceAll(strings.ToLower(name), "_", "-") }
 
-// isCredential reports whether a field holds a credential: one of those that usually do,
+// IsCredential reports whether a field holds a credential: one of those that usually do,
 // or the one that the operator configured for the connector.
-func (op *Operation) isCredential(field string) bool {
+func (op *Operation) IsCredential(field string) bool {
 	return op.Connector != nil && op.Connector.credentialField != "" && sameField(op.Connector.credentialField, field) ||
 		slices.ContainsFunc(credentialHeaders, func(name string) bool { return sameField(name, field) })
 }
 
-// endsLikeCredential reports whether a field has the name of a credential.
-func endsLikeCredential(field string) bool {
+// NamedLikeCredential reports whether a field has the name of a credential.
+func NamedLikeCredential(field string) bool {
 	return slices.ContainsFunc(credentialEndings, func(ending string) bool {
 		before := len(field) - len(ending)
 		return before >= 0 && sameField(field[before:], ending) && (before == 0 || plainByte(field[before-1]) == '-')
 	})
 }
 
-// hidesField reports whether a field of the request is masked in what is stored.
-func (op *Operation) hidesField(field string) bool {
-	return op.isCredential(field) || op.secretField(field) || endsLikeCredential(field) && !op.named[plainField(field)]
+// HidesField reports whether a field of the request is masked in what is stored.
+func (op *Operation) HidesField(field string) bool {
+	return op.IsCredential(field) || op.secretField(field) || NamedLikeCredential(field) && !op.named[plainField(field)]
 }
 
 // secretField reports whether a field of the request is a secret place.
@@ -129,7 +129,7 @@ func (e *expr) fields() map[string]bool {
 // those that its value doesn't show.
 func (op *Operation) credentialOf(e *expr, shown bool) (field string, found bool) {
 	for name, inClear := range e.fields() {
-		if op.isCredential(name) && (inClear || !shown) && (!found || name < field) {
+		if op.IsCredential(name) && (inClear || !shown) && (!found || name < field) {
 			field, found = name, true
 		}
 	}

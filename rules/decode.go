@@ -253,11 +253,8 @@ var (
 		},
 	}
 	levelStep = level{
-		Name: "a step",
-		Known: []string{
-			"name", "get", "post", "header", "query", "json", "result", "absence_is_proof", "expect", "observe",
-			"candidates", "ours", "tie", "id", "created", "pages",
-		},
+		Name:  "a step",
+		Known: append(slices.DeleteFunc(slices.Clone(levelProbe.Known), func(key string) bool { return key == "steps" }), "name"),
 	}
 	levelObserve    = level{Name: "observe", Known: []string{"when", "is", "step"}}
 	levelPages      = level{Name: "pages", Known: []string{"next", "more", "set", "max"}}

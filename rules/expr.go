@@ -162,8 +162,8 @@ func (e *expr) readsAny(roots ...string) bool {
 	return slices.ContainsFunc(e.refs, func(r place) bool { return slices.Contains(roots, r.root) })
 }
 
-// readsAnswerBody reports whether the value can depend on the answer's body.
-func (e *expr) readsAnswerBody() bool {
+// ReadsAnswerBody reports whether the value can depend on the answer's body.
+func (e *expr) ReadsAnswerBody() bool {
 	return slices.ContainsFunc(e.refs, func(r place) bool {
 		if r.root != "response" {
 			return false

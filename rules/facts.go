@@ -29,9 +29,6 @@ func (e *expr) Tree() ast.NavigableExpr { return ast.NavigateAST(e.tree) }
 // AlwaysBool reports whether its value is true or false, whatever the request.
 func (e *expr) AlwaysBool() bool { return e.alwaysBool }
 
-// ReadsAnswerBody reports whether the value can depend on the body of an answer.
-func (e *expr) ReadsAnswerBody() bool { return e.readsAnswerBody() }
-
 // Ref is a value that an expression reads: a variable, and the names below it. An index is
 // written [0].
 type Ref struct {
@@ -188,15 +185,6 @@ func (p *Probe) facts() ProbeFacts {
 	}
 	return f
 }
-
-// IsCredential reports whether a header field holds a credential, and so is masked.
-func (op *Operation) IsCredential(field string) bool { return op.isCredential(field) }
-
-// HidesField reports whether a header field of the request is masked in what is stored.
-func (op *Operation) HidesField(field string) bool { return op.hidesField(field) }
-
-// NamedLikeCredential reports whether a header field has the name of a credential.
-func NamedLikeCredential(field string) bool { return endsLikeCredential(field) }
 
 // emptyScope is that of a request that says nothing: what depends on it is an error.
 func emptyScope(resp *Response) *scope {

@@ -166,7 +166,9 @@ type jsonParser struct {
 }
 
 // kinds are the kinds of values by what they begin with.
-var kinds = map[jsontext.Kind]jsonKind{'n': jsonNull, 'f': jsonFalse, 't': jsonTrue, '0': jsonNumber, '"': jsonString, '[': jsonArray, '{': jsonObject}
+var kinds = map[jsontext.Kind]jsonKind{
+	'n': jsonNull, 'f': jsonFalse, 't': jsonTrue, '0': jsonNumber, '"': jsonString, '[': jsonArray, '{': jsonObject,
+}
 
 // value reads the next value.
 func (p *jsonParser) value() (jsonValue, error) {

@@ -117,7 +117,7 @@ func (op *Operation) because(err error) string {
 // rule has a success condition, follows a 202, or has an outcome that reads the body.
 func (op *Operation) JudgesBody() bool {
 	return op.success != nil || op.Watch != nil ||
-		slices.ContainsFunc(op.outcome, func(o *outcomeRule) bool { return o.when.readsAnswerBody() })
+		slices.ContainsFunc(op.outcome, func(o *outcomeRule) bool { return o.when.ReadsAnswerBody() })
 }
 
 // BodyDecides reports whether the verdict on an answer, of which the head is known, can depend on its
@@ -133,7 +133,7 @@ func (op *Operation) BodyDecides(req *Request, account string, mu Mutation, head
 		if o.when.readsName("response", "complete") {
 			return true
 		}
-		if !o.when.readsAnswerBody() {
+		if !o.when.ReadsAnswerBody() {
 			return false
 		}
 		// Of a body that isn't there any condition that needs it is an error.

@@ -197,7 +197,8 @@ func (d *decoder) markerOf(v value, op *Operation) {
 	}
 	op.ignored.add(mk.at)
 	if reader := op.identityReads(mk.at); reader != "" {
-		d.mistaken("replaced", v, "the marker goes to "+mk.at.where()+", which "+reader+" reads: the API would get it in place of what the script writes there",
+		d.mistaken("replaced", v, "the marker goes to "+mk.at.where()+", which "+reader+
+			" reads: the API would get it in place of what the script writes there",
 			"write the marker where the script writes nothing, such as metadata.keep_id")
 	}
 }

@@ -310,7 +310,8 @@ func (d *decoder) precedence(c *Connector) {
 	for _, op := range ordered {
 		if other := op.Hidden(); other != nil && other.Effect.passes() && !op.Effect.passes() {
 			d.mistaken("unreached", op.at.Under("match"), "nothing ever gets to "+op.Name+": all that fits it fits "+other.Name+
-				", which goes first, and lets it pass unrecorded", "say before: ["+other.Name+"] in "+op.Name+" and not the other way round, or narrow "+other.Name)
+				", which goes first, and lets it pass unrecorded",
+				"say before: ["+other.Name+"] in "+op.Name+" and not the other way round, or narrow "+other.Name)
 		}
 	}
 }
@@ -340,7 +341,8 @@ func (op *Operation) takesAll(other *Operation) bool {
 
 // covers reports whether every request that fits the other surely fits this.
 func (m *matcher) covers(other *matcher) bool {
-	if len(m.methods) > 0 && (len(other.methods) == 0 || slices.ContainsFunc(other.methods, func(s string) bool { return !slices.Contains(m.methods, s) })) {
+	beyond := func(method string) bool { return !slices.Contains(m.methods, method) }
+	if len(m.methods) > 0 && (len(other.methods) == 0 || slices.ContainsFunc(other.methods, beyond)) {
 		return false
 	}
 	if m.path != nil && (other.path == nil || !m.path.covers(other.path)) {

@@ -2,7 +2,6 @@ package rules
 
 import (
 	"net/http"
-	"slices"
 	"time"
 	"unicode/utf8"
 )
@@ -211,12 +210,6 @@ func (op *Operation) Reconciles() bool {
 		}
 	}
 	return false
-}
-
-// provesAbsence reports whether an absence that the strategy sees can be believed.
-func (s Strategy) provesAbsence() bool {
-	return s.Exec != nil && s.Exec.AbsenceIsProof ||
-		s.Probe != nil && (s.Probe.absenceIsProof || slices.ContainsFunc(s.Probe.steps, func(p *Probe) bool { return p.absenceIsProof }))
 }
 
 // StrategyKind is a way to find out what happened.

@@ -277,19 +277,6 @@ func (s *segmentPattern) covers(t *segmentPattern) bool {
 	return strings.HasPrefix(t.prefix, s.prefix) && strings.HasSuffix(t.suffix, s.suffix)
 }
 
-// lastWord is the last literal part of the pattern; "" for none.
-func (p *pathPattern) lastWord() string {
-	if p == nil {
-		return ""
-	}
-	for _, s := range slices.Backward(p.segments) {
-		if word := s.prefix + s.suffix; word != "" {
-			return word
-		}
-	}
-	return ""
-}
-
 // hostPattern is a compiled host pattern: labels, of which any may hold {x}.
 type hostPattern struct {
 	source string

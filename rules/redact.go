@@ -12,7 +12,7 @@ import (
 // is masked, the stored request can be sent again once credentials are added. One in
 // which there is nothing to mask is the request itself.
 func (op *Operation) Redact(req *Request) *Request {
-	header, masked := maskHeader(req.Header, op.hidesField)
+	header, masked := maskHeader(req.Header, op.HidesField)
 	if len(op.secret) == 0 && !masked {
 		return req
 	}

@@ -177,14 +177,11 @@ func (t *text) exact(s *scope) (string, error) {
 			b.WriteString(p.literal)
 			continue
 		}
-		v, err := required(p.expr, s)
+		v, err := single(p.expr, s)
 		if err != nil {
 			return "", err
 		}
-		if v.kind == jsonArray || v.kind == jsonObject || v.kind == jsonNull {
-			return "", fmt.Errorf("{%s} is no single value", p.expr.source)
-		}
-		b.WriteString(scalarText(&v))
+		b.WriteString(v)
 	}
 	return b.String(), nil
 }
@@ -202,6 +199,18 @@ func required(e *expr, s *scope) (jsonValue, error) {
 		return jsonValue{}, fmt.Errorf("{%s}: %w", e.source, errMissing)
 	}
 	return v, nil
+}
+
+// single evaluates what must be there, and no list or map.
+func single(e *expr, s *scope) (string, error) {
+	v, err := required(e, s)
+	if err != nil {
+		return "", err
+	}
+	if v.kind == jsonArray || v.kind == jsonObject || v.kind == jsonNull {
+		return "", fmt.Errorf("{%s} is no single value", e.source)
+	}
+	return scalarText(&v), nil
 }
 
 // path renders the text as a path: each insertion is escaped as one segment, or
@@ -222,14 +231,11 @@ func (t *text) pathWithout(s *scope, out func(*expr) bool) (string, error) {
 			b.WriteString(leftOut)
 			continue
 		}
-		v, err := required(p.expr, s)
+		v, err := single(p.expr, s)
 		if err != nil {
 			return "", err
 		}
-		if v.kind == jsonArray || v.kind == jsonObject || v.kind == jsonNull {
-			return "", fmt.Errorf("{%s} is no single value", p.expr.source)
-		}
-		escaped, err := escapeInsertion(scalarText(&v), p.rest)
+		escaped, err := escapeInsertion(v, p.rest)
 		if err != nil {
 			return "", fmt.Errorf("{%s}: %w", p.expr.source, err)
 		}

@@ -121,7 +121,8 @@ func (l *linter) watch(op *rules.Operation, f rules.Facts) {
 // told anyway: a probe asks that of the mutation.
 func (l *linter) anyones(f rules.Facts, probe []rules.ProbeFacts) {
 	differ := slices.IndexFunc(f.Telling, func(e rules.TellingFacts) bool {
-		return strings.HasPrefix(e.What, "identity.") && slices.ContainsFunc(e.Refs(), func(r rules.Ref) bool { return r.Root != "host" && r.Root != "authority" })
+		ofRequest := func(r rules.Ref) bool { return r.Root != "host" && r.Root != "authority" }
+		return strings.HasPrefix(e.What, "identity.") && slices.ContainsFunc(e.Refs(), ofRequest)
 	})
 	if differ < 0 {
 		return

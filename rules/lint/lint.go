@@ -88,7 +88,8 @@ func (l *linter) account() {
 func (l *linter) operation(op *rules.Operation) {
 	f := op.Facts()
 	if other := op.Hidden(); other != nil {
-		l.warn("unreached", f.At.Under("match"), "nothing ever gets to "+op.Name+": all that fits it fits "+other.Name+", which goes first, and is judged by its rule",
+		l.warn("unreached", f.At.Under("match"), "nothing ever gets to "+op.Name+": all that fits it fits "+other.Name+
+			", which goes first, and is judged by its rule",
 			"say before: ["+other.Name+"] in "+op.Name+" and not the other way round, or narrow "+other.Name)
 	}
 	l.anyMethod(op, f)
@@ -187,7 +188,8 @@ func (l *linter) identity(op *rules.Operation, f rules.Facts) {
 	}
 	for _, e := range f.Telling {
 		if e.ReadsKey && op.NativeKey.WhenPresent == rules.PresentReplace {
-			l.warn("replaced", op.NativeKey.Where(), "the key goes to "+f.KeyAt+", which "+e.What+" reads: the API gets it in place of what the script writes there",
+			l.warn("replaced", op.NativeKey.Where(), "the key goes to "+f.KeyAt+", which "+e.What+
+				" reads: the API gets it in place of what the script writes there",
 				"if the API needs the script's own value, name the place that it documents for idempotency keys; else this is sound")
 			return
 		}
@@ -224,7 +226,8 @@ func (l *linter) credentials(op *rules.Operation, f rules.Facts) {
 	}
 	for _, name := range f.Headers {
 		if rules.NamedLikeCredential(name) && !op.HidesField(name) {
-			l.warn("credential", f.At.Under("payload.headers"), quoted(name)+" has the name of a credential, and is stored as it is, since it is payload",
+			l.warn("credential", f.At.Under("payload.headers"),
+				quoted(name)+" has the name of a credential, and is stored as it is, since it is payload",
 				"add header['"+name+"'] under secret:, if it is one")
 		}
 	}
