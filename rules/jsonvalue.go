@@ -166,7 +166,7 @@ type jsonParser struct {
 }
 
 // kinds are the kinds of values by what they begin with.
-var kinds = map[jsontext.Kind]jsonKind{
+var kinds = [...]jsonKind{
 	'n': jsonNull, 'f': jsonFalse, 't': jsonTrue, '0': jsonNumber, '"': jsonString, '[': jsonArray, '{': jsonObject,
 }
 
