@@ -140,8 +140,8 @@ func (f *doctorFlags) configuration(cmd *cobra.Command) doctor.Finding {
 		return doctor.Finding{Name: name, Verdict: doctor.Broken, Detail: err.Error(), Fix: "keep-proxy check tells more"}
 	case found.failed():
 		return doctor.Finding{Name: name, Verdict: doctor.Broken, Detail: "the proxy would not start with it", Fix: "keep-proxy check tells why"}
-	case len(found.Advice)+len(found.Rules) > 0:
-		remarks := counted(len(found.Advice)+len(found.Rules), "remark")
+	case len(found.Rules) > 0:
+		remarks := counted(len(found.Rules), "remark")
 		return doctor.Finding{Name: name, Verdict: doctor.Advice, Detail: remarks, Fix: "keep-proxy check tells them"}
 	}
 	return doctor.Finding{Name: name, Verdict: doctor.Sound, Detail: counted(found.Connectors, "connector") + ", " + counted(found.Cases, "case")}
