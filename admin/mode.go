@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"keep-proxy/admin/wire"
+	"keep-proxy/ledger"
 )
 
 // Modes pauses, drains and resumes the program.
@@ -21,10 +22,7 @@ func setMode(mode string) func(*Server, *http.Request, *wire.SetMode) (any, erro
 		if s.config.Modes == nil {
 			return nil, refuse("not-yet", "Pausing and draining: this program doesn't do it.")
 		}
-		var faults faults
-		faults.sentence("/reason", q.Reason)
-		faults.name("/actor", q.Actor)
-		if err := faults.err(); err != nil {
+		if err := ledger.CheckDecision(q.Actor, q.Reason); err != nil {
 			return nil, err
 		}
 		told := *q
