@@ -106,7 +106,7 @@ func (d DecideItem) check() error {
 	e.decided(d.Actor, d.Reason)
 	e.add(d.Version < 0, "version", "negative", "give the version of the item that you saw, or leave it out")
 	e.add(d.WithMutations && d.Action != ItemSkip, "with_mutations", "goes with skip only", "leave it out")
-	e.add(d.Action == ItemNewAttempt && d.Attempt < 1, "attempt", "missing", "attempts count from 1; give the number of the one that ends")
+	e.add(d.Action == ItemNewAttempt && d.Attempt < 1, "attempt", "missing: attempts count from 1", "name the one that ends")
 	e.add(d.Action != ItemNewAttempt && d.Attempt != 0, "attempt", "goes with new_attempt only", "leave it out")
 	return e.err()
 }

@@ -49,17 +49,14 @@ func (f *resolveFlags) interactive(cmd *cobra.Command) error {
 // list writes what is open for a program, which can't be asked.
 func (f *resolveFlags) list(cmd *cobra.Command) error {
 	return f.with(cmd, func(ctx context.Context, c *connection) error {
-		all, filter := wire.List[wire.Escalation]{Items: []wire.Escalation{}}, f.filter.Filter
-		for {
-			page, err := c.Escalations(ctx, filter)
+		open, filter := wire.List[wire.Escalation]{Items: []wire.Escalation{}}, f.filter.Filter
+		for e, err := range all(&filter.Cursor, func() (*wire.List[wire.Escalation], error) { return c.Escalations(ctx, filter) }) {
 			if err != nil {
 				return err
 			}
-			all.Items = append(all.Items, page.Items...)
-			if filter.Cursor = page.Next; filter.Cursor == "" {
-				return writeJSON(cmd.OutOrStdout(), all)
-			}
+			open.Items = append(open.Items, *e)
 		}
+		return writeJSON(cmd.OutOrStdout(), open)
 	})
 }
 
@@ -92,19 +89,13 @@ func newWalk(cmd *cobra.Command, actor string) *walk {
 
 func (w *walk) all(ctx context.Context, f client.Filter) error {
 	seen := 0
-	for {
-		page, err := w.api.Escalations(ctx, f)
+	for e, err := range all(&f.Cursor, func() (*wire.List[wire.Escalation], error) { return w.api.Escalations(ctx, f) }) {
 		if err != nil {
 			return err
 		}
-		for _, e := range page.Items {
-			seen++
-			if err := w.one(ctx, e); err != nil {
-				return err
-			}
-		}
-		if f.Cursor = page.Next; f.Cursor == "" {
-			break
+		seen++
+		if err := w.one(ctx, *e); err != nil {
+			return err
 		}
 	}
 	if seen == 0 {
