@@ -72,11 +72,7 @@ func newLedgerVerify() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if s.json {
-				err = writeJSON(cmd.OutOrStdout(), report)
-			} else {
-				err = showReport(cmd.OutOrStdout(), report, again(cmd))
-			}
+			err = output(cmd, s.json, report, func(w io.Writer, r *wire.VerifyReport) error { return showReport(w, r, again(cmd)) })
 			if err == nil && !report.Sound {
 				err = quietly(codeFailed)
 			}

@@ -70,14 +70,13 @@ func newMutationsShow() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if s.json {
-					return writeJSON(cmd.OutOrStdout(), m)
-				}
-				asked, err := askedAbout(ctx, c, m)
-				if err != nil {
-					return err
-				}
-				return showMutation(cmd.OutOrStdout(), m, asked, again(cmd))
+				return output(cmd, s.json, m, func(w io.Writer, m *wire.Mutation) error {
+					asked, err := askedAbout(ctx, c, m)
+					if err != nil {
+						return err
+					}
+					return showMutation(w, m, asked, again(cmd))
+				})
 			})
 		},
 	}
@@ -182,7 +181,7 @@ func showDispatches(w io.Writer, m *wire.Mutation) error {
 	rows := make([][]string, 0, len(m.Dispatches))
 	for _, d := range m.Dispatches {
 		rows = append(rows, []string{
-			stamp(d.StartedAt), stamp(d.EndedAt), bytesOf(d), statusOf(d), d.Verdict, clip(d.Reason, 90),
+			stamp(d.StartedAt), stamp(d.EndedAt), bytesOf(d), statusWord(d.Status), d.Verdict, clip(d.Reason, 90),
 		})
 	}
 	return section(w, "Sendings", []string{"STARTED", "ENDED", "BYTES", "STATUS", "VERDICT", "REASON"}, rows)
@@ -195,14 +194,6 @@ func bytesOf(d wire.Dispatch) string {
 		return "?"
 	}
 	return strconv.FormatInt(d.BytesWritten, 10)
-}
-
-// statusOf is the status that was read, a dash for none.
-func statusOf(d wire.Dispatch) string {
-	if d.Status == 0 {
-		return "-"
-	}
-	return strconv.Itoa(d.Status)
 }
 
 // showObservations writes what was looked up: each try's conclusion, and below it what
