@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"net/http"
+	"strings"
 
 	"keep-proxy/admin/wire"
 	"keep-proxy/ledger"
@@ -44,4 +45,17 @@ func (s *Server) admitting() error {
 		return refuse("draining", "An operator has told keep-proxy to take no work (%s since %s: %s). No run was opened; try again later.",
 			m.Mode, m.Since.UTC().Format("2006-01-02 15:04:05Z"), m.Reason)
 	}
+}
+
+// reload answers POST /v1/reload.
+func reload(s *Server, r *http.Request) (any, error) {
+	if s.config.Reload == nil {
+		return nil, refuse("not-yet", "Reloading: this program doesn't do it.")
+	}
+	// The request says no name of its own: it is by whose token it was.
+	out, err := s.config.Reload(r.Context(), ledger.PersonActor(callerOf(r.Context()).name))
+	if err != nil {
+		return nil, refuse("reload-failed", "Nothing was changed: what was in force before stays in force. %s.", strings.TrimSuffix(err.Error(), "."))
+	}
+	return out, nil
 }
