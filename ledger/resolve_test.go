@@ -80,11 +80,11 @@ func TestDecisionsInEachState(t *testing.T) {
 				if offered != allowed {
 					t.Errorf("%s is offered: %v, want %v", action, offered, allowed)
 				}
-				change := []func(*ledger.Resolve){force}
-				if action == did {
-					change = append(change, given)
-				}
-				_, err := w.Resolve(t.Context(), w.decision("a", action, change...))
+				_, err := w.Resolve(t.Context(), w.decision("a", action, func(r *ledger.Resolve) {
+					if r.Force = action == not; action == did {
+						given(r)
+					}
+				}))
 				if !allowed {
 					w.refusedDecision(err, m, actions)
 					continue

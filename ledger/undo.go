@@ -247,8 +247,11 @@ func (c *command) owes(m *Mutation) (bool, error) {
 // ErrVersion as everywhere; *NotAllowedError for what is no obligation, is met or waived
 // already, has an outcome that is unknown, or has a newer one before it.
 func (l *Ledger) RunObligation(ctx context.Context, q RunObligation) (*Mutation, error) {
-	if q.Actor == "" || q.Reason == "" {
-		return nil, invalid("a decision needs an actor and a reason")
+	var e InvalidError
+	e.decided(q.Actor, q.Reason)
+	e.add(q.Version < 1, "version", "missing", "give the version of the obligation that you saw")
+	if err := e.err(); err != nil {
+		return nil, err
 	}
 	var m *Mutation
 	err := l.update(ctx, func(c *command) (err error) {

@@ -58,11 +58,7 @@ func newCheck() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if asJSON {
-				err = writeJSON(cmd.OutOrStdout(), found)
-			} else {
-				err = found.write(cmd.OutOrStdout())
-			}
+			err = output(cmd, asJSON, found, func(w io.Writer, found checked) error { return found.write(w) })
 			if err == nil && found.failed() {
 				err = quietly(codeFailed)
 			}

@@ -34,7 +34,7 @@ var table = []row{
 	{pkg: "rules/lint", may: []string{"rules"}},
 	{pkg: "connectors", tests: []string{"rules"}},
 	{pkg: "internal/fakes/...", may: []string{"internal/clock"}},
-	{pkg: "ledger", may: []string{"internal/clock"}},
+	{pkg: "ledger", may: []string{"internal/clock", "internal/names"}},
 	{pkg: "ledger/ledgertest", may: []string{"ledger", "internal/fault", "internal/clock"}, tests: []string{"ledger/*store"}},
 	{pkg: "ledger/*store", may: []string{"ledger", "internal/fault", "internal/clock"}},
 	{pkg: "upstream", may: []string{"internal/fault", "internal/clock", "internal/hop"}},

@@ -285,12 +285,13 @@ func (l *linearized) runObligation(q *asked) (answered, error) {
 }
 
 func (l *linearized) resolve(q *asked) (answered, error) {
-	r := ledger.Resolve{Key: l.key(q), Actor: "ada", Reason: "looked", Version: q.Version, Force: q.is("force")}
+	r := ledger.Resolve{Key: l.key(q), Actor: "ada", Reason: "looked", Version: q.Version}
 	for _, on := range ledger.PersonTriggers() {
 		if q.is(string(on)) {
 			r.Action = on
 		}
 	}
+	r.Force = r.Action == ledger.OnDidNotHappen && q.is("force")
 	if r.Action == ledger.OnHappened {
 		if r.NoResult = q.is("no_result"); !r.NoResult {
 			r.Result = linearResult(q)
