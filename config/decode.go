@@ -144,7 +144,7 @@ func (d *decoder) note(v strictyaml.Value) {
 // value reads a value into a field; false if that can't be.
 func (d *decoder) value(v strictyaml.Value, into reflect.Value, tag reflect.StructTag) bool {
 	d.note(v)
-	if bundled, ok := into.Addr().Interface().(*Bundled); ok {
+	if bundled, ok := reflect.TypeAssert[*Bundled](into.Addr()); ok {
 		if v.Kind == yaml.SequenceNode {
 			return d.elements(v, reflect.ValueOf(&bundled.Names).Elem(), tag)
 		}
@@ -191,7 +191,7 @@ func (d *decoder) fields(v strictyaml.Value, into reflect.Value) {
 	for field := range into.Type().Fields() {
 		level.Known = append(level.Known, field.Tag.Get("key"))
 	}
-	c, credentials := into.Addr().Interface().(*Credentials)
+	c, credentials := reflect.TypeAssert[*Credentials](into.Addr())
 	if credentials {
 		c.Use = UseReconcile
 	}
@@ -249,7 +249,7 @@ func (d *decoder) texts(e entry, values []string, into reflect.Value) bool {
 	}
 	d.report.origins[e.path] = origin{source: d.source, value: joined}
 	list := into
-	if bundled, ok := into.Addr().Interface().(*Bundled); ok {
+	if bundled, ok := reflect.TypeAssert[*Bundled](into.Addr()); ok {
 		if _, f := readBool("", joined); f == nil {
 			return d.text(e.path, joined, into, e.field.Tag)
 		}

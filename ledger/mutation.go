@@ -167,7 +167,7 @@ type Intent struct {
 	// rule file or of the settings: the variables of a host, which are in the key, are read
 	// from these.
 	ConnectorHosts string `cbor:"50,keyasint,omitempty" json:"connector_hosts,omitempty"`
-	Operation      string `cbor:"11,keyasint" json:"operation"`
+	Operation      string `cbor:"11,keyasint"           json:"operation"`
 	// Target is the operation in the rule's words ("Refund 12 of pi_1").
 	Target  string `cbor:"12,keyasint,omitempty" json:"target,omitempty"`
 	Account string `cbor:"13,keyasint,omitempty" json:"account,omitempty"`
@@ -215,7 +215,7 @@ type Outcome struct {
 	Committed   bool        `cbor:"5,keyasint,omitempty" json:"committed,omitempty"`
 	ResultState ResultState `cbor:"6,keyasint,omitempty" json:"result_state,omitempty"`
 	// Watching marks a 202 that is followed to its end; it stops nothing.
-	Watching bool   `cbor:"7,keyasint,omitempty" json:"watching,omitempty"`
+	Watching bool   `cbor:"7,keyasint,omitempty"  json:"watching,omitempty"`
 	Class    Class  `cbor:"25,keyasint,omitempty" json:"class,omitempty"`
 	Reason   string `cbor:"26,keyasint,omitempty" json:"reason,omitempty"`
 	// RetryAfter is the earliest time at which the API wants to be asked again.

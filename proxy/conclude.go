@@ -49,6 +49,7 @@ func (p *Proxy) outcome(ctx context.Context, s *sending) ledger.Finish {
 		f.Pending, f.NextTryAt = s.w.op.Reconciles(), p.config.Inliner.NextTry(s.Mutation)
 	case ledger.VerdictAccepted:
 		f.NextTryAt = p.config.Clock.Now().Add(s.w.op.Watch.Every)
+	default: // Nothing is asked about the others.
 	}
 	return f
 }
@@ -116,8 +117,9 @@ func notSent(s *sending) *refusal {
 		f := refuse(problemNotSent, "It did not take effect: "+s.w.req.Authority()+" refused it before it processed it, so it is safe to try again.")
 		f.title = "It did not take effect"
 		return f
+	default:
+		return refuse(problemNotSent, "Nothing was sent to "+s.w.req.Authority()+" ("+s.Dispatch.Reason+": "+s.Dispatch.Error+"), so it is safe to try again.")
 	}
-	return refuse(problemNotSent, "Nothing was sent to "+s.w.req.Authority()+" ("+s.Dispatch.Reason+": "+s.Dispatch.Error+"), so it is safe to try again.")
 }
 
 // failedWithoutAnswer says that it failed although the upstream's own words were cut.

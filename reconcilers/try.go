@@ -129,7 +129,7 @@ func (r *Reconciler) run(ctx context.Context, m *ledger.Mutation, inline bool) o
 
 // attempt makes a try and reports it. What panics is a retry, and of a redispatch, of which nothing
 // was recorded yet, one that is put off.
-func (r *Reconciler) attempt(ctx context.Context, t *try, make func() outcome) (out outcome) {
+func (r *Reconciler) attempt(ctx context.Context, t *try, ask func() outcome) (out outcome) {
 	defer func() { r.report(t, out) }()
 	defer func() {
 		// The ledger itself is broken: the record stays as it is.
@@ -137,7 +137,7 @@ func (r *Reconciler) attempt(ctx context.Context, t *try, make func() outcome) (
 			out = outcome{seen: "error", err: errors.New(t.broken(v))}
 		}
 	}()
-	broke := t.guarded(func() { out = make() })
+	broke := t.guarded(func() { out = ask() })
 	switch {
 	case broke == "":
 		return out

@@ -133,32 +133,32 @@ func (m *mask) elementWays(i int) *mask {
 	return m.all
 }
 
-// apply is v without what m takes out, with every part in its form by t. It shares no
+// apply is v without what ignored takes out, with every part in its form by m. It shares no
 // memory that it changes with v.
-func (t *mask) apply(v *jsonValue, m *mask) jsonValue {
+func (m *mask) apply(v *jsonValue, ignored *mask) jsonValue {
 	out := *v
 	switch v.kind {
 	case jsonArray:
 		out.items = make([]jsonValue, 0, len(v.items))
 		for i := range v.items {
-			sub, drop := m.element(i, &v.items[i])
+			sub, drop := ignored.element(i, &v.items[i])
 			if !drop {
-				out.items = append(out.items, t.elementWays(i).apply(&v.items[i], sub))
+				out.items = append(out.items, m.elementWays(i).apply(&v.items[i], sub))
 			}
 		}
 	case jsonObject:
 		out.names = make([]string, 0, len(v.items))
 		out.items = make([]jsonValue, 0, len(v.items))
 		for i := range v.items {
-			sub, drop := m.member(v.names[i], &v.items[i])
+			sub, drop := ignored.member(v.names[i], &v.items[i])
 			if !drop {
 				out.names = append(out.names, v.names[i])
-				out.items = append(out.items, t.memberWays(v.names[i]).apply(&v.items[i], sub))
+				out.items = append(out.items, m.memberWays(v.names[i]).apply(&v.items[i], sub))
 			}
 		}
 	case jsonNull, jsonFalse, jsonTrue, jsonNumber, jsonString:
 	}
-	t.ownWays().value(&out)
+	m.ownWays().value(&out)
 	return out
 }
 

@@ -75,7 +75,7 @@ func (v Value) Place() Place {
 	case v.Node != nil:
 		p.Line, p.Column = v.Line, v.Column
 		if v.Kind == yaml.ScalarNode {
-			p.Value = v.Node.Value
+			p.Value = v.Value
 		}
 	case v.above != nil:
 		p.Line, p.Column = v.above.Line, v.above.Column
@@ -239,7 +239,7 @@ func (r *Reader) Members(v Value, visit func(name string, key, value Value)) boo
 			r.Fail(CodeSyntax, k.asKey(), "a key must be a plain word", "write the key out; anchors, aliases, tags and << are not taken")
 			continue
 		}
-		name := k.Node.Value
+		name := k.Value
 		k.Key = Join(v.Key, name)
 		if line, again := seen[name]; again {
 			r.Fail(CodeRepeated, k.asKey(), fmt.Sprintf("is already on line %d", line), "keep one of them")
@@ -317,7 +317,7 @@ func (r *Reader) Scalar(v Value) (string, bool) {
 		r.Fail(CodeType, v, "must be one value", "write one value on the line; quote it if it holds [ or { or \": \"")
 		return "", false
 	}
-	return v.Node.Value, true
+	return v.Value, true
 }
 
 // Join puts a key below another.

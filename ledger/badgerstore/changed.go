@@ -126,12 +126,6 @@ func (c *changed) value(k []byte) (sealed []byte, ok bool) {
 	return e.sealed, true
 }
 
-// batched reports whether this batch or the one before it has changed k.
-func (c *changed) batched(k []byte) bool {
-	hash := c.hash(k)
-	return c.now.find(hash, k) != nil || c.before.find(hash, k) != nil
-}
-
 // syncing reports whether the last batch isn't durable yet.
 func (c *changed) syncing() bool {
 	return len(c.before.list) > 0 && c.horizon.durable.Load() < c.number-1

@@ -22,11 +22,11 @@ func withField(t *testing.T, content []byte) []byte {
 	return encoded(t, fields)
 }
 
-func encoded(t testing.TB, v any) []byte {
-	t.Helper()
+func encoded(tb testing.TB, v any) []byte {
+	tb.Helper()
 	var b bytes.Buffer
 	if err := encode(&b, v); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return b.Bytes()
 }

@@ -12,33 +12,6 @@ import (
 	"keep-proxy/ledger/ledgertest"
 )
 
-// syncing opens a store that holds first, and calls during while a commit that puts then
-// is written and not durable yet.
-func syncing(t *testing.T, first, then *ledger.Mutation, during func(*Store)) *Store {
-	t.Helper()
-	c := testConfig(t.TempDir())
-	var armed atomic.Bool
-	var s *Store
-	c.synced = func(string) error {
-		if armed.CompareAndSwap(true, false) {
-			during(s)
-		}
-		return nil
-	}
-	s = mustOpen(t, c)
-	if err := s.do(t.Context(), putting(first)); err != nil {
-		t.Fatal(err)
-	}
-	armed.Store(true)
-	if err := s.do(t.Context(), putting(then)); err != nil {
-		t.Fatal(err)
-	}
-	if armed.Load() {
-		t.Fatal("nothing was synced: this shows nothing")
-	}
-	return s
-}
-
 // within fails the test if fn doesn't end.
 func within(t *testing.T, what string, fn func()) {
 	t.Helper()

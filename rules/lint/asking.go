@@ -96,7 +96,7 @@ func (l *linter) read(f rules.Facts, p rules.ProbeFacts) {
 
 // watch warns of a watch that finds an end in an answer that says nothing of what was accepted. An error
 // that comes with 200 may be that of what was accepted, and so a failure.
-func (l *linter) watch(op *rules.Operation, f rules.Facts) {
+func (l *linter) watch(op *rules.Operation) {
 	if op.Watch == nil {
 		return
 	}

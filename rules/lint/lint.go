@@ -103,7 +103,7 @@ func (l *linter) operation(op *rules.Operation) {
 		l.credentials(op, f)
 		l.natural(op, f)
 		l.asking(op)
-		l.watch(op, f)
+		l.watch(op)
 	case rules.EffectDeny:
 	}
 }
