@@ -37,11 +37,11 @@ func onDisk(t *testing.T, d *disk) func(*Config) {
 	return func(c *Config) {
 		var ids atomic.Int64
 		d.dir = filepath.Join(t.TempDir(), "ledger")
+		now := func() ledger.Stamp { return ledger.Stamp(clock.Take(clock.System())) }
 		d.store = badgerstore.OpenForTest(t, badgerstore.Config{
-			Dir: d.dir, NewID: func() string { return fmt.Sprint("ledger", ids.Add(1)) },
-			Now: func() ledger.Stamp { return ledger.Stamp(clock.Take(clock.System())) },
+			Dir: d.dir, NewID: func() string { return fmt.Sprint("ledger", ids.Add(1)) }, Now: now,
 		})
-		c.Ledger.Store = d.store
+		c.Ledger.Store, c.Ledger.Standings = d.store, ledger.New(d.store, ledger.Config{Now: now}).Standings
 	}
 }
 
