@@ -114,7 +114,7 @@ type CA struct {
 	// the root.
 	CertFile string `key:"cert_file" read:"path"`
 	// KeyFile is the CA's private key, PEM, readable by the owner alone.
-	KeyFile string `key:"key_file"  read:"path"`
+	KeyFile string `key:"key_file" read:"path"`
 	// BundleOut is where the system's roots and the CA are written together,
 	// for clients whose CA variable replaces their roots.
 	BundleOut string `key:"bundle_out" read:"path"`
@@ -218,7 +218,7 @@ type AdminTLS struct {
 	// CertFile is the certificate with its chain, PEM.
 	CertFile string `key:"cert_file" read:"path"`
 	// KeyFile is its private key, PEM.
-	KeyFile string `key:"key_file"  read:"path"`
+	KeyFile string `key:"key_file" read:"path"`
 }
 
 // Enabled reports whether the admin API is served over TLS.

@@ -16,11 +16,11 @@ type InvalidError struct{ Faults []Fault }
 
 // Error names each field.
 func (e *InvalidError) Error() string {
-	text := ErrInvalid.Error()
+	parts := []string{ErrInvalid.Error()}
 	for _, f := range e.Faults {
-		text += "; " + f.Field + ": " + f.What
+		parts = append(parts, f.Field+": "+f.What)
 	}
-	return text
+	return strings.Join(parts, "; ")
 }
 
 // Unwrap makes it an ErrInvalid.

@@ -28,8 +28,6 @@ var (
 const holdTick = 25 * time.Millisecond
 
 // claimAndSend claims the mutation and does what the ledger decides.
-//
-//nolint:contextcheck // Waiting ends with the client, recording does not.
 func (p *Proxy) claimAndSend(ctx context.Context, x *exchange, w *work) *reply {
 	if f := p.storeBody(ctx, w); f != nil {
 		return &reply{refusal: f}

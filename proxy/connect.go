@@ -77,7 +77,7 @@ func (p *Proxy) enterTunnel(r *http.Request, client net.Conn) {
 		return
 	}
 	// No server has the connection before it is known what is spoken on it.
-	disown := context.AfterFunc(p.ctx, func() { _ = client.Close() }) //nolint:contextcheck // It ends with the proxy, not with the request.
+	disown := context.AfterFunc(p.ctx, func() { _ = client.Close() })
 	defer disown()
 	_, err := io.WriteString(client, "HTTP/1.1 200 OK\r\n\r\n")
 	first := make([]byte, 1)
@@ -93,14 +93,14 @@ func (p *Proxy) enterTunnel(r *http.Request, client net.Conn) {
 	}
 	t.Conn, t.first = client, strings.NewReader(string(first))
 	if first[0] != tlsHandshake {
-		go func() { //nolint:contextcheck // A tunnel outlives the request that opened it.
+		go func() {
 			g := p.guard(t, t)
 			p.loop.Serve(g)
 			p.noteUnused(t, g.lost)
 		}()
 		return
 	}
-	p.enterTLS(t) //nolint:contextcheck // A tunnel outlives the request that opened it.
+	p.enterTLS(t)
 }
 
 // noteUnused writes the log line of a tunnel that has ended, unless it was told of what was
@@ -247,7 +247,7 @@ func (p *Proxy) Reloaded() { p.open.uncover() }
 // gate at CONNECT and later cuts apply to it (see Reloaded too).
 func (p *Proxy) tunnelBlind(w http.ResponseWriter, r *http.Request, t *tunnel) {
 	x := &exchange{caller: t.caller, client: r.Context()}
-	if f := p.gate(x); f != nil { //nolint:contextcheck // The exchange holds the client's context.
+	if f := p.gate(x); f != nil {
 		p.turnAway(w, r, t.caller, f)
 		return
 	}

@@ -152,25 +152,25 @@ func TestWhatAnInlineTryLeaves(t *testing.T) {
 	}{
 		"nothing but an error": {func(context.Context, *world, *ledger.Mutation) (*ledger.Mutation, error) { return nil, errTrouble }, unknown},
 		"a resend that is unknown, too": {func(_ context.Context, w *world, _ *ledger.Mutation) (*ledger.Mutation, error) {
-			w.change("a", func(m *ledger.Mutation) { //nolint:contextcheck // The test's own.
+			w.change("a", func(m *ledger.Mutation) {
 				again := m.Dispatches[0]
 				again.ID = "again"
 				m.Dispatches = append(m.Dispatches, again)
 			})
-			return w.mutation("a"), nil //nolint:contextcheck // The test's own.
+			return w.mutation("a"), nil
 		}, unknown},
 		"what was accepted": {func(_ context.Context, w *world, _ *ledger.Mutation) (*ledger.Mutation, error) {
-			w.change("a", func(m *ledger.Mutation) { //nolint:contextcheck // The test's own.
+			w.change("a", func(m *ledger.Mutation) {
 				m.State, m.Watching = ledger.NeedsReconcile, true
 				m.Result, m.ResultState = &ledger.Result{Status: http.StatusAccepted}, ledger.ResultKnown
 			})
-			return w.mutation("a"), nil //nolint:contextcheck // The test's own.
+			return w.mutation("a"), nil
 		}, func(t *testing.T, g got) { t.Helper(); wantAnswer(t, g, http.StatusAccepted, "", false) }},
 		"an absence that is believed": {func(_ context.Context, w *world, _ *ledger.Mutation) (*ledger.Mutation, error) {
-			w.change("a", func(m *ledger.Mutation) { //nolint:contextcheck // The test's own.
+			w.change("a", func(m *ledger.Mutation) {
 				m.State, m.Class, m.Reason, m.Dispatches[0].Resolved = ledger.Failed, ledger.ClassTransient, "probe; none", true
 			})
-			return w.mutation("a"), nil //nolint:contextcheck // The test's own.
+			return w.mutation("a"), nil
 		}, func(t *testing.T, g got) {
 			t.Helper()
 			wantProblem(t, g, "not-sent", 502, "safe to try again")
@@ -179,11 +179,11 @@ func TestWhatAnInlineTryLeaves(t *testing.T) {
 			}
 		}},
 		"an absence after which it is sent again by itself": {func(_ context.Context, w *world, _ *ledger.Mutation) (*ledger.Mutation, error) {
-			w.change("a", func(m *ledger.Mutation) { //nolint:contextcheck // The test's own.
+			w.change("a", func(m *ledger.Mutation) {
 				m.State, m.Class, m.Reason, m.Dispatches[0].Resolved = ledger.Failed, ledger.ClassTransient, "probe; none", true
 				m.RedispatchSince, m.NextTryAt = m.CreatedAt, m.CreatedAt
 			})
-			return w.mutation("a"), nil //nolint:contextcheck // The test's own.
+			return w.mutation("a"), nil
 		}, func(t *testing.T, g got) {
 			t.Helper()
 			wantProblem(t, g, "not-sent", 502, "keep-proxy sends it again by itself")

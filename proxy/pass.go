@@ -18,8 +18,6 @@ import (
 
 // pass streams a request that is not recorded, both ways, never buffered. It is
 // cut when its scope is stopped.
-//
-//nolint:contextcheck // A stream is a context that inherits from the request's.
 func (p *Proxy) pass(x *exchange, r *http.Request, req *rules.Request, connector string) *http.Response {
 	if !safe(r.Method) || r.ContentLength != 0 {
 		// What is no mere read ends with its client; that one is followed from the start.
@@ -74,8 +72,6 @@ func stripTrailer(h http.Header) {
 // admittedStream is openStream for what is yet to be sent: a stop that came since the gate was
 // passed, and which the stream may be cut by only once it has been sent, is waited for or
 // refuses as at the gate.
-//
-//nolint:contextcheck // Refusing ends the run whatever becomes of the client.
 func (p *Proxy) admittedStream(client context.Context, x *exchange) (*stream, *refusal) {
 	for {
 		s, open := p.register(client, x.caller, false)

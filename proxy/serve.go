@@ -137,7 +137,7 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, c caller, t *tunne
 	if t == nil && !wantsUpgrade(r) {
 		p.goproxy.ServeHTTP(answer, r.WithContext(withExchange(r.Context(), x)))
 	} else {
-		resp := p.pipeline(x, r) //nolint:bodyclose,contextcheck // carry closes it; the exchange holds the context.
+		resp := p.pipeline(x, r) //nolint:bodyclose // carry closes it; the exchange holds the context.
 		if x.switched != nil && resp.StatusCode == http.StatusSwitchingProtocols {
 			delivered = p.carrySwitched(x, r, resp)
 			return

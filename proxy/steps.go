@@ -110,7 +110,7 @@ func (p *Proxy) stepTurn(ctx context.Context, s *sending) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.w.op.Timeout)
 	defer cancel()
-	defer context.AfterFunc(p.ctx, cancel)() //nolint:contextcheck // The end of the process ends it too.
+	defer context.AfterFunc(p.ctx, cancel)()
 	if err := p.config.Turns.Turn(ctx, s.w.match.Connector); err != nil {
 		return fmt.Errorf("the connector's rate did not admit the next step: %w", err)
 	}

@@ -71,7 +71,7 @@ func (w *waits) wait(ctx context.Context, blockers []ledger.Blocker) bool {
 func (p *Proxy) awaitTurn(client context.Context, w *work) *refusal {
 	ctx, stop := context.WithCancel(client)
 	defer stop()
-	defer context.AfterFunc(p.admitting, stop)() //nolint:contextcheck // Shutting down ends it too.
+	defer context.AfterFunc(p.admitting, stop)()
 	err := p.config.Turns.Turn(ctx, w.match.Connector)
 	switch {
 	case err == nil:

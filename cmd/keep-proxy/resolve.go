@@ -176,7 +176,8 @@ func (f *resolveFlags) decision(cmd *cobra.Command) (wire.Resolve, error) {
 // sound says by flags what the ledger would find wrong with the decision, before anything is opened.
 func (f *resolveFlags) sound(cmd *cobra.Command, d wire.Resolve) error {
 	command := ledger.Resolve{
-		Action: ledger.Trigger(d.Action), Reason: d.Reason, Actor: d.Actor, Version: cmp.Or(d.Version, 1), Force: d.Force, NewKey: d.NewKey, NoResult: d.NoResult,
+		Action: ledger.Trigger(d.Action), Reason: d.Reason, Actor: d.Actor, Version: cmp.Or(d.Version, 1),
+		Force: d.Force, NewKey: d.NewKey, NoResult: d.NoResult,
 	}
 	if f.result != "" {
 		command.Result = &ledger.Result{Status: http.StatusOK} // The file is read later.
