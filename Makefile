@@ -57,7 +57,7 @@ house: ## Count lines, words and methods; POST=1 counts what one POST runs, too
 	$(CACHE)/bin/house $(if $(POST),-post)
 
 .PHONY: fixture
-fixture: ## Write a small ledger folder of the present format, for the tests of formats
+fixture: ## Write testdata's ledger of the present format, before it is released
 	go test ./ledger/badgerstore -run TestLedgerOfEachFormat -update
 
 .PHONY: fuzz

@@ -27,7 +27,7 @@ func TestAStoredAnswerIsNotMissing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			m := &ledger.Mutation{Committed: true, ResultState: c.result, Dispatches: []ledger.Dispatch{{ID: "d"}}}
+			m := &ledger.Mutation{Outcome: ledger.Outcome{Committed: true, ResultState: c.result, Dispatches: []ledger.Dispatch{{ID: "d"}}}}
 			if got := strings.Contains(whyUnknown(m), "what is missing is the answer"); got != c.missing {
 				t.Errorf("says that the answer is missing: %t", got)
 			}

@@ -116,8 +116,7 @@ func dispatchOf(d ledger.Dispatch) wire.Dispatch {
 	return wire.Dispatch{
 		ID: d.ID, Run: d.Run, Generation: d.Generation, Resend: d.Resend,
 		StartedAt: d.Started.Wall, EndedAt: d.Ended.Wall, Lost: d.Lost,
-		BytesWritten: d.BytesWritten, Head: d.Head, Status: d.Status, BodyComplete: d.BodyComplete,
-		ErrorClass: d.ErrorClass, Error: d.Error, Protocol: d.Protocol, Remote: d.Remote,
+		Wire:    wire.Wire(d.Wire),
 		Verdict: string(d.Verdict), Class: string(d.Class), Reason: d.Reason, Resolved: d.Resolved,
 	}
 }

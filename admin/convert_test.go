@@ -61,11 +61,15 @@ func TestAnOutlineHoldsNoContents(t *testing.T) {
 	t.Parallel()
 	const secret = "s3cret"
 	m := &ledger.Mutation{
-		Request:      ledger.Request{Header: ledger.Header{"X-Note": {secret}}},
-		Result:       &ledger.Result{Header: ledger.Header{"Set-Cookie": {secret}}, Trailer: ledger.Header{"X-Note": {secret}}},
-		Diff:         &ledger.Diff{Changes: []ledger.Change{{Place: "json.amount", Kind: "changed", Stored: secret, Asked: secret, Weight: "significant"}}},
-		Verification: &ledger.Verification{Evidence: "GET /" + secret},
-		Observations: []ledger.Observation{{Seen: ledger.SeenAbsent, Reason: "nothing of it", Evidence: "GET /" + secret}},
+		Payload: ledger.Payload{
+			Request: ledger.Request{Header: ledger.Header{"X-Note": {secret}}},
+			Diff:    &ledger.Diff{Changes: []ledger.Change{{Place: "json.amount", Kind: "changed", Stored: secret, Asked: secret, Weight: "significant"}}},
+		},
+		Outcome: ledger.Outcome{
+			Result:       &ledger.Result{Header: ledger.Header{"Set-Cookie": {secret}}, Trailer: ledger.Header{"X-Note": {secret}}},
+			Verification: &ledger.Verification{Evidence: "GET /" + secret},
+		},
+		Asking: ledger.Asking{Observations: []ledger.Observation{{Seen: ledger.SeenAbsent, Reason: "nothing of it", Evidence: "GET /" + secret}}},
 	}
 	got, err := json.Marshal(outlineOf(m))
 	if err != nil {

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,16 +10,14 @@ import (
 
 	"keep-proxy/admin/wire"
 	"keep-proxy/internal/names"
+	"keep-proxy/ledger"
 )
 
-// Bounds of what people and programs may write into the ledger, in bytes.
+// Bounds of what a run may be opened with.
 const (
-	maxSentence = 2000
-	maxLabels   = 32
+	maxLabels = 32
+	maxTTL    = 365 * 24 * time.Hour
 )
-
-// maxTTL bounds a run's time limit.
-const maxTTL = 365 * 24 * time.Hour
 
 // faults collects what is wrong with a request, so that all of it is reported.
 type faults []wire.Fault
@@ -51,23 +50,23 @@ func (f *faults) optionalName(where, text string) {
 	}
 }
 
-// sentence wants a text that says something.
+// sentence wants a bounded text, or none; lines may be broken.
 func (f *faults) sentence(where, text string) {
-	if strings.TrimSpace(text) == "" {
-		f.add(where, "missing", "say why, for whoever reads the history")
-		return
+	if what, how := ledger.TextFault(text); what != "" {
+		f.add(where, what, how)
 	}
-	f.optionalSentence(where, text)
 }
 
-// optionalSentence wants a bounded text; lines may be broken.
-func (f *faults) optionalSentence(where, text string) {
-	switch {
-	case len(text) > maxSentence:
-		f.add(where, fmt.Sprintf("longer than %d bytes", maxSentence), "shorten it")
-	case !names.Shown(strings.NewReplacer("\n", " ", "\t", " ").Replace(text)):
-		f.add(where, "control characters", "leave them out")
+// decision adds what the ledger says of a decision that is wrong in itself.
+func (f *faults) decision(err error) {
+	if invalid, ok := errors.AsType[*ledger.InvalidError](err); ok {
+		*f = append(*f, each(invalid.Faults, faultOf)...)
 	}
+}
+
+// faultOf gives a fault of the ledger its place in the request.
+func faultOf(f ledger.Fault) wire.Fault {
+	return wire.Fault{Where: "/" + f.Field, What: f.What, How: f.How}
 }
 
 // oneOf wants one of a few words.

@@ -3,7 +3,6 @@ package admin
 import (
 	"context"
 	"errors"
-	"slices"
 	"strings"
 	"testing"
 
@@ -12,7 +11,7 @@ import (
 
 func TestFaults(t *testing.T) {
 	t.Parallel()
-	long := strings.Repeat("x", maxSentence+1)
+	long := strings.Repeat("x", 2000+1)
 	for _, c := range []struct {
 		name  string
 		check func(*faults)
@@ -23,7 +22,7 @@ func TestFaults(t *testing.T) {
 		{"a sentence that moves the cursor", func(f *faults) { f.sentence("/a", "x\x1b[2J") }, "/a: control characters"},
 		{"a sentence that turns its own direction", func(f *faults) { f.sentence("/a", "abc\u202edef") }, "/a: control characters"},
 		{"a return without a line", func(f *faults) { f.sentence("/a", "x\ry") }, "/a: control characters"},
-		{"no sentence where none is needed", func(f *faults) { f.optionalSentence("/a", "") }, ""},
+		{"no sentence where none is needed", func(f *faults) { f.sentence("/a", "") }, ""},
 		{"a name in any script", func(f *faults) { f.name("/a", "größe 数") }, ""},
 		{"a name of two lines", func(f *faults) { f.name("/a", "a\nb") }, "/a: control characters"},
 		{"no name", func(f *faults) { f.name("/a", "") }, "/a: missing"},
@@ -90,15 +89,12 @@ func TestShownLabels(t *testing.T) {
 
 func TestHopByHopIsCanonical(t *testing.T) {
 	t.Parallel()
-	for _, name := range hopByHop {
+	for _, name := range []string{"Connection", "Content-Length", "Proxy-Authentication-Info", "Te", "Transfer-Encoding", "Upgrade"} {
 		var f faults
 		f.answer("", &wire.Result{Status: 200, Headers: wire.Header{strings.ToLower(name): {"x"}}}, 0)
 		if len(f) != 1 || !strings.Contains(f[0].What, "belongs to the connection") {
 			t.Errorf("%s: %v", name, f)
 		}
-	}
-	if !slices.IsSorted(hopByHop) {
-		t.Error("not in order")
 	}
 }
 

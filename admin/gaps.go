@@ -33,15 +33,11 @@ func gapOf(g *ledger.Gap) wire.Gap {
 // confirmGap answers POST /v1/ledger/confirm.
 func confirmGap(s *Server, r *http.Request, q *wire.ConfirmGap) (any, error) {
 	var faults faults
-	faults.sentence("/reason", q.Reason)
-	faults.name("/actor", q.Actor)
 	switch {
 	case q.All && q.Workflow != "":
 		faults.add("/all", "given with a workflow", "give one of them")
 	case !q.All && q.Workflow == "":
 		faults.add("/workflow", "missing", "name the workflow, or say all: true")
-	case q.Item != "" && q.Workflow == "":
-		faults.add("/item", "given without its workflow", "name the workflow too")
 	}
 	if err := faults.err(); err != nil {
 		return nil, err

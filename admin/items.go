@@ -172,24 +172,14 @@ func nextOf(m *ledger.Mutation, item *ledger.Item, gaps []ledger.Gap) string {
 	return "refused"
 }
 
-// decideItem makes the handler of a decision on an item from what turns its body
-// into the ledger's command; faults are of what is special to it.
-func decideItem[T any](action ledger.ItemAction, read func(*T, *faults) ledger.DecideItem) func(*Server, *http.Request, *T) (any, error) {
+// decideItem makes the handler of a decision on an item from what makes its body the ledger's command.
+func decideItem[T any](action ledger.ItemAction, read func(*T) ledger.DecideItem) func(*Server, *http.Request, *T) (any, error) {
 	return func(s *Server, r *http.Request, q *T) (any, error) {
-		var faults faults
-		d := read(q, &faults)
-		faults.sentence("/reason", d.Reason)
-		faults.name("/actor", d.Actor)
-		if d.Version < 0 {
-			faults.add("/version", "negative", "give the version of the item that you saw, or leave it out")
-		}
-		if err := faults.err(); err != nil {
-			return nil, err
-		}
 		item, err := s.item(r.Context(), r.PathValue("id"))
 		if err != nil {
 			return nil, err
 		}
+		d := read(q)
 		d.Action, d.Workflow, d.Item, d.Actor = action, item.Workflow, item.Item, actorOf(r.Context(), d.Actor)
 		if item, err = s.config.Ledger.DecideItem(r.Context(), d); err != nil {
 			return nil, anotherAttempt(err)
@@ -215,19 +205,15 @@ func anotherAttempt(err error) error {
 		strings.TrimPrefix(err.Error(), ledger.ErrAttempt.Error()+": "))
 }
 
-// plainDecision reads a decision that has nothing special.
-func plainDecision(q *wire.DecideItem, _ *faults) ledger.DecideItem {
+func plainDecision(q *wire.DecideItem) ledger.DecideItem {
 	return ledger.DecideItem{Reason: q.Reason, Actor: q.Actor, Version: q.Version}
 }
 
-func skipDecision(q *wire.SkipItem, _ *faults) ledger.DecideItem {
+func skipDecision(q *wire.SkipItem) ledger.DecideItem {
 	return ledger.DecideItem{Reason: q.Reason, Actor: q.Actor, Version: q.Version, WithMutations: q.WithMutations}
 }
 
-func attemptDecision(q *wire.NewAttempt, faults *faults) ledger.DecideItem {
-	if q.Attempt < 1 {
-		faults.add("/attempt", "missing", "give the number of the attempt that ends")
-	}
+func attemptDecision(q *wire.NewAttempt) ledger.DecideItem {
 	return ledger.DecideItem{Reason: q.Reason, Actor: q.Actor, Version: q.Version, Attempt: q.Attempt}
 }
 

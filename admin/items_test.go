@@ -80,7 +80,7 @@ func TestWhatARepairFinds(t *testing.T) {
 	}
 	w.finish(ledger.Finish{Key: failed.Key, Dispatch: ledger.Dispatch{
 		ID: failed.Current().ID, Verdict: ledger.VerdictFailed, Class: ledger.ClassPrecondition, Reason: "the account is empty",
-		BytesWritten: 412, Head: true, Status: 422, BodyComplete: true,
+		Wire: ledger.Wire{BytesWritten: 412, Head: true, Status: 422, BodyComplete: true},
 	}})
 	if got := next(); got[applied.ID] != "applied, replay" || got[failed.ID] != "failed, send" {
 		t.Errorf("after it failed: %v", got)
@@ -200,7 +200,7 @@ func TestARerunOfWhatIsFollowedOrForgotten(t *testing.T) {
 	followed.policy.Reconciler, followed.policy.WatchEvery, followed.policy.WatchMax = true, time.Second, time.Hour
 	m := w.claim(followed)
 	w.finish(ledger.Finish{
-		Key: m.Key, Dispatch: ledger.Dispatch{ID: m.Current().ID, Verdict: ledger.VerdictAccepted, Head: true, Status: 202, BodyComplete: true},
+		Key: m.Key, Dispatch: ledger.Dispatch{ID: m.Current().ID, Verdict: ledger.VerdictAccepted, Wire: ledger.Wire{Head: true, Status: 202, BodyComplete: true}},
 		Result: &ledger.Result{Status: 202},
 	})
 	next := func() string { return w.theItem().Attempts[0].Mutations[0].Next }

@@ -3,8 +3,10 @@ package admin
 import (
 	"context"
 	"net/http"
+	"strings"
 
 	"keep-proxy/admin/wire"
+	"keep-proxy/ledger"
 )
 
 // Modes pauses, drains and resumes the program.
@@ -21,10 +23,7 @@ func setMode(mode string) func(*Server, *http.Request, *wire.SetMode) (any, erro
 		if s.config.Modes == nil {
 			return nil, refuse("not-yet", "Pausing and draining: this program doesn't do it.")
 		}
-		var faults faults
-		faults.sentence("/reason", q.Reason)
-		faults.name("/actor", q.Actor)
-		if err := faults.err(); err != nil {
+		if err := ledger.CheckDecision(q.Actor, q.Reason); err != nil {
 			return nil, err
 		}
 		told := *q
@@ -46,4 +45,17 @@ func (s *Server) admitting() error {
 		return refuse("draining", "An operator has told keep-proxy to take no work (%s since %s: %s). No run was opened; try again later.",
 			m.Mode, m.Since.UTC().Format("2006-01-02 15:04:05Z"), m.Reason)
 	}
+}
+
+// reload answers POST /v1/reload.
+func reload(s *Server, r *http.Request) (any, error) {
+	if s.config.Reload == nil {
+		return nil, refuse("not-yet", "Reloading: this program doesn't do it.")
+	}
+	// The request says no name of its own: it is by whose token it was.
+	out, err := s.config.Reload(r.Context(), ledger.PersonActor(callerOf(r.Context()).name))
+	if err != nil {
+		return nil, refuse("reload-failed", "Nothing was changed: what was in force before stays in force. %s.", strings.TrimSuffix(err.Error(), "."))
+	}
+	return out, nil
 }

@@ -28,7 +28,7 @@ func attempted(m *ledger.Mutation) string {
 		switch d := &m.Dispatches[i]; {
 		case d.Gap != 0:
 			gaps++
-		case d.Verdict != ledger.VerdictNotSent:
+		case d.Verdict != ledger.VerdictNotSent, d.BytesWritten > 0:
 			sent++
 		}
 	}
@@ -143,6 +143,9 @@ func proves(d *ledger.Dispatch) string {
 	case ledger.VerdictFailed:
 		return "It took no effect" + reason + "."
 	case ledger.VerdictNotSent:
+		if d.BytesWritten > 0 {
+			return "It took no effect" + reason + "."
+		}
 		return "Nothing was sent" + reason + "."
 	case ledger.VerdictUncertain:
 		return "It may have taken effect or not" + reason + "."

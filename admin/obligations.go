@@ -71,33 +71,18 @@ func standingOf(m *ledger.Mutation) string {
 	return wire.StandingUnknown
 }
 
-// obligation reads a person's decision on one, and the record that it is about.
-func (s *Server) obligation(r *http.Request, q *wire.DecideObligation) (*ledger.Mutation, error) {
-	var faults faults
-	faults.sentence("/reason", q.Reason)
-	faults.name("/actor", q.Actor)
-	if q.Version < 1 {
-		faults.add("/version", "missing", "give the version of the obligation that you saw")
-	}
-	if err := faults.err(); err != nil {
-		return nil, err
-	}
-	id := r.PathValue("id")
-	m, err := s.mutation(r.Context(), id)
-	switch {
-	case err != nil:
-		return nil, err
-	case m.ID != id:
-		return nil, refuse("not-found", "A decision needs the whole id; %q is the beginning of %s.", id, m.ID)
-	case m.Undo == nil:
+// obligation is the record that a person decides on.
+func (s *Server) obligation(r *http.Request) (*ledger.Mutation, error) {
+	m, err := s.decidable(r.Context(), r.PathValue("id"))
+	if err == nil && m.Undo == nil {
 		return nil, refuse("not-found", "Mutation %s is no obligation; see GET /v1/obligations.", m.ID)
 	}
-	return m, nil
+	return m, err
 }
 
 // runObligation answers POST /v1/obligations/{id}/run.
 func runObligation(s *Server, r *http.Request, q *wire.DecideObligation) (any, error) {
-	m, err := s.obligation(r, q)
+	m, err := s.obligation(r)
 	if err != nil {
 		return nil, err
 	}
@@ -131,7 +116,7 @@ func refusedObligation(decided string, err error) error {
 
 // waiveObligation answers POST /v1/obligations/{id}/waive.
 func waiveObligation(s *Server, r *http.Request, q *wire.DecideObligation) (any, error) {
-	m, err := s.obligation(r, q)
+	m, err := s.obligation(r)
 	if err != nil {
 		return nil, err
 	}

@@ -17,8 +17,11 @@ import (
 func undoing(c *admin.Config) {
 	c.PlanUndo = func(_ context.Context, m *ledger.Mutation, object string) (ledger.Owed, error) {
 		return ledger.Owed{Object: object, Record: ledger.Mutation{
-			Operation: m.Operation + ledger.UndoSuffix, Target: "Undo " + object, PayloadDigest: digest(object), Policy: m.Policy,
-			Request: ledger.Request{Method: http.MethodDelete, URL: "https://bank.example/transfers/" + object},
+			Intent: ledger.Intent{Operation: m.Operation + ledger.UndoSuffix, Target: "Undo " + object},
+			Payload: ledger.Payload{
+				PayloadDigest: digest(object), Policy: m.Policy,
+				Request: ledger.Request{Method: http.MethodDelete, URL: "https://bank.example/transfers/" + object},
+			},
 		}}, nil
 	}
 }

@@ -174,8 +174,8 @@ func (s *Server) openCommand(q *wire.OpenRun) (ledger.OpenRun, error) {
 	if q.Attempt < 0 {
 		faults.add("/attempt", "negative", "count from 1, or leave it out for the current one")
 	}
-	faults.optionalSentence("/title", q.Title)
-	faults.optionalSentence("/resume_hint", q.ResumeHint)
+	faults.sentence("/title", q.Title)
+	faults.sentence("/resume_hint", q.ResumeHint)
 	faults.optionalOneOf("/mutations", q.Mutations, "none", "one", "many")
 	faults.optionalOneOf("/on_failure", q.OnFailure, "abort", "return")
 	faults.optionalOneOf("/if_done", q.IfDone, "skip", "fail", "run")

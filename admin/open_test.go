@@ -30,7 +30,7 @@ func TestOpenRun(t *testing.T) {
 	if diff := different(got.Run, want); diff != "" {
 		t.Errorf("run: %s", diff)
 	}
-	stored, _, err := w.store.StandingByToken(digest(got.Token))
+	stored, _, err := w.ledger.StandingByToken(digest(got.Token))
 	if err != nil || stored.ID != got.ID {
 		t.Errorf("the token's digest finds run %q, %v", stored.ID, err)
 	}

@@ -118,6 +118,9 @@ func problemOf(err error) *wire.Problem {
 	if p, ok := errors.AsType[*wire.Problem](err); ok {
 		return p
 	}
+	if invalid, ok := errors.AsType[*ledger.InvalidError](err); ok {
+		return badRequest(each(invalid.Faults, faultOf))
+	}
 	if blocked, ok := errors.AsType[*ledger.BlockedError](err); ok {
 		return blockedProblem(blocked)
 	}

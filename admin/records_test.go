@@ -115,7 +115,7 @@ func TestBodies(t *testing.T) {
 	m := w.claim(transfer(&run.Run))
 	m = w.finish(ledger.Finish{
 		Key:      m.Key,
-		Dispatch: ledger.Dispatch{ID: m.Current().ID, Verdict: ledger.VerdictApplied, Head: true, Status: 200, BodyComplete: true},
+		Dispatch: ledger.Dispatch{ID: m.Current().ID, Verdict: ledger.VerdictApplied, Wire: ledger.Wire{Head: true, Status: 200, BodyComplete: true}},
 		Result:   &ledger.Result{Status: 200, Body: stored},
 	})
 	shown, err := w.client.Mutation(t.Context(), m.ID)
@@ -368,7 +368,8 @@ func TestFinishNamesWhatIsUnsettled(t *testing.T) {
 	i := transfer(&run.Run)
 	m := w.claim(i)
 	failed := w.finish(ledger.Finish{Key: m.Key, Dispatch: ledger.Dispatch{
-		ID: m.Current().ID, Verdict: ledger.VerdictFailed, Class: ledger.ClassTransient, Head: true, Status: 429, BodyComplete: true,
+		ID: m.Current().ID, Verdict: ledger.VerdictFailed, Class: ledger.ClassTransient,
+		Wire: ledger.Wire{Head: true, Status: 429, BodyComplete: true},
 	}})
 	_, err := w.client.FinishRun(t.Context(), run.ID, wire.FinishRun{Outcome: "done"})
 	problemIn(t, err, 409, "run-unfinished", "it is failing")
@@ -419,7 +420,7 @@ func TestAHostIsShownNoContents(t *testing.T) {
 	m := w.claim(transfer(&run.Run))
 	m = w.finish(ledger.Finish{
 		Key:      m.Key,
-		Dispatch: ledger.Dispatch{ID: m.Current().ID, Verdict: ledger.VerdictApplied, Head: true, Status: 201, BodyComplete: true},
+		Dispatch: ledger.Dispatch{ID: m.Current().ID, Verdict: ledger.VerdictApplied, Wire: ledger.Wire{Head: true, Status: 201, BodyComplete: true}},
 		Result:   &ledger.Result{Status: 201, Header: ledger.Header{"Set-Cookie": {"session=s3cret"}}},
 	})
 	contents := []string{"s3cret", "X-Twice"}

@@ -3,13 +3,10 @@ package admin
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
 	"net/http"
-	"net/textproto"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -17,6 +14,7 @@ import (
 	"golang.org/x/net/http/httpguts"
 
 	"keep-proxy/admin/wire"
+	"keep-proxy/internal/hop"
 	"keep-proxy/ledger"
 )
 
@@ -25,34 +23,35 @@ const sourcePerson = "person"
 
 // resolve answers POST /v1/mutations/{id}/resolve.
 func resolve(s *Server, r *http.Request, q *wire.Resolve) (any, error) {
-	if err := s.checkResolve(q); err != nil {
+	command := ledger.Resolve{
+		Action: ledger.Trigger(q.Action), Reason: q.Reason, Actor: q.Actor, Version: q.Version,
+		Force: q.Force, NewKey: q.NewKey, NoResult: q.NoResult,
+	}
+	if q.Result != nil {
+		command.Result = &ledger.Result{Status: q.Result.Status, Header: canonicalHeader(q.Result.Headers), Source: sourcePerson}
+	}
+	if q.Compensate {
+		command.Compensate = &ledger.Owed{Object: q.Object}
+	}
+	if err := s.checkResolve(&command, q); err != nil {
 		return nil, err
 	}
 	id := r.PathValue("id")
-	m, err := s.mutation(r.Context(), id)
+	m, err := s.decidable(r.Context(), id)
 	if err != nil {
 		return nil, err
 	}
-	if m.ID != id {
-		// Versions are small numbers: one that was seen on another record may fit.
-		return nil, refuse("not-found", "A decision needs the whole id; %q is the beginning of %s.", id, m.ID)
-	}
-	command := ledger.Resolve{
-		Key:      m.Key,
-		Action:   ledger.Trigger(q.Action),
-		Actor:    actorOf(r.Context(), q.Actor),
-		Reason:   q.Reason,
-		Version:  q.Version,
-		Force:    q.Force,
-		NewKey:   q.NewKey,
-		NoResult: q.NoResult,
-	}
+	command.Key, command.Actor = m.Key, actorOf(r.Context(), q.Actor)
 	if command.Action == ledger.OnCheckAgain {
 		command.NextTryAt = s.config.Now().Wall
 	}
 	if q.Result != nil {
-		if command.Result, command.Body, err = s.keepResult(r.Context(), q.Result); err != nil {
-			return nil, err
+		// The ledger names a body that is part of the command; a longer one is written first.
+		if command.Body = q.Result.Body.Content; len(command.Body) > ledger.InlineBody {
+			command.Result.Body, err = s.config.Ledger.WriteBody(r.Context(), bytes.NewReader(command.Body))
+			if command.Body = nil; err != nil {
+				return nil, err
+			}
 		}
 	}
 	if q.Compensate {
@@ -65,6 +64,16 @@ func resolve(s *Server, r *http.Request, q *wire.Resolve) (any, error) {
 		return nil, s.explainRefusal(r.Context(), m.ID, q, err)
 	}
 	return s.decided(r.Context(), finished.Mutation), nil
+}
+
+// decidable finds the record that a decision is about. Versions are small numbers: one that
+// was seen on another record may fit, so that the id must be whole.
+func (s *Server) decidable(ctx context.Context, id string) (*ledger.Mutation, error) {
+	m, err := s.mutation(ctx, id)
+	if err == nil && m.ID != id {
+		return nil, refuse("not-found", "A decision needs the whole id; %q is the beginning of %s.", id, m.ID)
+	}
+	return m, err
 }
 
 // planUndo asks the rule how the object is taken back.
@@ -126,76 +135,27 @@ func openSentence(actions []wire.Action) string {
 }
 
 // checkResolve refuses a decision that isn't one, whatever the record says.
-func (s *Server) checkResolve(q *wire.Resolve) error {
+func (s *Server) checkResolve(command *ledger.Resolve, q *wire.Resolve) error {
 	var faults faults
-	faults.oneOf("/action", q.Action, wire.ActionNames()...)
-	faults.sentence("/reason", q.Reason)
-	faults.name("/actor", q.Actor)
-	if q.Version < 1 {
-		faults.add("/version", "missing", "give the version of the record that you saw")
+	faults.decision(command.Check())
+	if q.Object != "" && !q.Compensate {
+		faults.add("/object", "goes with compensate only", "leave it out")
 	}
-	if q.Force && q.Action != wire.ActionDidNotHappen {
-		faults.add("/force", "goes with did_not_happen only", "leave it out")
-	}
-	if q.NewKey && q.Action != wire.ActionDidNotHappen && q.Action != wire.ActionNewKey {
-		faults.add("/new_key", "goes with did_not_happen only", "leave it out")
-	}
-	faults.compensate(q)
-	faults.result(q)
 	if q.Result != nil {
 		faults.answer("/result", q.Result, s.config.MaxBody)
 	}
 	return faults.err()
 }
 
-// maxObject is the longest id of what is to be undone, in bytes.
-const maxObject = 1 << 10
-
-// compensate wants the object that is to be undone, with happened alone.
-func (f *faults) compensate(q *wire.Resolve) {
-	switch {
-	case q.Compensate && q.Action != wire.ActionHappened:
-		f.add("/compensate", "goes with happened only", "leave it out")
-	case q.Compensate && q.Object == "":
-		f.add("/object", "missing", "give the API's own id of what is to be undone")
-	case !q.Compensate && q.Object != "":
-		f.add("/object", "goes with compensate only", "leave it out")
-	case len(q.Object) > maxObject:
-		f.add("/object", fmt.Sprintf("longer than %d bytes", maxObject), "give the API's own id")
-	}
-}
-
-// result wants a result or the word that there is none, with happened alone.
-func (f *faults) result(q *wire.Resolve) {
-	switch given := q.Result != nil || q.NoResult; {
-	case q.Action == wire.ActionHappened && q.Result != nil && q.NoResult:
-		f.add("/no_result", "given together with result", "give one of them")
-	case q.Action == wire.ActionHappened && !given:
-		f.add("/result", "missing", "give what the script shall get, or no_result: true")
-	case q.Action != wire.ActionHappened && given:
-		f.add("/result", "goes with happened only", "leave it out")
-	}
-}
-
-// hopByHop are fields that belong to a connection or to the message's framing,
-// not to the answer (RFC 9110 §7.6.1, RFC 9112 §6).
-var hopByHop = []string{
-	"Connection", "Content-Length", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Proxy-Connection",
-	"Te", "Trailer", "Transfer-Encoding", "Upgrade",
-}
-
 // answer wants an answer that can be replayed.
 func (f *faults) answer(where string, a *wire.Result, limit int64) {
-	if a.Status < 200 || a.Status > 599 {
-		f.add(where+"/status", "no final HTTP status", "give one from 200 to 599")
-	}
 	for _, name := range slices.Sorted(maps.Keys(a.Headers)) {
 		values := a.Headers[name]
 		place := where + "/headers/" + name
 		switch {
 		case !httpguts.ValidHeaderFieldName(name):
 			f.add(where+"/headers", fmt.Sprintf("%q is no field name", name), "see RFC 9110 §5.1")
-		case slices.Contains(hopByHop, textproto.CanonicalMIMEHeaderKey(name)):
+		case hop.Is(http.CanonicalHeaderKey(name)), strings.EqualFold(name, "Content-Length"):
 			f.add(place, "belongs to the connection, not to the answer", "leave it out")
 		case slices.ContainsFunc(values, func(v string) bool { return !httpguts.ValidHeaderFieldValue(v) }):
 			f.add(place, "no field value", "see RFC 9110 §5.5")
@@ -235,24 +195,4 @@ func canonicalHeader(h wire.Header) ledger.Header {
 		out[name] = append(out[name], values...)
 	}
 	return out
-}
-
-// keepResult turns a person's answer into a result, whose body is written first if
-// it is too long to travel with the command.
-func (s *Server) keepResult(ctx context.Context, a *wire.Result) (*ledger.Result, []byte, error) {
-	result := &ledger.Result{Status: a.Status, Header: canonicalHeader(a.Headers), Source: sourcePerson}
-	content := a.Body.Content
-	if len(content) > ledger.InlineBody {
-		stored, err := s.config.Ledger.WriteBody(ctx, bytes.NewReader(content))
-		if err != nil {
-			return nil, nil, err
-		}
-		result.Body = stored
-		return result, nil, nil
-	}
-	if len(content) > 0 {
-		sum := sha256.Sum256(content)
-		result.Body = ledger.Body{SHA256: hex.EncodeToString(sum[:]), Size: int64(len(content))}
-	}
-	return result, content, nil
 }

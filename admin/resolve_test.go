@@ -157,7 +157,7 @@ func TestResolveRefusesADecisionThatIsNone(t *testing.T) {
 		{"a key inside the result", `{"action":"happened","result":{"status":200,"bdy":""},` + who + `}`, []string{"/result/bdy"}, []string{"unknown name"}},
 		{"happened without a result", `{"action":"happened",` + who + `}`, []string{"/result"}, []string{"no_result: true"}},
 		{"happened with and without a result", `{"action":"happened","no_result":true,"result":{"status":200},` + who + `}`, []string{"/no_result"}, []string{"give one of them"}},
-		{"a result of what did not happen", `{"action":"skip","no_result":true,` + who + `}`, []string{"/result"}, []string{"happened only"}},
+		{"a result of what did not happen", `{"action":"skip","no_result":true,` + who + `}`, []string{"/no_result"}, []string{"happened only"}},
 		{"force where none is needed", `{"action":"skip","force":true,` + who + `}`, []string{"/force"}, []string{"did_not_happen only"}},
 		{"a new key for what happened", `{"action":"skip","new_key":true,` + who + `}`, []string{"/new_key"}, []string{"did_not_happen only"}},
 		{"an interim status", `{"action":"happened","result":{"status":100},` + who + `}`, []string{"/result/status"}, []string{"200 to 599"}},

@@ -165,10 +165,7 @@ func isSending(v ledger.View, id string) (bool, error) {
 
 // endRun answers POST /v1/runs/{id}/end.
 func endRun(s *Server, r *http.Request, q *wire.EndRun) (any, error) {
-	var faults faults
-	faults.sentence("/reason", q.Reason)
-	faults.name("/actor", q.Actor)
-	if err := faults.err(); err != nil {
+	if err := ledger.CheckDecision(q.Actor, q.Reason); err != nil {
 		return nil, err
 	}
 	run, err := s.config.Ledger.EndRun(r.Context(), r.PathValue("id"), ledger.ClassTransient,

@@ -339,13 +339,17 @@ func (w *world) claim(i intent) *ledger.Mutation {
 		Key:        key,
 		DispatchID: fmt.Sprintf("d-%s-%d-%d", i.item, i.n, w.store.Syncs()),
 		Record: ledger.Mutation{
-			Connector: "bank", ConnectorVersion: 3, Operation: "transfer", Target: "Transfer 7 to Ann", Account: "acct-1",
-			HostGroup: "bank", Identity: map[string]string{"n": fmt.Sprint(i.n)},
-			PayloadDigest: digest(i.body), SignificantDigest: digest(i.body), Policy: i.policy,
-			Request: ledger.Request{
-				Method: "POST", URL: "https://bank.example/transfers",
-				Header: ledger.Header{"Content-Type": {"application/json"}, "X-Twice": {"a", "b"}},
-				Body:   storedBody(i.body),
+			Intent: ledger.Intent{
+				Connector: "bank", ConnectorVersion: 3, Operation: "transfer", Target: "Transfer 7 to Ann", Account: "acct-1",
+				HostGroup: "bank", Identity: map[string]string{"n": fmt.Sprint(i.n)},
+			},
+			Payload: ledger.Payload{
+				PayloadDigest: digest(i.body), SignificantDigest: digest(i.body), Policy: i.policy,
+				Request: ledger.Request{
+					Method: "POST", URL: "https://bank.example/transfers",
+					Header: ledger.Header{"Content-Type": {"application/json"}, "X-Twice": {"a", "b"}},
+					Body:   storedBody(i.body),
+				},
 			},
 		},
 		Body: []byte(i.body),
@@ -369,8 +373,11 @@ func (w *world) lose(m *ledger.Mutation) *ledger.Mutation {
 	w.clock.advance(1500 * time.Millisecond)
 	return w.finish(ledger.Finish{Key: m.Key, Dispatch: ledger.Dispatch{
 		ID: m.Current().ID, Verdict: ledger.VerdictUncertain, Class: ledger.ClassIndeterminate,
-		Reason: "the connection broke before an answer", BytesWritten: 412,
-		ErrorClass: "reset", Error: "connection reset by peer", Protocol: "HTTP/1.1", Remote: "127.0.0.1:4430",
+		Reason: "the connection broke before an answer",
+		Wire: ledger.Wire{
+			BytesWritten: 412,
+			ErrorClass:   "reset", Error: "connection reset by peer", Protocol: "HTTP/1.1", Remote: "127.0.0.1:4430",
+		},
 	}})
 }
 
@@ -380,7 +387,8 @@ func (w *world) apply(m *ledger.Mutation, status int, body string) *ledger.Mutat
 	return w.finish(ledger.Finish{
 		Key: m.Key,
 		Dispatch: ledger.Dispatch{
-			ID: m.Current().ID, Verdict: ledger.VerdictApplied, BytesWritten: 412, Head: true, Status: status, BodyComplete: true,
+			ID: m.Current().ID, Verdict: ledger.VerdictApplied,
+			Wire: ledger.Wire{BytesWritten: 412, Head: true, Status: status, BodyComplete: true},
 		},
 		Result: &ledger.Result{Status: status, Header: ledger.Header{"Content-Type": {"application/json"}}, Body: storedBody(body)},
 		Body:   []byte(body),

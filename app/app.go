@@ -133,7 +133,7 @@ func (a *App) open(ctx context.Context) error {
 		return err
 	}
 	if set == nil {
-		return fmt.Errorf("connectors: nothing was started\n%w", findings.Faults())
+		return fmt.Errorf("connectors: nothing was started\n%w", findings)
 	}
 	for _, f := range findings {
 		a.note(f.String())

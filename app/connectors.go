@@ -17,10 +17,11 @@ import (
 	"keep-proxy/connectors"
 	"keep-proxy/internal/clock"
 	"keep-proxy/rules"
+	"keep-proxy/rules/lint"
 )
 
 // LoadRules reads the bundled connectors that the configuration selects and those
-// of its folders. The set is nil if any finding is an error.
+// of its folders. The set is nil if a finding is an error; else all are warnings.
 func LoadRules(c config.Config) (*rules.Set, rules.Findings, error) {
 	files, missing, err := ConnectorFiles(c.Connectors)
 	if err != nil {
@@ -31,10 +32,10 @@ func LoadRules(c config.Config) (*rules.Set, rules.Findings, error) {
 		settings = nil // those of connectors that are missing would be findings too
 	}
 	set, findings := rules.Load(files, settings, RuleDefaults(c))
-	if len(missing) > 0 {
-		set = nil
+	if set == nil || len(missing) > 0 {
+		return nil, placed(c, append(missing, withoutUnread(files, findings)...)), nil
 	}
-	return set, placed(c, append(missing, withoutUnread(files, findings)...)), nil
+	return set, lint.Check(set), nil
 }
 
 // connectorLine finds a connector's name in a file that can't be read as a whole.
@@ -45,7 +46,7 @@ var connectorLine = regexp.MustCompile(`(?m)^connector:[ \t]*["']?([a-z0-9-]+)`)
 func withoutUnread(files []rules.File, findings rules.Findings) rules.Findings {
 	var unread []string
 	for _, f := range files {
-		if !slices.ContainsFunc(findings, func(x rules.Finding) bool { return x.File == f.Name && x.Severity != rules.SeverityWarning }) {
+		if !slices.ContainsFunc(findings, func(x rules.Finding) bool { return x.File == f.Name }) {
 			continue
 		}
 		name := strings.TrimPrefix(filepath.Base(f.Name), "bundled:")
@@ -94,11 +95,10 @@ func configKey(c config.Connectors, key string) string {
 	return key
 }
 
-// RuleAdvice is what is no problem but worth knowing about a set, such as a
-// connector that can't tell whose data is changed.
-func RuleAdvice(set *rules.Set, c config.Config) rules.Findings {
+// AccountAdvice warns of connectors that can't tell whose data is changed.
+func AccountAdvice(set *rules.Set, c config.Config) rules.Findings {
 	own := newCredentials(c.Connectors, set, clock.System())
-	return set.Advice(func(connector string) bool {
+	return lint.Accounts(set, func(connector string) bool {
 		configured := own.byConnector[connector]
 		return configured != nil && configured.Use == config.UseAlways
 	})

@@ -33,8 +33,8 @@ type queue struct {
 	due []ledger.Key
 }
 
-func (q *queue) Due(ctx context.Context, now time.Time, limit int) ([]ledger.Key, time.Time, error) {
-	due, next, err := q.Ledger.Due(ctx, now, limit)
+func (q *queue) Due(ctx context.Context, now time.Time) ([]ledger.Key, time.Time, error) {
+	due, next, err := q.Ledger.Due(ctx, now)
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.due = append(q.due, due...)

@@ -47,7 +47,10 @@ func tend(t *testing.T, c config.Retention) *tended {
 	}
 	claimed, err := l.Claim(t.Context(), ledger.Claim{
 		Scope: ledger.Scope{Workflow: "w", Item: "i", Attempt: 1}, Key: w.key, DispatchID: NewID(),
-		Record: ledger.Mutation{Connector: "bank", Operation: "pay", PayloadDigest: "p", SignificantDigest: "p", Request: ledger.Request{Body: w.body}},
+		Record: ledger.Mutation{
+			Intent:  ledger.Intent{Connector: "bank", Operation: "pay"},
+			Payload: ledger.Payload{PayloadDigest: "p", SignificantDigest: "p", Request: ledger.Request{Body: w.body}},
+		},
 	})
 	if err != nil || claimed.Dispatch == nil {
 		t.Fatalf("%+v, %v", claimed, err)

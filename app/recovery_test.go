@@ -47,7 +47,10 @@ func TestRecoveryComesBeforeTheListeners(t *testing.T) {
 	if s := state(func(l *ledger.Ledger) {
 		if _, err := l.Claim(t.Context(), ledger.Claim{
 			Scope: ledger.Scope{Workflow: "w", Item: "i", Attempt: 1}, Key: key, DispatchID: app.NewID(),
-			Record: ledger.Mutation{Connector: "bank", Operation: "pay", PayloadDigest: "p", SignificantDigest: "p"},
+			Record: ledger.Mutation{
+				Intent:  ledger.Intent{Connector: "bank", Operation: "pay"},
+				Payload: ledger.Payload{PayloadDigest: "p", SignificantDigest: "p"},
+			},
 		}); err != nil {
 			t.Fatal(err)
 		}

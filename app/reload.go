@@ -125,7 +125,7 @@ func (a *App) readAgain() (out readable, err error) {
 		return out, err
 	}
 	if out.set == nil {
-		return out, fmt.Errorf("connectors: %w", out.findings.Faults())
+		return out, fmt.Errorf("connectors: %w", out.findings)
 	}
 	out.connectors, out.waiting = c.Connectors, changedKeys(a.config, next)
 	out.changed = changedConnectors(a.rules.Load(), out.set, changedSettings(a.reloads.connectors.Settings, c.Connectors.Settings))

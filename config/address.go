@@ -23,7 +23,7 @@ var (
 
 // readListen reads host:port or unix:/absolute/path. An empty host, which would
 // listen everywhere without saying so, is refused.
-func readListen(_ reading, s string) (string, *fault) {
+func readListen(_, s string) (string, *fault) {
 	if path, ok := strings.CutPrefix(s, unixPrefix); ok {
 		return readSocket(path)
 	}
@@ -44,11 +44,11 @@ func readListen(_ reading, s string) (string, *fault) {
 }
 
 // readRunListen reads host:port.
-func readRunListen(r reading, s string) (string, *fault) {
+func readRunListen(base, s string) (string, *fault) {
 	if strings.HasPrefix(s, unixPrefix) {
 		return "", &fault{"a run's own listener is for clients that take host:port alone", "write host:port, such as 127.0.0.1:0"}
 	}
-	return readListen(r, s)
+	return readListen(base, s)
 }
 
 func readSocket(path string) (string, *fault) {
@@ -62,11 +62,8 @@ func readSocket(path string) (string, *fault) {
 	}
 }
 
-// readAdvertise reads the host:port that others use, or nothing.
-func readAdvertise(_ reading, s string) (string, *fault) {
-	if s == "" {
-		return "", nil
-	}
+// readAdvertise reads the host:port that others use.
+func readAdvertise(_, s string) (string, *fault) {
 	host, port, err := net.SplitHostPort(s)
 	if err != nil {
 		return "", &fault{"not an address", "write host:port as sandboxes reach the proxy, such as proxy.internal:8080"}
@@ -85,7 +82,7 @@ func readAdvertise(_ reading, s string) (string, *fault) {
 
 // readHostPattern reads host, host:port or *.suffix with an optional port, and
 // gives it back in lower case without a trailing dot.
-func readHostPattern(_ reading, s string) (string, *fault) {
+func readHostPattern(_, s string) (string, *fault) {
 	wrong := &fault{"not a host", "write a host name or address, *.suffix for every name below it, and :port for one port only; no scheme or path"}
 	host, port := splitPort(s)
 	if port != "" && !isPort(port, 1) {
@@ -102,9 +99,9 @@ func readHostPattern(_ reading, s string) (string, *fault) {
 }
 
 // readEgress reads what readHostPattern does, and address prefixes.
-func readEgress(in reading, s string) (string, *fault) {
+func readEgress(base, s string) (string, *fault) {
 	if !strings.Contains(s, "/") {
-		return readHostPattern(in, s)
+		return readHostPattern(base, s)
 	}
 	prefix, err := netip.ParsePrefix(s)
 	if err != nil {
@@ -118,7 +115,7 @@ func readEgress(in reading, s string) (string, *fault) {
 
 // readConnectorHost reads an entry of settings.hosts. Patterns with {variables}
 // are judged by the rules, so only what can't be a host is refused here.
-func readConnectorHost(_ reading, s string) (string, *fault) {
+func readConnectorHost(_, s string) (string, *fault) {
 	if s == "" || strings.ContainsAny(s, "/@?# \t") || strings.ContainsFunc(s, func(r rune) bool { return r < ' ' }) {
 		return "", &fault{"not a host", "write host or host:port, without scheme or path"}
 	}
@@ -134,7 +131,7 @@ func splitPort(s string) (host, port string) {
 }
 
 func isPort(s string, least int) bool {
-	n, fault := readInt(reading{}, s)
+	n, fault := readInt("", s)
 	return fault == nil && n >= least && n <= 65535
 }
 

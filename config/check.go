@@ -3,6 +3,7 @@ package config
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"net"
 	"net/netip"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"keep-proxy/internal/names"
+	"keep-proxy/internal/strictyaml"
 )
 
 // maxName bounds the names that become part of a mutation's key.
@@ -156,7 +158,7 @@ func distinct(r *report, key string, list []string, mayRepeat func(string) bool)
 			continue
 		}
 		if first := slices.Index(list, v); first < i {
-			r.rejected(&fault{"given twice, first as " + indexed(key, first), "remove one of them"}, indexed(key, i))
+			r.rejected(&fault{"given twice, first as " + strictyaml.Index(key, first), "remove one of them"}, strictyaml.Index(key, i))
 		}
 	}
 }
@@ -199,4 +201,219 @@ func short(v any) string {
 		s = strings.TrimSuffix(s, "0m")
 	}
 	return s
+}
+
+func checkAdmin(r *report, c *Config) {
+	a := &c.Admin
+	together(r, "admin.tls.cert_file", a.TLS.CertFile, "admin.tls.key_file", a.TLS.KeyFile)
+	if strings.HasPrefix(a.Listen, unixPrefix) && a.TLS.Enabled() {
+		r.rejected(&fault{
+			"a unix socket is served in clear: its owner alone connects to it", "remove admin.tls, or listen on host:port",
+		}, "admin.tls.cert_file", "admin.listen")
+	}
+	if !isLoopback(a.Listen) && !a.TLS.Enabled() {
+		r.rejected(&fault{
+			"without TLS the admin API answers on loopback alone",
+			"use 127.0.0.1:PORT, [::1]:PORT or unix:/path, or set admin.tls",
+		}, "admin.listen", "admin.tls.cert_file")
+	}
+	for _, other := range []struct {
+		key, address string
+		taken        []string
+		by           string
+	}{
+		{"admin.listen", a.Listen, c.Proxy.Listen, "proxy.listen"},
+		{"admin.health_listen", a.HealthListen, c.Proxy.Listen, "proxy.listen"},
+		{"admin.health_listen", a.HealthListen, []string{a.Listen}, "admin.listen"},
+	} {
+		if other.address != "" && slices.Contains(other.taken, other.address) && !anyPort(other.address) {
+			r.rejected(&fault{other.key + " and " + other.by + " can't listen on one address", "give each its own"}, other.key, other.by)
+		}
+	}
+	checkTokens(r, a.Tokens)
+}
+
+// checkTokens wants each token whole, and name and digest its own: what was decided by
+// whom could not be told otherwise.
+func checkTokens(r *report, tokens []AdminToken) {
+	taken, digests := map[string]string{}, map[string]string{}
+	for i, t := range tokens {
+		key := strictyaml.Index("admin.tokens", i)
+		switch {
+		case t.Name == "":
+			r.rejected(&fault{"the holder's name is missing", "add name: NAME, which is recorded with what its holder decides"}, key+".name")
+		case t.Name == "operator":
+			r.rejected(&fault{"this name is the holder's of admin.token_file", "use another"}, key+".name")
+		case taken[t.Name] != "":
+			r.rejected(&fault{"this name is taken by " + taken[t.Name], "give each token a name of its own"}, key+".name")
+		default:
+			taken[t.Name] = key
+			named(r, key+".name", t.Name, names.Fault)
+		}
+		if t.Role == "" {
+			r.rejected(&fault{"the role is missing", "add role: viewer, operator or host"}, key+".role")
+		}
+		switch {
+		case t.SHA256 == "":
+			r.rejected(&fault{"the token's digest is missing", "add sha256, made by: printf %s \"$TOKEN\" | sha256sum"}, key+".sha256")
+		case digests[t.SHA256] != "":
+			r.rejected(&fault{"this is the token of " + digests[t.SHA256], "make one for each"}, key+".sha256")
+		default:
+			digests[t.SHA256] = key
+		}
+	}
+}
+
+// checkReach checks what leads to upstreams.
+func checkReach(r *report, p *Proxy) {
+	const base = "proxy.upstream_proxy"
+	if u := p.UpstreamProxy; u.URL == "" && (u.User != "" || !u.Password.IsZero() || len(u.NoProxy) > 0) {
+		r.rejected(&fault{"the proxy's address is missing", "add url: http://host:port"}, base+".url", base+".user", base+".no_proxy")
+	} else if (u.User == "") != u.Password.IsZero() {
+		r.rejected(&fault{"a user and a password belong together", "set both, or neither"}, base+".user", base+".password")
+	}
+	for i, c := range p.ClientCerts {
+		key := strictyaml.Index("proxy.client_certs", i)
+		for name, value := range map[string]string{"host": c.Host, "cert_file": c.CertFile, "key_file": c.KeyFile} {
+			if value == "" {
+				r.rejected(&fault{name + " is missing", "give host, cert_file and key_file"}, key+"."+name)
+			}
+		}
+	}
+}
+
+// checkNotify wants each destination whole, and its name its own.
+func checkNotify(r *report, c *Config) {
+	first := map[string]string{}
+	name := func(key, text string) {
+		switch place := first[text]; {
+		case text == "":
+			r.rejected(&fault{"the destination's name is missing", "add name: NAME, by which status and the log tell it"}, key)
+		case place != "":
+			r.rejected(&fault{"this name is taken by " + place, "give each destination a name of its own"}, key+".name")
+		default:
+			first[text] = key
+			named(r, key+".name", text, names.Fault)
+		}
+	}
+	for i, e := range c.Notify.Exec {
+		key := strictyaml.Index("notify.exec", i)
+		name(key, e.Name)
+		if len(e.Command) == 0 || e.Command[0] == "" {
+			r.rejected(&fault{"the command is missing", "add command: [/path/to/program, its, arguments]"}, key)
+		}
+	}
+	for i, w := range c.Notify.Webhooks {
+		key := strictyaml.Index("notify.webhooks", i)
+		name(key, w.Name)
+		if w.URL.IsZero() {
+			r.rejected(&fault{"the url is missing", "add url: https://HOST/PATH, or ${env:NAME} for it"}, key)
+		}
+	}
+}
+
+func checkConnectors(r *report, c *Config) {
+	distinct(r, "connectors.dirs", c.Connectors.Dirs, nil)
+	distinct(r, "connectors.bundled", c.Connectors.Bundled.Names, nil)
+	for i, name := range c.Connectors.Bundled.Names {
+		checkConnectorName(r, strictyaml.Index("connectors.bundled", i), name)
+	}
+	first := map[string]string{}
+	for i, s := range c.Connectors.Settings {
+		key := strictyaml.Index("connectors.settings", i)
+		checkSettings(r, key, s, c.Proxy.Timeouts.Total)
+		if earlier, twice := first[s.Connector]; twice && s.Connector != "" {
+			r.rejected(&fault{"this connector has settings already, at " + earlier, "put all of them into one entry"}, key+".connector")
+			continue
+		}
+		first[s.Connector] = key
+	}
+}
+
+func checkSettings(r *report, key string, s ConnectorSettings, total time.Duration) {
+	if s.Connector == "" {
+		r.rejected(&fault{"the connector's name is missing", "add connector: NAME"}, key+".connector")
+	} else {
+		checkConnectorName(r, key+".connector", s.Connector)
+	}
+	distinct(r, key+".hosts", s.Hosts, nil)
+	if s.Credentials != nil {
+		checkCredentials(r, key+".credentials", s.Credentials)
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Overrides)) {
+		checkOverride(r, key+".overrides."+name, s.Overrides[name], total)
+	}
+}
+
+func checkConnectorName(r *report, key, name string) {
+	if name == "" || len(name) > maxName || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {
+		r.rejected(&fault{"not a connector's name", "use lower-case letters, digits and -, as in the connector's file"}, key)
+	}
+}
+
+func checkCredentials(r *report, key string, c *Credentials) {
+	if c.Header == "" {
+		r.rejected(&fault{"the header's name is missing", "add header: Authorization, or the name that the API expects"}, key+".header")
+	}
+	switch {
+	case c.Value.IsZero() && len(c.Exec) == 0:
+		r.rejected(&fault{"the value is missing", "add value: \"Bearer ${file:/absolute/path}\", or exec: [program]"}, key+".value")
+	case !c.Value.IsZero() && len(c.Exec) > 0:
+		r.rejected(&fault{"there is a value and a program that gives one", "keep value or exec"}, key+".exec")
+	}
+	if len(c.Exec) > 0 {
+		between(r, key+".cache", c.Cache, time.Second, 24*time.Hour)
+	}
+	for _, name := range []string{"cache", "scheme"} {
+		if _, given := r.origins[key+"."+name]; given && len(c.Exec) == 0 {
+			r.rejected(&fault{name + " says nothing without exec", "leave it out"}, key+"."+name)
+		}
+	}
+	for _, path := range c.Value.files() {
+		if !filepath.IsAbs(path) {
+			r.rejected(&fault{"${file:} takes an absolute path, not " + path, "write the path from / on"}, key+".value")
+		}
+	}
+}
+
+func checkOverride(r *report, key string, o Override, total time.Duration) {
+	optional(r, key+".settle", o.Settle, time.Millisecond, year)
+	optional(r, key+".absent_confirmations", o.AbsentConfirmations, 1, 100)
+	optional(r, key+".absent_spacing", o.AbsentSpacing, time.Millisecond, year)
+	optional(r, key+".max_dispatches", o.MaxDispatches, 1, 10)
+	optional(r, key+".timeout", o.Timeout, time.Millisecond, 24*time.Hour)
+	optional(r, key+".max_body", o.MaxBody, Byte, GiB)
+	notMore(r, key+".timeout", o.Timeout, "proxy.timeouts.total", total)
+}
+
+// optional is between for a key that may be left out; one that is given as zero
+// is out of bounds.
+func optional[T time.Duration | Size | int](r *report, key string, v, lo, hi T) {
+	if _, given := r.origins[key]; given {
+		between(r, key, v, lo, hi)
+	}
+}
+
+// defaultCredentialCache is shorter than tokens usually live.
+const defaultCredentialCache = 5 * time.Minute
+
+// fill sets what a credential of a program has by default; cached says that cache was given,
+// perhaps as zero, which is no default.
+func (c *Credentials) fill(cached bool) {
+	if len(c.Exec) == 0 {
+		return
+	}
+	if c.Header == "" {
+		c.Header = "Authorization"
+	}
+	if c.Scheme == nil {
+		scheme := ""
+		if c.Header == "Authorization" {
+			scheme = "Bearer"
+		}
+		c.Scheme = &scheme
+	}
+	if !cached {
+		c.Cache = defaultCredentialCache
+	}
 }

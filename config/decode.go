@@ -1,220 +1,277 @@
 package config
 
 import (
-	"fmt"
+	"reflect"
 	"slices"
 	"strings"
+	"sync"
 
 	"go.yaml.in/yaml/v4"
+
+	"keep-proxy/internal/strictyaml"
 )
+
+// entry is one configuration key, and the field that it goes to.
+type entry struct {
+	path  string
+	field reflect.StructField
+	// index leads from a Config to the field.
+	index []int
+}
+
+// entries lists every key of this version, in the order of Config's fields: those with the tag key.
+// The tag read names a reader for texts that mean more than their type says.
+var entries = sync.OnceValue(func() []entry { return entriesOf(reflect.TypeFor[Config](), "", nil) })
+
+func entriesOf(section reflect.Type, path string, index []int) (all []entry) {
+	for field := range section.Fields() {
+		name, keyed := field.Tag.Lookup("key")
+		if !keyed {
+			continue
+		}
+		e := entry{strictyaml.Join(path, name), field, slices.Concat(index, field.Index)}
+		if field.Type.Kind() == reflect.Struct && readers[field.Type] == nil && field.Type != reflect.TypeFor[Bundled]() {
+			all = append(all, entriesOf(field.Type, e.path, e.index)...)
+		} else {
+			all = append(all, e)
+		}
+	}
+	return all
+}
+
+// in is the key's field of a Config.
+func (e entry) in(c *Config) reflect.Value { return reflect.ValueOf(c).Elem().FieldByIndex(e.index) }
+
+// list says that one environment variable holds several values, parted by commas.
+func (e entry) list() bool {
+	return e.field.Type == reflect.TypeFor[[]string]() || e.field.Type == reflect.TypeFor[Bundled]()
+}
+
+// fileOnly says that the key is a list of maps, which only a file can give.
+func (e entry) fileOnly() bool { return e.field.Type.Kind() == reflect.Slice && !e.list() }
+
+// later are keys that belong to the format and to no version yet.
+var later = map[reflect.Type][]string{
+	reflect.TypeFor[Credentials](): {"sigv4"},
+	reflect.TypeFor[Override]():    {"drift"},
+}
 
 // decoder reads one source into typed values.
 type decoder struct {
+	strictyaml.Reader
 	report *report
 	source string
-	in     reading
+	base   string // the folder that relative paths are taken from
 }
 
-// scalarForm says which YAML scalars a key takes.
-type scalarForm int
-
-const (
-	mustBeString scalarForm = iota // numbers and booleans must be quoted
-	anyPlain                       // the text decides, whatever YAML takes it for
-)
-
-// note records where the value at key stands.
-func (d *decoder) note(key string, n *yaml.Node) origin {
-	at := origin{source: d.source, line: n.Line, column: n.Column}
-	if n.Kind == yaml.ScalarNode {
-		at.value = n.Value
+func newDecoder(r *report, source, base string) *decoder {
+	d := &decoder{report: r, source: source, base: base}
+	d.Report = func(code string, at strictyaml.Place, problem, fix string) {
+		where := origin{source: source, line: at.Line, column: at.Column, value: at.Value}
+		r.broken[at.Key] = r.broken[at.Key] || code == strictyaml.CodeType || code == strictyaml.CodeSyntax
+		r.add(at.Key, where, &fault{problem, fix})
 	}
-	d.report.origins[key] = at
-	return at
+	return d
 }
 
-// noteText records a value that has no position.
-func (d *decoder) noteText(key, value string) origin {
-	at := origin{source: d.source, value: value}
-	d.report.origins[key] = at
-	return at
+// document reads a file's one document and returns the values it gives, by key. What can't be read
+// is reported and left out.
+func (d *decoder) document(data []byte) map[string]any {
+	values := map[string]any{}
+	if root, ok := d.Document(data); ok {
+		d.section("", root, values)
+	}
+	return values
 }
 
-func readNode[T any](d *decoder, key string, n *yaml.Node, form scalarForm, read scalar[T]) (T, bool) {
-	at := d.note(key, n)
-	f := scalarFault(n, form)
-	var v T
-	if f == nil {
-		v, f = read(d.in, n.Value)
-	}
-	if f != nil {
-		d.report.unreadable(key, at, f)
-		return v, false
-	}
-	return v, true
-}
-
-// scalarFault finds what keeps n from being read as a scalar of the form.
-func scalarFault(n *yaml.Node, form scalarForm) *fault {
-	if f := nodeFault(n); f != nil {
-		return f
-	}
-	switch {
-	case n.Kind == yaml.MappingNode:
-		return &fault{"a map where one value is expected", "write the value behind the colon"}
-	case n.Kind == yaml.SequenceNode:
-		return &fault{"a list where one value is expected", "write one value"}
-	case n.Tag == nullTag:
-		return &fault{"no value", "write one, or leave the key out for its default"}
-	case form == mustBeString && n.Tag != stringTag:
-		return &fault{"a number or boolean where text is expected", "put it in quotes"}
-	default:
-		return nil
-	}
-}
-
-const (
-	nullTag   = "!!null"
-	stringTag = "!!str"
-)
-
-// nodeFault finds the YAML features that a configuration has no use for and
-// that make a file say something other than what is read in it.
-func nodeFault(n *yaml.Node) *fault {
-	switch {
-	case n.Kind == yaml.AliasNode || n.Anchor != "":
-		return &fault{"anchors and aliases are not supported", "write the value out where it is used"}
-	case n.Style&yaml.TaggedStyle != 0:
-		return &fault{"tags are not supported", "remove the " + n.Tag}
-	default:
-		return nil
-	}
-}
-
-func readListNode(d *decoder, key string, n *yaml.Node, read scalar[string]) ([]string, bool) {
-	at := d.note(key, n)
-	if f := listFault(n); f != nil {
-		d.report.unreadable(key, at, f)
-		return nil, false
-	}
-	var list []string
-	ok := true
-	for i, item := range n.Content {
-		v, readable := readNode(d, indexed(key, i), item, mustBeString, read)
-		list, ok = append(list, v), ok && readable
-	}
-	return list, ok
-}
-
-func listFault(n *yaml.Node) *fault {
-	if f := nodeFault(n); f != nil {
-		return f
-	}
-	if n.Kind != yaml.SequenceNode {
-		return &fault{"not a list", "write [a, b], [] for none, or one line with a dash for each"}
-	}
-	return nil
-}
-
-func indexed(key string, i int) string { return fmt.Sprintf("%s[%d]", key, i) }
-
-func readOneText[T any](d *decoder, key, value string, read scalar[T]) (T, bool) {
-	at := d.noteText(key, value)
-	v, f := read(d.in, value)
-	if f != nil {
-		d.report.unreadable(key, at, f)
-		return v, false
-	}
-	return v, true
-}
-
-func readListTexts(d *decoder, key string, values []string, read scalar[string]) ([]string, bool) {
-	d.noteText(key, strings.Join(values, ","))
-	var list []string
-	ok := true
-	for i, value := range values {
-		v, readable := readOneText(d, indexed(key, i), value, read)
-		list, ok = append(list, v), ok && readable
-	}
-	return list, ok
-}
-
-// field reads the value of one key of a map.
-type field func(key string, n *yaml.Node)
-
-// object reads a map whose keys are known. later names keys that no version
-// knows yet. elsewhere helps with a key that is right in another place.
-func (d *decoder) object(key string, n *yaml.Node, fields map[string]field, later []string, elsewhere func(name string) string) {
-	at := d.note(key, n)
-	if f := objectFault(n); f != nil {
-		d.report.unreadable(key, at, f)
+// section reads the map of one section into values. A section without a value is an empty one, so
+// that its keys may all be commented out.
+func (d *decoder) section(path string, v strictyaml.Value, values map[string]any) {
+	if !v.Given() || v.IsNull() && d.Plain(v) {
 		return
 	}
-	known := make([]string, 0, len(fields))
-	for name := range fields {
-		known = append(known, name)
+	level := strictyaml.Level{Name: path, Elsewhere: elsewhere}
+	if path == "" {
+		level.Name = "the configuration"
 	}
-	slices.Sort(known)
-	d.members(key, n, func(name, full string, k, v *yaml.Node) {
-		if read, ok := fields[name]; ok {
-			read(full, v)
-			return
+	leaves := map[string]entry{}
+	for _, e := range entries() {
+		rest, below := strings.CutPrefix(e.path, path+".")
+		if path == "" {
+			rest, below = e.path, true
 		}
-		d.unknown(full, name, k, known, later, elsewhere)
-	})
-}
-
-func objectFault(n *yaml.Node) *fault {
-	if f := nodeFault(n); f != nil {
-		return f
-	}
-	if n.Kind != yaml.MappingNode {
-		return &fault{"not a map", "write its keys below it, indented, or {key: value}"}
-	}
-	return nil
-}
-
-// members calls each for every pair of a map whose key is a plain name that was
-// not there before.
-func (d *decoder) members(key string, n *yaml.Node, each func(name, full string, k, v *yaml.Node)) {
-	seen := map[string]int{}
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		k, v := n.Content[i], n.Content[i+1]
-		at := origin{source: d.source, line: k.Line, column: k.Column}
-		if k.Kind != yaml.ScalarNode || k.Tag != stringTag || nodeFault(k) != nil {
-			d.report.add(key, at, &fault{"a key that is not a plain name", "write name: value"})
-			continue
+		name, _, deeper := strings.Cut(rest, ".")
+		if below && !slices.Contains(level.Known, name) {
+			level.Known = append(level.Known, name)
 		}
-		full := joined(key, k.Value)
-		if line, twice := seen[k.Value]; twice {
-			d.report.add(full, at, &fault{fmt.Sprintf("given twice, first on line %d", line), "remove one of them"})
-			continue
+		if below && !deeper {
+			leaves[name] = e
 		}
-		seen[k.Value] = k.Line
-		each(k.Value, full, k, v)
+	}
+	d.note(v)
+	m, _ := d.Map(v, level)
+	for _, name := range level.Known {
+		e, leaf := leaves[name]
+		switch at := m.At(name); {
+		case !at.Given():
+		case !leaf:
+			d.section(at.Key, at, values)
+		default:
+			into := reflect.New(e.field.Type).Elem()
+			if d.value(at, into, e.field.Tag) {
+				values[e.path] = into.Interface()
+			}
+		}
 	}
 }
 
-func joined(section, name string) string {
-	if section == "" {
-		return name
+// elsewhere finds the key of another section that has this name.
+func elsewhere(name string) string {
+	for _, e := range entries() {
+		if strings.HasSuffix(e.path, "."+name) {
+			return e.path
+		}
 	}
-	return section + "." + name
+	return ""
 }
 
-// unknown reports a key that is not known. Its value is not shown: it may be a
-// credential that was put in the wrong place.
-func (d *decoder) unknown(full, name string, k *yaml.Node, known, later []string, elsewhere func(string) string) {
-	at := origin{source: d.source, line: k.Line, column: k.Column}
-	if slices.Contains(later, name) {
-		d.report.add(full, at, notYet("the key "+name, "remove it"))
-		return
+// note records where a value stands.
+func (d *decoder) note(v strictyaml.Value) {
+	at := v.Place()
+	d.report.origins[at.Key] = origin{source: d.source, line: at.Line, column: at.Column, value: at.Value}
+}
+
+// value reads a value into a field; false if that can't be.
+func (d *decoder) value(v strictyaml.Value, into reflect.Value, tag reflect.StructTag) bool {
+	d.note(v)
+	if bundled, ok := reflect.TypeAssert[*Bundled](into.Addr()); ok {
+		if v.Kind == yaml.SequenceNode {
+			return d.elements(v, reflect.ValueOf(&bundled.Names).Elem(), tag)
+		}
+		return d.scalar(v, into, tag)
 	}
-	f := &fault{"unknown key", "use " + orList(known)}
-	if near := nearest(name, known); near != "" {
-		f.fix = "did you mean " + near + "?"
-	} else if other := elsewhere(name); other != "" {
-		f.fix = "did you mean " + other + "?"
+	switch kind := into.Kind(); {
+	case readers[into.Type()] != nil:
+		return d.scalar(v, into, tag)
+	case kind == reflect.Pointer:
+		one := reflect.New(into.Type().Elem())
+		ok := d.value(v, one.Elem(), tag)
+		into.Set(one)
+		return ok
+	case kind == reflect.Slice:
+		return d.elements(v, into, tag)
+	case kind == reflect.Map:
+		into.Set(reflect.MakeMap(into.Type()))
+		d.Members(v, func(name string, _, member strictyaml.Value) {
+			one := reflect.New(into.Type().Elem()).Elem()
+			d.value(member, one, "")
+			into.SetMapIndex(reflect.ValueOf(name), one)
+		})
+		return true
+	default:
+		d.fields(v, into)
+		return true
 	}
-	d.report.add(full, at, f)
+}
+
+// elements reads a list.
+func (d *decoder) elements(v strictyaml.Value, into reflect.Value, tag reflect.StructTag) bool {
+	items, ok := d.List(v)
+	for _, item := range items {
+		one := reflect.New(into.Type().Elem()).Elem()
+		ok = d.value(item, one, tag) && ok
+		into.Set(reflect.Append(into, one))
+	}
+	return ok
+}
+
+// fields reads a map whose keys are those of a struct.
+func (d *decoder) fields(v strictyaml.Value, into reflect.Value) {
+	level := strictyaml.Level{Name: v.Key, Later: later[into.Type()]}
+	for field := range into.Type().Fields() {
+		level.Known = append(level.Known, field.Tag.Get("key"))
+	}
+	c, credentials := reflect.TypeAssert[*Credentials](into.Addr())
+	if credentials {
+		c.Use = UseReconcile
+	}
+	m, _ := d.Map(v, level)
+	for field, value := range into.Fields() {
+		if at := m.At(field.Tag.Get("key")); at.Given() {
+			d.value(at, value, field.Tag)
+		}
+	}
+	if credentials {
+		c.fill(m.Has("cache"))
+	}
+}
+
+// scalar reads one value from its text. What isn't text must be written as what it is.
+func (d *decoder) scalar(v strictyaml.Value, into reflect.Value, tag reflect.StructTag) bool {
+	s, ok := d.Scalar(v)
+	if !ok {
+		return false
+	}
+	if v.Tag != "!!str" && textAlone(into, tag) {
+		d.Fail(strictyaml.CodeType, v, "a number or boolean where text is expected", "put it in quotes")
+		return false
+	}
+	return d.text(v.Key, s, into, tag)
+}
+
+// textAlone reports whether a value must be text. Of a digest and of verify_on_replay the text
+// decides: off is what some take for false.
+func textAlone(into reflect.Value, tag reflect.StructTag) bool {
+	isText := into.Kind() == reflect.String || into.Type() == reflect.TypeFor[Secret]()
+	return isText && into.Type() != reflect.TypeFor[Verify]() && tag.Get("read") != "digest"
+}
+
+// text reads one value from its text, whichever source it came from.
+func (d *decoder) text(key, s string, into reflect.Value, tag reflect.StructTag) bool {
+	read := readers[into.Type()]
+	if named := textReaders[tag.Get("read")]; named != nil {
+		read = named
+	}
+	v, f := read(d.base, s)
+	if f != nil {
+		d.report.unreadable(key, f)
+		return false
+	}
+	into.Set(reflect.ValueOf(v).Convert(into.Type()))
+	return true
+}
+
+// texts reads the form of the environment and of flags; values that are no list give the last one.
+func (d *decoder) texts(e entry, values []string, into reflect.Value) bool {
+	joined := values[len(values)-1]
+	if e.list() {
+		joined = strings.Join(values, ",")
+	}
+	d.report.origins[e.path] = origin{source: d.source, value: joined}
+	list := into
+	if bundled, ok := reflect.TypeAssert[*Bundled](into.Addr()); ok {
+		if _, f := readBool("", joined); f == nil {
+			return d.text(e.path, joined, into, e.field.Tag)
+		}
+		list = reflect.ValueOf(&bundled.Names).Elem()
+	}
+	if !e.list() {
+		return d.text(e.path, joined, into, e.field.Tag)
+	}
+	ok := true
+	for i, s := range values {
+		key, one := strictyaml.Index(e.path, i), reflect.New(list.Type().Elem()).Elem()
+		d.report.origins[key] = origin{source: d.source, value: s}
+		ok = d.text(key, s, one, e.field.Tag) && ok
+		list.Set(reflect.Append(list, one))
+	}
+	return ok
+}
+
+// given reads a key's texts into values.
+func (d *decoder) given(e entry, texts []string, values map[string]any) {
+	into := reflect.New(e.field.Type).Elem()
+	if d.texts(e, texts, into) {
+		values[e.path] = into.Interface()
+	}
 }

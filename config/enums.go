@@ -1,5 +1,10 @@
 package config
 
+import (
+	"slices"
+	"strings"
+)
+
 // Unmatched is the policy for a mutation on a host that no connector covers.
 // The zero value is invalid and must be treated as deny.
 type Unmatched string
@@ -60,8 +65,6 @@ const (
 	VerifyHuman  Verify = "human"  // a person is asked if it doesn't
 )
 
-var readVerify = readEnum([]Verify{VerifyOff, VerifyWarn, VerifyStrict, VerifyHuman})
-
 // LogLevel is the least level that is logged.
 type LogLevel string
 
@@ -83,3 +86,41 @@ const (
 	FormatConsole LogFormat = "console" // for people
 	FormatJSON    LogFormat = "json"    // one object a line
 )
+
+// TokenRole is what the holder of a token may do. The zero value is invalid and must be
+// treated as nothing.
+type TokenRole string
+
+// The roles.
+const (
+	TokenViewer   TokenRole = "viewer"   // reads, contents included
+	TokenOperator TokenRole = "operator" // reads, opens runs, decides
+	TokenHost     TokenRole = "host"     // opens and ends runs, and reads what became of them
+)
+
+// Bundled selects bundled connectors: all, none (the zero value), or those
+// named.
+type Bundled struct {
+	// All selects every bundled connector; Names is then empty.
+	All bool
+	// Names selects these.
+	Names []string
+}
+
+// Includes reports whether the bundled connector name is selected.
+func (b Bundled) Includes(name string) bool {
+	return b.All || slices.Contains(b.Names, name)
+}
+
+// String returns true, false, or the names joined with commas: the forms that
+// the environment variable takes.
+func (b Bundled) String() string {
+	switch {
+	case b.All:
+		return "true"
+	case len(b.Names) == 0:
+		return "false"
+	default:
+		return strings.Join(b.Names, ",")
+	}
+}

@@ -28,7 +28,7 @@ func TestTheExampleFileHoldsEveryKeyWithItsDefault(t *testing.T) {
 			t.Errorf("%s is missing", e.path)
 			continue
 		}
-		if want := e.get(&defaults); !sameValue(got, want) {
+		if want := e.in(&defaults).Interface(); !sameValue(got, want) {
 			t.Errorf("%s is %v, the default is %v", e.path, got, want)
 		}
 	}

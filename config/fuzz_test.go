@@ -22,9 +22,7 @@ func FuzzLoad(f *testing.F) {
 	f.Add([]byte("connectors: {settings: [{connector: a, credentials: {header: A, value: sk_live}}]}"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		r := newReport()
-		m := newMerge()
-		m.layer(decodeFile(r, "/etc/keep.yaml", data))
-		c, err := m.finish(r, Options{Environ: home})
+		c, err := merged(r, Options{Environ: home}, decodeFile(r, "/etc/keep.yaml", data))
 		if err == nil {
 			again := newReport()
 			check(again, &c)

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"keep-proxy/internal/strictyaml"
 )
 
 // home is an environment in which the default data folder exists by name.
@@ -124,15 +126,15 @@ func TestAFileThatCannotBeReadIsAProblem(t *testing.T) {
 	compareLines(t, problems(t, Options{File: filepath.Join(dir, "none.yaml"), Environ: home}), []string{
 		"none.yaml: there is no such file; name another with --config, or leave it out to run on defaults",
 	})
-	large := writeConfig(t, strings.Repeat("#", maxFile+1))
+	large := writeConfig(t, strings.Repeat("#", strictyaml.MaxFile+1))
 	compareLines(t, problems(t, Options{File: large, Environ: home}), []string{
-		"keep.yaml: larger than 1MiB; name a file that can be read with --config",
+		"keep.yaml: the file is larger than 1 MiB; split it, or name another file",
 	})
 }
 
 func TestAFileOfExactlyTheBoundIsRead(t *testing.T) {
 	t.Parallel()
-	file := writeConfig(t, strings.Repeat("#", maxFile))
+	file := writeConfig(t, strings.Repeat("#", strictyaml.MaxFile))
 	if got := problems(t, Options{File: file, Environ: home}); got != nil {
 		t.Errorf("problems: %q", got)
 	}

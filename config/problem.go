@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -61,4 +62,137 @@ func (e *Error) Error() string {
 		lines[i] = p.String()
 	}
 	return strings.Join(lines, "\n")
+}
+
+// origin says where a value came from, so that a problem found after merging
+// can still point at it.
+type origin struct {
+	source       string
+	line, column int
+	value        string
+}
+
+// report collects problems and the origin of every value that was given.
+type report struct {
+	problems []Problem
+	origins  map[string]origin
+	broken   map[string]bool // keys whose value could not be read
+}
+
+func newReport() *report {
+	return &report{origins: map[string]origin{}, broken: map[string]bool{}}
+}
+
+// unreadable adds a problem with a value that could not be read. Checks that
+// involve the key are then left out, since they would judge its default.
+func (r *report) unreadable(key string, f *fault) {
+	r.broken[key] = true
+	r.add(key, r.origins[key], f)
+}
+
+// rejected adds a problem with a value that was read. keys are the keys that
+// the check involves, the one to change first; the problem points at the first
+// that was given.
+func (r *report) rejected(f *fault, keys ...string) {
+	if slices.ContainsFunc(keys, r.touchesBroken) {
+		return
+	}
+	for _, key := range keys {
+		if at, given := r.lookup(key); given {
+			r.add(key, at, f)
+			return
+		}
+	}
+	r.add(keys[0], origin{source: "defaults"}, f)
+}
+
+func (r *report) add(key string, at origin, f *fault) {
+	value := at.value
+	if value != "" && isSecretKey(key) {
+		value = Redacted
+	}
+	r.problems = append(r.problems, Problem{
+		Source: at.source, Line: at.line, Column: at.column,
+		Key: key, Value: value, Text: f.text, Fix: f.fix,
+	})
+}
+
+// lookup finds the origin of key or of what holds it.
+func (r *report) lookup(key string) (origin, bool) { return held(r.origins, key) }
+
+// touchesBroken reports whether key, what holds it, or something inside it
+// could not be read.
+func (r *report) touchesBroken(key string) bool {
+	for b := range r.broken {
+		if b == key || within(b, key) || within(key, b) {
+			return true
+		}
+	}
+	return false
+}
+
+func within(inner, outer string) bool {
+	rest, ok := strings.CutPrefix(inner, outer)
+	return ok && rest != "" && (rest[0] == '.' || rest[0] == '[')
+}
+
+// isSecretKey reports whether what stands at key may hold a credential, even a
+// misplaced one.
+func isSecretKey(key string) bool {
+	return strings.HasPrefix(key, "connectors.settings[") && strings.Contains(key, "].credentials") ||
+		strings.HasPrefix(key, "proxy.upstream_proxy") || strings.HasPrefix(key, "notify.webhooks[") ||
+		strings.HasPrefix(key, "admin.tokens[") || key == "admin.public_url"
+}
+
+// fault is what is wrong with a value and how to mend it.
+type fault struct {
+	text, fix string
+}
+
+// Place is where a value was given: a file, the environment or a flag. Line and
+// Column are 0 outside files.
+type Place struct {
+	Source       string
+	Line, Column int
+}
+
+// Place says where key was given or, inside a list, what holds it; the zero Place
+// if neither was. It is for problems that only show when the connectors are read.
+func (c Config) Place(key string) Place {
+	at, _ := held(c.places, key)
+	return at
+}
+
+// WithConnectors is c with the connectors of another, and their places.
+func (c Config) WithConnectors(of Config) Config {
+	c.Connectors, c.places = of.Connectors, of.places
+	return c
+}
+
+// places are the origins without their values, which may be secret; nil for none.
+func (r *report) places() map[string]Place {
+	if len(r.origins) == 0 {
+		return nil
+	}
+	all := make(map[string]Place, len(r.origins))
+	for key, at := range r.origins {
+		all[key] = Place{at.source, at.line, at.column}
+	}
+	return all
+}
+
+// held finds what is noted for key or, inside a list, for what holds it: a key
+// that is missing in an entry is a problem of the entry. A section is no origin
+// of the keys that it does not give.
+func held[T any](noted map[string]T, key string) (T, bool) {
+	for {
+		if at, ok := noted[key]; ok {
+			return at, true
+		}
+		if !strings.Contains(key, "[") {
+			var none T
+			return none, false
+		}
+		key = key[:strings.LastIndexAny(key, ".[")]
+	}
 }

@@ -183,7 +183,10 @@ func TestRepeats(t *testing.T) {
 		d := w.send(r, "a")
 		w.finish("a", d, ledger.VerdictUncertain, pending)
 		w.finish("a", d, ledger.VerdictApplied)
-		w.Deliver(r.ID, &ledger.Mutation{Key: key("a"), State: ledger.Failed, Dispatches: w.mutation("a").Dispatches}, "")
+		w.Deliver(r.ID, &ledger.Mutation{
+			Intent:  ledger.Intent{Key: key("a")},
+			Outcome: ledger.Outcome{State: ledger.Failed, Dispatches: w.mutation("a").Dispatches},
+		}, "")
 	}
 	followed := func(w *world, r *ledger.Run) {
 		out := w.finish("a", w.send(r, "a", watched), ledger.VerdictAccepted, status202)

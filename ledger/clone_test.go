@@ -108,7 +108,7 @@ func TestClonesShareNothing(t *testing.T) {
 	if p := shared(reflect.ValueOf(&m), reflect.ValueOf(next), "mutation"); p != "" {
 		t.Errorf("the copy shares %s with what it is of", p)
 	}
-	if got := shared(reflect.ValueOf(old), reflect.ValueOf(next), "mutation"); got != "mutation.Identity" {
+	if got := shared(reflect.ValueOf(old), reflect.ValueOf(next), "mutation"); got != "mutation.Intent.Identity" {
 		t.Errorf("the copy shares %q with the version before, want the identity", got)
 	}
 	if old.Identity = nil; shared(reflect.ValueOf(old.Request), reflect.ValueOf(next.Request), "request") != "request.Header" {

@@ -60,7 +60,7 @@ const skipStep = 32
 
 // DecideItem carries out a decision on an item.
 //
-// It answers ErrInvalid for a decision that is incomplete, ErrNotFound, ErrVersion,
+// It answers ErrInvalid for a decision that is wrong in itself, ErrNotFound, ErrVersion,
 // ErrAttempt if another attempt is the item's current one, ErrItemBusy while a run of
 // it goes on, ErrItemUnsettled while one of its mutations is unresolved, watching or in
 // flight, and ErrItemState if its state doesn't allow it. Closing what is done, skipping
@@ -96,24 +96,19 @@ func (l *Ledger) DecideItem(ctx context.Context, d DecideItem) (*Item, error) {
 
 // check reports what is wrong with the decision itself.
 func (d DecideItem) check() error {
-	switch d.Action {
-	case ItemClose, ItemSkip, ItemReopen, ItemNewAttempt:
-	default:
+	if _, ok := itemMoves[d.Action]; !ok {
 		return invalid("%q is no decision on an item", d.Action)
 	}
-	switch {
-	case d.Actor == "" || d.Reason == "":
-		return invalid("a decision needs an actor and a reason")
-	case d.WithMutations && d.Action != ItemSkip:
-		return invalid("mutations are skipped with their item only")
-	case d.Action == ItemNewAttempt && d.Attempt < 1:
-		return invalid("a new attempt needs the number of the one that ends")
-	case d.Action != ItemNewAttempt && d.Attempt != 0:
-		return invalid("an attempt goes with new_attempt only")
-	case strings.HasPrefix(d.Item, oncePrefix) && (d.Action == ItemReopen || d.Action == ItemNewAttempt):
+	if strings.HasPrefix(d.Item, oncePrefix) && (d.Action == ItemReopen || d.Action == ItemNewAttempt) {
 		return invalid("item %q belongs to one run with once; a re-run is an item of its own", d.Item)
 	}
-	return nil
+	var e InvalidError
+	e.decided(d.Actor, d.Reason)
+	e.add(d.Version < 0, "version", "negative", "give the version of the item that you saw, or leave it out")
+	e.add(d.WithMutations && d.Action != ItemSkip, "with_mutations", "goes with skip only", "leave it out")
+	e.add(d.Action == ItemNewAttempt && d.Attempt < 1, "attempt", "missing: attempts count from 1", "name the one that ends")
+	e.add(d.Action != ItemNewAttempt && d.Attempt != 0, "attempt", "goes with new_attempt only", "leave it out")
+	return e.err()
 }
 
 // itemMoves says from which states a decision leads where. Opening what is failed

@@ -266,10 +266,9 @@ func (l *Ledger) expireRun(ctx context.Context, seen *Run) (bool, error) {
 	}
 	done := false
 	_, err := l.onRun(ctx, seen.ID, func(c *command, r *Run) error {
-		if !c.overdue(r) {
+		if done = c.overdue(r); !done {
 			return nil
 		}
-		done = true
 		return c.expire(r)
 	})
 	return done && err == nil, err

@@ -368,11 +368,11 @@ type ConfirmGap struct {
 // an accepted loss held. Mutations that were asked about because of a gap stay what they
 // are: each is settled by itself. It returns how many items were let in.
 func (l *Ledger) ConfirmGaps(ctx context.Context, q ConfirmGap) (released int, err error) {
-	switch {
-	case q.Actor == "" || q.Reason == "":
-		return 0, invalid("confirming needs an actor and a reason")
-	case q.Item != "" && q.Workflow == "":
-		return 0, invalid("an item needs its workflow")
+	var e InvalidError
+	e.decided(q.Actor, q.Reason)
+	e.add(q.Item != "" && q.Workflow == "", "item", "given without its workflow", "name the workflow too")
+	if err := e.err(); err != nil {
+		return 0, err
 	}
 	items, err := l.heldItems(ctx, q)
 	if err != nil {
@@ -386,6 +386,7 @@ func (l *Ledger) ConfirmGaps(ctx context.Context, q ConfirmGap) (released int, e
 	}
 	confirmed := false
 	err = l.update(ctx, func(c *command) error {
+		confirmed = false
 		gaps, err := c.Gaps()
 		if err != nil {
 			return err

@@ -54,16 +54,16 @@ func TestAdmit(t *testing.T) {
 	}
 }
 
-// standing is a store that knows one run, or fails.
-type standing struct {
-	Store
+// alone knows one run, or fails.
+type alone struct {
+	Standings
 	run Run
 	err error
 }
 
-func (s standing) Standing(string) (Run, []Blocker, error)        { return s.run, nil, s.err }
-func (s standing) StandingByToken(string) (Run, []Blocker, error) { return s.run, nil, s.err }
-func (s standing) BlockersOf(string) ([]Blocker, error)           { return nil, s.err }
+func (s alone) Standing(string) (Run, []Blocker, error)        { return s.run, nil, s.err }
+func (s alone) StandingByToken(string) (Run, []Blocker, error) { return s.run, nil, s.err }
+func (s alone) BlockersOf(string) ([]Blocker, error)           { return nil, s.err }
 
 func TestGateFailsClosed(t *testing.T) {
 	t.Parallel()
@@ -77,7 +77,7 @@ func TestGateFailsClosed(t *testing.T) {
 		{ErrUnavailable, false, "ledger-unavailable"},
 		{ErrDamaged, false, "ledger-unavailable"},
 	} {
-		l := New(standing{run: Run{State: RunRunning}, err: c.err}, Config{})
+		l := &Ledger{Standings: alone{run: Run{State: RunRunning}, err: c.err}}
 		for name, a := range map[string]Admission{
 			"run": l.Gate("r"), "token": l.GateToken("t", ""), "unmanaged": l.GateUnmanaged("w", "i"),
 		} {
@@ -89,7 +89,7 @@ func TestGateFailsClosed(t *testing.T) {
 }
 
 func TestOpenGateDoesNotAllocate(t *testing.T) {
-	l := New(standing{run: Run{State: RunRunning, Workflow: "w", Item: "i"}}, Config{})
+	l := &Ledger{Standings: alone{run: Run{State: RunRunning, Workflow: "w", Item: "i"}}}
 	if n := testing.AllocsPerRun(100, func() {
 		if !l.Gate("r").Open {
 			t.Error("shut")
@@ -100,7 +100,7 @@ func TestOpenGateDoesNotAllocate(t *testing.T) {
 }
 
 func BenchmarkGate(b *testing.B) {
-	l := New(standing{run: Run{State: RunRunning, Workflow: "w", Item: "i"}}, Config{})
+	l := &Ledger{Standings: alone{run: Run{State: RunRunning, Workflow: "w", Item: "i"}}}
 	for b.Loop() {
 		if !l.Gate("r").Open {
 			b.Fatal("shut")

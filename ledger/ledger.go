@@ -8,6 +8,7 @@ import (
 // Ledger binds the commands to a Store.
 type Ledger struct {
 	Store
+	Standings
 	config Config
 	// answers are those of which Answering was told; see there.
 	answers    sync.Map
@@ -60,5 +61,5 @@ func New(s Store, c Config) *Ledger {
 	if c.Reconcile.MaxAge == 0 {
 		c.Reconcile.MaxAge = 24 * time.Hour
 	}
-	return &Ledger{Store: s, config: c}
+	return &Ledger{Store: s, Standings: newStanding(s, c.Wall), config: c}
 }

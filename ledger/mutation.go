@@ -138,24 +138,36 @@ const (
 	AbsentEscalate OnAbsent = "escalate"
 )
 
-// Mutation is one ledger record: one intended effect.
+// Mutation is one ledger record: one intended effect. Its parts are told apart for those who read;
+// each field is the record's own. The number in a field's cbor tag is never used again for another.
 type Mutation struct {
-	Key     Key    `cbor:"1,keyasint" json:"key"`
-	ID      string `cbor:"2,keyasint" json:"id"`
-	Version int64  `cbor:"3,keyasint" json:"version"`
-	State   State  `cbor:"4,keyasint" json:"state"`
-	// Committed says that success is known although the result may not be.
-	// Once set, absence, "it did not happen" and every further dispatch are closed.
-	Committed   bool        `cbor:"5,keyasint,omitempty" json:"committed,omitempty"`
-	ResultState ResultState `cbor:"6,keyasint,omitempty" json:"result_state,omitempty"`
-	// Watching marks a 202 that is followed to its end; it stops nothing.
-	Watching bool `cbor:"7,keyasint,omitempty" json:"watching,omitempty"`
+	Version int64 `cbor:"3,keyasint" json:"version"`
+	Intent
+	Payload
+	Outcome
+	Asking
+	Question
+	CreatedAt time.Time `cbor:"28,keyasint" json:"created_at"`
+	UpdatedAt time.Time `cbor:"29,keyasint" json:"updated_at"`
+	// Forgotten is when retention dropped the contents of request and answer; zero while
+	// they are kept.
+	Forgotten time.Time `cbor:"44,keyasint,omitzero" json:"forgotten,omitzero"`
+}
 
+// Intent is what a mutation is: which effect is meant, by which rule, for whom. Marker, keys and
+// generation are the names under which it is sent.
+type Intent struct {
+	Key              Key    `cbor:"1,keyasint" json:"key"`
+	ID               string `cbor:"2,keyasint" json:"id"`
 	Connector        string `cbor:"8,keyasint" json:"connector"`
 	ConnectorVersion int    `cbor:"9,keyasint" json:"connector_version"`
 	// ConnectorHash names the pinned content of the rule file (Tx.Connector).
 	ConnectorHash string `cbor:"10,keyasint" json:"connector_hash"`
-	Operation     string `cbor:"11,keyasint" json:"operation"`
+	// ConnectorHosts are the hosts that were in force, as rules tells them, whether of the
+	// rule file or of the settings: the variables of a host, which are in the key, are read
+	// from these.
+	ConnectorHosts string `cbor:"50,keyasint,omitempty" json:"connector_hosts,omitempty"`
+	Operation      string `cbor:"11,keyasint"           json:"operation"`
 	// Target is the operation in the rule's words ("Refund 12 of pi_1").
 	Target  string `cbor:"12,keyasint,omitempty" json:"target,omitempty"`
 	Account string `cbor:"13,keyasint,omitempty" json:"account,omitempty"`
@@ -165,7 +177,21 @@ type Mutation struct {
 	Identity map[string]string `cbor:"15,keyasint,omitempty" json:"identity,omitempty"`
 	Subkey   string            `cbor:"16,keyasint,omitempty" json:"subkey,omitempty"`
 	Scope
+	Marker     string `cbor:"22,keyasint,omitempty" json:"marker,omitempty"`
+	VendorKey  string `cbor:"23,keyasint,omitempty" json:"vendor_key,omitempty"`
+	Generation int    `cbor:"24,keyasint"           json:"generation"`
+	// KeyKnown is the longest Policy.KeyWindow of the rules that it was sent by before the
+	// one of Policy; zero for none.
+	KeyKnown time.Duration `cbor:"48,keyasint,omitempty" json:"key_known,omitempty"`
+	// Remade is how many records of the key retention removed before this one was made:
+	// marker and vendor keys are other ones each time.
+	Remade int `cbor:"51,keyasint,omitempty" json:"remade,omitempty"`
+	// Undo is set for an obligation: a mutation that takes an effect of another one back.
+	Undo *Undo `cbor:"46,keyasint,omitempty" json:"undo,omitempty"`
+}
 
+// Payload is what was asked for, what else counts as the same, and what the rule says of it.
+type Payload struct {
 	// PayloadDigest and SignificantDigest compare payloads: equal digests are
 	// the same payload, equal significant digests differ in minor places only.
 	PayloadDigest     string `cbor:"17,keyasint" json:"payload_digest"`
@@ -176,19 +202,41 @@ type Mutation struct {
 	// significantly and was refused; accept_payload moves it to Accepted.
 	Disputed string `cbor:"20,keyasint,omitempty" json:"disputed,omitempty"`
 	// Diff says how that request differed; it stays when the payload is accepted.
-	Diff *Diff `cbor:"21,keyasint,omitempty" json:"diff,omitempty"`
+	Diff    *Diff   `cbor:"21,keyasint,omitempty" json:"diff,omitempty"`
+	Request Request `cbor:"38,keyasint"           json:"request"`
+	Policy  Policy  `cbor:"37,keyasint"           json:"policy"`
+}
 
-	Marker     string `cbor:"22,keyasint,omitempty" json:"marker,omitempty"`
-	VendorKey  string `cbor:"23,keyasint,omitempty" json:"vendor_key,omitempty"`
-	Generation int    `cbor:"24,keyasint"           json:"generation"`
-
-	Class  Class  `cbor:"25,keyasint,omitempty" json:"class,omitempty"`
-	Reason string `cbor:"26,keyasint,omitempty" json:"reason,omitempty"`
+// Outcome is what came of it: its state, each sending, and the answer.
+type Outcome struct {
+	State State `cbor:"4,keyasint" json:"state"`
+	// Committed says that success is known although the result may not be.
+	// Once set, absence, "it did not happen" and every further dispatch are closed.
+	Committed   bool        `cbor:"5,keyasint,omitempty" json:"committed,omitempty"`
+	ResultState ResultState `cbor:"6,keyasint,omitempty" json:"result_state,omitempty"`
+	// Watching marks a 202 that is followed to its end; it stops nothing.
+	Watching bool   `cbor:"7,keyasint,omitempty"  json:"watching,omitempty"`
+	Class    Class  `cbor:"25,keyasint,omitempty" json:"class,omitempty"`
+	Reason   string `cbor:"26,keyasint,omitempty" json:"reason,omitempty"`
 	// RetryAfter is the earliest time at which the API wants to be asked again.
 	RetryAfter time.Time `cbor:"27,keyasint,omitzero" json:"retry_after,omitzero"`
+	// UnknownSince is when the outcome became unknown, or the mutation was accepted;
+	// RunningAge how long the runner has had it, in running time.
+	UnknownSince Stamp      `cbor:"35,keyasint,omitzero"  json:"unknown_since,omitzero"`
+	Dispatches   []Dispatch `cbor:"40,keyasint,omitempty" json:"dispatches,omitempty"`
+	// Kept holds, as canonical JSON by name, what the preparing steps of the newest
+	// dispatch gave; see Prepared.
+	Kept   map[string]string `cbor:"45,keyasint,omitempty" json:"kept,omitempty"`
+	Result *Result           `cbor:"39,keyasint,omitempty" json:"result,omitempty"`
+	// Verification is set once the world did not agree with the stored result.
+	Verification *Verification `cbor:"43,keyasint,omitempty" json:"verification,omitempty"`
+	// Obligations are the mutations that take effects of this one back, the oldest
+	// effect first.
+	Obligations []Key `cbor:"47,keyasint,omitempty" json:"obligations,omitempty"`
+}
 
-	CreatedAt time.Time `cbor:"28,keyasint" json:"created_at"`
-	UpdatedAt time.Time `cbor:"29,keyasint" json:"updated_at"`
+// Asking is how far the runner is: when it asks or sends next, how often it did, and what was seen.
+type Asking struct {
 	// NextTryAt is when the runner is due (Queued only).
 	NextTryAt time.Time `cbor:"30,keyasint,omitzero" json:"next_try_at,omitzero"`
 	// RedispatchSince is when a believed absence queued a failed record to be sent
@@ -199,44 +247,17 @@ type Mutation struct {
 	Tries int `cbor:"32,keyasint,omitempty" json:"tries,omitempty"`
 	// ResendTries counts resends; ResendClosed is set after a failure verdict
 	// to one, or after three.
-	ResendTries  int  `cbor:"33,keyasint,omitempty" json:"resend_tries,omitempty"`
-	ResendClosed bool `cbor:"34,keyasint,omitempty" json:"resend_closed,omitempty"`
-	// UnknownSince is when the outcome became unknown, or the mutation was accepted;
-	// RunningAge how long the runner has had it, in running time.
-	UnknownSince Stamp         `cbor:"35,keyasint,omitzero"  json:"unknown_since,omitzero"`
+	ResendTries  int           `cbor:"33,keyasint,omitempty" json:"resend_tries,omitempty"`
+	ResendClosed bool          `cbor:"34,keyasint,omitempty" json:"resend_closed,omitempty"`
 	RunningAge   time.Duration `cbor:"36,keyasint,omitempty" json:"running_age,omitempty"`
-
-	Policy       Policy        `cbor:"37,keyasint"           json:"policy"`
-	Request      Request       `cbor:"38,keyasint"           json:"request"`
-	Result       *Result       `cbor:"39,keyasint,omitempty" json:"result,omitempty"`
-	Dispatches   []Dispatch    `cbor:"40,keyasint,omitempty" json:"dispatches,omitempty"`
 	Observations []Observation `cbor:"41,keyasint,omitempty" json:"observations,omitempty"`
-	Escalation   *Escalation   `cbor:"42,keyasint,omitempty" json:"escalation,omitempty"`
-	// Verification is set once the world did not agree with the stored result.
-	Verification *Verification `cbor:"43,keyasint,omitempty" json:"verification,omitempty"`
-	// Forgotten is when retention dropped the contents of request and answer; zero while
-	// they are kept.
-	Forgotten time.Time `cbor:"44,keyasint,omitzero" json:"forgotten,omitzero"`
-	// Kept holds, as canonical JSON by name, what the preparing steps of the newest
-	// dispatch gave; see Prepared.
-	Kept map[string]string `cbor:"45,keyasint,omitempty" json:"kept,omitempty"`
-	// Undo is set for an obligation: a mutation that takes an effect of another one back.
-	Undo *Undo `cbor:"46,keyasint,omitempty" json:"undo,omitempty"`
-	// Obligations are the mutations that take effects of this one back, the oldest
-	// effect first.
-	Obligations []Key `cbor:"47,keyasint,omitempty" json:"obligations,omitempty"`
-	// KeyKnown is the longest Policy.KeyWindow of the rules that it was sent by before the
-	// one of Policy; zero for none.
-	KeyKnown time.Duration `cbor:"48,keyasint,omitempty" json:"key_known,omitempty"`
 	// Dropped is how many observations are listed no more.
 	Dropped int `cbor:"49,keyasint,omitempty" json:"dropped,omitempty"`
-	// ConnectorHosts are the hosts that were in force, as rules tells them, whether of the
-	// rule file or of the settings: the variables of a host, which are in the key, are read
-	// from these.
-	ConnectorHosts string `cbor:"50,keyasint,omitempty" json:"connector_hosts,omitempty"`
-	// Remade is how many records of the key retention removed before this one was made:
-	// marker and vendor keys are other ones each time.
-	Remade int `cbor:"51,keyasint,omitempty" json:"remade,omitempty"`
+}
+
+// Question is what a person is asked.
+type Question struct {
+	Escalation *Escalation `cbor:"42,keyasint,omitempty" json:"escalation,omitempty"`
 	// Displaced are the questions that are open beside Escalation, which took their place,
 	// the latest last. They are asked again once it is closed.
 	Displaced []Escalation `cbor:"52,keyasint,omitempty" json:"displaced,omitempty"`
@@ -279,7 +300,16 @@ type Dispatch struct {
 	// PassedOn marks a 307 or 308 that was handed to the script.
 	PassedOn bool `cbor:"16,keyasint,omitempty" json:"passed_on,omitempty"`
 
-	// What was seen on the wire.
+	Wire
+
+	// Prepares says that it has steps before the one that can take effect, Prepared
+	// that what they gave was kept: before that, the last one was not sent.
+	Prepares bool `cbor:"26,keyasint,omitempty" json:"prepares,omitempty"`
+	Prepared bool `cbor:"27,keyasint,omitempty" json:"prepared,omitempty"`
+}
+
+// Wire is what was seen of a sending on the wire.
+type Wire struct {
 	BytesWritten int64  `cbor:"17,keyasint"           json:"bytes_written"`
 	Head         bool   `cbor:"18,keyasint"           json:"head"`
 	Status       int    `cbor:"19,keyasint,omitempty" json:"status,omitempty"`
@@ -288,11 +318,6 @@ type Dispatch struct {
 	Error        string `cbor:"22,keyasint,omitempty" json:"error,omitempty"`
 	Protocol     string `cbor:"23,keyasint,omitempty" json:"protocol,omitempty"`
 	Remote       string `cbor:"24,keyasint,omitempty" json:"remote,omitempty"`
-
-	// Prepares says that it has steps before the one that can take effect, Prepared
-	// that what they gave was kept: before that, the last one was not sent.
-	Prepares bool `cbor:"26,keyasint,omitempty" json:"prepares,omitempty"`
-	Prepared bool `cbor:"27,keyasint,omitempty" json:"prepared,omitempty"`
 }
 
 // unsent reports whether the step that can take effect is proven not to have been sent.
@@ -311,7 +336,8 @@ const (
 	VerdictAccepted Verdict = "accepted"
 	// VerdictFailed: a definite failure verdict.
 	VerdictFailed Verdict = "failed"
-	// VerdictNotSent: proven that nothing was sent; counts as a failure verdict.
+	// VerdictNotSent: nothing was sent, or the upstream declared that it processed nothing; counts
+	// as a failure verdict.
 	VerdictNotSent Verdict = "not_sent"
 	// VerdictUncertain: any other end.
 	VerdictUncertain Verdict = "uncertain"

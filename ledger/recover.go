@@ -25,7 +25,7 @@ const recoverBatch = 64
 // and on an error nothing may be sent.
 func (l *Ledger) Recover(ctx context.Context, nextTryAt func(*Mutation) time.Time) (RecoverCounts, error) {
 	var total RecoverCounts
-	keys, err := l.InFlight(ctx)
+	keys, err := l.inFlight(ctx)
 	for most := recoverBatch; err == nil && len(keys) > 0; {
 		n := min(most, len(keys))
 		var counts RecoverCounts
@@ -50,6 +50,7 @@ func (l *Ledger) Recover(ctx context.Context, nextTryAt func(*Mutation) time.Tim
 // recoverSome moves on a few records in one transaction.
 func (l *Ledger) recoverSome(ctx context.Context, keys []Key, nextTryAt func(*Mutation) time.Time) (counts RecoverCounts, err error) {
 	err = l.update(ctx, func(c *command) error {
+		counts = RecoverCounts{}
 		for _, key := range keys {
 			if err := c.recover(key, nextTryAt, &counts); err != nil {
 				return err

@@ -33,7 +33,7 @@ func (w *world) again(m *ledger.Mutation) (*ledger.Mutation, *ledger.Dispatch) {
 
 func (w *world) dueNow() int {
 	w.t.Helper()
-	keys, _, err := w.Due(w.t.Context(), w.now.Wall, 10)
+	keys, _, err := w.Due(w.t.Context(), w.now.Wall)
 	w.ok(err)
 	return len(keys)
 }

@@ -361,12 +361,17 @@ func (c *claiming) beginGeneration() error {
 func newMutation(q *Claim, now Stamp) *Mutation {
 	r := &q.Record
 	return &Mutation{
-		Key: q.Key, ID: q.Key.ID(), Scope: q.Scope, Generation: 1, CreatedAt: now.Wall,
-		Connector: r.Connector, ConnectorVersion: r.ConnectorVersion, ConnectorHash: r.ConnectorHash, ConnectorHosts: r.ConnectorHosts,
-		Operation: r.Operation, Target: r.Target, Account: r.Account, HostGroup: r.HostGroup,
-		Identity: r.Identity, Subkey: r.Subkey,
-		PayloadDigest: r.PayloadDigest, SignificantDigest: r.SignificantDigest,
-		Policy: r.Policy, Request: r.Request,
+		CreatedAt: now.Wall,
+		Intent: Intent{
+			Key: q.Key, ID: q.Key.ID(), Scope: q.Scope, Generation: 1,
+			Connector: r.Connector, ConnectorVersion: r.ConnectorVersion, ConnectorHash: r.ConnectorHash, ConnectorHosts: r.ConnectorHosts,
+			Operation: r.Operation, Target: r.Target, Account: r.Account, HostGroup: r.HostGroup,
+			Identity: r.Identity, Subkey: r.Subkey,
+		},
+		Payload: Payload{
+			PayloadDigest: r.PayloadDigest, SignificantDigest: r.SignificantDigest,
+			Policy: r.Policy, Request: r.Request,
+		},
 	}
 }
 

@@ -51,7 +51,10 @@ func TestResendOpen(t *testing.T) {
 		}, true},
 		{"nothing was sent in this generation", start, func(m *ledger.Mutation) { m.Dispatches[0].Generation = 1 }, false},
 	} {
-		m := &ledger.Mutation{Generation: 2, Dispatches: []ledger.Dispatch{{Generation: 2, Started: start}}}
+		m := &ledger.Mutation{
+			Intent:  ledger.Intent{Generation: 2},
+			Outcome: ledger.Outcome{Dispatches: []ledger.Dispatch{{Generation: 2, Started: start}}},
+		}
 		m.Policy = ledger.Policy{Resend: true, KeyWindow: 100 * time.Minute, Settle: 5 * time.Minute}
 		if c.change != nil {
 			c.change(m)
@@ -60,7 +63,11 @@ func TestResendOpen(t *testing.T) {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 	}
-	m := &ledger.Mutation{Generation: 1, ResendTries: 3, Dispatches: []ledger.Dispatch{{Generation: 1, Started: start}}}
+	m := &ledger.Mutation{
+		Intent:  ledger.Intent{Generation: 1},
+		Asking:  ledger.Asking{ResendTries: 3},
+		Outcome: ledger.Outcome{Dispatches: []ledger.Dispatch{{Generation: 1, Started: start}}},
+	}
 	m.Policy = ledger.Policy{Resend: true, KeyWindow: time.Hour}
 	if !ledger.WindowOpen(m, start, time.Minute) {
 		t.Error("the third resend, once recorded, finds its own window shut")

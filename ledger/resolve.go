@@ -3,38 +3,51 @@ package ledger
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 )
 
-// Resolve carries out a person's decision. Actor, reason and the version that
-// they saw are required: ErrVersion if the record moved since, ErrInvalid for a
-// decision that is incomplete, *NotAllowedError, which lists the open actions,
-// for one that the table doesn't hold in this state.
+// Resolve carries out a person's decision. Actor, reason and the version that they saw are
+// required. It answers ErrVersion if the record moved since, *InvalidError for a decision
+// that is wrong in itself, and *NotAllowedError, which lists the open actions, for one that
+// the table doesn't hold in this state.
 func (l *Ledger) Resolve(ctx context.Context, r Resolve) (Finished, error) {
-	if err := r.check(); err != nil {
+	if err := r.Check(); err != nil {
 		return Finished{}, err
 	}
 	return l.finishing(ctx, func(c *command) (*Mutation, *Run, error) { return c.resolve(&r) })
 }
 
-// check reports what is wrong with the decision itself.
-func (r *Resolve) check() error {
-	switch {
-	case !r.Action.ByPerson():
-		return invalid("%q is no decision of a person", r.Action)
-	case r.Actor == "" || r.Reason == "":
-		return invalid("a decision needs an actor and a reason")
-	case r.NewKey && r.Action != OnDidNotHappen && r.Action != OnNewKey:
-		return invalid("a new key goes with did_not_happen or new_key only")
-	case r.Action != OnHappened && (r.Result != nil || r.NoResult):
-		return invalid("a result goes with happened only")
-	case r.Action == OnHappened && (r.Result != nil) == r.NoResult:
-		return invalid("happened needs either a result or, explicitly, none")
-	case r.Action != OnHappened && r.Compensate != nil:
-		return invalid("compensate goes with happened only")
-	case r.Result != nil && (r.Result.Status < 200 || r.Result.Status > 599):
-		return invalid("status %d is no answer's status", r.Result.Status)
+// maxObject is the longest id of what is to be undone, in bytes.
+const maxObject = 1 << 10
+
+// Check reports what is wrong with the decision itself: an *InvalidError. It asks neither for
+// the record nor for what compensating takes besides the object.
+func (r *Resolve) Check() error {
+	var e InvalidError
+	actions := make([]string, 0, len(PersonTriggers()))
+	for _, t := range PersonTriggers() {
+		actions = append(actions, string(t))
 	}
-	return nil
+	oneOf := "give one of " + strings.Join(actions, ", ")
+	e.add(r.Action == "", "action", "missing", oneOf)
+	e.add(r.Action != "" && !r.Action.ByPerson(), "action", fmt.Sprintf("unknown value %q", r.Action), oneOf)
+	e.decided(r.Actor, r.Reason)
+	e.add(r.Version < 1, "version", "missing", "give the version of the record that you saw")
+	e.add(r.Force && r.Action != OnDidNotHappen, "force", "goes with did_not_happen only", "leave it out")
+	e.add(r.NewKey && r.Action != OnDidNotHappen && r.Action != OnNewKey, "new_key", "goes with did_not_happen only", "leave it out")
+	happened := r.Action == OnHappened
+	if r.Compensate != nil {
+		e.add(!happened, "compensate", "goes with happened only", "leave it out")
+		e.add(r.Compensate.Object == "", "object", "missing", "give the API's own id of what is to be undone")
+		e.add(len(r.Compensate.Object) > maxObject, "object", fmt.Sprintf("longer than %d bytes", maxObject), "give the API's own id")
+	}
+	e.add(happened && r.Result != nil && r.NoResult, "no_result", "given together with result", "give one of them")
+	e.add(happened && r.Result == nil && !r.NoResult, "result", "missing", "give what the script shall get, or no_result: true")
+	e.add(!happened && r.Result != nil, "result", "goes with happened only", "leave it out")
+	e.add(!happened && r.NoResult, "no_result", "goes with happened only", "leave it out")
+	e.add(r.Result != nil && (r.Result.Status < 200 || r.Result.Status > 599), "result/status", "no final HTTP status", "give one from 200 to 599")
+	return e.err()
 }
 
 func (c *command) resolve(r *Resolve) (*Mutation, *Run, error) {

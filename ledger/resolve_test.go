@@ -80,11 +80,11 @@ func TestDecisionsInEachState(t *testing.T) {
 				if offered != allowed {
 					t.Errorf("%s is offered: %v, want %v", action, offered, allowed)
 				}
-				change := []func(*ledger.Resolve){force}
-				if action == did {
-					change = append(change, given)
-				}
-				_, err := w.Resolve(t.Context(), w.decision("a", action, change...))
+				_, err := w.Resolve(t.Context(), w.decision("a", action, func(r *ledger.Resolve) {
+					if r.Force = action == not; action == did {
+						given(r)
+					}
+				}))
 				if !allowed {
 					w.refusedDecision(err, m, actions)
 					continue
@@ -192,7 +192,9 @@ func TestDecisionsThatAreIncomplete(t *testing.T) {
 		"skip with a result":                  w.decision("a", ledger.OnSkip, given),
 		"skip with a new key":                 w.decision("a", ledger.OnSkip, newKey),
 		"denied, and to be undone": w.decision("a", ledger.OnDidNotHappen, force, func(r *ledger.Resolve) {
-			r.Compensate = &ledger.Owed{Object: "o1", Record: ledger.Mutation{PayloadDigest: "undo", Request: ledger.Request{Method: "DELETE", URL: "https://bank.test/o1"}}}
+			r.Compensate = &ledger.Owed{Object: "o1", Record: ledger.Mutation{
+				Payload: ledger.Payload{PayloadDigest: "undo", Request: ledger.Request{Method: "DELETE", URL: "https://bank.test/o1"}},
+			}}
 		}),
 		"a result that is no answer": w.decision("a", ledger.OnHappened, func(r *ledger.Resolve) {
 			r.Result = &ledger.Result{Status: 100}

@@ -47,7 +47,7 @@ func TestSettled(t *testing.T) {
 		{"the monotonic clock went back", []Dispatch{{Owner: "p2", Ended: stamp("b2", 30*time.Minute)}}, process, now, false},
 		{"the zero process owns everything", []Dispatch{{Owner: "p1"}}, Process{}, now, false},
 	} {
-		m := &Mutation{Dispatches: c.dispatches, Policy: Policy{Settle: settle}}
+		m := &Mutation{Outcome: Outcome{Dispatches: c.dispatches}, Payload: Payload{Policy: Policy{Settle: settle}}}
 		if got := Settled(m, c.now, c.process); got != c.want {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
@@ -75,7 +75,7 @@ func TestDeniable(t *testing.T) {
 		{"still being sent, by force", []Dispatch{{Owner: "p2"}}, false, late, true, true},
 		{"its owner is gone", []Dispatch{{Owner: "p1"}}, false, late, false, true},
 	} {
-		m := &Mutation{Dispatches: c.dispatches, Policy: Policy{NativeKey: c.native}}
+		m := &Mutation{Outcome: Outcome{Dispatches: c.dispatches}, Payload: Payload{Policy: Policy{NativeKey: c.native}}}
 		if got := Deniable(m, c.now, process, c.force); got != c.want {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
@@ -99,7 +99,7 @@ func TestUntilWhenASendingMayTakeEffectIsSaidWhereThatIsKnown(t *testing.T) {
 		"it ended before another start": {Dispatch{Owner: "p1", Ended: stamp("a", time.Hour)}, "until 2026-01-02T03:06:30Z; "},
 		"it goes on":                    {Dispatch{Owner: "p2"}, "may still take effect; it needs force."},
 	} {
-		m := &Mutation{State: Indeterminate, Dispatches: []Dispatch{{Owner: "p1", Ended: stamp("b", time.Second)}, c.d}}
+		m := &Mutation{Outcome: Outcome{State: Indeterminate, Dispatches: []Dispatch{{Owner: "p1", Ended: stamp("b", time.Second)}, c.d}}}
 		said := ""
 		for _, a := range OpenActions(m, now, process) {
 			if a.Action == OnDidNotHappen && a.NeedsForce {

@@ -11,6 +11,8 @@ type Process struct {
 	// ID is made anew at every start. A dispatch whose owner has another id has
 	// lost its owner.
 	ID string `json:"id"`
+	// Ledger is the ledger's own id.
+	Ledger string `json:"ledger"`
 	// Started is when the store was opened, before its listener.
 	Started Stamp `json:"started"`
 }
@@ -45,9 +47,6 @@ func (d *Delivery) answers(m *Mutation) bool {
 	if d.Begun {
 		return false
 	}
-	if d.State == "" {
-		return true
-	}
 	current := m.Current()
 	if current == nil || d.Dispatch != current.ID {
 		return false
@@ -79,6 +78,8 @@ type View interface {
 	// Gaps lists the times of which the ledger knows nothing, closed ones too. They
 	// must not be changed.
 	Gaps() ([]Gap, error)
+	// Connector returns the content of a pinned rule file. It must not be changed.
+	Connector(hash string) ([]byte, error)
 	// LastEvent is the newest event, ErrNotFound without any. In a transaction it is
 	// the newest of those before it.
 	LastEvent() (*Event, error)
@@ -128,7 +129,7 @@ type Filter struct {
 	Workflow  string
 	Item      string
 	Run       string
-	// ID selects items by theirs.
+	// ID selects items by theirs, and mutations whose ID begins so.
 	ID string
 	// ItemStates selects items in one of these states.
 	ItemStates []ItemState
@@ -162,8 +163,8 @@ type Store interface {
 	// Update evaluates the command fn after every earlier one and returns once
 	// its changes are synced; commands that wait together may share one sync. A
 	// command that changed nothing returns as soon as all that it read is synced.
-	// fn may be evaluated on another goroutine, once. An error of fn is
-	// returned as it is, and nothing was changed. ErrUnavailable: the store
+	// fn may be evaluated on another goroutine, and more than once: its last evaluation counts.
+	// An error of fn is returned as it is, and nothing was changed. ErrUnavailable: the store
 	// can't commit (any more), and whether this command's changes are kept will
 	// be known after a restart only. If ctx ends before fn was evaluated,
 	// nothing was changed; after that Update waits for the sync regardless.
@@ -173,23 +174,11 @@ type Store interface {
 	// View evaluates fn on a consistent snapshot of what is durable. It may wait for what is
 	// being committed as it is called, so as to see that, too.
 	View(ctx context.Context, fn func(View) error) error
-	// Peek is View without waiting, for reading a record before a command about it: fn reads
-	// single records, each as it is durable when it is read or later, so that it sees all that
-	// was answered before. Lists may wait, and fit no moment of the records that they name.
-	Peek(ctx context.Context, fn func(View) error) error
-	// Standing answers the gate: the run, and of the blockers of its workflow at least those
-	// that may stop it. For a run that isn't over it does so from memory, without I/O.
-	Standing(run string) (Run, []Blocker, error)
-	// StandingByToken does so for proxy credentials.
-	StandingByToken(sha256 string) (Run, []Blocker, error)
-	// BlockersOf answers the gate of an unmanaged scope.
-	BlockersOf(workflow string) ([]Blocker, error)
-	// Watch tells of each change after which one of these three may refuse what it admitted, or
-	// name another blocker, once they answer by it, until stop is called. It doesn't wait: told
-	// needs room for one, and who reads from it asks anew each time.
-	Watch(told chan<- struct{}) (stop func())
-	// Running lists the runs that aren't over from memory, without I/O, by their ids.
-	Running() ([]Run, error)
+	// Follow tells follower what is durable of the runs that aren't over, and of the mutations that
+	// are unresolved or queued, before it returns. Then it tells what each commit changed, one commit
+	// after another, before the command's caller is answered. What is told is durable. follower must
+	// neither wait nor use the store.
+	Follow(follower func(Changes)) error
 
 	// WriteBody stores content of any size and syncs it. A body to which no
 	// record refers by the next start is swept.
@@ -199,8 +188,6 @@ type Store interface {
 	Spool() (Spool, error)
 	// Body opens stored content. ErrBodyDropped if retention removed it.
 	Body(ctx context.Context, b Body) (io.ReadCloser, error)
-	// Connector returns the content of a pinned rule file.
-	Connector(ctx context.Context, hash string) ([]byte, error)
 
 	Mutations(ctx context.Context, f Filter) (Page[*Mutation], error)
 	Runs(ctx context.Context, f Filter) (Page[*Run], error)
@@ -208,20 +195,10 @@ type Store interface {
 	// Events returns the history of one mutation, oldest first; for "" the
 	// events after seq, at most limit.
 	Events(ctx context.Context, mutation string, after uint64, limit int) ([]Event, error)
-	// MutationByID finds a record by its ID, or by a prefix that fits one only.
-	MutationByID(ctx context.Context, id string) (*Mutation, error)
-	// Due lists up to limit Queued records with NextTryAt not after now, most
-	// overdue first, and the next time at which one will be due (zero if none).
-	Due(ctx context.Context, now time.Time, limit int) ([]Key, time.Time, error)
-	// ConnectorsOf answers from memory, without I/O: for each key the connector of its
-	// record, "" where that would have to be read. It knows at least the records that
-	// are unresolved, once they answer [Store.BlockersOf].
-	ConnectorsOf(keys []Key) []string
-	// InFlight lists every record in flight.
-	InFlight(ctx context.Context) ([]Key, error)
+	// Due lists the Queued records with NextTryAt not after now, most overdue first, and the
+	// next time at which one will be due (zero if none).
+	Due(ctx context.Context, now time.Time) ([]Key, time.Time, error)
 	Process() Process
-	// ID is the ledger's own id.
-	ID() string
 	// Healthy returns nil while the store takes updates, else why not.
 	Healthy() error
 	// Close syncs and lets the folder go.

@@ -108,11 +108,14 @@ func (c *command) owe(m *Mutation, owed *Owed, queued bool, mv move) error {
 	}
 	r := &owed.Record
 	u := &Mutation{
-		Key: key, ID: key.ID(), Scope: m.Scope, Generation: 1, CreatedAt: c.now.Wall,
-		Connector: m.Connector, ConnectorVersion: m.ConnectorVersion, ConnectorHash: m.ConnectorHash, ConnectorHosts: m.ConnectorHosts,
-		Operation: m.Operation + UndoSuffix, Target: r.Target, Account: m.Account, HostGroup: m.HostGroup,
-		PayloadDigest: r.PayloadDigest, SignificantDigest: r.PayloadDigest, Policy: r.Policy, Request: r.Request,
-		Undo: &Undo{Of: m.Key, Object: owed.Object, Operation: m.Operation, Order: len(m.Obligations) + 1, Auto: owed.Auto},
+		CreatedAt: c.now.Wall,
+		Intent: Intent{
+			Key: key, ID: key.ID(), Scope: m.Scope, Generation: 1,
+			Connector: m.Connector, ConnectorVersion: m.ConnectorVersion, ConnectorHash: m.ConnectorHash, ConnectorHosts: m.ConnectorHosts,
+			Operation: m.Operation + UndoSuffix, Target: r.Target, Account: m.Account, HostGroup: m.HostGroup,
+			Undo: &Undo{Of: m.Key, Object: owed.Object, Operation: m.Operation, Order: len(m.Obligations) + 1, Auto: owed.Auto},
+		},
+		Payload: Payload{PayloadDigest: r.PayloadDigest, SignificantDigest: r.PayloadDigest, Policy: r.Policy, Request: r.Request},
 	}
 	// No run asked for it, and none is ended by it.
 	u.Run = ""
@@ -244,8 +247,11 @@ func (c *command) owes(m *Mutation) (bool, error) {
 // ErrVersion as everywhere; *NotAllowedError for what is no obligation, is met or waived
 // already, has an outcome that is unknown, or has a newer one before it.
 func (l *Ledger) RunObligation(ctx context.Context, q RunObligation) (*Mutation, error) {
-	if q.Actor == "" || q.Reason == "" {
-		return nil, invalid("a decision needs an actor and a reason")
+	var e InvalidError
+	e.decided(q.Actor, q.Reason)
+	e.add(q.Version < 1, "version", "missing", "give the version of the obligation that you saw")
+	if err := e.err(); err != nil {
+		return nil, err
 	}
 	var m *Mutation
 	err := l.update(ctx, func(c *command) (err error) {

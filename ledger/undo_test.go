@@ -13,7 +13,7 @@ func owing(objects ...string) func(*ledger.Observe) {
 	return func(o *ledger.Observe) {
 		for _, object := range objects {
 			o.Owed = append(o.Owed, ledger.Owed{Object: object, Record: ledger.Mutation{
-				PayloadDigest: "undo " + object, Request: ledger.Request{Method: "DELETE", URL: "https://bank.test/" + object},
+				Payload: ledger.Payload{PayloadDigest: "undo " + object, Request: ledger.Request{Method: "DELETE", URL: "https://bank.test/" + object}},
 			}})
 		}
 	}

@@ -2,14 +2,14 @@ package ledger
 
 import "sync"
 
-// Watchers are whom a Store tells of changes of its gate. The zero value is nobody.
-type Watchers struct {
+// watchers are whom the gate tells of its changes. The zero value is nobody.
+type watchers struct {
 	mu  sync.Mutex
 	all map[chan<- struct{}]struct{}
 }
 
-// Add implements Store.Watch.
-func (w *Watchers) Add(told chan<- struct{}) (stop func()) {
+// add implements Standings.Watch.
+func (w *watchers) add(told chan<- struct{}) (stop func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.all == nil {
@@ -23,8 +23,8 @@ func (w *Watchers) Add(told chan<- struct{}) (stop func()) {
 	}
 }
 
-// Tell tells all of them, and waits for none: a channel that has no room says it already.
-func (w *Watchers) Tell() {
+// tell tells all of them, and waits for none: a channel that has no room says it already.
+func (w *watchers) tell() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for told := range w.all {

@@ -92,11 +92,13 @@ func (w *world) claimOf(r *ledger.Run, name string, change ...func(*ledger.Claim
 	q := ledger.Claim{
 		Scope: ledger.Scope{Workflow: "w", Item: "i", Attempt: 1}, Key: key(name), DispatchID: w.id(),
 		Record: ledger.Mutation{
-			Connector: "bank", Operation: "transfer", Target: "Transfer " + name, Account: "acme",
-			PayloadDigest: "payload", SignificantDigest: "significant",
-			Policy: ledger.Policy{
-				Reconciler: true, BlockScope: ledger.BlockWorkflow, OnAbsent: ledger.AbsentFail,
-				Settle: 5 * time.Minute, Confirmations: 2, Spacing: 10 * time.Second,
+			Intent: ledger.Intent{Connector: "bank", Operation: "transfer", Target: "Transfer " + name, Account: "acme"},
+			Payload: ledger.Payload{
+				PayloadDigest: "payload", SignificantDigest: "significant",
+				Policy: ledger.Policy{
+					Reconciler: true, BlockScope: ledger.BlockWorkflow, OnAbsent: ledger.AbsentFail,
+					Settle: 5 * time.Minute, Confirmations: 2, Spacing: 10 * time.Second,
+				},
 			},
 		},
 	}

@@ -204,8 +204,8 @@ func TestTheCommandThatIsToldFindsTheLedger(t *testing.T) {
 func TestWhatIsToldCanBeShown(t *testing.T) {
 	t.Parallel()
 	m := messageOf(&ledger.Mutation{
-		ID: "m", Target: "Pay bob\u202e001\u202c\x1b[2K", Account: "a\u0085b",
-		Escalation: &ledger.Escalation{Number: 1, Why: "it said\r\n\u2066no\u2069\u009b2J"},
+		Intent:   ledger.Intent{ID: "m", Target: "Pay bob\u202e001\u202c\x1b[2K", Account: "a\u0085b"},
+		Question: ledger.Question{Escalation: &ledger.Escalation{Number: 1, Why: "it said\r\n\u2066no\u2069\u009b2J"}},
 	}, change{number: 1})
 	for got, want := range map[string]string{
 		m.Data.Target: "Pay bob 001  [2K", m.Data.Account: "a b", m.Data.Why: "it said   no  2J",

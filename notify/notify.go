@@ -290,7 +290,7 @@ func (n *Notifier) tell(ctx context.Context, e ledger.Event, open map[string]int
 func (n *Notifier) record(ctx context.Context, id string) (*ledger.Mutation, error) {
 	m, err := n.config.Ledger.MutationByID(ctx, id)
 	if errors.Is(err, ledger.ErrNotFound) {
-		return &ledger.Mutation{ID: id}, nil
+		return &ledger.Mutation{Intent: ledger.Intent{ID: id}}, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("mutation %s: %w", id, err)

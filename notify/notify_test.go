@@ -86,8 +86,11 @@ func (w *world) ask(name byte) string {
 	w.t.Helper()
 	key := ledger.Key{name}
 	record := ledger.Mutation{
-		Connector: "c", Operation: "o", Target: "Pay " + string(name), PayloadDigest: "p",
-		Policy: ledger.Policy{BlockScope: ledger.BlockMutation},
+		Intent: ledger.Intent{Connector: "c", Operation: "o", Target: "Pay " + string(name)},
+		Payload: ledger.Payload{
+			PayloadDigest: "p",
+			Policy:        ledger.Policy{BlockScope: ledger.BlockMutation},
+		},
 	}
 	scope := ledger.Scope{Workflow: "w", Item: string(name), Attempt: 1}
 	record.Scope = scope

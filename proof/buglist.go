@@ -103,7 +103,7 @@ var bugs = []bug{
 	},
 	{
 		name: "202 is taken as applied", stage: "histories", sentence: `is recorded as applied, but never took effect`,
-		edits: []edit{{"proxy sending.accepted", "if s.w.op.Watch == nil || s.answer.Status", "if true || s.answer.Status"}},
+		edits: []edit{{"dispatch Sending.accepted", "if s.Operation.Watch == nil || s.Answer.Status", "if true || s.Answer.Status"}},
 	},
 	{
 		name: "a state is set again before settle is over", stage: "histories", sentence: `a setting took effect after the one that came next had gone out`,

@@ -5,217 +5,295 @@ import (
 	"io"
 	"maps"
 	"net/http"
-	"slices"
 	"strconv"
-	"strings"
-	"sync"
-	"sync/atomic"
+	"time"
+
+	"keep-proxy/dispatch"
+	"keep-proxy/ledger"
+	"keep-proxy/rules"
 )
 
-// answerWriter passes an answer to the client and knows how far that went.
-type answerWriter struct {
-	http.ResponseWriter
-	// length is the answer's Content-Length, -1 without one. Each
-	// write is flushed: the next bytes may be far away, and after the last ones the
-	// client may leave.
-	length int64
-	// old says that the client speaks HTTP/1.0: its connection is not kept
-	// (RFC 9112 §9.3).
-	old    bool
+// reply is what one piece of work came to: the upstream's or a stored one, or a refusal.
+type reply struct {
+	// refusal is set when the proxy answers itself.
+	refusal *refusal
+	// mutation is the record as it is now; nil if there is none.
+	mutation *ledger.Mutation
+	decision ledger.Decision
+
 	status int
-	bytes  int64
-	// offers are protocols that the client may change to; empty for none.
-	offers string
-	// cut says that the answer's source ended early; see source.
-	cut bool
-	// lost says that the client didn't take all of it.
-	lost bool
-	// client ends when the client leaves. whole says that it was there when the last of
-	// the answer was to be written: one that leaves after that may have read it all.
-	client context.Context
-	whole  atomic.Bool
-	// looks says that nobody follows the client: whether it is there has to be looked at.
-	looks bool
-	// severed says that the client gets no more.
-	severed atomic.Bool
+	header http.Header
+	// trailer comes behind the body, for those who take it.
+	trailer http.Header
+	body    *dispatch.Content
+	// rest follows body: an answer over the limit, which only its leader gets. behind
+	// gives its trailer fields once it has ended.
+	rest     io.ReadCloser
+	behind   func() http.Header
+	replayed bool
+	// standIn names what of the rule was given in the place of a result.
+	standIn string
+
+	// shared says that joiners get the same.
+	shared bool
+	// failure is set for a definite failure, which joiners' runs share.
+	failure *failure
+	// runRefused says that the ledger ended the run with the refusal.
+	runRefused bool
+	// stops says that joiners' runs are refused as stopped.
+	stops bool
 }
 
-// answerTo is where the answer to r goes.
-func answerTo(w http.ResponseWriter, r *http.Request) *answerWriter {
-	return &answerWriter{ResponseWriter: w, client: r.Context(), old: !r.ProtoAtLeast(1, 1)}
+// repeatable reports whether asking again while this is being delivered is a second
+// intent. After a failure or a refusal it isn't: a client may ask again as soon as it
+// has read the answer, before the proxy knows that it has.
+func (s *reply) repeatable() bool {
+	return s.refusal == nil && (s.mutation.State == ledger.Applied || s.mutation.State == ledger.Skipped || s.mutation.Watching)
 }
 
-// copyBuffers hold 32 KiB each, the size that io.Copy takes.
-var copyBuffers = sync.Pool{New: func() any { return new([32 << 10]byte) }}
-
-func takeBuffer() *[32 << 10]byte {
-	if buffer, ok := copyBuffers.Get().(*[32 << 10]byte); ok {
-		return buffer
-	}
-	return new([32 << 10]byte)
+// unnoted reports a refusal that left no event behind: those which change a record
+// or a run do.
+func (s *reply) unnoted() bool {
+	return s.decision == ledger.DecideRepeated || s.decision == ledger.DecideRules || s.decision == ledger.DecideRefused && !s.runRefused
 }
 
-// Unwrap serves http.ResponseController.
-func (w *answerWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
-
-// Flush implements http.Flusher.
-func (w *answerWriter) Flush() { w.flush() }
-
-func (w *answerWriter) flush() {
-	if http.NewResponseController(w.ResponseWriter).Flush() != nil {
-		w.lose()
-	}
+// failure is a definite failure as a run feels it.
+type failure struct {
+	class        ledger.Class
+	reason       string
+	unauthorized bool
 }
 
-// WriteHeader implements http.ResponseWriter.
-func (w *answerWriter) WriteHeader(status int) {
-	w.status, w.length = status, -1
-	if w.old {
-		w.Header().Set("Connection", "close")
+// answered makes the response of x from what the work came to, and notes the
+// delivery once the client has it whole.
+func (p *Proxy) answered(x *exchange, r *http.Request, w *work, s *reply) *http.Response {
+	x.mutation, x.decision = s.mutation, s.decision
+	state := ""
+	if s.mutation != nil {
+		state = string(s.mutation.State)
 	}
-	if w.offers != "" {
-		h := w.Header()
-		h["Connection"], h["Upgrade"] = []string{"Upgrade"}, []string{w.offers}
-	}
-	if _, said := w.Header()["Content-Type"]; !said {
-		w.Header()["Content-Type"] = nil // net/http, which serves HTTP/2, would guess one.
-	}
-	if status == http.StatusNoContent || status == http.StatusNotModified {
-		// It has no content, and clients of HTTP/2 wait for as much as is announced (RFC 9110 §8.6).
-		delete(w.Header(), "Content-Length")
-	} else if text := w.Header().Get("Content-Length"); text != "" {
-		if n, err := strconv.ParseInt(text, 10, 64); err == nil {
-			w.length = n
+	p.config.Metrics.Mutation(string(s.decision), state)
+	if s.refusal != nil {
+		f := *s.refusal
+		if s.mutation != nil && f.mutation == nil {
+			f.mutation = s.mutation
 		}
+		if f.mutation != nil && s.unnoted() {
+			p.ledger.Refuse(ledger.Event{
+				Actor: ledger.ActorProxy, What: string(f.problem), Why: f.detail, Mutation: f.mutation.ID,
+				Run: x.caller.run, Workflow: x.caller.workflow, Item: x.caller.item,
+			})
+		}
+		f.noted = f.mutation != nil || !s.unnoted()
+		return p.refused(x, r, &f)
 	}
-	w.ResponseWriter.WriteHeader(status)
-	if w.length < 0 && status != http.StatusNoContent && status != http.StatusNotModified {
-		// A stream's head says that it is there; its first bytes may come later.
-		w.flush()
+	others := x.caller.managed() && s.mutation.Run != x.caller.run
+	if others {
+		// What the run asks for next comes after this, whenever its delivery is noted.
+		p.ledger.Answering(x.caller.run, s.mutation.Key)
 	}
-}
-
-// Write implements io.Writer.
-func (w *answerWriter) Write(p []byte) (int, error) {
-	if w.bytes+int64(len(p)) == w.length {
-		w.ends()
+	resp, err := s.response(r)
+	if err == nil && x.trailers {
+		s.trail(r, resp)
 	}
-	n, err := w.ResponseWriter.Write(p)
-	w.bytes += int64(n)
 	if err != nil {
-		w.lose()
-		return n, err
+		// What the client gets now is a refusal, and not its answer.
+		if others {
+			p.ledger.Undelivered(x.caller.run, s.mutation.Key)
+		}
+		return p.refused(x, r, s.unreadable(err))
 	}
-	w.flush()
-	return n, nil
+	if s.rest != nil {
+		open := p.openStream(r.Context(), x)
+		context.AfterFunc(open, func() { _ = s.rest.Close() })
+		resp.Body = open.content(x.answer, resp.Body)
+	}
+	addVia(resp.Header, p.via(answeredBy(s.mutation)))
+	x.after = append(x.after, func(delivered bool) { p.noteAnswer(x, w, s, delivered, others) })
+	if x.caller.unmanaged {
+		resp.Header.Set(dispatch.FieldScope, "unmanaged")
+	}
+	return resp
 }
 
-// ReadFrom implements io.ReaderFrom with a buffer that is used again, unless a write failed: of a
-// stream of HTTP/2 that was reset meanwhile, net/http may read it still, and would send what
-// another exchange has put there by then.
-func (w *answerWriter) ReadFrom(src io.Reader) (int64, error) {
-	buffer, reusable := takeBuffer(), true
-	defer func() {
-		if reusable {
-			copyBuffers.Put(buffer)
+// answeredBy is the protocol in which the upstream answered last; empty if it didn't.
+func answeredBy(m *ledger.Mutation) string {
+	if d := m.Current(); d != nil {
+		return d.Protocol
+	}
+	return ""
+}
+
+// noteAnswer notes what became of an answer; others says that it was announced, as the
+// answer of another run's mutation.
+func (p *Proxy) noteAnswer(x *exchange, w *work, s *reply, delivered, others bool) {
+	delivered = delivered && x.caller.managed()
+	if others && !delivered {
+		p.ledger.Undelivered(x.caller.run, s.mutation.Key)
+	}
+	switch {
+	case s.replayed:
+		p.ledger.Replayed(x.caller.run, s.mutation, w.clientKey, delivered)
+	case delivered:
+		p.ledger.Deliver(x.caller.run, s.mutation, w.clientKey)
+	}
+	if delivered {
+		deliveredPoint.Pass()
+	}
+}
+
+// joined answers a caller that waited for another's work. Its run may not have what
+// the leader's may, and it shares what the answer means for a run.
+func (p *Proxy) joined(x *exchange, r *http.Request, w *work, fl *flight) *http.Response {
+	s := fl.answer
+	if !x.caller.managed() || fl.run == x.caller.run || s.mutation == nil {
+		return p.answered(x, r, w, s)
+	}
+	// The client may have gone, but not what its run has learned.
+	ctx := context.WithoutCancel(r.Context())
+	if s.stops {
+		// Whether or not the ledger can say so, the answer is that the outcome is unknown, and
+		// the run over.
+		if _, err := p.ledger.RefuseRun(ctx, x.caller.run, "the outcome of a mutation it waited for is unknown", s.mutation.ID); err != nil {
+			p.config.Log.Error().Err(err).Str("run", x.caller.run).Msg("run not ended; trying on")
+			p.endLater(x.caller.run, dispatch.NotRecorded(s.mutation.ID))
 		}
-	}()
-	var total int64
-	for {
-		n, err := src.Read(buffer[:])
-		if n > 0 {
-			written, writeErr := w.Write(buffer[:n])
-			total += int64(written)
-			if writeErr != nil {
-				reusable = false
-				return total, writeErr
-			}
-		}
-		if err == io.EOF {
-			return total, nil
-		}
+		return p.answered(x, r, w, s)
+	}
+	w.claim.DispatchID = p.config.NewID()
+	joined, err := p.ledger.Join(ctx, w.claim)
+	for asked := 0; err == nil && asked < maxAsked && p.prepared(ctx, w, joined); asked++ {
+		joined, err = p.ledger.Join(ctx, w.claim)
+	}
+	if err != nil {
+		return p.refused(x, r, ledgerRefusal(err))
+	}
+	if joined.Decision != ledger.DecideJoin {
+		return p.answered(x, r, w, p.decided(ctx, x, w, joined))
+	}
+	if s.failure != nil {
+		_, err := p.ledger.FailRun(ctx, x.caller.run, s.mutation.Key, w.derived.PayloadDigest, s.failure.class, s.failure.reason, s.failure.unauthorized)
 		if err != nil {
-			return total, err
+			return p.refused(x, r, ledgerRefusal(err))
 		}
 	}
+	return p.answered(x, r, w, s)
 }
 
-// source is an answer's content on its way to the client. It notes an early end
-// where the content is read, since whoever copies it may not tell.
-type source struct {
-	io.ReadCloser
-	cut *bool
-}
-
-// Read implements io.Reader.
-func (s source) Read(p []byte) (int, error) {
-	n, err := s.ReadCloser.Read(p)
-	if err != nil && err != io.EOF {
-		*s.cut = true
+// response is the answer as the script sees it.
+func (s *reply) response(r *http.Request) (*http.Response, error) {
+	// The values are the record's, or shared with joiners: none is changed in place.
+	header := maps.Clone(s.header)
+	if header == nil {
+		header = make(http.Header)
 	}
-	return n, err
+	dispatch.StripAnswer(header)
+	own := []string{s.mutation.ID, string(s.mutation.State), "true"}
+	header[dispatch.FieldMutation], header[dispatch.FieldState] = own[:1:1], own[1:2:2]
+	if s.replayed {
+		header[dispatch.FieldReplayed] = own[2:]
+	}
+	if s.standIn != "" {
+		header.Set("Proxy-Status", `keep-proxy; details="`+s.standIn+`"`)
+	}
+	if body, short := s.body.Whole(); short && s.rest == nil {
+		return newResponse(r, s.status, header, body), nil
+	}
+	body, err := s.body.Open()
+	if err != nil {
+		return nil, err
+	}
+	if s.rest == nil {
+		return newStreamed(r, s.status, header, body, s.body.Len()), nil
+	}
+	resp := newResponse(r, s.status, header, nil)
+	delete(resp.Header, "Content-Length")
+	if length := s.header.Get("Content-Length"); length != "" {
+		resp.Header.Set("Content-Length", length)
+	}
+	resp.Body = &content{Reader: io.MultiReader(body, s.rest), close: func() { _ = s.rest.Close() }}
+	resp.ContentLength, _ = strconv.ParseInt(resp.Header.Get("Content-Length"), 10, 64)
+	return resp, nil
 }
 
-// sever makes every write fail from now on, also one that waits for the client. The
-// handler must not have ended.
-func (w *answerWriter) sever() {
-	w.severed.Store(true)
-	// Where there is no such deadline the content's end has to do.
-	_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(past)
-}
-
-// carry writes an answer, trailers included, and closes its content.
-func (w *answerWriter) carry(resp *http.Response) {
-	defer func() { _ = resp.Body.Close() }()
-	if to, ok := w.ResponseWriter.(interface{ TakeHeader(h http.Header) bool }); !ok || !to.TakeHeader(resp.Header) {
-		maps.Copy(w.Header(), resp.Header)
-	}
-	h := w.Header()
-	announced := len(resp.Trailer)
-	if announced > 0 {
-		h["Trailer"] = []string{strings.Join(slices.Sorted(maps.Keys(resp.Trailer)), ", ")}
-	}
-	w.WriteHeader(resp.StatusCode)
-	_, _ = w.ReadFrom(resp.Body) // What went wrong is noted by w and by the content.
-	if len(resp.Trailer) == 0 {
+// trail puts the trailer fields behind the content of resp, whose client takes them. In
+// HTTP/1.1 they have a place only behind chunks, and an answer without content has none.
+func (s *reply) trail(r *http.Request, resp *http.Response) {
+	if !r.ProtoAtLeast(1, 1) || s.status == http.StatusNoContent || s.status == http.StatusNotModified {
 		return
 	}
-	// Content so short that it still has a length would have no place for trailers.
-	w.flush()
-	prefix := ""
-	if len(resp.Trailer) != announced {
-		prefix = http.TrailerPrefix
+	if s.rest != nil {
+		resp.Body.(*content).atEnd = func() { resp.Trailer = s.behind() } //nolint:errcheck,forcetypeassert // See response.
 	}
-	for name, values := range resp.Trailer {
-		h[prefix+name] = values
+	if len(s.trailer) > 0 {
+		delete(resp.Header, "Content-Length")
+		resp.ContentLength, resp.Trailer = -1, s.trailer
 	}
 }
 
-// finish flushes and reports whether the client got the whole answer, as far as can be
-// told from here: it was there when the last of it was written.
-func (w *answerWriter) finish() bool {
-	if w.status == 0 || w.cut || w.lost {
-		return false
+// verifyTime bounds the asking before a replay where no inline try is configured.
+const verifyTime = 10 * time.Second
+
+// verified asks the world whether it still agrees with a stored result before that is
+// given, where the rule wants it; a refusal if it may not be given.
+func (p *Proxy) verified(ctx context.Context, x *exchange, w *work, c ledger.Claimed) *reply {
+	mode := verifyMode(w.op.Verify)
+	m := c.Mutation
+	if mode == ledger.VerifyOff || m.State != ledger.Applied || m.Verification != nil && m.Verification.Acknowledged {
+		return nil
 	}
-	if w.length <= 0 || w.bytes != w.length {
-		w.ends()
-		w.flush()
+	limit := p.config.Inline
+	if limit <= 0 {
+		limit = verifyTime
 	}
-	return !w.lost && w.whole.Load()
+	asking, cancel := context.WithTimeout(ctx, limit)
+	said, reason, evidence := p.config.Inliner.Verify(asking, m)
+	cancel()
+	if said == ledger.SaidAgrees {
+		return nil
+	}
+	replay, now, err := p.ledger.Verified(ctx, ledger.Verified{
+		Key: m.Key, Run: x.caller.run, Mode: mode, Said: said, Reason: reason, Evidence: evidence,
+	})
+	switch {
+	case err != nil:
+		return &reply{refusal: ledgerRefusal(err)}
+	case replay:
+		return nil
+	}
+	p.cutStopped()
+	return &reply{refusal: unverified(now, said, reason, x.caller), mutation: now, decision: ledger.DecideRefused, runRefused: x.caller.managed()}
 }
 
-// lose notes that the client doesn't get all of it, so that it may ask again.
-func (w *answerWriter) lose() {
-	w.lost = true
-	w.whole.Store(false)
+// unverified says why the stored result isn't given.
+func unverified(m *ledger.Mutation, said ledger.Said, reason string, c caller) *refusal {
+	f := refuse(problemVerifyFailed, quoted(m.Target)+" was applied before, but the API no longer shows it ("+reason+
+		"); nothing was sent, and the stored answer is not given. Look at keep-proxy mutations show "+m.ID+".")
+	if said != ledger.SaidDisagrees {
+		f.class = ledger.ClassTransient
+		again := "Ask again"
+		if c.managed() {
+			again = "Start the run again"
+		}
+		f.detail = "Whether " + quoted(m.Target) + ", which was applied before, is still there can't be told (" + reason +
+			"); nothing was sent, and the stored answer is not given. " + again + " later."
+	}
+	if m.Escalated() {
+		f.actions = []string{"keep-proxy resolve " + m.ID}
+	}
+	return f
 }
 
-// ends notes whether somebody is there to take the last of the answer. It comes before
-// that is written, since a client that has it may leave, and ask again, before we go on.
-func (w *answerWriter) ends() {
-	if w.looks {
-		w.whole.Store(!hasGone(w.client))
-		return
+// verifyMode speaks the rule's mode in the ledger's words; an unknown one is strict.
+func verifyMode(v rules.Verify) ledger.VerifyMode {
+	switch v {
+	case rules.VerifyOff, "":
+		return ledger.VerifyOff
+	case rules.VerifyWarn:
+		return ledger.VerifyWarn
+	case rules.VerifyHuman:
+		return ledger.VerifyHuman
+	case rules.VerifyStrict:
 	}
-	w.whole.Store(w.client.Err() == nil)
+	return ledger.VerifyStrict
 }

@@ -121,7 +121,10 @@ func TestAStoredRequestThatIsGoneCoversNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, created)
 	out := ComparePayload(t.Context(), gone{}, w.pinned, w.rules.Load().Connectors()[0].Operations[0], nil,
-		&ledger.Mutation{PayloadDigest: "p", ConnectorHash: w.rules.Load().Connectors()[0].Hash, Request: ledger.Request{Body: ledger.Body{SHA256: "x", Size: 1}}})
+		&ledger.Mutation{
+			Payload: ledger.Payload{PayloadDigest: "p", Request: ledger.Request{Body: ledger.Body{SHA256: "x", Size: 1}}},
+			Intent:  ledger.Intent{ConnectorHash: w.rules.Load().Connectors()[0].Hash},
+		})
 	if out.Covers || out.Stored != "p" || !strings.Contains(out.Diff.Why, "can't be compared") {
 		t.Errorf("%+v", out)
 	}

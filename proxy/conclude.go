@@ -1,21 +1,20 @@
 package proxy
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 
+	"keep-proxy/dispatch"
+	"keep-proxy/internal/clock"
 	"keep-proxy/ledger"
-	"keep-proxy/rules"
 	"keep-proxy/upstream"
 )
 
 // conclude records the outcome of a dispatch and makes its answer. The script is
 // told of nothing that isn't durable.
-func (p *Proxy) conclude(ctx context.Context, s *sending) *settled {
+func (p *Proxy) conclude(ctx context.Context, s *sending) *reply {
 	finish := p.outcome(ctx, s)
 	endWait := func() {}
 	if finish.Pending {
@@ -29,7 +28,7 @@ func (p *Proxy) conclude(ctx context.Context, s *sending) *settled {
 		return p.notRecorded(s)
 	}
 	recordedPoint.Pass()
-	s.mutation = finished.Mutation
+	s.Mutation = finished.Mutation
 	if finished.Mutation.State == ledger.InFlight {
 		s.owed = owesParking
 		return p.tryInline(ctx, s)
@@ -43,130 +42,65 @@ func (p *Proxy) conclude(ctx context.Context, s *sending) *settled {
 
 // outcome is what to record of a judged dispatch.
 func (p *Proxy) outcome(ctx context.Context, s *sending) ledger.Finish {
-	var result *ledger.Result
-	var body []byte
-	if s.verdict.Kind == upstream.Applied {
-		var err error
-		if result, body, err = p.keepAnswer(ctx, s); err != nil {
-			// It happened; only its answer is lost.
-			p.config.Log.Error().Err(err).Str("mutation", s.mutation.ID).Msg("answer not stored")
-			if s.dispatch.Verdict == ledger.VerdictAccepted {
-				s.unfollowed()
-			} else {
-				s.verdict.Kind, s.dispatch.Verdict = upstream.Committed, ledger.VerdictCommitted
-			}
-		}
-	}
-	f := ledger.Finish{
-		Key: s.w.key, Dispatch: s.dispatch, Result: result, Body: body,
-		TooLarge:     s.tooLarge && s.verdict.Kind == upstream.TooLarge,
-		PassedOn:     s.passedOn(),
-		Unauthorized: s.answer.Status == http.StatusUnauthorized,
-	}
-	if s.verdict.RetryAfter > 0 {
-		f.RetryAfter = p.config.Clock.Now().Add(s.verdict.RetryAfter)
-	}
-	if f.Dispatch.Verdict == ledger.VerdictUncertain || f.Dispatch.Verdict == ledger.VerdictCommitted {
-		f.Pending = s.w.op.Reconciles()
-		f.NextTryAt = p.config.Inliner.NextTry(s.mutation)
-	}
-	if f.Dispatch.Verdict == ledger.VerdictAccepted {
+	f := p.dispatcher.Finish(ctx, &s.Sending)
+	f.PassedOn, f.Unauthorized = s.passedOn(), s.Answer.Status == http.StatusUnauthorized
+	switch f.Dispatch.Verdict {
+	case ledger.VerdictUncertain, ledger.VerdictCommitted:
+		f.Pending, f.NextTryAt = s.w.op.Reconciles(), p.config.Inliner.NextTry(s.Mutation)
+	case ledger.VerdictAccepted:
 		f.NextTryAt = p.config.Clock.Now().Add(s.w.op.Watch.Every)
+	default: // Nothing is asked about the others.
 	}
 	return f
 }
 
-// keepAnswer is the answer as a replay gives it, with its body if that is stored
-// with the record; a longer one is written here. What is secret in it is masked, and what the
-// API says of the credential that was sent.
-func (p *Proxy) keepAnswer(ctx context.Context, s *sending) (result *ledger.Result, body []byte, err error) {
-	if s.lost != nil {
-		return nil, nil, fmt.Errorf("store the answer: %w", s.lost)
-	}
-	head := &rules.Response{Status: s.answer.Status, Header: s.wired.Header(s.wire), Trailer: s.wired.Header(s.trailer), Complete: true}
-	if !s.w.op.SecretAnswer() && len(s.wired) == 0 {
-		return p.keepContent(ctx, head, s.body)
-	}
-	asItCame := false
-	held := p.holding(s.body, func(whole []byte) {
-		head.Body = whole
-		stored := s.w.op.RedactResponse(head)
-		kept := s.wired.Bytes(stored.Body)
-		if asItCame = same(kept, whole); asItCame {
-			return
-		}
-		stored.Header, stored.Trailer = maps.Clone(stored.Header), maps.Clone(stored.Trailer)
-		delete(stored.Header, "Content-Length")
-		upstream.Undigested(stored.Header)
-		upstream.Undigested(stored.Trailer)
-		result, body, err = p.keepContent(ctx, stored, inMemory(kept))
-	})
-	if held == nil && asItCame {
-		head.Body = nil
-		return p.keepContent(ctx, s.w.op.RedactResponse(head), s.body)
-	}
-	return result, body, errors.Join(held, err)
-}
-
-func (p *Proxy) keepContent(ctx context.Context, head *rules.Response, c *content) (*ledger.Result, []byte, error) {
-	result := &ledger.Result{Status: head.Status, Header: ledger.Header(head.Header), Trailer: ledger.Header(head.Trailer), Source: "answer"}
-	if b, short := c.short(); short && len(b) <= ledger.InlineBody {
-		return result, b, nil // The ledger names it.
-	}
-	var err error
-	if b, short := c.short(); short {
-		result.Body, err = p.ledger.WriteBody(ctx, bytes.NewReader(b))
-	} else {
-		result.Body, err = c.spool.Keep(ctx)
-	}
-	if err != nil {
-		return nil, nil, fmt.Errorf("store the answer: %w", err)
-	}
-	return result, nil, nil
-}
-
 // outcomeAnswer is what the script gets of its own dispatch, by the state that
 // was recorded.
-func (p *Proxy) outcomeAnswer(s *sending) *settled {
-	out := &settled{mutation: s.mutation, decision: ledger.DecideDispatch, shared: true}
+func (p *Proxy) outcomeAnswer(s *sending) *reply {
+	out := &reply{mutation: s.Mutation, decision: ledger.DecideDispatch, shared: true}
 	switch {
-	case s.mutation.Watching:
+	case s.Mutation.Watching:
 		p.carry(s, out)
 		p.config.Inliner.Kick()
-	case s.mutation.State == ledger.Applied && s.verdict.Kind.Success() && s.verdict.Kind != upstream.Committed,
-		s.mutation.State == ledger.Failed && s.dispatch.Verdict == ledger.VerdictFailed && s.dispatch.Head &&
-			s.lost == nil && (s.dispatch.BodyComplete || s.tooLarge):
+	case s.Mutation.State == ledger.Applied && s.Verdict.Kind.Success() && s.Verdict.Kind != upstream.Committed,
+		s.Mutation.State == ledger.Failed && s.Dispatch.Verdict == ledger.VerdictFailed && s.Dispatch.Head &&
+			s.Lost == nil && (s.Dispatch.BodyComplete || s.TooLarge):
 		p.carry(s, out)
-	case s.mutation.State == ledger.Failed && s.dispatch.Head:
+	case s.Mutation.State == ledger.Failed && s.Dispatch.Head:
 		out.refusal = failedWithoutAnswer(s)
-	case s.mutation.State == ledger.Failed:
+	case s.Mutation.State == ledger.Failed:
 		out.refusal = notSent(s)
-	case s.mutation.State == ledger.Applied && s.w.op.StandsInForResult():
+	case s.Mutation.State == ledger.Applied && s.w.op.StandsInForResult():
 		p.standIn(out, s.w)
-	case s.mutation.State == ledger.Applied:
+	case s.Mutation.State == ledger.Applied:
 		out.refusal = refuse(problemNoResult, fmt.Sprintf(
 			"It happened (status %d), but the answer was lost and can't be asked for. Don't send it again; keep-proxy resolve %s can supply the result.",
-			s.answer.Status, s.mutation.ID))
+			s.Answer.Status, s.Mutation.ID))
 	default:
 		p.unknownAnswer(s, out)
 	}
-	if s.mutation.State == ledger.Failed && !s.passedOn() {
-		out.failure = &failure{class: s.dispatch.Class, reason: s.dispatch.Reason, unauthorized: s.answer.Status == http.StatusUnauthorized}
+	if s.Mutation.State == ledger.Failed && !s.passedOn() {
+		out.failure = &failure{class: s.Dispatch.Class, reason: s.Dispatch.Reason, unauthorized: s.Answer.Status == http.StatusUnauthorized}
 	}
 	return out
 }
 
 // passedOn reports a redirect that the script may follow itself.
 func (s *sending) passedOn() bool {
-	return s.answer.Status == http.StatusTemporaryRedirect || s.answer.Status == http.StatusPermanentRedirect
+	return s.Answer.Status == http.StatusTemporaryRedirect || s.Answer.Status == http.StatusPermanentRedirect
 }
 
 // carry makes the upstream's own answer the script's.
-func (p *Proxy) carry(s *sending, out *settled) {
-	out.status, out.header, out.trailer, out.body = s.answer.Status, s.wire, s.trailer, s.body
-	if s.tooLarge {
-		s.streaming, out.behind = true, s.answer.Trailers
-		out.rest, out.shared = &lasting{drained{s.answer}, p, s.changed}, false
+func (p *Proxy) carry(s *sending, out *reply) {
+	out.status, out.header, out.trailer, out.body = s.Answer.Status, s.Header, s.Trailer, s.Content
+	if s.TooLarge {
+		s.streaming, out.behind = true, s.Answer.Trailers
+		out.shared = false
+		out.rest = &content{Reader: s.Answer.Body, close: func() {
+			// The answer may come while its request still goes out.
+			s.Answer.Close()
+			s.changed.Close()
+		}}
 	}
 }
 
@@ -176,47 +110,53 @@ func notAllowed(host, why string) *refusal {
 }
 
 func notSent(s *sending) *refusal {
-	if s.answer.Evidence().ErrorClass == upstream.ErrorEgress {
-		return notAllowed(s.w.req.Authority(), s.dispatch.Error)
+	switch upstream.ErrorClass(s.Dispatch.ErrorClass) {
+	case upstream.ErrorEgress:
+		return notAllowed(s.w.req.Authority(), s.Dispatch.Error)
+	case upstream.ErrorRefused:
+		f := refuse(problemNotSent, "It did not take effect: "+s.w.req.Authority()+" refused it before it processed it, so it is safe to try again.")
+		f.title = "It did not take effect"
+		return f
+	default:
+		return refuse(problemNotSent, "Nothing was sent to "+s.w.req.Authority()+" ("+s.Dispatch.Reason+": "+s.Dispatch.Error+"), so it is safe to try again.")
 	}
-	return refuse(problemNotSent, "Nothing was sent to "+s.w.req.Authority()+" ("+s.dispatch.Reason+": "+s.dispatch.Error+"), so it is safe to try again.")
 }
 
 // failedWithoutAnswer says that it failed although the upstream's own words were cut.
 func failedWithoutAnswer(s *sending) *refusal {
 	f := refuse(problemNotSent, fmt.Sprintf("It did not take effect: %s answered with status %d (%s), but the rest of the answer was lost.",
-		s.w.req.Authority(), s.dispatch.Status, s.dispatch.Reason))
+		s.w.req.Authority(), s.Dispatch.Status, s.Dispatch.Reason))
 	f.title = "It did not take effect"
-	f.class = s.dispatch.Class
-	f.retryAfter = s.verdict.RetryAfter
+	f.class = s.Dispatch.Class
+	f.retryAfter = s.Verdict.RetryAfter
 	return f
 }
 
 // didNotHappen says what the inline try found out: with bounds a settle can be over by then,
 // so that an absence is believed at once. Nothing is unknown, and nothing stops. Where it is sent
 // again by itself (on_absent: redispatch) the script is told, as it may take effect without it.
-func (p *Proxy) didNotHappen(s *sending, out *settled) {
-	detail := "It did not take effect: the answer of " + s.w.req.Authority() + " was lost (" + s.dispatch.Reason +
+func (p *Proxy) didNotHappen(s *sending, out *reply) {
+	detail := "It did not take effect: the answer of " + s.w.req.Authority() + " was lost (" + s.Dispatch.Reason +
 		"), and asking showed that it is not there"
-	if s.mutation.Queued() {
+	if s.Mutation.Queued() {
 		detail += ". keep-proxy sends it again by itself; ask for it again to get what comes of it."
 	} else {
 		detail += ", so it is safe to try again."
 	}
 	f := refuse(problemNotSent, detail)
-	f.title, f.class = "It did not take effect", s.mutation.Class
+	f.title, f.class = "It did not take effect", s.Mutation.Class
 	out.refusal = f
-	out.failure = &failure{class: s.mutation.Class, reason: s.mutation.Reason}
+	out.failure = &failure{class: s.Mutation.Class, reason: s.Mutation.Reason}
 	p.cutStopped() // Its run may have had no try left.
 	p.config.Inliner.Kick()
 }
 
 // unknownAnswer refuses because the outcome is unknown, and stops what depends
 // on it.
-func (p *Proxy) unknownAnswer(s *sending, out *settled) {
-	m := s.mutation
+func (p *Proxy) unknownAnswer(s *sending, out *reply) {
+	m := s.Mutation
 	over, again := s.stopWords()
-	detail := "Whether " + quoted(m.Target) + " took effect is unknown (" + s.dispatch.Reason + "). Don't send it again: " + over
+	detail := "Whether " + quoted(m.Target) + " took effect is unknown (" + s.Dispatch.Reason + "). Don't send it again: " + over
 	if m.State == ledger.NeedsReconcile {
 		detail += ", and keep-proxy goes on asking the API what happened; " + again + " later."
 	} else {
@@ -239,22 +179,22 @@ func (s *sending) stopWords() (over, again string) {
 
 // tryInline asks once what happened, while the record is still in flight, and
 // parks it if that is still unknown.
-func (p *Proxy) tryInline(ctx context.Context, s *sending) *settled {
+func (p *Proxy) tryInline(ctx context.Context, s *sending) *reply {
 	bounded, cancel := context.WithTimeout(ctx, p.config.Inline)
-	found, err := p.config.Inliner.Inline(bounded, s.mutation)
+	found, err := p.config.Inliner.Inline(bounded, s.Mutation)
 	cancel()
 	if err != nil {
-		p.config.Log.Warn().Err(err).Str("mutation", s.mutation.ID).Msg("inline try")
+		p.config.Log.Warn().Err(err).Str("mutation", s.Mutation.ID).Msg("inline try")
 	}
 	if found == nil || found.State == ledger.InFlight {
-		parked, ok := p.park(ctx, s)
+		parked, ok := p.recordNow(ctx, s, p.parking(s))
 		if !ok {
 			return p.notRecorded(s)
 		}
-		found = parked
+		found = parked.Mutation
 	}
-	s.mutation, s.owed = found, owesNothing
-	out := &settled{mutation: found, decision: ledger.DecideDispatch, shared: true}
+	s.Mutation, s.owed = found, owesNothing
+	out := &reply{mutation: found, decision: ledger.DecideDispatch, shared: true}
 	switch {
 	case found.State == ledger.Failed:
 		p.didNotHappen(s, out)
@@ -271,23 +211,17 @@ func (p *Proxy) tryInline(ctx context.Context, s *sending) *settled {
 	return replayed
 }
 
-// park leaves an unknown outcome to the runner or to a person.
-func (p *Proxy) park(ctx context.Context, s *sending) (*ledger.Mutation, bool) {
-	parked, ok := p.recordNow(ctx, s, p.parking(s))
-	return parked.Mutation, ok
-}
-
-// parking is the command that parks s.
-func (p *Proxy) parking(s *sending) command {
+// parking is the command that parks s: it leaves an unknown outcome to the runner or to a person.
+func (p *Proxy) parking(s *sending) dispatch.Command {
 	return func(ctx context.Context) (ledger.Finished, error) {
-		return p.ledger.Park(ctx, s.w.key, p.currentDispatch(ctx, s), p.config.Inliner.NextTry(s.mutation), s.dispatch.Reason)
+		return p.ledger.Park(ctx, s.w.key, p.currentDispatch(ctx, s), p.config.Inliner.NextTry(s.Mutation), s.Dispatch.Reason)
 	}
 }
 
 // currentDispatch is the newest dispatch of the record: an inline resend may have
 // added one.
 func (p *Proxy) currentDispatch(ctx context.Context, s *sending) string {
-	id := s.dispatch.ID
+	id := s.Dispatch.ID
 	_ = p.ledger.View(ctx, func(v ledger.View) error {
 		m, err := v.Mutation(s.w.key)
 		if err == nil && m.Current() != nil {
@@ -301,40 +235,91 @@ func (p *Proxy) currentDispatch(ctx context.Context, s *sending) string {
 // lostFinish records a dispatch whose outcome the proxy itself has lost. What it
 // knows of it is kept: that it succeeded.
 func lostFinish(s *sending, now ledger.Stamp) ledger.Finish {
-	d := s.dispatch
+	d := s.Dispatch
 	if d.Ended.BootID == "" {
 		d.Ended = now
 	}
 	d.Verdict, d.Class, d.Reason = ledger.VerdictUncertain, ledger.ClassIndeterminate, "the proxy lost the outcome before it was recorded"
-	if s.verdict.Kind.Success() && s.dispatch.Verdict != ledger.VerdictAccepted {
+	if s.Verdict.Kind.Success() && s.Dispatch.Verdict != ledger.VerdictAccepted {
 		d.Verdict, d.Class, d.Reason = ledger.VerdictCommitted, "", "the proxy lost the answer before it was recorded"
 	}
 	return ledger.Finish{Key: s.w.key, Dispatch: d}
 }
 
-// drained gives the rest of an answer and then ends the dispatch.
-type drained struct{ answer *upstream.Answer }
-
-// Read implements io.Reader.
-func (d *drained) Read(b []byte) (int, error) { return d.answer.Body.Read(b) }
-
-// Close implements io.Closer.
-func (d *drained) Close() error {
-	d.answer.Close()
-	return nil
+// finish records an outcome. If that fails because the ledger can't commit, the
+// recorder goes on trying and finish reports false.
+func (p *Proxy) finish(ctx context.Context, s *sending, f ledger.Finish) (ledger.Finished, bool) {
+	return p.recordNow(ctx, s, func(ctx context.Context) (ledger.Finished, error) { return p.ledger.Finish(ctx, f) })
 }
 
-// lasting is drained for an answer that may come while its request still goes out: what is sent is
-// given up behind it.
-type lasting struct {
-	drained
-	proxy *Proxy
-	sent  *content
+// recordNow runs a command that records what is known of s, and leaves it to the
+// recorder if the ledger fails.
+func (p *Proxy) recordNow(ctx context.Context, s *sending, record dispatch.Command) (ledger.Finished, bool) {
+	finished, err := record(ctx)
+	if err == nil {
+		s.owed = owesNothing
+		return finished, true
+	}
+	p.config.Log.Error().Err(err).Str("mutation", s.Mutation.ID).Msg("outcome not recorded; trying on")
+	p.goOnRecording(s, record)
+	return ledger.Finished{}, false
 }
 
-// Close implements io.Closer.
-func (l *lasting) Close() error {
-	err := l.drained.Close()
-	l.sent.close(l.proxy)
-	return err
+// recordOwed leaves to the recorder what the handler didn't come to record, as
+// after a panic.
+func (p *Proxy) recordOwed(s *sending) {
+	switch s.owed {
+	case owesNothing:
+	case owesParking:
+		p.goOnRecording(s, p.parking(s))
+	default:
+		lost := lostFinish(s, ledger.Stamp(clock.Take(p.config.Clock)))
+		p.goOnRecording(s, func(ctx context.Context) (ledger.Finished, error) { return p.ledger.Finish(ctx, lost) })
+	}
+}
+
+// goOnRecording leaves a command to the recorder. What depends on it is stopped here at
+// once, as the ledger can't say so, and the run that is told of an unknown outcome is over.
+func (p *Proxy) goOnRecording(s *sending, record dispatch.Command) {
+	s.owed = owesNothing
+	run := s.w.claim.Run
+	p.recorder.GoOn(&dispatch.Outcome{
+		Mutation: s.Mutation, Record: record, Park: p.parking(s), Content: s.Content, Run: run,
+		Taken: func() {
+			p.config.Inliner.Kick()
+			if run != "" {
+				p.goOnEnding(run, dispatch.NotRecorded(s.Mutation.ID))
+			}
+		},
+	})
+}
+
+// endLater ends a run as soon as the ledger can say so. It is over here until then.
+func (p *Proxy) endLater(run string, over ledger.Over) {
+	p.unrecorded.End(run, over)
+	p.background.Go(func() { p.goOnEnding(run, over) })
+}
+
+func (p *Proxy) goOnEnding(run string, over ledger.Over) {
+	if p.recorder.Again(func() bool { return p.endTold(run, over) }) {
+		p.unrecorded.Ended(run)
+	}
+}
+
+// endTold ends a run in the ledger.
+func (p *Proxy) endTold(run string, over ledger.Over) bool {
+	_, err := p.ledger.RefuseRun(p.ctx, run, over.Why, over.Cause)
+	return err == nil || errors.Is(err, ledger.ErrNotFound)
+}
+
+// notRecorded answers a request whose outcome could not be made durable: it is
+// unknown, whatever the upstream said.
+func (p *Proxy) notRecorded(s *sending) *reply {
+	p.cutStopped()
+	over, _ := s.stopWords()
+	return &reply{
+		refusal: refuse(problemUnknownOutcome, "The outcome of "+quoted(s.Mutation.Target)+" could not be recorded, so it counts as unknown. "+
+			"Don't send it again: "+over+", and keep-proxy goes on trying to record it."),
+		mutation: s.Mutation, decision: ledger.DecideDispatch, shared: true, stops: true,
+	}
 }

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bufio"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -10,6 +11,8 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -48,7 +51,7 @@ func (p *Proxy) connect(w http.ResponseWriter, r *http.Request) {
 		p.tunnelBlind(w, r, t)
 		return
 	}
-	p.goproxy.ServeHTTP(hijackKeeper{w}, r.WithContext(withTunnel(r.Context(), t)))
+	p.goproxy.ServeHTTP(hijackKeeper{w}, r.WithContext(withClient(r.Context(), t)))
 }
 
 // admitConnect authenticates a CONNECT. Both results are nil when it has answered
@@ -74,7 +77,7 @@ func (p *Proxy) enterTunnel(r *http.Request, client net.Conn) {
 		return
 	}
 	// No server has the connection before it is known what is spoken on it.
-	disown := context.AfterFunc(p.ctx, func() { _ = client.Close() }) //nolint:contextcheck // It ends with the proxy, not with the request.
+	disown := context.AfterFunc(p.ctx, func() { _ = client.Close() })
 	defer disown()
 	_, err := io.WriteString(client, "HTTP/1.1 200 OK\r\n\r\n")
 	first := make([]byte, 1)
@@ -90,14 +93,14 @@ func (p *Proxy) enterTunnel(r *http.Request, client net.Conn) {
 	}
 	t.Conn, t.first = client, strings.NewReader(string(first))
 	if first[0] != tlsHandshake {
-		go func() { //nolint:contextcheck // A tunnel outlives the request that opened it.
+		go func() {
 			g := p.guard(t, t)
 			p.loop.Serve(g)
 			p.noteUnused(t, g.lost)
 		}()
 		return
 	}
-	p.enterTLS(t) //nolint:contextcheck // A tunnel outlives the request that opened it.
+	p.enterTLS(t)
 }
 
 // noteUnused writes the log line of a tunnel that has ended, unless it was told of what was
@@ -244,7 +247,7 @@ func (p *Proxy) Reloaded() { p.open.uncover() }
 // gate at CONNECT and later cuts apply to it (see Reloaded too).
 func (p *Proxy) tunnelBlind(w http.ResponseWriter, r *http.Request, t *tunnel) {
 	x := &exchange{caller: t.caller, client: r.Context()}
-	if f := p.gate(x); f != nil { //nolint:contextcheck // The exchange holds the client's context.
+	if f := p.gate(x); f != nil {
 		p.turnAway(w, r, t.caller, f)
 		return
 	}
@@ -273,7 +276,7 @@ func (p *Proxy) tunnelBlind(w http.ResponseWriter, r *http.Request, t *tunnel) {
 	}
 	// Nobody knows where what is carried ends: how one side ends is how the other does.
 	breakOff := func() { h1.Reset(client); h1.Reset(there) }
-	defer open.AfterFunc(breakOff)()
+	defer context.AfterFunc(open, breakOff)()
 	if _, err := io.WriteString(client, "HTTP/1.1 200 OK\r\n\r\n"); err != nil {
 		return
 	}
@@ -322,3 +325,145 @@ func closeWrite(c net.Conn) {
 	}
 	_ = c.Close()
 }
+
+// wrapped is a connection around another one.
+type wrapped struct{ net.Conn }
+
+// NetConn returns the connection below.
+func (w wrapped) NetConn() net.Conn { return w.Conn }
+
+// CloseWrite ends the sending direction, where the connection has two.
+func (w wrapped) CloseWrite() error {
+	closeWrite(w.Conn)
+	return nil
+}
+
+// tunnel is a client's connection after CONNECT. What was authenticated and
+// asked for there holds for every request inside.
+type tunnel struct {
+	wrapped
+	// target is the normalised host:port of the CONNECT request.
+	target string
+	// remote is the client's address.
+	remote string
+	caller caller
+	// agreed is an authority that is known to be the target's.
+	agreed atomic.Pointer[string]
+	// secure says that TLS ended here.
+	secure bool
+	// first holds what was read ahead of the first byte of the tunnel.
+	first io.Reader
+	// ended says that the client ended its direction of the connection.
+	ended atomic.Bool
+	// told says that the log has, or gets, a line of something that was asked in it.
+	told atomic.Bool
+}
+
+// Read gives what was read ahead before it reads on.
+func (t *tunnel) Read(p []byte) (int, error) {
+	if t.first == nil {
+		return t.read(p)
+	}
+	n, err := t.first.Read(p)
+	if err == io.EOF {
+		t.first = nil
+		if n == 0 {
+			return t.read(p)
+		}
+		err = nil
+	}
+	return n, err
+}
+
+func (t *tunnel) read(p []byte) (int, error) {
+	n, err := t.Conn.Read(p)
+	if errors.Is(err, io.EOF) {
+		t.ended.Store(true)
+	}
+	return n, err
+}
+
+// bufferedConn gives the bytes that a server had buffered when its connection
+// was hijacked.
+type bufferedConn struct {
+	wrapped
+	buffered *bufio.Reader
+}
+
+// Read gives the buffered bytes first.
+func (b *bufferedConn) Read(p []byte) (int, error) {
+	if b.buffered == nil {
+		return b.Conn.Read(p)
+	}
+	if b.buffered.Buffered() == 0 {
+		b.buffered = nil
+		return b.Conn.Read(p)
+	}
+	return b.buffered.Read(p)
+}
+
+// hijackKeeper makes bytes that arrived together with CONNECT (a TLS
+// ClientHello, say) part of the hijacked connection: goproxy drops the buffer in
+// which they are.
+type hijackKeeper struct{ http.ResponseWriter }
+
+// Unwrap serves http.ResponseController.
+func (h hijackKeeper) Unwrap() http.ResponseWriter { return h.ResponseWriter }
+
+// Hijack implements http.Hijacker.
+func (h hijackKeeper) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	c, rw, err := http.NewResponseController(h.ResponseWriter).Hijack()
+	if err != nil {
+		return nil, nil, err
+	}
+	if g := guardOf(c); g != nil {
+		c = g.release()
+	}
+	if rw.Reader.Buffered() > 0 {
+		c = &bufferedConn{wrapped{c}, rw.Reader}
+	}
+	return c, rw, nil
+}
+
+// handover is a listener whose connections are handed to it. One long-lived
+// server serves every tunnel through it, so that its Shutdown, its idle timeouts
+// and its GOAWAY reach them all.
+type handover struct {
+	conns chan net.Conn
+	done  chan struct{}
+	once  sync.Once
+}
+
+func newHandover() *handover {
+	return &handover{conns: make(chan net.Conn), done: make(chan struct{})}
+}
+
+// push hands c over; after Close it closes c, and reports so.
+func (h *handover) push(c net.Conn) (taken bool) {
+	select {
+	case h.conns <- c:
+		return true
+	case <-h.done:
+		_ = c.Close()
+		return false
+	}
+}
+
+// Accept implements net.Listener.
+func (h *handover) Accept() (net.Conn, error) {
+	select {
+	case c := <-h.conns:
+		return c, nil
+	case <-h.done:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close implements net.Listener.
+func (h *handover) Close() error {
+	h.once.Do(func() { close(h.done) })
+	return nil
+}
+
+// Addr implements net.Listener; the listener has no address of its own.
+func (h *handover) Addr() net.Addr { return &net.UnixAddr{Name: "tunnels", Net: "unix"} }

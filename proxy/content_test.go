@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"keep-proxy/dispatch"
 	"keep-proxy/ledger"
 	"keep-proxy/rules"
 )
@@ -20,53 +21,53 @@ import (
 func TestLongBodiesTakeTheirRoomWhileTheyAreRead(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, created)
-	long := func(size int64) *content {
-		c, err := w.proxy.spoolAll(strings.NewReader(strings.Repeat("x", int(size))), size, mustSpool)
+	long := func(size int64) *dispatch.Content {
+		c, err := w.proxy.contents.Read(strings.NewReader(strings.Repeat("x", int(size))), size, dispatch.MustSpool)
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { c.close(w.proxy) })
+		t.Cleanup(c.Close)
 		return c
 	}
 	const some = 300 << 10
-	stored := &content{length: some, stored: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(strings.Repeat("x", some))), nil }}
+	stored := dispatch.Stored(some, func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(strings.Repeat("x", some))), nil })
 	for name, c := range map[string]struct {
-		one, two *content
+		one, two *dispatch.Content
 		room     int64
 	}{
 		"nothing":                     {nil, nil, 0},
-		"what is in memory anyway":    {inMemory(make([]byte, some)), nil, 0},
+		"what is in memory anyway":    {dispatch.InMemory(make([]byte, some)), nil, 0},
 		"a long one":                  {long(some), nil, some},
 		"one that the ledger has":     {stored, nil, some},
 		"two":                         {long(some), long(some + 1), 2*some + 1},
-		"a short one and a long one":  {inMemory([]byte("x")), long(some), some},
-		"one that is all of the room": {long(heldBytes), nil, heldBytes},
-		"one that is more":            {long(heldBytes + 1), nil, heldBytes},
-		"two that are more together":  {long(heldBytes), long(some), heldBytes},
-		"one that may unpack to more": {&content{bytes: []byte("x"), length: 1, packed: true}, nil, heldBytes},
-		"a long one that may":         {&content{spool: long(some).spool, length: some, packed: true}, nil, heldBytes},
+		"a short one and a long one":  {dispatch.InMemory([]byte("x")), long(some), some},
+		"one that is all of the room": {long(dispatch.HeldBytes), nil, dispatch.HeldBytes},
+		"one that is more":            {long(dispatch.HeldBytes + 1), nil, dispatch.HeldBytes},
+		"two that are more together":  {long(dispatch.HeldBytes), long(some), dispatch.HeldBytes},
+		"one that may unpack to more": {packing(dispatch.InMemory([]byte("x"))), nil, dispatch.HeldBytes},
+		"a long one that may":         {packing(long(some)), nil, dispatch.HeldBytes},
 	} {
 		t.Run(name, func(t *testing.T) {
-			free := int64(heldBytes) - c.room
-			if err := w.proxy.holdingBoth(c.one, c.two, func(one, two []byte) {
-				if int64(len(one)) != c.one.size() || int64(len(two)) != c.two.size() {
+			free := int64(dispatch.HeldBytes) - c.room
+			if err := w.proxy.contents.Hold(c.one, c.two, func(one, two []byte) {
+				if int64(len(one)) != c.one.Len() || int64(len(two)) != c.two.Len() {
 					t.Errorf("%d and %d bytes are there", len(one), len(two))
 				}
-				if w.proxy.held.TryAcquire(free + 1) {
+				if w.proxy.contents.Room.TryAcquire(free + 1) {
 					t.Errorf("there is room for more than %d bytes", free)
-					w.proxy.held.Release(free + 1)
+					w.proxy.contents.Room.Release(free + 1)
 				}
-				if !w.proxy.held.TryAcquire(free) {
+				if !w.proxy.contents.Room.TryAcquire(free) {
 					t.Fatalf("there is no room for %d bytes", free)
 				}
-				w.proxy.held.Release(free)
+				w.proxy.contents.Room.Release(free)
 			}); err != nil {
 				t.Fatal(err)
 			}
-			if !w.proxy.held.TryAcquire(heldBytes) {
+			if !w.proxy.contents.Room.TryAcquire(dispatch.HeldBytes) {
 				t.Fatal("something is still held")
 			}
-			w.proxy.held.Release(heldBytes)
+			w.proxy.contents.Room.Release(dispatch.HeldBytes)
 		})
 	}
 }
@@ -92,7 +93,7 @@ func TestPackedContentIsHeldWhileItIsReadOnly(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, plain := body.plain(); plain == c.apart {
+			if _, plain := body.Plain(); plain == c.apart {
 				t.Errorf("%s, length %d: held apart: %t", name, length, !plain)
 			}
 		}
@@ -119,11 +120,11 @@ type unheld struct {
 
 func (u *unheld) look() {
 	u.asked.Add(1)
-	if !u.w.proxy.held.TryAcquire(heldBytes) {
+	if !u.w.proxy.contents.Room.TryAcquire(dispatch.HeldBytes) {
 		u.t.Error("content is held meanwhile")
 		return
 	}
-	u.w.proxy.held.Release(heldBytes)
+	u.w.proxy.contents.Room.Release(dispatch.HeldBytes)
 }
 
 func (u *unheld) Always(string, string, string) (name, value string, ok bool, err error) {
@@ -220,4 +221,10 @@ func TestAMaskedBodyLeavesNothingElseBehind(t *testing.T) {
 		t.Errorf("%d bytes are kept, %v", len(kept), err)
 	}
 	w.wantSends("/hooks/t", 1)
+}
+
+// packing is content with a coding.
+func packing(c *dispatch.Content) *dispatch.Content {
+	c.Packed = true
+	return c
 }

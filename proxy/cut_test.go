@@ -30,13 +30,13 @@ type lookout struct {
 
 // asking counts what the gate is asked.
 type asking struct {
-	*ledgertest.Memory
+	ledger.Standings
 	asked *atomic.Int64
 }
 
 func (a asking) StandingByToken(token string) (ledger.Run, []ledger.Blocker, error) {
 	a.asked.Add(1)
-	return a.Memory.StandingByToken(token)
+	return a.Standings.StandingByToken(token)
 }
 
 // bubble is a clock that goes with the fake time: a look takes none of it, however slow
@@ -55,13 +55,14 @@ func newLookout(t *testing.T, change ...func(*Config)) *lookout {
 		t.Fatal(err)
 	}
 	c := Config{
-		Ledger: ledger.New(asking{w.store, &w.asked}, ledger.Config{Now: stamp, NewID: func() string { return "id" }}),
+		Ledger: ledger.New(w.store, ledger.Config{Now: stamp, NewID: func() string { return "id" }}),
 		Rules:  func() *rules.Set { return nil },
 		Pinned: func(context.Context, string) (*rules.Connector, error) { return nil, errors.New("none") },
 		Sender: upstream.New(upstream.Config{}), Reads: upstream.NewPassthrough(upstream.Config{}), Dial: (&net.Dialer{}).DialContext,
 		Inliner: &fakeInliner{}, Turns: noTurns{}, Credentials: noCredentials{}, CA: ca, Clock: bubble{clock.System()},
 		NewID: func() string { return "id" }, Log: zerolog.Nop(), lookEvery: time.Hour,
 	}
+	c.Ledger.Standings = asking{c.Ledger.Standings, &w.asked}
 	for _, f := range change {
 		f(&c)
 	}
@@ -142,7 +143,7 @@ func TestEachCauseOfAStopTellsOfItself(t *testing.T) {
 			end := w.inline.begin(uncertain().Key)
 			err := w.store.Update(w.t.Context(), func(tx ledger.Tx) error { return tx.PutMutation(uncertain()) })
 			synctest.Wait()
-			for s := range w.open.all() {
+			for _, s := range w.open.all() {
 				if s.Err() != nil {
 					w.t.Error("a stream was cut while the try went on")
 				}

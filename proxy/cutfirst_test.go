@@ -13,17 +13,15 @@ import (
 	"keep-proxy/ledger/ledgertest"
 )
 
-// unwatched is a store that tells nobody of changes of its gate.
-type unwatched struct{ ledger.Store }
+// unwatched tell nobody of changes of the gate.
+type unwatched struct{ ledger.Standings }
 
-// Watch implements ledger.Store.
+// Watch implements ledger.Standings.
 func (unwatched) Watch(chan<- struct{}) (stop func()) { return func() {} }
 
 // streaming is how many streams of the run are open.
 func (r *run) streaming() (n int) {
-	r.proxy.open.mu.Lock()
-	defer r.proxy.open.mu.Unlock()
-	for s := range r.proxy.open.all() {
+	for _, s := range r.proxy.open.all() {
 		if s.caller.run == r.id && s.Err() == nil {
 			n++
 		}
@@ -73,7 +71,7 @@ func TestWhatIsOpenIsCutBeforeTheScriptIsTold(t *testing.T) {
 					created(rw, r)
 				}
 			}, func(conf *Config) {
-				conf.Ledger.Store = unwatched{conf.Ledger.Store}
+				conf.Ledger.Standings = unwatched{conf.Ledger.Standings}
 				if c.change != nil {
 					c.change(conf)
 				}
@@ -223,8 +221,8 @@ func TestWhatOpensWhileItsRunIsBeingEndedIsCutWithTheRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &slowUpdates{}
 		w := newLookout(t, func(c *Config) {
-			s.Store = unwatched{c.Ledger.Store}
-			c.Ledger.Store = s
+			s.Store = c.Ledger.Store
+			c.Ledger.Store, c.Ledger.Standings = s, unwatched{c.Ledger.Standings}
 		})
 		waiting := make(chan error)
 		s.waits.Store(&waiting)

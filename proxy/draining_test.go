@@ -36,7 +36,7 @@ func TestShuttingDownEndsTheHold(t *testing.T) {
 			var asked atomic.Int32
 			w := newWorld(t, lost, func(c *Config) {
 				c.Hold = waitLimit
-				c.Ledger.Store = gateSays{c.Ledger.Store, func(stopping []ledger.Blocker) {
+				c.Ledger.Standings = gateSays{c.Ledger.Standings, func(stopping []ledger.Blocker) {
 					if len(stopping) > 0 {
 						asked.Add(1)
 					}

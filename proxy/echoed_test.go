@@ -39,11 +39,9 @@ func (w *world) everything(item string) string {
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		b, err := c.load()
-		if err != nil {
+		if err := w.proxy.contents.Hold(c, nil, func(b, _ []byte) { all += string(b) }); err != nil {
 			w.t.Fatal(err)
 		}
-		all += string(b)
 	}
 	return all
 }

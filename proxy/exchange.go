@@ -11,6 +11,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"keep-proxy/dispatch"
 	"keep-proxy/ledger"
 	"keep-proxy/rules"
 	"keep-proxy/upstream"
@@ -33,8 +34,6 @@ type exchange struct {
 	bodyErr atomic.Pointer[error]
 	// after run when the answer was delivered, or couldn't be.
 	after []func(delivered bool)
-	// room is where after begins, for as many as there usually are.
-	room [4]func(delivered bool)
 
 	// rule and request, if a rule was found, tell what of the path must not be logged.
 	rule    *rules.Operation
@@ -52,7 +51,7 @@ type exchange struct {
 	// interims takes the interim responses; see interimsFor.
 	interims interims
 	// body is the request's, once it was read.
-	body *content
+	body *dispatch.Content
 	read bool
 
 	// What the request's log line says.
@@ -73,8 +72,6 @@ func (x *exchange) done(delivered bool) {
 
 type exchangeKey struct{}
 
-type tunnelKey struct{}
-
 func withExchange(ctx context.Context, x *exchange) context.Context {
 	return context.WithValue(ctx, exchangeKey{}, x)
 }
@@ -84,17 +81,13 @@ func exchangeOf(ctx context.Context) *exchange {
 	return x
 }
 
-// withClient says which connection of a client requests come by.
+// withClient says which connection of a client requests come by: its tunnel, if they come in one.
 func withClient(ctx context.Context, c any) context.Context {
 	return context.WithValue(ctx, upstream.ClientKey{}, c)
 }
 
-func withTunnel(ctx context.Context, t *tunnel) context.Context {
-	return context.WithValue(ctx, tunnelKey{}, t)
-}
-
 func tunnelOf(ctx context.Context) *tunnel {
-	t, _ := ctx.Value(tunnelKey{}).(*tunnel)
+	t, _ := ctx.Value(upstream.ClientKey{}).(*tunnel)
 	return t
 }
 

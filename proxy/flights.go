@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 
+	"keep-proxy/dispatch"
 	"keep-proxy/ledger"
 )
 
@@ -38,7 +39,7 @@ type flight struct {
 	payload string
 	// landed is closed once answer is set; it is there if anybody waits for that.
 	landed chan struct{}
-	answer *settled
+	answer *reply
 	// users are the leader and those who joined, until each is done with the answer.
 	users int
 }
@@ -49,10 +50,6 @@ type callers struct {
 	calls  []*call
 	// record is the key of the record that they are on, if it is another one; see works.
 	record *ledger.Key
-	// one is where calls begins, for a key that is asked for once at a time; first is the
-	// first flight.
-	one   [1]*call
-	first flight
 }
 
 // flights lets one caller of a key do the work while the others wait for its
@@ -81,10 +78,8 @@ func (f *flights) enter(k ledger.Key, c *call) (role, *flight) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	all := f.byKey[k]
-	fresh := all == nil
-	if fresh {
+	if all == nil {
 		all = new(callers)
-		all.calls = all.one[:0]
 		f.byKey[k] = all
 	}
 	for _, other := range all.calls {
@@ -100,11 +95,7 @@ func (f *flights) enter(k ledger.Key, c *call) (role, *flight) {
 		all.active.users++
 		return roleJoin, all.active
 	}
-	all.active = &all.first
-	if !fresh {
-		all.active = new(flight)
-	}
-	*all.active = flight{run: c.run, payload: c.payload, users: 1}
+	all.active = &flight{run: c.run, payload: c.payload, users: 1}
 	return roleLead, all.active
 }
 
@@ -118,7 +109,7 @@ func repeats(c, other *call) bool {
 }
 
 // land gives the flight's answer to those who wait for it.
-func (f *flights) land(k ledger.Key, fl *flight, answer *settled) {
+func (f *flights) land(k ledger.Key, fl *flight, answer *reply) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	fl.answer = answer
@@ -193,7 +184,7 @@ func (f *flights) repeated(record, own ledger.Key, c *call) bool {
 
 // done says that one user needs the flight's answer no longer. The last one gets its
 // content, to close it.
-func (f *flights) done(fl *flight) *content {
+func (f *flights) done(fl *flight) *dispatch.Content {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if fl.users--; fl.users > 0 || fl.answer == nil {

@@ -28,7 +28,7 @@ func TestNobodyJoinsWhatHasLanded(t *testing.T) {
 	if joined != first {
 		t.Error("it joined something else")
 	}
-	f.land(k, first, &settled{})
+	f.land(k, first, &reply{})
 	if _, second := flown(t, f, k, "three", roleLead); second == first {
 		t.Error("it leads what has landed")
 	}
@@ -40,7 +40,7 @@ func TestAKeyWithoutCallersIsForgotten(t *testing.T) {
 	f, k := newFlights(), ledger.Key{1}
 	one, fl := flown(t, f, k, "one", roleLead)
 	two, _ := flown(t, f, k, "two", roleJoin)
-	f.land(k, fl, &settled{})
+	f.land(k, fl, &reply{})
 	f.leave(k, one)
 	if len(f.byKey) != 1 {
 		t.Error("the key is forgotten although there is a caller")

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"strconv"
 	"strings"
+	"sync/atomic"
+	"time"
 
 	"keep-proxy/ledger"
 )
@@ -28,11 +30,6 @@ func (p *Proxy) standing(c caller) ledger.Admission {
 // readsOnly reports whether the caller's run may make no mutation.
 func (p *Proxy) readsOnly(c caller) bool {
 	return c.managed() && p.standing(c).Run.Mutations == ledger.MutationsNone
-}
-
-// notRecorded is why a run is over that was told of the unknown outcome of a mutation.
-func notRecorded(id string) ledger.Over {
-	return ledger.Over{Cause: id, Why: "the outcome of " + id + " could not be recorded"}
 }
 
 // gate refuses a caller whose scope is stopped, reads included. It waits for an
@@ -103,7 +100,7 @@ func (p *Proxy) blockedRefusal(c caller, blockers []ledger.Blocker, detail strin
 		return f
 	}
 	b := blockers[0]
-	f.mutation = &ledger.Mutation{ID: b.ID, State: b.State}
+	f.mutation = &ledger.Mutation{Intent: ledger.Intent{ID: b.ID}, Outcome: ledger.Outcome{State: b.State}}
 	// What is known about the blocker is a help, not a condition of refusing.
 	if m, err := p.ledger.MutationByID(p.ctx, b.ID); err == nil {
 		f.mutation = m
@@ -148,3 +145,49 @@ func (p *Proxy) currentAttempt(ctx context.Context, workflow, item string) (int,
 
 // quoted puts a name into a sentence.
 func quoted(s string) string { return strconv.Quote(s) }
+
+// Halt is what an operator has told the proxy not to do. Its zero value keeps nothing back.
+type Halt struct {
+	// Sending says that nothing is sent that is recorded or that no rule declares: what
+	// has its answer gets it, and reads go on.
+	Sending bool
+	// Everything says that no new request is taken at all.
+	Everything bool
+	// Why is the operator's reason.
+	Why string
+}
+
+// haltRetryAfter is what a refusal asks for while an operator keeps work back.
+const haltRetryAfter = 30 * time.Second
+
+// under counts what is going on.
+type under struct{ requests, mutations atomic.Int64 }
+
+// UnderWay counts the requests that are being answered, and those among them that may
+// still send a mutation, one that no rule declares included. A count of mutations of 0, taken after Config.Halted began to say
+// Sending, means that nothing is being sent for a script, and that nothing will be.
+func (p *Proxy) UnderWay() (requests, mutations int) {
+	return int(p.under.requests.Load()), int(p.under.mutations.Load())
+}
+
+// halted is what an operator keeps back now.
+func (p *Proxy) halted() Halt {
+	if p.config.Halted == nil {
+		return Halt{}
+	}
+	return p.config.Halted()
+}
+
+// refusal says what is kept back and why.
+func (h Halt) refusal() *refusal {
+	text := "An operator has paused keep-proxy, so that no mutation is sent"
+	if h.Everything {
+		text = "An operator is draining keep-proxy, so that it takes no requests"
+	}
+	if h.Why != "" {
+		text += " (" + h.Why + ")"
+	}
+	f := refuse(problemDraining, text+". Nothing was sent; try again later.")
+	f.retryAfter = haltRetryAfter
+	return f
+}

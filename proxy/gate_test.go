@@ -82,14 +82,14 @@ func TestAClaimWaitsForAStopThatTheGateDidNotSee(t *testing.T) {
 	w.wantSends("/pay", 2)
 }
 
-// gateSays is a store whose answer about a run's standing is told before it is used.
+// gateSays tells the answer about a run's standing before it is used.
 type gateSays struct {
-	ledger.Store
+	ledger.Standings
 	tell func([]ledger.Blocker)
 }
 
 func (s gateSays) StandingByToken(sha256 string) (ledger.Run, []ledger.Blocker, error) {
-	r, blockers, err := s.Store.StandingByToken(sha256)
+	r, blockers, err := s.Standings.StandingByToken(sha256)
 	s.tell(blockers)
 	return r, blockers, err
 }
@@ -119,7 +119,7 @@ func newEndingTry(t *testing.T) *endingTry {
 		default:
 			created(rw, r)
 		}
-	}, func(c *Config) { c.Ledger.Store = gateSays{c.Ledger.Store, e.said} })
+	}, func(c *Config) { c.Ledger.Standings = gateSays{c.Ledger.Standings, e.said} })
 	e.inliner.try = func(ctx context.Context, m *ledger.Mutation) (*ledger.Mutation, error) {
 		close(e.trying)
 		<-e.end
@@ -205,7 +205,9 @@ func TestAStopBetweenTheGateAndTheSendingSendsNothing(t *testing.T) {
 				inForce := c.Rules
 				c.Rules = func() *rules.Set {
 					stops.Do(func() {
-						w.proxy.unrecorded.Add(&ledger.Mutation{Scope: ledger.Scope{Workflow: "wf", Item: "b"}}, "", ledger.Over{})
+						w.proxy.unrecorded.Add(&ledger.Mutation{
+							Intent: ledger.Intent{Scope: ledger.Scope{Workflow: "wf", Item: "b"}},
+						}, "", ledger.Over{})
 					})
 					return inForce()
 				}

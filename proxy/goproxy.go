@@ -24,7 +24,7 @@ func (p *Proxy) assemble() http.Handler {
 	g.KeepAcceptEncoding = true
 	g.OnRequest().DoFunc(func(r *http.Request, ctx *goproxy.ProxyCtx) (*http.Request, *http.Response) {
 		ctx.RoundTripper = goproxy.RoundTripperFunc(func(r *http.Request, _ *goproxy.ProxyCtx) (*http.Response, error) {
-			return p.pipeline(exchangeOf(r.Context()), r), nil //nolint:contextcheck // The exchange holds it.
+			return p.pipeline(exchangeOf(r.Context()), r), nil
 		})
 		return r, nil
 	})

@@ -33,7 +33,7 @@ const (
 // one that asks to change protocols. So does a fault in the content of a request that
 // waits for its turn.
 type guarded struct {
-	net.Conn
+	wrapped
 	proxy *Proxy
 	// tunnel is nil for a connection that is in none.
 	tunnel *tunnel
@@ -76,7 +76,7 @@ func (g guardedTLS) ConnectionState() tls.ConnectionState { return g.state }
 
 func (p *Proxy) guard(c net.Conn, t *tunnel) *guarded {
 	return &guarded{
-		Conn: c, proxy: p, tunnel: t, scan: strict.Scanner{MaxHead: p.config.MaxHead},
+		wrapped: wrapped{c}, proxy: p, tunnel: t, scan: strict.Scanner{MaxHead: p.config.MaxHead},
 		wake: make(chan struct{}, 1), closed: make(chan struct{}),
 	}
 }
@@ -303,21 +303,12 @@ func (g *guarded) Close() error {
 	return g.Conn.Close()
 }
 
-// NetConn returns the connection below.
-func (g *guarded) NetConn() net.Conn { return g.Conn }
-
 // Write implements net.Conn.
 func (g *guarded) Write(p []byte) (int, error) {
 	if g.told.Load() {
 		return 0, net.ErrClosed
 	}
 	return g.Conn.Write(p)
-}
-
-// CloseWrite ends the sending direction, where the connection has two.
-func (g *guarded) CloseWrite() error {
-	closeWrite(g.Conn)
-	return nil
 }
 
 // release gives the connection back as it was before it was guarded, with what was
@@ -413,4 +404,54 @@ func (p *Proxy) noteRefused(c net.Conn, t *tunnel, name problem, detail string, 
 		e.Str("host", t.target).Str("workflow", t.caller.workflow).Str("item", t.caller.item).Str("run", t.caller.run)
 	}
 	e.Msg("request")
+}
+
+// Connections that begin in another language than HTTP, by their first byte.
+var (
+	faultTLS = &strict.Fault{Status: http.StatusBadRequest, Section: "RFC 8446 §5.1",
+		Detail: "The client speaks TLS to a listener that speaks HTTP; the proxy's address begins with http://, for https targets too"}
+	faultSocks4 = &strict.Fault{Status: http.StatusBadRequest, Section: "SOCKS 4",
+		Detail: "The client speaks SOCKS; this is an HTTP proxy"}
+	faultSocks5 = &strict.Fault{Status: http.StatusBadRequest, Section: "RFC 1928 §3",
+		Detail: "The client speaks SOCKS; this is an HTTP proxy"}
+)
+
+// problemTLS is what the log calls bytes that are no TLS where it is spoken. They are
+// answered by an alert, and so with no problem.
+const problemTLS problem = "tls"
+
+// faultRecord is what ends a connection on which TLS was spoken before.
+var faultRecord = &strict.Fault{Status: http.StatusBadRequest, Section: "RFC 8446 §5", Detail: "What the client sends is no record of its TLS session"}
+
+// isNoTLS reports whether err is one of TLS about what the other side sent, which it was
+// told by an alert.
+func isNoTLS(err error) bool {
+	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok {
+		return true
+	}
+	alert, ok := errors.AsType[*net.OpError](err)
+	return ok && alert.Op == "local error"
+}
+
+// hints answer such clients in their own language.
+var hints = map[*strict.Fault]string{
+	// A fatal alert, handshake_failure (RFC 8446 §6).
+	faultTLS: "\x15\x03\x03\x00\x02\x02\x28",
+	// "Request rejected or failed".
+	faultSocks4: "\x00\x5b\x00\x00\x00\x00\x00\x00",
+	// "No acceptable methods".
+	faultSocks5: "\x05\xff",
+}
+
+// foreign knows the first bytes of what is no HTTP.
+func foreign(first byte) *strict.Fault {
+	switch first {
+	case tlsHandshake:
+		return faultTLS
+	case 4:
+		return faultSocks4
+	case 5:
+		return faultSocks5
+	}
+	return nil
 }

@@ -1,58 +1,21 @@
 package proxy
 
 import (
-	"maps"
 	"net/http"
-	"net/textproto"
+	"slices"
+	"strconv"
 	"strings"
 
 	"golang.org/x/net/http/httpguts"
+
+	"keep-proxy/internal/hop"
 )
 
-// Fields that keep-proxy reads from a request and never forwards, and sets on
-// answers.
+// Fields that keep-proxy reads from a request and never forwards.
 const (
-	headerSubkey   = "Keep-Subkey"
-	headerItem     = "Keep-Item"
-	headerMutation = "Keep-Mutation"
-	headerState    = "Keep-State"
-	headerReplayed = "Keep-Replayed"
-	headerObserved = "Keep-Observed"
-	headerScope    = "Keep-Scope"
+	headerSubkey = "Keep-Subkey"
+	headerItem   = "Keep-Item"
 )
-
-// hopByHop knows the fields that belong to one connection (RFC 9110 §7.6.1), with
-// those that old proxies use.
-func hopByHop(name string) bool {
-	switch name {
-	case "Connection", "Proxy-Connection", "Keep-Alive", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
-		"Proxy-Authenticate", "Proxy-Authorization", "Proxy-Authentication-Info":
-		return true
-	}
-	return false
-}
-
-// stripHop removes the fields of one connection from h, those which its
-// Connection field nominates included. It reports whether it nominates any: trailers
-// may hold them, too.
-func stripHop(h http.Header) (nominated bool) {
-	for _, line := range h["Connection"] {
-		for name := range strings.SplitSeq(line, ",") {
-			name = http.CanonicalHeaderKey(textproto.TrimString(name))
-			if name == "" || name == "Close" || hopByHop(name) {
-				continue
-			}
-			nominated = true
-			delete(h, name)
-		}
-	}
-	for name := range h {
-		if hopByHop(name) {
-			delete(h, name)
-		}
-	}
-	return nominated
-}
 
 // trailersTaken is TE of what is streamed for a client that takes trailers.
 var trailersTaken = []string{"trailers"}
@@ -66,48 +29,61 @@ func takesTrailers(h http.Header) bool {
 
 // stripRequest removes from h what must not leave the proxy.
 func stripRequest(h http.Header) {
-	stripHop(h)
+	hop.Strip(h)
 	delete(h, headerSubkey)
 	delete(h, headerItem)
-}
-
-// stripAnswer removes from h what only the proxy may say, and what would lead a client
-// past it: to HTTP/3 (RFC 7838), or to other settings of HTTP/2. It reports what
-// stripHop does.
-func stripAnswer(h http.Header) (nominated bool) {
-	nominated = stripHop(h)
-	for name := range h {
-		if ours(name) {
-			delete(h, name)
-		}
-	}
-	return nominated
-}
-
-// ours reports whether an upstream may not say this to a client.
-func ours(name string) bool {
-	switch name {
-	case headerMutation, headerState, headerReplayed, headerObserved, headerScope,
-		"Alt-Svc", "Http2-Settings":
-		return true
-	}
-	return false
-}
-
-// strippedAnswer is h without what stripAnswer removes: h itself where that is nothing.
-func strippedAnswer(h http.Header) http.Header {
-	for name := range h {
-		if hopByHop(name) || ours(name) {
-			h = maps.Clone(h)
-			stripAnswer(h)
-			break
-		}
-	}
-	return h
 }
 
 // wantsUpgrade reports whether the request asks for another protocol, which HTTP/1.0
 // can't (RFC 9110 §7.8).
 func wantsUpgrade(r *http.Request) bool {
 	return len(r.Header["Upgrade"]) > 0 && r.ProtoAtLeast(1, 1)
+}
+
+const headerVia = "Via"
+
+// via is the entry that a message gets on its way through the proxy (RFC 9110 §7.6.3), by
+// the protocol in which it was received; empty where none is asked for. The proxy's name
+// stands for it, since its address is nobody's business.
+func (p *Proxy) via(received string) string {
+	if !p.config.Via {
+		return ""
+	}
+	version, ok := strings.CutPrefix(received, "HTTP/")
+	if !ok {
+		return ""
+	}
+	if major, whole := strings.CutSuffix(version, ".0"); whole && major != "1" {
+		version = major
+	}
+	return version + " keep-proxy"
+}
+
+// addVia adds an entry behind those that are there, without changing values that others
+// may share.
+func addVia(h http.Header, entry string) {
+	if entry != "" {
+		h[headerVia] = slices.Concat(h[headerVia], []string{entry})
+	}
+}
+
+const headerMaxForwards = "Max-Forwards"
+
+// lastHop counts Max-Forwards of an OPTIONS request down (RFC 9110 §7.6.2) and reports
+// whether it ends here. Other methods may carry the field, and it means nothing there;
+// nor does what is no number.
+func lastHop(r *http.Request) bool {
+	if r.Method != http.MethodOptions || len(r.Header[headerMaxForwards]) != 1 {
+		return false
+	}
+	text := r.Header.Get(headerMaxForwards)
+	left, err := strconv.ParseUint(text, 10, 31)
+	if err != nil || !digits(text) {
+		return false
+	}
+	if left == 0 {
+		return true
+	}
+	r.Header.Set(headerMaxForwards, strconv.FormatUint(left-1, 10))
+	return false
 }

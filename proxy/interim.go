@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"sync"
 
+	"keep-proxy/dispatch"
 	"keep-proxy/upstream"
 )
 
@@ -64,7 +65,7 @@ func (i *interims) Show(status int, h http.Header) {
 		return
 	}
 	kept := h.Clone()
-	stripAnswer(kept)
+	dispatch.StripAnswer(kept)
 	if i.queue == nil {
 		if i.begins() {
 			i.write(interim{status, kept})

@@ -128,7 +128,7 @@ func TestARepeatIsNoJoin(t *testing.T) {
 	answer := make(chan got, 1)
 	go func() { answer <- r.post("/pay", `{"to":"x"}`) }()
 	w.waitForCallers(2)
-	w.proxy.flights.land(m.Key, fl, &settled{mutation: m, decision: ledger.DecideReplay, status: 201, shared: true, replayed: true})
+	w.proxy.flights.land(m.Key, fl, &reply{mutation: m, decision: ledger.DecideReplay, status: 201, shared: true, replayed: true})
 	w.proxy.flights.leave(m.Key, lead)
 	wantProblem(t, <-answer, "repeated", 422, "subkey")
 	w.wantSends("/pay", 1)
@@ -351,7 +351,8 @@ func TestWorkThatHasJustLandedIsAskedForAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, created)
 	joins := ledger.Claimed{Decision: ledger.DecideJoin, Mutation: &ledger.Mutation{
-		Key: ledger.Key{1}, State: ledger.InFlight, Dispatches: []ledger.Dispatch{{}},
+		Intent:  ledger.Intent{Key: ledger.Key{1}},
+		Outcome: ledger.Outcome{State: ledger.InFlight, Dispatches: []ledger.Dispatch{{}}},
 	}}
 	var until patience
 	asked := 0

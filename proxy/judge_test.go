@@ -47,6 +47,12 @@ func TestABodyThatCantBeReadWholeDecidesNothing(t *testing.T) {
 	}
 }
 
+func lostSending(kind upstream.VerdictKind, v ledger.Verdict) *sending {
+	s := &sending{w: &work{}}
+	s.Verdict.Kind, s.Dispatch.Verdict = kind, v
+	return s
+}
+
 // A success stays one though nothing but that is left of it.
 func TestASuccessThatTheProxyLostIsKnownToHaveHappened(t *testing.T) {
 	t.Parallel()
@@ -54,7 +60,7 @@ func TestASuccessThatTheProxyLostIsKnownToHaveHappened(t *testing.T) {
 		upstream.Applied: ledger.VerdictCommitted, upstream.Committed: ledger.VerdictCommitted, upstream.TooLarge: ledger.VerdictCommitted,
 		upstream.Failed: ledger.VerdictUncertain, upstream.Uncertain: ledger.VerdictUncertain,
 	} {
-		s := &sending{w: &work{}, verdict: upstream.Verdict{Kind: kind}}
+		s := lostSending(kind, "")
 		got := lostFinish(s, ledger.Stamp{BootID: "b"}).Dispatch
 		if got.Verdict != want {
 			t.Errorf("a verdict of kind %v that was lost is %s, want %s", kind, got.Verdict, want)
@@ -62,25 +68,14 @@ func TestASuccessThatTheProxyLostIsKnownToHaveHappened(t *testing.T) {
 		if got.Ended.BootID != "b" {
 			t.Errorf("it ended at %+v", got.Ended)
 		}
-		s.dispatch.Ended.BootID = "earlier"
+		s.Dispatch.Ended.BootID = "earlier"
 		if got := lostFinish(s, ledger.Stamp{BootID: "b"}).Dispatch.Ended; got.BootID != "earlier" {
 			t.Errorf("its end is known, and was moved to %+v", got)
 		}
 	}
-	s := &sending{w: &work{}, verdict: upstream.Verdict{Kind: upstream.Applied}, dispatch: ledger.Dispatch{Verdict: ledger.VerdictAccepted}}
+	s := lostSending(upstream.Applied, ledger.VerdictAccepted)
 	if got := lostFinish(s, ledger.Stamp{BootID: "b"}).Dispatch.Verdict; got != ledger.VerdictUncertain {
 		t.Errorf("a 202 that was lost is %s", got)
-	}
-}
-
-// Only what is proven not to have been sent is said not to have been.
-func TestAFailureThatWasSentIsNotSaidToBeUnsent(t *testing.T) {
-	t.Parallel()
-	failed := upstream.Verdict{Kind: upstream.Failed, Class: upstream.ClassTransient}
-	for unsent, want := range map[bool]ledger.Verdict{true: ledger.VerdictNotSent, false: ledger.VerdictFailed} {
-		if got := dispatchOf(ledger.Dispatch{}, upstream.Evidence{NotSent: unsent, Refused: !unsent}, failed).Verdict; got != want {
-			t.Errorf("not sent: %t; it is recorded as %s", unsent, got)
-		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 // A caller that left before its answer was written has not had it, and asking again is
@@ -87,9 +88,7 @@ func TestWhoseClientIsFollowedFromTheStart(t *testing.T) {
 				c.Unmatched, c.Reads = PolicyAllow, seenAsked{c.Reads, client, &by}
 			})
 			// Whoever is followed after a while is so by somebody who isn't asked to here.
-			w.proxy.open.mu.Lock()
-			w.proxy.open.following = true
-			w.proxy.open.mu.Unlock()
+			w.proxy.open.followAfter = time.Hour
 			content := ""
 			if want {
 				content = "content"

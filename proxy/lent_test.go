@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"keep-proxy/dispatch"
 	"keep-proxy/ledger"
 )
 
@@ -102,7 +103,7 @@ func manyFields(rw http.ResponseWriter, r *http.Request) {
 	h := rw.Header()
 	h["Set-Cookie"], h["Via"] = []string{"a=1", "b=2"}, make([]string, 1, 4)
 	h["Via"][0] = "1.0 cache"
-	for _, own := range []string{headerMutation, headerState, headerReplayed, headerScope, "Alt-Svc", "X-Nominated"} {
+	for _, own := range []string{dispatch.FieldMutation, dispatch.FieldState, dispatch.FieldReplayed, dispatch.FieldScope, "Alt-Svc", "X-Nominated"} {
 		h.Set(own, "theirs")
 	}
 	if r.Header.Get("X-Trailed") == "" {
@@ -207,7 +208,7 @@ func TestAReplayLeavesWhatItSharesAsItWas(t *testing.T) {
 
 func wantStatus(t *testing.T, g got, status int, replayed bool) {
 	t.Helper()
-	if g.err != nil || g.status != status || (g.header.Get(headerReplayed) == "true") != replayed {
-		t.Errorf("%d, replayed %q, %v: %s", g.status, g.header.Get(headerReplayed), g.err, g.body)
+	if g.err != nil || g.status != status || (g.header.Get(dispatch.FieldReplayed) == "true") != replayed {
+		t.Errorf("%d, replayed %q, %v: %s", g.status, g.header.Get(dispatch.FieldReplayed), g.err, g.body)
 	}
 }

@@ -4,10 +4,13 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
+	"fmt"
 	"maps"
 	"net/http"
 	"strings"
 
+	"keep-proxy/dispatch"
 	"keep-proxy/ledger"
 	"keep-proxy/rules"
 )
@@ -24,7 +27,7 @@ type work struct {
 	flight    ledger.Key
 	clientKey string
 	// body is the request's content, kept as it may be stored: redacted.
-	body, kept *content
+	body, kept *dispatch.Content
 	claim      ledger.Claim
 	// as is the credential that the account was asked for with; nil if nobody was asked.
 	as *credential
@@ -44,11 +47,11 @@ func (p *Proxy) mutate(x *exchange, r *http.Request, req *rules.Request, m rules
 			return p.refused(x, r, p.unread(x, err, m.Operation.MaxBody))
 		}
 		x.read = true
-		if body, plain := x.body.plain(); plain {
+		if body, plain := x.body.Plain(); plain {
 			req = req.WithBody(body)
 		}
 	}
-	if x.body.size() > m.Operation.MaxBody {
+	if x.body.Len() > m.Operation.MaxBody {
 		return p.refused(x, r, bodyRefusal(errBodyTooLarge, m.Operation.MaxBody))
 	}
 	req, as, f := p.withAccount(x, req, m.Connector)
@@ -56,10 +59,10 @@ func (p *Proxy) mutate(x *exchange, r *http.Request, req *rules.Request, m rules
 		return p.refused(x, r, f)
 	}
 	var w *work
-	err := p.loaded(req, x.body, func(whole *rules.Request) { w, f = p.prepare(x, whole, m) })
+	err := p.contents.Load(req, x.body, func(whole *rules.Request) { w, f = p.prepare(x, whole, m) })
 	switch {
 	case err != nil:
-		return p.refused(x, r, bodyRefusal(spoolError{err}, m.Operation.MaxBody))
+		return p.refused(x, r, bodyRefusal(dispatch.SpoolError{Err: err}, m.Operation.MaxBody))
 	case f != nil:
 		return p.refused(x, r, f)
 	}
@@ -137,12 +140,16 @@ func (p *Proxy) scope(x *exchange) (ledger.Scope, *refusal) {
 func (p *Proxy) record(x *exchange, w *work, req, stored *rules.Request, scope ledger.Scope, identity map[string]string) ledger.Mutation {
 	op, c := w.op, w.match.Connector
 	m := ledger.Mutation{
-		Connector: c.Name, ConnectorVersion: c.Version, ConnectorHash: c.Hash, ConnectorHosts: c.HostsInForce, Operation: op.Name,
-		Target: w.derived.Target, Account: w.derived.Account, HostGroup: w.derived.HostGroup,
-		Identity: identity, Subkey: w.derived.Subkey, Scope: scope,
-		PayloadDigest: w.derived.PayloadDigest, SignificantDigest: w.derived.SignificantDigest,
-		Policy:  p.policy(x, w),
-		Request: storedRequest(stored),
+		Intent: ledger.Intent{
+			Connector: c.Name, ConnectorVersion: c.Version, ConnectorHash: c.Hash, ConnectorHosts: c.HostsInForce, Operation: op.Name,
+			Target: w.derived.Target, Account: w.derived.Account, HostGroup: w.derived.HostGroup,
+			Identity: identity, Subkey: w.derived.Subkey, Scope: scope,
+		},
+		Payload: ledger.Payload{
+			PayloadDigest: w.derived.PayloadDigest, SignificantDigest: w.derived.SignificantDigest,
+			Policy:  p.policy(x, w),
+			Request: storedRequest(stored),
+		},
 	}
 	if k := op.NativeKey; k != nil && k.WhenPresent == rules.PresentKeepFirst {
 		m.VendorKey, _ = op.ClientKey(req)
@@ -187,12 +194,12 @@ func storedRequest(req *rules.Request) ledger.Request {
 }
 
 // keptBody is the content to store: the request's own unless it holds secrets.
-func (p *Proxy) keptBody(x *exchange, req, stored *rules.Request) (*content, error) {
-	if same(stored.Body(), req.Body()) {
+func (p *Proxy) keptBody(x *exchange, req, stored *rules.Request) (*dispatch.Content, error) {
+	if dispatch.Same(stored.Body(), req.Body()) {
 		return x.body, nil
 	}
-	c, err := p.aside(stored.Body())
-	x.after = append(x.after, func(bool) { c.close(p) })
+	c, err := p.contents.Aside(stored.Body())
+	x.after = append(x.after, func(bool) { c.Close() })
 	return c, err
 }
 
@@ -233,7 +240,7 @@ func (p *Proxy) fly(x *exchange, r *http.Request, w *work) *http.Response {
 	for {
 		role, fl := p.flights.enter(w.flight, c)
 		if fl != nil {
-			x.after = append(x.after, func(bool) { p.flights.done(fl).close(p) })
+			x.after = append(x.after, func(bool) { p.flights.done(fl).Close() })
 		}
 		switch role {
 		case roleLead:
@@ -275,17 +282,84 @@ func repeated(target string) *refusal {
 }
 
 // lead does the work and lands the flight, whatever happens.
-func (p *Proxy) lead(x *exchange, w *work, fl *flight) (answer *settled) {
+func (p *Proxy) lead(x *exchange, w *work, fl *flight) (out *reply) {
 	defer func() {
-		if answer == nil {
-			answer = &settled{refusal: refuse(problemInternal, "The proxy failed on this request; if it was claimed, its outcome is unknown.")}
+		if out == nil {
+			out = &reply{refusal: refuse(problemInternal, "The proxy failed on this request; if it was claimed, its outcome is unknown.")}
 		}
-		p.flights.land(w.flight, fl, answer)
+		p.flights.land(w.flight, fl, out)
 	}()
 	if !p.working.Begin() {
-		return &settled{refusal: draining()}
+		return &reply{refusal: draining()}
 	}
 	defer p.working.End()
 	// The script going away cancels nothing that was claimed.
-	return p.settle(context.WithoutCancel(x.client), x, w)
+	return p.claimAndSend(context.WithoutCancel(x.client), x, w)
+}
+
+// credential is the operator's own for a connector; its name is empty for none.
+type credential struct{ name, value string }
+
+// withAccount makes known whose data a request changes, where the connector says that the
+// API must be asked. Without an answer nothing is derived, and nothing is sent. as is the
+// credential that was asked with, nil if nobody was asked: the request must go out with
+// the same one, whatever is configured by then, as its key says whose data it is about.
+func (p *Proxy) withAccount(x *exchange, req *rules.Request, c *rules.Connector) (told *rules.Request, as *credential, f *refusal) {
+	if c == nil || c.AccountRead == nil {
+		return req, nil, nil
+	}
+	as, err := p.credentialOf(c.Name, req)
+	account := ""
+	if err == nil {
+		account, err = p.accountAs(x.client, as, c, req)
+	}
+	if err != nil {
+		return nil, nil, refuse(problemAccount, "Whose data this request changes could not be asked of "+req.Authority()+
+			", so nothing was sent: "+err.Error()+".")
+	}
+	return req.WithAccount(c, account), as, nil
+}
+
+// credentialOf is what is configured for a connector's requests to that host now.
+func (p *Proxy) credentialOf(connector string, to *rules.Request) (*credential, error) {
+	name, value, ok, err := p.credentials(connector, to)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("the configured credentials can't be had: %w", err)
+	case !ok:
+		return &credential{}, nil
+	}
+	return &credential{name, value}, nil
+}
+
+// accountsFor asks whose data a request changes with the credential that it will be sent
+// with: where nobody was asked before, that is the one that is asked with now.
+func (p *Proxy) accountsFor(w *work) AccountOf {
+	return func(ctx context.Context, c *rules.Connector, req *rules.Request) (string, error) {
+		if w.as == nil {
+			as, err := p.credentialOf(c.Name, req)
+			if err != nil {
+				return "", err
+			}
+			w.as = as
+		}
+		return p.accountAs(ctx, w.as, c, req)
+	}
+}
+
+// accountAs asks with this credential, and with the request's own where it is none.
+func (p *Proxy) accountAs(ctx context.Context, as *credential, c *rules.Connector, req *rules.Request) (string, error) {
+	if p.config.Accounts == nil {
+		return "", errors.New("nobody can be asked for it here")
+	}
+	if as.name != "" {
+		header := req.Header.Clone()
+		header.Set(as.name, as.value)
+		bare, refusal := rules.Rebuild(req.Method, req.URL(), header, nil)
+		if refusal != nil {
+			return "", errors.New("the configured credential is no valid header field")
+		}
+		req = bare
+	}
+	return p.config.Accounts(ctx, c, req)
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"keep-proxy/dispatch"
 	"keep-proxy/ledger"
 	"keep-proxy/upstream"
 )
@@ -179,8 +180,11 @@ func (w *world) endRun(r *run) {
 // What is given as a stored answer may come from a probe, a person or a rule, too.
 func TestAStoredAnswerSaysOnlyWhatItMay(t *testing.T) {
 	t.Parallel()
-	s := &settled{mutation: &ledger.Mutation{ID: "m-1", State: ledger.Applied}, status: http.StatusOK, header: http.Header{"X-End": {"kept"}}}
-	for _, name := range []string{"Connection", "Keep-Alive", "Proxy-Authenticate", "Alt-Svc", headerScope, headerReplayed, headerObserved, headerState} {
+	s := &reply{mutation: &ledger.Mutation{
+		Intent:  ledger.Intent{ID: "m-1"},
+		Outcome: ledger.Outcome{State: ledger.Applied},
+	}, status: http.StatusOK, header: http.Header{"X-End": {"kept"}}}
+	for _, name := range []string{"Connection", "Keep-Alive", "Proxy-Authenticate", "Alt-Svc", dispatch.FieldScope, dispatch.FieldReplayed, dispatch.FieldObserved, dispatch.FieldState} {
 		s.header.Set(name, ofOneHop)
 	}
 	resp, err := s.response(httptest.NewRequest(http.MethodPost, "https://api.test/", nil))
@@ -188,7 +192,7 @@ func TestAStoredAnswerSaysOnlyWhatItMay(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = resp.Body.Close()
-	if shown := fmt.Sprint(resp.Header); strings.Contains(shown, ofOneHop) || resp.Header.Get("X-End") != "kept" || resp.Header.Get(headerState) != "applied" {
+	if shown := fmt.Sprint(resp.Header); strings.Contains(shown, ofOneHop) || resp.Header.Get("X-End") != "kept" || resp.Header.Get(dispatch.FieldState) != "applied" {
 		t.Errorf("it says %s", shown)
 	}
 }
@@ -296,7 +300,7 @@ func TestWhatIsNotSafeAndHasNoContentIsSentOnce(t *testing.T) {
 
 // bounds tells what time sendings have.
 type bounds struct {
-	Sender
+	dispatch.Sender
 	given chan time.Duration
 }
 

@@ -2,92 +2,60 @@ package proxy
 
 import (
 	"context"
+	"fmt"
 	"io"
-	"iter"
 	"maps"
 	"net/http"
 	"slices"
 	"sync"
 	"time"
 
+	"keep-proxy/ledger"
 	"keep-proxy/upstream"
 )
 
 // followAfter is when the client of a stream is followed: most streams end before.
 const followAfter = 50 * time.Millisecond
 
-// past is a deadline that is over.
-var past = time.Unix(1, 0)
+// longOver is a deadline that is over.
+var longOver = time.Unix(1, 0)
 
 // open is what is being streamed now: it is cut when its scope is stopped, and when its
 // client has gone.
 type open struct {
-	// begun holds one if follow is wanted.
-	begun chan struct{}
+	// followAfter is as the constant of that name, but in tests.
+	followAfter time.Duration
 
-	mu sync.Mutex
-	// fresh are the streams whose clients nobody follows yet.
-	fresh, followed map[*stream]struct{}
-	// following says that follow was asked for, and will be called.
-	following bool
+	mu      sync.Mutex
+	streams map[*stream]struct{}
 }
 
-func newOpen() *open {
-	return &open{begun: make(chan struct{}, 1), fresh: make(map[*stream]struct{}), followed: make(map[*stream]struct{})}
-}
+func newOpen() *open { return &open{followAfter: followAfter, streams: make(map[*stream]struct{})} }
 
 // add registers a stream of the caller; the client's context says when nobody waits
 // for it any more, held whether proxy.hold is for it. It must be ended.
 func (o *open) add(client context.Context, c caller, held bool) *stream {
-	s := &stream{Context: client, caller: c, open: o, held: held}
+	s := &stream{client: client, caller: c, open: o, held: held}
+	s.Context, s.cancel = context.WithCancelCause(context.WithoutCancel(client))
+	s.mu.Lock()
+	s.following = time.AfterFunc(o.followAfter, s.follow)
+	s.mu.Unlock()
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.fresh[s] = struct{}{}
-	if !o.following {
-		o.following = true
-		select {
-		case o.begun <- struct{}{}:
-		default:
-		}
-	}
+	o.streams[s] = struct{}{}
 	return s
 }
 
-// follow follows the clients of the streams that are open now. It must be called a while
-// after begun said so, and goes on being called as long as it reports more; open says whether any is.
-func (o *open) follow() (more, open bool) {
+// all are the open streams.
+func (o *open) all() []*stream {
 	o.mu.Lock()
-	fresh := slices.Collect(maps.Keys(o.fresh))
-	maps.Copy(o.followed, o.fresh)
-	clear(o.fresh)
-	o.following = len(fresh) > 0
-	more, open = o.following, len(o.followed) > 0
-	o.mu.Unlock()
-	for _, s := range fresh {
-		s.follow()
-	}
-	return more, open
-}
-
-// all are the open streams, with o.mu held.
-func (o *open) all() iter.Seq[*stream] {
-	return func(yield func(*stream) bool) {
-		for _, some := range []map[*stream]struct{}{o.fresh, o.followed} {
-			for s := range some {
-				if !yield(s) {
-					return
-				}
-			}
-		}
-	}
+	defer o.mu.Unlock()
+	return slices.Collect(maps.Keys(o.streams))
 }
 
 // uncover cuts what may go unseen no more.
 func (o *open) uncover() {
-	o.mu.Lock()
-	all := slices.Collect(o.all())
-	o.mu.Unlock()
-	for _, s := range all {
+	for _, s := range o.all() {
 		if !s.mayGoUnseen() {
 			s.cut()
 		}
@@ -98,23 +66,20 @@ func (o *open) uncover() {
 func (o *open) count() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return len(o.fresh) + len(o.followed)
+	return len(o.streams)
 }
 
 // sweep cuts the streams whose clients have gone, and shows the others, those of one
 // caller together.
 func (o *open) sweep(look func(caller, streams)) {
-	o.mu.Lock()
-	gone, open := streams(nil), map[caller]streams{}
-	for s := range o.all() {
-		if s.Context.Err() != nil {
-			gone = append(gone, s)
+	open := map[caller]streams{}
+	for _, s := range o.all() {
+		if s.client.Err() != nil {
+			s.cut()
 			continue
 		}
 		open[s.caller] = append(open[s.caller], s)
 	}
-	o.mu.Unlock()
-	gone.cut()
 	for c, s := range open {
 		look(c, s)
 	}
@@ -152,30 +117,31 @@ func (all streams) cut() {
 	}
 }
 
+// Why a stream was cut: its client has gone, or anything else.
+var (
+	errLeft    = fmt.Errorf("%w: the client has gone", context.Canceled)
+	errStopped = fmt.Errorf("%w: it was stopped", context.Canceled)
+)
+
 // stream is something that is being streamed, and the context of the request that it
-// answers: with the client's values, and done when the stream was cut. The standard
-// library's contexts do the same, but each keeps lists of its children, and there are
-// two of them to every read.
+// answers: with the client's values, and done when the stream was cut or has ended.
 type stream struct {
-	//nolint:containedctx // It is one itself.
+	//nolint:containedctx // It is one itself, and its client's.
 	context.Context
+	cancel context.CancelCauseFunc
+	client context.Context //nolint:containedctx // Whether anybody waits is asked later.
 	caller caller
 	open   *open
+	// following follows the client, once it is time for that.
+	following *time.Timer
 
-	mu   sync.Mutex
-	over bool
-	done chan struct{} // made when it is asked for
-	// atEnd run in goroutines of their own when the stream is cut.
-	atEnd []*func()
+	mu sync.Mutex
 	// answer is where the stream goes to, once it goes there.
 	answer *answerWriter
 	// asking is whose content is awaited, nil for nobody.
 	asking *answerWriter
-	// interims takes the interim responses to the request; nil for nobody. It is set
-	// before the request is sent (see shows).
+	// interims takes the interim responses to the request; nil for nobody.
 	interims *interims
-	// stopped says that it was cut, and not because its client had gone.
-	stopped bool
 	// held says that it is a request which a stop that may pass lets wait: proxy.hold is
 	// for it, as it is not an answer yet. heldSince is when that began, 0 while nothing
 	// stops it.
@@ -192,8 +158,8 @@ type stream struct {
 func (s *stream) follow() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.over {
-		s.unfollow = context.AfterFunc(s.Context, s.cut)
+	if s.Err() == nil {
+		s.unfollow = context.AfterFunc(s.client, s.cut)
 	}
 }
 
@@ -203,19 +169,22 @@ func (s *stream) follow() {
 func (s *stream) cut() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.over {
+	if s.Err() != nil {
 		return
 	}
-	s.stopped = s.Context.Err() == nil
+	why := errStopped
+	if s.client.Err() != nil {
+		why = errLeft
+	}
 	if s.answer != nil {
 		s.answer.sever()
 	}
 	s.interims.sever()
 	if s.asking != nil {
 		// Where there is no such deadline proxy.timeouts.request has to do.
-		_ = http.NewResponseController(s.asking.ResponseWriter).SetReadDeadline(past)
+		_ = http.NewResponseController(s.asking.ResponseWriter).SetReadDeadline(longOver)
 	}
-	s.close()
+	s.close(why)
 }
 
 // goUnseen says that nobody looks at what the stream carries from now on, for as long as may
@@ -239,7 +208,7 @@ func (s *stream) mayGoUnseen() bool {
 func (s *stream) shows(i *interims) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.interims = i; s.over {
+	if s.interims = i; s.Err() != nil {
 		i.sever()
 	}
 }
@@ -275,7 +244,7 @@ func (s *stream) waited(p *Proxy) patience {
 func (s *stream) awaits(from *answerWriter, extend func()) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.over {
+	if s.Err() != nil {
 		return false
 	}
 	s.asking = from
@@ -291,25 +260,15 @@ func (s *stream) came() {
 }
 
 // wasStopped reports whether it was cut for another reason than that its client left.
-func (s *stream) wasStopped() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.stopped
-}
+func (s *stream) wasStopped() bool { return context.Cause(s) == errStopped } //nolint:errorlint // It is this value or another.
 
 // close is the end of the stream, with s.mu held.
-func (s *stream) close() {
-	s.over = true
+func (s *stream) close(why error) {
+	s.following.Stop()
 	if s.unfollow != nil {
 		s.unfollow()
 	}
-	if s.done != nil {
-		close(s.done)
-	}
-	for _, f := range s.atEnd {
-		go (*f)()
-	}
-	s.atEnd = nil
+	s.cancel(why)
 }
 
 // content is what the answer of the stream consists of from now on.
@@ -323,37 +282,11 @@ func (s *stream) content(answer *answerWriter, body io.ReadCloser) io.ReadCloser
 // end takes the stream out, and ends what is left of it.
 func (s *stream) end() {
 	s.open.mu.Lock()
-	delete(s.open.fresh, s)
-	delete(s.open.followed, s)
+	delete(s.open.streams, s)
 	s.open.mu.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.over {
-		s.close()
-	}
-}
-
-// Done implements context.Context.
-func (s *stream) Done() <-chan struct{} {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.done == nil {
-		s.done = make(chan struct{})
-		if s.over {
-			close(s.done)
-		}
-	}
-	return s.done
-}
-
-// Err implements context.Context.
-func (s *stream) Err() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.over {
-		return context.Canceled
-	}
-	return nil
+	s.close(nil)
 }
 
 // Value implements context.Context.
@@ -364,26 +297,146 @@ func (s *stream) Value(key any) any {
 	return s.Context.Value(key)
 }
 
-// Deadline implements context.Context: there is none.
-func (*stream) Deadline() (time.Time, bool) { return time.Time{}, false }
+const (
+	// lookEvery is how often what is open is held against the gate although nothing told of
+	// a change: should a cause of a stop ever fail to tell, this is how late the stop comes.
+	lookEvery = time.Second
+	// Looking because of changes takes at most a fifth of a processor's time, and so, where
+	// very much is open, comes at most maxPause late.
+	lookPause = 4
+	leastLook = time.Millisecond
+	maxPause  = 50 * time.Millisecond
+)
 
-// AfterFunc is what context.AfterFunc does for s; package context looks for it.
-func (s *stream) AfterFunc(f func()) (stop func() bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.over {
-		go f()
-		return func() bool { return false }
+// stops is what makes the proxy look whether something that is open has to be cut.
+type stops struct {
+	// changed holds one if something has changed since the latest look: all that standing
+	// asks tells it, the ledger's gate, what is unrecorded, and inline tries.
+	changed chan struct{}
+
+	mu sync.Mutex
+	// ending are the runs whose end is being recorded, before their streams are cut.
+	ending map[string]*refusing
+}
+
+// refusing is a run that is over once the ledger says so, and its open streams.
+type refusing struct {
+	cause   string
+	streams streams
+	cut     chan struct{}
+}
+
+func newStops() *stops {
+	return &stops{changed: make(chan struct{}, 1), ending: make(map[string]*refusing)}
+}
+
+// tell says that something has changed.
+func (s *stops) tell() {
+	select {
+	case s.changed <- struct{}{}:
+	default:
 	}
-	at := &f
-	s.atEnd = append(s.atEnd, at)
-	return func() bool {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		i := slices.Index(s.atEnd, at)
-		if i >= 0 {
-			s.atEnd = slices.Delete(s.atEnd, i, i+1)
+}
+
+// watch cuts open streams whose scope was stopped, until Close; then it calls unwatch.
+func (p *Proxy) watch(unwatch func()) {
+	defer unwatch()
+	again := time.NewTicker(p.config.lookEvery)
+	defer again.Stop()
+	for {
+		select {
+		case <-p.ctx.Done():
+			return
+		case <-again.C:
+			if p.open.count() > 0 {
+				p.look()
+			}
+		case <-p.stops.changed:
+			p.lookAtChange()
 		}
-		return i >= 0
 	}
+}
+
+// lookAtChange looks, and then waits so long that looking doesn't take all the time.
+func (p *Proxy) lookAtChange() {
+	began := p.config.Clock.Mono()
+	p.look()
+	took := p.config.Clock.Mono() - began
+	if took < leastLook {
+		return
+	}
+	select {
+	case <-p.ctx.Done():
+	case <-time.After(min(lookPause*took, maxPause)):
+	}
+}
+
+// cutStopped looks, and returns once what it found is cut.
+func (p *Proxy) cutStopped() {
+	for _, r := range p.look() {
+		<-r.cut
+	}
+}
+
+// look cuts what is being streamed to scopes that are stopped now, but not while an
+// inline try may still lift the stop. A run that is cut because of a stop has been
+// refused, so that it is over, unless its requests would be held: such runs are returned,
+// and cut once the ledger has been told.
+func (p *Proxy) look() []*refusing {
+	p.stops.mu.Lock()
+	defer p.stops.mu.Unlock()
+	over := map[string]*refusing{}
+	p.open.sweep(func(c caller, all streams) {
+		a := p.standing(c)
+		if a.Hold && !p.inline.trying(a.Blocker.Key) {
+			// The try may have ended since the gate was asked.
+			a = p.standing(c)
+		}
+		switch {
+		case a.Open:
+			all.free()
+		case a.Hold && p.inline.trying(a.Blocker.Key):
+		case c.managed() && a.Problem == string(problemBlocked) && p.config.Hold <= 0:
+			if over[c.run] == nil {
+				over[c.run] = &refusing{cause: a.Blocker.ID, cut: make(chan struct{})}
+			}
+			over[c.run].streams = append(over[c.run].streams, all...)
+		case a.Problem == string(problemBlocked) && p.config.Hold > 0:
+			stopped, begins := all.stopped(p.config.Clock.Mono(), p.config.Hold)
+			if stopped.cut(); begins {
+				time.AfterFunc(p.config.Hold, p.stops.tell)
+			}
+		default:
+			all.cut()
+		}
+	})
+	found := make([]*refusing, 0, len(over))
+	for run, r := range over {
+		if going := p.stops.ending[run]; going != nil {
+			going.streams = r.streams // All that are open, those that came since among them.
+			r = going
+		} else {
+			p.stops.ending[run] = r
+			// All together, so that the ledger makes one commit of them.
+			go p.cutRun(run, r)
+		}
+		found = append(found, r)
+	}
+	return found
+}
+
+// cutRun ends a run because of a stop, and then cuts its streams. Where the ledger can't say that it is over, it
+// is all the same: the stop may pass, and it must not go on then without what it was reading.
+func (p *Proxy) cutRun(run string, r *refusing) {
+	over := ledger.Over{Cause: r.cause, Why: "its open streams were cut because of a stop"}
+	if _, err := p.ledger.RefuseRun(p.ctx, run, over.Why, over.Cause); err != nil && p.ctx.Err() == nil {
+		p.config.Log.Error().Err(err).Str("run", run).Msg("run not ended; trying on")
+		p.endLater(run, over)
+	}
+	p.stops.mu.Lock()
+	delete(p.stops.ending, run)
+	all := r.streams
+	p.stops.mu.Unlock()
+	all.cut()
+	close(r.cut)
 }

@@ -23,7 +23,7 @@ func TestAStreamIsAContext(t *testing.T) {
 	defer cancel()
 	ran, never := make(chan struct{}), make(chan struct{})
 	stopRan := context.AfterFunc(s, func() { close(ran) })
-	stopNever := s.AfterFunc(func() { close(never) })
+	stopNever := context.AfterFunc(s, func() { close(never) })
 	if !stopNever() || stopNever() {
 		t.Error("a function can be stopped once")
 	}
@@ -49,7 +49,7 @@ func TestAStreamIsAContext(t *testing.T) {
 		t.Errorf("after the cut: %v, cause %v", s.Err(), context.Cause(s))
 	}
 	late := make(chan struct{})
-	if stop := s.AfterFunc(func() { close(late) }); stop() {
+	if stop := context.AfterFunc(s, func() { close(late) }); stop() {
 		t.Error("a function given after the cut could be stopped")
 	}
 	<-late

@@ -152,25 +152,25 @@ func TestWhatAnInlineTryLeaves(t *testing.T) {
 	}{
 		"nothing but an error": {func(context.Context, *world, *ledger.Mutation) (*ledger.Mutation, error) { return nil, errTrouble }, unknown},
 		"a resend that is unknown, too": {func(_ context.Context, w *world, _ *ledger.Mutation) (*ledger.Mutation, error) {
-			w.change("a", func(m *ledger.Mutation) { //nolint:contextcheck // The test's own.
+			w.change("a", func(m *ledger.Mutation) {
 				again := m.Dispatches[0]
 				again.ID = "again"
 				m.Dispatches = append(m.Dispatches, again)
 			})
-			return w.mutation("a"), nil //nolint:contextcheck // The test's own.
+			return w.mutation("a"), nil
 		}, unknown},
 		"what was accepted": {func(_ context.Context, w *world, _ *ledger.Mutation) (*ledger.Mutation, error) {
-			w.change("a", func(m *ledger.Mutation) { //nolint:contextcheck // The test's own.
+			w.change("a", func(m *ledger.Mutation) {
 				m.State, m.Watching = ledger.NeedsReconcile, true
 				m.Result, m.ResultState = &ledger.Result{Status: http.StatusAccepted}, ledger.ResultKnown
 			})
-			return w.mutation("a"), nil //nolint:contextcheck // The test's own.
+			return w.mutation("a"), nil
 		}, func(t *testing.T, g got) { t.Helper(); wantAnswer(t, g, http.StatusAccepted, "", false) }},
 		"an absence that is believed": {func(_ context.Context, w *world, _ *ledger.Mutation) (*ledger.Mutation, error) {
-			w.change("a", func(m *ledger.Mutation) { //nolint:contextcheck // The test's own.
+			w.change("a", func(m *ledger.Mutation) {
 				m.State, m.Class, m.Reason, m.Dispatches[0].Resolved = ledger.Failed, ledger.ClassTransient, "probe; none", true
 			})
-			return w.mutation("a"), nil //nolint:contextcheck // The test's own.
+			return w.mutation("a"), nil
 		}, func(t *testing.T, g got) {
 			t.Helper()
 			wantProblem(t, g, "not-sent", 502, "safe to try again")
@@ -179,11 +179,11 @@ func TestWhatAnInlineTryLeaves(t *testing.T) {
 			}
 		}},
 		"an absence after which it is sent again by itself": {func(_ context.Context, w *world, _ *ledger.Mutation) (*ledger.Mutation, error) {
-			w.change("a", func(m *ledger.Mutation) { //nolint:contextcheck // The test's own.
+			w.change("a", func(m *ledger.Mutation) {
 				m.State, m.Class, m.Reason, m.Dispatches[0].Resolved = ledger.Failed, ledger.ClassTransient, "probe; none", true
 				m.RedispatchSince, m.NextTryAt = m.CreatedAt, m.CreatedAt
 			})
-			return w.mutation("a"), nil //nolint:contextcheck // The test's own.
+			return w.mutation("a"), nil
 		}, func(t *testing.T, g got) {
 			t.Helper()
 			wantProblem(t, g, "not-sent", 502, "keep-proxy sends it again by itself")
@@ -251,30 +251,6 @@ func TestAnUnrecordedOutcomeHasOneOwner(t *testing.T) {
 	}
 	if n := m.most.Load(); n != 1 {
 		t.Errorf("%d had the outcome of one mutation", n)
-	}
-}
-
-// Trying again helps where the ledger fails, and not where the record has moved on. One that
-// can't be read may be in flight.
-func TestWhenRecordingIsOver(t *testing.T) {
-	t.Parallel()
-	for err, want := range map[error]bool{
-		ledger.ErrNotAllowed: true, ledger.ErrNotFound: true, ledger.ErrVersion: true,
-		ledger.ErrUnavailable: false, errTrouble: false, context.Canceled: false,
-	} {
-		if got := permanent(fmt.Errorf("finish: %w", err)); got != want {
-			t.Errorf("%v is permanent: %t", err, got)
-		}
-	}
-	s := &viewed{}
-	w := newWorld(t, created, func(c *Config) { s.Store, c.Ledger.Store = c.Ledger.Store, s })
-	wantAnswer(t, w.open("a").post("/pay", payX), http.StatusCreated, `{"id":1}`, false)
-	key := w.mutation("a").Key
-	for _, fails := range []bool{true, false} {
-		s.fails.Store(fails)
-		if got := w.proxy.inFlight(key); got != fails {
-			t.Errorf("it can't be read: %t; it is in flight: %t", fails, got)
-		}
 	}
 }
 

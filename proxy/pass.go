@@ -11,14 +11,13 @@ import (
 	"sync/atomic"
 	"time"
 
+	"keep-proxy/dispatch"
 	"keep-proxy/rules"
 	"keep-proxy/upstream"
 )
 
 // pass streams a request that is not recorded, both ways, never buffered. It is
 // cut when its scope is stopped.
-//
-//nolint:contextcheck // A stream is a context that inherits from the request's.
 func (p *Proxy) pass(x *exchange, r *http.Request, req *rules.Request, connector string) *http.Response {
 	if !safe(r.Method) || r.ContentLength != 0 {
 		// What is no mere read ends with its client; that one is followed from the start.
@@ -46,13 +45,14 @@ func (p *Proxy) pass(x *exchange, r *http.Request, req *rules.Request, connector
 	resp.Body = ctx.content(x.answer, resp.Body)
 	length, known := resp.Header["Content-Length"]
 	named := resp.Header["Upgrade"]
-	if stripAnswer(resp.Header) {
+	if dispatch.StripAnswer(resp.Header) {
 		bare := *resp // The trailers go to the other one.
 		bare.Trailer = nil
 		resp = &bare
 	} else {
 		stripTrailer(resp.Trailer) // Which is announced, and told again at the end.
-		resp.Body = &trailed{resp.Body, resp}
+		body, whole := resp.Body, resp
+		resp.Body = &content{Reader: body, close: func() { _ = body.Close() }, atEnd: func() { stripTrailer(whole.Trailer) }}
 	}
 	if known {
 		resp.Header["Content-Length"] = length
@@ -60,25 +60,9 @@ func (p *Proxy) pass(x *exchange, r *http.Request, req *rules.Request, connector
 	offer(x, r, resp.StatusCode, named)
 	addVia(resp.Header, p.via(resp.Proto))
 	if x.caller.unmanaged {
-		resp.Header.Set(headerScope, "unmanaged")
+		resp.Header.Set(dispatch.FieldScope, "unmanaged")
 	}
 	return resp
-}
-
-// trailed is the content of an answer, in whose trailer section nothing is left at its end
-// that may not stand there.
-type trailed struct {
-	io.ReadCloser
-	resp *http.Response
-}
-
-// Read implements io.Reader.
-func (t *trailed) Read(b []byte) (int, error) {
-	n, err := t.ReadCloser.Read(b)
-	if errors.Is(err, io.EOF) {
-		stripTrailer(t.resp.Trailer)
-	}
-	return n, err
 }
 
 func stripTrailer(h http.Header) {
@@ -88,8 +72,6 @@ func stripTrailer(h http.Header) {
 // admittedStream is openStream for what is yet to be sent: a stop that came since the gate was
 // passed, and which the stream may be cut by only once it has been sent, is waited for or
 // refuses as at the gate.
-//
-//nolint:contextcheck // Refusing ends the run whatever becomes of the client.
 func (p *Proxy) admittedStream(client context.Context, x *exchange) (*stream, *refusal) {
 	for {
 		s, open := p.register(client, x.caller, false)
@@ -123,6 +105,29 @@ func (p *Proxy) register(client context.Context, c caller, held bool) (s *stream
 		p.stops.tell()
 	}
 	return s, open
+}
+
+// content is the content of an answer on its way to the client.
+type content struct {
+	io.Reader
+	// atEnd is called at its end, nil for nothing: trailers may be there only then.
+	atEnd func()
+	close func()
+}
+
+// Read implements io.Reader.
+func (c *content) Read(b []byte) (int, error) {
+	n, err := c.Reader.Read(b)
+	if errors.Is(err, io.EOF) && c.atEnd != nil {
+		c.atEnd()
+	}
+	return n, err
+}
+
+// Close implements io.Closer.
+func (c *content) Close() error {
+	c.close()
+	return nil
 }
 
 // uncut is an answer's content that ends when it is cut, and isn't whole then. An
@@ -170,23 +175,8 @@ func (p *Proxy) passOn(out *http.Request, interim *interims) (*http.Response, er
 	if a.ContentLength >= 0 {
 		resp.Header.Set("Content-Length", strconv.FormatInt(a.ContentLength, 10))
 	}
-	resp.Body = &sentOnce{drained{a}, resp}
+	resp.Body = &content{Reader: a.Body, close: a.Close, atEnd: func() { resp.Trailer = a.Trailer }}
 	return resp, nil
-}
-
-// sentOnce is the content of an answer, whose trailers may be there only at its end.
-type sentOnce struct {
-	drained
-	resp *http.Response
-}
-
-// Read implements io.Reader.
-func (s *sentOnce) Read(b []byte) (int, error) {
-	n, err := s.drained.Read(b)
-	if errors.Is(err, io.EOF) {
-		s.resp.Trailer = s.answer.Trailer
-	}
-	return n, err
 }
 
 func safe(method string) bool {
@@ -214,8 +204,8 @@ func (p *Proxy) passRequest(ctx *stream, x *exchange, r *http.Request, req *rule
 	switch {
 	case !req.HasBody():
 	case x.read:
-		out.ContentLength = x.body.size()
-		if out.Body, err = x.body.open(); err != nil {
+		out.ContentLength = x.body.Len()
+		if out.Body, err = x.body.Open(); err != nil {
 			return nil, err
 		}
 	default:

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"keep-proxy/dispatch"
 	"keep-proxy/internal/clock"
 	"keep-proxy/ledger"
 	"keep-proxy/upstream"
@@ -391,7 +392,7 @@ func TestASuccessWhoseBodyIsLateIsCommittedFirst(t *testing.T) {
 
 // lateSender holds content back until a success has been recorded ahead of it, where one
 // is. That is armed before the content is read, and is over before a timer that is begun then.
-type lateSender struct{ Sender }
+type lateSender struct{ dispatch.Sender }
 
 func (l lateSender) Send(ctx context.Context, r *upstream.Request) *upstream.Answer {
 	a := l.Sender.Send(ctx, r)

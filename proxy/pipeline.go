@@ -6,6 +6,8 @@ import (
 	"runtime/debug"
 	"strings"
 
+	"keep-proxy/dispatch"
+	"keep-proxy/internal/hop"
 	"keep-proxy/ledger"
 	"keep-proxy/rules"
 )
@@ -60,11 +62,11 @@ func (p *Proxy) route(x *exchange, r *http.Request, req *rules.Request) *http.Re
 			return p.refused(x, r, p.unread(x, err, p.config.MaxBody))
 		}
 		x.read = true
-		if body, plain := x.body.plain(); plain {
+		if body, plain := x.body.Plain(); plain {
 			req = req.WithBody(body)
 		}
-		if err := p.loaded(req, x.body, func(req *rules.Request) { m = p.config.Rules().Match(req) }); err != nil {
-			return p.refused(x, r, bodyRefusal(spoolError{err}, p.config.MaxBody))
+		if err := p.contents.Load(req, x.body, func(req *rules.Request) { m = p.config.Rules().Match(req) }); err != nil {
+			return p.refused(x, r, bodyRefusal(dispatch.SpoolError{Err: err}, p.config.MaxBody))
 		}
 		if m.NeedsBody && m.Refusal == nil {
 			return p.refused(x, r, refuse(problemInternal, "The rules ask for a body that was given; nothing was sent."))
@@ -124,7 +126,7 @@ func (p *Proxy) unmatched(x *exchange, r *http.Request, req *rules.Request) *htt
 			Run: x.caller.run, Workflow: x.caller.workflow, Item: x.caller.item, Evidence: req.Scheme + "://" + req.Authority(),
 		})
 		resp := p.pass(x, r, req, "")
-		resp.Header.Set(headerObserved, "true")
+		resp.Header.Set(dispatch.FieldObserved, "true")
 		return resp
 	case PolicyDeny:
 	}
@@ -143,7 +145,7 @@ func (p *Proxy) refused(x *exchange, r *http.Request, f *refusal) *http.Response
 	p.audit(x, r, f)
 	resp := f.response(r, p.config.Help)
 	if x.caller.unmanaged {
-		resp.Header.Set(headerScope, "unmanaged")
+		resp.Header.Set(dispatch.FieldScope, "unmanaged")
 	}
 	return resp
 }
@@ -173,7 +175,7 @@ func rawRequest(r *http.Request) rules.Raw {
 			target = "*" // RFC 9112 §3.2.4
 		}
 	}
-	if stripHop(r.Header) {
+	if hop.Strip(r.Header) {
 		r.Trailer = nil
 	}
 	if !r.ProtoAtLeast(1, 1) {

@@ -2,13 +2,17 @@ package proxy
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"net/http"
 	"strconv"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/go-json-experiment/json"
 
+	"keep-proxy/dispatch"
 	"keep-proxy/ledger"
 )
 
@@ -185,8 +189,8 @@ func (f *refusal) response(r *http.Request, help string) *http.Response {
 		if m.Diff != nil && f.problem == problemMismatch {
 			body.Diff = m.Diff.Changes
 		}
-		header.Set(headerMutation, m.ID)
-		header.Set(headerState, string(m.State))
+		header.Set(dispatch.FieldMutation, m.ID)
+		header.Set(dispatch.FieldState, string(m.State))
 	}
 	if !k.retryable {
 		header.Set("X-Should-Retry", "false")
@@ -246,4 +250,129 @@ func newResponse(r *http.Request, status int, header http.Header, body []byte) *
 		ContentLength: int64(len(body)),
 		Request:       r,
 	}
+}
+
+// unsent makes the words of a refusal that comes from elsewhere a script's author's:
+// whole sentences, which say that nothing was sent.
+func unsent(detail string) string {
+	detail = strings.TrimSuffix(detail, ".")
+	if word, _, _ := strings.Cut(detail, " "); word != "" && strings.Trim(word, "abcdefghijklmnopqrstuvwxyz") == "" {
+		detail = strings.ToUpper(word[:1]) + detail[1:]
+	}
+	if strings.Contains(detail, "othing was sent") || strings.Contains(detail, "not sent") {
+		return detail + "."
+	}
+	return detail + ". Nothing was sent."
+}
+
+// cutOff changes the words of a refusal for a request that was on its way already.
+func (f *refusal) cutOff() *refusal {
+	f.detail = strings.NewReplacer("nothing was sent", "the request was cut off", "Nothing was sent", "The request was cut off").Replace(f.detail)
+	return f
+}
+
+// noResult refuses for want of an answer to what happened; words say why. Whether this
+// request was what made it happen is known here alone.
+func (s *reply) noResult(words string) *refusal {
+	if s.decision != ledger.DecideDispatch {
+		words += " Nothing was sent."
+	}
+	f := refuse(problemNoResult, words)
+	if s.mutation.Result == nil {
+		// Later ones are told by the ledger that a person can give it.
+		f.advise(s.mutation)
+	}
+	return f
+}
+
+// unreadable refuses since an answer that is kept can't be read.
+func (s *reply) unreadable(err error) *refusal {
+	switch {
+	case s.decision != ledger.DecideDispatch:
+		return ledgerRefusal(err)
+	case s.mutation.State == ledger.Applied:
+		return s.noResult("It happened, but its answer can't be read now: " + err.Error() + ".")
+	}
+	return refuse(problemInternal, "It was answered, but the answer can't be read now: "+err.Error()+".")
+}
+
+// advice is what to do about a claim that the ledger refused, where its own words and
+// the open question don't say.
+var advice = map[problem]string{
+	problemItemDone:      "If there is more to do for it, a person opens it again (keep-proxy items reopen) or begins it anew (items new-attempt).",
+	problemItemAttention: "See keep-proxy resolve; where nothing is asked there, keep-proxy status and keep-proxy items show.",
+	problemAttempt:       "Start the work again: it is then of that attempt.",
+	problemReadOnlyRun:   "What is to change something is started as a run of its own, with mutations one or many.",
+	problemSkipped:       "If it is to be made after all, a person begins the item anew: keep-proxy items new-attempt.",
+	problemForgotten:     "If it is to be made once more, a person begins the item anew: keep-proxy items new-attempt.",
+}
+
+// advise adds what to do to a refused claim.
+func (f *refusal) advise(m *ledger.Mutation) {
+	if words := advice[f.problem]; words != "" {
+		f.detail += " " + words
+	}
+	if m == nil || !m.Escalated() {
+		return
+	}
+	resolve := "keep-proxy resolve " + m.ID
+	if f.problem == problemNoResult {
+		f.detail += " A person who knows it can give it: " + resolve + " --happened --result FILE."
+	}
+	f.actions = []string{resolve}
+}
+
+// Refusals are noted in the history one by one, up to a number for each run, refusal
+// and place; a script that is refused in a loop then counts on, and every time that
+// the count has doubled is noted.
+const (
+	notedEach   = 64
+	notedPlaces = 10_000
+)
+
+// noted counts refusals.
+type noted struct {
+	mu    sync.Mutex
+	times map[string]int
+}
+
+// next counts one refusal and reports whether it is to be noted, and how many there
+// were.
+func (n *noted) next(place string) (int, bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.times == nil || len(n.times) >= notedPlaces {
+		n.times = map[string]int{}
+	}
+	n.times[place]++
+	times := n.times[place]
+	return times, times <= notedEach || times&(times-1) == 0
+}
+
+// audit appends a refusal to the history, unless it has its event there already. The
+// request is named by its method and host alone: what no rule has read may hold
+// secrets anywhere else.
+func (p *Proxy) audit(x *exchange, r *http.Request, f *refusal) {
+	if f.noted {
+		return
+	}
+	asked := r.Method + " " + r.URL.Scheme + "://" + r.URL.Host
+	if x.operation != "" {
+		asked += " (" + x.connector + "." + x.operation + ")"
+	}
+	times, note := p.noted.next(x.caller.run + "\x00" + x.caller.workflow + "\x00" + x.caller.item + "\x00" + string(f.problem) + "\x00" + asked)
+	if !note {
+		return
+	}
+	e := ledger.Event{
+		Actor: ledger.ActorProxy, What: string(f.problem), Why: f.detail, Evidence: asked,
+		Run: x.caller.run, Workflow: x.caller.workflow, Item: x.caller.item,
+	}
+	if times > notedEach {
+		e.Evidence = fmt.Sprintf("%s, the %dth such refusal", asked, times)
+	}
+	if f.mutation != nil {
+		e.Mutation = f.mutation.ID
+	}
+	p.ledger.Refuse(e)
 }

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"keep-proxy/dispatch"
 	"keep-proxy/ledger"
 	"keep-proxy/rules"
 	"keep-proxy/upstream"
@@ -362,8 +363,8 @@ func wantTold(t *testing.T, g got, p problem, k kind, c provoked) {
 	if (g.header.Get("Retry-After") != "") != c.retryAfter {
 		t.Errorf("Retry-After %q", g.header.Get("Retry-After"))
 	}
-	if m := told.Mutation; (m != nil) != (g.header.Get(headerMutation) != "") || m != nil && (m.ID != g.header.Get(headerMutation) || string(m.State) != g.header.Get(headerState)) {
-		t.Errorf("told of %+v, by the fields of %s in %s", m, g.header.Get(headerMutation), g.header.Get(headerState))
+	if m := told.Mutation; (m != nil) != (g.header.Get(dispatch.FieldMutation) != "") || m != nil && (m.ID != g.header.Get(dispatch.FieldMutation) || string(m.State) != g.header.Get(dispatch.FieldState)) {
+		t.Errorf("told of %+v, by the fields of %s in %s", m, g.header.Get(dispatch.FieldMutation), g.header.Get(dispatch.FieldState))
 	}
 }
 

@@ -66,7 +66,7 @@ func TestSecretsAreKeptNowhere(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		text, _ := stored.short()
+		text, _ := stored.Whole()
 		all += string(text)
 	}
 	events, err := w.ledger.Events(t.Context(), m.ID, 0, 100)

@@ -48,7 +48,7 @@ func TestWhatWasSentIsNotSaidToBeUnsent(t *testing.T) {
 func TestWhatWasSentAndCantBeReadIsNotSaidToBeUnsent(t *testing.T) {
 	t.Parallel()
 	for state, want := range map[ledger.State]problem{ledger.Applied: problemNoResult, ledger.Failed: problemInternal} {
-		s := &settled{decision: ledger.DecideDispatch, mutation: &ledger.Mutation{State: state}}
+		s := &reply{decision: ledger.DecideDispatch, mutation: &ledger.Mutation{Outcome: ledger.Outcome{State: state}}}
 		if f := s.unreadable(errors.New("a broken disk")); f.problem != want || strings.Contains(f.detail, "othing was sent") {
 			t.Errorf("%s: %s: %s", state, f.problem, f.detail)
 		}

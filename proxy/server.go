@@ -12,6 +12,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"keep-proxy/dispatch"
 	"keep-proxy/internal/background"
 	"keep-proxy/internal/clock"
 	"keep-proxy/ledger"
@@ -25,11 +26,6 @@ const (
 	readHeaderTimeout = 10 * time.Second
 	idleTimeout       = 2 * time.Minute
 )
-
-// Sender sends one dispatch. It is upstream.Sender.
-type Sender interface {
-	Send(ctx context.Context, r *upstream.Request) *upstream.Answer
-}
 
 // Inliner tries once, right after a dispatch with an unknown end, to find out
 // what happened. It returns the record as it is afterwards.
@@ -82,7 +78,7 @@ type Config struct {
 	Rules func() *rules.Set
 	// Pinned gives the stored versions of connectors.
 	Pinned Pinned
-	Sender Sender
+	Sender dispatch.Sender
 	// Reads sends what is streamed: reads and ignored requests.
 	Reads http.RoundTripper
 	// Dial connects blind tunnels; it checks egress.
@@ -149,17 +145,18 @@ type Proxy struct {
 	tls     *tls.Config
 	// outer serves what arrives at the listeners, loop HTTP/1 inside tunnels, and inner HTTP/2
 	// there.
-	outer   *h1.Server
-	loop    *h1.Server
-	inner   *http.Server
-	tunnels *handover
-	flights *flights
-	open    *open
-	stops   *stops
-	inline  *waits
-	limit   *connectionLimit
-	// held bounds the long bodies in memory.
-	held *held
+	outer      *h1.Server
+	loop       *h1.Server
+	inner      *http.Server
+	tunnels    *handover
+	flights    *flights
+	open       *open
+	stops      *stops
+	inline     *waits
+	limit      *connectionLimit
+	contents   *dispatch.Contents
+	dispatcher *dispatch.Dispatcher
+	recorder   *dispatch.Recorder
 
 	draining atomic.Bool
 	// admitting ends when shutting down begins.
@@ -206,17 +203,18 @@ func New(c Config) (*Proxy, error) {
 		config: c, ledger: c.Ledger, leaves: made, stops: stops,
 		tunnels: newHandover(), flights: newFlights(), open: newOpen(), inline: newWaits(stops.tell),
 		unrecorded: c.Ledger.Unrecorded(), limit: newConnectionLimit(c.MaxConnections, c.MaxDescriptor),
-		held: newHeld(),
+		contents: dispatch.NewContents(c.Ledger, c.Log),
 	}
 	p.unrecorded.Watch(stops.tell)
 	p.limit.over = p.overloaded
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.admitting, p.drain = context.WithCancel(p.ctx)
+	p.dispatcher = &dispatch.Dispatcher{Sender: c.Sender, Bodies: c.Ledger, Contents: p.contents, Clock: c.Clock, Log: c.Log}
+	p.recorder = &dispatch.Recorder{Ledger: c.Ledger, Count: c.Metrics.Unrecorded, Log: c.Log, Life: p.ctx, Background: &p.background}
 	p.goproxy, p.tls = p.assemble(), p.tlsConfig()
 	p.outer = p.newHTTP1(p.serveOuter, func(c net.Conn) context.Context { return withOwner(withClient(context.Background(), c), c) })
 	p.loop = p.newHTTP1(p.serveInner, func(c net.Conn) context.Context {
-		t := guardOf(c).tunnel
-		return withTunnel(withClient(context.Background(), t), t)
+		return withClient(context.Background(), guardOf(c).tunnel)
 	})
 	p.inner = p.newHTTP2(http.HandlerFunc(p.serveInner))
 	p.inner.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
@@ -224,7 +222,7 @@ func New(c Config) (*Proxy, error) {
 		if secure, ok := c.(*tls.Conn); ok {
 			t, _ = secure.NetConn().(*tunnel)
 		}
-		return withTunnel(withClient(ctx, t), t)
+		return withClient(ctx, t)
 	}
 	return p, nil
 }

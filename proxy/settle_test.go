@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"keep-proxy/dispatch"
 	"keep-proxy/ledger"
 )
 
@@ -163,7 +164,7 @@ func TestAnOutcomeThatWasRecordedAllTheSameStopsNothing(t *testing.T) {
 func TestARunThatIsForgottenCountsAsTold(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, created)
-	if !w.proxy.endTold("run-of-nobody", notRecorded("m-1")) {
+	if !w.proxy.endTold("run-of-nobody", dispatch.NotRecorded("m-1")) {
 		t.Error("it is tried again")
 	}
 }

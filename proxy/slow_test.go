@@ -191,9 +191,7 @@ func (w *world) announce(t *testing.T, r *run, path string, length int, begun st
 func (w *world) wantAwaited(t *testing.T) {
 	t.Helper()
 	waiting := func() (n int) {
-		w.proxy.open.mu.Lock()
-		defer w.proxy.open.mu.Unlock()
-		for s := range w.proxy.open.all() {
+		for _, s := range w.proxy.open.all() {
 			s.mu.Lock()
 			if s.asking != nil {
 				n++
@@ -309,7 +307,7 @@ func TestAStopThatComesBeforeTheContentIsNotWaitedOut(t *testing.T) {
 			var w *world
 			stop := func() { w.proxy.open.sweep(func(_ caller, all streams) { all.cut() }) }
 			w = newWorld(t, created, func(c *Config) {
-				c.Ledger.Store = gateSays{c.Ledger.Store, func([]ledger.Blocker) {
+				c.Ledger.Standings = gateSays{c.Ledger.Standings, func([]ledger.Blocker) {
 					if early { // What is open asks last.
 						stop()
 					}
@@ -323,7 +321,7 @@ func TestAStopThatComesBeforeTheContentIsNotWaitedOut(t *testing.T) {
 			w.proxy.outer.Handler.ServeHTTP(client, request)
 			g := got{client.Code, client.Header(), client.Body.String(), nil}
 			wantProblem(t, g, "incomplete-request", 400, "A stop ended the wait for the body; nothing was sent.")
-			if content.awaited == early || content.closed != early || client.until.Equal(past) == early {
+			if content.awaited == early || content.closed != early || client.until.Equal(longOver) == early {
 				t.Errorf("the content was awaited: %t, and given up: %t; it may come until %s", content.awaited, content.closed, client.until)
 			}
 			w.noRecords("a")

@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"keep-proxy/dispatch"
 	"keep-proxy/internal/clock"
 	"keep-proxy/ledger"
 	"keep-proxy/ledger/badgerstore"
@@ -36,11 +37,11 @@ func onDisk(t *testing.T, d *disk) func(*Config) {
 	return func(c *Config) {
 		var ids atomic.Int64
 		d.dir = filepath.Join(t.TempDir(), "ledger")
+		now := func() ledger.Stamp { return ledger.Stamp(clock.Take(clock.System())) }
 		d.store = badgerstore.OpenForTest(t, badgerstore.Config{
-			Dir: d.dir, NewID: func() string { return fmt.Sprint("ledger", ids.Add(1)) },
-			Now: func() ledger.Stamp { return ledger.Stamp(clock.Take(clock.System())) },
+			Dir: d.dir, NewID: func() string { return fmt.Sprint("ledger", ids.Add(1)) }, Now: now,
 		})
-		c.Ledger.Store = d.store
+		c.Ledger.Store, c.Ledger.Standings = d.store, ledger.New(d.store, ledger.Config{Now: now}).Standings
 	}
 }
 
@@ -298,7 +299,7 @@ func TestManyLongBodiesAtOnce(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if !w.proxy.held.TryAcquire(heldBytes) {
+	if !w.proxy.contents.Room.TryAcquire(dispatch.HeldBytes) {
 		t.Error("something is still held")
 	}
 }
@@ -330,29 +331,6 @@ func TestChunkedLongBody(t *testing.T) {
 	}
 }
 
-// What a full disk didn't take is kept in memory of its own: the buffer that it was read into
-// goes to others.
-func TestWhatASpoolDidNotTakeIsInNobodysBuffer(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, created)
-	for range 100 { // A pool may forget what it was given.
-		f, err := w.store.Spool()
-		if err != nil {
-			t.Fatal(err)
-		}
-		unwritten, err := spoolFrom(&lowSpoolFile{f, 4}, strings.NewReader("takenleft"))
-		if !errors.Is(err, ledger.ErrLowSpace) {
-			t.Fatal(err)
-		}
-		others := takeBuffer()
-		copy(others[:], "xxxxxxxxxxxxx")
-		copyBuffers.Put(others)
-		if string(unwritten) != "nleft" {
-			t.Fatalf("%q is left", unwritten)
-		}
-	}
-}
-
 // Content that ends before the length that was announced isn't whole, whatever its reader says.
 func TestContentThatIsShorterThanAnnouncedIsNotWhole(t *testing.T) {
 	t.Parallel()
@@ -365,7 +343,7 @@ func TestContentThatIsShorterThanAnnouncedIsNotWhole(t *testing.T) {
 		}
 		r.ContentLength = length
 		if c, err := w.proxy.readBody(x, r, 1<<20); !errors.Is(err, io.ErrUnexpectedEOF) || c != nil {
-			t.Errorf("of %d: %d bytes, %v", length, c.size(), err)
+			t.Errorf("of %d: %d bytes, %v", length, c.Len(), err)
 		}
 		x.done(false)
 	}

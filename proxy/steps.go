@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/http"
 
+	"keep-proxy/dispatch"
 	"keep-proxy/internal/clock"
 	"keep-proxy/internal/fault"
 	"keep-proxy/ledger"
@@ -23,7 +24,7 @@ var (
 // prepareSending makes the preparing steps of a sending and has the ledger keep what
 // they gave. Only then, and with nil, may the commit be sent. Whatever goes wrong before
 // is a definite failure: nothing that takes effect was sent.
-func (p *Proxy) prepareSending(ctx context.Context, s *sending) *settled {
+func (p *Proxy) prepareSending(ctx context.Context, s *sending) *reply {
 	steps := s.w.op.Send
 	kept := map[string]string{}
 	for i := range steps.Prepares() {
@@ -40,19 +41,19 @@ func (p *Proxy) prepareSending(ctx context.Context, s *sending) *settled {
 		s.rule.Kept = kept
 		if err := p.stepTurn(ctx, s); err != nil {
 			// The step itself was answered; what failed is our own waiting.
-			s.answer = nil
+			s.Answer = nil
 			return p.unprepared(ctx, s, err)
 		}
 	}
-	m, err := p.ledger.Prepared(ctx, s.w.key, s.dispatch.ID, kept)
+	m, err := p.ledger.Prepared(ctx, s.w.key, s.Dispatch.ID, kept)
 	if err != nil {
-		s.answer = nil
+		s.Answer = nil
 		return p.unprepared(ctx, s, fmt.Errorf("what it gave can't be kept: %w", err))
 	}
 	stepKeptPoint.Pass()
-	s.mutation, s.rule, s.dispatch = m, ruleMutation(m), *m.Current()
-	s.body.close(p)
-	s.step, s.answer, s.body, s.wire = "", nil, nil, nil
+	s.Mutation, s.rule, s.Dispatch = m, dispatch.RuleMutation(m), *m.Current()
+	s.Content.Close()
+	s.step, s.Answer, s.Content, s.Header, s.Trailer = "", nil, nil, nil, nil
 	return nil
 }
 
@@ -62,7 +63,7 @@ func (p *Proxy) prepareSending(ctx context.Context, s *sending) *settled {
 func (p *Proxy) prepareStep(ctx context.Context, s *sending, i int) (given map[string]string, f *refusal, problem error) {
 	var out *rules.Request
 	var body upstream.Body
-	err := p.loaded(s.w.req, s.w.body, func(req *rules.Request) { out, body, f = stepBody(s.w.op.Send.Prepare(i, s.env(req))) })
+	err := p.contents.Load(s.w.req, s.w.body, func(req *rules.Request) { out, body, f = stepBody(s.w.op.Send.Prepare(i, s.env(req))) })
 	if err != nil {
 		return nil, ledgerRefusal(err), nil
 	}
@@ -74,28 +75,26 @@ func (p *Proxy) prepareStep(ctx context.Context, s *sending, i int) (given map[s
 		return nil, f, nil
 	}
 	request.Interim = nil
-	s.answer = p.config.Sender.Send(ctx, request)
-	defer s.answer.Close()
-	s.body.close(p)
-	s.body = nil
-	if s.answer.Status == 0 {
-		return nil, nil, errors.New("it got no answer: " + s.answer.Evidence().Error)
+	s.Answer = p.config.Sender.Send(ctx, request)
+	defer s.Answer.Close()
+	s.Content.Close()
+	s.Content = nil
+	if s.Answer.Status == 0 {
+		return nil, nil, errors.New("it got no answer: " + s.Answer.Evidence().Error)
 	}
-	s.wire = s.answer.Header.Clone()
-	stripAnswer(s.wire)
-	s.body, s.tooLarge, s.lost = p.readAnswer(s.answer, s.w.op.MaxBody)
-	if s.lost != nil || s.tooLarge {
+	p.dispatcher.Read(&s.Sending)
+	if s.Lost != nil || s.TooLarge {
 		return nil, nil, errors.New("its answer is longer than is kept, or can't be read")
 	}
-	p.decode(s)
-	whole := s.answer.Evidence().BodyComplete
-	err = p.holdingBoth(s.w.body, s.body, func(request, answer []byte) {
-		given, problem = s.w.op.Send.Keep(i, s.env(withBody(s.w.req, s.w.body, request)), &rules.Response{
-			Status: s.answer.Status, Header: s.answer.Header, Body: answer, Complete: whole,
+	p.dispatcher.Decode(&s.Sending)
+	whole := s.Answer.Evidence().BodyComplete
+	err = p.contents.Hold(s.w.body, s.Content, func(request, answer []byte) {
+		given, problem = s.w.op.Send.Keep(i, s.env(dispatch.WithBody(s.w.req, s.w.body, request)), &rules.Response{
+			Status: s.Answer.Status, Header: s.Answer.Header, Body: answer, Complete: whole,
 		})
 	})
 	for name, value := range given {
-		if s.wired.In(value) {
+		if s.Secrets.In(value) {
 			// Masked, it would be another value in the commit.
 			problem = errors.Join(problem, fmt.Errorf("what it gave as %s holds the configured credential, which is never stored; keep another value", name))
 		}
@@ -111,7 +110,7 @@ func (p *Proxy) stepTurn(ctx context.Context, s *sending) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.w.op.Timeout)
 	defer cancel()
-	defer context.AfterFunc(p.ctx, cancel)() //nolint:contextcheck // The end of the process ends it too.
+	defer context.AfterFunc(p.ctx, cancel)()
 	if err := p.config.Turns.Turn(ctx, s.w.match.Connector); err != nil {
 		return fmt.Errorf("the connector's rate did not admit the next step: %w", err)
 	}
@@ -120,52 +119,52 @@ func (p *Proxy) stepTurn(ctx context.Context, s *sending) error {
 
 // unprepared records that the commit was never sent, and why. The script gets what the
 // API itself answered to the step if that was a refusal, for it is about the same.
-func (p *Proxy) unprepared(ctx context.Context, s *sending, problem error) *settled {
-	s.verdict = p.judgeStep(s)
-	own := s.verdict.Kind == upstream.Failed && s.answer != nil && s.answer.Status >= http.StatusBadRequest &&
-		s.body != nil && s.answer.Evidence().BodyComplete
-	reason := s.wired.Text("the step " + s.step + " failed: " + problem.Error())
-	if s.verdict.Kind != upstream.Failed {
-		s.verdict.Kind, s.verdict.Class = upstream.Failed, stepClass(s)
+func (p *Proxy) unprepared(ctx context.Context, s *sending, problem error) *reply {
+	s.Verdict = p.judgeStep(s)
+	own := s.Verdict.Kind == upstream.Failed && s.Answer != nil && s.Answer.Status >= http.StatusBadRequest &&
+		s.Content != nil && s.Answer.Evidence().BodyComplete
+	reason := s.Secrets.Text("the step " + s.step + " failed: " + problem.Error())
+	if s.Verdict.Kind != upstream.Failed {
+		s.Verdict.Kind, s.Verdict.Class = upstream.Failed, stepClass(s)
 	}
-	s.verdict.Reason = reason
-	if s.answer != nil {
-		s.dispatch = dispatchOf(s.dispatch, s.answer.Evidence(), s.verdict)
-		s.dispatch.Error = s.wired.Text(s.dispatch.Error)
+	s.Verdict.Reason = reason
+	if s.Answer != nil {
+		s.Dispatch = dispatch.Ended(s.Dispatch, s.Answer.Evidence(), s.Verdict)
+		s.Dispatch.Error = s.Secrets.Text(s.Dispatch.Error)
 	}
-	d := &s.dispatch
-	d.Class, d.Reason = ledger.Class(s.verdict.Class), reason
+	d := &s.Dispatch
+	d.Class, d.Reason = ledger.Class(s.Verdict.Class), reason
 	if !own {
 		d.Verdict = ledger.VerdictNotSent
 	}
 	if d.Ended.BootID == "" {
 		d.Ended = ledger.Stamp(clock.Take(p.config.Clock))
 	}
-	unauthorized := own && s.answer.Status == http.StatusUnauthorized
+	unauthorized := own && s.Answer.Status == http.StatusUnauthorized
 	finish := ledger.Finish{Key: s.w.key, Dispatch: *d, Unauthorized: unauthorized}
-	if s.verdict.RetryAfter > 0 {
-		finish.RetryAfter = p.config.Clock.Now().Add(s.verdict.RetryAfter)
+	if s.Verdict.RetryAfter > 0 {
+		finish.RetryAfter = p.config.Clock.Now().Add(s.Verdict.RetryAfter)
 	}
 	finished, recorded := p.finish(ctx, s, finish)
 	if !recorded {
 		return p.notRecorded(s)
 	}
 	recordedPoint.Pass()
-	s.mutation = finished.Mutation
+	s.Mutation = finished.Mutation
 	if finished.Run != nil && finished.Run.State.Ended() {
 		p.cutStopped()
 	}
-	out := &settled{mutation: s.mutation, decision: ledger.DecideDispatch, shared: true}
+	out := &reply{mutation: s.Mutation, decision: ledger.DecideDispatch, shared: true}
 	switch {
-	case s.mutation.State != ledger.Failed:
+	case s.Mutation.State != ledger.Failed:
 		p.unknownAnswer(s, out)
 		return out
 	case own:
-		out.status, out.header, out.body = s.answer.Status, s.wire, s.body
+		out.status, out.header, out.body = s.Answer.Status, s.Header, s.Content
 	default:
 		out.refusal = refuse(problemNotSent, "It was not sent, so it is safe to try again: "+reason+".")
 		out.refusal.title = "It was not sent"
-		out.refusal.class, out.refusal.retryAfter = d.Class, s.verdict.RetryAfter
+		out.refusal.class, out.refusal.retryAfter = d.Class, s.Verdict.RetryAfter
 	}
 	out.failure = &failure{class: d.Class, reason: reason, unauthorized: unauthorized}
 	return out
@@ -173,16 +172,16 @@ func (p *Proxy) unprepared(ctx context.Context, s *sending, problem error) *sett
 
 // judgeStep is the default table's word on the answer to a step.
 func (p *Proxy) judgeStep(s *sending) upstream.Verdict {
-	if s.answer == nil {
+	if s.Answer == nil {
 		return upstream.Verdict{}
 	}
-	return upstream.Judge(s.answer.Evidence(), upstream.FactsOf(http.MethodPost, s.answer, p.config.Clock.Now(), ""), upstream.Opinion{})
+	return upstream.Judge(s.Answer.Evidence(), upstream.FactsOf(http.MethodPost, s.Answer, p.config.Clock.Now()), upstream.Opinion{})
 }
 
 // stepClass is the class of a step that failed without a definite status: what may pass
 // by itself is transient, an answer that the rule did not expect is not.
 func stepClass(s *sending) upstream.Class {
-	if s.answer == nil || s.answer.Status >= http.StatusBadRequest || !s.answer.Evidence().BodyComplete {
+	if s.Answer == nil || s.Answer.Status >= http.StatusBadRequest || !s.Answer.Evidence().BodyComplete {
 		return upstream.ClassTransient
 	}
 	return upstream.ClassPrecondition
@@ -205,12 +204,4 @@ func (s *sending) env(req *rules.Request) rules.Env {
 }
 
 // prepared reports whether a preparing step was sent.
-func (s *sending) prepared() bool { return s.w.op.Send != nil && (s.answer != nil || s.step == "") }
-
-// method is that of the request whose answer is judged.
-func (s *sending) method() string {
-	if s.w.op.Send != nil {
-		return s.w.op.Send.CommitMethod()
-	}
-	return s.w.req.Method
-}
+func (s *sending) prepared() bool { return s.w.op.Send != nil && (s.Answer != nil || s.step == "") }

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"keep-proxy/dispatch"
 	"keep-proxy/ledger"
 )
 
@@ -110,9 +111,9 @@ func TestAnAnswerThatWasBegunIsNoted(t *testing.T) {
 			if err != nil {
 				r.t.Fatal(err)
 			}
-			lost := &content{length: 9, stored: func() (io.ReadCloser, error) { return nil, ledger.ErrDamaged }}
+			lost := dispatch.Stored(9, func() (io.ReadCloser, error) { return nil, ledger.ErrDamaged })
 			resp := r.proxy.answered(&exchange{caller: c}, httptest.NewRequest(http.MethodPost, r.upstream.URL+"/pay", nil), &work{},
-				&settled{mutation: r.mutation("a"), status: http.StatusOK, body: lost, replayed: true})
+				&reply{mutation: r.mutation("a"), status: http.StatusOK, body: lost, replayed: true})
 			defer func() { _ = resp.Body.Close() }()
 			if resp.StatusCode != http.StatusServiceUnavailable {
 				r.t.Errorf("answered %s", resp.Status)
@@ -193,7 +194,7 @@ func TestARunWhoseCallerHasLeftIsStoppedByWhatItWaitedFor(t *testing.T) {
 	}
 	gone, leave := context.WithCancel(t.Context())
 	leave()
-	fl := &flight{run: "another", answer: &settled{
+	fl := &flight{run: "another", answer: &reply{
 		mutation: w.mutation("a"), refusal: refuse(problemUnknownOutcome, "It is unknown."), shared: true, stops: true,
 	}}
 	request := httptest.NewRequestWithContext(gone, http.MethodPost, w.upstream.URL+"/pay", nil)

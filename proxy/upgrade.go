@@ -2,14 +2,15 @@ package proxy
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"maps"
-	"net"
 	"net/http"
 	"strings"
 	"sync/atomic"
 
+	"keep-proxy/dispatch"
 	"keep-proxy/proxy/h1"
 	"keep-proxy/rules"
 )
@@ -103,11 +104,11 @@ func (p *Proxy) changed(open *stream, x *exchange, r *http.Request, resp *http.R
 	protocol := strings.Join(resp.Header["Upgrade"], ", ")
 	x.switched = &switched{stream: open, upstream: upstream, protocol: protocol}
 	out := &http.Response{StatusCode: resp.StatusCode, Header: resp.Header, Body: http.NoBody}
-	stripAnswer(out.Header)
+	dispatch.StripAnswer(out.Header)
 	out.Header["Connection"], out.Header["Upgrade"] = []string{"Upgrade"}, []string{protocol}
 	addVia(out.Header, p.via(resp.Proto))
 	if x.caller.unmanaged {
-		out.Header.Set(headerScope, "unmanaged")
+		out.Header.Set(dispatch.FieldScope, "unmanaged")
 	}
 	return out
 }
@@ -127,7 +128,7 @@ func offer(x *exchange, r *http.Request, status int, named []string) {
 
 // clientSide is the client's connection, which is no HTTP any more.
 type clientSide struct {
-	net.Conn
+	wrapped
 	// below is what its TLS is spoken over; nil without TLS.
 	below *tunnel
 }
@@ -140,12 +141,6 @@ func (c *clientSide) Read(p []byte) (int, error) {
 		err = io.ErrUnexpectedEOF
 	}
 	return n, err
-}
-
-// CloseWrite implements half.
-func (c *clientSide) CloseWrite() error {
-	closeWrite(c.Conn)
-	return nil
 }
 
 // Close implements half.
@@ -175,13 +170,13 @@ func (p *Proxy) carrySwitched(x *exchange, r *http.Request, resp *http.Response)
 		x.answer.severed.Store(true) // Else the server would answer by itself.
 		return false
 	}
-	client := &clientSide{Conn: conn}
+	client := &clientSide{wrapped: wrapped{conn}}
 	if x.tunnel != nil && x.tunnel.secure {
 		client.below = x.tunnel
 	}
 	s.client = client
 	defer func() { _ = client.Close() }()
-	defer s.stream.AfterFunc(s.kill)()
+	defer context.AfterFunc(s.stream, s.kill)()
 	if !s.stream.goUnseen(func() bool { return p.changes(x.request, s.protocol) }) {
 		s.stream.cut()
 	}

@@ -215,7 +215,7 @@ func TestAConnectionChangesToAProtocolThatItsRuleNames(t *testing.T) {
 					t.Errorf("at the end came %q, %v", rest, err)
 				}
 				want := map[string]any{
-					"status": 101., "upgrade": "WebSocket", "received": float64(len("one\n") + 1<<20 + 1), "bytes": float64(len("welcome\n\x81\x05\none\n") + 1<<20 + 1),
+					"status": 101., "upgrade": "WebSocket", "received_bytes": float64(len("one\n") + 1<<20 + 1), "body_bytes": float64(len("welcome\n\x81\x05\none\n") + 1<<20 + 1),
 					"ended": "client", "delivered": true, "level": "info",
 				}
 				for name, value := range w.ended() {

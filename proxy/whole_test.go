@@ -86,7 +86,7 @@ func TestAskingAgainBeforeADeliveryIsNotedIsARepeat(t *testing.T) {
 		answer.whole.Store(c.whole)
 		first := &call{run: "r", payload: "p", client: gone, answer: answer}
 		_, fl := f.enter(key, first)
-		f.land(key, fl, &settled{})
+		f.land(key, fl, &reply{})
 		if got, _ := f.enter(key, &call{run: "r", payload: "p", client: t.Context()}); got != c.want {
 			t.Errorf("%s: role %d, want %d", name, got, c.want)
 		}

@@ -6,31 +6,7 @@ import (
 
 	"keep-proxy/ledger"
 	"keep-proxy/rules"
-	"keep-proxy/upstream"
 )
-
-func TestVerdictOfAResend(t *testing.T) {
-	t.Parallel()
-	head := upstream.Evidence{Head: true}
-	for name, tc := range map[string]struct {
-		ev   upstream.Evidence
-		kind upstream.VerdictKind
-		want ledger.Verdict
-	}{
-		"applied":                     {head, upstream.Applied, ledger.VerdictApplied},
-		"too large is a success":      {head, upstream.TooLarge, ledger.VerdictApplied},
-		"cut is committed":            {head, upstream.Committed, ledger.VerdictCommitted},
-		"a failure by its answer":     {head, upstream.Failed, ledger.VerdictFailed},
-		"proven not sent":             {upstream.Evidence{NotSent: true}, upstream.Failed, ledger.VerdictNotSent},
-		"refused before processing":   {upstream.Evidence{Refused: true}, upstream.Failed, ledger.VerdictNotSent},
-		"uncertain":                   {upstream.Evidence{}, upstream.Uncertain, ledger.VerdictUncertain},
-		"an unknown kind is not told": {head, upstream.VerdictKind(99), ledger.VerdictUncertain},
-	} {
-		if got := verdict(tc.ev, tc.kind); got != tc.want {
-			t.Errorf("%s: got %s, want %s", name, got, tc.want)
-		}
-	}
-}
 
 func TestSeenIsRetryUnlessKnown(t *testing.T) {
 	t.Parallel()
@@ -62,7 +38,7 @@ func TestOrderOfStrategies(t *testing.T) {
 		"and the first has its turn again": {[]ledger.Observation{probed, probed}, 0, []rules.Strategy{list[2], list[0], list[3], list[4]}},
 		"with one that is listed no more":  {[]ledger.Observation{probed, probed}, 1, []rules.Strategy{list[2], list[3], list[0], list[4]}},
 	} {
-		if got := order(list, &ledger.Mutation{Observations: tc.seen, Dropped: tc.dropped}); !slices.Equal(got, tc.want) {
+		if got := order(list, &ledger.Mutation{Asking: ledger.Asking{Observations: tc.seen, Dropped: tc.dropped}}); !slices.Equal(got, tc.want) {
 			t.Errorf("%s: got %+v, want %+v", name, got, tc.want)
 		}
 	}

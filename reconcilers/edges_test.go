@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"keep-proxy/dispatch"
 	"keep-proxy/ledger"
 	"keep-proxy/rules"
 	"keep-proxy/upstream"
@@ -265,7 +266,7 @@ func TestPanicDuringAResendLeavesItAnEnd(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, viaResend)
 	m := w.unknown("a")
-	w.r.wire.sender = panicking{}
+	w.r.wire.sender, w.r.dispatcher.Sender = panicking{}, panicking{}
 	w.due(m)
 	now := w.wants(m, ledger.NeedsReconcile, "a panic of type")
 	if d := now.Current(); !d.Resend || d.Verdict != ledger.VerdictUncertain || d.Ended.BootID == "" {
@@ -279,6 +280,8 @@ type bodiless struct{ Ledger }
 func (bodiless) WriteBody(context.Context, io.Reader) (ledger.Body, error) {
 	return ledger.Body{}, ledger.ErrUnavailable
 }
+
+func (bodiless) Spool() (ledger.Spool, error) { return nil, ledger.ErrUnavailable }
 
 // What took effect did so whether or not its answer can be kept, and what was accepted is unknown without the answer
 // that says where to look.
@@ -387,7 +390,7 @@ func TestStopCutsAProbeShortAndRecordsNothing(t *testing.T) {
 
 // counting is a Sender that must not be asked twice for one resend.
 type counting struct {
-	Sender
+	dispatch.Sender
 	sends int
 }
 
@@ -401,7 +404,7 @@ func TestResendThatCannotBeRecordedIsNotSent(t *testing.T) {
 	w := newWorld(t, viaResend)
 	m := w.unknown("a")
 	sender := &counting{Sender: w.r.wire.sender}
-	w.r.wire.sender = sender
+	w.r.wire.sender, w.r.dispatcher.Sender = sender, sender
 	w.store.FailAfter()
 	if c := w.after(10 * time.Second); c.Errors != 1 {
 		t.Errorf("counts %+v, want one error", c)
@@ -455,7 +458,7 @@ func TestWhatAlwaysPanicsEndsWithAPerson(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, tc.rule)
 			m := tc.begin(w)
-			w.r.wire.sender = panicking{}
+			w.r.wire.sender, w.r.dispatcher.Sender = panicking{}, panicking{}
 			w.r.pinned.load = func(context.Context, string) (*rules.Connector, error) { panic("broken") }
 			for n := 0; n < 400 && !w.read(m).Escalated(); n++ {
 				w.after(10 * time.Minute)

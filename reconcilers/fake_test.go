@@ -65,10 +65,16 @@ func (f *fakeLedger) addKey(k ledger.Key, connector string, due time.Duration) l
 	defer f.mu.Unlock()
 	now := ledger.Stamp(clock.Take(f.clock))
 	m := &ledger.Mutation{
-		Key: k, ID: k.ID(), Version: 1, State: ledger.NeedsReconcile, Connector: connector,
-		UnknownSince: now, NextTryAt: now.Wall.Add(due), CreatedAt: now.Wall, UpdatedAt: now.Wall,
-		Policy:     ledger.Policy{Settle: 5 * time.Minute, Confirmations: 2, Spacing: 10 * time.Second},
-		Dispatches: []ledger.Dispatch{{ID: "d", Owner: "p1", Started: now, Ended: now, Verdict: ledger.VerdictUncertain}},
+		Intent:    ledger.Intent{Key: k, ID: k.ID(), Connector: connector},
+		Version:   1,
+		CreatedAt: now.Wall, UpdatedAt: now.Wall,
+		Outcome: ledger.Outcome{
+			State:        ledger.NeedsReconcile,
+			UnknownSince: now,
+			Dispatches:   []ledger.Dispatch{{ID: "d", Owner: "p1", Started: now, Ended: now, Verdict: ledger.VerdictUncertain}},
+		},
+		Asking:  ledger.Asking{NextTryAt: now.Wall.Add(due)},
+		Payload: ledger.Payload{Policy: ledger.Policy{Settle: 5 * time.Minute, Confirmations: 2, Spacing: 10 * time.Second}},
 	}
 	f.mutations[m.Key] = m
 	return m.Key
@@ -94,6 +100,8 @@ func (f *fakeLedger) Observe(ctx context.Context, c ledger.Observe) (ledger.Fini
 	f.mutations[c.Key] = &m
 	return ledger.Finished{Mutation: &m}, nil
 }
+
+func (f *fakeLedger) Spool() (ledger.Spool, error) { return nil, ledger.ErrUnavailable }
 
 func (f *fakeLedger) Unrecorded() *ledger.Unrecorded { return &f.unrecorded }
 
@@ -144,7 +152,7 @@ func (f *fakeLedger) View(_ context.Context, fn func(ledger.View) error) error {
 	return fn(fakeView{f: f})
 }
 
-func (f *fakeLedger) Peek(ctx context.Context, fn func(ledger.View) error) error {
+func (f *fakeLedger) Read(ctx context.Context, fn func(ledger.View) error) error {
 	return f.View(ctx, fn)
 }
 
@@ -166,7 +174,7 @@ func (*fakeLedger) LaterOfTarget(context.Context, *ledger.Mutation) (string, err
 
 func noPinned(context.Context, string) (*rules.Connector, error) { return nil, errNoConnector }
 
-func (f *fakeLedger) Due(_ context.Context, now time.Time, limit int) (due []ledger.Key, next time.Time, _ error) {
+func (f *fakeLedger) Due(_ context.Context, now time.Time) (due []ledger.Key, next time.Time, _ error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	all := slices.SortedFunc(maps.Values(f.mutations), func(a, b *ledger.Mutation) int {
@@ -177,23 +185,20 @@ func (f *fakeLedger) Due(_ context.Context, now time.Time, limit int) (due []led
 		case m.State != ledger.NeedsReconcile:
 		case m.NextTryAt.After(now):
 			return due, m.NextTryAt, nil
-		case len(due) < limit:
+		default:
 			due = append(due, m.Key)
 		}
 	}
 	return due, time.Time{}, nil
 }
 
-func (f *fakeLedger) ConnectorsOf(keys []ledger.Key) []string {
+func (f *fakeLedger) ConnectorOf(k ledger.Key) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	out := make([]string, len(keys))
-	for i, k := range keys {
-		if f.tells {
-			out[i] = f.mutations[k].Connector
-		}
+	if !f.tells {
+		return ""
 	}
-	return out
+	return f.mutations[k].Connector
 }
 
 func (f *fakeLedger) Process() ledger.Process {

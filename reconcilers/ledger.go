@@ -34,15 +34,34 @@ type Records interface {
 	View(ctx context.Context, fn func(ledger.View) error) error
 	Body(ctx context.Context, b ledger.Body) (io.ReadCloser, error)
 	WriteBody(ctx context.Context, content io.Reader) (ledger.Body, error)
+	Spool() (ledger.Spool, error)
 	LaterOfTarget(ctx context.Context, m *ledger.Mutation) (string, error)
 	SentAlike(ctx context.Context, m *ledger.Mutation, alike func(other *ledger.Mutation) bool) (string, error)
 }
 
 // Queue says what the runner shall look at.
 type Queue interface {
-	Due(ctx context.Context, now time.Time, limit int) ([]ledger.Key, time.Time, error)
-	ConnectorsOf(keys []ledger.Key) []string
-	Peek(ctx context.Context, fn func(ledger.View) error) error
+	Due(ctx context.Context, now time.Time) ([]ledger.Key, time.Time, error)
+	ConnectorOf(k ledger.Key) string
+	Read(ctx context.Context, fn func(ledger.View) error) error
 	Process() ledger.Process
 	Healthy() error
 }
+
+// Metrics counts the work.
+type Metrics interface {
+	// Tried counts one try and how long it took. seen is what the ledger recorded:
+	// applied, absent, duplicate or retry; a verdict for a resend; "exhausted";
+	// "dropped" if the record moved meanwhile; "error" if the ledger failed.
+	Tried(connector, operation, strategy, seen string, took time.Duration)
+	// Working adds delta to the number of the runner's tries that are under way.
+	Working(delta int)
+	// Unrecorded adds delta to the number of outcomes that the ledger did not take yet.
+	Unrecorded(delta int)
+}
+
+type noMetrics struct{}
+
+func (noMetrics) Tried(_, _, _, _ string, _ time.Duration) {}
+func (noMetrics) Working(int)                              {}
+func (noMetrics) Unrecorded(int)                           {}

@@ -7,47 +7,32 @@ import (
 	"keep-proxy/ledger"
 )
 
-// lines hold what is due and has no place yet, by connector: so that a connector with
-// many records neither keeps the others waiting, nor is looked through again for each
-// of its tries. They belong to the runner's goroutine; their zero value is empty.
+// lineLimit is how many records of one connector stand in line.
+const lineLimit = 1024
+
+// lines hold what is due and has no place yet, by connector: so a connector with many records
+// doesn't keep the others waiting. They belong to the runner's goroutine. Their zero value is empty.
 type lines struct {
-	// unread are keys whose connector isn't known yet, and of those whose connector is.
-	// Both are in the order in which they became due.
-	unread []ledger.Key
-	of     map[string][]ledger.Key
-	// names are those connectors, the one whose turn was longest ago first: of more of them
-	// than there are places none is passed over for good.
+	of map[string]line
+	// names are those connectors, the one whose turn was longest ago first.
 	names []string
 	in    map[ledger.Key]struct{}
+	// short says that a line has become empty of which not all were listed.
+	short bool
 	// again is when they may be listed again, on the monotonic clock.
 	again time.Duration
+}
+
+// line is what is due of one connector, in the order in which it became due.
+type line struct {
+	keys []ledger.Key
+	// more says that more is due than the line takes.
+	more bool
 }
 
 // listingShare is how much of the time goes into listing what is due, at most: one
 // part in so many.
 const listingShare = 20
-
-// add takes up what is due and isn't in a line yet. A connector that isn't known is "".
-func (l *lines) add(due []ledger.Key, connectors []string) {
-	for i, k := range due {
-		switch {
-		case l.has(k):
-		case connectors[i] != "":
-			l.put(connectors[i], k)
-		default:
-			l.enter(k)
-			l.unread = append(l.unread, k)
-		}
-	}
-}
-
-// enter notes that k stands in a line.
-func (l *lines) enter(k ledger.Key) {
-	if l.in == nil {
-		l.in = map[ledger.Key]struct{}{}
-	}
-	l.in[k] = struct{}{}
-}
 
 // has reports whether k stands in a line.
 func (l *lines) has(k ledger.Key) bool {
@@ -55,49 +40,48 @@ func (l *lines) has(k ledger.Key) bool {
 	return ok
 }
 
-// put puts a key that is in no line at the end of its connector's.
-func (l *lines) put(connector string, k ledger.Key) {
+// put puts a key that is in no line at the end of its connector's, and reports whether there was room.
+func (l *lines) put(connector string, k ledger.Key) bool {
 	if l.of == nil {
-		l.of = map[string][]ledger.Key{}
+		l.of, l.in = map[string]line{}, map[ledger.Key]struct{}{}
 	}
-	if len(l.of[connector]) == 0 {
+	of := l.of[connector]
+	if of.more = of.more || len(of.keys) >= lineLimit; of.more {
+		l.of[connector] = of
+		return false
+	}
+	if len(of.keys) == 0 {
 		l.names = append(l.names, connector)
 	}
-	l.of[connector] = append(l.of[connector], k)
-	l.enter(k)
+	of.keys = append(of.keys, k)
+	l.of[connector] = of
+	l.in[k] = struct{}{}
+	return true
 }
 
 // pick takes the next key of the connector with the fewest tries under way that has a
 // place for one more; of several, of the one whose turn was longest ago.
 func (l *lines) pick(b *busy) (k ledger.Key, ok bool) {
-	best, fewest := "", 0
-	for _, name := range l.names {
-		if n, place := b.placeOf(name); place && (best == "" || n < fewest) {
-			best, fewest = name, n
+	best, fewest := -1, 0
+	for at, name := range l.names {
+		if n, place := b.placeOf(name); place && (best < 0 || n < fewest) {
+			best, fewest = at, n
 		}
 	}
-	if best == "" {
+	if best < 0 {
 		return k, false
 	}
-	line := l.of[best]
-	k, line = line[0], line[1:]
-	l.of[best] = line
-	l.names = slices.DeleteFunc(l.names, func(n string) bool { return n == best })
-	if len(line) == 0 {
-		delete(l.of, best)
+	name := l.names[best]
+	l.names = slices.Delete(l.names, best, best+1)
+	of := l.of[name]
+	k, of.keys = of.keys[0], of.keys[1:]
+	if len(of.keys) == 0 {
+		delete(l.of, name)
+		l.short = l.short || of.more
 	} else {
-		l.names = append(l.names, best)
+		l.of[name] = of
+		l.names = append(l.names, name)
 	}
-	delete(l.in, k)
-	return k, true
-}
-
-// read takes the next key whose connector isn't known.
-func (l *lines) read() (k ledger.Key, ok bool) {
-	if len(l.unread) == 0 {
-		return k, false
-	}
-	k, l.unread = l.unread[0], l.unread[1:]
 	delete(l.in, k)
 	return k, true
 }
@@ -108,6 +92,15 @@ func (l *lines) wait(mono time.Duration) time.Duration {
 		return 0
 	}
 	return max(l.again-mono, 0)
+}
+
+// list begins a listing: all that is due is to be put, unless it stands in line.
+func (l *lines) list() {
+	l.short = false
+	for name, of := range l.of {
+		of.more = false
+		l.of[name] = of
+	}
 }
 
 // listed notes that listing took from start until now, on the monotonic clock.

@@ -40,7 +40,7 @@ func TestAConnectorWithManyRecordsKeepsNoOtherWaiting(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			r, f := bubble(t, Settings{})
 			f.tells = tells
-			f.many(1, "hangs", 3*aheadAtOnce)
+			f.many(1, "hangs", 3*lineLimit)
 			other := f.add(9, "other", time.Millisecond)
 			_, release := held(f, 1)
 			stop := running(r)
@@ -92,7 +92,7 @@ func TestARecordIsReadAFewTimesForEachTry(t *testing.T) {
 	for _, c := range []struct {
 		tells bool
 		times int
-	}{{false, 3}, {true, 1}} {
+	}{{false, 2}, {true, 1}} {
 		synctest.Test(t, func(t *testing.T) {
 			r, f := bubble(t, Settings{Rate: 1e9})
 			f.tells = c.tells
@@ -114,7 +114,7 @@ func TestARecordIsReadAFewTimesForEachTry(t *testing.T) {
 func TestNoRecordIsStrandedByAWallClockThatWasSetBackHoweverManyThereAre(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, f := bubble(t, Settings{})
-		const n = 600
+		const n = lineLimit + 100
 		f.many(1, "api", n)
 		f.set(func() {
 			for _, m := range f.mutations {
@@ -133,12 +133,12 @@ func TestNoRecordIsStrandedByAWallClockThatWasSetBackHoweverManyThereAre(t *test
 func TestALongListingIsNotMadeAgainAtOnce(t *testing.T) {
 	t.Parallel()
 	var l lines
-	l.add([]ledger.Key{{1}}, []string{""})
+	l.put("api", ledger.Key{1})
 	l.listed(time.Minute, time.Minute+time.Second)
 	if got := l.wait(time.Minute + time.Second); got != listingShare*time.Second {
 		t.Errorf("it may be listed again after %s", got)
 	}
-	if _, ok := l.read(); !ok || l.wait(time.Minute+time.Second) != 0 {
+	if _, ok := l.pick(newBusy(1, 1)); !ok || l.wait(time.Minute+time.Second) != 0 {
 		t.Error("nothing stands in line, and yet what is due may not be listed")
 	}
 }

@@ -6,21 +6,6 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// Names of the fields of the one line that each try logs.
-const (
-	fieldMutation  = "mutation"
-	fieldConnector = "connector"
-	fieldOperation = "operation"
-	fieldStrategy  = "strategy"
-	fieldInline    = "inline"
-	fieldSeen      = "seen"
-	fieldReason    = "reason"
-	fieldState     = "state"
-	fieldNext      = "next_try_at"
-	fieldTries     = "tries"
-	fieldTook      = "took_ms"
-)
-
 // entry is what the line says.
 type entry struct {
 	*try
@@ -31,13 +16,13 @@ type entry struct {
 // MarshalZerologObject adds the fields.
 func (e entry) MarshalZerologObject(line *zerolog.Event) {
 	m := e.mutation
-	line.Str(fieldMutation, m.ID).Str(fieldConnector, m.Connector).Str(fieldOperation, m.Operation).
-		Str(fieldStrategy, e.name()).Bool(fieldInline, e.inline).
-		Str(fieldSeen, e.seen).Str(fieldReason, e.reason).Dur(fieldTook, e.took)
+	line.Str("mutation", m.ID).Str("connector", m.Connector).Str("operation", m.Operation).
+		Str("strategy", e.name()).Bool("inline", e.inline).
+		Str("seen", e.seen).Str("reason", e.reason).Dur("took_ms", e.took)
 	if now := e.finished.Mutation; now != nil {
-		line.Str(fieldState, string(now.State)).Int(fieldTries, now.Tries)
+		line.Str("state", string(now.State)).Int("tries", now.Tries)
 		if !now.NextTryAt.IsZero() {
-			line.Time(fieldNext, now.NextTryAt)
+			line.Time("next_try_at", now.NextTryAt)
 		}
 	}
 	if e.stack != nil {

@@ -187,7 +187,7 @@ func benchPass(b *testing.B, n, inWorkflow int) {
 		b.ReportMetric(float64(after.TotalAlloc-before.TotalAlloc)/float64(n), "bytes/record")
 		cancel()
 		runner.Wait()
-		if keys, next, err := w.ledger.Due(b.Context(), w.clock.Now().Add(beyond), 1); err != nil || len(keys) > 0 {
+		if keys, next, err := w.ledger.Due(b.Context(), w.clock.Now().Add(beyond)); err != nil || len(keys) > 0 {
 			b.Fatalf("%d records are still unknown, the next at %s, %v", len(keys), next, err)
 		}
 	}

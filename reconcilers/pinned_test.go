@@ -16,7 +16,7 @@ func TestAPinnedRuleIsThatOfTheLatestLoad(t *testing.T) {
 	p := &pinned{load: func(context.Context, string) (*rules.Connector, error) { return loaded, nil }}
 	set := func() *rules.Set {
 		t.Helper()
-		s, err := p.set(t.Context(), &ledger.Mutation{ConnectorHash: "h"})
+		s, err := p.set(t.Context(), &ledger.Mutation{Intent: ledger.Intent{ConnectorHash: "h"}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -430,7 +430,7 @@ func TestPanicInATryIsRetry(t *testing.T) {
 	w := newWorld(t, viaProbe)
 	m := w.unknown("a")
 	w.api.commit("a", m.Marker, "")
-	w.r.wire.sender = panicking{}
+	w.r.wire.sender, w.r.dispatcher.Sender = panicking{}, panicking{}
 	if c := w.after(10 * time.Second); c.Waiting != 1 {
 		t.Fatalf("counts %+v, want one waiting", c)
 	}

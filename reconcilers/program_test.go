@@ -105,7 +105,7 @@ func TestAProgramGetsWhatStepsGave(t *testing.T) {
 	if refusal != nil {
 		t.Fatal(refusal)
 	}
-	in := inputOf(&try{mutation: &ledger.Mutation{Kept: map[string]string{"draft": `"d1"`}}, request: req}, ledger.Stamp{})
+	in := inputOf(&try{mutation: &ledger.Mutation{Outcome: ledger.Outcome{Kept: map[string]string{"draft": `"d1"`}}}, request: req}, ledger.Stamp{})
 	text, err := json.Marshal(in)
 	if err != nil || !strings.Contains(string(text), `"kept":{"draft":"d1"}`) {
 		t.Errorf("%s, %v", text, err)

@@ -3,23 +3,20 @@ package reconcilers
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
 
+	"keep-proxy/dispatch"
 	"keep-proxy/internal/background"
 	"keep-proxy/internal/clock"
+	"keep-proxy/internal/fault"
 	"keep-proxy/ledger"
 	"keep-proxy/rules"
-	"keep-proxy/upstream"
 )
-
-// Sender sends one request once. It is [upstream.Sender].
-type Sender interface {
-	Send(ctx context.Context, r *upstream.Request) *upstream.Answer
-}
 
 // Credentials gives what the operator configured for reconciling.
 type Credentials interface {
@@ -37,7 +34,7 @@ var ErrElsewhere = errors.New("the configured credential is for other hosts")
 // are required.
 type Config struct {
 	Ledger      Ledger
-	Sender      Sender
+	Sender      dispatch.Sender
 	Credentials Credentials
 	Clock       clock.Clock
 	// NewID makes dispatch ids; they must be unguessable.
@@ -78,6 +75,8 @@ type Reconciler struct {
 	metrics     Metrics
 	halted      func() bool
 	unrecorded  *ledger.Unrecorded
+	dispatcher  *dispatch.Dispatcher
+	recorder    *dispatch.Recorder
 	// working counts the runner's tries that are under way.
 	working atomic.Int64
 
@@ -115,6 +114,10 @@ func New(c Config) (*Reconciler, error) {
 		rules.StrategyResend: resend{r}, rules.StrategyProbe: probe{r}, rules.StrategyExec: program{r}, rules.StrategyNone: none{},
 	}
 	r.life, r.end = context.WithCancel(context.Background())
+	r.dispatcher = &dispatch.Dispatcher{
+		Sender: c.Sender, Bodies: c.Ledger, Contents: dispatch.NewContents(c.Ledger, c.Log), Clock: c.Clock, Log: c.Log,
+	}
+	r.recorder = &dispatch.Recorder{Ledger: c.Ledger, Count: c.Metrics.Unrecorded, Log: c.Log, Life: r.life, Background: &r.background}
 	return r, nil
 }
 
@@ -171,3 +174,61 @@ func (r *Reconciler) after(m *ledger.Mutation, at ledger.Stamp, s sighting) time
 	}
 	return r.settings.next(o)
 }
+
+// Inline makes the one try that follows an uncertain dispatch, while m is still in
+// flight, and returns the record as it is afterwards: applied if the effect was
+// found or a resend succeeded, and still in flight if not, for the proxy to park.
+// An absence is hardly ever believed here: settle would have to be over, as the rule's bounds
+// allow where the connector's rate lets the asking wait.
+//
+// It takes at most Settings.Inline, but for what it has to record, and does nothing
+// for a record that is not in flight with its dispatch judged, or whose API asked
+// to be left alone for now, or while sending is kept back. With an error the record is as it was, as far as is
+// known.
+func (r *Reconciler) Inline(ctx context.Context, m *ledger.Mutation) (*ledger.Mutation, error) {
+	waits := m.RetryAfter.After(r.clock.Now())
+	if r.settings.Inline < 0 || waits || r.halted() || m.State != ledger.InFlight || !m.Unresolved() || !r.busy.claim(m.Key) {
+		return m, nil
+	}
+	defer r.busy.free(m.Key)
+	ctx, cancel := context.WithTimeout(ctx, r.settings.Inline)
+	defer cancel()
+	out := r.run(ctx, m, true)
+	if out.err != nil {
+		return m, fmt.Errorf("inline try at %s: %w", m.ID, out.err)
+	}
+	if out.finished.Mutation == nil {
+		return m, nil
+	}
+	return out.finished.Mutation, nil
+}
+
+// Recover moves on what a lost process left in flight; nothing is sent by that
+// alone. Call it before the listener opens and before Run: with an error nothing
+// may be sent. The runner looks at these records first of all, since each of them
+// stops its scope and is likely to be found.
+func (r *Reconciler) Recover(ctx context.Context) (ledger.RecoverCounts, error) {
+	due := r.clock.Now()
+	counts, err := r.ledger.Recover(ctx, func(*ledger.Mutation) time.Time { return due })
+	if err != nil {
+		return counts, fmt.Errorf("recover what was in flight: %w", err)
+	}
+	if counts != (ledger.RecoverCounts{}) {
+		r.log.Warn().Int(string(ledger.NeedsReconcile), counts.NeedsReconcile).
+			Int(string(ledger.Indeterminate), counts.Indeterminate).Int(string(ledger.Applied), counts.Applied).
+			Int(string(ledger.Failed), counts.Failed).
+			Msg("recovered mutations that a lost process left in flight")
+	}
+	r.Kick()
+	return counts, nil
+}
+
+// Instants at which losing the process must do no harm.
+var (
+	beforeObserve  = fault.New("reconcilers.before_observe")
+	resendRecorded = fault.New("reconcilers.resend_recorded")
+	resendAnswered = fault.New("reconcilers.resend_answered")
+
+	redispatchRecorded = fault.New("reconcilers.redispatch_recorded")
+	redispatchAnswered = fault.New("reconcilers.redispatch_answered")
+)

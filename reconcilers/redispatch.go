@@ -1,13 +1,13 @@
 package reconcilers
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"time"
 
+	"keep-proxy/dispatch"
 	"keep-proxy/ledger"
 	"keep-proxy/upstream"
 )
@@ -16,21 +16,12 @@ import (
 // has queued it: the stored request, under the same vendor key, recorded first in a
 // transaction with the gate. What comes of it is judged and recorded like any
 // dispatch; an unknown end is the runner's again.
-func (r *Reconciler) redispatch(ctx context.Context, m *ledger.Mutation) (out outcome) {
+func (r *Reconciler) redispatch(ctx context.Context, m *ledger.Mutation) outcome {
 	t := &try{mutation: m, at: r.now(), sends: true}
-	defer func() { r.report(t, out) }()
-	defer func() {
-		// The ledger itself is broken: the record stays as it is.
-		if v := recover(); v != nil {
-			out = outcome{seen: "error", err: errors.New(t.broken(v))}
-		}
-	}()
-	defer func() {
-		// Nothing was recorded yet: what is recorded gets its end.
-		if v := recover(); v != nil {
-			out = r.callOff(ctx, t, false, errors.New(t.broken(v)))
-		}
-	}()
+	return r.attempt(ctx, t, func() outcome { return r.redispatchNow(ctx, t, m) })
+}
+
+func (r *Reconciler) redispatchNow(ctx context.Context, t *try, m *ledger.Mutation) outcome {
 	if s, err := r.prepare(ctx, t); err != nil {
 		// An account that isn't told now may be told later.
 		_, untold := errors.AsType[untoldError](err)
@@ -57,62 +48,38 @@ func (r *Reconciler) redispatch(ctx context.Context, m *ledger.Mutation) (out ou
 	if d == nil {
 		return outcome{seen: "stopped", finished: ledger.Finished{Mutation: moved}}
 	}
-	return r.lost(r.sendAndRecord(ctx, t, m, moved, request, *d))
-}
-
-// sendAndRecord sends what was recorded, and records its end: whatever breaks in between, an
-// uncertain one.
-func (r *Reconciler) sendAndRecord(
-	ctx context.Context, t *try, queued, moved *ledger.Mutation, request *upstream.Request, d ledger.Dispatch,
-) (out outcome) {
-	finish := ledger.Finish{Key: moved.Key, Dispatch: ended(d, upstream.Evidence{Ended: r.stamp()}, upstream.Verdict{Class: upstream.ClassIndeterminate})}
-	defer func() {
-		if p := recover(); p != nil {
-			out = outcome{seen: string(finish.Dispatch.Verdict), reason: t.broken(p)}
-			finish.Dispatch.Error = cmp.Or(finish.Dispatch.Error, out.reason)
-			out.finished, out.err = r.record(ctx, moved, finish)
-		}
-	}()
-	sent, verdict := r.sendMoved(ctx, t, moved, request, d)
-	finish = sent
-	redispatchAnswered.Pass()
-	finish.NextTryAt = r.after(moved, t.at, sighting{notBefore: finish.RetryAfter})
-	if moved.Undo != nil && finish.Dispatch.Verdict.Failure() {
-		finish.NextTryAt = later(r.laterRedispatch(queued), finish.RetryAfter)
-	}
-	out = outcome{seen: string(finish.Dispatch.Verdict), reason: verdict.Reason}
-	out.finished, out.err = r.record(ctx, moved, finish)
-	return out
-}
-
-// sendMoved sends what was recorded. After nothing but failures the record of an undo has got
-// a new vendor key meanwhile, and what goes out must carry the one that is recorded. Whatever
-// goes wrong before it is sent, the dispatch gets an end: nothing went out.
-func (r *Reconciler) sendMoved(
-	ctx context.Context, t *try, moved *ledger.Mutation, request *upstream.Request, d ledger.Dispatch,
-) (finish ledger.Finish, v upstream.Verdict) {
-	// What panics from the sending on is caught there.
-	defer func() {
-		if p := recover(); p != nil {
-			finish, v = r.unsent(t, moved, d, errors.New(t.broken(p)))
-		}
-	}()
-	redispatchRecorded.Pass()
-	renewed := moved.VendorKey != t.mutation.VendorKey
-	if t.mutation = moved; renewed {
-		var err error
-		if request, err = r.request(t, t.operation.Timeout, nil); err != nil {
-			return r.unsent(t, moved, d, err)
+	after := func(f *ledger.Finish) {
+		f.NextTryAt = r.after(moved, t.at, sighting{notBefore: f.RetryAfter})
+		if moved.Undo != nil && f.Dispatch.Verdict.Failure() {
+			f.NextTryAt = later(r.laterRedispatch(m), f.RetryAfter)
 		}
 	}
-	return r.send(ctx, t, request, d)
+	t.mutation = moved
+	if broke := t.guarded(func() {
+		redispatchRecorded.Pass()
+		if moved.VendorKey != m.VendorKey {
+			// After nothing but failures the record of an undo has got a new vendor key: what goes
+			// out must carry the one that is recorded.
+			request, err = r.request(t, t.operation.Timeout, nil)
+		}
+	}); broke != "" {
+		err = errors.New(broke)
+	}
+	if err != nil {
+		return r.lost(r.unsent(ctx, t, moved, *d, err, after))
+	}
+	return r.lost(r.sendRecorded(ctx, t, moved, request, *d, redispatchAnswered, after))
 }
 
-// unsent is the end of a dispatch that was recorded and for which nothing was sent.
-func (r *Reconciler) unsent(t *try, m *ledger.Mutation, d ledger.Dispatch, why error) (ledger.Finish, upstream.Verdict) {
+// unsent records the end of a dispatch for which nothing was sent.
+func (r *Reconciler) unsent(ctx context.Context, t *try, m *ledger.Mutation, d ledger.Dispatch, why error, after func(*ledger.Finish)) outcome {
 	evidence := upstream.Evidence{NotSent: true, Ended: r.stamp(), ErrorClass: upstream.ErrorRequest, Error: t.secrets.Text(why.Error())}
 	v := upstream.Judge(evidence, upstream.Facts{}, upstream.Opinion{})
-	return ledger.Finish{Key: m.Key, Dispatch: ended(d, evidence, v)}, v
+	f := ledger.Finish{Key: m.Key, Dispatch: dispatch.Ended(d, evidence, v)}
+	after(&f)
+	out := outcome{seen: string(f.Dispatch.Verdict), reason: v.Reason}
+	out.finished, out.err = r.record(ctx, m, f, nil)
+	return out
 }
 
 // later is the later of two times.

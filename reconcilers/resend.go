@@ -4,12 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"net/http"
-	"net/url"
+	"slices"
 	"strings"
 	"time"
 
+	"keep-proxy/dispatch"
+	"keep-proxy/internal/clock"
+	"keep-proxy/internal/fault"
 	"keep-proxy/ledger"
 	"keep-proxy/rules"
 	"keep-proxy/upstream"
@@ -66,13 +67,9 @@ func (s resend) try(ctx context.Context, t *try) (outcome, bool) {
 		return s.lost(outcome{err: err, reason: "the resend was not recorded"}), true
 	}
 	resendRecorded.Pass()
-	// From here on the sending is lent its own time: stopping waits for it.
-	finish, verdict := s.send(context.WithoutCancel(ctx), t, request, *d)
-	resendAnswered.Pass()
-	finish.NextTryAt = s.after(moved, t.at, sighting{notBefore: finish.RetryAfter})
-	out := outcome{seen: string(finish.Dispatch.Verdict), reason: verdict.Reason}
-	out.finished, out.err = s.record(ctx, moved, finish)
-	return s.lost(out), true
+	return s.lost(s.sendRecorded(ctx, t, moved, request, *d, resendAnswered, func(f *ledger.Finish) {
+		f.NextTryAt = s.after(moved, t.at, sighting{notBefore: f.RetryAfter})
+	})), true
 }
 
 // deadline is how long the sending may take: as the rule says, and within the
@@ -100,59 +97,53 @@ func (r *Reconciler) request(t *try, deadline time.Duration, check func() error)
 	if refusal != nil {
 		return nil, refusal
 	}
-	target, err := url.ParseRequestURI(outgoing.URL())
-	if err != nil {
-		return nil, fmt.Errorf("the stored address: %w", err)
-	}
-	// Stored is what the script's client accepts; the answer is for whoever asks later.
-	header := maps.Clone(outgoing.Header)
-	if header == nil {
-		header = http.Header{}
-	}
-	header["Accept-Encoding"] = []string{"identity"}
-	request := &upstream.Request{
-		Method: outgoing.Method, URL: target, Header: header, Total: deadline,
-		TrustRefused: t.connector.TrustRefused, Check: check,
-	}
+	var body upstream.Body
 	if outgoing.HasBody() {
-		request.Body = upstream.Bytes(outgoing.Body())
+		body = upstream.Bytes(outgoing.Body())
 	}
+	request, err := dispatch.Request(outgoing, body)
+	if err != nil {
+		return nil, err
+	}
+	request.Total, request.TrustRefused, request.Check = deadline, t.connector.TrustRefused, check
 	return request, nil
 }
 
-// send sends and judges. Whatever goes wrong inside, the dispatch gets an end: an
-// uncertain one.
-func (r *Reconciler) send(ctx context.Context, t *try, request *upstream.Request, d ledger.Dispatch) (finish ledger.Finish, v upstream.Verdict) {
-	finish = ledger.Finish{Key: t.mutation.Key, Dispatch: d, Pending: t.inline}
+// sendRecorded sends what was recorded, and records its end as after has it; whatever breaks, an
+// uncertain one. The sending has its own time: stopping waits for it.
+func (r *Reconciler) sendRecorded(
+	ctx context.Context, t *try, moved *ledger.Mutation, request *upstream.Request, d ledger.Dispatch, answered *fault.Point, after func(*ledger.Finish),
+) outcome {
+	ctx = context.WithoutCancel(ctx)
+	s := &dispatch.Sending{
+		Mutation: t.mutation, Dispatch: d, Operation: t.operation, Method: request.Method, Request: t.request, Secrets: t.secrets,
+		Limit:   positive(t.mutation.Policy.ResultLimit, r.settings.MaxAnswer),
+		Opinion: func(_ *rules.Request, answer *rules.Response) rules.Opinion { return t.judge(answer) },
+	}
 	defer func() {
-		if p := recover(); p != nil {
-			v = upstream.Verdict{Class: upstream.ClassIndeterminate, Reason: t.broken(p)}
-			finish.Dispatch, finish.Result, finish.Body = ended(d, upstream.Evidence{Ended: r.stamp()}, v), nil, nil
+		s.Content.Close()
+		if s.Answer != nil {
+			s.Answer.Close()
 		}
 	}()
-	limit := positive(t.mutation.Policy.ResultLimit, r.settings.MaxAnswer)
-	reply := r.wire.send(ctx, request, limit).uncoded(limit)
-	v = upstream.Judge(reply.evidence, reply.facts, r.opinion(t, reply))
-	v.Reason = t.secrets.Text(v.Reason)
-	finish.Dispatch = ended(d, reply.evidence, v)
-	v = followed(t, reply, v, &finish.Dispatch)
-	finish.Dispatch.Error = t.secrets.Text(finish.Dispatch.Error)
-	finish.TooLarge = v.Kind == upstream.TooLarge
-	if v.RetryAfter > 0 {
-		finish.RetryAfter = r.clock.Now().Add(v.RetryAfter)
+	var finish ledger.Finish
+	if broke := t.guarded(func() {
+		r.dispatcher.Send(ctx, s, request)
+		finish = r.dispatcher.Finish(ctx, s)
+	}); broke != "" {
+		s.Verdict = upstream.Verdict{Class: upstream.ClassIndeterminate, Reason: broke}
+		finish = ledger.Finish{Key: moved.Key, Dispatch: dispatch.Ended(d, upstream.Evidence{Ended: r.stamp()}, s.Verdict)}
 	}
-	if v.Kind == upstream.Applied {
-		answer := &rules.Response{Status: reply.status, Header: reply.header, Trailer: reply.trailer, Body: reply.body, Complete: true}
-		var err error
-		if finish.Result, finish.Body, err = r.keep(ctx, t, answer, "answer"); err != nil {
-			// It committed, or was accepted; only the answer could not be kept.
-			if v.Kind = upstream.Committed; finish.Dispatch.Verdict == ledger.VerdictAccepted {
-				v = unfollowed
-			}
-			finish.Dispatch = ended(d, reply.evidence, v)
-		}
+	finish.Pending = t.inline
+	if broke := t.guarded(func() {
+		answered.Pass()
+		after(&finish)
+	}); broke != "" {
+		s.Verdict.Reason = broke
 	}
-	return finish, v
+	out := outcome{seen: string(finish.Dispatch.Verdict), reason: s.Verdict.Reason}
+	out.finished, out.err = r.record(ctx, moved, finish, s.Content)
+	return out
 }
 
 // judge is what the rule says of an answer.
@@ -163,28 +154,78 @@ func (t *try) judge(answer *rules.Response) rules.Opinion {
 	return t.operation.Judge(t.request, t.mutation.Account, t.known(), answer)
 }
 
-// opinion asks the rule about the answer.
-func (*Reconciler) opinion(t *try, answered reply) upstream.Opinion {
-	if !answered.evidence.Head {
-		return upstream.Opinion{}
+func (r *Reconciler) stamp() clock.Stamp { return clock.Take(r.clock) }
+
+// natural decides whether a request that sets a state may be sent again now: not before
+// settle of every earlier sending is over, since one that takes effect late would undo
+// what comes next, and not once a later mutation may have changed the same. Not open, the
+// try is over with the outcome, or, not usable, the next strategy's.
+func (s resend) natural(ctx context.Context, t *try) (out outcome, open, usable bool) {
+	m := *t.mutation
+	m.Policy = m.Policy.Heeding(cautionOf(t.operation))
+	left, begun := untilSettled(&m, s.now(), s.ledger.Process())
+	if !ledger.NaturalOpen(&m, s.now(), s.ledger.Process()) {
+		waits := (!begun || left > 0) && m.Policy.Natural && !m.ResendClosed
+		if waits && !asksOtherwise(t.operation.Strategies) {
+			out = s.observe(ctx, t, sighting{reason: "it is sent again once nothing that was sent before can take effect any more"})
+			return out, false, true
+		}
+		out, usable = t.pass("used up, too late, or too early to be sent again")
+		return out, false, usable
 	}
-	answer := &rules.Response{
-		Status: answered.status, Header: answered.header, Body: answered.body,
-		Complete: answered.complete() && !upstream.Coded(answered.header),
+	why, err := s.ledger.LaterOfTarget(ctx, t.mutation)
+	switch {
+	case err != nil:
+		return s.observe(ctx, t, sighting{reason: "the ledger could not say what was changed since"}), false, true
+	case why != "":
+		out, usable = t.pass("%s", why)
+		return out, false, usable
 	}
-	o := t.judge(answer)
-	out := upstream.Opinion{Class: upstream.Class(o.Class), Reason: o.Reason}
-	switch o.Kind {
-	case rules.OpinionNone:
-		out.Kind = upstream.OpinionNone
-	case rules.OpinionApplied:
-		out.Kind = upstream.OpinionApplied
-	case rules.OpinionFailed:
-		out.Kind = upstream.OpinionFailed
-	case rules.OpinionUncertain:
-		out.Kind = upstream.OpinionUncertain
-	default:
-		out.Kind = upstream.OpinionUncertain
+	return outcome{}, true, true
+}
+
+// stillNatural is asked immediately before byte one. The record is the one from before this
+// resend, as its own sending has no end yet.
+func (s resend) stillNatural(ctx context.Context, t *try) error {
+	if !ledger.NaturalOpen(t.mutation, s.now(), s.ledger.Process()) {
+		return errors.New("it is too late to set the state again")
 	}
-	return out
+	why, err := s.ledger.LaterOfTarget(ctx, t.mutation)
+	if err != nil {
+		return fmt.Errorf("the ledger could not say what was changed since: %w", err)
+	}
+	if why != "" {
+		return errors.New(why)
+	}
+	return nil
+}
+
+// asksOtherwise reports whether there is a way to ask without sending.
+func asksOtherwise(list []rules.Strategy) bool {
+	return slices.ContainsFunc(list, func(s rules.Strategy) bool {
+		return s.Kind == rules.StrategyProbe || s.Kind == rules.StrategyExec
+	})
+}
+
+// record gives the end of a sending of m to the ledger. If the ledger doesn't take it, the
+// recorder goes on trying until it does, or the Reconciler is closed. The record stays taken
+// until then, so that nothing is sent meanwhile.
+func (r *Reconciler) record(ctx context.Context, m *ledger.Mutation, f ledger.Finish, answer *dispatch.Content) (ledger.Finished, error) {
+	finished, err := r.ledger.Finish(context.WithoutCancel(ctx), f)
+	if err == nil || dispatch.Permanent(err) {
+		return finished, err
+	}
+	// An inline try's caller can't park the record before this dispatch has its end,
+	// so that end hands it to the runner itself.
+	f.Pending = false
+	r.busy.hold(f.Key)
+	r.recorder.GoOn(&dispatch.Outcome{
+		Mutation: m, Content: answer,
+		Record: func(ctx context.Context) (ledger.Finished, error) { return r.ledger.Finish(ctx, f) },
+		Taken: func() {
+			r.busy.free(f.Key)
+			r.Kick()
+		},
+	})
+	return finished, err
 }

@@ -11,7 +11,6 @@ import (
 // one. What isn't behind mu belongs to the runner's goroutine.
 type round struct {
 	tries sync.WaitGroup
-	crew  *crew
 	// ended has room for one: a try has ended, and its place is free.
 	ended chan struct{}
 	wall  wallWatch
@@ -28,29 +27,7 @@ type round struct {
 }
 
 func newRound() *round {
-	return &round{crew: newCrew(), ended: make(chan struct{}, 1), outdated: true}
-}
-
-// try runs a try in a goroutine of its own.
-func (in *round) try(f func()) {
-	in.tries.Add(1)
-	in.crew.do(func() {
-		f()
-		in.tries.Done()
-	})
-}
-
-// dismiss lets go of the goroutines that wait for another try, if none stands in line.
-func (in *round) dismiss() {
-	if len(in.lines.in) == 0 {
-		in.crew.dismiss()
-	}
-}
-
-// close waits for the tries under way. None may be begun any more.
-func (in *round) close() {
-	in.tries.Wait()
-	in.crew.dismiss()
+	return &round{ended: make(chan struct{}, 1), outdated: true}
 }
 
 // outdate says that more may be due than is in line.
@@ -80,7 +57,7 @@ func (in *round) listing() (lost bool) {
 func (in *round) listable(mono time.Duration) bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	return in.outdated && in.lines.wait(mono) == 0
+	return (in.outdated || in.lines.short) && in.lines.wait(mono) == 0
 }
 
 // rest is how long nothing has to be listed.
@@ -88,7 +65,7 @@ func (in *round) rest(now ledger.Stamp) time.Duration {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	switch {
-	case in.outdated:
+	case in.outdated || in.lines.short:
 		return in.lines.wait(now.Mono)
 	case in.next.IsZero():
 		return beyond
@@ -148,3 +125,36 @@ func (in *round) count(out outcome) {
 		in.counts.Waiting++
 	}
 }
+
+// setBackTolerance is how far the wall clock may fall behind the monotonic one
+// between two passes without having been set back: it is slewed now and then.
+const setBackTolerance = time.Second
+
+// beyond is later than any next try.
+const beyond = 100 * 365 * 24 * time.Hour
+
+// wallWatch notices that the wall clock was set back, by which next tries move into
+// a distance that nobody meant. Its zero value looks once, for what another process
+// left.
+type wallWatch struct {
+	last ledger.Stamp
+	open bool
+}
+
+// setBack reports whether records may be waiting for a time of a clock that was set
+// back since.
+func (w *wallWatch) setBack(now ledger.Stamp) bool {
+	passed, sameBoot := now.MonoSince(w.last)
+	if !sameBoot || now.Wall.Sub(w.last.Wall) < passed-setBackTolerance {
+		w.open = true
+	}
+	w.last = now
+	return w.open
+}
+
+// looked ends the looking: what was found stands in line.
+func (w *wallWatch) looked() { w.open = false }
+
+// stranded reports whether the record was last written at a time that is still to
+// come: its next try was planned by a clock that was set back since.
+func stranded(m *ledger.Mutation, now time.Time) bool { return m.UpdatedAt.After(now) }

@@ -7,14 +7,6 @@ import (
 	"keep-proxy/ledger"
 )
 
-// dueLimit is how many due records the runner keeps in line; what is due beyond it
-// waits until some of them were tried.
-const dueLimit = 1 << 17
-
-// aheadAtOnce is of how many records the runner finds out the connectors after it gave
-// away its places.
-const aheadAtOnce = 1024
-
 // Counts say what one round came to.
 type Counts struct {
 	// Tried is how many records were tried.
@@ -37,7 +29,6 @@ type Counts struct {
 // have ended. It is one round of [Reconciler.Run].
 func (r *Reconciler) RunOnce(ctx context.Context) Counts {
 	round := newRound()
-	defer round.close()
 	for {
 		started, paused := r.pass(ctx, round)
 		round.tries.Wait()
@@ -53,7 +44,7 @@ func (r *Reconciler) RunOnce(ctx context.Context) Counts {
 // it waits for what is under way, of which a resend is not cut short, and returns.
 func (r *Reconciler) Run(ctx context.Context) {
 	round := newRound()
-	defer round.close()
+	defer round.tries.Wait()
 	for ctx.Err() == nil {
 		_, paused := r.pass(ctx, round)
 		r.sleep(ctx, round, paused)
@@ -63,7 +54,6 @@ func (r *Reconciler) Run(ctx context.Context) {
 // sleep waits until what is due has to be listed anew, or for a Kick, after which it
 // has to be too, or until a try has ended, whose place the next one takes.
 func (r *Reconciler) sleep(ctx context.Context, in *round, paused bool) {
-	in.dismiss()
 	wait := r.settings.Poll
 	if !paused && !r.busy.full() {
 		wait = min(in.rest(r.now()), wait)
@@ -97,30 +87,13 @@ func (r *Reconciler) pass(ctx context.Context, in *round) (started int, paused b
 	for ctx.Err() == nil && !r.halted() && !r.busy.full() {
 		k, ok := in.lines.pick(r.busy)
 		if !ok {
-			if k, ok = in.lines.read(); !ok {
-				break
-			}
+			break
 		}
 		if r.start(ctx, k, in) {
 			started++
 		}
 	}
-	r.readAhead(ctx, in)
 	return started, false
-}
-
-// readAhead finds out the connectors of some keys more, so that who is next is chosen
-// between all of them.
-func (r *Reconciler) readAhead(ctx context.Context, in *round) {
-	for range aheadAtOnce {
-		k, ok := in.lines.read()
-		if !ok {
-			return
-		}
-		if m, err := r.read(ctx, k); err == nil && m.Queued() {
-			in.lines.put(m.Connector, k)
-		}
-	}
 }
 
 // list puts what is due in line, and what a wall clock that was set back has put off:
@@ -129,29 +102,60 @@ func (r *Reconciler) list(ctx context.Context, now ledger.Stamp, in *round) erro
 	if in.listing() {
 		in.wall.open = true
 	}
-	due, next, err := r.ledger.Due(ctx, now.Wall, dueLimit)
+	due, next, err := r.ledger.Due(ctx, now.Wall)
 	if err != nil {
 		return err
 	}
-	in.lines.add(due, r.ledger.ConnectorsOf(due))
+	in.lines.list()
+	for _, k := range due {
+		if in.lines.has(k) {
+			continue
+		}
+		if connector := r.connectorOf(ctx, k); connector != "" {
+			in.lines.put(connector, k)
+		}
+	}
 	in.sooner(next)
 	if in.wall.setBack(now) {
-		later, _, err := r.ledger.Due(ctx, now.Wall.Add(beyond), dueLimit)
-		if err != nil {
+		if err := r.listStranded(ctx, now, in); err != nil {
 			return err
 		}
-		for _, k := range later {
-			if in.lines.has(k) {
-				continue
-			}
-			if m, err := r.read(ctx, k); err == nil && stranded(m, now.Wall) {
-				in.lines.put(m.Connector, k)
-			}
-		}
-		in.wall.looked()
 	}
 	in.lines.listed(now.Mono, r.now().Mono)
 	return nil
+}
+
+// listStranded puts what isn't due but was written at a time that is still to come. If a line has no
+// room for it, the next listing looks again.
+func (r *Reconciler) listStranded(ctx context.Context, now ledger.Stamp, in *round) error {
+	later, _, err := r.ledger.Due(ctx, now.Wall.Add(beyond))
+	if err != nil {
+		return err
+	}
+	all := true
+	for _, k := range later {
+		if in.lines.has(k) {
+			continue
+		}
+		if m, err := r.read(ctx, k); err == nil && stranded(m, now.Wall) {
+			all = in.lines.put(m.Connector, k) && all
+		}
+	}
+	if all {
+		in.wall.looked()
+	}
+	return nil
+}
+
+// connectorOf returns the connector of a queued record, "" for any other.
+func (r *Reconciler) connectorOf(ctx context.Context, k ledger.Key) string {
+	if connector := r.ledger.ConnectorOf(k); connector != "" {
+		return connector
+	}
+	if m, err := r.read(ctx, k); err == nil && m.Queued() {
+		return m.Connector
+	}
+	return ""
 }
 
 // start makes one try in a goroutine of its own if the record is still due, or puts it
@@ -188,7 +192,7 @@ func (r *Reconciler) start(ctx context.Context, k ledger.Key, in *round) bool {
 		in.forget()
 		return false
 	}
-	in.try(func() {
+	in.tries.Go(func() {
 		defer r.working.Add(-1)
 		out := r.work(ctx, m)
 		if out.seen == "error" {
@@ -202,12 +206,11 @@ func (r *Reconciler) start(ctx context.Context, k ledger.Key, in *round) bool {
 	return true
 }
 
-// read reads a record as it is now. It doesn't wait for what is being committed: whose
-// record is changed by that is told so by its command, as if that had begun just after.
+// read reads a record as it is now.
 func (r *Reconciler) read(ctx context.Context, k ledger.Key) (m *ledger.Mutation, err error) {
-	err = r.ledger.Peek(ctx, func(v ledger.View) error {
+	err = r.ledger.Read(ctx, func(v ledger.View) error {
 		m, err = v.Mutation(k)
 		return err
 	})
-	return m, err
+	return m.Clone(), err
 }

@@ -265,7 +265,7 @@ func offered(t *testing.T, failure error) {
 		return nil
 	}
 	r.busy.claim(k)
-	if _, err := r.record(t.Context(), f.mutations[k], ledger.Finish{Key: k, Pending: true}); !errors.Is(err, failure) {
+	if _, err := r.record(t.Context(), f.mutations[k], ledger.Finish{Key: k, Pending: true}, nil); !errors.Is(err, failure) {
 		t.Fatalf("got %v, want %v", err, failure)
 	}
 	r.busy.free(k)
@@ -296,7 +296,7 @@ func TestOutcomeThatTheLedgerRefusesIsNotOfferedAgain(t *testing.T) {
 		r, f := bubble(t, Settings{})
 		k := f.add(1, "api", time.Hour)
 		f.finish = func(ledger.Finish) error { return ledger.ErrNotAllowed }
-		if _, err := r.record(t.Context(), f.mutations[k], ledger.Finish{Key: k}); !errors.Is(err, ledger.ErrNotAllowed) {
+		if _, err := r.record(t.Context(), f.mutations[k], ledger.Finish{Key: k}, nil); !errors.Is(err, ledger.ErrNotAllowed) {
 			t.Fatalf("got %v", err)
 		}
 		if !r.busy.claim(k) || len(r.unrecorded.All()) != 0 {
@@ -310,7 +310,7 @@ func TestCloseGivesUpOnAnOutcomeThatIsNotTaken(t *testing.T) {
 		r, f := bubble(t, Settings{})
 		k := f.add(1, "api", time.Hour)
 		f.finish = func(ledger.Finish) error { return ledger.ErrUnavailable }
-		if _, err := r.record(t.Context(), f.mutations[k], ledger.Finish{Key: k}); err == nil {
+		if _, err := r.record(t.Context(), f.mutations[k], ledger.Finish{Key: k}, nil); err == nil {
 			t.Fatal("no error")
 		}
 		r.Close()

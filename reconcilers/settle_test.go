@@ -30,7 +30,10 @@ func TestUntilSettled(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			m := &ledger.Mutation{Policy: ledger.Policy{Settle: 5 * time.Minute}, Dispatches: tc.dispatches}
+			m := &ledger.Mutation{
+				Payload: ledger.Payload{Policy: ledger.Policy{Settle: 5 * time.Minute}},
+				Outcome: ledger.Outcome{Dispatches: tc.dispatches},
+			}
 			got, begun := untilSettled(m, at(time.Hour+2*time.Minute+30*time.Second, "b"), process)
 			if begun != tc.begun || begun && got != tc.want {
 				t.Errorf("got %v, %v; want %v, %v", got, begun, tc.want, tc.begun)
@@ -57,7 +60,10 @@ func TestUntilConfirmed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			m := &ledger.Mutation{Policy: ledger.Policy{Spacing: 10 * time.Second}, Observations: tc.seen}
+			m := &ledger.Mutation{
+				Payload: ledger.Payload{Policy: ledger.Policy{Spacing: 10 * time.Second}},
+				Asking:  ledger.Asking{Observations: tc.seen},
+			}
 			if got := untilConfirmed(m, at(100), at(102)); got != tc.want {
 				t.Errorf("got %v, want %v", got, tc.want)
 			}
@@ -74,16 +80,24 @@ func TestElapsedIsRunningTime(t *testing.T) {
 		m    ledger.Mutation
 		want time.Duration
 	}{
-		"since it became unknown": {ledger.Mutation{State: ledger.NeedsReconcile, UnknownSince: at(90*time.Minute, "b")}, 30 * time.Minute},
+		"since it became unknown": {ledger.Mutation{
+			Outcome: ledger.Outcome{State: ledger.NeedsReconcile, UnknownSince: at(90*time.Minute, "b")},
+		}, 30 * time.Minute},
 		"what it ran before is added": {ledger.Mutation{
-			State: ledger.NeedsReconcile, UnknownSince: at(90*time.Minute, "b"), RunningAge: time.Hour,
-			Observations: []ledger.Observation{{At: at(110*time.Minute, "b")}},
+			Outcome: ledger.Outcome{State: ledger.NeedsReconcile, UnknownSince: at(90*time.Minute, "b")},
+			Asking: ledger.Asking{
+				RunningAge:   time.Hour,
+				Observations: []ledger.Observation{{At: at(110*time.Minute, "b")}},
+			},
 		}, 70 * time.Minute},
 		"time between two processes is none": {ledger.Mutation{
-			State: ledger.NeedsReconcile, UnknownSince: at(10*time.Minute, "b"), RunningAge: 5 * time.Minute,
+			Outcome: ledger.Outcome{State: ledger.NeedsReconcile, UnknownSince: at(10*time.Minute, "b")},
+			Asking:  ledger.Asking{RunningAge: 5 * time.Minute},
 		}, 65 * time.Minute},
-		"nor is another boot":        {ledger.Mutation{State: ledger.NeedsReconcile, UnknownSince: at(119*time.Minute, "a")}, time.Hour},
-		"in flight it has not begun": {ledger.Mutation{State: ledger.InFlight}, 0},
+		"nor is another boot": {ledger.Mutation{
+			Outcome: ledger.Outcome{State: ledger.NeedsReconcile, UnknownSince: at(119*time.Minute, "a")},
+		}, time.Hour},
+		"in flight it has not begun": {ledger.Mutation{Outcome: ledger.Outcome{State: ledger.InFlight}}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

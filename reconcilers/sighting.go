@@ -1,19 +1,14 @@
 package reconcilers
 
 import (
-	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
-	"fmt"
-	"net/http"
 	"strings"
 	"time"
 
+	"keep-proxy/dispatch"
 	"keep-proxy/ledger"
 	"keep-proxy/rules"
-	"keep-proxy/upstream"
 )
 
 // sighting is what a try saw, before the ledger judges it. The zero value is a
@@ -63,7 +58,9 @@ func (r *Reconciler) observe(ctx context.Context, t *try, s sighting) outcome {
 		}
 	}
 	if s.result != nil {
-		if command.Result, command.Body, out.err = r.keep(ctx, t, s.result, "observation"); out.err != nil {
+		shown := dispatch.InMemory(s.result.Body)
+		command.Result, command.Body, out.err = r.dispatcher.Keep(ctx, t.operation, t.secrets, s.result, shown, "observation")
+		if out.err != nil {
 			return r.lost(out)
 		}
 	}
@@ -119,34 +116,4 @@ func (r *Reconciler) lost(out outcome) outcome {
 		out.seen = "error"
 	}
 	return out
-}
-
-// keep makes an answer the result that a replay gives. A longer body is written
-// first.
-func (r *Reconciler) keep(ctx context.Context, t *try, answer *rules.Response, source string) (*ledger.Result, []byte, error) {
-	came := answer.Body
-	answer = t.operation.RedactResponse(answer)
-	content := t.secrets.Bytes(answer.Body)
-	result := &ledger.Result{
-		Status: answer.Status, Source: source,
-		Header:  ledger.Header(t.secrets.Header(endToEnd(answer.Header))),
-		Trailer: ledger.Header(t.secrets.Header(endToEnd(answer.Trailer))),
-	}
-	if !bytes.Equal(content, came) {
-		upstream.Undigested(http.Header(result.Header))
-		upstream.Undigested(http.Header(result.Trailer))
-	}
-	if len(content) > ledger.InlineBody {
-		body, err := r.ledger.WriteBody(ctx, bytes.NewReader(content))
-		if err != nil {
-			return nil, nil, fmt.Errorf("keep the answer: %w", err)
-		}
-		result.Body = body
-		return result, nil, nil
-	}
-	if len(content) > 0 {
-		sum := sha256.Sum256(content)
-		result.Body = ledger.Body{SHA256: hex.EncodeToString(sum[:]), Size: int64(len(content))}
-	}
-	return result, content, nil
 }

@@ -3,12 +3,13 @@ package reconcilers
 import (
 	"context"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 
+	"keep-proxy/dispatch"
 	"keep-proxy/internal/masking"
 	"keep-proxy/ledger"
 	"keep-proxy/rules"
@@ -20,7 +21,7 @@ const masked = masking.Masked
 // stored rebuilds the request of a record. The header fields that were masked when
 // it was stored are left out of it, and named.
 func stored(ctx context.Context, records Records, m *ledger.Mutation) (*rules.Request, []string, error) {
-	body, err := storedBody(ctx, records, m.Request.Body)
+	body, err := dispatch.StoredBody(ctx, records, m.Request.Body)
 	if err != nil {
 		return nil, nil, fmt.Errorf("the stored body: %w", err)
 	}
@@ -56,17 +57,40 @@ func maskedQuery(address string) (left []string) {
 	return left
 }
 
-func storedBody(ctx context.Context, records Records, b ledger.Body) ([]byte, error) {
-	if b.Size == 0 {
-		return nil, nil
-	}
-	content, err := records.Body(ctx, b)
+// maxPinned is how many stored versions of connectors are kept as sets.
+const maxPinned = 64
+
+// pinned gives the rules to which records are pinned.
+type pinned struct {
+	// load gives a stored version of a connector, which stays the same one until other
+	// settings are in force.
+	load func(ctx context.Context, hash string) (*rules.Connector, error)
+
+	mu   sync.Mutex
+	sets map[string]pinnedSet
+}
+
+// pinnedSet is a connector alone.
+type pinnedSet struct {
+	of  *rules.Connector
+	set *rules.Set
+}
+
+// set returns the rules to which a record is pinned: its connector alone.
+func (p *pinned) set(ctx context.Context, m *ledger.Mutation) (*rules.Set, error) {
+	c, err := p.load(ctx, m.ConnectorHash)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("the rule file of version %d: %w", m.ConnectorVersion, err)
 	}
-	defer func() { _ = content.Close() }()
-	if in, ok := content.(interface{ Whole() []byte }); ok {
-		return in.Whole(), nil
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if s := p.sets[m.ConnectorHash]; s.of == c {
+		return s.set, nil
 	}
-	return io.ReadAll(content)
+	if p.sets == nil || len(p.sets) >= maxPinned {
+		p.sets = map[string]pinnedSet{}
+	}
+	s := pinnedSet{c, rules.SetOf(c)}
+	p.sets[m.ConnectorHash] = s
+	return s.set, nil
 }

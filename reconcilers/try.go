@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"keep-proxy/dispatch"
 	"keep-proxy/internal/masking"
 	"keep-proxy/ledger"
 	"keep-proxy/rules"
@@ -91,17 +92,13 @@ func (t *try) told() rules.Mutation {
 	if t.undone == nil {
 		return t.known()
 	}
-	m := knownOf(t.undone)
+	m := dispatch.RuleMutation(t.undone)
 	m.Object = t.mutation.Undo.Object
 	return m
 }
 
 // known is what a rule may know of the record.
-func (t *try) known() rules.Mutation { return knownOf(t.mutation) }
-
-func knownOf(m *ledger.Mutation) rules.Mutation {
-	return rules.Mutation{ID: m.ID, Marker: m.Marker, VendorKey: m.VendorKey, Generation: m.Generation, ClaimedAt: m.CreatedAt, Kept: m.Kept}
-}
+func (t *try) known() rules.Mutation { return dispatch.RuleMutation(t.mutation) }
 
 // outcome is what a try came to: the record as the ledger has it now, or why the
 // ledger could not tell.
@@ -114,8 +111,25 @@ type outcome struct {
 
 // run makes one try at m, which the caller has taken. It always comes to an
 // outcome; what panics is a retry.
-func (r *Reconciler) run(ctx context.Context, m *ledger.Mutation, inline bool) (out outcome) {
+func (r *Reconciler) run(ctx context.Context, m *ledger.Mutation, inline bool) outcome {
 	t := &try{mutation: m, at: r.now(), inline: inline}
+	return r.attempt(ctx, t, func() outcome {
+		if s, err := r.prepare(ctx, t); err != nil {
+			return r.observe(ctx, t, s)
+		}
+		for _, s := range order(t.operation.Strategies, m) {
+			t.strategy = s
+			if out, usable := r.strategies[s.Kind].try(ctx, t); usable {
+				return out
+			}
+		}
+		return r.exhaust(ctx, t)
+	})
+}
+
+// attempt makes a try and reports it. What panics is a retry, and of a redispatch, of which nothing
+// was recorded yet, one that is put off.
+func (r *Reconciler) attempt(ctx context.Context, t *try, ask func() outcome) (out outcome) {
 	defer func() { r.report(t, out) }()
 	defer func() {
 		// The ledger itself is broken: the record stays as it is.
@@ -123,21 +137,14 @@ func (r *Reconciler) run(ctx context.Context, m *ledger.Mutation, inline bool) (
 			out = outcome{seen: "error", err: errors.New(t.broken(v))}
 		}
 	}()
-	defer func() {
-		if v := recover(); v != nil {
-			out = r.observe(ctx, t, sighting{reached: true, reason: t.broken(v)})
-		}
-	}()
-	if s, err := r.prepare(ctx, t); err != nil {
-		return r.observe(ctx, t, s)
+	broke := t.guarded(func() { out = ask() })
+	switch {
+	case broke == "":
+		return out
+	case t.sends:
+		return r.callOff(ctx, t, false, errors.New(broke))
 	}
-	for _, s := range order(t.operation.Strategies, m) {
-		t.strategy = s
-		if out, usable := r.strategies[s.Kind].try(ctx, t); usable {
-			return out
-		}
-	}
-	return r.exhaust(ctx, t)
+	return r.observe(ctx, t, sighting{reached: true, reason: broke})
 }
 
 // order puts resend first, since it answers at once and only while the API
@@ -255,6 +262,17 @@ func (t *try) broken(v any) string {
 	return fmt.Sprintf("internal error: a panic of type %T", v)
 }
 
+// guarded runs f, and says what panicked in it.
+func (t *try) guarded(f func()) (broke string) {
+	defer func() {
+		if v := recover(); v != nil {
+			broke = t.broken(v)
+		}
+	}()
+	f()
+	return ""
+}
+
 // pass notes why a strategy is passed over.
 func (t *try) pass(format string, args ...any) (outcome, bool) {
 	t.passed = append(t.passed, t.name()+": "+fmt.Sprintf(format, args...))
@@ -275,3 +293,9 @@ func (t *try) name() string {
 	}
 	return string(t.strategy.Kind)
 }
+
+// none is the strategy of an operation that can't be asked about: it leaves the
+// question to a person, with the rule's reason.
+type none struct{}
+
+func (none) try(_ context.Context, t *try) (outcome, bool) { return t.pass("%s", t.strategy.Why) }

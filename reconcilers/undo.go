@@ -97,16 +97,14 @@ func (t *try) plan(object string) (ledger.Owed, error) {
 		return ledger.Owed{}, fmt.Errorf("the undo's body is longer than %d bytes", ledger.InlineBody)
 	}
 	owed := ledger.Owed{Object: object, Auto: undo.Auto, Body: body, Record: ledger.Mutation{
-		Target: "Undo " + spelt(object) + " of: " + t.mutation.Target,
-		Policy: undoPolicy(undo, t.mutation),
-		Request: ledger.Request{
-			Method: request.Method, URL: request.URL(), Header: ledger.Header(request.Header),
+		Intent: ledger.Intent{Target: "Undo " + spelt(object) + " of: " + t.mutation.Target},
+		Payload: ledger.Payload{
+			Policy: undoPolicy(undo, t.mutation),
+			Request: ledger.Request{
+				Method: request.Method, URL: request.URL(), Header: ledger.Header(request.Header),
+			},
 		},
 	}}
-	if len(body) > 0 {
-		sum := sha256.Sum256(body)
-		owed.Record.Request.Body = ledger.Body{SHA256: hex.EncodeToString(sum[:]), Size: int64(len(body))}
-	}
 	sum := sha256.Sum256(append([]byte(request.Method+" "+request.URL()+"\n"), body...))
 	owed.Record.PayloadDigest = hex.EncodeToString(sum[:])
 	return owed, nil

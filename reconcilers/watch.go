@@ -6,32 +6,22 @@ import (
 	"net/http"
 	"time"
 
+	"keep-proxy/dispatch"
 	"keep-proxy/ledger"
 	"keep-proxy/rules"
-	"keep-proxy/upstream"
 )
 
 // watch looks once at what an API accepted by a 202: whether it ended, and how. Whatever
 // goes wrong is no end; after the rule's max the ledger asks a person.
-func (r *Reconciler) watch(ctx context.Context, m *ledger.Mutation) (out outcome) {
+func (r *Reconciler) watch(ctx context.Context, m *ledger.Mutation) outcome {
 	t := &try{mutation: m, at: r.now()}
-	defer func() { r.report(t, out) }()
-	defer func() {
-		// The ledger itself is broken: the record stays as it is.
-		if v := recover(); v != nil {
-			out = outcome{seen: "error", err: errors.New(t.broken(v))}
+	return r.attempt(ctx, t, func() outcome {
+		s, err := r.prepare(ctx, t)
+		if err == nil {
+			s = r.look(ctx, t)
 		}
-	}()
-	defer func() {
-		if v := recover(); v != nil {
-			out = r.observe(ctx, t, sighting{reached: true, reason: t.broken(v)})
-		}
-	}()
-	s, err := r.prepare(ctx, t)
-	if err == nil {
-		s = r.look(ctx, t)
-	}
-	return r.observe(ctx, t, s)
+		return r.observe(ctx, t, s)
+	})
 }
 
 // look asks once and lets the rule judge.
@@ -81,30 +71,11 @@ func (r *Reconciler) storedAnswer(ctx context.Context, m *ledger.Mutation) (*rul
 	if m.Result == nil {
 		return nil, errors.New("there is none")
 	}
-	body, err := storedBody(ctx, r.ledger, m.Result.Body)
+	body, err := dispatch.StoredBody(ctx, r.ledger, m.Result.Body)
 	if err != nil {
 		return nil, err
 	}
 	return &rules.Response{Status: m.Result.Status, Header: http.Header(m.Result.Header), Body: body, Complete: true}, nil
-}
-
-// unfollowed is what was accepted without the answer that says where to look.
-var unfollowed = upstream.Verdict{
-	Class: upstream.ClassIndeterminate, Reason: "accepted, but without the whole answer that says where to follow it",
-}
-
-// followed makes a success by a 202 that the rule follows what it is: accepted, with the
-// answer that says where to look, or unknown without it.
-func followed(t *try, answer reply, v upstream.Verdict, d *ledger.Dispatch) upstream.Verdict {
-	if t.operation.Watch == nil || answer.status != http.StatusAccepted || !v.Kind.Success() {
-		return v
-	}
-	if v.Kind == upstream.Applied {
-		d.Verdict = ledger.VerdictAccepted
-		return v
-	}
-	d.Verdict, d.Class, d.Reason = ledger.VerdictUncertain, ledger.ClassIndeterminate, unfollowed.Reason
-	return unfollowed
 }
 
 // nextLook is when an accepted mutation is looked at again: after the rule's time, not

@@ -120,7 +120,7 @@ func TestARetryAfterPutsALookOffForSoLong(t *testing.T) {
 		{5 * time.Hour, 9 * time.Hour, 5 * time.Hour},
 		{0, 0, 10 * time.Second},
 	} {
-		m := &ledger.Mutation{Policy: ledger.Policy{WatchEvery: c.every}}
+		m := &ledger.Mutation{Payload: ledger.Payload{Policy: ledger.Policy{WatchEvery: c.every}}}
 		if got := s.nextLook(m, now, now.Add(c.after)).Sub(now); got != c.want {
 			t.Errorf("every %v, Retry-After %v: the next look is in %v, want %v", c.every, c.after, got, c.want)
 		}

@@ -176,7 +176,7 @@ func (w *world) start() {
 	sender := upstream.New(upstream.Config{Clock: w.clock, Roots: w.roots})
 	r, err := New(Config{
 		Ledger: records, Sender: sender, Credentials: &w.creds, Clock: w.clock, NewID: w.newID,
-		Settings: w.set, Pinned: w.pinned(), Metrics: &w.tally, Random: func() float64 { return 0.5 }, Log: zerolog.New(&w.log),
+		Settings: w.set, Pinned: w.pinned(), Metrics: &w.tally, Random: func() float64 { return 0.5 }, Log: zerolog.New(zerolog.SyncWriter(&w.log)),
 	})
 	if err != nil {
 		w.Fatal(err)
@@ -310,12 +310,17 @@ func claimIn(t tester, workflow, id string, req *rules.Request, match rules.Matc
 	return ledger.Claim{
 		Scope: scope, Key: key, DispatchID: id, Body: req.Body(), Connector: c.Content,
 		Record: ledger.Mutation{
-			Connector: c.Name, ConnectorVersion: c.Version, ConnectorHash: c.Hash, Operation: op.Name, Target: d.Target,
-			Account: d.Account, HostGroup: d.HostGroup, Identity: identity, Scope: scope, Policy: policy,
-			PayloadDigest: d.PayloadDigest, SignificantDigest: d.SignificantDigest,
-			Request: ledger.Request{
-				Method: stored.Method, URL: stored.URL(), Header: ledger.Header(stored.Header),
-				Body: ledger.Body{SHA256: hex.EncodeToString(sum[:]), Size: int64(len(req.Body()))},
+			Intent: ledger.Intent{
+				Connector: c.Name, ConnectorVersion: c.Version, ConnectorHash: c.Hash, Operation: op.Name, Target: d.Target,
+				Account: d.Account, HostGroup: d.HostGroup, Identity: identity, Scope: scope,
+			},
+			Payload: ledger.Payload{
+				Policy:        policy,
+				PayloadDigest: d.PayloadDigest, SignificantDigest: d.SignificantDigest,
+				Request: ledger.Request{
+					Method: stored.Method, URL: stored.URL(), Header: ledger.Header(stored.Header),
+					Body: ledger.Body{SHA256: hex.EncodeToString(sum[:]), Size: int64(len(req.Body()))},
+				},
 			},
 		},
 	}
@@ -343,8 +348,11 @@ func (w *world) unknown(reference string) *ledger.Mutation {
 // read returns the record as it is.
 func (w *world) read(m *ledger.Mutation) *ledger.Mutation {
 	w.Helper()
-	now, err := w.r.read(w.Context(), m.Key)
-	if err != nil {
+	var now *ledger.Mutation
+	if err := w.store.View(w.Context(), func(v ledger.View) (err error) {
+		now, err = v.Mutation(m.Key)
+		return err
+	}); err != nil {
 		w.Fatal(err)
 	}
 	return now

@@ -72,7 +72,7 @@ func TestProblemsOfAnAccountThatIsAskedFor(t *testing.T) {
 		"{get: /me, value: \"response.json.id + header.a\"}": "reads the request",
 		"{get: /me, value: response.json.id, cache: 25h}":    "longer than a day",
 		"{get: '/me?x=1', value: response.json.id}":          "a path holds no query",
-		"{get: /me, value: response.json.id, post: x}":       "unknown key post",
+		"{get: /me, value: response.json.id, post: x}":       "unknown key",
 	} {
 		_, findings := Load([]File{{Name: "f.yaml", Data: []byte("account: " + account + "\n" + connectorHead + simpleMutation)}}, nil, Defaults{})
 		if !findings.Failed() || !strings.Contains(findings.Error(), want) {

@@ -18,7 +18,7 @@ type answer struct {
 	// from what can't be read.
 	asked bool
 	// celled is what CEL has been given of the body, by the name of the member.
-	celled map[types.String]ref.Val
+	celled map[string]ref.Val
 }
 
 // newAnswer wraps a response; nil for nil.
@@ -91,44 +91,45 @@ func (a *answer) head() traits.Mapper {
 // answerMap is the variable response, or one of steps. Reading json or text of a body that can't be read is
 // noted in the scope, where no default can hide it; conditions that are decided
 // by the head alone are not.
-type answerMap struct {
+func answerMap(a *answer, s *scope) *lazyMap {
+	head := a.head()
+	return &lazyMap{head, func(name string) (ref.Val, bool) {
+		if name != "json" && name != "text" {
+			return head.Find(types.String(name))
+		}
+		if v, done := a.celled[name]; done {
+			return v, true
+		}
+		v, problem := a.body(name)
+		if problem != nil {
+			s.note(problem)
+			return nil, false
+		}
+		if a.celled == nil {
+			a.celled = map[string]ref.Val{}
+		}
+		a.celled[name] = types.DefaultTypeAdapter.NativeToValue(v)
+		return a.celled[name], true
+	}}
+}
+
+// lazyMap is a map to CEL whose members are made when they are asked for.
+type lazyMap struct {
 	traits.Mapper
-	answer *answer
-	scope  *scope
+	find func(name string) (ref.Val, bool)
 }
 
 // Find implements traits.Mapper.
-func (m *answerMap) Find(key ref.Val) (ref.Val, bool) {
-	name, _ := key.(types.String)
-	if name != "json" && name != "text" {
-		return m.Mapper.Find(key)
-	}
-	if v, done := m.answer.celled[name]; done {
-		return v, true
-	}
-	v, problem := m.answer.body(name)
-	if problem != nil {
-		m.scope.note(problem)
+func (m *lazyMap) Find(key ref.Val) (ref.Val, bool) {
+	name, ok := key.(types.String)
+	if !ok {
 		return nil, false
 	}
-	if m.answer.celled == nil {
-		m.answer.celled = map[types.String]ref.Val{}
-	}
-	m.answer.celled[name] = types.DefaultTypeAdapter.NativeToValue(v)
-	return m.answer.celled[name], true
-}
-
-// body is the member json or text for CEL.
-func (a *answer) body(name types.String) (any, *Refusal) {
-	if name == "text" {
-		return a.text()
-	}
-	v, problem := a.json()
-	return celOrEmpty(v), problem
+	return m.find(string(name))
 }
 
 // Get implements traits.Indexer.
-func (m *answerMap) Get(key ref.Val) ref.Val {
+func (m *lazyMap) Get(key ref.Val) ref.Val {
 	v, ok := m.Find(key)
 	if !ok {
 		return types.NewErr("no such key: %v", key)
@@ -137,7 +138,30 @@ func (m *answerMap) Get(key ref.Val) ref.Val {
 }
 
 // Contains implements traits.Container.
-func (m *answerMap) Contains(key ref.Val) ref.Val {
+func (m *lazyMap) Contains(key ref.Val) ref.Val {
 	_, ok := m.Find(key)
 	return types.Bool(ok)
+}
+
+// body is the member json or text for CEL.
+func (a *answer) body(name string) (any, *Refusal) {
+	if name == "text" {
+		return a.text()
+	}
+	v, problem := a.json()
+	return celOrEmpty(v), problem
+}
+
+// Response is an answer as far as it was read.
+type Response struct {
+	// Status is the final status; 1xx answers are not shown to rules.
+	Status int
+	// Header holds the answer's fields by their canonical names.
+	Header http.Header
+	// Trailer holds its trailer fields, which no condition reads.
+	Trailer http.Header
+	// Body is what was read; when Complete is false no condition may read it.
+	Body []byte
+	// Complete says that the whole body was read and is in Body.
+	Complete bool
 }

@@ -90,9 +90,6 @@ func appendObject(dst []byte, v *jsonValue, m *mask) []byte {
 // appendString appends a JSON string with the fewest escapes. Values come from
 // parsers that checked UTF-8; anything else is replaced.
 func appendString(dst []byte, s string) []byte {
-	if plainPrefix(s) == len(s) {
-		return append(append(append(dst, '"'), s...), '"')
-	}
 	out, err := jsontext.AppendQuote(dst, s)
 	if err != nil {
 		out, _ = jsontext.AppendQuote(dst, strings.ToValidUTF8(s, "\uFFFD"))

@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -31,8 +32,7 @@ func caseMutation() Mutation {
 // testCase is one case of a connector.
 type testCase struct {
 	name    string
-	key     string
-	node    *yaml.Node
+	at      Where
 	request Raw
 	// send are answers to the preparing steps of a sending in steps; undo is the object
 	// that is taken back.
@@ -61,153 +61,134 @@ type expectation struct {
 }
 
 // cases reads the list of cases.
-func (d *decoder) cases(n *yaml.Node, key string) []*testCase {
-	var out []*testCase
-	for i, item := range d.elements(n, key) {
-		k := index(key, i)
-		m := d.object(item, k, levelCase)
-		if item.Kind != yaml.MappingNode {
+func (d *decoder) cases(v value) (out []*testCase) {
+	for _, item := range d.list(v) {
+		m, ok := d.Map(item, levelCase)
+		if !ok {
 			continue
 		}
-		c := &testCase{key: k, node: item, name: k}
-		if v, ok := d.need(item, m, k, "name"); ok {
-			c.name, _ = d.text(v, join(k, "name"))
+		c := &testCase{at: item.Place(), name: item.Key, request: d.caseRequest(d.need(m, "request"))}
+		if name, ok := d.text(d.need(m, "name")); ok {
+			c.name = name
 		}
-		if v, ok := d.need(item, m, k, "request"); ok {
-			c.request = d.caseRequest(v, join(k, "request"))
+		c.send, c.probe = d.caseAnswers(m.At("send")), d.caseAnswers(m.At("probe"))
+		if undo := d.plainText(m.At("undo")); undo != nil {
+			c.undo = *undo
 		}
-		for j, answer := range d.optional(m["send"], join(k, "send")) {
-			c.send = append(c.send, d.caseAnswer(answer, index(join(k, "send"), j)))
+		if m.Has("response") {
+			c.response = d.caseAnswer(m.At("response"))
 		}
-		if v := m["undo"]; v != nil && d.plain(v, join(k, "undo")) {
-			c.undo = v.Value
-		}
-		if m["response"] != nil {
-			c.response = d.caseAnswer(m["response"], join(k, "response"))
-		}
-		for j, answer := range d.optional(m["probe"], join(k, "probe")) {
-			c.probe = append(c.probe, d.caseAnswer(answer, index(join(k, "probe"), j)))
-		}
-		if v, ok := d.need(item, m, k, "expect"); ok {
-			c.expect = d.expectation(v, join(k, "expect"))
-		}
+		c.expect = d.expectation(d.need(m, "expect"))
 		out = append(out, c)
 	}
 	return out
 }
 
-// caseRequest reads a request: method, url, headers and body.
-func (d *decoder) caseRequest(n *yaml.Node, key string) Raw {
-	m := d.object(n, key, levelCaseAsk)
-	raw := Raw{Method: http.MethodGet, Header: d.caseHeaders(m["headers"], join(key, "headers"))}
-	if m["method"] != nil {
-		raw.Method, _ = d.text(m["method"], join(key, "method"))
+// plainText is a text that may be empty; nil for one that is missing.
+func (d *decoder) plainText(v value) *string {
+	if !d.Plain(v) {
+		return nil
 	}
-	if v, ok := d.need(n, m, key, "url"); ok {
-		if url, ok := d.text(v, join(key, "url")); ok {
-			if raw.Scheme, raw.Authority, raw.Target, ok = splitURL(url, raw.Method); !ok {
-				d.fail("value", join(key, "url"), v, "is no absolute URL", "write it with https://")
-			}
+	return &v.Value
+}
+
+// caseRequest reads a request: method, url, headers and body.
+func (d *decoder) caseRequest(v value) Raw {
+	m, ok := d.Map(v, levelCaseAsk)
+	if !ok {
+		return Raw{}
+	}
+	raw := Raw{Method: http.MethodGet, Header: d.caseHeaders(m.At("headers")), Body: d.caseBody(m.At("body"))}
+	if method, ok := d.text(m.At("method")); ok {
+		raw.Method = method
+	}
+	at := d.need(m, "url")
+	if url, ok := d.text(at); ok {
+		if raw.Scheme, raw.Authority, raw.Target, ok = splitURL(url, raw.Method); !ok {
+			d.Fail("value", at, "is no absolute URL", "write it with https://")
 		}
 	}
-	raw.Body = d.caseBody(m["body"], join(key, "body"))
 	raw.HasBody = len(raw.Body) > 0
 	return raw
 }
 
-// caseAnswer reads an answer: status, headers and body.
-func (d *decoder) caseAnswer(n *yaml.Node, key string) *Response {
-	m := d.object(n, key, levelCaseAnswer)
-	out := &Response{Status: http.StatusOK, Complete: true, Header: d.caseHeaders(m["headers"], join(key, "headers"))}
-	if m["status"] != nil {
-		out.Status = d.number(m["status"], join(key, "status"), 200, 599)
+// caseAnswers reads one answer, or a list of them.
+func (d *decoder) caseAnswers(v value) (out []*Response) {
+	for _, item := range d.OneOrMore(v) {
+		out = append(out, d.caseAnswer(item))
 	}
-	out.Body = d.caseBody(m["body"], join(key, "body"))
 	return out
 }
 
-// caseHeaders reads header fields.
-func (d *decoder) caseHeaders(n *yaml.Node, key string) http.Header {
-	out := http.Header{}
-	if n == nil {
-		return out
+// caseAnswer reads an answer: status, headers and body.
+func (d *decoder) caseAnswer(v value) *Response {
+	m, _ := d.Map(v, levelCaseAnswer)
+	return &Response{
+		Status: cmp.Or(d.number(m.At("status"), 200, 599), http.StatusOK), Complete: true,
+		Header: d.caseHeaders(m.At("headers")), Body: d.caseBody(m.At("body")),
 	}
-	d.members(n, key, "headers", func(name string, _, v *yaml.Node) {
-		for _, value := range d.texts(v, join(key, name)) {
-			out.Add(name, value)
-		}
-	})
+}
+
+// caseHeaders reads header fields.
+func (d *decoder) caseHeaders(v value) http.Header {
+	out := http.Header{}
+	if v.Given() {
+		d.Members(v, func(name string, _, member value) {
+			for _, text := range d.texts(member) {
+				out.Add(name, text)
+			}
+		})
+	}
 	return out
 }
 
 // caseBody reads a body: text as it is, anything else as JSON.
-func (d *decoder) caseBody(n *yaml.Node, key string) []byte {
-	if n == nil {
-		return nil
+func (d *decoder) caseBody(v value) []byte {
+	if v.Is(yaml.ScalarNode) {
+		return []byte(v.Value)
 	}
-	if n.Kind == yaml.ScalarNode {
-		return []byte(n.Value)
-	}
-	if v := d.literal(n, key); v != nil {
-		return appendMasked(nil, v, nil)
+	if body := d.literal(v); body != nil {
+		return appendMasked(nil, body, nil)
 	}
 	return nil
 }
 
 // literal reads a value in which nothing is an expression.
-func (d *decoder) literal(n *yaml.Node, key string) *jsonValue {
-	t := d.template(n, key, inRequest)
+func (d *decoder) literal(v value) *jsonValue {
+	t := d.template(v, inRequest)
 	if t == nil {
 		return nil
 	}
 	if len(t.exprs()) > 0 {
-		d.fail("type", key, n, "a case holds no expressions", "write the value out")
+		d.Fail("type", v, "a case holds no expressions", "write the value out")
 		return nil
 	}
-	v, _, err := t.build(nil)
+	out, _, err := t.build(nil)
 	if err != nil {
 		return nil
 	}
-	return &v
+	return &out
 }
 
 // expectation reads what a case expects.
-func (d *decoder) expectation(n *yaml.Node, key string) expectation {
-	m := d.object(n, key, levelExpect)
+func (d *decoder) expectation(v value) expectation {
+	m, ok := d.Map(v, levelExpect)
 	var e expectation
-	if n.Kind == yaml.MappingNode && len(n.Content) == 0 {
-		d.fail("empty", key, n, "expects nothing", "name what must come out, such as operation and identity")
+	if ok && len(v.Content) == 0 {
+		d.Fail("empty", v, "expects nothing", "name what must come out, such as operation and identity")
 	}
-	for name, into := range map[string]*string{"operation": &e.operation, "refused": &e.refused} {
-		if m[name] != nil {
-			*into, _ = d.text(m[name], join(key, name))
-		}
+	e.operation, _ = d.text(m.At("operation"))
+	e.refused, _ = d.text(m.At("refused"))
+	e.subkey, e.account = d.plainText(m.At("subkey")), d.plainText(m.At("account"))
+	e.identity, e.kept = d.literal(m.At("identity")), d.literal(m.At("kept"))
+	e.verdict = word(d, m.At("verdict"), "", "default", "applied", "failed", "uncertain")
+	e.class = string(word(d, m.At("class"), "", classes...))
+	e.observation = word(d, m.At("observation"), "", "applied", "absent", "duplicate", "retry")
+	for _, request := range d.OneOrMore(m.At("sent")) {
+		e.sent = append(e.sent, d.caseRequest(request))
 	}
-	for name, into := range map[string]**string{"subkey": &e.subkey, "account": &e.account} {
-		if v := m[name]; v != nil && d.plain(v, join(key, name)) {
-			*into = &v.Value
-		}
-	}
-	if m["identity"] != nil {
-		e.identity = d.literal(m["identity"], join(key, "identity"))
-	}
-	if m["verdict"] != nil {
-		e.verdict = d.word(m["verdict"], join(key, "verdict"), "default", "applied", "failed", "uncertain")
-	}
-	if m["class"] != nil {
-		e.class = d.word(m["class"], join(key, "class"), string(ClassTransient), string(ClassPermission), string(ClassPrecondition), string(ClassLogic))
-	}
-	if m["observation"] != nil {
-		e.observation = d.word(m["observation"], join(key, "observation"), "applied", "absent", "duplicate", "retry")
-	}
-	for i, request := range d.optional(m["sent"], join(key, "sent")) {
-		e.sent = append(e.sent, d.caseRequest(request, index(join(key, "sent"), i)))
-	}
-	if m["kept"] != nil {
-		e.kept = d.literal(m["kept"], join(key, "kept"))
-	}
-	if m["result"] != nil {
-		e.result = d.caseAnswer(m["result"], join(key, "result"))
+	if m.Has("result") {
+		e.result = d.caseAnswer(m.At("result"))
 	}
 	return e
 }
@@ -222,8 +203,8 @@ func (s *Set) RunCases() Findings {
 		for _, one := range c.cases {
 			for _, problem := range one.run(c) {
 				out = append(out, Finding{
-					Severity: SeverityError, Code: "case", File: c.File, Line: one.node.Line, Column: one.node.Column,
-					Key: one.key, Value: printable(one.name), Problem: problem.problem, Fix: problem.fix,
+					Severity: SeverityError, Code: "case", File: c.File, Line: one.at.Line, Column: one.at.Column,
+					Key: one.at.Key, Value: printable(one.name), Problem: problem.problem, Fix: problem.fix,
 				})
 			}
 		}

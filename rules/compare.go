@@ -8,7 +8,6 @@ import (
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
-	"cel.dev/cel-go/common/types/traits"
 )
 
 // Likeness is how two payloads of one identity stand to each other. The zero value
@@ -61,7 +60,7 @@ func (op *Operation) Compare(stored, asked *Request) Comparison {
 	}
 	out := op.difference(a, b)
 	alike := func(without *placed) bool {
-		return bytes.Equal(op.appendPayload(nil, a, without, op.normal), op.appendPayload(nil, b, without, op.normal))
+		return bytes.Equal(op.appendPayload(nil, a, without, op.collations), op.appendPayload(nil, b, without, op.collations))
 	}
 	switch {
 	case !alike(op.insignificant):
@@ -82,7 +81,7 @@ func (op *Operation) Compare(stored, asked *Request) Comparison {
 // secretRequest reports whether the payload has a part that is masked in what is stored.
 func (op *Operation) secretRequest() bool {
 	return slices.ContainsFunc(op.secret, func(p place) bool { return p.root != "response" && p.root != "header" }) ||
-		slices.ContainsFunc(op.headers, op.hidesField)
+		slices.ContainsFunc(op.headers, op.HidesField)
 }
 
 // judgeLikeness asks the rule's compare.
@@ -114,46 +113,17 @@ func storedLayer() cel.EnvOption {
 
 // storedMap is the variable stored: the request that was recorded, with the same
 // names as the request at hand.
-type storedMap struct {
-	traits.Mapper
-	scope *scope
-}
-
-func newStoredMap(s *scope) *storedMap {
-	return &storedMap{types.NewStringInterfaceMap(types.DefaultTypeAdapter, map[string]any{}), s}
+func storedMap(s *scope) *lazyMap {
+	return &lazyMap{types.NewStringInterfaceMap(types.DefaultTypeAdapter, map[string]any{}), func(name string) (ref.Val, bool) {
+		if !slices.Contains(storedNames, name) {
+			return nil, false
+		}
+		v, found := s.ResolveName(name)
+		return types.DefaultTypeAdapter.NativeToValue(v), found
+	}}
 }
 
 // storedNames are what can be read of a stored request.
 var storedNames = []string{
 	"method", "authority", "path", "host", "query", "form", "header", "query_all", "form_all", "json", "body_sha256",
-}
-
-// Find implements traits.Mapper.
-func (m *storedMap) Find(key ref.Val) (ref.Val, bool) {
-	name, ok := key.(types.String)
-	if !ok {
-		return nil, false
-	}
-	for _, known := range storedNames {
-		if string(name) == known {
-			v, found := m.scope.ResolveName(known)
-			return types.DefaultTypeAdapter.NativeToValue(v), found
-		}
-	}
-	return nil, false
-}
-
-// Get implements traits.Indexer.
-func (m *storedMap) Get(key ref.Val) ref.Val {
-	v, ok := m.Find(key)
-	if !ok {
-		return types.NewErr("no such key: %v", key)
-	}
-	return v
-}
-
-// Contains implements traits.Container.
-func (m *storedMap) Contains(key ref.Val) ref.Val {
-	_, ok := m.Find(key)
-	return types.Bool(ok)
 }

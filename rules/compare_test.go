@@ -205,7 +205,7 @@ func FuzzMarkup(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		for _, n := range []normals{normalHTML, normalMarkdown, normalWhitespace | normalCase | normalNumbers} {
+		for _, n := range []collation{collateHTML, collateMarkdown, collateWhitespace | collateCase | collateNumbers} {
 			if once, again := n.text(s), n.text(s); once != again {
 				t.Errorf("%d: %q and %q", n, once, again)
 			}

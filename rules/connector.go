@@ -1,6 +1,8 @@
 package rules
 
-import "time"
+import (
+	"time"
+)
 
 // Connector is one external API, as its file describes it with the user's
 // settings applied.
@@ -38,8 +40,8 @@ type Connector struct {
 	// Operations are in the order in which they are tried.
 	Operations []*Operation
 
-	// Where the file names the connector.
-	nameLine, nameColumn int
+	// at is where the file names the connector.
+	at Where
 
 	hosts []*hostPattern
 	// fileHosts are the file's own, which its cases are written for.
@@ -62,14 +64,6 @@ type Rate struct {
 // Bounds reports whether the rate says anything.
 func (r Rate) Bounds() bool { return r.Requests > 0 && r.Per > 0 }
 
-// each is the time for which one request uses the rate up; 0 without a bound.
-func (r Rate) each() time.Duration {
-	if !r.Bounds() {
-		return 0
-	}
-	return r.Per / time.Duration(r.Requests)
-}
-
 // Operation looks an operation up by name; nil if there is none.
 func (c *Connector) Operation(name string) *Operation {
 	for _, op := range c.Operations {
@@ -78,4 +72,69 @@ func (c *Connector) Operation(name string) *Operation {
 		}
 	}
 	return nil
+}
+
+// Set is every connector that is in force. It is immutable; a reload makes a new
+// one.
+type Set struct {
+	connectors []*Connector
+	byName     map[string]*Connector
+	// exact holds the hosts without variables at the scheme's default port.
+	exact map[string]*Connector
+	// patterns holds the others.
+	patterns []hostOwner
+}
+
+// hostOwner is a host pattern and whose it is.
+type hostOwner struct {
+	pattern   *hostPattern
+	connector *Connector
+}
+
+// Connectors are all connectors, by name.
+func (s *Set) Connectors() []*Connector { return s.connectors }
+
+// Connector looks a connector up by name; nil if there is none.
+func (s *Set) Connector(name string) *Connector { return s.byName[name] }
+
+// ConnectorHost reports whether any connector declares the authority (host or
+// host:port) under http or https. It is for what must be known before there is a
+// request, such as whether a tunnel may stay blind; an authority that can't be
+// read counts as declared.
+func (s *Set) ConnectorHost(authority string) bool {
+	for _, scheme := range []string{"https", "http"} {
+		host, port, refusal := normalAuthority(authority, scheme)
+		if refusal != nil {
+			return true
+		}
+		if c, _ := s.lookup(scheme, host, port); c != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// Covers reports whether a connector declares the host, under the scheme.
+func (s *Set) Covers(connector, scheme, authority string) bool {
+	host, port, refusal := normalAuthority(authority, scheme)
+	if refusal != nil {
+		return false
+	}
+	c, _ := s.lookup(scheme, host, port)
+	return c != nil && c.Name == connector
+}
+
+// lookup finds the connector of a normalised host and its host variables.
+func (s *Set) lookup(scheme, host, port string) (*Connector, map[string]string) {
+	if port == "" {
+		if c := s.exact[host]; c != nil {
+			return c, nil
+		}
+	}
+	for _, o := range s.patterns {
+		if vars, ok := o.pattern.match(scheme, host, port); ok {
+			return o.connector, vars
+		}
+	}
+	return nil, nil
 }

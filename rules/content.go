@@ -5,11 +5,14 @@ import (
 	"compress/flate"
 	"compress/gzip"
 	"compress/zlib"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"io"
 	"mime"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -236,4 +239,166 @@ func newInflater(body []byte, in *bytes.Reader) (io.Reader, error) {
 		return zlib.NewReader(in)
 	}
 	return flate.NewReader(in), nil
+}
+
+// awsChunked is the coding in which AWS's clients stream what they upload: chunks that
+// may each be signed, and then trailers with a digest. It stays as it is when the request
+// is sent; what is judged is the content without it.
+const awsChunked = "aws-chunked"
+
+// errAWSChunked says nothing of the bytes, which may be secret.
+var errAWSChunked = errors.New("malformed aws-chunked content")
+
+// maxChunkLine bounds a chunk's size and signature, and a trailer.
+const maxChunkLine = 1 << 10
+
+// undoAWSChunked returns the content, if body is exactly one such stream and as long as
+// X-Amz-Decoded-Content-Length says.
+func undoAWSChunked(declared []string, body []byte) ([]byte, error) {
+	if len(declared) != 1 {
+		return nil, errAWSChunked
+	}
+	plain := make([]byte, 0, len(body))
+	for {
+		line, rest, ok := chunkLine(body)
+		size, sized := chunkSize(line)
+		if !ok || !sized || size > len(rest) {
+			return nil, errAWSChunked
+		}
+		if size == 0 {
+			body = rest
+			break
+		}
+		plain = append(plain, rest[:size]...)
+		if body, ok = bytes.CutPrefix(rest[size:], []byte("\r\n")); !ok {
+			return nil, errAWSChunked
+		}
+	}
+	if !onlyTrailers(body) || strconv.Itoa(len(plain)) != declared[0] {
+		return nil, errAWSChunked
+	}
+	return plain, nil
+}
+
+// chunkLine cuts a line that ends in CRLF off.
+func chunkLine(body []byte) (line string, rest []byte, ok bool) {
+	end := bytes.Index(body[:min(len(body), maxChunkLine)], []byte("\r\n"))
+	if end < 0 || bytes.ContainsAny(body[:end], "\r\n") {
+		return "", nil, false
+	}
+	return string(body[:end]), body[end+2:], true
+}
+
+// chunkSize reads the beginning of a chunk: its size in hex, and its signature, if there
+// is one.
+func chunkSize(line string) (int, bool) {
+	digits, signature, signed := strings.Cut(line, ";")
+	if signed {
+		value, ok := strings.CutPrefix(signature, "chunk-signature=")
+		if !ok || len(value) == 0 || strings.Trim(value, "0123456789abcdef") != "" {
+			return 0, false
+		}
+	}
+	if strings.Trim(digits, "0123456789abcdefABCDEF") != "" {
+		return 0, false
+	}
+	size, err := strconv.ParseUint(digits, 16, 31)
+	return int(size), err == nil
+}
+
+// onlyTrailers reports whether what follows the last chunk is trailers of AWS's own and
+// the line that ends them.
+func onlyTrailers(body []byte) bool {
+	for {
+		line, rest, ok := chunkLine(body)
+		if !ok {
+			return false
+		}
+		if line == "" {
+			return len(rest) == 0
+		}
+		name, _, ok := strings.Cut(line, ":")
+		if !ok || !strings.HasPrefix(strings.ToLower(name), "x-amz-") || strings.ContainsAny(name, " \t") {
+			return false
+		}
+		body = rest
+	}
+}
+
+// oneBoundary stands for the boundary of a multipart body where the body is judged.
+const oneBoundary = "keep/v1 boundary"
+
+// boundaryOf is the boundary (RFC 2046 §5.1.1) of a multipart body, "" for what is none, or in
+// which it stands anywhere else than in the lines that part the body. Clients make it anew for
+// each request: taken as it stands, a body would be another one at each run.
+func boundaryOf(header declared, c *content) string {
+	if c.problem != nil || c.json != nil || len(header.types) != 1 {
+		return ""
+	}
+	mediaType, params, err := mime.ParseMediaType(header.types[0])
+	boundary := params["boundary"]
+	if err != nil || !isMultipart(mediaType) || boundary == "" || bytes.Contains(c.bytes, []byte(oneBoundary)) && boundary != oneBoundary {
+		return ""
+	}
+	closed := false
+	for at, rest := 0, c.bytes; ; {
+		i := bytes.Index(rest, []byte(boundary))
+		if i < 0 {
+			break
+		}
+		at += i
+		end := at + len(boundary)
+		ends, parts := partingLine(c.bytes, at, end)
+		if !parts || closed {
+			return ""
+		}
+		closed = ends
+		at, rest = end, c.bytes[end:]
+	}
+	if !closed {
+		return ""
+	}
+	return boundary
+}
+
+// partingLine reports whether what stands from at to end is all that a line holds but for what
+// marks it: two hyphens before it, and behind it two more in the last one.
+func partingLine(body []byte, at, end int) (last, ok bool) {
+	before, after := body[:at], body[end:]
+	if !bytes.HasSuffix(before, []byte("--")) {
+		return false, false
+	}
+	if before = before[:len(before)-2]; len(before) > 0 && before[len(before)-1] != '\n' {
+		return false, false
+	}
+	if last = bytes.HasPrefix(after, []byte("--")); last {
+		after = after[2:]
+	}
+	after = bytes.TrimPrefix(after, []byte("\r"))
+	return last, len(after) == 0 && last || len(after) > 0 && after[0] == '\n'
+}
+
+// judged is the body as it is compared: each multipart one with the same boundary.
+func (c *content) judged() []byte {
+	if c.boundary == "" {
+		return c.bytes
+	}
+	return bytes.ReplaceAll(c.bytes, []byte(c.boundary), []byte(oneBoundary))
+}
+
+// digest is the hex SHA-256 of judged, which is not put together for it.
+func (c *content) digest() string {
+	if c.boundary == "" {
+		return hexDigest(c.bytes)
+	}
+	sum, rest := sha256.New(), c.bytes
+	for {
+		piece, behind, found := bytes.Cut(rest, []byte(c.boundary))
+		_, _ = sum.Write(piece)
+		if !found {
+			return hex.EncodeToString(sum.Sum(nil))
+		}
+		_, _ = sum.Write([]byte(oneBoundary))
+		rest = behind
+	}
 }

@@ -1,11 +1,8 @@
 package rules
 
 import (
-	"maps"
 	"slices"
 	"strings"
-
-	"go.yaml.in/yaml/v4"
 )
 
 // credentialHeaders usually hold credentials; they are never stored, and what reads them
@@ -49,24 +46,24 @@ func sameField(a, b string) bool {
 // plainField is the one spelling of all names that are the same field.
 func plainField(name string) string { return strings.ReplaceAll(strings.ToLower(name), "_", "-") }
 
-// isCredential reports whether a field holds a credential: one of those that usually do,
+// IsCredential reports whether a field holds a credential: one of those that usually do,
 // or the one that the operator configured for the connector.
-func (op *Operation) isCredential(field string) bool {
+func (op *Operation) IsCredential(field string) bool {
 	return op.Connector != nil && op.Connector.credentialField != "" && sameField(op.Connector.credentialField, field) ||
 		slices.ContainsFunc(credentialHeaders, func(name string) bool { return sameField(name, field) })
 }
 
-// endsLikeCredential reports whether a field has the name of a credential.
-func endsLikeCredential(field string) bool {
+// NamedLikeCredential reports whether a field has the name of a credential.
+func NamedLikeCredential(field string) bool {
 	return slices.ContainsFunc(credentialEndings, func(ending string) bool {
 		before := len(field) - len(ending)
 		return before >= 0 && sameField(field[before:], ending) && (before == 0 || plainByte(field[before-1]) == '-')
 	})
 }
 
-// hidesField reports whether a field of the request is masked in what is stored.
-func (op *Operation) hidesField(field string) bool {
-	return op.isCredential(field) || op.secretField(field) || endsLikeCredential(field) && !op.named[plainField(field)]
+// HidesField reports whether a field of the request is masked in what is stored.
+func (op *Operation) HidesField(field string) bool {
+	return op.IsCredential(field) || op.secretField(field) || NamedLikeCredential(field) && !op.named[plainField(field)]
 }
 
 // secretField reports whether a field of the request is a secret place.
@@ -132,7 +129,7 @@ func (e *expr) fields() map[string]bool {
 // those that its value doesn't show.
 func (op *Operation) credentialOf(e *expr, shown bool) (field string, found bool) {
 	for name, inClear := range e.fields() {
-		if op.isCredential(name) && (inClear || !shown) && (!found || name < field) {
+		if op.IsCredential(name) && (inClear || !shown) && (!found || name < field) {
 			field, found = name, true
 		}
 	}
@@ -158,83 +155,54 @@ func (e *expr) showsAnyField() bool {
 
 // credentials refuses what would store a credential in clear. It isn't hashed in silence, as
 // secret places are: records that were made before would have another key, and be made again.
-func (d *decoder) credentials(n *yaml.Node, key string, op *Operation) {
+func (d *decoder) credentials(op *Operation) {
 	if op.Effect != EffectMutation {
 		return
 	}
-	for _, e := range op.identity {
-		d.inClear(e.expr, n, key, "the identity "+e.name, op)
-	}
-	d.inClear(op.subkey, n, key, "the subkey", op)
-	d.inClear(op.Connector.account, n, key, "the account", op)
-	for _, name := range op.headers {
-		if endsLikeCredential(name) && !op.isCredential(name) && !op.secretField(name) {
-			d.warn("credential", join(key, "payload.headers"), n, quoted(name)+" has the name of a credential, and is stored as it is, since it is payload",
-				"add header['"+name+"'] under secret:, if it is one")
-		}
+	for _, e := range op.telling() {
+		d.inClear(e, op)
 	}
 	if op.compare != nil {
 		if name, found := op.credentialOf(op.compare, false); found {
-			at := d.standing(op.compare, n, key)
-			d.mistaken("secret", at.key, at.node, "reads the header field "+name+", a credential, which is masked in what is stored", "compare other places")
+			d.mistaken("secret", op.compare.at, "reads the header field "+name+", a credential, which is masked in what is stored", "compare other places")
 		}
 	}
-	d.asksByCredential(n, key, op)
+	d.asksByCredential(op)
 }
 
-// inClear reports an expression of the key that shows a credential.
-func (d *decoder) inClear(e *expr, n *yaml.Node, key, what string, op *Operation) {
-	if e == nil || e.readsSecret(op.secret) {
-		return // What reads a secret place is hashed.
+// inClear refuses an expression of the key that shows a credential. What reads a secret place is
+// hashed.
+func (d *decoder) inClear(e namedExpr, op *Operation) {
+	told := func(f Finding) bool { return f.Code == "credential" && f.Key == e.at.Key } // the account is the same for every operation
+	if e.readsSecret(op.secret) || slices.ContainsFunc(d.findings, told) {
+		return
 	}
-	at := d.standing(e, n, key)
-	if slices.ContainsFunc(d.findings, func(f Finding) bool { return f.Code == "credential" && f.Key == at.key }) {
-		return // The account is the same for every operation.
-	}
-	if name, found := op.credentialOf(e, true); found {
-		d.mistaken("credential", at.key, at.node, what+" would store the header field "+name+", a credential, in clear",
+	if name, found := op.credentialOf(e.expr, true); found {
+		d.mistaken("credential", e.at, "the "+e.name+" would store the header field "+name+", a credential, in clear",
 			"write sha256(header['"+name+"']), or add header['"+name+"'] under secret: of the operation, so that a digest is kept")
-		return
-	}
-	if e.showsAnyField() {
-		d.mistaken("credential", at.key, at.node, what+" may store any header field in clear, a credential among them: "+quoted(e.source)+" doesn't say which",
+	} else if e.showsAnyField() {
+		d.mistaken("credential", e.at, "the "+e.name+" may store any header field in clear, a credential among them: "+quoted(e.source)+" doesn't say which",
 			"name the field, as in header['x-request-kind'], or write sha256() of it")
-		return
-	}
-	fields := e.fields()
-	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		if fields[name] && endsLikeCredential(name) {
-			d.warn("credential", at.key, at.node, what+" reads the header field "+name+", which has the name of a credential, and stores it in clear",
-				"add header['"+name+"'] under secret: of the operation, if it is one")
-		}
 	}
 }
 
 // asksByCredential refuses what asks by a credential of the script, which is not stored. Where
 // a step keeps a value, that would be.
-func (d *decoder) asksByCredential(n *yaml.Node, key string, op *Operation) {
+func (d *decoder) asksByCredential(op *Operation) {
 	report := func(code string, list []*expr, shown bool, problem, fix string) {
 		for _, e := range list {
-			if e == nil {
-				continue
-			}
 			if name, found := op.credentialOf(e, shown); found {
-				at := d.standing(e, n, key)
-				d.mistaken(code, at.key, at.node, quoted(e.source)+" reads the header field "+name+", a credential, "+problem, fix)
+				d.mistaken(code, e.at, quoted(e.source)+" reads the header field "+name+", a credential, "+problem, fix)
 			}
 		}
 	}
-	const stored = "which is not stored"
-	for _, one := range []*Operation{op, op.undoing()} {
-		for _, s := range one.Strategies {
-			if s.Probe != nil {
-				report("probe-secret", s.Probe.exprs(), false, stored, "leave it out: the configured credential is added to what keep-proxy asks")
-			}
-		}
+	const stored, leave = "which is not stored", "leave it out: the configured credential is added to what keep-proxy asks and sends"
+	for _, p := range slices.Concat(op.probes(), op.undoing().probes()) {
+		report("probe-secret", p.exprs(), false, stored, leave)
 	}
-	report("watch-secret", op.Watch.exprs(), false, stored, "leave it out: the configured credential is added to what keep-proxy asks")
+	report("watch-secret", op.Watch.exprs(), false, stored, leave)
 	if op.Undo != nil {
-		report("undo-secret", op.Undo.ask.exprs(), false, stored, "leave it out: the configured credential is added to what keep-proxy sends")
+		report("undo-secret", op.Undo.ask.exprs(), false, stored, leave)
 	}
 	for _, step := range op.Send.steps() {
 		for _, e := range step.keep {

@@ -1,300 +1,166 @@
 package rules
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
-	"go.yaml.in/yaml/v4"
+	"keep-proxy/internal/strictyaml"
 )
 
-// decoder reads one connector file strictly and collects every problem.
+// A file is read by these.
+type (
+	value  = strictyaml.Value
+	fields = strictyaml.Map
+	level  = strictyaml.Level
+)
+
+// decoder reads one connector file and collects every problem.
 type decoder struct {
-	file     string
+	strictyaml.Reader
 	findings Findings
 	// undoing says that what is read may name the object that is taken back, pinned that
 	// the file is a stored version.
 	undoing, pinned bool
-	// at is where each expression stands.
-	at map[*expr]location
 }
 
-// add records a finding at a node; a nil node has no place.
-func (d *decoder) add(sev Severity, code, key string, n *yaml.Node, problem, fix string) {
-	f := Finding{Severity: sev, Code: code, File: d.file, Key: key, Problem: problem, Fix: fix}
-	if n != nil {
-		f.Line, f.Column = n.Line, n.Column
-		if n.Kind == yaml.ScalarNode {
-			f.Value = printable(n.Value)
-		}
+func newDecoder(file string, pinned bool) *decoder {
+	d := &decoder{pinned: pinned}
+	d.Report = func(code string, at Where, problem, fix string) {
+		d.findings = append(d.findings, Finding{
+			Severity: SeverityError, Code: code, File: file, Line: at.Line, Column: at.Column,
+			Key: at.Key, Value: printable(at.Value), Problem: problem, Fix: fix,
+		})
 	}
-	d.findings = append(d.findings, f)
+	return d
 }
 
-// fail records an error.
-func (d *decoder) fail(code, key string, n *yaml.Node, problem, fix string) {
-	d.add(SeverityError, code, key, n, problem, fix)
-}
-
-// location is where something stands in the file.
-type location struct {
-	node *yaml.Node
-	key  string
-}
-
-// mistaken records an error that a program before this one took, or that settings make which
-// are for another version by now. Of a stored version it is advice: a mutation is asked about by
-// the rule that it was sent by, mistakes included.
-func (d *decoder) mistaken(code, key string, n *yaml.Node, problem, fix string) {
-	severity := SeverityError
-	if d.pinned {
-		severity = SeverityWarning
-	}
-	d.add(severity, code, key, n, problem, fix)
-}
-
-// warn records advice.
-func (d *decoder) warn(code, key string, n *yaml.Node, problem, fix string) {
-	d.add(SeverityWarning, code, key, n, problem, fix)
-}
-
-// document parses the one YAML document of a file.
-func (d *decoder) document(data []byte) (*yaml.Node, bool) {
-	loader, err := yaml.NewLoader(bytes.NewReader(data))
-	if err != nil {
-		d.syntax(err, data)
-		return nil, false
-	}
-	var doc, second yaml.Node
-	if err := loader.Load(&doc); err != nil {
-		d.syntax(err, data)
-		return nil, false
-	}
-	if err := loader.Load(&second); !errors.Is(err, io.EOF) {
-		d.fail("yaml", "", &second, "the file holds more than one YAML document", "put each connector into a file of its own")
-		return nil, false
-	}
-	if len(doc.Content) != 1 {
-		d.fail("yaml", "", nil, "the file is empty", "begin it with apiVersion: "+APIVersion)
-		return nil, false
-	}
-	return doc.Content[0], true
-}
-
-// syntax records what the YAML parser could not read.
-func (d *decoder) syntax(err error, data []byte) {
-	f := Finding{
-		Severity: SeverityError, Code: "yaml", File: d.file, Problem: "not YAML: " + err.Error(),
-		Fix: "check the indentation; quote values that hold [ or { or \": \", or give them a line of their own",
-	}
-	if errors.Is(err, io.EOF) {
-		f.Problem, f.Fix = "the file is empty", "begin it with apiVersion: "+APIVersion
-	}
-	if load, ok := errors.AsType[*yaml.LoadError](err); ok {
-		f.Line, f.Column, f.Problem = load.Mark.Line, load.Mark.Column, "not YAML: "+load.Message
-		if indentedByTab(data, f.Line) {
-			f.Fix = "indent with spaces: this line begins with a tab"
-		}
-	}
-	if line, column, what := unreadable(data); f.Line == 0 && line > 0 {
-		f.Line, f.Column, f.Problem = line, column, "not YAML: "+what
-		f.Fix = "save the file as UTF-8, and write control characters as \\u escapes in double quotes"
-	}
-	d.findings = append(d.findings, f)
-}
-
-// indentedByTab reports whether there is a tab before the text of a line. The parser
-// takes it for a character like any other that it can't begin with.
-func indentedByTab(data []byte, line int) bool {
-	for text := range bytes.Lines(data) {
-		if line--; line == 0 {
-			return bytes.ContainsRune(text[:len(text)-len(bytes.TrimLeft(text, " \t"))], '\t')
-		}
-	}
-	return false
-}
-
-// unreadable finds the first byte or character that no YAML text may hold, which the
-// parser refuses without a place. The line is 0 when there is none.
-func unreadable(data []byte) (line, column int, what string) {
-	line, column = 1, 1
-	for len(data) > 0 {
-		r, size := utf8.DecodeRune(data)
-		switch {
-		case r == utf8.RuneError && size == 1:
-			return line, column, fmt.Sprintf("byte 0x%02x is no UTF-8", data[0])
-		case r == '\n':
-			line, column = line+1, 0
-		case r < ' ' && r != '\t' && r != '\r', r == 0x7f:
-			return line, column, fmt.Sprintf("a control character (U+%04X)", r)
-		}
-		data, column = data[size:], column+1
-	}
-	return 0, 0, ""
-}
-
-// object reads a map of a level: unknown, repeated and later keys are errors.
-func (d *decoder) object(n *yaml.Node, key string, l level) map[string]*yaml.Node {
-	out := map[string]*yaml.Node{}
-	d.members(n, key, l.name, func(name string, k, v *yaml.Node) {
-		switch {
-		case slices.Contains(l.known, name):
-			out[name] = v
-		case slices.Contains(l.later, name):
-			d.fail("not-yet", join(key, name), k, fmt.Sprintf("%s is not built yet", name), "leave it out; this version refuses it rather than ignore it")
-		default:
-			fix := "the keys of " + l.name + " are " + listed(l.known)
-			if near := nearest(name, l.known); near != "" {
-				fix = "did you mean " + near + "?"
-			}
-			d.fail("unknown-key", join(key, name), k, "unknown key "+printable(name), fix)
-		}
-	})
-	return out
-}
-
-// members visits the members of a map. what names it in findings.
-func (d *decoder) members(n *yaml.Node, key, what string, visit func(name string, k, v *yaml.Node)) {
-	if !d.plain(n, key) {
-		return
-	}
-	if n.Kind != yaml.MappingNode {
-		d.fail("type", key, n, what+" must be a map", "write key: value lines below it")
-		return
-	}
-	seen := map[string]int{}
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		k, v := n.Content[i], n.Content[i+1]
-		if k.Kind != yaml.ScalarNode || k.Anchor != "" || k.Tag == "!!merge" {
-			d.fail("yaml", key, k, "a key must be a plain word", "write the key out; anchors, aliases and << are not taken")
-			continue
-		}
-		if line, again := seen[k.Value]; again {
-			d.fail("repeated-key", join(key, k.Value), k, fmt.Sprintf("%s is already on line %d", printable(k.Value), line), "keep one of them")
-			continue
-		}
-		seen[k.Value] = k.Line
-		visit(k.Value, k, v)
+// mistaken reports what a program before this one took, or settings that are for another version by
+// now. A stored version is loaded all the same: a mutation is asked about by the rule that it was
+// sent by, mistakes included.
+func (d *decoder) mistaken(code string, at strictyaml.Placed, problem, fix string) {
+	if !d.pinned {
+		d.Fail(code, at, problem, fix)
 	}
 }
 
-// plain refuses YAML that isn't data as it stands.
-func (d *decoder) plain(n *yaml.Node, key string) bool {
-	switch {
-	case n.Kind == yaml.AliasNode || n.Anchor != "":
-		d.fail("yaml", key, n, "anchors and aliases are not taken", "write the value out")
-	case n.Style&yaml.TaggedStyle != 0:
-		d.fail("yaml", key, n, "tags are not taken", "leave the "+n.Tag+" out")
-	default:
-		return true
+// need is a required value; that it is missing is reported.
+func (d *decoder) need(m fields, name string) value {
+	if !m.Has(name) {
+		d.Fail("missing", m.At(name), name+" is missing", "add "+name+":"+examples[name])
 	}
-	return false
+	return m.At(name)
 }
 
-// elements are the elements of a list.
-func (d *decoder) elements(n *yaml.Node, key string) []*yaml.Node {
-	if !d.plain(n, key) {
-		return nil
-	}
-	if n.Kind != yaml.SequenceNode {
-		d.fail("type", key, n, "must be a list", "write it as lines that begin with \"- \", or in brackets")
-		return nil
-	}
-	return n.Content
+// examples are values that make plain what required keys take.
+var examples = map[string]string{
+	"version": " 1", "hosts": " [api.example.com]", "tie": " marker, or vendor_key, unique or content",
+	"ours": " found.metadata.keep_id == mutation.marker, or what else ties an object to the mutation",
+	"per":  " 1m", "requests": " 100", "until": " response.json.status == 'done'", "max": " 1h",
 }
 
-// oneOrMore are the elements of a list, or the node alone.
-func (d *decoder) oneOrMore(n *yaml.Node, key string) []*yaml.Node {
-	if n.Kind == yaml.SequenceNode {
-		return d.elements(n, key)
-	}
-	return []*yaml.Node{n}
+// list are the elements of a list; none where there is no list.
+func (d *decoder) list(v value) []value {
+	items, _ := d.List(v)
+	return items
 }
 
 // text reads a scalar as it is written. An empty one is an error.
-func (d *decoder) text(n *yaml.Node, key string) (string, bool) {
-	if n == nil || !d.plain(n, key) {
-		return "", false
+func (d *decoder) text(v value) (string, bool) {
+	s, ok := d.Scalar(v)
+	if ok && s == "" {
+		d.Fail("empty", v, "is empty", "give it a value or leave the key out")
 	}
-	if n.Kind != yaml.ScalarNode || n.Tag == "!!null" {
-		d.fail("type", key, n, "must be text", "write one value on the line; quote it if it holds [ or { or \": \"")
-		return "", false
-	}
-	if n.Value == "" {
-		d.fail("empty", key, n, "is empty", "give it a value or leave the key out")
-		return "", false
-	}
-	return n.Value, true
+	return s, ok && s != ""
 }
 
 // texts reads a list of scalars, or one.
-func (d *decoder) texts(n *yaml.Node, key string) []string {
-	var out []string
-	for i, item := range d.oneOrMore(n, key) {
-		if s, ok := d.text(item, index(key, i)); ok {
+func (d *decoder) texts(v value) (out []string) {
+	for _, item := range d.OneOrMore(v) {
+		if s, ok := d.text(item); ok {
 			out = append(out, s)
 		}
 	}
 	return out
 }
 
-// word reads one of the allowed words; "" when it isn't.
-func (d *decoder) word(n *yaml.Node, key string, allowed ...string) string {
-	s, ok := d.text(n, key)
+// word reads one of the allowed words; the fallback where there is none.
+func word[T ~string](d *decoder, v value, fallback T, allowed ...T) T {
+	s, ok := d.text(v)
 	if !ok {
-		return ""
+		return fallback
 	}
-	if !slices.Contains(allowed, s) {
-		d.fail("value", key, n, printable(s)+" is not one of its values", "write "+strings.Join(allowed, " or "))
-		return ""
+	if slices.Contains(allowed, T(s)) {
+		return T(s)
 	}
-	return s
+	d.Fail("value", v, printable(s)+" is not one of its values", "write "+orWords(allowed))
+	return fallback
+}
+
+// orWords writes a, b or c.
+func orWords[T ~string](words []T) string {
+	var b strings.Builder
+	for i, w := range words {
+		switch {
+		case i > 0 && i == len(words)-1:
+			b.WriteString(" or ")
+		case i > 0:
+			b.WriteString(", ")
+		}
+		b.WriteString(string(w))
+	}
+	return b.String()
 }
 
 // boolean reads true or false.
-func (d *decoder) boolean(n *yaml.Node, key string) bool {
-	if n == nil || !d.plain(n, key) {
+func (d *decoder) boolean(v value) bool {
+	if !d.Plain(v) {
 		return false
 	}
-	if n.Kind != yaml.ScalarNode || n.Tag != "!!bool" {
-		d.fail("type", key, n, "must be true or false", "write true or false without quotes")
+	if v.Tag != "!!bool" {
+		d.Fail("type", v, "must be true or false", "write true or false without quotes")
 		return false
 	}
-	return strings.EqualFold(n.Value, "true")
+	return strings.EqualFold(v.Value, "true")
 }
 
 // number reads an integer within bounds; 0 when it isn't.
-func (d *decoder) number(n *yaml.Node, key string, least, most int) int {
-	s, ok := d.text(n, key)
+func (d *decoder) number(v value, least, most int) int {
+	s, ok := d.text(v)
 	if !ok {
 		return 0
 	}
-	v, err := strconv.Atoi(s)
-	if err != nil || n.Tag != "!!int" || v < least || v > most {
-		d.fail("value", key, n, "must be a whole number", fmt.Sprintf("write a number from %d to %d", least, most))
+	n, err := strconv.Atoi(s)
+	if err != nil || v.Tag != "!!int" || n < least || n > most {
+		d.Fail("value", v, "must be a whole number", fmt.Sprintf("write a number from %d to %d", least, most))
 		return 0
 	}
-	return v
+	return n
 }
 
 // duration reads a positive Go duration; 0 when it isn't.
-func (d *decoder) duration(n *yaml.Node, key string) time.Duration {
-	s, ok := d.text(n, key)
+func (d *decoder) duration(v value) time.Duration {
+	s, ok := d.text(v)
 	if !ok {
 		return 0
 	}
-	v, err := time.ParseDuration(s)
-	if err != nil || v <= 0 {
-		d.fail("value", key, n, "must be a duration above zero", "write a number with its unit, such as 90s, 5m or 24h")
+	t, err := time.ParseDuration(s)
+	if err != nil || t <= 0 {
+		d.Fail("value", v, "must be a duration above zero", "write a number with its unit, such as 90s, 5m or 24h")
 		return 0
 	}
-	return v
+	return t
+}
+
+// atMost is duration with a bound.
+func (d *decoder) atMost(v value, most time.Duration, problem, fix string) time.Duration {
+	t := d.duration(v)
+	if t > most {
+		d.Fail("value", v, problem, fix)
+	}
+	return t
 }
 
 // sizeUnits are the units of sizes, longest suffix first.
@@ -304,32 +170,111 @@ var sizeUnits = []struct {
 }{{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"B", 1}}
 
 // size reads a positive size in bytes; 0 when it isn't.
-func (d *decoder) size(n *yaml.Node, key string) int64 {
-	s, ok := d.text(n, key)
+func (d *decoder) size(v value) int64 {
+	s, ok := d.text(v)
 	if !ok {
 		return 0
 	}
 	for _, unit := range sizeUnits {
-		digits, found := strings.CutSuffix(s, unit.suffix)
-		if !found {
-			continue
-		}
-		v, err := strconv.ParseInt(digits, 10, 32)
-		if err == nil && v > 0 {
-			return v * unit.bytes
+		if digits, found := strings.CutSuffix(s, unit.suffix); found {
+			if n, err := strconv.ParseInt(digits, 10, 32); err == nil && n > 0 {
+				return n * unit.bytes
+			}
 		}
 	}
-	d.fail("value", key, n, "must be a size above zero", "write a number with its unit, such as 64KiB or 10MiB")
+	d.Fail("value", v, "must be a size above zero", "write a number with its unit, such as 64KiB or 10MiB")
 	return 0
 }
 
-// join puts a key below another.
-func join(key, name string) string {
-	if key == "" {
-		return name
-	}
-	return key + "." + name
-}
+// APIVersion is the first line of every connector file that this version reads.
+const APIVersion = "keep/v1"
 
-// index puts an index below a key.
-func index(key string, i int) string { return fmt.Sprintf("%s[%d]", key, i) }
+// The levels of the format. Every key of docs/connectors.md is in exactly one of
+// the two lists of its level.
+var (
+	levelConnector = level{
+		Name: "the connector",
+		Known: []string{
+			"apiVersion", "connector", "version", "title", "hosts", "host_group", "reads", "account",
+			"block_scope", "trust_refused", "rate", "operations", "cases",
+		},
+		Later: []string{"aws"},
+	}
+	levelRate      = level{Name: "rate", Known: []string{"requests", "per"}}
+	levelAccount   = level{Name: "account", Known: []string{"get", "value", "cache"}}
+	levelOperation = level{
+		Name: "an operation",
+		Known: []string{
+			"name", "match", "before", "effect", "describe", "identity", "subkey", "payload", "native_key",
+			"marker", "outcome", "success", "reconcile", "on_absent", "manual_check", "max_body", "repeat",
+			"secret", "settle", "absent_confirmations", "absent_spacing", "block_scope", "bounds",
+			"encoded_slash", "timeout", "subkey_header", "drift", "was", "on_skip", "on_no_result", "max_dispatches", "watch",
+			"verify_on_replay", "send", "compensate", "upgrade",
+		},
+		Later: []string{
+			"stream",
+		},
+	}
+	levelCompensate = level{
+		Name: "compensate",
+		Known: []string{
+			"post", "put", "patch", "delete", "header", "query", "json", "auto", "native_key", "outcome", "reconcile",
+			"max_dispatches",
+		},
+	}
+	levelSend = level{
+		Name:  "send",
+		Known: []string{"prepare", "commit", "post", "put", "patch", "header", "query", "json", "form", "expect", "keep"},
+	}
+	levelMatch = level{
+		Name:  "match",
+		Known: []string{"method", "path", "when"},
+		Later: []string{"graphql", "jsonrpc", "aws", "mail"},
+	}
+	levelPayload = level{
+		Name:  "payload",
+		Known: []string{"ignore", "minor", "headers", "normalise", "compare"},
+	}
+	levelNativeKey = level{
+		Name:  "native_key",
+		Known: []string{"header", "json", "form", "query", "format", "max_length", "window", "when_present"},
+		Later: []string{"graphql", "aws"},
+	}
+	levelMarker   = level{Name: "marker", Known: []string{"json", "form", "append", "text"}}
+	levelOutcome  = level{Name: "outcome", Known: []string{"when", "then", "class", "otherwise"}}
+	levelStrategy = level{Name: "reconcile", Known: []string{"resend", "probe", "exec", "none"}}
+	levelExec     = level{Name: "exec", Known: []string{"command", "timeout", "memory", "output", "tie", "absence_is_proof"}}
+	levelResend   = level{Name: "resend", Known: []string{"natural"}}
+	levelProbe    = level{
+		Name: "probe",
+		Known: []string{
+			"get", "post", "header", "query", "json", "result", "absence_is_proof", "expect", "observe",
+			"candidates", "ours", "tie", "id", "created", "pages", "steps",
+		},
+	}
+	levelStep = level{
+		Name:  "a step",
+		Known: append(slices.DeleteFunc(slices.Clone(levelProbe.Known), func(key string) bool { return key == "steps" }), "name"),
+	}
+	levelObserve    = level{Name: "observe", Known: []string{"when", "is", "step"}}
+	levelPages      = level{Name: "pages", Known: []string{"next", "more", "set", "max"}}
+	levelWatch      = level{Name: "watch", Known: []string{"get", "query", "header", "expect", "every", "until", "failed_when", "class", "max"}}
+	levelResult     = level{Name: "result", Known: []string{"status", "header", "json"}, Later: []string{"graphql"}}
+	levelBounds     = level{Name: "bounds", Known: []string{"commit", "lag", "source"}}
+	levelCase       = level{Name: "a case", Known: []string{"name", "request", "send", "undo", "response", "probe", "expect"}}
+	levelCaseAsk    = level{Name: "request", Known: []string{"method", "url", "headers", "body"}}
+	levelCaseAnswer = level{Name: "an answer", Known: []string{"status", "headers", "body"}}
+	levelExpect     = level{
+		Name: "expect",
+		Known: []string{
+			"operation", "identity", "subkey", "account", "refused", "sent", "kept", "verdict", "class", "observation", "result",
+		},
+	}
+)
+
+// listed joins words for a sentence.
+func listed(words []string) string {
+	sorted := slices.Clone(words)
+	slices.Sort(sorted)
+	return strings.Join(sorted, ", ")
+}

@@ -10,12 +10,12 @@ import (
 )
 
 // expr reads and compiles an expression; nil when it can't be.
-func (d *decoder) expr(n *yaml.Node, key string, at position) *expr {
-	if n != nil && (n.Kind == yaml.MappingNode || n.Kind == yaml.SequenceNode) {
-		d.fail("type", key, n, "must be an expression", "put an expression that holds [ or { into quotes, or on a line of its own")
+func (d *decoder) expr(v value, at position) *expr {
+	if v.Is(yaml.MappingNode) || v.Is(yaml.SequenceNode) {
+		d.Fail("type", v, "must be an expression", "put an expression that holds [ or { into quotes, or on a line of its own")
 		return nil
 	}
-	s, ok := d.text(n, key)
+	s, ok := d.text(v)
 	if !ok {
 		return nil
 	}
@@ -23,36 +23,39 @@ func (d *decoder) expr(n *yaml.Node, key string, at position) *expr {
 	if err != nil {
 		if meant := mended(s); meant != s {
 			if _, other := compileExpr(meant, d.position(at)); other == nil {
-				d.fail("expression", key, n, "does not compile: it is written like a text", "no braces here: write "+yamlPlain(meant))
+				d.Fail("expression", v, "does not compile: it is written like a text", "no braces here: write "+yamlPlain(meant))
 				return nil
 			}
 		}
-		d.compileProblem(n, key, err)
+		d.compileProblem(v, err)
 		return nil
 	}
-	d.compiled(n, key, e)
+	d.compiled(v, e)
 	return e
 }
 
 // condition reads an expression that must be true or false.
-func (d *decoder) condition(n *yaml.Node, key string, at position) *expr {
-	e := d.expr(n, key, at)
+func (d *decoder) condition(v value, at position) *expr {
+	e := d.expr(v, at)
 	if e != nil && e.neverBool {
-		d.mistaken("expression", key, n, "is no condition: it is never true or false", "compare it, such as response.status == 200")
+		d.mistaken("expression", v, "is no condition: it is never true or false", "compare it, such as response.status == 200")
 	}
 	return e
 }
 
-// compiled remembers where an expression stands, and reports what compiles and can't be
-// meant.
-func (d *decoder) compiled(n *yaml.Node, key string, exprs ...*expr) {
-	if d.at == nil {
-		d.at = map[*expr]location{}
-	}
+// judging reads a condition on an answer.
+func (d *decoder) judging(v value) *expr {
+	e := d.condition(v, inAnswer)
+	d.answered(e, "response")
+	return e
+}
+
+// compiled notes where expressions stand, and reports what compiles and can't be meant.
+func (d *decoder) compiled(v value, exprs ...*expr) {
 	for _, e := range exprs {
-		d.at[e] = location{n, key}
+		e.at = v.Place()
 		for _, m := range e.mistakes {
-			d.mistaken("expression", key, n, m.problem, m.fix)
+			d.mistaken("expression", v, m.problem, m.fix)
 		}
 	}
 }
@@ -69,12 +72,12 @@ func (d *decoder) position(at position) position {
 }
 
 // compileProblem records why an expression or a text does not compile.
-func (d *decoder) compileProblem(n *yaml.Node, key string, err error) {
+func (d *decoder) compileProblem(v value, err error) {
 	if _, later := errors.AsType[errNotYet](err); later {
-		d.fail("not-yet", key, n, err.Error(), "leave it out; this version refuses it rather than ignore it")
+		d.Fail("not-yet", v, err.Error(), "leave it out; this version refuses it rather than ignore it")
 		return
 	}
-	d.fail("expression", key, n, "does not compile: "+err.Error(), fixFor(err))
+	d.Fail("expression", v, "does not compile: "+err.Error(), fixFor(err))
 }
 
 // fixFor says what to do about the usual mistakes.
@@ -97,32 +100,24 @@ func fixFor(err error) string {
 	return "correct the expression; docs/connectors.md lists what there is"
 }
 
-// standing is where an expression stands; n and key are for one that stands nowhere.
-func (d *decoder) standing(e *expr, n *yaml.Node, key string) location {
-	if at, ok := d.at[e]; ok {
-		return at
-	}
-	return location{n, key}
-}
-
 // textWith reads a text with insertions; nil when it can't be compiled.
-func (d *decoder) textWith(n *yaml.Node, key string, at position) *text {
-	s, ok := d.text(n, key)
+func (d *decoder) textWith(v value, at position) *text {
+	s, ok := d.text(v)
 	if !ok {
 		return nil
 	}
 	t, err := compileText(s, d.position(at))
 	if err != nil {
-		d.compileProblem(n, key, err)
+		d.compileProblem(v, err)
 		return nil
 	}
-	d.compiled(n, key, t.exprs()...)
+	d.compiled(v, t.exprs()...)
 	return t
 }
 
 // pathText reads the path of a request that the proxy sends.
-func (d *decoder) pathText(n *yaml.Node, key string, at position) *text {
-	t := d.textWith(n, key, at)
+func (d *decoder) pathText(v value, at position) *text {
+	t := d.textWith(v, at)
 	if t == nil {
 		return nil
 	}
@@ -135,25 +130,25 @@ func (d *decoder) pathText(n *yaml.Node, key string, at position) *text {
 		}
 	}
 	if strings.ContainsAny(literal.String(), "?#") {
-		d.fail("path", key, n, "a path holds no query", "put parameters under query:")
+		d.Fail("path", v, "a path holds no query", "put parameters under query:")
 		return nil
 	}
 	if p, refusal := normalPath("GET", literal.String()); refusal != nil || !strings.HasPrefix(literal.String(), "/") || p.wire != literal.String() {
-		d.fail("path", key, n, "is no path in its plain form", "begin it with /, without empty or dot segments and needless escapes")
+		d.Fail("path", v, "is no path in its plain form", "begin it with /, without empty or dot segments and needless escapes")
 		return nil
 	}
 	return t
 }
 
 // place reads a selector with one of the allowed roots.
-func (d *decoder) place(n *yaml.Node, key string, roots ...string) (place, bool) {
-	s, ok := d.text(n, key)
+func (d *decoder) place(v value, roots ...string) (place, bool) {
+	s, ok := d.text(v)
 	if !ok {
 		return place{}, false
 	}
 	p, err := parsePlace(s)
 	if err != nil {
-		d.fail("place", key, n, err.Error(), "write a place such as json.items[*].id, form['a[b]'] or query.page")
+		d.Fail("place", v, err.Error(), "write a place such as json.items[*].id, form['a[b]'] or query.page")
 		return place{}, false
 	}
 	for _, root := range roots {
@@ -161,19 +156,19 @@ func (d *decoder) place(n *yaml.Node, key string, roots ...string) (place, bool)
 			continue
 		}
 		if _, single := p.name(); root == "json" && len(p.steps) > 0 || root == "response" || single {
-			d.headerPlace(n, key, p)
+			d.headerPlace(v, p)
 			return p, true
 		}
-		d.fail("place", key, n, "names no single place below "+root, "write "+root+".name")
+		d.Fail("place", v, "names no single place below "+root, "write "+root+".name")
 		return place{}, false
 	}
-	d.fail("place", key, n, printable(p.root)+" can't be used here", "begin the place with "+strings.Join(roots, ", "))
+	d.Fail("place", v, printable(p.root)+" can't be used here", "begin the place with "+strings.Join(roots, ", "))
 	return place{}, false
 }
 
 // headerPlace refuses a header field whose name isn't in lower case: it is compared with
 // what expressions read, and there it never is.
-func (d *decoder) headerPlace(n *yaml.Node, key string, p place) {
+func (d *decoder) headerPlace(v value, p place) {
 	if p.root != "response" {
 		p = place{root: "response", steps: append([]placeStep{{name: p.root}}, p.steps...)}
 	}
@@ -182,21 +177,25 @@ func (d *decoder) headerPlace(n *yaml.Node, key string, p place) {
 		e.misspelt(p)
 	}
 	for _, m := range e.mistakes {
-		d.mistaken("place", key, n, m.problem, m.fix)
+		d.mistaken("place", v, m.problem, m.fix)
 	}
 }
 
-// writable reads where something is written: a name below form or query, or a
+// writable reads where something is written: a name below form, query or header, or a
 // path of names below json.
-func (d *decoder) writable(n *yaml.Node, key, root string) (place, bool) {
-	s, ok := d.text(n, key)
+func (d *decoder) writable(v value, root string) (place, bool) {
+	if root == "header" {
+		name, ok := d.headerName(v)
+		return place{source: name, root: root, steps: []placeStep{{name: name}}}, ok
+	}
+	s, ok := d.text(v)
 	if !ok {
 		return place{}, false
 	}
 	if strings.HasPrefix(s, root+".") || strings.HasPrefix(s, root+"[") {
 		// Taken as it stands it would be written where nobody looks for it, and what is
 		// then not found would count as absent.
-		d.fail("place", key, n, "begins with "+root+", which "+root+": says already", "write the names alone, such as "+plainPlace(root))
+		d.Fail("place", v, "begins with "+root+", which "+root+": says already", "write the names alone, such as "+plainPlace(root))
 		return place{}, false
 	}
 	if root != "json" {
@@ -208,12 +207,12 @@ func (d *decoder) writable(n *yaml.Node, key, root string) (place, bool) {
 	}
 	p, err := parsePlace(source)
 	if err != nil {
-		d.fail("place", key, n, err.Error(), "write names joined by dots, such as metadata.keep_id")
+		d.Fail("place", v, err.Error(), "write names joined by dots, such as metadata.keep_id")
 		return place{}, false
 	}
 	for _, step := range p.steps {
 		if step.kind != stepName {
-			d.fail("place", key, n, "a value is written to one place, not to a list", "write names joined by dots, such as metadata.keep_id")
+			d.Fail("place", v, "a value is written to one place, not to a list", "write names joined by dots, such as metadata.keep_id")
 			return place{}, false
 		}
 	}
@@ -229,32 +228,28 @@ func plainPlace(root string) string {
 }
 
 // template reads YAML values: literal, but {cel: EXPRESSION}.
-func (d *decoder) template(n *yaml.Node, key string, at position) *template {
-	if n == nil || !d.plain(n, key) {
+func (d *decoder) template(v value, at position) *template {
+	if !d.Plain(v) {
 		return nil
 	}
-	switch n.Kind {
+	switch v.Kind {
 	case yaml.ScalarNode:
-		d.literalText(n, key, at)
-		return d.scalar(n, key)
+		d.literalText(v, at)
+		return d.scalar(v)
 	case yaml.SequenceNode:
 		t := &template{value: jsonValue{kind: jsonArray}}
-		for i, item := range n.Content {
-			if sub := d.template(item, index(key, i), at); sub != nil {
+		for _, item := range d.list(v) {
+			if sub := d.template(item, at); sub != nil {
 				t.items = append(t.items, sub)
 			}
 		}
 		return t
 	case yaml.MappingNode:
-		if len(n.Content) == 2 && n.Content[0].Value == "cel" {
-			if e := d.expr(n.Content[1], join(key, "cel"), at); e != nil {
-				return &template{expr: e}
-			}
-			return nil
-		}
 		t := &template{value: jsonValue{kind: jsonObject}}
-		d.members(n, key, "a value", func(name string, _, v *yaml.Node) {
-			if sub := d.template(v, join(key, name), at); sub != nil {
+		d.Members(v, func(name string, _, member value) {
+			if len(v.Content) == 2 && name == "cel" {
+				t.expr = d.expr(member, at)
+			} else if sub := d.template(member, at); sub != nil {
 				t.names = append(t.names, name)
 				t.items = append(t.items, sub)
 			}
@@ -262,36 +257,36 @@ func (d *decoder) template(n *yaml.Node, key string, at position) *template {
 		return t
 	case yaml.DocumentNode, yaml.AliasNode, yaml.StreamNode:
 	}
-	d.fail("type", key, n, "is no value", "write text, a number, true, false, null, a list or a map")
+	d.Fail("type", v, "is no value", "write text, a number, true, false, null, a list or a map")
 	return nil
 }
 
 // scalar reads a literal value as JSON has it.
-func (d *decoder) scalar(n *yaml.Node, key string) *template {
-	switch n.Tag {
+func (d *decoder) scalar(v value) *template {
+	switch v.Tag {
 	case "!!null":
 		return &template{}
 	case "!!bool":
-		return &template{value: boolValue(strings.EqualFold(n.Value, "true"))}
+		return &template{value: boolValue(strings.EqualFold(v.Value, "true"))}
 	case "!!int", "!!float":
-		v, err := parseJSON([]byte(n.Value))
-		if err != nil || v.kind != jsonNumber {
-			d.fail("value", key, n, "is no number as JSON writes it", "write it in decimal, or quote it if it is text")
+		n, err := parseJSON([]byte(v.Value))
+		if err != nil || n.kind != jsonNumber {
+			d.Fail("value", v, "is no number as JSON writes it", "write it in decimal, or quote it if it is text")
 			return nil
 		}
-		return &template{value: *v}
+		return &template{value: *n}
 	}
-	return &template{value: stringValue(n.Value)}
+	return &template{value: stringValue(v.Value)}
 }
 
 // mapOf reads values that must be a map of names, for a query or a header.
-func (d *decoder) mapOf(n *yaml.Node, key string, at position) *template {
-	t := d.template(n, key, at)
+func (d *decoder) mapOf(v value, at position) *template {
+	t := d.template(v, at)
 	if t == nil {
 		return nil
 	}
 	if t.expr != nil || t.value.kind != jsonObject {
-		d.fail("type", key, n, "must be a map of names to values", "write name: value lines below it")
+		d.Fail("type", v, "must be a map of names to values", "write name: value lines below it")
 		return nil
 	}
 	return t

@@ -3,9 +3,13 @@ package rules
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
+	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -204,4 +208,182 @@ func (op *Operation) target(s *scope) string {
 		return op.Name
 	}
 	return op.describe.show(s, op.hides)
+}
+
+// OwnHosts says that the hosts are those of the connector's file.
+const OwnHosts = "-"
+
+// DeriveAlone derives from a request as if op were the only operation there is: as
+// another version of a rule would have read it, of a connector with these hosts (its
+// HostsInForce of then). It is nil if the request isn't one of op's, or nothing can be derived:
+// no record can be of it. The error is of hosts that can't be read, or aren't known.
+func (op *Operation) DeriveAlone(req *Request, hosts string) (*Derived, error) {
+	patterns, err := op.Connector.hostsOf(hosts)
+	if err != nil {
+		return nil, err
+	}
+	return op.deriveUnder(req, patterns), nil
+}
+
+// DeriveAs derives from a request if c, with these hosts, reads it as the operation of that
+// name; nil if it reads something else in it, or nothing. The error is of hosts that can't be
+// read.
+func (c *Connector) DeriveAs(name string, req *Request, hosts string) (*Derived, error) {
+	patterns, err := c.hostsOf(hosts)
+	if err != nil {
+		return nil, err
+	}
+	return c.deriveUnder(name, req, patterns), nil
+}
+
+func (c *Connector) deriveUnder(name string, req *Request, hosts []*hostPattern) *Derived {
+	vars, fits := matchHost(hosts, req)
+	if !fits {
+		return nil
+	}
+	m := Match{Connector: c, Host: maps.Clone(vars)}
+	if c.match(&m, req, false); m.Refusal != nil || m.Operation == nil || m.Operation.Name != name || m.Effect != EffectMutation {
+		return nil
+	}
+	d, refusal := m.Operation.Derive(req, m)
+	if refusal != nil {
+		return nil
+	}
+	return d
+}
+
+func (op *Operation) deriveUnder(req *Request, hosts []*hostPattern) *Derived {
+	vars, fits := matchHost(hosts, req)
+	if !fits || op.Effect != EffectMutation {
+		return nil
+	}
+	f := op.fit(req, vars, false)
+	if !f.ok || f.needsBody || f.problem != nil {
+		return nil
+	}
+	d, refusal := op.Derive(req, Match{
+		Connector: op.Connector, Operation: op, Effect: op.Effect, Path: f.path, Host: maps.Clone(vars),
+	})
+	if refusal != nil {
+		return nil
+	}
+	return d
+}
+
+// hostsOf are the patterns of what was noted with a record. Of what was made before they
+// were noted, those of now are all that is known: without what this version reads of a host they don't
+// tell what it is.
+func (c *Connector) hostsOf(noted string) ([]*hostPattern, error) {
+	switch noted {
+	case "":
+		if c.lacks != "" {
+			return nil, fmt.Errorf("the hosts of then were not noted, and those of now have no {%s}, which it reads", c.lacks)
+		}
+		return c.hosts, nil
+	case OwnHosts:
+		return c.fileHosts, nil
+	}
+	var out []*hostPattern
+	for source := range strings.FieldsSeq(noted) {
+		p, err := parseHostPattern(source)
+		if err != nil {
+			return nil, fmt.Errorf("the hosts of then: %q: %w", source, err)
+		}
+		out = append(out, p)
+	}
+	return out, nil
+}
+
+// matchHost finds the variables of a request's host, by the same order as [Set.lookup]: a
+// host without variables comes before all patterns.
+func matchHost(patterns []*hostPattern, req *Request) (map[string]string, bool) {
+	if req.Port == "" {
+		for _, p := range patterns {
+			if literal, ok := p.exact(); ok && p.port == "" && literal == req.Host {
+				return nil, true
+			}
+		}
+	}
+	for _, p := range patterns {
+		if vars, fits := p.match(req.Scheme, req.Host, req.Port); fits {
+			return vars, true
+		}
+	}
+	return nil, false
+}
+
+// maxAccount bounds the name of an account, in bytes.
+const maxAccount = 1 << 10
+
+// AccountRead asks the API itself whose data its requests change, where no request says
+// so. What it gives is part of every key, so that it must be known before anything is
+// derived: see [Request.WithAccount].
+type AccountRead struct {
+	// Cache is how long an answer holds for the same credentials.
+	Cache time.Duration
+
+	path  *text
+	value *expr
+}
+
+// perRequest are header fields that tell requests apart and not callers.
+var perRequest = []string{
+	"Accept", "Accept-Encoding", "Accept-Language", "Baggage", "Cache-Control", "Date", "Priority", "Referer", "Traceparent", "Tracestate",
+	"X-Amzn-Trace-Id", "X-B3-Parentspanid", "X-B3-Sampled", "X-B3-Spanid", "X-B3-Traceid", "X-Client-Request-Id", "X-Correlation-Id", "X-Request-Id",
+}
+
+// Ask is the request that tells the account of req: on its host, with its header fields,
+// but those about its content and those that differ from request to request. The answer
+// holds for every request for which Ask is the same.
+func (a *AccountRead) Ask(req *Request) (*Ask, error) {
+	s := &scope{req: req}
+	target, err := a.path.path(s)
+	if err != nil {
+		return nil, fmt.Errorf("account: %w", err)
+	}
+	header := carried(req.Header)
+	maps.DeleteFunc(header, func(name string, _ []string) bool {
+		return slices.Contains(perRequest, name) || name == http.CanonicalHeaderKey(SubkeyField) || name == "Keep-Item"
+	})
+	header.Set("Accept", "application/json")
+	return &Ask{Method: http.MethodGet, Scheme: req.Scheme, Authority: req.Authority(), Target: target, Header: header}, nil
+}
+
+// Account is what an answer to Ask says. Anything but a whole answer 200 that gives a
+// text or a number is an error.
+func (a *AccountRead) Account(req *Request, resp *Response) (string, error) {
+	switch {
+	case resp == nil || !resp.Complete:
+		return "", errors.New("there was no whole answer")
+	case resp.Status != http.StatusOK:
+		return "", fmt.Errorf("it was answered %d instead of 200", resp.Status)
+	}
+	v, err := required(a.value, &scope{req: req, resp: newAnswer(resp)})
+	if err != nil {
+		return "", errors.New("the answer doesn't tell it by " + a.value.source)
+	}
+	if v.kind != jsonString && v.kind != jsonNumber || v.text == "" || len(v.text) > maxAccount {
+		return "", fmt.Errorf("%s is no name: a text of 1 to %d bytes, or a number", a.value.source, maxAccount)
+	}
+	return scalarText(&v), nil
+}
+
+// WithAccount is the request of which it is known whose data c's API changes by it.
+func (r *Request) WithAccount(c *Connector, account string) *Request {
+	next := r.copy()
+	next.accounts = maps.Clone(r.accounts)
+	if next.accounts == nil {
+		next.accounts = map[string]string{}
+	}
+	next.accounts[c.Hash] = account
+	return next
+}
+
+// accountKnown is what WithAccount said for a connector that asks.
+func (op *Operation) accountKnown(req *Request) (string, *Refusal) {
+	account, known := req.accounts[op.Connector.Hash]
+	if !known {
+		return "", refuse(ProblemAccount, "whose data this request changes must be asked of the API, and was not")
+	}
+	return account, nil
 }

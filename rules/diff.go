@@ -114,7 +114,7 @@ func (d *differ) place(root, name, a, b string, inA, inB bool) {
 		return
 	}
 	weight := Significant
-	ways := d.op.normal.of(root, name)
+	ways := d.op.collations.of(root, name)
 	switch {
 	case inA == inB && ways.text(a) == ways.text(b):
 		weight = Equivalent
@@ -156,7 +156,7 @@ func (d *differ) pairs(root string, a, b *pairs) {
 func (d *differ) regrouped(root string, a, b *pairs) {
 	order := func(p *pairs, minor bool) (out []string) {
 		for _, one := range p.sorted() {
-			placed := listName(one.name) != one.name && d.op.normal.of(root, one.name)&normalUnordered == 0
+			placed := listName(one.name) != one.name && d.op.collations.of(root, one.name)&collateUnordered == 0
 			if placed && !d.op.ignored.has(root, one.name) && (minor || !d.op.minor.has(root, one.name)) {
 				out = append(out, one.name)
 			}
@@ -180,7 +180,7 @@ func (d *differ) repeated(root, name string, x, y []string) {
 		return
 	}
 	weight := Significant
-	one, other := d.op.normal.pairs(root, pairsOf(name, x)), d.op.normal.pairs(root, pairsOf(name, y))
+	one, other := d.op.collations.pairs(root, pairsOf(name, x)), d.op.collations.pairs(root, pairsOf(name, y))
 	switch {
 	case slices.Equal(one, other):
 		weight = Equivalent
@@ -219,9 +219,9 @@ func (d *differ) body(a, b *content) {
 		d.pairs("form", a.form, b.form)
 	case string(bytesA) == string(bytesB):
 	case kindA == "text":
-		weight, ways := Significant, normals(0)
-		if d.op.normal != nil {
-			ways = d.op.normal.body
+		weight, ways := Significant, collation(0)
+		if d.op.collations != nil {
+			ways = d.op.collations.body
 		}
 		if ways != 0 && ways.text(string(bytesA)) == ways.text(string(bytesB)) {
 			weight = Equivalent
@@ -254,13 +254,13 @@ func shownBytes(b []byte) string {
 // trees are what a rule says about one place in JSON and what is below it.
 type trees struct {
 	ignored, minor *mask
-	normal         *normalTree
+	collation      *mask
 	// isMinor says that the place is within a minor one.
 	isMinor bool
 }
 
 func treesOf(op *Operation) trees {
-	return trees{op.ignored.tree(), op.minor.tree(), op.normal.tree(), false}
+	return trees{op.ignored.tree(), op.minor.tree(), op.collations.tree(), false}
 }
 
 // weight is what a change at the place is.
@@ -279,7 +279,7 @@ func (t trees) member(name string, v *jsonValue) (sub trees, gone bool) {
 	sub.ignored, gone = t.ignored.member(name, v)
 	sub.minor, sub.isMinor = t.minor.member(name, v)
 	sub.isMinor = sub.isMinor || t.isMinor
-	sub.normal = t.normal.member(name)
+	sub.collation = t.collation.memberWays(name)
 	return sub, gone
 }
 
@@ -288,13 +288,13 @@ func (t trees) element(i int, v *jsonValue) (sub trees, gone bool) {
 	sub.ignored, gone = t.ignored.element(i, v)
 	sub.minor, sub.isMinor = t.minor.element(i, v)
 	sub.isMinor = sub.isMinor || t.isMinor
-	sub.normal = t.normal.element(i)
+	sub.collation = t.collation.elementWays(i)
 	return sub, gone
 }
 
 // alike reports whether two values are equal once they are in their form.
 func (t trees) alike(a, b *jsonValue) bool {
-	x, y := t.normal.apply(a, t.ignored), t.normal.apply(b, t.ignored)
+	x, y := t.collation.apply(a, t.ignored), t.collation.apply(b, t.ignored)
 	return string(appendCanonical(nil, &x, nil)) == string(appendCanonical(nil, &y, nil))
 }
 
@@ -305,7 +305,7 @@ func (d *differ) json(place string, a, b *jsonValue, t trees) {
 	case a.kind == jsonObject && b.kind == jsonObject:
 		d.objects(place, a, b, t)
 	case a.kind == jsonArray && b.kind == jsonArray:
-		if t.normal.ownWays() != 0 && t.alike(a, b) {
+		if t.collation.ownWays() != 0 && t.alike(a, b) {
 			d.reordered(place, a, b, t)
 			return
 		}

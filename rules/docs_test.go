@@ -76,10 +76,10 @@ func TestTheGuideListsEveryKeyThatWorks(t *testing.T) {
 		}
 	}
 	for _, l := range levels() {
-		if got, want := sorted(documented[l.name]), sorted(l.known); !slices.Equal(got, want) {
-			t.Errorf("%s: the guide has %q, the loader takes %q", l.name, got, want)
+		if got, want := sorted(documented[l.Name]), sorted(l.Known); !slices.Equal(got, want) {
+			t.Errorf("%s: the guide has %q, the loader takes %q", l.Name, got, want)
 		}
-		delete(documented, l.name)
+		delete(documented, l.Name)
 	}
 	for name := range maps.Keys(documented) {
 		t.Errorf("the guide has a section %q, which is no level of the format", name)
@@ -93,8 +93,8 @@ func TestTheGuideListsEveryKeyThatIsNotBuiltYet(t *testing.T) {
 		documented[strings.TrimPrefix(cells[0], "| ")] = words(cells[1])
 	}
 	for _, l := range levels() {
-		if got, want := sorted(documented[l.name]), sorted(l.later); !slices.Equal(got, want) {
-			t.Errorf("%s: the guide says not yet of %q, the loader of %q", l.name, got, want)
+		if got, want := sorted(documented[l.Name]), sorted(l.Later); !slices.Equal(got, want) {
+			t.Errorf("%s: the guide says not yet of %q, the loader of %q", l.Name, got, want)
 		}
 	}
 }

@@ -37,10 +37,9 @@ type expr struct {
 	neverBool bool
 	// alwaysBool says that it is nothing but true or false.
 	alwaysBool bool
-	// words are what it compares header fields of the request with.
-	words []headerWord
-	// nearClaim says that it uses the time of the claim, with no room for the API's clock.
-	nearClaim bool
+	// at is where it stands, tree what was parsed.
+	at   Where
+	tree *ast.AST
 }
 
 // namedExpr is an expression with the name it gives a value to.
@@ -69,7 +68,7 @@ func compileExpr(source string, at position) (*expr, error) {
 	if issues.Err() != nil {
 		return nil, celProblem(issues)
 	}
-	e := &expr{source: source, refs: refsOf(parsed.NativeRep().Expr(), nil)}
+	e := &expr{source: source, tree: parsed.NativeRep(), refs: refsOf(parsed.NativeRep().Expr(), nil)}
 	if name, later := e.readsLater(); later {
 		return nil, errNotYet(name)
 	}
@@ -84,7 +83,6 @@ func compileExpr(source string, at position) (*expr, error) {
 	e.chain, e.whole = chainOf(parsed.NativeRep().Expr()), wholeOf(parsed.NativeRep().Expr())
 	e.inspect(parsed.NativeRep().Expr(), checked.OutputType())
 	e.roams, e.roamed = roaming(parsed.NativeRep().Expr())
-	e.nearClaim = e.readsClaim() && usesNearClaim(ast.NavigateAST(parsed.NativeRep()))
 	e.readsNames = slices.ContainsFunc(e.refs, func(r place) bool {
 		return slices.Contains([]string{"json", "query_all", "form_all"}, r.root) && (len(r.steps) > 0 || e.roams)
 	})
@@ -164,8 +162,8 @@ func (e *expr) readsAny(roots ...string) bool {
 	return slices.ContainsFunc(e.refs, func(r place) bool { return slices.Contains(roots, r.root) })
 }
 
-// readsAnswerBody reports whether the value can depend on the answer's body.
-func (e *expr) readsAnswerBody() bool {
+// ReadsAnswerBody reports whether the value can depend on the answer's body.
+func (e *expr) ReadsAnswerBody() bool {
 	return slices.ContainsFunc(e.refs, func(r place) bool {
 		if r.root != "response" {
 			return false

@@ -1,7 +1,11 @@
 package rules
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
+	"io"
+	"math"
 	"strconv"
 	"strings"
 
@@ -116,4 +120,100 @@ func decimalOf(literal string) string {
 		return "0"
 	}
 	return fmt.Sprintf("%s%se%d", sign, trimmed, e)
+}
+
+// Why a text is not taken as JSON.
+var (
+	errJSONSyntax = errors.New("invalid JSON")
+	// errNumberRange is a number that no float64 can hold.
+	errNumberRange = errors.New("a number is out of range")
+	// errTooMany is a text of more than maxJSONValues values.
+	errTooMany = errors.New("too many values")
+	// errTooDeep is a text that is nested beyond maxJSONDepth.
+	errTooDeep = fmt.Errorf("%w: nested too deeply", errJSONSyntax)
+)
+
+// maxJSONDepth bounds nesting, well above what any API sends.
+const maxJSONDepth = 1000
+
+// maxJSONValues bounds the values of one text: each takes about a hundred bytes of
+// memory, however short it is written.
+const maxJSONValues = 1 << 20
+
+// parseJSON reads exactly one JSON value (RFC 8259). Repeated member names
+// ([jsontext.ErrDuplicateName]), invalid UTF-8 and numbers out of range are errors.
+func parseJSON(text []byte) (*jsonValue, error) {
+	p := jsonParser{Decoder: jsontext.NewDecoder(bytes.NewBuffer(text))}
+	v, err := p.value()
+	if err == nil {
+		if _, err = p.ReadToken(); errors.Is(err, io.EOF) {
+			return &v, nil
+		}
+	}
+	for _, known := range []error{jsontext.ErrDuplicateName, errNumberRange, errTooMany, errTooDeep} {
+		if errors.Is(err, known) {
+			return nil, fmt.Errorf("%w (at byte %d)", known, p.InputOffset())
+		}
+	}
+	// jsontext's own error may quote the text.
+	return nil, fmt.Errorf("%w (at byte %d)", errJSONSyntax, p.InputOffset())
+}
+
+// jsonParser is the state of one parse.
+type jsonParser struct {
+	*jsontext.Decoder
+	count int
+}
+
+// kinds are the kinds of values by what they begin with.
+var kinds = [...]jsonKind{
+	'n': jsonNull, 'f': jsonFalse, 't': jsonTrue, '0': jsonNumber, '"': jsonString, '[': jsonArray, '{': jsonObject,
+}
+
+// value reads the next value.
+func (p *jsonParser) value() (jsonValue, error) {
+	if p.count++; p.count > maxJSONValues {
+		return jsonValue{}, errTooMany
+	}
+	token, err := p.ReadToken()
+	if err != nil {
+		return jsonValue{}, err
+	}
+	v := jsonValue{kind: kinds[token.Kind()]}
+	switch v.kind {
+	case jsonString:
+		v.text = token.String()
+	case jsonNumber:
+		v.text = token.String()
+		if f, err := strconv.ParseFloat(v.text, 64); !isInteger(v.text) && (err != nil || math.IsInf(f, 0)) {
+			return jsonValue{}, errNumberRange
+		}
+	case jsonArray, jsonObject:
+		return v, p.members(&v)
+	case jsonNull, jsonFalse, jsonTrue:
+	}
+	return v, nil
+}
+
+// members reads what is in an array or object, and its end.
+func (p *jsonParser) members(v *jsonValue) error {
+	if p.StackDepth() > maxJSONDepth {
+		return errTooDeep
+	}
+	for k := p.PeekKind(); k != ']' && k != '}'; k = p.PeekKind() {
+		if v.kind == jsonObject {
+			name, err := p.ReadToken()
+			if err != nil {
+				return err
+			}
+			v.names = append(v.names, name.String())
+		}
+		item, err := p.value()
+		if err != nil {
+			return err
+		}
+		v.items = append(v.items, item)
+	}
+	_, err := p.ReadToken()
+	return err
 }

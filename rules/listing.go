@@ -175,3 +175,92 @@ func (a *Asking) linked(last *Ask) (string, error) {
 	}
 	return req.Target(), nil
 }
+
+// MayBeOf reports whether the object, which this try found, may be of another mutation of the
+// same operation as well, whose environment is given: unless the rule's ours says that it is
+// not. What that can't be asked about, or was told with the help of steps about this
+// mutation, may be.
+func (a *Asking) MayBeOf(other Env, objectID string) bool {
+	i := slices.IndexFunc(a.found, func(o object) bool { return o.id == objectID })
+	if i < 0 || other.Request == nil || len(a.steps) > 0 {
+		return true
+	}
+	s := a.whole.op.scope(other)
+	s.resp, s.found = a.found[i].page, a.found[i].item
+	ours, err := a.probe.ours.test(s)
+	return err != nil || ours
+}
+
+// errLink is a Link field that can't be read. It may hide a next page, so it is
+// never taken for none.
+var errLink = errors.New("the Link field can't be read")
+
+// nextLink finds the target of rel=next among Link fields (RFC 8288 §3).
+func nextLink(h http.Header) (target string, found bool, _ error) {
+	for _, line := range h["Link"] {
+		for line = skipLinkSpace(line); line != ""; line = skipLinkSpace(line) {
+			one, after, ok := strings.Cut(line, ">")
+			one, open := strings.CutPrefix(one, "<")
+			if !ok || !open {
+				return "", false, errLink
+			}
+			params, rest, err := cutParams(after)
+			if err != nil {
+				return "", false, err
+			}
+			if relatesNext(params) {
+				return one, true, nil
+			}
+			line = rest
+		}
+	}
+	return "", false, nil
+}
+
+// skipLinkSpace skips what may stand between links.
+func skipLinkSpace(s string) string { return strings.TrimLeft(s, " \t,") }
+
+// cutParams splits the parameters of one link from the rest of the line.
+func cutParams(s string) (params []string, rest string, _ error) {
+	quoted, start := false, 0
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == ';':
+			params, start = append(params, s[start:i]), i+1
+		case c == ',':
+			params, rest = append(params, s[start:i]), s[i+1:]
+			return params[1:], rest, beforeParams(params[0])
+		}
+	}
+	if quoted {
+		return nil, "", errLink
+	}
+	params = append(params, s[start:])
+	return params[1:], "", beforeParams(params[0])
+}
+
+// beforeParams checks that nothing stands between a target and its parameters.
+func beforeParams(s string) error {
+	if strings.TrimSpace(s) != "" {
+		return errLink
+	}
+	return nil
+}
+
+// relatesNext finds next among the relation types of a link.
+func relatesNext(params []string) bool {
+	for _, param := range params {
+		name, value, _ := strings.Cut(param, "=")
+		if !strings.EqualFold(strings.TrimSpace(name), "rel") {
+			continue
+		}
+		relations := strings.Fields(strings.ToLower(strings.Trim(strings.TrimSpace(value), "\"'")))
+		return slices.Contains(relations, "next")
+	}
+	return false
+}

@@ -1,23 +1,22 @@
 package rules
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
-	"go.yaml.in/yaml/v4"
+	"keep-proxy/internal/strictyaml"
 )
-
-// MaxFile bounds a connector file, in bytes.
-const MaxFile = 1 << 20
 
 // Load reads every file and returns the set they make with the user's settings
 // and defaults. All problems of all files are found at once; if any is an error
 // the set is nil. No two files may hold the same connector or overlapping hosts.
 func Load(files []File, settings []Settings, d Defaults) (*Set, Findings) {
-	l := &loading{defaults: d.filled(), settings: settings}
+	l := &loading{defaults: d.filled(), settings: settings, at: map[*Connector]Where{}}
 	for _, f := range files {
 		l.file(f)
 	}
@@ -34,7 +33,7 @@ func Load(files []File, settings []Settings, d Defaults) (*Set, Findings) {
 // record is pinned to. Settings for other connectors, and overrides for
 // operations that this version doesn't have or that don't fit it, are passed over.
 func LoadPinned(content []byte, settings []Settings, d Defaults) (*Connector, Findings) {
-	l := &loading{defaults: d.filled(), settings: settings, pinned: true}
+	l := &loading{defaults: d.filled(), settings: settings, pinned: true, at: map[*Connector]Where{}}
 	l.file(File{Name: "pinned", Data: content})
 	sortFindings(l.findings)
 	if l.findings.Failed() || len(l.connectors) != 1 {
@@ -54,19 +53,19 @@ type loading struct {
 	findings   Findings
 	connectors []*Connector
 	// at is where each connector's hosts stand.
-	at map[*Connector]*yaml.Node
+	at map[*Connector]Where
 }
 
 // file reads one file.
 func (l *loading) file(f File) {
-	d := &decoder{file: f.Name, pinned: l.pinned}
+	d := newDecoder(f.Name, l.pinned)
 	defer func() { l.findings = append(l.findings, d.findings...) }()
-	if len(f.Data) > MaxFile {
-		d.fail("too-large", "", nil, "the file is larger than 1 MiB", "split it into several connectors")
+	root, ok := d.Document(f.Data)
+	switch {
+	case !ok:
 		return
-	}
-	root, ok := d.document(f.Data)
-	if !ok {
+	case !root.Given():
+		d.Fail(strictyaml.CodeSyntax, root, "the file is empty", "begin it with apiVersion: "+APIVersion)
 		return
 	}
 	c := d.connector(root, l)
@@ -89,9 +88,9 @@ func (l *loading) settingsFor(name string) *Settings {
 }
 
 // setting records a problem of the settings.
-func (l *loading) setting(sev Severity, key, problem, fix string) {
+func (l *loading) setting(key, problem, fix string) {
 	l.findings = append(l.findings, Finding{
-		Severity: sev, Code: "settings", Key: "connectors.settings." + key, Problem: problem, Fix: fix,
+		Severity: SeverityError, Code: "settings", Key: "connectors.settings." + key, Problem: problem, Fix: fix,
 	})
 }
 
@@ -104,18 +103,22 @@ func (l *loading) unusedSettings() {
 	seen := map[string]bool{}
 	for _, s := range l.settings {
 		if seen[s.Connector] {
-			l.setting(SeverityError, s.Connector, "the connector has settings twice", "merge the two entries")
+			l.setting(s.Connector, "the connector has settings twice", "merge the two entries")
 		}
 		seen[s.Connector] = true
 		if slices.Contains(names, s.Connector) {
 			continue
 		}
-		fix := "the connectors are " + listed(names)
-		if near := nearest(s.Connector, names); near != "" {
-			fix = "did you mean " + near + "?"
-		}
-		l.setting(SeverityError, s.Connector, "no connector has this name", fix)
+		l.setting(s.Connector, "no connector has this name", meant(s.Connector, "connectors", names))
 	}
+}
+
+// meant says which name was meant by one that there isn't.
+func meant(name, what string, names []string) string {
+	if near := strictyaml.Nearest(name, names); near != "" {
+		return "did you mean " + near + "?"
+	}
+	return "the " + what + " are " + listed(names)
 }
 
 // collisions reports connectors that claim the same name or host.
@@ -140,11 +143,10 @@ func (l *loading) collisions() {
 
 // collision records a problem between two files.
 func (l *loading) collision(c *Connector, code, problem, fix string) {
-	f := Finding{Severity: SeverityError, Code: code, File: c.File, Key: "hosts", Problem: problem, Fix: fix}
-	if n := l.at[c]; n != nil {
-		f.Line, f.Column = n.Line, n.Column
-	}
-	l.findings = append(l.findings, f)
+	at := l.at[c]
+	l.findings = append(l.findings, Finding{
+		Severity: SeverityError, Code: code, File: c.File, Line: at.Line, Column: at.Column, Key: "hosts", Problem: problem, Fix: fix,
+	})
 }
 
 // newSet indexes the connectors.
@@ -162,4 +164,173 @@ func newSet(connectors []*Connector) *Set {
 		}
 	}
 	return s
+}
+
+// File is one connector file: the name that findings use, and its bytes.
+type File struct {
+	Name string
+	Data []byte
+}
+
+// Settings are what a user says about one connector in config.yaml. Credentials
+// are not among them, but for the name of their header field: rules never see any.
+type Settings struct {
+	// Connector names the connector; a name that isn't loaded is an error.
+	Connector string
+	// Hosts replaces the file's list of hosts; empty keeps it.
+	Hosts []string
+	// CredentialHeader is the header field of the configured credential; empty for none.
+	// What a script sends in it is a credential too.
+	CredentialHeader string
+	// Overrides are by operation name; an unknown name is an error.
+	Overrides map[string]Override
+}
+
+// Override replaces single numbers of one operation. A nil or empty field keeps
+// what the rule says. Numbers weaker than the defaults of Settle, Confirmations
+// or Spacing only hold where the rule has bounds; elsewhere they are reported and
+// the default holds.
+type Override struct {
+	Settle        *time.Duration
+	Confirmations *int
+	Spacing       *time.Duration
+	OnAbsent      OnAbsent
+	Verify        Verify
+	// MaxDispatches is at least 1.
+	MaxDispatches *int
+	BlockScope    string
+	Timeout       *time.Duration
+	MaxBody       *int64
+}
+
+// Defaults are the numbers of operations that say nothing themselves. A zero
+// field takes the built-in default.
+type Defaults struct {
+	// Settle is how long after its dispatches ended a mutation can still turn
+	// up; default 5 min.
+	Settle time.Duration
+	// Confirmations is how often absence must be seen; default 2.
+	Confirmations int
+	// Spacing is the least time between two confirmations; default 10 s.
+	Spacing time.Duration
+	// Verify is what happens before a replay of operations with a probe or program.
+	Verify Verify
+	// BlockScope is workflow, item or mutation; empty leaves it to the run.
+	BlockScope string
+	// MaxBody bounds a mutation's body in bytes; default 10 MiB.
+	MaxBody int64
+	// Total is the deadline of one dispatch; default 10 min.
+	Total time.Duration
+}
+
+// Built-in defaults. Settle, confirmations and spacing are also the floor below
+// which only a rule with bounds may go.
+const (
+	DefaultSettle        = 5 * time.Minute
+	DefaultConfirmations = 2
+	DefaultSpacing       = 10 * time.Second
+	DefaultMaxDispatches = 2
+	DefaultMaxBody       = 10 << 20
+	DefaultTotal         = 10 * time.Minute
+)
+
+// filled returns d with every zero field set to its built-in default.
+func (d Defaults) filled() Defaults {
+	if d.Settle <= 0 {
+		d.Settle = DefaultSettle
+	}
+	if d.Confirmations <= 0 {
+		d.Confirmations = DefaultConfirmations
+	}
+	if d.Spacing <= 0 {
+		d.Spacing = DefaultSpacing
+	}
+	if d.MaxBody <= 0 {
+		d.MaxBody = DefaultMaxBody
+	}
+	if d.Total <= 0 {
+		d.Total = DefaultTotal
+	}
+	return d
+}
+
+// Severity says whether a finding keeps a set from loading.
+type Severity string
+
+// Severities. An unknown one counts as an error.
+const (
+	// SeverityError keeps the whole set from loading.
+	SeverityError Severity = "error"
+	// SeverityWarning is advice: the set loads.
+	SeverityWarning Severity = "warning"
+)
+
+// Finding is one problem of a connector file or of its settings.
+type Finding struct {
+	Severity Severity `json:"severity"`
+	// Code is a stable word for the kind of problem, such as "unknown-key".
+	Code string `json:"code"`
+	// File is the name the file was loaded under; empty for settings, of which the
+	// caller knows where they stand.
+	File string `json:"file"`
+	// Line and Column start at 1; 0 when the problem has no place.
+	Line   int `json:"line"`
+	Column int `json:"column"`
+	// Key is the path of the key inside the file, such as
+	// "operations[0].payload.ignore".
+	Key string `json:"key"`
+	// Value is what was written there, shortened; empty for maps and lists.
+	Value   string `json:"value,omitempty"`
+	Problem string `json:"problem"`
+	// Fix says what to write instead; never empty.
+	Fix string `json:"fix"`
+}
+
+// String formats the finding on one line: place, severity, code, problem, fix.
+func (f Finding) String() string {
+	var b strings.Builder
+	if f.File != "" {
+		b.WriteString(f.File)
+		if f.Line > 0 {
+			fmt.Fprintf(&b, ":%d:%d", f.Line, f.Column)
+		}
+		b.WriteString(": ")
+	}
+	fmt.Fprintf(&b, "%s [%s] ", f.Severity, f.Code)
+	if f.Key != "" {
+		b.WriteString(f.Key)
+		if f.Value != "" && !strings.Contains(f.Problem, f.Value) {
+			fmt.Fprintf(&b, " = %q", f.Value)
+		}
+		b.WriteString(": ")
+	}
+	b.WriteString(f.Problem)
+	if f.Fix != "" {
+		fmt.Fprintf(&b, "; %s", f.Fix)
+	}
+	return b.String()
+}
+
+// Findings are the problems of a load, in the order of files, lines and columns.
+type Findings []Finding
+
+// Failed reports whether any finding keeps the set from loading.
+func (fs Findings) Failed() bool {
+	return slices.ContainsFunc(fs, func(f Finding) bool { return f.Severity != SeverityWarning })
+}
+
+// Error lists every finding, one a line.
+func (fs Findings) Error() string {
+	lines := make([]string, len(fs))
+	for i, f := range fs {
+		lines[i] = f.String()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// sortFindings orders findings by place, keeping the order found for equal ones.
+func sortFindings(fs Findings) {
+	slices.SortStableFunc(fs, func(a, b Finding) int {
+		return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
 }

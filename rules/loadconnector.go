@@ -1,13 +1,15 @@
 package rules
 
 import (
-	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v4"
+
+	"keep-proxy/internal/strictyaml"
 )
 
 // connectorName is what a connector may be called: it is part of every key.
@@ -17,114 +19,85 @@ var connectorName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,63}$`)
 var operationName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
 
 // connector reads the top level of a file.
-func (d *decoder) connector(n *yaml.Node, l *loading) *Connector {
-	m := d.object(n, "", levelConnector)
-	if n.Kind != yaml.MappingNode {
+func (d *decoder) connector(v value, l *loading) *Connector {
+	m, ok := d.Map(v, levelConnector)
+	if !ok {
 		return nil
 	}
-	d.version(n, m["apiVersion"])
-	c := &Connector{Rate: d.rate(m["rate"]), TrustRefused: true}
-	c.Name = d.name(n, m["connector"], "connector", connectorName)
-	if v := m["connector"]; v != nil {
-		c.nameLine, c.nameColumn = v.Line, v.Column
+	d.version(m)
+	c := &Connector{Rate: d.rate(m.At("rate")), TrustRefused: !m.Has("trust_refused") || d.boolean(m.At("trust_refused"))}
+	c.Name, c.at = d.name(m, "connector", connectorName), m.At("connector").Place()
+	c.Version = d.number(d.need(m, "version"), 1, 1<<30)
+	c.Title, c.HostGroup = c.Name, c.Name
+	if title, ok := d.text(m.At("title")); ok {
+		c.Title = title
 	}
-	if v, ok := d.need(n, m, "", "version"); ok {
-		c.Version = d.number(v, "version", 1, 1<<30)
-	}
-	c.Title = c.Name
-	if m["title"] != nil {
-		c.Title, _ = d.text(m["title"], "title")
-	}
-	c.HostGroup = c.Name
-	if m["host_group"] != nil {
-		c.HostGroup = d.name(n, m["host_group"], "host_group", connectorName)
-	}
-	if m["trust_refused"] != nil {
-		c.TrustRefused = d.boolean(m["trust_refused"], "trust_refused")
+	if m.Has("host_group") {
+		c.HostGroup = d.name(m, "host_group", connectorName)
 	}
 	if s := l.settingsFor(c.Name); s != nil {
 		c.credentialField = s.CredentialHeader
 	}
-	d.hosts(n, m, c, l)
-	d.reads(n, m, c)
-	d.accountOf(m["account"], c)
-	blockScope := d.blockScope(m["block_scope"], "block_scope", l.defaults.BlockScope)
-	d.operations(n, m["operations"], c, l, blockScope)
+	d.hosts(m, c, l)
+	d.reads(m.At("reads"), c)
+	d.accountOf(m.At("account"), c)
+	d.operations(m.At("operations"), c, l, d.blockScope(m.At("block_scope"), l.defaults.BlockScope))
 	d.unusedOverrides(c, l)
-	if m["cases"] != nil {
-		c.cases = d.cases(m["cases"], "cases")
-	}
+	c.cases = d.cases(m.At("cases"))
 	return c
 }
 
 // version checks the format's own version first, so that a file of a later format
 // says so.
-func (d *decoder) version(root, n *yaml.Node) {
-	if n == nil {
-		d.fail("missing", "apiVersion", root, "apiVersion is missing", "begin the file with apiVersion: "+APIVersion)
-		return
-	}
-	if s, ok := d.text(n, "apiVersion"); ok && s != APIVersion {
-		d.fail("value", "apiVersion", n, quoted(s)+" is no format that this version reads", "write "+APIVersion)
+func (d *decoder) version(m fields) {
+	v := m.At("apiVersion")
+	if !v.Given() {
+		d.Fail("missing", v, "apiVersion is missing", "begin the file with apiVersion: "+APIVersion)
+	} else if s, ok := d.text(v); ok && s != APIVersion {
+		d.Fail("value", v, quoted(s)+" is no format that this version reads", "write "+APIVersion)
 	}
 }
 
-// examples are values that make plain what required keys take.
-var examples = map[string]string{
-	"version": " 1", "hosts": " [api.example.com]", "tie": " marker, or vendor_key, unique or content",
-	"ours": " found.metadata.keep_id == mutation.marker, or what else ties an object to the mutation",
-	"per":  " 1m", "requests": " 100", "until": " response.json.status == 'done'", "max": " 1h",
-}
-
-// need finds a required key of the map at key.
-func (d *decoder) need(at *yaml.Node, m map[string]*yaml.Node, key, name string) (*yaml.Node, bool) {
-	n := m[name]
-	if n == nil {
-		d.fail("missing", join(key, name), at, name+" is missing", "add "+name+":"+examples[name])
-	}
-	return n, n != nil
-}
-
-// name reads a name that becomes part of keys.
-func (d *decoder) name(at, n *yaml.Node, key string, shape *regexp.Regexp) string {
-	if n == nil {
-		d.fail("missing", key, at, key+" is missing", "add "+key+":")
+// name reads a required name that becomes part of keys.
+func (d *decoder) name(m fields, name string, shape *regexp.Regexp) string {
+	v := m.At(name)
+	if !v.Given() {
+		d.Fail("missing", v, v.Key+" is missing", "add "+name+":")
 		return ""
 	}
-	s, ok := d.text(n, key)
+	return d.shaped(v, shape)
+}
+
+// shaped reads a name.
+func (d *decoder) shaped(v value, shape *regexp.Regexp) string {
+	s, ok := d.text(v)
 	if ok && !shape.MatchString(s) {
 		fix := "use lower-case letters, digits and -, at most 64, beginning with a letter or digit"
 		if shape == operationName {
 			fix = "use letters, digits, ., _ and -, at most 100, beginning with a letter or digit"
 		}
-		d.fail("value", key, n, quoted(s)+" is no name", fix)
+		d.Fail("value", v, quoted(s)+" is no name", fix)
 		return ""
 	}
 	return s
 }
 
 // hosts reads the file's hosts and puts the user's in their place.
-func (d *decoder) hosts(root *yaml.Node, m map[string]*yaml.Node, c *Connector, l *loading) {
-	n, ok := d.need(root, m, "", "hosts")
-	if !ok {
+func (d *decoder) hosts(m fields, c *Connector, l *loading) {
+	v := d.need(m, "hosts")
+	if !v.Given() {
 		return
 	}
-	if l.at == nil {
-		l.at = map[*Connector]*yaml.Node{}
-	}
-	l.at[c] = n
-	for i, item := range d.oneOrMore(n, "hosts") {
-		key := index("hosts", i)
-		s, ok := d.text(item, key)
-		if !ok {
-			continue
+	l.at[c] = v.Place()
+	for _, item := range d.OneOrMore(v) {
+		if s, ok := d.text(item); ok {
+			p, err := parseHostPattern(s)
+			if err != nil {
+				d.Fail("host", item, quoted(s)+" is no host: "+err.Error(), "write a name, or name:port")
+				continue
+			}
+			c.fileHosts = append(c.fileHosts, p)
 		}
-		p, err := parseHostPattern(s)
-		if err != nil {
-			d.fail("host", key, item, quoted(s)+" is no host: "+err.Error(), "write a name, or name:port")
-			continue
-		}
-		c.fileHosts = append(c.fileHosts, p)
 	}
 	c.hosts, c.HostsInForce = c.fileHosts, OwnHosts
 	if s := l.settingsFor(c.Name); s != nil && len(s.Hosts) > 0 {
@@ -143,12 +116,11 @@ func sources(patterns []*hostPattern) (out []string) {
 }
 
 // userHosts reads settings.hosts.
-func (l *loading) userHosts(s *Settings) []*hostPattern {
-	var out []*hostPattern
+func (l *loading) userHosts(s *Settings) (out []*hostPattern) {
 	for i, h := range s.Hosts {
 		p, err := parseHostPattern(h)
 		if err != nil {
-			l.setting(SeverityError, s.Connector+"."+index("hosts", i), quoted(h)+" is no host: "+err.Error(), "write a name, or name:port")
+			l.setting(s.Connector+"."+strictyaml.Index("hosts", i), quoted(h)+" is no host: "+err.Error(), "write a name, or name:port")
 			continue
 		}
 		out = append(out, p)
@@ -157,19 +129,18 @@ func (l *loading) userHosts(s *Settings) []*hostPattern {
 }
 
 // reads reads which unmatched requests pass.
-func (d *decoder) reads(root *yaml.Node, m map[string]*yaml.Node, c *Connector) {
-	n := m["reads"]
-	if n == nil {
-		d.fail("missing", "reads", root, "reads is missing: nothing says which other requests may pass",
+func (d *decoder) reads(v value, c *Connector) {
+	if !v.Given() {
+		d.Fail("missing", v, "reads is missing: nothing says which other requests may pass",
 			"add reads: safe-methods (GET, HEAD and OPTIONS pass), or a list of path patterns")
 		return
 	}
-	if n.Kind == yaml.ScalarNode {
-		c.ReadsSafe = d.word(n, "reads", "safe-methods") != ""
+	if v.Is(yaml.ScalarNode) {
+		c.ReadsSafe = word(d, v, "", "safe-methods") != ""
 		return
 	}
-	for i, item := range d.elements(n, "reads") {
-		if p := d.pathPattern(item, index("reads", i)); p != nil {
+	for _, item := range d.list(v) {
+		if p := d.pathPattern(item); p != nil {
 			c.readPaths = append(c.readPaths, p)
 			c.ReadPaths = append(c.ReadPaths, p.source)
 		}
@@ -177,69 +148,41 @@ func (d *decoder) reads(root *yaml.Node, m map[string]*yaml.Node, c *Connector) 
 }
 
 // pathPattern reads a path pattern.
-func (d *decoder) pathPattern(n *yaml.Node, key string) *pathPattern {
-	s, ok := d.text(n, key)
+func (d *decoder) pathPattern(v value) *pathPattern {
+	s, ok := d.text(v)
 	if !ok {
 		return nil
 	}
 	p, err := parsePathPattern(s)
 	if err != nil {
-		d.fail("path", key, n, quoted(s)+" is no path pattern: "+err.Error(), "write it like /repos/{owner}/{repo}/contents/{file...}")
+		d.Fail("path", v, quoted(s)+" is no path pattern: "+err.Error(), "write it like /repos/{owner}/{repo}/contents/{file...}")
 		return nil
 	}
 	return p
 }
 
 // accountOf reads whose data the API changes.
-func (d *decoder) accountOf(n *yaml.Node, c *Connector) {
-	if n == nil {
+func (d *decoder) accountOf(v value, c *Connector) {
+	if v.Is(yaml.MappingNode) {
+		d.accountRead(v, c)
 		return
 	}
-	if n.Kind == yaml.MappingNode {
-		d.accountRead(n, c)
-		return
-	}
-	c.account = d.expr(n, "account", inRequest)
+	c.account = d.expr(v, inRequest)
 	c.HasAccount = c.account != nil
 }
 
 // blockScope reads what an unknown stops.
-func (d *decoder) blockScope(n *yaml.Node, key, fallback string) string {
-	if n == nil {
-		return fallback
-	}
-	if s := d.word(n, key, "workflow", "item", "mutation"); s != "" {
-		return s
-	}
-	return fallback
+func (d *decoder) blockScope(v value, fallback string) string {
+	return word(d, v, fallback, "workflow", "item", "mutation")
 }
 
-// inlineTry is how long the try right after a lost answer may take, as reconcile.inline
-// has it by default.
-const inlineTry = 10 * time.Second
-
 // rate reads how often the API may be asked.
-func (d *decoder) rate(n *yaml.Node) Rate {
-	if n == nil {
+func (d *decoder) rate(v value) Rate {
+	m, ok := d.Map(v, levelRate)
+	if !ok {
 		return Rate{}
 	}
-	m := d.object(n, "rate", levelRate)
-	if n.Kind != yaml.MappingNode {
-		return Rate{}
-	}
-	var r Rate
-	if v, ok := d.need(n, m, "rate", "requests"); ok {
-		r.Requests = d.number(v, "rate.requests", 1, 1_000_000)
-	}
-	if v, ok := d.need(n, m, "rate", "per"); ok {
-		r.Per = d.duration(v, "rate.per")
-	}
-	if each := r.each(); each > inlineTry {
-		d.warn("rate", "rate", n,
-			fmt.Sprintf("admits one request in %v, and dispatches use it up: what asks at once about a lost answer has %v, mostly too little", each, inlineTry),
-			"allow more requests, if the API does; else such questions are asked later, and stop their scope for as long")
-	}
-	return r
+	return Rate{Requests: d.number(d.need(m, "requests"), 1, 1_000_000), Per: d.duration(d.need(m, "per"))}
 }
 
 // unusedOverrides reports overrides of operations that there are not.
@@ -252,14 +195,39 @@ func (d *decoder) unusedOverrides(c *Connector, l *loading) {
 	for _, op := range c.Operations {
 		names = append(names, op.Name)
 	}
-	for name := range s.Overrides {
-		if slices.Contains(names, name) {
-			continue
+	for _, name := range slices.Sorted(maps.Keys(s.Overrides)) {
+		if !slices.Contains(names, name) {
+			l.setting(c.Name+".overrides."+name, "no operation has this name", meant(name, "operations", names))
 		}
-		fix := "the operations are " + listed(names)
-		if near := nearest(name, names); near != "" {
-			fix = "did you mean " + near + "?"
+	}
+}
+
+// Bounds of a read of the account.
+const (
+	defaultAccountCache = time.Hour
+	maxAccountCache     = 24 * time.Hour
+)
+
+// accountRead reads a map below account.
+func (d *decoder) accountRead(v value, c *Connector) {
+	m, _ := d.Map(v, levelAccount)
+	a := &AccountRead{Cache: defaultAccountCache}
+	get, from := d.need(m, "get"), d.need(m, "value")
+	if a.path = d.pathText(get, inRequest); len(a.path.exprs()) > 0 {
+		d.Fail("value", get, "an account doesn't depend on the request that it is asked for", "write a path without insertions, such as /v1/me")
+	}
+	if a.value = d.expr(from, inAnswer); a.value != nil {
+		if !a.value.readsAny("response") {
+			d.Fail("value", from, "doesn't read the answer", "take it from there, such as response.json.email")
 		}
-		l.setting(SeverityError, c.Name+".overrides."+name, "no operation has this name", fix)
+		if slices.ContainsFunc(a.value.refs, func(r place) bool { return r.root != "response" && slices.Contains(variables, r.root) }) {
+			d.Fail("value", from, "reads the request, but an account doesn't depend on the request that it is asked for", "read response alone")
+		}
+	}
+	if at := m.At("cache"); at.Given() {
+		a.Cache = d.atMost(at, maxAccountCache, "is longer than a day", "write at most 24h")
+	}
+	if a.path != nil && a.value != nil {
+		c.AccountRead, c.HasAccount = a, true
 	}
 }

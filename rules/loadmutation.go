@@ -2,59 +2,44 @@ package rules
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"go.yaml.in/yaml/v4"
+	"golang.org/x/net/http/httpguts"
 )
 
 // mutation reads what only mutations have.
-func (d *decoder) mutation(n *yaml.Node, m map[string]*yaml.Node, key string, op *Operation, l *loading) {
-	d.identity(n, m["identity"], join(key, "identity"), op)
-	if m["subkey"] != nil {
-		op.subkey = d.expr(m["subkey"], join(key, "subkey"), inRequest)
-	}
-	if m["describe"] != nil {
-		op.describe = d.textWith(m["describe"], join(key, "describe"), inRecord)
-	}
-	if m["manual_check"] != nil {
-		op.manualCheck = d.textWith(m["manual_check"], join(key, "manual_check"), inRecord)
-	}
-	d.replaying(m, key, op)
-	if m["verify_on_replay"] != nil {
-		op.Verify = d.verify(m["verify_on_replay"], join(key, "verify_on_replay"))
-	}
-	if m["on_absent"] != nil {
-		op.OnAbsent = OnAbsent(d.word(m["on_absent"], join(key, "on_absent"),
-			string(OnAbsentFail), string(OnAbsentRedispatch), string(OnAbsentEscalate)))
-	}
-	op.BlockScope = d.blockScope(m["block_scope"], join(key, "block_scope"), op.BlockScope)
-	d.payload(m["payload"], join(key, "payload"), op)
-	d.nativeKey(m["native_key"], join(key, "native_key"), op)
-	d.markerOf(m["marker"], join(key, "marker"), op)
+func (d *decoder) mutation(m fields, op *Operation, l *loading) {
+	d.identity(m.At("identity"), op)
+	op.subkey = d.expr(m.At("subkey"), inRequest)
+	op.describe = d.textWith(m.At("describe"), inRecord)
+	op.manualCheck = d.textWith(m.At("manual_check"), inRecord)
+	d.replaying(m, op)
+	// Unquoted, off is what YAML 1.1 took for false; here it is a word like the others.
+	op.Verify = word(d, m.At("verify_on_replay"), op.Verify, VerifyOff, VerifyWarn, VerifyStrict, VerifyHuman)
+	op.OnAbsent = word(d, m.At("on_absent"), op.OnAbsent, OnAbsentFail, OnAbsentRedispatch, OnAbsentEscalate)
+	op.BlockScope = d.blockScope(m.At("block_scope"), op.BlockScope)
+	d.payload(m.At("payload"), op)
+	d.nativeKey(m.At("native_key"), op)
+	d.markerOf(m.At("marker"), op)
 	op.insignificant = op.ignored.with(op.minor)
-	d.outcomes(m["outcome"], join(key, "outcome"), op)
-	if m["success"] != nil {
-		op.success = d.condition(m["success"], join(key, "success"), inAnswer)
-		d.answered(op.success, "response")
-	}
-	d.numbers(m, key, op, l)
-	d.watch(m["watch"], join(key, "watch"), op)
-	d.send(m["send"], join(key, "send"), op)
-	d.strategies(n, m["reconcile"], join(key, "reconcile"), op)
-	d.verifiable(cmp.Or(m["verify_on_replay"], n), key, op, l)
-	d.compensate(m["compensate"], join(key, "compensate"), op)
-	d.replaced(m, key, op)
-	d.volatile(m["identity"], join(key, "identity"), op)
-	d.toldByHeader(m["match"], join(key, "match"), op)
+	d.outcomes(m.At("outcome"), op)
+	op.success = d.judging(m.At("success"))
+	d.numbers(m, op, l)
+	d.watch(m.At("watch"), op)
+	d.send(m.At("send"), op)
+	d.strategies(m.At("reconcile"), op)
+	d.verifiable(m.At("verify_on_replay"), op, l)
+	d.compensate(m.At("compensate"), op)
 	op.namesJSON = op.readsJSON()
 }
 
 // readsJSON reports whether the rule reads, or names a place of, the request's JSON.
 func (op *Operation) readsJSON() bool {
 	at := func(p place) bool { return p.root == "json" }
-	return op.ignored.tree() != nil || op.minor.tree() != nil || op.normal.tree() != nil || slices.ContainsFunc(op.secret, at) ||
+	return op.ignored.tree() != nil || op.minor.tree() != nil || op.collations.tree() != nil || slices.ContainsFunc(op.secret, at) ||
 		op.NativeKey != nil && at(op.NativeKey.at) || op.marker != nil && at(op.marker.at) ||
 		op.Connector.account.readsJSONAt() || slices.ContainsFunc(op.exprs(), (*expr).readsJSONAt)
 }
@@ -62,220 +47,369 @@ func (op *Operation) readsJSON() bool {
 func (e *expr) readsJSONAt() bool { return e != nil && e.readsAny("json") }
 
 // identity reads the map of names to expressions, or the word none.
-func (d *decoder) identity(at, n *yaml.Node, key string, op *Operation) {
+func (d *decoder) identity(v value, op *Operation) {
 	switch {
-	case n == nil:
-		d.fail("missing", key, at, "identity is missing: nothing says what the mutation changes",
+	case !v.Given():
+		d.Fail("missing", v, "identity is missing: nothing says what the mutation changes",
 			"add identity: {name: expression}, or identity: none for one mutation per item and subkey")
 		return
-	case n.Kind == yaml.ScalarNode && n.Value != "none":
-		d.fail("type", key, n, "identity must be a map of names to expressions, or none", "write name: EXPRESSION lines below it")
+	case v.Is(yaml.ScalarNode) && v.Value != "none":
+		d.Fail("type", v, "identity must be a map of names to expressions, or none", "write name: EXPRESSION lines below it")
 		return
-	case n.Kind == yaml.ScalarNode:
-		op.NoIdentity = d.word(n, key, "none") != ""
+	case v.Is(yaml.ScalarNode):
+		op.NoIdentity = word(d, v, "", "none") != ""
 		return
 	}
-	d.members(n, key, "identity", func(name string, _, v *yaml.Node) {
-		e := d.expr(v, join(key, name), inRequest)
-		if e == nil {
-			return
+	d.Members(v, func(name string, _, member value) {
+		if e := d.expr(member, inRequest); e != nil {
+			op.identity = append(op.identity, namedExpr{name, e})
 		}
-		if e.chain != nil && e.chain.constant == nil && len(e.chain.steps) == 0 && slices.Contains([]string{"json", "method"}, e.chain.root) {
-			d.warn("identity", join(key, name), v, "takes "+e.chain.root+" as a whole", "name the fields that say what is changed")
-		}
-		op.identity = append(op.identity, namedExpr{name, e})
 	})
-	if n.Kind == yaml.MappingNode && len(n.Content) == 0 {
-		d.fail("missing", key, n, "identity is empty", "name what the mutation changes, or write identity: none")
+	if v.Is(yaml.MappingNode) && len(v.Content) == 0 {
+		d.Fail("missing", v, "identity is empty", "name what the mutation changes, or write identity: none")
 	}
 	if len(op.identity) > 0 && !slices.ContainsFunc(op.identity, func(e namedExpr) bool { return len(e.refs) > 0 }) {
-		d.fail("identity", key, n, "identity derives nothing from the request", "read at least one value of the request, or write identity: none")
+		d.Fail("identity", v, "identity derives nothing from the request", "read at least one value of the request, or write identity: none")
 	}
 }
 
-// Formats of a native key.
-var keyFormats = []string{"uuid", "uuid4", "hex", "token"}
+// telling are the expressions that say which mutation it is.
+func (op *Operation) telling() (out []namedExpr) {
+	for _, e := range op.identity {
+		out = append(out, namedExpr{"identity." + e.name, e.expr})
+	}
+	out = append(out, namedExpr{"subkey", op.subkey}, namedExpr{"account", op.Connector.account})
+	return slices.DeleteFunc(out, func(e namedExpr) bool { return e.expr == nil })
+}
+
+// replaying reads what a request that comes again meets.
+func (d *decoder) replaying(m fields, op *Operation) {
+	op.Repeat = word(d, m.At("repeat"), op.Repeat, RepeatRefuse, RepeatReplay)
+	op.Drift = word(d, m.At("drift"), op.Drift, DriftWarn, DriftRefuse, DriftAllow)
+	header := m.At("subkey_header")
+	op.SubkeyHeader = word(d, header, op.SubkeyHeader, SubkeyForbidden, SubkeyOptional, SubkeyRequired)
+	if header.Given() && m.Has("subkey") && op.SubkeyHeader != SubkeyForbidden {
+		d.Fail("value", header, "the rule has a subkey of its own", "keep one of subkey and subkey_header")
+	}
+	for _, item := range d.OneOrMore(m.At("was")) {
+		if name := d.shaped(item, operationName); name != "" {
+			op.Was = append(op.Was, name)
+		}
+	}
+	op.onSkip = d.result(m.At("on_skip"), inRecord, 599)
+	op.onNoResult = d.result(m.At("on_no_result"), inRecord, 599)
+}
+
+// earlierNames checks that no operation took its earlier name from another one.
+func (d *decoder) earlierNames(c *Connector) {
+	taken := map[string]string{}
+	for _, op := range c.Operations {
+		for _, name := range op.Was {
+			at := op.at
+			at.Key = "operations"
+			switch other := taken[name]; {
+			case c.Operation(name) != nil:
+				d.Fail("was", at, op.Name+" says that it was "+name+", which is an operation of this file",
+					"a name belongs to one operation: rename the other one, or leave was out")
+			case other != "":
+				d.Fail("was", at, op.Name+" and "+other+" both say that they were "+name, "keep was in one of them")
+			}
+			taken[name] = op.Name
+		}
+	}
+}
 
 // minKeyLength is the shortest native key that is still unlikely to collide.
 const minKeyLength = 20
 
 // nativeKey reads the API's own idempotency key.
-func (d *decoder) nativeKey(n *yaml.Node, key string, op *Operation) {
-	if n == nil {
+func (d *decoder) nativeKey(v value, op *Operation) {
+	if !v.Given() {
 		return
 	}
-	m := d.object(n, key, levelNativeKey)
-	k := &NativeKey{Format: "uuid", WhenPresent: PresentReplace}
-	d.keyPlace(n, m, key, k)
-	if m["format"] != nil {
-		k.Format = d.word(m["format"], join(key, "format"), keyFormats...)
-	}
-	if m["max_length"] != nil {
-		k.MaxLength = d.number(m["max_length"], join(key, "max_length"), minKeyLength, 1<<16)
-		if strings.HasPrefix(k.Format, "uuid") && k.MaxLength > 0 && k.MaxLength < 36 {
-			d.fail("value", join(key, "max_length"), m["max_length"], "a UUID has 36 characters", "write format: hex or token, which may be cut")
-		}
-	}
-	if m["window"] != nil {
-		k.Window = d.duration(m["window"], join(key, "window"))
-	}
-	if m["when_present"] != nil {
-		k.WhenPresent = WhenPresent(d.word(m["when_present"], join(key, "when_present"),
-			string(PresentReplace), string(PresentKeepFirst), string(PresentRefuse)))
-	}
-	if k.In != "" {
-		op.NativeKey = k
-		op.ignored.add(k.at)
-	}
-}
-
-// keyPlace reads the one place of a native key.
-func (d *decoder) keyPlace(n *yaml.Node, m map[string]*yaml.Node, key string, k *NativeKey) {
+	m, ok := d.Map(v, levelNativeKey)
+	k := &NativeKey{Format: word(d, m.At("format"), "uuid", "uuid", "uuid4", "hex", "token"), where: v.Place()}
+	var at value
 	for _, in := range []string{"header", "json", "form", "query"} {
-		v := m[in]
-		if v == nil {
-			continue
-		}
-		if k.In != "" {
-			d.fail("value", join(key, in), v, "the key is already in "+k.In, "name one place")
-			return
-		}
-		if in == "header" {
-			name, ok := d.headerName(v, join(key, in))
-			if ok {
-				k.In, k.Name, k.at = in, name, place{source: name, root: in, steps: []placeStep{{name: name}}}
-			}
-			continue
-		}
-		if p, ok := d.writable(v, join(key, in), in); ok {
-			k.In, k.Name, k.at = in, v.Value, p
+		switch {
+		case !m.Has(in):
+		case at.Given():
+			d.Fail("value", m.At(in), "the key is already in "+k.In, "name one place")
+		default:
+			at, k.In = m.At(in), in
 		}
 	}
-	if k.In == "" && n.Kind == yaml.MappingNode && m["header"] == nil && m["json"] == nil && m["form"] == nil && m["query"] == nil {
-		d.fail("missing", key, n, "native_key names no place", "add header: Idempotency-Key, or json:, form: or query: with a name")
+	if ok && !at.Given() {
+		d.Fail("missing", v, "native_key names no place", "add header: Idempotency-Key, or json:, form: or query: with a name")
 	}
-}
-
-// markerOf reads where the mutation leaves its mark.
-func (d *decoder) markerOf(n *yaml.Node, key string, op *Operation) {
-	if n == nil {
+	k.MaxLength = d.number(m.At("max_length"), minKeyLength, 1<<16)
+	if strings.HasPrefix(k.Format, "uuid") && k.MaxLength > 0 && k.MaxLength < 36 {
+		d.Fail("value", m.At("max_length"), "a UUID has 36 characters", "write format: hex or token, which may be cut")
+	}
+	k.Window = d.duration(m.At("window"))
+	k.WhenPresent = word(d, m.At("when_present"), PresentReplace, PresentReplace, PresentKeepFirst, PresentRefuse)
+	if k.at, ok = d.writable(at, k.In); !ok {
 		return
 	}
-	m := d.object(n, key, levelMarker)
-	mk := &marker{}
-	found := 0
+	k.Name = at.Value
+	if k.In == "header" {
+		k.Name = k.at.source
+	}
+	op.NativeKey = k
+	op.ignored.add(k.at)
+}
+
+// markerOf reads where the mutation leaves its mark. A marker that goes where identity is read takes away
+// from the API what says which mutation it is: the script's own value is nowhere.
+func (d *decoder) markerOf(v value, op *Operation) {
+	m, ok := d.Map(v, levelMarker)
+	if !ok {
+		return
+	}
+	mk, found := &marker{append: m.Has("append")}, 0
 	for _, in := range []string{"json", "form", "append"} {
-		v := m[in]
-		if v == nil {
+		at := m.At(in)
+		if !at.Given() {
 			continue
 		}
 		found++
-		var ok bool
 		if in == "append" {
-			mk.append = true
-			mk.at, ok = d.place(v, join(key, in), "json")
+			mk.at, ok = d.place(at, "json")
 		} else {
-			mk.at, ok = d.writable(v, join(key, in), in)
+			mk.at, ok = d.writable(at, in)
 		}
 		if ok {
 			op.marker = mk
 		}
 	}
-	if found != 1 && n.Kind == yaml.MappingNode {
-		d.fail("value", key, n, "must name exactly one place", "write json:, form: or append: with one place")
+	if found != 1 {
+		d.Fail("value", v, "must name exactly one place", "write json:, form: or append: with one place")
 	}
-	if m["text"] != nil {
-		mk.text = d.textWith(m["text"], join(key, "text"), inRecord)
-	} else if mk.append {
-		d.fail("missing", join(key, "text"), n, "append needs a text", `add text: "… {mutation.marker} …"`)
+	mk.text = d.textWith(m.At("text"), inRecord)
+	if mk.append && !m.Has("text") {
+		d.Fail("missing", m.At("text"), "append needs a text", `add text: "… {mutation.marker} …"`)
 	}
 	if mk.text != nil && !slices.ContainsFunc(mk.text.exprs(), func(e *expr) bool { return e.readsName("mutation", "marker") }) {
-		d.fail("value", join(key, "text"), m["text"], "does not hold the marker", "put {mutation.marker} into it")
+		d.Fail("value", m.At("text"), "does not hold the marker", "put {mutation.marker} into it")
 	}
-	if op.marker != nil && !mk.append {
-		op.ignored.add(mk.at)
+	if op.marker == nil || mk.append {
+		return
+	}
+	op.ignored.add(mk.at)
+	if reader := op.identityReads(mk.at); reader != "" {
+		d.mistaken("replaced", v, "the marker goes to "+mk.at.where()+", which "+reader+
+			" reads: the API would get it in place of what the script writes there",
+			"write the marker where the script writes nothing, such as metadata.keep_id")
 	}
 }
 
+// where names the place as an expression does.
+func (p place) where() string {
+	if p.root == "json" {
+		return p.source
+	}
+	return p.root + "['" + p.steps[0].name + "']"
+}
+
+// identityReads is the key of what says which mutation it is and reads a value that is
+// at a place or below it; "" for none.
+func (op *Operation) identityReads(at place) string {
+	for _, e := range op.telling() {
+		if e.readsAt(at) {
+			return e.name
+		}
+	}
+	return ""
+}
+
+// readsAt reports whether an expression reads a value that is at a place or below it.
+func (e *expr) readsAt(at place) bool {
+	return slices.ContainsFunc(e.refs, func(r place) bool {
+		root := r.root
+		if root == at.root+"_all" {
+			root = at.root
+		}
+		return len(r.steps) >= len(at.steps) && at.covers(root, r.steps)
+	})
+}
+
+// classes are the classes of a failure that a rule may name.
+var classes = []Class{ClassTransient, ClassPermission, ClassPrecondition, ClassLogic}
+
 // outcomes reads the outcome list.
-func (d *decoder) outcomes(n *yaml.Node, key string, op *Operation) {
-	items := d.optional(n, key)
+func (d *decoder) outcomes(v value, op *Operation) {
+	items := d.OneOrMore(v)
 	for i, item := range items {
-		k := index(key, i)
-		m := d.object(item, k, levelOutcome)
-		if m["otherwise"] != nil {
-			op.otherwise = d.word(m["otherwise"], join(k, "otherwise"), "uncertain") != ""
-			if i != len(items)-1 || len(m) != 1 {
-				d.fail("value", k, item, "otherwise must be the last entry, alone", "move it to the end of the list")
+		m, ok := d.Map(item, levelOutcome)
+		if m.Has("otherwise") {
+			op.otherwise = word(d, m.At("otherwise"), "", "uncertain") != ""
+			if i != len(items)-1 || m.Len() != 1 {
+				d.Fail("value", item, "otherwise must be the last entry, alone", "move it to the end of the list")
 			}
 			continue
 		}
-		if o := d.outcome(item, m, k); o != nil {
-			op.outcome = append(op.outcome, o)
+		if ok {
+			d.outcome(m, op)
 		}
 	}
-	d.ofGateways(n, key, op)
 }
 
 // outcome reads one entry.
-func (d *decoder) outcome(n *yaml.Node, m map[string]*yaml.Node, key string) *outcomeRule {
-	if n.Kind != yaml.MappingNode {
-		return nil
+func (d *decoder) outcome(m fields, op *Operation) {
+	if !m.Has("when") || !m.Has("then") {
+		d.Fail("missing", m, "an outcome needs when and then", "write {when: CONDITION, then: applied|failed|uncertain}")
+		return
 	}
-	if m["when"] == nil || m["then"] == nil {
-		d.fail("missing", key, n, "an outcome needs when and then", "write {when: CONDITION, then: applied|failed|uncertain}")
-		return nil
-	}
-	o := &outcomeRule{when: d.condition(m["when"], join(key, "when"), inAnswer)}
-	switch d.word(m["then"], join(key, "then"), "applied", "failed", "uncertain") {
-	case "applied":
-		o.kind = OpinionApplied
-	case "failed":
-		o.kind = OpinionFailed
-	default:
-		o.kind = OpinionUncertain
-	}
-	failed := o.kind == OpinionFailed
-	if failed && m["class"] == nil {
-		d.fail("missing", join(key, "class"), n, "a failure needs its class", "add class: transient, permission, precondition or logic")
-	}
-	if m["class"] != nil {
-		o.class = Class(d.word(m["class"], join(key, "class"),
-			string(ClassTransient), string(ClassPermission), string(ClassPrecondition), string(ClassLogic)))
-		if !failed {
-			d.fail("value", join(key, "class"), m["class"], "only a failure has a class", "leave it out, or write then: failed")
+	o := &outcomeRule{when: d.condition(m.At("when"), inAnswer), kind: OpinionUncertain}
+	then := word(d, m.At("then"), "", "applied", "failed", "uncertain")
+	for _, kind := range []OpinionKind{OpinionApplied, OpinionFailed} {
+		if kind.String() == then {
+			o.kind = kind
 		}
 	}
+	class := m.At("class")
+	o.class = word(d, class, "", classes...)
+	switch {
+	case o.kind == OpinionFailed && !class.Given():
+		d.Fail("missing", class, "a failure needs its class", "add class: transient, permission, precondition or logic")
+	case o.kind != OpinionFailed && class.Given():
+		d.Fail("value", class, "only a failure has a class", "leave it out, or write then: failed")
+	}
 	if o.when == nil {
-		return nil
+		return
 	}
 	if o.kind != OpinionUncertain {
 		d.answered(o.when, "response")
 	}
-	return o
+	op.outcome = append(op.outcome, o)
 }
 
 // boundsOf reads what is known of the API's delays.
-func (d *decoder) boundsOf(n *yaml.Node, key string) *Bounds {
-	if n == nil {
+func (d *decoder) boundsOf(v value) *Bounds {
+	m, ok := d.Map(v, levelBounds)
+	b := &Bounds{Commit: d.duration(m.At("commit")), Lag: d.duration(m.At("lag"))}
+	b.Source, _ = d.text(m.At("source"))
+	if v.Given() && (!ok || m.Len() != len(levelBounds.Known)) {
+		d.Fail("missing", v, "bounds needs commit, lag and source", "write {commit: 30s, lag: 5s, source: URL or where it was measured}")
 		return nil
 	}
-	m := d.object(n, key, levelBounds)
-	b := &Bounds{}
-	ok := n.Kind == yaml.MappingNode
-	for name, into := range map[string]*time.Duration{"commit": &b.Commit, "lag": &b.Lag} {
-		if m[name] == nil {
-			ok = false
-			continue
-		}
-		*into = d.duration(m[name], join(key, name))
-	}
-	if m["source"] != nil {
-		b.Source, _ = d.text(m["source"], join(key, "source"))
-	}
-	if !ok || m["source"] == nil {
-		d.fail("missing", key, n, "bounds needs commit, lag and source", "write {commit: 30s, lag: 5s, source: URL or where it was measured}")
+	if !v.Given() {
 		return nil
 	}
 	return b
+}
+
+// payload reads which differences count.
+func (d *decoder) payload(v value, op *Operation) {
+	op.ignored, op.minor = &placed{}, &placed{}
+	m, _ := d.Map(v, levelPayload)
+	for _, item := range d.OneOrMore(m.At("ignore")) {
+		if p, ok := d.place(item, "json", "form", "query", "path", "host"); ok {
+			op.ignored.add(p)
+		}
+	}
+	for _, item := range d.OneOrMore(m.At("minor")) {
+		if p, ok := d.place(item, "json", "form", "query", "path", "host", "header"); ok {
+			op.minor.add(p)
+			op.hasMinor = true
+		}
+	}
+	for _, item := range d.OneOrMore(m.At("headers")) {
+		if name, ok := d.headerName(item); ok {
+			op.headers = append(op.headers, name)
+		}
+	}
+	slices.Sort(op.headers)
+	op.headers = slices.Compact(op.headers)
+	if m.Has("normalise") {
+		d.Members(m.At("normalise"), func(name string, at, member value) { d.collate(name, at, member, op) })
+	}
+	if op.compare = d.expr(m.At("compare"), inCompare); op.compare != nil {
+		d.compareSecret(op)
+	}
+}
+
+// collate reads in which ways the values at a place are brought into one form before they are compared.
+func (d *decoder) collate(name string, at, v value, op *Operation) {
+	p, ok := place{source: name, root: name}, name == "body"
+	if !ok {
+		if p, ok = d.place(at, "json", "form", "query", "path", "header"); ok && p.root == "header" && !slices.Contains(op.headers, p.steps[0].name) {
+			d.Fail("place", v, "the header field isn't payload", "add it to payload.headers")
+			return
+		}
+	}
+	var ways collation
+	for _, item := range d.OneOrMore(v) {
+		ways |= collationWords[word(d, item, "", slices.Sorted(maps.Keys(collationWords))...)]
+	}
+	if !ok || ways == 0 {
+		return
+	}
+	if ways&collateHTML != 0 && ways&collateMarkdown != 0 {
+		d.Fail("value", v, "a text is either HTML or Markdown", "name one of them; Markdown may hold HTML")
+	}
+	if op.collations == nil {
+		op.collations = &collations{}
+	}
+	op.collations.add(p, ways)
+}
+
+// compareSecret refuses a compare that reads a secret place: what is stored is
+// masked, so that two different secrets would look alike.
+func (d *decoder) compareSecret(op *Operation) {
+	reads, whole := expr{}, false
+	for _, r := range op.compare.refs {
+		switch {
+		case r.root != "stored":
+			reads.refs = append(reads.refs, r)
+		case len(r.steps) > 0:
+			reads.refs = append(reads.refs, place{root: r.steps[0].name, steps: r.steps[1:]})
+		default:
+			whole = true
+		}
+	}
+	masked := slices.ContainsFunc(op.secret, func(p place) bool { return p.root != "response" })
+	if masked && whole || reads.readsSecret(op.secret) {
+		d.Fail("secret", op.compare.at, "reads a place that the rule keeps secret, which is masked in what is stored", "compare other places")
+	}
+}
+
+// readsSecret reports whether an expression reads a secret place of a request.
+func (e *expr) readsSecret(secret []place) bool { return slices.ContainsFunc(secret, e.reads) }
+
+// volatileHeaders change at every run, or are not the mutation's.
+var volatileHeaders = []string{
+	"authorization", "proxy-authorization", "traceparent", "tracestate", "date", "host", "connection",
+	"content-length", "transfer-encoding", "user-agent", "cookie",
+}
+
+// headerName reads the name of a header field that is payload.
+func (d *decoder) headerName(v value) (string, bool) {
+	s, ok := d.text(v)
+	name := strings.ToLower(s)
+	switch {
+	case !ok:
+	case !httpguts.ValidHeaderFieldName(s):
+		d.Fail("value", v, quoted(s)+" is no header name", "write a name such as x-request-source")
+		return "", false
+	case slices.Contains(volatileHeaders, name):
+		d.Fail("value", v, name+" changes from run to run and can't be payload", "leave it out")
+		return "", false
+	}
+	return name, ok
+}
+
+// verifiable checks that what is to be verified can be asked about without sending, and
+// fills in the default where it can.
+func (d *decoder) verifiable(v value, op *Operation, l *loading) {
+	asks := slices.ContainsFunc(op.Strategies, func(s Strategy) bool { return s.Probe != nil || s.Exec != nil })
+	switch {
+	case op.Verify == "" && asks:
+		op.Verify = l.defaults.Verify
+	case op.Verify == "", d.pinned && !asks:
+		op.Verify = VerifyOff
+	case op.Verify != VerifyOff && !asks:
+		d.Fail("verify", v, "nothing says how the API is asked before a replay", "add a probe to reconcile, or write verify_on_replay: \"off\"")
+	}
+	op.Verify = cmp.Or(op.Verify, VerifyOff)
 }

@@ -4,50 +4,36 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"time"
-
-	"go.yaml.in/yaml/v4"
 )
 
 // numbers resolves defaults, the rule's own numbers and the user's overrides, in
 // this order. What is weaker than the built-in default needs bounds: in the file
-// it is an error, elsewhere the default holds and a warning says so.
-func (d *decoder) numbers(m map[string]*yaml.Node, key string, op *Operation, l *loading) {
-	op.Bounds = d.boundsOf(m["bounds"], join(key, "bounds"))
-	r := resolver{d: d, l: l, m: m, key: key, where: op.Connector.Name + ".overrides." + op.Name, bounded: m["bounds"] != nil}
+// it is an error, elsewhere the default holds.
+func (d *decoder) numbers(m fields, op *Operation, l *loading) {
+	op.Bounds = d.boundsOf(m.At("bounds"))
+	r := resolver{d: d, l: l, m: m, where: op.Connector.Name + ".overrides." + op.Name, bounded: m.Has("bounds")}
 	var over Override
 	if s := l.settingsFor(op.Connector.Name); s != nil {
 		over = s.Overrides[op.Name]
 	}
-	settle := numberSource[time.Duration]{
-		name: "settle", floor: DefaultSettle, configured: l.defaults.Settle,
-		own: d.ownDuration(m, key, "settle"), override: over.Settle,
-	}
-	op.Settle = resolveNumber(&r, settle)
-	op.Spacing = resolveNumber(&r, numberSource[time.Duration]{
-		name: "absent_spacing", floor: DefaultSpacing, configured: l.defaults.Spacing,
-		own: d.ownDuration(m, key, "absent_spacing"), override: over.Spacing,
-	})
-	confirmations := 0
-	if m["absent_confirmations"] != nil {
-		confirmations = d.number(m["absent_confirmations"], join(key, "absent_confirmations"), 1, 100)
-	}
-	op.Confirmations = resolveNumber(&r, numberSource[int]{
-		name: "absent_confirmations", floor: DefaultConfirmations, configured: l.defaults.Confirmations,
-		own: confirmations, override: over.Confirmations,
-	})
-	d.limits(m, key, op, l)
-	r.words(op, over)
-	r.limits(op, over)
+	own := d.duration(m.At("settle"))
+	op.Settle = resolveNumber(&r, "settle", DefaultSettle, l.defaults.Settle, own, over.Settle)
+	op.Spacing = resolveNumber(&r, "absent_spacing", DefaultSpacing, l.defaults.Spacing, d.duration(m.At("absent_spacing")), over.Spacing)
+	op.Confirmations = resolveNumber(&r, "absent_confirmations", DefaultConfirmations, l.defaults.Confirmations,
+		d.number(m.At("absent_confirmations"), 1, 100), over.Confirmations)
+	op.MaxDispatches = cmp.Or(d.number(m.At("max_dispatches"), 1, maxDispatches), DefaultMaxDispatches)
+	op.Timeout = min(cmp.Or(d.duration(m.At("timeout")), l.defaults.Total), l.defaults.Total)
+	op.MaxBody = cmp.Or(d.size(m.At("max_body")), l.defaults.MaxBody)
+	r.override(op, over)
 	switch b := op.Bounds; {
 	case b == nil || op.Settle > sum(b.Commit, b.Lag):
 	case d.pinned:
 		// An override is for the version in force, of which less may be true.
-		settle.override = nil
-		op.Settle = max(resolveNumber(&r, settle), sum(sum(b.Commit, b.Lag), time.Second))
+		op.Settle = max(resolveNumber(&r, "settle", DefaultSettle, l.defaults.Settle, own, nil), sum(sum(b.Commit, b.Lag), time.Second))
 	default:
-		d.fail("bounds", join(key, "bounds"), m["bounds"],
-			fmt.Sprintf("settle (%v) does not cover a commit %v late read %v later", op.Settle, b.Commit, b.Lag),
+		d.Fail("bounds", m.At("bounds"), fmt.Sprintf("settle (%v) does not cover a commit %v late read %v later", op.Settle, b.Commit, b.Lag),
 			fmt.Sprintf("let settle be more than %v", sum(b.Commit, b.Lag)))
 	}
 }
@@ -60,138 +46,80 @@ func sum(a, b time.Duration) time.Duration {
 	return math.MaxInt64
 }
 
-// ownDuration reads the rule's own number; 0 when it has none.
-func (d *decoder) ownDuration(m map[string]*yaml.Node, key, name string) time.Duration {
-	if m[name] == nil {
-		return 0
-	}
-	return d.duration(m[name], join(key, name))
-}
-
 // resolver is where the numbers of one operation come from.
 type resolver struct {
-	d   *decoder
-	l   *loading
-	m   map[string]*yaml.Node
-	key string
+	d *decoder
+	l *loading
+	m fields
 	// where is the operation's overrides in the settings.
 	where string
 	// bounded says that the rule has bounds.
 	bounded bool
 }
 
-// numberSource is one number and where it may come from.
-type numberSource[T cmp.Ordered] struct {
-	name              string
-	floor, configured T
-	// own is the rule's number; zero when it has none.
-	own      T
-	override *T
-}
-
-// resolveNumber takes the last source that says something and holds the floor
-// where there are no bounds.
-func resolveNumber[T cmp.Ordered](r *resolver, s numberSource[T]) T {
+// resolveNumber takes the last source that says something, and holds the floor where there are no
+// bounds. own is the rule's number; zero when it has none.
+func resolveNumber[T cmp.Ordered](r *resolver, name string, floor, configured, own T, override *T) T {
 	var zero T
-	v := s.configured
-	if v < s.floor && !r.bounded {
-		v = s.floor
+	v := configured
+	if v < floor && !r.bounded {
+		v = floor
 	}
-	if s.own != zero {
-		if s.own < s.floor && !r.bounded {
-			r.d.fail("weaker", join(r.key, s.name), r.m[s.name], fmt.Sprintf("%v is weaker than the default %v", s.own, s.floor),
+	if own != zero {
+		if own < floor && !r.bounded {
+			r.d.Fail("weaker", r.m.At(name), fmt.Sprintf("%v is weaker than the default %v", own, floor),
 				"add bounds: {commit, lag, source} that say why this is safe, or leave it out")
 		}
-		v = s.own
+		v = own
 	}
-	switch {
-	case s.override == nil:
-	case *s.override <= zero:
-		r.error(s.name, "must be above zero", "correct it, or leave it out")
-	case *s.override < s.floor && !r.bounded:
-		r.l.setting(SeverityWarning, r.where+"."+s.name,
-			fmt.Sprintf("%v is weaker than the default %v and the rule has no bounds; %v holds", *s.override, s.floor, max(v, s.floor)),
-			"leave it out, or give the rule bounds")
-	default:
-		v = *s.override
+	if above(r, name, override) && (*override >= floor || r.bounded) {
+		v = *override
 	}
 	return v
 }
 
-// error records a problem of an override.
-func (r *resolver) error(name, problem, fix string) {
-	r.l.setting(SeverityError, r.where+"."+name, problem, fix)
+// above reports whether an override is given and above zero; anything else that is given is an error.
+func above[T cmp.Ordered](r *resolver, name string, override *T) bool {
+	var zero T
+	if override == nil {
+		return false
+	}
+	if *override <= zero {
+		r.l.setting(r.where+"."+name, "must be above zero", "correct it, or leave it out")
+	}
+	return *override > zero
 }
 
 // maxDispatches is the most that max_dispatches may say.
 const maxDispatches = 10
 
-// limits reads the rule's own timeout, size and number of sendings.
-func (d *decoder) limits(m map[string]*yaml.Node, key string, op *Operation, l *loading) {
-	op.Timeout, op.MaxBody, op.MaxDispatches = l.defaults.Total, l.defaults.MaxBody, DefaultMaxDispatches
-	if m["max_dispatches"] != nil {
-		op.MaxDispatches = d.number(m["max_dispatches"], join(key, "max_dispatches"), 1, maxDispatches)
-	}
-	if v := d.ownDuration(m, key, "timeout"); v > 0 {
-		if v > l.defaults.Total {
-			d.warn("timeout", join(key, "timeout"), m["timeout"],
-				fmt.Sprintf("is longer than timeouts.total (%v), which holds", l.defaults.Total), "say less, or raise timeouts.total")
-		}
-		op.Timeout = min(v, l.defaults.Total)
-	}
-	if m["max_body"] != nil {
-		if v := d.size(m["max_body"], join(key, "max_body")); v > 0 {
-			op.MaxBody = v
-		}
-	}
-}
-
-// limits applies an override of timeout and size.
-func (r *resolver) limits(op *Operation, over Override) {
-	switch {
-	case over.Timeout == nil:
-	case *over.Timeout <= 0:
-		r.error("timeout", "must be above zero", "correct it, or leave it out")
-	default:
+// override applies the overrides that replace what the rule says, whatever that is.
+func (r *resolver) override(op *Operation, over Override) {
+	replaced(r, "on_absent", &op.OnAbsent, over.OnAbsent, OnAbsentFail, OnAbsentRedispatch, OnAbsentEscalate)
+	replaced(r, "verify_on_replay", &op.Verify, over.Verify, VerifyOff, VerifyWarn, VerifyStrict, VerifyHuman)
+	replaced(r, "block_scope", &op.BlockScope, over.BlockScope, "workflow", "item", "mutation")
+	if above(r, "timeout", over.Timeout) {
 		op.Timeout = min(*over.Timeout, r.l.defaults.Total)
 	}
-	switch {
-	case over.MaxDispatches == nil:
-	case *over.MaxDispatches < 1 || *over.MaxDispatches > maxDispatches:
-		r.error("max_dispatches", fmt.Sprintf("must be between 1 and %d", maxDispatches), "correct it, or leave it out")
-	default:
-		op.MaxDispatches = *over.MaxDispatches
-	}
-	switch {
-	case over.MaxBody == nil:
-	case *over.MaxBody <= 0:
-		r.error("max_body", "must be above zero", "correct it, or leave it out")
-	default:
+	if above(r, "max_body", over.MaxBody) {
 		op.MaxBody = *over.MaxBody
+	}
+	switch n := over.MaxDispatches; {
+	case n == nil:
+	case *n < 1 || *n > maxDispatches:
+		r.l.setting(r.where+".max_dispatches", fmt.Sprintf("must be between 1 and %d", maxDispatches), "correct it, or leave it out")
+	default:
+		op.MaxDispatches = *n
 	}
 }
 
-// words applies an override of what absence leads to and what is stopped.
-func (r *resolver) words(op *Operation, over Override) {
-	switch over.OnAbsent {
-	case "":
-	case OnAbsentFail, OnAbsentRedispatch, OnAbsentEscalate:
-		op.OnAbsent = over.OnAbsent
+// replaced applies an override that is one of some words.
+func replaced[T ~string](r *resolver, name string, into *T, word T, allowed ...T) {
+	switch {
+	case word == "":
+	case slices.Contains(allowed, word):
+		*into = word
 	default:
-		r.error("on_absent", quoted(string(over.OnAbsent))+" is not one of its values", "write fail, redispatch or escalate")
-	}
-	switch over.Verify {
-	case "":
-	case VerifyOff, VerifyWarn, VerifyStrict, VerifyHuman:
-		op.Verify = over.Verify
-	default:
-		r.error("verify_on_replay", quoted(string(over.Verify))+" is not one of its values", "write off, warn, strict or human")
-	}
-	switch over.BlockScope {
-	case "":
-	case "workflow", "item", "mutation":
-		op.BlockScope = over.BlockScope
-	default:
-		r.error("block_scope", quoted(over.BlockScope)+" is not one of its values", "write workflow, item or mutation")
+		r.l.setting(r.where+"."+name, quoted(string(word))+" is not one of its values", "write "+orWords(allowed))
 	}
 }

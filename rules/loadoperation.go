@@ -1,15 +1,17 @@
 package rules
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
+
+	"keep-proxy/internal/strictyaml"
 )
 
 // matcher is one way in which a request can be an operation.
 type matcher struct {
+	at      Where
 	methods []string // empty: any
 	path    *pathPattern
 	when    *expr
@@ -42,243 +44,151 @@ func (m *marker) lastName() string {
 	return name
 }
 
-// mutationKeys are the keys that say something about mutations only.
-var mutationKeys = []string{
-	"identity", "subkey", "payload", "native_key", "marker", "outcome", "success", "reconcile", "on_absent",
-	"manual_check", "max_body", "repeat", "settle", "absent_confirmations", "absent_spacing", "block_scope",
-	"bounds", "timeout", "describe", "subkey_header", "drift", "was", "on_skip", "on_no_result", "max_dispatches", "watch",
-	"verify_on_replay", "send", "compensate",
-}
+// anyOperationKeys are the keys that also say something about operations that are no mutations.
+var anyOperationKeys = []string{"name", "match", "before", "effect", "encoded_slash", "secret", "describe", "upgrade"}
 
 // operations reads the list of operations.
-func (d *decoder) operations(root, n *yaml.Node, c *Connector, l *loading, blockScope string) {
-	if n == nil || n.Kind == yaml.SequenceNode && len(n.Content) == 0 {
-		d.warn("no-operations", "operations", cmp.Or(n, root), "there are none, so that every request but the reads is denied",
-			"add an operation for each request that changes something")
-		return
-	}
-	at := map[*Operation]*yaml.Node{}
-	for i, item := range d.elements(n, "operations") {
-		op := d.operation(item, index("operations", i), c, l, blockScope)
+func (d *decoder) operations(v value, c *Connector, l *loading, blockScope string) {
+	for _, item := range d.list(v) {
+		op := d.operation(item, c, l, blockScope)
 		if op == nil {
 			continue
 		}
 		if other := c.Operation(op.Name); other != nil && op.Name != "" {
-			d.fail("repeated-operation", index("operations", i)+".name", item, "the operation "+op.Name+" is there twice",
-				"give each operation a name of its own")
+			d.Fail("repeated-operation", op.at.Under("name"), "the operation "+op.Name+" is there twice", "give each operation a name of its own")
 		}
 		c.Operations = append(c.Operations, op)
-		at[op] = item
 	}
-	d.precedence(c, at)
-	d.earlierNames(c, at)
+	d.precedence(c)
+	d.earlierNames(c)
 }
 
 // operation reads one operation.
-func (d *decoder) operation(n *yaml.Node, key string, c *Connector, l *loading, blockScope string) *Operation {
-	m := d.object(n, key, levelOperation)
-	if n.Kind != yaml.MappingNode {
+func (d *decoder) operation(v value, c *Connector, l *loading, blockScope string) *Operation {
+	m, ok := d.Map(v, levelOperation)
+	if !ok {
 		return nil
 	}
-	op := &Operation{Connector: c, BlockScope: blockScope, OnAbsent: OnAbsentFail, Repeat: RepeatRefuse, Drift: DriftWarn}
-	op.Name = d.name(n, m["name"], join(key, "name"), operationName)
-	var known bool
-	op.Effect, known = d.effect(n, m["effect"], join(key, "effect"))
-	d.matches(n, m["match"], join(key, "match"), op)
-	d.oneThing(m["match"], join(key, "match"), op)
-	d.allBut(m["match"], join(key, "match"), op)
-	if m["upgrade"] == nil { // which has a finding of its own for this
-		d.anyMethod(m["match"], join(key, "match"), op)
-	}
-	if m["before"] != nil {
-		op.before = d.texts(m["before"], join(key, "before"))
-	}
-	if m["upgrade"] != nil {
-		d.upgrade(m["upgrade"], join(key, "upgrade"), op, known)
-	}
-	if m["encoded_slash"] != nil {
-		op.encodedSlash = d.word(m["encoded_slash"], join(key, "encoded_slash"), "keep") != ""
-	}
-	for i, item := range d.optional(m["secret"], join(key, "secret")) {
-		k := index(join(key, "secret"), i)
-		if p, ok := d.place(item, k, "json", "form", "query", "path", "header", "response"); ok && d.secretPlace(item, k, p) {
+	op := &Operation{Connector: c, BlockScope: blockScope, OnAbsent: OnAbsentFail, Repeat: RepeatRefuse, Drift: DriftWarn, at: v.Place()}
+	op.Name = d.name(m, "name", operationName)
+	known := d.effect(m.At("effect"), op)
+	d.matches(m.At("match"), op)
+	op.before = d.texts(m.At("before"))
+	d.upgrade(m.At("upgrade"), op, known)
+	op.encodedSlash = word(d, m.At("encoded_slash"), "", "keep") != ""
+	for _, item := range d.OneOrMore(m.At("secret")) {
+		if p, ok := d.place(item, "json", "form", "query", "path", "header", "response"); ok && d.secretPlace(item, p) {
 			op.secret = append(op.secret, p)
 		}
 	}
 	switch {
-	case op.Effect == EffectMutation, !known && m["identity"] != nil:
+	case op.Effect == EffectMutation, !known && m.Has("identity"):
 		// The file is refused in any case; what is wrong with the mutation that was
 		// meant is worth more than that it isn't one.
-		d.mutation(n, m, key, op, l)
+		d.mutation(m, op, l)
 	default:
-		d.noMutation(m, key)
+		d.noMutation(m)
 	}
-	d.variables(n, key, op)
+	d.variables(op)
 	op.named = op.fieldsNamed()
-	d.credentials(n, key, op)
+	d.credentials(op)
 	return op
 }
 
-// optional are the elements of a list that may be missing.
-func (d *decoder) optional(n *yaml.Node, key string) []*yaml.Node {
-	if n == nil {
-		return nil
-	}
-	return d.oneOrMore(n, key)
-}
-
 // secretPlace checks a place of an answer: below json or header.
-func (d *decoder) secretPlace(n *yaml.Node, key string, p place) bool {
-	if p.root != "response" {
+func (d *decoder) secretPlace(v value, p place) bool {
+	if p.root != "response" || len(p.steps) > 1 && (p.steps[0].name == "json" || p.steps[0].name == "header" && len(p.steps) == 2) {
 		return true
 	}
-	if len(p.steps) > 1 && (p.steps[0].name == "json" || p.steps[0].name == "header" && len(p.steps) == 2) {
-		return true
-	}
-	d.fail("place", key, n, "names no place of an answer", "write response.json.name or response.header.name")
+	d.Fail("place", v, "names no place of an answer", "write response.json.name or response.header.name")
 	return false
 }
 
 // noMutation refuses what only mutations have, where it would say nothing.
-func (d *decoder) noMutation(m map[string]*yaml.Node, key string) {
-	for _, name := range mutationKeys {
-		if name != "describe" && m[name] != nil {
-			d.fail("no-effect", join(key, name), m[name], name+" says nothing about an operation that is no mutation",
-				"leave it out, or write effect: mutation")
+func (d *decoder) noMutation(m fields) {
+	for _, name := range levelOperation.Known {
+		if m.Has(name) && !slices.Contains(anyOperationKeys, name) {
+			d.Fail("no-effect", m.At(name), name+" says nothing about an operation that is no mutation", "leave it out, or write effect: mutation")
 		}
 	}
 }
 
 // effect reads the effect. One that isn't known denies, and is an error.
-func (d *decoder) effect(at, n *yaml.Node, key string) (_ Effect, known bool) {
-	if n == nil {
-		d.fail("missing", key, at, "effect is missing", "add effect: read, mutation, deny or ignore")
-		return EffectDeny, false
+func (d *decoder) effect(v value, op *Operation) (known bool) {
+	if !v.Given() {
+		d.Fail("missing", v, "effect is missing", "add effect: read, mutation, deny or ignore")
 	}
-	switch d.word(n, key, "read", "mutation", "deny", "ignore") {
-	case "read":
-		return EffectRead, true
-	case "mutation":
-		return EffectMutation, true
-	case "ignore":
-		return EffectIgnore, true
-	case "deny":
-		return EffectDeny, true
+	name := word(d, v, "", "read", "mutation", "deny", "ignore")
+	for _, e := range []Effect{EffectRead, EffectMutation, EffectIgnore} {
+		if e.String() == name {
+			op.Effect = e
+		}
 	}
-	return EffectDeny, false
+	return name != ""
 }
 
 // matches reads one match or a list of them.
-func (d *decoder) matches(at, n *yaml.Node, key string, op *Operation) {
-	if n == nil {
-		d.fail("missing", key, at, "match is missing", "add match: {method: POST, path: /…}")
-		return
+func (d *decoder) matches(v value, op *Operation) {
+	if !v.Given() {
+		d.Fail("missing", v, "match is missing", "add match: {method: POST, path: /…}")
 	}
-	for i, item := range d.oneOrMore(n, key) {
-		k := key
-		if n.Kind == yaml.SequenceNode {
-			k = index(key, i)
-		}
-		if m := d.match(item, k); m != nil {
+	for _, item := range d.OneOrMore(v) {
+		if m := d.match(item); m != nil {
 			op.matches = append(op.matches, m)
 		}
 	}
 }
 
-// anyMethod warns of a match that takes every method, where that is hardly meant: a read
-// of the path would be recorded as a mutation, and a DELETE of it would pass as a read.
-func (d *decoder) anyMethod(n *yaml.Node, key string, op *Operation) {
-	if !slices.ContainsFunc(op.matches, func(m *matcher) bool { return len(m.methods) == 0 && (m.when == nil || !m.when.readsAny("method")) }) {
-		return
-	}
-	switch op.Effect {
-	case EffectMutation:
-		d.warn("any-method", key, n, "has no method, and so takes GET, HEAD and OPTIONS for mutations, too",
-			"add method: POST, or a list of those that change something")
-	case EffectRead, EffectIgnore:
-		d.warn("any-method", key, n, "has no method, and so lets every one pass unrecorded, DELETE among them",
-			"add method: with those that are meant, such as [GET, HEAD] or POST")
-	case EffectDeny:
-	}
-}
-
-// oneThing warns of matches that hardly are spellings of one thing: which of them fits is no part
-// of a mutation's key, nor of its payload.
-func (d *decoder) oneThing(n *yaml.Node, key string, op *Operation) {
-	if op.Effect != EffectMutation {
-		return
-	}
-	first := ""
-	for i, m := range op.matches {
-		word := m.path.lastWord()
-		switch {
-		case word == "":
-		case first == "":
-			first = word
-		case word != first:
-			d.warn("spelling", index(key, i), n, "the paths end in "+quoted(first)+" and "+quoted(word)+
-				", and are spellings of one thing here: a request of one is answered with what a request of another did, and not sent",
-				"make an operation for each, unless they are two names of the same")
-			return
-		}
-	}
-}
-
 // match reads one match.
-func (d *decoder) match(n *yaml.Node, key string) *matcher {
-	m := d.object(n, key, levelMatch)
-	if n.Kind != yaml.MappingNode {
+func (d *decoder) match(v value) *matcher {
+	m, ok := d.Map(v, levelMatch)
+	if !ok {
 		return nil
 	}
-	out := &matcher{}
-	for i, item := range d.optional(m["method"], join(key, "method")) {
-		s, ok := d.text(item, join(key, "method"))
+	out := &matcher{at: v.Place(), when: d.condition(m.At("when"), inRequest)}
+	for i, item := range d.OneOrMore(m.At("method")) {
+		s, ok := d.text(item)
 		if ok && (!validMethod(s) || s == "TRACE" || s == "CONNECT") {
-			d.fail("value", index(join(key, "method"), i), item, quoted(s)+" is no method that can be matched",
+			item.Key = strictyaml.Index(m.At("method").Key, i)
+			d.Fail("value", item, quoted(s)+" is no method that can be matched",
 				"write it in upper case, such as POST; TRACE and CONNECT are always denied")
 		}
 		out.methods = append(out.methods, s) // without it the match would seem to take every method
 	}
-	if m["path"] != nil {
-		out.path = d.pathPattern(m["path"], join(key, "path"))
+	if m.Has("path") {
+		if out.path = d.pathPattern(m.At("path")); out.path == nil {
+			return nil // Without its path it would seem to fit everything.
+		}
 	}
-	if m["when"] != nil {
-		out.when = d.condition(m["when"], join(key, "when"), inRequest)
-	}
-	literal := out.path != nil && out.path.literal()
-	if m["path"] != nil && out.path == nil {
-		return nil // Without its path it would seem to fit everything.
-	}
-	if m["method"] == nil && m["when"] == nil && !literal {
-		d.fail("match-all", key, n, "matches everything: it has no method, no path with a literal and no condition", "add a method or a path")
+	if !m.Has("method") && !m.Has("when") && (out.path == nil || !out.path.literal()) {
+		d.Fail("match-all", v, "matches everything: it has no method, no path with a literal and no condition", "add a method or a path")
 	}
 	return out
 }
 
 // variables checks that every path and host variable that is read is in a
 // pattern.
-func (d *decoder) variables(n *yaml.Node, key string, op *Operation) {
-	d.stepNames(n, key, op)
-	d.keptNames(n, key, op)
+func (d *decoder) variables(op *Operation) {
+	d.stepNames(op)
+	d.keptNames(op)
 	told := map[string]bool{}
 	for _, e := range op.exprs() {
-		at := d.standing(e, n, key)
 		for _, r := range e.refs {
 			if len(r.steps) == 0 || r.root != "path" && r.root != "host" {
 				continue
 			}
 			name := r.steps[0].name
-			if told[at.key+" "+r.root+"."+name] || op.hasVariable(r.root, name) {
+			this := e.at.Key + " " + r.root + "." + name
+			if told[this] || op.hasVariable(r.root, name) {
 				continue
 			}
-			told[at.key+" "+r.root+"."+name] = true
-			report := d.fail
+			told[this] = true
+			report := d.Fail
 			if r.root == "host" { // which settings can take away from a stored version
 				report = d.mistaken
 				op.Connector.lacks = name
 			}
-			report("variable", at.key, at.node, "reads "+r.root+"."+name+", but no pattern has {"+name+"}",
-				"add {"+name+"} to the pattern, or correct the name")
+			report("variable", e.at, "reads "+r.root+"."+name+", but no pattern has {"+name+"}", "add {"+name+"} to the pattern, or correct the name")
 		}
 	}
 }
@@ -296,36 +206,224 @@ func (op *Operation) hasVariable(root, name string) bool {
 
 // exprs are all expressions of the operation.
 func (op *Operation) exprs() []*expr {
-	var out []*expr
+	out := []*expr{op.subkey, op.success, op.compare}
 	for _, m := range op.matches {
 		out = append(out, m.when)
 	}
 	for _, e := range op.identity {
 		out = append(out, e.expr)
 	}
-	out = append(out, op.subkey, op.success, op.compare)
 	for _, o := range op.outcome {
 		out = append(out, o.when)
 	}
-	out = append(out, op.describe.exprs()...)
-	out = append(out, op.manualCheck.exprs()...)
-	out = append(out, op.onSkip.exprs()...)
-	out = append(out, op.onNoResult.exprs()...)
+	out = slices.Concat(out, op.describe.exprs(), op.manualCheck.exprs(), op.onSkip.exprs(), op.onNoResult.exprs(),
+		op.Watch.exprs(), op.Send.exprs(), op.Undo.exprs())
 	if op.marker != nil {
 		out = append(out, op.marker.text.exprs()...)
 	}
-	out = append(out, op.Watch.exprs()...)
-	out = append(out, op.Send.exprs()...)
-	out = append(out, op.Undo.exprs()...)
-	for _, s := range op.Strategies {
-		if s.Probe != nil {
-			out = append(out, s.Probe.exprs()...)
-		}
+	for _, p := range op.probes() {
+		out = append(out, p.exprs()...)
 	}
 	return slices.DeleteFunc(out, func(e *expr) bool { return e == nil })
 }
 
-// readsSecret reports whether an expression reads a secret place of a request.
-func (e *expr) readsSecret(secret []place) bool {
-	return slices.ContainsFunc(secret, e.reads)
+// probes are the probes of the operation, each without its steps.
+func (op *Operation) probes() (out []*Probe) {
+	for _, s := range op.Strategies {
+		if s.Probe != nil {
+			out = append(out, s.Probe)
+		}
+	}
+	return out
+}
+
+// upgrade reads the protocols to which an operation lets connections change.
+func (d *decoder) upgrade(v value, op *Operation, known bool) {
+	switch {
+	case !v.Given():
+		return
+	case known && !op.Effect.passes():
+		d.Fail("no-effect", v, "what is said after a change of protocols is neither judged nor recorded, so that only what is passed on can have one",
+			"leave it out; or, where nothing that is said there changes anything that matters, make it an operation of its own with effect: read or ignore")
+		return
+	case slices.ContainsFunc(op.matches, func(m *matcher) bool { return !slices.Equal(m.methods, []string{"GET"}) }):
+		d.Fail("value", v, "a change of protocols is asked for with GET alone, and a match of this operation takes something else",
+			"write method: GET into each match, or give the others an operation of their own")
+	}
+	items := d.OneOrMore(v)
+	if v.Is(yaml.SequenceNode) && len(items) == 0 {
+		d.Fail("empty", v, "names no protocol", "name one, such as websocket, or leave the key out")
+	}
+	for _, item := range items {
+		name, ok := d.text(item)
+		if !ok {
+			continue
+		}
+		if problem, fix := badProtocol(item, name); problem != "" {
+			d.Fail("value", item, problem, fix)
+		} else if len(op.Upgrades([]string{name})) > 0 {
+			d.Fail("value", item, printable(name)+" is there twice; letters of either case are the same", "keep one of them")
+		} else {
+			op.Upgrade = append(op.Upgrade, name)
+		}
+	}
+}
+
+// badProtocol says what is wrong with a protocol that a rule names; "" for nothing.
+func badProtocol(v value, name string) (problem, fix string) {
+	word, _, _ := strings.Cut(strings.ToLower(name), "/")
+	switch {
+	case v.Tag != "!!str" || !isProtocol(name):
+		return printable(name) + " is no protocol", "write a name as in the field Upgrade (RFC 9110 §7.8), such as websocket, or name/version"
+	case strings.Contains(name, "*"):
+		return printable(name) + " would be every protocol", "name each one, such as websocket"
+	case slices.Contains([]string{"http", "https", "h2c", "h2", "h3", "tls"}, word):
+		return "after a change to " + printable(name) + " requests would pass unseen, mutations among them",
+			"leave it out: clients get HTTP/2 and TLS by CONNECT"
+	}
+	return "", ""
+}
+
+// precedence refuses operations that both fit a request unless one names the
+// other in before, and puts the operations into the order in which they are
+// tried.
+func (d *decoder) precedence(c *Connector) {
+	for i, op := range c.Operations {
+		for _, name := range op.before {
+			if other := c.Operation(name); other == nil || other == op {
+				d.Fail("before", op.at.Under("before"), quoted(name)+" is no other operation of this connector", "name an operation that comes after this one")
+			}
+		}
+		for _, other := range c.Operations[:i] {
+			if !op.goesBefore(other) && !other.goesBefore(op) && op.overlaps(other) {
+				d.Fail("overlap", op.at.Under("match"), "a request can fit both "+op.Name+" and "+other.Name,
+					"narrow one of them, or say before: ["+other.Name+"] in the one that goes first")
+			}
+		}
+	}
+	ordered, ok := orderOperations(c.Operations)
+	if !ok {
+		d.Fail("before", Where{Key: "operations"}, "the operations' before form a circle", "remove one of them")
+		return
+	}
+	c.Operations = ordered
+	for _, op := range ordered {
+		if other := op.Hidden(); other != nil && other.Effect.passes() && !op.Effect.passes() {
+			d.mistaken("unreached", op.at.Under("match"), "nothing ever gets to "+op.Name+": all that fits it fits "+other.Name+
+				", which goes first, and lets it pass unrecorded",
+				"say before: ["+other.Name+"] in "+op.Name+" and not the other way round, or narrow "+other.Name)
+		}
+	}
+}
+
+// Hidden is the operation that takes every request that fits this one, and goes first; nil for none.
+func (op *Operation) Hidden() *Operation {
+	for _, other := range op.Connector.Operations {
+		switch {
+		case other == op:
+			return nil
+		case other.goesBefore(op) && other.takesAll(op):
+			return other
+		}
+	}
+	return nil
+}
+
+// passes reports whether what has the effect is sent unrecorded.
+func (e Effect) passes() bool { return e == EffectRead || e == EffectIgnore }
+
+// takesAll reports whether every request that fits the other operation surely fits this one.
+func (op *Operation) takesAll(other *Operation) bool {
+	return len(other.matches) > 0 && !slices.ContainsFunc(other.matches, func(b *matcher) bool {
+		return !slices.ContainsFunc(op.matches, func(a *matcher) bool { return a.covers(b) })
+	})
+}
+
+// covers reports whether every request that fits the other surely fits this.
+func (m *matcher) covers(other *matcher) bool {
+	beyond := func(method string) bool { return !slices.Contains(m.methods, method) }
+	if len(m.methods) > 0 && (len(other.methods) == 0 || slices.ContainsFunc(other.methods, beyond)) {
+		return false
+	}
+	if m.path != nil && (other.path == nil || !m.path.covers(other.path)) {
+		return false
+	}
+	return m.when == nil || other.when != nil && strings.TrimSpace(m.when.source) == strings.TrimSpace(other.when.source)
+}
+
+// orderOperations sorts so that each comes before those it names, and otherwise
+// keeps the order of the file; false for a circle.
+func orderOperations(ops []*Operation) ([]*Operation, bool) {
+	var out []*Operation
+	rest := slices.Clone(ops)
+	for len(rest) > 0 {
+		i := slices.IndexFunc(rest, func(op *Operation) bool {
+			return !slices.ContainsFunc(rest, func(other *Operation) bool {
+				return other != op && slices.Contains(other.before, op.Name)
+			})
+		})
+		if i < 0 {
+			return nil, false
+		}
+		out = append(out, rest[i])
+		rest = slices.Delete(rest, i, i+1)
+	}
+	return out, true
+}
+
+// overlaps reports whether a request could fit both operations.
+func (op *Operation) overlaps(other *Operation) bool {
+	return slices.ContainsFunc(op.matches, func(a *matcher) bool { return slices.ContainsFunc(other.matches, a.overlaps) })
+}
+
+// overlaps reports whether a request could fit both. Conditions only tell two
+// apart when their texts show that they exclude each other.
+func (m *matcher) overlaps(other *matcher) bool {
+	if len(m.methods) > 0 && len(other.methods) > 0 &&
+		!slices.ContainsFunc(m.methods, func(s string) bool { return slices.Contains(other.methods, s) }) {
+		return false
+	}
+	if m.path != nil && other.path != nil && !m.path.overlaps(other.path) {
+		return false
+	}
+	return m.when == nil || other.when == nil || !exclusive(m.when.source, other.when.source)
+}
+
+// exclusive recognises two conditions of which at most one is true: X and !X or
+// !(X), and the comparison of one value with two different constants.
+func exclusive(a, b string) bool {
+	a, b = strings.TrimSpace(a), strings.TrimSpace(b)
+	if negates(a, b) || negates(b, a) {
+		return true
+	}
+	leftA, constantA, okA := comparison(a)
+	leftB, constantB, okB := comparison(b)
+	return okA && okB && leftA == leftB && constantA != constantB
+}
+
+// negates reports whether a is the negation of b, as texts.
+func negates(a, b string) bool {
+	inner, ok := strings.CutPrefix(a, "!")
+	if !ok {
+		return false
+	}
+	// Without brackets ! binds to the first operand only.
+	return inner == "("+b+")" || inner == b && !strings.ContainsAny(b, " &|=<>?+-*/%!")
+}
+
+// comparison takes VALUE == 'constant' apart, where that is the whole condition.
+func comparison(s string) (left, constant string, ok bool) {
+	left, right, found := strings.Cut(s, "==")
+	if !found || strings.ContainsAny(left, "&|?!=<>'\"") {
+		return "", "", false
+	}
+	right = strings.TrimSpace(right)
+	if len(right) < 2 || right[0] != '\'' && right[0] != '"' || strings.ContainsAny(right, "\\&|?!=<>+") {
+		return "", "", false
+	}
+	inner := right[1 : len(right)-1]
+	if right[len(right)-1] != right[0] || strings.ContainsAny(inner, `'"`) {
+		return "", "", false
+	}
+	return strings.TrimSpace(left), inner, true
 }

@@ -1,44 +1,42 @@
 package rules
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"go.yaml.in/yaml/v4"
 )
 
 // strategies reads the ordered list of ways to find out.
-func (d *decoder) strategies(at, n *yaml.Node, key string, op *Operation) {
-	if n == nil {
-		d.fail("no-reconcile", key, at, "the mutation has no way to find out what happened",
+func (d *decoder) strategies(v value, op *Operation) {
+	if !v.Given() {
+		d.Fail("no-reconcile", v, "the mutation has no way to find out what happened",
 			"add reconcile: with resend or probe, or - none: \"why it can't be found out\"")
 		return
 	}
 	seen := map[StrategyKind]bool{}
-	for i, item := range d.elements(n, key) {
-		k := index(key, i)
-		s, ok := d.strategy(item, k, op)
+	for _, item := range d.list(v) {
+		s, ok := d.strategy(item, op)
 		if !ok {
 			continue
 		}
 		if seen[StrategyNone] {
-			d.fail("value", k, item, "none must be the last strategy", "move it to the end")
+			d.Fail("value", item, "none must be the last strategy", "move it to the end")
 		}
 		if seen[s.Kind] && s.Kind != StrategyProbe && s.Kind != StrategyExec {
-			d.fail("value", k, item, string(s.Kind)+" is there twice", "keep one of them")
+			d.Fail("value", item, string(s.Kind)+" is there twice", "keep one of them")
 		}
 		seen[s.Kind] = true
 		op.Strategies = append(op.Strategies, s)
 	}
-	if n.Kind == yaml.SequenceNode && len(n.Content) == 0 {
-		d.fail("no-reconcile", key, n, "reconcile is empty", "add resend or probe, or - none: \"why it can't be found out\"")
+	if v.Is(yaml.SequenceNode) && len(v.Content) == 0 {
+		d.Fail("no-reconcile", v, "reconcile is empty", "add resend or probe, or - none: \"why it can't be found out\"")
 	}
-	d.usable(n, key, op)
-	if seen[StrategyNone] && op.manualCheck == nil {
-		d.warn("manual-check", key, n, "a person will have to find out, and no manual_check says how", "add manual_check: \"where to look for what\"")
-	}
+	d.usable(v, op)
 }
 
 // strategyFix is how a strategy is written that stands there as a word alone.
@@ -50,100 +48,95 @@ var strategyFix = map[string]string{
 }
 
 // strategy reads one entry.
-func (d *decoder) strategy(n *yaml.Node, key string, op *Operation) (Strategy, bool) {
-	if fix := strategyFix[n.Value]; n.Kind == yaml.ScalarNode && fix != "" {
-		d.fail("type", key, n, n.Value+" stands alone", "write "+fix)
+func (d *decoder) strategy(v value, op *Operation) (Strategy, bool) {
+	if fix := strategyFix[v.Value]; v.Is(yaml.ScalarNode) && fix != "" {
+		d.Fail("type", v, v.Value+" stands alone", "write "+fix)
 		return Strategy{}, false
 	}
-	if d.besides(n, key) {
+	if d.besides(v) {
 		return Strategy{}, false
 	}
-	m := d.object(n, key, levelStrategy)
-	if n.Kind != yaml.MappingNode {
-		return Strategy{}, false
+	m, ok := d.Map(v, levelStrategy)
+	if !ok || m.Len() == 0 && len(v.Content) == 2 {
+		return Strategy{}, false // what is wrong was reported
 	}
-	if len(m) != 1 {
-		if len(n.Content) <= 2 && len(m) == 0 {
-			return Strategy{}, false // the one key was reported already
-		}
-		d.fail("value", key, n, "a strategy is exactly one of resend, probe, exec and none", "write each as an entry of its own")
+	if m.Len() != 1 {
+		d.Fail("value", v, "a strategy is exactly one of resend, probe, exec and none", "write each as an entry of its own")
 		return Strategy{}, false
 	}
 	switch {
-	case m["resend"] != nil:
-		r := d.object(m["resend"], join(key, "resend"), levelResend)
-		return Strategy{Kind: StrategyResend, Natural: r["natural"] != nil && d.boolean(r["natural"], join(key, "resend.natural"))}, true
-	case m["probe"] != nil:
-		p := d.probe(m["probe"], join(key, "probe"), op)
+	case m.Has("resend"):
+		r, _ := d.Map(m.At("resend"), levelResend)
+		return Strategy{Kind: StrategyResend, Natural: d.boolean(r.At("natural"))}, true
+	case m.Has("probe"):
+		p := d.probe(m.At("probe"), op)
 		return Strategy{Kind: StrategyProbe, Probe: p}, p != nil
-	case m["exec"] != nil:
-		e := d.exec(m["exec"], join(key, "exec"))
-		return Strategy{Kind: StrategyExec, Exec: e}, e != nil
+	case m.Has("exec"):
+		e := d.exec(m.At("exec"))
+		return Strategy{Kind: StrategyExec, Exec: e}, len(e.Command) > 0
 	default:
-		why, ok := d.text(m["none"], join(key, "none"))
+		why, ok := d.text(m.At("none"))
 		return Strategy{Kind: StrategyNone, Why: why}, ok
 	}
 }
 
 // besides reports, as one mistake, the keys of a strategy that stand beside its name
 // instead of below it.
-func (d *decoder) besides(n *yaml.Node, key string) bool {
-	if n.Kind != yaml.MappingNode || len(n.Content) < 4 || n.Content[1].Tag != "!!null" || strategyFix[n.Content[0].Value] == "" {
+func (d *decoder) besides(v value) bool {
+	if !v.Is(yaml.MappingNode) || len(v.Content) < 4 || v.Content[1].Tag != "!!null" || strategyFix[v.Content[0].Value] == "" {
 		return false
 	}
-	name := n.Content[0].Value
-	d.fail("type", join(key, name), n.Content[0], "the keys of "+name+" stand beside it", "indent them further than "+name)
+	name := v.Content[0].Value
+	at := v.Place().Under(name)
+	at.Line, at.Column = v.Content[0].Line, v.Content[0].Column
+	d.Fail("type", at, "the keys of "+name+" stand beside it", "indent them further than "+name)
 	return true
 }
 
 // usable checks that what resends can resend, and that what needs a value that is
 // not stored isn't there.
-func (d *decoder) usable(n *yaml.Node, key string, op *Operation) {
+func (d *decoder) usable(v value, op *Operation) {
 	for i, s := range op.Strategies {
-		k := index(key, i)
+		at := Where{Key: fmt.Sprintf("%s[%d]", v.Key, i), Line: v.Line, Column: v.Column}
 		switch s.Kind {
 		case StrategyResend:
 			if s.Natural {
-				d.naturallyResendable(n, k, op)
+				d.naturallyResendable(at, op)
 				continue
 			}
-			d.resendable(n, k, op, len(op.Strategies) == 1)
+			d.resendable(at, op, len(op.Strategies) == 1)
 		case StrategyProbe:
-			d.probable(n, k, op, s.Probe)
+			d.probable(at, op, s.Probe)
 		case StrategyExec:
-			d.tied(n, k, op, &Probe{tie: s.Exec.Tie})
+			d.tied(at, op, s.Exec.Tie)
 		case StrategyNone:
 		}
 	}
 	if op.OnAbsent == OnAbsentRedispatch {
-		d.redispatchable(n, strings.TrimSuffix(key, "reconcile")+"on_absent", op)
+		at := v.Place()
+		at.Key = strings.TrimSuffix(v.Key, "reconcile") + "on_absent"
+		d.redispatchable(at, op)
 	}
 }
 
-// redispatchable checks that what is to be sent again by itself is stored whole, and
-// that its absence can be believed at all.
-func (d *decoder) redispatchable(n *yaml.Node, key string, op *Operation) {
+// redispatchable checks that what is to be sent again by itself is stored whole.
+func (d *decoder) redispatchable(at Where, op *Operation) {
 	if d.pinned && (op.Send != nil || slices.ContainsFunc(op.secret, place.isOfRequest)) {
 		// Only an override says it, which is for the version in force.
 		op.OnAbsent = OnAbsentFail
 		return
 	}
 	if op.Send != nil {
-		d.fail("redispatch", key, n, "what is sent in steps is not sent again by itself", "write on_absent: fail: the next request begins with the first step")
+		d.Fail("redispatch", at, "what is sent in steps is not sent again by itself", "write on_absent: fail: the next request begins with the first step")
 	}
-	d.storedWhole(n, key, "redispatch", op)
-	if !slices.ContainsFunc(op.Strategies, Strategy.provesAbsence) {
-		d.warn("redispatch", key, n, "no strategy takes absence as proof, so that nothing is ever sent again by itself",
-			"add a probe with absence_is_proof: true, or write on_absent: fail")
-	}
+	d.storedWhole(at, "redispatch", op)
 }
 
 // storedWhole checks that the request can be made again from what is stored.
-func (d *decoder) storedWhole(n *yaml.Node, key, what string, op *Operation) {
+func (d *decoder) storedWhole(at Where, what string, op *Operation) {
 	for _, p := range op.secret {
 		if p.isOfRequest() {
-			d.fail(what+"-secret", key, n, what+" needs the whole request, but "+p.source+" is secret and is not stored",
-				"remove "+what+", or the secret place")
+			d.Fail(what+"-secret", at, what+" needs the whole request, but "+p.source+" is secret and is not stored", "remove "+what+", or the secret place")
 		}
 	}
 }
@@ -153,81 +146,133 @@ func (p place) isOfRequest() bool {
 	return slices.Contains([]string{"json", "form", "query", "path"}, p.root)
 }
 
-// resendable checks a resend: it needs a native key with a window in which
-// resending is safe for some time, and a request that is stored whole.
-func (d *decoder) resendable(n *yaml.Node, key string, op *Operation, only bool) {
+// resendable checks a resend: it needs a native key with a window, and a request that is stored whole. In
+// a window that is too short no resend is tried, so that it can't be the only way.
+func (d *decoder) resendable(at Where, op *Operation, only bool) {
 	switch {
 	case op.Send != nil:
-		d.fail("resend", key, n, "what is sent in steps can't be sent again as one request", "add a probe, which may read mutation.kept, or none:")
+		d.Fail("resend", at, "what is sent in steps can't be sent again as one request", "add a probe, which may read mutation.kept, or none:")
 	case op.NativeKey == nil:
-		d.fail("resend", key, n, "resend needs a native_key: nothing else keeps the second request from taking effect", "add native_key, or remove resend")
+		d.Fail("resend", at, "resend needs a native_key: nothing else keeps the second request from taking effect", "add native_key, or remove resend")
 	case op.NativeKey.Window == 0:
-		d.fail("resend", key, n, "resend needs native_key.window: nothing says how long the API remembers a key", "add window, or remove resend")
-	case sum(op.Timeout, op.Settle) >= op.NativeKey.usable():
-		problem := fmt.Sprintf("the window of %v is too short for a resend: timeout (%v) and settle (%v) leave no time in 0.9 of it",
-			op.NativeKey.Window, op.Timeout, op.Settle)
-		if only {
-			// Of a stored version no resend is tried then.
-			d.mistaken("resend", key, n, problem, "add a probe or none:, or give the operation a shorter timeout")
-		} else {
-			d.warn("resend", key, n, problem, "remove resend, or give the operation a shorter timeout")
-		}
+		d.Fail("resend", at, "resend needs native_key.window: nothing says how long the API remembers a key", "add window, or remove resend")
+	case only && sum(op.Timeout, op.Settle) >= op.NativeKey.usable():
+		d.mistaken("resend", at, fmt.Sprintf("the window of %v is too short for a resend: timeout (%v) and settle (%v) leave no time in 0.9 of it",
+			op.NativeKey.Window, op.Timeout, op.Settle), "add a probe or none:, or give the operation a shorter timeout")
 	}
-	d.storedWhole(n, key, "resend", op)
+	d.storedWhole(at, "resend", op)
 }
 
 // naturallyResendable checks a resend without a key: of a request that sets the state of
 // something that it names, and is stored whole.
-func (d *decoder) naturallyResendable(n *yaml.Node, key string, op *Operation) {
+func (d *decoder) naturallyResendable(at Where, op *Operation) {
 	settable := []string{http.MethodPut, http.MethodDelete, http.MethodPatch}
 	if slices.ContainsFunc(op.matches, func(m *matcher) bool {
 		return len(m.methods) == 0 || slices.ContainsFunc(m.methods, func(method string) bool { return !slices.Contains(settable, method) })
 	}) {
-		d.fail("resend", key, n, "natural is for requests that set a state, and not all that match are PUT, DELETE or PATCH",
+		d.Fail("resend", at, "natural is for requests that set a state, and not all that match are PUT, DELETE or PATCH",
 			"split the operation, or remove resend")
 	}
 	if op.NoIdentity {
-		d.fail("resend", key, n, "natural needs an identity: nothing says whose state is set", "name what is changed under identity:, or remove resend")
+		d.Fail("resend", at, "natural needs an identity: nothing says whose state is set", "name what is changed under identity:, or remove resend")
 	}
 	if op.NativeKey != nil {
-		d.fail("resend", key, n, "natural is for requests without a native_key", "write resend: {}, or remove native_key")
+		d.Fail("resend", at, "natural is for requests without a native_key", "write resend: {}, or remove native_key")
 	}
 	if op.Send != nil {
-		d.fail("resend", key, n, "what is sent in steps can't be sent again as one request", "add a probe, which may read mutation.kept, or none:")
+		d.Fail("resend", at, "what is sent in steps can't be sent again as one request", "add a probe, which may read mutation.kept, or none:")
 	}
-	if op.BlockScope == "item" || op.BlockScope == "mutation" {
-		d.warn("resend", key, n, "with block_scope "+op.BlockScope+" others may set the same meanwhile, and natural would undo what they set",
-			"leave block_scope at workflow, or let natural be only where nothing else sets the same")
-	}
-	d.storedWhole(n, key, "resend", op)
+	d.storedWhole(at, "resend", op)
 }
 
 // probable checks that a probe reads nothing that is not stored, and that its tie
 // exists.
-func (d *decoder) probable(n *yaml.Node, key string, op *Operation, p *Probe) {
-	for _, e := range p.exprs() {
-		if e.readsSecret(op.secret) {
-			at := d.standing(e, n, key)
-			d.fail("probe-secret", at.key, at.node, quoted(e.source)+" reads a secret place, which is not stored", "probe by something that is not secret")
-		}
+func (d *decoder) probable(at Where, op *Operation, p *Probe) {
+	d.notSecret("probe-secret", "probe", p.exprs(), op)
+	for _, one := range p.reads() {
+		d.tied(at, op, one.tie)
 	}
-	for _, step := range p.steps {
-		d.tied(n, key, op, step)
-	}
-	d.tied(n, key, op, p)
 }
 
-// tied checks that what the tie rests on is sent.
-func (d *decoder) tied(n *yaml.Node, key string, op *Operation, p *Probe) {
-	switch {
-	case p.tie == TieMarker && op.marker == nil && !op.Send.marks():
-		d.fail("tie", key, n, "tie: marker needs a marker in what is sent", "add marker:, or another tie")
-	case p.tie == TieMarker && op.marker == nil:
-		// A step writes it wherever its template says.
-	case p.tie == TieMarker && p.ours != nil && !op.marker.append && !strings.Contains(p.ours.source, op.marker.lastName()):
-		d.warn("tie", key, n, "ours does not look at "+quoted(op.marker.lastName())+", where the marker is written",
-			"compare what the API calls that place with mutation.marker; if the API gives it another name, a case for a hit shows that it is found")
-	case p.tie == TieVendorKey && op.NativeKey == nil:
-		d.fail("tie", key, n, "tie: vendor_key needs a native_key", "add native_key:, or another tie")
+// notSecret refuses expressions that read a secret place, which is not stored.
+func (d *decoder) notSecret(code, how string, exprs []*expr, op *Operation) {
+	for _, e := range exprs {
+		if e.readsSecret(op.secret) {
+			d.Fail(code, e.at, quoted(e.source)+" reads a secret place, which is not stored", how+" by something that is not secret")
+		}
 	}
+}
+
+// tied checks that what the tie rests on is sent. A step of a sending writes the marker wherever its
+// template says.
+func (d *decoder) tied(at Where, op *Operation, tie Tie) {
+	switch {
+	case tie == TieMarker && op.marker == nil && !op.Send.marks():
+		d.Fail("tie", at, "tie: marker needs a marker in what is sent", "add marker:, or another tie")
+	case tie == TieVendorKey && op.NativeKey == nil:
+		d.Fail("tie", at, "tie: vendor_key needs a native_key", "add native_key:, or another tie")
+	}
+}
+
+// Bounds and defaults of a program that is asked.
+const (
+	defaultExecTimeout = 30 * time.Second
+	maxExecTimeout     = 10 * time.Minute
+	defaultExecMemory  = 512 << 20
+	defaultExecOutput  = 1 << 20
+	maxExecOutput      = 64 << 20
+)
+
+// Exec is a program that says what happened.
+type Exec struct {
+	// Command is the program and its arguments, as they are; no shell reads them.
+	Command []string
+	// Timeout, Memory and Output bound it; the last two are in bytes.
+	Timeout        time.Duration
+	Memory, Output int64
+	// Tie is by what the program recognises an object; never content.
+	Tie Tie
+	// AbsenceIsProof says whether its word that nothing is there is proof.
+	AbsenceIsProof bool
+}
+
+// exec reads a program: the command alone, or a map.
+func (d *decoder) exec(v value) *Exec {
+	e := &Exec{Timeout: defaultExecTimeout, Memory: defaultExecMemory, Output: defaultExecOutput, Tie: TieUnique}
+	if v.Is(yaml.SequenceNode) {
+		e.Command = d.command(v)
+		return e
+	}
+	if v.Is(yaml.ScalarNode) && !v.IsNull() && d.Plain(v) {
+		d.Fail("type", v, "must be a list of the program and its arguments, or a map with command",
+			"write ["+strings.Join(strings.Fields(printable(v.Value)), ", ")+"]")
+		return e
+	}
+	m, ok := d.Map(v, levelExec)
+	if !ok {
+		return e
+	}
+	e.Command = d.command(d.need(m, "command"))
+	e.Timeout = cmp.Or(d.atMost(m.At("timeout"), maxExecTimeout, "is more than a program may take", "write at most "+maxExecTimeout.String()), e.Timeout)
+	e.Memory = cmp.Or(d.size(m.At("memory")), e.Memory)
+	if e.Output = cmp.Or(d.size(m.At("output")), e.Output); e.Output > maxExecOutput {
+		d.Fail("value", m.At("output"), "is more than is read of a program", "write at most 64MiB")
+	}
+	e.Tie = word(d, m.At("tie"), TieUnique, TieVendorKey, TieMarker, TieUnique)
+	e.AbsenceIsProof = d.boolean(m.At("absence_is_proof"))
+	return e
+}
+
+// command reads a program and its arguments.
+func (d *decoder) command(v value) (out []string) {
+	items := d.list(v)
+	if v.Is(yaml.SequenceNode) && len(items) == 0 {
+		d.Fail("missing", v, "names no program", "write [/path/to/program, argument]")
+	}
+	for _, item := range items {
+		if s, ok := d.text(item); ok {
+			out = append(out, s)
+		}
+	}
+	return out
 }

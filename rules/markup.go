@@ -21,8 +21,8 @@ const maxMarkup = 64 << 10
 // bare links. Raw HTML in it counts.
 var markdown = goldmark.New(goldmark.WithExtensions(extension.GFM), goldmark.WithRendererOptions(html.WithUnsafe()))
 
-// normalMarkdownText is what a Markdown text renders to.
-func normalMarkdownText(s string) string {
+// markdownForCompare is what a Markdown text renders to.
+func markdownForCompare(s string) string {
 	if len(s) > maxMarkup {
 		return s
 	}
@@ -37,8 +37,8 @@ func normalMarkdownText(s string) string {
 	return htmlForm(s, rendered.String())
 }
 
-// normalHTMLText is what an HTML text says, in one spelling.
-func normalHTMLText(s string) string {
+// htmlForCompare is what an HTML text says, in one spelling.
+func htmlForCompare(s string) string {
 	if len(s) > maxMarkup {
 		return s
 	}

@@ -2,7 +2,6 @@ package rules
 
 import (
 	"maps"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -32,23 +31,6 @@ operations:
     match: [{method: POST, path: /form}, {method: PUT, path: /form}]
     effect: read
 `
-
-func TestAMatchOfEveryMethodIsWarnedOf(t *testing.T) {
-	t.Parallel()
-	for _, tc := range []struct{ file, part string }{
-		{withOperation("match: {path: /things}"), "takes GET, HEAD and OPTIONS for mutations"},
-		{withOperation("match: [{method: POST, path: /a}, {path: /things}]"), "takes GET, HEAD and OPTIONS for mutations"},
-		{withRead("match: {path: /things}"), "lets every one pass unrecorded, DELETE among them"},
-		{withOperation("match: {path: /things, when: method == 'POST'}"), ""},
-		{withOperation("match: {method: POST, path: /things}"), ""},
-	} {
-		_, findings := Load([]File{{Name: "f.yaml", Data: []byte(tc.file)}}, nil, Defaults{})
-		i := slices.IndexFunc(findings, func(f Finding) bool { return f.Code == "any-method" && f.Severity == SeverityWarning && f.Line > 0 })
-		if (i >= 0) != (tc.part != "") || i >= 0 && !strings.Contains(findings[i].Problem, tc.part) {
-			t.Errorf("%s\n%v, want …%s…", tc.file, findings, tc.part)
-		}
-	}
-}
 
 func TestMatchTakesTheOperationThatGoesFirst(t *testing.T) {
 	t.Parallel()
@@ -216,44 +198,5 @@ func TestExplainTellsWhyNotTheOthers(t *testing.T) {
 	}
 	if len(e.Candidates) != 8 {
 		t.Errorf("%d candidates, want all 8", len(e.Candidates))
-	}
-}
-
-// What a narrower block scope leaves free may set the same while it is set again.
-func TestNaturalWithANarrowBlockScopeIsWarnedOf(t *testing.T) {
-	t.Parallel()
-	for scope, warned := range map[string]bool{"": false, "block_scope: workflow": false, "block_scope: item": true, "block_scope: mutation": true} {
-		keys := []string{"match: {method: PUT, path: /things}", "reconcile: [{resend: {natural: true}}]"}
-		if scope != "" {
-			keys = append(keys, scope)
-		}
-		set, findings := Load([]File{{Name: "f.yaml", Data: []byte(withOperation(keys...))}}, nil, Defaults{})
-		found := slices.ContainsFunc(findings, func(f Finding) bool { return f.Code == "resend" && f.Severity == SeverityWarning && f.Line > 0 })
-		if set == nil || found != warned {
-			t.Errorf("%q: warned %v, want %v: %v", scope, found, warned, findings)
-		}
-	}
-}
-
-// Which of its matches a request fits is no part of a mutation's key.
-func TestMatchesThatAreTwoThingsAreWarnedOf(t *testing.T) {
-	t.Parallel()
-	for list, warned := range map[string]bool{
-		`[{method: POST, path: "/vms/{id}/start"}, {method: POST, path: "/vms/{id}/stop"}]`:               true,
-		`[{method: POST, path: "/vms/{id}:start"}, {method: POST, path: "/vms/{id}:stop"}]`:               true,
-		`[{method: POST, path: "/vms/{id}"}, {method: POST, path: "/vms/{id}/archive"}]`:                  true,
-		`[{method: POST, path: "/v1/vms/{id}"}, {method: POST, path: "/v2/vms/{id}"}]`:                    false,
-		`[{method: POST, path: "/{group}/{id}/push"}, {method: POST, path: "/{id}/push"}]`:                false,
-		`[{method: POST, path: "/vms"}, {method: PUT, when: "header['x'] == 'y'"}]`:                       false,
-		`{method: POST, path: "/vms/{id}/start"}`:                                                         false,
-		`[{method: POST, path: "/{hook...}"}, {method: POST, path: "/{hook...}/", when: "method != ''"}]`: false,
-	} {
-		set, findings := Load([]File{{Name: "f.yaml", Data: []byte(withOperation("match: " + list))}}, nil, Defaults{})
-		found := slices.ContainsFunc(findings, func(f Finding) bool {
-			return f.Code == "spelling" && f.Severity == SeverityWarning && f.Line > 0 && strings.HasPrefix(f.Key, "operations[0].match[")
-		})
-		if found != warned || set == nil && warned {
-			t.Errorf("%s: warned %v, want %v: %v", list, found, warned, findings)
-		}
 	}
 }

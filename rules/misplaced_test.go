@@ -80,11 +80,10 @@ func TestAMarkerIsWrittenWhereItIsLookedFor(t *testing.T) {
 		marker, code string
 		severity     Severity
 	}{
-		"the root again":            {"{json: json.metadata.keep_id}", "place", SeverityError},
-		"the root of a form again":  {`{form: "form['keep_id']"}`, "place", SeverityError},
-		"another name than in ours": {"{json: metadata.other}", "tie", SeverityWarning},
-		"the name that ours reads":  {"{json: metadata.keep_id}", "", ""},
-		"the same name of a form":   {`{form: "metadata[keep_id]"}`, "", ""},
+		"the root again":           {"{json: json.metadata.keep_id}", "place", SeverityError},
+		"the root of a form again": {`{form: "form['keep_id']"}`, "place", SeverityError},
+		"the name that ours reads": {"{json: metadata.keep_id}", "", ""},
+		"the same name of a form":  {`{form: "metadata[keep_id]"}`, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -33,8 +33,8 @@ func (op *Operation) payload(s *scope, d *Derived) *Refusal {
 	buf := op.appendPayload((*kept)[:0], s, op.ignored, nil)
 	d.PayloadDigest = hexDigest(buf)
 	d.SignificantDigest = d.PayloadDigest
-	if op.hasMinor || op.normal != nil {
-		buf = op.appendPayload(buf[:0], s, op.insignificant, op.normal)
+	if op.hasMinor || op.collations != nil {
+		buf = op.appendPayload(buf[:0], s, op.insignificant, op.collations)
 		d.SignificantDigest = hexDigest(buf)
 	}
 	if cap(buf) <= maxKeptPayload {
@@ -63,12 +63,12 @@ func (op *Operation) readableJSON(s *scope) bool {
 			return false
 		}
 	}
-	return op.ignored.json == nil && op.minor.json == nil && op.normal.tree() == nil
+	return op.ignored.json == nil && op.minor.json == nil && op.collations.tree() == nil
 }
 
 // appendPayload appends the canonical payload without some places, and with others
 // in their form.
-func (op *Operation) appendPayload(dst []byte, s *scope, without *placed, n *normalised) []byte {
+func (op *Operation) appendPayload(dst []byte, s *scope, without *placed, n *collations) []byte {
 	gone := without.has
 	dst = append(appendString(append(dst, '['), payloadFormat), ',')
 	dst = append(appendString(dst, s.req.Method), ',')
@@ -102,7 +102,7 @@ func (s *scope) payloadQuery() *pairs {
 var noPairs pairs
 
 // appendVars appends pattern variables by name.
-func appendVars(dst []byte, vars map[string]string, root string, n *normalised, gone func(string) bool) []byte {
+func appendVars(dst []byte, vars map[string]string, root string, n *collations, gone func(string) bool) []byte {
 	dst = append(dst, '{')
 	first := true
 	var few [8]string
@@ -131,7 +131,7 @@ func appendMember(dst []byte, first *bool, name, value string) []byte {
 }
 
 // appendPairs appends a query or a form.
-func appendPairs(dst []byte, p *pairs, root string, n *normalised, gone func(string) bool) []byte {
+func appendPairs(dst []byte, p *pairs, root string, n *collations, gone func(string) bool) []byte {
 	if p.problem != nil {
 		return appendString(dst, p.raw)
 	}
@@ -152,7 +152,7 @@ func appendPairs(dst []byte, p *pairs, root string, n *normalised, gone func(str
 }
 
 // appendHeaders appends the header fields that the rule lists.
-func (op *Operation) appendHeaders(dst []byte, req *Request, n *normalised, gone func(string) bool) []byte {
+func (op *Operation) appendHeaders(dst []byte, req *Request, n *collations, gone func(string) bool) []byte {
 	dst = append(dst, '{')
 	first := true
 	for _, name := range op.headers {
@@ -179,7 +179,7 @@ func (op *Operation) comparesJSON(c *content) bool {
 }
 
 // appendBody appends the body by what it is.
-func (op *Operation) appendBody(dst []byte, c *content, m *mask, n *normalised, gone func(string) bool) []byte {
+func (op *Operation) appendBody(dst []byte, c *content, m *mask, n *collations, gone func(string) bool) []byte {
 	switch {
 	case len(c.bytes) == 0:
 		return append(dst, "[]"...)

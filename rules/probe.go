@@ -1,6 +1,11 @@
 package rules
 
-import "net/http"
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+)
 
 // Env is what a probe may read: the request as it was claimed, its record, and
 // whose data it changes.
@@ -91,4 +96,164 @@ type Observation struct {
 	Tie    Tie
 	// AbsenceIsProof is what the rule says of its own absence.
 	AbsenceIsProof bool
+}
+
+// createdMargin is how far a creation time may be off beyond the measured
+// difference of the clocks.
+const createdMargin = 2 * time.Minute
+
+// MaxClockDiff is how far the API's clock may be from ours for an absence to be taken at its
+// word. What a rule asks for by the time of the claim begins that much earlier.
+const MaxClockDiff = 5 * time.Minute
+
+// Clocks is how the upstream's clock was measured against ours.
+type Clocks struct {
+	// Off is the largest difference, of either sign.
+	Off time.Duration
+	// Ahead is by how much theirs is ahead of ours at least.
+	Ahead time.Duration
+	// Measured says that an answer told their time, SameBoot that our time of the claim is by
+	// the clock of now: that the machine wasn't started again since. What rests on the time of
+	// the claim is retry without both.
+	Measured, SameBoot bool
+}
+
+// untold says why the time of the claim can't be held against theirs; "" where it can be.
+func (c Clocks) untold() string {
+	switch {
+	case !c.SameBoot:
+		return "our clock may have been set since, by another start of the machine or during the asking"
+	case !c.Measured:
+		return "no answer has a Date to measure the API's clock by"
+	}
+	return ""
+}
+
+// Observation is what the try came to; retry unless it ran to its end.
+//
+// claimedByOther says whether an object is another mutation's evidence; nil takes
+// every object for claimed. clocks only count for tie content.
+func (a *Asking) Observation(claimedByOther func(objectID string) bool, clocks Clocks) Observation {
+	o := Observation{Tie: a.probe.tie, AbsenceIsProof: a.probe.absenceIsProof}
+	if claimedByOther == nil {
+		claimedByOther = func(string) bool { return true }
+	}
+	switch {
+	case !a.done && a.stopped == "":
+		o.Reason = "the probe did not run to its end"
+	case !a.done:
+		o.Reason = a.stopped
+	case len(a.probe.observe) > 0:
+		a.state(&o, claimedByOther)
+	default:
+		a.listing(&o, claimedByOther, clocks)
+	}
+	if a.cut && (o.Seen == SeenAbsent || o.Seen == SeenApplied && a.takesAway()) {
+		reason := o.Seen.String() + ", but by its Link field an answer goes on of which one page was read"
+		o = Observation{Tie: o.Tie, AbsenceIsProof: o.AbsenceIsProof, Reason: reason}
+	}
+	if untold := clocks.untold(); untold != "" && a.restsOnClaim(o.Seen) {
+		reason := fmt.Sprintf("%s, but the rule goes by the time of the claim: %s", o.Seen, untold)
+		o = Observation{Tie: o.Tie, AbsenceIsProof: o.AbsenceIsProof, Reason: reason}
+	}
+	return o
+}
+
+// restsOnClaim reports whether what was seen depends on when the mutation was claimed: by
+// how it was judged, or, of an absence and of what is gone, by what was asked for.
+func (a *Asking) restsOnClaim(seen Seen) bool {
+	if seen == SeenApplied && a.takesAway() && a.whole.asksByClaim() {
+		return true
+	}
+	switch seen {
+	case SeenApplied, SeenDuplicate:
+		return a.whole.judgesByClaim()
+	case SeenAbsent:
+		return a.whole.judgesByClaim() || a.whole.asksByClaim()
+	case SeenRetry:
+	}
+	return false
+}
+
+// takesAway reports whether the effect, told by conditions, is that something is gone.
+func (a *Asking) takesAway() bool {
+	return len(a.probe.observe) > 0 && len(a.ids) == 0 && takesAway(a.env)
+}
+
+// takesAway reports whether the effect is that something is gone: of a DELETE, and of an undo. What is
+// gone isn't on any page.
+func takesAway(env Env) bool {
+	return env.Request.Method == http.MethodDelete || env.Mutation.Object != ""
+}
+
+// state is the observation of conditions on a state.
+func (a *Asking) state(o *Observation, claimedByOther func(string) bool) {
+	if slices.ContainsFunc(a.ids, claimedByOther) {
+		o.Reason = "the object is another mutation's"
+		return
+	}
+	o.Seen, o.Reason, o.ObjectIDs, o.Result = a.seen, a.reason, a.ids, a.result
+}
+
+// listing is the observation of objects in a listing, in this order: an object
+// whose time can't be told is retry; an object that is another mutation's is no
+// presence, and leaving it out proves nothing; then the number decides.
+func (a *Asking) listing(o *Observation, claimedByOther func(string) bool, clocks Clocks) {
+	found := slices.Clone(a.found)
+	if a.probe.tie == TieContent {
+		if untold := clocks.untold(); untold != "" && len(found) > 0 {
+			o.Reason = fmt.Sprintf("whether the object %s is older than the claim can't be told: %s", printable(found[0].id), untold)
+			return
+		}
+		var unsure string
+		if found, unsure = a.sinceClaim(found, clocks); unsure != "" {
+			o.Reason = unsure
+			return
+		}
+	}
+	all := len(found)
+	found = slices.DeleteFunc(found, func(one object) bool { return claimedByOther(one.id) })
+	if left := all - len(found); left > 0 && (len(found) == 0 || a.probe.tie != TieContent) {
+		o.Reason = fmt.Sprintf("%s of what was found belongs to another mutation", plural(left, "object", "objects"))
+		return
+	}
+	if a.probe.created != nil {
+		slices.SortStableFunc(found, func(x, y object) int { return x.created.Compare(y.created) })
+	}
+	for _, one := range found {
+		o.ObjectIDs = append(o.ObjectIDs, one.id)
+	}
+	switch len(found) {
+	case 0:
+		o.Seen, o.Reason = SeenAbsent, fmt.Sprintf("nothing of it in %s", plural(a.read, "page", "pages"))
+	case 1:
+		o.Seen, o.Reason, o.Result = SeenApplied, "the object "+printable(found[0].id)+" is ours", found[0].result
+	default:
+		o.Seen, o.Reason, o.Result = SeenDuplicate, plural(len(found), "object", "objects")+" are ours", found[0].result
+	}
+}
+
+// sinceClaim leaves of the objects those that are young enough to be of the mutation, or says why
+// that can't be told of one.
+func (a *Asking) sinceClaim(found []object, clocks Clocks) (left []object, unsure string) {
+	margin := clocks.Off.Abs() + createdMargin
+	claimed := a.env.Mutation.ClaimedAt
+	// By a clock that is ahead, what was there before the claim looks younger.
+	ahead := max(0, clocks.Ahead)
+	since := claimed.Add(ahead)
+	if sent := a.env.Mutation.SentAt.Add(ahead); sent.After(since) {
+		since = sent
+	}
+	for _, one := range found {
+		switch {
+		case !one.created.Before(since) || one.created.Before(claimed.Add(-margin)):
+			continue
+		case one.created.Before(claimed.Add(ahead)):
+			return nil, fmt.Sprintf("the object %s was created within %v of the claim, so it can't be told whose it is", printable(one.id), margin)
+		default:
+			return nil, fmt.Sprintf("the object %s was created after a sending that failed and before one that may have made it, so it may not be ours",
+				printable(one.id))
+		}
+	}
+	return slices.DeleteFunc(found, func(one object) bool { return one.created.Before(since) }), ""
 }

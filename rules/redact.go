@@ -12,7 +12,7 @@ import (
 // is masked, the stored request can be sent again once credentials are added. One in
 // which there is nothing to mask is the request itself.
 func (op *Operation) Redact(req *Request) *Request {
-	header, masked := maskHeader(req.Header, op.hidesField)
+	header, masked := maskHeader(req.Header, op.HidesField)
 	if len(op.secret) == 0 && !masked {
 		return req
 	}
@@ -171,14 +171,14 @@ func (op *Operation) secretBody(under string) (tree *mask, form []string) {
 			if tree == nil {
 				tree = &mask{}
 			}
-			tree.add(p.steps)
+			tree.at(p.steps).drop = true
 		case under == "" && p.root == "form":
 			form = append(form, p.steps[0].name)
 		case under == "response" && p.root == under && p.steps[0].name == "json":
 			if tree == nil {
 				tree = &mask{}
 			}
-			tree.add(p.steps[1:])
+			tree.at(p.steps[1:]).drop = true
 		}
 	}
 	return tree, form

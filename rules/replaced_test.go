@@ -21,9 +21,6 @@ func TestWhatIdentityReadsIsNotReplaced(t *testing.T) {
 		"a marker in a map of identity":    {[]string{"marker: {json: meta.keep_id}", "identity: {x: json.meta}"}, "", ""},
 		"a marker in what is digested":     {[]string{"marker: {json: keep_id}", "identity: {x: body_sha256}"}, "", ""},
 		"a marker behind identity":         {[]string{"marker: {append: json.name, text: '{mutation.marker}'}"}, "", ""},
-		"a native key on identity":         {[]string{"native_key: {json: name}"}, SeverityWarning, "the key goes to json.name, which identity.name reads"},
-		"a native key on the subkey":       {[]string{"native_key: {header: Idempotency-Key}", "subkey: header['idempotency-key']"}, SeverityWarning, "header['idempotency-key'], which subkey reads"},
-		"a native key of the query":        {[]string{"native_key: {query: key}", "subkey: query.key"}, SeverityWarning, "query['key'], which subkey reads"},
 		"the script's own native key":      {[]string{"native_key: {header: Idempotency-Key, when_present: keep_first}", "subkey: header['idempotency-key']"}, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

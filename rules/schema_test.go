@@ -193,26 +193,16 @@ func TestEveryKeyOfTheSchemaIsTried(t *testing.T) {
 		levelConnector, levelRate, levelAccount, levelOperation, levelMatch, levelPayload, levelNativeKey, levelMarker, levelOutcome,
 		levelStrategy, levelSend, levelResend, levelProbe, levelObserve, levelPages, levelResult, levelBounds, levelCompensate, levelCase, levelCaseAsk, levelCaseAnswer, levelExpect,
 	} {
-		for _, key := range slices.Concat(l.known, l.later) {
+		for _, key := range slices.Concat(l.Known, l.Later) {
 			if strings.Contains(tried, key+":") || key == "name" || slices.Contains([]string{"candidates", "ours", "tie", "id", "request", "method", "url"}, key) {
 				continue
 			}
-			t.Errorf("%s has the key %s, which no test tries", l.name, key)
+			t.Errorf("%s has the key %s, which no test tries", l.Name, key)
 		}
-		for _, key := range l.later {
-			if slices.Contains(l.known, key) {
-				t.Errorf("%s: %s is both known and of a later version", l.name, key)
+		for _, key := range l.Later {
+			if slices.Contains(l.Known, key) {
+				t.Errorf("%s: %s is both known and of a later version", l.Name, key)
 			}
-		}
-	}
-}
-
-func TestNearest(t *testing.T) {
-	t.Parallel()
-	known := []string{"identity", "effect", "describe", "match"}
-	for word, want := range map[string]string{"idenity": "identity", "Effect": "effect", "efect": "effect", "descripe": "describe", "zzz": "", "": ""} {
-		if got := nearest(word, known); got != want {
-			t.Errorf("nearest(%q) = %q, want %q", word, got, want)
 		}
 	}
 }

@@ -213,11 +213,11 @@ func (s *scope) ResolveName(name string) (any, bool) {
 func (s *scope) resolveRecord(name string) (any, bool) {
 	switch {
 	case name == "stored" && s.stored != nil:
-		return newStoredMap(s.stored), true
+		return storedMap(s.stored), true
 	case name == "mutation" && s.mutation != nil:
 		return s.once(name, func() any { return s.mutation.fields() }), true
 	case name == "response" && s.resp != nil:
-		return &answerMap{Mapper: s.resp.head(), answer: s.resp, scope: s}, true
+		return answerMap(s.resp, s), true
 	case name == "steps" && s.steps != nil:
 		return s.stepAnswers(), true
 	case name == "object" && s.mutation != nil && s.mutation.Object != "":
@@ -259,7 +259,7 @@ func (s *scope) remember(step string) {
 func (s *scope) stepAnswers() map[string]any {
 	out := make(map[string]any, len(s.steps))
 	for name, a := range s.steps {
-		out[name] = &answerMap{Mapper: a.head(), answer: a, scope: s}
+		out[name] = answerMap(a, s)
 	}
 	return out
 }

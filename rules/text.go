@@ -177,14 +177,11 @@ func (t *text) exact(s *scope) (string, error) {
 			b.WriteString(p.literal)
 			continue
 		}
-		v, err := required(p.expr, s)
+		v, err := single(p.expr, s)
 		if err != nil {
 			return "", err
 		}
-		if v.kind == jsonArray || v.kind == jsonObject || v.kind == jsonNull {
-			return "", fmt.Errorf("{%s} is no single value", p.expr.source)
-		}
-		b.WriteString(scalarText(&v))
+		b.WriteString(v)
 	}
 	return b.String(), nil
 }
@@ -202,6 +199,18 @@ func required(e *expr, s *scope) (jsonValue, error) {
 		return jsonValue{}, fmt.Errorf("{%s}: %w", e.source, errMissing)
 	}
 	return v, nil
+}
+
+// single evaluates what must be there, and no list or map.
+func single(e *expr, s *scope) (string, error) {
+	v, err := required(e, s)
+	if err != nil {
+		return "", err
+	}
+	if v.kind == jsonArray || v.kind == jsonObject || v.kind == jsonNull {
+		return "", fmt.Errorf("{%s} is no single value", e.source)
+	}
+	return scalarText(&v), nil
 }
 
 // path renders the text as a path: each insertion is escaped as one segment, or
@@ -222,14 +231,11 @@ func (t *text) pathWithout(s *scope, out func(*expr) bool) (string, error) {
 			b.WriteString(leftOut)
 			continue
 		}
-		v, err := required(p.expr, s)
+		v, err := single(p.expr, s)
 		if err != nil {
 			return "", err
 		}
-		if v.kind == jsonArray || v.kind == jsonObject || v.kind == jsonNull {
-			return "", fmt.Errorf("{%s} is no single value", p.expr.source)
-		}
-		escaped, err := escapeInsertion(scalarText(&v), p.rest)
+		escaped, err := escapeInsertion(v, p.rest)
 		if err != nil {
 			return "", fmt.Errorf("{%s}: %w", p.expr.source, err)
 		}
@@ -266,4 +272,114 @@ func (t *text) exprs() []*expr {
 		}
 	}
 	return out
+}
+
+// Describe is the rule's describe with values filled in, as in [Derived].Target;
+// the operation's name when the rule has none.
+func (op *Operation) Describe(env Env) string { return op.target(op.scope(env)) }
+
+// ManualCheckText is the rule's manual check with values filled in, "?" for what
+// is missing and "<secret>" for what is secret; empty when the rule has none.
+func (op *Operation) ManualCheckText(env Env) string {
+	if op.manualCheck == nil {
+		return ""
+	}
+	return op.manualCheck.show(op.scope(env), op.hides)
+}
+
+// scope is what expressions about a stored record may read.
+func (op *Operation) scope(env Env) *scope {
+	s := op.bind(env.Request)
+	s.account, s.mutation = env.Account, &env.Mutation
+	return s
+}
+
+// template is a YAML value that is literal but for maps with the one key cel.
+type template struct {
+	// expr is set for {cel: EXPRESSION}.
+	expr *expr
+	// value is a literal scalar.
+	value jsonValue
+	// names and items are the members of a map, items alone those of a list.
+	names []string
+	items []*template
+}
+
+// build computes the value; present is false for an absent optional, whose key or
+// element is left out.
+func (t *template) build(s *scope) (v jsonValue, present bool, err error) {
+	if t.expr != nil {
+		v, present, err = t.expr.eval(s)
+		if r := s.take(); r != nil {
+			return jsonValue{}, false, r
+		}
+		if err != nil {
+			return jsonValue{}, false, fmt.Errorf("{cel: %s}: %w", t.expr.source, err)
+		}
+		return v, present, nil
+	}
+	if t.value.kind != jsonArray && t.value.kind != jsonObject {
+		return t.value, true, nil
+	}
+	out := jsonValue{kind: t.value.kind}
+	for i, item := range t.items {
+		v, present, err := item.build(s)
+		if err != nil {
+			return jsonValue{}, false, err
+		}
+		if !present {
+			continue
+		}
+		if t.value.kind == jsonObject {
+			out.names = append(out.names, t.names[i])
+		}
+		out.items = append(out.items, v)
+	}
+	return out, true, nil
+}
+
+// exprs are the expressions of the template.
+func (t *template) exprs() []*expr {
+	if t == nil {
+		return nil
+	}
+	if t.expr != nil {
+		return []*expr{t.expr}
+	}
+	var out []*expr
+	for _, item := range t.items {
+		out = append(out, item.exprs()...)
+	}
+	return out
+}
+
+// namedValues computes a map of names to text values, for a query, a form or a
+// header. A list gives its name several times.
+func (t *template) namedValues(s *scope) ([]pair, error) {
+	if t == nil {
+		return nil, nil
+	}
+	v, _, err := t.build(s)
+	if err != nil {
+		return nil, err
+	}
+	if v.kind != jsonObject {
+		return nil, fmt.Errorf("the result is no map of names to values")
+	}
+	var out []pair
+	for i, name := range v.names {
+		items := []jsonValue{v.items[i]}
+		if v.items[i].kind == jsonArray {
+			items = v.items[i].items
+		}
+		for j := range items {
+			switch items[j].kind {
+			case jsonNull, jsonArray, jsonObject:
+				return nil, fmt.Errorf("the value of %s is no text, number or boolean", name)
+			case jsonFalse, jsonTrue, jsonNumber, jsonString:
+			}
+			out = append(out, pair{name: name, value: scalarText(&items[j])})
+		}
+	}
+	return out, nil
 }

@@ -125,7 +125,7 @@ func TestProblemsOfCompensateAreNamed(t *testing.T) {
 	t.Parallel()
 	const none = `, reconcile: [{none: why}]`
 	for _, c := range []struct{ name, compensate, code, part string }{
-		{"no request", `{auto: true}`, "missing", "sends nothing"},
+		{"no request", `{auto: true}`, "missing", "makes no request"},
 		{"two requests", `{delete: "/a/{object}", put: "/a/{object}"}`, "value", "one request"},
 		{"no object", `{delete: "/things/{json.of}"}`, "undo", "does not name the object"},
 		{"an object as text", `{post: "/a/{object}", json: {id: "{object}"}` + none + `}`, "literal", "sent literally"},

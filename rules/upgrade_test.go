@@ -24,7 +24,7 @@ func TestProblemsOfAnUpgradeAreNamed(t *testing.T) {
 		"no protocol":                        {withRead("upgrade: []"), "empty", "operations[0].upgrade", "names no protocol"},
 		"an empty name":                      {withRead("upgrade: ['']"), "empty", "operations[0].upgrade[0]", "is empty"},
 		"a yes":                              {withRead("upgrade: true"), "value", "operations[0].upgrade", "is no protocol"},
-		"a map":                              {withRead("upgrade: {websocket: true}"), "type", "operations[0].upgrade", "must be text"},
+		"a map":                              {withRead("upgrade: {websocket: true}"), "type", "operations[0].upgrade", "must be one value"},
 		"a number":                           {withRead("upgrade: [13]"), "value", "operations[0].upgrade[0]", "is no protocol"},
 		"no token":                           {withRead("upgrade: [websocket, 'web socket']"), "value", "operations[0].upgrade[1]", "is no protocol"},
 		"a list in a text":                   {withRead("upgrade: 'websocket, chat'"), "value", "operations[0].upgrade", "is no protocol"},

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"cel.dev/cel-go/common/types"
+
+	"keep-proxy/internal/strictyaml"
 )
 
 func TestProblemsHaveTheStatusesThatUsersMeet(t *testing.T) {
@@ -74,12 +76,12 @@ func TestValuesOfTheWrongKindAreNamed(t *testing.T) {
 		{"a query as a list", probe("query: [a]"), "must be a map of names"},
 		{"a query as an expression", probe("query: {cel: json.a}"), "must be a map of names"},
 		{"a header that is none", withOperation("payload: {headers: ['a b']}"), "no header name"},
-		{"a map as text", withOperation("describe: {a: b}"), "must be text"},
-		{"null as text", withOperation("describe: ~"), "must be text"},
+		{"a map as text", withOperation("describe: {a: b}"), "must be one value"},
+		{"null as text", withOperation("describe: ~"), "must be one value"},
 		{"a key that is a list", withOperation("? [a]\n    : b"), "plain word"},
 		{"a place without an end", withOperation(`secret: ["json["]`), "no step"},
 		{"a host pattern of variables", strings.Replace(withOperation(), "[api.test]", `["{a}.{b}"]`, 1), "must be a literal"},
-		{"a file that is too large", strings.Repeat("#", MaxFile+1), "larger than 1 MiB"},
+		{"a file that is too large", strings.Repeat("#", strictyaml.MaxFile+1), "larger than 1 MiB"},
 	} {
 		_, findings := Load([]File{{Name: "f.yaml", Data: []byte(tc.file)}}, nil, Defaults{})
 		if !slices.ContainsFunc(findings, func(f Finding) bool { return strings.Contains(f.Problem, tc.part) && f.Severity == SeverityError }) {

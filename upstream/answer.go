@@ -44,12 +44,6 @@ type exchange interface {
 // error, io.EOF included, or Close has returned.
 func (a *Answer) Evidence() Evidence { return a.ex.evidence() }
 
-// Clock measures the upstream's wall clock by this answer, if it has a Date.
-func (a *Answer) Clock() (ClockDiff, bool) {
-	ev := a.Evidence()
-	return MeasureClock(a.Header, ev.Started.Wall, ev.HeadAt)
-}
-
 // Close ends the dispatch. If Body was not drained, the connection is closed and
 // the evidence says that the body was cut. Close may be called more than once, and
 // while Body is being read.

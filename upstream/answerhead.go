@@ -1,6 +1,11 @@
 package upstream
 
-import "bytes"
+import (
+	"bytes"
+	"net"
+	"net/http"
+	"sync"
+)
 
 // headWatch reads along the head of an HTTP/1 answer and keeps what net/http's parser
 // settles without a word: two ways to find the end of the content, and, of a Connection
@@ -122,6 +127,13 @@ func (w *headWatch) names(line []byte, name string) bool {
 	return true
 }
 
+// restore puts back what net/http takes out with what it nominates, once it says close.
+func (w *headWatch) restore(resp *http.Response) {
+	if resp.Close && len(w.connection) > 0 && len(resp.Header["Connection"]) == 0 {
+		resp.Header["Connection"] = w.connection
+	}
+}
+
 // faulty reports a head whose status or framing must not be believed: one that is
 // misspelt, or Transfer-Encoding in HTTP/1.0, which doesn't know it (RFC 9112 §6.1).
 func (w *headWatch) faulty() bool { return w.broken || w.coding && w.old }
@@ -130,3 +142,36 @@ func (w *headWatch) faulty() bool { return w.broken || w.coding && w.old }
 // §6.3): Transfer-Encoding wins over Content-Length, but the upstream may have meant
 // the other.
 func (w *headWatch) loose() bool { return w.coding && w.length }
+
+// headed is a connection of net/http's transport that speaks HTTP/1, with an eye on the heads of
+// answers: of those that say close the transport takes the Connection field out with what else
+// it says.
+type headed struct {
+	net.Conn
+	mu   sync.Mutex
+	head headWatch
+}
+
+// Read implements io.Reader.
+func (c *headed) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.head.see(p[:n])
+	return n, err
+}
+
+// begin lets the next head be that of an answer.
+func (c *headed) begin() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.head.reset()
+}
+
+// restore puts back what the head of resp said. It reports whether the head can be believed.
+func (c *headed) restore(resp *http.Response) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.head.restore(resp)
+	return !c.head.faulty()
+}

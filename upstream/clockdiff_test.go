@@ -54,16 +54,3 @@ func TestMeasuredClockIsWithinItsBound(t *testing.T) {
 		}
 	}
 }
-
-func TestClockOfAnAnswer(t *testing.T) {
-	t.Parallel()
-	u := serve(t, nil, answering("HTTP/1.1 200 OK\r\nDate: "+time.Now().Add(time.Hour).UTC().Format(http.TimeFormat)+"\r\nContent-Length: 0\r\n\r\n"))
-	s := sender(t, Config{})
-	d, ok := send(t, s, post(u.url("http", "/"), "x")).Clock()
-	if off := (d.Ahead - time.Hour).Abs(); !ok || off > 10*time.Minute {
-		t.Errorf("measured %+v, %v; want an hour ahead", d, ok)
-	}
-	if _, ok := s.Send(t.Context(), &Request{}).Clock(); ok {
-		t.Error("a clock was measured by no answer")
-	}
-}

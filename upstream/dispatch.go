@@ -49,7 +49,7 @@ func (c *conn) count() counters {
 func newDispatch(s *Sender, p *plan, c *conn, started clock.Stamp) *dispatch {
 	d := &dispatch{sender: s, plan: p, conn: c, handed: c.count()}
 	d.ev = Evidence{Started: started, Protocol: c.protocol(), Remote: c.remote, Reused: c.reused}
-	d.watch = watch{all: s.watches, kill: c.kill}
+	d.watch = watch{clock: s.cfg.Clock, lookEvery: s.cfg.LookEvery, kill: c.kill}
 	return d
 }
 

@@ -146,11 +146,6 @@ func TestADispatchLeavesNothingBehind(t *testing.T) {
 			if opened, closed := content.opened.Load(), content.closed.Load(); opened != closed {
 				t.Errorf("its content was opened %d times, and closed %d times", opened, closed)
 			}
-			s.watches.mu.Lock()
-			if n := len(s.watches.under); n != 0 {
-				t.Errorf("%d are watched", n)
-			}
-			s.watches.mu.Unlock()
 			if tc.keeps {
 				return
 			}

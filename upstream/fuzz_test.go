@@ -46,7 +46,7 @@ func FuzzAnswer(f *testing.F) {
 		case (ev.ErrorClass == "") != ev.BodyComplete:
 			t.Errorf("error class %q, evidence %s", ev.ErrorClass, brief(ev))
 		}
-		if v := Judge(ev, FactsOf(d.plan.method, a, fake.Now(), ""), Opinion{}); !ev.Head && v.Kind != Uncertain {
+		if v := Judge(ev, FactsOf(d.plan.method, a, fake.Now()), Opinion{}); !ev.Head && v.Kind != Uncertain {
 			t.Errorf("verdict %+v without a head", v)
 		}
 		if !bytes.HasPrefix(answer, []byte("HTTP/")) && ev.Head {

@@ -138,10 +138,7 @@ func (c *conn) readHead(asked *http.Request, interim func(*http.Response) error)
 		case resp.ProtoMajor != 1, resp.StatusCode < 100, c.plain.head.faulty():
 			return nil, errMalformed
 		case resp.StatusCode >= 200, resp.StatusCode == http.StatusSwitchingProtocols:
-			// net/http takes the field out with what it nominates, once it says close.
-			if said := c.plain.head.connection; resp.Close && len(said) > 0 && len(resp.Header["Connection"]) == 0 {
-				resp.Header["Connection"] = said
-			}
+			c.plain.head.restore(resp)
 			return resp, nil
 		}
 		if err := interim(resp); err != nil {

@@ -1,13 +1,16 @@
 package upstream
 
-import "net/http"
+import (
+	"net/http"
+	"time"
+)
 
 // Judge makes a verdict of what was seen. It is pure, and decides in this order:
 //
 //  1. Nothing was sent, proven: failed, transient.
 //  2. The upstream declared that it did not process the request: failed, transient.
 //  3. No complete final head: uncertain.
-//  4. The rule's opinion. Its "otherwise" closes the default table.
+//  4. The rule's opinion.
 //  5. The default table by status (see statusRules), for what the rule leaves open.
 //
 // A success whose body was not read to its end is Committed, one whose body is over
@@ -52,8 +55,6 @@ func judgeOpinion(ev Evidence, f Facts, op Opinion) (Verdict, bool) {
 		return Verdict{Kind: Failed, Class: op.Class, Reason: ReasonRule + op.Reason}, true
 	case OpinionUncertain:
 		return Verdict{Reason: ReasonRule + op.Reason}, true
-	case OpinionOtherwise:
-		return Verdict{Reason: ReasonOtherwise}, true
 	}
 	return Verdict{Reason: ReasonUnknownOpinion}, true
 }
@@ -64,8 +65,6 @@ func judgeStatus(ev Evidence, f Facts) Verdict {
 	switch {
 	case f.GRPC && ev.Status < 300:
 		return Verdict{Reason: ReasonGRPC}
-	case f.Replayed && ev.Status < 300 && ev.Status != http.StatusMultiStatus:
-		return success(ev, f, ReasonReplayed)
 	case rule.notDelete && f.Method == http.MethodDelete:
 		return Verdict{Reason: ReasonGoneOnDelete}
 	case rule.kind == Applied:
@@ -83,4 +82,184 @@ func success(ev Evidence, f Facts, reason string) Verdict {
 		return Verdict{Kind: Applied, Reason: reason}
 	}
 	return Verdict{Kind: Committed, Reason: reason + ReasonCut}
+}
+
+// Opinion is what the rule of an operation says of an answer with a complete
+// head. It is asked before the default table, and never about a dispatch that has
+// no complete head.
+type Opinion struct {
+	Kind OpinionKind
+	// Class is required for OpinionFailed; without one of the four classes of
+	// failure the verdict is uncertain.
+	Class Class
+	// Reason says which condition it was, for people.
+	Reason string
+}
+
+// OpinionKind is what a rule says. The zero value is no opinion; an unknown one is
+// judged uncertain.
+type OpinionKind uint8
+
+const (
+	// OpinionNone: no condition hit; the default table decides.
+	OpinionNone OpinionKind = iota
+	// OpinionApplied: success.
+	OpinionApplied
+	// OpinionFailed: a definite failure, of Opinion.Class.
+	OpinionFailed
+	// OpinionUncertain: a condition says so, or failed to evaluate.
+	OpinionUncertain
+)
+
+// Verdict says what one dispatch came to. The zero value is uncertain.
+type Verdict struct {
+	Kind VerdictKind
+	// Class says who can do something about it: for Failed it is one of the four
+	// classes of failure, for Uncertain ClassIndeterminate, else empty.
+	Class Class
+	// Reason says why, for people.
+	Reason string
+	// RetryAfter is how long the upstream asked to wait, 0 if it did not.
+	RetryAfter time.Duration
+}
+
+// VerdictKind is what a dispatch came to.
+type VerdictKind uint8
+
+const (
+	// Uncertain: the mutation may or may not have committed.
+	Uncertain VerdictKind = iota
+	// Applied: it committed, and the whole answer is there.
+	Applied
+	// Committed: it committed; the answer's body was lost.
+	Committed
+	// TooLarge: it committed; the answer's body is over the limit and not kept.
+	TooLarge
+	// Failed: it did not commit, and will not.
+	Failed
+)
+
+// String returns the kind in lower case. An unknown one reads "uncertain".
+func (k VerdictKind) String() string {
+	switch k {
+	case Applied:
+		return "applied"
+	case Committed:
+		return "committed"
+	case TooLarge:
+		return "too_large"
+	case Failed:
+		return "failed"
+	case Uncertain:
+	}
+	return "uncertain"
+}
+
+// Success reports whether the mutation is known to have committed.
+func (k VerdictKind) Success() bool { return k == Applied || k == Committed || k == TooLarge }
+
+// Class says who can do something about a failure. An unknown outcome is never
+// one of the first four: it must not be routed to automated repair.
+type Class string
+
+const (
+	// ClassTransient: the same request may do well later.
+	ClassTransient Class = "transient"
+	// ClassPermission: someone has to grant something.
+	ClassPermission Class = "permission"
+	// ClassPrecondition: the world is not as the request assumes.
+	ClassPrecondition Class = "precondition"
+	// ClassLogic: the request is wrong.
+	ClassLogic Class = "logic"
+	// ClassIndeterminate: the outcome is unknown.
+	ClassIndeterminate Class = "indeterminate"
+)
+
+// failure reports whether c is a class of a definite failure.
+func (c Class) failure() bool {
+	switch c {
+	case ClassTransient, ClassPermission, ClassPrecondition, ClassLogic:
+		return true
+	case ClassIndeterminate:
+	}
+	return false
+}
+
+// Reasons of verdicts. ReasonRule is followed by the rule's own words, ReasonCut
+// and ReasonTooLarge follow the reason of a success.
+const (
+	ReasonContradiction  = "the evidence contradicts itself: bytes were written, yet nothing was sent"
+	ReasonNotSent        = "nothing was sent"
+	ReasonRefused        = "the upstream declared that it did not process the request"
+	ReasonNoHead         = "no complete answer head was read after bytes had been sent"
+	ReasonRule           = "by the rule: "
+	ReasonNoClass        = "the rule says failed without a class of failure"
+	ReasonUnknownOpinion = "the rule's opinion is unknown"
+	ReasonGRPC           = "gRPC: the HTTP status does not tell the outcome"
+	ReasonGoneOnDelete   = "not found or gone, which may be this deletion's own work"
+	ReasonSuccess        = "success status"
+	ReasonOther2xx       = "a 2xx status that does not say what happened"
+	ReasonRedirect       = "redirected with method and body kept; not done at this host, and not followed"
+	ReasonOther3xx       = "a redirect that does not say what happened"
+	ReasonPermission     = "the upstream denies permission"
+	ReasonPrecondition   = "the upstream refuses under present circumstances"
+	ReasonLogic          = "the upstream refuses the request as it is"
+	ReasonBusy           = "the upstream asks to try again later"
+	ReasonAmbiguous      = "a status that a gateway may give after the upstream committed"
+	ReasonUnknownStatus  = "unknown status"
+	ReasonCut            = ", but the answer's body was cut"
+	ReasonTooLarge       = ", but the answer's body is over the limit"
+)
+
+// statusRule is one row of the default table.
+type statusRule struct {
+	statuses  []int
+	kind      VerdictKind
+	class     Class
+	notDelete bool // on DELETE the row says nothing: uncertain
+	reason    string
+}
+
+// statusRules is the default table for complete final heads. A status in no row is
+// uncertain: 408, 409, 412, 499 and 5xx come from gateways, too, which may have
+// retried inside, so that a first 409 can be our own write.
+var statusRules = []statusRule{
+	{statuses: []int{200, 201, 202, 204, 303}, kind: Applied, reason: ReasonSuccess},
+	{statuses: []int{307, 308}, kind: Failed, class: ClassLogic, reason: ReasonRedirect},
+	{statuses: []int{401, 403, 407}, kind: Failed, class: ClassPermission, reason: ReasonPermission},
+	{statuses: []int{402, 422}, kind: Failed, class: ClassPrecondition, reason: ReasonPrecondition},
+	{statuses: []int{404, 410}, kind: Failed, class: ClassPrecondition, notDelete: true, reason: ReasonPrecondition},
+	{
+		statuses: []int{400, 405, 406, 411, 413, 414, 415, 416, 417, 421, 424, 426, 428, 431, 451, 501, 505, 511},
+		kind:     Failed, class: ClassLogic, reason: ReasonLogic,
+	},
+	{statuses: []int{425, 429}, kind: Failed, class: ClassTransient, reason: ReasonBusy},
+	{statuses: []int{408, 409, 412, 499}, kind: Uncertain, reason: ReasonAmbiguous},
+}
+
+// rulesByStatus is statusRules by their statuses.
+var rulesByStatus = func() map[int]statusRule {
+	m := map[int]statusRule{}
+	for _, r := range statusRules {
+		for _, s := range r.statuses {
+			m[s] = r
+		}
+	}
+	return m
+}()
+
+// ruleOf returns the row of a final status.
+func ruleOf(status int) statusRule {
+	if r, ok := rulesByStatus[status]; ok {
+		return r
+	}
+	switch status / 100 {
+	case 2:
+		return statusRule{reason: ReasonOther2xx}
+	case 3:
+		return statusRule{reason: ReasonOther3xx}
+	case 5:
+		return statusRule{reason: ReasonAmbiguous}
+	}
+	return statusRule{reason: ReasonUnknownStatus}
 }

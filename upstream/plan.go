@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/net/http/httpguts"
+
+	"keep-proxy/internal/hop"
 )
 
 // plan is a request that was found fit to be written.
@@ -55,7 +57,7 @@ func makePlan(r *Request) (*plan, error) {
 	if r.Body != nil {
 		p.length = r.Body.Len()
 	}
-	p.drop = connectionOptions(r.Header)
+	p.drop = hop.Nominated(r.Header)
 	p.binds = bindsConnection(r.Header)
 	return p, p.check()
 }
@@ -136,28 +138,15 @@ func (p *plan) giveUp() {
 
 func (p *plan) endpoint() endpoint { return endpoint{addr: p.addr, secure: p.secure} }
 
-// connectionOptions returns the field names that Connection nominates
-// (RFC 9110 §7.6.1).
-func connectionOptions(h http.Header) []string {
-	var names []string
-	for _, v := range h["Connection"] {
-		for name := range strings.SplitSeq(v, ",") {
-			names = append(names, http.CanonicalHeaderKey(strings.TrimSpace(name)))
-		}
-	}
-	return names
-}
-
 // skips reports whether a field is not passed on: it is of this hop, or the
 // framing decides on it. Expect goes too, as the whole body is at hand.
 func (p *plan) skips(name string) bool {
 	name = http.CanonicalHeaderKey(name)
 	switch name {
-	case "Host", "Content-Length", "Transfer-Encoding", "Connection", "Keep-Alive", "Proxy-Connection",
-		"Proxy-Authorization", "Te", "Trailer", "Upgrade", "Expect":
+	case "Host", "Content-Length", "Expect":
 		return true
 	}
-	return slices.Contains(p.drop, name)
+	return hop.Is(name) || slices.Contains(p.drop, name)
 }
 
 // announcesLength reports whether the request says how long its content is

@@ -44,7 +44,7 @@ type reading struct {
 func (p *Passthrough) readOn(
 	ctx context.Context, c *conn, plan *plan, r *http.Request, content Bytes,
 ) (_ *http.Response, again bool, _ error) {
-	e := &reading{ctx: ctx, conn: c, pool: p.pool, content: content, upload: plan.upload, release: atEnd(ctx, c.kill)}
+	e := &reading{ctx: ctx, conn: c, pool: p.pool, content: content, upload: plan.upload, release: context.AfterFunc(ctx, c.kill)}
 	most := p.cfg.MaxHead
 	c.plain.left.Store(most)
 	resp, err := e.head(plan, r, p.cfg.ResponseTimeout)
@@ -72,15 +72,6 @@ func (p *Passthrough) readOn(
 		resp.Body = e
 	}
 	return resp, false, nil
-}
-
-// atEnd is context.AfterFunc without the context that it makes, where ctx can do
-// without.
-func atEnd(ctx context.Context, f func()) (stop func() bool) {
-	if own, ok := ctx.(interface{ AfterFunc(f func()) func() bool }); ok {
-		return own.AfterFunc(f)
-	}
-	return context.AfterFunc(ctx, f)
 }
 
 // head writes the request and reads the answer's head. Whoever took the connection has

@@ -4,23 +4,21 @@ import (
 	"context"
 
 	"keep-proxy/internal/clock"
+	"keep-proxy/internal/fault"
 )
 
 // Sender sends requests, each of them once. Make it with [New]; its methods may be
 // called concurrently.
 type Sender struct {
-	cfg     Config
-	dialer  *dialer
-	pool    *pool
-	watches *watches
+	cfg    Config
+	dialer *dialer
+	pool   *pool
 }
 
 // New returns a Sender.
 func New(cfg Config) *Sender {
 	cfg = cfg.withDefaults()
-	return &Sender{
-		cfg: cfg, dialer: newDialer(cfg), pool: newPool(cfg.Clock.Boot, cfg.FreshFor), watches: newWatches(cfg.Clock, cfg.LookEvery),
-	}
+	return &Sender{cfg: cfg, dialer: newDialer(cfg), pool: newPool(cfg.Clock.Boot, cfg.FreshFor)}
 }
 
 // Send sends the request once and returns when the head of the answer is complete
@@ -120,3 +118,11 @@ func (s *Sender) unsent(started clock.Stamp, c *conn, why *Error) *Answer {
 	ev.Ended = clock.Take(s.cfg.Clock)
 	return &Answer{Body: noBody{}, ContentLength: -1, ex: &ev}
 }
+
+// The instants of a dispatch at which losing the process makes a difference.
+var (
+	pointBeforeByteOne  = fault.New("upstream.before_byte_one")
+	pointRequestWritten = fault.New("upstream.request_written")
+	pointHeadRead       = fault.New("upstream.head_read")
+	pointAnswerComplete = fault.New("upstream.answer_complete")
+)

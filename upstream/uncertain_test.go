@@ -140,7 +140,7 @@ func TestAHeadInTimeLiftsItsDeadline(t *testing.T) {
 	defer a.Close()
 	fake.Advance(2 * time.Minute)
 	d := a.ex.(*dispatch)
-	d.watch.look(fake.Boot())
+	d.watch.look()
 	if cause := d.watch.stop(); cause != "" {
 		t.Errorf("ended by %q after its head was read", cause)
 	}

@@ -4,15 +4,20 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"keep-proxy/internal/clock"
 )
 
 // watch ends a dispatch by force: when a deadline on the boot-time clock runs out,
-// or when the context ends. It keeps no goroutine, and no timer of its own.
+// or when the context ends. Go's timers stand still while the machine sleeps, so it looks
+// at least every lookEvery.
 type watch struct {
-	all  *watches
-	kill func()
+	clock     clock.Clock
+	lookEvery time.Duration
+	kill      func()
 
 	mu      sync.Mutex
+	timer   *time.Timer
 	total   time.Duration // boot time
 	headBy  time.Duration // boot time; 0 while there is no such deadline
 	head    bool          // the head was read
@@ -26,10 +31,15 @@ func (w *watch) start(ctx context.Context, now, total time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.total = total
-	w.all.add(w, total-now)
+	w.timer = time.AfterFunc(w.pause(now), w.look)
 	if ctx.Done() != nil {
 		w.release = context.AfterFunc(ctx, func() { w.end(ErrorCanceled) })
 	}
+}
+
+// pause is how long nobody has to look.
+func (w *watch) pause(now time.Duration) time.Duration {
+	return min(w.lookEvery, max(w.remaining(now), 0))
 }
 
 // remaining is the time until the next deadline.
@@ -46,7 +56,7 @@ func (w *watch) awaitHead(d time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.head {
-		w.headBy = w.all.clock.Boot() + d
+		w.headBy = w.clock.Boot() + d
 	}
 }
 
@@ -57,16 +67,18 @@ func (w *watch) gotHead() {
 	w.head, w.headBy = true, 0
 }
 
-// look ends the dispatch if a deadline has run out, and returns the time until the next
-// one.
-func (w *watch) look(now time.Duration) time.Duration {
+// look ends the dispatch if a deadline has run out.
+func (w *watch) look() {
 	w.mu.Lock()
-	left := w.remaining(now)
+	now := w.clock.Boot()
+	over := w.remaining(now) <= 0
+	if !over && !w.over {
+		w.timer.Reset(w.pause(now))
+	}
 	w.mu.Unlock()
-	if left <= 0 {
+	if over {
 		w.end(ErrorTimeout)
 	}
-	return left
 }
 
 // end kills the connection, once, and notes why.
@@ -86,7 +98,9 @@ func (w *watch) stop() ErrorClass {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.over = true
-	w.all.remove(w)
+	if w.timer != nil {
+		w.timer.Stop()
+	}
 	if w.release != nil {
 		w.release()
 	}

@@ -13,7 +13,7 @@ import (
 func watched(ctx context.Context, t *testing.T) (w *watch, fake *clock.Fake, killed *int) {
 	t.Helper()
 	fake, killed = clock.NewFake(time.Now()), new(int)
-	w = &watch{all: newWatches(fake, time.Second), kill: func() { *killed++ }}
+	w = &watch{clock: fake, lookEvery: time.Second, kill: func() { *killed++ }}
 	w.start(ctx, fake.Boot(), fake.Boot()+time.Hour)
 	t.Cleanup(func() { w.stop() })
 	return w, fake, killed
@@ -46,8 +46,8 @@ func TestWatchKillsOnceAndKeepsTheFirstCause(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w, fake, killed := watched(context.Background(), t)
 			tc.do(w, fake)
-			w.look(fake.Boot())
-			w.look(fake.Boot())
+			w.look()
+			w.look()
 			want := 0
 			if tc.cause != "" {
 				want = 1
@@ -102,15 +102,14 @@ func TestWatchIsReadyUntilItsDeadline(t *testing.T) {
 	}
 }
 
-// One timer looks for all dispatches: for the next one that may run out, whoever came first.
-func TestWatchesShareATimer(t *testing.T) {
+// Each dispatch is looked at when it may run out, and not after its end.
+func TestWatchesLookByThemselves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		fake := clock.NewFake(began)
-		all := newWatches(fake, time.Minute)
 		ended := map[string]time.Duration{}
 		begin := func(name string, left time.Duration) *watch {
-			w := &watch{all: all, kill: func() { ended[name] = time.Since(began) }}
+			w := &watch{clock: fake, lookEvery: time.Minute, kill: func() { ended[name] = time.Since(began) }}
 			w.start(context.Background(), fake.Boot(), fake.Boot()+left)
 			return w
 		}
@@ -133,14 +132,10 @@ func TestWatchesShareATimer(t *testing.T) {
 		for range 60 {
 			passes(time.Minute)
 		}
-		if at := ended["long"]; at < time.Hour || at > time.Hour+time.Minute {
+		if at := ended["long"]; at < time.Hour-time.Minute || at > time.Hour+time.Minute {
 			t.Errorf("the long one ended after %v", at)
 		}
 		long.stop()
-		passes(time.Minute)
-		if all.armed || len(all.under) > 0 {
-			t.Errorf("the timer goes on with %d dispatches", len(all.under))
-		}
 		begin("last", time.Second)
 		passes(time.Second)
 		if ended["last"] == 0 {

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strconv"
 
 	"keep-proxy/admin/wire"
 )
@@ -115,3 +116,96 @@ func (c *Client) content(ctx context.Context, path string) (io.ReadCloser, error
 
 // mutationPath is the path of a mutation, whatever characters its id holds.
 func mutationPath(id, rest string) string { return "/v1/mutations/" + url.PathEscape(id) + rest }
+
+// Pause keeps mutations and questions about outcomes back.
+func (c *Client) Pause(ctx context.Context, q wire.SetMode) (*wire.Mode, error) {
+	return call[wire.Mode](ctx, c, request{method: http.MethodPost, path: "/v1/pause", body: q})
+}
+
+// Drain keeps every new request back.
+func (c *Client) Drain(ctx context.Context, q wire.SetMode) (*wire.Mode, error) {
+	return call[wire.Mode](ctx, c, request{method: http.MethodPost, path: "/v1/drain", body: q})
+}
+
+// Resume ends either.
+func (c *Client) Resume(ctx context.Context, q wire.SetMode) (*wire.Mode, error) {
+	return call[wire.Mode](ctx, c, request{method: http.MethodPost, path: "/v1/resume", body: q})
+}
+
+// ImpactFilter selects what was touched. At least one field is needed, and Connector with
+// Version.
+type ImpactFilter struct {
+	Connector string
+	Version   int
+	Run       string
+	Workflow  string
+	// Since and Until are times (RFC 3339), or durations ago.
+	Since, Until string
+}
+
+// Impact lists every mutation that the filter selects, newest first.
+func (c *Client) Impact(ctx context.Context, f ImpactFilter) ([]wire.Touched, error) {
+	q := url.Values{}
+	set(q, "connector", f.Connector)
+	set(q, "run", f.Run)
+	set(q, "workflow", f.Workflow)
+	set(q, "since", f.Since)
+	set(q, "until", f.Until)
+	if f.Version != 0 {
+		q.Set("version", strconv.Itoa(f.Version))
+	}
+	var all []wire.Touched
+	for {
+		page, err := call[wire.List[wire.Touched]](ctx, c, request{method: http.MethodGet, path: "/v1/impact", query: q})
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, page.Items...)
+		if page.Next == "" {
+			return all, nil
+		}
+		q.Set("cursor", page.Next)
+	}
+}
+
+// OpenRun opens a managed run. A repeated call with the same key, which may be
+// empty, gets the run that the first one opened.
+func (c *Client) OpenRun(ctx context.Context, r wire.OpenRun, idempotencyKey string) (*wire.OpenedRun, error) {
+	return call[wire.OpenedRun](ctx, c, request{
+		method: http.MethodPost, path: "/v1/runs", body: r, idempotencyKey: idempotencyKey,
+	})
+}
+
+// Runs lists runs, newest first.
+func (c *Client) Runs(ctx context.Context, f RunFilter) (*wire.List[wire.Run], error) {
+	return call[wire.List[wire.Run]](ctx, c, request{method: http.MethodGet, path: "/v1/runs", query: f.values()})
+}
+
+// Run shows a run.
+func (c *Client) Run(ctx context.Context, id string) (*wire.Run, error) {
+	return call[wire.Run](ctx, c, request{method: http.MethodGet, path: runPath(id, "")})
+}
+
+// Heartbeat keeps a run from expiring for TTL from now.
+func (c *Client) Heartbeat(ctx context.Context, id string, h wire.Heartbeat) (*wire.Run, error) {
+	return call[wire.Run](ctx, c, request{method: http.MethodPost, path: runPath(id, "/heartbeat"), body: h})
+}
+
+// FinishRun ends a run with its script's outcome; it waits for what is being
+// sent. `run-unfinished` if the run can't be done.
+func (c *Client) FinishRun(ctx context.Context, id string, f wire.FinishRun) (*wire.Run, error) {
+	return call[wire.Run](ctx, c, request{method: http.MethodPost, path: runPath(id, "/finish"), body: f})
+}
+
+// EndRun aborts a run. One that has ended is returned as it is.
+func (c *Client) EndRun(ctx context.Context, id string, e wire.EndRun) (*wire.Run, error) {
+	return call[wire.Run](ctx, c, request{method: http.MethodPost, path: runPath(id, "/end"), body: e})
+}
+
+// Environment gives the proxy's address and variables without a run.
+func (c *Client) Environment(ctx context.Context) (*wire.Environment, error) {
+	return call[wire.Environment](ctx, c, request{method: http.MethodGet, path: "/v1/environment"})
+}
+
+// runPath is the path of a run, whatever characters its id holds.
+func runPath(id, rest string) string { return "/v1/runs/" + url.PathEscape(id) + rest }

@@ -105,6 +105,15 @@ type Dispatch struct {
 	// EndedAt is absent where no end was recorded.
 	EndedAt time.Time `json:"ended_at,omitzero"`
 	Lost    bool      `json:"lost,omitzero"`
+	Wire
+	Verdict  string `json:"verdict,omitzero"`
+	Class    string `json:"class,omitzero"`
+	Reason   string `json:"reason,omitzero"`
+	Resolved bool   `json:"resolved"`
+}
+
+// Wire is what was seen of a sending on the wire. It has the fields of the ledger's.
+type Wire struct {
 	// BytesWritten is recorded with the end: without one it says nothing.
 	BytesWritten int64 `json:"bytes_written"`
 	// Head says that a complete response head was read.
@@ -115,10 +124,6 @@ type Dispatch struct {
 	Error        string `json:"error,omitzero"`
 	Protocol     string `json:"protocol,omitzero"`
 	Remote       string `json:"remote,omitzero"`
-	Verdict      string `json:"verdict,omitzero"`
-	Class        string `json:"class,omitzero"`
-	Reason       string `json:"reason,omitzero"`
-	Resolved     bool   `json:"resolved"`
 }
 
 // Observation is what one reconcile try saw.

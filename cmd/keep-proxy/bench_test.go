@@ -34,7 +34,13 @@ func stocked(b *testing.B, dir string, n int) {
 		err := s.Update(context.Background(), func(tx ledger.Tx) error {
 			for i := from; i < from+step; i++ {
 				scope := ledger.Scope{Workflow: "old", Item: strconv.Itoa(i / 2), Attempt: 1}
-				m := &ledger.Mutation{Scope: scope, Version: 1, State: ledger.Applied, Connector: "bank", Operation: "pay", CreatedAt: time.Now(), UpdatedAt: time.Now()}
+				m := &ledger.Mutation{
+					Intent:    ledger.Intent{Scope: scope, Connector: "bank", Operation: "pay"},
+					Version:   1,
+					CreatedAt: time.Now(),
+					UpdatedAt: time.Now(),
+					Outcome:   ledger.Outcome{State: ledger.Applied},
+				}
 				copy(m.Key[:], fmt.Sprintf("%032d", i))
 				m.ID = m.Key.ID()
 				if err := tx.PutMutation(m); err != nil {

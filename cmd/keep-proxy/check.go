@@ -11,12 +11,12 @@ import (
 	"keep-proxy/app"
 	"keep-proxy/config"
 	"keep-proxy/rules"
+	"keep-proxy/rules/lint"
 )
 
 // checked is what check found.
 type checked struct {
 	Configuration []problemView  `json:"configuration"`
-	Advice        []adviceView   `json:"advice"`
 	Rules         rules.Findings `json:"rules"`
 	Unseen        []unseenView   `json:"unseen"`
 	Connectors    int            `json:"connectors"`
@@ -32,13 +32,6 @@ type problemView struct {
 	Value  string `json:"value,omitzero"`
 	Text   string `json:"text"`
 	Fix    string `json:"fix"`
-}
-
-// adviceView is a config.Advice in JSON.
-type adviceView struct {
-	Key   string `json:"key"`
-	Value string `json:"value"`
-	Text  string `json:"text"`
 }
 
 // unseenView is an operation whose connections may change to protocols that nobody looks into.
@@ -65,11 +58,7 @@ func newCheck() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if asJSON {
-				err = writeJSON(cmd.OutOrStdout(), found)
-			} else {
-				err = found.write(cmd.OutOrStdout())
-			}
+			err = output(cmd, asJSON, found, func(w io.Writer, found checked) error { return found.write(w) })
 			if err == nil && found.failed() {
 				err = quietly(codeFailed)
 			}
@@ -84,7 +73,7 @@ func newCheck() *cobra.Command {
 // check loads configuration and rules. With problems of the configuration the rules are held
 // against what could be read of it, so that all findings are told at once.
 func (s *settings) check(cmd *cobra.Command, names []string) (checked, error) {
-	out := checked{Configuration: []problemView{}, Advice: []adviceView{}, Rules: rules.Findings{}, Unseen: []unseenView{}}
+	out := checked{Configuration: []problemView{}, Rules: rules.Findings{}, Unseen: []unseenView{}}
 	c, err := s.load(cmd)
 	if problems, ok := errors.AsType[*config.Error](err); ok {
 		for _, p := range problems.Problems {
@@ -93,13 +82,8 @@ func (s *settings) check(cmd *cobra.Command, names []string) (checked, error) {
 		c = readable(problems)
 	} else if err != nil {
 		return out, err
-	} else {
-		for _, a := range config.Advise(c) {
-			out.Advice = append(out.Advice, adviceView(a))
-		}
-		if len(names) == 0 {
-			out.Rules = append(out.Rules, app.SecretAdvice(c)...)
-		}
+	} else if len(names) == 0 {
+		out.Rules = append(out.Rules, app.SecretAdvice(c)...)
 	}
 	set, findings, err := loadFiles(c, names)
 	if err != nil {
@@ -110,7 +94,7 @@ func (s *settings) check(cmd *cobra.Command, names []string) (checked, error) {
 		return out, nil
 	}
 	out.Rules = append(out.Rules, set.RunCases()...)
-	out.Rules = append(out.Rules, app.RuleAdvice(set, c)...)
+	out.Rules = append(out.Rules, app.AccountAdvice(set, c)...)
 	for _, connector := range set.Connectors() {
 		out.Connectors++
 		out.Cases += connector.Cases()
@@ -161,6 +145,9 @@ func loadFiles(c config.Config, names []string) (*rules.Set, rules.Findings, err
 		files = append(files, found...)
 	}
 	set, findings := rules.Load(files, nil, app.RuleDefaults(c))
+	if set != nil {
+		findings = lint.Check(set)
+	}
 	return set, append(unread, findings...), nil
 }
 
@@ -169,9 +156,6 @@ func loadFiles(c config.Config, names []string) (*rules.Set, rules.Findings, err
 func (c checked) write(w io.Writer) error {
 	for _, p := range c.Configuration {
 		fmt.Fprintln(w, printable(config.Problem(p).String()))
-	}
-	for _, a := range c.Advice {
-		fmt.Fprintln(w, printable(a.Key+": "+a.Value+": "+a.Text))
 	}
 	for _, f := range c.Rules {
 		fmt.Fprintln(w, printable(f.String()))

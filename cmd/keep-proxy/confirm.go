@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -14,6 +15,7 @@ import (
 // newLedgerConfirm makes the command that ends what a restore or a loss holds up.
 func newLedgerConfirm() *cobra.Command {
 	var s showFlags
+	var d decider
 	var q wire.ConfirmGap
 	cmd := &cobra.Command{
 		Use:   "confirm (--workflow W [--item I] | --all) --reason TEXT",
@@ -24,35 +26,19 @@ func newLedgerConfirm() *cobra.Command {
 			"the ledger doesn't have counts as not done, and is sent.",
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			switch {
-			case q.Reason == "":
-				return usage("ledger confirm: --reason is missing; say how you know, it is kept in the ledger")
-			case q.All == (q.Workflow != ""):
-				return usage("ledger confirm: give either --workflow, with --item for one item of it, or --all")
-			case q.Item != "" && q.Workflow == "":
-				return usage("ledger confirm: --item needs --workflow")
-			}
-			return s.with(cmd, func(ctx context.Context, c *connection) error {
-				done, err := c.ConfirmGap(ctx, q)
-				if err != nil {
-					return err
-				}
-				if s.json {
-					return writeJSON(cmd.OutOrStdout(), done)
-				}
-				if err := facts(cmd.OutOrStdout(), "items let in", strconv.Itoa(done.Items)); err != nil {
-					return err
-				}
-				return showGaps(cmd.OutOrStdout(), done.Gaps, again(cmd))
+			q.Reason, q.Actor = d.reason, d.actor
+			return answer(&s, cmd, func(ctx context.Context, c *connection) (*wire.GapConfirmed, error) {
+				return c.ConfirmGap(ctx, q)
+			}, func(w io.Writer, done *wire.GapConfirmed) error {
+				return errors.Join(facts(w, "items let in", strconv.Itoa(done.Items)), showGaps(w, done.Gaps, again(cmd)))
 			})
 		},
 	}
 	s.bind(cmd)
+	d.bind(cmd, "how you know", "who confirms")
 	cmd.Flags().StringVar(&q.Workflow, "workflow", "", "confirm this workflow")
 	cmd.Flags().StringVar(&q.Item, "item", "", "confirm only this item of the workflow")
 	cmd.Flags().BoolVar(&q.All, "all", false, "confirm everything")
-	cmd.Flags().StringVar(&q.Reason, "reason", "", "how you know")
-	cmd.Flags().StringVar(&q.Actor, "actor", person(), "who confirms")
 	return cmd
 }
 

@@ -90,6 +90,23 @@ func (a *adminFlags) running(c config.Config) (*connection, error) {
 	return dial(c, state.Admin, tokenOf(state), state)
 }
 
+// reach connects to a running proxy, without which the command refuses.
+func (a *adminFlags) reach(cmd *cobra.Command) (*connection, error) {
+	c, err := a.load(cmd)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := a.running(c)
+	if err == nil && conn == nil {
+		err = noProxy(cmd, c)
+	}
+	return conn, err
+}
+
+func noProxy(cmd *cobra.Command, c config.Config) error {
+	return fmt.Errorf("%s: no proxy runs for %s; start one with keep-proxy serve, or name its API with --admin", cmd.Name(), c.Ledger.Dir)
+}
+
 // tokenOf is the file of the token for the proxy of a data folder: one that a variable names is meant
 // to be used, as it may do less than the operator's. Runs that share the proxy of one of them
 // go by its own.

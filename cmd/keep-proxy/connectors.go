@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"keep-proxy/app"
+	"keep-proxy/config"
 	"keep-proxy/rules"
 )
 
@@ -81,6 +82,10 @@ func (s *settings) loaded(cmd *cobra.Command) (*rules.Set, error) {
 	if err != nil {
 		return nil, err
 	}
+	return loadedRules(c)
+}
+
+func loadedRules(c config.Config) (*rules.Set, error) {
 	set, findings, err := app.LoadRules(c)
 	if err != nil {
 		return nil, err

@@ -26,11 +26,10 @@ const otherFiles = 1_000
 
 // doctorFlags are the flags of doctor.
 type doctorFlags struct {
-	adminFlags
+	showFlags
 
 	inside  bool
 	targets []string
-	json    bool
 }
 
 // newDoctor makes the command that examines an installation, or a sandbox.
@@ -52,11 +51,7 @@ func newDoctor() *cobra.Command {
 			for i := range findings {
 				findings[i].Fix = onSameLedger(again(cmd), findings[i].Fix)
 			}
-			if f.json {
-				err = writeJSON(cmd.OutOrStdout(), findings)
-			} else {
-				err = writeFindings(cmd.OutOrStdout(), findings)
-			}
+			err = output(cmd, f.json, findings, writeFindings)
 			if err == nil && doctor.Failed(findings) {
 				err = quietly(codeFailed)
 			}
@@ -66,7 +61,6 @@ func newDoctor() *cobra.Command {
 	f.bind(cmd)
 	cmd.Flags().BoolVar(&f.inside, "inside", false, "examine the sandbox that this command runs in (the default within a run)")
 	cmd.Flags().StringArrayVar(&f.targets, "target", nil, "host:port that must not be reached but through the proxy; may be repeated")
-	cmd.Flags().BoolVar(&f.json, "json", false, "as JSON")
 	return cmd
 }
 
@@ -140,8 +134,8 @@ func (f *doctorFlags) configuration(cmd *cobra.Command) doctor.Finding {
 		return doctor.Finding{Name: name, Verdict: doctor.Broken, Detail: err.Error(), Fix: "keep-proxy check tells more"}
 	case found.failed():
 		return doctor.Finding{Name: name, Verdict: doctor.Broken, Detail: "the proxy would not start with it", Fix: "keep-proxy check tells why"}
-	case len(found.Advice)+len(found.Rules) > 0:
-		remarks := counted(len(found.Advice)+len(found.Rules), "remark")
+	case len(found.Rules) > 0:
+		remarks := counted(len(found.Rules), "remark")
 		return doctor.Finding{Name: name, Verdict: doctor.Advice, Detail: remarks, Fix: "keep-proxy check tells them"}
 	}
 	return doctor.Finding{Name: name, Verdict: doctor.Sound, Detail: counted(found.Connectors, "connector") + ", " + counted(found.Cases, "case")}

@@ -5,10 +5,13 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"keep-proxy/config"
 )
 
 // envFlags are the flags of env.
@@ -69,16 +72,9 @@ func (f *envFlags) run(cmd *cobra.Command) error {
 			return err
 		}
 	}
-	c, err := f.load(cmd)
+	conn, err := f.reach(cmd)
 	if err != nil {
 		return err
-	}
-	conn, err := f.running(c)
-	if err != nil {
-		return err
-	}
-	if conn == nil {
-		return fmt.Errorf("env: no proxy runs for %s; start one with keep-proxy serve, or name its API with --admin", c.Ledger.Dir)
 	}
 	env, err := f.variables(cmd, conn)
 	if err == nil {
@@ -126,4 +122,84 @@ func eachVariable(line string, quote func(string) string) func(io.Writer, map[st
 		}
 		return nil
 	}
+}
+
+// plainWord matches what a shell takes as it is.
+var plainWord = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
+
+// quoted writes a word as a POSIX shell, and fish, read it back.
+func quoted(word string) string {
+	if plainWord.MatchString(word) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
+// fishQuoted writes a word as fish reads it back: inside its single quotes a
+// backslash escapes a quote and itself.
+func fishQuoted(word string) string {
+	if plainWord.MatchString(word) {
+		return word
+	}
+	return "'" + strings.NewReplacer(`\`, `\\`, "'", `\'`).Replace(word) + "'"
+}
+
+// dotenvQuoted writes a value as the common readers of .env files take it. They agree on what
+// single quotes hold, which is itself, and on little else: what a backslash does in double
+// quotes they see differently, so that one stands only where nothing else would do.
+func dotenvQuoted(value string) string {
+	switch {
+	case value == "" || plainWord.MatchString(value):
+		return value
+	case !strings.ContainsAny(value, "'\n\r"):
+		return "'" + value + "'"
+	case !strings.ContainsAny(value, "\"\\$`\n\r"):
+		return `"` + value + `"`
+	}
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "$", `\$`, "\n", `\n`, "\r", `\r`).Replace(value) + `"`
+}
+
+// passwordVariable is of the one key that is a secret and has a variable of its own, in which
+// it may be written out. A command gets it with a reference to nothing: without any value
+// the configuration would have a user without a password for what keep-proxy does there.
+var (
+	passwordVariable = config.EnvName("proxy.upstream_proxy.password")
+	withheld         = "${env:WITHHELD_FROM_COMMANDS}"
+)
+
+// secretNames are the variables that configuration names as a secret's source.
+func secretNames(c config.Config) []string {
+	names := c.Proxy.UpstreamProxy.Password.EnvNames()
+	for _, s := range c.Connectors.Settings {
+		if s.Credentials != nil {
+			names = append(names, s.Credentials.Value.EnvNames()...)
+		}
+	}
+	for _, w := range c.Notify.Webhooks {
+		names = append(names, w.URL.EnvNames()...)
+		if w.Secret != nil {
+			names = append(names, w.Secret.EnvNames()...)
+		}
+	}
+	return names
+}
+
+// childEnvironment is the inherited environment without secrets, with the run's
+// variables over it.
+func childEnvironment(inherited []string, run map[string]string, secrets []string) []string {
+	var out []string
+	for _, line := range inherited {
+		name, value, _ := strings.Cut(line, "=")
+		if _, replaced := run[name]; replaced || slices.Contains(secrets, name) {
+			continue
+		}
+		if name == passwordVariable && value != "" {
+			line = name + "=" + withheld
+		}
+		out = append(out, line)
+	}
+	for _, name := range slices.Sorted(maps.Keys(run)) {
+		out = append(out, name+"="+run[name])
+	}
+	return out
 }

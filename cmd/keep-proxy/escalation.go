@@ -44,7 +44,7 @@ func writeEscalation(w io.Writer, e wire.Escalation) error {
 	rows := make([][]string, 0, len(e.Evidence))
 	for _, d := range e.Evidence {
 		rows = append(rows, []string{
-			stamp(d.StartedAt), stamp(d.EndedAt), bytesOf(d), statusOf(d), clip(d.ErrorClass+" "+d.Error, 80),
+			stamp(d.StartedAt), stamp(d.EndedAt), bytesOf(d), statusWord(d.Status), clip(d.ErrorClass+" "+d.Error, 80),
 		})
 	}
 	return section(w, "Sendings", []string{"STARTED", "ENDED", "BYTES", "STATUS", "ERROR"}, rows)

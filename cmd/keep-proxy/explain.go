@@ -58,10 +58,7 @@ func newExplain() *cobra.Command {
 				return err
 			}
 			f.hint(cmd, asked, out)
-			if f.json {
-				return writeJSON(cmd.OutOrStdout(), out)
-			}
-			return writeExplained(cmd.OutOrStdout(), out)
+			return output(cmd, f.json, out, writeExplained)
 		},
 	}
 	f.bind(cmd)
@@ -236,12 +233,9 @@ func (f *explainFlags) explain(cmd *cobra.Command, e wire.Explain) (app.Explaine
 		out, err := explainRunning(cmd.Context(), running, e)
 		return out, errors.Join(err, running.Close())
 	}
-	set, findings, err := app.LoadRules(c)
+	set, err := loadedRules(c)
 	if err != nil {
 		return app.Explained{}, err
-	}
-	if set == nil {
-		return app.Explained{}, fmt.Errorf("the connectors don't load; see keep-proxy check\n%w", findings)
 	}
 	raw, err := app.RawRequest(e)
 	if err != nil {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -26,13 +25,7 @@ type given struct {
 
 // readResult reads the answer that a script shall get.
 func readResult(stdin io.Reader, name string) (*wire.Result, error) {
-	var content []byte
-	var err error
-	if name == "-" {
-		content, err = io.ReadAll(stdin)
-	} else {
-		content, err = os.ReadFile(name)
-	}
+	content, err := readNamed(stdin, name)
 	if err != nil {
 		return nil, fmt.Errorf("--result: %w", err)
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -84,7 +83,7 @@ func (a *adminFlags) endpoint(cmd *cobra.Command) (client.Config, error) {
 		return client.Config{}, err
 	}
 	if state == nil {
-		return client.Config{}, errors.New("health: no proxy runs for " + c.Ledger.Dir + "; start one with keep-proxy serve, or name its API with --admin")
+		return client.Config{}, noProxy(cmd, c)
 	}
 	return endpoint(state.Admin, state)
 }

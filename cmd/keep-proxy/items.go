@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -20,46 +19,35 @@ import (
 func newItems() *cobra.Command {
 	return group("items", "List and show items, and decide on them",
 		newItemsList(), newItemsShow(),
-		newItemsDecide("done", "Close an item: it can't produce new effects", closeItem),
+		newItemsDecide("done", "Close an item: it can't produce new effects",
+			func(ctx context.Context, c *connection, seen *wire.Item, d wire.DecideItem) (*wire.Item, error) {
+				return c.CloseItem(ctx, seen.ID, d)
+			}),
 		newItemsSkip(),
-		newItemsDecide("reopen", "Let runs of an item in again; what is applied stays applied", reopenItem),
+		newItemsDecide("reopen", "Let runs of an item in again; what is applied stays applied",
+			func(ctx context.Context, c *connection, seen *wire.Item, d wire.DecideItem) (*wire.Item, error) {
+				return c.ReopenItem(ctx, seen.ID, d)
+			}),
 		newItemsNewAttempt(),
 	)
 }
 
 func newItemsList() *cobra.Command {
-	var l listFlags
 	var states []string
-	cmd := &cobra.Command{
-		Use: "list", Short: "List items, newest first", Args: usageArgs(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return l.with(cmd, func(ctx context.Context, c *connection) error {
-				list, err := c.Items(ctx, client.ItemFilter{Filter: l.filter, States: states})
-				if err != nil {
-					return err
-				}
-				if l.json {
-					return writeJSON(cmd.OutOrStdout(), list)
-				}
-				more(cmd, list.Next)
-				return itemTable(cmd.OutOrStdout(), list.Items, time.Now())
-			})
+	columns := columns[wire.Item]{
+		[]string{"ID", "STATE", "WORKFLOW", "ITEM", "ATTEMPT", "UPDATED", "RUN", "REASON"},
+		func(now time.Time, i *wire.Item) []string {
+			return []string{
+				i.ID, i.State, clip(i.Workflow, 24), clip(i.Item, 32), strconv.Itoa(i.Attempt), ago(now, i.UpdatedAt), i.ActiveRun, clip(i.Reason, 60),
+			}
 		},
 	}
-	l.bind(cmd)
+	cmd := listing("List items, newest first", columns, func(ctx context.Context, c *connection, f client.Filter) (*wire.List[wire.Item], error) {
+		return c.Items(ctx, client.ItemFilter{Filter: f, States: states})
+	})
 	cmd.Flags().StringSliceVar(&states, "state", nil, "only in these states")
 	choices(cmd, "state", "open", "failed", "needs_attention", "done", "skipped")
 	return cmd
-}
-
-func itemTable(w io.Writer, list []wire.Item, now time.Time) error {
-	rows := make([][]string, 0, len(list))
-	for _, i := range list {
-		rows = append(rows, []string{
-			i.ID, i.State, clip(i.Workflow, 24), clip(i.Item, 32), strconv.Itoa(i.Attempt), ago(now, i.UpdatedAt), i.ActiveRun, clip(i.Reason, 60),
-		})
-	}
-	return table(w, []string{"ID", "STATE", "WORKFLOW", "ITEM", "ATTEMPT", "UPDATED", "RUN", "REASON"}, rows)
 }
 
 // itemFlags name one item: by its id, or by its workflow and name.
@@ -88,25 +76,13 @@ func newItemsShow() *cobra.Command {
 		Use: "show (ID | --workflow W ITEM)", Short: "Show an item, attempt by attempt, with what a re-run would meet",
 		Args: usageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return f.with(cmd, func(ctx context.Context, c *connection) error {
-				i, err := c.Item(ctx, f.id(args[0]))
-				if err != nil {
-					return err
-				}
-				return f.show(cmd, i)
-			})
+			return answer(&f.showFlags, cmd, func(ctx context.Context, c *connection) (*wire.Item, error) {
+				return c.Item(ctx, f.id(args[0]))
+			}, showItem)
 		},
 	}
 	f.bind(cmd)
 	return cmd
-}
-
-// show writes the item as the flags say.
-func (f *itemFlags) show(cmd *cobra.Command, i *wire.Item) error {
-	if f.json {
-		return writeJSON(cmd.OutOrStdout(), i)
-	}
-	return showItem(cmd.OutOrStdout(), i)
 }
 
 // showItem writes an item for a person.
@@ -166,102 +142,56 @@ var rerunWords = map[string]string{
 	"refused": "is refused at it",
 }
 
-// decision is what every decision on an item needs.
-type decision struct {
-	itemFlags
-
-	reason string
-	actor  string
-}
-
-func (d *decision) bind(cmd *cobra.Command) {
-	d.itemFlags.bind(cmd)
-	cmd.Flags().StringVar(&d.reason, "reason", "", "why; it is kept with the item")
-	cmd.Flags().StringVar(&d.actor, "actor", person(), "who decides")
-}
-
-// on reads the item and decides on what it says now.
-func (d *decision) on(cmd *cobra.Command, argument string, decide func(context.Context, *connection, *wire.Item) (*wire.Item, error)) error {
-	if d.reason == "" {
-		return usage("items %s: --reason is missing; say why, it is kept with the item", cmd.Name())
-	}
-	return d.with(cmd, func(ctx context.Context, c *connection) error {
-		seen, err := c.Item(ctx, d.id(argument))
-		if err != nil {
-			return err
-		}
-		decided, err := decide(ctx, c, seen)
-		if err != nil {
-			return fmt.Errorf("item %s: %w", seen.ID, unsaid(err, "items show "+seen.ID))
-		}
-		return d.show(cmd, decided)
-	})
-}
-
-// newItemsDecide makes the command of a decision that has no flags of its own.
+// newItemsDecide makes the command of a decision on an item, on the version that it has now.
 func newItemsDecide(
-	name, short string, decide func(context.Context, *connection, *decision, *wire.Item) (*wire.Item, error),
+	use, short string, decide func(context.Context, *connection, *wire.Item, wire.DecideItem) (*wire.Item, error),
 ) *cobra.Command {
-	var d decision
+	var f itemFlags
+	var d decider
+	name, flags, _ := strings.Cut(use, " ")
 	cmd := &cobra.Command{
-		Use: name + " (ID | --workflow W ITEM) --reason TEXT", Short: short, Args: usageArgs(cobra.ExactArgs(1)),
+		Use: strings.Join(strings.Fields(name+" (ID | --workflow W ITEM) "+flags+" --reason TEXT"), " "), Short: short, Args: usageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return d.on(cmd, args[0], func(ctx context.Context, c *connection, seen *wire.Item) (*wire.Item, error) {
-				return decide(ctx, c, &d, seen)
-			})
+			return answer(&f.showFlags, cmd, func(ctx context.Context, c *connection) (*wire.Item, error) {
+				seen, err := c.Item(ctx, f.id(args[0]))
+				if err != nil {
+					return nil, err
+				}
+				decided, err := decide(ctx, c, seen, wire.DecideItem{Reason: d.reason, Actor: d.actor, Version: seen.Version})
+				if err != nil {
+					return nil, fmt.Errorf("item %s: %w", seen.ID, unsaid(err, "items show "+seen.ID))
+				}
+				return decided, nil
+			}, showItem)
 		},
 	}
-	d.bind(cmd)
+	f.bind(cmd)
+	d.bind(cmd, "why; it is kept with the item", "who decides")
 	return cmd
 }
 
-func closeItem(ctx context.Context, c *connection, d *decision, seen *wire.Item) (*wire.Item, error) {
-	return c.CloseItem(ctx, seen.ID, wire.DecideItem{Reason: d.reason, Actor: d.actor, Version: seen.Version})
-}
-
-func reopenItem(ctx context.Context, c *connection, d *decision, seen *wire.Item) (*wire.Item, error) {
-	return c.ReopenItem(ctx, seen.ID, wire.DecideItem{Reason: d.reason, Actor: d.actor, Version: seen.Version})
-}
-
 func newItemsNewAttempt() *cobra.Command {
-	var d decision
+	var cmd *cobra.Command
 	var attempt int
-	cmd := &cobra.Command{
-		Use:   "new-attempt (ID | --workflow W ITEM) [--attempt N] --reason TEXT",
-		Short: "Begin an item anew: all of its work is done once more",
-		Long: "Ends the item's attempt and begins the next. In it all of the item's work is done once more. Saying it twice\n" +
-			"begins two attempts. With --attempt it ends only the attempt that you looked at.",
-		Args: usageArgs(cobra.ExactArgs(1)),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if cmd.Flags().Changed("attempt") && attempt < 1 {
-				return usage("items new-attempt: --attempt %d: attempts count from 1; name the one that ends", attempt)
+	cmd = newItemsDecide("new-attempt [--attempt N]", "Begin an item anew: all of its work is done once more",
+		func(ctx context.Context, c *connection, seen *wire.Item, d wire.DecideItem) (*wire.Item, error) {
+			if !cmd.Flags().Changed("attempt") {
+				attempt = seen.Attempt
 			}
-			return d.on(cmd, args[0], func(ctx context.Context, c *connection, seen *wire.Item) (*wire.Item, error) {
-				return c.NewAttempt(ctx, seen.ID, wire.NewAttempt{
-					Reason: d.reason, Actor: d.actor, Version: seen.Version, Attempt: cmp.Or(attempt, seen.Attempt),
-				})
-			})
-		},
-	}
-	d.bind(cmd)
+			return c.NewAttempt(ctx, seen.ID, wire.NewAttempt{Reason: d.Reason, Actor: d.Actor, Version: d.Version, Attempt: attempt})
+		})
+	cmd.Long = "Ends the item's attempt and begins the next. In it all of the item's work is done once more. Saying it twice\n" +
+		"begins two attempts. With --attempt it ends only the attempt that you looked at."
 	cmd.Flags().IntVar(&attempt, "attempt", 0, "the attempt that ends, as you saw it (default the one that it is at now)")
 	return cmd
 }
 
 func newItemsSkip() *cobra.Command {
-	var d decision
 	var mutations bool
-	cmd := &cobra.Command{
-		Use: "skip (ID | --workflow W ITEM) --reason TEXT", Short: "Leave out what is left of an item", Args: usageArgs(cobra.ExactArgs(1)),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return d.on(cmd, args[0], func(ctx context.Context, c *connection, seen *wire.Item) (*wire.Item, error) {
-				return c.SkipItem(ctx, seen.ID, wire.SkipItem{
-					Reason: d.reason, Actor: d.actor, Version: seen.Version, WithMutations: mutations,
-				})
-			})
-		},
-	}
-	d.bind(cmd)
+	cmd := newItemsDecide("skip", "Leave out what is left of an item",
+		func(ctx context.Context, c *connection, seen *wire.Item, d wire.DecideItem) (*wire.Item, error) {
+			return c.SkipItem(ctx, seen.ID, wire.SkipItem{Reason: d.Reason, Actor: d.Actor, Version: d.Version, WithMutations: mutations})
+		})
 	cmd.Flags().BoolVar(&mutations, "with-mutations", false, "skip those of its mutations that are unknown or failed, too")
 	return cmd
 }

@@ -72,11 +72,7 @@ func newLedgerVerify() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if s.json {
-				err = writeJSON(cmd.OutOrStdout(), report)
-			} else {
-				err = showReport(cmd.OutOrStdout(), report, again(cmd))
-			}
+			err = output(cmd, s.json, report, func(w io.Writer, r *wire.VerifyReport) error { return showReport(w, r, again(cmd)) })
 			if err == nil && !report.Sound {
 				err = quietly(codeFailed)
 			}
@@ -215,7 +211,7 @@ func newLedgerRebuild() *cobra.Command {
 
 func newLedgerAcceptLoss() *cobra.Command {
 	var s settings
-	var reason, actor string
+	var d decider
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "accept-loss --reason TEXT",
@@ -224,26 +220,19 @@ func newLedgerAcceptLoss() *cobra.Command {
 			"waits until a person has looked (ledger confirm). The proxy must be stopped.",
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if reason == "" {
-				return usage("ledger accept-loss: --reason is missing; say why, it is kept in the ledger")
-			}
 			c, err := s.load(cmd)
 			if err != nil {
 				return err
 			}
-			loss, err := badgerstore.AcceptLoss(cmd.Context(), storeConfig(cmd, c), reason, actor)
+			loss, err := badgerstore.AcceptLoss(cmd.Context(), storeConfig(cmd, c), d.reason, d.actor)
 			if err != nil {
 				return err
 			}
-			if asJSON {
-				return writeJSON(cmd.OutOrStdout(), loss)
-			}
-			return showLoss(cmd.OutOrStdout(), loss)
+			return output(cmd, asJSON, loss, showLoss)
 		},
 	}
 	s.bind(cmd)
-	cmd.Flags().StringVar(&reason, "reason", "", "why")
-	cmd.Flags().StringVar(&actor, "actor", person(), "who accepts it")
+	d.bind(cmd, "why", "who accepts it")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON")
 	return cmd
 }

@@ -42,37 +42,27 @@ func newModes() []*cobra.Command {
 
 func (m modeCommand) command() *cobra.Command {
 	var s showFlags
-	var q wire.SetMode
+	var d decider
 	cmd := &cobra.Command{
 		Use: m.use, Short: m.short, Long: m.long, Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if q.Reason == "" {
-				return usage("%s: --reason is missing; say why, for whoever wonders later", cmd.Name())
-			}
-			return s.with(cmd, func(ctx context.Context, c *connection) error {
+			return answer(&s, cmd, func(ctx context.Context, c *connection) (*wire.Mode, error) {
 				if m.lives && c.release != nil {
-					return usage("%s: no proxy runs for %s, so nothing is under way; keep-proxy pause holds for the next one", cmd.Name(), c.config.Ledger.Dir)
+					return nil, usage("%s: no proxy runs for %s, so nothing is under way; keep-proxy pause holds for the next one",
+						cmd.Name(), c.config.Ledger.Dir)
 				}
-				mode, err := m.set(c.Client, ctx, q)
-				if err != nil {
-					return err
-				}
-				if s.json {
-					return writeJSON(cmd.OutOrStdout(), mode)
-				}
-				return showMode(cmd.OutOrStdout(), mode, time.Now())
-			})
+				return m.set(c.Client, ctx, wire.SetMode{Reason: d.reason, Actor: d.actor})
+			}, showMode)
 		},
 	}
 	s.bind(cmd)
-	cmd.Flags().StringVar(&q.Reason, "reason", "", "why; kept in the history, and told to whoever is refused")
-	cmd.Flags().StringVar(&q.Actor, "actor", person(), "who says so")
+	d.bind(cmd, "why; kept in the history, and told to whoever is refused", "who says so")
 	return cmd
 }
 
-func showMode(w io.Writer, m *wire.Mode, now time.Time) error {
+func showMode(w io.Writer, m *wire.Mode) error {
 	return facts(w,
-		"mode", modeWords(m, now),
+		"mode", modeWords(m, time.Now()),
 		"requests under way", fmt.Sprint(m.Requests),
 		"mutations under way", fmt.Sprint(m.Mutations),
 		"tries under way", fmt.Sprint(m.Tries),

@@ -21,26 +21,12 @@ func newMutations() *cobra.Command {
 }
 
 func newMutationsList() *cobra.Command {
-	var l listFlags
 	var f client.MutationFilter
-	cmd := &cobra.Command{
-		Use: "list", Short: "List mutations, newest first", Args: usageArgs(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return l.with(cmd, func(ctx context.Context, c *connection) error {
-				f.Filter = l.filter
-				list, err := c.Mutations(ctx, f)
-				if err != nil {
-					return err
-				}
-				if l.json {
-					return writeJSON(cmd.OutOrStdout(), list)
-				}
-				more(cmd, list.Next)
-				return mutationTable(cmd.OutOrStdout(), list.Items, time.Now())
-			})
-		},
-	}
-	l.bind(cmd)
+	cmd := listing("List mutations, newest first", mutationColumns,
+		func(ctx context.Context, c *connection, filter client.Filter) (*wire.List[wire.Mutation], error) {
+			f.Filter = filter
+			return c.Mutations(ctx, f)
+		})
 	flags := cmd.Flags()
 	flags.StringSliceVar(&f.States, "state", nil, "only in these states")
 	choices(cmd, "state", "in_flight", "applied", "failed", "needs_reconcile", "indeterminate", "skipped")
@@ -52,14 +38,13 @@ func newMutationsList() *cobra.Command {
 	return cmd
 }
 
-func mutationTable(w io.Writer, list []wire.Mutation, now time.Time) error {
-	rows := make([][]string, 0, len(list))
-	for _, m := range list {
-		rows = append(rows, []string{
-			m.ID, stateWord(&m), m.Connector + "." + m.Operation, clip(m.Workflow, 24), clip(m.Item, 24), ago(now, m.UpdatedAt), clip(m.Target, 70),
-		})
-	}
-	return table(w, []string{"ID", "STATE", "OPERATION", "WORKFLOW", "ITEM", "UPDATED", "TARGET"}, rows)
+var mutationColumns = columns[wire.Mutation]{
+	[]string{"ID", "STATE", "OPERATION", "WORKFLOW", "ITEM", "UPDATED", "TARGET"},
+	func(now time.Time, m *wire.Mutation) []string {
+		return []string{
+			m.ID, stateWord(m), m.Connector + "." + m.Operation, clip(m.Workflow, 24), clip(m.Item, 24), ago(now, m.UpdatedAt), clip(m.Target, 70),
+		}
+	},
 }
 
 // stateWord is a mutation's state with what people should notice about it.
@@ -85,14 +70,13 @@ func newMutationsShow() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if s.json {
-					return writeJSON(cmd.OutOrStdout(), m)
-				}
-				asked, err := askedAbout(ctx, c, m)
-				if err != nil {
-					return err
-				}
-				return showMutation(cmd.OutOrStdout(), m, asked, again(cmd))
+				return output(cmd, s.json, m, func(w io.Writer, m *wire.Mutation) error {
+					asked, err := askedAbout(ctx, c, m)
+					if err != nil {
+						return err
+					}
+					return showMutation(w, m, asked, again(cmd))
+				})
 			})
 		},
 	}
@@ -105,20 +89,13 @@ func askedAbout(ctx context.Context, c *connection, m *wire.Mutation) (*wire.Esc
 	if len(m.Actions) == 0 {
 		return nil, nil
 	}
-	for f := (client.Filter{Workflow: m.Workflow, Item: m.Item}); ; {
-		page, err := c.Escalations(ctx, f)
-		if err != nil {
-			return nil, err
-		}
-		for i := range page.Items {
-			if page.Items[i].Mutation == m.ID {
-				return &page.Items[i], nil
-			}
-		}
-		if f.Cursor = page.Next; f.Cursor == "" {
-			return nil, nil
+	f := client.Filter{Workflow: m.Workflow, Item: m.Item}
+	for e, err := range all(&f.Cursor, func() (*wire.List[wire.Escalation], error) { return c.Escalations(ctx, f) }) {
+		if err != nil || e.Mutation == m.ID {
+			return e, err
 		}
 	}
+	return nil, nil
 }
 
 // showMutation writes a mutation for a person, with what is asked about it, if anything is.
@@ -204,7 +181,7 @@ func showDispatches(w io.Writer, m *wire.Mutation) error {
 	rows := make([][]string, 0, len(m.Dispatches))
 	for _, d := range m.Dispatches {
 		rows = append(rows, []string{
-			stamp(d.StartedAt), stamp(d.EndedAt), bytesOf(d), statusOf(d), d.Verdict, clip(d.Reason, 90),
+			stamp(d.StartedAt), stamp(d.EndedAt), bytesOf(d), statusWord(d.Status), d.Verdict, clip(d.Reason, 90),
 		})
 	}
 	return section(w, "Sendings", []string{"STARTED", "ENDED", "BYTES", "STATUS", "VERDICT", "REASON"}, rows)
@@ -217,14 +194,6 @@ func bytesOf(d wire.Dispatch) string {
 		return "?"
 	}
 	return strconv.FormatInt(d.BytesWritten, 10)
-}
-
-// statusOf is the status that was read, a dash for none.
-func statusOf(d wire.Dispatch) string {
-	if d.Status == 0 {
-		return "-"
-	}
-	return strconv.Itoa(d.Status)
 }
 
 // showObservations writes what was looked up: each try's conclusion, and below it what

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"os/user"
 	"slices"
@@ -13,6 +15,7 @@ import (
 
 	"keep-proxy/admin/client"
 	"keep-proxy/admin/wire"
+	"keep-proxy/ledger"
 )
 
 // resolveFlags are the flags of resolve.
@@ -28,8 +31,7 @@ type resolveFlags struct {
 	compensate bool
 	object     string
 
-	reason  string
-	actor   string
+	decider
 	version int64
 
 	all    bool
@@ -88,8 +90,8 @@ func (f *resolveFlags) bind(cmd *cobra.Command) {
 		"{\"status\": 201, \"headers\": {\"location\": \"/things/7\"}, \"body\": {\"id\": 7}},\n"+
 		"body a text as it is, or JSON; - for standard input")
 	flags.BoolVar(&f.none, "no-result", false, "with --happened: there is no result to give")
-	flags.StringVar(&f.reason, "reason", "", "why; it is kept with the record")
-	flags.StringVar(&f.actor, "actor", person(), "who decides")
+	f.decider.bind(cmd, "why; it is kept with the record", "who decides")
+	cmd.PreRunE = nil // It asks for the reason where it asks for the decision.
 	flags.Int64Var(&f.version, "version", 0, "the record's version that was looked at (default the one it has now)")
 	flags.BoolVar(&f.all, "all", false, "everything open that the filters select")
 	flags.StringVar(&f.filter.Connector, "connector", "", "with --all: only of this connector")
@@ -123,7 +125,7 @@ func (f *resolveFlags) decide(cmd *cobra.Command, args []string) error {
 		}
 		m, err := f.resolveOne(ctx, c, args[0], decision)
 		if err != nil {
-			return err
+			return badFlags(cmd, err)
 		}
 		return f.show(cmd, []wire.Mutation{*m})
 	})
@@ -152,22 +154,14 @@ func (f *resolveFlags) decision(cmd *cobra.Command) (wire.Resolve, error) {
 		return d, usage("resolve: name the decision: one of %s", strings.Join(actionNames(), ", "))
 	case len(chosen) > 1:
 		return d, usage("resolve: %s exclude each other; give one of them", strings.Join(chosen, " and "))
-	case d.Reason == "":
-		return d, usage("resolve: --reason is missing; say why, it is kept with the record")
-	case f.force && d.Action != wire.ActionDidNotHappen:
-		return d, usage("resolve: --force goes with --did-not-happen only")
-	case d.Action != wire.ActionHappened && (f.result != "" || f.none):
-		return d, usage("resolve: --result and --no-result go with --happened only")
-	case d.Action == wire.ActionHappened && (f.result == "") == !f.none:
-		return d, usage("resolve: --happened needs either --result FILE or --no-result")
-	case f.compensate && d.Action != wire.ActionHappened:
-		return d, usage("resolve: --compensate goes with --happened only")
-	case f.compensate && f.object == "":
-		return d, usage("resolve: --compensate needs --object with the API's own id of what is to be undone")
-	case f.object != "" && !f.compensate:
-		return d, usage("resolve: --object goes with --compensate only")
 	case f.compensate && f.all:
 		return d, usage("resolve: --compensate is about one object; leave --all out")
+	}
+	if err := f.check(cmd, nil); err != nil {
+		return d, err
+	}
+	if err := f.sound(cmd, d); err != nil {
+		return d, err
 	}
 	if f.result != "" {
 		result, err := readResult(cmd.InOrStdin(), f.result)
@@ -177,6 +171,29 @@ func (f *resolveFlags) decision(cmd *cobra.Command) (wire.Resolve, error) {
 		d.Result = result
 	}
 	return d, nil
+}
+
+// sound says by flags what the ledger would find wrong with the decision, before anything is opened.
+func (f *resolveFlags) sound(cmd *cobra.Command, d wire.Resolve) error {
+	command := ledger.Resolve{
+		Action: ledger.Trigger(d.Action), Reason: d.Reason, Actor: d.Actor, Version: cmp.Or(d.Version, 1),
+		Force: d.Force, NewKey: d.NewKey, NoResult: d.NoResult,
+	}
+	if f.result != "" {
+		command.Result = &ledger.Result{Status: http.StatusOK} // The file is read later.
+	}
+	if d.Compensate {
+		command.Compensate = &ledger.Owed{Object: d.Object}
+	}
+	invalid, ok := errors.AsType[*ledger.InvalidError](command.Check())
+	if !ok {
+		return nil
+	}
+	var faults []wire.Fault
+	for _, fault := range invalid.Faults {
+		faults = append(faults, wire.Fault{Where: fault.Field, What: fault.What, How: fault.How})
+	}
+	return usage("resolve: %s", inFlags(cmd, faults))
 }
 
 func actionNames() []string {
@@ -274,7 +291,7 @@ func (f *resolveFlags) resolveAll(ctx context.Context, cmd *cobra.Command, c *co
 		d.Version = m.Version
 		decided, err := c.Resolve(ctx, m.ID, d)
 		if err != nil {
-			return errors.Join(f.show(cmd, done), fmt.Errorf("%s: %w", m.ID, withActions(unsaid(err, "mutations show "+m.ID))))
+			return badFlags(cmd, errors.Join(f.show(cmd, done), fmt.Errorf("%s: %w", m.ID, withActions(unsaid(err, "mutations show "+m.ID)))))
 		}
 		done = append(done, *decided)
 	}
@@ -284,17 +301,14 @@ func (f *resolveFlags) resolveAll(ctx context.Context, cmd *cobra.Command, c *co
 // openMutations collects what is escalated, whole, before anything is decided.
 func openMutations(ctx context.Context, c *connection, filter client.MutationFilter) ([]wire.Mutation, error) {
 	filter.Escalated = true
-	var all []wire.Mutation
-	for {
-		page, err := c.Mutations(ctx, filter)
+	var open []wire.Mutation
+	for m, err := range all(&filter.Cursor, func() (*wire.List[wire.Mutation], error) { return c.Mutations(ctx, filter) }) {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, page.Items...)
-		if filter.Cursor = page.Next; filter.Cursor == "" {
-			return all, nil
-		}
+		open = append(open, *m)
 	}
+	return open, nil
 }
 
 // show tells what the decided mutations are now.

@@ -1,9 +1,19 @@
 package main
 
 import (
+	"context"
+	"fmt"
 	"io"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"keep-proxy/admin/client"
 )
 
 // streams are the program's standard ones.
@@ -58,4 +68,129 @@ func group(use, short string, commands ...*cobra.Command) *cobra.Command {
 // nameWhat is what a command does that only holds others.
 func nameWhat(cmd *cobra.Command, _ []string) error {
 	return usage("%s: name what to do; see %s --help", cmd.Name(), cmd.CommandPath())
+}
+
+// meaning are the flags that say which ledger, which work, or which records are meant.
+var meaning = []string{
+	"admin", "config", "connector", "data-dir", "item", "operation", "restored", "run", "workflow",
+}
+
+// notEmptied refuses such a flag that is given without a value, as a shell does for a
+// variable that isn't set. Left out it has a meaning of its own, which is another one:
+// every item for one, a new run's for that of an item, the ledger of the default folder,
+// a ledger that isn't restored.
+func notEmptied(cmd *cobra.Command, _ []string) error {
+	var err error
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if err == nil && f.Value.String() == "" && slices.Contains(meaning, f.Name) {
+			err = usage("%s: --%s is empty; give it a value, or leave it out", cmd.Name(), f.Name)
+		}
+	})
+	return err
+}
+
+// laterCommands are commands of later versions, with what to use meanwhile. They
+// are refused by name, so that nobody looks for a typing mistake.
+var laterCommands = map[string]string{
+	"import":  "docs/tutorial.md writes a connector, and check says what is missing",
+	"schema":  "docs/connectors.md lists every key, and check names the nearest one",
+	"suggest": "tail --json shows the requests that no rule matched",
+}
+
+// newLater makes the hidden commands that refuse.
+func newLater() []*cobra.Command {
+	var commands []*cobra.Command
+	for name, meanwhile := range laterCommands {
+		commands = append(commands, &cobra.Command{
+			Use: name, Hidden: true, DisableFlagParsing: true,
+			RunE: func(*cobra.Command, []string) error {
+				return usage("%s is not yet built; meanwhile: %s", name, meanwhile)
+			},
+		})
+	}
+	return commands
+}
+
+// completionPatience is how long somebody who pressed Tab waits for a running proxy.
+const completionPatience = 2 * time.Second
+
+// strictCompletion makes cobra's completion command one that refuses like any group:
+// by itself it shows its help for what it doesn't know, and calls that a success.
+func strictCompletion(root *cobra.Command) {
+	root.InitDefaultCompletionCmd()
+	for _, cmd := range root.Commands() {
+		if cmd.Name() == "completion" {
+			cmd.Args, cmd.RunE = usageArgs(cobra.NoArgs), nameWhat
+		}
+	}
+}
+
+// complete gives a shell the mutations that wait for a person, by the running proxy's
+// word; none where none runs, as a stopped ledger isn't opened for a key press.
+func (f *resolveFlags) complete(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	const directive = cobra.ShellCompDirectiveNoFileComp
+	if len(args) > 0 {
+		return nil, directive
+	}
+	c, err := f.load(cmd)
+	if err != nil {
+		return nil, directive
+	}
+	conn, err := f.running(c)
+	if err != nil || conn == nil {
+		return nil, directive
+	}
+	defer func() { _ = conn.Close() }()
+	ctx, cancel := context.WithTimeout(cmd.Context(), completionPatience)
+	defer cancel()
+	open, err := conn.Escalations(ctx, client.Filter{})
+	if err != nil {
+		return nil, directive
+	}
+	var ids []cobra.Completion
+	for _, e := range open.Items {
+		if strings.HasPrefix(e.Mutation, begun) {
+			ids = append(ids, cobra.CompletionWithDesc(e.Mutation, printable(e.Attempted)))
+		}
+	}
+	return ids, directive
+}
+
+// release is set by the linker for released binaries.
+var release string
+
+// version is the release, or the commit that the binary was built from.
+func version() string {
+	if release != "" {
+		return release
+	}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	if info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "unknown"
+}
+
+// newVersion makes the command that tells the version.
+func newVersion() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "version",
+		Short: "Tell this program's version",
+		Args:  usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if asJSON {
+				return writeJSON(cmd.OutOrStdout(), map[string]string{
+					"version": version(), "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH,
+				})
+			}
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "keep-proxy %s (%s, %s/%s)\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON")
+	return cmd
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"time"
 
@@ -17,35 +18,18 @@ func newRuns() *cobra.Command {
 }
 
 func newRunsList() *cobra.Command {
-	var l listFlags
 	var running bool
-	cmd := &cobra.Command{
-		Use: "list", Short: "List runs, newest first", Args: usageArgs(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return l.with(cmd, func(ctx context.Context, c *connection) error {
-				list, err := c.Runs(ctx, client.RunFilter{Filter: l.filter, Running: running})
-				if err != nil {
-					return err
-				}
-				if l.json {
-					return writeJSON(cmd.OutOrStdout(), list)
-				}
-				more(cmd, list.Next)
-				return runTable(cmd.OutOrStdout(), list.Items, time.Now())
-			})
+	columns := columns[wire.Run]{
+		[]string{"ID", "STATE", "WORKFLOW", "ITEM", "AGE", "REASON"},
+		func(now time.Time, r *wire.Run) []string {
+			return []string{r.ID, r.State, clip(r.Workflow, 24), clip(r.Item, 24), ago(now, r.OpenedAt), clip(r.Reason, 70)}
 		},
 	}
-	l.bind(cmd)
+	cmd := listing("List runs, newest first", columns, func(ctx context.Context, c *connection, f client.Filter) (*wire.List[wire.Run], error) {
+		return c.Runs(ctx, client.RunFilter{Filter: f, Running: running})
+	})
 	cmd.Flags().BoolVar(&running, "running", false, "only those that have not ended")
 	return cmd
-}
-
-func runTable(w io.Writer, list []wire.Run, now time.Time) error {
-	rows := make([][]string, 0, len(list))
-	for _, r := range list {
-		rows = append(rows, []string{r.ID, r.State, clip(r.Workflow, 24), clip(r.Item, 24), ago(now, r.OpenedAt), clip(r.Reason, 70)})
-	}
-	return table(w, []string{"ID", "STATE", "WORKFLOW", "ITEM", "AGE", "REASON"}, rows)
 }
 
 func newRunsShow() *cobra.Command {
@@ -58,24 +42,19 @@ func newRunsShow() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if s.json {
-					return writeJSON(cmd.OutOrStdout(), r)
-				}
-				if err := showRun(cmd.OutOrStdout(), r); err != nil {
+				if err := output(cmd, s.json, r, showRun); err != nil || s.json {
 					return err
 				}
 				list, err := c.Mutations(ctx, client.MutationFilter{Run: r.ID})
 				if err != nil || len(list.Items) == 0 {
 					return err
 				}
-				if _, err := io.WriteString(cmd.OutOrStdout(), "\n"); err != nil {
-					return err
-				}
 				if list.Next != "" {
 					rest := onSameLedger(again(cmd), "keep-proxy mutations list")
 					cmd.PrintErrf("There is more: %s --run %s --cursor %s\n", rest, r.ID, list.Next)
 				}
-				return mutationTable(cmd.OutOrStdout(), list.Items, time.Now())
+				fmt.Fprintln(cmd.OutOrStdout())
+				return mutationColumns.write(cmd.OutOrStdout(), list.Items)
 			})
 		},
 	}
@@ -102,27 +81,16 @@ func showRun(w io.Writer, r *wire.Run) error {
 
 func newRunsEnd() *cobra.Command {
 	var s showFlags
-	var reason, actor string
+	var d decider
 	cmd := &cobra.Command{
 		Use: "end ID --reason TEXT", Short: "Abort a run", Args: usageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if reason == "" {
-				return usage("runs end: --reason is missing; say why, it is kept with the run")
-			}
-			return s.with(cmd, func(ctx context.Context, c *connection) error {
-				r, err := c.EndRun(ctx, args[0], wire.EndRun{Reason: reason, Actor: actor})
-				if err != nil {
-					return err
-				}
-				if s.json {
-					return writeJSON(cmd.OutOrStdout(), r)
-				}
-				return showRun(cmd.OutOrStdout(), r)
-			})
+			return answer(&s, cmd, func(ctx context.Context, c *connection) (*wire.Run, error) {
+				return c.EndRun(ctx, args[0], wire.EndRun{Reason: d.reason, Actor: d.actor})
+			}, showRun)
 		},
 	}
 	s.bind(cmd)
-	cmd.Flags().StringVar(&reason, "reason", "", "why")
-	cmd.Flags().StringVar(&actor, "actor", person(), "who ends it")
+	d.bind(cmd, "why", "who ends it")
 	return cmd
 }

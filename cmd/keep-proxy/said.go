@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"keep-proxy/admin/client"
+	"keep-proxy/admin/wire"
 )
 
 // commandsFor are what a person calls, and the flags that they give, for what the API's
@@ -15,6 +16,10 @@ import (
 var commandsFor = strings.NewReplacer(
 	"a new run does so with takeover", "a new run does so with --takeover",
 	"leave attempt out", "leave --attempt out",
+	"goes with did_not_happen only", "goes with --did-not-happen only",
+	"goes with happened only", "goes with --happened only",
+	"goes with compensate only", "goes with --compensate only",
+	"no_result: true", "--no-result", "all: true", "--all",
 	"No run was opened; try again later.", "Try again later.", // as openError says the first already
 	"GET /v1/escalations", "keep-proxy resolve",
 	"its actions in GET /v1/items/ID", "its decisions in keep-proxy items show",
@@ -95,15 +100,20 @@ func inCommands(cmd *cobra.Command, err error) string {
 	if len(p.Errors) == 0 {
 		return strings.Replace(text, p.Error(), printable(commandsFor.Replace(p.Error())), 1)
 	}
-	var faults []string
-	for _, f := range p.Errors {
-		fault := flagFor(cmd, f.Where) + ": " + f.What
+	return strings.Replace(text, p.Error(), printable(inFlags(cmd, p.Errors)), 1)
+}
+
+// inFlags tells faults by the flags in which they are.
+func inFlags(cmd *cobra.Command, faults []wire.Fault) string {
+	var texts []string
+	for _, f := range faults {
+		text := flagFor(cmd, f.Where) + ": " + f.What
 		if f.How != "" {
-			fault += "; " + f.How
+			text += "; " + f.How
 		}
-		faults = append(faults, fault)
+		texts = append(texts, text)
 	}
-	return strings.Replace(text, p.Error(), printable(commandsFor.Replace(strings.Join(faults, "; "))), 1)
+	return commandsFor.Replace(strings.Join(texts, "; "))
 }
 
 // flagFor is the flag by which a value of a request was given, else its bare name.

@@ -103,7 +103,7 @@ func (o *ownRun) keep(ctx context.Context, a *app.App, w words) error {
 		return err
 	}
 	defer c.Close()
-	opened, err := o.open(ctx, c, w.say)
+	opened, err := o.open(ctx, c, w.sayf)
 	if ctx.Err() != nil {
 		return nil // Nobody waits for the run any more.
 	}

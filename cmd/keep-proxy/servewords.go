@@ -67,8 +67,8 @@ func (w words) run(r *wire.OpenedRun) error {
 	return err
 }
 
-// say tells why there is no run yet.
-func (w words) say(format string, args ...any) {
+// sayf tells why there is no run yet.
+func (w words) sayf(format string, args ...any) {
 	if w.lines == nil {
 		saying(w.errs)(format, args...)
 		return

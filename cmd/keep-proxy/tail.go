@@ -30,16 +30,9 @@ func newTail() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			c, err := s.load(cmd)
+			conn, err := s.reach(cmd)
 			if err != nil {
 				return err
-			}
-			conn, err := s.running(c)
-			if err != nil {
-				return err
-			}
-			if conn == nil {
-				return fmt.Errorf("tail: no proxy runs for %s; start one with keep-proxy serve, or name its API with --admin", c.Ledger.Dir)
 			}
 			return errors.Join(follow(cmd, conn, wants, s.json), conn.Close())
 		},

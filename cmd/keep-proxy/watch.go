@@ -5,11 +5,9 @@ import (
 	"context"
 	"errors"
 	"io"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 )
 
 // watchEvery is how often a listing is read again.
@@ -31,7 +29,7 @@ func (l *listFlags) with(cmd *cobra.Command, work func(context.Context, *connect
 		defer func() { cmd.SetOut(out); cmd.SetErr(errs) }()
 		tick := time.NewTicker(watchEvery)
 		defer tick.Stop()
-		return watch(ctx, out, errs, onTerminal(out), tick.C, func() (page, note string, err error) {
+		return watch(ctx, out, errs, isTerminal(out), tick.C, func() (page, note string, err error) {
 			var listed, told bytes.Buffer
 			cmd.SetOut(&listed)
 			cmd.SetErr(&told)
@@ -74,10 +72,4 @@ func watch(
 		case <-tick:
 		}
 	}
-}
-
-// onTerminal reports whether a person sees what is written.
-func onTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
 }

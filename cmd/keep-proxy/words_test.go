@@ -202,7 +202,7 @@ func TestTheFindingsOfAReloadAreToldApart(t *testing.T) {
 func TestTheBytesOfASendingWithoutAnEndAreNotZero(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
-	sendings := []wire.Dispatch{{StartedAt: at, Lost: true}, {StartedAt: at, EndedAt: at.Add(time.Second), BytesWritten: 412}, {StartedAt: at, EndedAt: at}}
+	sendings := []wire.Dispatch{{StartedAt: at, Lost: true}, {StartedAt: at, EndedAt: at.Add(time.Second), Wire: wire.Wire{BytesWritten: 412}}, {StartedAt: at, EndedAt: at}}
 	var shown, asked bytes.Buffer
 	if err := showDispatches(&shown, &wire.Mutation{Dispatches: sendings}); err != nil {
 		t.Fatal(err)

@@ -156,7 +156,7 @@ func (s *Store) acceptLoss(ctx context.Context, loss *Loss, reason, actor string
 		return err
 	}
 	loss.Bodies, loss.Events = s.left.bodies, s.lost.count()
-	flight, err := s.InFlight(ctx)
+	flight, err := s.inFlight(ctx)
 	if err != nil {
 		return err
 	}

@@ -133,7 +133,7 @@ func bodyAt(src source, sum []byte) (h bodyHead, known bool, err error) {
 		return h, false, nil
 	}
 	if err == nil {
-		h, err = decodeBodyHead(sk, content)
+		err = decode(sk, content, &h)
 	}
 	return h, err == nil && !h.Lost, err
 }

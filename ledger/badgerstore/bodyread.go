@@ -91,7 +91,7 @@ func (r *bodyReader) find() error {
 	err := r.store.snapshot(func(src snapshot) error {
 		content, err := src.get(sk)
 		if err == nil {
-			r.head, err = decodeBodyHead(sk, content)
+			err = decode(sk, content, &r.head)
 		}
 		return err
 	})
@@ -164,50 +164,6 @@ func (r *bodyReader) readFile(p []byte) (int, error) {
 	return n, nil
 }
 
-// decodeBodyHead reads what is stored under a body's digest. What is inline is a part of
-// content.
-func decodeBodyHead(sk, content []byte) (h bodyHead, err error) {
-	if short, ok := inlineBody(content); ok {
-		return bodyHead{Size: int64(len(short)), Inline: short}, nil
-	}
-	return h, decode(sk, content, &h)
-}
-
-// inlineBody returns the content of a bodyHead that holds all of it and nothing else, as
-// a part of how the head is stored; false for any other, which is to be decoded.
-func inlineBody(head []byte) ([]byte, bool) {
-	const mapOfTwo, first, second, number, text = 0xa2, 1, 2, 0, 2
-	if len(head) < 2 || head[0] != mapOfTwo || head[1] != first {
-		return nil, false
-	}
-	size, rest, ok := shortHead(head[2:], number)
-	if !ok || len(rest) == 0 || rest[0] != second {
-		return nil, false
-	}
-	length, content, ok := shortHead(rest[1:], text)
-	return content, ok && length == size && length == uint64(len(content))
-}
-
-// shortHead reads the head of a CBOR data item (RFC 8949 §3) of this major type, whose
-// argument has at most four bytes.
-func shortHead(b []byte, major byte) (argument uint64, rest []byte, ok bool) {
-	if len(b) == 0 || b[0]>>5 != major {
-		return 0, nil, false
-	}
-	info, rest := b[0]&0x1f, b[1:]
-	if info < 24 {
-		return uint64(info), rest, true
-	}
-	width := 1 << (info - 24)
-	if width > 4 || len(rest) < width {
-		return 0, nil, false
-	}
-	for _, c := range rest[:width] {
-		argument = argument<<8 | uint64(c)
-	}
-	return argument, rest[width:], true
-}
-
 // Read implements io.Reader.
 func (r *bodyReader) Read(p []byte) (n int, err error) {
 	if r.file != nil {
@@ -248,16 +204,4 @@ func (r *bodyReader) Close() error {
 		r.store.readers.Done()
 	})
 	return err
-}
-
-// Connector implements ledger.Store.
-func (s *Store) Connector(ctx context.Context, hash string) (content []byte, err error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	err = s.snapshot(func(src snapshot) error {
-		content, err = src.get(connectorKey(hash))
-		return err
-	})
-	return content, err
 }

@@ -128,32 +128,6 @@ func (h *changing) logWithout(t *testing.T, c Config, commit int) {
 	}
 }
 
-// seen is a record as readers see it.
-func seen(t *testing.T, s *Store, k ledger.Key) *ledger.Mutation {
-	t.Helper()
-	var m *ledger.Mutation
-	err := s.View(t.Context(), func(v ledger.View) (err error) {
-		m, err = v.Mutation(k)
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return m
-}
-
-// putting is a command that puts these records.
-func putting(all ...*ledger.Mutation) func(*tx) error {
-	return func(tx *tx) error {
-		for _, m := range all {
-			if err := tx.PutMutation(m); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-}
-
 // goesOnIn wants the open ledger to hold keys, and adds to it.
 func goesOnIn(t *testing.T, s *Store, keys []ledger.Key) {
 	t.Helper()

@@ -45,9 +45,11 @@ var (
 // emptySeal is where a seal will be.
 var emptySeal [sealSize]byte
 
+// mustEncMode makes equal values equal bytes: fields and keys of maps are in order.
 func mustEncMode() cbor.UserBufferEncMode {
 	mode, err := cbor.EncOptions{
-		Sort: cbor.SortNone, Time: cbor.TimeRFC3339NanoUTC, ShortestFloat: cbor.ShortestFloatNone,
+		Sort: cbor.SortCoreDeterministic, Time: cbor.TimeRFC3339NanoUTC, ShortestFloat: cbor.ShortestFloatNone,
+		IndefLength: cbor.IndefLengthForbidden, TagsMd: cbor.TagsForbidden,
 	}.UserBufferEncMode()
 	if err != nil {
 		panic(fmt.Sprintf("badgerstore: constant options: %v", err))
@@ -55,9 +57,11 @@ func mustEncMode() cbor.UserBufferEncMode {
 	return mode
 }
 
+// mustDecMode refuses a field that it doesn't know, and what the encoder never writes.
 func mustDecMode() cbor.DecMode {
 	mode, err := cbor.DecOptions{
 		DupMapKey: cbor.DupMapKeyEnforcedAPF, ExtraReturnErrors: cbor.ExtraDecErrorUnknownField,
+		FieldNameMatching: cbor.FieldNameMatchingCaseSensitive, IndefLength: cbor.IndefLengthForbidden, TagsMd: cbor.TagsForbidden,
 		// Header fields and error texts are kept as they came: not always UTF-8.
 		UTF8: cbor.UTF8DecodeInvalid,
 	}.DecMode()
@@ -110,39 +114,8 @@ func damaged(key []byte, why string) error {
 	return fmt.Errorf("%w: value %s: %s", ledger.ErrDamaged, keyName(key), why)
 }
 
-func encode(v any) ([]byte, error) {
-	b, err := encoder.Marshal(v)
-	if err != nil {
-		return nil, fmt.Errorf("encode %T: %w", v, err)
-	}
-	return b, nil
-}
-
-// encodeTo appends v to b.
-func encodeTo(b *bytes.Buffer, v any) error {
-	w := writer{b: b.AvailableBuffer()}
-	switch v := v.(type) {
-	case *storedMutation:
-		w.storedMutation(v)
-	case *ledger.Event:
-		w.event(v)
-	case *ledger.Delivery:
-		w.delivery(v)
-	case *ledger.Item:
-		w.item(v)
-	case *storedEvents:
-		w.storedEvents(v)
-	case *bodyHead:
-		w.bodyHead(v)
-	default:
-		return encodeAny(b, v)
-	}
-	b.Write(w.b)
-	return w.err
-}
-
-// encodeAny is encodeTo for values of any type.
-func encodeAny(b *bytes.Buffer, v any) error {
+// encode appends v to b.
+func encode(b *bytes.Buffer, v any) error {
 	if err := encoder.MarshalToBuffer(v, b); err != nil {
 		return fmt.Errorf("encode %T: %w", v, err)
 	}
@@ -164,16 +137,6 @@ func decode(key, content []byte, v any) error {
 	return damaged(key, err.Error())
 }
 
-// read reads content into v, which is zero: by one, or by the decoder where that gives up.
-func read[T any](key, content []byte, v *T, one func(*reader, *T)) error {
-	r := newReader(content)
-	if one(r, v); r.whole() {
-		return nil
-	}
-	*v = *new(T)
-	return decode(key, content, v)
-}
-
 // entryOfMutation is a record with what the store keeps beside it.
 type entryOfMutation struct {
 	*ledger.Mutation
@@ -190,7 +153,7 @@ type storedMutation struct {
 // decodeMutation also refuses an unknown state.
 func decodeMutation(key, content []byte) (e entryOfMutation, err error) {
 	var s storedMutation
-	if err := read(key, content, &s, (*reader).storedMutation); err != nil {
+	if err := decode(key, content, &s); err != nil {
 		return entryOfMutation{}, err
 	}
 	if s.Record == nil || !s.Record.State.Valid() {
@@ -231,7 +194,7 @@ func knownItemState(s ledger.ItemState) bool {
 
 func decodeItem(key, content []byte) (*ledger.Item, error) {
 	i := new(ledger.Item)
-	if err := read(key, content, i, (*reader).item); err != nil {
+	if err := decode(key, content, i); err != nil {
 		return nil, err
 	}
 	if !knownItemState(i.State) {

@@ -8,8 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/fxamacker/cbor/v2"
-
 	"keep-proxy/internal/fault"
 	"keep-proxy/ledger"
 )
@@ -36,20 +34,19 @@ type batch struct {
 	tip    tip
 	number uint64
 	// entries are its changes, in order: of several of a key the last counts.
-	entries  []entry
-	size     int
-	waiting  []*command
-	gate     gateDelta
+	entries []entry
+	size    int
+	waiting []*command
+	// feed is what those who follow are told of it.
+	feed     ledger.Changes
 	commands int
 	// limit is how many commands it takes, most how many bytes before it is full.
 	limit, most int
 	// events are those that the batch appends; about tells who watches what they are about.
-	events []cbor.RawMessage
+	events [][]byte
 	about  string
 	// referred are digests of bodies that this batch takes out of the sweep.
 	referred []string
-	// written is when it was complete, for the gate.
-	written time.Time
 	// young is what readers see once it is durable; old is what is folded from then on, nil for nothing.
 	young, old *memtable
 }
@@ -286,7 +283,13 @@ func (s *Store) add(b *batch, fn func(*tx) error) (durable bool, err error) {
 	b.tip = next
 	b.entries = append(b.entries, t.layer.writes...)
 	b.size += t.layer.size
-	b.gate.add(t.gate)
+	b.feed.Runs = append(b.feed.Runs, t.runs...)
+	for _, p := range t.puts {
+		b.feed.Mutations = append(b.feed.Mutations, p.Mutation)
+		if s.blockers.Put(p.Mutation) {
+			s.blockedIn = b.number
+		}
+	}
 	b.events = append(b.events, t.encoded...)
 	b.referred = append(b.referred, t.referred...)
 	for _, sha256 := range t.uploaded {
@@ -330,20 +333,19 @@ func (s *Store) commit(b *batch) error {
 	if err := s.Healthy(); err != nil {
 		return err
 	}
-	b.written = s.config.Now().Wall
-	if err := s.complete(b); err != nil {
+	if err := s.complete(b, s.now()); err != nil {
 		return err
 	}
 	if fault.Watched() {
 		b.about = about(b.events)
 	}
 	pointBeforeCommit.Pass()
-	s.tip, s.syncingGate = b.tip, b.gate
+	s.tip = b.tip
 	return s.freeze(b)
 }
 
 // complete adds the batch's events, which lie under the number of the first.
-func (s *Store) complete(b *batch) error {
+func (s *Store) complete(b *batch, at time.Time) error {
 	if len(b.events) > 0 {
 		l := s.layerFor(b)
 		stored := &storedEvents{Before: s.tip.Hash, Events: b.events}
@@ -354,6 +356,6 @@ func (s *Store) complete(b *batch) error {
 		b.size += l.size
 	}
 	b.tip.Commit = b.number
-	b.tip.At = b.written.UnixNano()
+	b.tip.At = at.UnixNano()
 	return nil
 }

@@ -74,8 +74,7 @@ const (
 	blockSize = 64 << 10
 	// tableSize is the size of the engine's tables below the newest level, in each level
 	// the same. To build one it takes a buffer of twice as much and, however small the
-	// table is, 3 MiB for its index; it builds several at a time. See tableBuffers for what
-	// becomes of the buffers.
+	// table is, 3 MiB for its index; it builds several at a time.
 	tableSize = 2 << 20
 	// baseLevelSize is how large the level may be into which the engine merges what it
 	// flushed. That comes as five memtables at once, so that levels much smaller than
@@ -89,11 +88,6 @@ const (
 const noteDelay = 20 * time.Millisecond
 
 const (
-	// rememberEnded is how long an ended run still answers the gate, and keepEnded how
-	// long it does so from memory: a stop may end many runs at once, and each of their
-	// streams asks. After that it is read, so that memory doesn't grow with a day's runs.
-	rememberEnded = 24 * time.Hour
-	keepEnded     = 2 * time.Second
 	// restAfter is how long the committer waits for a command before it lets go of what
 	// it only keeps for the next ones.
 	restAfter = 3 * time.Second

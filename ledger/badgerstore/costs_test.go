@@ -24,7 +24,10 @@ func TestAMutationCostsTwoCommits(t *testing.T) {
 			key := ledger.Key(sha256.Sum256([]byte(name)))
 			claimed, err := l.Claim(t.Context(), ledger.Claim{
 				Scope: ledger.Scope{Workflow: "w", Item: "i", Attempt: 1}, Key: key, DispatchID: "d",
-				Record: ledger.Mutation{Connector: "bank", Operation: "pay", PayloadDigest: "p", SignificantDigest: "p"},
+				Record: ledger.Mutation{
+					Intent:  ledger.Intent{Connector: "bank", Operation: "pay"},
+					Payload: ledger.Payload{PayloadDigest: "p", SignificantDigest: "p"},
+				},
 			})
 			if err != nil || claimed.Dispatch == nil {
 				t.Fatalf("%+v, %v", claimed, err)

@@ -8,8 +8,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/fxamacker/cbor/v2"
-
 	"keep-proxy/ledger"
 )
 
@@ -19,7 +17,8 @@ type storedEvents struct {
 	_ struct{} `cbor:",toarray"`
 	// Before is the hash of the event before the first.
 	Before [32]byte
-	Events []cbor.RawMessage
+	// Events are events, each encoded by itself.
+	Events [][]byte
 }
 
 // linked is the hash of an event, as it is stored, after one with the hash before.
@@ -40,7 +39,7 @@ func (l *layer) appendEvent(t *tip, e *ledger.Event, listed bool) (event []byte,
 	e.Seq = t.Seq + 1
 	l.buffer.Reset()
 	l.buffer.Write(t.Hash[:])
-	if err := encodeTo(&l.buffer, e); err != nil {
+	if err := encode(&l.buffer, e); err != nil {
 		return nil, err
 	}
 	hash := sha256.Sum256(l.buffer.Bytes())
@@ -127,17 +126,14 @@ func (r *events) take(sk, content []byte) (before [32]byte, err error) {
 	return stored.before, nil
 }
 
-// chainEvents reads the events of one commit, which lie under sk.
-func chainEvents(sk, content []byte) (c chainedEvents, err error) {
-	r := newReader(content)
-	if r.storedEvents(&c); r.whole() {
-		return c, nil
-	}
-	return decodeEvents(sk, content)
+// chainedEvents are the events of one commit, and the hash of the one before the first.
+type chainedEvents struct {
+	before [32]byte
+	block  []chained
 }
 
-// decodeEvents is chainEvents for events that the reader doesn't know.
-func decodeEvents(sk, content []byte) (c chainedEvents, err error) {
+// chainEvents reads the events of one commit, which lie under sk.
+func chainEvents(sk, content []byte) (c chainedEvents, err error) {
 	var stored storedEvents
 	if err := decode(sk, content, &stored); err != nil {
 		return c, err

@@ -66,7 +66,6 @@ func (s *Store) turnOver() { s.old, s.head, s.frozen = s.head, new(memtable), s.
 
 // rest folds what there is when no command comes. False: it isn't the moment yet.
 func (s *Store) rest() bool {
-	s.gate.rest(s.now())
 	if s.Healthy() != nil || s.head.empty() {
 		return true
 	}

@@ -151,6 +151,7 @@ func TestWitnessFailurePoisons(t *testing.T) {
 	c.HighWaterFile = filepath.Join(t.TempDir(), "highwater")
 	s := mustOpenOnly(t, c)
 	fill(t, s, 0, 1, 10)
+	gate := gateOf(s)
 	if err := s.witness.file.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +162,7 @@ func TestWitnessFailurePoisons(t *testing.T) {
 	if err := put(); !errors.Is(err, ledger.ErrUnavailable) {
 		t.Errorf("the command whose witness failed: %v", err)
 	}
-	if blockers, _ := s.BlockersOf("refunds"); len(blockers) != 0 {
+	if blockers, _ := gate.BlockersOf("refunds"); len(blockers) != 0 {
 		t.Error("the gate shows what was not acknowledged")
 	}
 	if err := put(); !errors.Is(err, ledger.ErrUnavailable) {
@@ -266,10 +267,10 @@ func TestARestartKeepsTheTokensOfEndedRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	s = mustOpen(t, c)
-	if r, _, err := s.StandingByToken(late.TokenSHA256); err != nil || r.ID != "late" || r.State != ledger.RunAborted {
+	if r, _, err := gateOf(s).StandingByToken(late.TokenSHA256); err != nil || r.ID != "late" || r.State != ledger.RunAborted {
 		t.Errorf("ended 23 hours ago: %+v, %v", r, err)
 	}
-	if _, _, err := s.StandingByToken(early.TokenSHA256); !errors.Is(err, ledger.ErrNotFound) {
+	if _, _, err := gateOf(s).StandingByToken(early.TokenSHA256); !errors.Is(err, ledger.ErrNotFound) {
 		t.Errorf("ended 25 hours ago: %v, want ErrNotFound", err)
 	}
 }

@@ -256,6 +256,7 @@ func TestASyncThatFailsOnceStopsTheLedger(t *testing.T) {
 				return nil
 			}
 			s := mustOpenOnly(t, c)
+			gate := gateOf(s)
 			left.Store(nth)
 			var keys []ledger.Key
 			for i := range 6 {
@@ -275,7 +276,7 @@ func TestASyncThatFailsOnceStopsTheLedger(t *testing.T) {
 			if fired && s.Healthy() == nil {
 				t.Errorf("sync %d has failed, and the store is healthy", nth)
 			}
-			if blockers, err := s.BlockersOf("refunds"); len(blockers) != 0 {
+			if blockers, err := gate.BlockersOf("refunds"); len(blockers) != 0 {
 				t.Errorf("the gate shows what was not acknowledged: %v, %v", blockers, err)
 			}
 			left.Store(-1)

@@ -1,6 +1,7 @@
 package badgerstore
 
 import (
+	"bytes"
 	"errors"
 	"testing"
 
@@ -17,17 +18,17 @@ func withField(t *testing.T, content []byte) []byte {
 	if err := decoder.Unmarshal(content, &fields); err != nil {
 		t.Fatal(err)
 	}
-	fields[uint64(999)] = cbor.RawMessage{cborTrue}
+	fields[uint64(999)] = cbor.RawMessage{0xf5}
 	return encoded(t, fields)
 }
 
-func encoded(t *testing.T, v any) []byte {
-	t.Helper()
-	b, err := encode(v)
-	if err != nil {
-		t.Fatal(err)
+func encoded(tb testing.TB, v any) []byte {
+	tb.Helper()
+	var b bytes.Buffer
+	if err := encode(&b, v); err != nil {
+		tb.Fatal(err)
 	}
-	return b
+	return b.Bytes()
 }
 
 // A program that is older than what it reads must not call that damage: whoever accepts that as a

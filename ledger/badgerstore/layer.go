@@ -86,11 +86,11 @@ func (l *layer) put(k, content []byte) error {
 		l.set(pk, seal(pk, content[from:min(from+partSize, len(content))], 0), nil)
 		s.Parts++
 	}
-	head, err := encode(s)
-	if err != nil {
+	var head bytes.Buffer
+	if err := encode(&head, s); err != nil {
 		return err
 	}
-	l.set(k, seal(k, head, flagSplit), nil)
+	l.set(k, seal(k, head.Bytes(), flagSplit), nil)
 	return l.fits()
 }
 
@@ -101,7 +101,7 @@ func (l *layer) putValue(k []byte, v any) error { return l.putRecord(k, v, nil) 
 func (l *layer) putRecord(k []byte, v, record any) error {
 	l.buffer.Reset()
 	l.buffer.Write(emptySeal[:])
-	if err := encodeTo(&l.buffer, v); err != nil {
+	if err := encode(&l.buffer, v); err != nil {
 		return err
 	}
 	if content := l.buffer.Bytes()[sealSize:]; len(content) > partSize {

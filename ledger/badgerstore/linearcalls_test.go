@@ -38,7 +38,9 @@ var calls = map[string]call{
 // notDrawn are the other methods of the ledger, with the reason.
 var notDrawn = map[string]string{
 	"Actions": "it looks at a copy", "LaterOfTarget": "it looks through pages of a list, each of a moment of its own",
-	"SentAlike":  "it looks through such pages, too",
+	"SentAlike":    "it looks through such pages, too",
+	"MutationByID": "it looks through such a page", "Connector": "what it reads never changes", "ID": "it never changes",
+	"Read":       "what is read is for its caller to say",
 	"Unrecorded": "it is in memory, beside the records",
 	"Restored":   "it runs alone, before there are callers", "RestoredBehind": "so does it", "MarkGaps": "it runs alone, before there are callers",
 	"ConfirmGaps": "it goes through items one command after another, after a restore",
@@ -134,8 +136,11 @@ func (l *linearized) asClaim(q *asked) (ledger.Claim, error) {
 		Scope: ledger.Scope{Workflow: q.Item, Item: "i", Attempt: attemptOf(q.Key), Run: run},
 		Key:   l.key(q), DispatchID: q.Dispatch, Drift: ledger.DriftAllow, Redelivery: q.is("redelivery"), Hold: q.is("hold"),
 		Record: ledger.Mutation{
-			Connector: "bank", Operation: "transfer", Target: q.Key, Account: q.Item, PayloadDigest: q.payload(), SignificantDigest: q.payload(),
-			Policy: linearPolicy(rulesOf(q.Item, q.Key)),
+			Intent: ledger.Intent{Connector: "bank", Operation: "transfer", Target: q.Key, Account: q.Item},
+			Payload: ledger.Payload{
+				PayloadDigest: q.payload(), SignificantDigest: q.payload(),
+				Policy: linearPolicy(rulesOf(q.Item, q.Key)),
+			},
 		},
 	}, err
 }
@@ -180,7 +185,8 @@ func (l *linearized) join(q *asked) (answered, error) {
 
 func (l *linearized) finish(q *asked) (answered, error) {
 	f := ledger.Finish{Key: l.key(q), Pending: q.is("pending"), Dispatch: ledger.Dispatch{
-		ID: q.Dispatch, Verdict: ledger.VerdictUncertain, Class: ledger.ClassTransient, Reason: "because of a test", BytesWritten: 1,
+		ID: q.Dispatch, Verdict: ledger.VerdictUncertain, Class: ledger.ClassTransient, Reason: "because of a test",
+		Wire: ledger.Wire{BytesWritten: 1},
 	}}
 	for _, v := range []ledger.Verdict{ledger.VerdictApplied, ledger.VerdictCommitted, ledger.VerdictFailed, ledger.VerdictNotSent} {
 		if q.is(string(v)) {
@@ -215,8 +221,11 @@ func (l *linearized) prepared(q *asked) (answered, error) {
 // linearOwed is what an object is owed.
 func linearOwed(object string, auto bool) ledger.Owed {
 	return ledger.Owed{Object: object, Auto: auto, Record: ledger.Mutation{
-		Target: "undo", PayloadDigest: "undo", Policy: linearPolicy(rulesOf("0", "undo")),
-		Request: ledger.Request{Method: "DELETE", URL: "https://bank.test/" + object},
+		Intent: ledger.Intent{Target: "undo"},
+		Payload: ledger.Payload{
+			PayloadDigest: "undo", Policy: linearPolicy(rulesOf("0", "undo")),
+			Request: ledger.Request{Method: "DELETE", URL: "https://bank.test/" + object},
+		},
 	}}
 }
 
@@ -276,12 +285,13 @@ func (l *linearized) runObligation(q *asked) (answered, error) {
 }
 
 func (l *linearized) resolve(q *asked) (answered, error) {
-	r := ledger.Resolve{Key: l.key(q), Actor: "ada", Reason: "looked", Version: q.Version, Force: q.is("force")}
+	r := ledger.Resolve{Key: l.key(q), Actor: "ada", Reason: "looked", Version: q.Version}
 	for _, on := range ledger.PersonTriggers() {
 		if q.is(string(on)) {
 			r.Action = on
 		}
 	}
+	r.Force = r.Action == ledger.OnDidNotHappen && q.is("force")
 	if r.Action == ledger.OnHappened {
 		if r.NoResult = q.is("no_result"); !r.NoResult {
 			r.Result = linearResult(q)

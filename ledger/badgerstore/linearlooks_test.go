@@ -215,6 +215,9 @@ func (w *world) newerOwed(m *record) bool {
 }
 
 func (w *world) runObligation(q *asked) answered {
+	if q.Version < 1 {
+		return answered{Got: wrong}
+	}
 	m, why := w.seen(q)
 	switch {
 	case why != "":
@@ -230,6 +233,9 @@ func (w *world) runObligation(q *asked) answered {
 
 // resolve is a person's decision.
 func (w *world) resolve(q *asked) answered {
+	if q.Version < 1 {
+		return answered{Got: wrong}
+	}
 	m, why := w.seen(q)
 	if why != "" {
 		return answered{Got: why}

@@ -112,7 +112,10 @@ func (l *linearized) gate(q *asked) (answered, error) {
 
 // notes don't wait.
 func (l *linearized) notes(q *asked) (answered, error) {
-	m := &ledger.Mutation{Key: l.key(q), ID: l.key(q).ID(), State: ledger.State(q.State), Dispatches: []ledger.Dispatch{{ID: q.Dispatch}}}
+	m := &ledger.Mutation{
+		Intent:  ledger.Intent{Key: l.key(q), ID: l.key(q).ID()},
+		Outcome: ledger.Outcome{State: ledger.State(q.State), Dispatches: []ledger.Dispatch{{ID: q.Dispatch}}},
+	}
 	run, err := l.run(q.Run)
 	if err != nil {
 		return answered{}, err

@@ -44,6 +44,9 @@ func parseCursor(cursor string) ([]byte, error) {
 
 // Mutations implements ledger.Store. It walks the narrowest index of the filter.
 func (s *Store) Mutations(ctx context.Context, f ledger.Filter) (ledger.Page[*ledger.Mutation], error) {
+	if f.ID != "" {
+		return s.mutationsByID(ctx, f)
+	}
 	return page(ctx, s, f, mutationPrefixes(f), spanned, func(v *view, name [32]byte) (m *ledger.Mutation, made time.Time, match bool, err error) {
 		if m, err = v.Mutation(name); err != nil {
 			return nil, made, false, err
@@ -274,38 +277,39 @@ func keysByID(src snapshot, id string) ([]ledger.Key, error) {
 	return found, nil
 }
 
-// MutationByID implements ledger.Store.
-func (s *Store) MutationByID(ctx context.Context, id string) (*ledger.Mutation, error) {
+// mutationsByID lists up to two mutations whose id begins so.
+func (s *Store) mutationsByID(ctx context.Context, f ledger.Filter) (p ledger.Page[*ledger.Mutation], err error) {
 	if err := ctx.Err(); err != nil {
-		return nil, err
+		return p, err
 	}
-	var m *ledger.Mutation
-	err := s.snapshot(func(src snapshot) error {
-		found, err := keysByID(src, id)
-		if err != nil {
-			return err
+	err = s.snapshot(func(src snapshot) error {
+		found, err := keysByID(src, f.ID)
+		if errors.Is(err, ledger.ErrNotFound) {
+			return nil
 		}
-		switch len(found) {
-		case 0:
-			return fmt.Errorf("mutation %q: %w", id, ledger.ErrNotFound)
-		case 1:
-			m, err = (&view{src: src}).Mutation(found[0])
-			return err
+		for _, k := range found {
+			m, err := (&view{src: src}).Mutation(k)
+			if err != nil {
+				return err
+			}
+			if matchMutation(m, f) {
+				p.Items = append(p.Items, m)
+			}
 		}
-		return fmt.Errorf("mutation %q: %w: several begin so", id, ledger.ErrNotFound)
+		return err
 	})
-	return m, err
+	return p, err
 }
 
 // Due implements ledger.Store.
-func (s *Store) Due(ctx context.Context, now time.Time, limit int) (due []ledger.Key, next time.Time, err error) {
+func (s *Store) Due(ctx context.Context, now time.Time) (due []ledger.Key, next time.Time, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, time.Time{}, err
 	}
 	end := nanos(now)
 	err = s.snapshot(func(src snapshot) (err error) {
 		src.each([]byte{xDue}, func(k []byte) bool {
-			if len(due) == limit || binary.BigEndian.Uint64(k[1:]) > end {
+			if binary.BigEndian.Uint64(k[1:]) > end {
 				return false
 			}
 			var is bool
@@ -330,11 +334,8 @@ func (s *Store) Due(ctx context.Context, now time.Time, limit int) (due []ledger
 	return due, next, err
 }
 
-// ConnectorsOf implements ledger.Store.
-func (s *Store) ConnectorsOf(keys []ledger.Key) []string { return s.gate.connectorsOf(keys) }
-
-// InFlight implements ledger.Store.
-func (s *Store) InFlight(ctx context.Context) ([]ledger.Key, error) {
+// inFlight lists every record in flight.
+func (s *Store) inFlight(ctx context.Context) ([]ledger.Key, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}

@@ -13,6 +13,7 @@ import (
 // load verifies what was opened, folds again what the log still has, and fills the memory. It reads the
 // unresolved records and the running runs only, never all.
 func (s *Store) load(accepted bool) error {
+	s.process.Ledger = s.identity.ID
 	if err := s.view(s.checkMeta); err != nil {
 		return err
 	}
@@ -30,7 +31,11 @@ func (s *Store) load(accepted bool) error {
 		if s.lost, err = readLost(src); err != nil {
 			return err
 		}
-		return s.loadGate(src)
+		all, err := standing(src)
+		for _, m := range all.Mutations {
+			s.blockers.Put(m)
+		}
+		return err
 	})
 }
 
@@ -147,33 +152,37 @@ func (s *Store) checkMeta(src snapshot) error {
 	return nil
 }
 
-// loadGate reads what stands in the way of requests. An entry whose record is another by now doesn't count;
-// one whose record is missing is damage, since nobody can tell what that was.
-func (s *Store) loadGate(src snapshot) (err error) {
+// standing reads the runs that aren't over, and the mutations that are unresolved or queued. An entry whose
+// record is another by now doesn't count; one whose record is missing is damage, since nobody can tell what
+// that was.
+func standing(src snapshot) (c ledger.Changes, err error) {
 	v := &view{src: src}
-	var d gateDelta
-	src.each([]byte{xUnresolved}, func(k []byte) bool {
-		var m *ledger.Mutation
-		if m, err = v.Mutation(markName(k)); err == nil && containsKey(mutationIndexes(m), k) {
-			d.setMutation(m)
+	known := map[ledger.Key]bool{}
+	for _, kind := range []byte{xUnresolved, xDue} {
+		src.each([]byte{kind}, func(k []byte) bool {
+			name := ledger.Key(markName(k))
+			if known[name] {
+				return true
+			}
+			var m *ledger.Mutation
+			if m, err = v.Mutation(name); err == nil && containsKey(mutationIndexes(m), k) {
+				known[name] = true
+				c.Mutations = append(c.Mutations, m)
+			}
+			return err == nil
+		})
+		if err != nil {
+			return c, required(err, "an unresolved or queued mutation")
 		}
-		return err == nil
-	})
-	if err != nil {
-		return required(err, "an unresolved mutation")
 	}
 	src.each([]byte{xRunActive}, func(k []byte) bool {
 		var r *ledger.Run
 		if r, err = v.runBy(markName(k)); err == nil && containsKey(storedRunIndexes(r), k) {
-			d.setRun(r)
+			c.Runs = append(c.Runs, r)
 		}
 		return err == nil
 	})
-	if err != nil {
-		return required(err, "a run")
-	}
-	s.gate.publish(d, s.now())
-	return nil
+	return c, required(err, "a run")
 }
 
 // baselineKey holds the tip from which on a ledger is verified, where a loss was accepted.

@@ -45,10 +45,16 @@ func manyLedger(t *testing.T) (*Store, *ledger.Ledger) {
 func mutationOf(i int, item, run string, state ledger.State) *ledger.Mutation {
 	at := time.Now()
 	m := &ledger.Mutation{
-		Key: ledger.Key{byte(i >> 8), byte(i), 1}, Version: 1, State: state, Connector: "c", Operation: "o",
-		Target:        "Pay " + longText,
-		Scope:         ledger.Scope{Workflow: "w", Item: item, Attempt: 1, Run: run},
-		PayloadDigest: "p", Generation: 1, CreatedAt: at, UpdatedAt: at,
+		Intent: ledger.Intent{
+			Key: ledger.Key{byte(i >> 8), byte(i), 1}, Connector: "c", Operation: "o",
+			Target:     "Pay " + longText,
+			Scope:      ledger.Scope{Workflow: "w", Item: item, Attempt: 1, Run: run},
+			Generation: 1,
+		},
+		Version:   1,
+		CreatedAt: at, UpdatedAt: at,
+		Outcome: ledger.Outcome{State: state},
+		Payload: ledger.Payload{PayloadDigest: "p"},
 	}
 	m.ID = m.Key.ID()
 	return m
@@ -114,7 +120,7 @@ func TestSkippingAnItemOfThousandsOfMutations(t *testing.T) {
 	if err != nil || item.State != ledger.ItemSkipped {
 		t.Fatalf("item %+v, %v", item, err)
 	}
-	blockers, err := s.BlockersOf("w")
+	blockers, err := l.BlockersOf("w")
 	if err != nil || len(blockers) != 0 {
 		t.Errorf("%d mutations still stop the workflow, %v", len(blockers), err)
 	}

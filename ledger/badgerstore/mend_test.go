@@ -204,7 +204,7 @@ func (l *lossy) holds(t *testing.T, s *Store, kept []int) {
 	if m, err := s.MutationByID(t.Context(), ledgertest.SampleMutation("gone", ledger.Applied, 0).ID); err == nil && m.Unresolved() {
 		blocking = append(blocking, m.ID)
 	}
-	blockers, err := s.BlockersOf("refunds")
+	blockers, err := gateOf(s).BlockersOf("refunds")
 	if err != nil || len(blockers) != len(blocking) {
 		t.Errorf("%d block, want %v, %v", len(blockers), blocking, err)
 	}

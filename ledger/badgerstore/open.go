@@ -30,7 +30,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 
 // newStore is a store before its files are opened.
 func newStore(c Config) *Store {
-	s := &Store{config: c, gate: newGate(), space: newSpace(c), state: newState(), stalled: make(chan struct{}), dead: make(chan struct{}), head: new(memtable)}
+	s := &Store{config: c, space: newSpace(c), state: newState(), stalled: make(chan struct{}), dead: make(chan struct{}), head: new(memtable)}
 	s.commands, s.syncs, s.foldWatch = s.newWatch(), s.newWatch(), s.newWatch()
 	s.pending = pendingBodies{config: c, uploads: map[string]struct{}{}, files: map[string]pendingFile{}, held: map[string]int{}, going: map[string]bool{}}
 	return s

@@ -1,10 +1,8 @@
 package badgerstore
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"slices"
 	"testing"
 
 	"keep-proxy/ledger"
@@ -15,6 +13,7 @@ import (
 type held struct {
 	*Store
 	begun, end chan struct{}
+	gate       *ledger.Ledger
 	err        error
 }
 
@@ -38,6 +37,7 @@ func hold(t *testing.T) *held {
 		}
 	}
 	h.Store = mustOpenOnly(t, c)
+	h.gate = gateOf(h.Store)
 	close(armed)
 	return h
 }
@@ -66,7 +66,7 @@ func TestNothingIsShownBeforeItsSync(t *testing.T) {
 			<-h.begun
 			evaluated, answerSecond := h.start(second)
 			<-evaluated // While the first is being synced.
-			if blockers, _ := h.BlockersOf("refunds"); len(blockers) != 0 {
+			if blockers, _ := h.gate.BlockersOf("refunds"); len(blockers) != 0 {
 				t.Error("the gate shows what isn't durable")
 			}
 			if err := h.View(t.Context(), func(v ledger.View) error { _, err := v.Mutation(first.Key); return err }); !errors.Is(err, ledger.ErrNotFound) {
@@ -105,38 +105,5 @@ func TestReadsCauseNoSync(t *testing.T) {
 	}
 	if n := s.Commits() - before; n != 0 {
 		t.Errorf("%d commits for commands that changed nothing", n)
-	}
-}
-
-func TestHistory(t *testing.T) {
-	t.Parallel()
-	var h history
-	var want []uint64
-	for seq := uint64(3); ; seq += seq / 2 {
-		next, ok := h.with(seq)
-		if !ok {
-			break
-		}
-		h, want = next, append(want, seq)
-	}
-	if got, err := h.seqs(); err != nil || !slices.Equal(got, want) || len(want) < 20 {
-		t.Errorf("%d, %v; want %d", got, err, want)
-	}
-	if _, ok := history(nil).with(0); ok {
-		t.Error("event 0 was taken")
-	}
-	short, _ := history(nil).with(5)
-	if _, ok := short.with(5); ok {
-		t.Error("an event was taken twice")
-	}
-	a, _ := short.with(6)
-	b, _ := short.with(7)
-	if bytes.Equal(a, b) {
-		t.Error("two histories share what they were made of")
-	}
-	for _, bad := range []history{{0}, {0x80}, {1, 0}} {
-		if _, err := bad.seqs(); err == nil {
-			t.Errorf("%x is taken", []byte(bad))
-		}
 	}
 }

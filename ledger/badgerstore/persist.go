@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/fxamacker/cbor/v2"
-
 	"keep-proxy/internal/fault"
 	"keep-proxy/ledger"
 	"keep-proxy/ledger/badgerstore/wal"
@@ -54,7 +52,11 @@ func (s *Store) persist(b *batch) error {
 	}
 	pointAfterLog.Pass()
 	s.state.publish(b.tip, b.young, b.old)
-	s.gate.publish(b.gate, b.written)
+	if len(b.feed.Runs)+len(b.feed.Mutations) > 0 {
+		for _, told := range s.followers {
+			told(b.feed)
+		}
+	}
 	s.commits.Add(1)
 	s.pending.forget(b.referred)
 	if b.old != nil {
@@ -91,11 +93,11 @@ func (s *Store) append(f frame) error {
 }
 
 // about names what events are about, for who watches.
-func about(events []cbor.RawMessage) string {
+func about(events [][]byte) string {
 	var whats []string
 	for _, event := range events {
 		var e ledger.Event
-		if err := cbor.Unmarshal(event, &e); err == nil {
+		if err := decoder.Unmarshal(event, &e); err == nil {
 			whats = append(whats, e.What)
 		}
 	}

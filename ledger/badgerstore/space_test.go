@@ -101,7 +101,9 @@ func TestAnOutcomeThatOwesSomethingIsRecordedAlthoughSpaceIsLow(t *testing.T) {
 	out, err := l.Observe(t.Context(), ledger.Observe{
 		Key: m.Key, Version: m.Version, Reached: true, Result: &ledger.Result{Status: 200},
 		Observation: ledger.Observation{At: c.Now(), Strategy: "probe", Seen: ledger.SeenDuplicate, Strong: true, Objects: []string{"t-1", "t-2"}},
-		Owed:        []ledger.Owed{{Object: "t-2", Record: ledger.Mutation{PayloadDigest: "undo", Request: ledger.Request{Method: "DELETE", URL: "https://api.example.test/t-2"}}}},
+		Owed: []ledger.Owed{{Object: "t-2", Record: ledger.Mutation{
+			Payload: ledger.Payload{PayloadDigest: "undo", Request: ledger.Request{Method: "DELETE", URL: "https://api.example.test/t-2"}},
+		}}},
 	})
 	if err != nil || out.Mutation.State != ledger.Applied || len(out.Mutation.Obligations) != 1 {
 		t.Errorf("an outcome: %+v, %v", out.Mutation, err)

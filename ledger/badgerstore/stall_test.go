@@ -42,13 +42,14 @@ func hangs(t *testing.T) (s *Store, end chan struct{}) {
 func TestSyncThatHangsStopsTheLedger(t *testing.T) {
 	t.Parallel()
 	s, end := hangs(t)
+	gate := gateOf(s)
 	m := ledgertest.SampleMutation("hangs", ledger.Indeterminate, 0)
 	put := func(tx ledger.Tx) error { return tx.PutMutation(m) }
 	err := s.Update(context.Background(), put)
 	if !errors.Is(err, ledger.ErrUnavailable) || !errors.Is(err, errHangs) {
 		t.Errorf("the command whose sync hangs: %v", err)
 	}
-	if blockers, err := s.BlockersOf("refunds"); err != nil || len(blockers) != 0 {
+	if blockers, err := gate.BlockersOf("refunds"); err != nil || len(blockers) != 0 {
 		t.Errorf("the gate shows what was not acknowledged: %v, %v", blockers, err)
 	}
 	for name, ask := range map[string]func() error{

@@ -24,7 +24,6 @@ type Store struct {
 	db       *badger.DB
 	lock     *ledgerLock
 	space    *space
-	gate     *gate
 	pending  pendingBodies
 	state    *state
 
@@ -35,6 +34,8 @@ type Store struct {
 	syncing chan *batch
 	turn    chan struct{}
 	drained chan struct{}
+	// followers are told of commits. They belong to who has the turn.
+	followers []func(ledger.Changes)
 	// folds takes memtables to foldLoop; folded is closed when that has ended.
 	folds  chan folding
 	folded chan struct{}
@@ -90,8 +91,10 @@ type Store struct {
 	tx        tx
 	// held is a command that waits for the next batch.
 	held *command
-	// syncingGate is what the last batch that was written changes in the gate.
-	syncingGate gateDelta
+	// blockers are the unresolved mutations as the last command left them, and blockedIn is the number
+	// of the last commit that changed them.
+	blockers  ledger.Blockers
+	blockedIn uint64
 	// named are the bodies that records named since a sweep began, nil without one.
 	named map[string]struct{}
 }
@@ -101,7 +104,7 @@ var _ ledger.Store = (*Store)(nil)
 // Process implements ledger.Store.
 func (s *Store) Process() ledger.Process { return s.process }
 
-// ID implements ledger.Store.
+// ID is the ledger's own id.
 func (s *Store) ID() string { return s.identity.ID }
 
 // Dir returns the ledger's folder.
@@ -113,52 +116,25 @@ func (s *Store) Commits() uint64 { return s.commits.Load() }
 // LogFull returns for how long claims have waited for room in the log since Open.
 func (s *Store) LogFull() time.Duration { return time.Duration(s.logFull.Load()) }
 
-// Standing implements ledger.Store. The run's maps and the blockers are shared and
-// must not be changed.
-func (s *Store) Standing(run string) (ledger.Run, []ledger.Blocker, error) {
-	r, blockers, err := s.gate.standing(run)
-	if errors.Is(err, ledger.ErrNotFound) {
-		return s.standingPast(func(v *view) (*ledger.Run, error) { return v.Run(run) })
+// Follow implements ledger.Store. Nothing is being synced meanwhile, so that all that is written is
+// durable.
+func (s *Store) Follow(follower func(ledger.Changes)) error {
+	select {
+	case <-s.turn:
+	case <-s.stalled:
+		return s.Healthy()
 	}
-	return r, blockers, err
-}
-
-// StandingByToken implements ledger.Store; it shares as Standing does.
-func (s *Store) StandingByToken(sha256 string) (ledger.Run, []ledger.Blocker, error) {
-	r, blockers, err := s.gate.standingByToken(sha256)
-	if errors.Is(err, ledger.ErrNotFound) && sha256 != "" {
-		return s.standingPast(func(v *view) (*ledger.Run, error) { return v.RunByToken(sha256) })
-	}
-	return r, blockers, err
-}
-
-// standingPast reads a run that the gate doesn't know: it is unknown, or has ended and
-// is remembered for a day. One that isn't over was not durable when the gate was asked.
-func (s *Store) standingPast(find func(*view) (*ledger.Run, error)) (ledger.Run, []ledger.Blocker, error) {
-	var r *ledger.Run
-	err := s.snapshot(func(src snapshot) (err error) {
-		r, err = find(&view{src: src, process: s.process})
-		return err
+	defer func() { s.turn <- struct{}{} }()
+	return s.snapshot(func(src snapshot) error {
+		all, err := standing(src)
+		if err != nil {
+			return err
+		}
+		follower(all)
+		s.followers = append(s.followers, follower)
+		return nil
 	})
-	switch {
-	case err != nil:
-		return ledger.Run{}, nil, err
-	case !r.State.Ended(), s.now().Sub(r.EndedAt) > rememberEnded:
-		return ledger.Run{}, nil, ledger.ErrNotFound
-	}
-	return *r, s.gate.blockersFor(r), nil
 }
-
-// BlockersOf implements ledger.Store; it shares as Standing does.
-func (s *Store) BlockersOf(workflow string) ([]ledger.Blocker, error) {
-	return s.gate.blockersOf(workflow), nil
-}
-
-// Watch implements ledger.Store.
-func (s *Store) Watch(told chan<- struct{}) (stop func()) { return s.gate.watchers.Add(told) }
-
-// Running implements ledger.Store; it shares as Standing does.
-func (s *Store) Running() ([]ledger.Run, error) { return s.gate.listRunning(), nil }
 
 // Close implements ledger.Store: it lets queued commands end, waits for readers,
 // folds what is left and lets the folder go. A second Close does nothing.

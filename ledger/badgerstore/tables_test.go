@@ -244,11 +244,7 @@ func TestAFoldThatIsMissingIsDamage(t *testing.T) {
 // sealed is v as it is stored under k.
 func sealed(t *testing.T, k []byte, v any) []byte {
 	t.Helper()
-	content, err := encode(v)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return seal(k, content, 0)
+	return seal(k, encoded(t, v), 0)
 }
 
 // alter puts a value into a closed ledger's engine, or takes it out if it is nil.

@@ -31,7 +31,7 @@ func BenchmarkTending(b *testing.B) {
 	b.Run("claim beside a scrub", func(b *testing.B) { benchBesideScrub(b, s) })
 	b.Run(fmt.Sprintf("due/records=%d", n), func(b *testing.B) {
 		for b.Loop() {
-			if _, _, err := s.Due(context.Background(), time.Now(), 256); err != nil {
+			if _, _, err := s.Due(context.Background(), time.Now()); err != nil {
 				b.Fatal(err)
 			}
 		}

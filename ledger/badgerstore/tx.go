@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/fxamacker/cbor/v2"
-
 	"keep-proxy/ledger"
 )
 
@@ -18,8 +16,9 @@ type tx struct {
 
 	events []ledger.Event
 	// encoded are the events as they will be stored.
-	encoded []cbor.RawMessage
-	gate    gateDelta
+	encoded [][]byte
+	// runs are those that it has put.
+	runs []*ledger.Run
 	// puts are the records that this command has put, to be stored at its end.
 	puts []entryOfMutation
 	// bodies are long bodies that a record of this command names.
@@ -120,14 +119,10 @@ func (t *tx) Item(workflow, item string) (*ledger.Item, error) {
 	return r.Draft(), err
 }
 
-// Blockers answers from memory: the published gate with what is pending. A batch
-// that is published meanwhile counts twice, which changes nothing.
+// Blockers answers from memory.
 func (t *tx) Blockers(workflow string) ([]ledger.Blocker, error) {
-	syncing := t.store.tip.Commit > t.store.state.durable.Load()
-	if len(t.batch.gate.mutations) > 0 || syncing && len(t.store.syncingGate.mutations) > 0 {
-		t.layer.readAll()
-	}
-	return t.store.gate.pending(workflow, &t.store.syncingGate, &t.batch.gate, &t.gate), nil
+	t.layer.read = max(t.layer.read, t.store.blockedIn)
+	return t.store.blockers.With(workflow, t.mutations()...), nil
 }
 
 // orNone turns a record that isn't there into the zero one.
@@ -172,11 +167,17 @@ func (t *tx) PutMutation(m *ledger.Mutation) error {
 	} else {
 		t.puts = append(t.puts, after)
 	}
-	if m.Unresolved() || old.Mutation != nil && old.Unresolved() {
-		t.gate.setMutation(m)
-	}
 	t.refer(m)
 	return nil
+}
+
+// mutations are the records that the command has put.
+func (t *tx) mutations() []*ledger.Mutation {
+	list := make([]*ledger.Mutation, len(t.puts))
+	for i := range t.puts {
+		list[i] = t.puts[i].Mutation
+	}
+	return list
 }
 
 // evaluate runs fn and completes its changes. A panic drops them: the committer
@@ -278,7 +279,7 @@ func (t *tx) PutRun(r *ledger.Run) error {
 	if err := t.putToken(old, r); err != nil {
 		return t.fail(err)
 	}
-	t.gate.setRun(after)
+	t.runs = append(t.runs, after)
 	return t.fail(t.layer.reindex(before, storedRunIndexes(r)))
 }
 

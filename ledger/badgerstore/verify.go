@@ -300,8 +300,8 @@ func (v *verifier) history(k []byte, m entryOfMutation) error {
 }
 
 func (v *verifier) body(k, content []byte) error {
-	h, err := decodeBodyHead(k, content)
-	if err != nil {
+	var h bodyHead
+	if err := decode(k, content, &h); err != nil {
 		return err
 	}
 	switch {

@@ -79,15 +79,15 @@ func (v *view) Blockers(workflow string) ([]ledger.Blocker, error) {
 	if err != nil {
 		return nil, err
 	}
-	var out []ledger.Blocker
+	var found ledger.Blockers
 	for _, k := range keys {
 		m, err := v.Mutation(k)
 		if err != nil {
 			return nil, required(err, "unresolved mutation "+k.ID())
 		}
-		out = append(out, blockerOf(m))
+		found.Put(m)
 	}
-	return out, nil
+	return found.With(workflow), nil
 }
 
 // RunMutations implements ledger.View.
@@ -173,8 +173,11 @@ func (v *view) Delivery(run string, k ledger.Key) (*ledger.Delivery, error) {
 		return nil, err
 	}
 	d := new(ledger.Delivery)
-	return d, read(sk, content, d, (*reader).delivery)
+	return d, decode(sk, content, d)
 }
+
+// Connector implements ledger.View.
+func (v *view) Connector(hash string) ([]byte, error) { return v.src.get(connectorKey(hash)) }
 
 // Process implements ledger.View.
 func (v *view) Process() ledger.Process { return v.process }
@@ -185,16 +188,4 @@ func required(err error, what string) error {
 		return fmt.Errorf("%w: %s is missing", ledger.ErrDamaged, what)
 	}
 	return err
-}
-
-// blockerOf is the gate's view of an unresolved record.
-func blockerOf(m *ledger.Mutation) ledger.Blocker {
-	scope := m.Policy.BlockScope
-	if scope == "" {
-		scope = ledger.BlockWorkflow
-	}
-	return ledger.Blocker{
-		Key: m.Key, ID: m.ID, Workflow: m.Workflow, Item: m.Item, Run: m.Run,
-		Scope: scope, State: m.State,
-	}
 }

@@ -13,8 +13,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
 	"sync"
 
 	"keep-proxy/ledger"
@@ -24,10 +22,10 @@ import (
 // what was noted becomes durable with the next update, and is lost by Reopen
 // before that, as with a real store. It is safe for concurrent use.
 type Memory struct {
-	process  ledger.Process
-	watchers ledger.Watchers
+	process ledger.Process
 
-	mu sync.Mutex
+	mu        sync.Mutex
+	followers []func(ledger.Changes)
 	// durable is what was acknowledged, or kept although it wasn't.
 	durable *layer
 	// noted is evaluated, but not durable yet.
@@ -52,6 +50,7 @@ var _ ledger.Store = (*Memory)(nil)
 
 // NewMemory returns an empty store for the process.
 func NewMemory(process ledger.Process) *Memory {
+	process.Ledger = "memory"
 	return &Memory{process: process, durable: &layer{}, noted: &layer{}}
 }
 
@@ -62,6 +61,7 @@ func (s *Memory) Reopen(process ledger.Process) *Memory {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.broken = fmt.Errorf("%w: reopened by process %s", ledger.ErrUnavailable, process.ID)
+	process.Ledger = s.process.Ledger
 	return &Memory{process: process, durable: s.durable.clone(), noted: &layer{}}
 }
 
@@ -100,22 +100,24 @@ func (s *Memory) Update(ctx context.Context, fn func(ledger.Tx) error) error {
 	if err != nil {
 		return err
 	}
+	if top.empty() && s.noted.empty() {
+		return nil
+	}
 	if s.fail != noFailure {
 		s.broken = fmt.Errorf("%w: a failure was asked for", ledger.ErrUnavailable)
 	}
 	if s.fail == failBefore {
 		return s.broken
 	}
+	s.noted.add(top)
 	s.durable.add(s.noted)
-	s.durable.add(top)
+	for _, told := range s.followers {
+		told(s.noted.changes())
+	}
 	s.noted = &layer{}
 	s.syncs++
-	s.watchers.Tell()
 	return s.broken
 }
-
-// Watch implements ledger.Store; it tells of every update.
-func (s *Memory) Watch(told chan<- struct{}) (stop func()) { return s.watchers.Add(told) }
 
 // evaluate returns the changes of a command over everything before it.
 func (s *Memory) evaluate(fn func(ledger.Tx) error) (*layer, error) {
@@ -146,9 +148,6 @@ func (s *Memory) View(ctx context.Context, fn func(ledger.View) error) error {
 	return fn(&view{layers: layers{s.durable}, process: s.process})
 }
 
-// Peek implements ledger.Store.
-func (s *Memory) Peek(ctx context.Context, fn func(ledger.View) error) error { return s.View(ctx, fn) }
-
 // Stored lets fn see what is durable, with the mutations as they are kept, oldest first: not
 // copies of them, so that they must not be changed. They may be held on to, since a later version is
 // another record.
@@ -166,41 +165,24 @@ func (s *Memory) read(fn func(*view)) {
 	fn(&view{layers: layers{s.durable}, process: s.process})
 }
 
-// Standing implements ledger.Store.
-func (s *Memory) Standing(run string) (r ledger.Run, blockers []ledger.Blocker, err error) {
-	s.read(func(v *view) { r, blockers, err = v.standing(lookup(v.layers, (*layer).ofRuns, run)) })
-	return r, blockers, err
-}
-
-// StandingByToken implements ledger.Store.
-func (s *Memory) StandingByToken(sha256 string) (r ledger.Run, blockers []ledger.Blocker, err error) {
-	s.read(func(v *view) { r, blockers, err = v.standing(v.runByToken(sha256)) })
-	return r, blockers, err
-}
-
-func (v *view) standing(r *ledger.Run, err error) (ledger.Run, []ledger.Blocker, error) {
-	if err != nil {
-		return ledger.Run{}, nil, err
-	}
-	return *r.Clone(), v.layers.blockers(r.Workflow), nil
-}
-
-// BlockersOf implements ledger.Store.
-func (s *Memory) BlockersOf(workflow string) (blockers []ledger.Blocker, err error) {
-	s.read(func(v *view) { blockers = v.layers.blockers(workflow) })
-	return blockers, nil
-}
-
-// Running implements ledger.Store.
-func (s *Memory) Running() (running []ledger.Run, err error) {
-	s.read(func(*view) {
-		for _, id := range slices.Sorted(maps.Keys(s.durable.runs)) {
-			if r := s.durable.runs[id]; !r.State.Ended() {
-				running = append(running, *r.Clone())
-			}
+// Follow implements ledger.Store.
+func (s *Memory) Follow(follower func(ledger.Changes)) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all ledger.Changes
+	for _, r := range s.durable.runs {
+		if !r.State.Ended() {
+			all.Runs = append(all.Runs, r)
 		}
-	})
-	return running, nil
+	}
+	for _, m := range s.durable.mutations {
+		if m != nil && (m.Unresolved() || m.Queued()) {
+			all.Mutations = append(all.Mutations, m)
+		}
+	}
+	follower(all)
+	s.followers = append(s.followers, follower)
+	return nil
 }
 
 // WriteBody implements ledger.Store.
@@ -272,22 +254,11 @@ func (s *Memory) Body(_ context.Context, b ledger.Body) (io.ReadCloser, error) {
 	return io.NopCloser(bytes.NewReader(content)), nil
 }
 
-// Connector implements ledger.Store.
-func (s *Memory) Connector(_ context.Context, hash string) ([]byte, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	content, ok := s.durable.connectors[hash]
-	if !ok {
-		return nil, ledger.ErrNotFound
-	}
-	return append([]byte(nil), content...), nil
-}
-
 // Process implements ledger.Store.
 func (s *Memory) Process() ledger.Process { return s.process }
 
-// ID implements ledger.Store.
-func (s *Memory) ID() string { return "memory" }
+// ID is the ledger's own id.
+func (s *Memory) ID() string { return s.process.Ledger }
 
 // Healthy implements ledger.Store.
 func (s *Memory) Healthy() error {

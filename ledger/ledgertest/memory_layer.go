@@ -63,6 +63,25 @@ func (l *layer) add(above *layer) {
 	}
 }
 
+// empty reports whether the layer changes nothing.
+func (l *layer) empty() bool {
+	return len(l.mutations)+len(l.runs)+len(l.items)+len(l.evidence)+len(l.deliveries)+len(l.connectors)+len(l.bodies)+len(l.events) == 0 &&
+		l.gaps == nil
+}
+
+// changes are what the layer changes of runs and mutations.
+func (l *layer) changes() (c ledger.Changes) {
+	for _, r := range l.runs {
+		c.Runs = append(c.Runs, r)
+	}
+	for _, m := range l.mutations {
+		if m != nil {
+			c.Mutations = append(c.Mutations, m)
+		}
+	}
+	return c
+}
+
 // clone is a layer of the same changes.
 func (l *layer) clone() *layer {
 	return &layer{

@@ -24,7 +24,7 @@ func (s *Memory) Mutations(_ context.Context, f ledger.Filter) (page ledger.Page
 
 // selects reports whether the filter selects the mutation.
 func selects(f ledger.Filter, m *ledger.Mutation) bool {
-	return (len(f.States) == 0 || slices.Contains(f.States, m.State)) &&
+	return strings.HasPrefix(m.ID, f.ID) && (len(f.States) == 0 || slices.Contains(f.States, m.State)) &&
 		wants(f.Connector, m.Connector) && wants(f.Operation, m.Operation) &&
 		wants(f.Workflow, m.Workflow) && wants(f.Item, m.Item) && wants(f.Run, m.Run) &&
 		(f.ConnectorVersion == 0 || f.ConnectorVersion == m.ConnectorVersion) && f.Touched.Selects(m) &&
@@ -109,39 +109,8 @@ func (s *Memory) Events(_ context.Context, mutation string, after uint64, limit 
 	return out, nil
 }
 
-// MutationByID implements ledger.Store.
-func (s *Memory) MutationByID(_ context.Context, id string) (found *ledger.Mutation, err error) {
-	err = ledger.ErrNotFound
-	s.read(func(v *view) {
-		for _, m := range v.layers.all() {
-			if id == "" || !strings.HasPrefix(m.ID, id) {
-				continue
-			}
-			if found != nil {
-				found, err = nil, fmt.Errorf("%w: %q fits more than one mutation", ledger.ErrNotFound, id)
-				return
-			}
-			found, err = m.Clone(), nil
-		}
-	})
-	return found, err
-}
-
-// ConnectorsOf implements ledger.Store.
-func (s *Memory) ConnectorsOf(keys []ledger.Key) []string {
-	out := make([]string, len(keys))
-	s.read(func(v *view) {
-		for i, k := range keys {
-			if m, err := v.mutation(k); err == nil && m.Unresolved() {
-				out[i] = m.Connector
-			}
-		}
-	})
-	return out
-}
-
 // Due implements ledger.Store.
-func (s *Memory) Due(_ context.Context, now time.Time, limit int) ([]ledger.Key, time.Time, error) {
+func (s *Memory) Due(_ context.Context, now time.Time) ([]ledger.Key, time.Time, error) {
 	var waiting []*ledger.Mutation
 	s.read(func(v *view) {
 		for _, m := range v.layers.all() {
@@ -161,17 +130,7 @@ func (s *Memory) Due(_ context.Context, now time.Time, limit int) ([]ledger.Key,
 		if m.NextTryAt.After(now) {
 			return due, m.NextTryAt, nil
 		}
-		if len(due) < limit {
-			due = append(due, m.Key)
-		}
+		due = append(due, m.Key)
 	}
 	return due, time.Time{}, nil
-}
-
-// InFlight implements ledger.Store.
-func (s *Memory) InFlight(context.Context) (keys []ledger.Key, err error) {
-	s.read(func(v *view) {
-		keys = v.layers.keys(func(m *ledger.Mutation) bool { return m.State == ledger.InFlight })
-	})
-	return keys, nil
 }

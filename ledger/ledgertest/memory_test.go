@@ -12,7 +12,9 @@ import (
 func claim(tx ledger.Tx, name byte) error {
 	k := ledger.Key{name}
 	return tx.PutMutation(&ledger.Mutation{
-		Key: k, ID: k.ID(), Version: 1, State: ledger.InFlight, Scope: ledger.Scope{Workflow: "w", Item: "i"},
+		Intent:  ledger.Intent{Key: k, ID: k.ID(), Scope: ledger.Scope{Workflow: "w", Item: "i"}},
+		Version: 1,
+		Outcome: ledger.Outcome{State: ledger.InFlight},
 	})
 }
 
@@ -89,7 +91,11 @@ func TestMemoryOfALostProcessIsShut(t *testing.T) {
 func TestMemoryCopiesWhatItIsGiven(t *testing.T) {
 	t.Parallel()
 	s := ledgertest.NewMemory(ledger.Process{ID: "p1"})
-	m := &ledger.Mutation{Key: ledger.Key{1}, Version: 1, State: ledger.InFlight, Identity: map[string]string{"a": "1"}}
+	m := &ledger.Mutation{
+		Intent:  ledger.Intent{Key: ledger.Key{1}, Identity: map[string]string{"a": "1"}},
+		Version: 1,
+		Outcome: ledger.Outcome{State: ledger.InFlight},
+	}
 	if err := s.Update(t.Context(), func(tx ledger.Tx) error { return tx.PutMutation(m) }); err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +124,7 @@ func TestStoredRecordsStayAsTheyAre(t *testing.T) {
 	}
 	put := func(version int64, name byte) {
 		t.Helper()
-		m := &ledger.Mutation{Key: ledger.Key{name}, Version: version, State: ledger.InFlight}
+		m := &ledger.Mutation{Intent: ledger.Intent{Key: ledger.Key{name}}, Version: version, Outcome: ledger.Outcome{State: ledger.InFlight}}
 		if err := s.Update(t.Context(), func(tx ledger.Tx) error { return tx.PutMutation(m) }); err != nil {
 			t.Fatal(err)
 		}
@@ -138,7 +144,9 @@ func TestStoredRecordsStayAsTheyAre(t *testing.T) {
 func TestMemoryListsAKeyThatIsPutAgainOnce(t *testing.T) {
 	t.Parallel()
 	s := ledgertest.NewMemory(ledger.Process{ID: "p1"})
-	drop := func(tx ledger.Tx) error { return tx.DropMutation(&ledger.Mutation{Key: ledger.Key{1}, Version: 1}) }
+	drop := func(tx ledger.Tx) error {
+		return tx.DropMutation(&ledger.Mutation{Intent: ledger.Intent{Key: ledger.Key{1}}, Version: 1})
+	}
 	again := func(tx ledger.Tx) error { return errors.Join(drop(tx), claim(tx, 1)) }
 	count := func(v ledger.View) int {
 		keys, err := v.ItemMutations("w", "i")

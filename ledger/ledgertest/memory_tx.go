@@ -120,6 +120,10 @@ func (v *view) RunDeliveries(run string) ([]ledger.Key, error) {
 	return slices.Collect(maps.Keys(found)), nil
 }
 
+func (v *view) Connector(hash string) ([]byte, error) {
+	return lookup(v.layers, func(l *layer) map[string][]byte { return l.connectors }, hash)
+}
+
 func (v *view) Gaps() ([]ledger.Gap, error) {
 	for _, l := range slices.Backward(v.layers) {
 		if l.gaps != nil {

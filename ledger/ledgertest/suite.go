@@ -45,14 +45,14 @@ func TestStore(t *testing.T, open func(t *testing.T) Subject) {
 		{"items of a run of many are found until they are let go", testTaken},
 		{"a record that is dropped is gone, and its events are not", testDrop},
 		{"due records come most overdue first", testDue},
-		{"the connectors of unresolved records are known without reading", testConnectorsOf},
-		{"records in flight are listed", testInFlight},
+		{"the connectors of unresolved records are known without reading", testConnectorOf},
 		{"listings are newest first, by pages", testPages},
 		{"each filter selects", testFilters},
 		{"runs and items are listed newest first", testRunsAndItems},
 		{"what stands in a run's way is what blocks its workflow", testStandstill},
 		{"an item is found by its id, and runs by their item", testItemsAndRunsOfOne},
 		{"events are numbered without gaps and kept in order", testEvents},
+		{"who follows is told of a commit before its command is answered", testFollow},
 		{"a record is found by a prefix of its id that fits one only", testByID},
 		{"bodies of every size are read back", testBodies},
 		{"a body that isn't what it says is refused", testWrongBody},
@@ -77,12 +77,10 @@ func update(t *testing.T, s ledger.Store, fn func(ledger.Tx) error) {
 	}
 }
 
-// viewOf runs fn on a snapshot and must succeed, first by Peek, then by View.
+// viewOf runs fn on a snapshot and must succeed, and as a command.
 func viewOf(t *testing.T, s ledger.Store, fn func(ledger.View) error) {
 	t.Helper()
-	if err := s.Peek(t.Context(), fn); err != nil {
-		t.Fatalf("Peek: %v", err)
-	}
+	update(t, s, func(tx ledger.Tx) error { return fn(tx) })
 	if err := s.View(t.Context(), fn); err != nil {
 		t.Fatalf("View: %v", err)
 	}

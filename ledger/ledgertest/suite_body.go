@@ -154,7 +154,7 @@ func testConnectors(t *testing.T, s Subject) {
 	for _, c := range [][]byte{[]byte("connector: stripe\n"), content(700 << 10)} {
 		update(t, s.Store, func(tx ledger.Tx) error { return tx.PutConnector(hash(string(c)), c) })
 	}
-	again := s.Reopen()
+	again := &ledger.Ledger{Store: s.Reopen()}
 	for _, c := range [][]byte{[]byte("connector: stripe\n"), content(700 << 10)} {
 		got, err := again.Connector(t.Context(), hash(string(c)))
 		if err != nil || !bytes.Equal(got, c) {

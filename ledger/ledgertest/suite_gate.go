@@ -5,11 +5,17 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
 	"keep-proxy/ledger"
 )
+
+// standings are what the gate over the store answers from now on.
+func standings(s ledger.Store) ledger.Standings {
+	return ledger.New(s, ledger.Config{Now: func() ledger.Stamp { return ledger.Stamp{Wall: time.Now()} }})
+}
 
 func testBlockers(t *testing.T, s Subject) {
 	at := ledger.Stamp{Wall: Epoch}
@@ -44,8 +50,12 @@ func testBlockers(t *testing.T, s Subject) {
 			t.Errorf("%s: %v (%v), want %v", where, blockerKeys(got), err, want)
 		}
 	}
+	gates := map[ledger.Store]ledger.Standings{}
 	checkAll := func(store ledger.Store) {
-		got, err := store.BlockersOf("refunds")
+		if gates[store] == nil {
+			gates[store] = standings(store)
+		}
+		got, err := gates[store].BlockersOf("refunds")
 		check("memory", got, err)
 		viewOf(t, store, func(v ledger.View) error {
 			got, err := v.Blockers("refunds")
@@ -78,6 +88,7 @@ func blockerKeys(bs []ledger.Blocker) []ledger.Key {
 }
 
 func testStanding(t *testing.T, s Subject) {
+	gate := standings(s.Store)
 	r := SampleRun("run-1", 0)
 	m := SampleMutation("a", ledger.NeedsReconcile, 0)
 	m.Policy.BlockScope = ledger.BlockItem
@@ -98,23 +109,24 @@ func testStanding(t *testing.T, s Subject) {
 		Key: m.Key, ID: m.ID, Workflow: "refunds", Item: "order-1", Run: "run-1",
 		Scope: ledger.BlockItem, State: ledger.NeedsReconcile,
 	}
-	run, blockers, err := s.Store.Standing("run-1")
+	run, blockers, err := gate.Standing("run-1")
 	if err != nil || !reflect.DeepEqual(&run, r) || len(blockers) != 1 || blockers[0] != want {
 		t.Errorf("Standing: %+v, %+v, %v", run, blockers, err)
 	}
 	ended := *r
 	ended.Version, ended.State, ended.EndedAt = 2, ledger.RunAborted, time.Now()
 	update(t, s.Store, func(tx ledger.Tx) error { return tx.PutRun(&ended) })
-	if run, _, err := s.Store.Standing("run-1"); err != nil || run.State != ledger.RunAborted {
+	if run, _, err := gate.Standing("run-1"); err != nil || run.State != ledger.RunAborted {
 		t.Errorf("an ended run: %s, %v", run.State, err)
 	}
 }
 
 func testTokens(t *testing.T, s Subject) {
+	gate := standings(s.Store)
 	a, b := SampleRun("run-1", 0), SampleRun("run-2", 1)
 	update(t, s.Store, func(tx ledger.Tx) error { return errors.Join(tx.PutRun(a), tx.PutRun(b)) })
 	for _, want := range []*ledger.Run{a, b} {
-		run, _, err := s.Store.StandingByToken(want.TokenSHA256)
+		run, _, err := gate.StandingByToken(want.TokenSHA256)
 		if err != nil || run.ID != want.ID {
 			t.Errorf("token of %s finds %q, %v", want.ID, run.ID, err)
 		}
@@ -164,6 +176,7 @@ func testMemberships(t *testing.T, s Subject) {
 // testStandstill holds the gate of a run, which need not look at everything, against all
 // that blocks its workflow.
 func testStandstill(t *testing.T, s Subject) {
+	gate := standings(s.Store)
 	own, other, many := SampleRun("own", 0), SampleRun("other", 1), SampleRun("many", 2)
 	other.Item = "order-2"
 	many.Item, many.Attempt, many.Items = "", 0, ledger.ItemsMany
@@ -173,13 +186,13 @@ func testStandstill(t *testing.T, s Subject) {
 	})
 	check := func(after string) {
 		t.Helper()
-		all, err := s.Store.BlockersOf("refunds")
+		all, err := gate.BlockersOf("refunds")
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, r := range runs {
 			for _, item := range []string{r.Item, "order-1"} {
-				run, blockers, err := s.Store.Standing(r.ID)
+				run, blockers, err := gate.Standing(r.ID)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -227,9 +240,9 @@ func standAlone(t *testing.T, s Subject, stops []*ledger.Mutation, check func(af
 }
 
 func testRunning(t *testing.T, s Subject) {
-	want := func(when string, store ledger.Store, ids ...string) {
+	want := func(when string, gate ledger.Standings, ids ...string) {
 		t.Helper()
-		list, err := store.Running()
+		list, err := gate.Running()
 		var got []string
 		for _, r := range list {
 			got = append(got, r.ID)
@@ -238,23 +251,24 @@ func testRunning(t *testing.T, s Subject) {
 			t.Errorf("%s: %v, %v, want %v", when, got, err, ids)
 		}
 	}
-	want("an empty ledger", s.Store)
+	gate := standings(s.Store)
+	want("an empty ledger", gate)
 	update(t, s.Store, func(tx ledger.Tx) error {
 		return errors.Join(tx.PutRun(SampleRun("run-2", 0)), tx.PutRun(SampleRun("run-1", 1)), tx.PutRun(SampleRun("run-3", 2)))
 	})
-	want("all of them", s.Store, "run-1", "run-2", "run-3")
+	want("all of them", gate, "run-1", "run-2", "run-3")
 	failing, ended := SampleRun("run-1", 1), SampleRun("run-2", 0)
 	failing.Version, failing.State = 2, ledger.RunFailing
 	ended.Version, ended.State, ended.EndedAt = 2, ledger.RunFinished, time.Now()
 	update(t, s.Store, func(tx ledger.Tx) error { return errors.Join(tx.PutRun(failing), tx.PutRun(ended)) })
-	want("one has ended", s.Store, "run-1", "run-3")
-	want("after a restart", s.Reopen(), "run-1", "run-3")
+	want("one has ended", gate, "run-1", "run-3")
+	want("after a restart", standings(s.Reopen()), "run-1", "run-3")
 }
 
 // testWatch changes what the gate answers by, in each way that may refuse what it admitted.
 func testWatch(t *testing.T, s Subject) {
 	told := make(chan struct{}, 1)
-	stop := s.Store.Watch(told)
+	stop := standings(s.Store).Watch(told)
 	want := func(what string, change func()) {
 		t.Helper()
 		select {
@@ -309,4 +323,53 @@ func testWatch(t *testing.T, s Subject) {
 		t.Error("who doesn't watch any more was told")
 	default:
 	}
+}
+
+// testFollow follows the store from the middle on.
+func testFollow(t *testing.T, s Subject) {
+	stop, settled := SampleMutation("stop", ledger.Indeterminate, 0), SampleMutation("settled", ledger.Applied, 1)
+	going, over := SampleRun("going", 0), SampleRun("over", 1)
+	over.State, over.EndedAt = ledger.RunFinished, time.Now()
+	put(t, s.Store, stop, settled)
+	update(t, s.Store, func(tx ledger.Tx) error { return errors.Join(tx.PutRun(going), tx.PutRun(over)) })
+	var mu sync.Mutex
+	var told []string
+	err := s.Store.Follow(func(c ledger.Changes) {
+		mu.Lock()
+		defer mu.Unlock()
+		for _, r := range c.Runs {
+			told = append(told, fmt.Sprint(r.ID, " ", r.Version))
+		}
+		for _, m := range c.Mutations {
+			told = append(told, fmt.Sprint(m.ID, " ", m.Version))
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := func(when string, want ...string) {
+		t.Helper()
+		mu.Lock()
+		defer mu.Unlock()
+		if !slices.Equal(told, want) {
+			t.Errorf("%s: told of %q, want %q", when, told, want)
+		}
+		told = nil
+	}
+	want("at the start", "going 1", stop.ID+" 1")
+	for n := range int64(3) {
+		stop.Version = n + 2
+		put(t, s.Store, stop)
+		want("once a command is answered", fmt.Sprint(stop.ID, " ", n+2))
+	}
+	refused := errors.New("refused")
+	_ = s.Store.Update(t.Context(), func(tx ledger.Tx) error { return errors.Join(tx.PutRun(SampleRun("refused", 2)), refused) })
+	want("after a command that changed nothing")
+	s.Store.Note(func(tx ledger.Tx) error {
+		going.Version = 2
+		return tx.PutRun(going)
+	})
+	settled.Version = 2
+	put(t, s.Store, settled)
+	want("after a note and a command", "going 2", settled.ID+" 2")
 }

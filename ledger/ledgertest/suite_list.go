@@ -10,25 +10,26 @@ import (
 	"keep-proxy/ledger"
 )
 
-func testConnectorsOf(t *testing.T, s Subject) {
+func testConnectorOf(t *testing.T, s Subject) {
 	unresolved, settled := SampleMutation("unresolved", ledger.NeedsReconcile, 1), SampleMutation("settled", ledger.Applied, 2)
 	other := SampleMutation("other", ledger.Indeterminate, 3)
 	other.Connector = "another"
+	before := standings(s.Store)
 	put(t, s.Store, unresolved, settled, other)
-	keys := []ledger.Key{other.Key, settled.Key, {1, 2, 3}, unresolved.Key}
-	got := s.Store.ConnectorsOf(keys)
-	want := []string{"another", "", "", unresolved.Connector}
-	if !slices.Equal(got, want) {
-		t.Errorf("connectors %q, want %q", got, want)
-	}
-	reopened := s.Reopen()
-	if got := reopened.ConnectorsOf(keys); !slices.Equal(got, want) {
-		t.Errorf("connectors after a start %q, want %q", got, want)
+	again := s.Reopen()
+	reopened := standings(again)
+	want := map[ledger.Key]string{other.Key: "another", settled.Key: "", {1, 2, 3}: "", unresolved.Key: unresolved.Connector}
+	for _, gate := range []ledger.Standings{before, reopened} {
+		for k, connector := range want {
+			if got := gate.ConnectorOf(k); got != connector {
+				t.Errorf("connector %q, want %q", got, connector)
+			}
+		}
 	}
 	unresolved.Version, unresolved.State = 2, ledger.Applied
-	put(t, reopened, unresolved)
-	if got := reopened.ConnectorsOf(keys[3:]); got[0] != "" {
-		t.Errorf("a record that is settled is kept in memory still, as one of %q", got[0])
+	put(t, again, unresolved)
+	if got := reopened.ConnectorOf(unresolved.Key); got != "" {
+		t.Errorf("a record that is settled is kept in memory still, as one of %q", got)
 	}
 }
 
@@ -50,44 +51,18 @@ func testDue(t *testing.T, s Subject) {
 		}
 		return out
 	}
-	for _, c := range []struct {
-		name  string
-		limit int
-		want  []ledger.Key
-		next  time.Time
-	}{
-		{"all that are due", 10, keys(ms[1], ms[2], ms[0]), ms[3].NextTryAt},
-		{"up to the limit", 2, keys(ms[1], ms[2]), ms[3].NextTryAt},
-	} {
-		got, next, err := s.Store.Due(t.Context(), now, c.limit)
-		if err != nil || !slices.Equal(got, c.want) || !next.Equal(c.next) {
-			t.Errorf("%s: %v, next %s, %v; want %v, next %s", c.name, got, next, err, c.want, c.next)
-		}
+	want := keys(ms[1], ms[2], ms[0])
+	if got, next, err := s.Store.Due(t.Context(), now); err != nil || !slices.Equal(got, want) || !next.Equal(ms[3].NextTryAt) {
+		t.Errorf("%v, next %s, %v; want %v, next %s", got, next, err, want, ms[3].NextTryAt)
 	}
 	for n, m := range ms {
 		m.Version, m.State = 2, ledger.Applied
 		ms[n] = m
 	}
 	put(t, s.Store, ms...)
-	if got, next, err := s.Store.Due(t.Context(), now.Add(time.Hour), 10); err != nil || len(got) != 0 || !next.IsZero() {
+	if got, next, err := s.Store.Due(t.Context(), now.Add(time.Hour)); err != nil || len(got) != 0 || !next.IsZero() {
 		t.Errorf("settled records: %v, next %s, %v", got, next, err)
 	}
-}
-
-func testInFlight(t *testing.T, s Subject) {
-	a, b := SampleMutation("a", ledger.InFlight, 0), SampleMutation("b", ledger.InFlight, 1)
-	put(t, s.Store, a, b, SampleMutation("c", ledger.NeedsReconcile, 2))
-	check := func(store ledger.Store, want ...ledger.Key) {
-		t.Helper()
-		got, err := store.InFlight(t.Context())
-		if err != nil || !slices.Equal(got, want) {
-			t.Errorf("got %v, %v; want %v", got, err, want)
-		}
-	}
-	check(s.Store, a.Key, b.Key)
-	a.Version, a.State = 2, ledger.Failed
-	put(t, s.Store, a)
-	check(s.Reopen(), b.Key)
 }
 
 func testPages(t *testing.T, s Subject) {
@@ -333,6 +308,7 @@ func testByID(t *testing.T, s Subject) {
 	b.Key[5] ^= 1
 	b.ID = b.Key.ID()
 	put(t, s.Store, a, b)
+	l := &ledger.Ledger{Store: s.Store}
 	for _, c := range []struct {
 		name, id string
 		want     ledger.Key
@@ -346,7 +322,7 @@ func testByID(t *testing.T, s Subject) {
 		{"another", "m-ffffffffffffffffffff", a.Key, true},
 		{"no id", "order-1", a.Key, true},
 	} {
-		m, err := s.Store.MutationByID(t.Context(), c.id)
+		m, err := l.MutationByID(t.Context(), c.id)
 		switch {
 		case c.missing && !errors.Is(err, ledger.ErrNotFound):
 			t.Errorf("%s: %v, want ErrNotFound", c.name, err)

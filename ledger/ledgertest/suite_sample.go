@@ -19,26 +19,33 @@ func SampleMutation(name string, state ledger.State, n int) *ledger.Mutation {
 	at := Epoch.Add(time.Duration(n) * time.Second)
 	stamp := ledger.Stamp{Wall: at, Mono: time.Hour, Boot: 2 * time.Hour, BootID: "boot"}
 	m := &ledger.Mutation{
-		Key: k, ID: k.ID(), Version: 1, State: state,
-		Connector: "stripe", ConnectorVersion: 3, ConnectorHash: hash("rules"), Operation: "refund",
-		Target: "Refund 12 of " + name, Account: "acct_1", HostGroup: "stripe",
-		Identity:      map[string]string{"charge": `"` + name + `"`},
-		Scope:         ledger.Scope{Workflow: "refunds", Item: "order-1", Attempt: 1, Run: "run-1"},
-		PayloadDigest: hash(name), SignificantDigest: hash(name + "!"),
-		Marker: ledger.Marker(k), VendorKey: "vk-" + name, Generation: 1,
-		CreatedAt: at, UpdatedAt: at,
-		Policy: ledger.Policy{
-			Reconciler: true, NativeKey: true, KeyFormat: ledger.KeyUUID, BlockScope: ledger.BlockWorkflow,
-			OnAbsent: ledger.AbsentFail, Settle: 5 * time.Minute, Confirmations: 2, Spacing: 10 * time.Second,
+		Version: 1, CreatedAt: at, UpdatedAt: at,
+		Intent: ledger.Intent{
+			Key: k, ID: k.ID(),
+			Connector: "stripe", ConnectorVersion: 3, ConnectorHash: hash("rules"), Operation: "refund",
+			Target: "Refund 12 of " + name, Account: "acct_1", HostGroup: "stripe",
+			Identity: map[string]string{"charge": `"` + name + `"`},
+			Scope:    ledger.Scope{Workflow: "refunds", Item: "order-1", Attempt: 1, Run: "run-1"},
+			Marker:   ledger.Marker(k), VendorKey: "vk-" + name, Generation: 1,
 		},
-		Request: ledger.Request{
-			Method: "POST", URL: "https://api.example.test/v1/refunds",
-			Header: ledger.Header{"Content-Type": {"application/json"}, "Accept": {"a", "b"}},
+		Outcome: ledger.Outcome{
+			State: state,
+			Dispatches: []ledger.Dispatch{{
+				ID: "d-" + name, Owner: "process-1", Run: "run-1", Generation: 1,
+				PayloadDigest: hash(name), Started: stamp,
+			}},
 		},
-		Dispatches: []ledger.Dispatch{{
-			ID: "d-" + name, Owner: "process-1", Run: "run-1", Generation: 1,
-			PayloadDigest: hash(name), Started: stamp,
-		}},
+		Payload: ledger.Payload{
+			PayloadDigest: hash(name), SignificantDigest: hash(name + "!"),
+			Policy: ledger.Policy{
+				Reconciler: true, NativeKey: true, KeyFormat: ledger.KeyUUID, BlockScope: ledger.BlockWorkflow,
+				OnAbsent: ledger.AbsentFail, Settle: 5 * time.Minute, Confirmations: 2, Spacing: 10 * time.Second,
+			},
+			Request: ledger.Request{
+				Method: "POST", URL: "https://api.example.test/v1/refunds",
+				Header: ledger.Header{"Content-Type": {"application/json"}, "Accept": {"a", "b"}},
+			},
+		},
 	}
 	if state == ledger.NeedsReconcile {
 		m.NextTryAt = at.Add(time.Minute)

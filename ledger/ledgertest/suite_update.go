@@ -59,7 +59,7 @@ func testFailedCommand(t *testing.T, s Subject) {
 	if err != nil || len(events) != 0 {
 		t.Errorf("events %v (%v), want none", events, err)
 	}
-	if _, _, err := s.Store.Standing("run-1"); !errors.Is(err, ledger.ErrNotFound) {
+	if _, _, err := standings(s.Store).Standing("run-1"); !errors.Is(err, ledger.ErrNotFound) {
 		t.Errorf("Standing: %v, want ErrNotFound", err)
 	}
 }
@@ -71,6 +71,7 @@ func absences(v ledger.View, k ledger.Key) map[string]error {
 	_, out["run"] = v.Run("run-1")
 	_, out["token"] = v.RunByToken(hash("token of run-1"))
 	_, out["item"] = v.Item("refunds", "order-1")
+	_, out["connector"] = v.Connector("x")
 	_, out["evidence"] = v.EvidenceOf("c", "a", "o")
 	_, out["delivery"] = v.Delivery("run-1", k)
 	return out
@@ -86,18 +87,17 @@ func testAbsent(t *testing.T, s Subject) {
 		}
 		return nil
 	})
+	gate := standings(s.Store)
 	for what, err := range map[string]error{
-		"standing": second(s.Store.Standing("x")), "token": second(s.Store.StandingByToken("x")),
-		"empty token": second(s.Store.StandingByToken("")),
+		"standing": second(gate.Standing("x")), "token": second(gate.StandingByToken("x")),
+		"empty token": second(gate.StandingByToken("")),
 	} {
 		if !errors.Is(err, ledger.ErrNotFound) {
 			t.Errorf("%s: %v, want ErrNotFound", what, err)
 		}
 	}
-	if _, err := s.Store.Connector(t.Context(), "x"); !errors.Is(err, ledger.ErrNotFound) {
-		t.Errorf("connector: %v, want ErrNotFound", err)
-	}
-	if _, err := s.Store.MutationByID(t.Context(), m.ID); !errors.Is(err, ledger.ErrNotFound) {
+	l := &ledger.Ledger{Store: s.Store}
+	if _, err := l.MutationByID(t.Context(), m.ID); !errors.Is(err, ledger.ErrNotFound) {
 		t.Errorf("by id: %v, want ErrNotFound", err)
 	}
 	if _, err := s.Store.Body(t.Context(), SampleBody([]byte("x"))); !errors.Is(err, ledger.ErrNotFound) {
@@ -294,10 +294,10 @@ func testReopen(t *testing.T, s Subject) {
 		tx.Append(ledger.Event{What: "one", Mutation: m.ID})
 		return errors.Join(tx.PutMutation(m), tx.PutRun(r), tx.PutItem(i))
 	})
-	id, process := s.Store.ID(), s.Store.Process()
+	process := s.Store.Process()
 	again := s.Reopen()
-	if again.ID() != id || id == "" {
-		t.Errorf("id %q, want %q and not empty", again.ID(), id)
+	if id := again.Process().Ledger; id != process.Ledger || id == "" {
+		t.Errorf("id %q, want %q and not empty", id, process.Ledger)
 	}
 	if again.Process().ID == process.ID {
 		t.Error("the new process has the id of the old one")
@@ -313,7 +313,7 @@ func testReopen(t *testing.T, s Subject) {
 		}
 		return errors.Join(errM, errR, errI)
 	})
-	if _, blockers, err := again.Standing("run-1"); err != nil || len(blockers) != 1 {
+	if _, blockers, err := standings(again).Standing("run-1"); err != nil || len(blockers) != 1 {
 		t.Errorf("the gate after reopening: %v, %v", blockers, err)
 	}
 	update(t, again, func(tx ledger.Tx) error { tx.Append(ledger.Event{What: "two"}); return nil })

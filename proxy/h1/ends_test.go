@@ -129,7 +129,7 @@ func hijacks(t *testing.T, watched bool) {
 		if synctest.Wait(); s.reads.Load() != before {
 			t.Error("a hijacked connection is read")
 		}
-		if err := s.server.Shutdown(t.Context()); err != nil { //nolint:contextcheck // The server ends for another reason than the request.
+		if err := s.server.Shutdown(t.Context()); err != nil {
 			t.Error(err)
 		}
 		_ = s.server.Close()

@@ -67,7 +67,7 @@ func TestALookSeesTheClientGo(t *testing.T) {
 					if first != nil {
 						return
 					}
-					first = r.Context() //nolint:fatcontext // It is the first one, kept to be looked at.
+					first = r.Context()
 					if c.followed {
 						_ = first.Done()
 					}

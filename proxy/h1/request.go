@@ -1,7 +1,9 @@
 package h1
 
 import (
+	"context"
 	"errors"
+	"net"
 	"net/http"
 	"net/textproto"
 	"net/url"
@@ -45,7 +47,8 @@ func (c *conn) request(raw []byte) (*exchange, error) {
 	delete(header, "Host")
 	oldCacheControl(header)
 	x := &exchange{}
-	x.ctx = requestContext{Context: c.ctx, conn: c}
+	x.ctx.conn = c
+	x.ctx.Context, x.ctx.end = context.WithCancel(c.ctx)
 	x.req = (&http.Request{
 		Method: method, URL: u, Proto: line[len(line)-len("HTTP/1.1"):], ProtoMajor: 1, ProtoMinor: minor, Header: header, Host: host,
 		RemoteAddr: c.remote, RequestURI: target, TLS: c.tls, Close: closes(minor, header), Body: http.NoBody,
@@ -216,4 +219,23 @@ func announced(header http.Header) http.Header {
 		return nil
 	}
 	return trailer
+}
+
+// Reset ends a connection in a way that nobody takes for its end in good order: without a
+// closing alert of TLS, and by a reset where what it lies on has one. What was written and hasn't
+// arrived yet may be lost.
+func Reset(c net.Conn) {
+	below := c
+	for {
+		wrapped, ok := below.(interface{ NetConn() net.Conn })
+		if !ok {
+			break
+		}
+		below = wrapped.NetConn()
+	}
+	if tcp, ok := below.(interface{ SetLinger(sec int) error }); ok {
+		_ = tcp.SetLinger(0)
+	}
+	_ = below.Close()
+	_ = c.Close() // Who counts connections, or waits for their end, is told.
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"slices"
 	"sync"
 	"time"
 )
@@ -112,18 +111,16 @@ func (w *watch) stop() {
 
 // requestContext is the context of a request. It is done when its handler has returned, and
 // when the client was seen to go. For that the connection has to be read, which begins when
-// somebody asks to be told (Done, AfterFunc); all content has to be read before. Who need
+// somebody asks to be told (Done); all content has to be read before. Who need
 // not be told can look instead.
 type requestContext struct {
-	//nolint:containedctx // It is one itself, and that of the connection.
+	//nolint:containedctx // It is one itself.
 	context.Context
+	// end makes it done.
+	end  context.CancelFunc
 	conn *conn
 
-	mu   sync.Mutex
-	over bool
-	done chan struct{}
-	// atEnd run when it is done.
-	atEnd []*func()
+	mu sync.Mutex
 	// wanted says that the client shall be followed, unread that there is content
 	// before that.
 	wanted, unread bool
@@ -132,7 +129,7 @@ type requestContext struct {
 // follow lets the client be seen to go, as soon as all content was read.
 func (x *requestContext) follow() {
 	x.mu.Lock()
-	begin := !x.wanted && !x.unread && !x.over
+	begin := !x.wanted && !x.unread
 	x.wanted = true
 	x.mu.Unlock()
 	if begin {
@@ -155,7 +152,7 @@ func (x *requestContext) Look() {
 // allRead says that all content was read.
 func (x *requestContext) allRead() {
 	x.mu.Lock()
-	begin := x.wanted && x.unread && !x.over
+	begin := x.wanted && x.unread
 	x.unread = false
 	x.mu.Unlock()
 	if begin {
@@ -163,68 +160,8 @@ func (x *requestContext) allRead() {
 	}
 }
 
-// end makes it done.
-func (x *requestContext) end() {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.over {
-		return
-	}
-	x.over = true
-	if x.done != nil {
-		close(x.done)
-	}
-	for _, f := range x.atEnd {
-		go (*f)()
-	}
-	x.atEnd = nil
-}
-
-// Done implements context.Context.
+// Done implements context.Context. Package context asks for it, whatever it is to tell.
 func (x *requestContext) Done() <-chan struct{} {
 	x.follow()
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.done == nil {
-		x.done = make(chan struct{})
-		if x.over {
-			close(x.done)
-		}
-	}
-	return x.done
-}
-
-// Err implements context.Context.
-func (x *requestContext) Err() error {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.over {
-		return context.Canceled
-	}
-	return nil
-}
-
-// Deadline implements context.Context: there is none.
-func (*requestContext) Deadline() (time.Time, bool) { return time.Time{}, false }
-
-// AfterFunc is what context.AfterFunc does; package context looks for it.
-func (x *requestContext) AfterFunc(f func()) (stop func() bool) {
-	x.follow()
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.over {
-		go f()
-		return func() bool { return false }
-	}
-	at := &f
-	x.atEnd = append(x.atEnd, at)
-	return func() bool {
-		x.mu.Lock()
-		defer x.mu.Unlock()
-		i := slices.Index(x.atEnd, at)
-		if i >= 0 {
-			x.atEnd = slices.Delete(x.atEnd, i, i+1)
-		}
-		return i >= 0
-	}
+	return x.Context.Done()
 }

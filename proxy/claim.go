@@ -1,0 +1,425 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"keep-proxy/dispatch"
+	"keep-proxy/internal/fault"
+	"keep-proxy/ledger"
+	"keep-proxy/rules"
+)
+
+// Crash points of one mutation in the proxy.
+var (
+	claimedPoint   = fault.New("proxy.claimed")
+	sentPoint      = fault.New("proxy.answer_head_read")
+	committedPoint = fault.New("proxy.committed_recorded")
+	judgedPoint    = fault.New("proxy.answer_judged")
+	recordedPoint  = fault.New("proxy.outcome_recorded")
+	deliveredPoint = fault.New("proxy.answer_delivered")
+)
+
+// holdTick is how often a held request asks the gate again.
+const holdTick = 25 * time.Millisecond
+
+// claimAndSend claims the mutation and does what the ledger decides.
+func (p *Proxy) claimAndSend(ctx context.Context, x *exchange, w *work) *reply {
+	if f := p.storeBody(ctx, w); f != nil {
+		return &reply{refusal: f}
+	}
+	p.under.mutations.Add(1)
+	defer p.under.mutations.Add(-1)
+	needsTurn := w.match.Connector.Rate.Bounds()
+	var until patience
+	for asked := 0; ; {
+		// Much may have happened while the body came in.
+		if f := p.gate(x); f != nil {
+			return &reply{refusal: f}
+		}
+		if f := p.outdated(w); f != nil {
+			return &reply{refusal: f}
+		}
+		// What would be sent is told, and not recorded, while sending is kept back.
+		h := p.halted()
+		w.claim.AwaitsTurn = needsTurn || h.Sending
+		claimed, err := p.tryClaim(ctx, w)
+		if err != nil {
+			return &reply{refusal: ledgerRefusal(err)}
+		}
+		if claimed.Decision == ledger.DecideTurn {
+			if h.Sending {
+				return &reply{refusal: h.refusal()}
+			}
+			if f := p.awaitTurn(x.client, w); f != nil {
+				return &reply{refusal: f}
+			}
+			needsTurn, until = false, patience{}
+			continue
+		}
+		p.knowRepeat(x, w, &claimed)
+		again, left := p.awaitOther(x.client, w, claimed, &until)
+		if again {
+			continue
+		}
+		if left {
+			// Nothing stopped it, and its run has seen nothing: it may ask again.
+			return &reply{refusal: refuse(problemIncomplete, "The caller went away before what is being sent had its answer.")}
+		}
+		if asked < maxAsked && p.prepared(ctx, w, claimed) {
+			asked++
+			continue
+		}
+		return p.decided(ctx, x, w, claimed)
+	}
+}
+
+// awaitOther waits for what may change the ledger's decision soon, and reports whether to ask
+// again, or that the caller left while what it asks for was being sent. Shutting down ends the wait,
+// which the gate says.
+func (p *Proxy) awaitOther(client context.Context, w *work, c ledger.Claimed, until *patience) (again, left bool) {
+	switch {
+	case c.Decision == ledger.DecideBlocked:
+		return p.await(client, blockersOf(c), until) || p.draining.Load(), false
+	case redispatched(c):
+		again = p.awaitRedispatch(client, c.Mutation.Key)
+	case c.Decision == ledger.DecideJoin:
+		again = p.awaitLanding(client, w, c.Mutation.Key, until)
+	default:
+		return false, false
+	}
+	again = again || p.draining.Load()
+	return again, !again && client.Err() != nil
+}
+
+// awaitLanding waits for the work on a record that has another key by the rule of now, which was
+// changed meanwhile, so that its callers are no company of that work. It reports whether to ask the
+// ledger again.
+func (p *Proxy) awaitLanding(client context.Context, w *work, record ledger.Key, until *patience) bool {
+	landed := p.flights.landing(record, w.flight)
+	if landed == nil {
+		// It has landed since the ledger said so, or its claim isn't known here yet.
+		if until.missed++; until.missed > maxMissed {
+			return false
+		}
+	}
+	return p.pause(client, landed)
+}
+
+// pause waits for something, or for nothing in particular a tick. It reports false once the client
+// has gone, or shutting down began.
+func (p *Proxy) pause(client context.Context, until <-chan struct{}) bool {
+	var tick <-chan time.Time
+	if until == nil {
+		tick = time.After(holdTick)
+	}
+	select {
+	case <-until:
+		return true
+	case <-tick:
+		return true
+	case <-client.Done():
+	case <-p.admitting.Done():
+	}
+	return false
+}
+
+// maxMissed bounds how often one request asks the ledger again about work that isn't found here.
+const maxMissed = 8
+
+// knowRepeat knows a second intent beside one of its run that is still being answered, under the key
+// that its mutation has by another version of the rule. Those of the same key the flights tell apart.
+func (p *Proxy) knowRepeat(x *exchange, w *work, c *ledger.Claimed) {
+	if c.Mutation == nil || c.Decision != ledger.DecideJoin && c.Decision != ledger.DecideReplay {
+		return
+	}
+	if p.flights.repeated(c.Mutation.Key, w.flight, &call{run: x.caller.run, clientKey: w.clientKey, replay: w.claim.RepeatReplay}) {
+		c.Decision = ledger.DecideRepeated
+	}
+}
+
+// redispatched reports whether the mutation is being sent again by itself: no caller
+// of this proxy has the sending, so that there is none to join.
+func redispatched(c ledger.Claimed) bool {
+	return c.Decision == ledger.DecideJoin && c.Mutation.Current().Redispatch
+}
+
+// awaitRedispatch waits for the end of a sending that bounds itself, and reports
+// whether to ask the ledger again.
+func (p *Proxy) awaitRedispatch(client context.Context, key ledger.Key) bool {
+	for p.pause(client, nil) {
+		waiting := false
+		if err := p.ledger.View(client, func(v ledger.View) error {
+			m, err := v.Mutation(key)
+			waiting = err == nil && m.State == ledger.InFlight && m.Current().Redispatch
+			return err
+		}); err != nil {
+			return false
+		}
+		if !waiting {
+			return true
+		}
+	}
+	return false
+}
+
+// maxAsked bounds how often one request answers what the ledger asks before it
+// decides: its record may have changed each time.
+const maxAsked = 8
+
+// prepared gives the next claim what the ledger asked for, and reports whether it
+// asked.
+func (p *Proxy) prepared(ctx context.Context, w *work, c ledger.Claimed) bool {
+	if c.Decision != ledger.DecideCompare && c.Decision != ledger.DecideRules {
+		return false
+	}
+	accounts := p.accountsFor(w)
+	if c.Decision == ledger.DecideRules {
+		accounts = askedAhead(ctx, p.config.Pinned, accounts, w.req, c.Rules)
+	}
+	var err error
+	loading := p.contents.Load(w.req, w.body, func(req *rules.Request) {
+		if c.Decision == ledger.DecideCompare {
+			compared := ComparePayload(ctx, p.ledger, p.config.Pinned, w.op, req, c.Mutation)
+			w.claim.Compared = &compared
+			return
+		}
+		var past []ledger.Past
+		if past, err = HistoryKeys(ctx, p.config.Pinned, accounts, w.claim.Scope, req, w.op, c.Rules); err == nil {
+			w.claim.Past = append(w.claim.Past, past...)
+		}
+	})
+	if err = errors.Join(err, loading); err != nil {
+		p.config.Log.Error().Err(err).Str("item", w.claim.Item).Msg("a stored request or rule can't be held against this one")
+	}
+	return err == nil
+}
+
+// storeBody writes a request body that is too long for its record's transaction
+// ahead of it.
+func (p *Proxy) storeBody(ctx context.Context, w *work) *refusal {
+	if b, short := w.kept.Whole(); short {
+		w.claim.Body = b
+		return nil
+	}
+	stored, err := w.kept.Keep(ctx)
+	if err != nil {
+		return ledgerRefusal(err)
+	}
+	w.claim.Record.Request.Body = stored
+	return nil
+}
+
+func (p *Proxy) tryClaim(ctx context.Context, w *work) (ledger.Claimed, error) {
+	w.claim.DispatchID = p.config.NewID()
+	claimed, err := p.ledger.Claim(ctx, w.claim)
+	if err != nil {
+		return ledger.Claimed{}, fmt.Errorf("claim: %w", err)
+	}
+	return claimed, nil
+}
+
+// patience bounds the waiting of one request, from the first time that it has to. The
+// zero value has not waited yet.
+type patience struct {
+	since time.Duration
+	// asked says that it has asked again about what an inline try was at work on.
+	asked bool
+	// missed counts how often work that is under way was not found here.
+	missed int
+}
+
+// await waits for what may lift a stop soon: an inline try that is under way, then
+// the configured hold. It reports whether to ask again.
+func (p *Proxy) await(client context.Context, blockers []ledger.Blocker, until *patience) bool {
+	now := p.config.Clock.Mono()
+	if until.since == 0 {
+		until.since = now
+	}
+	if now-until.since >= p.config.Inline+p.config.Hold {
+		return false
+	}
+	if p.inline.wait(client, blockers) {
+		return client.Err() == nil
+	}
+	// The try of what was in flight may have ended since the ledger said so.
+	if !until.asked && slices.ContainsFunc(blockers, func(b ledger.Blocker) bool { return b.State == ledger.InFlight }) {
+		until.asked = true
+		return true
+	}
+	return p.config.Hold > 0 && p.pause(client, nil)
+}
+
+// decided turns the ledger's decision into an answer.
+func (p *Proxy) decided(ctx context.Context, x *exchange, w *work, c ledger.Claimed) *reply {
+	if c.Mutation != nil {
+		w.key = c.Mutation.Key
+	}
+	p.flights.works(w.flight, w.key)
+	switch c.Decision {
+	case ledger.DecideDispatch:
+		claimedPoint.Pass()
+		if c.Drift != "" {
+			p.config.Log.Warn().Str("mutation", c.Mutation.ID).Str("run", x.caller.run).Msg("drift: " + c.Drift)
+		}
+		return p.dispatch(ctx, w, c)
+	case ledger.DecideReplay:
+		if refused := p.verified(ctx, x, w, c); refused != nil {
+			return refused
+		}
+		return p.replay(ctx, c)
+	default:
+		return p.undispatched(ctx, x, w, c)
+	}
+}
+
+// undispatched answers what is neither sent nor replayed. What it doesn't know is refused.
+func (p *Proxy) undispatched(ctx context.Context, x *exchange, w *work, c ledger.Claimed) *reply {
+	out := &reply{mutation: c.Mutation, decision: c.Decision, shared: true, runRefused: c.RunRefused}
+	switch c.Decision {
+	case ledger.DecideStandIn:
+		return p.standIn(out, w)
+	case ledger.DecideRules:
+		out.refusal = refuse(problemAmbiguousRecord,
+			"This item has mutations under an earlier version of the rule, which can't be read any more, "+
+				"so it isn't known whether this one was made; nothing was sent.")
+	case ledger.DecideRepeated:
+		out.refusal = repeated(w.derived.Target)
+	case ledger.DecideBlocked, ledger.DecideJoin:
+		// Joining is for the flight's waiters; a record that is in flight here
+		// without a flight waits for its outcome to be recorded.
+		out.refusal = p.blockedRefusal(x.caller, blockersOf(c), c.Detail)
+		if x.caller.managed() {
+			if _, err := p.ledger.RefuseRun(ctx, x.caller.run, "refused because of a stop", causeOf(blockersOf(c))); err != nil {
+				out.refusal = ledgerRefusal(err)
+			}
+		}
+		p.cutStopped()
+		if c.Mutation != nil && c.Mutation.State == ledger.NeedsReconcile {
+			// The claim itself may have made it so; see ledger.Gap.
+			p.config.Inliner.Kick()
+		}
+	case ledger.DecideMismatch:
+		out.refusal = claimRefusal(c)
+		p.cutStopped()
+	case ledger.DecideRefused:
+		out.refusal = claimRefusal(c)
+	default:
+		out.refusal = refuse(problemInternal, "The ledger's decision is unknown; nothing was sent.")
+	}
+	// A refusal that belongs to one caller's run is not another's answer.
+	out.shared = false
+	return out
+}
+
+// claimRefusal names a refused claim. The class of an ended run is its own.
+func claimRefusal(c ledger.Claimed) *refusal {
+	f := refuse(problem(c.Problem), unsent(c.Detail))
+	if _, known := kinds[f.problem]; !known {
+		f.problem = problemInternal
+	}
+	if c.Run != nil && f.problem == problemRunAborted {
+		f.class = c.Run.Class
+	}
+	f.advise(c.Mutation)
+	return f
+}
+
+// replay gives the stored answer.
+func (p *Proxy) replay(ctx context.Context, c ledger.Claimed) *reply {
+	out := &reply{mutation: c.Mutation, decision: c.Decision, shared: true, replayed: true}
+	result := c.Mutation.Result
+	if result == nil {
+		out.refusal = out.noResult("It happened, but its result is not known.")
+		return out
+	}
+	body, err := p.bodyOf(ctx, result.Body)
+	switch {
+	case errors.Is(err, ledger.ErrBodyDropped):
+		out.refusal = out.noResult("It happened, but the stored answer is gone: retention dropped it, or its loss was accepted.")
+	case err != nil:
+		out.refusal = out.unreadable(err)
+	default:
+		out.status, out.header, out.body = result.Status, map[string][]string(result.Header), body
+		out.trailer = map[string][]string(result.Trailer)
+	}
+	return out
+}
+
+// bodyOf is the content of a stored body. A long one is read twice, first to know that
+// it is whole: of a damaged one nothing must reach a client.
+func (p *Proxy) bodyOf(ctx context.Context, b ledger.Body) (*dispatch.Content, error) {
+	if b.SHA256 == "" {
+		return nil, nil
+	}
+	if b.Size > ledger.InlineBody {
+		c := dispatch.Stored(b.Size, func() (io.ReadCloser, error) { return p.ledger.Body(ctx, b) })
+		r, err := c.Open()
+		if err != nil {
+			return nil, err
+		}
+		_, err = io.Copy(io.Discard, r)
+		return c, errors.Join(err, r.Close())
+	}
+	short, err := dispatch.StoredBody(ctx, p.ledger, b)
+	if err == nil && int64(len(short)) > b.Size {
+		err = fmt.Errorf("%w: body %s is longer than its record says", ledger.ErrDamaged, b.SHA256)
+	}
+	return dispatch.InMemory(short), err
+}
+
+// ledgerRefusal says that the ledger couldn't, so nothing was sent.
+func ledgerRefusal(err error) *refusal {
+	f := refuse(problemLedgerUnavailable, "The ledger can't record this, so nothing was sent: "+err.Error()+".")
+	if errors.Is(err, ledger.ErrLowSpace) {
+		f.detail = "The disk of the ledger is nearly full, so no new mutation is taken and nothing was sent; free some space."
+	}
+	f.retryAfter = drainRetryAfter
+	return f
+}
+
+// blockersOf is what a blocked claim waits for: at least its own record.
+func blockersOf(c ledger.Claimed) []ledger.Blocker {
+	if len(c.Blockers) > 0 || c.Mutation == nil {
+		return c.Blockers
+	}
+	return []ledger.Blocker{{Key: c.Mutation.Key, ID: c.Mutation.ID, Item: c.Mutation.Item, State: c.Mutation.State}}
+}
+
+func causeOf(blockers []ledger.Blocker) string {
+	if len(blockers) == 0 {
+		return ""
+	}
+	return blockers[0].ID
+}
+
+// standIn answers with what the rule says in the place of a result.
+func (p *Proxy) standIn(out *reply, w *work) *reply {
+	m := out.mutation
+	skipped := m.State == ledger.Skipped
+	var result *rules.Result
+	var err error
+	loading := p.contents.Load(w.req, w.body, func(req *rules.Request) {
+		result, err = w.op.StandIn(skipped, rules.Env{Request: req, Account: w.derived.Account, Mutation: dispatch.RuleMutation(m)})
+	})
+	if err = errors.Join(err, loading); err != nil || result == nil {
+		p.config.Log.Error().Err(err).Str("mutation", m.ID).Msg("the rule's own answer can't be made")
+		out.refusal = out.noResult("It happened, but its result is not known, " +
+			"and the rule's own answer (on_no_result) can't be made of this request.")
+		if skipped {
+			out.refusal = refuse(problemSkipped, "A person decided to go on without it, and the rule's own answer (on_skip) "+
+				"can't be made of this request. Nothing was sent.")
+		}
+		return out
+	}
+	out.status, out.header, out.body = result.Status, result.Header, dispatch.InMemory(result.Body)
+	out.standIn = "on_no_result"
+	if skipped {
+		out.standIn = "on_skip"
+	}
+	return out
+}

@@ -1,0 +1,158 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// ServeRun answers on a listener of one run's own until it is closed or Shutdown;
+// then it returns nil. What arrives there is on behalf of the run with this token
+// digest (see [TokenDigest]) and needs no credentials; those of another run are
+// refused with 407. For clients that can't be given any.
+//
+// Who reaches the listener acts for the run, so it must not be reachable by others
+// than the run's own processes.
+func (p *Proxy) ServeRun(l net.Listener, digest string) error {
+	err := p.outer.ServeListener(guardedListener{&ownListener{Listener: p.limit.wrap(l), digest: digest}, p})
+	if errors.Is(err, http.ErrServerClosed) || errors.Is(err, net.ErrClosed) {
+		return nil
+	}
+	return err
+}
+
+// ownListener marks its connections with the run that they belong to.
+type ownListener struct {
+	net.Listener
+	digest string
+}
+
+// Accept implements net.Listener.
+func (l *ownListener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &ownConn{wrapped{c}, l.digest}, nil
+}
+
+type ownConn struct {
+	wrapped
+	digest string
+}
+
+type ownerKey struct{}
+
+// withOwner is a server's ConnContext: it notes whose listener the connection
+// came in by.
+func withOwner(ctx context.Context, c net.Conn) context.Context {
+	for c != nil {
+		if own, ok := c.(*ownConn); ok {
+			return context.WithValue(ctx, ownerKey{}, own.digest)
+		}
+		wrapped, ok := c.(interface{ NetConn() net.Conn })
+		if !ok {
+			return ctx
+		}
+		c = wrapped.NetConn()
+	}
+	return ctx
+}
+
+// ownerOf is the token digest of the run whose listener a request came in by; empty
+// for the listeners that all share.
+func ownerOf(ctx context.Context) string {
+	digest, _ := ctx.Value(ownerKey{}).(string)
+	return digest
+}
+
+// drainRetryAfter is what a refusal while draining or overloaded, or by rules of before, asks for.
+const drainRetryAfter = time.Second
+
+// connectionLimit bounds the client connections of all listeners together, and leaves
+// descriptors to what is no connection of a client.
+type connectionLimit struct {
+	most int64
+	now  atomic.Int64
+	// highest is the highest descriptor that a connection may have, 0 for any. A system
+	// gives the lowest one that is free: so many are open, of whatever kind.
+	highest uintptr
+	// over answers a connection over the limit, and closes it.
+	over func(net.Conn)
+}
+
+func newConnectionLimit(most, highest int) *connectionLimit {
+	return &connectionLimit{most: int64(most), highest: uintptr(max(highest, 0))}
+}
+
+// tooHigh reports whether a connection's descriptor is one of those that are left to
+// others.
+func (l *connectionLimit) tooHigh(c net.Conn) bool {
+	s, ok := c.(syscall.Conn)
+	if !ok || l.highest == 0 {
+		return false
+	}
+	high := true
+	raw, err := s.SyscallConn()
+	if err == nil {
+		err = raw.Control(func(fd uintptr) { high = fd > l.highest })
+	}
+	return err != nil || high
+}
+
+func (l *connectionLimit) wrap(inner net.Listener) net.Listener {
+	return &limitedListener{Listener: inner, limit: l}
+}
+
+type limitedListener struct {
+	net.Listener
+	limit *connectionLimit
+}
+
+// Accept implements net.Listener. A connection over the limit is answered with
+// 503 and closed, before anything of it is read.
+func (l *limitedListener) Accept() (net.Conn, error) {
+	for {
+		c, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		if l.limit.now.Add(1) <= l.limit.most && !l.limit.tooHigh(c) {
+			return &limitedConn{wrapped: wrapped{c}, limit: l.limit}, nil
+		}
+		l.limit.now.Add(-1)
+		go l.limit.over(c)
+	}
+}
+
+// overloaded says 503 `overloaded` to a connection over the limit, and tells of it.
+func (p *Proxy) overloaded(c net.Conn) {
+	f := refuse(problemOverloaded, "Too many connections are open; nothing was sent.")
+	f.retryAfter = drainRetryAfter
+	resp := f.response(&http.Request{}, p.config.Help)
+	defer func() { _ = resp.Body.Close() }()
+	resp.Header.Set("Connection", "close")
+	resp.Header.Set("Date", p.config.Clock.Now().UTC().Format(http.TimeFormat))
+	_ = c.SetWriteDeadline(time.Now().Add(time.Second))
+	err := resp.Write(c)
+	p.noteRefused(c, nil, f.problem, f.detail, resp.StatusCode, err == nil)
+	closeWrite(c)
+	_ = c.Close()
+}
+
+type limitedConn struct {
+	wrapped
+	limit *connectionLimit
+	once  sync.Once
+}
+
+// Close implements net.Conn.
+func (c *limitedConn) Close() error {
+	c.once.Do(func() { c.limit.now.Add(-1) })
+	return c.Conn.Close()
+}

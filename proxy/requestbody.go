@@ -1,0 +1,120 @@
+package proxy
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"keep-proxy/dispatch"
+	"keep-proxy/ledger"
+	"keep-proxy/proxy/strict"
+	"keep-proxy/upstream"
+)
+
+var errBodyTooLarge = errors.New("the body is over the limit")
+
+// stoppedError says that content was awaited no more because its scope was stopped, and
+// how it had waited for the end of that.
+type stoppedError struct{ waited patience }
+
+func (stoppedError) Error() string { return "stopped while the body was awaited" }
+
+// readBody reads the whole content of r, at most limit bytes. A longer one answers
+// errBodyTooLarge; one that ends early answers the reader's error; one that a stop cut
+// answers a stoppedError; one that can't be put aside a dispatch.SpoolError. The content ends with the
+// exchange.
+func (p *Proxy) readBody(x *exchange, r *http.Request, limit int64) (*dispatch.Content, error) {
+	if r.Body == nil || r.Body == http.NoBody || r.ContentLength == 0 {
+		return nil, nil
+	}
+	if r.ContentLength > limit {
+		return nil, errBodyTooLarge
+	}
+	if here, ok := r.Body.(interface{ AtHand() bool }); ok && here.AtHand() {
+		return p.readContent(x, r, limit) // There is no wait that a stop, or a deadline, could end.
+	}
+	s, _ := p.register(r.Context(), x.caller, true)
+	defer s.end()
+	if !s.awaits(x.answer, func() { p.expectContent(x) }) {
+		_ = r.Body.Close() // None of it is read away before the answer.
+		return nil, stoppedError{s.waited(p)}
+	}
+	c, err := p.readContent(x, r, limit)
+	s.came()
+	// What came whole all the same is for the claim's own gate to judge.
+	if err != nil && s.wasStopped() {
+		return nil, stoppedError{s.waited(p)}
+	}
+	return c, err
+}
+
+// readContent reads what readBody awaits.
+func (p *Proxy) readContent(x *exchange, r *http.Request, limit int64) (*dispatch.Content, error) {
+	if 0 < r.ContentLength && r.ContentLength <= ledger.InlineBody {
+		body := make([]byte, r.ContentLength)
+		if _, err := io.ReadFull(r.Body, body); err != nil {
+			return nil, err
+		}
+		c := dispatch.InMemory(body)
+		c.Packed = unpacks(r.Header)
+		return c, nil
+	}
+	c, err := p.contents.Read(io.LimitReader(r.Body, limit+1), r.ContentLength, dispatch.MustSpool)
+	x.after = append(x.after, func(bool) { c.Close() })
+	switch {
+	case err != nil:
+		return nil, err
+	case r.ContentLength > 0 && c.Len() < r.ContentLength:
+		return nil, io.ErrUnexpectedEOF
+	case c.Len() > limit:
+		return nil, errBodyTooLarge
+	}
+	c.Packed = unpacks(r.Header)
+	return c, nil
+}
+
+// unpacks reports whether a request's content may be longer where rules read it.
+func unpacks(h http.Header) bool {
+	return upstream.Coded(h) && !strings.EqualFold(strings.TrimSpace(strings.Join(h["Content-Encoding"], ",")), "aws-chunked")
+}
+
+// unread says why a request's content was not read whole.
+func (p *Proxy) unread(x *exchange, err error, limit int64) *refusal {
+	if stopped, ok := errors.AsType[stoppedError](err); ok {
+		if f := p.gateAfter(x, stopped.waited); f != nil {
+			return f
+		}
+		// The stop was lifted meanwhile; the content is lost.
+		return refuse(problemIncomplete, "A stop ended the wait for the body; nothing was sent. Send the request again.")
+	}
+	return bodyRefusal(err, limit)
+}
+
+// expectContent lets the client's content come for so long from now. The server lifts
+// the deadline at its end.
+func (p *Proxy) expectContent(x *exchange) {
+	if x.answer != nil {
+		_ = http.NewResponseController(x.answer.ResponseWriter).SetReadDeadline(time.Now().Add(p.config.RequestTimeout))
+	}
+}
+
+// bodyRefusal says why a request's body could not be read.
+func bodyRefusal(err error, limit int64) *refusal {
+	if errors.Is(err, errBodyTooLarge) {
+		return refuse(problemTooLarge, fmt.Sprintf("The body is longer than %d bytes, which is the limit for a mutation; nothing was sent.", limit))
+	}
+	if spool := (dispatch.SpoolError{}); errors.As(err, &spool) {
+		return ledgerRefusal(spool.Err)
+	}
+	if fault, ok := errors.AsType[*strict.Fault](err); ok {
+		return faultRefusal(fault)
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return refuse(problemRequestTimeout, "The body did not arrive in time (proxy.timeouts.request); nothing was sent.")
+	}
+	return refuse(problemIncomplete, "The body ended early; nothing was sent.")
+}

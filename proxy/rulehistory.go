@@ -1,0 +1,190 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"keep-proxy/dispatch"
+	"keep-proxy/ledger"
+	"keep-proxy/rules"
+)
+
+// keyOf is the mutation key of what an operation derived from a request, with the
+// identity as the ledger keeps it.
+func keyOf(scope ledger.Scope, op *rules.Operation, d *rules.Derived, identity map[string]string) (ledger.Key, error) {
+	return ledger.MutationKey(ledger.KeyParts{
+		Workflow: scope.Workflow, Item: scope.Item, Attempt: scope.Attempt,
+		Connector: op.Connector.Name, Operation: op.Name, Account: d.Account,
+		HostGroup: d.HostGroup, HostVars: d.HostVars, Identity: identity, Subkey: d.Subkey,
+	})
+}
+
+// identityOf is the identity as the ledger keeps it.
+func identityOf(d *rules.Derived) map[string]string {
+	identity := make(map[string]string, len(d.Identity))
+	for name, value := range d.Identity {
+		// Not a part of the body, which would stay in memory with it.
+		identity[name] = strings.Clone(string(value))
+	}
+	return identity
+}
+
+// AccountOf asks the API of a connector whose data a request changes.
+type AccountOf func(ctx context.Context, c *rules.Connector, req *rules.Request) (string, error)
+
+// HistoryKeys computes the keys that a request of the operation now has under stored versions of
+// its rule. A version that can't be read is an error: a record may be under it.
+func HistoryKeys(
+	ctx context.Context, pinned Pinned, accounts AccountOf, scope ledger.Scope, req *rules.Request, now *rules.Operation, of []ledger.ItemRule,
+) ([]ledger.Past, error) {
+	var out []ledger.Past
+	for _, r := range of {
+		key, err := historyKey(ctx, pinned, accounts, scope, req, now, r)
+		if err != nil {
+			return nil, fmt.Errorf("version %.12s of the rule for %s.%s: %w", r.Hash, r.Connector, r.Operation, err)
+		}
+		out = append(out, ledger.Past{Rule: r, Key: key})
+	}
+	return out, nil
+}
+
+// historyKey is the key under one version, zero where that reads no such mutation in the request.
+func historyKey(
+	ctx context.Context, pinned Pinned, accounts AccountOf, scope ledger.Scope, req *rules.Request, now *rules.Operation, r ledger.ItemRule,
+) (ledger.Key, error) {
+	connector, err := pinned(ctx, r.Hash)
+	if err != nil {
+		return ledger.Key{}, err
+	}
+	op := connector.Operation(r.Operation)
+	if op == nil {
+		return ledger.Key{}, nil
+	}
+	if req, err = underVersion(ctx, accounts, connector, req); err != nil {
+		return ledger.Key{}, err
+	}
+	var d *rules.Derived
+	if op.Name == now.Name || slices.Contains(now.Was, op.Name) {
+		d, err = op.DeriveAlone(req, r.Hosts)
+	} else {
+		// What has another name is this mutation only if that version took the request for it.
+		d, err = connector.DeriveAs(op.Name, req, r.Hosts)
+	}
+	if err != nil || d == nil {
+		return ledger.Key{}, err
+	}
+	return keyOf(scope, op, d, identityOf(d))
+}
+
+// askedAhead asks for each stored version whose data the request changes, if the version asks the API for
+// it: that waits for the network, which nobody may who holds content.
+func askedAhead(ctx context.Context, pinned Pinned, accounts AccountOf, req *rules.Request, of []ledger.ItemRule) AccountOf {
+	type told struct {
+		account string
+		err     error
+	}
+	known := map[string]told{}
+	for _, r := range of {
+		c, err := pinned(ctx, r.Hash)
+		if err != nil || c.AccountRead == nil || c.Operation(r.Operation) == nil {
+			continue // HistoryKeys says what is wrong with it.
+		}
+		if _, asked := known[c.Hash]; !asked {
+			account, err := accounts(ctx, c, req)
+			known[c.Hash] = told{account, err}
+		}
+	}
+	return func(_ context.Context, c *rules.Connector, _ *rules.Request) (string, error) {
+		t, asked := known[c.Hash]
+		if !asked {
+			return "", errors.New("it was not asked for")
+		}
+		return t.account, t.err
+	}
+}
+
+// underVersion makes known whose data the request changes, if this version of the rule
+// asks the API for it.
+func underVersion(ctx context.Context, accounts AccountOf, c *rules.Connector, req *rules.Request) (*rules.Request, error) {
+	if c.AccountRead == nil {
+		return req, nil
+	}
+	account, err := accounts(ctx, c, req)
+	if err != nil {
+		return nil, fmt.Errorf("whose data it changes: %w", err)
+	}
+	return req.WithAccount(c, account), nil
+}
+
+// outdated refuses what was read by a rule that is in force no more, which waited meanwhile: what
+// the new one calls it, another caller may have been sent, and the old one knows nothing of that.
+func (p *Proxy) outdated(w *work) *refusal {
+	was := w.match.Connector
+	if now := p.config.Rules().Connector(was.Name); now != nil && now.Hash == was.Hash && now.HostsInForce == was.HostsInForce {
+		return nil
+	}
+	f := refuse(problemDraining, "The rules of connector "+was.Name+" were changed while this request waited; nothing was sent. Send it again.")
+	f.retryAfter = drainRetryAfter
+	return f
+}
+
+// Pinned gives a stored version of a connector by the hash of its file, as records
+// name it.
+type Pinned func(ctx context.Context, hash string) (*rules.Connector, error)
+
+// ComparePayload compares a request with the one that is stored in m, of which op is
+// the rule now. A difference is none where the rule of that time says so: otherwise
+// the rule of now decides, so that one who corrects a rule frees what it held up.
+// What can't be read covers nothing.
+func ComparePayload(ctx context.Context, l dispatch.StoredBodies, pinned Pinned, op *rules.Operation, req *rules.Request, m *ledger.Mutation) ledger.Compared {
+	out := ledger.Compared{Stored: m.PayloadDigest}
+	if (m.ConnectorHash != op.Connector.Hash || m.ConnectorHosts != op.Connector.HostsInForce) && coveredThen(ctx, pinned, req, m) {
+		out.Covers = true
+		return out
+	}
+	stored, err := storedAgain(ctx, l, m)
+	if err != nil {
+		out.Diff.Why = "The stored request can't be compared with: " + err.Error()
+		return out
+	}
+	c := op.Compare(stored, req)
+	out.Covers = c.Likeness == rules.Equivalent || c.Likeness == rules.Minor
+	out.Diff = ledger.Diff{Why: c.Why, More: c.More}
+	for _, change := range c.Changes {
+		out.Diff.Changes = append(out.Diff.Changes, ledger.Change{
+			Place: change.Place, Kind: string(change.Kind), Stored: change.Stored, Asked: change.Asked, Weight: change.Likeness.String(),
+		})
+	}
+	return out
+}
+
+// coveredThen reports whether the rule under which m was made would replay it.
+func coveredThen(ctx context.Context, pinned Pinned, req *rules.Request, m *ledger.Mutation) bool {
+	connector, err := pinned(ctx, m.ConnectorHash)
+	if err != nil {
+		return false
+	}
+	op := connector.Operation(m.Operation)
+	if op == nil {
+		return false
+	}
+	d, err := op.DeriveAlone(req, m.ConnectorHosts)
+	return err == nil && d != nil && (d.PayloadDigest == m.PayloadDigest || d.SignificantDigest != "" && d.SignificantDigest == m.SignificantDigest)
+}
+
+// storedAgain is the request of a record as it was stored.
+func storedAgain(ctx context.Context, l dispatch.StoredBodies, m *ledger.Mutation) (*rules.Request, error) {
+	body, err := dispatch.StoredBody(ctx, l, m.Request.Body)
+	if err != nil {
+		return nil, fmt.Errorf("its body: %w", err)
+	}
+	req, refusal := rules.Rebuild(m.Request.Method, m.Request.URL, http.Header(m.Request.Header), body)
+	if refusal != nil {
+		return nil, refusal
+	}
+	return req, nil
+}

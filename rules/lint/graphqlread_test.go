@@ -1,0 +1,52 @@
+package lint
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"keep-proxy/rules"
+)
+
+// A document of GraphQL may begin with a query and change something all the same.
+func TestQueriesThatAreToldByTheirBeginningAreWarnedOf(t *testing.T) {
+	t.Parallel()
+	read := func(when string) string {
+		return connectorHead + "  - name: query\n    match: {method: POST, path: /graphql, when: \"" + when + "\"}\n    effect: read\n"
+	}
+	before := func(when string) string {
+		return "  - name: change\n    before: [query]\n    match: {method: POST, path: /graphql, when: \"" + when + "\"}\n    effect: deny\n"
+	}
+	warned := func(file string) bool {
+		t.Helper()
+		findings := check(t, file)
+		if findings.Failed() {
+			t.Errorf("%s\n%v", file, findings)
+		}
+		return slices.ContainsFunc(findings, func(f rules.Finding) bool {
+			return f.Code == "graphql" && f.Severity == rules.SeverityWarning && f.Key == "operations[0].match.when" && f.Line > 0 &&
+				strings.Contains(f.Problem, "mutation B { b }")
+		})
+	}
+	for _, file := range []string{
+		read("json.query.startsWith('query')"), read("json.query.trim().startsWith('{')"), read("json.query.matches('^\\\\\\\\s*(query|[{])')"),
+		read("!json.query.startsWith('mutation')"), read("!json.query.trim().startsWith('mutation')"), read("!json.query.matches('^\\\\\\\\W*mutation')"),
+		strings.Replace(read("json.query.startsWith('query')"), "effect: read", "effect: ignore", 1),
+		read("json.query.startsWith('query')") + before("json.query.contains('orderCreate')"),
+	} {
+		if !warned(file) {
+			t.Errorf("nothing is said of\n%s", file)
+		}
+	}
+	for _, file := range []string{
+		read("!json.query.contains('mutation')"), read("!json.query.contains('mutation') && !has(query.query)"), read("sha256(json.query) == 'a'"),
+		read("json.query == 'query { me }'"), read("has(json.query)"), read("json.query != ''"), read("json.method == 'list'"), read("json.operationName == 'Me'"),
+		read("json.query.startsWith('query') && !json.query.contains('mutation')"), read("json.query.match.all == {}"),
+		read("json.query.startsWith('query')") + before("json.query.contains('mutation')"),
+		strings.Replace(read("json.query.startsWith('query')"), "effect: read", "effect: deny", 1),
+	} {
+		if warned(file) {
+			t.Errorf("warned of\n%s", file)
+		}
+	}
+}
