@@ -157,7 +157,7 @@ func (s *Store) begin() *batch {
 	if b.base.folded >= s.frozen {
 		s.old = nil
 	}
-	b.base.young, b.base.old = s.head, s.old
+	b.base.young, b.base.old, b.base.at = s.head, s.old, allCommits
 	return b
 }
 

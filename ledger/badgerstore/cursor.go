@@ -2,10 +2,8 @@ package badgerstore
 
 import (
 	"bytes"
-	"strings"
 
 	badger "github.com/dgraph-io/badger/v4"
-	"github.com/tidwall/btree"
 )
 
 // cursor walks the keys of a snapshot with one prefix, in either direction. Of several changes of a key
@@ -32,8 +30,8 @@ type leg interface {
 func (s snapshot) cursor(prefix []byte, reverse bool) *cursor {
 	c := &cursor{prefix: prefix, reverse: reverse, at: -1}
 	for _, m := range []*memtable{s.young, s.old} {
-		if !m.empty() {
-			c.legs = append(c.legs, &memtableLeg{prefix: string(prefix), reverse: reverse, iter: m.tree.Iter()})
+		if list := m.sorted(prefix, s.at); len(list) > 0 {
+			c.legs = append(c.legs, &memtableLeg{list: list, reverse: reverse})
 		}
 	}
 	if s.txn != nil {
@@ -73,7 +71,7 @@ func (c *cursor) settle() {
 		if c.at < 0 {
 			return
 		}
-		if m, ok := c.legs[c.at].(*memtableLeg); !ok || m.iter.Value().sealed != nil {
+		if m, ok := c.legs[c.at].(*memtableLeg); !ok || m.list[m.at].version.sealed != nil {
 			return
 		}
 		c.step()
@@ -106,42 +104,6 @@ func (c *cursor) sealed() ([]byte, error) { return c.legs[c.at].sealed() }
 func (c *cursor) close() {
 	if c.badger != nil {
 		c.badger.Close()
-	}
-}
-
-type memtableLeg struct {
-	prefix  string
-	reverse bool
-	iter    btree.MapIter[string, *version]
-	on      bool
-}
-
-func (l *memtableLeg) seek(k []byte) {
-	l.on = l.iter.Seek(string(k))
-	if l.reverse && (!l.on || l.iter.Key() != string(k)) {
-		// Seek went to the first key after k, or to none.
-		if l.on {
-			l.on = l.iter.Prev()
-		} else {
-			l.on = l.iter.Last()
-		}
-	}
-}
-
-func (l *memtableLeg) key() []byte {
-	if !l.on || !strings.HasPrefix(l.iter.Key(), l.prefix) {
-		return nil
-	}
-	return []byte(l.iter.Key())
-}
-
-func (l *memtableLeg) sealed() ([]byte, error) { return l.iter.Value().sealed, nil }
-
-func (l *memtableLeg) next() {
-	if l.reverse {
-		l.on = l.iter.Prev()
-	} else {
-		l.on = l.iter.Next()
 	}
 }
 

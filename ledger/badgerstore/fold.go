@@ -50,7 +50,7 @@ func (s *Store) freeze(b *batch) error {
 		s.turnOver()
 		b.old = s.old
 	}
-	b.young = s.head.copy()
+	b.young = s.head
 	return nil
 }
 
@@ -79,7 +79,7 @@ func (s *Store) rest() bool {
 		return false
 	}
 	s.turnOver()
-	s.state.publish(s.tip, s.head.copy(), s.old)
+	s.state.publish(s.tip, s.head, s.old)
 	s.folds <- folding{s.old, s.tip}
 	return true
 }
@@ -120,12 +120,8 @@ type folder struct {
 }
 
 // all writes the changes of a memtable.
-func (w *folder) all(m *memtable) (err error) {
-	m.tree.Scan(func(k string, v *version) bool {
-		err = w.add(entry{[]byte(k), v.sealed})
-		return err == nil
-	})
-	if err != nil {
+func (w *folder) all(m *memtable) error {
+	if err := m.all(func(k []byte, v *version) error { return w.add(entry{k, v.sealed}) }); err != nil {
 		return err
 	}
 	return w.write(w.part + 1) // It says that it was the last part.

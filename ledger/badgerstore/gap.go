@@ -12,13 +12,17 @@ var gapKey = []byte{kMeta, 'g'}
 // Gaps implements ledger.View.
 func (v *view) Gaps() (gaps []ledger.Gap, err error) {
 	content, err := v.src.get(gapKey)
-	if errors.Is(err, ledger.ErrNotFound) {
-		return nil, nil
+	if err == nil {
+		gaps, err = decodeGaps(gapKey, content)
 	}
-	if err != nil {
-		return nil, err
-	}
-	return gaps, decode(gapKey, content, &gaps)
+	return orNone(gaps, err)
+}
+
+// Gaps implements ledger.View. Each claim asks.
+func (t *tx) Gaps() ([]ledger.Gap, error) { return orNone(load(t, gapKey, decodeGaps)) }
+
+func decodeGaps(key, content []byte) (gaps []ledger.Gap, err error) {
+	return gaps, decode(key, content, &gaps)
 }
 
 // PutGaps implements ledger.Tx.

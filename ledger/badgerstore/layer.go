@@ -31,8 +31,6 @@ type layer struct {
 	// most is how much it may change, in bytes.
 	most   int
 	writes []entry
-	// before are the versions that writes replaced, nil for none.
-	before []*version
 	size   int
 	// read is the newest commit of which something was read.
 	read   uint64
@@ -118,13 +116,13 @@ func (l *layer) remove(k []byte) { l.set(k, nil, nil) }
 func (l *layer) set(k, sealed []byte, record any) {
 	l.size += entrySize(k, sealed)
 	l.writes = append(l.writes, entry{k, sealed})
-	l.before = append(l.before, l.base.young.set(string(k), &version{sealed, l.commit, record}))
+	l.base.young.set(k, sealed, l.commit, record)
 }
 
 // undo takes all changes back.
 func (l *layer) undo() {
 	for i := len(l.writes) - 1; i >= 0; i-- {
-		l.base.young.unset(string(l.writes[i].key), l.before[i])
+		l.base.young.unset(l.writes[i].key)
 	}
 }
 
@@ -138,7 +136,7 @@ func (l *layer) fits() error {
 // newWrites is a layer of its own, for what is written to Badger directly while the ledger is made,
 // mended or copied.
 func newWrites(txn *badger.Txn) *layer {
-	return &layer{base: snapshot{young: new(memtable), txn: txn}, most: math.MaxInt}
+	return &layer{base: snapshot{young: new(memtable), at: allCommits, txn: txn}, most: math.MaxInt}
 }
 
 // apply moves the changes into a transaction of Badger.

@@ -103,7 +103,7 @@ func (s *Store) readRun() (r run, err error) {
 			return fmt.Errorf("%w: commit %d in the log %s is another than the one that was folded", ledger.ErrDamaged, h.Number, s.config.logPath())
 		}
 		for _, e := range f.entries {
-			r.table.set(string(e.key), &version{sealed: e.sealed, commit: h.Number})
+			r.table.set(e.key, e.sealed, h.Number, nil)
 		}
 		r.tip, r.clean, r.witnessed = f.tip, f.clean, f.witnessed
 		return nil

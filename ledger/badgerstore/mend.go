@@ -121,7 +121,7 @@ func (m *mending) bodies(r *ledger.Mutation) error {
 		}
 		sk := key(kBody, sum)
 		switch _, err := m.src.raw(sk); {
-		case err == nil || m.to.base.young.get(sk) != nil:
+		case err == nil || m.to.base.young.get(sk, allCommits) != nil:
 			continue
 		case !errors.Is(err, ledger.ErrNotFound):
 			return err

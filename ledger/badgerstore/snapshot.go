@@ -15,15 +15,17 @@ import (
 // the younger ones first.
 type snapshot struct {
 	young, old *memtable
-	txn        *badger.Txn
+	// at is the number of that commit.
+	at  uint64
+	txn *badger.Txn
 }
 
 // version returns the last change of a key that Badger doesn't have, nil if there is none.
 func (s snapshot) version(k []byte) *version {
-	if v := s.young.get(k); v != nil {
+	if v := s.young.get(k, s.at); v != nil {
 		return v
 	}
-	return s.old.get(k)
+	return s.old.get(k, s.at)
 }
 
 // raw returns the sealed value under k, which must not be changed, or ledger.ErrNotFound.

@@ -56,7 +56,7 @@ func (s *state) take() (reading, bool) {
 		return reading{}, false
 	}
 	s.engine.readers++
-	return reading{snapshot{s.young, s.old, s.engine.txn}, s.engine, s.tip, s.folded}, true
+	return reading{snapshot{s.young, s.old, s.tip.Commit, s.engine.txn}, s.engine, s.tip, s.folded}, true
 }
 
 // give gives a snapshot back.

@@ -59,19 +59,34 @@ func (t *tx) fail(err error) error {
 // changed reports whether the command changes anything.
 func (t *tx) changed() bool { return len(t.layer.writes)+len(t.uploaded)+len(t.events) > 0 }
 
-// load returns the record under a key: the one in the memtable, which must not be changed, or one that is
-// decoded anew.
+// load returns the record under a key, which must not be changed: the one in the memtable, one that it
+// remembers from below, or one that is decoded anew.
 func load[R any](t *tx, sk []byte, read func(sk, content []byte) (R, error)) (r R, err error) {
 	if v := t.layer.saw(sk); v != nil {
 		if r, ok := v.record.(R); ok {
 			return r, nil
 		}
 	}
-	content, err := t.layer.get(sk)
-	if err != nil {
-		return r, err
+	young := t.layer.base.young
+	below := young.get(sk, allCommits) == nil
+	if known, ok := young.below[string(sk)]; ok && below {
+		if r, ok := known.(R); ok {
+			return r, nil
+		}
+		return r, ledger.ErrNotFound
 	}
-	return read(sk, content)
+	content, err := t.layer.get(sk)
+	if err == nil {
+		r, err = read(sk, content)
+	}
+	switch {
+	case !below:
+	case err == nil:
+		young.remember(sk, r)
+	case errors.Is(err, ledger.ErrNotFound):
+		young.remember(sk, nil)
+	}
+	return r, err
 }
 
 // put returns what the command has put under k, nil if nothing; it is valid until the next put.
@@ -348,8 +363,8 @@ func (t *tx) PutDelivery(run string, k ledger.Key, d ledger.Delivery) error {
 // PutConnector implements ledger.Tx.
 func (t *tx) PutConnector(hash string, content []byte) error {
 	sk := connectorKey(hash)
-	known, err := t.layer.has(sk)
-	if err != nil || known {
+	_, err := load(t, sk, func(_, content []byte) (string, error) { return string(content), nil })
+	if !errors.Is(err, ledger.ErrNotFound) {
 		return t.fail(err)
 	}
 	return t.fail(t.layer.put(sk, content))
