@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
-	"errors"
 	"fmt"
 
 	"keep-proxy/ledger"
@@ -207,30 +206,70 @@ func numbersAfter(ctx context.Context, src snapshot, prefix []byte, after uint64
 	return out
 }
 
-// verifyEvents walks the events after from up to to, of which those that were lost are missing.
-func verifyEvents(src snapshot, from, to tip, lost lostEvents) error {
+// stretch are events of which each follows the one before it.
+type stretch struct {
+	// first is the number of the first one, next that of the one after the last.
+	first, next uint64
+	// before is the hash of the event before the first, last that of the last one.
+	before, last [32]byte
+}
+
+// stretchOf are the events of one commit.
+func stretchOf(first uint64, before [32]byte, block []chained) stretch {
+	s := stretch{first: first, next: first + uint64(len(block)), before: before, last: before}
+	if len(block) > 0 {
+		s.last = block[len(block)-1].hash
+	}
+	return s
+}
+
+// join puts o at the end of s; false if it doesn't follow.
+func (s *stretch) join(o stretch) bool {
+	if o.first != s.next || o.before != s.last {
+		return false
+	}
+	s.next, s.last = o.next, o.last
+	return true
+}
+
+// verifyEvents wants all events up to to, each after the one before it, and no others. Those that were lost
+// are missing. It shows each to seen.
+func verifyEvents(src snapshot, to tip, lost lostEvents, seen func(k []byte, e ledger.Event) error) error {
 	r := newEvents(src)
 	defer r.close()
-	prev := from.Hash
-	for seq := from.Seq + 1; ; seq++ {
-		at := stretch{next: seq, last: prev}
-		lost = lost.after(&at)
-		if seq, prev = at.next, at.last; seq > to.Seq {
-			break
-		}
-		e, err := r.at(seq)
-		if errors.Is(err, ledger.ErrNotFound) {
-			return fmt.Errorf("%w: event %d of %d is missing", ledger.ErrDamaged, seq, to.Seq)
-		}
-		if err != nil {
-			return err
-		}
-		if e.prev != prev {
-			return fmt.Errorf("%w: event %d doesn't follow the one before it", ledger.ErrDamaged, seq)
-		}
-		prev = e.hash
+	all := stretch{next: 1}
+	missing := func() error {
+		return fmt.Errorf("%w: event %d of %d is missing", ledger.ErrDamaged, all.next, to.Seq)
 	}
-	if prev != to.Hash || len(lost) > 0 {
+	var err error
+	src.each([]byte{kEvents}, func(k []byte) bool {
+		if err = r.load(k); err != nil {
+			return false
+		}
+		var before [32]byte
+		if len(r.block) > 0 {
+			before = r.block[0].prev
+		}
+		lost = lost.after(&all)
+		switch {
+		case all.join(stretchOf(r.first, before, r.block)):
+		case r.first > all.next:
+			err = missing()
+		default:
+			err = fmt.Errorf("%w: event %d doesn't follow the one before it", ledger.ErrDamaged, r.first)
+		}
+		for i := 0; err == nil && i < len(r.block); i++ {
+			err = seen(k, r.block[i].Event)
+		}
+		return err == nil
+	})
+	lost = lost.after(&all)
+	switch {
+	case err != nil:
+		return err
+	case all.next <= to.Seq:
+		return missing()
+	case all.next > to.Seq+1 || all.last != to.Hash || len(lost) > 0:
 		return fmt.Errorf("%w: the events up to %d don't lead to the last commit", ledger.ErrDamaged, to.Seq)
 	}
 	return nil

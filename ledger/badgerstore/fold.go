@@ -121,8 +121,10 @@ type folder struct {
 
 // all writes the changes of a memtable.
 func (w *folder) all(m *memtable) error {
-	if err := m.all(func(k []byte, v *version) error { return w.add(entry{k, v.sealed}) }); err != nil {
-		return err
+	for _, c := range m.sorted(nil, allCommits) {
+		if err := w.add(entry{[]byte(c.key), c.sealed}); err != nil {
+			return err
+		}
 	}
 	return w.write(w.part + 1) // It says that it was the last part.
 }

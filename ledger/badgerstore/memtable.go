@@ -1,7 +1,6 @@
 package badgerstore
 
 import (
-	"cmp"
 	"math"
 	"slices"
 	"strings"
@@ -102,27 +101,22 @@ func (m *memtable) sorted(prefix []byte, n uint64) (list []changed) {
 	if m == nil {
 		return nil
 	}
-	m.mu.RLock()
-	for k, v := range m.kinds[prefix[0]] {
-		if v = v.at(n); v != nil && strings.HasPrefix(k, string(prefix)) {
-			list = append(list, changed{k, v})
-		}
+	kinds := m.kinds[:]
+	if len(prefix) > 0 {
+		kinds = kinds[prefix[0]:][:1]
 	}
-	m.mu.RUnlock()
-	slices.SortFunc(list, func(a, b changed) int { return cmp.Compare(a.key, b.key) })
-	return list
-}
-
-// all visits the last change of each key, of all that there are.
-func (m *memtable) all(fn func(k []byte, v *version) error) error {
-	for kind := range m.kinds {
-		for _, c := range m.sorted([]byte{byte(kind)}, allCommits) {
-			if err := fn([]byte(c.key), c.version); err != nil {
-				return err
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	for _, kind := range kinds {
+		from := len(list)
+		for k, v := range kind {
+			if v = v.at(n); v != nil && strings.HasPrefix(k, string(prefix)) {
+				list = append(list, changed{k, v})
 			}
 		}
+		slices.SortFunc(list[from:], func(a, b changed) int { return strings.Compare(a.key, b.key) })
 	}
-	return nil
+	return list
 }
 
 // empty reports whether nothing was changed.

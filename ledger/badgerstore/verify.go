@@ -81,12 +81,11 @@ func (s *Store) verifyAll(ctx context.Context, progress Progress) (Report, error
 	return r, err
 }
 
-// verifier looks at all values. Several share the work: see values.
+// verifier looks at all values.
 type verifier struct {
 	ctx      context.Context
 	config   Config
 	src      snapshot
-	events   *events
 	report   *Report
 	progress Progress
 	// recordsOnly leaves out the files of bodies.
@@ -100,47 +99,59 @@ type verifier struct {
 	lost lostEvents
 	// spans are entries that several records share, and that were found.
 	spans map[string]struct{}
-	// chain is how the events that were seen follow one another.
-	chain chain
 	// naming has each entry looked up, to name the one that is missing.
 	naming bool
 }
 
-// all checks the chain of events up to to, then all values, then what
-// records list against what is listed. What is named is what is wrong first in this
-// order, although it is looked at in one go.
+// all checks the chain of events up to to, then each value by itself, then what records list against what
+// is listed.
 func (v *verifier) all(to tip) error {
-	err := v.values()
-	if v.ctx.Err() != nil && errors.Is(err, v.ctx.Err()) {
+	v.spans = map[string]struct{}{}
+	if err := verifyEvents(v.src, to, v.lost, v.listing); err != nil {
 		return err
 	}
-	if err != nil || !v.chain.leads(tip{}, to, v.lost) {
-		if err := verifyEvents(v.src, tip{}, to, v.lost); err != nil {
-			return err
-		}
-	}
-	if err != nil {
+	if err := v.values(); err != nil {
 		return err
 	}
-	return v.tallied()
-}
-
-// tallied holds what follows from the records against what is stored.
-func (v *verifier) tallied() error {
-	switch {
-	case v.listed == v.told && (v.found == v.expected || v.naming):
-		return nil // What no record names doesn't count, and each that one does was found.
-	case v.naming:
+	if v.listed == v.told && v.found == v.expected {
+		return nil
+	}
+	// What no record names doesn't count. Which entry is missing takes a look for each.
+	v.naming, v.progress, v.listed = true, nil, tally{}
+	if err := v.values(); err != nil {
+		return err
+	}
+	if v.listed != v.told {
 		return fmt.Errorf("%w: records list %d events of theirs, and not the %d that they should",
 			ledger.ErrDamaged, v.listed.n, v.told.n)
 	}
-	// Which one it is takes a look for each.
-	again := v.part()
-	again.naming, again.progress = true, nil
-	if err := again.values(); err != nil {
-		return err
+	return nil
+}
+
+// values checks each value.
+func (v *verifier) values() error {
+	*v.report = Report{ID: v.report.ID, Events: v.report.Events, Commits: v.report.Commits}
+	c := v.src.cursor(nil, false)
+	defer c.close()
+	for c.seek(nil); c.valid(); c.next() {
+		sealed, err := c.sealed()
+		if err != nil {
+			return err
+		}
+		if err := v.stored(c.key(), sealed); err != nil {
+			return err
+		}
+		if v.report.Values++; v.report.Values%progressEvery != 0 {
+			continue
+		}
+		if err := v.ctx.Err(); err != nil {
+			return err
+		}
+		if v.progress != nil {
+			v.progress(v.report.Values)
+		}
 	}
-	return again.tallied()
+	return nil
 }
 
 // stored checks one value as it lies there.
@@ -174,11 +185,9 @@ func (v *verifier) value(k, content []byte) error {
 		}
 		v.report.Items++
 		return v.belongs(k, itemName{i.Workflow, i.Item}.key(), itemIndexes(i))
-	case kEvents:
-		return v.event(k, content)
 	case kBody:
 		return v.body(k, content)
-	case kMeta, kPart, kToken, kEvidence, kDelivery, kConnector, kFold:
+	case kEvents, kMeta, kPart, kToken, kEvidence, kDelivery, kConnector, kFold:
 		return nil
 	case xUnresolved, xDue, xState, xByRun, xByItem, xCreated, xEscalated, xOwed,
 		xRunActive, xRunEnded, xRunOpened, xRunOfItem, xItemOpened, xItemTaken, xItemID, xItemWaits:
@@ -250,21 +259,6 @@ func (v *verifier) spanned(m entryOfMutation) error {
 // manySpans is how many entries that records share are remembered as found.
 const manySpans = 1 << 14
 
-// event checks the events of one commit.
-func (v *verifier) event(k, content []byte) error {
-	before, err := v.events.take(k, content)
-	if err != nil {
-		return err
-	}
-	v.chain.add(v.events.first, before, v.events.block)
-	for _, e := range v.events.block {
-		if err := v.listing(k, e.Event); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // listing expects an event in its mutation's history.
 func (v *verifier) listing(k []byte, e ledger.Event) error {
 	if e.Seq > v.report.Events {
@@ -272,6 +266,9 @@ func (v *verifier) listing(k []byte, e ledger.Event) error {
 	}
 	if e.Mutation != "" {
 		v.told.add(historyKey(e.Mutation, e.Seq))
+	}
+	if e.Seq%progressEvery == 0 {
+		return v.ctx.Err()
 	}
 	return nil
 }
@@ -331,11 +328,6 @@ var tallySeed = maphash.MakeSeed()
 func (t *tally) add(k []byte) {
 	t.n++
 	t.sum += maphash.Bytes(tallySeed, k)
-}
-
-func (t *tally) merge(o tally) {
-	t.n += o.n
-	t.sum += o.sum
 }
 
 // belongs checks that a record lies under its own key and in its indexes.
