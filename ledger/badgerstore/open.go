@@ -285,7 +285,7 @@ func (s *Store) beginEpoch() (err error) {
 	if err := s.append(frame{tip: s.tip, begins: true, before: last.Epoch}); err != nil {
 		return err
 	}
-	s.state.publish(s.tip, new(memtable), nil)
+	s.state.publish(s.tip, s.head, nil)
 	return nil
 }
 
