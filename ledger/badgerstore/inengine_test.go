@@ -20,8 +20,10 @@ func emptied(t *testing.T, s *Store) {
 	}
 }
 
-// stallsAfter makes s less patient. Nothing may be under way.
+// stallsAfter makes s less patient.
 func (s *Store) stallsAfter(d time.Duration) {
 	s.config.stall = d
-	s.commands, s.syncs, s.foldWatch = s.newWatch(), s.newWatch(), s.newWatch()
+	for _, w := range []*watch{s.commands, s.syncs, s.foldWatch} {
+		w.every.Store(int64(d / looks))
+	}
 }

@@ -42,9 +42,9 @@ func TestAWitnessThatIsDamaged(t *testing.T) {
 		damaged := append([]byte(nil), b...)
 		damaged[at] ^= 1
 		place(t, c.HighWaterFile, damaged)
-		s, err := Open(context.Background(), c)
-		if err == nil {
-			s.Close()
+		_, err := c.readWitness()
+		if at%30 == 0 { // A start judges by the same.
+			err = closed(Open(context.Background(), c))
 		}
 		if !errors.Is(err, ledger.ErrDamaged) || errors.Is(err, ledger.ErrForeign) || !strings.Contains(err.Error(), c.HighWaterFile) {
 			t.Errorf("byte %d: got %v, want ErrDamaged naming the file", at, err)

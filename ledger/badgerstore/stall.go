@@ -46,7 +46,7 @@ var (
 // A process that was frozen for long finds one look due, and doesn't take that for a
 // disk's silence.
 type watch struct {
-	every   time.Duration
+	every   atomic.Int64 // in nanoseconds
 	stalled func(what string, after time.Duration)
 	// turn is odd while something is done, and another for each; what says what it is.
 	turn atomic.Uint64
@@ -59,7 +59,9 @@ type watch struct {
 }
 
 func (s *Store) newWatch() *watch {
-	return &watch{every: s.config.stallAfter() / looks, stalled: s.stall}
+	w := &watch{stalled: s.stall}
+	w.every.Store(int64(s.config.stallAfter() / looks))
+	return w
 }
 
 // over does what may hang. One goroutine does so at a time.
@@ -68,10 +70,12 @@ func (w *watch) over(what *string, do func() error) error {
 	w.turn.Add(1)
 	defer w.turn.Add(1)
 	if !w.armed.Load() && w.armed.CompareAndSwap(false, true) {
-		time.AfterFunc(w.every, w.look)
+		w.lookLater()
 	}
 	return do()
 }
+
+func (w *watch) lookLater() { time.AfterFunc(time.Duration(w.every.Load()), w.look) }
 
 // look finds out whether what was done at the last look is done still.
 func (w *watch) look() {
@@ -86,11 +90,11 @@ func (w *watch) look() {
 		w.seen, w.times = turn, 0
 	default:
 		if w.times++; w.times == looks {
-			w.stalled(*w.what.Load(), looks*w.every)
+			w.stalled(*w.what.Load(), looks*time.Duration(w.every.Load()))
 			return // for good: the store takes nothing more
 		}
 	}
-	time.AfterFunc(w.every, w.look)
+	w.lookLater()
 }
 
 // stall stops the store and answers those who wait.

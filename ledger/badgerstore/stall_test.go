@@ -240,12 +240,13 @@ func TestWatch(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				began := time.Now()
 				var told atomic.Int64
-				w := &watch{every: after / looks, stalled: func(what string, d time.Duration) {
+				w := &watch{stalled: func(what string, d time.Duration) {
 					told.Store(int64(time.Since(began)))
 					if what != aSync || d != after {
 						t.Errorf("%s after %v", what, d)
 					}
 				}}
+				w.every.Store(int64(after / looks))
 				c.do(w)
 				if stalled := time.Duration(told.Load()); stalled != c.stalls {
 					t.Errorf("stalled after %v, want %v", stalled, c.stalls)
