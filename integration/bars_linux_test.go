@@ -2,12 +2,15 @@ package integration
 
 import (
 	"bytes"
+	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"runtime"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -28,6 +31,7 @@ func TestBars(t *testing.T) {
 	t.Run("sixteen", s.sixteenClients)
 	t.Run("one", s.oneClient)
 	t.Run("http2", s.http2)
+	t.Run("dbos", s.dbos)
 	t.Run("ledger", s.ledgerCommands)
 	t.Run("memory", s.memory)
 	t.Run("large", s.large)
@@ -125,6 +129,62 @@ func (s *sheet) http2(t *testing.T) {
 	read := l.keep().of("read", "GET", fixed("/read"), bareRead)
 	l.interleave([]*way{bareRead, read}, 16, *turns, *sliceFor, func() {})
 	s.ratios(read, "reads against a bare goproxy, HTTP/2 upstream: rate", "reads against a bare goproxy, HTTP/2 upstream: CPU")
+}
+
+// dbos compares with DBOS. What both sides need counts as their processor time: PostgreSQL there, the clients here.
+func (s *sheet) dbos(t *testing.T) {
+	const row = "durable mutations against DBOS and PostgreSQL, "
+	l := newLab(t, kilobytes)
+	if out, err := exec.Command("go", "test", "-C", "dbos", "-c", "-o", "../../bin/dbos", ".").CombinedOutput(); err != nil {
+		s.without(row+"all", fmt.Sprintf("%v: %s", err, out))
+		return
+	}
+	cmd := exec.Command("../bin/dbos")
+	cmd.Env, cmd.Stderr = append(os.Environ(), "DBOS_TARGET="+l.target, "DBOS_ROOTS="+l.settings.UpstreamCA), os.Stderr
+	c, at, err := begin(cmd, func(*child) {})
+	if err != nil {
+		s.without(row+"all", err)
+		return
+	}
+	t.Cleanup(func() { _ = c.end() })
+	for _, clients := range []int{1, 16, 64} {
+		theirs := &way{name: "DBOS", pids: func() []int { return family(cmd.Process.Pid) }, elsewhere: func(clients int, d time.Duration) (int64, error) {
+			_, body, err := get(http.DefaultClient, fmt.Sprintf("%s?clients=%d&for=%s", at.Proxy, clients, d))
+			if err != nil {
+				return 0, err
+			}
+			return strconv.ParseInt(string(body), 10, 64)
+		}}
+		ours := l.keep().of("mutation", "POST", numbered("/send/"), theirs)
+		ours.pids = alone(l.child.cmd.Process.Pid, os.Getpid())
+		l.interleave([]*way{theirs, ours}, clients, *turns, *sliceFor, func() {})
+		name := fmt.Sprintf("%s%d clients: ", row, clients)
+		if clients == 1 {
+			name = row + "1 client: "
+		}
+		s.ratios(ours, name+"rate", name+"CPU")
+	}
+}
+
+// family are a process and those that it started, and so on.
+func family(pid int) []int {
+	children := map[int][]int{}
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, file := range stats {
+		text, _ := os.ReadFile(file) // Or it has ended.
+		_, rest, _ := strings.Cut(string(text), ") ")
+		var state string
+		var parent int
+		if _, err := fmt.Sscan(rest, &state, &parent); err == nil {
+			child, _ := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+			children[parent] = append(children[parent], child)
+		}
+	}
+	all := []int{pid}
+	for i := 0; i < len(all); i++ {
+		all = append(all, children[all[i]]...)
+	}
+	return all
 }
 
 // ledgerMetrics runs a benchmark of the ledger's store so many times, and returns its metrics by their units.

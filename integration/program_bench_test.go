@@ -91,7 +91,8 @@ func (y *way) round(tb testing.TB, unique *atomic.Int64, d time.Duration) {
 	if do == nil {
 		do = (*caller).ask
 	}
-	begun, used := time.Now(), processorTime(tb, y.pids)
+	used := processorTime(tb, y.pids)
+	begun := time.Now()
 	var done atomic.Int64
 	var all sync.WaitGroup
 	if y.elsewhere != nil {
