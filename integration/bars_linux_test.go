@@ -147,9 +147,10 @@ func (s *sheet) dbos(t *testing.T) {
 		return
 	}
 	t.Cleanup(func() { _ = c.end() })
+	client := &http.Client{Transport: &http.Transport{}}
 	for _, clients := range []int{1, 16, 64} {
 		theirs := &way{name: "DBOS", pids: func() []int { return family(cmd.Process.Pid) }, elsewhere: func(clients int, d time.Duration) (int64, error) {
-			_, body, err := get(http.DefaultClient, fmt.Sprintf("%s?clients=%d&for=%s", at.Proxy, clients, d))
+			_, body, err := get(client, fmt.Sprintf("%s?clients=%d&for=%s", at.Proxy, clients, d))
 			if err != nil {
 				return 0, err
 			}

@@ -3,6 +3,7 @@ package integration
 import (
 	"flag"
 	"fmt"
+	"math"
 	"os"
 	"runtime"
 	"slices"
@@ -56,14 +57,14 @@ var bars = []bar{
 
 // judge says how a value stands to the bar.
 func (b bar) judge(value float64) string {
-	reached := value / b.limit
+	short := (b.limit - value) / b.limit // By which part of the bar it is missed.
 	if b.sign == "≤" {
-		reached = b.limit / value
+		short = -short
 	}
 	switch {
-	case reached >= 1:
+	case short <= 0:
 		return "met"
-	case reached > 0.9:
+	case short < 0.1:
 		return "within a tenth"
 	}
 	return "missed"
@@ -75,7 +76,7 @@ func (b bar) String() string { return fmt.Sprintf("| %s | %s %v %s |", b.row, b.
 // figure prints a value with three digits.
 func figure(v float64) string {
 	digits := 2
-	for bound := 10.0; v >= bound && digits > 0; bound *= 10 {
+	for bound := 10.0; math.Abs(v) >= bound && digits > 0; bound *= 10 {
 		digits--
 	}
 	return fmt.Sprintf("%.*f", digits, v)
