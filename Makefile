@@ -15,7 +15,6 @@ RACE = $(shell tools/race)
 export GORACE ?= atexit_sleep_ms=10
 TESTFLAGS ?=
 FUZZTIME ?= 20s
-BENCH ?= .
 COUNT ?= 6
 IMAGE ?= keep-proxy
 
@@ -98,19 +97,20 @@ PKG ?= ./ledger
 mutants: ## Change the code of PKG (./ledger) line by line, and see which tests notice
 	go run github.com/go-gremlins/gremlins/cmd/gremlins@v0.6.0 unleash $(PKG)
 
-.PHONY: bench
-bench: $(BENCHSTAT) ## Run benchmarks matching BENCH, COUNT (6) times, and print their medians
-	go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) -timeout 60m ./... | tee $(CACHE)/bench.txt
-	$(BENCHSTAT) $(CACHE)/bench.txt
+# SLICE is how long each side of a comparison takes its turn, ROWS one part of the table (sixteen, one, http2, dbos,
+# ledger, memory, large). RECORDS=1000000 adds the rows of a large ledger.
+SLICE ?= 1250ms
+RECORDS ?= 0
+BARS = cd integration && go test -run '^TestBars$$$(if $(ROWS),/$(ROWS))' -count 1 -timeout 2h -slice $(SLICE) -records $(RECORDS)
 
-# The benchmarks whose rows docs/performance.md has; ROWS='^BenchmarkLatency$$' measures one alone.
-ROWS ?= ^Benchmark(Program|Latency|Streams|Download|Long|NewTunnels|Allocations|Squid|Mitmproxy|Tunnels)$$
+.PHONY: bench
+bench: $(if $(BENCH),$(BENCHSTAT)) ## Measure the table of bars, on a quiet machine; BENCH=NAME runs Go benchmarks COUNT (6) times
+	$(if $(BENCH),go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) -timeout 60m ./... | tee $(CACHE)/bench.txt,$(BARS))
+	$(if $(BENCH),$(BENCHSTAT) $(CACHE)/bench.txt)
 
 .PHONY: benchdocs
-benchdocs: ## Measure the rows of docs/performance.md (ROWS for some), and write them there
-	mkdir -p $(CACHE)
-	go test ./integration -run '^$$' -bench '$(ROWS)' -v -count 1 -timeout 60m | tee $(CACHE)/rows.txt
-	BENCH_OUTPUT=$(CACHE)/rows.txt go test ./integration -run '^TestThePageHasTheMeasuredRows$$' -count 1
+benchdocs: ## Measure the table of bars, and write it into docs/performance.md
+	$(BARS) -write
 
 # How long the clients of a soak are at work.
 DURATION ?= 30m

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -21,51 +23,75 @@ import (
 	"keep-proxy/admin/wire"
 )
 
-// lab is the program as a process, a bare goproxy as another, and as a third the
-// upstream that both of them reach.
+// lab is the program as it is built and by its defaults, as a process, and as another the upstream that it reaches.
+// Its log goes into a pipe.
 type lab struct {
 	*world
 	target string
 	// roots are the upstream's.
 	roots *x509.CertPool
 	run   *wire.OpenedRun
+	// unique numbers what is sent.
+	unique atomic.Int64
 }
 
 var kilobyte = bytes.Repeat([]byte("y"), 1024)
 
-// newLab starts an upstream of kilobytes and the program, and opens a run.
-func newLab(b *testing.B, edits ...func(*settings)) *lab {
-	b.Helper()
-	return newLabOf(b, kilobytes, edits...)
+// labConfiguration is what the program can't do without here.
+const labConfiguration = `
+proxy: {listen: ["127.0.0.1:0"], upstream_ca: %q, egress: {deny_private: false}}
+admin: {listen: "127.0.0.1:0"}
+ledger: {dir: %q}
+connectors: {dirs: [%q], settings: [{connector: bench, hosts: [%q]}]}
+`
+
+// built makes bin/keep-proxy, as make build does.
+var built = sync.OnceValue(func() error {
+	cmd := exec.Command("go", "build", "-trimpath", "-o", "../bin/keep-proxy", "../cmd/keep-proxy")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("build keep-proxy: %w: %s", err, out)
+	}
+	return nil
+})
+
+// newLab starts an upstream of some kind and the program, and opens a run.
+func newLab(tb testing.TB, upstream string) *lab {
+	tb.Helper()
+	l := &lab{world: &world{t: tb}, roots: x509.NewCertPool()}
+	_, up := l.peer(upstreamVar + "=" + upstream)
+	l.target = up.Proxy
+	l.roots.AppendCertsFromPEM([]byte(up.CAPEM))
+	l.settings.Dir = tb.TempDir()
+	l.settings.UpstreamCA = filepath.Join(l.settings.Dir, "upstreams.pem")
+	connectors, err := filepath.Abs("testdata/bench")
+	if err = errors.Join(err, built(), os.WriteFile(l.settings.UpstreamCA, []byte(up.CAPEM), 0o600)); err != nil {
+		tb.Fatal(err)
+	}
+	l.file = filepath.Join(l.settings.Dir, "config.yaml")
+	text := fmt.Appendf(nil, labConfiguration, l.settings.UpstreamCA, filepath.Join(l.settings.Dir, "state"), connectors, strings.TrimPrefix(up.Proxy, "https://"))
+	if err := os.WriteFile(l.file, text, 0o600); err != nil {
+		tb.Fatal(err)
+	}
+	l.serve()
+	if l.run, err = l.api.OpenRun(tb.Context(), wire.OpenRun{Workflow: "bench", Item: "a", OnFailure: "return"}, ""); err != nil {
+		tb.Fatal(err)
+	}
+	return l
 }
 
-// newLabOf is newLab before an upstream of some kind.
-func newLabOf(b *testing.B, upstream string, edits ...func(*settings)) *lab {
-	b.Helper()
-	w := &world{t: b, settings: defaults()}
-	for _, edit := range edits {
-		edit(&w.settings)
-	}
-	_, up := w.peer(upstreamVar + "=" + upstream)
-	w.settings.Dir = b.TempDir()
-	w.settings.MaxBody = "10MiB"
-	w.settings.UpstreamCA = filepath.Join(w.settings.Dir, "upstreams.pem")
-	if err := os.WriteFile(w.settings.UpstreamCA, []byte(up.CAPEM), 0o600); err != nil {
-		b.Fatal(err)
-	}
-	var err error
-	if w.settings.Connectors, err = filepath.Abs("testdata/bench"); err != nil {
-		b.Fatal(err)
-	}
-	w.settings.Hosts = map[string]string{"bench": strings.TrimPrefix(up.Proxy, "https://")}
-	w.mustSpawn()
-	opened, err := w.api.OpenRun(b.Context(), wire.OpenRun{Workflow: "bench", Item: "a", OnFailure: "return"}, "")
+// serve starts the program, whose log begins with where it listens.
+func (l *lab) serve() {
+	l.t.Helper()
+	cmd := exec.Command("sh", "-c", `exec ../bin/keep-proxy serve --config "$0" 2>&1`, l.file)
+	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "KEEP_") })
+	c, at, err := begin(cmd, func(*child) {})
 	if err != nil {
-		b.Fatal(err)
+		l.t.Fatal(err)
 	}
-	l := &lab{world: w, target: up.Proxy, roots: x509.NewCertPool(), run: opened}
-	l.roots.AppendCertsFromPEM([]byte(up.CAPEM))
-	return l
+	l.child = c
+	l.t.Cleanup(c.kill)
+	l.connect(at.Admin, at.TokenFile)
 }
 
 // peer starts this binary as another process of the benchmark.
@@ -131,7 +157,7 @@ func BenchmarkMemory(b *testing.B) {
 	if memoryMeasured.Swap(true) {
 		b.Skip("measured once already")
 	}
-	l := newLab(b)
+	l := newLab(b, kilobytes)
 	idle := l.rssAnon()
 	client := l.throughKeep()
 	n := memoryMutations

@@ -115,8 +115,14 @@ func keepAnswering(c net.Conn, head string, piece []byte, pieces int) error {
 	}
 }
 
-// answerKilobyte is the same by net/http.
-func answerKilobyte(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(kilobyte) }
+// answerKilobyte answers what comes by HTTP/2, so that both sides of a comparison use it.
+func answerKilobyte(w http.ResponseWriter, r *http.Request) {
+	if r.ProtoMajor != 2 {
+		w.WriteHeader(http.StatusHTTPVersionNotSupported)
+		return
+	}
+	_, _ = w.Write(kilobyte)
+}
 
 // answerAsked answers a read with as many bytes as it names, and what is sent with how many
 // bytes that was.

@@ -26,7 +26,7 @@ func BenchmarkLong(b *testing.B) {
 
 func long10GiB(b *testing.B, h2, up bool) {
 	b.Helper()
-	l := newLabOf(b, asked)
+	l := newLab(b, asked)
 	client := l.keep().clientOf(b, h2)
 	n := int64(longContent)
 	if testing.Short() {
@@ -54,7 +54,6 @@ func long10GiB(b *testing.B, h2, up bool) {
 			n, took.Round(time.Millisecond), mib(n)/took.Seconds(), mib(idle), mib(most.Load()))
 	}
 	b.ReportMetric(mib(most.Load()), "most-MiB")
-	logRow(b, "10 GiB", "", "RssAnon at most", "%.0f MiB", []float64{mib(most.Load())}, fmt.Sprintf(": %.0f MiB before", mib(idle)))
 }
 
 // download reads a content of n bytes, and returns how many there were.

@@ -22,7 +22,7 @@ func BenchmarkSquid(b *testing.B) {
 	if _, err := os.Stat(maker); err != nil {
 		b.Skipf("not run: squid has no certificate generator; install Debian's squid-openssl: %v", err)
 	}
-	l := newLab(b)
+	l := newLab(b, kilobytes)
 	dir := b.TempDir()
 	ca, caPEM, err := bareCA()
 	if err != nil {
@@ -77,7 +77,7 @@ coredump_dir %[2]s
 // BenchmarkMitmproxy compares them with mitmproxy (Debian's mitmproxy).
 func BenchmarkMitmproxy(b *testing.B) {
 	mitmdump := installed(b, "mitmdump", "mitmproxy")
-	l := newLab(b)
+	l := newLab(b, kilobytes)
 	dir, address := b.TempDir(), freeAddress(b)
 	host, port, _ := net.SplitHostPort(address)
 	pid := l.startOther(mitmdump, address, "-q", "--listen-host", host, "-p", port,
@@ -93,7 +93,7 @@ func BenchmarkMitmproxy(b *testing.B) {
 func (l *lab) readsAgainst(b *testing.B, name string, other *way) {
 	b.Helper()
 	theirs := other.of(name+" read", "GET", fixed("/read"), nil)
-	l.interleave(b, []*way{theirs, l.keep().of("read", "GET", fixed("/read"), theirs)}, 16, roundsOfWays, roundOfWay, func() {})
+	l.compare(b, []*way{theirs, l.keep().of("read", "GET", fixed("/read"), theirs)}, 16, roundsOfWays)
 }
 
 // installed finds a program, or skips, naming the Debian package.

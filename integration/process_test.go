@@ -9,8 +9,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"runtime/pprof"
 	"sync"
 	"syscall"
 	"time"
@@ -26,10 +24,6 @@ import (
 
 // serveVar names a configuration file: this binary is then the program.
 const serveVar = "KEEP_INTEGRATION_SERVE"
-
-// profileVar names a folder into which the program then writes profiles: cpu.pprof of
-// its whole life, and allocs.pprof.
-const profileVar = "KEEP_INTEGRATION_PROFILE"
 
 // countVar names a file into which the program then writes, when it has ended in order, how
 // often it came to each crash point.
@@ -61,28 +55,6 @@ func passing(run func() error) error {
 	return errors.Join(err, encodeErr, os.WriteFile(file, text, 0o600))
 }
 
-// profiled runs the program and writes profiles if they are asked for.
-func profiled(run func() error) error {
-	dir := os.Getenv(profileVar)
-	if dir == "" {
-		return run()
-	}
-	file, err := os.Create(filepath.Join(dir, "cpu.pprof"))
-	if err != nil {
-		return err
-	}
-	if err := pprof.StartCPUProfile(file); err != nil {
-		return err
-	}
-	err = run()
-	pprof.StopCPUProfile()
-	allocs, createErr := os.Create(filepath.Join(dir, "allocs.pprof"))
-	if createErr != nil {
-		return errors.Join(err, createErr)
-	}
-	return errors.Join(err, pprof.Lookup("allocs").WriteTo(allocs, 0), allocs.Close(), file.Close())
-}
-
 // announcement is what the program prints once it listens.
 type announcement struct {
 	Admin     string `json:"admin"`
@@ -95,8 +67,7 @@ type announcement struct {
 // serve runs the program until its standard input ends, so that it never outlives
 // its test. It returns an exit code.
 func serve(file string) int {
-	err := profiled(func() error { return passing(func() error { return serveFile(file) }) })
-	if err != nil {
+	if err := passing(func() error { return serveFile(file) }); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
@@ -192,6 +163,7 @@ func begin(cmd *exec.Cmd, running func(*child)) (*child, announcement, error) {
 	running(c)
 	line, readErr := bufio.NewReader(stdout).ReadBytes('\n')
 	go func() {
+		_, _ = io.Copy(io.Discard, stdout) // A log, where there is more.
 		c.err = cmd.Wait()
 		close(c.gone)
 	}()

@@ -26,11 +26,12 @@ type way struct {
 	method  string
 	path    func(n int64) string
 
-	// proxy is nil for the direct way, which has no pid either.
+	// proxy is nil for the direct way, which has no pids either.
 	proxy       *url.URL
 	credentials string
 	roots       *x509.CertPool
-	pid         int
+	// pids are the processes whose processor time counts.
+	pids func() []int
 	// buffer is that of the clients, in bytes; 0 for a small one.
 	buffer  int
 	callers []*caller
@@ -38,6 +39,8 @@ type way struct {
 	shared *http.Client
 	// do is what a client does again and again; nil for one request.
 	do func(k *caller, n *atomic.Int64) error
+	// elsewhere has another process do it all, by so many clients for so long, and returns how often it was done.
+	elsewhere func(clients int, d time.Duration) (int64, error)
 
 	// rates are requests a second, and cpu the processor time of the proxy alone for
 	// one of them, in microseconds; a value for each round.
@@ -58,11 +61,15 @@ const (
 )
 
 // open connects the clients.
-func (y *way) open(b *testing.B, target string, clients int) {
-	b.Helper()
+func (y *way) open(tb testing.TB, target string, clients int) {
+	tb.Helper()
+	if y.elsewhere != nil {
+		y.callers = make([]*caller, clients)
+		return
+	}
 	if y.shared != nil {
 		if err := getKilobyte(y.shared, target); err != nil { // Over the one connection.
-			b.Fatalf("%s: %v", y.name, err)
+			tb.Fatalf("%s: %v", y.name, err)
 		}
 		y.callers = slices.Repeat([]*caller{nil}, clients)
 		return
@@ -70,63 +77,76 @@ func (y *way) open(b *testing.B, target string, clients int) {
 	for range clients {
 		k, err := call(y, target)
 		if err != nil {
-			b.Fatalf("%s: %v", y.name, err)
+			tb.Fatalf("%s: %v", y.name, err)
 		}
-		b.Cleanup(func() { _ = k.c.Close() })
+		tb.Cleanup(func() { _ = k.c.Close() })
 		y.callers = append(y.callers, k)
 	}
 }
 
 // round asks for a while, and keeps rate and processor time.
-func (y *way) round(b *testing.B, unique *atomic.Int64, d time.Duration) {
-	b.Helper()
+func (y *way) round(tb testing.TB, unique *atomic.Int64, d time.Duration) {
+	tb.Helper()
 	do := y.do
 	if do == nil {
 		do = (*caller).ask
 	}
+	used := processorTime(tb, y.pids)
+	begun := time.Now()
 	var done atomic.Int64
 	var all sync.WaitGroup
-	begun, used := time.Now(), processorTime(b, y.pid)
-	for _, k := range y.callers {
-		all.Go(func() {
-			for time.Since(begun) < d {
-				if err := do(k, unique); err != nil {
-					b.Errorf("%s: %v", y.name, err)
-					return
+	if y.elsewhere != nil {
+		n, err := y.elsewhere(len(y.callers), d)
+		if err != nil {
+			tb.Fatalf("%s: %v", y.name, err)
+		}
+		done.Store(n)
+	} else {
+		for _, k := range y.callers {
+			all.Go(func() {
+				for time.Since(begun) < d {
+					if err := do(k, unique); err != nil {
+						tb.Errorf("%s: %v", y.name, err)
+						return
+					}
+					done.Add(1)
 				}
-				done.Add(1)
-			}
-		})
+			})
+		}
 	}
 	all.Wait()
 	y.rates = append(y.rates, float64(done.Load())/time.Since(begun).Seconds())
-	y.cpu = append(y.cpu, float64((processorTime(b, y.pid)-used).Nanoseconds())/1e3/float64(max(done.Load(), 1)))
+	y.cpu = append(y.cpu, float64((processorTime(tb, y.pids)-used).Nanoseconds())/1e3/float64(max(done.Load(), 1)))
 }
 
-// processorTime is what the threads of another process have run so far, in user and
+// alone is a process, for the processor time of a way.
+func alone(pids ...int) func() []int { return func() []int { return pids } }
+
+// processorTime is what the threads of other processes have run so far, in user and
 // system mode: the first field of their schedstat in /proc, which counts nanoseconds
 // where stat counts hundredths of a second.
-func processorTime(b *testing.B, pid int) time.Duration {
-	b.Helper()
-	if pid == 0 {
+func processorTime(tb testing.TB, pids func() []int) (total time.Duration) {
+	tb.Helper()
+	if pids == nil {
 		return 0
 	}
-	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
-	if err != nil || len(threads) == 0 {
-		b.Skip("not run: this system shows no processor time in /proc")
-	}
-	total := time.Duration(0)
-	for _, file := range threads {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			continue // The thread has ended.
+	for _, pid := range pids() {
+		threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
+		if err != nil || len(threads) == 0 {
+			tb.Skip("not run: this system shows no processor time in /proc")
 		}
-		ran, _, _ := strings.Cut(string(text), " ")
-		n, err := strconv.ParseInt(ran, 10, 64)
-		if err != nil {
-			b.Fatal(err)
+		for _, file := range threads {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				continue // The thread has ended.
+			}
+			ran, _, _ := strings.Cut(string(text), " ")
+			n, err := strconv.ParseInt(ran, 10, 64)
+			if err != nil {
+				tb.Fatal(err)
+			}
+			total += time.Duration(n)
 		}
-		total += time.Duration(n)
 	}
 	return total
 }
@@ -143,7 +163,7 @@ func (w *world) wayThrough(address, caPEM string, pid int) *way {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	y := &way{proxy: proxy, roots: x509.NewCertPool(), pid: pid}
+	y := &way{proxy: proxy, roots: x509.NewCertPool(), pids: alone(pid)}
 	y.roots.AppendCertsFromPEM([]byte(caPEM))
 	if password, ok := proxy.User.Password(); ok {
 		y.credentials = base64.StdEncoding.EncodeToString([]byte(proxy.User.Username() + ":" + password))
@@ -173,69 +193,29 @@ func (y *way) of(name, method string, path func(int64) string, against *way) *wa
 	return &other
 }
 
-// ways are those through a bare goproxy and through the program.
-func (l *lab) ways() []*way {
+// interleave opens the clients of each way, and lets each way have so many turns, forth and back. between is called
+// after each round.
+func (l *lab) interleave(ways []*way, clients, rounds int, length time.Duration, between func()) {
 	l.t.Helper()
-	theirs, _ := l.bare()
-	ours := l.keep()
-	bareRead := theirs.of("bare read", "GET", fixed("/read"), nil)
-	barePost := theirs.of("bare post", "POST", fixed("/ignored"), nil)
-	pass := ours.of("pass-through", "POST", fixed("/ignored"), barePost)
-	return []*way{
-		bareRead, ours.of("read", "GET", fixed("/read"), bareRead),
-		barePost, pass,
-		ours.of("mutation", "POST", numbered("/send/"), pass),
-		ours.of("replay", "POST", fixed("/send/same"), pass),
-		l.direct().of("direct post", "POST", fixed("/ignored"), pass),
-	}
-}
-
-// waysVar names the only ways that are measured, with commas; for profiles.
-const waysVar = "KEEP_BENCH_WAYS"
-
-// BenchmarkProgram compares, in interleaved rounds over one TLS upstream by HTTP/1.1,
-// a bare goproxy, reads, the same requests passed through unrecorded, durable
-// mutations, and replays. Client, upstream, bare goproxy and program are a process
-// each. It reports medians of requests per second and of the proxy's own processor
-// time for a request, with their ratios.
-func BenchmarkProgram(b *testing.B) {
-	for _, clients := range []int{16, 1} {
-		b.Run(fmt.Sprintf("clients=%d", clients), func(b *testing.B) {
-			l := newLab(b)
-			ways := l.ways()
-			if only := os.Getenv(waysVar); only != "" {
-				ways = slices.DeleteFunc(ways, func(y *way) bool { return !slices.Contains(strings.Split(only, ","), y.name) })
-			}
-			var most int64
-			l.interleave(b, ways, clients, roundsOfWays, roundOfWay, func() { most = max(most, l.rssAnon()) })
-			b.Logf("RssAnon at most %.1f MiB, afterwards %.1f MiB", mib(most), mib(l.rssAnon()))
-			b.ReportMetric(mib(most), "most-MiB")
-			logRow(b, "all of them", "", "RssAnon at most", "%.0f MiB", []float64{mib(most)}, "")
-			if os.Getenv(profileVar) != "" {
-				_ = l.child.end() // It writes its profiles now.
-			}
-		})
-	}
-}
-
-// interleave opens the clients of each way, lets each way have so many rounds in turn,
-// and prints the table. between is called after each turn.
-func (l *lab) interleave(b *testing.B, ways []*way, clients, rounds int, length time.Duration, between func()) {
-	b.Helper()
-	var unique atomic.Int64
+	ways = slices.Clone(ways)
 	for _, y := range ways {
-		y.open(b, l.target, clients)
-		y.round(b, &unique, length)
+		y.open(l.t, l.target, clients)
+		y.round(l.t, &l.unique, length)
 		y.rates, y.cpu = nil, nil
 	}
-	for b.Loop() {
-		for range rounds {
-			for _, y := range ways {
-				y.round(b, &unique, length)
-			}
-			between()
+	for range rounds {
+		for _, y := range ways {
+			y.round(l.t, &l.unique, length)
 		}
+		between()
+		slices.Reverse(ways)
 	}
+}
+
+// compare interleaves, and prints the table.
+func (l *lab) compare(b *testing.B, ways []*way, clients, rounds int) {
+	b.Helper()
+	l.interleave(ways, clients, rounds, roundOfWay, func() {})
 	table(b, ways)
 }
 
@@ -248,10 +228,15 @@ func shares(of, by []float64) []float64 {
 	return out
 }
 
-// spread is the middle half of the values.
-func spread(format string, values []float64) string {
+// half is where the middle half of the values begins and ends.
+func half(values []float64) (low, high float64) {
 	sorted := slices.Sorted(slices.Values(values))
-	return fmt.Sprintf(format+"…"+format, sorted[len(sorted)/4], sorted[len(sorted)*3/4])
+	return sorted[len(sorted)/4], sorted[len(sorted)*3/4]
+}
+
+func spread(format string, values []float64) string {
+	low, high := half(values)
+	return fmt.Sprintf(format+"…"+format, low, high)
 }
 
 // table prints rates, processor times and the medians of the ratios in each round, with
@@ -275,5 +260,4 @@ func table(b *testing.B, ways []*way) {
 		}
 		b.Logf("%-13s %8.0f %13s %18s %7.1f %13s %18s", y.name, rate, spread("%.0f", y.rates), rates, cpu, spread("%.1f", y.cpu), times)
 	}
-	logRatios(b, ways)
 }

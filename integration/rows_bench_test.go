@@ -2,7 +2,6 @@ package integration
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -13,7 +12,7 @@ import (
 // goproxy and through the program, and reports what the two add to the median and to the
 // 99th percentile of a round, with the ratio.
 func BenchmarkLatency(b *testing.B) {
-	l := newLab(b)
+	l := newLab(b, kilobytes)
 	theirs, _ := l.bare()
 	direct := l.direct()
 	ways := []*way{
@@ -31,7 +30,7 @@ func BenchmarkLatency(b *testing.B) {
 	}
 	percents := []int{50, 99}
 	added := map[int][3][]float64{}
-	l.interleave(b, ways, 1, roundsOfWays, roundOfWay, func() {
+	l.interleave(ways, 1, roundsOfWays, roundOfWay, func() {
 		for _, percent := range percents {
 			var at [3]float64
 			for i := range ways {
@@ -50,8 +49,6 @@ func BenchmarkLatency(b *testing.B) {
 		b.Logf("p%d: direct %.0f µs; added by bare goproxy %.0f µs (%s), by keep-proxy %.0f µs (%s), ratio %.2f (%s)", percent,
 			median(of[0]), median(of[1]), spread("%.0f", of[1]), median(of[2]), spread("%.0f", of[2]), median(ratios), spread("%.2f", ratios))
 		b.ReportMetric(median(ratios), map[int]string{50: "added-p50/bare", 99: "added-p99/bare"}[percent])
-		logRow(b, "read", "bare read", fmt.Sprintf("added latency, p%d", percent), "%.2f ×", ratios,
-			fmt.Sprintf(": %.0f against %.0f µs", median(of[2]), median(of[1])))
 	}
 }
 
@@ -64,7 +61,7 @@ const streams = 100
 func BenchmarkStreams(b *testing.B) {
 	for name, kind := range map[string]string{"upstream=h1": kilobytes, "upstream=h2": kilobytesH2} {
 		b.Run(name, func(b *testing.B) {
-			l := newLabOf(b, kind)
+			l := newLab(b, kind)
 			theirs, _ := l.bare(bareH2Var + "=1")
 			bare := theirs.of("bare read", "GET", fixed("/read"), nil)
 			ways := []*way{bare, l.keep().of("read", "GET", fixed("/read"), bare)}
@@ -72,7 +69,7 @@ func BenchmarkStreams(b *testing.B) {
 				y.shared = y.clientOf(b, true)
 				y.do = func(*caller, *atomic.Int64) error { return getKilobyte(y.shared, l.target+"/read") }
 			}
-			l.interleave(b, ways, streams, roundsOfWays, roundOfWay, func() {})
+			l.compare(b, ways, streams, roundsOfWays)
 		})
 	}
 }
@@ -87,14 +84,14 @@ const (
 // BenchmarkDownload compares downloads of 64 MiB by four clients at a time, directly,
 // through a bare goproxy and through the program.
 func BenchmarkDownload(b *testing.B) {
-	l := newLabOf(b, blobs)
+	l := newLab(b, blobs)
 	theirs, _ := l.bare()
 	bare := theirs.of("bare", "GET", fixed("/blob"), nil)
 	ways := []*way{l.direct().of("direct", "GET", fixed("/blob"), bare), bare, l.keep().of("download", "GET", fixed("/blob"), bare)}
 	for _, y := range ways {
 		y.buffer = 64 << 10
 	}
-	l.interleave(b, ways, downloads, roundsOfDownloads, roundOfWay, func() {})
+	l.compare(b, ways, downloads, roundsOfDownloads)
 	for _, y := range ways {
 		b.Logf("%s: %.0f MiB a second", y.name, median(y.rates)*mib(blob))
 	}
@@ -105,7 +102,7 @@ func BenchmarkDownload(b *testing.B) {
 // by sixteen clients at a time, through a bare goproxy with a certificate store and
 // through the program.
 func BenchmarkNewTunnels(b *testing.B) {
-	l := newLab(b)
+	l := newLab(b, kilobytes)
 	theirs, _ := l.bare()
 	bare := theirs.of("bare tunnel", "GET", fixed("/read"), nil)
 	ways := []*way{bare, l.keep().of("tunnel", "GET", fixed("/read"), bare)}
@@ -118,7 +115,7 @@ func BenchmarkNewTunnels(b *testing.B) {
 			return err
 		}
 	}
-	l.interleave(b, ways, 16, roundsOfWays, roundOfWay, func() {})
+	l.compare(b, ways, 16, roundsOfWays)
 }
 
 // Requests over which BenchmarkAllocations counts, and how often.
@@ -130,7 +127,7 @@ const (
 // BenchmarkAllocations counts, by the metrics of the two processes, what a request of each
 // way allocates in a bare goproxy and in the program. Its time says nothing.
 func BenchmarkAllocations(b *testing.B) {
-	l := newLab(b)
+	l := newLab(b, kilobytes)
 	theirs, metrics := l.bare()
 	ours := l.keep()
 	bare := theirs.of("bare read", "GET", fixed("/read"), nil)
@@ -147,16 +144,14 @@ func BenchmarkAllocations(b *testing.B) {
 			b.Fatalf("%s: %v", y.name, err)
 		}
 	}
-	for b.Loop() {
-		for range roundsOfCounts {
-			for i, y := range ways {
-				at := l.admin
-				if y == bare {
-					at = metrics
-				}
-				for u, unit := range units {
-					counts[i][u] = append(counts[i][u], l.allocated(at, unit, y.callers[0], &n))
-				}
+	for range roundsOfCounts {
+		for i, y := range ways {
+			at := l.admin
+			if y == bare {
+				at = metrics
+			}
+			for u, unit := range units {
+				counts[i][u] = append(counts[i][u], l.allocated(at, unit, y.callers[0], &n))
 			}
 		}
 	}
@@ -167,10 +162,6 @@ func BenchmarkAllocations(b *testing.B) {
 		ratios := shares(counts[1][u], counts[0][u])
 		b.Logf("%s for a read: ratio %.2f (%s)", unit, median(ratios), spread("%.2f", ratios))
 		b.ReportMetric(median(ratios), unit+"/bare")
-		logRow(b, "read", "bare read", unit, "%.2f ×", ratios, fmt.Sprintf(": %.0f against %.0f", median(counts[1][u]), median(counts[0][u])))
-		for i, y := range ways[2:] {
-			logRow(b, y.name, "", unit, "%.0f", counts[i+2][u], "")
-		}
 	}
 }
 
