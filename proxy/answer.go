@@ -144,9 +144,9 @@ func (p *Proxy) noteAnswer(x *exchange, w *work, s *reply, delivered, others boo
 
 // joined answers a caller that waited for another's work. Its run may not have what
 // the leader's may, and it shares what the answer means for a run.
-func (p *Proxy) joined(x *exchange, r *http.Request, w *work, fl *flight) *http.Response {
-	s := fl.answer
-	if !x.caller.managed() || fl.run == x.caller.run || s.mutation == nil {
+func (p *Proxy) joined(x *exchange, r *http.Request, w *work, call *call) *http.Response {
+	s := call.answer
+	if !x.caller.managed() || call.run == x.caller.run || s.mutation == nil {
 		return p.answered(x, r, w, s)
 	}
 	// The client may have gone, but not what its run has learned.

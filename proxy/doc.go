@@ -21,7 +21,7 @@
 //     their connection may change protocols (upgrade.go).
 //  6. A mutation is read whole, its identity, payload and key are derived
 //     (mutate.go), and one caller of its key does the work while others wait for
-//     the same answer (flights.go).
+//     the same answer (calls.go).
 //  7. Claim (settle.go). The ledger decides, durably, in one transaction with the
 //     gate: dispatch, replay, blocked, mismatch, repeated, or refused. Where the
 //     connector has a rate, what it would dispatch waits for its turn first (turn.go).

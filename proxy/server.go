@@ -149,7 +149,7 @@ type Proxy struct {
 	loop       *h1.Server
 	inner      *http.Server
 	tunnels    *handover
-	flights    *flights
+	calls      *calls
 	open       *open
 	stops      *stops
 	inline     *waits
@@ -201,7 +201,7 @@ func New(c Config) (*Proxy, error) {
 	stops := newStops()
 	p := &Proxy{
 		config: c, ledger: c.Ledger, leaves: made, stops: stops,
-		tunnels: newHandover(), flights: newFlights(), open: newOpen(), inline: newWaits(stops.tell),
+		tunnels: newHandover(), calls: newCalls(), open: newOpen(), inline: newWaits(stops.tell),
 		unrecorded: c.Ledger.Unrecorded(), limit: newConnectionLimit(c.MaxConnections, c.MaxDescriptor),
 		contents: dispatch.NewContents(c.Ledger, c.Log),
 	}
