@@ -26,8 +26,8 @@ type keyCaller struct {
 	answer *answerWriter
 }
 
-// gone reports whether the caller left without its answer. One that has all of the answer doesn't
-// count as gone, even before the delivery is noted: another caller then asks again.
+// gone reports whether the caller left without its answer. One that has all of the answer hasn't
+// left in this sense, even before the delivery is noted. Another caller then asks again.
 func (c *keyCaller) gone() bool {
 	return hasGone(c.client) && (c.answer == nil || !c.answer.whole.Load())
 }
@@ -99,8 +99,8 @@ func (cs *calls) enter(k ledger.Key, c *keyCaller) (role, *call) {
 	return roleLead, all.active
 }
 
-// repeats reports whether c is a second intent beside other: the same managed run asks again while
-// its earlier caller is still connected.
+// repeats reports whether c is a second intent beside other. It is if its managed run asks again
+// while the earlier caller is connected.
 func repeats(c, other *keyCaller) bool {
 	if c.run == "" || c.run != other.run || other.gone() {
 		return false
@@ -168,8 +168,8 @@ func (cs *calls) other(record, own ledger.Key) <-chan struct{} {
 	return nil
 }
 
-// repeated reports whether c, a caller of own, is a second intent beside a caller of another key that
-// is on the record.
+// repeated reports whether c, a caller of own, is a second intent beside another key's caller on
+// the record.
 func (cs *calls) repeated(record, own ledger.Key, c *keyCaller) bool {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()

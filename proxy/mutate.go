@@ -21,8 +21,8 @@ type work struct {
 	match   rules.Match
 	op      *rules.Operation
 	derived *rules.Derived
-	// key is the record's, which an older version of the rule may have made. callKey is the key under
-	// the rule of now.
+	// key is the record's, which an older version of the rule may have made. By the rule of now the
+	// key is callKey.
 	key       ledger.Key
 	callKey   ledger.Key
 	clientKey string
@@ -111,8 +111,8 @@ func (p *Proxy) prepare(x *exchange, req *rules.Request, m rules.Match) (*work, 
 	return w, nil
 }
 
-// slim takes the identity out of what was derived, and makes the rest stand alone: a
-// value may be a part of the body's text and keep all of it.
+// slim takes the identity out of what was derived, and copies the rest. A value may be a part of
+// the body's text and keep all of it in memory.
 func slim(d *rules.Derived) {
 	d.Identity = nil
 	d.Account, d.Subkey, d.Target = strings.Clone(d.Account), strings.Clone(d.Subkey), strings.Clone(d.Target)
@@ -299,10 +299,10 @@ func (p *Proxy) lead(x *exchange, w *work, call *call) (out *reply) {
 // credential is the operator's own for a connector; its name is empty for none.
 type credential struct{ name, value string }
 
-// withAccount makes known whose data a request changes, where the connector says that the
-// API must be asked. Without an answer nothing is derived, and nothing is sent. as is the
-// credential that was asked with, nil if nobody was asked: the request must go out with
-// the same one, whatever is configured by then, as its key says whose data it is about.
+// withAccount makes known whose data a request changes, where the connector says that the API must
+// be asked. Without an answer nothing is derived, and nothing is sent. The credential that was
+// asked with is as, nil if nobody was asked. The request must go out with it, whatever is
+// configured by then: its key says whose data it is about.
 func (p *Proxy) withAccount(x *exchange, req *rules.Request, c *rules.Connector) (told *rules.Request, as *credential, f *refusal) {
 	if c == nil || c.AccountRead == nil {
 		return req, nil, nil
@@ -331,8 +331,8 @@ func (p *Proxy) credentialOf(connector string, to *rules.Request) (*credential, 
 	return &credential{name, value}, nil
 }
 
-// accountsFor asks whose data a request changes with the credential that it will be sent
-// with: where nobody was asked before, that is the one that is asked with now.
+// accountsFor asks whose data a request changes with the credential that it will be sent with. If
+// nobody was asked before, it is the one used now.
 func (p *Proxy) accountsFor(w *work) AccountOf {
 	return func(ctx context.Context, c *rules.Connector, req *rules.Request) (string, error) {
 		if w.as == nil {
