@@ -15,9 +15,9 @@ import (
 	"keep-proxy/rules"
 )
 
-// Content is a body that was read whole. A short one is in memory; a long one is in a
-// spool of the ledger, so that neither a slow client nor a slow upstream holds memory,
-// or is a body that the ledger has. A nil Content is empty.
+// Content is a body that was read whole. A short one is in memory. A long one is a spool or a
+// stored body of the ledger. Neither a slow client nor a slow upstream then holds memory. A nil
+// Content is empty.
 type Content struct {
 	// Packed says that nobody knows how long it is where rules read it: it has a coding.
 	Packed bool
@@ -155,9 +155,9 @@ func NewContents(l Spools, log zerolog.Logger) *Contents {
 	return &Contents{Room: semaphore.NewWeighted(HeldBytes), ledger: l, log: log}
 }
 
-// Hold gives two contents to use, in memory for as long as that takes: both at once, since who
-// held one and waited for the other could wait for ever. use must not wait for a network, must
-// not keep what it was given, and must not hold more.
+// Hold gives use two contents in memory. It takes both at once, since holding one and waiting for
+// the other could block for ever. The function use must not wait for a network, keep what it was
+// given, or hold more.
 func (k *Contents) Hold(one, two *Content, use func(one, two []byte)) error {
 	if weight := min(one.weight()+two.weight(), HeldBytes); weight > 0 {
 		if err := k.Room.Acquire(context.Background(), weight); err != nil {

@@ -16,9 +16,9 @@ const (
 	FieldScope    = "Keep-Scope"
 )
 
-// StripAnswer removes from h the fields of one connection, what only the proxy may say, and
-// what would lead a client past it: to HTTP/3 (RFC 7838), or to other settings of HTTP/2. It
-// reports what hop.Strip does.
+// StripAnswer removes from h the fields of one connection and what only the proxy may say. It also
+// removes what would lead a client past it: to HTTP/3 (RFC 7838), or to other settings of HTTP/2.
+// It reports what hop.Strip does.
 func StripAnswer(h http.Header) (nominated bool) {
 	nominated = hop.Strip(h)
 	for name := range h {

@@ -1,12 +1,12 @@
-// Package dispatch makes one sending that the ledger has recorded: it sends once, judges what
-// came back by the rule's opinion, keeps the answer, and records the end until the ledger takes
-// it. The proxy sends a script's request by it, the reconcilers what is sent again.
+// Package dispatch makes one sending that the ledger has recorded. It sends once, judges the answer
+// by the rule's opinion and keeps it. It records the end until the ledger takes it. The proxy sends
+// a script's request by it, the reconcilers what is sent again.
 //
 // # Failure
 //
-// What can't be judged is uncertain. A success whose answer can't be kept is committed. An end
-// that the ledger doesn't take stops what depends on the mutation until it does, or until the
-// process ends; recovery then finds the record in flight.
+// What can't be judged is uncertain. A success whose answer can't be kept is committed. If the
+// ledger doesn't take an end, what depends on the mutation stops until it does, or the process
+// ends. Recovery then finds the record in flight.
 package dispatch
 
 import (
@@ -78,8 +78,8 @@ type Sending struct {
 	Verdict  upstream.Verdict
 }
 
-// Request is a request of the rules in the form that is sent. Content codings are not asked
-// for, so that the answer can be judged, and replayed to a client that asks for another.
+// Request is a request of the rules in the form that is sent. It asks for no content coding. So the
+// answer can be judged, and replayed to a client that asks for another one.
 func Request(out *rules.Request, body upstream.Body) (*upstream.Request, error) {
 	target, err := url.ParseRequestURI(out.URL())
 	if err != nil {
@@ -114,8 +114,8 @@ func (d *Dispatcher) Read(s *Sending) {
 	s.Trailer = s.Answer.Trailers()
 }
 
-// Decode removes a content coding that the upstream used although none was asked for, so that the
-// answer can be replayed to any client. A coding that can't be removed stays, with its field.
+// Decode removes a content coding that the upstream used unasked. The answer can then be replayed
+// to any client. A coding that can't be removed stays, with its field.
 func (d *Dispatcher) Decode(s *Sending) {
 	if len(s.Header["Content-Encoding"]) == 0 || s.Lost != nil || s.TooLarge {
 		return
@@ -138,9 +138,9 @@ func (d *Dispatcher) Decode(s *Sending) {
 	s.Answer.Header.Del("Content-Encoding")
 }
 
-// content reads at most limit bytes; more means too large, and what was read
-// comes first in what is still to be streamed. lost says that what was read could
-// neither be put aside nor be read back.
+// content reads at most limit bytes; more means too large. What was read then comes first in what
+// is still to be streamed. An error in lost means that what was read could neither be put aside nor
+// read back.
 func (d *Dispatcher) content(a *upstream.Answer, limit int64) (c *Content, tooLarge bool, lost error) {
 	if a.ContentLength > limit {
 		return nil, true, nil
@@ -199,8 +199,8 @@ func (d *Dispatcher) Judge(s *Sending) {
 	s.Dispatch.Error = s.Secrets.Text(s.Dispatch.Error)
 	s.accepted()
 	if !s.Rest() {
-		// Nobody gets the rest of an answer over the limit: it ends before that is recorded, as
-		// settle counts from there.
+		// Nobody gets the rest of an answer over the limit. It ends before that is recorded, since settle
+		// counts from there.
 		s.Answer.Close()
 		s.Dispatch.Ended = ledger.Stamp(s.Answer.Evidence().Ended)
 	}
@@ -282,8 +282,8 @@ func verdict(ev upstream.Evidence, k upstream.VerdictKind) ledger.Verdict {
 	return ledger.VerdictUncertain
 }
 
-// accepted makes a success by a 202 that the rule follows what it is: accepted, with the
-// answer that says where to look, or unknown without it.
+// accepted turns the success of a followed 202 into accepted, with the answer that says where to
+// look. Without that answer the outcome is unknown.
 func (s *Sending) accepted() {
 	if s.Operation.Watch == nil || s.Answer.Status != http.StatusAccepted || !s.Verdict.Kind.Success() {
 		return
@@ -327,8 +327,8 @@ func (d *Dispatcher) Finish(ctx context.Context, s *Sending) ledger.Finish {
 	return f
 }
 
-// Keep makes an answer the result that a replay gives, with its content if that is stored with
-// the record; longer content is written here. What is secret in it is masked, and what the API
+// Keep makes an answer the result that a replay gives. Its content goes with it if it is stored
+// with the record; longer content is written here. What is secret in it is masked, and what the API
 // says of the secrets that were sent.
 func (d *Dispatcher) Keep(
 	ctx context.Context, op *rules.Operation, secrets masking.Secrets, head *rules.Response, c *Content, source string,

@@ -25,8 +25,8 @@ type bug struct {
 	sentence string
 }
 
-// edit replaces a text within one declaration: in is "folder Name" or "folder Type.Method", and the old
-// text occurs in it exactly once.
+// edit replaces a text within one declaration, "folder Name" or "folder Type.Method". The old text
+// occurs in it exactly once.
 type edit struct{ in, before, after string }
 
 // twice is what the judge says of a second effect, and of what may become one.

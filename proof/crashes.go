@@ -87,8 +87,7 @@ const manyAlike = 20
 
 var number = regexp.MustCompile(`[0-9]+`)
 
-// folded puts the endings together that were counted out by a test: nobody reads a row for
-// each of a thousand pages.
+// folded joins endings that a test numbered: nobody reads a row for each of a thousand pages.
 func folded(counts map[string]int) map[string]int {
 	pattern := func(where string) string {
 		test, part, _ := strings.Cut(where, "/")

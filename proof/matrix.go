@@ -54,8 +54,8 @@ func matrixStage(ctx context.Context, o options) part {
 	return p
 }
 
-// buildDisk builds the file system, if it can be mounted here, and says how a loss of power
-// is made then.
+// buildDisk builds the file system if it can be mounted here. It also says how a loss of power is
+// made then.
 func buildDisk(ctx context.Context, o options, path string) (disk, method string) {
 	fuse, err := os.OpenFile("/dev/fuse", os.O_RDWR, 0)
 	if err == nil {
@@ -97,9 +97,8 @@ func beginSitting(ctx context.Context, o options, path, method string) error {
 	return os.WriteFile(path, append(text, line...), 0o600)
 }
 
-// matrixLine is a line that says what came of one cell: life, step, ending, when the
-// upstream commits, and whether it was judged, missed (the program never came to the step),
-// or found wrong.
+// matrixLine is what came of one cell: life, step, ending, when the upstream commits, and the
+// result. The result is judged, missed (the program never came to the step), or wrong.
 var matrixLine = regexp.MustCompile(`(?m)cell\|([a-z]+)\|([^|]+?) #[0-9]+\|([^|]+)\|([a-z]+)\|(judged|missed|wrong)$`)
 
 // planLine is a line that says how many cells there are of a life and commit.

@@ -26,8 +26,8 @@ type check struct {
 	flags                  []string
 }
 
-// modelStage checks the protocol exhaustively with spin: that the properties hold, and
-// that each bug which is switched on violates the property that it should.
+// modelStage checks the protocol exhaustively with spin. The properties must hold, and each bug
+// that is switched on must violate its own property.
 func modelStage(ctx context.Context, o options) part {
 	for _, tool := range []string{"spin", "gcc"} {
 		if _, err := exec.LookPath(tool); err != nil {
@@ -91,8 +91,8 @@ var (
 	violatedLine = regexp.MustCompile(`assertion violated (.*) \(at depth`)
 )
 
-// run generates, compiles and runs one checker, and says what it found: ok, the
-// violated property, or for a sweep whether the settle condition is the right one.
+// run generates, compiles and runs one checker, and says what it found. That is ok, the violated
+// property, or for a sweep whether the settle condition is right.
 func (c check) run(ctx context.Context, dir string) (states, found string, err error) {
 	work, err := os.MkdirTemp("", "keep-model-")
 	if err != nil {
@@ -169,9 +169,9 @@ func property(file, assertion string) string {
 	return "another: " + assertion
 }
 
-// sweep holds the smallest safe settle of each set of parameters, as the search found it,
-// against D + L + 1 - (K-1)·B: more than the longest late commit and read lag together, where
-// confirmations would only give back what they themselves wait.
+// sweep compares the smallest safe settle found for each set of parameters with D + L + 1 -
+// (K-1)·B. So settle must exceed the longest late commit and read lag together. Confirmations only
+// take off the time that they wait.
 func sweep(out []byte) string {
 	bad := map[[4]int]map[int]bool{}
 	for line := range strings.Lines(string(out)) {

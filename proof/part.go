@@ -54,8 +54,8 @@ func (p part) print(out io.Writer) error {
 // page is the file that holds the last full run.
 const page = "docs/proof.md"
 
-// write replaces the parts of those stages in the page's section "last run", and keeps
-// those of the others; the page of what is promised gets a summary of all.
+// write replaces the parts of those stages in the page's section "last run", and keeps the others.
+// The page of what is promised gets a summary of all.
 func write(o options, parts []part, took time.Duration) error {
 	path := filepath.Join(o.root, page)
 	text, err := os.ReadFile(path)

@@ -15,8 +15,8 @@ const normative = "docs/semantics.md"
 // Markers of the summary.
 const beginSummary, endSummary = "<!-- begin proof -->\n", "<!-- end proof -->"
 
-// summarize writes what the stages came to, as the page of the proof says, into the page
-// of what is promised.
+// summarize writes what the stages came to into the page of what is promised. The proof's page is
+// its source.
 func summarize(root, proof string) error {
 	path := filepath.Join(root, normative)
 	text, err := os.ReadFile(path)

@@ -26,8 +26,8 @@ type reply struct {
 	// trailer comes behind the body, for those who take it.
 	trailer http.Header
 	body    *dispatch.Content
-	// rest follows body: an answer over the limit, which only its leader gets. behind
-	// gives its trailer fields once it has ended.
+	// rest follows body: an answer over the limit, which only its leader gets. Its trailer fields come
+	// from behind once it has ended.
 	rest     io.ReadCloser
 	behind   func() http.Header
 	replayed bool
@@ -44,9 +44,9 @@ type reply struct {
 	stops bool
 }
 
-// repeatable reports whether asking again while this is being delivered is a second
-// intent. After a failure or a refusal it isn't: a client may ask again as soon as it
-// has read the answer, before the proxy knows that it has.
+// repeatable reports whether asking again while this is being delivered is a second intent. After a
+// failure or a refusal it isn't. A client may ask again once it has read the answer, before the
+// proxy knows that it has.
 func (s *reply) repeatable() bool {
 	return s.refusal == nil && (s.mutation.State == ledger.Applied || s.mutation.State == ledger.Skipped || s.mutation.Watching)
 }
@@ -64,8 +64,8 @@ type failure struct {
 	unauthorized bool
 }
 
-// answered makes the response of x from what the work came to, and notes the
-// delivery once the client has it whole.
+// answered makes the response of x from the work's result. It notes the delivery once the client
+// has it whole.
 func (p *Proxy) answered(x *exchange, r *http.Request, w *work, s *reply) *http.Response {
 	x.mutation, x.decision = s.mutation, s.decision
 	state := ""
@@ -144,9 +144,9 @@ func (p *Proxy) noteAnswer(x *exchange, w *work, s *reply, delivered, others boo
 
 // joined answers a caller that waited for another's work. Its run may not have what
 // the leader's may, and it shares what the answer means for a run.
-func (p *Proxy) joined(x *exchange, r *http.Request, w *work, fl *flight) *http.Response {
-	s := fl.answer
-	if !x.caller.managed() || fl.run == x.caller.run || s.mutation == nil {
+func (p *Proxy) joined(x *exchange, r *http.Request, w *work, call *call) *http.Response {
+	s := call.answer
+	if !x.caller.managed() || call.run == x.caller.run || s.mutation == nil {
 		return p.answered(x, r, w, s)
 	}
 	// The client may have gone, but not what its run has learned.
@@ -234,8 +234,8 @@ func (s *reply) trail(r *http.Request, resp *http.Response) {
 // verifyTime bounds the asking before a replay where no inline try is configured.
 const verifyTime = 10 * time.Second
 
-// verified asks the world whether it still agrees with a stored result before that is
-// given, where the rule wants it; a refusal if it may not be given.
+// verified asks the API, where the rule wants it, whether it still agrees with a stored result.
+// That comes before the result is given; a refusal if it may not be given.
 func (p *Proxy) verified(ctx context.Context, x *exchange, w *work, c ledger.Claimed) *reply {
 	mode := verifyMode(w.op.Verify)
 	m := c.Mutation

@@ -80,7 +80,7 @@ func TestACallerWhoseLastWriteFailsHasGone(t *testing.T) {
 	if _, err := answer.Write([]byte("ok")); err == nil {
 		t.Fatal("the write succeeded")
 	}
-	earlier, again := &call{run: "r", client: client, answer: answer}, &call{run: "r", client: t.Context()}
+	earlier, again := &keyCaller{run: "r", client: client, answer: answer}, &keyCaller{run: "r", client: t.Context()}
 	if repeats(again, earlier) {
 		t.Error("asking again is taken for a second intent")
 	}

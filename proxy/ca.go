@@ -36,9 +36,9 @@ type CA struct {
 	pem         []byte
 }
 
-// LoadCA reads the CA from its two files, PEM each, and mints one into them when
-// neither exists; minting that was cut short is gone on with. The key file is 0600. One file
-// without the other, or a certificate that is no CA, is an error: nothing is overwritten.
+// LoadCA reads the CA from its two PEM files. When neither exists it mints one; minting that was
+// cut short is finished. The key file is 0600. One file without the other, or a certificate that is
+// no CA, is an error: nothing is overwritten.
 func LoadCA(certFile, keyFile string, now time.Time) (*CA, error) {
 	_, certErr := os.Stat(certFile)
 	_, keyErr := os.Stat(keyFile)
@@ -69,8 +69,8 @@ func LoadCA(certFile, keyFile string, now time.Time) (*CA, error) {
 	return &CA{certificate: certificate, pem: text}, nil
 }
 
-// PEM returns the CA's certificate, for clients to trust, and behind it those in its file that
-// vouch for it: some clients trust none without a root.
+// PEM returns the CA's certificate, for clients to trust, and after it those in its file that vouch
+// for it. Some clients trust none without a root.
 func (c *CA) PEM() []byte { return c.pem }
 
 // checkCA says why a certificate can't sign leaves that strict clients accept.
@@ -113,8 +113,7 @@ func mintCA(certFile, keyFile string, now time.Time) error {
 	if err != nil {
 		return fmt.Errorf("encode the CA's key: %w", err)
 	}
-	// Both are there whole before either has its name, so that what a crash leaves of one can be
-	// gone on with.
+	// Both are there whole before either has its name. So what a crash leaves of one can be finished.
 	err = errors.Join(
 		writePending(keyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}), 0o600),
 		writePending(certFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o644),
@@ -223,8 +222,8 @@ func (l *leaves) get(name string) (*tls.Certificate, error) {
 }
 
 // lasts reports whether a leaf may still be shown. It is renewed at half its life, so that no
-// connection starts on one that is about to end; and where the clock was ahead when it was made,
-// or nobody would trust it until that time has come.
+// connection starts on one that is about to end. It is also renewed if it was made while the clock
+// was ahead: nobody would trust it yet.
 func lasts(leaf *x509.Certificate, now time.Time) bool {
 	return now.Before(leaf.NotAfter.Add(-leafLifetime/2)) && !now.Before(leaf.NotBefore)
 }

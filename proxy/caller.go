@@ -40,8 +40,8 @@ func TokenDigest(token string) string {
 
 var errCredentials = errors.New("no valid proxy credentials")
 
-// who tells the caller from the Proxy-Authorization field (RFC 9110 §11.7.2) of a
-// request, or from the listener that it came in by. errCredentials means 407.
+// who tells the caller from a request's Proxy-Authorization field (RFC 9110 §11.7.2), or from the
+// listener that it came by. The error errCredentials means 407.
 func (p *Proxy) who(r *http.Request) (caller, error) {
 	values, own := r.Header["Proxy-Authorization"], ownerOf(r.Context())
 	if len(values) == 0 && own != "" {
@@ -67,9 +67,9 @@ func (p *Proxy) who(r *http.Request) (caller, error) {
 // runUser is the user name of proxy credentials that name no item.
 const runUser = "run"
 
-// callerOf is the run with this token digest, for the user name of the credentials:
-// runUser, or of a run of many items an item's name in percent-encoding (RFC 3986
-// §2.1). errCredentials means 407.
+// callerOf is the run with this token digest, for the user name of the credentials. That is
+// runUser, or for a run of many items an item's name in percent-encoding (RFC 3986 §2.1). The error
+// errCredentials means 407.
 func (p *Proxy) callerOf(digest, user string) (caller, error) {
 	run, _, err := p.ledger.StandingByToken(digest)
 	switch {
@@ -113,9 +113,8 @@ func basicCredentials(values []string) (user, password string, ok bool) {
 // problemCredentials is what the log calls 407, which has no body and so no problem.
 const problemCredentials problem = "credentials"
 
-// challenge asks for proxy credentials (RFC 9110 §11.7.1). Its body is empty and
-// its length is given, so that clients which send credentials only when asked can
-// go on over the same connection.
+// challenge asks for proxy credentials (RFC 9110 §11.7.1). Its body is empty and its length is
+// given. So clients which send credentials only when asked can use the connection again.
 func (p *Proxy) challenge(w http.ResponseWriter, r *http.Request) {
 	p.early(w, r, caller{}, problemCredentials, func(w *answerWriter) {
 		w.Header().Set("Proxy-Authenticate", `Basic realm="keep-proxy"`)
@@ -140,8 +139,8 @@ func itemName(text string) (string, error) {
 	return name, nil
 }
 
-// nameItem takes the item of a request from its Keep-Item fields. A run of one item may
-// be told its own name only; where the proxy's user names an item, both must agree.
+// nameItem takes the item of a request from its Keep-Item fields. A run of one item may name only
+// its own. Where the proxy's user names an item, both must agree.
 func nameItem(x *exchange, values []string) *refusal {
 	if len(values) == 0 {
 		return nil

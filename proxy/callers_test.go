@@ -21,9 +21,9 @@ func (w *world) waitForNobody() {
 	w.t.Helper()
 	left := 0
 	for deadline := time.Now().Add(waitLimit); time.Now().Before(deadline); runtime.Gosched() {
-		w.proxy.flights.mu.Lock()
-		left = len(w.proxy.flights.byKey)
-		w.proxy.flights.mu.Unlock()
+		w.proxy.calls.mu.Lock()
+		left = len(w.proxy.calls.byKey)
+		w.proxy.calls.mu.Unlock()
 		if left == 0 {
 			return
 		}

@@ -100,7 +100,7 @@ func (p *Proxy) awaitOther(client context.Context, w *work, c ledger.Claimed, un
 // changed meanwhile, so that its callers are no company of that work. It reports whether to ask the
 // ledger again.
 func (p *Proxy) awaitLanding(client context.Context, w *work, record ledger.Key, until *patience) bool {
-	landed := p.flights.landing(record, w.flight)
+	landed := p.calls.other(record, w.callKey)
 	if landed == nil {
 		// It has landed since the ledger said so, or its claim isn't known here yet.
 		if until.missed++; until.missed > maxMissed {
@@ -137,7 +137,7 @@ func (p *Proxy) knowRepeat(x *exchange, w *work, c *ledger.Claimed) {
 	if c.Mutation == nil || c.Decision != ledger.DecideJoin && c.Decision != ledger.DecideReplay {
 		return
 	}
-	if p.flights.repeated(c.Mutation.Key, w.flight, &call{run: x.caller.run, clientKey: w.clientKey, replay: w.claim.RepeatReplay}) {
+	if p.calls.repeated(c.Mutation.Key, w.callKey, &keyCaller{run: x.caller.run, clientKey: w.clientKey, replay: w.claim.RepeatReplay}) {
 		c.Decision = ledger.DecideRepeated
 	}
 }
@@ -259,7 +259,7 @@ func (p *Proxy) decided(ctx context.Context, x *exchange, w *work, c ledger.Clai
 	if c.Mutation != nil {
 		w.key = c.Mutation.Key
 	}
-	p.flights.works(w.flight, w.key)
+	p.calls.works(w.callKey, w.key)
 	switch c.Decision {
 	case ledger.DecideDispatch:
 		claimedPoint.Pass()

@@ -132,8 +132,8 @@ func failedWithoutAnswer(s *sending) *refusal {
 	return f
 }
 
-// didNotHappen says what the inline try found out: with bounds a settle can be over by then,
-// so that an absence is believed at once. Nothing is unknown, and nothing stops. Where it is sent
+// didNotHappen says what the inline try found out. Where the rule has bounds, settle can be over by
+// then, and an absence counts at once. Nothing is unknown, and nothing stops. Where it is sent
 // again by itself (on_absent: redispatch) the script is told, as it may take effect without it.
 func (p *Proxy) didNotHappen(s *sending, out *reply) {
 	detail := "It did not take effect: the answer of " + s.w.req.Authority() + " was lost (" + s.Dispatch.Reason +
@@ -168,8 +168,8 @@ func (p *Proxy) unknownAnswer(s *sending, out *reply) {
 	p.config.Inliner.Kick()
 }
 
-// stopWords say what an unknown outcome ends for who asked, and how the work goes on: an
-// unmanaged scope has no run.
+// stopWords say what an unknown outcome ends for the caller, and how the work goes on. An unmanaged
+// scope has no run.
 func (s *sending) stopWords() (over, again string) {
 	if s.w.claim.Run == "" {
 		return "what depends on it is refused", "ask again"
@@ -252,8 +252,8 @@ func (p *Proxy) finish(ctx context.Context, s *sending, f ledger.Finish) (ledger
 	return p.recordNow(ctx, s, func(ctx context.Context) (ledger.Finished, error) { return p.ledger.Finish(ctx, f) })
 }
 
-// recordNow runs a command that records what is known of s, and leaves it to the
-// recorder if the ledger fails.
+// recordNow runs a command that records what is known of s. It leaves the command to the recorder
+// if the ledger fails.
 func (p *Proxy) recordNow(ctx context.Context, s *sending, record dispatch.Command) (ledger.Finished, bool) {
 	finished, err := record(ctx)
 	if err == nil {
@@ -278,8 +278,8 @@ func (p *Proxy) recordOwed(s *sending) {
 	}
 }
 
-// goOnRecording leaves a command to the recorder. What depends on it is stopped here at
-// once, as the ledger can't say so, and the run that is told of an unknown outcome is over.
+// goOnRecording leaves a command to the recorder. What depends on it is stopped here at once, since
+// the ledger can't say so. The run that is told of an unknown outcome is over.
 func (p *Proxy) goOnRecording(s *sending, record dispatch.Command) {
 	s.owed = owesNothing
 	run := s.w.claim.Run

@@ -68,8 +68,8 @@ func (p *Proxy) admitConnect(w http.ResponseWriter, r *http.Request) (*caller, *
 	return nil, ledgerRefusal(err)
 }
 
-// enterTunnel takes over a hijacked connection: TLS ends here with a leaf of our
-// CA, plaintext is served as it is, since some clients CONNECT to port 80.
+// enterTunnel takes over a hijacked connection: TLS ends here with a leaf of our CA. Plaintext is
+// served as it is, since some clients CONNECT to port 80.
 func (p *Proxy) enterTunnel(r *http.Request, client net.Conn) {
 	t := tunnelOf(r.Context())
 	if t == nil {
@@ -103,8 +103,8 @@ func (p *Proxy) enterTunnel(r *http.Request, client net.Conn) {
 	p.enterTLS(t)
 }
 
-// noteUnused writes the log line of a tunnel that has ended, unless it was told of what was
-// asked in it. err is why nothing more came.
+// noteUnused writes the log line of a tunnel that has ended, unless a request in it was logged. Its
+// err is why nothing more came.
 func (p *Proxy) noteUnused(t *tunnel, err error) {
 	if t.told.Load() {
 		return
@@ -179,9 +179,9 @@ func (p *Proxy) followHTTP2(c net.Conn, state http.ConnState) {
 	}
 }
 
-// tlsConfig is that of all tunnels: its keys for session tickets (RFC 8446 §2.2) are made
-// and renewed by itself, and with one for each tunnel no client could resume a session. A
-// client is shown the name that it asked for, else its tunnel's.
+// tlsConfig is that of all tunnels. It makes and renews its keys for session tickets (RFC 8446
+// §2.2). With a config for each tunnel no client could resume a session. A client is shown the name
+// that it asked for, else its tunnel's.
 func (p *Proxy) tlsConfig() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12,
@@ -238,9 +238,10 @@ func covers(entry, host, target string) bool {
 // effectPassthrough is what the log calls that of a blind tunnel, which nobody knows.
 const effectPassthrough = "passthrough"
 
-// Reloaded must be called when Config.Rules has begun to give other rules: the blind tunnels to
-// what is a connector's host now are cut, and connections that changed to a protocol which their
-// rule names no more, or mutations there would pass unrecorded for as long as a client keeps them.
+// Reloaded must be called when Config.Rules has begun to give other rules. It cuts blind tunnels to
+// what is now a connector's host. It also cuts connections that changed to a protocol which their
+// rule names no more. Otherwise mutations there would pass unrecorded for as long as a client keeps
+// them.
 func (p *Proxy) Reloaded() { p.open.uncover() }
 
 // tunnelBlind joins a client to an upstream without looking inside. Only the
@@ -402,9 +403,8 @@ func (b *bufferedConn) Read(p []byte) (int, error) {
 	return b.buffered.Read(p)
 }
 
-// hijackKeeper makes bytes that arrived together with CONNECT (a TLS
-// ClientHello, say) part of the hijacked connection: goproxy drops the buffer in
-// which they are.
+// hijackKeeper makes bytes that arrived together with CONNECT (a TLS ClientHello, say) part of the
+// hijacked connection. Otherwise goproxy drops the buffer that holds them.
 type hijackKeeper struct{ http.ResponseWriter }
 
 // Unwrap serves http.ResponseController.
@@ -425,9 +425,8 @@ func (h hijackKeeper) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return c, rw, nil
 }
 
-// handover is a listener whose connections are handed to it. One long-lived
-// server serves every tunnel through it, so that its Shutdown, its idle timeouts
-// and its GOAWAY reach them all.
+// handover is a listener whose connections are handed to it. One long-lived server serves every
+// tunnel through it. So its Shutdown, idle timeouts and GOAWAY reach them all.
 type handover struct {
 	conns chan net.Conn
 	done  chan struct{}

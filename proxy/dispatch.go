@@ -21,8 +21,8 @@ type sending struct {
 	changed *dispatch.Content
 	// owed is what must still be recorded: a record in flight always has an owner.
 	owed owed
-	// streaming says that the rest of the answer goes to the script, which ends the
-	// dispatch: the request may still be going out.
+	// streaming says that the rest of the answer goes to the script, which ends the dispatch. The
+	// request may still be going out.
 	streaming bool
 	// step is the preparing step under way, "" for the commit.
 	step string

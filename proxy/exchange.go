@@ -25,8 +25,8 @@ type exchange struct {
 	// client ends when the client's connection is gone.
 	client  context.Context
 	started time.Time
-	// early says that it was answered before a rule was looked for, which might have
-	// told what of its path must not be logged.
+	// early says that it was answered before a rule was sought. A rule might have told what of its
+	// path must not be logged.
 	early bool
 	// answer is where the answer goes.
 	answer *answerWriter
@@ -41,8 +41,8 @@ type exchange struct {
 
 	// trailers says that the client takes them; see takesTrailers.
 	trailers bool
-	// asked are the protocols that the client asks to change to, protocols those of them
-	// that the upstream is asked for. switched is what came of it, nil for nothing.
+	// asked are the protocols that the client asks to change to, and protocols those that the upstream
+	// is asked for. What came of it is switched, nil for nothing.
 	asked, protocols []string
 	switched         *switched
 	// received came from the client in a blind tunnel.
@@ -61,8 +61,8 @@ type exchange struct {
 	decision                             ledger.Decision
 }
 
-// done runs what waits for the end of the exchange, the latest first: a delivery
-// is noted before its caller is forgotten, or a repeat could slip in between.
+// done runs what waits for the end of the exchange, the latest first. A delivery is noted before
+// its caller is forgotten, or a repeat could come in between.
 func (x *exchange) done(delivered bool) {
 	for _, f := range slices.Backward(x.after) {
 		f(delivered)

@@ -148,8 +148,8 @@ func quoted(s string) string { return strconv.Quote(s) }
 
 // Halt is what an operator has told the proxy not to do. Its zero value keeps nothing back.
 type Halt struct {
-	// Sending says that nothing is sent that is recorded or that no rule declares: what
-	// has its answer gets it, and reads go on.
+	// Sending says that nothing is sent that is recorded or that no rule declares. Stored answers are
+	// still given, and reads go on.
 	Sending bool
 	// Everything says that no new request is taken at all.
 	Everything bool
@@ -163,9 +163,9 @@ const haltRetryAfter = 30 * time.Second
 // under counts what is going on.
 type under struct{ requests, mutations atomic.Int64 }
 
-// UnderWay counts the requests that are being answered, and those among them that may
-// still send a mutation, one that no rule declares included. A count of mutations of 0, taken after Config.Halted began to say
-// Sending, means that nothing is being sent for a script, and that nothing will be.
+// UnderWay counts the requests that are being answered, and those that may still send a mutation. A
+// mutation that no rule declares counts, too. If Config.Halted already says Sending and mutations
+// is 0, nothing is being sent for a script, and nothing will be.
 func (p *Proxy) UnderWay() (requests, mutations int) {
 	return int(p.under.requests.Load()), int(p.under.mutations.Load())
 }

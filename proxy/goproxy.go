@@ -9,11 +9,10 @@ import (
 	"github.com/elazarl/goproxy"
 )
 
-// assemble makes the goproxy server that carries the pipeline. Of its own ways to
-// send, none is left: goproxy reads the environment's proxy, sends by a retrying
-// transport and ends a tunnel without an answer when an upstream fails, so the
-// pipeline takes the place of its transport for plain and tunnelled requests
-// alike, and always answers.
+// assemble makes the goproxy server that carries the pipeline. None of its own ways to send is
+// left: the pipeline takes the place of its transport for all requests. By itself goproxy reads the
+// environment's proxy and sends by a retrying transport. When an upstream fails it ends a tunnel
+// without an answer; the pipeline always answers.
 func (p *Proxy) assemble() http.Handler {
 	g := goproxy.NewProxyHttpServer()
 	g.Logger = silent{}

@@ -17,21 +17,20 @@ import (
 // Bounds of telling a client that its bytes were refused.
 const (
 	faultWriteTimeout = 5 * time.Second
-	// faultLinger is how long, and faultDrain how much of what still comes is read
-	// away: closing over unread bytes resets the connection, and the answer with it.
+	// faultLinger bounds in time, and faultDrain in bytes, what is still read and dropped. Closing
+	// over unread bytes resets the connection, and the answer is lost.
 	faultLinger = time.Second
 	faultDrain  = 1 << 20
 )
 
-// guarded is a client's HTTP/1 connection as its server, package h1's, reads it: what a
-// [strict.Scanner] finds fault with never gets there. Such a connection is answered
-// with a problem, once it is that request's turn, and closed.
+// guarded is a client's HTTP/1 connection as its server, package h1's, reads it. What a
+// [strict.Scanner] finds fault with never gets there. Such a connection is answered with a problem,
+// once it is that request's turn, and closed.
 //
-// A server may read while a handler runs, to see the client go. What comes then belongs
-// to the next request, so that its fault waits for the handler's end, as does
-// everything behind a request whose answer may end HTTP on the connection: a CONNECT, or
-// one that asks to change protocols. So does a fault in the content of a request that
-// waits for its turn.
+// A server may read while a handler runs, to see the client go. What comes then belongs to the next
+// request, so its fault waits for the handler's end. So does everything behind a request whose
+// answer may end HTTP on the connection. That is a CONNECT, or one that asks to change protocols.
+// So does a fault in the content of a request that waits for its turn.
 type guarded struct {
 	wrapped
 	proxy *Proxy
@@ -51,8 +50,8 @@ type guarded struct {
 	// busy says that a handler runs, begun how many have so far.
 	busy  atomic.Bool
 	begun atomic.Uint64
-	// told says that the client had its answer: no server may write one of its own
-	// about a line that was cut.
+	// told says that the client had its answer. No server may then write one of its own about a line
+	// that was cut.
 	told atomic.Bool
 	// raw says that the connection speaks HTTP no more.
 	raw atomic.Bool
@@ -129,8 +128,8 @@ func follow(c net.Conn, state http.ConnState) {
 	}
 }
 
-// latest reports whether the request that was read last is the one that was handled last: a
-// client needn't wait for an answer before it asks again.
+// latest reports whether the request read last is the one handled last. A client needn't wait for
+// an answer before it asks again.
 func (g *guarded) latest() bool { return g.scan.Heads() == g.begun.Load() }
 
 // Read gives what the scanner lets through.
@@ -224,8 +223,8 @@ func (g *guarded) let(p []byte, n int) int {
 	return pass
 }
 
-// endedEarly turns the end of the connection into an answer, where a head had begun, or
-// tells of it where there is nobody to answer.
+// endedEarly turns the end of the connection into an answer if a head had begun. It notes the end
+// where nobody can be answered.
 func (g *guarded) endedEarly(err error) error {
 	switch {
 	case g.busy.Load():
@@ -311,8 +310,8 @@ func (g *guarded) Write(p []byte) (int, error) {
 	return g.Conn.Write(p)
 }
 
-// release gives the connection back as it was before it was guarded, with what was
-// read ahead; it speaks HTTP no more.
+// release returns the connection as it was before it was guarded, with what was read ahead. It no
+// longer speaks HTTP.
 func (g *guarded) release() net.Conn {
 	if len(g.rest) == 0 {
 		return g.Conn
@@ -388,8 +387,8 @@ func (p *Proxy) noteFault(g *guarded, f *strict.Fault, status int, told bool) {
 	p.noteRefused(g, g.tunnel, faultProblem(f), f.Error(), status, told)
 }
 
-// noteRefused counts a connection that was refused, and writes its one log line. t is nil for
-// one that is in no tunnel.
+// noteRefused counts a connection that was refused, and writes its one log line. Outside of tunnels
+// t is nil.
 func (p *Proxy) noteRefused(c net.Conn, t *tunnel, name problem, detail string, status int, told bool) {
 	p.config.Metrics.Request("", string(name), status, 0)
 	e := p.config.Log.Warn().Int("status", status).Str("problem", string(name)).Str("detail", detail).Bool("delivered", told)
@@ -423,8 +422,8 @@ const problemTLS problem = "tls"
 // faultRecord is what ends a connection on which TLS was spoken before.
 var faultRecord = &strict.Fault{Status: http.StatusBadRequest, Section: "RFC 8446 §5", Detail: "What the client sends is no record of its TLS session"}
 
-// isNoTLS reports whether err is one of TLS about what the other side sent, which it was
-// told by an alert.
+// isNoTLS reports whether err is TLS's about what the other side sent. That side was told by an
+// alert.
 func isNoTLS(err error) bool {
 	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok {
 		return true

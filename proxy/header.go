@@ -20,9 +20,9 @@ const (
 // trailersTaken is TE of what is streamed for a client that takes trailers.
 var trailersTaken = []string{"trailers"}
 
-// takesTrailers reports whether TE says so (RFC 9110 §10.1.4). The field is of one
-// connection, but what it says of trailers holds for those of the answer that is passed on,
-// and servers of gRPC refuse requests without it.
+// takesTrailers reports whether TE says so (RFC 9110 §10.1.4). The field is of one connection, but
+// what it says of trailers holds for those that are passed on. Servers of gRPC refuse requests
+// without it.
 func takesTrailers(h http.Header) bool {
 	return httpguts.HeaderValuesContainsToken(h["Te"], "trailers")
 }
@@ -42,9 +42,9 @@ func wantsUpgrade(r *http.Request) bool {
 
 const headerVia = "Via"
 
-// via is the entry that a message gets on its way through the proxy (RFC 9110 §7.6.3), by
-// the protocol in which it was received; empty where none is asked for. The proxy's name
-// stands for it, since its address is nobody's business.
+// via is the Via entry that a message gets here (RFC 9110 §7.6.3), by the protocol that it came
+// in. It is empty where none is wanted. The proxy's name stands for it, since its address is
+// nobody's business.
 func (p *Proxy) via(received string) string {
 	if !p.config.Via {
 		return ""

@@ -9,20 +9,20 @@ import (
 	"keep-proxy/upstream"
 )
 
-// interims passes the upstream's interim responses (RFC 9110 §15.2) on to the client,
-// as they come and until the final one is there. Nil passes none.
+// interims passes the upstream's interim responses (RFC 9110 §15.2) on to the client as they come,
+// until the final one. Nil passes none.
 type interims struct {
 	mu   sync.Mutex
 	w    http.ResponseWriter
 	over bool
-	// queue is where those to a mutation wait: its sending must not wait for a client that
-	// doesn't read. done is closed when they have all been passed on; nil while there was
-	// none. Nil passes each on at once.
+	// queue is where those to a mutation wait, since its sending must not wait for a client that
+	// doesn't read. When all have been passed on, done is closed; it is nil before the first. Nil
+	// passes each on at once.
 	queue chan interim
 	done  chan struct{}
 
-	// Of those to a read, which a stop cuts: writing says that one is being written, which
-	// lasts until its client reads, and severed that no more shall be.
+	// For those to a read, which a stop cuts, writing says that one is being written until its client
+	// reads. Then severed says that no more shall be.
 	writes           sync.Mutex
 	answer           *answerWriter
 	writing, severed bool
@@ -114,8 +114,8 @@ func (i *interims) ends() {
 	i.writing = false
 }
 
-// sever lets no more be written. One that waits for a client which doesn't read fails, and
-// the client gets nothing more; any other is told why it gets no more.
+// sever lets no more be written. One that waits for a client which doesn't read fails, and the
+// client gets nothing more. Any other client is told why it gets no more.
 func (i *interims) sever() {
 	if i == nil {
 		return
@@ -140,8 +140,8 @@ func (i *interims) end() {
 	i.over = true
 }
 
-// passed waits until those that came have been passed on: the header of the final response
-// is about to be written.
+// passed waits until all that came have been passed on. The header of the final response is about
+// to be written.
 func (i *interims) passed() {
 	i.end()
 	if i != nil && i.done != nil {

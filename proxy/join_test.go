@@ -123,13 +123,13 @@ func TestARepeatIsNoJoin(t *testing.T) {
 	w.waitDelivered(r.id, "a")
 	m := w.mutation("a")
 	// An unmanaged caller of the same mutation leads.
-	lead := &call{payload: m.PayloadDigest, client: context.Background()}
-	_, fl := w.proxy.flights.enter(m.Key, lead)
+	lead := &keyCaller{payload: m.PayloadDigest, client: context.Background()}
+	_, call := w.proxy.calls.enter(m.Key, lead)
 	answer := make(chan got, 1)
 	go func() { answer <- r.post("/pay", `{"to":"x"}`) }()
 	w.waitForCallers(2)
-	w.proxy.flights.land(m.Key, fl, &reply{mutation: m, decision: ledger.DecideReplay, status: 201, shared: true, replayed: true})
-	w.proxy.flights.leave(m.Key, lead)
+	w.proxy.calls.answer(m.Key, call, &reply{mutation: m, decision: ledger.DecideReplay, status: 201, shared: true, replayed: true})
+	w.proxy.calls.leave(m.Key, lead)
 	wantProblem(t, <-answer, "repeated", 422, "subkey")
 	w.wantSends("/pay", 1)
 }
@@ -165,17 +165,17 @@ func TestJoiningUnderARuleThatWasChanged(t *testing.T) {
 	w.wantSends("/pay", 2)
 }
 
-// waitForLanding returns once somebody waits for work under way. It fails if the second caller has
+// waitForWaiter returns once somebody waits for work under way. It fails if the second caller has
 // its answer instead.
-func (w *world) waitForLanding(second <-chan got) {
+func (w *world) waitForWaiter(second <-chan got) {
 	w.t.Helper()
 	for deadline := time.Now().Add(waitLimit); time.Now().Before(deadline); runtime.Gosched() {
-		w.proxy.flights.mu.Lock()
+		w.proxy.calls.mu.Lock()
 		waits := false
-		for _, all := range w.proxy.flights.byKey {
-			waits = waits || all.active != nil && all.active.landed != nil
+		for _, all := range w.proxy.calls.byKey {
+			waits = waits || all.active != nil && all.active.answered != nil
 		}
-		w.proxy.flights.mu.Unlock()
+		w.proxy.calls.mu.Unlock()
 		if waits {
 			return
 		}
@@ -233,7 +233,7 @@ func TestWhatIsInFlightByTheRuleOfBeforeIsWaitedFor(t *testing.T) {
     payload`, `identity: {payee: json.to}
     payload`))
 			waits := w.open("a", takesOver).posting("/pay", payX)
-			w.waitForLanding(waits)
+			w.waitForWaiter(waits)
 			let()
 			<-leads
 			c.check(t, w, <-waits)
@@ -267,7 +267,7 @@ func TestACallerThatLeavesWaitsForNothingThatIsInFlight(t *testing.T) {
 		}
 		left <- got{err: err}
 	}()
-	w.waitForLanding(left)
+	w.waitForWaiter(left)
 	leave()
 	if g := <-left; !errors.Is(g.err, context.Canceled) {
 		t.Errorf("the caller got %v", g.err)
@@ -319,7 +319,7 @@ func TestWhatIsSentAgainByAnotherRuleThanItsOwnIsWaitedFor(t *testing.T) {
 			<-arrived
 			w.use(third)
 			waits := w.open("a", takesOver).posting("/pay", payX)
-			w.waitForLanding(waits)
+			w.waitForWaiter(waits)
 			let()
 			wantAnswer(t, <-leads, 201, `{"id":1}`, false)
 			wantAnswer(t, <-waits, 201, `{"id":1}`, true)
@@ -333,9 +333,9 @@ func TestWhatIsSentAgainByAnotherRuleThanItsOwnIsWaitedFor(t *testing.T) {
 func (w *world) waitAlone() {
 	w.t.Helper()
 	for deadline := time.Now().Add(waitLimit); ; runtime.Gosched() {
-		w.proxy.flights.mu.Lock()
-		left, foreign := len(w.proxy.flights.byKey), w.proxy.flights.foreign
-		w.proxy.flights.mu.Unlock()
+		w.proxy.calls.mu.Lock()
+		left, foreign := len(w.proxy.calls.byKey), w.proxy.calls.foreign
+		w.proxy.calls.mu.Unlock()
 		if left == 0 && foreign == 0 {
 			return
 		}
@@ -345,9 +345,9 @@ func (w *world) waitAlone() {
 	}
 }
 
-// Work that lands between the ledger's word that it is in flight and the look for it is over, and not
+// Work that ends between the ledger's word that it is in flight and the look for it is over, and not
 // unknown. Where none is found again and again, it isn't waited for.
-func TestWorkThatHasJustLandedIsAskedForAgain(t *testing.T) {
+func TestWorkThatHasJustEndedIsAskedForAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, created)
 	joins := ledger.Claimed{Decision: ledger.DecideJoin, Mutation: &ledger.Mutation{
@@ -358,7 +358,7 @@ func TestWorkThatHasJustLandedIsAskedForAgain(t *testing.T) {
 	asked := 0
 	for again := true; again; asked++ {
 		var left bool
-		if again, left = w.proxy.awaitOther(t.Context(), &work{flight: ledger.Key{2}}, joins, &until); left {
+		if again, left = w.proxy.awaitOther(t.Context(), &work{callKey: ledger.Key{2}}, joins, &until); left {
 			t.Fatal("it left")
 		}
 		if asked > maxMissed+1 {
@@ -389,24 +389,24 @@ func TestARepeatBesideTheRuleOfBefore(t *testing.T) {
     payload`, `identity: {payee: json.to}
     payload`))
 	second := r.posting("/pay", payX)
-	wantProblem(t, w.answerAsLanding(second), "repeated", 422, "subkey")
+	wantProblem(t, w.answerAtOnce(second), "repeated", 422, "subkey")
 	let()
 	wantAnswer(t, <-first, 201, `{"id":1}`, false)
 	w.wantSends("/pay", 1)
 }
 
-// answerAsLanding is the next answer. It fails if work under way is waited for instead.
-func (w *world) answerAsLanding(answers <-chan got) got {
+// answerAtOnce is the next answer. It fails if work under way is waited for instead.
+func (w *world) answerAtOnce(answers <-chan got) got {
 	w.t.Helper()
 	for deadline := time.Now().Add(waitLimit); time.Now().Before(deadline); runtime.Gosched() {
-		w.proxy.flights.mu.Lock()
-		for _, all := range w.proxy.flights.byKey {
-			if all.active != nil && all.active.landed != nil {
-				w.proxy.flights.mu.Unlock()
+		w.proxy.calls.mu.Lock()
+		for _, all := range w.proxy.calls.byKey {
+			if all.active != nil && all.active.answered != nil {
+				w.proxy.calls.mu.Unlock()
 				w.t.Fatal("it waits for the work under way")
 			}
 		}
-		w.proxy.flights.mu.Unlock()
+		w.proxy.calls.mu.Unlock()
 		select {
 		case g := <-answers:
 			return g

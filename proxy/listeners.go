@@ -11,13 +11,11 @@ import (
 	"time"
 )
 
-// ServeRun answers on a listener of one run's own until it is closed or Shutdown;
-// then it returns nil. What arrives there is on behalf of the run with this token
-// digest (see [TokenDigest]) and needs no credentials; those of another run are
-// refused with 407. For clients that can't be given any.
+// ServeRun answers on a listener of one run's own until it is closed or Shutdown; then it returns
+// nil. What arrives there is for the run with this token digest (see [TokenDigest]) and needs no
+// credentials. Those of another run are refused with 407. For clients that can't be given any.
 //
-// Who reaches the listener acts for the run, so it must not be reachable by others
-// than the run's own processes.
+// Whoever reaches the listener acts for the run. So only the run's own processes may reach it.
 func (p *Proxy) ServeRun(l net.Listener, digest string) error {
 	err := p.outer.ServeListener(guardedListener{&ownListener{Listener: p.limit.wrap(l), digest: digest}, p})
 	if errors.Is(err, http.ErrServerClosed) || errors.Is(err, net.ErrClosed) {
@@ -64,8 +62,8 @@ func withOwner(ctx context.Context, c net.Conn) context.Context {
 	return ctx
 }
 
-// ownerOf is the token digest of the run whose listener a request came in by; empty
-// for the listeners that all share.
+// ownerOf is the token digest of the run whose listener a request came by. It is empty for shared
+// listeners.
 func ownerOf(ctx context.Context) string {
 	digest, _ := ctx.Value(ownerKey{}).(string)
 	return digest

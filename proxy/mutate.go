@@ -21,10 +21,10 @@ type work struct {
 	match   rules.Match
 	op      *rules.Operation
 	derived *rules.Derived
-	// key is the record's, which an older version of the rule may have made; flight is
-	// the key under the rule of now.
+	// key is the record's, which an older version of the rule may have made. By the rule of now the
+	// key is callKey.
 	key       ledger.Key
-	flight    ledger.Key
+	callKey   ledger.Key
 	clientKey string
 	// body is the request's content, kept as it may be stored: redacted.
 	body, kept *dispatch.Content
@@ -71,7 +71,7 @@ func (p *Proxy) mutate(x *exchange, r *http.Request, req *rules.Request, m rules
 	w.interim, w.via, w.trailers = x.interimsFor(r).queued(), p.via(r.Proto), x.trailers
 	defer w.interim.passed()
 	x.target = w.derived.Target
-	return p.fly(x, r, w)
+	return p.do(x, r, w)
 }
 
 // prepare derives identity, payload and key, and what the ledger would store.
@@ -94,7 +94,7 @@ func (p *Proxy) prepare(x *exchange, req *rules.Request, m rules.Match) (*work, 
 		return nil, refuse(problemIdentity, "The identity can't be brought into canonical form; nothing was sent: "+err.Error()+".")
 	}
 	slim(derived)
-	w := &work{match: m, op: m.Operation, derived: derived, key: key, flight: key, clientKey: clientKey(req, m.Operation)}
+	w := &work{match: m, op: m.Operation, derived: derived, key: key, callKey: key, clientKey: clientKey(req, m.Operation)}
 	stored := m.Operation.Redact(req)
 	if w.kept, err = p.keptBody(x, req, stored); err != nil {
 		return nil, bodyRefusal(err, m.Operation.MaxBody)
@@ -102,8 +102,8 @@ func (p *Proxy) prepare(x *exchange, req *rules.Request, m rules.Match) (*work, 
 	w.claim = ledger.Claim{
 		Scope: scope, Key: key, Record: p.record(x, w, req, stored, scope, identity),
 		Connector: m.Connector.Content, ClientKey: w.clientKey, RepeatReplay: m.Operation.Repeat == rules.RepeatReplay,
-		// Repeats among connected callers are told apart before the claim, by the
-		// flights; and a blocked request is refused by the gate's own words.
+		// Repeats among connected callers are told apart before the claim, by calls. A
+		// blocked request is refused by the gate's own words.
 		Redelivery: true, Hold: true, CanCompare: true,
 		Was: m.Operation.Was, CanDerive: true, Drift: driftOf(m.Operation),
 		OnSkip: m.Operation.StandsInForSkipped(), OnNoResult: m.Operation.StandsInForResult(),
@@ -111,8 +111,8 @@ func (p *Proxy) prepare(x *exchange, req *rules.Request, m rules.Match) (*work, 
 	return w, nil
 }
 
-// slim takes the identity out of what was derived, and makes the rest stand alone: a
-// value may be a part of the body's text and keep all of it.
+// slim takes the identity out of what was derived, and copies the rest. A value may be a part of
+// the body's text and keep all of it in memory.
 func slim(d *rules.Derived) {
 	d.Identity = nil
 	d.Account, d.Subkey, d.Target = strings.Clone(d.Account), strings.Clone(d.Subkey), strings.Clone(d.Target)
@@ -229,43 +229,42 @@ func clientKey(req *rules.Request, op *rules.Operation) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// fly lets one caller of the key do the work and the others have its answer.
-func (p *Proxy) fly(x *exchange, r *http.Request, w *work) *http.Response {
-	c := &call{
+// do lets one caller of the key do the work and the others have its answer.
+func (p *Proxy) do(x *exchange, r *http.Request, w *work) *http.Response {
+	c := &keyCaller{
 		run: x.caller.run, clientKey: w.clientKey, replay: w.claim.RepeatReplay,
 		payload: w.derived.PayloadDigest, client: x.client, answer: x.answer,
 	}
-	leave := func(bool) { p.flights.leave(w.flight, c) }
+	leave := func(bool) { p.calls.leave(w.callKey, c) }
 	x.follow()
 	for {
-		role, fl := p.flights.enter(w.flight, c)
-		if fl != nil {
-			x.after = append(x.after, func(bool) { p.flights.done(fl).Close() })
+		role, call := p.calls.enter(w.callKey, c)
+		if call != nil {
+			x.after = append(x.after, func(bool) { p.calls.done(call).Close() })
 		}
 		switch role {
 		case roleLead:
 			x.after = append(x.after, leave)
-			s := p.lead(x, w, fl)
+			s := p.lead(x, w, call)
 			if !s.repeatable() {
 				leave(false)
 			}
 			return p.answered(x, r, w, s)
-		case roleJoin:
+		case roleWait:
 			select {
-			case <-fl.landed:
+			case <-call.answered:
 			case <-x.client.Done():
 				leave(false)
 				return p.refused(x, r, refuse(problemIncomplete, "The caller went away."))
 			}
-			if fl.answer.shared && fl.payload == c.payload {
+			if call.answer.shared && call.payload == c.payload {
 				x.after = append(x.after, leave)
-				if !fl.answer.repeatable() {
+				if !call.answer.repeatable() {
 					leave(false)
 				}
-				return p.joined(x, r, w, fl)
+				return p.joined(x, r, w, call)
 			}
-			// Another payload, or an answer for its leader only: judged by the
-			// ledger as it is now.
+			// Another payload, or an answer for its leader only: the ledger judges anew.
 			leave(false)
 		case roleRepeated:
 			return p.refused(x, r, repeated(w.derived.Target))
@@ -281,13 +280,13 @@ func repeated(target string) *refusal {
 		"or send the same Idempotency-Key again.")
 }
 
-// lead does the work and lands the flight, whatever happens.
-func (p *Proxy) lead(x *exchange, w *work, fl *flight) (out *reply) {
+// lead does the work and answers the call, whatever happens.
+func (p *Proxy) lead(x *exchange, w *work, call *call) (out *reply) {
 	defer func() {
 		if out == nil {
 			out = &reply{refusal: refuse(problemInternal, "The proxy failed on this request; if it was claimed, its outcome is unknown.")}
 		}
-		p.flights.land(w.flight, fl, out)
+		p.calls.answer(w.callKey, call, out)
 	}()
 	if !p.working.Begin() {
 		return &reply{refusal: draining()}
@@ -300,10 +299,10 @@ func (p *Proxy) lead(x *exchange, w *work, fl *flight) (out *reply) {
 // credential is the operator's own for a connector; its name is empty for none.
 type credential struct{ name, value string }
 
-// withAccount makes known whose data a request changes, where the connector says that the
-// API must be asked. Without an answer nothing is derived, and nothing is sent. as is the
-// credential that was asked with, nil if nobody was asked: the request must go out with
-// the same one, whatever is configured by then, as its key says whose data it is about.
+// withAccount makes known whose data a request changes, where the connector says that the API must
+// be asked. Without an answer nothing is derived, and nothing is sent. The credential that was
+// asked with is as, nil if nobody was asked. The request must go out with it, whatever is
+// configured by then: its key says whose data it is about.
 func (p *Proxy) withAccount(x *exchange, req *rules.Request, c *rules.Connector) (told *rules.Request, as *credential, f *refusal) {
 	if c == nil || c.AccountRead == nil {
 		return req, nil, nil
@@ -332,8 +331,8 @@ func (p *Proxy) credentialOf(connector string, to *rules.Request) (*credential, 
 	return &credential{name, value}, nil
 }
 
-// accountsFor asks whose data a request changes with the credential that it will be sent
-// with: where nobody was asked before, that is the one that is asked with now.
+// accountsFor asks whose data a request changes with the credential that it will be sent with. If
+// nobody was asked before, it is the one used now.
 func (p *Proxy) accountsFor(w *work) AccountOf {
 	return func(ctx context.Context, c *rules.Connector, req *rules.Request) (string, error) {
 		if w.as == nil {

@@ -242,10 +242,10 @@ const waitLimit = 3 * time.Minute
 
 // sharing is how many callers share one key.
 func (w *world) sharing() (most int) {
-	w.proxy.flights.mu.Lock()
-	defer w.proxy.flights.mu.Unlock()
-	for _, all := range w.proxy.flights.byKey {
-		most = max(most, len(all.calls))
+	w.proxy.calls.mu.Lock()
+	defer w.proxy.calls.mu.Unlock()
+	for _, all := range w.proxy.calls.byKey {
+		most = max(most, len(all.live))
 	}
 	return most
 }
@@ -300,14 +300,14 @@ func (w *world) waitForJoiner(second <-chan got) {
 func (w *world) waitForGoneCaller() {
 	w.t.Helper()
 	for deadline := time.Now().Add(waitLimit); time.Now().Before(deadline); runtime.Gosched() {
-		w.proxy.flights.mu.Lock()
+		w.proxy.calls.mu.Lock()
 		gone := false
-		for _, all := range w.proxy.flights.byKey {
-			for _, c := range all.calls {
+		for _, all := range w.proxy.calls.byKey {
+			for _, c := range all.live {
 				gone = gone || c.gone()
 			}
 		}
-		w.proxy.flights.mu.Unlock()
+		w.proxy.calls.mu.Unlock()
 		if gone {
 			return
 		}

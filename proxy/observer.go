@@ -19,11 +19,12 @@ type Line struct {
 	Workflow, Item, Run       string
 	Connector, Operation      string
 	Mutation, State, Decision string
-	// Upgrade is the protocol that the connection changed to, Received the bytes that the
-	// client sent in it, or in a blind tunnel, and Ended who ended it first: client, upstream, stop or shutdown.
+	// Upgrade is the protocol that the connection changed to. Received are the bytes that the client
+	// sent in it, or in a blind tunnel. Ended is who ended it first: client, upstream, stop or
+	// shutdown.
 	Upgrade, Ended string
 	Received       int64
-	// Client and Detail are of what was refused, or ended, without a request that could be read:
+	// Client and Detail are set for what was refused or ended without a readable request. They are
 	// where it came from, and what is wrong with it.
 	Client, Detail string
 	// Traceparent and Tracestate are the request's own, as they came (W3C Trace Context).
@@ -72,8 +73,9 @@ func (x *exchange) sent() *Sent {
 	return &Sent{Started: d.Started.Wall, Ended: d.Ended.Wall, Status: d.Status, Verdict: string(d.Verdict), Error: d.ErrorClass}
 }
 
-// line is what the log and an observer are told. What the client names may be bytes that are
-// no text, which neither JSON nor a span takes: one such request would end what follows all.
+// line is what the log and an observer are told. What the client names may be bytes that are no
+// text, which neither JSON nor a span takes. One such request would end an observer that follows
+// all.
 func (x *exchange) line(method, host, path string, w *answerWriter, delivered bool, now time.Time) Line {
 	l := Line{
 		At: now, Method: legible(method), Host: legible(host), Path: legible(x.path(path)), Status: w.status, Bytes: w.bytes,
@@ -95,15 +97,15 @@ func legible(s string) string { return strings.ToValidUTF8(s, "\ufffd") }
 
 // Metrics counts what the proxy does.
 type Metrics interface {
-	// Request counts one request: its effect, the refusal's name if it was
-	// refused, and the answer's status (0 if there was none).
+	// Request counts one request: its effect, the refusal's name if it was refused, and the answer's
+	// status (0 for none).
 	Request(effect, problem string, status int, took time.Duration)
 	// Mutation counts one claim by its decision and the state it left.
 	Mutation(decision, state string)
 	// Unrecorded sets the number of outcomes that are still to be recorded.
 	Unrecorded(delta int)
-	// Upgraded counts the connections that changed protocols: by how many there are more
-	// now, and at the end of one the bytes that came from its client and its upstream.
+	// Upgraded counts the connections that changed protocols, by how many there are more now. At the
+	// end of one it gets the bytes from its client and its upstream.
 	Upgraded(delta int, fromClient, fromUpstream int64)
 }
 

@@ -20,8 +20,8 @@ const followAfter = 50 * time.Millisecond
 // longOver is a deadline that is over.
 var longOver = time.Unix(1, 0)
 
-// open is what is being streamed now: it is cut when its scope is stopped, and when its
-// client has gone.
+// open is what is being streamed now. It is cut when its scope is stopped, and when its client has
+// gone.
 type open struct {
 	// followAfter is as the constant of that name, but in tests.
 	followAfter time.Duration
@@ -32,8 +32,8 @@ type open struct {
 
 func newOpen() *open { return &open{followAfter: followAfter, streams: make(map[*stream]struct{})} }
 
-// add registers a stream of the caller; the client's context says when nobody waits
-// for it any more, held whether proxy.hold is for it. It must be ended.
+// add registers a stream of the caller. The client's context ends when nobody waits for it any
+// more; held says that proxy.hold is for it. It must be ended.
 func (o *open) add(client context.Context, c caller, held bool) *stream {
 	s := &stream{client: client, caller: c, open: o, held: held}
 	s.Context, s.cancel = context.WithCancelCause(context.WithoutCancel(client))
@@ -88,8 +88,8 @@ func (o *open) sweep(look func(caller, streams)) {
 // streams are some that are cut together.
 type streams []*stream
 
-// stopped are those that no proxy.hold is for, and those whose hold is over; begins says
-// that some have to wait from now on.
+// stopped are the streams without proxy.hold, and those whose hold is over. Some have to wait from
+// now on if begins is set.
 func (all streams) stopped(now, hold time.Duration) (out streams, begins bool) {
 	for _, s := range all {
 		over, first := s.holds(now, hold)
@@ -123,8 +123,8 @@ var (
 	errStopped = fmt.Errorf("%w: it was stopped", context.Canceled)
 )
 
-// stream is something that is being streamed, and the context of the request that it
-// answers: with the client's values, and done when the stream was cut or has ended.
+// stream is something that is being streamed, and the context of the request that it answers. It
+// has the client's values, and is done when the stream was cut or has ended.
 type stream struct {
 	//nolint:containedctx // It is one itself, and its client's.
 	context.Context
@@ -142,9 +142,8 @@ type stream struct {
 	asking *answerWriter
 	// interims takes the interim responses to the request; nil for nobody.
 	interims *interims
-	// held says that it is a request which a stop that may pass lets wait: proxy.hold is
-	// for it, as it is not an answer yet. heldSince is when that began, 0 while nothing
-	// stops it.
+	// held says that a stop which may pass lets the request wait. As it is no answer yet, proxy.hold
+	// is for it. That began at heldSince, 0 while nothing stops it.
 	held      bool
 	heldSince time.Duration
 	// unseen asks whether what the stream carries may still go unseen; nil for what is
@@ -187,9 +186,9 @@ func (s *stream) cut() {
 	s.close(why)
 }
 
-// goUnseen says that nobody looks at what the stream carries from now on, for as long as may
-// says so, and reports whether it does now. A reload before this is seen here, and one after it
-// sees the stream.
+// goUnseen says that nobody looks at what the stream carries from now on, as long as may allows. It
+// reports whether may allows it now. A reload before this is seen here, and one after it sees the
+// stream.
 func (s *stream) goUnseen(may func() bool) bool {
 	s.mu.Lock()
 	s.unseen = may
@@ -213,8 +212,8 @@ func (s *stream) shows(i *interims) {
 	}
 }
 
-// holds reports whether a stop ends the stream at once, as no proxy.hold is for it or its
-// hold is over, and whether that begins now.
+// holds reports whether a stop ends the stream at once: no proxy.hold is for it, or its hold is
+// over. It also reports whether the hold begins now.
 func (s *stream) holds(now, hold time.Duration) (over, begins bool) {
 	if !s.held {
 		return true, false
@@ -298,11 +297,11 @@ func (s *stream) Value(key any) any {
 }
 
 const (
-	// lookEvery is how often what is open is held against the gate although nothing told of
-	// a change: should a cause of a stop ever fail to tell, this is how late the stop comes.
+	// lookEvery is how often what is open is checked against the gate although nothing told of a
+	// change. If a stop's cause ever fails to tell, the stop comes this late.
 	lookEvery = time.Second
-	// Looking because of changes takes at most a fifth of a processor's time, and so, where
-	// very much is open, comes at most maxPause late.
+	// Looking because of changes takes at most a fifth of a processor's time. Where very much is open
+	// it comes at most maxPause late.
 	lookPause = 4
 	leastLook = time.Millisecond
 	maxPause  = 50 * time.Millisecond
@@ -310,8 +309,8 @@ const (
 
 // stops is what makes the proxy look whether something that is open has to be cut.
 type stops struct {
-	// changed holds one if something has changed since the latest look: all that standing
-	// asks tells it, the ledger's gate, what is unrecorded, and inline tries.
+	// changed holds one if something has changed since the latest look. All that standing asks tells
+	// it: the ledger's gate, what is unrecorded, and inline tries.
 	changed chan struct{}
 
 	mu sync.Mutex
@@ -378,10 +377,9 @@ func (p *Proxy) cutStopped() {
 	}
 }
 
-// look cuts what is being streamed to scopes that are stopped now, but not while an
-// inline try may still lift the stop. A run that is cut because of a stop has been
-// refused, so that it is over, unless its requests would be held: such runs are returned,
-// and cut once the ledger has been told.
+// look cuts what is being streamed to stopped scopes, but not while an inline try may still lift
+// the stop. A run cut because of a stop is over, as refused, unless its requests would be held.
+// Runs that are over are returned, and cut once the ledger has been told.
 func (p *Proxy) look() []*refusing {
 	p.stops.mu.Lock()
 	defer p.stops.mu.Unlock()
@@ -425,8 +423,9 @@ func (p *Proxy) look() []*refusing {
 	return found
 }
 
-// cutRun ends a run because of a stop, and then cuts its streams. Where the ledger can't say that it is over, it
-// is all the same: the stop may pass, and it must not go on then without what it was reading.
+// cutRun ends a run because of a stop, and then cuts its streams. Where the ledger can't say that
+// it is over, it still is. The stop may pass, and the run must not go on without what it was
+// reading.
 func (p *Proxy) cutRun(run string, r *refusing) {
 	over := ledger.Over{Cause: r.cause, Why: "its open streams were cut because of a stop"}
 	if _, err := p.ledger.RefuseRun(p.ctx, run, over.Why, over.Cause); err != nil && p.ctx.Err() == nil {

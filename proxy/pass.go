@@ -69,9 +69,8 @@ func stripTrailer(h http.Header) {
 	maps.DeleteFunc(h, func(name string, _ []string) bool { return !upstream.MayTrail(name) })
 }
 
-// admittedStream is openStream for what is yet to be sent: a stop that came since the gate was
-// passed, and which the stream may be cut by only once it has been sent, is waited for or
-// refuses as at the gate.
+// admittedStream is openStream for a request that isn't sent yet. A stop since the gate is waited
+// for or refuses, as at the gate. It can cut the stream only once the request is sent.
 func (p *Proxy) admittedStream(client context.Context, x *exchange) (*stream, *refusal) {
 	for {
 		s, open := p.register(client, x.caller, false)
@@ -93,9 +92,9 @@ func (p *Proxy) openStream(client context.Context, x *exchange) *stream {
 	return s
 }
 
-// register adds a stream to what a stop cuts. A stop that came after the caller had passed
-// the gate may have been looked at before there was anything to cut, and so may the end of
-// the proxy. It reports whether the gate is open still.
+// register adds a stream to what a stop cuts. A stop after the caller had passed the gate may have
+// looked before there was anything to cut. So may the end of the proxy. It reports whether the gate
+// is open still.
 func (p *Proxy) register(client context.Context, c caller, held bool) (s *stream, open bool) {
 	s = p.open.add(client, c, held)
 	if p.ctx.Err() != nil {
@@ -130,9 +129,9 @@ func (c *content) Close() error {
 	return nil
 }
 
-// uncut is an answer's content that ends when it is cut, and isn't whole then. An
-// upstream may end a stream in good order when its connection is closed under it, and that
-// end can come in before the connection is closed here.
+// uncut is an answer's content that ends when it is cut, and isn't whole then. An upstream may end
+// a stream in good order when its connection is closed. That end can come in before the connection
+// is closed here.
 type uncut struct {
 	io.ReadCloser
 	ctx context.Context
@@ -153,10 +152,9 @@ func (u *uncut) Read(p []byte) (int, error) {
 // unlimited bounds what is carried and not judged, which may take as long as it likes.
 const unlimited = 100 * 365 * 24 * time.Hour
 
-// passOn sends an unrecorded request. net/http repeats a request without a body on
-// a connection that turns out to be dead, whatever its method when it carries an
-// Idempotency-Key; what is not safe (RFC 9110 §9.2.1) and has no body therefore goes
-// out by the way that sends once.
+// passOn sends an unrecorded request. With an Idempotency-Key, net/http repeats a request of any
+// method without a body if its connection turns out dead. So what is not safe (RFC 9110 §9.2.1) and
+// has no body goes out by the way that sends once.
 func (p *Proxy) passOn(out *http.Request, interim *interims) (*http.Response, error) {
 	if safe(out.Method) || out.ContentLength != 0 {
 		return p.config.Reads.RoundTrip(out)
@@ -216,8 +214,8 @@ func (p *Proxy) passRequest(ctx *stream, x *exchange, r *http.Request, req *rule
 	return out, nil
 }
 
-// streams lets the answer begin while content still goes the other way: none of it may be
-// read away on its behalf.
+// streams lets the answer begin while content still goes the other way. The server must then read
+// none of it away.
 func (*Proxy) streams(x *exchange) {
 	if x.answer != nil {
 		_ = http.NewResponseController(x.answer.ResponseWriter).EnableFullDuplex()

@@ -252,8 +252,8 @@ func newResponse(r *http.Request, status int, header http.Header, body []byte) *
 	}
 }
 
-// unsent makes the words of a refusal that comes from elsewhere a script's author's:
-// whole sentences, which say that nothing was sent.
+// unsent makes a refusal from elsewhere fit for a script's author. It makes whole sentences, which
+// say that nothing was sent.
 func unsent(detail string) string {
 	detail = strings.TrimSuffix(detail, ".")
 	if word, _, _ := strings.Cut(detail, " "); word != "" && strings.Trim(word, "abcdefghijklmnopqrstuvwxyz") == "" {
@@ -296,8 +296,8 @@ func (s *reply) unreadable(err error) *refusal {
 	return refuse(problemInternal, "It was answered, but the answer can't be read now: "+err.Error()+".")
 }
 
-// advice is what to do about a claim that the ledger refused, where its own words and
-// the open question don't say.
+// advice is what to do about a refused claim, if neither the ledger's words nor the open question
+// say so.
 var advice = map[problem]string{
 	problemItemDone:      "If there is more to do for it, a person opens it again (keep-proxy items reopen) or begins it anew (items new-attempt).",
 	problemItemAttention: "See keep-proxy resolve; where nothing is asked there, keep-proxy status and keep-proxy items show.",
@@ -322,9 +322,8 @@ func (f *refusal) advise(m *ledger.Mutation) {
 	f.actions = []string{resolve}
 }
 
-// Refusals are noted in the history one by one, up to a number for each run, refusal
-// and place; a script that is refused in a loop then counts on, and every time that
-// the count has doubled is noted.
+// Refusals are noted in the history one by one, up to a number for each run, refusal and place.
+// After that each doubling of the count is noted, as of a script that is refused in a loop.
 const (
 	notedEach   = 64
 	notedPlaces = 10_000

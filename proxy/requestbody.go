@@ -17,16 +17,15 @@ import (
 
 var errBodyTooLarge = errors.New("the body is over the limit")
 
-// stoppedError says that content was awaited no more because its scope was stopped, and
-// how it had waited for the end of that.
+// stoppedError says that content was awaited no more because its scope was stopped. It holds how
+// long it has waited for the stop to end.
 type stoppedError struct{ waited patience }
 
 func (stoppedError) Error() string { return "stopped while the body was awaited" }
 
-// readBody reads the whole content of r, at most limit bytes. A longer one answers
-// errBodyTooLarge; one that ends early answers the reader's error; one that a stop cut
-// answers a stoppedError; one that can't be put aside a dispatch.SpoolError. The content ends with the
-// exchange.
+// readBody reads the whole content of r, at most limit bytes. A longer one answers errBodyTooLarge,
+// and one that ends early the reader's error. One that a stop cut answers a stoppedError, one that
+// can't be put aside a dispatch.SpoolError. The content ends with the exchange.
 func (p *Proxy) readBody(x *exchange, r *http.Request, limit int64) (*dispatch.Content, error) {
 	if r.Body == nil || r.Body == http.NoBody || r.ContentLength == 0 {
 		return nil, nil

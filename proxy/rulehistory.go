@@ -13,8 +13,8 @@ import (
 	"keep-proxy/rules"
 )
 
-// keyOf is the mutation key of what an operation derived from a request, with the
-// identity as the ledger keeps it.
+// keyOf is the mutation key of what an operation derived from a request. The identity is as the
+// ledger keeps it.
 func keyOf(scope ledger.Scope, op *rules.Operation, d *rules.Derived, identity map[string]string) (ledger.Key, error) {
 	return ledger.MutationKey(ledger.KeyParts{
 		Workflow: scope.Workflow, Item: scope.Item, Attempt: scope.Attempt,
@@ -80,8 +80,8 @@ func historyKey(
 	return keyOf(scope, op, d, identityOf(d))
 }
 
-// askedAhead asks for each stored version whose data the request changes, if the version asks the API for
-// it: that waits for the network, which nobody may who holds content.
+// askedAhead asks for each stored version whose data the request changes, if the version asks the
+// API for it. That waits for the network, and nobody who holds content may.
 func askedAhead(ctx context.Context, pinned Pinned, accounts AccountOf, req *rules.Request, of []ledger.ItemRule) AccountOf {
 	type told struct {
 		account string
@@ -120,8 +120,8 @@ func underVersion(ctx context.Context, accounts AccountOf, c *rules.Connector, r
 	return req.WithAccount(c, account), nil
 }
 
-// outdated refuses what was read by a rule that is in force no more, which waited meanwhile: what
-// the new one calls it, another caller may have been sent, and the old one knows nothing of that.
+// outdated refuses what waited and was read by a rule that is no longer in force. By the new rule
+// another caller may have sent the same, and the old rule can't know.
 func (p *Proxy) outdated(w *work) *refusal {
 	was := w.match.Connector
 	if now := p.config.Rules().Connector(was.Name); now != nil && now.Hash == was.Hash && now.HostsInForce == was.HostsInForce {
@@ -136,10 +136,9 @@ func (p *Proxy) outdated(w *work) *refusal {
 // name it.
 type Pinned func(ctx context.Context, hash string) (*rules.Connector, error)
 
-// ComparePayload compares a request with the one that is stored in m, of which op is
-// the rule now. A difference is none where the rule of that time says so: otherwise
-// the rule of now decides, so that one who corrects a rule frees what it held up.
-// What can't be read covers nothing.
+// ComparePayload compares a request with the one that is stored in m, of which op is the rule now.
+// There is no difference where the rule of that time says so. Otherwise the rule of now decides: a
+// corrected rule frees what it held up. What can't be read covers nothing.
 func ComparePayload(ctx context.Context, l dispatch.StoredBodies, pinned Pinned, op *rules.Operation, req *rules.Request, m *ledger.Mutation) ledger.Compared {
 	out := ledger.Compared{Stored: m.PayloadDigest}
 	if (m.ConnectorHash != op.Connector.Hash || m.ConnectorHosts != op.Connector.HostsInForce) && coveredThen(ctx, pinned, req, m) {

@@ -78,8 +78,8 @@ func (p *Proxy) serveInner(w http.ResponseWriter, r *http.Request) {
 	p.serve(w, r, t.caller, t)
 }
 
-// agrees reports whether the request's authority, a Host field beside it (RFC 9113
-// §8.3.1), and the TLS server name are the tunnel's target.
+// agrees reports whether the request names the tunnel's target. That holds for its authority, a
+// Host field beside it (RFC 9113 §8.3.1), and the TLS server name.
 func agrees(r *http.Request, t *tunnel) bool {
 	if known := t.agreed.Load(); known != nil && *known == r.Host && len(r.Header["Host"]) == 0 {
 		return true
@@ -113,9 +113,9 @@ func defaultPort(scheme string) string {
 	return "80"
 }
 
-// serve runs one request through the pipeline, and learns whether the client got the
-// whole answer. Plain requests go through goproxy; those of a tunnel have no more use
-// for it, and what asks to change protocols is nothing for it, as it has its own ways there.
+// serve runs one request through the pipeline, and learns whether the client got the whole answer.
+// Plain requests go through goproxy. Those of a tunnel no longer need it. What asks to change
+// protocols may not pass it, as it has its own ways there.
 func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, c caller, t *tunnel) {
 	p.under.requests.Add(1)
 	defer p.under.requests.Add(-1)
@@ -184,9 +184,9 @@ func (d debugWriter) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// checkFraming refuses over HTTP/2 what a strict.Scanner refuses over HTTP/1: fields
-// that an upstream, which may speak HTTP/1, could take for framing or routing.
-// net/http has held the frames and pseudo-header fields to RFC 9113 before.
+// checkFraming refuses over HTTP/2 what a strict.Scanner refuses over HTTP/1. Those are fields that
+// an HTTP/1 upstream could take for framing or routing. Frames and pseudo-header fields were held
+// to RFC 9113 by net/http before.
 func checkFraming(r *http.Request) *refusal {
 	if r.ProtoMajor != 2 {
 		return nil

@@ -42,9 +42,8 @@ type Inliner interface {
 
 // Credentials adds what the operator configured for a connector.
 type Credentials interface {
-	// Always returns the header field that is set on each of the connector's
-	// requests to this host; ok is false if there is none. It is an error where the
-	// connector doesn't cover the host any more.
+	// Always returns the header field that is set on each of the connector's requests to this host.
+	// Without one ok is false. It is an error where the connector doesn't cover the host any more.
 	Always(connector, scheme, authority string) (name, value string, ok bool, err error)
 }
 
@@ -120,8 +119,8 @@ type Config struct {
 	MaxHead int
 	// MaxConnections bounds the client connections. Default 20,000.
 	MaxConnections int
-	// MaxDescriptor is the highest descriptor that a client's connection may have, so
-	// that some are left to the ledger and to upstreams. 0 for any.
+	// MaxDescriptor is the highest descriptor that a client's connection may have. It leaves some to
+	// the ledger and to upstreams. 0 for any.
 	MaxDescriptor int
 	// RequestTimeout bounds the arrival of a mutation's content, and the wait for more
 	// of streamed content. Default 5 min.
@@ -149,7 +148,7 @@ type Proxy struct {
 	loop       *h1.Server
 	inner      *http.Server
 	tunnels    *handover
-	flights    *flights
+	calls      *calls
 	open       *open
 	stops      *stops
 	inline     *waits
@@ -166,8 +165,8 @@ type Proxy struct {
 	unrecorded *ledger.Unrecorded
 	noted      noted
 	under      under
-	// working counts the mutations that are claimed, sent and recorded: in HTTP/2 no server
-	// counts them any more once their client has gone.
+	// working counts the mutations that are claimed, sent and recorded. In HTTP/2 no server counts
+	// them once their client has gone.
 	working background.Group
 	// background counts work that outlives its request: outcomes that are still
 	// to be recorded.
@@ -201,7 +200,7 @@ func New(c Config) (*Proxy, error) {
 	stops := newStops()
 	p := &Proxy{
 		config: c, ledger: c.Ledger, leaves: made, stops: stops,
-		tunnels: newHandover(), flights: newFlights(), open: newOpen(), inline: newWaits(stops.tell),
+		tunnels: newHandover(), calls: newCalls(), open: newOpen(), inline: newWaits(stops.tell),
 		unrecorded: c.Ledger.Unrecorded(), limit: newConnectionLimit(c.MaxConnections, c.MaxDescriptor),
 		contents: dispatch.NewContents(c.Ledger, c.Log),
 	}

@@ -57,9 +57,8 @@ func (p *Proxy) prepareSending(ctx context.Context, s *sending) *reply {
 	return nil
 }
 
-// prepareStep sends one preparing step and takes what its answer gives. A refusal says
-// that the step can't be made of this request, an error that its answer is none to go on
-// from.
+// prepareStep sends one preparing step and takes what its answer gives. A refusal says that this
+// request allows no such step. An error says that the step's answer is none to go on from.
 func (p *Proxy) prepareStep(ctx context.Context, s *sending, i int) (given map[string]string, f *refusal, problem error) {
 	var out *rules.Request
 	var body upstream.Body
@@ -117,8 +116,8 @@ func (p *Proxy) stepTurn(ctx context.Context, s *sending) error {
 	return nil
 }
 
-// unprepared records that the commit was never sent, and why. The script gets what the
-// API itself answered to the step if that was a refusal, for it is about the same.
+// unprepared records that the commit was never sent, and why. If the API itself refused the step,
+// the script gets its answer, for it is about the same.
 func (p *Proxy) unprepared(ctx context.Context, s *sending, problem error) *reply {
 	s.Verdict = p.judgeStep(s)
 	own := s.Verdict.Kind == upstream.Failed && s.Answer != nil && s.Answer.Status >= http.StatusBadRequest &&
@@ -178,8 +177,8 @@ func (p *Proxy) judgeStep(s *sending) upstream.Verdict {
 	return upstream.Judge(s.Answer.Evidence(), upstream.FactsOf(http.MethodPost, s.Answer, p.config.Clock.Now()), upstream.Opinion{})
 }
 
-// stepClass is the class of a step that failed without a definite status: what may pass
-// by itself is transient, an answer that the rule did not expect is not.
+// stepClass is the class of a step that failed without a definite status. What may pass by itself
+// is transient; an answer that the rule didn't expect is not.
 func stepClass(s *sending) upstream.Class {
 	if s.Answer == nil || s.Answer.Status >= http.StatusBadRequest || !s.Answer.Evidence().BodyComplete {
 		return upstream.ClassTransient

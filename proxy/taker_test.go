@@ -194,11 +194,11 @@ func TestARunWhoseCallerHasLeftIsStoppedByWhatItWaitedFor(t *testing.T) {
 	}
 	gone, leave := context.WithCancel(t.Context())
 	leave()
-	fl := &flight{run: "another", answer: &reply{
+	call := &call{run: "another", answer: &reply{
 		mutation: w.mutation("a"), refusal: refuse(problemUnknownOutcome, "It is unknown."), shared: true, stops: true,
 	}}
 	request := httptest.NewRequestWithContext(gone, http.MethodPost, w.upstream.URL+"/pay", nil)
-	_ = w.proxy.joined(&exchange{caller: c, client: gone}, request, &work{}, fl).Body.Close()
+	_ = w.proxy.joined(&exchange{caller: c, client: gone}, request, &work{}, call).Body.Close()
 	if got := joiner.state(); got.State != ledger.RunAborted || !strings.Contains(got.Reason, "unknown") {
 		t.Errorf("the run is %s: %s", got.State, got.Reason)
 	}

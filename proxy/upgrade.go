@@ -49,9 +49,8 @@ type switched struct {
 	counted bool
 }
 
-// askedProtocols are the protocols that a request asks to change to, which have to be
-// read before the fields of its connection are taken out of it. A client of HTTP/1.0
-// asks for nothing.
+// askedProtocols are the protocols that a request asks to change to. They are read before the
+// connection's fields are taken out of it. A client of HTTP/1.0 asks for nothing.
 func askedProtocols(r *http.Request) ([]string, *refusal) {
 	if !wantsUpgrade(r) {
 		return nil, nil
@@ -113,9 +112,9 @@ func (p *Proxy) changed(open *stream, x *exchange, r *http.Request, resp *http.R
 	return out
 }
 
-// offer says with 426 (Upgrade Required) which protocols the client may ask for here
-// (RFC 9110 §15.5.22): those that the upstream names and the rule too. HTTP/2 has none, nor
-// has HTTP/1.0. goproxy must not see them: it would take the answer for that of a WebSocket.
+// offer says with 426 (Upgrade Required) which protocols the client may ask for here (RFC 9110
+// §15.5.22). Those are the ones that both the upstream and the rule name. HTTP/2 has none, nor has
+// HTTP/1.0. They are hidden from goproxy, which would take the answer for that of a WebSocket.
 func offer(x *exchange, r *http.Request, status int, named []string) {
 	if status != http.StatusUpgradeRequired || x.rule == nil || x.answer == nil || r.ProtoMajor != 1 || r.ProtoMinor == 0 {
 		return
@@ -154,7 +153,7 @@ func (c *clientSide) Close() error {
 // Reset implements half.
 func (c *clientSide) Reset() { h1.Reset(c.Conn) }
 
-// carrySwitched gives the client its 101, and then carries bytes both ways until both sides
+// carrySwitched gives the client its 101, and then carries bytes both ways. It ends when both sides
 // have ended, one is lost, or the exchange is cut. It reports whether both ended in good order.
 func (p *Proxy) carrySwitched(x *exchange, r *http.Request, resp *http.Response) (orderly bool) {
 	s := x.switched
@@ -210,8 +209,8 @@ func (s *switched) carryBoth(resp *http.Response) (orderly bool) {
 	return <-up && down
 }
 
-// carry carries one direction. Its end in good order ends it at the other side, whose own
-// direction goes on; any other end is that of both.
+// carry carries one direction. Its end in good order ends it at the other side, whose own direction
+// goes on. Any other end ends both.
 func (s *switched) carry(from, to half, count *atomic.Int64, source, sink string) (orderly bool) {
 	buffer := make([]byte, switchedBuffer)
 	for {

@@ -7,8 +7,8 @@ import (
 	"keep-proxy/ledger"
 )
 
-// waits are the inline tries that are under way: requests of a stopped scope
-// wait for them before they are refused.
+// waits are the inline tries under way. Requests of a stopped scope wait for them before they are
+// refused.
 type waits struct {
 	mu    sync.Mutex
 	byKey map[ledger.Key]chan struct{}
@@ -20,8 +20,8 @@ func newWaits(ended func()) *waits {
 	return &waits{byKey: make(map[ledger.Key]chan struct{}), ended: ended}
 }
 
-// begin says that an inline try of k is under way; the returned function ends it,
-// and may be called more than once.
+// begin says that an inline try of k is under way. The returned function ends it, and may be called
+// more than once.
 func (w *waits) begin(k ledger.Key) (end func()) {
 	done := make(chan struct{})
 	w.mu.Lock()

@@ -81,13 +81,13 @@ func TestAskingAgainBeforeADeliveryIsNotedIsARepeat(t *testing.T) {
 		whole bool
 		want  role
 	}{"it had its answer": {true, roleRepeated}, "it left without": {false, roleLead}} {
-		f, key := newFlights(), ledger.Key{1}
+		f, key := newCalls(), ledger.Key{1}
 		answer := &answerWriter{client: gone}
 		answer.whole.Store(c.whole)
-		first := &call{run: "r", payload: "p", client: gone, answer: answer}
-		_, fl := f.enter(key, first)
-		f.land(key, fl, &reply{})
-		if got, _ := f.enter(key, &call{run: "r", payload: "p", client: t.Context()}); got != c.want {
+		first := &keyCaller{run: "r", payload: "p", client: gone, answer: answer}
+		_, call := f.enter(key, first)
+		f.answer(key, call, &reply{})
+		if got, _ := f.enter(key, &keyCaller{run: "r", payload: "p", client: t.Context()}); got != c.want {
 			t.Errorf("%s: role %d, want %d", name, got, c.want)
 		}
 	}

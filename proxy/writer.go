@@ -30,8 +30,8 @@ type answerWriter struct {
 	cut bool
 	// lost says that the client didn't take all of it.
 	lost bool
-	// client ends when the client leaves. whole says that it was there when the last of
-	// the answer was to be written: one that leaves after that may have read it all.
+	// client ends when the client leaves. If whole is set, it was there when the last of the answer
+	// was to be written. One that leaves after that may have read it all.
 	client context.Context
 	whole  atomic.Bool
 	// looks says that nobody follows the client: whether it is there has to be looked at.
@@ -110,9 +110,9 @@ func (w *answerWriter) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// ReadFrom implements io.ReaderFrom with a buffer that is used again, unless a write failed: of a
-// stream of HTTP/2 that was reset meanwhile, net/http may read it still, and would send what
-// another exchange has put there by then.
+// ReadFrom implements io.ReaderFrom with a buffer that is used again, unless a write failed. After
+// a reset of an HTTP/2 stream net/http may still read the buffer. It would then send what another
+// exchange has put there.
 func (w *answerWriter) ReadFrom(src io.Reader) (int64, error) {
 	buffer, reusable := takeBuffer(), true
 	defer func() {
@@ -191,8 +191,8 @@ func (w *answerWriter) carry(resp *http.Response) {
 	}
 }
 
-// finish flushes and reports whether the client got the whole answer, as far as can be
-// told from here: it was there when the last of it was written.
+// finish flushes and reports whether the client got the whole answer, as far as is known here. The
+// client was there when the last of it was written.
 func (w *answerWriter) finish() bool {
 	if w.status == 0 || w.cut || w.lost {
 		return false
@@ -210,8 +210,8 @@ func (w *answerWriter) lose() {
 	w.whole.Store(false)
 }
 
-// ends notes whether somebody is there to take the last of the answer. It comes before
-// that is written, since a client that has it may leave, and ask again, before we go on.
+// ends notes whether somebody is there to take the last of the answer. It comes before that is
+// written. A client that has it may leave, and ask again, before we go on.
 func (w *answerWriter) ends() {
 	if w.looks {
 		w.whole.Store(!hasGone(w.client))
@@ -220,9 +220,8 @@ func (w *answerWriter) ends() {
 	w.whole.Store(w.client.Err() == nil)
 }
 
-// looker is the context of a client of which one can see whether it has gone without being
-// told (package h1): that spares following it, which takes a goroutine that reads beside the
-// handler.
+// looker is the context of a client that can be seen to have gone without being told (package h1).
+// That spares a goroutine which reads beside the handler to follow it.
 type looker interface {
 	// CanLook reports whether Look tells anything.
 	CanLook() bool
@@ -230,9 +229,9 @@ type looker interface {
 	Look()
 }
 
-// follow makes sure that the client of a mutation is known to have gone when that is asked:
-// whether it has decides what is a repeat, and what was delivered, whatever the method. One
-// that can be looked at is, just then; any other is followed from now on.
+// follow makes sure that it is known, when asked, whether the client of a mutation has gone. That
+// decides what is a repeat, and what was delivered, whatever the method. One that can be looked at
+// is looked at then; any other is followed from now on.
 func (x *exchange) follow() {
 	if l, ok := x.client.(looker); ok && l.CanLook() {
 		if x.answer != nil {

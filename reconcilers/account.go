@@ -81,8 +81,8 @@ func accountIs(t *try) error {
 	return nil
 }
 
-// accountFields are the header fields of the request without which it would be for
-// another account, or for none that could be told. They are found out for the first read.
+// accountFields are the request's header fields that tell its account. Without one of them it would
+// be another account, or none. They are found out for the first read.
 func (t *try) accountFields() http.Header {
 	if t.account != nil {
 		return t.account

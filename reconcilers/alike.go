@@ -10,8 +10,8 @@ import (
 )
 
 // foreign says which other mutation may have made the one object that was found by its content
-// alone; "" if none may. What another one made looks the same where their contents are, and
-// taken for this one's, this one's effect would be lost.
+// alone; "" if none may. Where contents are equal the objects look the same. Another mutation's
+// object, taken for this one's, would hide that this one's effect is missing.
 func (p probe) foreign(ctx context.Context, t *try, asking *rules.Asking, o *rules.Observation) (string, error) {
 	if o.Tie != rules.TieContent || o.Seen != rules.SeenApplied {
 		return "", nil
@@ -37,9 +37,9 @@ func (p probe) foreign(ctx context.Context, t *try, asking *rules.Asking, o *rul
 	})
 }
 
-// sameOperation reports whether another mutation, of an operation by another name under another version,
-// may be of the operation of this try: by the word of either's was, or because one of the two versions may take
-// the request of the other for what it took its own for.
+// sameOperation reports whether another mutation, whose operation's name and version differ, may be
+// of this try's operation. It may be if either's operation was the other's before. It also may be if either
+// version may match the other's request to its own operation.
 func (p probe) sameOperation(ctx context.Context, t *try, other *ledger.Mutation) bool {
 	ours, err := p.pinned.set(ctx, t.mutation)
 	if err != nil {
@@ -59,7 +59,7 @@ func (p probe) sameOperation(ctx context.Context, t *try, other *ledger.Mutation
 	return same
 }
 
-// takes reports whether a version may take m's request for one of this operation; elsewhere says that it
+// takes reports whether a version may take m's request for this operation. elsewhere says that it
 // doesn't know the host.
 func (p probe) takes(ctx context.Context, version *rules.Set, operation string, m *ledger.Mutation) (may, elsewhere bool) {
 	request, _, err := stored(ctx, p.ledger, m)
@@ -80,15 +80,15 @@ func wasOf(c *rules.Connector, m, other *ledger.Mutation) bool {
 	return op != nil && slices.Contains(op.Was, other.Operation)
 }
 
-// claimedByOther reports whether an upstream object is the evidence of another
-// mutation, or of one of the same key that retention removed.
+// claimedByOther reports whether an upstream object is the evidence of another mutation. That may
+// be one of the same key that retention removed.
 func (r *Reconciler) claimedByOther(ctx context.Context, m *ledger.Mutation, object string) (bool, error) {
 	owner, err := r.ownerOf(ctx, m, object)
 	return owner != ledger.Key{} && !m.Owns(owner, object), err
 }
 
-// ownerOf is the mutation whose evidence an upstream object is, as ids are told apart for m;
-// the zero key if it is nobody's.
+// ownerOf is the mutation whose evidence an upstream object is, among ids of m's connector and
+// account. It is the zero key for none.
 func (r *Reconciler) ownerOf(ctx context.Context, m *ledger.Mutation, object string) (owner ledger.Key, err error) {
 	err = r.ledger.View(ctx, func(v ledger.View) error {
 		owner, err = v.EvidenceOf(m.Connector, m.Account, object)

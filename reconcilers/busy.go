@@ -8,8 +8,8 @@ import (
 	"keep-proxy/ledger"
 )
 
-// busy admits tries: one at a time for a record, and a bounded number at once, so
-// that one connector that hangs does not keep the others waiting.
+// busy admits one try at a time for a record, and a bounded number at once. A connector that hangs
+// then doesn't keep the others waiting.
 type busy struct {
 	total, each int
 
@@ -19,8 +19,8 @@ type busy struct {
 	records    map[ledger.Key]int
 	running    int
 	connectors map[string]int
-	// deferred holds back records whose try could not be recorded, until a time on
-	// the monotonic clock; without it they would stay due and be tried in a loop.
+	// deferred holds back records whose try could not be recorded, until a time on the monotonic
+	// clock. Otherwise they would stay due and be tried in a loop.
 	deferred map[ledger.Key]time.Duration
 }
 

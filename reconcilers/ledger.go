@@ -50,9 +50,9 @@ type Queue interface {
 
 // Metrics counts the work.
 type Metrics interface {
-	// Tried counts one try and how long it took. seen is what the ledger recorded:
-	// applied, absent, duplicate or retry; a verdict for a resend; "exhausted";
-	// "dropped" if the record moved meanwhile; "error" if the ledger failed.
+	// Tried counts one try and how long it took. The ledger recorded what seen says: applied, absent,
+	// duplicate, retry, "exhausted" or a resend's verdict. It is "dropped" if the record moved meanwhile,
+	// and "error" if the ledger failed.
 	Tried(connector, operation, strategy, seen string, took time.Duration)
 	// Working adds delta to the number of the runner's tries that are under way.
 	Working(delta int)

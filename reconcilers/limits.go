@@ -19,8 +19,8 @@ type limits struct {
 
 type limit struct {
 	*rate.Limiter
-	// head holds the dispatch that is next. The others wait behind it, so that what
-	// asks about an unknown outcome is never behind more than one of them.
+	// head holds the dispatch that is next. The others wait behind it. A request about an unknown
+	// outcome then waits for at most one of them.
 	head chan struct{}
 }
 

@@ -10,8 +10,9 @@ import (
 // lineLimit is how many records of one connector stand in line.
 const lineLimit = 1024
 
-// lines hold what is due and has no place yet, by connector: so a connector with many records
-// doesn't keep the others waiting. They belong to the runner's goroutine. Their zero value is empty.
+// lines hold by connector what is due and has no place yet. A connector with many records then
+// doesn't keep the others waiting. They belong to the runner's goroutine. Their zero value is
+// empty.
 type lines struct {
 	of map[string]line
 	// names are those connectors, the one whose turn was longest ago first.
@@ -40,7 +41,7 @@ func (l *lines) has(k ledger.Key) bool {
 	return ok
 }
 
-// put puts a key that is in no line at the end of its connector's, and reports whether there was room.
+// put adds a key that is in no line to its connector's line, and reports whether there was room.
 func (l *lines) put(connector string, k ledger.Key) bool {
 	if l.of == nil {
 		l.of, l.in = map[string]line{}, map[ledger.Key]struct{}{}
@@ -59,8 +60,8 @@ func (l *lines) put(connector string, k ledger.Key) bool {
 	return true
 }
 
-// pick takes the next key of the connector with the fewest tries under way that has a
-// place for one more; of several, of the one whose turn was longest ago.
+// pick takes the next key of the connector with a free place and the fewest tries under way. Among
+// equals it takes the one whose turn was longest ago.
 func (l *lines) pick(b *busy) (k ledger.Key, ok bool) {
 	best, fewest := -1, 0
 	for at, name := range l.names {

@@ -36,8 +36,8 @@ type asked struct {
 	lacks string
 	// ages are the Age of each answer that wasn't made for its read.
 	ages []string
-	// clocks is the largest measured difference between the API's clock and ours, by how much
-	// theirs is ahead at least, and whether ours is that of the claim.
+	// clocks holds the largest measured difference between the API's clock and ours, and how far
+	// theirs is ahead at least. It also says whether our clock is that of the claim.
 	clocks rules.Clocks
 	// claimed is the time of the claim that was asked by.
 	claimed time.Time
@@ -88,9 +88,9 @@ func lacks(r reply, limit int64) string {
 	return ""
 }
 
-// maxClockDiff is how far an answer's date (RFC 9110 §6.6.1) may be from our clock for
-// an absence to be taken at its word. Rules ask for what is newer than the claim, and
-// what a cache answers may be older than it.
+// maxClockDiff is how far an answer's date (RFC 9110 §6.6.1) may be from our clock for its absence
+// to count. Rules ask for what is newer than the claim, and what a cache answers may be older than
+// it.
 const maxClockDiff = rules.MaxClockDiff
 
 // errUnaskable is a read that the rule makes in a way in which it must not be sent.
@@ -175,9 +175,9 @@ func (p probe) conclude(ctx context.Context, t *try, asking *rules.Asking, all a
 	return s
 }
 
-// asAuthorised is s as it counts of who asks in place of the script: a retry where the script had a
-// credential and nothing is configured for it. The API may show less to whoever comes without, so
-// that neither an absence nor a state is told by what isn't in its answer: to be gone is a state, too.
+// asAuthorised judges s by who asked. It is a retry if the script had a credential and none is
+// configured for it. The API may show less without it, so that what its answer lacks proves neither
+// an absence nor a state. To be gone is a state, too.
 func (t *try) asAuthorised(s sighting) sighting {
 	if len(t.unauthorised) == 0 || s.seen == "" || s.seen == ledger.SeenRetry {
 		return s
@@ -252,9 +252,9 @@ func (a *asked) evidence() string {
 }
 
 // asAged is s as it counts where caches answered, whose ages (RFC 9111 §5.1) are given. What was
-// made since isn't in such an answer, so that it tells no absence, nor what is still there. What
-// it shows was there once: before the mutation was sent, for all it says, if it is that old, and
-// then only an object that names the mutation is known to be of it.
+// made since isn't in such an answer, so that it tells no absence, nor what is still there. What it
+// shows was there once. If it is old enough that may have been before the mutation was sent. Then
+// only an object that names the mutation is known to be its own.
 func (t *try) asAged(s sighting, ages []string) sighting {
 	if len(ages) == 0 {
 		return s
@@ -275,12 +275,12 @@ func (t *try) asAged(s sighting, ages []string) sighting {
 	return s
 }
 
-// mayPrecede reports whether an answer of this age may have been made before the first sending that
-// may have taken effect.
+// mayPrecede reports whether an answer of this age may be older than the first sending that may
+// have taken effect.
 func (t *try) mayPrecede(age string) bool { return precedes(age, sentAt(t.mutation, t.at), t.at.Wall) }
 
-// asLooked is what a look showed of what was accepted, as it counts where caches answered the asking
-// that began at this moment: what they have from before the sending is of something else.
+// asLooked judges what a look at an accepted mutation showed, where caches answered the asking that
+// began at this moment. An answer from before the sending is about something else.
 func (t *try) asLooked(s sighting, ages []string, at ledger.Stamp) sighting {
 	accepted := acceptedAt(t.mutation, at)
 	mayPrecede := func(age string) bool { return precedes(age, accepted, at.Wall) }
@@ -292,8 +292,8 @@ func (t *try) asLooked(s sighting, ages []string, at ledger.Stamp) sighting {
 	return s
 }
 
-// precedes reports whether an answer of this age, in whole seconds, may have been made before what was
-// sent then, of which zero can't tell.
+// precedes reports whether an answer of this age, in whole seconds, may be older than the sending.
+// A zero sent can't tell, so it may.
 func precedes(age string, sent, now time.Time) bool {
 	seconds, err := strconv.ParseUint(age, 10, 31)
 	return err != nil || sent.IsZero() || time.Duration(seconds+1)*time.Second > now.Sub(sent)

@@ -94,7 +94,8 @@ func (p program) try(ctx context.Context, t *try) (outcome, bool) {
 	return p.observe(ctx, t, p.ask(ctx, t)), true
 }
 
-// ask runs the program, once the connector's rate admits it, and says what it saw; whatever goes wrong is a retry.
+// ask runs the program, once the connector's rate admits it, and says what it saw. Whatever goes
+// wrong is a retry.
 func (p program) ask(ctx context.Context, t *try) sighting {
 	if err := p.limits.wait(ctx, t.connector); err != nil {
 		return sighting{reason: "the try was over before the connector's rate admitted it"}
@@ -158,8 +159,8 @@ func inputOf(t *try, now ledger.Stamp) programInput {
 	return in
 }
 
-// decodeAnswer reads one JSON object that holds nothing unknown, no member twice and none
-// in another spelling: of two that differ nobody could say which one was meant.
+// decodeAnswer reads one JSON object without unknown, repeated or misspelt members. Of two that
+// differ nobody could say which one was meant.
 func decodeAnswer(out []byte) (*programAnswer, error) {
 	var a programAnswer
 	if err := strict.Unmarshal(out, &a, strict.RejectUnknownMembers(true)); err != nil {

@@ -41,9 +41,9 @@ type Config struct {
 	NewID func() string
 	// Settings bound the work; see there for the defaults.
 	Settings Settings
-	// Pinned gives a stored version of a connector by the hash of its file, under the user's
-	// settings of now. It is asked at each try, so it should remember what it loaded; its
-	// error is shown to people, and must not hold a value of the file.
+	// Pinned gives a stored version of a connector by the hash of its file, under the user's settings
+	// of now. It is asked at each try, so it should remember what it loaded. Its error is shown to
+	// people, and must not hold a value of the file.
 	Pinned func(ctx context.Context, hash string) (*rules.Connector, error)
 	// Random returns numbers in [0, 1) that spread the waits. Default
 	// math/rand/v2.
@@ -139,19 +139,19 @@ func (r *Reconciler) Kick() {
 	}
 }
 
-// Working counts the runner's tries that are under way. 0, after Config.Halted began to
-// be true, means that none will begin.
+// Working counts the runner's tries that are under way. Once Config.Halted is true and this is 0,
+// none will begin.
 func (r *Reconciler) Working() int { return int(r.working.Load()) }
 
-// Turn blocks until the rate of a connector's rule admits a dispatch, at once if it has
-// none, and returns ctx's error if that ends first. Dispatches, resends and probes have
-// one rate together.
+// Turn blocks until the rate of a connector's rule admits a dispatch. Without a rate it returns at
+// once. If ctx ends first it returns ctx's error. Dispatches, resends and probes have one rate
+// together.
 func (r *Reconciler) Turn(ctx context.Context, c *rules.Connector) error {
 	return r.limits.turn(ctx, c)
 }
 
-// NextTry is when the runner shall look at a record for the next time, as things
-// stand: for a record that becomes unknown now, after the first wait.
+// NextTry is when the runner shall look at a record next. For a record that becomes unknown now it
+// is after the first wait.
 func (r *Reconciler) NextTry(m *ledger.Mutation) time.Time { return r.after(m, r.now(), sighting{}) }
 
 func (r *Reconciler) now() ledger.Stamp { return ledger.Stamp(clock.Take(r.clock)) }
@@ -175,16 +175,14 @@ func (r *Reconciler) after(m *ledger.Mutation, at ledger.Stamp, s sighting) time
 	return r.settings.next(o)
 }
 
-// Inline makes the one try that follows an uncertain dispatch, while m is still in
-// flight, and returns the record as it is afterwards: applied if the effect was
-// found or a resend succeeded, and still in flight if not, for the proxy to park.
-// An absence is hardly ever believed here: settle would have to be over, as the rule's bounds
-// allow where the connector's rate lets the asking wait.
+// Inline makes the one try after an uncertain dispatch, while m is still in flight. It returns the
+// record as it is afterwards. That is applied if the effect was found or a resend succeeded. Else
+// it is still in flight, and the proxy parks it. An absence hardly ever counts here. Settle would
+// have to be over, which takes small bounds in the rule and a rate that delays the asking.
 //
-// It takes at most Settings.Inline, but for what it has to record, and does nothing
-// for a record that is not in flight with its dispatch judged, or whose API asked
-// to be left alone for now, or while sending is kept back. With an error the record is as it was, as far as is
-// known.
+// It takes at most Settings.Inline, plus the time to record. It does nothing unless m is in flight
+// with its dispatch judged. It also does nothing if the API asked to wait, or while sending is kept
+// back. With an error the record is as it was, as far as is known.
 func (r *Reconciler) Inline(ctx context.Context, m *ledger.Mutation) (*ledger.Mutation, error) {
 	waits := m.RetryAfter.After(r.clock.Now())
 	if r.settings.Inline < 0 || waits || r.halted() || m.State != ledger.InFlight || !m.Unresolved() || !r.busy.claim(m.Key) {
@@ -203,10 +201,9 @@ func (r *Reconciler) Inline(ctx context.Context, m *ledger.Mutation) (*ledger.Mu
 	return out.finished.Mutation, nil
 }
 
-// Recover moves on what a lost process left in flight; nothing is sent by that
-// alone. Call it before the listener opens and before Run: with an error nothing
-// may be sent. The runner looks at these records first of all, since each of them
-// stops its scope and is likely to be found.
+// Recover moves on what a lost process left in flight; nothing is sent by that alone. Call it
+// before the listener opens and before Run: with an error nothing may be sent. The runner looks at
+// these records first. Each of them stops its scope and is likely to be found.
 func (r *Reconciler) Recover(ctx context.Context) (ledger.RecoverCounts, error) {
 	due := r.clock.Now()
 	counts, err := r.ledger.Recover(ctx, func(*ledger.Mutation) time.Time { return due })

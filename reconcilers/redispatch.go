@@ -12,10 +12,9 @@ import (
 	"keep-proxy/upstream"
 )
 
-// redispatch sends a mutation that did not happen once more, as a believed absence
-// has queued it: the stored request, under the same vendor key, recorded first in a
-// transaction with the gate. What comes of it is judged and recorded like any
-// dispatch; an unknown end is the runner's again.
+// redispatch sends a mutation again that a believed absence has queued. It sends the stored request
+// under the same vendor key, recorded first in a transaction with the gate. What comes of it is
+// judged and recorded like any dispatch; an unknown end is the runner's again.
 func (r *Reconciler) redispatch(ctx context.Context, m *ledger.Mutation) outcome {
 	t := &try{mutation: m, at: r.now(), sends: true}
 	return r.attempt(ctx, t, func() outcome { return r.redispatchNow(ctx, t, m) })
@@ -37,7 +36,7 @@ func (r *Reconciler) redispatchNow(ctx context.Context, t *try, m *ledger.Mutati
 	if err := r.limits.wait(ctx, t.connector); err != nil {
 		return outcome{seen: "stopped", finished: ledger.Finished{Mutation: m}}
 	}
-	// From here on the sending is lent its own time: stopping waits for it.
+	// From here on the sending has its own time: stopping waits for it.
 	ctx = context.WithoutCancel(ctx)
 	moved, d, err := r.ledger.Redispatch(ctx, ledger.Redispatch{
 		Key: m.Key, Version: m.Version, DispatchID: r.newID(), NextTryAt: r.laterRedispatch(m), Caution: cautionOf(t.operation),
@@ -58,8 +57,8 @@ func (r *Reconciler) redispatchNow(ctx context.Context, t *try, m *ledger.Mutati
 	if broke := t.guarded(func() {
 		redispatchRecorded.Pass()
 		if moved.VendorKey != m.VendorKey {
-			// After nothing but failures the record of an undo has got a new vendor key: what goes
-			// out must carry the one that is recorded.
+			// After nothing but failures an undo's record has got a new vendor key. What goes out must carry
+			// the recorded one.
 			request, err = r.request(t, t.operation.Timeout, nil)
 		}
 	}); broke != "" {
@@ -103,8 +102,8 @@ func (r *Reconciler) callOff(ctx context.Context, t *try, forGood bool, why erro
 	return r.lost(out)
 }
 
-// laterRedispatch is when a redispatch that may not go out now is tried again: by
-// the same backoff as asking, from when it was queued.
+// laterRedispatch is when a redispatch that may not go out now is tried again. It backs off like
+// asking, from when it was queued.
 func (r *Reconciler) laterRedispatch(m *ledger.Mutation) time.Time {
 	now := r.now()
 	waited := max(now.Wall.Sub(m.RedispatchSince), 0)

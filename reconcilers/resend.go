@@ -16,8 +16,8 @@ import (
 	"keep-proxy/upstream"
 )
 
-// resend sends the stored request once more under the same vendor key: an API that
-// remembers the key answers as it did, or does now what it never did.
+// resend sends the stored request once more under the same vendor key. An API that remembers the
+// key answers as before; else it acts now.
 type resend struct{ *Reconciler }
 
 func (s resend) try(ctx context.Context, t *try) (outcome, bool) {
@@ -82,9 +82,9 @@ func (s resend) deadline(ctx context.Context, t *try) time.Duration {
 	return deadline
 }
 
-// request rebuilds what was sent, with the same vendor key and marker and the
-// credentials of now. Immediately before byte one check is asked: a resend's looks at
-// the window again, with the record as it was before this resend was counted.
+// request rebuilds what was sent, with the same vendor key and marker and the credentials of now.
+// Immediately before byte one check is asked. For a resend it looks at the window again, with the
+// record from before this resend was counted.
 func (r *Reconciler) request(t *try, deadline time.Duration, check func() error) (*upstream.Request, error) {
 	if t.operation.Send != nil {
 		return nil, errors.New("it is sent in steps, which only a script's request begins")
@@ -156,10 +156,10 @@ func (t *try) judge(answer *rules.Response) rules.Opinion {
 
 func (r *Reconciler) stamp() clock.Stamp { return clock.Take(r.clock) }
 
-// natural decides whether a request that sets a state may be sent again now: not before
-// settle of every earlier sending is over, since one that takes effect late would undo
-// what comes next, and not once a later mutation may have changed the same. Not open, the
-// try is over with the outcome, or, not usable, the next strategy's.
+// natural decides whether a request that sets a state may be sent again now. Settle of every
+// earlier sending must be over: one that takes effect late would undo what comes next. No later
+// mutation may have changed the same. If it isn't open, the try ends with the outcome. If it isn't usable
+// either, the next strategy has its turn.
 func (s resend) natural(ctx context.Context, t *try) (out outcome, open, usable bool) {
 	m := *t.mutation
 	m.Policy = m.Policy.Heeding(cautionOf(t.operation))
@@ -215,8 +215,8 @@ func (r *Reconciler) record(ctx context.Context, m *ledger.Mutation, f ledger.Fi
 	if err == nil || dispatch.Permanent(err) {
 		return finished, err
 	}
-	// An inline try's caller can't park the record before this dispatch has its end,
-	// so that end hands it to the runner itself.
+	// An inline try's caller can't park the record before this dispatch has its end. So that end hands
+	// the record to the runner.
 	f.Pending = false
 	r.busy.hold(f.Key)
 	r.recorder.GoOn(&dispatch.Outcome{

@@ -126,8 +126,8 @@ func (in *round) count(out outcome) {
 	}
 }
 
-// setBackTolerance is how far the wall clock may fall behind the monotonic one
-// between two passes without having been set back: it is slewed now and then.
+// setBackTolerance is how far the wall clock may fall behind the monotonic one between two passes.
+// Slewing does so; more means that it was set back.
 const setBackTolerance = time.Second
 
 // beyond is later than any next try.
@@ -155,6 +155,6 @@ func (w *wallWatch) setBack(now ledger.Stamp) bool {
 // looked ends the looking: what was found stands in line.
 func (w *wallWatch) looked() { w.open = false }
 
-// stranded reports whether the record was last written at a time that is still to
-// come: its next try was planned by a clock that was set back since.
+// stranded reports whether the record was last written in the future. Its next try was planned
+// before the clock was set back.
 func stranded(m *ledger.Mutation, now time.Time) bool { return m.UpdatedAt.After(now) }

@@ -51,8 +51,8 @@ func (r *Reconciler) Run(ctx context.Context) {
 	}
 }
 
-// sleep waits until what is due has to be listed anew, or for a Kick, after which it
-// has to be too, or until a try has ended, whose place the next one takes.
+// sleep waits until what is due has to be listed anew, or until a Kick. It also ends with a try,
+// whose place the next one takes.
 func (r *Reconciler) sleep(ctx context.Context, in *round, paused bool) {
 	wait := r.settings.Poll
 	if !paused && !r.busy.full() {
@@ -96,8 +96,8 @@ func (r *Reconciler) pass(ctx context.Context, in *round) (started int, paused b
 	return started, false
 }
 
-// list puts what is due in line, and what a wall clock that was set back has put off:
-// its try plans the next one anew.
+// list puts in line what is due, and what a wall clock that was set back has delayed. The latter's
+// try plans the next one anew.
 func (r *Reconciler) list(ctx context.Context, now ledger.Stamp, in *round) error {
 	if in.listing() {
 		in.wall.open = true
@@ -158,8 +158,8 @@ func (r *Reconciler) connectorOf(ctx context.Context, k ledger.Key) string {
 	return ""
 }
 
-// start makes one try in a goroutine of its own if the record is still due, or puts it
-// in its connector's line if there is no place for it.
+// start makes one try in its own goroutine if the record is still due. If there is no place for it,
+// it joins its connector's line.
 func (r *Reconciler) start(ctx context.Context, k ledger.Key, in *round) bool {
 	now := r.now()
 	m, err := r.read(ctx, k)

@@ -38,9 +38,8 @@ type Settings struct {
 	// Concurrency is how many records the runner works on at a time, and
 	// PerConnector how many of one connector. Defaults 8 and 4.
 	Concurrency, PerConnector int
-	// Poll is how often the runner looks at the queue although nothing woke it,
-	// which also bounds how late it notices that the wall clock jumped. Default
-	// 30 s.
+	// Poll is how often the runner looks at the queue without being woken. It bounds how late the
+	// runner notices a jump of the wall clock. Default 30 s.
 	Poll time.Duration
 }
 
@@ -77,8 +76,8 @@ type outlook struct {
 	now ledger.Stamp
 	// elapsed is the running time since the outcome became unknown.
 	elapsed time.Duration
-	// settle is what is left of it, and settling whether it runs at all: it does
-	// not while a dispatch has no end.
+	// settle is what is left of it, and settling says whether it runs. It doesn't while a dispatch has
+	// no end.
 	settle   time.Duration
 	settling bool
 	// confirm is how long until the next confirmation of an absence may begin;
@@ -91,15 +90,11 @@ type outlook struct {
 	random float64
 }
 
-// next decides when a record is looked at again. It is pure, and decides in this
-// order:
+// next decides when a record is looked at again. It is pure, and decides in this order:
 //
-//  1. An absence that awaits confirmation is asked about as soon as its spacing
-//     allows.
-//  2. Otherwise by backoff. Tries before settle is over can find presence only, so
-//     one that would come shortly before its end waits for the end, and one that
-//     would come after it is made at the end: that is the earliest at which
-//     absence counts.
+//  1. An absence that awaits confirmation is asked about as soon as its spacing allows.
+//  2. Otherwise by backoff. Before settle is over tries can only find presence. So a try due shortly
+//     before its end, or after it, is made at the end. Only then does absence count.
 //  3. Never before a Retry-After, of which at most MaxAge is obeyed.
 func (s Settings) next(o outlook) time.Time {
 	wait := s.backoff(o.elapsed, o.random)
@@ -119,10 +114,9 @@ func (s Settings) next(o outlook) time.Time {
 	return at
 }
 
-// backoff is the wait after the given running time, spread by Jitter; random is in
-// [0, 1). Waits of Base that grow by Factor add up so that the next one follows from
-// their sum alone: no count has to be kept, and tries that could not be made count
-// as well.
+// backoff is the wait after the given running time, spread by Jitter; random is in [0, 1). Waits of
+// Base that grow by Factor follow from their sum alone. So no count is kept, and tries that could
+// not be made count as well.
 func (s Settings) backoff(elapsed time.Duration, random float64) time.Duration {
 	wait := float64(s.Base) + float64(max(elapsed, 0))*(s.Factor-1)
 	wait = min(wait, float64(s.Cap))

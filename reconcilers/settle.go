@@ -8,10 +8,9 @@ import (
 	"keep-proxy/rules"
 )
 
-// untilSettled is how long until settle is over for every dispatch of m, on the
-// monotonic clock; it reports false while a dispatch of this process has no end,
-// for then settle has not begun. A recorded end counts within one boot; any other
-// dispatch counts as ended when this process started.
+// untilSettled is how long until settle is over for every dispatch of m, on the monotonic clock. It
+// reports false while a dispatch of this process has no end, since settle has not begun. A recorded
+// end counts within one boot; any other dispatch counts as ended when this process started.
 //
 // It only times the tries. Whether an absence counts is the ledger's decision.
 func untilSettled(m *ledger.Mutation, now ledger.Stamp, process ledger.Process) (time.Duration, bool) {
@@ -31,9 +30,8 @@ func untilSettled(m *ledger.Mutation, now ledger.Stamp, process ledger.Process) 
 	return left, true
 }
 
-// untilConfirmed is how long until the next confirmation of an absence may begin,
-// if this try saw one that can count and another is needed; at is when this try
-// began.
+// untilConfirmed is how long until the next confirmation of an absence may begin. It holds if the
+// try that began at at saw one that can count, and another is needed.
 func untilConfirmed(m *ledger.Mutation, at, now ledger.Stamp) time.Duration {
 	spacing := positive(m.Policy.Spacing, ledger.DefaultSpacing)
 	from := at
@@ -60,9 +58,9 @@ func elapsed(m *ledger.Mutation, now ledger.Stamp, process ledger.Process) time.
 	return m.RunningAge + ran(m, now, process)
 }
 
-// ran is the running time between the previous try and one that begins at now:
-// from whichever is latest of the record becoming unknown, its last observation, its
-// last resend and the start of this process. Time in which no process ran is not running time.
+// ran is the running time between the previous try and one that begins at now. It counts from the
+// latest of these: the record became unknown, its last observation or resend, this process's start.
+// Time in which no process ran is not running time.
 func ran(m *ledger.Mutation, now ledger.Stamp, process ledger.Process) time.Duration {
 	passed, _ := now.MonoSince(process.Started)
 	shorter := func(s ledger.Stamp) {
@@ -82,14 +80,12 @@ func ran(m *ledger.Mutation, now ledger.Stamp, process ledger.Process) time.Dura
 	return passed
 }
 
-// claimedAt is when a mutation was claimed, as the wall clock of now would have shown it, and
-// whether that can be told. The API is asked by its own clock, of which only the difference
-// from ours of now is known: a time that ours showed before it was set would be off by as
-// much, so that what the API made would be looked for in the wrong place, or what was there
-// before would be taken for ours.
+// claimedAt is when a mutation was claimed, by the wall clock of now, and whether that is known.
+// The API is asked by its own clock, and only its difference from our clock of now is known. With a
+// time from before our clock was set, the rule would look at the wrong time. It would miss what the
+// API made, or take earlier objects for ours.
 //
-// A mutation that may have been sent in a gap was claimed, by the word of a person, when the
-// gap began.
+// A mutation that may have been sent in a gap was claimed, as a person says, when the gap began.
 func claimedAt(m *ledger.Mutation, now ledger.Stamp) (time.Time, bool) {
 	if len(m.Dispatches) == 0 {
 		return m.CreatedAt, false
@@ -105,9 +101,9 @@ func claimedAt(m *ledger.Mutation, now ledger.Stamp) (time.Time, bool) {
 	return m.CreatedAt, false
 }
 
-// sentAt is when the first sending of m began that may have taken effect, by the clock of now; zero
-// where that can't be told, or all of them failed for certain. What is like it and was made
-// before that, as by somebody who saw the failure, is not of it.
+// sentAt is when the first sending of m began that may have taken effect, by the clock of now. It
+// is zero if unknown, or if all of them failed for certain. What is like it and was made before
+// that, as by somebody who saw the failure, is not of it.
 func sentAt(m *ledger.Mutation, now ledger.Stamp) time.Time {
 	for i := range m.Dispatches {
 		if d := &m.Dispatches[i]; !d.Verdict.Failure() {
@@ -118,8 +114,8 @@ func sentAt(m *ledger.Mutation, now ledger.Stamp) time.Time {
 	return time.Time{}
 }
 
-// acceptedAt is when the sending began whose 202 is followed, by the clock of now; zero where that
-// can't be told.
+// acceptedAt is when the sending began whose 202 is followed, by the clock of now. It is zero if
+// that is unknown.
 func acceptedAt(m *ledger.Mutation, now ledger.Stamp) time.Time {
 	for i := range slices.Backward(m.Dispatches) {
 		if d := &m.Dispatches[i]; d.Verdict == ledger.VerdictAccepted {
@@ -130,8 +126,8 @@ func acceptedAt(m *ledger.Mutation, now ledger.Stamp) time.Time {
 	return time.Time{}
 }
 
-// envByClock is what a rule may read, with the time of the claim by the clock of now, and
-// whether that can be told.
+// envByClock is what a rule may read, with the claim's time by the clock of now. It reports whether
+// that time is known.
 func (t *try) envByClock(now ledger.Stamp) (rules.Env, bool) {
 	m := t.mutation
 	if t.undone != nil {

@@ -41,8 +41,8 @@ func stored(ctx context.Context, records Records, m *ledger.Mutation) (*rules.Re
 	return request, left, nil
 }
 
-// maskedQuery names the values of the query that were masked when the request was stored: some
-// APIs take their credential there.
+// maskedQuery names the query values that were masked when the request was stored. Some APIs take
+// their credential there.
 func maskedQuery(address string) (left []string) {
 	u, err := url.Parse(address)
 	if err != nil {

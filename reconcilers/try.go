@@ -16,9 +16,8 @@ import (
 	"keep-proxy/rules"
 )
 
-// strategy is one way to find out. It reports false, having done nothing but say why
-// in try.passed, if the record can't be asked about in this way any more; then the
-// next one is asked.
+// strategy is one way to find out. It reports false if the record can't be asked about in this way
+// any more. Then it has only noted why in try.passed, and the next strategy is asked.
 type strategy interface {
 	try(ctx context.Context, t *try) (outcome, bool)
 }
@@ -37,11 +36,11 @@ type try struct {
 	match     rules.Match
 	connector *rules.Connector
 	operation *rules.Operation
-	// owner is the operation that the stored request is of: the same, but for an
-	// obligation, whose operation takes back what the owner did.
+	// owner is the operation of the stored request. An obligation's owner is the operation whose
+	// effect it takes back.
 	owner *rules.Operation
-	// undone is the mutation that an obligation takes an effect of back, and undo what its
-	// rule says; nil for any other mutation. outgoing is then what is sent.
+	// undone is the mutation whose effect an obligation takes back, and undo what its rule says; nil
+	// for other mutations. What is sent is then outgoing.
 	undone   *ledger.Mutation
 	undo     *rules.Undo
 	outgoing *rules.Request
@@ -55,8 +54,8 @@ type try struct {
 	account http.Header
 	// missing are the header fields that were not stored and are not configured.
 	missing []string
-	// unauthorised are those of the script's request, and its secret values of the query, where nothing
-	// at all is configured in their place: who asks is somebody else, or nobody.
+	// unauthorised are the script's header fields and secret query values for which nothing is
+	// configured. Who asks is then somebody else, or nobody.
 	unauthorised []string
 	// passed says why strategies before this one were passed over.
 	passed []string
@@ -86,8 +85,8 @@ func (t *try) env() rules.Env {
 	return rules.Env{Request: t.request, Mutation: t.told(), Account: t.mutation.Account}
 }
 
-// told is the record that a rule's words are about: for an obligation the mutation of
-// which an effect is taken back, with the object.
+// told is the record that a rule's words are about. For an obligation it is the mutation that is
+// undone, with the object.
 func (t *try) told() rules.Mutation {
 	if t.undone == nil {
 		return t.known()
@@ -100,8 +99,7 @@ func (t *try) told() rules.Mutation {
 // known is what a rule may know of the record.
 func (t *try) known() rules.Mutation { return dispatch.RuleMutation(t.mutation) }
 
-// outcome is what a try came to: the record as the ledger has it now, or why the
-// ledger could not tell.
+// outcome is what a try came to: the record as the ledger has it now, or why the ledger failed.
 type outcome struct {
 	seen     string
 	reason   string
@@ -147,9 +145,8 @@ func (r *Reconciler) attempt(ctx context.Context, t *try, ask func() outcome) (o
 	return r.observe(ctx, t, sighting{reached: true, reason: broke})
 }
 
-// order puts resend first, since it answers at once and only while the API
-// remembers the key; the others keep the rule's order, but that several probes and programs take
-// turns, since none of them is ever used up.
+// order puts resend first: it answers at once, and only while the API remembers the key. The others
+// keep the rule's order. Probes and programs take turns, since none is ever used up.
 func order(list []rules.Strategy, m *ledger.Mutation) []rules.Strategy {
 	var resends, probes, rest []rules.Strategy
 	for _, s := range list {
@@ -169,8 +166,8 @@ func order(list []rules.Strategy, m *ledger.Mutation) []rules.Strategy {
 	return slices.Concat(resends, probes, rest)
 }
 
-// probed counts the probes and programs that the record lists, and what it has listed
-// before: else one of them would have every turn once no more are listed.
+// probed counts the record's probes and programs, with those no longer listed. Otherwise a full
+// list would give one of them every turn.
 func probed(m *ledger.Mutation) (n int) {
 	n = m.Dropped
 	for i := range m.Observations {
@@ -181,9 +178,9 @@ func probed(m *ledger.Mutation) (n int) {
 	return n
 }
 
-// prepare loads what the try is made from. With an error comes what to record.
-// Only a credential that can't be had, and an account of which nobody could be asked, don't use
-// up the try: the rest does not mend itself by waiting.
+// prepare loads what the try is made from. With an error comes what to record. Only a missing
+// credential, and an account that nobody could be asked about, don't use up the try. Waiting
+// doesn't mend the others.
 func (r *Reconciler) prepare(ctx context.Context, t *try) (sighting, error) {
 	reached, err := r.understand(ctx, t)
 	if err == nil {
@@ -199,9 +196,9 @@ func (r *Reconciler) prepare(ctx context.Context, t *try) (sighting, error) {
 	return sighting{}, nil
 }
 
-// understand reads the stored request by the rule to which the record is pinned; of an
-// obligation, that of the mutation of which an effect is taken back. An error that isn't
-// about credentials doesn't mend itself.
+// understand reads the stored request by the rule to which the record is pinned. For an obligation
+// it reads that of the mutation that is undone. An error that isn't about credentials doesn't mend
+// itself.
 func (r *Reconciler) understand(ctx context.Context, t *try) (forGood bool, err error) {
 	set, err := r.pinned.set(ctx, t.mutation)
 	if err != nil {
@@ -294,8 +291,8 @@ func (t *try) name() string {
 	return string(t.strategy.Kind)
 }
 
-// none is the strategy of an operation that can't be asked about: it leaves the
-// question to a person, with the rule's reason.
+// none is the strategy of an operation that can't be asked about. It leaves the question to a
+// person, with the rule's reason.
 type none struct{}
 
 func (none) try(_ context.Context, t *try) (outcome, bool) { return t.pass("%s", t.strategy.Why) }

@@ -14,8 +14,8 @@ import (
 
 var errNoUndo = errors.New("the rule has no compensate, so it says no way to undo this")
 
-// undone loads the mutation of which an obligation takes an effect back, and the request
-// that does so, as it was planned when it became owed.
+// undone loads the mutation whose effect an obligation takes back, and the request planned when it
+// became owed.
 func (r *Reconciler) undone(ctx context.Context, t *try) (*ledger.Mutation, error) {
 	of, err := r.read(ctx, t.mutation.Undo.Of)
 	if err != nil {
@@ -69,8 +69,8 @@ func (*Reconciler) owed(t *try, objects []string) ([]ledger.Owed, error) {
 	return list, nil
 }
 
-// PlanUndo is the obligation to take an object back that the mutation made, as the rule
-// to which it is pinned says.
+// PlanUndo is the obligation to take back an object that the mutation made, by the record's pinned
+// rule.
 func (r *Reconciler) PlanUndo(ctx context.Context, m *ledger.Mutation, object string) (ledger.Owed, error) {
 	t := &try{mutation: m, at: r.now()}
 	if _, err := r.understand(ctx, t); err != nil {

@@ -7,10 +7,10 @@ import (
 	"keep-proxy/rules"
 )
 
-// Verify asks once whether the effect of an applied mutation is still there, by the
-// first probe or program of its rule. It changes nothing. It disagrees only on proof:
-// an absence that the rule takes as proof, once settle of every sending is over, or
-// several objects of a strong tie; whatever else is seen, or goes wrong, says nothing.
+// Verify asks once, by the rule's first probe or program, whether the effect of an applied mutation
+// is still there. It changes nothing. It disagrees only on proof. That is several objects of a
+// strong tie, or an absence that the rule takes as proof. The absence counts once settle of every
+// sending is over. Whatever else is seen, or goes wrong, says nothing.
 func (r *Reconciler) Verify(ctx context.Context, m *ledger.Mutation) (said ledger.Said, reason, evidence string) {
 	t := &try{mutation: m, at: r.now(), verifies: true}
 	said = ledger.SaidNothing
@@ -36,8 +36,8 @@ func (r *Reconciler) Verify(ctx context.Context, m *ledger.Mutation) (said ledge
 	return said, reason, evidence
 }
 
-// settled reports whether none of the sendings could take effect any more when the asking began, as the rule
-// said then and as the settings of now say.
+// settled reports whether no sending could take effect any more when the asking began. Both the
+// recorded policy and the settings of now must say so.
 func (r *Reconciler) settled(t *try) bool {
 	m := *t.mutation
 	m.Policy = m.Policy.Heeding(cautionOf(t.operation))

@@ -78,8 +78,8 @@ func (r *Reconciler) storedAnswer(ctx context.Context, m *ledger.Mutation) (*rul
 	return &rules.Response{Status: m.Result.Status, Header: http.Header(m.Result.Header), Body: body, Complete: true}, nil
 }
 
-// nextLook is when an accepted mutation is looked at again: after the rule's time, not
-// before a Retry-After, of which at most MaxAge is obeyed.
+// nextLook is when an accepted mutation is looked at again. It is after the rule's time and any
+// Retry-After, of which at most MaxAge is obeyed.
 func (s Settings) nextLook(m *ledger.Mutation, now, notBefore time.Time) time.Time {
 	at := now.Add(positive(m.Policy.WatchEvery, s.Base))
 	if latest := now.Add(s.MaxAge); notBefore.After(latest) {

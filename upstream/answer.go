@@ -9,9 +9,9 @@ import (
 // ErrNoAnswer is what the Body of an Answer without a head returns.
 var ErrNoAnswer = errors.New("upstream: no answer")
 
-// Answer is what came back for one dispatch. Its fields may be read as soon as
-// Send has returned, but for Trailer, which is complete once Body has returned
-// io.EOF. One goroutine reads Body; the methods may be called by others.
+// Answer is what came back for one dispatch. Its fields may be read once Send has returned. Trailer
+// is complete once Body has returned io.EOF. One goroutine reads Body; the methods may be called by
+// others.
 type Answer struct {
 	// Status is the final status code, 0 if no complete head was read.
 	Status int
@@ -23,8 +23,8 @@ type Answer struct {
 	Trailer http.Header
 	// ContentLength is the announced length of Body, -1 if there is none.
 	ContentLength int64
-	// AtHand says that reading Body to its end waits for nobody: all of it came with
-	// the head, and the request is written. The zero value says nothing.
+	// AtHand says that reading Body to its end waits for nobody. All of it came with the head, and the
+	// request is written. The zero value says nothing.
 	AtHand bool
 	// Body yields the content while it arrives, never decompressed. It returns
 	// io.EOF if and only if the content was whole; a cut one ends with an *Error.

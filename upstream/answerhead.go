@@ -7,9 +7,8 @@ import (
 	"sync"
 )
 
-// headWatch reads along the head of an HTTP/1 answer and keeps what net/http's parser
-// settles without a word: two ways to find the end of the content, and, of a Connection
-// field that says close, what else it says.
+// headWatch reads along the head of an HTTP/1 answer and keeps what net/http's parser hides. That
+// is two ways to find the end of the content, and what Connection says beside close.
 type headWatch struct {
 	line []byte // the start of the current line
 	head bool   // the status line was there
@@ -18,8 +17,8 @@ type headWatch struct {
 	old, interim, coding, length bool
 	// broken says that the status line or a field that frames is misspelt.
 	broken bool
-	// connection is what the Connection fields say, but for those that say close or
-	// keep-alive alone; folding, that the latest line is one.
+	// connection holds the lines of the Connection fields, without those that are close or keep-alive
+	// alone. The latest line belongs to such a field if folding is set.
 	connection []string
 	folding    bool
 }
@@ -134,8 +133,8 @@ func (w *headWatch) restore(resp *http.Response) {
 	}
 }
 
-// faulty reports a head whose status or framing must not be believed: one that is
-// misspelt, or Transfer-Encoding in HTTP/1.0, which doesn't know it (RFC 9112 §6.1).
+// faulty reports a head whose status or framing must not be believed. It is misspelt, or
+// has Transfer-Encoding in HTTP/1.0 (RFC 9112 §6.1).
 func (w *headWatch) faulty() bool { return w.broken || w.coding && w.old }
 
 // loose reports a head after which the connection must not be used again (RFC 9112
@@ -143,9 +142,8 @@ func (w *headWatch) faulty() bool { return w.broken || w.coding && w.old }
 // the other.
 func (w *headWatch) loose() bool { return w.coding && w.length }
 
-// headed is a connection of net/http's transport that speaks HTTP/1, with an eye on the heads of
-// answers: of those that say close the transport takes the Connection field out with what else
-// it says.
+// headed is an HTTP/1 connection of net/http's transport, with a watch on the heads of answers.
+// From answers that say close the transport takes the whole Connection field.
 type headed struct {
 	net.Conn
 	mu   sync.Mutex

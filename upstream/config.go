@@ -39,16 +39,14 @@ type Config struct {
 	// as it is: one that goes through a proxy says so with ErrorProxy.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 
-	// Egress is asked for every address that is about to be dialled, after DNS;
-	// an error refuses the address, and if no other one answers, nothing is sent
-	// and the error class is ErrorEgress. With a Dial of one's own it is asked for
-	// the remote address of the connection, before a byte is sent on it. Nil
-	// allows every address. Its error text goes into the evidence.
+	// Egress is asked for every address before it is dialled, after DNS. An error refuses the address.
+	// If no other address answers, nothing is sent and the error class is ErrorEgress. With a Dial of
+	// one's own Egress gets the connection's remote address, before a byte is sent on it. Nil allows
+	// every address. Its error text goes into the evidence.
 	Egress func(netip.AddrPort) error
 
-	// Certificate returns the certificate to show to the upstream at addr, which is
-	// "host:port", if it asks for one; nil for none. An error ends the handshake. Nil
-	// means none for every upstream.
+	// Certificate returns the certificate to show if the upstream at addr ("host:port") asks for one;
+	// nil for none. An error ends the handshake. Nil means none for every upstream.
 	Certificate func(addr string) (*tls.Certificate, error)
 
 	// HTTP1 is what is known of upstreams that ask for HTTP/1.1; a Sender and a Passthrough may
@@ -66,17 +64,17 @@ type Config struct {
 	// the request was written whole. Zero means DefaultResponseTimeout.
 	ResponseTimeout time.Duration
 
-	// FreshFor is the age from which an idle connection is no longer used for a
-	// dispatch, since upstreams close idle connections without a word. Zero means
-	// DefaultFreshFor; negative means that every dispatch gets a new connection.
+	// FreshFor is the age from which an idle connection isn't used for a dispatch: upstreams close
+	// idle connections without notice. Zero means DefaultFreshFor; negative means that every dispatch
+	// gets a new connection.
 	FreshFor time.Duration
 
 	// MaxHead bounds, in bytes, the head of an answer with all its interim
 	// responses; beyond it the outcome is uncertain. Zero means DefaultMaxHead.
 	MaxHead int64
 
-	// LookEvery is how often a waiting dispatch looks at the boot-time clock: so
-	// late can a deadline take effect after the machine slept. Zero means 1s.
+	// LookEvery is how often a waiting dispatch looks at the boot-time clock. After the machine slept,
+	// a deadline takes effect that late. Zero means 1s.
 	LookEvery time.Duration
 }
 

@@ -39,9 +39,8 @@ func (c *conn) protocol() string {
 	return "HTTP/1.1"
 }
 
-// kill ends the connection at once, so that reads, writes and the HTTP/2 loop
-// return, and so that nothing more arrives of what was written. It may be called by any goroutine,
-// more than once.
+// kill ends the connection at once. Reads, writes and the HTTP/2 loop return, and nothing more of
+// what was written arrives. It may be called by any goroutine, more than once.
 func (c *conn) kill() {
 	c.raw.endsBroken(true)
 	_ = c.raw.Close()
@@ -78,9 +77,8 @@ func (c *conn) readOn() error {
 	return c.raw.SetReadDeadline(c.readBy)
 }
 
-// quiet looks whether the connection can still be used: it is open, and nothing
-// arrived on it that nobody had asked for. The look does not block. TLS may take
-// in a session ticket; that is no answer.
+// quiet reports whether the connection can still be used: it is open, and nothing arrived on it
+// unasked. The look does not block. TLS may take in a session ticket; that is no answer.
 func (c *conn) quiet() bool {
 	if c.h2 != nil {
 		return c.h2.Err() == nil && c.h2.Available() > 0

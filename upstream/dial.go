@@ -95,10 +95,10 @@ func (d *dialer) tlsFor(host, addr string) *tls.Config {
 	return cfg
 }
 
-// namelessSessions keeps the sessions of one connection in which no certificate of ours was
-// shown. Whoever resumes another one is taken for the one whose certificate began it,
-// although that was replaced or withdrawn since, and nobody is asked for a certificate. They are
-// kept by addr, as another port of the host may be shown another certificate.
+// namelessSessions keeps the sessions of one connection in which no certificate of ours was shown.
+// A resumed session counts for the certificate that began it, even after that one was replaced or
+// withdrawn. Its handshake asks for no certificate. They are kept by addr, as another port of the
+// host may be shown another certificate.
 type namelessSessions struct {
 	cache tls.ClientSessionCache
 	addr  string
@@ -115,9 +115,9 @@ func (s *namelessSessions) Put(_ string, session *tls.ClientSessionState) {
 	}
 }
 
-// connect makes a connection that is ready for its first request, within the dial
-// timeout and the time left of the dispatch. Should the process be lost, nobody knows of a
-// sending that goes on: it must end with its sender.
+// connect makes a connection for a first request, within the dial timeout and the dispatch's
+// remaining time. Should the process be lost, nobody knows of a sending that goes on: it must end
+// with its sender.
 func (d *dialer) connect(ctx context.Context, p *plan, key endpoint, left time.Duration) (*conn, *Error) {
 	ctx, cancel := context.WithTimeout(ctx, min(d.cfg.DialTimeout, left))
 	defer cancel()
@@ -164,9 +164,8 @@ func (c *conn) speakH1() *conn {
 	return c
 }
 
-// speakH2 hands the connection to net/http. The transport is told that it speaks
-// HTTP/2 by prior knowledge, as TLS is below the connection that it gets; requests
-// carry their real scheme nevertheless.
+// speakH2 hands the connection to net/http. The transport gets prior knowledge of HTTP/2, since TLS
+// is below its connection. Requests keep their real scheme.
 func (d *dialer) speakH2(ctx context.Context, c *conn, addr string) (*conn, *Error) {
 	c.plain.left.Store(-1)
 	c.plain.frames = newFrameWatch()

@@ -9,8 +9,8 @@ import (
 	"keep-proxy/internal/clock"
 )
 
-// lastWords is how long a success that came before the request was written whole
-// waits for more of it to go out: the upstream may still need it.
+// lastWords is how long an early success waits for more of the request to go out. The upstream may
+// still need it.
 const lastWords = 5 * time.Second
 
 // dispatch is one sending from byte one to its end.
@@ -124,8 +124,8 @@ func (d *dispatch) complete(b *body) {
 	pointAnswerComplete.Pass()
 }
 
-// awaitWriter lets the rest of the request go out after what may be a success, as long as it
-// goes on, and cuts it off after anything else.
+// awaitWriter waits for the rest of a request whose answer may be a success, while bytes go out.
+// After any other answer it cuts the request off.
 func (d *dispatch) awaitWriter() {
 	if !d.writing() {
 		return
@@ -153,8 +153,8 @@ func (d *dispatch) awaitWriter() {
 	}
 }
 
-// writer is closed when the request is not being written any more; nil if it was
-// written before the answer was read.
+// writer is closed when the request is no longer being written. It is nil if writing ended before
+// the answer was read.
 func (d *dispatch) writer() <-chan struct{} {
 	if d.conn.h2 != nil && d.content != nil {
 		return d.content.done

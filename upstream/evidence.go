@@ -24,9 +24,9 @@ type Evidence struct {
 	// NotSent says that it is proven that the upstream got no byte of the request.
 	NotSent bool `json:"not_sent"`
 
-	// Refused says that the upstream declared that it did not process the request
-	// (HTTP/2 REFUSED_STREAM, or GOAWAY below its stream) before anything else about it,
-	// and that the request allows to believe it. When it does not, only ErrorClass tells.
+	// Refused says that the upstream first of all declared that it did not process the request. It did
+	// so by REFUSED_STREAM or a GOAWAY below the stream (HTTP/2), and the request lets us believe
+	// that. When it does not, only ErrorClass tells.
 	Refused bool `json:"refused"`
 
 	// Head says that a complete, well-formed final head was read; Status is its

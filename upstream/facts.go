@@ -42,10 +42,9 @@ func isGRPC(h http.Header) bool {
 // upstream does not stop work for years.
 const maxRetryAfter = 24 * time.Hour
 
-// RetryAfter returns how long the Retry-After field of an answer asks to wait
-// (RFC 9110 §10.2.3), from now on: 0 if there is none, if it can't be read or if it
-// lies in the past, and at most 24 hours. A date counts from the answer's own Date
-// where it has one, so that the clocks need not agree.
+// RetryAfter returns how long from now the Retry-After field asks to wait (RFC 9110 §10.2.3), at
+// most 24 hours. It is 0 if there is no field, if it can't be read, or if its date has passed. A
+// date counts from the answer's own Date where it has one, so that the clocks need not agree.
 func RetryAfter(h http.Header, now time.Time) time.Duration {
 	v := strings.TrimSpace(h.Get("Retry-After"))
 	if v == "" {
@@ -73,13 +72,12 @@ type ClockDiff struct {
 	Within time.Duration
 }
 
-// MeasureClock compares the Date field of an answer (RFC 9110 §6.6.1) with our
-// wall clock: the answer was made between sent and received, and its date is cut
-// to whole seconds. It reports false if there is no date that can be read, or if
-// our own clock jumped back meanwhile.
+// MeasureClock compares an answer's Date field (RFC 9110 §6.6.1) with our wall clock. The answer
+// was made between sent and received, and its date is cut to whole seconds. It reports false if
+// there is no date that can be read, or if our own clock jumped back meanwhile.
 //
-// A cache in between may have kept an old Date; the caller measures on answers to
-// dispatches, which are not cached.
+// A cache in between may have kept an old Date. Callers measure on answers to dispatches, which
+// aren't cached.
 func MeasureClock(h http.Header, sent, received time.Time) (ClockDiff, bool) {
 	date, err := http.ParseTime(h.Get("Date"))
 	if err != nil || received.Before(sent) {

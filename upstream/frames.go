@@ -8,9 +8,8 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// frameWatch reads along the frames that an HTTP/2 upstream sends and keeps what
-// it declares about streams: that is evidence which the errors of an HTTP/2
-// implementation blur.
+// frameWatch reads along the frames of an HTTP/2 upstream and keeps what they declare about
+// streams. The errors of an HTTP/2 implementation blur this evidence.
 type frameWatch struct {
 	mu     sync.Mutex
 	head   []byte // of the current frame, with the payload's first 8 bytes

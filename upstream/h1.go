@@ -40,9 +40,8 @@ func (d *dispatch) sendH1() *Answer {
 	return d.read(resp)
 }
 
-// writeBeside writes while the answer is being read. A body that breaks ends the
-// dispatch; a connection that breaks is left to the reader, as the upstream may
-// have answered before it stopped reading.
+// writeBeside writes while the answer is being read. A body that breaks ends the dispatch. A broken
+// connection is left to the reader: the upstream may have answered before it stopped reading.
 func (d *dispatch) writeBeside() {
 	defer close(d.written)
 	d.writeErr = d.writeH1()
@@ -125,9 +124,8 @@ func (d *dispatch) readHeadH1() (*http.Response, error) {
 	return resp, err
 }
 
-// readHead reads the head of the answer to asked that is not an interim one, which go
-// to interim; a change of protocols comes as the answer. Who calls it bounds
-// what may be read meanwhile.
+// readHead reads the head of the final answer to asked, or of a 101. Other interim answers go to
+// interim. Who calls it bounds what may be read meanwhile.
 func (c *conn) readHead(asked *http.Request, interim func(*http.Response) error) (*http.Response, error) {
 	c.plain.head.reset()
 	for {

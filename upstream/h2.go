@@ -134,19 +134,18 @@ func (d *dispatch) explainH2(err error) *Error {
 	return &Error{ErrorMalformed, "the HTTP/2 exchange failed"}
 }
 
-// useH2 makes a transport speak HTTP/2 by golang.org/x/net: the copy that net/http of Go
-// 1.26 brings locks up for ever when an upstream widens a stream's window too far, in its
-// reader with the connection's lock in its hand, and then neither a deadline nor the end
-// of the connection ends what waits for the answer.
+// useH2 makes a transport speak HTTP/2 by golang.org/x/net. The copy in net/http of Go 1.26 locks
+// up when an upstream widens a stream's window too far. Then neither a deadline nor the end of the
+// connection ends the wait for the answer.
 func useH2(t *http.Transport) error {
 	return http2.ConfigureTransport(t) //nolint:staticcheck // net/http's own is the way for those whose Go has it mended.
 }
 
-// soundH2 reports whether the final head of an answer over HTTP/2 can be believed, as headWatch
-// does over HTTP/1: golang.org/x/net reads any number as the status, and passes over lengths that
-// it doesn't understand, which a client of ours would frame its answer by. A head with such
-// ones is malformed (RFC 9113 §8.1.1, §8.3.2). Equal lengths that are there twice are taken out:
-// where the content ends the frames say.
+// soundH2 reports whether the final head of an HTTP/2 answer can be believed, as headWatch does for
+// HTTP/1. The client of golang.org/x/net takes any number as the status, and ignores lengths it
+// can't read. A client would frame its answer by those. A head with such ones is malformed (RFC
+// 9113 §8.1.1, §8.3.2). Equal lengths that are there twice are taken out: where the content ends
+// the frames say.
 func soundH2(resp *http.Response) bool {
 	status, _, _ := strings.Cut(resp.Status, " ") // As it came, with a text behind it.
 	if len(status) != 3 || !isDigits(status) || resp.StatusCode < http.StatusOK {
@@ -165,9 +164,8 @@ func soundH2(resp *http.Response) bool {
 	return true
 }
 
-// headOnly is what there is of content in an answer that never has any, although it may say how
-// long it would be (RFC 9110 §6.4.1, RFC 9113 §8.1.1): golang.org/x/net takes that for content which
-// was cut.
+// headOnly is the body of an answer that never has content, though it may state a length. For
+// golang.org/x/net such content was cut (RFC 9110 §6.4.1, RFC 9113 §8.1.1).
 type headOnly struct{ io.ReadCloser }
 
 // Read implements io.Reader.
@@ -179,8 +177,8 @@ func (h headOnly) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// isLength reports whether text is a length in digits (RFC 9110 §8.6) that is no longer than
-// any content can be.
+// isLength reports whether text is a length in digits (RFC 9110 §8.6), no longer than content can
+// be.
 func isLength(text string) bool { return len(text) <= 18 && isDigits(text) }
 
 func isDigits(text string) bool { return text != "" && strings.Trim(text, "0123456789") == "" }

@@ -8,7 +8,8 @@ import (
 )
 
 // HTTP1 remembers upstreams that chose HTTP/2 and then asked for HTTP/1.1 (RFC 9113 §7,
-// HTTP_1_1_REQUIRED), as servers do for authentication that is for a connection: the next connections to them are of HTTP/1.1. Its zero value is ready.
+// HTTP_1_1_REQUIRED). Servers do so for authentication that holds for a connection. Later
+// connections to them are HTTP/1.1. Its zero value is ready.
 type HTTP1 struct {
 	mu    sync.RWMutex
 	addrs map[string]bool

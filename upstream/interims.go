@@ -17,9 +17,8 @@ type Interims interface {
 	Show(status int, h http.Header)
 }
 
-// InterimsKey is where the context of a request holds its Interims, if it has any. A
-// trace of net/http would do the same, but needs a context around the request's own,
-// which then can't be watched without a goroutine.
+// InterimsKey is where the context of a request holds its Interims, if it has any. A trace of
+// net/http would need another context, and that can't be watched without a goroutine.
 type InterimsKey struct{}
 
 func interimsOf(ctx context.Context) Interims {
@@ -64,8 +63,8 @@ func (p *Passthrough) carried(r *http.Request) (*http.Response, error) {
 	}
 	resp, err := p.transport.RoundTrip(out)
 	if err != nil && session != nil && used == nil && unheard(session) {
-		// Over HTTP/2 the transport goes on using it for the next requests, until the system
-		// gives it up after a quarter of an hour.
+		// Otherwise the transport uses this HTTP/2 connection until the system drops it after a quarter
+		// of an hour.
 		_ = tcpBelow(session).Close()
 	}
 	if err == nil && (used != nil && !used.restore(resp) || resp.ProtoMajor == 2 && !soundH2(resp)) {

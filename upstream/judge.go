@@ -114,8 +114,8 @@ const (
 // Verdict says what one dispatch came to. The zero value is uncertain.
 type Verdict struct {
 	Kind VerdictKind
-	// Class says who can do something about it: for Failed it is one of the four
-	// classes of failure, for Uncertain ClassIndeterminate, else empty.
+	// Class says who can act on it. Failed has one of the four classes of failure, Uncertain
+	// ClassIndeterminate, others none.
 	Class Class
 	// Reason says why, for people.
 	Reason string
@@ -220,9 +220,9 @@ type statusRule struct {
 	reason    string
 }
 
-// statusRules is the default table for complete final heads. A status in no row is
-// uncertain: 408, 409, 412, 499 and 5xx come from gateways, too, which may have
-// retried inside, so that a first 409 can be our own write.
+// statusRules is the default table for complete final heads. A status in no row is uncertain. A
+// 408, 409, 412, 499 or 5xx may come from a gateway that retried inside. A first 409 can be our own
+// write.
 var statusRules = []statusRule{
 	{statuses: []int{200, 201, 202, 204, 303}, kind: Applied, reason: ReasonSuccess},
 	{statuses: []int{307, 308}, kind: Failed, class: ClassLogic, reason: ReasonRedirect},

@@ -12,22 +12,22 @@ import (
 )
 
 // Passthrough carries what is not a mutation: reads and ignored requests. It is an
-// http.RoundTripper that streams both ways, over the same roots, dialer and egress
-// check as [Sender], but over connections of its own.
+// http.RoundTripper that streams both ways. It shares roots, dialer and egress check with [Sender],
+// but has its own connections.
 //
-// To upstreams that speak HTTP/1.1 requests go over this package's own connections: reads without
-// content (GET, HEAD, OPTIONS), those with short content, which goes out together with its head, and
-// those whose content is streamed. To upstreams that speak HTTP/2, and where connections can't be
-// looked at, net/http's transport carries them.
+// Requests to upstreams that speak HTTP/1.1 go over this package's own connections. Those are reads
+// without content (GET, HEAD, OPTIONS), short content, sent with its head, and content that is
+// streamed. To upstreams that speak HTTP/2, and where connections can't be looked at, net/http's
+// transport carries them.
 //
 // A request with an Upgrade field asks the upstream to change protocols (RFC 9110 §7.8), over
-// HTTP/1.1. The answer 101 is an answer only if it changes to one of those; its Body is then a
-// [*Switched]. 101 to any other request comes without a body.
+// HTTP/1.1. A 101 counts as an answer only if it changes to one of those; its Body is then a
+// [*Switched]. Any other request gets a 101 without its body.
 //
-// Unlike Sender it may send a request again: a read without content whose kept connection
-// ended without a byte of an answer, and what net/http repeats over HTTP/2. Use it only for requests
-// whose repetition does no harm. It reads no proxy environment, does not decompress,
-// and follows no redirect. A field TE goes to upstreams that speak HTTP/2 alone.
+// Unlike Sender it may send a request again. It repeats a read without content if its kept
+// connection ended without a byte of an answer. Over HTTP/2 net/http may repeat requests. Use it
+// only for requests whose repetition does no harm. It reads no proxy environment, does not
+// decompress, and follows no redirect. A field TE goes to upstreams that speak HTTP/2 alone.
 type Passthrough struct {
 	cfg       Config
 	dialer    *dialer
@@ -35,15 +35,14 @@ type Passthrough struct {
 	transport *http.Transport
 
 	mu sync.RWMutex
-	// others are the upstreams that net/http's transport reads from: true for those
-	// which chose HTTP/2, false for those whose connections can't be looked at.
+	// others are the upstreams that net/http's transport serves. The value is true for HTTP/2, false
+	// where connections can't be looked at.
 	others map[endpoint]bool
 }
 
-// Idle connections of a Passthrough: how many net/http's transport keeps to one
-// upstream, and for how long, and for how long this package's own are kept. An end of
-// those is noticed only when they are looked at, right before they are used again, so
-// that the time is shorter.
+// These bound the idle connections of a Passthrough: how many net/http's transport keeps for one
+// upstream, and for how long. This package's own are kept for less time. Their end is noticed only
+// right before the next use.
 const (
 	idlePerHost = 256
 	idleFor     = 90 * time.Second
@@ -58,9 +57,8 @@ const expectTimeout = time.Second
 const mostOthers = 4096
 
 // NewPassthrough returns a Passthrough. Of cfg it uses Roots, Dial, Egress, DialTimeout,
-// ResponseTimeout and MaxHead. On its own connections ResponseTimeout runs from the
-// moment when a connection is taken, or behind content that is streamed from its end, and up to a
-// sixteenth longer.
+// ResponseTimeout and MaxHead. On its own connections ResponseTimeout runs from when a connection
+// is taken, or from the end of streamed content. It may last up to a sixteenth longer.
 func NewPassthrough(cfg Config) *Passthrough {
 	cfg = cfg.withDefaults()
 	d := newDialer(cfg)
@@ -134,8 +132,8 @@ func unlessH2(c net.Conn) net.Conn {
 	return &headed{Conn: c}
 }
 
-// RoundTrip sends the request. Its error is an *Error whose text holds no content;
-// the error of a request whose context has ended is that of the context.
+// RoundTrip sends the request. Its error is an *Error whose text holds no content. If the request's
+// context has ended, it is the context's error.
 func (p *Passthrough) RoundTrip(r *http.Request) (*http.Response, error) {
 	var resp *http.Response
 	var err error
@@ -160,8 +158,8 @@ func (p *Passthrough) RoundTrip(r *http.Request) (*http.Response, error) {
 	return nil, passError(err)
 }
 
-// own sends a request over a kept connection, and one without content as long as there
-// are any that live; else over a new one.
+// own sends a request over a kept connection, or else over a new one. One without content tries
+// kept connections while any are left.
 func (p *Passthrough) own(r *http.Request, content Bytes) (*http.Response, error) {
 	asked := Request{Method: r.Method, URL: r.URL, Host: r.Host, Header: r.Header}
 	if content != nil {
@@ -178,8 +176,8 @@ func (p *Passthrough) own(r *http.Request, content Bytes) (*http.Response, error
 func (p *Passthrough) over(r *http.Request, plan *plan, content Bytes) (*http.Response, error) {
 	key := p.pool.keyFor(r.Context(), plan)
 	for {
-		// A kept connection would take it although the request has ended, as one does
-		// that is stopped while its content comes.
+		// A kept connection would still take a request that has ended, such as one stopped while its
+		// content comes.
 		if ended := context.Cause(r.Context()); ended != nil {
 			plan.giveUp()
 			return nil, ended

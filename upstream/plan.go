@@ -28,8 +28,8 @@ type plan struct {
 	body   Body
 	length int64
 	total  time.Duration
-	// upgrade lists the protocols that the connection may change to, as the lines of an
-	// Upgrade field; none for a request that asks for no change.
+	// upgrade lists the protocols that the connection may change to, as Upgrade lines. It is empty if
+	// no change is asked for.
 	upgrade []string
 	// upload is content that is streamed; nil for none, and for a body.
 	upload *upload
@@ -39,8 +39,8 @@ type plan struct {
 	again bool
 }
 
-// makePlan checks everything that could break the framing of a message, since a
-// value that ends a line early is another request to the upstream.
+// makePlan checks everything that could break a message's framing. A value that ends a line early
+// is another request to the upstream.
 func makePlan(r *Request) (*plan, error) {
 	if err := checkURL(r.URL); err != nil {
 		return nil, err
@@ -121,8 +121,8 @@ func dialAddr(u *url.URL) string {
 	return net.JoinHostPort(u.Hostname(), port)
 }
 
-// endpoint is what connections are kept for: one upstream by one scheme, and of those that
-// somebody logged in on one client.
+// endpoint is what connections are kept for: an upstream and a scheme. Connections that somebody
+// logged in on have a client too.
 type endpoint struct {
 	addr   string
 	secure bool
@@ -149,8 +149,8 @@ func (p *plan) skips(name string) bool {
 	return hop.Is(name) || slices.Contains(p.drop, name)
 }
 
-// announcesLength reports whether the request says how long its content is
-// (RFC 9110 §8.6: also when there is none, where the method expects some).
+// announcesLength reports whether the request states the length of its content. Some methods state
+// it without content too (RFC 9110 §8.6).
 func (p *plan) announcesLength() bool {
 	if p.body != nil {
 		return true

@@ -96,8 +96,7 @@ func (p *pool) sweepIn(d time.Duration) {
 	time.AfterFunc(max(d, time.Millisecond), p.sweep)
 }
 
-// sweep closes the connections that stayed idle until they were no longer fresh, and
-// comes back when the next one will be so.
+// sweep closes idle connections that are no longer fresh, and runs again when the next one is due.
 func (p *pool) sweep() {
 	p.mu.Lock()
 	now, next := p.now(), time.Duration(-1)
@@ -140,9 +139,9 @@ func (p *pool) drain(forGood bool) {
 	}
 }
 
-// ClientKey is where the context of a request holds which connection of a client it came by, if
-// any: something that can be compared, and is no other's. Connections on which somebody logged in
-// are that client's alone.
+// ClientKey is where the context of a request holds the client's connection it came by, if any. The
+// value can be compared and is unique. Connections on which somebody logged in are that client's
+// alone.
 type ClientKey struct{}
 
 // nobody is whose a connection is that isn't used again.
@@ -152,9 +151,8 @@ type nobody struct{}
 // nobody takes any more.
 const mostBound = 64
 
-// bindsConnection reports whether a request logs in by a scheme that servers take for all that
-// follows on the connection (RFC 4559 §6, NTLM): whoever comes next there would act in that name
-// (RFC 9110 §3.3).
+// bindsConnection reports whether a request logs in for all that follows on the connection, as with
+// NTLM (RFC 4559 §6). The next request there would act in that name (RFC 9110 §3.3).
 func bindsConnection(h http.Header) bool {
 	for _, field := range h["Authorization"] {
 		scheme, _, _ := strings.Cut(strings.TrimLeft(field, " \t"), " ")
@@ -165,8 +163,8 @@ func bindsConnection(h http.Header) bool {
 	return false
 }
 
-// keyFor is what the connection of a request is kept for. A client that logged in goes on with a
-// connection of its own as long as that is kept: the later ones of its requests don't say so again.
+// keyFor is what the connection of a request is kept for. A client that logged in keeps its own
+// connection while that one lives. Its later requests don't log in again.
 func (p *pool) keyFor(ctx context.Context, r *plan) endpoint {
 	key := r.endpoint()
 	if r.binds {
@@ -192,8 +190,8 @@ func (p *pool) keeps(key endpoint) bool {
 	return len(p.idle[key]) > 0
 }
 
-// dropSurplus closes the one that is idle for longest of those which somebody logged in on, if they are
-// too many.
+// dropSurplus closes the longest idle connection that somebody logged in on, if there are too many
+// of those.
 func (p *pool) dropSurplus() {
 	p.mu.Lock()
 	var oldest *conn

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// readable reports whether a request is a read as RFC 9110 §9.2.1 has it and brings no
-// content, so that sending it twice does no harm.
+// readable reports whether a request is a safe read (RFC 9110 §9.2.1) without content. Sending it
+// twice does no harm.
 func readable(r *http.Request) bool {
 	switch r.Method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions:
@@ -39,8 +39,8 @@ type reading struct {
 	over atomic.Bool
 }
 
-// readOn sends a request on a connection and reads the head of its answer. again reports
-// a kept connection that ended without one byte of an answer to a read without content.
+// readOn sends a request on a connection and reads the head of its answer. If again is set, a read
+// without content got no byte of an answer on a kept connection.
 func (p *Passthrough) readOn(
 	ctx context.Context, c *conn, plan *plan, r *http.Request, content Bytes,
 ) (_ *http.Response, again bool, _ error) {
@@ -74,9 +74,8 @@ func (p *Passthrough) readOn(
 	return resp, false, nil
 }
 
-// head writes the request and reads the answer's head. Whoever took the connection has
-// set a deadline for it, which ends with the head; behind content that is streamed it begins
-// with the end of that.
+// head writes the request and reads the answer's head. The deadline was set when the connection was
+// taken, and ends with the head. With streamed content it starts when that ends.
 func (e *reading) head(plan *plan, r *http.Request, timeout time.Duration) (*http.Response, error) {
 	if e.upload != nil {
 		return e.headBeside(plan, r, timeout)
@@ -178,8 +177,8 @@ func (e *reading) end(whole bool) {
 	}
 }
 
-// unspoilt reports whether a whole answer left the connection as it was before, so that the next
-// one there is nobody else's.
+// unspoilt reports whether a whole answer left the connection as it was. The next answer there then
+// belongs to the next request.
 func (c *conn) unspoilt(resp *http.Response) bool {
 	return !resp.Close && c.br.Buffered() == 0 && !c.plain.head.loose() && !c.announcesMore(resp)
 }
@@ -191,8 +190,8 @@ func (c *conn) announcesMore(resp *http.Response) bool {
 		(c.plain.head.coding || slices.ContainsFunc(resp.Header["Content-Length"], func(length string) bool { return length != "0" }))
 }
 
-// endsUnmarked reports whether content that ends with the connection came without
-// TLS's closing alert: that is how a cut looks (RFC 9112 §8, §9.8).
+// endsUnmarked reports whether content that ends with the connection came without TLS's closing
+// alert. A cut looks like that (RFC 9112 §8, §9.8).
 func (c *conn) endsUnmarked(resp *http.Response) bool {
 	toTheEnd := resp.ContentLength < 0 && len(resp.TransferEncoding) == 0
 	return toTheEnd && c.secure && c.raw.eof.Load()

@@ -23,10 +23,9 @@ type Request struct {
 	// and certificates go by URL alone.
 	Host string
 
-	// Header holds the end-to-end fields. Those that speak of the connection or
-	// of framing (Host, Content-Length, Transfer-Encoding, Connection, Keep-Alive,
-	// Proxy-Connection, TE, Trailer, Upgrade, Expect) are left out: Send decides
-	// on them. Send does not change Header.
+	// Header holds the end-to-end fields. Send decides on the fields of the connection and of framing,
+	// and leaves them out. Those are Host, Content-Length, Transfer-Encoding, Connection, Keep-Alive,
+	// Proxy-Connection, TE, Trailer, Upgrade and Expect. Send does not change Header.
 	Header http.Header
 
 	// Body is the content. Nil means none.
@@ -36,19 +35,18 @@ type Request struct {
 	// on the boot-time clock. Zero or less means DefaultTotal.
 	Total time.Duration
 
-	// Interim is shown the first MaxInterim 1xx responses, one after the other, before
-	// Send returns; it may be called by another goroutine, and once more after a
-	// dispatch that was broken off. It must not keep the header. Nil drops them.
+	// Interim is shown the first MaxInterim 1xx responses, one after the other, before Send returns.
+	// Another goroutine may call it, and once more after a dispatch that was broken off. It must not
+	// keep the header. Nil drops them.
 	Interim func(status int, h http.Header)
 
 	// TrustRefused says that this upstream's REFUSED_STREAM and GOAWAY may be
 	// believed (RFC 9113 §8.7). The zero value believes neither.
 	TrustRefused bool
 
-	// Check is asked once, immediately before byte one, after the deadline was
-	// looked at; an error means that nothing is sent, with class ErrorCheck. It is
-	// the place for what may have run out while connecting: a lease, a vendor
-	// key's window. Its error text goes into the evidence. Nil allows.
+	// Check is asked once, immediately before byte one, after the deadline. An error means that
+	// nothing is sent, with class ErrorCheck. It is the place for what may have run out while
+	// connecting: a lease, a vendor key's window. Its error text goes into the evidence. Nil allows.
 	Check func() error
 }
 
@@ -80,8 +78,8 @@ func (b Bytes) reader() io.Reader { return bytes.NewReader(b) }
 // Len returns len(b).
 func (b Bytes) Len() int64 { return int64(len(b)) }
 
-// content reads a request's body and holds it to its announced length: one that
-// ends early, goes on or breaks is a *bodyError, and never looks like a whole one.
+// content reads a request's body and holds it to its announced length. A body that ends early, goes
+// on or breaks is a *bodyError, and never looks whole.
 type content struct {
 	src  io.ReadCloser
 	left int64

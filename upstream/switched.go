@@ -59,9 +59,8 @@ func (e *reading) switched(plan *plan) (*http.Response, error) {
 	return e.resp, nil
 }
 
-// believable reports whether a 101 is the answer to what was asked: it names protocols
-// that were asked for and no other, in the form that RFC 9110 §7.8 asks for, and has no
-// content (RFC 9110 §8.6, RFC 9112 §6.1).
+// believable reports whether a 101 answers what was asked. It names only protocols that were asked
+// for, and has no content (RFC 9110 §7.8, §8.6, RFC 9112 §6.1).
 func (e *reading) believable(asked []string) bool {
 	h := e.resp.Header
 	if len(h["Content-Length"]) > 0 || len(e.resp.TransferEncoding) > 0 || len(h["Transfer-Encoding"]) > 0 ||
@@ -95,9 +94,8 @@ func listed(lists []string, element string) bool {
 	return false
 }
 
-// Read implements io.Reader. It begins with what came behind the answer. io.EOF is the
-// upstream's own end of its direction; with TLS an end without a closing alert is another
-// error.
+// Read implements io.Reader. It begins with what came behind the answer. io.EOF is the upstream's
+// own end of its direction. With TLS, an end without a closing alert is another error.
 func (s *Switched) Read(p []byte) (int, error) {
 	n, err := s.reading.conn.br.Read(p)
 	switch {
@@ -140,7 +138,7 @@ func (s *Switched) CloseWrite() error {
 	return net.ErrClosed
 }
 
-// Reset is Close by a reset, where the transport has one, so that the upstream takes it for no end
+// Reset closes by a reset where the transport has one. The upstream then sees that the end is not
 // in good order. What was written and hasn't arrived yet may be lost.
 func (s *Switched) Reset() { s.reading.end(false) }
 

@@ -11,30 +11,28 @@ import (
 	"keep-proxy/internal/hop"
 )
 
-// maxTrailer bounds the trailer fields that an answer can be kept with: it has to fit
-// into a record beside the head.
+// maxTrailer bounds the kept trailer fields of an answer: they have to fit into a record beside the
+// head.
 const maxTrailer = 16 << 10
 
-// notInTrailer are, beside those of one connection, the fields that frame a message, authenticate,
-// control what is done with the answer, say how content is to be read, or lead a client
-// elsewhere, and mean nothing in a trailer section or aren't the upstream's to say (RFC 9110
-// §6.5.1, §7.6.1).
+// notInTrailer lists fields that never count in a trailer section (RFC 9110 §6.5.1, §7.6.1), beside
+// those of one connection. They frame, authenticate, control, say how to read content or lead a
+// client elsewhere, or aren't the upstream's to say.
 var notInTrailer = []string{
 	"Age", "Alt-Svc", "Authorization", "Cache-Control", "Content-Encoding", "Content-Length", "Content-Range",
 	"Content-Type", "Cookie", "Date", "Expect", "Expires", "Host", "Http2-Settings", "Location", "Max-Forwards",
 	"Pragma", "Range", "Retry-After", "Set-Cookie", "Vary", "Www-Authenticate",
 }
 
-// MayTrail reports whether a field of this name, in its canonical form, may stand in the trailer
-// section of an answer that a client gets.
+// MayTrail reports whether a field may stand in the trailer section of a client's answer. The name
+// is in canonical form.
 func MayTrail(name string) bool {
 	return !hop.Is(name) && !slices.Contains(notInTrailer, name) && !strings.HasPrefix(name, "Keep-")
 }
 
-// Trailers returns the trailer fields that may be kept with a whole answer and given to
-// whoever gets it; nil if there are none. It is asked once Body has ended. Where
-// Connection names fields none are, as it may speak of these, and where they are longer
-// than can be kept none are, so that everybody gets the same.
+// Trailers returns the trailer fields that may be kept and passed on with a whole answer; nil for
+// none. It is asked once Body has ended. It returns none if Connection names fields, as it may name
+// these. If they are too long to keep it returns none, so that everybody gets the same.
 func (a *Answer) Trailers() http.Header {
 	if len(a.Trailer) == 0 || !a.Evidence().BodyComplete || len(hop.Nominated(a.Header)) > 0 {
 		return nil
@@ -56,9 +54,9 @@ func (a *Answer) Trailers() http.Header {
 	return kept
 }
 
-// longTrailer reports that the content was whole, and that behind its last chunk came more than
-// is looked through for the end of a trailer section: one reader's buffer. What it says is let go
-// of, as a recipient may (RFC 9110 §6.5.1), and the connection with it, in which it lies still.
+// longTrailer reports that the content was whole, but its trailer section is longer than the
+// reader's buffer. The section is dropped, as a recipient may (RFC 9110 §6.5.1). The connection,
+// which still holds it, is dropped too.
 func (c *conn) longTrailer(err error) bool {
 	// net/http tells it by its text alone, and says the same of a section that is cut.
 	return err != nil && err.Error() == "http: suspiciously long trailer after chunked body" && c.br.Buffered() == c.br.Size()
@@ -107,8 +105,8 @@ func Uncoded(h http.Header, content io.Reader) (io.Reader, bool) {
 	return r, err == nil
 }
 
-// Undigested takes the fields out of h that say a digest of an answer's content (RFC 9530), which isn't
-// given as it came: a client that looks would refuse what is sound.
+// Undigested removes the fields of h that hold a digest of the content (RFC 9530). The content is
+// passed on changed, so a client that checks would refuse it.
 func Undigested(h http.Header) {
 	for _, name := range []string{"Content-Digest", "Content-Md5", "Digest", "Repr-Digest"} {
 		delete(h, name)

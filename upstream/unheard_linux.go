@@ -7,12 +7,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// unheardAfter is how often in a row the system has sent something again in vain, waiting twice as
-// long each time: a second and more without a sign of the peer's system, however busy that is.
+// unheardAfter is how often in a row the system resent in vain, each time after twice the wait.
+// That is over a second without a sign of the peer's system, however busy that is.
 const unheardAfter = 3
 
-// unheard reports whether what was sent on a connection is taken by no system any more, as behind a
-// router that dropped it in silence. One that can't be asked isn't.
+// unheard reports whether a connection has no receiver any more, as behind a router that dropped
+// it. One that can't be asked isn't.
 func unheard(c net.Conn) bool {
 	at, ok := tcpBelow(c).(syscall.Conn)
 	if !ok {

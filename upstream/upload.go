@@ -18,11 +18,11 @@ import (
 )
 
 const (
-	// uploadMost is how much content goes out at once, at most; before it is room for the size of
-	// a chunk, behind it for its end.
+	// uploadMost is the most content written at once. The buffer has room for the chunk's size before
+	// it and its end behind it.
 	uploadMost = 32 << 10
 	sizeRoom   = len("8000\r\n")
-	// uploadEnds is how long an answer that is over waits for the end of the request: who answers
+	// uploadEnds is how long a complete answer waits for the request's end. An upstream that answers
 	// has mostly read all of it.
 	uploadEnds = 50 * time.Millisecond
 )
@@ -36,9 +36,9 @@ var (
 	errTrailer  = errors.New("a trailer field is malformed")
 )
 
-// upload is content that is written while the answer is read, as it is long, comes in pieces, or
-// waits for 100 (Continue). What went out of it is never sent again, and what breaks off ends the
-// connection: the upstream never takes it for whole.
+// upload is content that is written while the answer is read. It is long, comes in pieces, or waits
+// for 100 (Continue). What was written is never sent again. If it breaks off the connection ends,
+// so the upstream never takes it for whole.
 type upload struct {
 	body io.ReadCloser
 	// length is -1 where it isn't known: then it goes out in chunks, with the trailer behind them.
@@ -47,8 +47,8 @@ type upload struct {
 	// expect says that the upstream is asked whether it wants the content.
 	expect bool
 
-	// wants holds one when the upstream does. answered is closed when the head of the answer is
-	// there, or never will be.
+	// wants holds one when the upstream does. answered is closed when the answer's head is there, or
+	// never will be.
 	wants, answered chan struct{}
 	// done is closed when nothing is written any more; err then says why not all of it was.
 	done chan struct{}
@@ -251,17 +251,15 @@ func ownForm(u *url.URL) bool {
 	return u != nil && u.Opaque == "" && (u.Path == "" || strings.HasPrefix(u.Path, "/"))
 }
 
-// short reports whether a request brings content that is short, of a length that is
-// known, and that nobody asked to wait with. Sockets buffer as much, so that it can be
-// written before the answer is read.
+// short reports whether a request has short content of known length that doesn't wait for 100
+// (Continue). Sockets buffer as much, so that it can be written before the answer is read.
 func short(r *http.Request) bool {
 	return 0 < r.ContentLength && r.ContentLength <= inlineBody && r.Body != nil && r.Body != http.NoBody &&
 		len(r.TransferEncoding) == 0 && len(r.Trailer) == 0 && len(r.Header["Expect"]) == 0 && ownForm(r.URL)
 }
 
-// passShort sends a request with short content, if all of it comes at once: together
-// with its head, and never a second time. Content that comes in pieces is streamed, since
-// an upstream may answer in between.
+// passShort sends a request with short content together with its head, never twice, if all of it
+// comes at once. Content that comes in pieces is streamed, since an upstream may answer in between.
 func (p *Passthrough) passShort(r *http.Request) (*http.Response, error) {
 	content := make([]byte, r.ContentLength)
 	n, err := r.Body.Read(content)

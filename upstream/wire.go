@@ -67,9 +67,9 @@ func newRawConn(c net.Conn) *rawConn {
 	return r
 }
 
-// endsBroken says whether the end of the connection is a reset, that of the process included: what
-// was written and hasn't gone out by then is dropped. Else the system goes on sending it, for
-// minutes if the peer takes nothing, whoever has closed the connection, and whoever lives.
+// endsBroken says whether the connection ends with a reset, also when the process ends. Whatever
+// was written and is still here is then dropped. Otherwise the system goes on sending it after the
+// connection is closed or the process is lost. If the peer takes nothing that lasts minutes.
 func (r *rawConn) endsBroken(broken bool) {
 	sec := -1 // As the system has it.
 	if broken {

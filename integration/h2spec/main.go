@@ -1,12 +1,11 @@
-// Command h2spec runs h2spec's cases (HTTP/2, HPACK) against the HTTP/2 server that
-// keep-proxy shows inside a tunnel, and its cases for clients against the two ways in
-// which keep-proxy asks an upstream. Its arguments are the program and, if the counts
-// shall be written there, a page.
+// Command h2spec runs h2spec's cases (HTTP/2, HPACK) against the HTTP/2 server that keep-proxy
+// shows inside a tunnel. It runs the cases for clients against the two ways in which keep-proxy
+// asks an upstream. Its arguments are the program and, if the counts shall be written there, a
+// page.
 //
-// h2spec speaks to a server, not through a proxy, so that a relay opens a tunnel for each
-// of its connections. The authority of its requests is the relay's address; keep-proxy's
-// own way out is a CONNECT proxy of this program's, which leads every tunnel to a server
-// that answers 200.
+// The program h2spec speaks to a server, not through a proxy. So a relay opens a tunnel for each of
+// its connections. The authority of its requests is the relay's address. The way out of keep-proxy
+// is a CONNECT proxy of this program. It leads every tunnel to a server that answers 200.
 //
 // It ends with 1 if a case fails that isn't in misses.txt, or one passes that is.
 package main

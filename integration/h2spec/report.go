@@ -12,8 +12,8 @@ import (
 
 // tried is one case and what came of it.
 type tried struct {
-	// section is h2spec's, such as http2/6.5.3; its cases for clients have one that
-	// begins with the way in which was asked.
+	// section is h2spec's, such as http2/6.5.3. That of a client's case begins with the way in which
+	// was asked.
 	section, name   string
 	failed, skipped bool
 }
@@ -108,8 +108,7 @@ func (r row) String() string {
 	return fmt.Sprintf("%d of %d", r.passed, r.all)
 }
 
-// table is what the page says: a section's cases that passed, as a server and as a
-// client in both ways.
+// table counts for the page the cases of a section that passed, as a server and as both clients.
 func (all cases) table() string {
 	var sections []string
 	rows := map[string]map[string]row{}

@@ -38,8 +38,8 @@ func (s Shadow) Sync(path string) error {
 	return err
 }
 
-// Name keeps a file's own name in its folder, and no other one: with a file's content the
-// usual file systems of Linux make durable under which name it is found.
+// Name keeps a file's own name in its folder, and no other one. The usual file systems of Linux
+// make that name durable with the content.
 func (s Shadow) Name(path string) error {
 	dir, base := filepath.Split(path)
 	id, err := fileID(path)
@@ -138,8 +138,8 @@ func namesIn(dir string) (map[string]entry, error) {
 	return names, nil
 }
 
-// fileID tells a file from every other, whatever its name, also from a later one that was
-// given the same inode.
+// fileID tells a file from every other, whatever its name. A later file with the same inode
+// differs, too.
 func fileID(path string) (string, error) {
 	var st unix.Statx_t
 	if err := unix.Statx(unix.AT_FDCWD, path, unix.AT_SYMLINK_NOFOLLOW, unix.STATX_INO|unix.STATX_BTIME, &st); err != nil {

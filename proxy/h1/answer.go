@@ -16,8 +16,8 @@ import (
 	"golang.org/x/net/http/httpguts"
 )
 
-// What became of 100 (Continue), for which the client may be waiting: nothing yet, it was
-// written, or the final answer began instead.
+// What became of 100 (Continue), which the client may wait for. Nothing yet, it was written, or the
+// final answer began.
 const (
 	mayAsk = iota + 1
 	asked

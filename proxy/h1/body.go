@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// drains is how much unread content is read away before an answer, so that its
-// connection can be kept; a client may send all of it before it reads.
+// drains is how much unread content is read before an answer, to keep its connection. A client may
+// send all of it before it reads.
 const drains = 256 << 10
 
 var (
@@ -48,8 +48,8 @@ func (b *body) Read(p []byte) (int, error) {
 	return b.read(p)
 }
 
-// AtHand reports whether all that is left of it came with the head, so that reading it to
-// its end waits for nobody.
+// AtHand reports whether the rest of it came with the head. Reading it to its end then waits for
+// nobody.
 func (b *body) AtHand() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -104,8 +104,8 @@ func (b *body) next(p []byte) (int, error) {
 	return n, err
 }
 
-// chunk reads the end of the last chunk, and the size line of the next; after the last
-// one the trailers.
+// chunk reads the end of the last chunk and the size line of the next. After the final chunk it
+// reads the trailers.
 func (b *body) chunk() error {
 	c := b.x.conn
 	if b.inChunk {
@@ -177,9 +177,8 @@ func (b *body) Close() error {
 	return nil
 }
 
-// drain reads away what is unread, up to a bound in bytes and in time, and reports whether
-// that was all. It doesn't wait for a reader that waits for the client: that one may wait
-// for the answer.
+// drain reads and drops what is unread, bounded in bytes and time, and reports whether that was
+// all. It doesn't wait for a reader that waits for the client: that one may wait for the answer.
 func (b *body) drain() bool {
 	if b.whole.Load() {
 		return true

@@ -21,13 +21,12 @@ import (
 const (
 	// inSize and outSize are what a connection buffers either way, in bytes.
 	inSize, outSize = 4 << 10, 4 << 10
-	// lingers is how long, and lingerMost how much of what still comes is read away
-	// where content was left unread: closing over it would reset the connection, and
-	// the answer with it.
+	// lingers bounds in time, and lingerMost in bytes, what is still read when content was left
+	// unread. Closing over it would reset the connection, and lose the answer.
 	lingers    = 500 * time.Millisecond
 	lingerMost = 1 << 20
-	// slack is how much longer than Server.IdleTimeout an idle connection may be kept, so
-	// that its deadline needn't be set for each request.
+	// slack is how much longer than Server.IdleTimeout an idle connection may be kept. So its deadline
+	// needn't be set for each request.
 	slack = time.Second
 )
 

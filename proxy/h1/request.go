@@ -177,8 +177,8 @@ func closes(minor int, header http.Header) bool {
 		minor == 0 && !httpguts.HeaderValuesContainsToken(lines, "keep-alive")
 }
 
-// closeSaid reports whether the word is there at all, if only set off by spaces: net/http ends
-// such a connection as well, and ending one is safe.
+// closeSaid reports whether the word is there at all, even if only set off by spaces. For net/http
+// that ends the connection too, and ending one is safe.
 func closeSaid(lines []string) bool {
 	if len(lines) == 0 {
 		return false
@@ -221,9 +221,9 @@ func announced(header http.Header) http.Header {
 	return trailer
 }
 
-// Reset ends a connection in a way that nobody takes for its end in good order: without a
-// closing alert of TLS, and by a reset where what it lies on has one. What was written and hasn't
-// arrived yet may be lost.
+// Reset ends a connection so that nobody takes that for an end in good order. It sends no closing
+// alert of TLS, and resets the transport where it can. What was written and hasn't arrived yet may
+// be lost.
 func Reset(c net.Conn) {
 	below := c
 	for {

@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// newFor is how long a connection on which nothing was asked yet outlives the
-	// beginning of a shutdown: its first request may be on its way.
+	// newFor is how long a connection without a request yet outlives the start of a shutdown. Its
+	// first request may be on its way.
 	newFor = 5 * time.Second
 	// lookAgain is how often a shutdown looks for such connections.
 	lookAgain = 100 * time.Millisecond
@@ -24,9 +24,8 @@ const (
 // required, and must not change once it serves.
 type Server struct {
 	Handler http.Handler
-	// HeadTimeout bounds the arrival of a head from its first byte on, that of the first one
-	// from the beginning of its connection. IdleTimeout bounds the wait for the
-	// next one, to within a second.
+	// HeadTimeout bounds the arrival of a head from its first byte. For the first head it runs from
+	// the start of the connection. IdleTimeout bounds the wait for the next one, to within a second.
 	HeadTimeout, IdleTimeout time.Duration
 	// MaxHead bounds a head and the trailers, in bytes.
 	MaxHead int
@@ -35,9 +34,8 @@ type Server struct {
 	// ConnState is as that of http.Server.
 	ConnState func(net.Conn, http.ConnState)
 	ErrorLog  *log.Logger
-	// Refuse answers a head that can't be read (400), or is over the limit (431), and tells
-	// whom it concerns; behind it the connection is closed. Nil: the answer is its status
-	// in a line of text.
+	// Refuse answers a head that can't be read (400), or is over the limit (431), and tells whom it
+	// concerns. After it the connection is closed. Nil: the answer is its status in a line of text.
 	Refuse func(c net.Conn, status int)
 
 	stopping atomic.Bool
@@ -97,7 +95,7 @@ func (s *Server) remove(c *conn) {
 	}
 }
 
-// Shutdown closes the listeners and idle connections, and waits until those with a request
+// Shutdown closes the listeners and idle connections. It waits until connections with a request
 // under way have ended, or ctx has.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.stopping.Store(true)
@@ -158,8 +156,8 @@ const (
 	pauseMost  = time.Second
 )
 
-// ServeListener serves each connection that l accepts, and returns when l fails; after Shutdown
-// or Close, which close l, with [http.ErrServerClosed]. Where the system has no descriptor left
+// ServeListener serves each connection that l accepts, and returns when l fails. After Shutdown or
+// Close, which close l, it returns [http.ErrServerClosed]. Where the system has no descriptor left
 // it tries again.
 func (s *Server) ServeListener(l net.Listener) error {
 	ending, ok := s.listen(&l)

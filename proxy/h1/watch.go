@@ -109,10 +109,9 @@ func (w *watch) stop() {
 	_ = w.conn.setReadDeadline(time.Time{})
 }
 
-// requestContext is the context of a request. It is done when its handler has returned, and
-// when the client was seen to go. For that the connection has to be read, which begins when
-// somebody asks to be told (Done); all content has to be read before. Who need
-// not be told can look instead.
+// requestContext is the context of a request. It is done when its handler has returned, and when
+// the client was seen to go. To notice that, the connection is read once somebody asks (Done) and
+// all content has been read. Who need not be told can look instead.
 type requestContext struct {
 	//nolint:containedctx // It is one itself.
 	context.Context

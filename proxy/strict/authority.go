@@ -45,9 +45,8 @@ func isAddress(b []byte) bool {
 	return err == nil && addr.Is6() && addr.Zone() == ""
 }
 
-// agree reports whether two authorities name the same, as they are spelt but for
-// case, the default port of the scheme, and a dot at the end of the name. Both were
-// checked.
+// agree reports whether two authorities name the same. Case, the scheme's default port and a dot
+// behind the name don't matter. Both were checked.
 func agree(a, b []byte, scheme string) bool {
 	hostA, portA, _ := splitAuthority(a)
 	hostB, portB, _ := splitAuthority(b)

@@ -44,8 +44,8 @@ func (s *Scanner) chunkSize(p []byte) (int, *Fault) {
 			return 0, FaultChunkLine
 		}
 	}
-	// What is wrong with a line that isn't whole must not wait for its end, or what
-	// was let through of it could be read as another one.
+	// A fault in a part of a line must not wait for its end. What was let through could be read as
+	// another line.
 	if f := chunkBegun(s.line, p); f != nil {
 		return 0, f
 	}
@@ -192,8 +192,8 @@ func (s *Scanner) trailers(p []byte) (int, *Fault) {
 	return n, nil
 }
 
-// forbidden are the fields that frame, route, authenticate or say how content is to
-// be read (RFC 9110 §6.5.1), in lower case.
+// forbidden are the fields that frame, route, authenticate or say how to read content (RFC 9110
+// §6.5.1), in lower case.
 var forbidden = []string{
 	"authorization", "connection", "content-encoding", "content-length", "content-range", "content-type", "cookie", "expect",
 	"host", "keep-alive", "max-forwards", "proxy-authorization", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade",

@@ -148,8 +148,8 @@ func isScheme(b []byte) bool {
 	return len(b) > 0
 }
 
-// checkPath looks at the escapes of a path. Those of a query are left: many clients
-// send a bare "%" there, and rules that read a query judge it.
+// checkPath looks at the escapes of a path. Those of a query are left. Many clients send a bare "%"
+// there, and rules that read a query judge it.
 func checkPath(target []byte) *Fault {
 	path, _, _ := bytes.Cut(target, []byte("?"))
 	for {
@@ -273,9 +273,9 @@ func (h *head) lengthField(value []byte) *Fault {
 	return nil
 }
 
-// codingField reads Transfer-Encoding. A list is refused even where RFC 9112 §6.1
-// has a meaning for it: a coding that isn't chunked isn't known. Where chunked isn't
-// the last one, nobody knows where the content ends (§6.3), whatever the others are.
+// codingField reads Transfer-Encoding. A list is refused even where RFC 9112 §6.1 has a meaning for
+// it, as only chunked is known. Where chunked isn't the last one, nobody knows where the content
+// ends (§6.3), whatever the others are.
 func (h *head) codingField(value []byte) *Fault {
 	h.codings++
 	switch {

@@ -48,12 +48,12 @@ type Scanner struct {
 	skippedLine bool
 }
 
-// Scan takes the next bytes of the connection. Of p, the first skip bytes are to be
-// dropped (an empty line before a request, RFC 9112 §2.2), the next pass bytes may be
-// given on, and the rest must be shown again, unless there is a fault.
+// Scan takes the next bytes of the connection. Of p, the first skip bytes are to be dropped: an
+// empty line before a request (RFC 9112 §2.2). The next pass bytes may be given on. The rest must
+// be shown again, unless there is a fault.
 //
-// A rest stays after a request that may be the last one in HTTP, which is a CONNECT or has
-// an Upgrade field and no content, until [Scanner.Resume], and before an empty line.
+// A rest stays before an empty line, and until [Scanner.Resume] after a request that may be the
+// last in HTTP. That is a CONNECT, or one with an Upgrade field and no content.
 func (s *Scanner) Scan(p []byte) (skip, pass int, f *Fault) {
 	i := 0
 	// message is where the head begins that is being read, as far as it is in p.
@@ -156,8 +156,8 @@ func (s *Scanner) begin() {
 // end makes ready for the next request.
 func (s *Scanner) end() { s.state, s.size = atStart, 0 }
 
-// take finds the next whole line of p, without its CRLF. n is how much of p it took;
-// whole is false if the line goes on behind p. A line that is not split isn't copied.
+// take finds the next whole line of p, without its CRLF. It took n bytes of p; whole is false if
+// the line goes on behind p. A line that is not split isn't copied.
 func (s *Scanner) take(p []byte) (line []byte, n int, whole bool, f *Fault) {
 	end := bytes.IndexByte(p, '\n')
 	if end < 0 {
@@ -178,8 +178,8 @@ func (s *Scanner) take(p []byte) (line []byte, n int, whole bool, f *Fault) {
 	return line[:len(line)-1], end + 1, true, nil
 }
 
-// wellBegun checks the next part of a line whose end isn't there yet, so that what
-// can't become HTTP is refused before a line ends.
+// wellBegun checks the next part of a line whose end isn't there yet. So it refuses what can't
+// become HTTP before the line ends.
 func wellBegun(before, p []byte) *Fault {
 	if len(before) > 0 && before[len(before)-1] == '\r' {
 		return FaultControl

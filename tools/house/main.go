@@ -1,5 +1,5 @@
-// Command house prints what of this project can be counted: lines by room, the methods of
-// ledger.Store, words and sentences of the documents. With -post it also counts what one POST runs.
+// Command house counts this project: lines by room, the methods of ledger.Store, words and
+// sentences of the documents. With -post it also counts what one POST runs.
 //
 //	make house
 //	make house POST=1

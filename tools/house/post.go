@@ -39,8 +39,8 @@ operations:
     manual_check: "Look for the thing {json.name}."
 `
 
-// onePost prints how many functions and files run only because of one POST: plain HTTP in a CONNECT
-// tunnel, without a run, minus a start without a request.
+// onePost prints how many functions and files run only because of one POST. It is plain HTTP in a
+// CONNECT tunnel, without a run; a start without a request is subtracted.
 func onePost() error {
 	dir, err := os.MkdirTemp("", "house-")
 	if err != nil {

@@ -1,8 +1,7 @@
-// Command disk is a file system that knows what is durable: it shows a folder, and keeps
-// beside it of each file the content when it was synced last, and of each folder the names.
-// What a program writes through a memory map arrives here too, and so do the syncs that a
-// library makes by itself. It has to be a process of its own: a program that serves the file
-// system which it maps itself can wait for itself for ever.
+// Command disk is a file system that knows what is durable. It shows a folder. Beside it, it keeps
+// each file's content and each folder's names as of their last sync. It also sees writes through a
+// memory map, and the syncs that a library makes. It is a process of its own: a program that maps
+// files of its own file system can block itself.
 //
 // What can't be followed ends it: the program above then sees an error for whatever it does.
 package main
@@ -205,8 +204,8 @@ func (d *disk) end(err error) {
 	os.Exit(1)
 }
 
-// told reports whether the program tells of this step itself: all that the ledger does with
-// its own files is told there, and not what its engine does.
+// told reports whether the program itself tells of this step. It tells of the ledger's own files,
+// but not of its engine's.
 func told(what, path string) bool {
 	rest, ledger := strings.CutPrefix(path, "ledger/")
 	if !ledger {

@@ -7,40 +7,40 @@ import (
 	"keep-proxy/ledger"
 )
 
-// flown enters a caller of another run, and wants a role for it.
-func flown(t *testing.T, f *flights, k ledger.Key, run string, want role) (*call, *flight) {
+// called enters a caller of another run, and wants a role for it.
+func called(t *testing.T, f *calls, k ledger.Key, run string, want role) (*keyCaller, *call) {
 	t.Helper()
-	c := &call{run: run, payload: "p", client: t.Context()}
-	got, fl := f.enter(k, c)
+	c := &keyCaller{run: run, payload: "p", client: t.Context()}
+	got, call := f.enter(k, c)
 	if got != want {
 		t.Fatalf("the caller of %s gets role %d, want %d", run, got, want)
 	}
-	return c, fl
+	return c, call
 }
 
 // Whoever asks when the work is over gets no answer of that time, though its leader may still be
 // at its delivery: the ledger says what holds now.
-func TestNobodyJoinsWhatHasLanded(t *testing.T) {
+func TestNobodyWaitsForWhatIsAnswered(t *testing.T) {
 	t.Parallel()
-	f, k := newFlights(), ledger.Key{1}
-	_, first := flown(t, f, k, "one", roleLead)
-	_, joined := flown(t, f, k, "two", roleJoin)
+	f, k := newCalls(), ledger.Key{1}
+	_, first := called(t, f, k, "one", roleLead)
+	_, joined := called(t, f, k, "two", roleWait)
 	if joined != first {
 		t.Error("it joined something else")
 	}
-	f.land(k, first, &reply{})
-	if _, second := flown(t, f, k, "three", roleLead); second == first {
-		t.Error("it leads what has landed")
+	f.answer(k, first, &reply{})
+	if _, second := called(t, f, k, "three", roleLead); second == first {
+		t.Error("it leads what is answered")
 	}
 }
 
 // A key of which nobody asks any more takes no room.
 func TestAKeyWithoutCallersIsForgotten(t *testing.T) {
 	t.Parallel()
-	f, k := newFlights(), ledger.Key{1}
-	one, fl := flown(t, f, k, "one", roleLead)
-	two, _ := flown(t, f, k, "two", roleJoin)
-	f.land(k, fl, &reply{})
+	f, k := newCalls(), ledger.Key{1}
+	one, call := called(t, f, k, "one", roleLead)
+	two, _ := called(t, f, k, "two", roleWait)
+	f.answer(k, call, &reply{})
 	f.leave(k, one)
 	if len(f.byKey) != 1 {
 		t.Error("the key is forgotten although there is a caller")
@@ -50,7 +50,7 @@ func TestAKeyWithoutCallersIsForgotten(t *testing.T) {
 		t.Error("the key is kept")
 	}
 	f.leave(k, two)
-	flown(t, f, k, "three", roleLead)
+	called(t, f, k, "three", roleLead)
 }
 
 // Who has left waits for nothing: neither for an inline try, nor for a person, nor for what is
