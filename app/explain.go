@@ -65,8 +65,7 @@ func (a *App) checkUndo(ctx context.Context, m *ledger.Mutation) (admin.ManualCh
 	return out, nil
 }
 
-// pinned loads the operation of a record from the content that it is pinned to,
-// and the request as it was stored.
+// pinned loads a record's operation from the content that it is pinned to, and the request as it was stored.
 func (a *App) pinned(ctx context.Context, m *ledger.Mutation) (*rules.Operation, *rules.Request, error) {
 	connector, err := a.versions.connector(ctx, m.ConnectorHash)
 	if err != nil {

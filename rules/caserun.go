@@ -245,8 +245,8 @@ func canonicalText(body []byte) string {
 	return string(body)
 }
 
-// played goes on with a request whose key is derived: what goes out for it, or takes an
-// effect of it back, and what the case's answers to that mean.
+// played continues with a request whose key is derived. It checks what is sent, or what the undo sends. Then it judges
+// the case's answers.
 func (r *caseRun) played(op *Operation, env Env) {
 	switch {
 	case r.undo != "":
@@ -337,7 +337,7 @@ func (r *caseRun) stepped(op *Operation, env *Env) bool {
 	return true
 }
 
-// keeps compares what the preparing steps gave.
+// keeps compares what the preparing steps kept.
 func (r *caseRun) keeps(kept map[string]string) {
 	if r.expect.kept == nil {
 		return

@@ -176,10 +176,9 @@ func (a *Asking) linked(last *Ask) (string, error) {
 	return req.Target(), nil
 }
 
-// MayBeOf reports whether the object, which this try found, may be of another mutation of the
-// same operation as well, whose environment is given: unless the rule's ours says that it is
-// not. What that can't be asked about, or was told with the help of steps about this
-// mutation, may be.
+// MayBeOf reports whether the object, which this try found, may also be of the other mutation of the same operation.
+// Only the rule's ours can say that it is not. Where ours can't be asked, the object may be of it. So it may where
+// steps about this mutation were asked.
 func (a *Asking) MayBeOf(other Env, objectID string) bool {
 	i := slices.IndexFunc(a.found, func(o object) bool { return o.id == objectID })
 	if i < 0 || other.Request == nil || len(a.steps) > 0 {

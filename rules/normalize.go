@@ -11,23 +11,21 @@ import (
 	"golang.org/x/net/idna"
 )
 
-// Normalize brings a request into the form that is judged and sent, or refuses
-// it as ambiguous where two parsers could read it differently:
+// Normalize brings a request into the form that is judged and sent. It refuses a request as ambiguous where two parsers
+// could read it differently:
 //
-//   - the method is an upper-case token;
-//   - the host is lower case, A-labels, without a trailing dot; the scheme's
-//     default port is dropped; userinfo is refused;
-//   - in the path, unreserved characters (RFC 3986 §2.3) are decoded once and
-//     escapes are upper case; empty and dot segments, backslashes, NUL and other
-//     control characters, path parameters (";") and what is no UTF-8 are refused.
-//     A slash at the end is kept, and no pattern without one matches it;
-//   - the query keeps its spelling; a fragment, control characters and spaces
-//     are refused;
-//   - header field names and values are valid (RFC 9110 §5).
+//   - The method is an upper-case token.
+//   - The host is lower case, A-labels, without a trailing dot. The scheme's default port is dropped.
+//     Userinfo is refused.
+//   - In the path, unreserved characters (RFC 3986 §2.3) are decoded once and escapes are upper case.
+//     Empty and dot segments, backslashes, NUL and other control characters are refused.
+//     So are path parameters (";") and what is no UTF-8.
+//     A slash at the end is kept, and no pattern without one matches it.
+//   - The query keeps its spelling. A fragment, control characters and spaces are refused.
+//   - Header field names and values are valid (RFC 9110 §5).
 //
-// Escaped slashes and method overrides depend on the rule: [Set.Match] judges
-// them. The fields may be the request's from now on: raw.Header must not be changed
-// afterwards.
+// Escaped slashes and method overrides depend on the rule: [Set.Match] judges them. The fields may be the request's
+// from now on: raw.Header must not be changed afterwards.
 func Normalize(raw Raw) (*Request, *Refusal) {
 	if !validMethod(raw.Method) {
 		return nil, refuse(ProblemAmbiguous, "the method is not an upper-case token; write it as RFC 9110 does, such as POST")
