@@ -197,7 +197,7 @@ func (a *App) standing(ctx context.Context, raw rules.Raw, x Explained) (now str
 
 // explainedAs is the explained request and its operation; nil if there is none.
 func (a *App) explainedAs(raw rules.Raw, x Explained) (*rules.Request, *rules.Operation) {
-	request, refusal := rules.Normalize(raw)
+	request, refusal := rules.Normalise(raw)
 	connector := a.rules.Load().Connector(x.Connector)
 	if refusal != nil || connector == nil {
 		return nil, nil

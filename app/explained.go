@@ -69,7 +69,7 @@ func ExplainRequest(set *rules.Set, raw rules.Raw, s Scope) Explained {
 	if refusal != nil {
 		return refusedExplained(Explained{Effect: "deny"}, refusal)
 	}
-	request, refusal := rules.Normalize(raw)
+	request, refusal := rules.Normalise(raw)
 	if refusal != nil {
 		return refusedExplained(Explained{Effect: "deny"}, refusal)
 	}

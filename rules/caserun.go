@@ -36,7 +36,7 @@ func (c *testCase) run(connector *Connector) []mistake {
 
 // play plays the case as far as it goes.
 func (r *caseRun) play(connector *Connector) {
-	req, refusal := Normalize(r.request)
+	req, refusal := Normalise(r.request)
 	if refusal == nil {
 		// Settings can replace the hosts; cases are the file's.
 		m := connector.matchAt(connector.fileHosts, req)
@@ -363,7 +363,7 @@ func (r *caseRun) sent(requests ...*Request) {
 	for i, got := range requests {
 		want := r.expect.sent[i]
 		what := fmt.Sprintf("sent[%d] ", i)
-		asked, refusal := Normalize(want)
+		asked, refusal := Normalise(want)
 		if refusal != nil {
 			r.problems = append(r.problems, what+"is no request: "+refusal.Detail)
 			continue

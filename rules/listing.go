@@ -162,14 +162,14 @@ func (a *Asking) linked(last *Ask) (string, error) {
 		if i < 0 {
 			return "", errors.New("the link to the next page has no path")
 		}
-		req, refusal := Normalize(Raw{Method: http.MethodGet, Scheme: strings.ToLower(scheme), Authority: after[:i], Target: "/"})
+		req, refusal := Normalise(Raw{Method: http.MethodGet, Scheme: strings.ToLower(scheme), Authority: after[:i], Target: "/"})
 		if refusal != nil || req.Scheme != last.Scheme || req.Authority() != last.Authority {
 			return "", errors.New("the link to the next page leads to another host")
 		}
 		rest = after[i:]
 	}
 	rest, _, _ = strings.Cut(rest, "#")
-	req, refusal := Normalize(Raw{Method: last.Method, Scheme: last.Scheme, Authority: last.Authority, Target: rest})
+	req, refusal := Normalise(Raw{Method: last.Method, Scheme: last.Scheme, Authority: last.Authority, Target: rest})
 	if refusal != nil {
 		return "", errors.New("the link to the next page can't be read")
 	}

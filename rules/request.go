@@ -121,7 +121,7 @@ func (r *Request) WithBody(body []byte) *Request {
 }
 
 // WithHeader returns the request with these fields in place of all of its own, or refuses
-// them as [Normalize] does. What [Request.WithAccount] said isn't carried over, as it was
+// them as [Normalise] does. What [Request.WithAccount] said isn't carried over, as it was
 // about the fields.
 func (r *Request) WithHeader(header http.Header) (*Request, *Refusal) {
 	header, refusal := normalHeader(header)
@@ -138,13 +138,13 @@ func (r *Request) WithHeader(header http.Header) (*Request, *Refusal) {
 
 // Rebuild makes the request that a ledger keeps: method, URL, header and body as
 // a Request gave them. A URL that is not in the judged form is refused as
-// [Normalize] would.
+// [Normalise] would.
 func Rebuild(method, url string, header http.Header, body []byte) (*Request, *Refusal) {
 	scheme, authority, target, ok := splitURL(url, method)
 	if !ok {
 		return nil, refuse(ProblemAmbiguous, "the stored URL has no scheme")
 	}
-	req, refusal := Normalize(Raw{
+	req, refusal := Normalise(Raw{
 		Method: method, Scheme: scheme, Authority: authority, Target: target,
 		Header: header, Body: body, HasBody: len(body) > 0,
 	})

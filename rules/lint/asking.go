@@ -25,7 +25,7 @@ func (l *linter) asking(op *rules.Operation) {
 // gateways warns of an outcome that is sure of a gateway's answer in place of the API's own. The request may have been
 // passed on.
 func (l *linter) gateways(op *rules.Operation, f rules.Facts) {
-	nothing, refused := rules.Normalize(rules.Raw{Method: http.MethodGet, Scheme: "https", Authority: "nothing", Target: "/"})
+	nothing, refused := rules.Normalise(rules.Raw{Method: http.MethodGet, Scheme: "https", Authority: "nothing", Target: "/"})
 	if refused != nil {
 		return
 	}

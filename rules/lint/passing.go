@@ -71,7 +71,7 @@ func (l *linter) takes(op *rules.Operation, m rules.MatchFacts, document string)
 	if len(m.Methods) > 0 && !slices.Contains(m.Methods, raw.Method) {
 		raw.Method = m.Methods[0]
 	}
-	req, refusal := rules.Normalize(raw)
+	req, refusal := rules.Normalise(raw)
 	return refusal == nil && l.connector.Match(req).Operation == op
 }
 

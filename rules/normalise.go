@@ -11,7 +11,7 @@ import (
 	"golang.org/x/net/idna"
 )
 
-// Normalize brings a request into the form that is judged and sent. It refuses a request as ambiguous where two parsers
+// Normalise brings a request into the form that is judged and sent. It refuses a request as ambiguous where two parsers
 // could read it differently:
 //
 //   - The method is an upper-case token.
@@ -26,7 +26,7 @@ import (
 //
 // Escaped slashes and method overrides depend on the rule: [Set.Match] judges them. The fields may be the request's
 // from now on: raw.Header must not be changed afterwards.
-func Normalize(raw Raw) (*Request, *Refusal) {
+func Normalise(raw Raw) (*Request, *Refusal) {
 	if !validMethod(raw.Method) {
 		return nil, refuse(ProblemAmbiguous, "the method is not an upper-case token; write it as RFC 9110 does, such as POST")
 	}

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestNormalizeBringsSpellingsTogether(t *testing.T) {
+func TestNormaliseBringsSpellingsTogether(t *testing.T) {
 	t.Parallel()
 	cases := []struct{ name, in, want string }{
 		{"upper-case host", "https://API.Test/a", "https://api.test/a"},
@@ -44,7 +44,7 @@ func TestNormalizeBringsSpellingsTogether(t *testing.T) {
 	}
 }
 
-func TestNormalizeRefusesWhatParsersReadDifferently(t *testing.T) {
+func TestNormaliseRefusesWhatParsersReadDifferently(t *testing.T) {
 	t.Parallel()
 	cases := []struct{ name, line, part string }{
 		{"lower-case method", "post https://api.test/", "method"},
@@ -94,7 +94,7 @@ func TestNormalizeRefusesWhatParsersReadDifferently(t *testing.T) {
 	}
 }
 
-func TestNormalizeRefusesAmbiguousHeaders(t *testing.T) {
+func TestNormaliseRefusesAmbiguousHeaders(t *testing.T) {
 	t.Parallel()
 	cases := []struct {
 		name   string
@@ -108,7 +108,7 @@ func TestNormalizeRefusesAmbiguousHeaders(t *testing.T) {
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			_, refusal := Normalize(Raw{Method: "GET", Scheme: "https", Authority: "api.test", Target: "/", Header: tc.header})
+			_, refusal := Normalise(Raw{Method: "GET", Scheme: "https", Authority: "api.test", Target: "/", Header: tc.header})
 			wantRefusal(t, refusal, ProblemAmbiguous, tc.part)
 		})
 	}
@@ -117,12 +117,12 @@ func TestNormalizeRefusesAmbiguousHeaders(t *testing.T) {
 func TestAsteriskIsForOptionsOnly(t *testing.T) {
 	t.Parallel()
 	raw := Raw{Method: "OPTIONS", Scheme: "https", Authority: "api.test", Target: "*"}
-	req, refusal := Normalize(raw)
+	req, refusal := Normalise(raw)
 	if refusal != nil || req.Target() != "*" {
 		t.Fatalf("OPTIONS *: %v, %v", req, refusal)
 	}
 	raw.Method = "POST"
-	_, refusal = Normalize(raw)
+	_, refusal = Normalise(raw)
 	wantRefusal(t, refusal, ProblemAmbiguous, "not a path")
 }
 
@@ -181,7 +181,7 @@ func TestARequestWithOtherHeaderFieldsIsTheOneRebuiltWithThem(t *testing.T) {
 			t.Errorf("%s: the body was read again, or wasn't where it says something else now", name)
 		}
 	}
-	unread, _ := Normalize(Raw{Method: "POST", Scheme: "https", Authority: "api.test", Target: "/", HasBody: true})
+	unread, _ := Normalise(Raw{Method: "POST", Scheme: "https", Authority: "api.test", Target: "/", HasBody: true})
 	later, refused := unread.WithHeader(http.Header{"X-Other": {"1"}})
 	if refused != nil || later.WithBody([]byte(`{"a":1}`)).read().json == nil || unread.content != nil {
 		t.Errorf("of a body to come nothing is read yet: %v", refused)
@@ -190,7 +190,7 @@ func TestARequestWithOtherHeaderFieldsIsTheOneRebuiltWithThem(t *testing.T) {
 
 func TestBodyIsReadOnlyWhenItIsLoaded(t *testing.T) {
 	t.Parallel()
-	req, refusal := Normalize(Raw{Method: "POST", Scheme: "https", Authority: "api.test", Target: "/", HasBody: true})
+	req, refusal := Normalise(Raw{Method: "POST", Scheme: "https", Authority: "api.test", Target: "/", HasBody: true})
 	if refusal != nil || !req.HasBody() || req.BodyLoaded() {
 		t.Fatalf("a body to come: %v %v", req, refusal)
 	}
@@ -204,12 +204,12 @@ func TestBodyIsReadOnlyWhenItIsLoaded(t *testing.T) {
 	}
 }
 
-func FuzzNormalize(f *testing.F) {
+func FuzzNormalise(f *testing.F) {
 	f.Add("GET", "https", "api.test", "/a/%2e/b?c=d")
 	f.Add("POST", "http", "[::1]:80", "/%61;x")
 	f.Add("PUT", "https", "Bücher.test:443", "/é/")
 	f.Fuzz(func(t *testing.T, method, scheme, authority, target string) {
-		req, refusal := Normalize(Raw{Method: method, Scheme: scheme, Authority: authority, Target: target})
+		req, refusal := Normalise(Raw{Method: method, Scheme: scheme, Authority: authority, Target: target})
 		if refusal != nil {
 			return
 		}
