@@ -20,11 +20,12 @@ import (
 
 	"keep-proxy/admin/wire"
 	"keep-proxy/app"
+	"keep-proxy/rules"
 )
 
 // explainFlags are the flags of explain.
 type explainFlags struct {
-	showFlags
+	adminFlags
 
 	method   string
 	headers  []string
@@ -47,7 +48,7 @@ func newExplain() *cobra.Command {
 			"-d declares a form, as curl does, unless -H says what it is.\n" +
 			"--request reads the request from a file: request line with the whole URL, fields, an empty line, body.\n" +
 			"The body is as long as its Content-Length. Without one, a line break at the file's end is no part of it.",
-		Args: usageArgs(cobra.MaximumNArgs(1)),
+		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			asked, err := f.request(cmd.InOrStdin(), args)
 			if err != nil {
@@ -58,7 +59,7 @@ func newExplain() *cobra.Command {
 				return err
 			}
 			f.hint(cmd, asked, out)
-			return output(cmd, f.json, out, writeExplained)
+			return show(cmd, out, showExplained)
 		},
 	}
 	f.bind(cmd)
@@ -66,7 +67,8 @@ func newExplain() *cobra.Command {
 }
 
 func (f *explainFlags) bind(cmd *cobra.Command) {
-	f.showFlags.bind(cmd)
+	f.adminFlags.bind(cmd)
+	jsonFlag(cmd)
 	flags := cmd.Flags()
 	flags.StringVarP(&f.method, "method", "X", "", "method (default GET, with -d POST)")
 	flags.StringArrayVarP(&f.headers, "header", "H", nil, "header field, NAME: VALUE; may be repeated")
@@ -264,12 +266,12 @@ func unseen(protocols []string) string {
 	return strings.Join(protocols, ", ") + "; nobody judges what is said there"
 }
 
-func writeExplained(w io.Writer, x app.Explained) error {
+func showExplained(p *page, x app.Explained) {
 	operation := x.Connector
 	if x.Operation != "" {
 		operation += "." + x.Operation
 	}
-	identity := make([]string, 0, len(x.Ident))
+	var identity []string
 	for _, name := range slices.Sorted(maps.Keys(x.Ident)) {
 		identity = append(identity, name+"="+x.Ident[name])
 	}
@@ -287,7 +289,7 @@ func writeExplained(w io.Writer, x app.Explained) error {
 			key = "depends on the account, and nothing is asked here; give it with --account"
 		}
 	}
-	err := facts(w,
+	p.facts(
 		"effect", x.Effect,
 		"operation", operation,
 		"refused", refused,
@@ -304,16 +306,11 @@ func writeExplained(w io.Writer, x app.Explained) error {
 		"vendor key", x.VendorKey,
 		"now", x.Now,
 	)
-	if err != nil {
-		return err
-	}
-	rows := make([][]string, 0, len(x.Others))
-	for _, o := range x.Others {
+	section(p, "Operations looked at", "OPERATION\tFITS\tWHY", x.Others, func(o rules.Candidate) []string {
 		matched := "no"
 		if o.Matched {
 			matched = "yes"
 		}
-		rows = append(rows, []string{o.Operation, matched, clip(o.Reason, 100)})
-	}
-	return section(w, "Operations looked at", []string{"OPERATION", "FITS", "WHY"}, rows)
+		return []string{o.Operation, matched, clip(o.Reason, 100)}
+	})
 }

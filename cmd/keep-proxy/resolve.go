@@ -5,12 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
-	"os"
-	"os/user"
-	"slices"
 	"strings"
 
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 
 	"keep-proxy/admin/client"
@@ -20,33 +20,21 @@ import (
 
 // resolveFlags are the flags of resolve.
 type resolveFlags struct {
-	showFlags
+	adminFlags
+	decider
 
 	actions map[string]*bool
 	force   bool
-	newKey  bool
 	result  string
 	none    bool
 
 	compensate bool
 	object     string
 
-	decider
 	version int64
 
 	all    bool
 	filter client.MutationFilter
-}
-
-// actionFlags are the flags that choose an action. --new-key is both an action and
-// a part of --did-not-happen.
-var actionFlags = []struct{ flag, action, help string }{
-	{"check-again", wire.ActionCheckAgain, "ask the API again, from the beginning"},
-	{"did-not-happen", wire.ActionDidNotHappen, "it did not take effect; the next run sends it again"},
-	{"happened", wire.ActionHappened, "it took effect; needs --result or --no-result"},
-	{"skip", wire.ActionSkip, "go on without it, for good"},
-	{"accept-payload", wire.ActionAcceptPayload, "the refused payload is covered by the stored result"},
-	{"acknowledge", wire.ActionAcknowledge, "close the question; what else follows is said with it"},
 }
 
 // newResolve makes the command by which a person decides.
@@ -58,7 +46,7 @@ func newResolve() *cobra.Command {
 		Long: "Records a person's decision. Without ID and ACTION it walks through what is open; --json lists that.\n" +
 			"With ID alone it shows that mutation. On a terminal it then asks. Elsewhere it says what can be decided, and\n" +
 			"exits 64.",
-		Args: usageArgs(cobra.MaximumNArgs(1)),
+		Args: cobra.MaximumNArgs(1),
 
 		ValidArgsFunction: f.complete,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -79,12 +67,12 @@ func newResolve() *cobra.Command {
 }
 
 func (f *resolveFlags) bind(cmd *cobra.Command) {
-	f.showFlags.bind(cmd)
+	f.adminFlags.bind(cmd)
+	jsonFlag(cmd)
 	flags := cmd.Flags()
-	for _, a := range actionFlags {
-		f.actions[a.action] = flags.Bool(a.flag, false, a.help)
+	for _, a := range actions {
+		f.actions[a.action] = flags.Bool(flagOf(a.action)[2:], false, a.help)
 	}
-	flags.BoolVar(&f.newKey, "new-key", false, "send under a new vendor key; alone, or with --did-not-happen")
 	flags.BoolVar(&f.force, "force", false, "with --did-not-happen: although a sending may still take effect")
 	flags.StringVar(&f.result, "result", "", "with --happened: file with what the script shall get, such as\n"+
 		"{\"status\": 201, \"headers\": {\"location\": \"/things/7\"}, \"body\": {\"id\": 7}},\n"+
@@ -100,14 +88,6 @@ func (f *resolveFlags) bind(cmd *cobra.Command) {
 	flags.StringVar(&f.filter.Item, "item", "", "with --all: only of this item")
 	flags.BoolVar(&f.compensate, "compensate", false, "with --happened: it is to be undone, as the rule's compensate says; needs --object")
 	flags.StringVar(&f.object, "object", "", "with --compensate: the API's own id of what is to be undone")
-}
-
-// person is who sits at the keyboard, as far as the system knows.
-func person() string {
-	if u, err := user.Current(); err == nil && u.Username != "" {
-		return u.Username
-	}
-	return os.Getenv("USER")
 }
 
 // decide records a decision that the flags spell out.
@@ -137,21 +117,19 @@ func (f *resolveFlags) decision(cmd *cobra.Command) (wire.Resolve, error) {
 		Reason: f.reason, Actor: f.actor, Version: f.version, Force: f.force, NoResult: f.none,
 		Compensate: f.compensate, Object: f.object,
 	}
-	var chosen []string
-	for _, a := range actionFlags {
-		if *f.actions[a.action] {
+	// A new key is a decision by itself, and a part of this one.
+	d.NewKey = *f.actions[wire.ActionNewKey] && *f.actions[wire.ActionDidNotHappen]
+	var known, chosen []string
+	for _, a := range actions {
+		known = append(known, flagOf(a.action))
+		if *f.actions[a.action] && (!d.NewKey || a.action != wire.ActionNewKey) {
 			d.Action = a.action
-			chosen = append(chosen, "--"+a.flag)
+			chosen = append(chosen, flagOf(a.action))
 		}
 	}
-	if f.newKey && d.Action != wire.ActionDidNotHappen {
-		d.Action = wire.ActionNewKey
-		chosen = append(chosen, "--new-key")
-	}
-	d.NewKey = f.newKey && d.Action == wire.ActionDidNotHappen
 	switch {
 	case len(chosen) == 0:
-		return d, usage("resolve: name the decision: one of %s", strings.Join(actionNames(), ", "))
+		return d, usage("resolve: name the decision: one of %s", strings.Join(known, ", "))
 	case len(chosen) > 1:
 		return d, usage("resolve: %s exclude each other; give one of them", strings.Join(chosen, " and "))
 	case f.compensate && f.all:
@@ -160,17 +138,12 @@ func (f *resolveFlags) decision(cmd *cobra.Command) (wire.Resolve, error) {
 	if err := f.check(cmd, nil); err != nil {
 		return d, err
 	}
-	if err := f.sound(cmd, d); err != nil {
+	if err := f.sound(cmd, d); err != nil || f.result == "" {
 		return d, err
 	}
-	if f.result != "" {
-		result, err := readResult(cmd.InOrStdin(), f.result)
-		if err != nil {
-			return d, err
-		}
-		d.Result = result
-	}
-	return d, nil
+	result, err := readResult(cmd.InOrStdin(), f.result)
+	d.Result = result
+	return d, err
 }
 
 // sound says by flags what the ledger would find wrong with the decision, before anything is opened.
@@ -196,14 +169,6 @@ func (f *resolveFlags) sound(cmd *cobra.Command, d wire.Resolve) error {
 	return usage("resolve: %s", inFlags(cmd, faults))
 }
 
-func actionNames() []string {
-	names := make([]string, 0, len(actionFlags)+1)
-	for _, a := range actionFlags {
-		names = append(names, "--"+a.flag)
-	}
-	return append(names, "--new-key")
-}
-
 // resolveOne decides on the version that the person named, else on the present one.
 func (f *resolveFlags) resolveOne(ctx context.Context, c *connection, id string, d wire.Resolve) (*wire.Mutation, error) {
 	if d.Version == 0 {
@@ -226,7 +191,7 @@ func unsaid(err error, look string) error {
 	return fmt.Errorf("%w; whether it was recorded isn't known: look at keep-proxy %s before you decide again", err, look)
 }
 
-// notOpen is a decision that was refused, in flags where the API has words of its own.
+// notOpen is a refused decision in the words of flags.
 type notOpen struct {
 	text string
 	err  error
@@ -256,21 +221,12 @@ func withActions(err error) error {
 		}
 		return err
 	}
-	names := make([]string, 0, len(p.Actions))
+	var names []string
 	for _, a := range p.Actions {
 		names = append(names, flagOf(a.Action))
 	}
 	why = strings.Replace(why, "it needs force", "it needs --force", 1)
 	return &notOpen{why + " Open are: " + strings.Join(names, ", "), err}
-}
-
-// flagOf is the flag that chooses an action.
-func flagOf(action string) string {
-	i := slices.IndexFunc(actionFlags, func(a struct{ flag, action, help string }) bool { return a.action == action })
-	if i < 0 {
-		return "--" + strings.ReplaceAll(action, "_", "-")
-	}
-	return "--" + actionFlags[i].flag
 }
 
 // resolveAll decides the same for everything open that the filters select. The
@@ -282,11 +238,13 @@ func (f *resolveFlags) resolveAll(ctx context.Context, cmd *cobra.Command, c *co
 	if d.Version != 0 {
 		return usage("resolve: --version is one record's; leave it out with --all")
 	}
-	open, err := openMutations(ctx, c, f.filter)
+	f.filter.Escalated = true
+	// All of them are read before anything is decided.
+	open, err := collected(&f.filter.Cursor, func() (*wire.List[wire.Mutation], error) { return c.Mutations(ctx, f.filter) })
 	if err != nil {
 		return err
 	}
-	done := make([]wire.Mutation, 0, len(open))
+	done := []wire.Mutation{}
 	for _, m := range open {
 		d.Version = m.Version
 		decided, err := c.Resolve(ctx, m.ID, d)
@@ -298,28 +256,79 @@ func (f *resolveFlags) resolveAll(ctx context.Context, cmd *cobra.Command, c *co
 	return f.show(cmd, done)
 }
 
-// openMutations collects what is escalated, whole, before anything is decided.
-func openMutations(ctx context.Context, c *connection, filter client.MutationFilter) ([]wire.Mutation, error) {
-	filter.Escalated = true
-	var open []wire.Mutation
-	for m, err := range all(&filter.Cursor, func() (*wire.List[wire.Mutation], error) { return c.Mutations(ctx, filter) }) {
-		if err != nil {
-			return nil, err
+// show tells what the decided mutations are now.
+func (*resolveFlags) show(cmd *cobra.Command, list []wire.Mutation) error {
+	return show(cmd, wire.List[wire.Mutation]{Items: list}, func(p *page, list wire.List[wire.Mutation]) {
+		for _, m := range list.Items {
+			p.sayf("%s is %s: %s", m.ID, stateWord(&m), printable(m.Target))
 		}
-		open = append(open, *m)
-	}
-	return open, nil
+	})
 }
 
-// show tells what the decided mutations are now.
-func (f *resolveFlags) show(cmd *cobra.Command, list []wire.Mutation) error {
-	if f.json {
-		return writeJSON(cmd.OutOrStdout(), wire.List[wire.Mutation]{Items: list})
+// given is the answer that a person gives, as its file has it: what the API shows of a result
+// can be given back, and its content can be written as the JSON that it is.
+type given struct {
+	Status  int            `json:"status"`
+	Headers wire.Header    `json:"headers,omitzero"`
+	Body    jsontext.Value `json:"body,omitzero"`
+	// Source and Trailers are for the API to refuse.
+	Source   string      `json:"source,omitzero"`
+	Trailers wire.Header `json:"trailers,omitzero"`
+}
+
+// readResult reads the answer that a script shall get.
+func readResult(stdin io.Reader, name string) (*wire.Result, error) {
+	content, err := readNamed(stdin, name)
+	if err != nil {
+		return nil, fmt.Errorf("--result: %w", err)
 	}
-	for _, m := range list {
-		if _, err := fmt.Fprintf(cmd.OutOrStdout(), "%s is %s: %s\n", m.ID, stateWord(&m), printable(m.Target)); err != nil {
-			return err
+	result, err := resultOf(content)
+	if err != nil {
+		return nil, fmt.Errorf(`--result: %s: %w; write {"status": 201, "headers": {…}, "body": …}, where body is a text or JSON`, name, err)
+	}
+	return result, nil
+}
+
+func resultOf(content []byte) (*wire.Result, error) {
+	var g given
+	if err := json.Unmarshal(content, &g, json.RejectUnknownMembers(true)); err != nil {
+		return nil, misread(err)
+	}
+	out := &wire.Result{Status: g.Status, Headers: g.Headers, Source: g.Source, Trailers: g.Trailers}
+	if len(g.Body) == 0 || json.Unmarshal(g.Body, &out.Body) == nil {
+		return out, nil
+	}
+	// What is none of the API's own forms is the answer itself.
+	if err := g.Body.Compact(); err != nil {
+		return nil, misread(err)
+	}
+	out.Body = wire.Body{Content: g.Body}
+	if !hasField(out.Headers, "Content-Type") {
+		if out.Headers == nil {
+			out.Headers = wire.Header{}
 		}
+		out.Headers["Content-Type"] = []string{"application/json"}
 	}
-	return nil
+	return out, nil
+}
+
+// misread says of a file what is wrong with it, in its own words and not in those of the program.
+func misread(err error) error {
+	if s, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
+		return fmt.Errorf("it is no valid JSON at byte %d", s.ByteOffset)
+	}
+	s, ok := errors.AsType[*json.SemanticError](err)
+	where := ""
+	if ok {
+		where = strings.TrimPrefix(string(s.JSONPointer), "/")
+	}
+	switch {
+	case where == "":
+		return errors.New("it is no JSON object")
+	case errors.Is(s.Err, json.ErrUnknownName):
+		return fmt.Errorf("%s is unknown", where)
+	case where == "headers":
+		return errors.New("headers has a value that is neither a string nor a list of strings")
+	}
+	return fmt.Errorf("%s has a value that doesn't fit", where)
 }

@@ -2,11 +2,15 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -87,7 +91,7 @@ func (f *runFlags) run(cmd *cobra.Command, args []string) error {
 	verdict, err := f.attempt(cmd, args, signals)
 	verdict, err = reported(cmd, verdict, err)
 	if writeErr := f.writeResult(verdict); writeErr != nil {
-		return errors.Join(err, &exitError{max(verdict.Code, codeFailed), writeErr})
+		return errors.Join(err, &exitError{code: max(verdict.Code, codeFailed), err: writeErr})
 	}
 	if err != nil {
 		return err
@@ -114,17 +118,17 @@ func (f *runFlags) attempt(cmd *cobra.Command, args []string, signals *relay) (m
 		wait = c.Reconcile.Settle + extraWait
 	}
 	verdict, err := f.inside(cmd, h, args, signals, wait)
-	told := false
+	wasTold := false
 	left := h.leave(signals.ctx, func() {
 		// Others may take hours: that no run was opened is said before that.
 		if text := sentence(cmd, err); text != "" {
-			told = true
+			wasTold = true
 			say("%s", text)
 		}
 		say("waiting for other runs that use this proxy; Ctrl-C ends them")
 	})
-	if told && left == nil {
-		return verdict, &toldError{err}
+	if wasTold && left == nil {
+		return verdict, told(err)
 	}
 	return verdict, errors.Join(err, left)
 }
@@ -211,7 +215,7 @@ func (f *runFlags) open(
 	case h.embedded:
 		wait = 0
 	}
-	key := newKey()
+	key := rand.Text()
 	return managed.OpenSettled(ctx, func(ctx context.Context) (*wire.OpenedRun, error) {
 		return f.surely(ctx, h.Client, key, say)
 	}, wait, func(p *client.Problem) {
@@ -279,45 +283,6 @@ func untrusted(say func(string, ...any), env map[string]string) {
 	_ = f.Close()
 }
 
-// tell says in a sentence why the run did not end with its command. itemDone says that
-// the run might only read.
-func tell(say func(string, ...any), v managed.Verdict, itemDone bool) {
-	switch v.Code {
-	case managed.CodeUnknown:
-		say("stopped: %s", v.Reason)
-		switch {
-		case v.Mutation == "" && !managed.Ended(v.State):
-			say("see keep-proxy runs show %s; run the same command again once keep-proxy status is clean, with --takeover if this run still goes on", v.Run)
-		case v.Mutation != "" && v.State == "aborted":
-			// What it met may be settled since, or was never unknown: its stored result could not be verified.
-			say("see keep-proxy mutations show %s; run the same command again later, once keep-proxy status is clean", v.Mutation)
-		case v.Mutation != "":
-			say("see keep-proxy mutations show %s; run the same command again once it is settled, by the API or by keep-proxy resolve", v.Mutation)
-		}
-	case managed.CodeAttention:
-		say("the item needs attention: %s", v.Reason)
-		say("see keep-proxy mutations show %s; decide with keep-proxy resolve %s", v.Mutation, v.Mutation)
-	case managed.CodeAborted:
-		say("aborted (%s): %s", v.Class, v.Reason)
-		say("%s", abortAdvice(v, itemDone))
-	}
-}
-
-// abortAdvice says what to do after a run that was aborted.
-func abortAdvice(v managed.Verdict, itemDone bool) string {
-	what := "mend the cause, and run the same command again; what was applied is replayed"
-	switch {
-	case itemDone:
-		what = "a run of an item that is done may only read; keep-proxy items reopen or new-attempt allows more"
-	case v.Retry == managed.RetryYes:
-		what = "it may pass by itself: run the same command again later; what was applied is replayed"
-	}
-	if v.Mutation != "" {
-		what = "see keep-proxy mutations show " + v.Mutation + "; " + what
-	}
-	return what
-}
-
 // advising is saying for a command, of which the commands that it names find the ledger.
 func advising(cmd *cobra.Command) func(string, ...any) {
 	say := saying(cmd.ErrOrStderr())
@@ -329,4 +294,69 @@ func saying(w io.Writer) func(string, ...any) {
 	return func(format string, args ...any) {
 		fmt.Fprintf(w, "keep-proxy: %s\n", printable(fmt.Sprintf(format, args...)))
 	}
+}
+
+// relay hands signals to the command while it runs; before and after, they end
+// what is waited for.
+type relay struct {
+	ctx     context.Context
+	child   chan syscall.Signal
+	cancel  context.CancelFunc
+	running atomic.Bool
+	raw     chan os.Signal
+}
+
+// relayed are the signals by which a session manager or a person ends a program.
+var relayed = []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT}
+
+func relaySignals(ctx context.Context) *relay {
+	r := &relay{child: make(chan syscall.Signal, 8), raw: make(chan os.Signal, 8)}
+	r.ctx, r.cancel = context.WithCancel(ctx)
+	for _, s := range relayed {
+		// Who starts us with nohup, or in the background of a script, has it ignored, by the
+		// command too.
+		if !signal.Ignored(s) {
+			signal.Notify(r.raw, s)
+		}
+	}
+	go func() {
+		for s := range r.raw {
+			r.pass(s)
+		}
+	}()
+	return r
+}
+
+// outliveReaders keeps a sentence or a line of the log that nobody reads any more from ending
+// the program, as it would in front of a tee that Ctrl-C has ended: what is being sent would
+// become unknown, and how the run ended would be told nobody. Programs that it starts are
+// ended by such a write as ever.
+func outliveReaders() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
+
+// pass hands one signal on. Signals that the command has not taken yet are enough.
+func (r *relay) pass(s os.Signal) {
+	sig, ok := s.(syscall.Signal)
+	if !ok || !r.running.Load() {
+		r.cancel()
+		return
+	}
+	select {
+	case r.child <- sig:
+	default:
+	}
+}
+
+// toChild starts the command and waits for its end: signals are the command's from before
+// it is there, as nothing else would tell it of them.
+func (r *relay) toChild(run func()) {
+	r.running.Store(true)
+	defer r.running.Store(false)
+	run()
+}
+
+// close ends the relay.
+func (r *relay) close() {
+	signal.Stop(r.raw)
+	close(r.raw)
+	r.cancel()
 }

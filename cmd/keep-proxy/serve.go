@@ -1,17 +1,23 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 	"time"
 
+	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 
+	"keep-proxy/admin/client"
+	"keep-proxy/admin/wire"
 	"keep-proxy/app"
 	"keep-proxy/cli/demo"
 	"keep-proxy/cli/serving"
@@ -35,7 +41,6 @@ func newServe() *cobra.Command {
 			"or connector file, and SIGHUP, reload the connectors: all of them or, on any error, none.\n\n" +
 			"With --workflow and --item it has one run, for a sidecar with one script beside it. It prints that run's\n" +
 			"proxy address. The run ends with it, and the item stays open.",
-		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := own.checkFlags(cmd); err != nil {
 				return err
@@ -190,4 +195,209 @@ func stateOf(a *app.App, c config.Config, embedded bool) serving.State {
 // notes writes what a program has to say at its start.
 func notes(w io.Writer) func(string) {
 	return func(text string) { fmt.Fprintln(w, "keep-proxy:", printable(text)) }
+}
+
+// words are what serve tells: to a person, or only by its log where that is JSON.
+type words struct {
+	log zerolog.Logger
+	// lines gathers the log if it is JSON.
+	lines     *jsonLog
+	out, errs io.Writer
+}
+
+// greet tells what runs and how to use it.
+func (w words) greet(a *app.App, c config.Config, s settings) error {
+	if w.lines == nil {
+		return showPage(w.out, "", func(p *page) {
+			p.facts(
+				"ledger", a.LedgerID()+" in "+shown(c.Ledger.Dir),
+				"proxy", a.ProxyAddr(),
+				"admin", a.AdminURL()+", token in "+shown(c.Admin.TokenFile),
+				"public", c.Admin.PublicURL,
+				"health", a.HealthAddr(),
+				"run", "keep-proxy run"+s.anywhere()+" --workflow NAME --item ITEM -- COMMAND",
+			)
+		})
+	}
+	file := s.file
+	if whole, err := filepath.Abs(file); file != "" && err == nil {
+		file = whole
+	}
+	var first bytes.Buffer
+	log := w.log.Output(&first).Level(zerolog.InfoLevel) // whatever is logged besides
+	line := log.Info()
+	for _, field := range [][2]string{
+		{"version", version()}, {"ledger", a.LedgerID()}, {"ledger_dir", app.LedgerDir(c)}, {"high_water_file", c.Ledger.HighWaterFile},
+		{"proxy", a.ProxyAddr()}, {"admin", a.AdminURL()}, {"token_file", c.Admin.TokenFile}, {"public_url", c.Admin.PublicURL},
+		{"health", a.HealthAddr()}, {"config_file", file},
+	} {
+		if field[1] != "" {
+			line = line.Str(field[0], field[1])
+		}
+	}
+	line.Msg("serving")
+	w.lines.begin(first.Bytes())
+	return nil
+}
+
+// run tells where a script finds the proxy of the one run. The address may hold its token, so that no log has it.
+func (w words) run(r *wire.OpenedRun) error {
+	if w.lines == nil {
+		return showPage(w.out, "", func(p *page) { p.facts("run", r.ID, "address", r.ProxyURL) })
+	}
+	return writeLine(w.out, map[string]string{"run": r.ID, "address": r.ProxyURL})
+}
+
+// sayf tells why there is no run yet.
+func (w words) sayf(format string, args ...any) {
+	if w.lines == nil {
+		saying(w.errs)(format, args...)
+		return
+	}
+	w.log.Warn().Msgf(format, args...)
+}
+
+// flush writes what the log has left.
+func (w words) flush() {
+	if w.lines != nil {
+		w.lines.flush()
+	}
+}
+
+// end tells why serve ended, unless the program tells it.
+func (w words) end(cmd *cobra.Command, err error) error {
+	defer w.flush()
+	if text := sentence(cmd, err); w.lines != nil && text != "" {
+		w.log.Error().Msg(text)
+		return told(err)
+	}
+	return err
+}
+
+// ownRun is the one run of a sidecar that is given a workflow and an item.
+type ownRun struct {
+	openFlags
+
+	// bound are the names of its flags.
+	bound []string
+	// again is the flags by which other commands find the same ledger.
+	again string
+}
+
+// retryOpen is the time between two tries to open a run in a scope that stands still.
+const retryOpen = time.Second
+
+// bind adds the flags that make sense for a run without a command.
+func (o *ownRun) bind(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&o.workflow, "workflow", "", "open one run, of this workflow, and print its proxy's address:\nfor a sidecar that has one script beside it")
+	f.StringVar(&o.item, "item", "", "the item of that run")
+	f.IntVar(&o.attempt, "attempt", 0, "the item's current attempt (default that)")
+	f.StringVar(&o.ifDone, "if-done", "", "with an item that is done or skipped: fail, or run, reading only (default fail)")
+	f.BoolVar(&o.listener, "listener", false, "give that run the address proxy.run_listen, which takes no credentials")
+	o.bound = []string{"item", "attempt", "if-done", "listener"}
+}
+
+// check refuses what can't be opened.
+func (o *ownRun) checkFlags(cmd *cobra.Command) error {
+	if o.workflow == "" {
+		for _, name := range o.bound {
+			if cmd.Flags().Changed(name) {
+				return usage("serve: --%s goes with --workflow, for a sidecar with one run", name)
+			}
+		}
+		return nil
+	}
+	if o.ifDone == ifDoneSkip {
+		return usage("serve: --if-done skip needs a command that is skipped; give fail or run")
+	}
+	if o.item == "" {
+		return usage("serve: --item is missing; name the unit of work of the one run") // It knows no --once.
+	}
+	return o.check("serve")
+}
+
+// opensWhen says what is waited for, by the name of the refusal.
+var opensWhen = map[string]string{
+	"blocked":  "The run is opened when that is settled; see keep-proxy status",
+	"draining": "The run is opened after keep-proxy resume",
+}
+
+// open opens the run. An earlier one of the item was that of a sidecar which is gone, as
+// the ledger serves one at a time. While the scope stands still it is waited for: what is
+// unknown is being found out by this very process, and it is this one that an operator who
+// keeps work back tells to resume.
+func (o *ownRun) open(ctx context.Context, c *client.Client, say func(string, ...any)) (*wire.OpenedRun, error) {
+	q := o.request()
+	q.Takeover = true
+	if q.IfDone == "" {
+		q.IfDone = ifDoneFail
+	}
+	for told := false; ; told = true {
+		opened, err := c.OpenRun(ctx, q, rand.Text())
+		problem, refused := errors.AsType[*client.Problem](err)
+		waits := ""
+		if err != nil && refused {
+			waits = opensWhen[problem.Name()]
+		}
+		if waits == "" {
+			if err != nil {
+				err = noRun(openError(err))
+			}
+			return opened, err
+		}
+		if !told {
+			say("%s", onSameLedger(o.again, commandsFor.Replace(problem.Detail)+" "+waits))
+		}
+		select {
+		case <-ctx.Done():
+			return nil, noRun(openError(err))
+		case <-time.After(retryOpen):
+		}
+	}
+}
+
+// keep opens the run, tells its address, and keeps the run until ctx ends. It returns at
+// once with an error if none can be opened.
+func (o *ownRun) keep(ctx context.Context, a *app.App, w words) error {
+	c, err := a.Client()
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	opened, err := o.open(ctx, c, w.sayf)
+	if ctx.Err() != nil {
+		return nil // Nobody waits for the run any more.
+	}
+	if err != nil {
+		return err
+	}
+	if err := w.run(opened); err != nil {
+		return err
+	}
+	limit := opened.Run.ExpiresAt.Sub(opened.Run.OpenedAt)
+	beat := time.NewTicker(max(limit/3, 100*time.Millisecond))
+	defer beat.Stop()
+	for {
+		select {
+		case <-beat.C:
+			// One that fails is followed by others. A run that is over stays so.
+			_, _ = c.Heartbeat(ctx, opened.ID, wire.Heartbeat{})
+		case <-ctx.Done():
+			o.end(ctx, c, opened.ID)
+			return nil
+		}
+	}
+}
+
+// endTimeout bounds the ending of the run at a shutdown: what isn't ended then is taken
+// over at the next start.
+const endTimeout = 5 * time.Second
+
+// end ends the run without a word about its item, which stays open: a sidecar doesn't know
+// what became of the script beside it.
+func (o *ownRun) end(ctx context.Context, c *client.Client, id string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
+	defer cancel()
+	_, _ = c.EndRun(ctx, id, wire.EndRun{Reason: "its sidecar was stopped", Actor: person()})
 }
