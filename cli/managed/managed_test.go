@@ -144,7 +144,7 @@ func session(api API) *Session {
 	opened := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	return &Session{
 		API: api, Run: wire.Run{ID: "r1", State: stateRunning, OpenedAt: opened, ExpiresAt: opened.Add(time.Minute)},
-		Say: func(string, ...any) {},
+		Say: func(string, ...any) {}, Words: func(err error) string { return err.Error() },
 	}
 }
 
