@@ -1,3 +1,32 @@
+// Package child runs one command as a managed run's own process group, so that
+// the whole of it can be ended.
+//
+// On a terminal the group is put in the foreground, as a shell does with a job:
+// Ctrl-C goes to the command alone, and Ctrl-Z stops the command and then this
+// process, until the shell continues both. A command whose output goes elsewhere, or which
+// was started in the background, is lent the terminal when it asks for it and we are in the
+// foreground; until then it waits. Ctrl-Z stops it with us. Elsewhere signals reach the command only through Signal.
+//
+// Stop sends SIGTERM to the group, and SIGKILL after a grace. On Linux it also
+// ends processes that left the group: the command starts in a control group (cgroup v2)
+// of its own where one can be made, and this process adopts the orphans of its
+// children (prctl PR_SET_CHILD_SUBREAPER). Elsewhere those survive; the run's
+// token is dead by then, so that the proxy refuses whatever they ask. Confinement says
+// which of these holds here.
+//
+// On Linux the command is killed when this process ends, however that comes (prctl
+// PR_SET_PDEATHSIG); what the command started isn't.
+//
+// # Failure
+//
+// A command that can't be started is a [*StartError] with a shell's code, and nothing of it
+// is left. One whose end can't be learned counts as killed, never as a success. What can't
+// be signalled or killed, as another user's may be, isn't waited for.
+//
+// # Caveats
+//
+// A process may run one command at a time, and start no others meanwhile: Stop
+// takes every child that was not there at Start for the command's.
 package child
 
 import (
@@ -38,6 +67,14 @@ type Command struct {
 	User *User
 	// Grace is the time between SIGTERM and SIGKILL (default DefaultGrace).
 	Grace time.Duration
+}
+
+// User is another user as whom a command can be run.
+type User struct {
+	Name, Home string
+	UID, GID   uint32
+	// Groups are the user's groups; the command is in no other.
+	Groups []uint32
 }
 
 // Process is a started command.
@@ -259,14 +296,25 @@ const groupPoll = 20 * time.Millisecond
 
 // awaitGroup lets the rest of what the command started have the rest of the grace.
 func (p *Process) awaitGroup(grace <-chan time.Time) {
-	poll := time.NewTicker(groupPoll)
-	defer poll.Stop()
-	for syscall.Kill(-p.pid, 0) == nil || p.cgroup.populated() || len(p.outside()) > 0 {
+	within(grace, groupPoll, func() bool {
+		if syscall.Kill(-p.pid, 0) != nil && !p.cgroup.populated() && len(p.outside()) == 0 {
+			return true
+		}
 		reapStrays(p.before)
+		return false
+	})
+}
+
+// within asks every so often whether something is done, until it is or time is over. It reports whether it is.
+func within(over <-chan time.Time, every time.Duration, done func() bool) bool {
+	poll := time.NewTicker(every)
+	defer poll.Stop()
+	for !done() {
 		select {
-		case <-grace:
-			return
+		case <-over:
+			return false
 		case <-poll.C:
 		}
 	}
+	return true
 }

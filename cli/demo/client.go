@@ -1,7 +1,6 @@
 package demo
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -72,14 +71,12 @@ func send(ctx context.Context, client *http.Client, out io.Writer, address, body
 }
 
 func ask(ctx context.Context, client *http.Client, method, address, body string) (string, error) {
-	r, err := http.NewRequestWithContext(ctx, method, address, io.MultiReader(bytes.NewBufferString(body)))
+	r, err := http.NewRequestWithContext(ctx, method, address, strings.NewReader(body))
 	if err != nil {
 		return "", err
 	}
-	r.ContentLength = int64(len(body))
-	if body == "" {
-		r.Body = http.NoBody
-	} else {
+	r.GetBody = nil // The transport doesn't try again by itself.
+	if body != "" {
 		r.Header.Set("Content-Type", "application/json")
 	}
 	answer, err := client.Do(r)
