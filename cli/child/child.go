@@ -179,18 +179,13 @@ func startError(name string, err error) *StartError {
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
 		code = CodeNotFound
 	}
-	return &StartError{code, fmt.Errorf("%s: %w", name, unwrapExec(err))}
-}
-
-// unwrapExec leaves out the name that an exec.Error repeats.
-func unwrapExec(err error) error {
+	// These would name it again.
 	if e, ok := errors.AsType[*exec.Error](err); ok {
-		return e.Err
+		err = e.Err
+	} else if e, ok := errors.AsType[*fs.PathError](err); ok {
+		err = e.Err
 	}
-	if e, ok := errors.AsType[*fs.PathError](err); ok {
-		return e.Err
-	}
-	return err
+	return &StartError{code, fmt.Errorf("%s: %w", name, err)}
 }
 
 // terminalPoll is how often it is looked whether a terminal that a command waits for is ours.
@@ -258,8 +253,7 @@ func (p *Process) Signal(sig syscall.Signal) {
 	case <-p.done:
 	default:
 		_ = syscall.Kill(-p.pid, sig)
-		if p.stopped.Load() {
-			// A stopped process would not see the signal.
+		if p.stopped.Load() { // It would not see the signal.
 			_ = syscall.Kill(-p.pid, syscall.SIGCONT)
 		}
 	}

@@ -1,7 +1,6 @@
 package child
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
 	"io/fs"
@@ -26,9 +25,8 @@ type cgroup struct {
 	dir  *os.File
 }
 
-// newCgroup makes a group below our own, nil where that can't be had: without a tree of
-// version 2, without the right to write there, or on a kernel that can't kill a group
-// (before 5.14).
+// newCgroup makes a group below our own, nil where that can't be had: without a tree of version 2, without the right to write
+// there, or on a kernel that can't kill a group (before 5.14).
 func newCgroup() *cgroup {
 	own := ownCgroup()
 	if own == "" {
@@ -39,39 +37,29 @@ func newCgroup() *cgroup {
 	if err != nil {
 		return nil
 	}
-	dir, err := os.Open(path)
-	if err == nil {
-		err = unix.Access(filepath.Join(path, "cgroup.kill"), unix.W_OK)
-	}
-	if err != nil {
-		if dir != nil {
-			_ = dir.Close()
+	if unix.Access(filepath.Join(path, "cgroup.kill"), unix.W_OK) == nil {
+		if dir, err := os.Open(path); err == nil {
+			return &cgroup{path, dir}
 		}
-		_ = os.Remove(path)
-		return nil
 	}
-	return &cgroup{path, dir}
+	_ = os.Remove(path)
+	return nil
 }
 
 // groupPrefix begins the name of every group that is made; its maker's process id follows.
 const groupPrefix = "keep-run-"
 
-// sweepGroups removes empty groups whose makers were killed before they could. A maker that
-// can't be seen from here and is just about to start its command does so without one.
+// sweepGroups removes empty groups whose makers were killed before they could. A maker that can't be seen from here and is just
+// about to start its command does so without one.
 func sweepGroups(own string) {
-	entries, err := os.ReadDir(own)
-	if err != nil {
-		return
-	}
+	entries, _ := os.ReadDir(own) // What can't be listed stays.
 	for _, e := range entries {
 		rest, ours := strings.CutPrefix(e.Name(), groupPrefix)
 		word, _, _ := strings.Cut(rest, "-")
 		pid, err := strconv.Atoi(word)
-		if !ours || err != nil || !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
-			continue
+		if ours && err == nil && errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+			removeGroups(filepath.Join(own, e.Name())) // One that holds a process can't be removed.
 		}
-		// One that holds a process can't be removed.
-		removeGroups(filepath.Join(own, e.Name()))
 	}
 }
 
@@ -92,10 +80,7 @@ func removeGroups(path string) {
 
 // ownCgroup is the folder of the group in which this process is; empty for none.
 func ownCgroup() string {
-	content, err := os.ReadFile("/proc/self/cgroup")
-	if err != nil {
-		return ""
-	}
+	content, _ := os.ReadFile("/proc/self/cgroup") // Who can't read it has none.
 	for line := range strings.Lines(string(content)) {
 		if path, ok := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "0::"); ok {
 			return below(path)
@@ -106,13 +91,9 @@ func ownCgroup() string {
 
 // below finds the group path, which counts from the mounted tree's root, in the file system.
 func below(path string) string {
-	mounts, err := os.Open("/proc/self/mountinfo")
-	if err != nil {
-		return ""
-	}
-	defer func() { _ = mounts.Close() }()
-	for s := bufio.NewScanner(mounts); s.Scan(); {
-		before, after, ok := strings.Cut(s.Text(), " - ")
+	mounts, _ := os.ReadFile("/proc/self/mountinfo") // What can't be read has no tree.
+	for line := range strings.Lines(string(mounts)) {
+		before, after, ok := strings.Cut(line, " - ")
 		fields := strings.Fields(before)
 		if !ok || len(fields) < 5 || !strings.HasPrefix(after, "cgroup2 ") {
 			continue
@@ -133,32 +114,17 @@ func (g *cgroup) attributes(a *syscall.SysProcAttr) {
 	}
 }
 
-// members are the processes in the group.
-func (g *cgroup) members() []int {
+// read reads one of the group's files; nothing without a group.
+func (g *cgroup) read(name string) string {
 	if g == nil {
-		return nil
+		return ""
 	}
-	content, err := os.ReadFile(filepath.Join(g.path, "cgroup.procs"))
-	if err != nil {
-		return nil
-	}
-	var out []int
-	for word := range strings.FieldsSeq(string(content)) {
-		if pid, err := strconv.Atoi(word); err == nil && pid > 0 {
-			out = append(out, pid)
-		}
-	}
-	return out
+	content, _ := os.ReadFile(filepath.Join(g.path, name)) // What can't be read holds nothing.
+	return string(content)
 }
 
 // populated reports whether a process is left in the group.
-func (g *cgroup) populated() bool {
-	if g == nil {
-		return false
-	}
-	content, err := os.ReadFile(filepath.Join(g.path, "cgroup.events"))
-	return err == nil && bytes.Contains(content, []byte("populated 1"))
-}
+func (g *cgroup) populated() bool { return strings.Contains(g.read("cgroup.events"), "populated 1") }
 
 // killWait bounds the wait for what was killed: a process in uninterruptible sleep dies
 // when it wakes.
@@ -182,10 +148,9 @@ func (g *cgroup) remove() {
 		return
 	}
 	_ = g.dir.Close()
-	if g.populated() {
-		return
+	if !g.populated() {
+		removeGroups(g.path)
 	}
-	removeGroups(g.path)
 }
 
 // dieWithParent makes the kernel kill the command when the thread that started it ends:
@@ -228,17 +193,12 @@ type process struct {
 // processes lists the system's.
 func processes() map[int]process {
 	found := map[int]process{}
-	entries, err := os.ReadDir("/proc")
-	if err != nil {
-		return found
-	}
+	entries, _ := os.ReadDir("/proc") // What can't be listed is not found.
 	for _, e := range entries {
-		pid, err := strconv.Atoi(e.Name())
-		if err != nil {
-			continue
-		}
-		if p, ok := look(pid); ok {
-			found[pid] = p
+		if pid, err := strconv.Atoi(e.Name()); err == nil {
+			if p, ok := look(pid); ok {
+				found[pid] = p
+			}
 		}
 	}
 	return found
@@ -296,8 +256,10 @@ func (p *Process) outside() []int {
 	for pid := range p.before {
 		delete(ours, pid)
 	}
-	for _, pid := range p.cgroup.members() {
-		ours[pid] = true
+	for word := range strings.FieldsSeq(p.cgroup.read("cgroup.procs")) {
+		if pid, err := strconv.Atoi(word); err == nil && pid > 0 {
+			ours[pid] = true
+		}
 	}
 	descends := func(pid int) bool {
 		for range all {

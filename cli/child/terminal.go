@@ -115,12 +115,10 @@ func (t *terminal) suspend(pid int) {
 		return
 	}
 	if !orphaned() {
-		continued := make(chan os.Signal, 1)
-		signal.Notify(continued, syscall.SIGCONT)
-		t.takeBack(pid)
-		_ = syscall.Kill(0, syscall.SIGSTOP)
-		<-continued
-		signal.Stop(continued)
+		stopped(func() {
+			t.takeBack(pid)
+			_ = syscall.Kill(0, syscall.SIGSTOP)
+		})
 	}
 	if group := t.group(); group == t.own || group == pid {
 		t.foreground(pid)
@@ -142,7 +140,6 @@ func (t *terminal) stops() chan os.Signal {
 
 // follow stops the command at each of stops, and continues it when we are continued. It ends with done.
 func (t *terminal) follow(pid int, stops chan os.Signal, done <-chan struct{}) {
-	continued := make(chan os.Signal, 1)
 	defer signal.Stop(stops)
 	for {
 		select {
@@ -153,13 +150,21 @@ func (t *terminal) follow(pid int, stops chan os.Signal, done <-chan struct{}) {
 		if orphaned() {
 			continue
 		}
-		signal.Notify(continued, syscall.SIGCONT)
-		_ = syscall.Kill(-pid, syscall.SIGTSTP)
-		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
-		<-continued
-		signal.Stop(continued)
+		stopped(func() {
+			_ = syscall.Kill(-pid, syscall.SIGTSTP)
+			_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+		})
 		_ = syscall.Kill(-pid, syscall.SIGCONT)
 	}
+}
+
+// stopped stops us, and returns once the shell continues us.
+func stopped(stop func()) {
+	continued := make(chan os.Signal, 1)
+	signal.Notify(continued, syscall.SIGCONT)
+	defer signal.Stop(continued)
+	stop()
+	<-continued
 }
 
 // orphaned reports whether our group has no parent in its session that could

@@ -7,7 +7,6 @@
 package managed
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,11 +43,6 @@ type Session struct {
 	TTL time.Duration
 	// KeepOpen leaves the item open although the command succeeded.
 	KeepOpen bool
-	// Poll is how often the run is looked at (default 200 ms).
-	Poll time.Duration
-	// Patience is how long a proxy that can't be asked is given to come back, when
-	// the run is to be finished (default 15 s).
-	Patience time.Duration
 	// Say tells a person what happens.
 	Say func(format string, args ...any)
 	// Words are what an error of the API is told by: its refusals name its addresses, not commands.
@@ -62,11 +56,13 @@ type Session struct {
 	asked bool
 }
 
-// Defaults of Session; callTimeout bounds one look.
 const (
-	defaultPoll     = 200 * time.Millisecond
-	defaultPatience = 15 * time.Second
-	callTimeout     = 10 * time.Second
+	// poll is how often the run is looked at.
+	poll = 200 * time.Millisecond
+	// patience is how long a proxy that can't be asked is given to come back, when the run is to be finished.
+	patience = 15 * time.Second
+	// callTimeout bounds one look.
+	callTimeout = 10 * time.Second
 	// tellAfter is how long what is being sent is waited for in silence.
 	tellAfter = time.Second
 )
@@ -74,9 +70,9 @@ const (
 // Watch returns when the command has ended. Signals are handed on to it. When the
 // run ends first, the command is ended.
 func (s *Session) Watch(ctx context.Context, p Process, signals <-chan syscall.Signal) {
-	poll := time.NewTicker(s.poll())
-	defer poll.Stop()
-	beat := time.NewTicker(s.beat())
+	look := time.NewTicker(poll)
+	defer look.Stop()
+	beat := time.NewTicker(Beat(s.Run))
 	defer beat.Stop()
 	for {
 		select {
@@ -89,7 +85,7 @@ func (s *Session) Watch(ctx context.Context, p Process, signals <-chan syscall.S
 			_ = s.call(ctx, func(ctx context.Context) (*wire.Run, error) {
 				return s.API.Heartbeat(ctx, s.Run.ID, wire.Heartbeat{TTL: wire.Duration(s.TTL)})
 			})
-		case <-poll.C:
+		case <-look.C:
 			if _ = s.read(ctx); Ended(s.Run.State) {
 				s.Say("the run is over (%s): %s; ending the command", s.Run.State, strings.TrimSuffix(s.Run.Reason, "."))
 				p.Stop()
@@ -99,12 +95,8 @@ func (s *Session) Watch(ctx context.Context, p Process, signals <-chan syscall.S
 	}
 }
 
-func (s *Session) poll() time.Duration { return cmp.Or(s.Poll, defaultPoll) }
-
-// beat is a third of the run's time limit.
-func (s *Session) beat() time.Duration {
-	return max(s.Run.ExpiresAt.Sub(s.Run.OpenedAt)/3, 100*time.Millisecond)
-}
+// Beat is how often a run's heartbeat is sent: a third of its time limit.
+func Beat(r wire.Run) time.Duration { return max(r.ExpiresAt.Sub(r.OpenedAt)/3, 100*time.Millisecond) }
 
 // read reads the run again. One that can't be read stays as it was.
 func (s *Session) read(ctx context.Context) error {
@@ -150,7 +142,7 @@ func (s *Session) Finish(ctx context.Context, code int) Verdict {
 // persist tries again while the API can't be asked: for patience from the first failure on, or until ctx ends. The API's own
 // refusals are answers.
 func (s *Session) persist(ctx context.Context, try func() error) error {
-	patience, over := cmp.Or(s.Patience, defaultPatience), time.Time{}
+	var over time.Time
 	for {
 		err := try()
 		if err == nil || answered(err) || errors.Is(err, errOver) || ctx.Err() != nil {
@@ -163,7 +155,7 @@ func (s *Session) persist(ctx context.Context, try func() error) error {
 		case !now.Before(over):
 			return fmt.Errorf("the proxy can't be asked what became of run %s: %w", s.Run.ID, err)
 		}
-		if pause(ctx, s.poll()) != nil {
+		if pause(ctx, poll) != nil {
 			return err
 		}
 	}
@@ -217,7 +209,7 @@ func (s *Session) awaitSending(ctx context.Context) error {
 			said = true
 			s.Say("the command has ended while something was being sent; waiting until it is known what became of that")
 		}
-		if err := pause(ctx, s.poll()); err != nil {
+		if err := pause(ctx, poll); err != nil {
 			return fmt.Errorf("a signal came while run %s was still sending: %w", s.Run.ID, err)
 		}
 	}

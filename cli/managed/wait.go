@@ -39,18 +39,18 @@ func pause(ctx context.Context, d time.Duration) error {
 func OpenSettled(
 	ctx context.Context, open func(context.Context) (*wire.OpenedRun, error), wait time.Duration, say func(*client.Problem),
 ) (*wire.OpenedRun, error) {
-	patience, cancel := context.WithTimeout(ctx, wait)
+	limit, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	for said := false; ; said = true {
 		opened, err := open(ctx)
 		refused, ok := errors.AsType[*client.Problem](err)
-		if !ok || refused.Name() != "blocked" || refused.Mutation == nil || !pending(refused.Mutation.State) || patience.Err() != nil {
+		if !ok || refused.Name() != "blocked" || refused.Mutation == nil || !pending(refused.Mutation.State) || limit.Err() != nil {
 			return opened, err
 		}
 		if !said {
 			say(refused)
 		}
-		if pause(patience, openPoll) != nil {
+		if pause(limit, openPoll) != nil {
 			return opened, err
 		}
 	}
@@ -69,10 +69,10 @@ func OpenSurely(
 	if ctx.Err() == nil {
 		say("the answer to the opening of the run was lost; asking for it again, for %s", lostPatience)
 	}
-	patience, cancel := context.WithTimeout(ctx, lostPatience)
+	limit, cancel := context.WithTimeout(ctx, lostPatience)
 	defer cancel()
-	for pause(patience, lostPoll) == nil {
-		if opened, err = open(patience); err == nil || answered(err) {
+	for pause(limit, lostPoll) == nil {
+		if opened, err = open(limit); err == nil || answered(err) {
 			return opened, err
 		}
 	}
@@ -154,7 +154,7 @@ func AwaitSettled(ctx context.Context, api StatusAPI, scope Scope, wait time.Dur
 			said = true
 			say(standing)
 		}
-		if pause(ctx, defaultPoll) != nil {
+		if pause(ctx, poll) != nil {
 			return standing, nil
 		}
 	}

@@ -1,23 +1,17 @@
-// Package serving tells commands of one data folder about the proxy that serves
-// it.
+// Package serving tells commands of one data folder about the proxy that serves it.
 //
-// A serving process announces itself in the file serving.json, and holds a lock
-// on that file as long as it lives. A file whose lock is free was left by a
-// process that was killed, and counts as none: neither its process id nor its
-// port proves anything, since both may be another program's by now, which must
-// not be sent the operator's token.
+// A serving process announces itself in the file serving.json, and holds a lock on that file as long as it lives. A file whose
+// lock is free was left by a process that was killed, and counts as none. Its process id and its port may be another program's
+// by now, which must not be sent the operator's token.
 //
-// A proxy that a run embeds must stay until the last run that joined it has ended.
-// Every run holds the folder shared (Join) while it lives; the embedding one, when
-// its own work is over, takes the folder alone (Participant.Last), which waits for all others, and
-// only then stops serving. The kernel releases the locks of a process however it
-// ends.
+// A proxy that a run embeds must stay until the last run that joined it has ended. Every run holds the folder shared (Join)
+// while it lives. When its own work is over, the embedding one takes the folder alone (Participant.Last). That waits for all
+// others; only then it stops serving. The kernel releases the locks of a process however it ends.
 //
 // # Failure
 //
-// An announcement that is held and can't be read is an error, never "nobody serves". Who
-// can't take a lock, for another reason than that somebody holds it, gets an error and
-// starts nothing. Two that both find nobody are kept apart by the ledger's own lock.
+// An announcement that is held and can't be read is an error, never "nobody serves". A lock that can't be taken is an error,
+// unless somebody holds it, and nothing is started. The ledger's own lock keeps two apart that both find nobody.
 //
 // # Caveats
 //
@@ -71,8 +65,8 @@ func Announce(dir string, s State) (*Announcement, error) {
 	if err != nil {
 		return nil, fmt.Errorf("announce the proxy: %w", err)
 	}
-	err = write(f, s)
 	name := filepath.Join(dir, FileName)
+	err = errors.Join(flock(f, syscall.LOCK_EX|syscall.LOCK_NB), json.NewEncoder(f).Encode(s))
 	if err == nil {
 		err = os.Rename(f.Name(), name) //nolint:gosec // The operator names the data folder.
 	}
@@ -82,31 +76,13 @@ func Announce(dir string, s State) (*Announcement, error) {
 	return &Announcement{file: f, name: name}, nil
 }
 
-func write(f *os.File, s State) error {
-	if err := flock(f, syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		return err
-	}
-	return json.NewEncoder(f).Encode(s)
-}
-
-// Withdraw removes the announcement, if it is still this one.
+// Withdraw removes the announcement, if a later process didn't replace it.
 func (a *Announcement) Withdraw() error {
-	var err error
-	if a.stands() {
+	ours, err := a.file.Stat()
+	if there, statErr := os.Stat(a.name); err == nil && statErr == nil && os.SameFile(ours, there) {
 		err = os.Remove(a.name)
 	}
 	return errors.Join(err, a.file.Close())
-}
-
-// stands reports whether the folder's announcement is this one: a later process
-// may have replaced it.
-func (a *Announcement) stands() bool {
-	ours, err := a.file.Stat()
-	if err != nil {
-		return false
-	}
-	there, err := os.Stat(a.name)
-	return err == nil && os.SameFile(ours, there)
 }
 
 // Find returns the State of the process that serves a data folder, nil if none

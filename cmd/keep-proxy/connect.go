@@ -272,11 +272,11 @@ func (a *adminFlags) host(ctx context.Context, cmd *cobra.Command, c config.Conf
 	if err := ensureDir(c); err != nil {
 		return nil, err
 	}
-	return app.WhileLocked(ctx, always, func() (*host, error) { return joinOrEmbed(ctx, cmd, c) })
+	return app.WhileLocked(ctx, always, func() (*host, error) { return a.joinOrEmbed(ctx, cmd, c) })
 }
 
 // joinOrEmbed takes a share first: what is found then can't end before it is used.
-func joinOrEmbed(ctx context.Context, cmd *cobra.Command, c config.Config) (h *host, err error) {
+func (a *adminFlags) joinOrEmbed(ctx context.Context, cmd *cobra.Command, c config.Config) (h *host, err error) {
 	share, err := serving.Join(ctx, c.Ledger.Dir)
 	if err != nil {
 		return nil, err
@@ -293,7 +293,7 @@ func joinOrEmbed(ctx context.Context, cmd *cobra.Command, c config.Config) (h *h
 		return nil, err
 	}
 	if state == nil {
-		return embed(ctx, cmd, c)
+		return a.embed(ctx, cmd, c)
 	}
 	made, err := dial(c, state.Admin, state)
 	if err != nil {
@@ -303,17 +303,18 @@ func joinOrEmbed(ctx context.Context, cmd *cobra.Command, c config.Config) (h *h
 }
 
 // embed starts a proxy in this process.
-func embed(ctx context.Context, cmd *cobra.Command, c config.Config) (*host, error) {
-	a, conn, err := startHere(ctx, cmd, c, app.Options{Note: notes(cmd.ErrOrStderr()), Trace: true, Flags: anywhere(cmd)}, (*app.App).Start)
+func (a *adminFlags) embed(ctx context.Context, cmd *cobra.Command, c config.Config) (*host, error) {
+	note := func(text string) { saying(cmd.ErrOrStderr())("%s", text) }
+	own, conn, err := startHere(ctx, cmd, c, app.Options{Note: note, Trace: true, Flags: a.anywhere()}, (*app.App).Start)
 	if err != nil {
 		return nil, err
 	}
-	announced, err := serving.Announce(c.Ledger.Dir, stateOf(a, conn.config, true))
+	announced, err := serving.Announce(c.Ledger.Dir, stateOf(own, conn.config, true))
 	if err != nil {
 		conn.Client.Close()
-		return nil, errors.Join(err, stop(ctx, a))
+		return nil, errors.Join(err, stop(ctx, own))
 	}
-	return &host{connection: conn, embedded: true, own: a, announced: announced}, nil
+	return &host{connection: conn, embedded: true, own: own, announced: announced}, nil
 }
 
 // leave ends the use of the proxy. One that this process embeds ends with the last run that joined it, which is told by

@@ -23,10 +23,11 @@ const (
 	clearScreen = "\x1b[H\x1b[J"
 )
 
-// listing makes the command that lists records of one kind.
-func listing[T any](short string, c columns[T], read func(context.Context, *connection, client.Filter) (*wire.List[T], error)) *cobra.Command {
+// listing makes the command that lists records of one kind. all is the whole filter, and filter the common part in it.
+func listing[T, F any](
+	short string, c columns[T], all *F, filter *client.Filter, read func(*client.Client, context.Context, F) (*wire.List[T], error),
+) *cobra.Command {
 	var a adminFlags
-	var filter client.Filter
 	cmd := &cobra.Command{Use: "list", Short: short}
 	a.bind(cmd)
 	jsonFlag(cmd)
@@ -37,7 +38,7 @@ func listing[T any](short string, c columns[T], read func(context.Context, *conn
 	f.IntVar(&filter.Limit, "limit", defaultLimit, "at most so many, up to 1000")
 	f.StringVar(&filter.Cursor, "cursor", "", "go on where an earlier listing ended")
 	once := func(ctx context.Context, conn *connection) error {
-		list, err := read(ctx, conn, filter)
+		list, err := read(conn.Client, ctx, *all)
 		if err != nil {
 			return err
 		}

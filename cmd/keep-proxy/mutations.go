@@ -20,11 +20,7 @@ func newMutations() *cobra.Command {
 
 func newMutationsList() *cobra.Command {
 	var f client.MutationFilter
-	cmd := listing("List mutations, newest first", mutationColumns,
-		func(ctx context.Context, c *connection, filter client.Filter) (*wire.List[wire.Mutation], error) {
-			f.Filter = filter
-			return c.Mutations(ctx, f)
-		})
+	cmd := listing("List mutations, newest first", mutationColumns, &f, &f.Filter, (*client.Client).Mutations)
 	flags := cmd.Flags()
 	flags.StringSliceVar(&f.States, "state", nil, "only in these states")
 	choices(cmd, "state", "in_flight", "applied", "failed", "needs_reconcile", "indeterminate", "skipped")

@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"keep-proxy/admin/client"
 	"keep-proxy/admin/wire"
@@ -38,89 +39,73 @@ var (
 
 // openFlags describe a run that is to be opened.
 type openFlags struct {
-	workflow   string
-	item       string
-	once       bool
-	items      string
-	attempt    int
-	title      string
-	mutations  string
-	onFailure  string
-	takeover   bool
-	ifDone     string
-	resumeHint string
-	listener   bool
-	ttl        time.Duration
+	wire.OpenRun
+
+	flags *pflag.FlagSet
 }
 
-// openNames are the names of these flags.
-var openNames = []string{
-	"workflow", "item", "once", "items", "attempt", "title", "mutations", "on-failure", "takeover", "if-done", "resume-hint", "listener", "ttl",
-}
-
-// given reports whether a run is described at all.
-func (*openFlags) given(cmd *cobra.Command) bool {
-	return slices.ContainsFunc(openNames, cmd.Flags().Changed)
+// given names a flag by which a run is described; empty for none.
+func (o *openFlags) given() (name string) {
+	o.flags.VisitAll(func(f *pflag.Flag) {
+		if f.Changed {
+			name = f.Name
+		}
+	})
+	return name
 }
 
 func (o *openFlags) bind(cmd *cobra.Command) {
-	f := cmd.Flags()
-	f.StringVar(&o.workflow, "workflow", "", "the automation that the run belongs to")
-	f.StringVar(&o.item, "item", "", "the unit of work that must not be done twice")
-	f.BoolVar(&o.once, "once", false, "instead of --item: a re-run is new work")
-	f.StringVar(&o.items, "items", "", "many instead of --item: each request names its item, as the user of the proxy's\naddress or in Keep-Item (default one)")
-	f.IntVar(&o.attempt, "attempt", 0, "the item's current attempt (default that)")
-	f.StringVar(&o.title, "title", "", "what people are shown")
-	f.StringVar(&o.mutations, "mutations", "", "none, one or many (default many)")
-	f.StringVar(&o.onFailure, "on-failure", "", "abort, or return to hand the script its failed answers (default abort)")
-	f.BoolVar(&o.takeover, "takeover", false, "end the item's running run instead of refusing this one")
-	f.StringVar(&o.ifDone, "if-done", "", "with an item that is done or skipped: skip the command, fail, or run it,\nreading only (default skip)")
-	f.StringVar(&o.resumeHint, "resume-hint", "", "how a person starts the work again")
-	f.BoolVar(&o.listener, "listener", false, "a proxy address of the run's own, which takes no credentials,\nfor clients that can't be given any")
+	f := pflag.NewFlagSet("", pflag.ContinueOnError)
+	f.StringVar(&o.Workflow, "workflow", "", "the automation that the run belongs to")
+	f.StringVar(&o.Item, "item", "", "the unit of work that must not be done twice")
+	f.BoolVar(&o.Once, "once", false, "instead of --item: a re-run is new work")
+	f.StringVar(&o.Items, "items", "", "many instead of --item: each request names its item, as the user of the proxy's\naddress or in Keep-Item (default one)")
+	f.IntVar(&o.Attempt, "attempt", 0, "the item's current attempt (default that)")
+	f.StringVar(&o.Title, "title", "", "what people are shown")
+	f.StringVar(&o.Mutations, "mutations", "", "none, one or many (default many)")
+	f.StringVar(&o.OnFailure, "on-failure", "", "abort, or return to hand the script its failed answers (default abort)")
+	f.BoolVar(&o.Takeover, "takeover", false, "end the item's running run instead of refusing this one")
+	f.StringVar(&o.IfDone, "if-done", "", "with an item that is done or skipped: skip the command, fail, or run it,\nreading only (default skip)")
+	f.StringVar(&o.ResumeHint, "resume-hint", "", "how a person starts the work again")
+	f.BoolVar(&o.Listener, "listener", false, "a proxy address of the run's own, which takes no credentials,\nfor clients that can't be given any")
+	f.DurationVar((*time.Duration)(&o.TTL), "ttl", 0, "end the run when nothing is heard of it for so long (default runs.ttl)")
+	o.flags = f
+	cmd.Flags().AddFlagSet(f)
 	for flag, words := range map[string][]string{
 		"items": itemsWords, "if-done": ifDoneWords, "mutations": {"none", "one", "many"}, "on-failure": {"abort", "return"},
 	} {
 		choices(cmd, flag, words...)
 	}
-	f.DurationVar(&o.ttl, "ttl", 0, "end the run when nothing is heard of it for so long (default runs.ttl)")
 }
 
 // check wants a workflow, and one of item and once.
 func (o *openFlags) check(command string) error {
 	switch {
-	case o.workflow == "":
+	case o.Workflow == "":
 		return usage("%s: --workflow is missing; name the automation", command)
-	case !utf8.ValidString(o.workflow) || !utf8.ValidString(o.item) || !utf8.ValidString(o.title):
+	case !utf8.ValidString(o.Workflow) || !utf8.ValidString(o.Item) || !utf8.ValidString(o.Title):
 		return usage("%s: a name is no UTF-8; give it encoded, such as in percent-encoding", command)
-	case o.items != "" && !slices.Contains(itemsWords, o.items):
-		return usage("%s: --items %s is unknown; give one or many", command, o.items)
-	case o.items == itemsMany && (o.once || o.item != "" || o.attempt != 0):
+	case o.Items != "" && !slices.Contains(itemsWords, o.Items):
+		return usage("%s: --items %s is unknown; give one or many", command, o.Items)
+	case o.Items == itemsMany && (o.Once || o.Item != "" || o.Attempt != 0):
 		return usage("%s: --items many excludes --item, --once and --attempt: each request names its item", command)
-	case o.items == itemsMany:
-	case o.once && o.item != "":
+	case o.Items == itemsMany:
+	case o.Once && o.Item != "":
 		return usage("%s: --item and --once exclude each other; give one of them", command)
-	case !o.once && o.item == "":
+	case !o.Once && o.Item == "":
 		return usage("%s: --item is missing; name the unit of work, or say --once if a re-run is new work", command)
-	case o.ifDone != "" && !slices.Contains(ifDoneWords, o.ifDone):
-		return usage("%s: --if-done %s is unknown; give skip, fail or run", command, o.ifDone)
-	case o.ttl < 0:
-		return usage("%s: --ttl %s is negative", command, o.ttl)
+	case o.IfDone != "" && !slices.Contains(ifDoneWords, o.IfDone):
+		return usage("%s: --if-done %s is unknown; give skip, fail or run", command, o.IfDone)
+	case o.TTL < 0:
+		return usage("%s: --ttl %s is negative", command, time.Duration(o.TTL))
 	}
 	return nil
-}
-
-func (o *openFlags) request() wire.OpenRun {
-	return wire.OpenRun{
-		Workflow: o.workflow, Item: o.item, Once: o.once, Items: o.items, Attempt: o.attempt, Title: o.title,
-		Mutations: o.mutations, OnFailure: o.onFailure, Takeover: o.takeover,
-		TTL: wire.Duration(o.ttl), ResumeHint: o.resumeHint, IfDone: o.ifDone, Listener: o.listener,
-	}
 }
 
 // surely opens the run under a key, and finds it where the answer is lost.
 func (o *openFlags) surely(ctx context.Context, c *client.Client, key string, say func(string, ...any)) (*wire.OpenedRun, error) {
 	return managed.OpenSurely(ctx, func(ctx context.Context) (*wire.OpenedRun, error) {
-		return c.OpenRun(ctx, o.request(), key)
+		return c.OpenRun(ctx, o.OpenRun, key)
 	}, say)
 }
 
@@ -195,7 +180,7 @@ func (f *envFlags) run(cmd *cobra.Command) error {
 	if f.runID != "" {
 		return usage("env: --run is not yet built: the token of a run is given once, when it is opened; open a run of your own with --workflow and --item")
 	}
-	if f.given(cmd) {
+	if f.given() != "" {
 		if err := f.check("env"); err != nil {
 			return err
 		}
@@ -226,7 +211,7 @@ func (f *envFlags) failing(cmd *cobra.Command, err error) error {
 // variables opens a run, or takes the unmanaged scope's variables.
 func (f *envFlags) variables(cmd *cobra.Command, conn *connection) (map[string]string, error) {
 	ctx := cmd.Context()
-	if !f.given(cmd) {
+	if f.given() == "" {
 		e, err := conn.Environment(ctx)
 		if err != nil {
 			return nil, err

@@ -23,14 +23,12 @@ func newRuns() *cobra.Command {
 }
 
 func newRunsList() *cobra.Command {
-	var running bool
+	var f client.RunFilter
 	columns := columns[wire.Run]{"ID\tSTATE\tWORKFLOW\tITEM\tAGE\tREASON", func(r wire.Run) []string {
 		return []string{r.ID, r.State, clip(r.Workflow, 24), clip(r.Item, 24), age(r.OpenedAt), clip(r.Reason, 70)}
 	}}
-	cmd := listing("List runs, newest first", columns, func(ctx context.Context, c *connection, f client.Filter) (*wire.List[wire.Run], error) {
-		return c.Runs(ctx, client.RunFilter{Filter: f, Running: running})
-	})
-	cmd.Flags().BoolVar(&running, "running", false, "only those that have not ended")
+	cmd := listing("List runs, newest first", columns, &f, &f.Filter, (*client.Client).Runs)
+	cmd.Flags().BoolVar(&f.Running, "running", false, "only those that have not ended")
 	return cmd
 }
 
@@ -100,24 +98,28 @@ func newRunsEnd() *cobra.Command {
 func newItems() *cobra.Command {
 	return group("items", "List and show items, and decide on them",
 		newItemsList(), newItemsShow(),
-		newItemsDecide("done", "Close an item: it can't produce new effects", (*client.Client).CloseItem),
+		newItemsDecide("done", "Close an item: it can't produce new effects",
+			func(ctx context.Context, c *connection, seen *wire.Item, d wire.DecideItem) (*wire.Item, error) {
+				return c.CloseItem(ctx, seen.ID, d)
+			}),
 		newItemsSkip(),
-		newItemsDecide("reopen", "Let runs of an item in again; what is applied stays applied", (*client.Client).ReopenItem),
+		newItemsDecide("reopen", "Let runs of an item in again; what is applied stays applied",
+			func(ctx context.Context, c *connection, seen *wire.Item, d wire.DecideItem) (*wire.Item, error) {
+				return c.ReopenItem(ctx, seen.ID, d)
+			}),
 		newItemsNewAttempt(),
 	)
 }
 
 func newItemsList() *cobra.Command {
-	var states []string
+	var f client.ItemFilter
 	columns := columns[wire.Item]{"ID\tSTATE\tWORKFLOW\tITEM\tATTEMPT\tUPDATED\tRUN\tREASON", func(i wire.Item) []string {
 		return []string{
 			i.ID, i.State, clip(i.Workflow, 24), clip(i.Item, 32), strconv.Itoa(i.Attempt), age(i.UpdatedAt), i.ActiveRun, clip(i.Reason, 60),
 		}
 	}}
-	cmd := listing("List items, newest first", columns, func(ctx context.Context, c *connection, f client.Filter) (*wire.List[wire.Item], error) {
-		return c.Items(ctx, client.ItemFilter{Filter: f, States: states})
-	})
-	cmd.Flags().StringSliceVar(&states, "state", nil, "only in these states")
+	cmd := listing("List items, newest first", columns, &f, &f.Filter, (*client.Client).Items)
+	cmd.Flags().StringSliceVar(&f.States, "state", nil, "only in these states")
 	choices(cmd, "state", "open", "failed", "needs_attention", "done", "skipped")
 	return cmd
 }
@@ -181,18 +183,11 @@ var rerunWords = map[string]string{
 	"refused": "is refused at it",
 }
 
-// newItemsDecide makes the command of a decision on an item, on the version that it has now.
-func newItemsDecide(
-	use, short string, decide func(*client.Client, context.Context, string, wire.DecideItem) (*wire.Item, error),
-) *cobra.Command {
-	return itemsDecide(use, short, func(ctx context.Context, c *connection, seen *wire.Item, d wire.DecideItem) (*wire.Item, error) {
-		return decide(c.Client, ctx, seen.ID, d)
-	})
-}
+// decideItem decides on an item as it was seen.
+type decideItem func(ctx context.Context, c *connection, seen *wire.Item, d wire.DecideItem) (*wire.Item, error)
 
-func itemsDecide(
-	use, short string, decide func(context.Context, *connection, *wire.Item, wire.DecideItem) (*wire.Item, error),
-) *cobra.Command {
+// newItemsDecide makes the command of a decision on an item, on the version that it has now.
+func newItemsDecide(use, short string, decide decideItem) *cobra.Command {
 	var d decider
 	name, flags, _ := strings.Cut(use, " ")
 	use = strings.Join(strings.Fields(name+" (ID | --workflow W ITEM) "+flags+" --reason TEXT"), " ")
@@ -215,7 +210,7 @@ func itemsDecide(
 func newItemsNewAttempt() *cobra.Command {
 	var cmd *cobra.Command
 	var attempt int
-	cmd = itemsDecide("new-attempt [--attempt N]", "Begin an item anew: all of its work is done once more",
+	cmd = newItemsDecide("new-attempt [--attempt N]", "Begin an item anew: all of its work is done once more",
 		func(ctx context.Context, c *connection, seen *wire.Item, d wire.DecideItem) (*wire.Item, error) {
 			if !cmd.Flags().Changed("attempt") {
 				attempt = seen.Attempt
@@ -230,7 +225,7 @@ func newItemsNewAttempt() *cobra.Command {
 
 func newItemsSkip() *cobra.Command {
 	var mutations bool
-	cmd := itemsDecide("skip", "Leave out what is left of an item",
+	cmd := newItemsDecide("skip", "Leave out what is left of an item",
 		func(ctx context.Context, c *connection, seen *wire.Item, d wire.DecideItem) (*wire.Item, error) {
 			return c.SkipItem(ctx, seen.ID, wire.SkipItem{Reason: d.Reason, Actor: d.Actor, Version: d.Version, WithMutations: mutations})
 		})
@@ -254,11 +249,7 @@ func newObligationsList() *cobra.Command {
 			o.ID, o.Standing, o.Mutation, strconv.Itoa(o.Order), clip(o.Object, 32), strconv.Itoa(o.Sent), age(o.UpdatedAt), clip(o.Target, 70),
 		}
 	}}
-	cmd := listing("List what is owed, newest first", columns,
-		func(ctx context.Context, c *connection, filter client.Filter) (*wire.List[wire.Obligation], error) {
-			f.Filter = filter
-			return c.Obligations(ctx, f)
-		})
+	cmd := listing("List what is owed, newest first", columns, &f, &f.Filter, (*client.Client).Obligations)
 	cmd.Flags().StringVar(&f.Connector, "connector", "", "only of this connector")
 	cmd.Flags().BoolVar(&f.All, "all", false, "those that are met or waived, too")
 	return cmd

@@ -23,18 +23,11 @@ type resolveFlags struct {
 	adminFlags
 	decider
 
-	actions map[string]*bool
-	force   bool
-	result  string
-	none    bool
-
-	compensate bool
-	object     string
-
-	version int64
-
-	all    bool
-	filter client.MutationFilter
+	actions  map[string]*bool
+	decision wire.Resolve
+	result   string
+	all      bool
+	filter   client.MutationFilter
 }
 
 // newResolve makes the command by which a person decides.
@@ -55,8 +48,7 @@ func newResolve() *cobra.Command {
 				return usage("resolve: %s is one mutation, and --all is everything that the filters select; give one of them", args[0])
 			case len(args) == 0 && !f.all:
 				return f.interactive(cmd)
-			}
-			if len(args) == 1 && f.undecided() {
+			case len(args) == 1 && f.undecided():
 				return f.about(cmd, args[0])
 			}
 			return f.decide(cmd, args)
@@ -73,50 +65,72 @@ func (f *resolveFlags) bind(cmd *cobra.Command) {
 	for _, a := range actions {
 		f.actions[a.action] = flags.Bool(flagOf(a.action)[2:], false, a.help)
 	}
-	flags.BoolVar(&f.force, "force", false, "with --did-not-happen: although a sending may still take effect")
+	flags.BoolVar(&f.decision.Force, "force", false, "with --did-not-happen: although a sending may still take effect")
 	flags.StringVar(&f.result, "result", "", "with --happened: file with what the script shall get, such as\n"+
 		"{\"status\": 201, \"headers\": {\"location\": \"/things/7\"}, \"body\": {\"id\": 7}},\n"+
 		"body a text as it is, or JSON; - for standard input")
-	flags.BoolVar(&f.none, "no-result", false, "with --happened: there is no result to give")
+	flags.BoolVar(&f.decision.NoResult, "no-result", false, "with --happened: there is no result to give")
 	f.decider.bind(cmd, "why; it is kept with the record", "who decides")
 	cmd.PreRunE = nil // It asks for the reason where it asks for the decision.
-	flags.Int64Var(&f.version, "version", 0, "the record's version that was looked at (default the one it has now)")
+	flags.Int64Var(&f.decision.Version, "version", 0, "the record's version that was looked at (default the one it has now)")
 	flags.BoolVar(&f.all, "all", false, "everything open that the filters select")
 	flags.StringVar(&f.filter.Connector, "connector", "", "with --all: only of this connector")
 	flags.StringVar(&f.filter.Operation, "operation", "", "with --all: only of this operation")
 	flags.StringVar(&f.filter.Workflow, "workflow", "", "with --all: only of this workflow")
 	flags.StringVar(&f.filter.Item, "item", "", "with --all: only of this item")
-	flags.BoolVar(&f.compensate, "compensate", false, "with --happened: it is to be undone, as the rule's compensate says; needs --object")
-	flags.StringVar(&f.object, "object", "", "with --compensate: the API's own id of what is to be undone")
+	flags.BoolVar(&f.decision.Compensate, "compensate", false, "with --happened: it is to be undone, as the rule's compensate says; needs --object")
+	flags.StringVar(&f.decision.Object, "object", "", "with --compensate: the API's own id of what is to be undone")
 }
 
-// decide records a decision that the flags spell out.
+// decide records a decision that the flags spell out. The first refusal ends it; what was decided before stays.
 func (f *resolveFlags) decide(cmd *cobra.Command, args []string) error {
-	decision, err := f.decision(cmd)
-	if err != nil {
+	if err := f.read(cmd); err != nil {
 		return err
 	}
 	return f.with(cmd, func(ctx context.Context, c *connection) error {
-		if f.all {
-			return f.resolveAll(ctx, cmd, c, decision)
-		}
-		if len(args) == 0 {
-			return usage("resolve: name the mutation, or say --all")
-		}
-		m, err := f.resolveOne(ctx, c, args[0], decision)
+		open, err := f.chosen(ctx, c, args)
 		if err != nil {
 			return badFlags(cmd, err)
 		}
-		return f.show(cmd, []wire.Mutation{*m})
+		done := []wire.Mutation{}
+		for _, m := range open {
+			d := f.decision
+			d.Version = m.Version
+			decided, err := c.Resolve(ctx, m.ID, d)
+			err = withActions(unsaid(err, "mutations show "+m.ID))
+			if err != nil && f.all {
+				err = errors.Join(f.show(cmd, done), fmt.Errorf("%s: %w", m.ID, err))
+			}
+			if err != nil {
+				return badFlags(cmd, err)
+			}
+			done = append(done, *decided)
+		}
+		return f.show(cmd, done)
 	})
 }
 
-// decision reads the decision from the flags.
-func (f *resolveFlags) decision(cmd *cobra.Command) (wire.Resolve, error) {
-	d := wire.Resolve{
-		Reason: f.reason, Actor: f.actor, Version: f.version, Force: f.force, NoResult: f.none,
-		Compensate: f.compensate, Object: f.object,
+// chosen are the mutations to decide on, at the version that the person named, else at the present one.
+func (f *resolveFlags) chosen(ctx context.Context, c *connection, args []string) ([]wire.Mutation, error) {
+	switch {
+	case f.all:
+		f.filter.Escalated = true
+		// All of them are read before anything is decided.
+		return collected(&f.filter.Cursor, func() (*wire.List[wire.Mutation], error) { return c.Mutations(ctx, f.filter) })
+	case f.decision.Version != 0:
+		return []wire.Mutation{{ID: args[0], Version: f.decision.Version}}, nil
 	}
+	m, err := c.Mutation(ctx, args[0])
+	if err != nil {
+		return nil, err
+	}
+	return []wire.Mutation{*m}, nil
+}
+
+// read reads the decision from the flags.
+func (f *resolveFlags) read(cmd *cobra.Command) (err error) {
+	d := &f.decision
+	d.Reason, d.Actor = f.reason, f.actor
 	// A new key is a decision by itself, and a part of this one.
 	d.NewKey = *f.actions[wire.ActionNewKey] && *f.actions[wire.ActionDidNotHappen]
 	var known, chosen []string
@@ -129,21 +143,27 @@ func (f *resolveFlags) decision(cmd *cobra.Command) (wire.Resolve, error) {
 	}
 	switch {
 	case len(chosen) == 0:
-		return d, usage("resolve: name the decision: one of %s", strings.Join(known, ", "))
+		return usage("resolve: name the decision: one of %s", strings.Join(known, ", "))
 	case len(chosen) > 1:
-		return d, usage("resolve: %s exclude each other; give one of them", strings.Join(chosen, " and "))
-	case f.compensate && f.all:
-		return d, usage("resolve: --compensate is about one object; leave --all out")
+		return usage("resolve: %s exclude each other; give one of them", strings.Join(chosen, " and "))
+	case f.all && d.Compensate:
+		return usage("resolve: --compensate is about one object; leave --all out")
 	}
 	if err := f.check(cmd, nil); err != nil {
-		return d, err
+		return err
 	}
-	if err := f.sound(cmd, d); err != nil || f.result == "" {
-		return d, err
+	if err := f.sound(cmd, *d); err != nil {
+		return err
 	}
-	result, err := readResult(cmd.InOrStdin(), f.result)
-	d.Result = result
-	return d, err
+	switch {
+	case f.all && f.filter.Connector == "" && f.filter.Workflow == "":
+		return usage("resolve: --all needs --connector or --workflow, so that nothing is decided by accident")
+	case f.all && d.Version != 0:
+		return usage("resolve: --version is one record's; leave it out with --all")
+	case f.result != "":
+		d.Result, err = readResult(cmd.InOrStdin(), f.result)
+	}
+	return err
 }
 
 // sound says by flags what the ledger would find wrong with the decision, before anything is opened.
@@ -167,19 +187,6 @@ func (f *resolveFlags) sound(cmd *cobra.Command, d wire.Resolve) error {
 		faults = append(faults, wire.Fault{Where: fault.Field, What: fault.What, How: fault.How})
 	}
 	return usage("resolve: %s", inFlags(cmd, faults))
-}
-
-// resolveOne decides on the version that the person named, else on the present one.
-func (f *resolveFlags) resolveOne(ctx context.Context, c *connection, id string, d wire.Resolve) (*wire.Mutation, error) {
-	if d.Version == 0 {
-		m, err := c.Mutation(ctx, id)
-		if err != nil {
-			return nil, err
-		}
-		id, d.Version = m.ID, m.Version
-	}
-	m, err := c.Resolve(ctx, id, d)
-	return m, withActions(unsaid(err, "mutations show "+id))
 }
 
 // unsaid adds to a decision whose answer was lost that it may have been recorded, and by
@@ -227,33 +234,6 @@ func withActions(err error) error {
 	}
 	why = strings.Replace(why, "it needs force", "it needs --force", 1)
 	return &notOpen{why + " Open are: " + strings.Join(names, ", "), err}
-}
-
-// resolveAll decides the same for everything open that the filters select. The
-// first refusal ends it; what was decided before stays.
-func (f *resolveFlags) resolveAll(ctx context.Context, cmd *cobra.Command, c *connection, d wire.Resolve) error {
-	if f.filter.Connector == "" && f.filter.Workflow == "" {
-		return usage("resolve: --all needs --connector or --workflow, so that nothing is decided by accident")
-	}
-	if d.Version != 0 {
-		return usage("resolve: --version is one record's; leave it out with --all")
-	}
-	f.filter.Escalated = true
-	// All of them are read before anything is decided.
-	open, err := collected(&f.filter.Cursor, func() (*wire.List[wire.Mutation], error) { return c.Mutations(ctx, f.filter) })
-	if err != nil {
-		return err
-	}
-	done := []wire.Mutation{}
-	for _, m := range open {
-		d.Version = m.Version
-		decided, err := c.Resolve(ctx, m.ID, d)
-		if err != nil {
-			return badFlags(cmd, errors.Join(f.show(cmd, done), fmt.Errorf("%s: %w", m.ID, withActions(unsaid(err, "mutations show "+m.ID)))))
-		}
-		done = append(done, *decided)
-	}
-	return f.show(cmd, done)
 }
 
 // show tells what the decided mutations are now.

@@ -48,13 +48,14 @@ func newRun() *cobra.Command {
 			"An item whose command ended with 0 is done: its command is not started again.\n\n" +
 			"Exit code: the command's own; 75 stopped on an unknown outcome, 76 the item needs attention,\n" +
 			"77 aborted on a failed mutation, 78 no run could be opened; 126 and 127 as a shell's.",
-		Args: someCommand,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := f.refuse(cmd); err != nil {
-				return err
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usage("run: the command is missing; write it after --, see %s --help", cmd.CommandPath())
 			}
-			return f.run(cmd, args)
+			return nil
 		},
+		PreRunE: f.refuse,
+		RunE:    f.run,
 	}
 	cmd.Flags().SetInterspersed(false)
 	f.adminFlags.bind(cmd)
@@ -70,7 +71,7 @@ func newRun() *cobra.Command {
 }
 
 // refuse refuses what can't be asked for.
-func (f *runFlags) refuse(cmd *cobra.Command) error {
+func (f *runFlags) refuse(cmd *cobra.Command, _ []string) error {
 	if cmd.Flags().Changed("user") && f.user == "" {
 		return usage("run: --user is empty; name a user, or leave it out")
 	}
@@ -133,14 +134,6 @@ func (f *runFlags) attempt(cmd *cobra.Command, args []string, signals *relay) (m
 	return verdict, errors.Join(err, left)
 }
 
-// someCommand wants the command that is to be run.
-func someCommand(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return usage("run: the command is missing; write it after --, see %s --help", cmd.CommandPath())
-	}
-	return nil
-}
-
 // errSignalled says that somebody ended us while we waited: nothing is wrong with the work.
 var errSignalled = errors.New("a signal came before the command was started")
 
@@ -151,7 +144,7 @@ func (f *runFlags) inside(cmd *cobra.Command, h *host, args []string, signals *r
 	if err != nil {
 		return managed.Verdict{}, noRun(err)
 	}
-	scope, began := managed.Scope{Workflow: f.workflow, Item: f.item}, time.Now()
+	scope, began := managed.Scope{Workflow: f.Workflow, Item: f.Item}, time.Now()
 	if h.embedded {
 		if err := settle(signals.ctx, h, scope, wait, say); err != nil {
 			return managed.Verdict{}, noRun(err)
@@ -161,7 +154,7 @@ func (f *runFlags) inside(cmd *cobra.Command, h *host, args []string, signals *r
 		return managed.Verdict{}, noRun(errSignalled)
 	}
 	opened, err := f.open(signals.ctx, h, wait, began, say)
-	if done := itemDone(err); done != nil && f.ifDone != ifDoneFail {
+	if done := itemDone(err); done != nil && f.IfDone != ifDoneFail {
 		say("%s The command was not started; keep-proxy items reopen or new-attempt allows more", done.Detail)
 		return managed.Verdict{Skipped: true, Reason: done.Detail, Retry: managed.RetryNo}, nil
 	}
@@ -172,7 +165,7 @@ func (f *runFlags) inside(cmd *cobra.Command, h *host, args []string, signals *r
 		untrusted(say, opened.Env)
 	}
 	session := &managed.Session{
-		API: h.Client, Run: opened.Run, TTL: f.ttl, KeepOpen: f.keepOpen, Say: say,
+		API: h.Client, Run: opened.Run, TTL: time.Duration(f.TTL), KeepOpen: f.keepOpen, Say: say,
 		Words: func(err error) string { return strings.Replace(said(cmd, err), "--run ID", "--run "+opened.Run.ID, 1) },
 	}
 	var p *child.Process
@@ -210,7 +203,7 @@ func (f *runFlags) open(
 	ctx context.Context, h *host, wait time.Duration, began time.Time, say func(string, ...any),
 ) (*wire.OpenedRun, error) {
 	switch {
-	case h.embedded && f.once:
+	case h.embedded && f.Once:
 		wait = max(0, wait-time.Since(began).Round(time.Second))
 	case h.embedded:
 		wait = 0
@@ -243,30 +236,28 @@ func settle(ctx context.Context, h *host, scope managed.Scope, wait time.Duratio
 	return err
 }
 
-// start starts the command with the run's variables; done is called after its end.
+// start starts the command on our own standard streams, with the run's variables; done is called after its end.
 func start(cmd *cobra.Command, args []string, run map[string]string, c config.Config, user *child.User) (p *child.Process, done func(), err error) {
-	done = func() {}
-	if user == nil {
-		p, err = startChild(cmd, args, childEnvironment(os.Environ(), run, secretNames(c)), nil)
-		return p, done, err
-	}
-	remove, err := trustFor(run, user)
-	if err != nil {
-		return nil, done, noRun(err)
-	}
-	p, err = startChild(cmd, args, asUser(childEnvironment(os.Environ(), run, secretNames(c)), user), user)
-	return p, remove, err
-}
-
-// startChild starts the command on our own standard streams.
-func startChild(cmd *cobra.Command, args, environ []string, user *child.User) (*child.Process, error) {
 	in, _ := cmd.InOrStdin().(*os.File)
 	out, _ := cmd.OutOrStdout().(*os.File)
 	errs, _ := cmd.ErrOrStderr().(*os.File)
+	done = func() {}
 	if in == nil || out == nil || errs == nil {
-		return nil, errors.New("run: the standard streams are no files that a command could be given")
+		return nil, done, errors.New("run: the standard streams are no files that a command could be given")
 	}
-	return child.Start(child.Command{Args: args, Env: environ, Stdin: in, Stdout: out, Stderr: errs, User: user})
+	if user != nil {
+		remove, err := trustFor(run, user)
+		if err != nil {
+			return nil, done, noRun(err)
+		}
+		done = remove
+	}
+	environ := childEnvironment(os.Environ(), run, secretNames(c))
+	if user != nil {
+		environ = asUser(environ, user)
+	}
+	p, err = child.Start(child.Command{Args: args, Env: environ, Stdin: in, Stdout: out, Stderr: errs, User: user})
+	return p, done, err
 }
 
 // bundleVariable names the file by which most clients trust the proxy.

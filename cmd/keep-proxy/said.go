@@ -58,17 +58,6 @@ func again(cmd *cobra.Command) string {
 	return flags
 }
 
-// anywhere is the flags by which a command finds this one's configuration from any folder.
-func anywhere(cmd *cobra.Command) string {
-	var s settings
-	for name, value := range map[string]*string{"config": &s.file, "data-dir": &s.dataDir} {
-		if f := cmd.Flags().Lookup(name); f != nil {
-			*value = f.Value.String()
-		}
-	}
-	return s.anywhere()
-}
-
 // onSameLedger gives the commands that a text names such flags: without them they would
 // look elsewhere, and find nothing.
 func onSameLedger(flags, text string) string {

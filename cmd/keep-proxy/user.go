@@ -58,20 +58,24 @@ func childEnvironment(inherited []string, run map[string]string, secrets []strin
 	return out
 }
 
-// otherUser is as whom run starts its command, nil for ourselves. The command can't read
-// what makes an operator, or it isn't started.
-func otherUser(name string, h *host) (*child.User, error) {
-	c := h.config
+// otherUser is as whom run starts its command, nil for ourselves. The command can't read what makes an operator, or it isn't
+// started.
+func otherUser(name string, h *host) (u *child.User, err error) {
 	if name == "" {
 		return nil, nil //nolint:nilnil // no other user
 	}
+	defer func() {
+		if err != nil {
+			u, err = nil, fmt.Errorf("run: --user %s: %w", name, err)
+		}
+	}()
 	if err := child.Switchable(); err != nil {
-		return nil, fmt.Errorf("run: --user %s: %w", name, err)
+		return nil, err
 	}
-	u, err := child.LookupUser(name)
-	if err != nil {
-		return nil, fmt.Errorf("run: --user: %w", err)
+	if u, err = child.LookupUser(name); err != nil {
+		return nil, err
 	}
+	c := h.config
 	files := []string{tokenFile(c, nil), c.Admin.TokenFile, c.Proxy.CA.KeyFile, filepath.Join(c.Ledger.Dir, "ledger")}
 	if h.state != nil {
 		files = append(files, h.state.TokenFile) // A proxy that runs may have another configuration.
@@ -80,54 +84,41 @@ func otherUser(name string, h *host) (*child.User, error) {
 		if file == "" {
 			continue
 		}
-		can, err := u.CanRead(file)
-		if err != nil {
-			return nil, fmt.Errorf("run: --user %s: %w", name, err)
-		}
-		if can {
-			return nil, fmt.Errorf("run: --user %s: that user can read %s, and could decide in your name; "+
-				"take the right away (chmod 700 of its folder), or name another user", name, file)
+		if can, err := u.CanRead(file); err != nil {
+			return nil, err
+		} else if can {
+			return nil, fmt.Errorf("that user can read %s, and could decide in your name; "+
+				"take the right away (chmod 700 of its folder), or name another user", file)
 		}
 	}
-	can, err := u.CanChange(c.Ledger.Dir)
-	if err != nil {
-		return nil, fmt.Errorf("run: --user %s: %w", name, err)
-	}
-	if can {
-		return nil, fmt.Errorf("run: --user %s: that user can change %s, and could put another token in the place of yours; "+
-			"take the right away (chmod 700 and its owner), or name another user", name, c.Ledger.Dir)
+	if can, err := u.CanChange(c.Ledger.Dir); err != nil {
+		return nil, err
+	} else if can {
+		return nil, fmt.Errorf("that user can change %s, and could put another token in the place of yours; "+
+			"take the right away (chmod 700 and its owner), or name another user", c.Ledger.Dir)
 	}
 	return u, nil
 }
 
-// trustFor copies what the run's variables name as files to where another user can read
-// it: certificates, which are no secret, lie in a folder that is ours alone. The variables
-// name the copies from then on, and remove lets them go.
+// trustFor copies the certificates that the run's variables name, which are no secret, to where another user can read them: they
+// lie in a folder that is ours alone. The variables name the copies from then on, and remove deletes them.
 func trustFor(env map[string]string, u *child.User) (remove func(), err error) {
 	dir, err := os.MkdirTemp("", "keep-ca-")
 	if err != nil {
 		return nil, fmt.Errorf("copy certificates: %w", err)
 	}
 	remove = func() { _ = os.RemoveAll(dir) }
+	err = os.Chmod(dir, 0o755) //nolint:gosec // others are to read it
 	copies := map[string]string{}
 	for name, value := range env {
 		if strings.HasPrefix(name, "KEEP_") || !filepath.IsAbs(value) {
 			continue
 		}
 		if copies[value] == "" {
-			to := filepath.Join(dir, fmt.Sprintf("%d-%s", len(copies), filepath.Base(value)))
-			if err := copyReadable(value, to); err != nil {
-				remove()
-				return nil, fmt.Errorf("copy certificates: %w", err)
-			}
-			copies[value] = to
+			copies[value] = filepath.Join(dir, fmt.Sprintf("%d-%s", len(copies), filepath.Base(value)))
+			err = errors.Join(err, copyFor(u, value, copies[value]))
 		}
 		env[name] = copies[value]
-	}
-	// MkdirTemp makes it ours alone.
-	err = os.Chmod(dir, 0o755) //nolint:gosec // others are to read it
-	for _, name := range slices.Sorted(maps.Values(copies)) {
-		err = errors.Join(err, readableBy(u, name))
 	}
 	if err != nil {
 		remove()
@@ -136,20 +127,21 @@ func trustFor(env map[string]string, u *child.User) (remove func(), err error) {
 	return remove, nil
 }
 
-func readableBy(u *child.User, name string) error {
-	can, err := u.CanRead(name)
-	if err == nil && !can {
-		err = fmt.Errorf("user %d:%d can't read %s; set TMPDIR to a folder that all can enter", u.UID, u.GID, name)
-	}
-	return err
-}
-
-func copyReadable(from, to string) error {
+// copyFor copies a file so that the user can read it.
+func copyFor(u *child.User, from, to string) error {
 	content, err := os.ReadFile(from)
 	if err != nil {
 		return err
 	}
-	return errors.Join(os.WriteFile(to, content, 0o600), os.Chmod(to, 0o644)) //nolint:gosec // others are to read it
+	//nolint:gosec // others are to read it
+	if err := errors.Join(os.WriteFile(to, content, 0o600), os.Chmod(to, 0o644)); err != nil {
+		return err
+	}
+	can, err := u.CanRead(to)
+	if err == nil && !can {
+		err = fmt.Errorf("user %d:%d can't read %s; set TMPDIR to a folder that all can enter", u.UID, u.GID, to)
+	}
+	return err
 }
 
 // asUser changes an environment to the user's.

@@ -273,7 +273,9 @@ func (f *resolveFlags) undecided() bool {
 			return false
 		}
 	}
-	return !f.all && !f.force && !f.none && !f.compensate && f.result == "" && f.object == ""
+	d := f.decision
+	d.Version = 0
+	return !f.all && f.result == "" && d == wire.Resolve{}
 }
 
 // about is what the advice at a stop calls: it shows one mutation, and asks a person what
@@ -293,7 +295,7 @@ func (f *resolveFlags) about(cmd *cobra.Command, id string) error {
 		}
 		w := newWalk(cmd, c, f.actor)
 		w.reason = f.reason
-		return left(w.mutation(ctx, m, open, f.version))
+		return left(w.mutation(ctx, m, open, f.decision.Version))
 	})
 }
 
