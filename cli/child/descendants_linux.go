@@ -279,10 +279,8 @@ func (p *Process) outside() []int {
 	return out
 }
 
-// killStrays kills every child that wasn't there before, and its orphans in turn,
-// which become ours when it dies. It waits for those that may be killed, and not for one
-// that has another user's rights (sudo, say), nor longer than killWait for one in
-// uninterruptible sleep.
+// killStrays kills every child that wasn't there before, and its orphans in turn, which become ours when it dies. It doesn't
+// wait for one of another user's rights (sudo, say), nor longer than killWait for one in uninterruptible sleep.
 func killStrays(before map[int]bool, kill func(int, syscall.Signal) error) {
 	kept := map[int]bool{}
 	maps.Copy(kept, before)

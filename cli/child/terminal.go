@@ -18,9 +18,8 @@ type terminal struct {
 	first bool
 }
 
-// controlling returns the terminal, nil without one. A command has it from its start if it
-// reads from there and its output goes there too, and we are in the foreground ourselves: in a
-// pipeline the terminal belongs to all of it. Any other is lent it when it asks (wanted).
+// controlling returns the terminal, nil without one. A command has it from its start if it reads from it and writes to it, and
+// we are in the foreground: in a pipeline it belongs to all. Any other is lent it when it asks (wanted).
 func controlling(c Command) *terminal {
 	if !c.User.mayHaveTerminal() {
 		return nil
@@ -57,9 +56,8 @@ func (t *terminal) attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Foreground: true, Ctty: t.fd}
 }
 
-// given is called once the command was started. Handing the terminal over from the
-// background raises SIGTTOU, which must not stop us; the command was started
-// before, since an ignored signal is inherited.
+// given is called once the command was started, which would inherit an ignored signal. Handing the terminal over from the
+// background raises SIGTTOU, which must not stop us.
 func (t *terminal) given() {
 	if t != nil {
 		signal.Ignore(syscall.SIGTTOU)
@@ -107,9 +105,8 @@ func (t *terminal) lend(pid int) bool {
 	return true
 }
 
-// suspend stops our own job after the terminal stopped the command, and goes on
-// with it. A job that nobody could continue goes on at once. A command that hasn't got the
-// terminal was stopped by somebody who will continue it.
+// suspend stops our own job after the terminal stopped the command, and goes on with it. A job that nobody could continue goes on
+// at once. A command without the terminal was stopped by somebody who will continue it.
 func (t *terminal) suspend(pid int) {
 	if t == nil || t.group() != pid {
 		return
@@ -126,9 +123,8 @@ func (t *terminal) suspend(pid int) {
 	_ = syscall.Kill(-pid, syscall.SIGCONT)
 }
 
-// stops is told when our own job is stopped without the command, as Ctrl-Z does where the terminal is
-// a pipeline's; nil without a terminal. Until somebody listens such a stop is ours alone, and the command
-// would go on in a job that the shell calls stopped.
+// stops is told when our own job is stopped without the command, as Ctrl-Z does in a pipeline; nil without a terminal. Else the
+// command would go on in a job that the shell calls stopped.
 func (t *terminal) stops() chan os.Signal {
 	if t == nil {
 		return nil

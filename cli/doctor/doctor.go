@@ -1,8 +1,7 @@
 // Package doctor examines an installation, and a sandbox from inside.
 //
-// Every examination ends in findings; it changes nothing that lasts, and sends nothing
-// to anybody but the proxy itself, unless it is given targets to try to reach past it:
-// those get a TCP connection without a byte.
+// Every examination ends in findings, and changes nothing that lasts. It sends only to the proxy. Targets that must not be
+// reached past it get a TCP connection without a byte.
 //
 // # Failure
 //
@@ -60,13 +59,13 @@ func Failed(findings []Finding) bool {
 	return false
 }
 
-func sound(name, detail string) Finding { return Finding{name, Sound, detail, ""} }
+// Of makes a finding of the verdict.
+func (v Verdict) Of(name, detail, fix string) Finding { return Finding{name, v, detail, fix} }
 
-func advice(name, detail, fix string) Finding { return Finding{name, Advice, detail, fix} }
-
-func unknown(name, detail, fix string) Finding { return Finding{name, Unknown, detail, fix} }
-
-func broken(name, detail, fix string) Finding { return Finding{name, Broken, detail, fix} }
+func sound(name, detail string) Finding        { return Sound.Of(name, detail, "") }
+func advice(name, detail, fix string) Finding  { return Advice.Of(name, detail, fix) }
+func unknown(name, detail, fix string) Finding { return Unknown.Of(name, detail, fix) }
+func broken(name, detail, fix string) Finding  { return Broken.Of(name, detail, fix) }
 
 // Installation is what is examined. Paths are absolute.
 type Installation struct {

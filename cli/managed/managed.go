@@ -215,9 +215,8 @@ func (s *Session) awaitSending(ctx context.Context) error {
 	}
 }
 
-// cause reads the mutation that the run names, else one of its own that keeps it
-// from finishing, one whose end isn't known ahead of one that failed: that one's answer may
-// have been delivered. It is nil if there is none, or if it can't be read.
+// cause reads the mutation that the run names, else one of its own that keeps it from finishing: one whose end isn't known before
+// one that failed, whose answer may have been delivered. It is nil if there is none, or if it can't be read.
 func (s *Session) cause(ctx context.Context) *wire.Mutation {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
 	defer cancel()

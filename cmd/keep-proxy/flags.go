@@ -76,7 +76,10 @@ func (s *settings) load(cmd *cobra.Command) (config.Config, error) {
 }
 
 // jsonFlag adds the flag that asJSON reads.
-func jsonFlag(cmd *cobra.Command) { cmd.Flags().Bool("json", false, "as JSON") }
+func jsonFlag(cmd *cobra.Command) *cobra.Command {
+	cmd.Flags().Bool("json", false, "as JSON")
+	return cmd
+}
 
 // asJSON reports whether the command is to write JSON.
 func asJSON(cmd *cobra.Command) bool {
@@ -101,8 +104,7 @@ func isTerminal(stream any) bool {
 // asking gives a command the flags to find the API. It asks, and shows the answer.
 func asking[T any](cmd *cobra.Command, ask func(context.Context, *connection, []string) (T, error), write func(*page, T)) *cobra.Command {
 	var a adminFlags
-	a.bind(cmd)
-	jsonFlag(cmd)
+	a.bind(jsonFlag(cmd))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return a.with(cmd, func(ctx context.Context, c *connection) error {
 			v, err := ask(ctx, c, args)

@@ -58,8 +58,7 @@ const healthTimeout = 5 * time.Second
 func newHealth() *cobra.Command {
 	var a adminFlags
 	cmd := &cobra.Command{Use: "health", Short: "Exit 0 if the proxy would carry a mutation now"}
-	a.bind(cmd)
-	jsonFlag(cmd)
+	a.bind(jsonFlag(cmd))
 	live := cmd.Flags().Bool("live", false, "ask only whether the process answers")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		ctx, cancel := context.WithTimeout(cmd.Context(), healthTimeout)
@@ -125,8 +124,7 @@ func newDoctor() *cobra.Command {
 			return err
 		},
 	}
-	f.bind(cmd)
-	jsonFlag(cmd)
+	f.bind(jsonFlag(cmd))
 	cmd.Flags().BoolVar(&f.inside, "inside", false, "examine the sandbox that this command runs in (the default within a run)")
 	cmd.Flags().StringArrayVar(&f.targets, "target", nil, "host:port that must not be reached but through the proxy; may be repeated")
 	return cmd
@@ -164,7 +162,7 @@ func (f *doctorFlags) examine(cmd *cobra.Command) ([]doctor.Finding, error) {
 		return nil, usage("doctor: --target is for the inside of a sandbox; run it under keep-proxy run, or with --inside")
 	}
 	if problems, ok := errors.AsType[*config.Error](err); ok {
-		return []doctor.Finding{{Name: "configuration", Verdict: doctor.Broken, Detail: problems.Error(), Fix: "keep-proxy check tells all of it"}}, nil
+		return []doctor.Finding{doctor.Broken.Of("configuration", problems.Error(), "keep-proxy check tells all of it")}, nil
 	}
 	if err != nil {
 		return nil, err
@@ -195,55 +193,51 @@ func installation(c config.Config) doctor.Installation {
 
 // configuration is check's word in a line.
 func (f *doctorFlags) configuration(cmd *cobra.Command) doctor.Finding {
-	out := doctor.Finding{Name: "configuration", Verdict: doctor.Broken, Fix: "keep-proxy check tells all of it"}
+	const name, fix = "configuration", "keep-proxy check tells all of it"
 	found, err := f.check(cmd, nil)
 	switch {
 	case err != nil:
-		out.Detail = err.Error()
+		return doctor.Broken.Of(name, err.Error(), fix)
 	case found.failed():
-		out.Detail = "the proxy would not start with it"
+		return doctor.Broken.Of(name, "the proxy would not start with it", fix)
 	case len(found.Rules) > 0:
-		out.Verdict, out.Detail = doctor.Advice, counted(len(found.Rules), "remark")
-	default:
-		out.Verdict, out.Detail, out.Fix = doctor.Sound, counted(found.Connectors, "connector")+", "+counted(found.Cases, "case"), ""
+		return doctor.Advice.Of(name, counted(len(found.Rules), "remark"), fix)
 	}
-	return out
+	return doctor.Sound.Of(name, counted(found.Connectors, "connector")+", "+counted(found.Cases, "case"), "")
 }
 
 // proxy asks the running proxy, or whether one could listen.
 func (f *doctorFlags) proxy(cmd *cobra.Command, c config.Config) doctor.Finding {
-	broken := func(detail, fix string) doctor.Finding {
-		return doctor.Finding{Name: "proxy", Verdict: doctor.Broken, Detail: detail, Fix: fix}
-	}
+	const name = "proxy"
 	conn, err := f.running(c)
 	if err != nil {
-		return broken(said(cmd, err), "keep-proxy health, and the proxy's log")
+		return doctor.Broken.Of(name, said(cmd, err), "keep-proxy health, and the proxy's log")
 	}
 	if conn == nil {
 		if err := app.CanListen(cmd.Context(), c); err != nil {
-			return broken(err.Error(), "stop the other process, or choose another port")
+			return doctor.Broken.Of(name, err.Error(), "stop the other process, or choose another port")
 		}
-		return doctor.Finding{Name: "proxy", Verdict: doctor.Sound, Detail: "none is running; its ports are free"}
+		return doctor.Sound.Of(name, "none is running; its ports are free", "")
 	}
 	defer func() { _ = conn.Close() }()
 	if err := conn.Readyz(cmd.Context()); err != nil {
-		return broken("it carries no mutation now: "+said(cmd, err), "its log, and Trouble in docs/operating.md")
+		return doctor.Broken.Of(name, "it carries no mutation now: "+said(cmd, err), "its log, and Trouble in docs/operating.md")
 	}
-	return doctor.Finding{Name: "proxy", Verdict: doctor.Sound, Detail: "it runs, and is ready"}
+	return doctor.Sound.Of(name, "it runs, and is ready", "")
 }
 
 // stopping tells how run would end what a command started.
 func stopping() doctor.Finding {
+	const name = "stops"
 	self, err := os.Executable()
 	if err != nil {
-		return doctor.Finding{Name: "stops", Verdict: doctor.Unknown, Detail: err.Error(), Fix: "run doctor where the program's own file can be found"}
+		return doctor.Unknown.Of(name, err.Error(), "run doctor where the program's own file can be found")
 	}
 	how, whole := child.Confinement(self, "version")
 	if whole {
-		return doctor.Finding{Name: "stops", Verdict: doctor.Sound, Detail: how}
+		return doctor.Sound.Of(name, how, "")
 	}
-	return doctor.Finding{Name: "stops", Verdict: doctor.Advice, Detail: how,
-		Fix: "run where a control group of version 2 may be made, such as in a systemd unit with Delegate=yes"}
+	return doctor.Advice.Of(name, how, "run where a control group of version 2 may be made, such as in a systemd unit with Delegate=yes")
 }
 
 // marks are how verdicts are drawn.

@@ -37,8 +37,7 @@ func storeConfig(cmd *cobra.Command, c config.Config) badgerstore.Config {
 // onStore makes a command that works on the stopped ledger, and shows what comes of it.
 func onStore[T any](cmd *cobra.Command, work func(context.Context, config.Config, badgerstore.Config) (T, error), write func(*page, T)) *cobra.Command {
 	var s settings
-	s.bind(cmd)
-	jsonFlag(cmd)
+	s.bind(jsonFlag(cmd))
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		c, err := s.load(cmd)
 		if err != nil {
@@ -115,8 +114,7 @@ func newLedgerVerify(short string) *cobra.Command {
 			return err
 		},
 	}
-	a.bind(cmd)
-	jsonFlag(cmd)
+	a.bind(jsonFlag(cmd))
 	return cmd
 }
 
@@ -190,8 +188,7 @@ func newLedgerBackup() *cobra.Command {
 			})
 		},
 	}
-	a.bind(cmd)
-	jsonFlag(cmd)
+	a.bind(jsonFlag(cmd))
 	return cmd
 }
 

@@ -29,8 +29,7 @@ func listing[T, F any](
 ) *cobra.Command {
 	var a adminFlags
 	cmd := &cobra.Command{Use: "list", Short: short}
-	a.bind(cmd)
-	jsonFlag(cmd)
+	a.bind(jsonFlag(cmd))
 	f := cmd.Flags()
 	watched := f.Bool("watch", false, "read again every 2 s, until Ctrl-C; off a terminal only what has changed is written")
 	f.StringVar(&filter.Workflow, "workflow", "", "only of this workflow")

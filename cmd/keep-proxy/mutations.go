@@ -71,8 +71,7 @@ func newMutationsShow() *cobra.Command {
 			})
 		},
 	}
-	a.bind(cmd)
-	jsonFlag(cmd)
+	a.bind(jsonFlag(cmd))
 	return cmd
 }
 

@@ -257,9 +257,8 @@ func fishQuoted(word string) string {
 	return "'" + strings.NewReplacer(`\`, `\\`, "'", `\'`).Replace(word) + "'"
 }
 
-// dotenvQuoted writes a value as the common readers of .env files take it. They agree on what
-// single quotes hold, which is itself, and on little else: what a backslash does in double
-// quotes they see differently, so that one stands only where nothing else would do.
+// dotenvQuoted writes a value as the common readers of .env files take it. They agree on single quotes. They differ on a
+// backslash in double quotes, so that it is the last resort.
 func dotenvQuoted(value string) string {
 	switch {
 	case value == "" || plainWord.MatchString(value):

@@ -62,8 +62,7 @@ func newRunsShow() *cobra.Command {
 			})
 		},
 	}
-	a.bind(cmd)
-	jsonFlag(cmd)
+	a.bind(jsonFlag(cmd))
 	return cmd
 }
 
@@ -302,8 +301,7 @@ func newImpact() *cobra.Command {
 		Long: "Lists mutations with their items and results: what a wrong rule, a bad hour or a bad run touched.\n" +
 			"A time selects what was made, sent, looked up or changed in it. Selections narrow each other.",
 	}
-	a.bind(cmd)
-	jsonFlag(cmd)
+	a.bind(jsonFlag(cmd))
 	flags := cmd.Flags()
 	flags.StringVar(&filter.Connector, "connector", "", "of this connector")
 	flags.IntVar(&filter.Version, "version", 0, "made under this version of the connector's file")

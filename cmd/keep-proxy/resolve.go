@@ -59,8 +59,7 @@ func newResolve() *cobra.Command {
 }
 
 func (f *resolveFlags) bind(cmd *cobra.Command) {
-	f.adminFlags.bind(cmd)
-	jsonFlag(cmd)
+	f.adminFlags.bind(jsonFlag(cmd))
 	flags := cmd.Flags()
 	for _, a := range actions {
 		f.actions[a.action] = flags.Bool(flagOf(a.action)[2:], false, a.help)

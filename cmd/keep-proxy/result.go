@@ -17,9 +17,8 @@ import (
 	"keep-proxy/ledger"
 )
 
-// clearResult removes what an earlier run left in the file of --result: whoever reads it after
-// this one was killed must not take it for this one's. Where none can be written no run is
-// opened, since its end could not be told.
+// clearResult removes the result of an earlier run, which must not pass for this one's if this one is killed. Where no file can
+// be written no run is opened: its end could not be told.
 func (f *runFlags) clearResult() error {
 	if f.result == "" || stream(f.result) {
 		return nil
@@ -76,9 +75,8 @@ func itemDone(err error) *client.Problem {
 	return nil
 }
 
-// reported is what a run that met err is reported as. What became of a run that was opened
-// counts for more than what went wrong after its end, as in its proxy's; but with an error
-// nothing is a success.
+// reported is what a run that met err is reported as. What became of an opened run counts for more than an error after its end.
+// With an error nothing is a success.
 func reported(cmd *cobra.Command, v managed.Verdict, err error) (managed.Verdict, error) {
 	switch {
 	case err == nil:

@@ -100,10 +100,8 @@ var meaning = []string{
 	"admin", "config", "connector", "data-dir", "item", "operation", "restored", "run", "workflow",
 }
 
-// notEmptied refuses such a flag that is given without a value, as a shell does for a
-// variable that isn't set. Left out it has a meaning of its own, which is another one:
-// every item for one, a new run's for that of an item, the ledger of the default folder,
-// a ledger that isn't restored.
+// notEmptied refuses such a flag with an empty value, as a shell gives it for a variable that isn't set. A flag that is left out
+// means something else, such as every item.
 func notEmptied(cmd *cobra.Command, _ []string) error {
 	var err error
 	cmd.Flags().Visit(func(f *pflag.Flag) {
@@ -157,12 +155,8 @@ func (f *resolveFlags) complete(cmd *cobra.Command, args []string, begun string)
 	if len(args) > 0 {
 		return nil, directive
 	}
-	c, err := f.load(cmd)
+	conn, err := f.reach(cmd)
 	if err != nil {
-		return nil, directive
-	}
-	conn, err := f.running(c)
-	if err != nil || conn == nil {
 		return nil, directive
 	}
 	defer func() { _ = conn.Close() }()

@@ -17,22 +17,11 @@ import (
 
 // checked is what check found.
 type checked struct {
-	Configuration []problemView  `json:"configuration"`
-	Rules         rules.Findings `json:"rules"`
-	Unseen        []unseenView   `json:"unseen"`
-	Connectors    int            `json:"connectors"`
-	Cases         int            `json:"cases"`
-}
-
-// problemView is a config.Problem in JSON.
-type problemView struct {
-	Source string `json:"source"`
-	Line   int    `json:"line,omitzero"`
-	Column int    `json:"column,omitzero"`
-	Key    string `json:"key"`
-	Value  string `json:"value,omitzero"`
-	Text   string `json:"text"`
-	Fix    string `json:"fix"`
+	Configuration []config.Problem `json:"configuration"`
+	Rules         rules.Findings   `json:"rules"`
+	Unseen        []unseenView     `json:"unseen"`
+	Connectors    int              `json:"connectors"`
+	Cases         int              `json:"cases"`
 }
 
 // unseenView is an operation whose connections may change to protocols that nobody looks into.
@@ -65,20 +54,17 @@ func newCheck() *cobra.Command {
 			return err
 		},
 	}
-	s.bind(cmd)
-	jsonFlag(cmd)
+	s.bind(jsonFlag(cmd))
 	return cmd
 }
 
 // check loads configuration and rules. With problems of the configuration the rules are held
 // against what could be read of it, so that all findings are told at once.
 func (s *settings) check(cmd *cobra.Command, names []string) (checked, error) {
-	out := checked{Configuration: []problemView{}, Rules: rules.Findings{}, Unseen: []unseenView{}}
+	out := checked{Configuration: []config.Problem{}, Rules: rules.Findings{}, Unseen: []unseenView{}}
 	c, err := s.load(cmd)
 	if problems, ok := errors.AsType[*config.Error](err); ok {
-		for _, p := range problems.Problems {
-			out.Configuration = append(out.Configuration, problemView(p))
-		}
+		out.Configuration = problems.Problems
 		c = readable(problems)
 	} else if err != nil {
 		return out, err
@@ -154,7 +140,7 @@ func loadFiles(c config.Config, names []string) (*rules.Set, rules.Findings, err
 // showChecked shows all findings, a line each. They quote files of others, whose text must not drive the terminal.
 func showChecked(p *page, c checked) {
 	for _, problem := range c.Configuration {
-		p.sayf("%s", printable(config.Problem(problem).String()))
+		p.sayf("%s", printable(problem.String()))
 	}
 	for _, f := range c.Rules {
 		p.sayf("%s", printable(f.String()))
@@ -271,8 +257,7 @@ func newConnectorsList() *cobra.Command {
 			})
 		},
 	}
-	s.bind(cmd)
-	jsonFlag(cmd)
+	s.bind(jsonFlag(cmd))
 	return cmd
 }
 
@@ -302,8 +287,7 @@ func newConnectorsShow() *cobra.Command {
 			return show(cmd, viewConnector(c), showConnector)
 		},
 	}
-	s.bind(cmd)
-	jsonFlag(cmd)
+	s.bind(jsonFlag(cmd))
 	cmd.Flags().BoolVar(&asYAML, "yaml", false, "print the file itself")
 	return cmd
 }

@@ -318,10 +318,8 @@ func relaySignals(ctx context.Context) *relay {
 	return r
 }
 
-// outliveReaders keeps a sentence or a line of the log that nobody reads any more from ending
-// the program, as it would in front of a tee that Ctrl-C has ended: what is being sent would
-// become unknown, and how the run ended would be told nobody. Programs that it starts are
-// ended by such a write as ever.
+// outliveReaders keeps a write that nobody reads from ending the program, as in front of a tee that Ctrl-C has ended: what is
+// being sent would become unknown. Programs that it starts are ended by such a write as ever.
 func outliveReaders() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
 
 // pass hands one signal on. Signals that the command has not taken yet are enough.

@@ -31,9 +31,8 @@ var commandsFor = strings.NewReplacer(
 	"GET /v1/status", "keep-proxy status",
 )
 
-// namedCommand matches the commands on a ledger that advice names. Flags that follow
-// one are its own, and what a process that has the ledger open is called is no advice:
-// nothing is added to either. Those of localCommand know no --admin.
+// namedCommand matches the commands on a ledger that advice names. Nothing is added to a command with such flags of its own, nor
+// to the name of a process that has the ledger open. Those of localCommand know no --admin.
 var (
 	namedCommand = regexp.MustCompile(`(?:\bby process \d+ \()?` +
 		`\b(?:start (?:it|one) with keep-proxy serve|keep-proxy (?:audit export|check|health|pause|resolve|resume|status|` +

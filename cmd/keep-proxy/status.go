@@ -43,8 +43,7 @@ func newStatus() *cobra.Command {
 			return quietly(code)
 		},
 	}
-	a.bind(cmd)
-	jsonFlag(cmd)
+	a.bind(jsonFlag(cmd))
 	return cmd
 }
 
@@ -193,8 +192,7 @@ func newTail() *cobra.Command {
 			return errors.Join(follow(cmd, conn, wants), conn.Close())
 		},
 	}
-	a.bind(cmd)
-	jsonFlag(cmd)
+	a.bind(jsonFlag(cmd))
 	cmd.Flags().StringArrayVar(&filters, "filter", nil, "only requests with this value, as NAME=VALUE; may be repeated")
 	return cmd
 }

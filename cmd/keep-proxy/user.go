@@ -13,9 +13,8 @@ import (
 	"keep-proxy/config"
 )
 
-// passwordVariable is of the one key that is a secret and has a variable of its own, in which
-// it may be written out. A command gets it with a reference to nothing: without any value
-// the configuration would have a user without a password for what keep-proxy does there.
+// passwordVariable is of the one key that is a secret and may be written out in its own variable. A command gets a reference to
+// nothing instead: without a value its configuration would have a user without a password.
 var (
 	passwordVariable = config.EnvName("proxy.upstream_proxy.password")
 	withheld         = "${env:WITHHELD_FROM_COMMANDS}"

@@ -203,10 +203,8 @@ func (w *walk) result(d *wire.Resolve, mutation string) (bool, error) {
 // is lost without a word.
 const terminalLine = 4095
 
-// body asks for the answer's content; false leaves the decision. It is final once it is recorded, so
-// that one of which only a part came is no answer: the first of several lines that were pasted, or
-// what a terminal gives of a long one. The rest of the lines is read as answers then: none but whole
-// JSON is taken, and an empty one leaves the decision.
+// body asks for the answer's content; false leaves the decision. A part of it is refused: the first of several lines that were
+// pasted, or what a terminal gives of a long one. The other lines come as answers then: only whole JSON is taken.
 func (w *walk) body(mutation string) (text string, given bool, err error) {
 	text, err = w.ask("Body, on one line (empty: none): ")
 	if err != nil || w.whole(text) {
