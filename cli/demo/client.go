@@ -59,13 +59,13 @@ func NewClient(getenv func(string) string) (*http.Client, error) {
 }
 
 func send(ctx context.Context, client *http.Client, out io.Writer, address, body string) error {
-	for try := 1; try <= tries; try++ {
+	for try := range tries {
 		answer, err := ask(ctx, client, http.MethodPost, address, body)
 		if err == nil {
 			_, _ = fmt.Fprintf(out, "answer: %s\n", oneLine(answer, nil))
 			return nil
 		}
-		_, _ = fmt.Fprintf(out, "no good answer (try %d): %s\n", try, oneLine(answer, err))
+		_, _ = fmt.Fprintf(out, "no good answer (try %d): %s\n", try+1, oneLine(answer, err))
 	}
 	return errors.New("no good answer")
 }

@@ -190,11 +190,12 @@ func (i Installation) syncs() Finding {
 
 // identity and mark are what finds a missing and an older ledger.
 func (i Installation) identity() Finding {
+	const name = "ledger.id"
 	if i.LedgerID == "" {
-		return advice("ledger.id", "not set: an empty or missing folder counts as a first start, and everything would be done again",
+		return advice(name, "not set: an empty or missing folder counts as a first start, and everything would be done again",
 			"set ledger.id to what serve prints")
 	}
-	return sound("ledger.id", i.LedgerID)
+	return sound(name, i.LedgerID)
 }
 
 func (i Installation) mark() Finding {
@@ -205,10 +206,8 @@ func (i Installation) mark() Finding {
 	if rel, err := filepath.Rel(i.Dir, i.HighWaterFile); err == nil && filepath.IsLocal(rel) {
 		return advice(name, i.HighWaterFile+" is in the data folder and is restored together with it", "put it on another volume")
 	}
-	if dir := i.markFolder(); dir != "" {
-		if kind, bad, err := fileSystem(dir); err == nil && bad {
-			return broken(name, i.HighWaterFile+" is on "+kind+", which"+keepsNothing, "put it on another local disk")
-		}
+	if kind, bad, err := fileSystem(i.markFolder()); err == nil && bad {
+		return broken(name, i.HighWaterFile+" is on "+kind+", which"+keepsNothing, "put it on another local disk")
 	}
 	return sound(name, i.HighWaterFile)
 }

@@ -116,12 +116,7 @@ func noRun(err error) error {
 	return &exitError{code: managed.CodeNoRun, err: err}
 }
 
-// exitCode is the one place where errors become exit codes:
-//
-//  1. none: codeOK;
-//  2. one that carries a code: that;
-//  3. a command that could not be started: a shell's code;
-//  4. any other: codeFailed.
+// exitCode is the one place where errors become exit codes.
 func exitCode(err error) int {
 	if err == nil {
 		return codeOK

@@ -52,27 +52,14 @@ func stateWord(m *wire.Mutation) string {
 }
 
 func newMutationsShow() *cobra.Command {
-	var a adminFlags
-	cmd := &cobra.Command{
-		Use: "show ID", Short: "Show a mutation with its sendings, evidence and history", Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.with(cmd, func(ctx context.Context, c *connection) error {
-				m, err := c.Mutation(ctx, args[0])
-				if err != nil {
-					return err
-				}
-				var asked *wire.Escalation
-				if !asJSON(cmd) {
-					if asked, err = askedAbout(ctx, c, m); err != nil {
-						return err
-					}
-				}
-				return show(cmd, m, func(p *page, m *wire.Mutation) { showMutation(p, m, asked) })
-			})
-		},
-	}
-	a.bind(jsonFlag(cmd))
-	return cmd
+	var asked *wire.Escalation
+	cmd := &cobra.Command{Use: "show ID", Short: "Show a mutation with its sendings, evidence and history", Args: cobra.ExactArgs(1)}
+	return asking(cmd, func(ctx context.Context, c *connection, args []string) (m *wire.Mutation, err error) {
+		if m, err = c.Mutation(ctx, args[0]); err == nil && !asJSON(cmd) {
+			asked, err = askedAbout(ctx, c, m)
+		}
+		return m, err
+	}, func(p *page, m *wire.Mutation) { showMutation(p, m, asked) })
 }
 
 // askedAbout is the open question about a mutation, nil for none.

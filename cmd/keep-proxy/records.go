@@ -33,37 +33,23 @@ func newRunsList() *cobra.Command {
 }
 
 func newRunsShow() *cobra.Command {
-	var a adminFlags
-	cmd := &cobra.Command{
-		Use: "show ID", Short: "Show a run and its mutations", Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.with(cmd, func(ctx context.Context, c *connection) error {
-				r, err := c.Run(ctx, args[0])
-				if err != nil {
-					return err
-				}
-				list := &wire.List[wire.Mutation]{}
-				if !asJSON(cmd) {
-					if list, err = c.Mutations(ctx, client.MutationFilter{Run: r.ID}); err != nil {
-						return err
-					}
-				}
-				return show(cmd, r, func(p *page, r *wire.Run) {
-					showRun(p, r)
-					if len(list.Items) == 0 {
-						return
-					}
-					if list.Next != "" {
-						cmd.PrintErrf("There is more: %s --run %s --cursor %s\n", p.on("keep-proxy mutations list"), r.ID, list.Next)
-					}
-					p.sayf("")
-					mutationColumns.table(p, list.Items)
-				})
-			})
-		},
-	}
-	a.bind(jsonFlag(cmd))
-	return cmd
+	var list *wire.List[wire.Mutation]
+	cmd := &cobra.Command{Use: "show ID", Short: "Show a run and its mutations", Args: cobra.ExactArgs(1)}
+	return asking(cmd, func(ctx context.Context, c *connection, args []string) (r *wire.Run, err error) {
+		if r, err = c.Run(ctx, args[0]); err == nil && !asJSON(cmd) {
+			list, err = c.Mutations(ctx, client.MutationFilter{Run: r.ID})
+		}
+		return r, err
+	}, func(p *page, r *wire.Run) {
+		showRun(p, r)
+		if list.Next != "" {
+			cmd.PrintErrf("There is more: %s --run %s --cursor %s\n", p.on("keep-proxy mutations list"), r.ID, list.Next)
+		}
+		if len(list.Items) > 0 {
+			p.sayf("")
+			mutationColumns.table(p, list.Items)
+		}
+	})
 }
 
 func showRun(p *page, r *wire.Run) {

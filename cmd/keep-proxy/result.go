@@ -67,14 +67,6 @@ func (f *runFlags) writeResult(v managed.Verdict) error {
 	return nil
 }
 
-// itemDone is the refusal of an item that is done or skipped, nil for any other error.
-func itemDone(err error) *client.Problem {
-	if p, ok := errors.AsType[*client.Problem](err); ok && p.Name() == "item-done" {
-		return p
-	}
-	return nil
-}
-
 // reported is what a run that met err is reported as. What became of an opened run counts for more than an error after its end.
 // With an error nothing is a success.
 func reported(cmd *cobra.Command, v managed.Verdict, err error) (managed.Verdict, error) {

@@ -154,9 +154,9 @@ func (f *runFlags) inside(cmd *cobra.Command, h *host, args []string, signals *r
 		return managed.Verdict{}, noRun(errSignalled)
 	}
 	opened, err := f.open(signals.ctx, h, wait, began, say)
-	if done := itemDone(err); done != nil && f.IfDone != ifDoneFail {
-		say("%s The command was not started; keep-proxy items reopen or new-attempt allows more", done.Detail)
-		return managed.Verdict{Skipped: true, Reason: done.Detail, Retry: managed.RetryNo}, nil
+	if p, ok := errors.AsType[*client.Problem](err); ok && p.Name() == "item-done" && f.IfDone != ifDoneFail {
+		say("%s The command was not started; keep-proxy items reopen or new-attempt allows more", p.Detail)
+		return managed.Verdict{Skipped: true, Reason: p.Detail, Retry: managed.RetryNo}, nil
 	}
 	if err != nil {
 		return managed.Verdict{}, noRun(openError(err))
