@@ -21,6 +21,7 @@
 package child
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -43,8 +44,8 @@ const (
 // signalBase is added to the number of the signal that ended a command.
 const signalBase = 128
 
-// DefaultGrace is the time between SIGTERM and SIGKILL.
-const DefaultGrace = 5 * time.Second
+// defaultGrace is Command's.
+const defaultGrace = 5 * time.Second
 
 // Command is what to run. Args is required.
 type Command struct {
@@ -56,7 +57,7 @@ type Command struct {
 	// User is as whom it runs, nil for our own. Another one gets our terminal as its own only
 	// where nobody can type into it for somebody else.
 	User *User
-	// Grace is the time between SIGTERM and SIGKILL (default DefaultGrace).
+	// Grace is the time between SIGTERM and SIGKILL (default 5 s).
 	Grace time.Duration
 }
 
@@ -105,10 +106,7 @@ func Start(c Command) (*Process, error) {
 	if err != nil {
 		return nil, startError(c.Args[0], err)
 	}
-	p := &Process{grace: c.Grace, done: make(chan struct{}), terminal: controlling(c)}
-	if p.grace == 0 {
-		p.grace = DefaultGrace
-	}
+	p := &Process{grace: cmp.Or(c.Grace, defaultGrace), done: make(chan struct{}), terminal: controlling(c)}
 	adopt()
 	p.before = children()
 	started := make(chan error)

@@ -152,14 +152,14 @@ func (s *stage) command(ctx context.Context, environ []string, args ...string) (
 
 // keep runs a command of keep-proxy and shows how it is typed.
 func (s *stage) keep(ctx context.Context, args ...string) (int, error) {
-	typed := ""
+	typed := []string{"keep-proxy"}
 	for _, a := range args {
 		if strings.Contains(a, " ") {
 			a = "'" + a + "'"
 		}
-		typed += " " + a
+		typed = append(typed, a)
 	}
-	s.sayf("  $ keep-proxy%s", typed)
+	s.sayf("  $ %s", strings.Join(typed, " "))
 	all := append([]string{s.o.Self, args[0], "--config", s.config}, args[1:]...)
 	return s.command(ctx, nil, all...)
 }

@@ -38,6 +38,8 @@ type adminFlags struct {
 	settings
 
 	url string
+	// anonymous leaves the token out, for answers that need none.
+	anonymous bool
 }
 
 func (a *adminFlags) bind(cmd *cobra.Command) {
@@ -47,18 +49,6 @@ func (a *adminFlags) bind(cmd *cobra.Command) {
 
 // explicit is the address that a flag or a variable names; empty for neither.
 func (a *adminFlags) explicit() string { return cmp.Or(a.url, os.Getenv(adminVariable)) }
-
-// find is where a running proxy has its API: where it was named, else where the data folder says, whose proxy has a state.
-// The address is empty if no proxy runs.
-func (a *adminFlags) find(dir string) (url string, state *serving.State, err error) {
-	if url := a.explicit(); url != "" {
-		return url, nil, nil
-	}
-	if state, err = serving.Find(dir); err != nil || state == nil {
-		return "", nil, err
-	}
-	return state.Admin, state, nil
-}
 
 // connection is an admin API to ask. Close it.
 type connection struct {
@@ -103,53 +93,31 @@ func (a *adminFlags) with(cmd *cobra.Command, work func(context.Context, *connec
 // always tries again: whoever has the ledger is about to announce itself, or to leave.
 func always() bool { return true }
 
-// running connects to a running proxy; nil if there is none.
+// running connects to a running proxy, where it was named, else where the data folder says; nil if there is none.
 func (a *adminFlags) running(c config.Config) (*connection, error) {
-	url, state, err := a.find(c.Ledger.Dir)
-	if err != nil || url == "" {
+	if url := a.explicit(); url != "" {
+		return a.dial(c, url, nil)
+	}
+	state, err := serving.Find(c.Ledger.Dir)
+	if err != nil || state == nil {
 		return nil, err
 	}
-	return dial(c, url, state)
+	return a.dial(c, state.Admin, state)
 }
 
 // reach connects to a running proxy, without which the command refuses.
-func (a *adminFlags) reach(cmd *cobra.Command) (*connection, error) {
-	c, err := a.load(cmd)
-	if err != nil {
-		return nil, err
-	}
-	conn, err := a.running(c)
-	if err == nil && conn == nil {
-		err = noProxy(cmd, c.Ledger.Dir)
-	}
-	return conn, err
-}
-
-// probe connects to a running proxy without a token, for answers that need none.
-func (a *adminFlags) probe(cmd *cobra.Command) (*client.Client, error) {
+func (a *adminFlags) reach(cmd *cobra.Command) (conn *connection, err error) {
 	var c config.Config
-	var err error
-	if a.explicit() == "" { // Else there may be no configuration.
+	if !a.anonymous || a.explicit() == "" { // Else nothing of the configuration is needed.
 		if c, err = a.load(cmd); err != nil {
 			return nil, err
 		}
 	}
-	url, state, err := a.find(c.Ledger.Dir)
-	if err == nil && url == "" {
-		err = noProxy(cmd, c.Ledger.Dir)
+	conn, err = a.running(c)
+	if err == nil && conn == nil {
+		err = fmt.Errorf("%s: no proxy runs for %s; start one with keep-proxy serve, or name its API with --admin", cmd.Name(), c.Ledger.Dir)
 	}
-	if err != nil {
-		return nil, err
-	}
-	found, err := endpoint(url, state)
-	if err != nil {
-		return nil, err
-	}
-	return client.New(found)
-}
-
-func noProxy(cmd *cobra.Command, dir string) error {
-	return fmt.Errorf("%s: no proxy runs for %s; start one with keep-proxy serve, or name its API with --admin", cmd.Name(), dir)
+	return conn, err
 }
 
 // tokenFile is where the operator's token is read from: the file of a variable, as it may do less than the operator's, else
@@ -166,16 +134,18 @@ func tokenFile(c config.Config, state *serving.State) string {
 }
 
 // dial connects to the API at an address; state is that of the data folder's proxy, nil for any other.
-func dial(c config.Config, url string, state *serving.State) (*connection, error) {
-	token, err := os.ReadFile(tokenFile(c, state))
-	if err != nil {
-		return nil, fmt.Errorf("operator's token: %w; name its file with %s", err, tokenVariable)
-	}
+func (a *adminFlags) dial(c config.Config, url string, state *serving.State) (*connection, error) {
 	found, err := endpoint(url, state)
 	if err != nil {
 		return nil, err
 	}
-	found.Token = string(token)
+	if !a.anonymous {
+		token, err := os.ReadFile(tokenFile(c, state))
+		if err != nil {
+			return nil, fmt.Errorf("operator's token: %w; name its file with %s", err, tokenVariable)
+		}
+		found.Token = string(token)
+	}
 	made, err := client.New(found)
 	if err != nil {
 		return nil, err
@@ -263,7 +233,7 @@ type host struct {
 // host finds the proxy, joins another run's, or embeds one.
 func (a *adminFlags) host(ctx context.Context, cmd *cobra.Command, c config.Config) (*host, error) {
 	if url := a.explicit(); url != "" {
-		made, err := dial(c, url, nil)
+		made, err := a.dial(c, url, nil)
 		if err != nil {
 			return nil, err
 		}
@@ -295,7 +265,7 @@ func (a *adminFlags) joinOrEmbed(ctx context.Context, cmd *cobra.Command, c conf
 	if state == nil {
 		return a.embed(ctx, cmd, c)
 	}
-	made, err := dial(c, state.Admin, state)
+	made, err := a.dial(c, state.Admin, state)
 	if err != nil {
 		return nil, err
 	}

@@ -57,7 +57,7 @@ func newExplain() *cobra.Command {
 			return show(cmd, out, showExplained)
 		},
 	}
-	f.adminFlags.bind(jsonFlag(cmd))
+	f.bind(jsonFlag(cmd))
 	flags := cmd.Flags()
 	flags.StringVarP(&f.Method, "method", "X", "", "method (default GET, with -d POST)")
 	flags.StringArrayVarP(&f.headers, "header", "H", nil, "header field, NAME: VALUE; may be repeated")

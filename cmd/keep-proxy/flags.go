@@ -101,6 +101,24 @@ func isTerminal(stream any) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
+// configured gives a command the flags to find its configuration. It works with that, and shows what comes of it.
+func configured[T any](cmd *cobra.Command, work func(*cobra.Command, config.Config, []string) (T, error), write func(*page, T)) *cobra.Command {
+	var s settings
+	s.bind(jsonFlag(cmd))
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		c, err := s.load(cmd)
+		if err != nil {
+			return err
+		}
+		v, err := work(cmd, c, args)
+		if err != nil {
+			return err
+		}
+		return show(cmd, v, write)
+	}
+	return cmd
+}
+
 // asking gives a command the flags to find the API. It asks, and shows the answer.
 func asking[T any](cmd *cobra.Command, ask func(context.Context, *connection, []string) (T, error), write func(*page, T)) *cobra.Command {
 	var a adminFlags

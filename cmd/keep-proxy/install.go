@@ -25,29 +25,23 @@ import (
 
 // newCA makes the command that prints the proxy's own CA.
 func newCA() *cobra.Command {
-	var s settings
-	cmd := &cobra.Command{Use: "ca", Short: "Print the certificate of the proxy's own CA, PEM"}
-	s.bind(cmd)
-	path := cmd.Flags().Bool("path", false, "print the file's path instead")
-	cmd.Flags().Bool("json", false, "both as JSON")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		c, err := s.load(cmd)
-		if err != nil {
-			return err
-		}
-		name := c.Proxy.CA.CertFile
-		pem, err := os.ReadFile(name)
-		if err != nil {
-			return fmt.Errorf("ca: %w; it is written when the proxy starts first", err)
-		}
-		return show(cmd, map[string]string{"file": name, "pem": string(pem)}, func(p *page, ca map[string]string) {
-			if *path {
+	var path bool
+	cmd := configured(&cobra.Command{Use: "ca", Short: "Print the certificate of the proxy's own CA, PEM"},
+		func(_ *cobra.Command, c config.Config, _ []string) (map[string]string, error) {
+			pem, err := os.ReadFile(c.Proxy.CA.CertFile)
+			if err != nil {
+				return nil, fmt.Errorf("ca: %w; it is written when the proxy starts first", err)
+			}
+			return map[string]string{"file": c.Proxy.CA.CertFile, "pem": string(pem)}, nil
+		}, func(p *page, ca map[string]string) {
+			if path {
 				p.sayf("%s", ca["file"])
 				return
 			}
 			p.WriteString(ca["pem"])
 		})
-	}
+	cmd.Flags().BoolVar(&path, "path", false, "print the file's path instead")
+	cmd.Flags().Lookup("json").Usage = "both as JSON"
 	return cmd
 }
 
@@ -56,18 +50,18 @@ const healthTimeout = 5 * time.Second
 
 // newHealth makes the probe for containers.
 func newHealth() *cobra.Command {
-	var a adminFlags
+	a := adminFlags{anonymous: true}
 	cmd := &cobra.Command{Use: "health", Short: "Exit 0 if the proxy would carry a mutation now"}
 	a.bind(jsonFlag(cmd))
 	live := cmd.Flags().Bool("live", false, "ask only whether the process answers")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		ctx, cancel := context.WithTimeout(cmd.Context(), healthTimeout)
 		defer cancel()
-		c, err := a.probe(cmd)
+		c, err := a.reach(cmd)
 		if err != nil {
 			return err
 		}
-		defer c.Close()
+		defer func() { _ = c.Close() }()
 		ask := c.Readyz
 		if *live {
 			ask = c.Healthz

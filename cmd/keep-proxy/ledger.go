@@ -34,48 +34,30 @@ func storeConfig(cmd *cobra.Command, c config.Config) badgerstore.Config {
 	return app.StoreConfig(c, version(), quietLog(c.Log, cmd.ErrOrStderr()), clock.System())
 }
 
-// onStore makes a command that works on the stopped ledger, and shows what comes of it.
-func onStore[T any](cmd *cobra.Command, work func(context.Context, config.Config, badgerstore.Config) (T, error), write func(*page, T)) *cobra.Command {
-	var s settings
-	s.bind(jsonFlag(cmd))
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		c, err := s.load(cmd)
-		if err != nil {
-			return err
-		}
-		v, err := work(cmd.Context(), c, storeConfig(cmd, c))
-		if err != nil {
-			return err
-		}
-		return show(cmd, v, write)
-	}
-	return cmd
-}
-
 func newLedgerInit() *cobra.Command {
-	return onStore(&cobra.Command{
+	return configured(&cobra.Command{
 		Use:   "init",
 		Short: "Make a new, empty ledger, and print its id",
 		Long: "Makes a ledger ahead of the first start. Put its id into ledger.id: then a missing ledger, or another one,\n" +
 			"refuses to start.",
-	}, func(_ context.Context, c config.Config, store badgerstore.Config) (map[string]string, error) {
+	}, func(cmd *cobra.Command, c config.Config, _ []string) (map[string]string, error) {
 		if err := ensureDir(c); err != nil {
 			return nil, err
 		}
-		id, err := badgerstore.Init(store)
+		id, err := badgerstore.Init(storeConfig(cmd, c))
 		return map[string]string{"id": id, "dir": app.LedgerDir(c)}, err
 	}, func(p *page, made map[string]string) { p.sayf("%s", made["id"]) })
 }
 
 func newLedgerAcceptLoss() *cobra.Command {
 	var d decider
-	cmd := onStore(&cobra.Command{
+	cmd := configured(&cobra.Command{
 		Use:   "accept-loss --reason TEXT",
 		Short: "Go on deliberately with a ledger that is missing, damaged or shortened",
 		Long: "For a ledger that refuses to start. Active work may have gone on in the part that is lost. So all of it\n" +
 			"waits until a person has looked (ledger confirm). The proxy must be stopped.",
-	}, func(ctx context.Context, _ config.Config, store badgerstore.Config) (badgerstore.Loss, error) {
-		return badgerstore.AcceptLoss(ctx, store, d.reason, d.actor)
+	}, func(cmd *cobra.Command, c config.Config, _ []string) (badgerstore.Loss, error) {
+		return badgerstore.AcceptLoss(cmd.Context(), storeConfig(cmd, c), d.reason, d.actor)
 	}, showLoss)
 	d.bind(cmd, "why", "who accepts it")
 	return cmd

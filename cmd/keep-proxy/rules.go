@@ -217,15 +217,7 @@ func viewOperation(op *rules.Operation) operationView {
 	return v
 }
 
-// loaded loads the connectors in force.
-func (s *settings) loaded(cmd *cobra.Command) (*rules.Set, error) {
-	c, err := s.load(cmd)
-	if err != nil {
-		return nil, err
-	}
-	return loadedRules(c)
-}
-
+// loadedRules are the connectors in force.
 func loadedRules(c config.Config) (*rules.Set, error) {
 	set, findings, err := app.LoadRules(c)
 	if err != nil {
@@ -237,57 +229,51 @@ func loadedRules(c config.Config) (*rules.Set, error) {
 	return set, nil
 }
 
+var connectorColumns = columns[connectorView]{"NAME\tVERSION\tOPERATIONS\tHOSTS\tFILE", func(v connectorView) []string {
+	return []string{v.Name, strconv.Itoa(v.Version), strconv.Itoa(len(v.Operations)), clip(strings.Join(v.Hosts, ", "), 50), v.File}
+}}
+
 func newConnectorsList() *cobra.Command {
-	var s settings
-	cmd := &cobra.Command{
-		Use: "list", Short: "List the connectors that the proxy would load",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			set, err := s.loaded(cmd)
+	return configured(&cobra.Command{Use: "list", Short: "List the connectors that the proxy would load"},
+		func(_ *cobra.Command, c config.Config, _ []string) (map[string][]connectorView, error) {
+			set, err := loadedRules(c)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			views := []connectorView{}
 			for _, c := range set.Connectors() {
 				views = append(views, viewConnector(c))
 			}
-			return show(cmd, map[string][]connectorView{"items": views}, func(p *page, list map[string][]connectorView) {
-				columns[connectorView]{"NAME\tVERSION\tOPERATIONS\tHOSTS\tFILE", func(v connectorView) []string {
-					return []string{v.Name, strconv.Itoa(v.Version), strconv.Itoa(len(v.Operations)), clip(strings.Join(v.Hosts, ", "), 50), v.File}
-				}}.table(p, list["items"])
-			})
-		},
-	}
-	s.bind(jsonFlag(cmd))
-	return cmd
+			return map[string][]connectorView{"items": views}, nil
+		}, func(p *page, list map[string][]connectorView) { connectorColumns.table(p, list["items"]) })
 }
 
 func newConnectorsShow() *cobra.Command {
-	var s settings
 	var asYAML bool
-	cmd := &cobra.Command{
-		Use: "show NAME", Short: "Show a connector's operations and numbers", Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			set, err := s.loaded(cmd)
+	var file []byte
+	cmd := configured(&cobra.Command{Use: "show NAME", Short: "Show a connector's operations and numbers", Args: cobra.ExactArgs(1)},
+		func(_ *cobra.Command, c config.Config, args []string) (v connectorView, err error) {
+			set, err := loadedRules(c)
 			if err != nil {
-				return err
+				return v, err
 			}
-			c := set.Connector(args[0])
-			if c == nil {
-				var names []string
-				for _, c := range set.Connectors() {
-					names = append(names, c.Name)
-				}
-				slices.Sort(names)
-				return fmt.Errorf("there is no connector %q; there are %s", args[0], strings.Join(names, ", "))
+			if c := set.Connector(args[0]); c != nil {
+				file = c.Content
+				return viewConnector(c), nil
 			}
+			var names []string
+			for _, c := range set.Connectors() {
+				names = append(names, c.Name)
+			}
+			slices.Sort(names)
+			return v, fmt.Errorf("there is no connector %q; there are %s", args[0], strings.Join(names, ", "))
+		}, func(p *page, v connectorView) {
 			if asYAML {
-				_, err := cmd.OutOrStdout().Write(c.Content)
-				return err
+				p.Write(file)
+				return
 			}
-			return show(cmd, viewConnector(c), showConnector)
-		},
-	}
-	s.bind(jsonFlag(cmd))
+			showConnector(p, v)
+		})
 	cmd.Flags().BoolVar(&asYAML, "yaml", false, "print the file itself")
 	return cmd
 }

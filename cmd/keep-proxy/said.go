@@ -71,24 +71,18 @@ func onSameLedger(flags, text string) string {
 	})
 }
 
-// said is an error in the words of the command line: what the API refused is told by
-// command and flag, with all of its faults, as nobody sees the answer that holds them.
+// said is an error in the words of the command line: what the API refused is told by command and flag, with all of its faults. A
+// refusal is one line, as it may quote what an API or a program said.
 func said(cmd *cobra.Command, err error) string {
-	return onSameLedger(again(cmd), inCommands(cmd, err))
-}
-
-// inCommands is an error with the refusal in it, if there is one, in those words. A refusal is one
-// line: what an API or a program said of a mutation may be quoted in it.
-func inCommands(cmd *cobra.Command, err error) string {
 	text := err.Error()
-	p, ok := errors.AsType[*client.Problem](err)
-	if !ok {
-		return text
+	if p, ok := errors.AsType[*client.Problem](err); ok {
+		told := commandsFor.Replace(p.Error())
+		if len(p.Errors) > 0 {
+			told = inFlags(cmd, p.Errors)
+		}
+		text = strings.Replace(text, p.Error(), printable(told), 1)
 	}
-	if len(p.Errors) == 0 {
-		return strings.Replace(text, p.Error(), printable(commandsFor.Replace(p.Error())), 1)
-	}
-	return strings.Replace(text, p.Error(), printable(inFlags(cmd, p.Errors)), 1)
+	return onSameLedger(again(cmd), text)
 }
 
 // inFlags tells faults by the flags in which they are.

@@ -60,7 +60,7 @@ func newServe() *cobra.Command {
 			return w.end(cmd, f.serve(cmd, c, w))
 		},
 	}
-	f.settings.bind(cmd)
+	f.bind(cmd)
 	f.run.bind(cmd)
 	cmd.Flags().StringSlice("listen", nil, "address of the proxy, several with commas (proxy.listen)")
 	cmd.Flags().String("admin-listen", "", "address of the admin API (admin.listen)")

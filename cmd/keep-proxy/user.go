@@ -145,16 +145,13 @@ func copyFor(u *child.User, from, to string) error {
 
 // asUser changes an environment to the user's.
 func asUser(env []string, u *child.User) []string {
-	var out []string
-	for _, line := range env {
-		switch name, _, _ := strings.Cut(line, "="); name {
-		case "HOME", "USER", "LOGNAME", "XDG_RUNTIME_DIR", tokenVariable:
-		default:
-			out = append(out, line)
-		}
-	}
+	ours := []string{"HOME", "USER", "LOGNAME", "XDG_RUNTIME_DIR", tokenVariable}
+	env = slices.DeleteFunc(env, func(line string) bool {
+		name, _, _ := strings.Cut(line, "=")
+		return slices.Contains(ours, name)
+	})
 	if u.Name != "" {
-		out = append(out, "HOME="+u.Home, "USER="+u.Name, "LOGNAME="+u.Name)
+		env = append(env, "HOME="+u.Home, "USER="+u.Name, "LOGNAME="+u.Name)
 	}
-	return out
+	return env
 }
