@@ -9,18 +9,19 @@ import (
 // Problem is one thing that is wrong with the configuration.
 type Problem struct {
 	// Source is the file's name, "environment", or the flag, such as --listen.
-	Source string
+	Source string `json:"source"`
 	// Line and Column say where in the file, from 1; 0 elsewhere.
-	Line, Column int
+	Line   int `json:"line,omitzero"`
+	Column int `json:"column,omitzero"`
 	// Key is the key in dotted form, such as proxy.timeouts.dial. An environment variable that stands for no key has
 	// its name here. Empty when the file as a whole is meant.
-	Key string
+	Key string `json:"key"`
 	// Value is what was given; <secret> in place of a secret.
-	Value string
+	Value string `json:"value,omitzero"`
 	// Text says what is wrong.
-	Text string
+	Text string `json:"text"`
 	// Fix says what to write instead.
-	Fix string
+	Fix string `json:"fix"`
 }
 
 // String writes the problem on one line.
@@ -150,8 +151,9 @@ type fault struct {
 // Place is where a value was given: a file, the environment or a flag. Line and
 // Column are 0 outside files.
 type Place struct {
-	Source       string
-	Line, Column int
+	Source string
+	Line   int `json:"line,omitzero"`
+	Column int `json:"column,omitzero"`
 }
 
 // Place says where key was given or, inside a list, what holds it; the zero Place

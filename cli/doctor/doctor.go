@@ -1,3 +1,12 @@
+// Package doctor examines an installation, and a sandbox from inside.
+//
+// Every examination ends in findings, and changes nothing that lasts. It sends only to the proxy. Targets that must not be
+// reached past it get a TCP connection without a byte.
+//
+// # Failure
+//
+// What can't be found out is said to be unknown, with the reason, and never sound. One
+// examination that fails leaves the others as they are.
 package doctor
 
 import (
@@ -12,6 +21,51 @@ import (
 
 	"golang.org/x/sys/unix"
 )
+
+// Verdict is what an examination came to. The zero value is none and counts as Broken.
+type Verdict string
+
+const (
+	// Sound needs nothing.
+	Sound Verdict = "sound"
+	// Advice works, and could be safer.
+	Advice Verdict = "advice"
+	// Unknown could not be found out here.
+	Unknown Verdict = "unknown"
+	// Broken breaks a promise, or keeps the proxy from working.
+	Broken Verdict = "broken"
+)
+
+// Finding is what one examination found.
+type Finding struct {
+	// Name is what was examined, in a few words.
+	Name    string  `json:"name"`
+	Verdict Verdict `json:"verdict"`
+	// Detail says what was seen.
+	Detail string `json:"detail"`
+	// Fix says what to do; empty for what is sound.
+	Fix string `json:"fix,omitempty"`
+}
+
+// Failed reports whether anything is broken.
+func Failed(findings []Finding) bool {
+	for _, f := range findings {
+		switch f.Verdict {
+		case Sound, Advice, Unknown:
+		default:
+			return true
+		}
+	}
+	return false
+}
+
+// Of makes a finding of the verdict.
+func (v Verdict) Of(name, detail, fix string) Finding { return Finding{name, v, detail, fix} }
+
+func sound(name, detail string) Finding        { return Sound.Of(name, detail, "") }
+func advice(name, detail, fix string) Finding  { return Advice.Of(name, detail, fix) }
+func unknown(name, detail, fix string) Finding { return Unknown.Of(name, detail, fix) }
+func broken(name, detail, fix string) Finding  { return Broken.Of(name, detail, fix) }
 
 // Installation is what is examined. Paths are absolute.
 type Installation struct {
@@ -136,11 +190,12 @@ func (i Installation) syncs() Finding {
 
 // identity and mark are what finds a missing and an older ledger.
 func (i Installation) identity() Finding {
+	const name = "ledger.id"
 	if i.LedgerID == "" {
-		return advice("ledger.id", "not set: an empty or missing folder counts as a first start, and everything would be done again",
+		return advice(name, "not set: an empty or missing folder counts as a first start, and everything would be done again",
 			"set ledger.id to what serve prints")
 	}
-	return sound("ledger.id", i.LedgerID)
+	return sound(name, i.LedgerID)
 }
 
 func (i Installation) mark() Finding {
@@ -151,10 +206,8 @@ func (i Installation) mark() Finding {
 	if rel, err := filepath.Rel(i.Dir, i.HighWaterFile); err == nil && filepath.IsLocal(rel) {
 		return advice(name, i.HighWaterFile+" is in the data folder and is restored together with it", "put it on another volume")
 	}
-	if dir := i.markFolder(); dir != "" {
-		if kind, bad, err := fileSystem(dir); err == nil && bad {
-			return broken(name, i.HighWaterFile+" is on "+kind+", which"+keepsNothing, "put it on another local disk")
-		}
+	if kind, bad, err := fileSystem(i.markFolder()); err == nil && bad {
+		return broken(name, i.HighWaterFile+" is on "+kind+", which"+keepsNothing, "put it on another local disk")
 	}
 	return sound(name, i.HighWaterFile)
 }
