@@ -90,7 +90,7 @@ func (a *audit) events(ctx context.Context, w io.Writer) error {
 			if a.run != "" && e.Run != a.run && !a.mutations[e.Mutation] {
 				continue
 			}
-			event := eventOf(e)
+			event := as[wire.Event](e)
 			if err := writeLine(w, wire.AuditLine{Event: &event}); err != nil {
 				return err
 			}

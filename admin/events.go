@@ -56,7 +56,7 @@ func (s *Server) followEvents(ctx context.Context, w io.Writer, after uint64) er
 			return err
 		}
 		for _, e := range events {
-			if err := writeEvent(w, eventOf(e)); err != nil {
+			if err := writeEvent(w, as[wire.Event](e)); err != nil {
 				return err
 			}
 			after, quiet = e.Seq, 0

@@ -58,10 +58,8 @@ func sendOpenAPI(s *Server, w http.ResponseWriter, _ *http.Request) error {
 // may call it by any name, as a kubelet does: the answers say nothing else.
 func (s *Server) newHealth() *http.Server {
 	mux := http.NewServeMux()
-	for _, rt := range publicRoutes() {
-		if rt.id == healthzID || rt.id == readyzID {
-			mux.HandleFunc(rt.method+" "+rt.path, s.handler(rt))
-		}
+	for _, rt := range healthRoutes() {
+		mux.HandleFunc(rt.method+" "+rt.path, s.handler(rt))
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, refuse("not-found", "Only /healthz and /readyz are answered here, to GET and HEAD."))

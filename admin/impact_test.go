@@ -49,7 +49,7 @@ func TestImpact(t *testing.T) {
 	}
 	_ = second
 	for query, words := range map[string]string{
-		"": "nothing is asked about", "?version=1": "without connector", "?connector=a&version=x": "no version", "?until=soon": "neither a time",
+		"": "nothing is asked about", "?version=1": "without connector", "?connector=a&version=x": "no number", "?until=soon": "neither a time",
 		"?since=1h&until=2h": "before since",
 	} {
 		w.refused(ask{path: "/v1/impact" + query}, 400, "bad-request", words)

@@ -18,8 +18,8 @@ type Modes interface {
 }
 
 // setMode answers POST /v1/{pause,drain,resume}.
-func setMode(mode string) func(*Server, *http.Request, *wire.SetMode) (any, error) {
-	return func(s *Server, r *http.Request, q *wire.SetMode) (any, error) {
+func setMode(mode string) func(*Server, *http.Request, *wire.SetMode) (*wire.Mode, error) {
+	return func(s *Server, r *http.Request, q *wire.SetMode) (*wire.Mode, error) {
 		if s.config.Modes == nil {
 			return nil, refuse("not-yet", "Pausing and draining: this program doesn't do it.")
 		}
@@ -29,7 +29,8 @@ func setMode(mode string) func(*Server, *http.Request, *wire.SetMode) (any, erro
 		told := *q
 		told.Actor = actorOf(r.Context(), q.Actor)
 		// A caller that goes away doesn't leave it half done.
-		return s.config.Modes.SetMode(context.WithoutCancel(r.Context()), mode, told)
+		out, err := s.config.Modes.SetMode(context.WithoutCancel(r.Context()), mode, told)
+		return &out, err
 	}
 }
 
@@ -48,7 +49,7 @@ func (s *Server) admitting() error {
 }
 
 // reload answers POST /v1/reload.
-func reload(s *Server, r *http.Request) (any, error) {
+func reload(s *Server, r *http.Request) (*wire.Reloaded, error) {
 	if s.config.Reload == nil {
 		return nil, refuse("not-yet", "Reloading: this program doesn't do it.")
 	}
@@ -57,5 +58,5 @@ func reload(s *Server, r *http.Request) (any, error) {
 	if err != nil {
 		return nil, refuse("reload-failed", "Nothing was changed: what was in force before stays in force. %s.", strings.TrimSuffix(err.Error(), "."))
 	}
-	return out, nil
+	return &out, nil
 }

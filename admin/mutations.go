@@ -21,30 +21,26 @@ const maxShown = 1 << 20
 const maxEvents = 1000
 
 // listMutations answers GET /v1/mutations.
-func listMutations(s *Server, r *http.Request) (any, error) {
-	f, err := filterOf(r.URL.Query(), s.config.Now().Wall)
-	if err != nil {
-		return nil, err
-	}
-	page, err := s.config.Ledger.Mutations(r.Context(), f)
-	if err != nil {
-		return nil, listingError(f, err)
-	}
+func listMutations(s *Server, r *http.Request) (*wire.List[wire.Mutation], error) {
+	q := s.query(r)
+	f := q.filter()
+	f.States = states(q, ledger.States())
 	show := mutationOf
 	if callerOf(r.Context()).role == RoleHost {
 		show = outlineOf
 	}
-	return wire.List[wire.Mutation]{Items: each(page.Items, show), Next: page.Next}, nil
+	return listing(r, q, f, s.config.Ledger.Mutations, show)
 }
 
 // showMutation answers GET /v1/mutations/{id}.
-func showMutation(s *Server, r *http.Request) (any, error) {
+func showMutation(s *Server, r *http.Request) (*wire.Mutation, error) {
 	m, err := s.mutation(r.Context(), r.PathValue("id"))
 	if err != nil {
 		return nil, err
 	}
 	if callerOf(r.Context()).role == RoleHost {
-		return outlineOf(m), nil
+		out := outlineOf(m)
+		return &out, nil
 	}
 	return s.shown(r.Context(), m)
 }
@@ -73,7 +69,7 @@ func (s *Server) shown(ctx context.Context, m *ledger.Mutation) (*wire.Mutation,
 	if err != nil {
 		return nil, err
 	}
-	out.Events, out.EventsLeftOut = each(events, eventOf), leftOut
+	out.Events, out.EventsLeftOut = each(events, as[wire.Event, ledger.Event]), leftOut
 	out.Actions = s.actions(m)
 	return &out, nil
 }
@@ -173,14 +169,5 @@ func sendBody(s *Server, w http.ResponseWriter, r *http.Request) error {
 
 // actions are the decisions that are open on m.
 func (s *Server) actions(m *ledger.Mutation) []wire.Action {
-	return each(s.config.Ledger.Actions(m, s.config.Now()), func(a ledger.Action) wire.Action {
-		return wire.Action{Action: string(a.Action), Consequence: a.Consequence, NeedsForce: a.NeedsForce}
-	})
-}
-
-// mutationRef names a record.
-func mutationRef(m *ledger.Mutation) wire.MutationRef {
-	return wire.MutationRef{
-		ID: m.ID, Connector: m.Connector, Operation: m.Operation, Target: m.Target, State: string(m.State),
-	}
+	return each(s.config.Ledger.Actions(m, s.config.Now()), as[wire.Action, ledger.Action])
 }

@@ -13,34 +13,20 @@ import (
 var openObligations = []ledger.State{ledger.Failed, ledger.InFlight, ledger.NeedsReconcile, ledger.Indeterminate}
 
 // listObligations answers GET /v1/obligations.
-func listObligations(s *Server, r *http.Request) (any, error) {
-	f, err := filterOf(r.URL.Query(), s.config.Now().Wall)
-	if err != nil {
-		return nil, err
-	}
-	all, ok := boolOf(r.URL.Query(), "all")
-	if !ok {
-		return nil, BadRequest("query:all", "neither true nor false", "write all=true, or leave it out")
-	}
+func listObligations(s *Server, r *http.Request) (*wire.List[wire.Obligation], error) {
+	q := s.query(r)
+	f := q.filter()
 	f.Obligations = true
-	if !all {
+	if !q.flag("all") {
 		f.States = openObligations
 	}
-	page, err := s.config.Ledger.Mutations(r.Context(), f)
-	if err != nil {
-		return nil, listingError(f, err)
-	}
-	return wire.List[wire.Obligation]{Items: each(page.Items, obligationOf), Next: page.Next}, nil
+	return listing(r, q, f, s.config.Ledger.Mutations, obligationOf)
 }
 
 // obligationOf shows an obligation.
 func obligationOf(m *ledger.Mutation) wire.Obligation {
-	o := wire.Obligation{
-		ID: m.ID, Version: m.Version, Standing: standingOf(m), State: string(m.State),
-		Connector: m.Connector, Operation: m.Operation, Target: m.Target, Account: m.Account,
-		Workflow: m.Workflow, Item: m.Item, Attempt: m.Attempt, Request: m.Request.Method + " " + m.Request.URL,
-		Reason: m.Reason, CreatedAt: m.CreatedAt, UpdatedAt: m.UpdatedAt, NextTryAt: m.NextTryAt,
-	}
+	o := as[wire.Obligation](m)
+	o.Standing, o.Request = standingOf(m), m.Request.Method+" "+m.Request.URL
 	if u := m.Undo; u != nil {
 		o.Mutation, o.Object, o.Order, o.Auto, o.Sent = u.Of.ID(), u.Object, u.Order, u.Auto, u.Sent
 	}
@@ -81,7 +67,7 @@ func (s *Server) obligation(r *http.Request) (*ledger.Mutation, error) {
 }
 
 // runObligation answers POST /v1/obligations/{id}/run.
-func runObligation(s *Server, r *http.Request, q *wire.DecideObligation) (any, error) {
+func runObligation(s *Server, r *http.Request, q *wire.DecideObligation) (*wire.Obligation, error) {
 	m, err := s.obligation(r)
 	if err != nil {
 		return nil, err
@@ -92,7 +78,8 @@ func runObligation(s *Server, r *http.Request, q *wire.DecideObligation) (any, e
 	if err != nil {
 		return nil, refusedObligation("run", err)
 	}
-	return obligationOf(run), nil
+	out := obligationOf(run)
+	return &out, nil
 }
 
 // refusedObligation says why an obligation can't be run or waived. The ledger says it of the move that
@@ -115,7 +102,7 @@ func refusedObligation(decided string, err error) error {
 }
 
 // waiveObligation answers POST /v1/obligations/{id}/waive.
-func waiveObligation(s *Server, r *http.Request, q *wire.DecideObligation) (any, error) {
+func waiveObligation(s *Server, r *http.Request, q *wire.DecideObligation) (*wire.Obligation, error) {
 	m, err := s.obligation(r)
 	if err != nil {
 		return nil, err
@@ -126,21 +113,6 @@ func waiveObligation(s *Server, r *http.Request, q *wire.DecideObligation) (any,
 	if err != nil {
 		return nil, refusedObligation("waived", err)
 	}
-	return obligationOf(finished.Mutation), nil
-}
-
-// obligationIDs names obligations; nil for none.
-func obligationIDs(keys []ledger.Key) []string {
-	if len(keys) == 0 {
-		return nil
-	}
-	return each(keys, ledger.Key.ID)
-}
-
-// undoOf shows what a mutation takes back; nil if nothing.
-func undoOf(u *ledger.Undo) *wire.Undo {
-	if u == nil {
-		return nil
-	}
-	return &wire.Undo{Mutation: u.Of.ID(), Object: u.Object}
+	out := obligationOf(finished.Mutation)
+	return &out, nil
 }

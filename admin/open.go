@@ -30,7 +30,7 @@ const requestLabel = reservedLabel + "request"
 // operator's token, so that a repeated request, also after a restart, finds the
 // run that it opened and gets the same token. Repeats work as long as
 // the ledger knows the token (24 h after the run's end).
-func openRun(s *Server, r *http.Request, q *wire.OpenRun) (any, error) {
+func openRun(s *Server, r *http.Request, q *wire.OpenRun) (*wire.OpenedRun, error) {
 	command, err := s.openCommand(q)
 	if err != nil {
 		return nil, err
@@ -58,7 +58,7 @@ func checkIdempotencyKey(keys []string) error {
 }
 
 // openOnce opens the run unless the same request did before.
-func (s *Server) openOnce(r *http.Request, command ledger.OpenRun, q *wire.OpenRun, key string) (any, error) {
+func (s *Server) openOnce(r *http.Request, command ledger.OpenRun, q *wire.OpenRun, key string) (*wire.OpenedRun, error) {
 	token := s.derivedToken(callerOf(r.Context()).name, key)
 	defer s.opening.lock(token)()
 	digest, err := requestDigest(q)
@@ -109,7 +109,7 @@ func requestDigest(q *wire.OpenRun) (string, error) {
 }
 
 // open opens the run, unless an operator keeps work back; the ledger gets the token's digest only.
-func (s *Server) open(r *http.Request, command ledger.OpenRun, q *wire.OpenRun, token string) (any, error) {
+func (s *Server) open(r *http.Request, command ledger.OpenRun, q *wire.OpenRun, token string) (*wire.OpenedRun, error) {
 	if err := s.admitting(); err != nil {
 		return nil, err
 	}
@@ -140,9 +140,9 @@ func (s *Server) door(ctx context.Context, q *wire.OpenRun, token string) (door,
 }
 
 // opened is the answer for a run that is open.
-func (s *Server) opened(run *ledger.Run, token string, d door) wire.OpenedRun {
+func (s *Server) opened(run *ledger.Run, token string, d door) *wire.OpenedRun {
 	e := s.config.Environment
-	return wire.OpenedRun{
+	return &wire.OpenedRun{
 		ID:       run.ID,
 		Token:    token,
 		ProxyURL: d.url(),

@@ -69,7 +69,7 @@ func (s *schemas) operation(rt route, problem object) (object, error) {
 	if err != nil {
 		return nil, err
 	}
-	responses := object{strconv.Itoa(rt.successStatus()): success}
+	responses := object{strconv.Itoa(rt.status): success}
 	for status, names := range rt.refusals() {
 		responses[strconv.Itoa(status)] = object{
 			"description": strings.Join(names, ", "),
@@ -90,7 +90,7 @@ func (s *schemas) operation(rt route, problem object) (object, error) {
 			return nil, err
 		}
 		op["requestBody"] = object{
-			"required": !rt.shape.optional,
+			"required": !rt.optional,
 			"content":  object{"application/json": object{"schema": schema}},
 		}
 	}
@@ -108,8 +108,8 @@ func (s *schemas) success(rt route) (object, error) {
 		media["schema"] = schema
 	}
 	return object{
-		"description": http.StatusText(rt.successStatus()),
-		"content":     object{or(rt.media, "application/json"): media},
+		"description": http.StatusText(rt.status),
+		"content":     object{rt.media: media},
 	}, nil
 }
 

@@ -272,7 +272,7 @@ func TestListingsRefuse(t *testing.T) {
 		{"a misspelt parameter", "/v1/mutations?conector=bank", []string{"query:conector: unknown parameter", `did you mean "connector"?`}},
 		{"a parameter of another listing", "/v1/items?connector=bank", []string{"query:connector: unknown parameter", "known are cursor, item, limit, since, state, workflow"}},
 		{"a state of another listing", "/v1/items?state=applied", []string{`query:state: unknown state "applied"`, "open, failed, needs_attention, done, skipped"}},
-		{"a parameter where none is taken", "/v1/status?verbose=1", []string{"query:verbose", "takes none"}},
+		{"a parameter where none is taken", "/v1/status?verbose=1", []string{"query:verbose", "unknown parameter"}},
 		{"an unknown state", "/v1/mutations?state=done", []string{`query:state: unknown state "done"`, "needs_reconcile"}},
 		{"a limit over the longest page", "/v1/mutations?limit=1001", []string{"query:limit: no number from 1 to 1000"}},
 		{"a limit of nothing", "/v1/runs?limit=0", []string{"query:limit"}},

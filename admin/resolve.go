@@ -22,7 +22,7 @@ import (
 const sourcePerson = "person"
 
 // resolve answers POST /v1/mutations/{id}/resolve.
-func resolve(s *Server, r *http.Request, q *wire.Resolve) (any, error) {
+func resolve(s *Server, r *http.Request, q *wire.Resolve) (*wire.Mutation, error) {
 	command := ledger.Resolve{
 		Action: ledger.Trigger(q.Action), Reason: q.Reason, Actor: q.Actor, Version: q.Version,
 		Force: q.Force, NewKey: q.NewKey, NoResult: q.NoResult,
@@ -110,7 +110,7 @@ func (s *Server) explainRefusal(ctx context.Context, id string, q *wire.Resolve,
 		return refusal
 	}
 	p := problemOf(refusal)
-	ref := mutationRef(m)
+	ref := as[wire.MutationRef](m)
 	p.Mutation, p.Run, p.Item = &ref, m.Run, m.Item
 	p.Actions = s.actions(m)
 	if errors.Is(refusal, ledger.ErrVersion) {

@@ -34,7 +34,7 @@ type Escalation struct {
 	// WhyUnknown says what is known of each sending, and why that isn't enough.
 	WhyUnknown string `json:"why_unknown"`
 	// Evidence holds the sendings.
-	Evidence []Dispatch `json:"evidence"`
+	Evidence []Dispatch `json:"evidence" ledger:"Dispatches"`
 	// Diff says how the refused payload differs, where that is the question.
 	Diff *Diff `json:"diff,omitzero"`
 	// Probed says what was asked of the API and what it showed.

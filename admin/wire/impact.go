@@ -20,7 +20,7 @@ type Touched struct {
 	Account          string `json:"account,omitzero"`
 	Target           string `json:"target"`
 	Run              string `json:"run,omitzero"`
-	Dispatches       int    `json:"dispatches"`
+	Dispatches       int    `json:"dispatches" ledger:"-"`
 	// Status and ResultState tell the result, if there is one.
 	Status      int       `json:"status,omitzero"`
 	ResultState string    `json:"result_state,omitzero"`

@@ -25,7 +25,7 @@ type Item struct {
 	// Attempts tell the item's history, oldest attempt first; listings leave them out.
 	Attempts []ItemAttempt `json:"attempts,omitzero"`
 	// Changes are the latest decisions on the item, oldest first.
-	Changes []ItemChange `json:"changes,omitzero"`
+	Changes []ItemChange `json:"changes"`
 	// Actions are the decisions that the item's state allows; listings leave them out.
 	Actions []string `json:"actions,omitzero"`
 }

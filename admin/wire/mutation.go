@@ -80,19 +80,19 @@ type Verification struct {
 type Request struct {
 	Method  string `json:"method"`
 	URL     string `json:"url"`
-	Headers Header `json:"headers"`
+	Headers Header `json:"headers" ledger:"Header"`
 	Body    Body   `json:"body"`
 }
 
 // Result is the answer that a replay gives.
 type Result struct {
 	Status  int    `json:"status"`
-	Headers Header `json:"headers,omitzero"`
+	Headers Header `json:"headers,omitzero" ledger:"Header"`
 	Body    Body   `json:"body,omitzero"`
 	// Source says where it comes from: answer, observation or person.
 	Source string `json:"source,omitzero"`
 	// Trailers came behind the body.
-	Trailers Header `json:"trailers,omitzero"`
+	Trailers Header `json:"trailers,omitzero" ledger:"Trailer"`
 }
 
 // Dispatch is one sending of a mutation, with what was seen on the wire.
@@ -101,9 +101,9 @@ type Dispatch struct {
 	Run        string    `json:"run,omitzero"`
 	Generation int       `json:"generation"`
 	Resend     bool      `json:"resend,omitzero"`
-	StartedAt  time.Time `json:"started_at"`
+	StartedAt  time.Time `json:"started_at" ledger:"Started"`
 	// EndedAt is absent where no end was recorded.
-	EndedAt time.Time `json:"ended_at,omitzero"`
+	EndedAt time.Time `json:"ended_at,omitzero" ledger:"Ended"`
 	Lost    bool      `json:"lost,omitzero"`
 	Wire
 	Verdict  string `json:"verdict,omitzero"`

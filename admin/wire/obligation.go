@@ -43,7 +43,7 @@ type Obligation struct {
 	Workflow  string `json:"workflow"`
 	Item      string `json:"item"`
 	Attempt   int    `json:"attempt"`
-	Request   string `json:"request"`
+	Request   string `json:"request" ledger:"-"`
 	// Sent is how often it was sent, resends apart.
 	Sent      int       `json:"sent"`
 	Reason    string    `json:"reason,omitzero"`
@@ -62,6 +62,6 @@ type DecideObligation struct {
 
 // Undo is what a mutation takes back.
 type Undo struct {
-	Mutation string `json:"mutation"`
+	Mutation string `json:"mutation" ledger:"Of"`
 	Object   string `json:"object"`
 }
