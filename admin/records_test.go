@@ -130,8 +130,8 @@ func TestBodies(t *testing.T) {
 		fetch func() (io.ReadCloser, error)
 		want  string
 	}{
-		{"the request's", func() (io.ReadCloser, error) { return w.client.RequestBody(t.Context(), m.ID) }, `{"amount":7}`},
-		{"the result's", func() (io.ReadCloser, error) { return w.client.ResultBody(t.Context(), m.ID) }, long},
+		{"the request's", func() (io.ReadCloser, error) { return w.client.Body(t.Context(), m.ID, "request") }, `{"amount":7}`},
+		{"the result's", func() (io.ReadCloser, error) { return w.client.Body(t.Context(), m.ID, "result") }, long},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			body, err := c.fetch()
@@ -194,20 +194,20 @@ func TestListMutations(t *testing.T) {
 
 	for _, c := range []struct {
 		name   string
-		filter client.MutationFilter
+		filter client.Filter
 		want   []string
 	}{
-		{"all, newest first", client.MutationFilter{}, []string{unknown.ID, applied.ID, lost.ID}},
-		{"by state", client.MutationFilter{States: []string{"skipped", "applied"}}, []string{applied.ID, lost.ID}},
-		{"by item", client.MutationFilter{Filter: client.Filter{Item: "order-1"}}, []string{lost.ID}},
-		{"by run", client.MutationFilter{Run: run.ID}, []string{unknown.ID, applied.ID}},
-		{"by another connector", client.MutationFilter{Connector: "stripe"}, nil},
-		{"by connector and operation", client.MutationFilter{Connector: "bank", Operation: "transfer"}, []string{unknown.ID, applied.ID, lost.ID}},
-		{"by another operation", client.MutationFilter{Connector: "bank", Operation: "notice"}, nil},
-		{"by another workflow", client.MutationFilter{Filter: client.Filter{Workflow: "other"}}, nil},
-		{"since a time", client.MutationFilter{Filter: client.Filter{Since: start.Add(time.Minute)}}, []string{unknown.ID, applied.ID}},
-		{"unresolved", client.MutationFilter{Unresolved: true}, []string{unknown.ID}},
-		{"escalated", client.MutationFilter{Escalated: true}, []string{unknown.ID}},
+		{"all, newest first", client.Filter{}, []string{unknown.ID, applied.ID, lost.ID}},
+		{"by state", client.Filter{States: []string{"skipped", "applied"}}, []string{applied.ID, lost.ID}},
+		{"by item", client.Filter{Item: "order-1"}, []string{lost.ID}},
+		{"by run", client.Filter{Run: run.ID}, []string{unknown.ID, applied.ID}},
+		{"by another connector", client.Filter{Connector: "stripe"}, nil},
+		{"by connector and operation", client.Filter{Connector: "bank", Operation: "transfer"}, []string{unknown.ID, applied.ID, lost.ID}},
+		{"by another operation", client.Filter{Connector: "bank", Operation: "notice"}, nil},
+		{"by another workflow", client.Filter{Workflow: "other"}, nil},
+		{"since a time", client.Filter{Since: start.Add(time.Minute).Format(time.RFC3339)}, []string{unknown.ID, applied.ID}},
+		{"unresolved", client.Filter{Unresolved: true}, []string{unknown.ID}},
+		{"escalated", client.Filter{Escalated: true}, []string{unknown.ID}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -230,7 +230,7 @@ func TestListMutations(t *testing.T) {
 	t.Run("page by page", func(t *testing.T) {
 		t.Parallel()
 		var got []string
-		f := client.MutationFilter{Filter: client.Filter{Page: client.Page{Limit: 2}}}
+		f := client.Filter{Limit: 2}
 		for {
 			page, err := w.client.Mutations(t.Context(), f)
 			if err != nil {
@@ -326,11 +326,11 @@ func TestRuns(t *testing.T) {
 		t.Errorf("finish: %+v, %v", done, err)
 	}
 	third := w.open("order-1")
-	running, err := w.client.Runs(t.Context(), client.RunFilter{Running: true})
+	running, err := w.client.Runs(t.Context(), client.Filter{Running: true})
 	if err != nil || len(running.Items) != 1 || running.Items[0].ID != third.ID {
 		t.Errorf("running: %+v, %v", running, err)
 	}
-	all, err := w.client.Runs(t.Context(), client.RunFilter{Filter: client.Filter{Item: "order-1"}})
+	all, err := w.client.Runs(t.Context(), client.Filter{Item: "order-1"})
 	if err != nil || len(all.Items) != 2 || all.Items[0].ID != third.ID {
 		t.Errorf("runs of the item: %+v, %v", all, err)
 	}
@@ -382,7 +382,7 @@ func TestItems(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	run, m := w.unknown("order-1")
-	list, err := w.client.Items(t.Context(), client.ItemFilter{Filter: client.Filter{Workflow: "billing"}})
+	list, err := w.client.Items(t.Context(), client.Filter{Workflow: "billing"})
 	if err != nil || len(list.Items) != 1 {
 		t.Fatalf("items: %+v, %v", list, err)
 	}

@@ -170,8 +170,8 @@ func (e notAsked) Unwrap() error { return e.error }
 // send sends q once and returns the answer if it is a success, else why not.
 func (c *Client) send(ctx context.Context, q request) (*http.Response, error) {
 	target := c.base + q.path
-	if len(q.query) > 0 {
-		target += "?" + q.query.Encode()
+	if query := q.query.Encode(); query != "" {
+		target += "?" + query
 	}
 	var content io.Reader
 	if q.body != nil {

@@ -82,18 +82,14 @@ type DecideItem struct {
 
 // SkipItem skips an item.
 type SkipItem struct {
-	Reason  string `json:"reason"`
-	Actor   string `json:"actor"`
-	Version int64  `json:"version,omitzero"`
+	DecideItem
 	// WithMutations skips those of its mutations which a person may skip, too.
 	WithMutations bool `json:"with_mutations,omitzero"`
 }
 
 // NewAttempt begins an item anew.
 type NewAttempt struct {
-	Reason  string `json:"reason"`
-	Actor   string `json:"actor"`
-	Version int64  `json:"version,omitzero"`
+	DecideItem
 	// Attempt is the number of the attempt that ends, so that a repeated request
 	// raises it once.
 	Attempt int `json:"attempt"`

@@ -18,7 +18,7 @@ type API interface {
 	Heartbeat(ctx context.Context, id string, h wire.Heartbeat) (*wire.Run, error)
 	FinishRun(ctx context.Context, id string, f wire.FinishRun) (*wire.Run, error)
 	Mutation(ctx context.Context, id string) (*wire.Mutation, error)
-	Mutations(ctx context.Context, f client.MutationFilter) (*wire.List[wire.Mutation], error)
+	Mutations(ctx context.Context, f client.Filter) (*wire.List[wire.Mutation], error)
 }
 
 // Process is the command.
@@ -239,7 +239,7 @@ func (s *Session) awaitSending(ctx context.Context) error {
 	poll := time.NewTicker(s.poll())
 	defer poll.Stop()
 	for began, said := time.Now(), false; ; {
-		list, err := s.API.Mutations(ctx, client.MutationFilter{Run: s.Run.ID, States: []string{"in_flight"}})
+		list, err := s.API.Mutations(ctx, client.Filter{Run: s.Run.ID, States: []string{"in_flight"}})
 		if err != nil {
 			return err
 		}
@@ -271,7 +271,7 @@ func (s *Session) cause(ctx context.Context) *wire.Mutation {
 		return nil
 	}
 	for _, states := range [][]string{openStates, {"failed"}} {
-		list, err := s.API.Mutations(ctx, client.MutationFilter{Run: s.Run.ID, States: states})
+		list, err := s.API.Mutations(ctx, client.Filter{Run: s.Run.ID, States: states})
 		if err != nil {
 			return nil
 		}

@@ -5,6 +5,7 @@ import (
 	"encoding/csv"
 	"fmt"
 	"io"
+	"reflect"
 	"strconv"
 	"time"
 
@@ -18,7 +19,7 @@ import (
 type impactFlags struct {
 	adminFlags
 
-	filter client.ImpactFilter
+	filter client.Filter
 	since  string
 	until  string
 	json   bool
@@ -56,7 +57,7 @@ func newImpact() *cobra.Command {
 
 func (f *impactFlags) run(cmd *cobra.Command) error {
 	f.filter.Since, f.filter.Until = f.since, f.until
-	if f.filter == (client.ImpactFilter{}) {
+	if reflect.ValueOf(f.filter).IsZero() {
 		return usage("impact: nothing is asked about; give --connector, --run, --workflow, --since or --until")
 	}
 	return f.with(cmd, func(ctx context.Context, c *connection) error {

@@ -43,7 +43,8 @@ func newItemsList() *cobra.Command {
 		},
 	}
 	cmd := listing("List items, newest first", columns, func(ctx context.Context, c *connection, f client.Filter) (*wire.List[wire.Item], error) {
-		return c.Items(ctx, client.ItemFilter{Filter: f, States: states})
+		f.States = states
+		return c.Items(ctx, f)
 	})
 	cmd.Flags().StringSliceVar(&states, "state", nil, "only in these states")
 	choices(cmd, "state", "open", "failed", "needs_attention", "done", "skipped")
@@ -178,7 +179,7 @@ func newItemsNewAttempt() *cobra.Command {
 			if !cmd.Flags().Changed("attempt") {
 				attempt = seen.Attempt
 			}
-			return c.NewAttempt(ctx, seen.ID, wire.NewAttempt{Reason: d.Reason, Actor: d.Actor, Version: d.Version, Attempt: attempt})
+			return c.NewAttempt(ctx, seen.ID, wire.NewAttempt{DecideItem: d, Attempt: attempt})
 		})
 	cmd.Long = "Ends the item's attempt and begins the next. In it all of the item's work is done once more. Saying it twice\n" +
 		"begins two attempts. With --attempt it ends only the attempt that you looked at."
@@ -190,7 +191,7 @@ func newItemsSkip() *cobra.Command {
 	var mutations bool
 	cmd := newItemsDecide("skip", "Leave out what is left of an item",
 		func(ctx context.Context, c *connection, seen *wire.Item, d wire.DecideItem) (*wire.Item, error) {
-			return c.SkipItem(ctx, seen.ID, wire.SkipItem{Reason: d.Reason, Actor: d.Actor, Version: d.Version, WithMutations: mutations})
+			return c.SkipItem(ctx, seen.ID, wire.SkipItem{DecideItem: d, WithMutations: mutations})
 		})
 	cmd.Flags().BoolVar(&mutations, "with-mutations", false, "skip those of its mutations that are unknown or failed, too")
 	return cmd

@@ -21,11 +21,12 @@ func newMutations() *cobra.Command {
 }
 
 func newMutationsList() *cobra.Command {
-	var f client.MutationFilter
+	var f client.Filter
 	cmd := listing("List mutations, newest first", mutationColumns,
 		func(ctx context.Context, c *connection, filter client.Filter) (*wire.List[wire.Mutation], error) {
-			f.Filter = filter
-			return c.Mutations(ctx, f)
+			filter.States, filter.Connector, filter.Operation, filter.Run = f.States, f.Connector, f.Operation, f.Run
+			filter.Unresolved, filter.Escalated = f.Unresolved, f.Escalated
+			return c.Mutations(ctx, filter)
 		})
 	flags := cmd.Flags()
 	flags.StringSliceVar(&f.States, "state", nil, "only in these states")

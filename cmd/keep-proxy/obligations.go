@@ -24,7 +24,7 @@ func newObligations() *cobra.Command {
 }
 
 func newObligationsList() *cobra.Command {
-	var f client.ObligationFilter
+	var f client.Filter
 	columns := columns[wire.Obligation]{
 		[]string{"ID", "STANDING", "MUTATION", "ORDER", "OBJECT", "SENT", "UPDATED", "TARGET"},
 		func(now time.Time, o *wire.Obligation) []string {
@@ -35,8 +35,8 @@ func newObligationsList() *cobra.Command {
 	}
 	cmd := listing("List what is owed, newest first", columns,
 		func(ctx context.Context, c *connection, filter client.Filter) (*wire.List[wire.Obligation], error) {
-			f.Filter = filter
-			return c.Obligations(ctx, f)
+			filter.Connector, filter.All = f.Connector, f.All
+			return c.Obligations(ctx, filter)
 		})
 	cmd.Flags().StringVar(&f.Connector, "connector", "", "only of this connector")
 	cmd.Flags().BoolVar(&f.All, "all", false, "those that are met or waived, too")

@@ -35,7 +35,7 @@ type resolveFlags struct {
 	version int64
 
 	all    bool
-	filter client.MutationFilter
+	filter client.Filter
 }
 
 // actionFlags are the flags that choose an action. --new-key is both an action and
@@ -299,7 +299,7 @@ func (f *resolveFlags) resolveAll(ctx context.Context, cmd *cobra.Command, c *co
 }
 
 // openMutations collects what is escalated, whole, before anything is decided.
-func openMutations(ctx context.Context, c *connection, filter client.MutationFilter) ([]wire.Mutation, error) {
+func openMutations(ctx context.Context, c *connection, filter client.Filter) ([]wire.Mutation, error) {
 	filter.Escalated = true
 	var open []wire.Mutation
 	for m, err := range all(&filter.Cursor, func() (*wire.List[wire.Mutation], error) { return c.Mutations(ctx, filter) }) {

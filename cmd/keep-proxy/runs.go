@@ -26,7 +26,8 @@ func newRunsList() *cobra.Command {
 		},
 	}
 	cmd := listing("List runs, newest first", columns, func(ctx context.Context, c *connection, f client.Filter) (*wire.List[wire.Run], error) {
-		return c.Runs(ctx, client.RunFilter{Filter: f, Running: running})
+		f.Running = running
+		return c.Runs(ctx, f)
 	})
 	cmd.Flags().BoolVar(&running, "running", false, "only those that have not ended")
 	return cmd
@@ -45,7 +46,7 @@ func newRunsShow() *cobra.Command {
 				if err := output(cmd, s.json, r, showRun); err != nil || s.json {
 					return err
 				}
-				list, err := c.Mutations(ctx, client.MutationFilter{Run: r.ID})
+				list, err := c.Mutations(ctx, client.Filter{Run: r.ID})
 				if err != nil || len(list.Items) == 0 {
 					return err
 				}

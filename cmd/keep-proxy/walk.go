@@ -38,7 +38,7 @@ func (f *resolveFlags) interactive(cmd *cobra.Command) error {
 	w := newWalk(cmd, f.actor)
 	return f.with(cmd, func(ctx context.Context, c *connection) error {
 		w.api = c
-		err := w.all(ctx, f.filter.Filter)
+		err := w.all(ctx, f.filter)
 		if errors.Is(err, errLeft) {
 			return nil
 		}
@@ -49,7 +49,7 @@ func (f *resolveFlags) interactive(cmd *cobra.Command) error {
 // list writes what is open for a program, which can't be asked.
 func (f *resolveFlags) list(cmd *cobra.Command) error {
 	return f.with(cmd, func(ctx context.Context, c *connection) error {
-		open, filter := wire.List[wire.Escalation]{Items: []wire.Escalation{}}, f.filter.Filter
+		open, filter := wire.List[wire.Escalation]{Items: []wire.Escalation{}}, f.filter
 		for e, err := range all(&filter.Cursor, func() (*wire.List[wire.Escalation], error) { return c.Escalations(ctx, filter) }) {
 			if err != nil {
 				return err
