@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"reflect"
 	"strings"
 	"sync"
@@ -76,7 +77,7 @@ func sharedFields(to, from reflect.Type) []sharedField {
 	}
 	var fields []sharedField
 	for _, f := range reflect.VisibleFields(to) {
-		name := or(f.Tag.Get("ledger"), f.Name)
+		name := cmp.Or(f.Tag.Get("ledger"), f.Name)
 		if source, ok := from.FieldByName(name); ok && !f.Anonymous {
 			list := f.Type.Kind() == reflect.Slice && !strings.Contains(f.Tag.Get("json"), ",")
 			fields = append(fields, sharedField{f.Index, source.Index, list})

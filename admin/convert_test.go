@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"reflect"
 	"slices"
@@ -145,7 +146,7 @@ func TestMembersAreTakenFromRecords(t *testing.T) {
 		from, to := reflect.TypeOf(c.from), reflect.New(reflect.TypeOf(c.to)).Elem()
 		var byHand []string
 		for _, f := range reflect.VisibleFields(to.Type()) {
-			if source, ok := from.FieldByName(or(f.Tag.Get("ledger"), f.Name)); f.Anonymous || ok && source.IsExported() {
+			if source, ok := from.FieldByName(cmp.Or(f.Tag.Get("ledger"), f.Name)); f.Anonymous || ok && source.IsExported() {
 				continue
 			}
 			byHand = append(byHand, f.Name)

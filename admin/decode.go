@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -88,7 +89,7 @@ func suggest(name string, known []string) string {
 	if near := strictyaml.Nearest(name, known); near != "" {
 		return fmt.Sprintf("did you mean %q?", near)
 	}
-	return "known are " + or(strings.Join(slices.Sorted(slices.Values(known)), ", "), "none")
+	return "known are " + cmp.Or(strings.Join(slices.Sorted(slices.Values(known)), ", "), "none")
 }
 
 // jsonFault says where a body is no JSON, or not the JSON that is wanted.
@@ -108,7 +109,7 @@ func jsonFault(err error) error {
 	if errors.Is(semantic.Err, json.ErrUnknownName) {
 		return BadRequest(where, "unknown name", "leave it out")
 	}
-	what := fmt.Sprintf("a JSON %s doesn't fit here", or(kindNames[semantic.JSONKind], "value"))
+	what := fmt.Sprintf("a JSON %s doesn't fit here", cmp.Or(kindNames[semantic.JSONKind], "value"))
 	if semantic.Err != nil {
 		what = strings.TrimPrefix(semantic.Err.Error(), "json: ")
 	}
@@ -116,7 +117,7 @@ func jsonFault(err error) error {
 }
 
 // placeOf names the whole body where there is no place in it.
-func placeOf(p jsontext.Pointer) string { return or(string(p), "body") }
+func placeOf(p jsontext.Pointer) string { return cmp.Or(string(p), "body") }
 
 // kindNames is how people call the kinds of JSON values.
 var kindNames = map[jsontext.Kind]string{

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -83,7 +84,7 @@ func (s *Server) manualCheck(ctx context.Context, m *ledger.Mutation) ManualChec
 		check = ManualCheck{}
 	}
 	if check.Text == "" {
-		check.Text = "The rule gives no manual check: look in " + or(m.Connector, "the other system") +
+		check.Text = "The rule gives no manual check: look in " + cmp.Or(m.Connector, "the other system") +
 			" whether this is there: " + targetOf(m) + "."
 	}
 	if check.CannotVerify == "" && !m.Policy.Reconciler {

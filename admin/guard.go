@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"net/http"
@@ -55,7 +56,7 @@ func (s *Server) ownHost(host string) bool {
 		// Names are what can be made to point here; an address can't.
 		return secure || ip.IsLoopback() || s.hosts[name]
 	}
-	return s.hosts[name] || secure && s.config.Named != nil && s.config.Named(name)
+	return s.hosts[name] || secure && s.config.Named(name)
 }
 
 // authorize returns who asks, or why that isn't enough for what the roles may.
@@ -69,7 +70,7 @@ func (s *Server) authorize(r *http.Request, roles []Role) (caller, *wire.Problem
 		return caller{}, refuse("token", "The token isn't known here; it may be another ledger's. It is in the token file, by default in the data folder.")
 	}
 	if !who.role.may(roles) {
-		return caller{}, refuse("role", "The token of %s has the role %s; this needs %s.", who.name, who.role, or(orRoles(roles), "one that nobody has"))
+		return caller{}, refuse("role", "The token of %s has the role %s; this needs %s.", who.name, who.role, cmp.Or(orRoles(roles), "one that nobody has"))
 	}
 	return who, nil
 }

@@ -18,9 +18,6 @@ func sendReadyz(s *Server, w http.ResponseWriter, _ *http.Request) error {
 	if err := s.config.Ledger.Healthy(); err != nil {
 		return refuse("ledger-unavailable", "The ledger takes no records; see GET /v1/status.")
 	}
-	if s.config.Ready == nil {
-		return sayOK(w)
-	}
 	if err := s.config.Ready(); err != nil {
 		return refuse("not-ready", "The proxy carries no mutations now; see GET /v1/status.")
 	}
@@ -36,9 +33,6 @@ func sayOK(w http.ResponseWriter) error {
 
 // sendMetrics answers GET /metrics.
 func sendMetrics(s *Server, w http.ResponseWriter, r *http.Request) error {
-	if s.config.Metrics == nil {
-		return refuse("not-found", "This program serves no metrics.")
-	}
 	s.config.Metrics.ServeHTTP(w, r)
 	return nil
 }

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -79,7 +80,7 @@ func sending(n int, d *ledger.Dispatch) string {
 	}
 	text := fmt.Sprintf("%s %d at %s: %s, %s", kind, n, instant(d.Started.Wall), wrote(d), cameBack(d))
 	if d.Error != "" {
-		text += fmt.Sprintf(" (%s)", or(d.ErrorClass, "error")+": "+d.Error)
+		text += fmt.Sprintf(" (%s)", cmp.Or(d.ErrorClass, "error")+": "+d.Error)
 	}
 	if !d.Ended.Wall.IsZero() {
 		text += fmt.Sprintf(", ended after %s", d.Ended.Wall.Sub(d.Started.Wall).Round(time.Millisecond))

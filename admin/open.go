@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -60,7 +61,9 @@ func checkIdempotencyKey(keys []string) error {
 // openOnce opens the run unless the same request did before.
 func (s *Server) openOnce(r *http.Request, command ledger.OpenRun, q *wire.OpenRun, key string) (*wire.OpenedRun, error) {
 	token := s.derivedToken(callerOf(r.Context()).name, key)
-	defer s.opening.lock(token)()
+	lock := &s.opening[int(token[0])%len(s.opening)]
+	lock.Lock()
+	defer lock.Unlock()
 	digest, err := requestDigest(q)
 	if err != nil {
 		return nil, err
@@ -191,8 +194,8 @@ func (s *Server) openCommand(q *wire.OpenRun) (ledger.OpenRun, error) {
 	}
 	return ledger.OpenRun{
 		Workflow: q.Workflow, Item: q.Item, Once: q.Once, Items: many, Attempt: q.Attempt, Title: q.Title,
-		Mutations:  ledger.Mutations(or(q.Mutations, string(ledger.MutationsMany))),
-		OnFailure:  ledger.OnFailure(or(q.OnFailure, string(ledger.FailureAbort))),
+		Mutations:  ledger.Mutations(cmp.Or(q.Mutations, string(ledger.MutationsMany))),
+		OnFailure:  ledger.OnFailure(cmp.Or(q.OnFailure, string(ledger.FailureAbort))),
 		BlockScope: ledger.BlockScope(q.BlockScope),
 		Takeover:   q.Takeover,
 		IfDone:     ifDone,
@@ -200,14 +203,6 @@ func (s *Server) openCommand(q *wire.OpenRun) (ledger.OpenRun, error) {
 		ResumeHint: q.ResumeHint,
 		Labels:     maps.Clone(q.Labels),
 	}, nil
-}
-
-// or returns text, or fallback if there is none.
-func or(text, fallback string) string {
-	if text == "" {
-		return fallback
-	}
-	return text
 }
 
 // labels wants a few short names and values, none of them the API's own.

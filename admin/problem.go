@@ -42,7 +42,6 @@ var problemTypes = map[string]problemType{
 	"internal":           {http.StatusInternalServerError, "Internal error"},
 	"ledger-damaged":     {http.StatusInternalServerError, "The ledger is damaged"},
 	"reload-failed":      {http.StatusUnprocessableEntity, "The connectors can't be put in force"},
-	"not-yet":            {http.StatusNotImplemented, "Not built yet"},
 	"ledger-unavailable": {http.StatusServiceUnavailable, "The ledger takes no records"},
 	"draining":           {http.StatusServiceUnavailable, "keep-proxy takes no new work now"},
 	"not-ready":          {http.StatusServiceUnavailable, "Not ready"},

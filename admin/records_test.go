@@ -168,7 +168,6 @@ func TestNothingThere(t *testing.T) {
 		{"a run to finish", "POST", "/v1/runs/r-0/finish", `{"outcome":"done"}`, []string{"no such record"}},
 		{"a run to end", "POST", "/v1/runs/r-0/end", `{"actor":"a","reason":"r"}`, []string{"no such record"}},
 		{"an item", "GET", "/v1/items/i-0", "", []string{`no item "i-0"`}},
-		{"metrics", "GET", "/metrics", "", []string{"no metrics"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -396,19 +395,6 @@ func TestItems(t *testing.T) {
 	want := []wire.MutationRef{{ID: m.ID, Connector: "bank", Operation: "transfer", Target: "Transfer 7 to Ann", State: "indeterminate"}}
 	if diff := different(got.Mutations, want); diff != "" {
 		t.Error(diff)
-	}
-}
-
-func TestLaterVersionsNamesAreRefused(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, nil)
-	for _, c := range []struct{ method, path string }{
-		{"GET", "/v1/ledger/verify"}, {"GET", "/v1/ledger/backup"},
-	} {
-		t.Run(c.path, func(t *testing.T) {
-			t.Parallel()
-			w.refused(ask{method: c.method, path: c.path}, 501, "not-yet")
-		})
 	}
 }
 

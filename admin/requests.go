@@ -61,9 +61,6 @@ func sendRequests(s *Server, w http.ResponseWriter, r *http.Request) error {
 	if err := checkWants(wants); err != nil {
 		return err
 	}
-	if s.config.Requests == nil {
-		return refuse("not-ready", "No proxy runs here whose requests could be followed.")
-	}
 	w.Header().Set("Content-Type", "application/jsonl")
 	ctx, cancel := s.untilShutdown(r.Context())
 	defer cancel()

@@ -78,9 +78,6 @@ func (s *Server) decidable(ctx context.Context, id string) (*ledger.Mutation, er
 
 // planUndo asks the rule how the object is taken back.
 func (s *Server) planUndo(ctx context.Context, m *ledger.Mutation, object string) (*ledger.Owed, error) {
-	if s.config.PlanUndo == nil {
-		return nil, refuse("not-yet", "Compensating: this program doesn't do it.")
-	}
 	owed, err := s.config.PlanUndo(ctx, m, object)
 	if err != nil {
 		return nil, BadRequest("/compensate", "it can't be undone by its rule: "+err.Error(), "undo it by hand, and leave compensate out")

@@ -73,25 +73,3 @@ func TestIdentify(t *testing.T) {
 		}
 	}
 }
-
-func TestKeyedLock(t *testing.T) {
-	t.Parallel()
-	var l keyedLock
-	unlock := l.lock("a")
-	l.lock("b")()
-	entered := make(chan struct{})
-	go func() {
-		defer close(entered)
-		l.lock("a")()
-	}()
-	select {
-	case <-entered:
-		t.Error("two hold one key")
-	default:
-	}
-	unlock()
-	<-entered
-	if len(l.inUse) != 0 {
-		t.Errorf("%d keys are kept that nobody uses", len(l.inUse))
-	}
-}

@@ -167,21 +167,21 @@ func recordRoutes() []route {
 		events,
 		lines(wire.Served{}, "/v1/requests", readers, "followRequests",
 			"Streams the proxy's requests from now on: an empty line, then one JSON object a line.", sendRequests).
-			takes(requestParameters).refuses("not-ready"),
+			takes(requestParameters),
 	}
 }
 
 // operatorRoutes decide, and look at the whole ledger.
 func operatorRoutes() []route {
 	decide := post("/v1/mutations/{id}/resolve", operators, "resolve", "Records a person's decision on a mutation.", resolve).
-		refuses("not-found", "version", "not-allowed", "not-yet")
+		refuses("not-found", "version", "not-allowed")
 	judge := post("/v1/explain", readers, "explain", "Says how a request would be judged. Nothing is sent.", explain)
 	decide.long, judge.long = true, true
 	confirm := post("/v1/ledger/confirm", operators, "confirmGap",
 		"Confirms a gap: a person knows what was done in it. What the ledger lacks is sent from then on.", confirmGap)
 	confirm.whole = []string{"item"}
 	again := get("/v1/reload", operators, "reload", "Reads the connectors again, and puts all of them in force or none.", reload).
-		refuses("reload-failed", "not-yet")
+		refuses("reload-failed")
 	again.method = http.MethodPost
 	return []route{
 		decide, judge, confirm, again,
@@ -192,17 +192,16 @@ func operatorRoutes() []route {
 			refuses("not-found", "version", "not-allowed"),
 		post("/v1/pause", operators, "pause",
 			"Keeps mutations and questions about outcomes back, also after a restart. Stored answers and reads go on.",
-			setMode(wire.ModePaused)).refuses("not-yet"),
+			setMode(wire.ModePaused)),
 		post("/v1/drain", operators, "drain", "Keeps every new request back until a restart. What is under way ends.",
-			setMode(wire.ModeDraining)).refuses("not-yet"),
-		post("/v1/resume", operators, "resume", "Ends a pause, or draining.", setMode(wire.ModeServing)).refuses("not-yet"),
+			setMode(wire.ModeDraining)),
+		post("/v1/resume", operators, "resume", "Ends a pause, or draining.", setMode(wire.ModeServing)),
 		lines(wire.Progress{}, "/v1/ledger/verify", operators, "verifyLedger",
-			"Checks the whole ledger. Gives one JSON object a line, the last with the report.", verifyLedger).refuses("not-yet"),
+			"Checks the whole ledger. Gives one JSON object a line, the last with the report.", verifyLedger),
 		lines(wire.AuditLine{}, "/v1/audit", operators, "exportAudit",
 			"Exports the history, or one run with its records. Gives one JSON object a line, the last with counts.", sendAudit).
 			takes(auditParameters).refuses("not-found"),
-		send("/v1/ledger/backup", operators, "backupLedger", "Gives a consistent copy of the ledger.", "application/octet-stream", backupLedger).
-			refuses("not-yet"),
+		send("/v1/ledger/backup", operators, "backupLedger", "Gives a consistent copy of the ledger.", "application/octet-stream", backupLedger),
 	}
 }
 
@@ -218,6 +217,6 @@ func healthRoutes() []route {
 // publicRoutes need no token.
 func publicRoutes() []route {
 	return append(healthRoutes(),
-		send("/metrics", nil, "metrics", "Gives metrics for Prometheus.", "text/plain", sendMetrics).refuses("not-found"),
+		send("/metrics", nil, "metrics", "Gives metrics for Prometheus.", "text/plain", sendMetrics),
 		send("/openapi.json", nil, "openapi", "Gives this document.", "application/json", sendOpenAPI))
 }

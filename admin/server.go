@@ -22,7 +22,9 @@ type Server struct {
 	hosts   map[string]bool
 	mux     *http.ServeMux
 	openapi func() ([]byte, error)
-	opening keyedLock
+	// opening lets one caller at a time open a run with an Idempotency-Key, of those whose
+	// keys fall to the same lock.
+	opening [64]sync.Mutex
 	http    *http.Server
 	health  *http.Server
 	// base ends with Shutdown, and streams with it. Other requests go on to

@@ -17,10 +17,8 @@ func showStatus(s *Server, r *http.Request) (*wire.Status, error) {
 	out := &wire.Status{LedgerID: s.config.Ledger.ID(), Healthy: true, Stopped: []wire.Stopped{}}
 	if err := s.config.Ledger.Healthy(); err != nil {
 		out.Healthy, out.Health = false, err.Error()
-	} else if s.config.Ready != nil {
-		if err := s.config.Ready(); err != nil {
-			out.NotReady = err.Error()
-		}
+	} else if err := s.config.Ready(); err != nil {
+		out.NotReady = err.Error()
 	}
 	earliest := func(at time.Time) {
 		if !at.IsZero() && (out.Since.IsZero() || at.Before(out.Since)) {
@@ -54,17 +52,9 @@ func showStatus(s *Server, r *http.Request) (*wire.Status, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.config.Modes != nil {
-		mode := s.config.Modes.Mode()
-		out.Mode = &mode
-		earliest(mode.Since)
-	}
-	if s.config.LastReload != nil {
-		out.Reload = s.config.LastReload()
-	}
-	if s.config.Destinations != nil {
-		out.Destinations = s.config.Destinations()
-	}
+	mode := s.config.Modes.Mode()
+	earliest(mode.Since)
+	out.Mode, out.Reload, out.Destinations = &mode, s.config.LastReload(), s.config.Destinations()
 	if out.Gaps, err = s.openGaps(r.Context()); err != nil {
 		return nil, err
 	}

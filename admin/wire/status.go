@@ -23,7 +23,7 @@ type Status struct {
 	ItemsWaiting int `json:"items_waiting,omitzero"`
 	// Stopped lists the scopes that admit nothing now.
 	Stopped []Stopped `json:"stopped"`
-	// Mode is what the proxy does; absent where no proxy serves.
+	// Mode is what the proxy does.
 	Mode *Mode `json:"mode,omitzero"`
 	// Reload tells how the latest reload ended; absent before any.
 	Reload *LastReload `json:"reload,omitzero"`
