@@ -78,6 +78,35 @@ type Config struct {
 	Requests func(ctx context.Context, wants func(*wire.Served) bool, begun func() error, each func(wire.Served) error) error
 }
 
+// Ledger is what the API needs of a ledger; *[ledger.Ledger] has it all.
+type Ledger interface {
+	// ID says which ledger this is, Healthy whether it takes records.
+	ID() string
+	Healthy() error
+
+	OpenRun(ctx context.Context, r ledger.OpenRun) (*ledger.Run, error)
+	Heartbeat(ctx context.Context, id string, ttl time.Duration) (*ledger.Run, error)
+	FinishRun(ctx context.Context, id, outcome string, keepOpen bool) (*ledger.Run, error)
+	EndRun(ctx context.Context, id string, class ledger.Class, reason, actor string) (*ledger.Run, error)
+
+	DecideItem(ctx context.Context, d ledger.DecideItem) (*ledger.Item, error)
+	Resolve(ctx context.Context, r ledger.Resolve) (ledger.Finished, error)
+	Actions(m *ledger.Mutation, now ledger.Stamp) []ledger.Action
+	RunObligation(ctx context.Context, q ledger.RunObligation) (*ledger.Mutation, error)
+	ConfirmGaps(ctx context.Context, q ledger.ConfirmGap) (items int, err error)
+
+	Mutations(ctx context.Context, f ledger.Filter) (ledger.Page[*ledger.Mutation], error)
+	Runs(ctx context.Context, f ledger.Filter) (ledger.Page[*ledger.Run], error)
+	Items(ctx context.Context, f ledger.Filter) (ledger.Page[*ledger.Item], error)
+	// MutationByID takes what people type.
+	MutationByID(ctx context.Context, id string) (*ledger.Mutation, error)
+	View(ctx context.Context, fn func(ledger.View) error) error
+	Events(ctx context.Context, mutation string, after uint64, limit int) ([]ledger.Event, error)
+
+	WriteBody(ctx context.Context, content io.Reader) (ledger.Body, error)
+	Body(ctx context.Context, b ledger.Body) (io.ReadCloser, error)
+}
+
 // Environment is where scripts find the proxy and its CA.
 type Environment interface {
 	// ProxyAddr is the proxy's host:port as sandboxes see it.

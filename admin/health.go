@@ -41,7 +41,7 @@ func sendMetrics(s *Server, w http.ResponseWriter, r *http.Request) error {
 func sendOpenAPI(s *Server, w http.ResponseWriter, _ *http.Request) error {
 	document, err := s.openapi()
 	if err != nil {
-		return fmt.Errorf("OpenAPI document: %w", err)
+		return err
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_, err = w.Write(document)

@@ -159,7 +159,7 @@ func (s *Server) opened(run *ledger.Run, token string, d door) *wire.OpenedRun {
 func (s *Server) openCommand(q *wire.OpenRun) (ledger.OpenRun, error) {
 	var faults faults
 	faults.name("/workflow", q.Workflow)
-	faults.optionalOneOf("/items", q.Items, "one", "many")
+	faults.optionalWord("OpenRun.items", q.Items)
 	many := ledger.ItemsOne
 	switch {
 	case q.Items == string(ledger.ItemsMany):
@@ -179,10 +179,10 @@ func (s *Server) openCommand(q *wire.OpenRun) (ledger.OpenRun, error) {
 	}
 	faults.sentence("/title", q.Title)
 	faults.sentence("/resume_hint", q.ResumeHint)
-	faults.optionalOneOf("/mutations", q.Mutations, "none", "one", "many")
-	faults.optionalOneOf("/on_failure", q.OnFailure, "abort", "return")
-	faults.optionalOneOf("/if_done", q.IfDone, "skip", "fail", "run")
-	faults.optionalOneOf("/block_scope", q.BlockScope, "workflow", "item", "mutation")
+	faults.optionalWord("OpenRun.mutations", q.Mutations)
+	faults.optionalWord("OpenRun.on_failure", q.OnFailure)
+	faults.optionalWord("OpenRun.if_done", q.IfDone)
+	faults.optionalWord("OpenRun.block_scope", q.BlockScope)
 	faults.ttl("/ttl", q.TTL)
 	faults.labels("/labels", q.Labels)
 	if err := faults.err(); err != nil {

@@ -284,7 +284,7 @@ func TestListingsRefuse(t *testing.T) {
 		{"two faults", "/v1/mutations?limit=x&state=y", []string{"and 1 more"}},
 		{"a class of statuses in capitals", "/v1/requests?status=4XX", []string{`query:status: "4XX" is no status`, "4xx"}},
 		{"a status that is none", "/v1/requests?status=404x", []string{"query:status"}},
-		{"an effect that is none", "/v1/requests?effect=write", []string{`query:effect: unknown effect "write"`, "allow or passthrough"}},
+		{"an effect that is none", "/v1/requests?effect=write", []string{`query:effect: unknown effect "write"`, "unknown effect"}},
 		{"a percent sign that begins no escape", "/v1/mutations?item=100%&unresolved=true", []string{"query: ", "can't be read", "percent-encode"}},
 		{"a semicolon", "/v1/audit?run=r-1;r-2", []string{"query: ", "can't be read"}},
 		{"another listing's cursor", "/v1/mutations?cursor=zz", []string{"query:cursor"}},
@@ -347,7 +347,7 @@ func TestRunsRefuse(t *testing.T) {
 		words            []string
 	}{
 		{"an outcome of its own", "finish", `{"outcome":"ok"}`, []string{`/outcome: unknown value "ok"`, "done, failed"}},
-		{"no outcome", "finish", `{}`, []string{"/outcome: missing"}},
+		{"no outcome", "finish", `{}`, []string{"/outcome: unknown value"}},
 		{"a failed run's item kept open", "finish", `{"outcome":"failed","keep_open":true}`, []string{"/keep_open"}},
 		{"an end without a reason", "end", `{"actor":"ann"}`, []string{"/reason"}},
 		{"an end by nobody", "end", `{"reason":"r"}`, []string{"/actor"}},

@@ -167,7 +167,7 @@ func recordRoutes() []route {
 		events,
 		lines(wire.Served{}, "/v1/requests", readers, "followRequests",
 			"Streams the proxy's requests from now on: an empty line, then one JSON object a line.", sendRequests).
-			takes(requestParameters),
+			takes(requestParameters()),
 	}
 }
 

@@ -95,7 +95,7 @@ func (s *Server) ttl(asked wire.Duration) time.Duration {
 // finishRun answers POST /v1/runs/{id}/finish.
 func finishRun(s *Server, r *http.Request, q *wire.FinishRun) (*wire.Run, error) {
 	var faults faults
-	faults.oneOf("/outcome", q.Outcome, "done", "failed")
+	faults.word("FinishRun.outcome", q.Outcome)
 	if q.KeepOpen && q.Outcome == "failed" {
 		faults.add("/keep_open", "an item of a failed run is not closed", "leave it out")
 	}

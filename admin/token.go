@@ -11,8 +11,34 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
+
+// Role is what the holder of a token may do. The zero value may do nothing.
+type Role string
+
+const (
+	// RoleViewer reads, contents of requests and answers included.
+	RoleViewer Role = "viewer"
+	// RoleHost opens, keeps and ends runs, and reads what became of them, without
+	// contents: a scheduler's role.
+	RoleHost Role = "host"
+	// RoleOperator reads, runs and decides.
+	RoleOperator Role = "operator"
+)
+
+// Who may use a route.
+var (
+	operators = []Role{RoleOperator}
+	hosts     = []Role{RoleHost, RoleOperator}
+	readers   = []Role{RoleViewer, RoleOperator}
+	everybody = []Role{RoleViewer, RoleHost, RoleOperator}
+)
+
+// may reports whether a holder of r may use what one of the roles may. An unknown role
+// may do nothing.
+func (r Role) may(one []Role) bool { return slices.Contains(everybody, r) && slices.Contains(one, r) }
 
 // Token is a configured bearer token, known by its digest alone.
 type Token struct {
@@ -31,7 +57,7 @@ func (t Token) validate() error {
 	switch sum, err := hex.DecodeString(t.SHA256); {
 	case t.Name == "" || t.Name == operatorName:
 		return fmt.Errorf("admin: a token needs a name of its own, not %q", t.Name)
-	case !t.Role.known():
+	case !t.Role.may(everybody):
 		return fmt.Errorf("admin: token %s: unknown role %q (want viewer, host or operator)", t.Name, t.Role)
 	case err != nil || len(sum) != sha256.Size:
 		return fmt.Errorf("admin: token %s: sha256 wants 64 hex digits", t.Name)
