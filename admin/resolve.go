@@ -108,27 +108,18 @@ func (s *Server) explainRefusal(ctx context.Context, id string, q *wire.Resolve,
 	}
 	p := problemOf(refusal)
 	ref := as[wire.MutationRef](m)
-	p.Mutation, p.Run, p.Item = &ref, m.Run, m.Item
-	p.Actions = s.actions(m)
-	if errors.Is(refusal, ledger.ErrVersion) {
+	p.Mutation, p.Run, p.Item, p.Actions = &ref, m.Run, m.Item, s.actions(m)
+	names := each(p.Actions, func(a wire.Action) string { return a.Action })
+	switch {
+	case errors.Is(refusal, ledger.ErrVersion):
 		p.Detail = fmt.Sprintf("Mutation %s is %s at version %d now, not %d; read it again and decide on what it says now.",
 			m.ID, m.State, m.Version, q.Version)
-		return p
+	case len(names) == 0:
+		p.Detail += " Nothing is left to decide on it."
+	default:
+		p.Detail += " Open now: " + strings.Join(names, ", ") + "."
 	}
-	p.Detail += " " + openSentence(p.Actions)
 	return p
-}
-
-// openSentence names the actions that are open.
-func openSentence(actions []wire.Action) string {
-	if len(actions) == 0 {
-		return "Nothing is left to decide on it."
-	}
-	names := make([]string, 0, len(actions))
-	for _, a := range actions {
-		names = append(names, a.Action)
-	}
-	return "Open now: " + strings.Join(names, ", ") + "."
 }
 
 // checkResolve refuses a decision that isn't one, whatever the record says.

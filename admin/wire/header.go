@@ -2,6 +2,7 @@ package wire
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -46,31 +47,19 @@ func (h *Header) UnmarshalJSON(b []byte) error {
 }
 
 // headerValues reads one value, or a list of them.
-func headerValues(raw jsontext.Value) ([]string, error) {
-	switch raw.Kind() {
+func headerValues(raw jsontext.Value) (values []string, err error) {
+	switch raw.Kind() { //nolint:exhaustive // Nothing else is a header's value.
 	case '"':
-		var one string
-		err := json.Unmarshal(raw, &one)
-		return []string{one}, err
+		values = make([]string, 1)
+		err = json.Unmarshal(raw, &values[0])
+		return values, err
 	case '[':
-		var list []string
-		for _, v := range elements(raw) {
-			if v.Kind() != '"' {
-				return nil, errors.New("a header's list holds strings")
-			}
+		var list []*string
+		if json.Unmarshal(raw, &list) != nil || slices.Contains(list, nil) {
+			return nil, errors.New("a header's list holds strings")
 		}
-		err := json.Unmarshal(raw, &list)
-		return list, err
-	default:
-		return nil, errors.New("a header's value is a string or a list of strings")
+		err = json.Unmarshal(raw, &values)
+		return values, err
 	}
-}
-
-// elements returns the elements of a JSON array that was parsed before.
-func elements(raw jsontext.Value) []jsontext.Value {
-	var list []jsontext.Value
-	if json.Unmarshal(raw, &list) != nil {
-		return nil
-	}
-	return list
+	return nil, errors.New("a header's value is a string or a list of strings")
 }
