@@ -40,12 +40,10 @@ func sendEvents(s *Server, w http.ResponseWriter, r *http.Request) error {
 // unlessEnded drops the error of a stream whose caller has gone or whose server
 // stops: that is its ordinary end.
 func unlessEnded(ctx context.Context, err error) error {
-	select {
-	case <-ctx.Done():
+	if ctx.Err() != nil {
 		return nil
-	default:
-		return err
 	}
+	return err
 }
 
 // followEvents writes events until it fails, or ctx ends.
@@ -77,26 +75,21 @@ func (s *Server) followEvents(ctx context.Context, w io.Writer, after uint64) er
 	}
 }
 
-// writeEvent writes one event; its JSON is a single line.
+// writeEvent writes one event, by what it is about first; its JSON is a single line.
 func writeEvent(w io.Writer, e wire.Event) error {
 	data, err := marshal(e)
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(w, "id: %d\nevent: %s\ndata: %s\n\n", e.Seq, eventName(e), data)
-	return err
-}
-
-// eventName is "mutation", "run" or "ledger": what the event is about first.
-func eventName(e wire.Event) string {
+	about := "ledger"
 	switch {
 	case e.Mutation != "":
-		return "mutation"
+		about = "mutation"
 	case e.Run != "":
-		return "run"
-	default:
-		return "ledger"
+		about = "run"
 	}
+	_, err = fmt.Fprintf(w, "id: %d\nevent: %s\ndata: %s\n\n", e.Seq, about, data)
+	return err
 }
 
 // eventCursor is the sequence number after which to begin. The field, which a

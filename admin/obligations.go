@@ -57,62 +57,50 @@ func standingOf(m *ledger.Mutation) string {
 	return wire.StandingUnknown
 }
 
-// obligation is the record that a person decides on.
-func (s *Server) obligation(r *http.Request) (*ledger.Mutation, error) {
-	m, err := s.decidable(r.Context(), r.PathValue("id"))
-	if err == nil && m.Undo == nil {
-		return nil, refuse("not-found", "Mutation %s is no obligation; see GET /v1/obligations.", m.ID)
-	}
-	return m, err
-}
-
 // runObligation answers POST /v1/obligations/{id}/run.
 func runObligation(s *Server, r *http.Request, q *wire.DecideObligation) (*wire.Obligation, error) {
-	m, err := s.obligation(r)
-	if err != nil {
-		return nil, err
-	}
-	run, err := s.config.Ledger.RunObligation(r.Context(), ledger.RunObligation{
-		Key: m.Key, Version: q.Version, Actor: actorOf(r.Context(), q.Actor), Reason: q.Reason,
+	return s.decideObligation(r, "run", func(k ledger.Key) (*ledger.Mutation, error) {
+		return s.config.Ledger.RunObligation(r.Context(), ledger.RunObligation{
+			Key: k, Version: q.Version, Actor: actorOf(r.Context(), q.Actor), Reason: q.Reason,
+		})
 	})
-	if err != nil {
-		return nil, refusedObligation("run", err)
-	}
-	out := obligationOf(run)
-	return &out, nil
-}
-
-// refusedObligation says why an obligation can't be run or waived. The ledger says it of the move that
-// this would be, which has another name, and nobody asked for that.
-func refusedObligation(decided string, err error) error {
-	refusal, ok := errors.AsType[*ledger.NotAllowedError](err)
-	if !ok {
-		return err
-	}
-	p, why := notAllowedProblem(refusal), refusal.Reason
-	switch refusal.State {
-	case ledger.Applied:
-		why = "it is done already"
-	case ledger.Skipped:
-		why = "it was waived already"
-	case ledger.InFlight, ledger.Failed, ledger.NeedsReconcile, ledger.Indeterminate:
-	}
-	p.Detail = fmt.Sprintf("The obligation can't be %s: %s.", decided, why)
-	return p
 }
 
 // waiveObligation answers POST /v1/obligations/{id}/waive.
 func waiveObligation(s *Server, r *http.Request, q *wire.DecideObligation) (*wire.Obligation, error) {
-	m, err := s.obligation(r)
+	return s.decideObligation(r, "waived", func(k ledger.Key) (*ledger.Mutation, error) {
+		finished, err := s.config.Ledger.Resolve(r.Context(), ledger.Resolve{
+			Key: k, Action: ledger.OnSkip, Version: q.Version, Actor: actorOf(r.Context(), q.Actor), Reason: q.Reason,
+		})
+		return finished.Mutation, err
+	})
+}
+
+// decideObligation decides on an obligation. The ledger says of a move why it is refused, which has
+// another name there, and nobody asked for that.
+func (s *Server) decideObligation(r *http.Request, decided string, decide func(ledger.Key) (*ledger.Mutation, error)) (*wire.Obligation, error) {
+	m, err := s.decidable(r.Context(), r.PathValue("id"))
+	if err == nil && m.Undo == nil {
+		err = refuse("not-found", "Mutation %s is no obligation; see GET /v1/obligations.", m.ID)
+	}
 	if err != nil {
 		return nil, err
 	}
-	finished, err := s.config.Ledger.Resolve(r.Context(), ledger.Resolve{
-		Key: m.Key, Action: ledger.OnSkip, Version: q.Version, Actor: actorOf(r.Context(), q.Actor), Reason: q.Reason,
-	})
-	if err != nil {
-		return nil, refusedObligation("waived", err)
+	m, err = decide(m.Key)
+	if refusal, ok := errors.AsType[*ledger.NotAllowedError](err); ok {
+		p, why := notAllowedProblem(refusal), refusal.Reason
+		switch refusal.State { //nolint:exhaustive // The other states have no words of their own.
+		case ledger.Applied:
+			why = "it is done already"
+		case ledger.Skipped:
+			why = "it was waived already"
+		}
+		p.Detail = fmt.Sprintf("The obligation can't be %s: %s.", decided, why)
+		return nil, p
 	}
-	out := obligationOf(finished.Mutation)
+	if err != nil {
+		return nil, err
+	}
+	out := obligationOf(m)
 	return &out, nil
 }

@@ -6,7 +6,6 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
@@ -33,29 +32,20 @@ const requestLabel = reservedLabel + "request"
 // the ledger knows the token (24 h after the run's end).
 func openRun(s *Server, r *http.Request, q *wire.OpenRun) (*wire.OpenedRun, error) {
 	command, err := s.openCommand(q)
-	if err != nil {
-		return nil, err
-	}
 	keys := r.Header.Values("Idempotency-Key")
-	if len(keys) == 0 {
+	switch {
+	case err != nil:
+		return nil, err
+	case len(keys) == 0:
 		token, err := newToken(s.config.Random)
 		if err != nil {
 			return nil, err
 		}
 		return s.open(r, command, q, token)
-	}
-	if err := checkIdempotencyKey(keys); err != nil {
-		return nil, err
+	case len(keys) > 1 || keys[0] == "" || len(keys[0]) > 255:
+		return nil, BadRequest("header:Idempotency-Key", "not one key of 1 to 255 bytes", "give one, or none")
 	}
 	return s.openOnce(r, command, q, keys[0])
-}
-
-// checkIdempotencyKey wants one key of 1 to 255 bytes.
-func checkIdempotencyKey(keys []string) error {
-	if len(keys) > 1 || keys[0] == "" || len(keys[0]) > 255 {
-		return BadRequest("header:Idempotency-Key", "not one key of 1 to 255 bytes", "give one, or none")
-	}
-	return nil
 }
 
 // openOnce opens the run unless the same request did before.
@@ -64,13 +54,15 @@ func (s *Server) openOnce(r *http.Request, command ledger.OpenRun, q *wire.OpenR
 	lock := &s.opening[int(token[0])%len(s.opening)]
 	lock.Lock()
 	defer lock.Unlock()
-	digest, err := requestDigest(q)
+	// Equal requests have one digest, however they are written.
+	content, err := marshal(q)
 	if err != nil {
 		return nil, err
 	}
+	digest := digestOf(string(content))
 	var before *ledger.Run
 	err = s.config.Ledger.View(r.Context(), func(v ledger.View) (err error) {
-		before, err = v.RunByToken(tokenDigest(token))
+		before, err = v.RunByToken(digestOf(token))
 		return err
 	})
 	switch {
@@ -101,16 +93,6 @@ func (s *Server) derivedToken(caller, key string) string {
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// requestDigest is the same for equal requests however they are written.
-func requestDigest(q *wire.OpenRun) (string, error) {
-	content, err := marshal(q)
-	if err != nil {
-		return "", err
-	}
-	sum := sha256.Sum256(content)
-	return hex.EncodeToString(sum[:]), nil
-}
-
 // open opens the run, unless an operator keeps work back; the ledger gets the token's digest only.
 func (s *Server) open(r *http.Request, command ledger.OpenRun, q *wire.OpenRun, token string) (*wire.OpenedRun, error) {
 	if err := s.admitting(); err != nil {
@@ -120,7 +102,7 @@ func (s *Server) open(r *http.Request, command ledger.OpenRun, q *wire.OpenRun, 
 	if err != nil {
 		return nil, err
 	}
-	command.TokenSHA256 = tokenDigest(token)
+	command.TokenSHA256 = digestOf(token)
 	run, err := s.config.Ledger.OpenRun(r.Context(), command)
 	if err != nil {
 		s.config.Environment.CloseListener(command.TokenSHA256)
@@ -135,7 +117,7 @@ func (s *Server) door(ctx context.Context, q *wire.OpenRun, token string) (door,
 	if !q.Listener {
 		return door{s.config.Environment.ProxyAddr(), token}, nil
 	}
-	address, err := s.config.Environment.OpenListener(ctx, tokenDigest(token))
+	address, err := s.config.Environment.OpenListener(ctx, digestOf(token))
 	if err != nil {
 		return door{}, refuse("not-ready", "The run was not opened, for it can't have a listener of its own: %v.", err)
 	}
@@ -146,12 +128,7 @@ func (s *Server) door(ctx context.Context, q *wire.OpenRun, token string) (door,
 func (s *Server) opened(run *ledger.Run, token string, d door) *wire.OpenedRun {
 	e := s.config.Environment
 	return &wire.OpenedRun{
-		ID:       run.ID,
-		Token:    token,
-		ProxyURL: d.url(),
-		CAPEM:    string(e.CAPEM()),
-		Env:      runEnviron(e, run, d),
-		Run:      runOf(run),
+		ID: run.ID, Token: token, ProxyURL: d.url(), CAPEM: string(e.CAPEM()), Env: runEnviron(e, run, d), Run: runOf(run),
 	}
 }
 
@@ -160,13 +137,10 @@ func (s *Server) openCommand(q *wire.OpenRun) (ledger.OpenRun, error) {
 	var faults faults
 	faults.name("/workflow", q.Workflow)
 	faults.optionalWord("OpenRun.items", q.Items)
-	many := ledger.ItemsOne
 	switch {
+	case q.Items == string(ledger.ItemsMany) && !q.Once && q.Item == "" && q.Attempt == 0:
 	case q.Items == string(ledger.ItemsMany):
-		many = ledger.ItemsMany
-		if q.Once || q.Item != "" || q.Attempt != 0 {
-			faults.add("/items", "given together with item, once or attempt", "leave those out: each request names its item")
-		}
+		faults.add("/items", "given together with item, once or attempt", "leave those out: each request names its item")
 	case q.Once && q.Item != "":
 		faults.add("/once", "given together with item", "give one of them")
 	case !q.Once && q.Item == "":
@@ -188,21 +162,17 @@ func (s *Server) openCommand(q *wire.OpenRun) (ledger.OpenRun, error) {
 	if err := faults.err(); err != nil {
 		return ledger.OpenRun{}, err
 	}
-	ifDone := ledger.IfDoneRefuse
-	if q.IfDone == string(ledger.IfDoneRead) {
-		ifDone = ledger.IfDoneRead
+	command := as[ledger.OpenRun](q)
+	if command.Items != ledger.ItemsMany {
+		command.Items = ledger.ItemsOne
 	}
-	return ledger.OpenRun{
-		Workflow: q.Workflow, Item: q.Item, Once: q.Once, Items: many, Attempt: q.Attempt, Title: q.Title,
-		Mutations:  ledger.Mutations(cmp.Or(q.Mutations, string(ledger.MutationsMany))),
-		OnFailure:  ledger.OnFailure(cmp.Or(q.OnFailure, string(ledger.FailureAbort))),
-		BlockScope: ledger.BlockScope(q.BlockScope),
-		Takeover:   q.Takeover,
-		IfDone:     ifDone,
-		TTL:        s.ttl(q.TTL),
-		ResumeHint: q.ResumeHint,
-		Labels:     maps.Clone(q.Labels),
-	}, nil
+	if command.IfDone != ledger.IfDoneRead {
+		command.IfDone = ledger.IfDoneRefuse
+	}
+	command.Mutations = cmp.Or(command.Mutations, ledger.MutationsMany)
+	command.OnFailure = cmp.Or(command.OnFailure, ledger.FailureAbort)
+	command.TTL, command.Labels = s.ttl(q.TTL), maps.Clone(q.Labels)
+	return command, nil
 }
 
 // labels wants a few short names and values, none of them the API's own.

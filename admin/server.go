@@ -45,10 +45,11 @@ const (
 // New returns a Server, or every fault of the configuration.
 func New(c Config) (*Server, error) {
 	c = c.withDefaults()
-	if err := c.validate(); err != nil {
+	holders, err := holders(c)
+	if err = errors.Join(c.validate(), err); err != nil {
 		return nil, err
 	}
-	s := &Server{config: c, holders: holders(c), hosts: map[string]bool{}}
+	s := &Server{config: c, holders: holders, hosts: map[string]bool{}}
 	for _, h := range c.Hosts {
 		s.hosts[strings.ToLower(strings.TrimSuffix(h, "."))] = true
 	}
