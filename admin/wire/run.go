@@ -1,6 +1,10 @@
 package wire
 
-import "time"
+import (
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
 
 // OpenRun asks for a managed run. Workflow and one of Item, Once, and Items of many are required.
 type OpenRun struct {
@@ -103,3 +107,30 @@ type Run struct {
 	// RetryAfter is when it does, if that is known; listings leave it out.
 	RetryAfter time.Time `json:"retry_after,omitzero"`
 }
+
+// Environment is how a script without a run finds the proxy: it works where an
+// unmanaged scope is configured.
+type Environment struct {
+	ProxyURL string            `json:"proxy_url"`
+	CAPEM    string            `json:"ca_pem"`
+	Env      map[string]string `json:"env"`
+}
+
+// Explain asks what would happen to a request. Nothing is sent.
+type Explain struct {
+	Method  string `json:"method"`
+	URL     string `json:"url"`
+	Headers Header `json:"headers,omitzero"`
+	Body    Body   `json:"body,omitzero"`
+	// Workflow, Item and Attempt are the scope under which to explain; they may
+	// be absent.
+	Workflow string `json:"workflow,omitzero"`
+	Item     string `json:"item,omitzero"`
+	Attempt  int    `json:"attempt,omitzero"`
+	// Account is what the API would say where a connector asks it whose data is changed,
+	// as explaining asks nobody; it may be absent.
+	Account string `json:"account,omitzero"`
+}
+
+// Explanation is the answer to [Explain], as the rules give it.
+type Explanation = jsontext.Value

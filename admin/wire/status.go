@@ -72,3 +72,74 @@ type Stopped struct {
 	State    string    `json:"state"`
 	Since    time.Time `json:"since"`
 }
+
+// Modes of a proxy.
+const (
+	// ModeServing is the usual one.
+	ModeServing = "serving"
+	// ModePaused keeps mutations and asking back. It outlives a restart.
+	ModePaused = "paused"
+	// ModeDraining keeps every new request back. It ends with the process.
+	ModeDraining = "draining"
+)
+
+// Mode is what the proxy does, and what it is still doing.
+type Mode struct {
+	// Mode is serving, paused or draining.
+	Mode string `json:"mode"`
+	// Since, Actor and Reason tell of the command that made it so; absent while serving.
+	Since  time.Time `json:"since,omitzero"`
+	Actor  string    `json:"actor,omitzero"`
+	Reason string    `json:"reason,omitzero"`
+	// Requests counts those that are being answered, Mutations those among them that may
+	// still send one, Tries the runner's questions about outcomes that are under way.
+	Requests  int `json:"requests"`
+	Mutations int `json:"mutations"`
+	Tries     int `json:"tries"`
+}
+
+// SetMode is an operator's command.
+type SetMode struct {
+	Reason string `json:"reason"`
+	Actor  string `json:"actor"`
+}
+
+// Gap is a time of which the ledger knows nothing, and that isn't confirmed yet: what
+// may have been sent in it is asked about before it is sent.
+type Gap struct {
+	Number int `json:"number"`
+	// Since is absent where nothing says when it began.
+	Since time.Time `json:"since,omitzero"`
+	Until time.Time `json:"until"`
+	// Cause is restored or loss.
+	Cause  string `json:"cause"`
+	Actor  string `json:"actor"`
+	Reason string `json:"reason"`
+	// Confirmed are the scopes that are confirmed one by one.
+	Confirmed []ConfirmedScope `json:"confirmed,omitzero"`
+}
+
+// ConfirmedScope is a workflow, or one item of it.
+type ConfirmedScope struct {
+	Workflow string    `json:"workflow"`
+	Item     string    `json:"item,omitzero"`
+	At       time.Time `json:"at"`
+}
+
+// ConfirmGap says that a person knows what happened in the gaps: for an item, a
+// workflow, or, with All, everything. Reason and Actor are required.
+type ConfirmGap struct {
+	Workflow string `json:"workflow,omitzero"`
+	Item     string `json:"item,omitzero"`
+	All      bool   `json:"all,omitzero"`
+	Reason   string `json:"reason"`
+	Actor    string `json:"actor"`
+}
+
+// GapConfirmed says what followed.
+type GapConfirmed struct {
+	// Items counts those that an accepted loss held, and that are let in.
+	Items int `json:"items"`
+	// Gaps are those that are still open.
+	Gaps []Gap `json:"gaps"`
+}

@@ -42,3 +42,43 @@ type Served struct {
 	// than they were read.
 	Missed int64 `json:"missed,omitzero"`
 }
+
+// AuditLine is one line of GET /v1/audit; one of its fields is there.
+type AuditLine struct {
+	Run      *Run      `json:"run,omitzero"`
+	Mutation *Mutation `json:"mutation,omitzero"`
+	Event    *Event    `json:"event,omitzero"`
+	// End is the last line of an export that is whole.
+	End *AuditEnd `json:"end,omitzero"`
+}
+
+// AuditEnd counts what an export held.
+type AuditEnd struct {
+	Ledger    string    `json:"ledger"`
+	At        time.Time `json:"at"`
+	Mutations int       `json:"mutations"`
+	Events    int       `json:"events"`
+	// Seq is the number of the newest event of the ledger then.
+	Seq uint64 `json:"seq"`
+}
+
+// Progress is one line of a verification under way, or its last line.
+type Progress struct {
+	// What is being done ("records").
+	What  string `json:"what,omitzero"`
+	Done  int64  `json:"done"`
+	Total int64  `json:"total,omitzero"`
+	// Report is set in the last line of a verification that came to its end.
+	Report *VerifyReport `json:"report,omitzero"`
+	// Problem is set in the last line of one that did not.
+	Problem *Problem `json:"problem,omitzero"`
+}
+
+// VerifyReport is what a verification found.
+type VerifyReport struct {
+	// Sound says that nothing was found.
+	Sound    bool     `json:"sound"`
+	Findings []string `json:"findings"`
+	Events   uint64   `json:"events"`
+	Records  uint64   `json:"records"`
+}
