@@ -29,10 +29,7 @@ func sendEvents(s *Server, w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	w.Header().Set("Content-Type", "text/event-stream")
-	ctx, cancel := s.untilShutdown(r.Context())
-	defer cancel()
-	return s.stream(w, r, func(w io.Writer) error {
+	return s.stream(w, r, func(ctx context.Context, w io.Writer) error {
 		return unlessEnded(ctx, s.followEvents(ctx, w, after))
 	})
 }

@@ -43,7 +43,6 @@ func sendOpenAPI(s *Server, w http.ResponseWriter, _ *http.Request) error {
 	if err != nil {
 		return err
 	}
-	w.Header().Set("Content-Type", "application/json")
 	_, err = w.Write(document)
 	return err
 }

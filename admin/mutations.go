@@ -151,7 +151,6 @@ func sendBody(s *Server, w http.ResponseWriter, r *http.Request) error {
 	default:
 		return refuse("not-found", "A mutation has a request and a result, no %q.", part)
 	}
-	w.Header().Set("Content-Type", "application/octet-stream")
 	w.Header().Set("Content-Disposition", "attachment")
 	if stored.Size == 0 {
 		return nil
@@ -161,7 +160,7 @@ func sendBody(s *Server, w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer func() { _ = content.Close() }()
-	return s.stream(w, r, func(w io.Writer) error {
+	return s.stream(w, r, func(_ context.Context, w io.Writer) error {
 		_, err := io.Copy(w, content)
 		return err
 	})

@@ -214,8 +214,11 @@ func TestOpenAPIIsServed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	routes := routes()
+	rt := routes[slices.IndexFunc(routes, func(rt route) bool { return rt.path == "/openapi.json" })]
 	w := httptest.NewRecorder()
-	if err := sendOpenAPI(&Server{openapi: func() ([]byte, error) { return want, nil }}, w, nil); err != nil || w.Body.String() != string(want) || w.Header().Get("Content-Type") != "application/json" {
+	err = rt.serve(&Server{openapi: func() ([]byte, error) { return want, nil }}, w, nil, rt)
+	if err != nil || w.Body.String() != string(want) || w.Header().Get("Content-Type") != "application/json" {
 		t.Errorf("%v, %v", err, w.Header())
 	}
 }

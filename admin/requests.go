@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -55,10 +56,7 @@ func sendRequests(s *Server, w http.ResponseWriter, r *http.Request) error {
 	case effect != "" && !slices.Contains(effects, effect):
 		return BadRequest("query:effect", fmt.Sprintf("unknown effect %q", effect), "give one of "+strings.Join(effects, ", "))
 	}
-	w.Header().Set("Content-Type", "application/jsonl")
-	ctx, cancel := s.untilShutdown(r.Context())
-	defer cancel()
-	return s.stream(w, r, func(w io.Writer) error {
+	return s.stream(w, r, func(ctx context.Context, w io.Writer) error {
 		begun := func() error {
 			_, err := io.WriteString(w, "\n")
 			return err

@@ -77,7 +77,10 @@ func post[Q, T any](path string, roles []Role, id, summary string, handle func(*
 func send(path string, roles []Role, id, summary, media string, serve func(*Server, http.ResponseWriter, *http.Request) error) route {
 	return route{
 		method: http.MethodGet, path: path, roles: roles, id: id, summary: summary, status: http.StatusOK, media: media,
-		serve: func(s *Server, w http.ResponseWriter, r *http.Request, _ route) error { return serve(s, w, r) },
+		serve: func(s *Server, w http.ResponseWriter, r *http.Request, rt route) error {
+			w.Header().Set("Content-Type", rt.media)
+			return serve(s, w, r)
+		},
 	}
 }
 
