@@ -73,7 +73,8 @@ var shared sync.Map
 func sharedFields(to, from reflect.Type) []sharedField {
 	types := [2]reflect.Type{to, from}
 	if known, ok := shared.Load(types); ok {
-		return known.([]sharedField) //nolint:forcetypeassert // Nothing else is kept.
+		fields, _ := known.([]sharedField)
+		return fields
 	}
 	var fields []sharedField
 	for _, f := range reflect.VisibleFields(to) {

@@ -37,10 +37,12 @@ func sendEvents(s *Server, w http.ResponseWriter, r *http.Request) error {
 // unlessEnded drops the error of a stream whose caller has gone or whose server
 // stops: that is its ordinary end.
 func unlessEnded(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
+	select {
+	case <-ctx.Done():
 		return nil
+	default:
+		return err
 	}
-	return err
 }
 
 // followEvents writes events until it fails, or ctx ends.

@@ -70,7 +70,8 @@ func (s *Server) authorize(r *http.Request, roles []Role) (caller, *wire.Problem
 		return caller{}, refuse("token", "The token isn't known here; it may be another ledger's. It is in the token file, by default in the data folder.")
 	}
 	if !who.role.may(roles) {
-		return caller{}, refuse("role", "The token of %s has the role %s; this needs %s.", who.name, who.role, cmp.Or(joined(roles, " or "), "one that nobody has"))
+		needed := cmp.Or(joined(roles, " or "), "one that nobody has")
+		return caller{}, refuse("role", "The token of %s has the role %s; this needs %s.", who.name, who.role, needed)
 	}
 	return who, nil
 }

@@ -30,7 +30,6 @@ type Server struct {
 	// base ends with Shutdown, and streams with it. Other requests go on to
 	// their end, so it isn't the base of their contexts.
 	base context.Context
-	stop context.CancelFunc
 }
 
 // Bounds of the HTTP server. Answers have no bound in time, since some are
@@ -56,7 +55,8 @@ func New(c Config) (*Server, error) {
 	routes := routes()
 	s.openapi = sync.OnceValues(func() ([]byte, error) { return openAPI(routes) })
 	s.mux = s.newMux(routes)
-	s.base, s.stop = context.WithCancel(context.Background())
+	base, stop := context.WithCancel(context.Background())
+	s.base = base
 	s.http = &http.Server{
 		Handler:           s,
 		ReadHeaderTimeout: headerTimeout,
@@ -66,7 +66,7 @@ func New(c Config) (*Server, error) {
 		ErrorLog:          log.New(c.Log, "", 0),
 		TLSConfig:         c.TLS,
 	}
-	s.http.RegisterOnShutdown(s.stop)
+	s.http.RegisterOnShutdown(stop)
 	s.health = s.newHealth()
 	return s, nil
 }

@@ -156,7 +156,7 @@ type Obligation struct {
 	Workflow  string `json:"workflow"`
 	Item      string `json:"item"`
 	Attempt   int    `json:"attempt"`
-	Request   string `json:"request" ledger:"-"`
+	Request   string `json:"request"          ledger:"-"`
 	// Sent is how often it was sent, resends apart.
 	Sent      int       `json:"sent"`
 	Reason    string    `json:"reason,omitzero"`

@@ -101,7 +101,7 @@ type Dispatch struct {
 	Run        string    `json:"run,omitzero"`
 	Generation int       `json:"generation"`
 	Resend     bool      `json:"resend,omitzero"`
-	StartedAt  time.Time `json:"started_at" ledger:"Started"`
+	StartedAt  time.Time `json:"started_at"      ledger:"Started"`
 	// EndedAt is absent where no end was recorded.
 	EndedAt time.Time `json:"ended_at,omitzero" ledger:"Ended"`
 	Lost    bool      `json:"lost,omitzero"`
@@ -201,7 +201,7 @@ type Touched struct {
 	Account          string `json:"account,omitzero"`
 	Target           string `json:"target"`
 	Run              string `json:"run,omitzero"`
-	Dispatches       int    `json:"dispatches" ledger:"-"`
+	Dispatches       int    `json:"dispatches"              ledger:"-"`
 	// Status and ResultState tell the result, if there is one.
 	Status      int       `json:"status,omitzero"`
 	ResultState string    `json:"result_state,omitzero"`
