@@ -41,8 +41,7 @@ func sendAudit(s *Server, w http.ResponseWriter, r *http.Request) error {
 				if run != "" && e.Run != run && !mutations[e.Mutation] {
 					continue
 				}
-				event := as[wire.Event](e)
-				if err := writeLine(w, wire.AuditLine{Event: &event}); err != nil {
+				if err := writeLine(w, wire.AuditLine{Event: new(as[wire.Event](e))}); err != nil {
 					return err
 				}
 				end.Events++
@@ -67,8 +66,7 @@ func (s *Server) runRecords(ctx context.Context, id string) (lines []wire.AuditL
 		r, err := v.Run(id)
 		switch {
 		case err == nil:
-			run := runOf(r)
-			lines = append(lines, wire.AuditLine{Run: &run})
+			lines = append(lines, wire.AuditLine{Run: new(runOf(r))})
 		case !errors.Is(err, ledger.ErrNotFound) || len(keys) == 0:
 			return err
 		}
@@ -77,8 +75,7 @@ func (s *Server) runRecords(ctx context.Context, id string) (lines []wire.AuditL
 			if err != nil {
 				return err
 			}
-			record := mutationOf(m)
-			lines = append(lines, wire.AuditLine{Mutation: &record})
+			lines = append(lines, wire.AuditLine{Mutation: new(mutationOf(m))})
 			mutations[m.ID] = true
 		}
 		return nil

@@ -92,7 +92,7 @@ func TestAnOutlineHoldsNoContents(t *testing.T) {
 
 func TestEnvironOfAnAddressWithoutAPort(t *testing.T) {
 	t.Parallel()
-	env := environ(portless{}, door{portless{}.ProxyAddr(), "t"})
+	env := environ(portless{}, access{portless{}.ProxyAddr(), "t"})
 	if env["HTTPS_PROXY"] != "http://run:t@proxy" {
 		t.Errorf("HTTPS_PROXY %s", env["HTTPS_PROXY"])
 	}

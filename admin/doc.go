@@ -1,5 +1,5 @@
-// Package admin is the operator's door: the HTTP API by which runs are opened,
-// the ledger is read, and people decide what keep-proxy could not find out.
+// Package admin is the HTTP API by which runs are opened, the ledger is read, and
+// people decide what keep-proxy could not find out.
 //
 // [New] makes a [Server] from a [Config]; its routes are one table (routes.go),
 // from which the OpenAPI document at /openapi.json is made too. The package

@@ -44,10 +44,3 @@ func explain(s *Server, r *http.Request, q *wire.Explain) (*wire.Explanation, er
 	out, err := s.config.Explainer.Explain(r.Context(), *q)
 	return &out, err
 }
-
-// showEnvironment answers GET /v1/environment.
-func showEnvironment(s *Server, _ *http.Request) (*wire.Environment, error) {
-	e := s.config.Environment
-	d := door{address: e.ProxyAddr()}
-	return &wire.Environment{ProxyURL: d.url(), CAPEM: string(e.CAPEM()), Env: environ(e, d)}, nil
-}

@@ -167,8 +167,7 @@ func decideItem[Q any](action ledger.ItemAction) func(*Server, *http.Request, *Q
 		if err != nil {
 			// The decision is durable: an error would look like one that wasn't taken.
 			s.config.Log.Error().Err(err).Str("item", item.ID).Msg("admin: decided, but not shown whole")
-			bare := as[wire.Item](item)
-			return &bare, nil
+			return new(as[wire.Item](item)), nil
 		}
 		return shown, nil
 	}

@@ -39,8 +39,7 @@ func showMutation(s *Server, r *http.Request) (*wire.Mutation, error) {
 		return nil, err
 	}
 	if callerOf(r.Context()).role == RoleHost {
-		out := outlineOf(m)
-		return &out, nil
+		return new(outlineOf(m)), nil
 	}
 	return s.shown(r.Context(), m)
 }

@@ -101,6 +101,5 @@ func (s *Server) decideObligation(r *http.Request, decided string, decide func(l
 	if err != nil {
 		return nil, err
 	}
-	out := obligationOf(m)
-	return &out, nil
+	return new(obligationOf(m)), nil
 }

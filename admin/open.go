@@ -77,11 +77,11 @@ func (s *Server) openOnce(r *http.Request, command ledger.OpenRun, q *wire.OpenR
 	case before.Labels[requestLabel] != digest:
 		return nil, refuse("idempotency-key", "This Idempotency-Key opened run %s with another request; use a new key for a new run.", before.ID)
 	}
-	d, err := s.door(r.Context(), q, token)
+	a, err := s.access(r.Context(), q, token)
 	if err != nil {
 		return nil, err
 	}
-	return s.opened(before, token, d), nil
+	return s.opened(before, token, a), nil
 }
 
 // derivedToken is 256 bits that only this server, or the holder of the
@@ -98,7 +98,7 @@ func (s *Server) open(r *http.Request, command ledger.OpenRun, q *wire.OpenRun, 
 	if err := s.admitting(); err != nil {
 		return nil, err
 	}
-	d, err := s.door(r.Context(), q, token)
+	a, err := s.access(r.Context(), q, token)
 	if err != nil {
 		return nil, err
 	}
@@ -108,27 +108,27 @@ func (s *Server) open(r *http.Request, command ledger.OpenRun, q *wire.OpenRun, 
 		s.config.Environment.CloseListener(command.TokenSHA256)
 		return nil, err
 	}
-	return s.opened(run, token, d), nil
+	return s.opened(run, token, a), nil
 }
 
-// door opens the run's own listener, if it asked for one, before the run: a run that
+// access opens the run's own listener, if it asked for one, before the run: a run that
 // nobody can use isn't opened.
-func (s *Server) door(ctx context.Context, q *wire.OpenRun, token string) (door, error) {
+func (s *Server) access(ctx context.Context, q *wire.OpenRun, token string) (access, error) {
 	if !q.Listener {
-		return door{s.config.Environment.ProxyAddr(), token}, nil
+		return access{s.config.Environment.ProxyAddr(), token}, nil
 	}
 	address, err := s.config.Environment.OpenListener(ctx, digestOf(token))
 	if err != nil {
-		return door{}, refuse("not-ready", "The run was not opened, for it can't have a listener of its own: %v.", err)
+		return access{}, refuse("not-ready", "The run was not opened, for it can't have a listener of its own: %v.", err)
 	}
-	return door{address: address}, nil
+	return access{address: address}, nil
 }
 
 // opened is the answer for a run that is open.
-func (s *Server) opened(run *ledger.Run, token string, d door) *wire.OpenedRun {
+func (s *Server) opened(run *ledger.Run, token string, a access) *wire.OpenedRun {
 	e := s.config.Environment
 	return &wire.OpenedRun{
-		ID: run.ID, Token: token, ProxyURL: d.url(), CAPEM: string(e.CAPEM()), Env: runEnviron(e, run, d), Run: runOf(run),
+		ID: run.ID, Token: token, ProxyURL: a.url(), CAPEM: string(e.CAPEM()), Env: runEnviron(e, run, a), Run: runOf(run),
 	}
 }
 

@@ -91,8 +91,7 @@ func (s *Server) decided(ctx context.Context, m *ledger.Mutation) *wire.Mutation
 	shown, err := s.shown(ctx, m)
 	if err != nil {
 		s.config.Log.Error().Err(err).Str("mutation", m.ID).Msg("admin: decided, but not shown whole")
-		bare := mutationOf(m)
-		return &bare
+		return new(mutationOf(m))
 	}
 	return shown
 }
@@ -107,8 +106,7 @@ func (s *Server) explainRefusal(ctx context.Context, id string, q *wire.Resolve,
 		return refusal
 	}
 	p := problemOf(refusal)
-	ref := as[wire.MutationRef](m)
-	p.Mutation, p.Run, p.Item, p.Actions = &ref, m.Run, m.Item, s.actions(m)
+	p.Mutation, p.Run, p.Item, p.Actions = new(as[wire.MutationRef](m)), m.Run, m.Item, s.actions(m)
 	names := each(p.Actions, func(a wire.Action) string { return a.Action })
 	switch {
 	case errors.Is(refusal, ledger.ErrVersion):

@@ -171,6 +171,5 @@ func shownRun(run *ledger.Run, err error) (*wire.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := runOf(run)
-	return &out, nil
+	return new(runOf(run)), nil
 }

@@ -52,9 +52,8 @@ func showStatus(s *Server, r *http.Request) (*wire.Status, error) {
 	if err != nil {
 		return nil, err
 	}
-	mode := s.config.Modes.Mode()
-	earliest(mode.Since)
-	out.Mode, out.Reload, out.Destinations = &mode, s.config.LastReload(), s.config.Destinations()
+	out.Mode, out.Reload, out.Destinations = new(s.config.Modes.Mode()), s.config.LastReload(), s.config.Destinations()
+	earliest(out.Mode.Since)
 	if out.Gaps, err = s.openGaps(r.Context()); err != nil {
 		return nil, err
 	}
