@@ -29,13 +29,13 @@ type Config struct {
 	// Hosts are names, besides localhost and loopback addresses, that a Host
 	// field may hold on TCP.
 	Hosts []string
-	// TLS is how listeners are served; nil for in clear, which is refused on listeners
-	// that others can reach. With it a Host field may hold any address, and Named says
-	// of which names the certificate is (default of none).
+	// TLS is how listeners are served; nil for in clear, which is refused on listeners that others can
+	// reach. With it a Host field may hold any address. Named says of which names the certificate is
+	// (default of none).
 	TLS   *tls.Config
 	Named func(host string) bool
-	// RunTTL ends a run that asks for no time limit of its own and sends no
-	// heartbeat for so long (default 1 h).
+	// RunTTL ends a run that sends no heartbeat for so long (default 1 h). A run may ask for a time
+	// limit of its own.
 	RunTTL time.Duration
 	// MaxBody is the longest answer body that a person may give, in bytes, before
 	// any encoding (default 10 MiB). Other requests are limited to 1 MiB.
@@ -73,8 +73,8 @@ type Config struct {
 	PlanUndo func(ctx context.Context, m *ledger.Mutation, object string) (ledger.Owed, error)
 	// Destinations tells how notifications stand; nil without any.
 	Destinations func() []wire.Destination
-	// Requests calls each for every request of the proxy that wants takes, until ctx
-	// ends; begun first, when nothing is missed any more.
+	// Requests calls each for every request of the proxy that wants takes, until ctx ends. It calls
+	// begun first, when nothing is missed any more.
 	Requests func(ctx context.Context, wants func(*wire.Served) bool, begun func() error, each func(wire.Served) error) error
 }
 
@@ -111,9 +111,9 @@ type Ledger interface {
 type Environment interface {
 	// ProxyAddr is the proxy's host:port as sandboxes see it.
 	ProxyAddr() string
-	// OpenListener opens a listener on which requests count as those of the run with
-	// this token digest, and returns its host:port as sandboxes see it. Asked again,
-	// it returns the same one. It ends with the run.
+	// OpenListener opens a listener of the run with this token digest, whose requests count as the
+	// run's. It returns its host:port as sandboxes see it. Asked again, it returns the same one. It
+	// ends with the run.
 	OpenListener(ctx context.Context, digest string) (string, error)
 	// CloseListener closes it; without one it does nothing.
 	CloseListener(digest string)

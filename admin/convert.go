@@ -96,9 +96,9 @@ func mutationOf(m *ledger.Mutation) wire.Mutation {
 	return out
 }
 
-// outlineOf shows what became of a record, and not what was sent or answered: no header
-// fields, of which one may open a session, no values in which payloads differ, and not
-// what the API was asked.
+// outlineOf shows what became of a record, and not what was sent or answered. It has no header fields,
+// of which one may open a session. It has no values in which payloads differ, and not what the API was
+// asked.
 func outlineOf(m *ledger.Mutation) wire.Mutation {
 	out := mutationOf(m)
 	out.Request.Headers = wire.Header{}
@@ -128,8 +128,8 @@ func each[A, B any](list []A, convert func(A) B) []B {
 	return out
 }
 
-// identityOf shows canonical JSON as it is, and anything else as a string: a
-// record must be shown whatever it holds.
+// identityOf shows canonical JSON as it is, and anything else as a string. A record must be shown
+// whatever it holds.
 func identityOf(identity map[string]string) map[string]jsontext.Value {
 	out := make(map[string]jsontext.Value, len(identity))
 	for name, text := range identity {

@@ -19,8 +19,8 @@ import (
 	"keep-proxy/internal/strictyaml"
 )
 
-// maxRequest is the longest request body, in bytes; one that holds an answer may be as much
-// longer as the answer in base64 is.
+// maxRequest is the longest request body, in bytes. One that holds an answer may be longer by the
+// answer in base64.
 const maxRequest = 1 << 20
 
 // read reads the whole body of a JSON request into v, a pointer to a struct.
@@ -48,9 +48,9 @@ func (rt route) read(w http.ResponseWriter, r *http.Request, maxAnswer int64, v 
 	return decode(content, v, rt.whole...)
 }
 
-// decode reads a JSON object into v, a pointer to a struct, strictly: unknown and
-// repeated names, other types and trailing text are refused, and so are empty texts of
-// the members whole. All unknown names at the top are reported together.
+// decode reads a JSON object into v, a pointer to a struct. It refuses unknown and repeated names,
+// other types, trailing text, and empty texts of the members whole. All unknown names at the top are
+// reported together.
 func decode(content []byte, v any, whole ...string) error {
 	var members map[string]jsontext.Value
 	if err := json.Unmarshal(content, &members); err != nil {

@@ -55,8 +55,8 @@ func (s *Server) escalation(ctx context.Context, m *ledger.Mutation) (wire.Escal
 	return out, nil
 }
 
-// resumeHint is what the run's host said about starting it again; nothing for an
-// unmanaged scope, or for a run that retention dropped.
+// resumeHint is what the run's host said about starting it again. It is empty for an unmanaged scope,
+// or for a run that retention dropped.
 func (s *Server) resumeHint(ctx context.Context, run string) (string, error) {
 	if run == "" {
 		return "", nil
@@ -75,8 +75,8 @@ func (s *Server) resumeHint(ctx context.Context, run string) (string, error) {
 	return hint, err
 }
 
-// manualCheck asks the rules; where they can't say, the person is told so, since
-// a question without its answer is better than none.
+// manualCheck asks the rules. Where they can't say, the person is told so: a question without an
+// answer is better than none.
 func (s *Server) manualCheck(ctx context.Context, m *ledger.Mutation) ManualCheck {
 	check, err := s.config.Explainer.ManualCheck(ctx, m)
 	if err != nil {

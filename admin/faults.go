@@ -90,8 +90,8 @@ func (f *faults) ttl(where string, d wire.Duration) {
 	}
 }
 
-// actorOf is the name under which a decision is recorded: the one given, and,
-// with a token that isn't the operator's own, whose token it was.
+// actorOf is the name under which a decision is recorded: the one given. With a token that isn't the
+// operator's own, it also says whose token it was.
 func actorOf(ctx context.Context, name string) string {
 	who := callerOf(ctx)
 	if who.name == operatorName || who.name == name {

@@ -13,11 +13,10 @@ import (
 // guard refuses, before anything of a request is looked at:
 //
 //  1. a request that takes this server for a proxy (421 misdirected);
-//  2. over TCP, a Host field that isn't this server's: a page whose name was
-//     made to point here is such a request (421 misdirected);
-//  3. a request that a browser sent for a page: one with an Origin field, or
-//     with a Sec-Fetch-Site field that doesn't say that a person typed the
-//     address (403 browser).
+//  2. over TCP, a Host field that isn't this server's (421 misdirected), as that of a page
+//     whose name was made to point here;
+//  3. a request that a browser sent for a page (403 browser). It has an Origin field, or a
+//     Sec-Fetch-Site field that doesn't say that a person typed the address.
 func (s *Server) guard(r *http.Request) *wire.Problem {
 	if r.URL.IsAbs() || r.Method == http.MethodConnect {
 		return refuse("misdirected", "This is the admin API, not the proxy; see proxy_url of an opened run.")
@@ -40,8 +39,8 @@ func onUnixSocket(ctx context.Context) bool {
 	return ok && addr.Network() == "unix"
 }
 
-// ownHost reports whether a Host field is a loopback address, localhost, or a
-// configured name; with TLS also any address, or a name of the certificate.
+// ownHost reports whether a Host field is a loopback address, localhost, or a configured name. With
+// TLS it may also be any address, or a name of the certificate.
 func (s *Server) ownHost(host string) bool {
 	name := host
 	if h, _, err := net.SplitHostPort(host); err == nil {

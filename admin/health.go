@@ -47,8 +47,8 @@ func sendOpenAPI(s *Server, w http.ResponseWriter, _ *http.Request) error {
 	return err
 }
 
-// newHealth makes the server of /healthz and /readyz alone. Who asks needs no token and
-// may call it by any name, as a kubelet does: the answers say nothing else.
+// newHealth makes the server of /healthz and /readyz alone. Who asks needs no token and may call it by
+// any name, as a kubelet does. The answers say nothing else.
 func (s *Server) newHealth() *http.Server {
 	mux := http.NewServeMux()
 	for _, rt := range healthRoutes() {

@@ -28,8 +28,8 @@ func listItems(s *Server, r *http.Request) (*wire.List[wire.Item], error) {
 	return listing(r, q, f, list, as[wire.Item, *ledger.Item])
 }
 
-// leaveEnded takes runs that have ended out of items: one of many items leaves its name
-// behind when it was stopped, since thousands can't be changed at once.
+// leaveEnded takes runs that have ended out of items. A run of many items that is stopped stays named
+// in them, since thousands can't be changed at once.
 func (s *Server) leaveEnded(ctx context.Context, items ...*ledger.Item) error {
 	return s.config.Ledger.View(ctx, func(v ledger.View) error {
 		for _, i := range items {

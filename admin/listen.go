@@ -33,8 +33,8 @@ func Listen(address string) (net.Listener, error) {
 	return ln, nil
 }
 
-// ListenOpenly opens host:port, which others may reach, or unix:/path. A socket's mode is 0600; one
-// that nobody listens on any more is replaced, any other file in its place is not. key is the
+// ListenOpenly opens host:port, which others may reach, or unix:/path. A socket's mode is 0600. One
+// that nobody listens on any more is replaced; any other file in its place is not. key is the
 // configuration's, for errors.
 func ListenOpenly(key, address string) (net.Listener, error) {
 	// Opening a listener doesn't wait for anything that could be cancelled.
@@ -58,10 +58,10 @@ func ListenOpenly(key, address string) (net.Listener, error) {
 	return ln, nil
 }
 
-// RemoveStale makes room for a socket at path: it removes one whose listener is gone, as a
-// program that was killed leaves it behind. What is listened on, or is no socket, is an
-// error, and so is one that can't be connected to for another reason than that nobody
-// listens: another user's, one of datagrams, or that of a program with too many clients.
+// RemoveStale makes room for a socket at path. It removes one whose listener is gone, as a
+// program that was killed leaves it behind. What is listened on, or is no socket, is an error.
+// So is a socket that can't be connected to for another reason than that nobody listens. Such
+// are another user's, one of datagrams, and that of a program with too many clients.
 func RemoveStale(ctx context.Context, path string) error {
 	info, err := os.Lstat(path)
 	switch {

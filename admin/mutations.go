@@ -15,9 +15,9 @@ import (
 // is fetched by itself.
 const maxShown = 1 << 20
 
-// maxEvents is the longest history of one record that is shown: one half of it from the
-// beginning, the other from the end. Each replay is an event, so that what is asked for
-// each minute has more within hours.
+// maxEvents is the longest history of one record that is shown. One half of it is from the beginning,
+// the other from the end. Each replay is an event, so that what is asked for each minute has more
+// within hours.
 const maxEvents = 1000
 
 // listMutations answers GET /v1/mutations.
@@ -73,8 +73,8 @@ func (s *Server) shown(ctx context.Context, m *ledger.Mutation) (*wire.Mutation,
 	return &out, nil
 }
 
-// historyOf is what happened to a record, and how many events are left out of the middle of
-// it: it begins with the sending that everything is about, and ends with what was decided last.
+// historyOf is what happened to a record, and how many events are left out of the middle. It begins
+// with the sending that everything is about, and ends with what was decided last.
 func (s *Server) historyOf(ctx context.Context, id string) (events []ledger.Event, leftOut int, err error) {
 	for after := uint64(0); ; {
 		page, err := s.config.Ledger.Events(ctx, id, after, maxEvents)
@@ -92,8 +92,8 @@ func (s *Server) historyOf(ctx context.Context, id string) (events []ledger.Even
 	}
 }
 
-// showBody puts content in the place of its reference, unless it is too long, was
-// dropped, or can't be had: who decides on a record needs the rest of it all the same.
+// showBody puts content in the place of its reference, unless it is too long, was dropped, or can't be
+// read. Who decides on a record needs the rest of it all the same.
 func (s *Server) showBody(ctx context.Context, stored ledger.Body, shown *wire.Body) error {
 	if shown.Missing != wire.MissingOmitted || stored.Size > maxShown {
 		return nil

@@ -161,7 +161,7 @@ func probed(m *ledger.Mutation) string {
 // shownObjects is how many ids of objects one look-up is told with.
 const shownObjects = 10
 
-// severalObjects names what is there more than once, and which of them the script goes on with: who
+// severalObjects names what is there more than once, and which of them the script goes on with. Who
 // has to undo the others looks for these ids in the other system.
 func severalObjects(m *ledger.Mutation, o *ledger.Observation) string {
 	if o.Seen != ledger.SeenDuplicate || len(o.Objects) == 0 {
@@ -177,8 +177,7 @@ func severalObjects(m *ledger.Mutation, o *ledger.Observation) string {
 	return text
 }
 
-// disagreed tells what was seen when the stored result was last held against the world, and
-// the world did not agree.
+// disagreed tells what was seen when the world last did not agree with the stored result.
 func disagreed(v *ledger.Verification) string {
 	seen := sights[ledger.SeenRetry]
 	if v.Said == ledger.SaidDisagrees {

@@ -26,10 +26,9 @@ const requestLabel = reservedLabel + "request"
 
 // openRun answers POST /v1/runs.
 //
-// With an Idempotency-Key, the run's token is derived from the key and the
-// operator's token, so that a repeated request, also after a restart, finds the
-// run that it opened and gets the same token. Repeats work as long as
-// the ledger knows the token (24 h after the run's end).
+// With an Idempotency-Key, the run's token is derived from the key and the operator's token. So a
+// repeated request, also after a restart, finds the run that it opened and gets the same token.
+// Repeats work as long as the ledger knows the token (24 h after the run's end).
 func openRun(s *Server, r *http.Request, q *wire.OpenRun) (*wire.OpenedRun, error) {
 	command, err := s.openCommand(q)
 	keys := r.Header.Values("Idempotency-Key")
@@ -111,8 +110,8 @@ func (s *Server) open(r *http.Request, command ledger.OpenRun, q *wire.OpenRun, 
 	return s.opened(run, token, a), nil
 }
 
-// access opens the run's own listener, if it asked for one, before the run: a run that
-// nobody can use isn't opened.
+// access opens the run's own listener, if it asked for one. This comes before the run: one that nobody
+// can use isn't opened.
 func (s *Server) access(ctx context.Context, q *wire.OpenRun, token string) (access, error) {
 	if !q.Listener {
 		return access{s.config.Environment.ProxyAddr(), token}, nil

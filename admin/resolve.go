@@ -85,8 +85,8 @@ func (s *Server) planUndo(ctx context.Context, m *ledger.Mutation, object string
 	return &owed, nil
 }
 
-// decided shows the record after a decision that is durable: what can't be read
-// now is left out, since an error would look like a decision not taken.
+// decided shows the record after a decision that is durable. What can't be read now is left out: an
+// error would look like a decision not taken.
 func (s *Server) decided(ctx context.Context, m *ledger.Mutation) *wire.Mutation {
 	shown, err := s.shown(ctx, m)
 	if err != nil {
@@ -172,8 +172,8 @@ func isCoded(values []string) bool {
 // isText reports whether content is some text, which no content coding makes.
 func isText(content []byte) bool { return len(content) > 0 && utf8.Valid(content) }
 
-// canonicalHeader writes field names as a server does, so that a replay doesn't
-// set a field beside the one that a person gave in lower case.
+// canonicalHeader writes field names as a server does. So a replay sets no field beside the one that a
+// person gave in lower case.
 func canonicalHeader(h wire.Header) ledger.Header {
 	out := make(ledger.Header, len(h))
 	for name, values := range h {

@@ -130,8 +130,8 @@ func runRoutes() []route {
 	}
 }
 
-// itemRoutes read items and decide on them, which is a person's: a host that could begin
-// an item anew would turn each of its own tries into new work.
+// itemRoutes read items and decide on them. Only a person decides: a host that could begin an item
+// anew would make new work of each try.
 func itemRoutes() []route {
 	refused := []string{"not-found", "version", "not-allowed", "item-busy", "item-unsettled"}
 	return []route{

@@ -115,8 +115,8 @@ func finishRun(s *Server, r *http.Request, q *wire.FinishRun) (*wire.Run, error)
 // settlePoll is how often a finishing run's sendings are looked at.
 const settlePoll = 100 * time.Millisecond
 
-// awaitDispatches waits until nothing of the run is being sent, which the total
-// deadline of each sending bounds, the caller goes, or the server stops.
+// awaitDispatches waits until nothing of the run is being sent, the caller goes, or the server stops.
+// Each sending has a deadline.
 func (s *Server) awaitDispatches(ctx context.Context, id string) error {
 	ctx, cancel := s.untilShutdown(ctx)
 	defer cancel()

@@ -22,8 +22,7 @@ type Server struct {
 	hosts   map[string]bool
 	mux     *http.ServeMux
 	openapi func() ([]byte, error)
-	// opening lets one caller at a time open a run with an Idempotency-Key, of those whose
-	// keys fall to the same lock.
+	// opening lets one caller at a time open a run with an Idempotency-Key. Keys share these locks.
 	opening [64]sync.Mutex
 	http    *http.Server
 	health  *http.Server

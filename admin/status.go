@@ -100,8 +100,8 @@ func (s *Server) Count(ctx context.Context, atMost int) (Counts, error) {
 	return out, err
 }
 
-// walkOpen visits what is open, up to atMost of each kind: unresolved mutations, those that a
-// person is asked about, and items that wait for a person.
+// walkOpen visits what is open, up to atMost of each kind. These are unresolved mutations, those that
+// a person is asked about, and items that wait for a person.
 func (s *Server) walkOpen(ctx context.Context, atMost int, unresolved, asked func(*ledger.Mutation), waiting func(*ledger.Item)) error {
 	if err := walk(ctx, s.config.Ledger.Mutations, ledger.Filter{Unresolved: true}, atMost, unresolved); err != nil {
 		return err

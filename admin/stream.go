@@ -9,9 +9,9 @@ import (
 	"keep-proxy/admin/wire"
 )
 
-// stream runs a handler whose answer may take long, until the server stops: every write
-// is flushed, and an error after the first write cuts the connection, so that the caller
-// can't take the part for the whole. An error before it is answered as any other.
+// stream runs a handler whose answer may take long, until the server stops. Every write is flushed. An
+// error after the first write cuts the connection, so that the caller can't take the part for the
+// whole. An error before it is answered as any other.
 func (s *Server) stream(w http.ResponseWriter, r *http.Request, write func(context.Context, io.Writer) error) error {
 	ctx, cancel := s.untilShutdown(r.Context())
 	defer cancel()
@@ -44,8 +44,8 @@ func (f *flusher) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// verifyLedger answers GET /v1/ledger/verify: one JSON object a line while it
-// works, the last of which holds the report or the problem.
+// verifyLedger answers GET /v1/ledger/verify with one JSON object a line while it works. The last
+// holds the report or the problem.
 func verifyLedger(s *Server, w http.ResponseWriter, r *http.Request) error {
 	return s.stream(w, r, func(ctx context.Context, w io.Writer) error {
 		report, err := s.config.Verify(ctx, func(p wire.Progress) {

@@ -107,10 +107,9 @@ func identify(list []holder, token string) (caller, bool) {
 	return found, ok && token != ""
 }
 
-// OperatorToken reads the operator's token from a file, white space at its end
-// ignored. If there is no file, it makes one of mode 0600 with a new token of 256
-// random bits and a newline, and minted is true. A file that other users can
-// read, or that holds less than 32 bytes or several words, is refused.
+// OperatorToken reads the operator's token from a file, white space at its end ignored. If there is no
+// file, it makes one of mode 0600 with a new token of 256 random bits. Then minted is true. A file
+// that other users can read, or that holds less than 32 bytes or several words, is refused.
 func OperatorToken(path string, random io.Reader) (token string, minted bool, err error) {
 	if token, err = readToken(path); errors.Is(err, fs.ErrNotExist) {
 		if token, err = newToken(random); err == nil {
@@ -149,8 +148,8 @@ func readToken(path string) (string, error) {
 	return token, nil
 }
 
-// writeToken puts the token in place in one step, so that no reader finds half
-// of it, and never over a file that appeared meanwhile.
+// writeToken puts the token in place in one step, so that no reader finds half of it. It never
+// overwrites a file that appeared meanwhile.
 func writeToken(path, token string) error {
 	f, err := os.CreateTemp(filepath.Dir(path), ".token-*")
 	if err != nil {

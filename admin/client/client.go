@@ -36,8 +36,8 @@ type Config struct {
 	Token string
 	// Dialer connects; its zero value will do.
 	Dialer net.Dialer
-	// Certificate is a PEM file of the server's own certificate: over https it must show
-	// that one, under whatever name it is asked. Empty: one of Roots, for its name.
+	// Certificate is a PEM file of the server's own certificate. Over https it must show that one,
+	// under any name. Empty: one of Roots, for its name.
 	Certificate string
 	// Roots are trusted over https; nil for the system's.
 	Roots *x509.CertPool

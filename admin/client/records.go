@@ -93,8 +93,9 @@ func (c *Client) Body(ctx context.Context, id, part string) (io.ReadCloser, erro
 	return c.content(ctx, at("mutations", id, part, "body"))
 }
 
-// Resolve records a person's decision; id is the whole one. `version` if the record has changed since
-// the person saw it, `not-allowed`, with the open actions, if its state doesn't allow the decision.
+// Resolve records a person's decision; id is the whole one. Refused with `version` if the record has
+// changed since the person saw it. Refused with `not-allowed` and the open actions if its state
+// doesn't allow the decision.
 func (c *Client) Resolve(ctx context.Context, id string, r wire.Resolve) (*wire.Mutation, error) {
 	return post[wire.Mutation](ctx, c, at("mutations", id, "resolve"), r)
 }
@@ -104,8 +105,8 @@ func (c *Client) Obligations(ctx context.Context, f Filter) (*wire.List[wire.Obl
 	return list[wire.Obligation](ctx, c, "obligations", f)
 }
 
-// RunObligation has an obligation met now. `version` if it has changed since the person saw it, `not-allowed` if
-// there is nothing to send, or a newer one comes first.
+// RunObligation has an obligation met now. Refused with `version` if it has changed since the person
+// saw it. Refused with `not-allowed` if there is nothing to send, or a newer one comes first.
 func (c *Client) RunObligation(ctx context.Context, id string, d wire.DecideObligation) (*wire.Obligation, error) {
 	return post[wire.Obligation](ctx, c, at("obligations", id, "run"), d)
 }
@@ -197,8 +198,8 @@ func (c *Client) Heartbeat(ctx context.Context, id string, h wire.Heartbeat) (*w
 	return post[wire.Run](ctx, c, at("runs", id, "heartbeat"), h)
 }
 
-// FinishRun ends a run with its script's outcome; it waits for what is being
-// sent. `run-unfinished` if the run can't be done.
+// FinishRun ends a run with its script's outcome. It waits for what is being sent. Refused with
+// `run-unfinished` if the run can't be done.
 func (c *Client) FinishRun(ctx context.Context, id string, f wire.FinishRun) (*wire.Run, error) {
 	return post[wire.Run](ctx, c, at("runs", id, "finish"), f)
 }

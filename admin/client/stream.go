@@ -74,8 +74,8 @@ func (c *Client) BackupLedger(ctx context.Context, w io.Writer) (int64, error) {
 	return n, nil
 }
 
-// Audit calls each for every line of the history, or of one run's with its records, and
-// returns the last line, which counts them. io.ErrUnexpectedEOF: it was cut.
+// Audit calls each for every line of the history, or of one run's with its records. It returns the
+// last line, which counts them. It was cut if the error is io.ErrUnexpectedEOF.
 func (c *Client) Audit(ctx context.Context, run string, each func(line []byte) error) (end *wire.AuditEnd, err error) {
 	q := request{path: at("audit")}
 	if run != "" {
@@ -96,9 +96,9 @@ func (c *Client) Audit(ctx context.Context, run string, each func(line []byte) e
 	return end, err
 }
 
-// Events calls each for every event after the one with this number (0 for all
-// that are kept), and goes on as new ones come, until ctx ends, the server stops
-// (io.ErrUnexpectedEOF), or each returns an error, which is returned.
+// Events calls each for every event after the one with this number, and for new ones as they come. 0
+// is for all that are kept. It ends when ctx ends, the server stops (io.ErrUnexpectedEOF), or each
+// returns an error.
 func (c *Client) Events(ctx context.Context, after uint64, each func(wire.Event) error) error {
 	q := request{path: at("events")}
 	if after > 0 {
@@ -113,10 +113,9 @@ func (c *Client) Events(ctx context.Context, after uint64, each func(wire.Event)
 	})
 }
 
-// Requests calls each for every request that fits the filter, a value for each named
-// parameter of GET /v1/requests, from now on, until ctx ends, the server stops
-// (io.ErrUnexpectedEOF), or each returns an error, which is returned. begun, if not
-// nil, is called when nothing is missed any more.
+// Requests calls each for every request from now on that fits the filter. That holds values of
+// parameters of GET /v1/requests. It ends when ctx ends, the server stops (io.ErrUnexpectedEOF), or
+// each returns an error. begun, if not nil, is called when nothing is missed any more.
 func (c *Client) Requests(ctx context.Context, filter map[string]string, begun func(), each func(wire.Served) error) error {
 	q := request{path: at("requests"), query: url.Values{}}
 	for name, value := range filter {
@@ -145,7 +144,7 @@ func read[T any](line []byte, use func(T) error) error {
 // errAll says that nothing more is to be read of a stream.
 var errAll = errors.New("all is read")
 
-// follow calls each for every line of a stream until ctx ends, the server stops
+// follow calls each for every line of a stream. It ends when ctx ends, the server stops
 // (io.ErrUnexpectedEOF), each fails, or has all.
 func (c *Client) follow(ctx context.Context, q request, each func(line []byte) error) error {
 	q.method = http.MethodGet

@@ -56,8 +56,8 @@ type ItemMutation struct {
 	Class     string    `json:"class,omitzero"`
 	Reason    string    `json:"reason,omitzero"`
 	CreatedAt time.Time `json:"created_at"`
-	// Next is what a re-run that asks for it meets: replay, send, wait, blocked,
-	// refused, or, of an attempt that is over and of an undo, none.
+	// Next is what a re-run that asks for it meets: replay, send, wait, blocked or refused. It is none
+	// for an attempt that is over and for an undo.
 	Next string `json:"next"`
 }
 

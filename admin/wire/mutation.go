@@ -57,8 +57,8 @@ type Mutation struct {
 	Undo        *Undo    `json:"undo,omitzero"`
 	// Diff says how the last refused payload differed from the stored one.
 	Diff *Diff `json:"diff,omitzero"`
-	// Events and Actions are left out of listings. Of a long history the first and the last
-	// events are given, as many of each, and EventsLeftOut counts those between them.
+	// Events and Actions are left out of listings. Of a long history the first and the last events are
+	// given, as many of each. EventsLeftOut counts those between them.
 	Events        []Event  `json:"events,omitzero"`
 	EventsLeftOut int      `json:"events_left_out,omitzero"`
 	Actions       []Action `json:"actions,omitzero"`
@@ -183,8 +183,8 @@ type Change struct {
 	Weight string `json:"weight,omitzero"`
 }
 
-// Touched is one mutation that a rule version, a time or a run touched, with its item and
-// what came of it.
+// Touched is one mutation that a rule version, a time or a run touched. It has its item and what came
+// of it.
 type Touched struct {
 	ItemID    string `json:"item_id"`
 	Workflow  string `json:"workflow"`

@@ -9,14 +9,14 @@ type Status struct {
 	// Healthy says that the ledger takes records; Health why not.
 	Healthy bool   `json:"healthy"`
 	Health  string `json:"health,omitzero"`
-	// NotReady says why new mutations are refused although the ledger takes records, such as
-	// a disk that is nearly full; empty if they aren't.
+	// NotReady says why new mutations are refused although the ledger takes records, such as a disk
+	// that is nearly full. It is empty if they aren't.
 	NotReady string `json:"not_ready,omitzero"`
 	// Unknown counts unresolved mutations, Escalated those with an open question.
 	Unknown   int `json:"unknown"`
 	Escalated int `json:"escalated"`
-	// Owed counts effects that are to be taken back and are not yet, of which OwedByPerson wait
-	// for a person; see GET /v1/obligations.
+	// Owed counts effects that are to be taken back and are not yet. OwedByPerson of them wait for a
+	// person; see GET /v1/obligations.
 	Owed         int `json:"owed,omitzero"`
 	OwedByPerson int `json:"owed_by_person,omitzero"`
 	// ItemsWaiting counts items that wait for a person, with an open question or without one.
@@ -91,8 +91,8 @@ type Mode struct {
 	Since  time.Time `json:"since,omitzero"`
 	Actor  string    `json:"actor,omitzero"`
 	Reason string    `json:"reason,omitzero"`
-	// Requests counts those that are being answered, Mutations those among them that may
-	// still send one, Tries the runner's questions about outcomes that are under way.
+	// Requests counts those that are being answered, and Mutations those among them that may still send
+	// one. Tries counts the runner's questions about outcomes that are under way.
 	Requests  int `json:"requests"`
 	Mutations int `json:"mutations"`
 	Tries     int `json:"tries"`
@@ -104,8 +104,8 @@ type SetMode struct {
 	Actor  string `json:"actor"`
 }
 
-// Gap is a time of which the ledger knows nothing, and that isn't confirmed yet: what
-// may have been sent in it is asked about before it is sent.
+// Gap is a time of which the ledger knows nothing, and that isn't confirmed yet. What may have been
+// sent in it is asked about before it is sent.
 type Gap struct {
 	Number int `json:"number"`
 	// Since is absent where nothing says when it began.

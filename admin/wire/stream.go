@@ -28,14 +28,14 @@ type Served struct {
 	Decision string `json:"decision,omitzero"`
 	// Problem is the name of the refusal.
 	Problem string `json:"problem,omitzero"`
-	// Upgrade is the protocol that the connection changed to, Received the bytes that the
-	// client sent in it (Bytes those that it got), and Ended who ended it first: client,
-	// upstream, stop or shutdown.
+	// Upgrade is the protocol that the connection changed to. Received counts the bytes that the client
+	// sent in it, and Bytes those that it got. Ended is who ended it first: client, upstream, stop or
+	// shutdown.
 	Upgrade  string `json:"upgrade,omitzero"`
 	Received int64  `json:"received,omitzero"`
 	Ended    string `json:"ended,omitzero"`
-	// Client and Detail are of what was refused, or ended, without a request that could be
-	// read: where it came from, and what is wrong with it.
+	// Client and Detail are of what was refused, or ended, without a request that could be read. They
+	// say where it came from, and what is wrong with it.
 	Client string `json:"client,omitzero"`
 	Detail string `json:"detail,omitzero"`
 	// Missed is how many requests before this one were not told, as they came faster

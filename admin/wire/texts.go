@@ -21,8 +21,8 @@ var source embed.FS
 // word finds what may be a field's name in a comment.
 var word = regexp.MustCompile(`\[[A-Z]\w*\]|[-\w]+`)
 
-// Texts are what the comments of this package say about its types and their members, by the names
-// "Type" and "Type.member". Fields are called by their JSON names in them.
+// Texts are what the comments of this package say about its types and members. They are called "Type"
+// and "Type.member". Fields are called by their JSON names in them.
 func Texts() (map[string]string, error) {
 	texts := map[string]string{}
 	files, err := source.ReadDir(".")

@@ -92,16 +92,15 @@ type Missing string
 const (
 	// MissingDropped: retention removed the content.
 	MissingDropped Missing = "dropped"
-	// MissingOmitted: listings leave content out, and so does a record whose
-	// body is too long to show, or can't be read now; the body can be fetched by itself.
+	// MissingOmitted: listings leave content out. So does a record whose body is too long to show, or
+	// can't be read now. The body can be fetched by itself.
 	MissingOmitted Missing = "omitted"
 	// MissingDamaged: what is stored isn't whole any more, or not there.
 	MissingDamaged Missing = "damaged"
 )
 
-// Body is the content of a request or an answer. In JSON it is a string if it is
-// valid UTF-8, {"base64": …} if not, and {"missing", "sha256", "size"} where
-// the content isn't shown.
+// Body is the content of a request or an answer. In JSON it is a string if it is valid UTF-8, and
+// {"base64": …} if not. Where the content isn't shown it is {"missing", "sha256", "size"}.
 type Body struct {
 	Content []byte
 	// Missing is empty where Content is the whole content.
