@@ -84,7 +84,7 @@ func (a *App) listen(ctx context.Context) error {
 	a.egress.protect(l.Addr())
 	a.adminListener = a.egress.bound.wrap(l)
 	if address := a.config.Admin.HealthListen; address != "" {
-		if a.healthListener, err = admin.ListenHealth(address); err != nil { //nolint:contextcheck // Listening doesn't wait.
+		if a.healthListener, err = admin.ListenOpenly("admin.health_listen", address); err != nil { //nolint:contextcheck // Listening doesn't wait.
 			return taken(err, address)
 		}
 		a.egress.protect(a.healthListener.Addr())
@@ -96,7 +96,7 @@ func (a *App) listen(ctx context.Context) error {
 // listenAdmin opens the admin API's listener. Others may reach it with TLS alone.
 func (a *App) listenAdmin() (net.Listener, error) {
 	if a.config.Admin.TLS.Enabled() {
-		return admin.ListenTLS(a.config.Admin.Listen)
+		return admin.ListenOpenly("admin.listen", a.config.Admin.Listen)
 	}
 	return admin.Listen(a.config.Admin.Listen)
 }

@@ -24,7 +24,7 @@ type API interface {
 	Heartbeat(ctx context.Context, id string, h wire.Heartbeat) (*wire.Run, error)
 	FinishRun(ctx context.Context, id string, f wire.FinishRun) (*wire.Run, error)
 	Mutation(ctx context.Context, id string) (*wire.Mutation, error)
-	Mutations(ctx context.Context, f client.MutationFilter) (*wire.List[wire.Mutation], error)
+	Mutations(ctx context.Context, f client.Filter) (*wire.List[wire.Mutation], error)
 }
 
 // Process is the command.
@@ -198,7 +198,7 @@ func (s *Session) finish(ctx context.Context, code int) error {
 // awaitSending returns when nothing of the run is being sent.
 func (s *Session) awaitSending(ctx context.Context) error {
 	for began, said := time.Now(), false; ; {
-		list, err := s.API.Mutations(ctx, client.MutationFilter{Run: s.Run.ID, States: []string{"in_flight"}})
+		list, err := s.API.Mutations(ctx, client.Filter{Run: s.Run.ID, States: []string{"in_flight"}})
 		if err != nil {
 			return err
 		}
@@ -227,7 +227,7 @@ func (s *Session) cause(ctx context.Context) *wire.Mutation {
 		return nil
 	}
 	for _, states := range [][]string{openStates, {"failed"}} {
-		list, err := s.API.Mutations(ctx, client.MutationFilter{Run: s.Run.ID, States: states})
+		list, err := s.API.Mutations(ctx, client.Filter{Run: s.Run.ID, States: states})
 		if err != nil {
 			return nil
 		}

@@ -101,7 +101,7 @@ func (f *fakeAPI) Mutation(_ context.Context, id string) (*wire.Mutation, error)
 	return nil, errors.New("no such mutation")
 }
 
-func (f *fakeAPI) Mutations(_ context.Context, q client.MutationFilter) (*wire.List[wire.Mutation], error) {
+func (f *fakeAPI) Mutations(_ context.Context, q client.Filter) (*wire.List[wire.Mutation], error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.down != nil {

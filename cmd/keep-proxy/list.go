@@ -23,9 +23,9 @@ const (
 	clearScreen = "\x1b[H\x1b[J"
 )
 
-// listing makes the command that lists records of one kind. all is the whole filter, and filter the common part in it.
-func listing[T, F any](
-	short string, c columns[T], all *F, filter *client.Filter, read func(*client.Client, context.Context, F) (*wire.List[T], error),
+// listing makes the command that lists records of one kind, of those that filter selects.
+func listing[T any](
+	short string, c columns[T], filter *client.Filter, read func(*client.Client, context.Context, client.Filter) (*wire.List[T], error),
 ) *cobra.Command {
 	var a adminFlags
 	cmd := &cobra.Command{Use: "list", Short: short}
@@ -37,7 +37,7 @@ func listing[T, F any](
 	f.IntVar(&filter.Limit, "limit", defaultLimit, "at most so many, up to 1000")
 	f.StringVar(&filter.Cursor, "cursor", "", "go on where an earlier listing ended")
 	once := func(ctx context.Context, conn *connection) error {
-		list, err := read(conn.Client, ctx, *all)
+		list, err := read(conn.Client, ctx, *filter)
 		if err != nil {
 			return err
 		}

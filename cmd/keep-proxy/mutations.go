@@ -19,8 +19,8 @@ func newMutations() *cobra.Command {
 }
 
 func newMutationsList() *cobra.Command {
-	var f client.MutationFilter
-	cmd := listing("List mutations, newest first", mutationColumns, &f, &f.Filter, (*client.Client).Mutations)
+	var f client.Filter
+	cmd := listing("List mutations, newest first", mutationColumns, &f, (*client.Client).Mutations)
 	flags := cmd.Flags()
 	flags.StringSliceVar(&f.States, "state", nil, "only in these states")
 	choices(cmd, "state", "in_flight", "applied", "failed", "needs_reconcile", "indeterminate", "skipped")

@@ -23,11 +23,11 @@ func newRuns() *cobra.Command {
 }
 
 func newRunsList() *cobra.Command {
-	var f client.RunFilter
+	var f client.Filter
 	columns := columns[wire.Run]{"ID\tSTATE\tWORKFLOW\tITEM\tAGE\tREASON", func(r wire.Run) []string {
 		return []string{r.ID, r.State, clip(r.Workflow, 24), clip(r.Item, 24), age(r.OpenedAt), clip(r.Reason, 70)}
 	}}
-	cmd := listing("List runs, newest first", columns, &f, &f.Filter, (*client.Client).Runs)
+	cmd := listing("List runs, newest first", columns, &f, (*client.Client).Runs)
 	cmd.Flags().BoolVar(&f.Running, "running", false, "only those that have not ended")
 	return cmd
 }
@@ -37,7 +37,7 @@ func newRunsShow() *cobra.Command {
 	cmd := &cobra.Command{Use: "show ID", Short: "Show a run and its mutations", Args: cobra.ExactArgs(1)}
 	return asking(cmd, func(ctx context.Context, c *connection, args []string) (r *wire.Run, err error) {
 		if r, err = c.Run(ctx, args[0]); err == nil && !asJSON(cmd) {
-			list, err = c.Mutations(ctx, client.MutationFilter{Run: r.ID})
+			list, err = c.Mutations(ctx, client.Filter{Run: r.ID})
 		}
 		return r, err
 	}, func(p *page, r *wire.Run) {
@@ -97,13 +97,13 @@ func newItems() *cobra.Command {
 }
 
 func newItemsList() *cobra.Command {
-	var f client.ItemFilter
+	var f client.Filter
 	columns := columns[wire.Item]{"ID\tSTATE\tWORKFLOW\tITEM\tATTEMPT\tUPDATED\tRUN\tREASON", func(i wire.Item) []string {
 		return []string{
 			i.ID, i.State, clip(i.Workflow, 24), clip(i.Item, 32), strconv.Itoa(i.Attempt), age(i.UpdatedAt), i.ActiveRun, clip(i.Reason, 60),
 		}
 	}}
-	cmd := listing("List items, newest first", columns, &f, &f.Filter, (*client.Client).Items)
+	cmd := listing("List items, newest first", columns, &f, (*client.Client).Items)
 	cmd.Flags().StringSliceVar(&f.States, "state", nil, "only in these states")
 	choices(cmd, "state", "open", "failed", "needs_attention", "done", "skipped")
 	return cmd
@@ -200,7 +200,7 @@ func newItemsNewAttempt() *cobra.Command {
 			if !cmd.Flags().Changed("attempt") {
 				attempt = seen.Attempt
 			}
-			return c.NewAttempt(ctx, seen.ID, wire.NewAttempt{Reason: d.Reason, Actor: d.Actor, Version: d.Version, Attempt: attempt})
+			return c.NewAttempt(ctx, seen.ID, wire.NewAttempt{DecideItem: d, Attempt: attempt})
 		})
 	cmd.Long = "Ends the item's attempt and begins the next. In it all of the item's work is done once more. Saying it twice\n" +
 		"begins two attempts. With --attempt it ends only the attempt that you looked at."
@@ -212,7 +212,7 @@ func newItemsSkip() *cobra.Command {
 	var mutations bool
 	cmd := newItemsDecide("skip", "Leave out what is left of an item",
 		func(ctx context.Context, c *connection, seen *wire.Item, d wire.DecideItem) (*wire.Item, error) {
-			return c.SkipItem(ctx, seen.ID, wire.SkipItem{Reason: d.Reason, Actor: d.Actor, Version: d.Version, WithMutations: mutations})
+			return c.SkipItem(ctx, seen.ID, wire.SkipItem{DecideItem: d, WithMutations: mutations})
 		})
 	cmd.Flags().BoolVar(&mutations, "with-mutations", false, "skip those of its mutations that are unknown or failed, too")
 	return cmd
@@ -228,13 +228,13 @@ func newObligations() *cobra.Command {
 }
 
 func newObligationsList() *cobra.Command {
-	var f client.ObligationFilter
+	var f client.Filter
 	columns := columns[wire.Obligation]{"ID\tSTANDING\tMUTATION\tORDER\tOBJECT\tSENT\tUPDATED\tTARGET", func(o wire.Obligation) []string {
 		return []string{
 			o.ID, o.Standing, o.Mutation, strconv.Itoa(o.Order), clip(o.Object, 32), strconv.Itoa(o.Sent), age(o.UpdatedAt), clip(o.Target, 70),
 		}
 	}}
-	cmd := listing("List what is owed, newest first", columns, &f, &f.Filter, (*client.Client).Obligations)
+	cmd := listing("List what is owed, newest first", columns, &f, (*client.Client).Obligations)
 	cmd.Flags().StringVar(&f.Connector, "connector", "", "only of this connector")
 	cmd.Flags().BoolVar(&f.All, "all", false, "those that are met or waived, too")
 	return cmd
@@ -280,7 +280,7 @@ func (decide decideObligation) on(ctx context.Context, c *connection, id string,
 // newImpact makes the command that lists what a rule version, a time or a run touched.
 func newImpact() *cobra.Command {
 	var a adminFlags
-	var filter client.ImpactFilter
+	var filter client.Filter
 	cmd := &cobra.Command{
 		Use:   "impact (--connector C [--version V] | --since T [--until T] | --run R | --workflow W)",
 		Short: "List what a rule version, a time or a run touched",
@@ -300,7 +300,7 @@ func newImpact() *cobra.Command {
 		switch {
 		case asJSON(cmd) && *asCSV:
 			return usage("impact: --json and --csv exclude each other; give one of them")
-		case filter == client.ImpactFilter{}:
+		case filter.Connector+filter.Run+filter.Workflow+filter.Since+filter.Until == "" && filter.Version == 0:
 			return usage("impact: nothing is asked about; give --connector, --run, --workflow, --since or --until")
 		}
 		return a.with(cmd, func(ctx context.Context, c *connection) error {

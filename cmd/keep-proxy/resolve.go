@@ -27,7 +27,7 @@ type resolveFlags struct {
 	decision wire.Resolve
 	result   string
 	all      bool
-	filter   client.MutationFilter
+	filter   client.Filter
 }
 
 // newResolve makes the command by which a person decides.

@@ -34,14 +34,14 @@ func (f *resolveFlags) interactive(cmd *cobra.Command) error {
 	}
 	return f.with(cmd, func(ctx context.Context, c *connection) error {
 		if asJSON(cmd) { // A program can't be asked.
-			filter := f.filter.Filter
+			filter := f.filter
 			open, err := collected(&filter.Cursor, func() (*wire.List[wire.Escalation], error) { return c.Escalations(ctx, filter) })
 			if err != nil {
 				return err
 			}
 			return writeJSON(cmd.OutOrStdout(), wire.List[wire.Escalation]{Items: open})
 		}
-		return left(newWalk(cmd, c, f.actor).all(ctx, f.filter.Filter))
+		return left(newWalk(cmd, c, f.actor).all(ctx, f.filter))
 	})
 }
 
