@@ -9,7 +9,7 @@ import (
 // sent, and if so records the dispatch durably before it returns. Its order:
 //
 //  0. the record: looked for under every version of its rule under which the item
-//     has mutations; what is missing for that is asked for → rules;
+//     has mutations; the claim has no key for one of them → stale;
 //  1. the run: over, or its time limit or grace is over → run-aborted;
 //  2. the item: done or skipped → item-done, waiting for a person →
 //     item-attention; the attempt isn't the current one → attempt;
@@ -21,6 +21,9 @@ import (
 //  5. the record: two fit → ambiguous-record; none → drift, or sent; else as
 //     docs/semantics.md §2 (repeats) and §7 (replays) say.
 //
+// What only rules can tell was computed before, from what Ahead read. If that has changed
+// where it matters, the answer is stale: nothing is decided.
+//
 // A refusal is no error. Errors are ErrInvalid for a claim that is wrong in
 // itself, ErrNotFound for an unknown run, and those of the Store: whatever the
 // error, nothing may be sent.
@@ -29,16 +32,20 @@ func (l *Ledger) Claim(ctx context.Context, q Claim) (Claimed, error) {
 }
 
 // claiming evaluates a claim as one command.
-func (l *Ledger) claiming(ctx context.Context, q *Claim, decide func(*claiming) (Claimed, error)) (Claimed, error) {
+func (l *Ledger) claiming(ctx context.Context, q *Claim, decide func(*claiming) (*Claimed, error)) (Claimed, error) {
 	if err := q.check(); err != nil {
 		return Claimed{}, err
 	}
 	var out Claimed
-	err := l.update(ctx, func(c *command) (err error) {
+	err := l.update(ctx, func(c *command) error {
 		cl := &claiming{command: c, q: q}
-		out, err = decide(cl)
+		decided, err := decide(cl)
+		if err != nil {
+			return err
+		}
+		out = *decided
 		out.Mutation, out.Run = cl.m, cl.run
-		return err
+		return nil
 	})
 	if err != nil {
 		return Claimed{}, err
@@ -70,8 +77,8 @@ type claiming struct {
 	run  *Run
 	item *Item
 	m    *Mutation
-	// met are the records that fit under any version of the rule.
-	met []*Mutation
+	// matches are the records that fit under any version of the rule.
+	matches []*Mutation
 	// drifted is what to note of a dispatch; steadied says that the run notes that the
 	// operation needs no further look.
 	drifted  string
@@ -80,29 +87,35 @@ type claiming struct {
 	takes bool
 }
 
-// decide takes the steps of Claim in order; each returns a refusal or nothing.
-func (c *claiming) decide() (Claimed, error) {
-	if err := c.load(); err != nil {
-		return Claimed{}, err
-	}
-	for _, step := range []func() (*Claimed, error){c.meet, c.checkRun, c.checkItem, c.checkAllowance, c.checkScope, c.takeItem} {
-		refusal, err := step()
-		if err != nil {
-			return Claimed{}, err
-		}
-		if refusal != nil {
-			return *refusal, nil
-		}
+// decide takes the steps of Claim in order.
+func (c *claiming) decide() (*Claimed, error) {
+	refusal, err := c.refusedBy(c.checkRun, c.checkItem, c.checkAllowance, c.checkScope, c.takeItem)
+	if err != nil || refusal != nil {
+		return refusal, err
 	}
 	if !c.mayWait() {
 		if err := c.own(); err != nil {
-			return Claimed{}, err
+			return nil, err
 		}
 	}
 	return c.byRecord()
 }
 
-// load reads run, item and record.
+// refusedBy reads what the claim is about and takes steps in order, each of which returns a
+// refusal or nothing.
+func (c *claiming) refusedBy(steps ...func() (*Claimed, error)) (*Claimed, error) {
+	if err := c.load(); err != nil {
+		return nil, err
+	}
+	for _, step := range append([]func() (*Claimed, error){c.findRecord}, steps...) {
+		if refusal, err := step(); err != nil || refusal != nil {
+			return refusal, err
+		}
+	}
+	return nil, nil //nolint:nilnil // nothing refuses
+}
+
+// load reads run and item.
 func (c *claiming) load() (err error) {
 	if c.q.Run != "" {
 		if c.run, err = c.Run(c.q.Run); err != nil {
@@ -112,10 +125,7 @@ func (c *claiming) load() (err error) {
 			return invalid("the claim's scope is not that of run %s", c.run.ID)
 		}
 	}
-	if c.item, err = found(c.Item(c.q.Workflow, c.q.Item)); err != nil {
-		return err
-	}
-	c.m, err = found(c.Mutation(c.q.Key))
+	c.item, err = found(c.Item(c.q.Workflow, c.q.Item))
 	return err
 }
 
@@ -135,8 +145,7 @@ func (c *claiming) checkRun() (*Claimed, error) {
 			return nil, err
 		}
 		ended = true
-		var err error
-		if c.m, err = found(c.Mutation(c.q.Key)); err != nil {
+		if err := c.takeAgain(); err != nil {
 			return nil, err
 		}
 	}

@@ -51,17 +51,14 @@ type Claim struct {
 	// Redelivery says that the caller of the earlier answer is gone or another
 	// run's, so that asking again isn't a repeat. The proxy knows.
 	Redelivery bool
-	// CanCompare says that the caller can compare its payload with a stored one:
-	// where that matters it is answered DecideCompare, and claims again with Compared.
-	CanCompare bool
-	Compared   *Compared
 	// Was are earlier names of the operation.
 	Was []string
-	// CanDerive says that the caller can compute the key under stored versions of the
-	// rule: where the item has mutations of such a version it is answered DecideRules,
-	// and claims again with Past. Without it only Past is looked at.
-	CanDerive bool
-	Past      []Past
+	// EarlierKeys are the keys under earlier versions of the rule; see Ahead. One that is
+	// missing makes the claim stale.
+	EarlierKeys []RuleKey
+	// Compared is how the payload compares with the stored one, see Ahead. Where it would decide,
+	// and is nil or about another payload, the claim is stale.
+	Compared *Compared
 	// Drift is what the rule says about a re-run that changed its mind.
 	Drift Drift
 	// OnSkip and OnNoResult say that the rule has an answer of its own for a mutation
@@ -93,12 +90,9 @@ const (
 	DecideMismatch Decision = "mismatch"
 	// DecideRepeated: a second intent without a subkey.
 	DecideRepeated Decision = "repeated"
-	// DecideCompare: nothing is decided, and nothing was changed. The payload differs
-	// from that of Mutation: compare the two, and claim again with Compared.
-	DecideCompare Decision = "compare"
-	// DecideRules: nothing is decided, and nothing was changed. Compute the key under
-	// Claimed.Rules, and claim again with Past.
-	DecideRules Decision = "rules"
+	// DecideStale: nothing is decided, and nothing was changed. The claim lacks a key or a comparison
+	// that decides, since what it was computed from has changed: see Ahead.
+	DecideStale Decision = "stale"
 	// DecideTurn: it may be sent once its turn has come; no dispatch was recorded. Wait
 	// for the connector's rate, and claim again without AwaitsTurn.
 	DecideTurn Decision = "turn"
@@ -124,8 +118,6 @@ type Claimed struct {
 	Dispatch *Dispatch
 	// Run is the run after the claim; nil for an unmanaged scope.
 	Run *Run
-	// Rules are versions of the rule to compute the key under (DecideRules only).
-	Rules []ItemRule
 	// Drift tells that this run has changed its mind, and how (DecideDispatch only).
 	Drift string
 	// Blockers are what stops the scope (DecideBlocked only).

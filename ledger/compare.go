@@ -9,9 +9,10 @@ import (
 // Compared is what a caller found when it compared the payload of its claim with the
 // one that is stored. The zero value covers nothing.
 type Compared struct {
-	// Stored is the payload digest of the record that was compared with. It says
-	// nothing about a record with another one.
-	Stored string
+	// Payload is the digest of the stored payload that was compared with, Rule the version of
+	// the rule that its record has. It says nothing about a record with others.
+	Payload string
+	Rule    ItemRule
 	// Covers says that the stored result answers the claim: the difference is none,
 	// or one over which the rule replays.
 	Covers bool
@@ -108,15 +109,29 @@ func (d *Diff) clone() *Diff {
 	return c
 }
 
-// uncompared reports whether the caller shall compare payloads before it is
-// refused for the difference.
-func (c *claiming) uncompared() bool {
-	return c.q.CanCompare && (c.q.Compared == nil || c.q.Compared.Stored != c.m.PayloadDigest)
+// ComparedWith is a comparison with the payload of m, which covers nothing.
+func ComparedWith(m *Mutation) *Compared { return &Compared{Payload: m.PayloadDigest, Rule: m.rule()} }
+
+// with reports whether c is a comparison with the payload of m.
+func (c *Compared) with(m *Mutation) bool {
+	return c != nil && c.Payload == m.PayloadDigest && c.Rule == m.rule()
+}
+
+// undecidedBy reports whether the claim of m depends on a comparison of payloads that it doesn't
+// carry: it would be refused for the difference.
+func (m *Mutation) undecidedBy(q *Claim) bool {
+	if !m.Forgotten.IsZero() || q.Compared.with(m) {
+		return false
+	}
+	if m.State == Failed {
+		return m.carriesOther(q.Record.PayloadDigest)
+	}
+	return (m.State == Applied || m.Watching) && !m.Covers(q.Record.PayloadDigest, q.Record.SignificantDigest)
 }
 
 // diff is what is kept of the difference; nil if nobody compared.
 func (c *claiming) diff() *Diff {
-	if c.q.Compared == nil {
+	if !c.q.Compared.with(c.m) {
 		return nil
 	}
 	d := c.q.Compared.Diff.clone()

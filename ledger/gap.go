@@ -160,18 +160,18 @@ func (c *command) redispatchedIn(g *Gap, m *Mutation, r Redispatch) error {
 
 // inGap records that the mutation may have been sent in g, so that it is asked about
 // like any other lost sending, and refuses the claim.
-func (c *claiming) inGap(g *Gap) (Claimed, error) {
+func (c *claiming) inGap(g *Gap) (*Claimed, error) {
 	if err := c.own(); err != nil {
-		return Claimed{}, err
+		return nil, err
 	}
 	first := c.m == nil
 	from, err := c.prepare()
 	if err != nil {
-		return Claimed{}, err
+		return nil, err
 	}
 	mv := c.at(ActorRecovery, g.why())
 	if err := c.move(c.m, OnClaim, c.facts(c.m, nil, 0), mv); err != nil {
-		return Claimed{}, err
+		return nil, err
 	}
 	switch {
 	case first && g.Since.IsZero():
@@ -186,26 +186,26 @@ func (c *claiming) inGap(g *Gap) (Claimed, error) {
 	claimed.Owner, claimed.Lost = c.Process().ID, false
 	c.m.addDispatch(claimed)
 	if err := c.keepContent(); err != nil {
-		return Claimed{}, err
+		return nil, err
 	}
 	if err := c.store(c.m, from, OnClaim, mv, c.q.DispatchID, ""); err != nil {
-		return Claimed{}, err
+		return nil, err
 	}
 	// Sending it again is no way to ask: its generation may have been another.
 	c.m.Reason, c.m.ResendClosed = mv.why, true
 	*c.m.Current() = d
 	if err := c.move(c.m, OnOwnerLost, c.facts(c.m, nil, 0), mv); err != nil {
-		return Claimed{}, err
+		return nil, err
 	}
 	if err := c.store(c.m, InFlight, OnOwnerLost, mv, c.q.DispatchID, ""); err != nil {
-		return Claimed{}, err
+		return nil, err
 	}
 	out, err := c.blocked([]Blocker{blockerOf(c.m)})
 	if err != nil {
-		return Claimed{}, err
+		return nil, err
 	}
 	out.Detail = fmt.Sprintf("Of mutation %s, %s; nothing goes on until it is settled.", c.m.ID, mv.why)
-	return *out, nil
+	return out, nil
 }
 
 // Restored opens a gap from since, or from the last moment that the ledger knows of if

@@ -12,32 +12,24 @@ func (l *Ledger) Join(ctx context.Context, q Claim) (Claimed, error) {
 }
 
 // join takes the steps of a claim that are about who asks.
-func (c *claiming) join() (Claimed, error) {
-	if err := c.load(); err != nil {
-		return Claimed{}, err
-	}
-	for _, step := range []func() (*Claimed, error){c.meet, c.checkRun, c.checkItem, c.checkAllowance, c.takeItem} {
-		refusal, err := step()
-		if err != nil {
-			return Claimed{}, err
-		}
-		if refusal != nil {
-			return *refusal, nil
-		}
+func (c *claiming) join() (*Claimed, error) {
+	refusal, err := c.refusedBy(c.checkRun, c.checkItem, c.checkAllowance, c.takeItem)
+	if err != nil || refusal != nil {
+		return refusal, err
 	}
 	if err := c.own(); err != nil {
-		return Claimed{}, err
+		return nil, err
 	}
-	if len(c.met) > 1 {
+	if len(c.matches) > 1 {
 		return c.ambiguous()
 	}
 	if c.m == nil {
-		return Claimed{}, invalid("there is no mutation %s to wait for", c.q.Key.ID())
+		return nil, invalid("there is no mutation %s to wait for", c.q.Key.ID())
 	}
 	if c.m.State == Applied || c.m.State == Skipped || c.m.Watching {
 		if again, err := c.repeated(); err != nil || again {
 			return c.refuseRepeat(), err
 		}
 	}
-	return Claimed{Decision: DecideJoin}, c.useRun(false)
+	return &Claimed{Decision: DecideJoin}, c.useRun(false)
 }

@@ -55,12 +55,12 @@ func (c *claiming) reread() error {
 		return err
 	}
 	c.item = stored
-	for i, m := range c.met {
-		if c.met[i], err = c.Mutation(m.Key); err != nil {
+	for i, m := range c.matches {
+		if c.matches[i], err = c.Mutation(m.Key); err != nil {
 			return err
 		}
 		if c.m == m {
-			c.m = c.met[i]
+			c.m = c.matches[i]
 		}
 	}
 	return nil

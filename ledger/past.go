@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -21,19 +22,19 @@ func (m *Mutation) rule() ItemRule {
 	return ItemRule{Connector: m.Connector, Operation: m.Operation, Hash: m.ConnectorHash, Hosts: m.ConnectorHosts}
 }
 
-// Past is the key that a claim's request has under a stored version of its rule.
-type Past struct {
+// RuleKey is the key that a claim's request has under an earlier version of its rule.
+type RuleKey struct {
 	Rule ItemRule
 	// Key is zero where that version reads no such mutation in the request: then no
 	// record of it can be of this one.
 	Key Key
 }
 
-// PastRules lists the versions of the rules under which the item may have the
+// EarlierRules lists the versions of the rules under which the item may have the
 // mutation that is claimed under now; was are the operation's earlier names. Under another
 // version it may be what that calls by another name: not everybody who renames an
 // operation, or divides one, says what it was.
-func (i *Item) PastRules(now ItemRule, was []string) []ItemRule {
+func (i *Item) EarlierRules(now ItemRule, was []string) []ItemRule {
 	if i == nil {
 		return nil
 	}
@@ -48,65 +49,97 @@ func (i *Item) PastRules(now ItemRule, was []string) []ItemRule {
 	return out
 }
 
-// meet looks for the record of the claim under every version of its rule under which
-// the item has mutations. A version that the caller hasn't computed a key for yet
-// is asked for: DecideRules.
-func (c *claiming) meet() (*Claimed, error) {
-	if c.m != nil {
-		c.met = []*Mutation{c.m}
-	}
-	if err := c.knowRules(); err != nil {
-		return nil, err
-	}
-	var missing []ItemRule
-	for _, r := range c.item.PastRules(c.q.Record.rule(), c.q.Was) {
-		i := slices.IndexFunc(c.q.Past, func(p Past) bool { return p.Rule == r })
-		if i < 0 {
-			missing = append(missing, r)
-			continue
-		}
-		if key := c.q.Past[i].Key; key != (Key{}) && key != c.q.Key {
-			if err := c.meetUnder(key); err != nil {
-				return nil, err
-			}
-		}
-	}
-	if len(missing) > 0 && c.q.CanDerive {
-		return &Claimed{Decision: DecideRules, Rules: missing}, nil
-	}
-	if len(c.met) == 1 {
-		c.m = c.met[0]
-		c.q.Key = c.m.Key
-	}
-	return nil, nil
+// Ahead is what the caller of a claim computes before it.
+type Ahead struct {
+	// Rules are the versions of the rule under which the claim has no key yet.
+	Rules []ItemRule
+	// Records are those that fit under the keys that it has.
+	Records []*Mutation
 }
 
-// meetUnder adds the record under a key, if there is one, to those that fit.
-func (c *claiming) meetUnder(key Key) error {
-	m, err := found(c.Mutation(key))
-	if err != nil || m == nil || slices.ContainsFunc(c.met, func(other *Mutation) bool { return other.Key == key }) {
-		return err
+// Compare is the record with whose payload that of the claim is to be compared, nil for none.
+func (a *Ahead) Compare(q *Claim) *Mutation {
+	if len(a.Records) == 1 && a.Records[0].undecidedBy(q) {
+		return a.Records[0]
 	}
-	c.met = append(c.met, m)
 	return nil
 }
 
+// Ahead reads item and record for what a claim needs besides them.
+func (l *Ledger) Ahead(ctx context.Context, q *Claim) (Ahead, error) {
+	var a Ahead
+	err := l.Read(ctx, func(v View) error {
+		item, err := found(v.Item(q.Workflow, q.Item))
+		if err == nil {
+			a, err = readAhead(v, q, item)
+		}
+		return err
+	})
+	return a, err
+}
+
+// readAhead looks for the records of the claim under every version of its rule under which the
+// item (nil for none) has mutations.
+func readAhead(v View, q *Claim, item *Item) (a Ahead, err error) {
+	if err := item.knowRules(v); err != nil {
+		return a, err
+	}
+	keys := []Key{q.Key}
+	for _, r := range item.EarlierRules(q.Record.rule(), q.Was) {
+		i := slices.IndexFunc(q.EarlierKeys, func(k RuleKey) bool { return k.Rule == r })
+		if i < 0 {
+			a.Rules = append(a.Rules, r)
+		} else if key := q.EarlierKeys[i].Key; key != (Key{}) && !slices.Contains(keys, key) {
+			keys = append(keys, key)
+		}
+	}
+	for _, key := range keys {
+		m, err := found(v.Mutation(key))
+		if err != nil {
+			return a, err
+		}
+		if m != nil {
+			a.Records = append(a.Records, m)
+		}
+	}
+	return a, nil
+}
+
+// findRecord looks for the record of the claim. It is stale if the item has mutations under a
+// version of the rule that the claim has no key for: one of them may be meant.
+func (c *claiming) findRecord() (*Claimed, error) {
+	a, err := readAhead(c, c.q, c.item)
+	if err != nil {
+		return nil, err
+	}
+	if len(a.Rules) > 0 {
+		return &Claimed{Decision: DecideStale}, nil
+	}
+	if c.matches = a.Records; len(c.matches) > 0 {
+		c.m = c.matches[0]
+	}
+	if len(c.matches) == 1 {
+		c.q.Key = c.m.Key
+	}
+	return nil, nil //nolint:nilnil // nothing refuses
+}
+
 // knowRules fills the item's rules from its mutations, if they aren't known.
-func (c *claiming) knowRules() error {
-	if c.item == nil || c.item.Rules != nil {
+func (i *Item) knowRules(v View) error {
+	if i == nil || i.Rules != nil {
 		return nil
 	}
-	keys, err := c.ItemMutations(c.q.Workflow, c.q.Item)
+	keys, err := v.ItemMutations(i.Workflow, i.Item)
 	if err != nil {
 		return err
 	}
-	c.item.Rules = []ItemRule{}
+	i.Rules = []ItemRule{}
 	for _, key := range keys {
-		m, err := c.Mutation(key)
+		m, err := v.Mutation(key)
 		if err != nil {
 			return err
 		}
-		c.item.note(m)
+		i.note(m)
 	}
 	return nil
 }
@@ -126,26 +159,22 @@ func (i *Item) note(m *Mutation) bool {
 
 // ambiguous refuses a claim that two records fit: one of them may have been done
 // instead of the other, so that neither is sent nor replayed.
-func (c *claiming) ambiguous() (Claimed, error) {
+func (c *claiming) ambiguous() (*Claimed, error) {
 	var ids []string
-	for _, m := range c.met {
+	for _, m := range c.matches {
 		ids = append(ids, fmt.Sprintf("%s (%s, %s of version %d, %s)", m.ID, m.Target, m.Operation, m.ConnectorVersion, m.State))
 	}
 	out := refused("ambiguous-record", "The rule was changed, and now two records fit this request: %s. It is not sent; a person has to decide.",
 		strings.Join(ids, " and "))
-	c.m = c.met[0]
+	c.m = c.matches[0]
 	// Nobody is asked about a skipped one.
-	first := c.met[max(0, slices.IndexFunc(c.met, func(m *Mutation) bool { return m.State != Skipped }))]
+	first := c.matches[max(0, slices.IndexFunc(c.matches, func(m *Mutation) bool { return m.State != Skipped }))]
 	mv := c.at(ActorProxy, out.Detail)
 	if first.asked() != EscalationAmbiguous && first.State != Skipped {
 		first.escalate(EscalationAmbiguous, mv)
 		if err := c.store(first, first.State, "ambiguous_record", mv, "", ""); err != nil {
-			return Claimed{}, err
+			return nil, err
 		}
 	}
-	refusal, err := c.endByLogic(out)
-	if err != nil {
-		return Claimed{}, err
-	}
-	return *refusal, nil
+	return c.endByLogic(out)
 }

@@ -7,23 +7,20 @@ import (
 )
 
 // byRecord decides by what the ledger says about the mutation.
-func (c *claiming) byRecord() (Claimed, error) {
-	if len(c.met) > 1 {
+func (c *claiming) byRecord() (*Claimed, error) {
+	if len(c.matches) > 1 {
 		return c.ambiguous()
 	}
 	if c.m == nil {
 		refusal, note, err := c.drift()
-		if err != nil {
-			return Claimed{}, err
-		}
-		if refusal != nil {
-			return *refusal, nil
+		if err != nil || refusal != nil {
+			return refusal, err
 		}
 		c.drifted = note
 		return c.dispatch()
 	}
 	if c.m.Workflow != c.q.Workflow || c.m.Item != c.q.Item || c.m.Attempt != c.q.Attempt {
-		return Claimed{}, invalid("mutation %s belongs to another scope", c.m.ID)
+		return nil, invalid("mutation %s belongs to another scope", c.m.ID)
 	}
 	switch c.m.State {
 	case Applied:
@@ -41,11 +38,7 @@ func (c *claiming) byRecord() (Claimed, error) {
 	default:
 		// Indeterminate, and what this version doesn't know, are blocked.
 	}
-	out, err := c.blocked([]Blocker{blockerOf(c.m)})
-	if err != nil {
-		return Claimed{}, err
-	}
-	return *out, nil
+	return c.blocked([]Blocker{blockerOf(c.m)})
 }
 
 // blockerOf is the record as the gate sees it.
@@ -79,51 +72,45 @@ func (c *claiming) repeated() (bool, error) {
 }
 
 // refuseRepeat answers a second intent; the run goes on.
-func (c *claiming) refuseRepeat() Claimed {
+func (c *claiming) refuseRepeat() *Claimed {
 	out := refused("repeated", "This run already made mutation %s (%s). If a second one is meant, tell the two apart by a subkey.",
 		c.m.ID, c.m.Target)
 	out.Decision = DecideRepeated
-	return *out
+	return out
 }
 
 // ofApplied replays, or refuses what the stored result doesn't answer.
-func (c *claiming) ofApplied() (Claimed, error) {
+func (c *claiming) ofApplied() (*Claimed, error) {
 	again, err := c.repeated()
 	if err != nil {
-		return Claimed{}, err
+		return nil, err
 	}
 	switch {
 	case again:
 		return c.refuseRepeat(), nil
 	case !c.m.Forgotten.IsZero():
 		return c.forgotten()
-	case c.covered():
-	case c.uncompared():
-		return Claimed{Decision: DecideCompare}, nil
-	default:
+	case c.m.undecidedBy(c.q):
+		return &Claimed{Decision: DecideStale}, nil
+	case !c.covered():
 		return c.mismatch("it was applied with another payload")
-	}
-	switch {
 	case c.m.Result == nil || !c.m.Watching && c.m.ResultState != ResultKnown:
 		return c.withoutResult()
 	}
-	return Claimed{Decision: DecideReplay}, c.useRun(false)
+	return &Claimed{Decision: DecideReplay}, c.useRun(false)
 }
 
 // covered reports whether the stored result answers the claim's payload.
 func (c *claiming) covered() bool {
-	if c.m.Covers(c.q.Record.PayloadDigest, c.q.Record.SignificantDigest) {
-		return true
-	}
-	return c.q.Compared != nil && c.q.Compared.Stored == c.m.PayloadDigest && c.q.Compared.Covers
+	return c.m.Covers(c.q.Record.PayloadDigest, c.q.Record.SignificantDigest) || c.q.Compared.with(c.m) && c.q.Compared.Covers
 }
 
 // withoutResult refuses what happened but can't be answered; a person is asked once.
-func (c *claiming) withoutResult() (Claimed, error) {
+func (c *claiming) withoutResult() (*Claimed, error) {
 	if c.q.OnNoResult {
-		return Claimed{Decision: DecideStandIn}, c.useRun(false)
+		return &Claimed{Decision: DecideStandIn}, c.useRun(false)
 	}
-	out := *refused("no-result", "Mutation %s happened, but its answer is not known (%s), so it can't be replayed.",
+	out := refused("no-result", "Mutation %s happened, but its answer is not known (%s), so it can't be replayed.",
 		c.m.ID, c.m.ResultState)
 	if c.m.Escalated() || c.m.Escalation != nil && c.m.Escalation.Kind == EscalationNoResult {
 		return out, c.useRun(false)
@@ -131,14 +118,14 @@ func (c *claiming) withoutResult() (Claimed, error) {
 	mv := c.at(ActorProxy, out.Detail)
 	c.m.escalate(EscalationNoResult, mv)
 	if err := c.store(c.m, c.m.State, "no_result", mv, "", ""); err != nil {
-		return Claimed{}, err
+		return nil, err
 	}
 	return out, c.useRun(false)
 }
 
 // mismatch refuses another payload under the same identity: the item waits for a
 // person, the run is paused, and nothing is sent.
-func (c *claiming) mismatch(why string) (Claimed, error) {
+func (c *claiming) mismatch(why string) (*Claimed, error) {
 	diff := c.diff()
 	detail := func(words string) string {
 		if words != "" {
@@ -146,28 +133,28 @@ func (c *claiming) mismatch(why string) (Claimed, error) {
 		}
 		return fmt.Sprintf("Mutation %s (%s): %s.%s It is not sent; a person has to decide.", c.m.ID, c.m.Target, why, words)
 	}
-	out := Claimed{Decision: DecideMismatch, Problem: "payload-mismatch", Detail: detail(diff.String())}
+	out := &Claimed{Decision: DecideMismatch, Problem: "payload-mismatch", Detail: detail(diff.String())}
 	// Run and item are shown to those who may not see contents.
 	mv := c.at(ActorProxy, detail(diff.Places()))
 	c.m.Disputed, c.m.Diff = c.q.Record.PayloadDigest, diff
 	c.m.escalate(EscalationMismatch, mv)
 	if err := c.store(c.m, c.m.State, "payload_mismatch", mv, "", diff.String()); err != nil {
-		return Claimed{}, err
+		return nil, err
 	}
 	if c.run != nil {
 		out.RunRefused = true
 		if err := c.end(c.run, ending{RunPausedAttention, ClassLogic, mv.why, c.m.ID, ActorProxy, false}); err != nil {
-			return Claimed{}, err
+			return nil, err
 		}
 	}
 	return out, c.needAttention(c.m, mv.why)
 }
 
 // ofFailed claims again, but never with a second payload under one vendor key.
-func (c *claiming) ofFailed() (Claimed, error) {
+func (c *claiming) ofFailed() (*Claimed, error) {
 	if c.m.carriesOther(c.q.Record.PayloadDigest) {
-		if c.uncompared() && c.m.Forgotten.IsZero() {
-			return Claimed{Decision: DecideCompare}, nil
+		if c.m.undecidedBy(c.q) {
+			return &Claimed{Decision: DecideStale}, nil
 		}
 		return c.mismatch("its vendor key was used with another payload by a sending that may still be remembered")
 	}
@@ -176,70 +163,66 @@ func (c *claiming) ofFailed() (Claimed, error) {
 
 // ofInFlight joins the sending of this process. One of another process is waited
 // for like any unresolved mutation.
-func (c *claiming) ofInFlight() (Claimed, error) {
+func (c *claiming) ofInFlight() (*Claimed, error) {
 	again, err := c.repeated()
 	if err != nil {
-		return Claimed{}, err
+		return nil, err
 	}
 	current := c.m.Current()
 	switch {
 	case again:
 		return c.refuseRepeat(), nil
 	case current == nil || !c.owns(current):
-		out, err := c.blocked([]Blocker{blockerOf(c.m)})
-		if err != nil {
-			return Claimed{}, err
-		}
-		return *out, nil
+		return c.blocked([]Blocker{blockerOf(c.m)})
 	}
 	other := !c.m.Covers(c.q.Record.PayloadDigest, c.q.Record.SignificantDigest)
-	return Claimed{Decision: DecideJoin, Again: other}, c.useRun(false)
+	return &Claimed{Decision: DecideJoin, Again: other}, c.useRun(false)
 }
 
 // ofSkipped refuses what a person decided to leave out.
-func (c *claiming) ofSkipped() (Claimed, error) {
+func (c *claiming) ofSkipped() (*Claimed, error) {
 	again, err := c.repeated()
 	if err != nil {
-		return Claimed{}, err
+		return nil, err
 	}
 	if again {
 		return c.refuseRepeat(), nil
 	}
 	if c.q.OnSkip {
-		return Claimed{Decision: DecideStandIn}, c.useRun(false)
+		return &Claimed{Decision: DecideStandIn}, c.useRun(false)
 	}
-	return *refused("skipped", "A person decided to go on without mutation %s (%s).", c.m.ID, c.m.Target), c.useRun(false)
+	return refused("skipped", "A person decided to go on without mutation %s (%s).", c.m.ID, c.m.Target), c.useRun(false)
 }
 
 // dispatch records that the mutation is about to be sent.
-func (c *claiming) dispatch() (Claimed, error) {
+func (c *claiming) dispatch() (*Claimed, error) {
 	gap, err := c.gapOf(c.q.Workflow, c.q.Item, c.m, c.item)
 	if err != nil {
-		return Claimed{}, err
+		return nil, err
 	}
 	if gap != nil {
 		return c.inGap(gap)
 	}
 	if c.q.AwaitsTurn {
-		return Claimed{Decision: DecideTurn}, nil
+		return &Claimed{Decision: DecideTurn}, nil
 	}
 	if err := c.own(); err != nil {
-		return Claimed{}, err
+		return nil, err
 	}
 	if err := c.repin(); err != nil {
-		return Claimed{}, err
+		return nil, err
 	}
 	from, err := c.prepare()
 	if err != nil {
-		return Claimed{}, err
+		return nil, err
 	}
 	mv := c.at(ActorProxy, "")
 	if err := c.move(c.m, OnClaim, c.facts(c.m, nil, 0), mv); err != nil {
-		return Claimed{}, err
+		return nil, err
 	}
 	gaps, err := c.Gaps()
 	if err != nil {
-		return Claimed{}, err
+		return nil, err
 	}
 	c.m.addDispatch(Dispatch{
 		ID: c.q.DispatchID, Owner: c.Process().ID, Run: c.q.Run, Generation: c.m.Generation, Gaps: len(gaps),
@@ -247,10 +230,10 @@ func (c *claiming) dispatch() (Claimed, error) {
 		Prepares: c.q.Record.Policy.Prepares,
 	})
 	if err := c.keepContent(); err != nil {
-		return Claimed{}, err
+		return nil, err
 	}
 	if err := c.store(c.m, from, OnClaim, mv, c.q.DispatchID, ""); err != nil {
-		return Claimed{}, err
+		return nil, err
 	}
 	if c.drifted != "" {
 		c.Append(Event{
@@ -259,7 +242,7 @@ func (c *claiming) dispatch() (Claimed, error) {
 		})
 	}
 	d := *c.m.Current()
-	return Claimed{Decision: DecideDispatch, Dispatch: &d, Drift: c.drifted}, c.useRun(true)
+	return &Claimed{Decision: DecideDispatch, Dispatch: &d, Drift: c.drifted}, c.useRun(true)
 }
 
 // repin lets a failed record that is sent again take the rule that it is sent by: it
@@ -277,7 +260,7 @@ func (c *claiming) repin() error {
 	}
 	// The record's key stays that of the rule it was first claimed under, which its item
 	// must go on knowing.
-	if err := c.knowRules(); err != nil {
+	if err := c.item.knowRules(c); err != nil {
 		return err
 	}
 	c.m.Connector, c.m.ConnectorVersion, c.m.ConnectorHash, c.m.ConnectorHosts = r.Connector, r.ConnectorVersion, r.ConnectorHash, r.ConnectorHosts
@@ -337,7 +320,7 @@ func (c *claiming) noteRule() (err error) {
 			return err
 		}
 	}
-	if err := c.knowRules(); err != nil {
+	if err := c.item.knowRules(c); err != nil {
 		return err
 	}
 	if c.item.note(c.m) || c.item.Version == 0 {

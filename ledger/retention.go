@@ -147,15 +147,10 @@ func (m *Mutation) dropContents(now time.Time) {
 
 // forgotten refuses what was applied so long ago that its answer is dropped. Its rule
 // may have an answer for that.
-func (c *claiming) forgotten() (Claimed, error) {
+func (c *claiming) forgotten() (*Claimed, error) {
 	if c.covered() && c.q.OnNoResult {
-		return Claimed{Decision: DecideStandIn}, c.useRun(false)
+		return &Claimed{Decision: DecideStandIn}, c.useRun(false)
 	}
-	out := refused("forgotten", "Mutation %s (%s) was applied, and retention dropped its answer on %s. It is not sent again.",
-		c.m.ID, c.m.Target, c.m.Forgotten.UTC().Format(time.RFC3339))
-	refusal, err := c.endByLogic(out)
-	if err != nil {
-		return Claimed{}, err
-	}
-	return *refusal, nil
+	return c.endByLogic(refused("forgotten", "Mutation %s (%s) was applied, and retention dropped its answer on %s. It is not sent again.",
+		c.m.ID, c.m.Target, c.m.Forgotten.UTC().Format(time.RFC3339)))
 }

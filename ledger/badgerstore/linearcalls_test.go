@@ -170,8 +170,18 @@ func (l *linearized) claim(q *asked) (answered, error) {
 	if err != nil {
 		return answered{}, err
 	}
-	out, err := l.Claim(context.Background(), c)
-	return claimed(&out, err)
+	for {
+		a, err := l.Ahead(context.Background(), &c)
+		if err != nil {
+			return answered{}, err
+		}
+		if m := a.Compare(&c); m != nil {
+			c.Compared = ledger.ComparedWith(m) // No payload covers another.
+		}
+		if out, err := l.Claim(context.Background(), c); err != nil || out.Decision != ledger.DecideStale {
+			return claimed(&out, err)
+		}
+	}
 }
 
 func (l *linearized) join(q *asked) (answered, error) {
