@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"errors"
 	"fmt"
 )
 
@@ -36,22 +37,28 @@ func (l *Ledger) claiming(ctx context.Context, q *Claim, decide func(*claiming) 
 	if err := q.check(); err != nil {
 		return Claimed{}, err
 	}
-	var out Claimed
-	err := l.update(ctx, func(c *command) error {
+	var turn Claimed
+	out, err := evaluate(ctx, l, func(c *command) (Claimed, error) {
 		cl := &claiming{command: c, q: q}
-		decided, err := decide(cl)
+		out, err := decide(cl)
 		if err != nil {
-			return err
+			return Claimed{}, err
 		}
-		out = *decided
 		out.Mutation, out.Run = cl.m, cl.run
-		return nil
+		if out.Decision == DecideTurn {
+			turn, err = *out, errTurn
+		}
+		return *out, err
 	})
-	if err != nil {
-		return Claimed{}, err
+	if errors.Is(err, errTurn) {
+		return turn, nil
 	}
-	return out, nil
+	return out, err
 }
+
+// errTurn drops what a claim changed that waits for its turn: it may never be made, and whoever
+// comes meanwhile would find the item taken for nothing.
+var errTurn = errors.New("it waits for its turn")
 
 // check reports what is wrong with the claim itself.
 func (q *Claim) check() error {
@@ -83,20 +90,12 @@ type claiming struct {
 	// operation needs no further look.
 	drifted  string
 	steadied bool
-	// takes says that the item becomes the run's own once something comes of the claim.
-	takes bool
 }
 
 // decide takes the steps of Claim in order.
 func (c *claiming) decide() (*Claimed, error) {
-	refusal, err := c.refusedBy(c.checkRun, c.checkItem, c.checkAllowance, c.checkScope, c.takeItem)
-	if err != nil || refusal != nil {
+	if refusal, err := c.refusedBy(c.checkRun, c.checkItem, c.checkAllowance, c.checkScope, c.takeItem); err != nil || refusal != nil {
 		return refusal, err
-	}
-	if !c.mayWait() {
-		if err := c.own(); err != nil {
-			return nil, err
-		}
 	}
 	return c.byRecord()
 }

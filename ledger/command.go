@@ -22,6 +22,15 @@ func (l *Ledger) update(ctx context.Context, fn func(*command) error) error {
 	return l.Update(ctx, func(tx Tx) error { return fn(l.command(tx)) })
 }
 
+// evaluate is update for a command with an answer, which is zero after an error.
+func evaluate[T any](ctx context.Context, l *Ledger, fn func(*command) (T, error)) (T, error) {
+	var out, none T
+	if err := l.update(ctx, func(c *command) (err error) { out, err = fn(c); return err }); err != nil {
+		return none, err
+	}
+	return out, nil
+}
+
 // note evaluates fn without waiting for the sync, at the time that it is given.
 func (l *Ledger) note(fn func(tx Tx, at time.Time) error) {
 	l.Note(func(tx Tx) error { return fn(tx, l.config.Wall()) })

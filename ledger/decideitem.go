@@ -83,15 +83,7 @@ func (l *Ledger) DecideItem(ctx context.Context, d DecideItem) (*Item, error) {
 			d.Version = barred // What somebody else decided in between was not seen.
 		}
 	}
-	var item *Item
-	err := l.update(ctx, func(c *command) (err error) {
-		item, err = c.decideItem(d)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return item, nil
+	return evaluate(ctx, l, func(c *command) (*Item, error) { return c.decideItem(d) })
 }
 
 // check reports what is wrong with the decision itself.

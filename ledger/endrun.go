@@ -59,20 +59,16 @@ func (c *command) endBy(r *Run, e ending, key *Key) error {
 // onRun evaluates fn on a run that has not ended; one that has is returned as it
 // is, which makes ending idempotent.
 func (l *Ledger) onRun(ctx context.Context, id string, fn func(*command, *Run) error) (*Run, error) {
-	var r *Run
-	err := l.update(ctx, func(c *command) (err error) {
-		if r, err = c.Run(id); err != nil {
-			return fmt.Errorf("run %s: %w", id, err)
+	return evaluate(ctx, l, func(c *command) (*Run, error) {
+		r, err := c.Run(id)
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("run %s: %w", id, err)
+		case r.State.Ended():
+			return r, nil
 		}
-		if r.State.Ended() {
-			return nil
-		}
-		return fn(c, r)
+		return r, fn(c, r)
 	})
-	if err != nil {
-		return nil, err
-	}
-	return r, nil
 }
 
 // EndRun ends a run from outside: `runs end`, a takeover, a time limit. A run

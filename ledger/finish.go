@@ -6,30 +6,22 @@ import "context"
 // then on absence, "it did not happen" and every further dispatch are closed. A
 // record that is committed, applied or skipped already is returned as it is.
 func (l *Ledger) MarkCommitted(ctx context.Context, key Key, dispatchID string, status int) (*Mutation, error) {
-	var m *Mutation
-	err := l.update(ctx, func(c *command) (err error) {
-		var d *Dispatch
-		if m, d, err = c.fenced(key, dispatchID); err != nil {
-			return err
-		}
-		if m.Committed || m.State == Applied || m.State == Skipped {
-			return nil
+	return evaluate(ctx, l, func(c *command) (*Mutation, error) {
+		m, d, err := c.fenced(key, dispatchID)
+		if err != nil || m.Committed || m.State == Applied || m.State == Skipped {
+			return m, err
 		}
 		d.Head, d.Status = true, status
 		from, mv := m.State, c.at(ActorProxy, "the answer's head says success")
 		if err := c.move(m, OnCommitted, c.facts(m, d, 0), mv); err != nil {
-			return err
+			return nil, err
 		}
 		if err := c.store(m, from, OnCommitted, mv, dispatchID, ""); err != nil || m.State == InFlight {
-			return err
+			return m, err
 		}
 		_, err = c.afterMove(m, d.Run, false, false)
-		return err
+		return m, err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return m, nil
 }
 
 // fenced loads a record and the dispatch of it that this process sends.
@@ -68,15 +60,10 @@ func (l *Ledger) Finish(ctx context.Context, f Finish) (Finished, error) {
 
 // finishing evaluates fn and gathers its answer.
 func (l *Ledger) finishing(ctx context.Context, fn func(*command) (*Mutation, *Run, error)) (Finished, error) {
-	var out Finished
-	err := l.update(ctx, func(c *command) (err error) {
+	return evaluate(ctx, l, func(c *command) (out Finished, err error) {
 		out.Mutation, out.Run, err = fn(c)
-		return err
+		return out, err
 	})
-	if err != nil {
-		return Finished{}, err
-	}
-	return out, nil
 }
 
 func (c *command) finish(f *Finish) (*Mutation, *Run, error) {

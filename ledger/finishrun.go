@@ -37,24 +37,21 @@ func (l *Ledger) FinishRun(ctx context.Context, id, outcome string, keepOpen boo
 	if err := l.endUnrecorded(ctx, id); err != nil {
 		return nil, err
 	}
-	var r *Run
 	many := false
-	err := l.update(ctx, func(c *command) (err error) {
-		if r, err = c.Run(id); err != nil {
-			return fmt.Errorf("run %s: %w", id, err)
+	r, err := evaluate(ctx, l, func(c *command) (*Run, error) {
+		r, err := c.Run(id)
+		if err != nil {
+			return nil, fmt.Errorf("run %s: %w", id, err)
 		}
 		if many = r.Many() && outcome == OutcomeDone; many {
-			return nil
+			return r, nil
 		}
-		return c.finishRun(r, outcome, keepOpen)
+		return r, c.finishRun(r, outcome, keepOpen)
 	})
-	switch {
-	case err != nil:
-		return nil, err
-	case many:
+	if err == nil && many {
 		return l.finishMany(ctx, id, keepOpen)
 	}
-	return r, nil
+	return r, err
 }
 
 // endUnrecorded ends a run that is over although its record can't say so yet, by what ended it: how its
@@ -78,7 +75,7 @@ func (c *command) finishRun(r *Run, outcome string, keepOpen bool) error {
 	case r.State == RunAborted && outcome == OutcomeFailed && (r.Reason == FinishedAsFailed || r.FailingKey != nil):
 		return nil
 	case r.State.Ended() && outcome == OutcomeDone:
-		return fmt.Errorf("%w: it is %s: %s", ErrRunUnfinished, r.State, r.Reason)
+		return unfinished(r)
 	case r.State.Ended():
 		return fmt.Errorf("%w: it is %s", ErrRunEnded, r.State)
 	case outcome == OutcomeFailed && r.State == RunFailing:
@@ -86,7 +83,7 @@ func (c *command) finishRun(r *Run, outcome string, keepOpen bool) error {
 	case outcome == OutcomeFailed:
 		return c.end(r, ending{RunAborted, ClassLogic, FinishedAsFailed, r.Cause, ActorProxy, true})
 	case r.State != RunRunning:
-		return fmt.Errorf("%w: it is %s: %s", ErrRunUnfinished, r.State, r.Reason)
+		return unfinished(r)
 	}
 	keepOpen = keepOpen || r.ItemDone
 	if err := runSettled(c, r); err != nil {

@@ -161,9 +161,6 @@ func (c *command) redispatchedIn(g *Gap, m *Mutation, r Redispatch) error {
 // inGap records that the mutation may have been sent in g, so that it is asked about
 // like any other lost sending, and refuses the claim.
 func (c *claiming) inGap(g *Gap) (*Claimed, error) {
-	if err := c.own(); err != nil {
-		return nil, err
-	}
 	first := c.m == nil
 	from, err := c.prepare()
 	if err != nil {

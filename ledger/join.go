@@ -17,9 +17,6 @@ func (c *claiming) join() (*Claimed, error) {
 	if err != nil || refusal != nil {
 		return refusal, err
 	}
-	if err := c.own(); err != nil {
-		return nil, err
-	}
 	if len(c.matches) > 1 {
 		return c.ambiguous()
 	}

@@ -23,8 +23,7 @@ func (r *Run) Many() bool { return r.Items == ItemsMany }
 // the store's transactions.
 const closeStep = 100
 
-// takeItem looks whether the item of a claim can be the run's own, and has it made so
-// once something comes of the claim (see own). A refusal is of this request alone: the
+// takeItem makes the item of a claim the run's own. A refusal is of this request alone: the
 // run goes on with its other items.
 func (c *claiming) takeItem() (*Claimed, error) {
 	if c.run == nil || !c.run.Many() || c.item != nil && c.item.ActiveRun == c.run.ID {
@@ -41,8 +40,12 @@ func (c *claiming) takeItem() (*Claimed, error) {
 	} else if err != nil {
 		return nil, err
 	}
-	c.takes = true
-	return nil, c.reread()
+	if err := c.reread(); err != nil {
+		return nil, err
+	}
+	c.item.State, c.item.Reason, c.item.Cause = ItemOpen, "", ""
+	c.item.ActiveRun, c.item.Shared = c.run.ID, true
+	return nil, c.putItem(c.item)
 }
 
 // reread reads item and records again, which ending the earlier run may have changed.
@@ -64,24 +67,6 @@ func (c *claiming) reread() error {
 		}
 	}
 	return nil
-}
-
-// own makes the item the run's own, if takeItem found that it can be. A claim that only
-// waits for its turn doesn't: it may never be made, and whoever comes meanwhile would
-// find the item busy with nothing.
-func (c *claiming) own() error {
-	if !c.takes {
-		return nil
-	}
-	c.takes = false
-	c.item.State, c.item.Reason, c.item.Cause = ItemOpen, "", ""
-	c.item.ActiveRun, c.item.Shared = c.run.ID, true
-	return c.putItem(c.item)
-}
-
-// mayWait reports whether the claim may end by waiting for its turn.
-func (c *claiming) mayWait() bool {
-	return c.q.AwaitsTurn && (c.m == nil || c.m.State == Failed)
 }
 
 // failItemOf makes the item of the mutation that ended a run of many items failed, whichever
@@ -115,28 +100,27 @@ func (l *Ledger) finishMany(ctx context.Context, id string, keepOpen bool) (*Run
 }
 
 // closeClaims keeps the run from claiming any more.
-func (l *Ledger) closeClaims(ctx context.Context, id string, keepOpen bool) (r *Run, err error) {
-	err = l.update(ctx, func(c *command) (err error) {
-		if r, err = c.Run(id); err != nil {
-			return fmt.Errorf("run %s: %w", id, err)
-		}
+func (l *Ledger) closeClaims(ctx context.Context, id string, keepOpen bool) (*Run, error) {
+	return evaluate(ctx, l, func(c *command) (*Run, error) {
+		r, err := c.Run(id)
 		switch {
+		case err != nil:
+			return nil, fmt.Errorf("run %s: %w", id, err)
 		case r.State == RunFinished || r.Closing != "":
-			return nil
+			return r, nil
 		case r.State != RunRunning:
-			return fmt.Errorf("%w: it is %s: %s", ErrRunUnfinished, r.State, r.Reason)
+			return nil, unfinished(r)
 		}
 		r.Closing = ClosingDone
 		if keepOpen {
 			r.Closing = ClosingOpen
 		}
-		return c.putRun(r)
+		return r, c.putRun(r)
 	})
-	if err != nil {
-		return nil, err
-	}
-	return r, nil
 }
+
+// unfinished refuses for a run that doesn't go on.
+func unfinished(r *Run) error { return fmt.Errorf("%w: it is %s: %s", ErrRunUnfinished, r.State, r.Reason) }
 
 // What becomes of the items of a run that is being finished.
 const (
@@ -194,7 +178,7 @@ func (c *command) closeSome(id string) (*Run, int, error) {
 		return r, 0, nil
 	case r.State.Ended() || r.Closing == "":
 		// Somebody ended it meanwhile, or let it go on.
-		return r, 0, fmt.Errorf("%w: it is %s: %s", ErrRunUnfinished, r.State, r.Reason)
+		return r, 0, unfinished(r)
 	}
 	items, err := c.TakenItems(id, closeStep)
 	if err != nil {

@@ -34,15 +34,7 @@ func (l *Ledger) OpenRun(ctx context.Context, o OpenRun) (*Run, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	var r *Run
-	err := l.update(ctx, func(c *command) (err error) {
-		r, err = c.openRun(o)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return r, nil
+	return evaluate(ctx, l, func(c *command) (*Run, error) { return c.openRun(o) })
 }
 
 // check reports what is wrong with the command itself.

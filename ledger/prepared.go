@@ -27,23 +27,17 @@ func (l *Ledger) Prepared(ctx context.Context, key Key, dispatchID string, kept 
 	if len(kept) > maxKept || size > maxKeptBytes {
 		return nil, invalid("a preparing step keeps %d values of %d bytes; %d of %d are the most", len(kept), size, maxKept, maxKeptBytes)
 	}
-	var m *Mutation
-	err := l.update(ctx, func(c *command) error {
-		var d *Dispatch
-		var err error
-		if m, d, err = c.fenced(key, dispatchID); err != nil {
-			return err
+	return evaluate(ctx, l, func(c *command) (*Mutation, error) {
+		m, d, err := c.fenced(key, dispatchID)
+		if err != nil {
+			return nil, err
 		}
 		if m.State != InFlight || m.Current().ID != d.ID || d.Verdict != "" || d.Lost || !d.unsent() {
-			return &NotAllowedError{State: m.State, On: "prepared", Reason: "dispatch " + d.ID + " is not being prepared"}
+			return nil, &NotAllowedError{State: m.State, On: "prepared", Reason: "dispatch " + d.ID + " is not being prepared"}
 		}
 		m.Kept, d.Prepared = maps.Clone(kept), true
-		return c.store(m, m.State, "prepared", c.at(ActorProxy, "what its preparing steps gave is kept; now it is sent"), d.ID, "")
+		return m, c.store(m, m.State, "prepared", c.at(ActorProxy, "what its preparing steps gave is kept; now it is sent"), d.ID, "")
 	})
-	if err != nil {
-		return nil, err
-	}
-	return m, nil
 }
 
 // unsent reports whether the newest dispatch is proven to have had no effect, and no

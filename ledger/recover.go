@@ -48,17 +48,15 @@ func (l *Ledger) Recover(ctx context.Context, nextTryAt func(*Mutation) time.Tim
 }
 
 // recoverSome moves on a few records in one transaction.
-func (l *Ledger) recoverSome(ctx context.Context, keys []Key, nextTryAt func(*Mutation) time.Time) (counts RecoverCounts, err error) {
-	err = l.update(ctx, func(c *command) error {
-		counts = RecoverCounts{}
+func (l *Ledger) recoverSome(ctx context.Context, keys []Key, nextTryAt func(*Mutation) time.Time) (RecoverCounts, error) {
+	return evaluate(ctx, l, func(c *command) (counts RecoverCounts, err error) {
 		for _, key := range keys {
 			if err := c.recover(key, nextTryAt, &counts); err != nil {
-				return err
+				return counts, err
 			}
 		}
-		return nil
+		return counts, nil
 	})
-	return counts, err
 }
 
 // recoverResends lets the runner look at once at records whose resend has lost its

@@ -87,13 +87,13 @@ func (l *Ledger) Redispatch(ctx context.Context, r Redispatch) (*Mutation, *Disp
 // that doesn't mend itself. It stays failed, and a person is told. With a time it is
 // only put off until then, unless it has waited for longer than MaxAge already. ErrVersion and ErrNotAllowed as for Redispatch.
 func (l *Ledger) CallOffRedispatch(ctx context.Context, key Key, version int64, until time.Time, reason string) (*Mutation, error) {
-	var m *Mutation
-	err := l.update(ctx, func(c *command) (err error) {
-		if m, err = c.queued(key, version); err != nil {
-			return err
+	return evaluate(ctx, l, func(c *command) (*Mutation, error) {
+		m, err := c.queued(key, version)
+		if err != nil {
+			return nil, err
 		}
 		if waited := c.now.Wall.Sub(m.RedispatchSince); !until.IsZero() && waited < c.config.Reconcile.MaxAge {
-			return c.putOff(m, until, reason)
+			return m, c.putOff(m, until, reason)
 		}
 		mv := c.at(ActorRunner, "it did not happen, and it can't be sent again: "+reason)
 		kind := EscalationAbsent
@@ -101,12 +101,8 @@ func (l *Ledger) CallOffRedispatch(ctx context.Context, key Key, version int64, 
 			mv.why, kind = "it can't be undone by itself: "+reason, EscalationUndo
 		}
 		m.escalate(kind, mv)
-		return c.leaveQueue(m, mv)
+		return m, c.leaveQueue(m, mv)
 	})
-	if err != nil {
-		return nil, err
-	}
-	return m, nil
 }
 
 // queued loads a record that waits to be sent again.

@@ -206,9 +206,6 @@ func (c *claiming) dispatch() (*Claimed, error) {
 	if c.q.AwaitsTurn {
 		return &Claimed{Decision: DecideTurn}, nil
 	}
-	if err := c.own(); err != nil {
-		return nil, err
-	}
 	if err := c.repin(); err != nil {
 		return nil, err
 	}

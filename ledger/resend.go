@@ -71,11 +71,7 @@ func sum(all ...time.Duration) (total time.Duration) {
 // needs_reconcile, and only as ResendOpen or NaturalOpen says. ErrVersion: the record moved
 // since it was read. Ask WindowOpen again before byte one.
 func (l *Ledger) Resend(ctx context.Context, r Resend) (*Mutation, *Dispatch, error) {
-	var m *Mutation
-	err := l.update(ctx, func(c *command) (err error) {
-		m, err = c.resend(r)
-		return err
-	})
+	m, err := evaluate(ctx, l, func(c *command) (*Mutation, error) { return c.resend(r) })
 	if err != nil {
 		return nil, nil, err
 	}

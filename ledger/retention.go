@@ -60,20 +60,14 @@ type ForgetCounts struct {
 // whose item a run works on stays, since that run may ask for it, and so does one of
 // which an effect is to be undone.
 func (l *Ledger) Forget(ctx context.Context, keys []Key, r Retention) (ForgetCounts, error) {
-	var counts ForgetCounts
-	err := l.update(ctx, func(c *command) error {
-		counts = ForgetCounts{}
+	return evaluate(ctx, l, func(c *command) (counts ForgetCounts, err error) {
 		for _, key := range keys {
 			if err := c.forget(key, r, &counts); err != nil {
-				return err
+				return counts, err
 			}
 		}
-		return nil
+		return counts, nil
 	})
-	if err != nil {
-		return ForgetCounts{}, err
-	}
-	return counts, nil
 }
 
 func (c *command) forget(key Key, r Retention, counts *ForgetCounts) error {

@@ -253,15 +253,7 @@ func (l *Ledger) RunObligation(ctx context.Context, q RunObligation) (*Mutation,
 	if err := e.err(); err != nil {
 		return nil, err
 	}
-	var m *Mutation
-	err := l.update(ctx, func(c *command) (err error) {
-		m, err = c.runObligation(&q)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return m, nil
+	return evaluate(ctx, l, func(c *command) (*Mutation, error) { return c.runObligation(&q) })
 }
 
 func (c *command) runObligation(q *RunObligation) (*Mutation, error) {

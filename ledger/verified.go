@@ -67,14 +67,11 @@ type Verified struct {
 //
 // A record that isn't applied any more is ErrNotAllowed.
 func (l *Ledger) Verified(ctx context.Context, v Verified) (replay bool, m *Mutation, err error) {
-	err = l.update(ctx, func(c *command) (err error) {
+	m, err = evaluate(ctx, l, func(c *command) (m *Mutation, err error) {
 		replay, m, err = c.verified(&v)
-		return err
+		return m, err
 	})
-	if err != nil {
-		return false, nil, err
-	}
-	return replay, m, nil
+	return replay && err == nil, m, err
 }
 
 func (c *command) verified(v *Verified) (bool, *Mutation, error) {
