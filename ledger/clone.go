@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"maps"
+	"net/http"
 	"reflect"
 	"slices"
 )
@@ -74,26 +75,7 @@ func (h Header) cloneAfter(old Header) Header {
 
 // Clone returns a copy of h that shares nothing with it.
 func (h Header) Clone() Header {
-	if h == nil {
-		return nil
-	}
-	n := 0
-	for _, values := range h {
-		n += len(values)
-	}
-	// The values of all names lie in one array; none can grow into the next.
-	all := make([]string, 0, n)
-	c := make(Header, len(h))
-	for name, values := range h {
-		if values == nil {
-			c[name] = nil
-			continue
-		}
-		from := len(all)
-		all = append(all, values...)
-		c[name] = all[from:len(all):len(all)]
-	}
-	return c
+	return Header(http.Header(h).Clone())
 }
 
 // Clone returns a copy of r that shares nothing with it. A nil run is nil.

@@ -114,14 +114,17 @@ func (c *command) store(m *Mutation, from State, on Trigger, mv move, dispatch, 
 	if err := c.PutMutation(m); err != nil {
 		return fmt.Errorf("%s of %s: %w", on, m.ID, err)
 	}
-	e := Event{
-		At: c.now.Wall, Actor: mv.actor, What: string(on), Why: mv.why,
-		Mutation: m.ID, Dispatch: dispatch, Run: m.Run, Workflow: m.Workflow, Item: m.Item,
-		From: from, To: m.State, Evidence: bound(evidence),
-	}
+	e := m.event()
+	e.Dispatch, e.From, e.To, e.Evidence = dispatch, from, m.State, bound(evidence)
 	e.tellEscalation(m, c.now.Wall)
-	c.Append(e)
+	c.tell(string(on), mv, e)
 	return nil
+}
+
+// tell appends what happened to what about names.
+func (c *command) tell(what string, mv move, about Event) {
+	about.At, about.Actor, about.What, about.Why = c.now.Wall, mv.actor, what, bound(mv.why)
+	c.Append(about)
 }
 
 // tellEscalation notes that this command opened or closed the record's escalation.

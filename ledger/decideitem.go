@@ -200,17 +200,16 @@ func (c *command) answerCause(item *Item, d DecideItem) error {
 	if item.State != ItemNeedsAttention || item.Cause == "" {
 		return nil
 	}
-	keys, err := c.ItemMutations(item.Workflow, item.Item)
+	all, err := mutationsOf(c, item.Workflow, item.Item)
 	if err != nil {
 		return err
 	}
-	for _, key := range keys {
-		if key.ID() != item.Cause {
+	for _, m := range all {
+		if m.ID != item.Cause {
 			continue
 		}
-		m, err := c.Mutation(key)
-		if err != nil || m.Disputed == "" && !slices.ContainsFunc(EscalationKinds(), func(kind string) bool { return d.answers(kind) && m.asks(kind) }) {
-			return err
+		if m.Disputed == "" && !slices.ContainsFunc(EscalationKinds(), func(kind string) bool { return d.answers(kind) && m.asks(kind) }) {
+			return nil
 		}
 		m.Disputed = ""
 		from, mv := m.State, c.at(PersonActor(d.Actor), d.Reason)
@@ -233,10 +232,7 @@ func (c *command) answerCause(item *Item, d DecideItem) error {
 
 // remember appends the decision to both histories.
 func (c *command) remember(item *Item, d DecideItem, from ItemState) {
-	c.Append(Event{
-		At: c.now.Wall, Actor: PersonActor(d.Actor), What: "item_" + string(d.Action), Why: d.Reason,
-		Workflow: item.Workflow, Item: item.Item,
-	})
+	c.tell("item_"+string(d.Action), c.at(PersonActor(d.Actor), d.Reason), Event{Workflow: item.Workflow, Item: item.Item})
 	item.Changes = append(item.Changes, ItemChange{
 		At: c.now.Wall, Actor: PersonActor(d.Actor), What: string(d.Action), Why: d.Reason,
 		Attempt: item.Attempt, From: from, To: item.State,
@@ -290,23 +286,19 @@ func (c *command) barItem(d DecideItem) (*Item, []Key, error) {
 	if !allows(item.State, ItemSkip) {
 		return nil, nil, fmt.Errorf("%w: item %q is %s", ErrItemState, item.Item, item.State)
 	}
-	keys, err := c.ItemMutations(item.Workflow, item.Item)
+	all, err := mutationsOf(c, item.Workflow, item.Item)
 	if err != nil {
 		return nil, nil, err
 	}
 	var skippable []Key
-	for _, key := range keys {
-		m, err := c.Mutation(key)
-		if err != nil {
-			return nil, nil, err
-		}
+	for _, m := range all {
 		switch {
 		case m.State == InFlight, m.Watching, m.Undo != nil && m.Unresolved():
 			// Nothing of the item is skipped, as the item couldn't be afterwards.
 			return nil, nil, fmt.Errorf("%w: mutation %s is %s", ErrItemUnsettled, m.ID, m.State)
 		case m.Undo == nil && allowedToPerson(m, OnSkip):
 			// What is owed is waived one by one: what it would take back is there.
-			skippable = append(skippable, key)
+			skippable = append(skippable, m.Key)
 		}
 	}
 	if len(skippable) == 0 {

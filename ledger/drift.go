@@ -82,16 +82,12 @@ func (c *claiming) unasked() (list []*Mutation, settled bool, err error) {
 	if c.item.noMutations() {
 		return nil, true, nil
 	}
-	keys, err := c.ItemMutations(c.q.Workflow, c.q.Item)
+	all, err := mutationsOf(c, c.q.Workflow, c.q.Item)
 	if err != nil {
 		return nil, false, err
 	}
 	settled = true
-	for _, key := range keys {
-		m, err := c.Mutation(key)
-		if err != nil {
-			return nil, false, err
-		}
+	for _, m := range all {
 		if !c.names(m.Operation) || m.Connector != c.q.Record.Connector || m.Attempt != c.q.Attempt || m.Run == c.run.ID {
 			continue
 		}
@@ -147,31 +143,30 @@ func (c *claiming) nearest(list []*Mutation) *Mutation {
 
 // turned says what changed between the identity of m and that of the claim.
 func (c *claiming) turned(m *Mutation) string {
-	names := slices.Collect(maps.Keys(m.Identity))
-	names = slices.AppendSeq(names, maps.Keys(c.q.Record.Identity))
-	slices.Sort(names)
 	var out []string
-	for _, name := range slices.Compact(names) {
-		was, is := m.Identity[name], c.q.Record.Identity[name]
+	differs := func(what, was, is string) {
 		switch {
 		case was == is:
 		case was == "":
-			out = append(out, "identity."+name+" was not there, is "+is)
+			out = append(out, what+" was not there, is "+is)
 		case is == "":
-			out = append(out, "identity."+name+" was "+was+", is gone")
+			out = append(out, what+" was "+was+", is gone")
 		default:
-			out = append(out, "identity."+name+" was "+was+", is "+is)
+			out = append(out, what+" was "+was+", is "+is)
 		}
 	}
-	for what, pair := range map[string][2]string{"subkey": {m.Subkey, c.q.Record.Subkey}, "account": {m.Account, c.q.Record.Account}} {
-		if pair[0] != pair[1] {
-			out = append(out, fmt.Sprintf("%s was %q, is %q", what, pair[0], pair[1]))
-		}
+	names := map[string]string{}
+	maps.Copy(names, m.Identity)
+	maps.Copy(names, c.q.Record.Identity)
+	for name := range names {
+		differs("identity."+name, m.Identity[name], c.q.Record.Identity[name])
 	}
-	slices.Sort(out)
+	differs("subkey", m.Subkey, c.q.Record.Subkey)
+	differs("account", m.Account, c.q.Record.Account)
 	if len(out) == 0 {
 		return "the host differs"
 	}
+	slices.Sort(out)
 	return strings.Join(out, "; ")
 }
 

@@ -51,13 +51,7 @@ func (e Effects) Has(g Effects) bool { return e&g == g }
 
 // String joins the effects in prose.
 func (e Effects) String() string {
-	var names []string
-	for i, name := range effectNames {
-		if e&(1<<i) != 0 {
-			names = append(names, name)
-		}
-	}
-	return strings.Join(names, "; ")
+	return strings.Join(namesOf(uint64(e), effectNames[:]), "; ")
 }
 
 // move is what a row needs to be carried out on a record.

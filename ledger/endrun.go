@@ -38,10 +38,7 @@ func (c *command) endBy(r *Run, e ending, key *Key) error {
 	if err := c.putRun(r); err != nil {
 		return fmt.Errorf("ending run %s: %w", r.ID, err)
 	}
-	c.Append(Event{
-		At: c.now.Wall, Actor: e.actor, What: "run_" + string(e.state), Why: e.reason,
-		Mutation: e.cause, Run: r.ID, Workflow: r.Workflow, Item: r.Item,
-	})
+	c.tell("run_"+string(e.state), c.at(e.actor, e.reason), Event{Mutation: e.cause, Run: r.ID, Workflow: r.Workflow, Item: r.Item})
 	if r.Many() {
 		return c.failItemOf(r, e, key)
 	}

@@ -35,6 +35,9 @@ type Event struct {
 	EscalationClosed bool `cbor:"15,keyasint,omitempty" json:"escalation_closed,omitempty"`
 }
 
+// event is an event about m.
+func (m *Mutation) event() Event { return Event{Mutation: m.ID, Run: m.Run, Workflow: m.Workflow, Item: m.Item} }
+
 // Actors of events that no person caused.
 const (
 	ActorProxy    = "proxy"

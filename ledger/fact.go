@@ -74,14 +74,16 @@ func (f Facts) If(holds bool) Facts {
 }
 
 // Names lists the facts of f in prose.
-func (f Facts) Names() []string {
-	var names []string
-	for i, name := range factNames {
-		if f&(1<<i) != 0 {
-			names = append(names, name)
+func (f Facts) Names() []string { return namesOf(uint64(f), factNames[:]) }
+
+// namesOf are the names of the bits that are set.
+func namesOf(bits uint64, names []string) (set []string) {
+	for i, name := range names {
+		if bits&(1<<i) != 0 {
+			set = append(set, name)
 		}
 	}
-	return names
+	return set
 }
 
 // String joins the names.

@@ -159,15 +159,11 @@ func settledFor(v View, r *Run, m *Mutation) (bool, error) {
 
 // itemSettled reports why a mutation keeps the item from being closed.
 func itemSettled(v View, workflow, item string) error {
-	keys, err := v.ItemMutations(workflow, item)
+	all, err := mutationsOf(v, workflow, item)
 	if err != nil {
 		return err
 	}
-	for _, key := range keys {
-		m, err := v.Mutation(key)
-		if err != nil {
-			return err
-		}
+	for _, m := range all {
 		if m.State == InFlight || m.Watching || m.Unresolved() {
 			return fmt.Errorf("%w: mutation %s is %s", ErrRunUnfinished, m.ID, m.State)
 		}

@@ -141,21 +141,25 @@ func (c *command) redispatchedIn(g *Gap, m *Mutation, r Redispatch) error {
 	if m.Undo != nil {
 		m.Undo.Next = r.NextTryAt
 	}
-	m.Class, m.Reason, m.RetryAfter = "", mv.why, time.Time{}
-	d := g.dispatch(m, r.DispatchID)
-	claimed := d
-	claimed.Owner, claimed.Lost = c.Process().ID, false
-	m.addDispatch(claimed)
-	if err := c.store(m, from, OnRedispatch, mv, d.ID, ""); err != nil {
+	m.Class, m.RetryAfter = "", time.Time{}
+	return c.lostIn(g, m, from, OnRedispatch, r.DispatchID, mv)
+}
+
+// lostIn records that m, which was just put in flight, may have been sent in g: its owner is lost.
+func (c *command) lostIn(g *Gap, m *Mutation, from State, on Trigger, dispatch string, mv move) error {
+	d := g.dispatch(m, dispatch)
+	m.addDispatch(d)
+	m.Current().Owner, m.Current().Lost = c.Process().ID, false
+	if err := c.store(m, from, on, mv, dispatch, ""); err != nil {
 		return err
 	}
 	*m.Current() = d
 	// Sending it again is no way to ask: its generation may have been another.
-	m.ResendTries, m.ResendClosed = 0, true
+	m.Reason, m.ResendTries, m.ResendClosed = mv.why, 0, true
 	if err := c.move(m, OnOwnerLost, c.facts(m, nil, 0), mv); err != nil {
 		return err
 	}
-	return c.store(m, InFlight, OnOwnerLost, mv, d.ID, "")
+	return c.store(m, InFlight, OnOwnerLost, mv, dispatch, "")
 }
 
 // inGap records that the mutation may have been sent in g, so that it is asked about
@@ -178,23 +182,10 @@ func (c *claiming) inGap(g *Gap) (*Claimed, error) {
 		// What was made in the gap was not made before the claim.
 		c.m.CreatedAt = g.Since
 	}
-	d := g.dispatch(c.m, c.q.DispatchID)
-	claimed := d
-	claimed.Owner, claimed.Lost = c.Process().ID, false
-	c.m.addDispatch(claimed)
 	if err := c.keepContent(); err != nil {
 		return nil, err
 	}
-	if err := c.store(c.m, from, OnClaim, mv, c.q.DispatchID, ""); err != nil {
-		return nil, err
-	}
-	// Sending it again is no way to ask: its generation may have been another.
-	c.m.Reason, c.m.ResendClosed = mv.why, true
-	*c.m.Current() = d
-	if err := c.move(c.m, OnOwnerLost, c.facts(c.m, nil, 0), mv); err != nil {
-		return nil, err
-	}
-	if err := c.store(c.m, InFlight, OnOwnerLost, mv, c.q.DispatchID, ""); err != nil {
+	if err := c.lostIn(g, c.m, from, OnClaim, c.q.DispatchID, mv); err != nil {
 		return nil, err
 	}
 	out, err := c.blocked([]Blocker{blockerOf(c.m)})
@@ -243,7 +234,7 @@ func (l *Ledger) RestoredBehind(ctx context.Context, since time.Time, held int, 
 		if last.Before(since) {
 			gap.Since = last
 		}
-		c.Append(Event{At: c.now.Wall, Actor: gap.Actor, What: "gap_opened", Why: reason, Evidence: gap.why()})
+		c.tell("gap_opened", c.at(gap.Actor, reason), Event{Evidence: gap.why()})
 		return c.PutGaps(append(slices.Clone(gaps), gap))
 	})
 	return gap, err
@@ -293,8 +284,7 @@ func (l *Ledger) markGap(ctx context.Context, g *Gap) error {
 			return err
 		}
 	}
-	open := Filter{States: []State{InFlight, NeedsReconcile, Indeterminate, Failed}}
-	mutations, err := all(open, func(f Filter) (Page[*Mutation], error) { return l.Mutations(ctx, f) })
+	mutations, err := l.allIn(ctx, InFlight, NeedsReconcile, Indeterminate, Failed)
 	if err != nil {
 		return err
 	}
@@ -401,9 +391,7 @@ func (l *Ledger) ConfirmGaps(ctx context.Context, q ConfirmGap) (released int, e
 		if !confirmed {
 			return nil
 		}
-		c.Append(Event{
-			At: c.now.Wall, Actor: PersonActor(q.Actor), What: "gap_confirmed", Why: q.Reason, Workflow: q.Workflow, Item: q.Item,
-		})
+		c.tell("gap_confirmed", c.at(PersonActor(q.Actor), q.Reason), Event{Workflow: q.Workflow, Item: q.Item})
 		return c.PutGaps(gaps)
 	})
 	if err == nil && !confirmed && released == 0 {
@@ -442,8 +430,6 @@ func (c *command) letIn(i *Item, q ConfirmGap) error {
 		return err
 	}
 	item.State, item.Reason, item.Cause = ItemOpen, "", ""
-	c.Append(Event{
-		At: c.now.Wall, Actor: PersonActor(q.Actor), What: "item_confirmed", Why: q.Reason, Workflow: i.Workflow, Item: i.Item,
-	})
+	c.tell("item_confirmed", c.at(PersonActor(q.Actor), q.Reason), Event{Workflow: i.Workflow, Item: i.Item})
 	return c.putItem(item)
 }

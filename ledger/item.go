@@ -27,6 +27,16 @@ func (c *command) newItem(workflow, item string) (*Item, error) {
 	return i, err
 }
 
+// mutationsOf reads the mutations of an item, the oldest first.
+func mutationsOf(v View, workflow, item string) ([]*Mutation, error) {
+	keys, err := v.ItemMutations(workflow, item)
+	list := make([]*Mutation, len(keys))
+	for i := 0; err == nil && i < len(keys); i++ {
+		list[i], err = v.Mutation(keys[i])
+	}
+	return list, err
+}
+
 // putItem stores the next version of i.
 func (c *command) putItem(i *Item) error {
 	i.Version++

@@ -129,16 +129,12 @@ func (i *Item) knowRules(v View) error {
 	if i == nil || i.Rules != nil {
 		return nil
 	}
-	keys, err := v.ItemMutations(i.Workflow, i.Item)
+	all, err := mutationsOf(v, i.Workflow, i.Item)
 	if err != nil {
 		return err
 	}
 	i.Rules = []ItemRule{}
-	for _, key := range keys {
-		m, err := v.Mutation(key)
-		if err != nil {
-			return err
-		}
+	for _, m := range all {
 		i.note(m)
 	}
 	return nil

@@ -45,17 +45,14 @@ func (l *Ledger) MutationByID(ctx context.Context, id string) (*Mutation, error)
 
 // inFlight lists every record in flight, the oldest first.
 func (l *Ledger) inFlight(ctx context.Context) (keys []Key, err error) {
-	for f := (Filter{States: []State{InFlight}, Limit: recoverBatch}); ; {
-		page, err := l.Mutations(ctx, f)
-		if err != nil {
-			return nil, err
-		}
-		for _, m := range page.Items {
-			keys = append(keys, m.Key)
-		}
-		if f.Cursor = page.Next; f.Cursor == "" {
-			slices.Reverse(keys)
-			return keys, nil
-		}
+	list, err := l.allIn(ctx, InFlight)
+	for _, m := range slices.Backward(list) {
+		keys = append(keys, m.Key)
 	}
+	return keys, err
+}
+
+// allIn lists every record in one of the states, the newest first.
+func (l *Ledger) allIn(ctx context.Context, states ...State) ([]*Mutation, error) {
+	return all(Filter{States: states}, func(f Filter) (Page[*Mutation], error) { return l.Mutations(ctx, f) })
 }

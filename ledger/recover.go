@@ -62,24 +62,19 @@ func (l *Ledger) recoverSome(ctx context.Context, keys []Key, nextTryAt func(*Mu
 // recoverResends lets the runner look at once at records whose resend has lost its
 // owner: they stay unknown, but nobody waits for the resend's end any more.
 func (l *Ledger) recoverResends(ctx context.Context, nextTryAt func(*Mutation) time.Time) error {
-	filter := Filter{States: []State{NeedsReconcile}, Limit: recoverBatch}
-	for {
-		page, err := l.Mutations(ctx, filter)
-		if err != nil {
+	list, err := l.allIn(ctx, NeedsReconcile)
+	if err != nil {
+		return err
+	}
+	for _, m := range list {
+		if !m.lostResend(l.Process()) {
+			continue
+		}
+		if err := l.update(ctx, func(c *command) error { return c.recoverResend(m.Key, nextTryAt) }); err != nil {
 			return err
 		}
-		for _, m := range page.Items {
-			if !m.lostResend(l.Process()) {
-				continue
-			}
-			if err := l.update(ctx, func(c *command) error { return c.recoverResend(m.Key, nextTryAt) }); err != nil {
-				return err
-			}
-		}
-		if filter.Cursor = page.Next; filter.Cursor == "" {
-			return nil
-		}
 	}
+	return nil
 }
 
 // lostResend reports whether a dispatch has no end, and never will have one.

@@ -233,10 +233,7 @@ func (c *claiming) dispatch() (*Claimed, error) {
 		return nil, err
 	}
 	if c.drifted != "" {
-		c.Append(Event{
-			At: c.now.Wall, Actor: ActorProxy, What: "drift", Why: bound(c.drifted), Mutation: c.m.ID,
-			Run: c.m.Run, Workflow: c.m.Workflow, Item: c.m.Item,
-		})
+		c.tell("drift", c.at(ActorProxy, c.drifted), c.m.event())
 	}
 	d := *c.m.Current()
 	return &Claimed{Decision: DecideDispatch, Dispatch: &d, Drift: c.drifted}, c.useRun(true)

@@ -111,10 +111,9 @@ func (c *command) worksOn(item *Item) (bool, error) {
 // remove takes the record away, and its item with the last one if it was done or
 // skipped; their events stay, and its marker is nobody's from then on.
 func (c *command) remove(m *Mutation, item *Item, mv move) error {
-	c.Append(Event{
-		At: c.now.Wall, Actor: mv.actor, What: "removed", Why: mv.why, Mutation: m.ID,
-		Run: m.Run, Workflow: m.Workflow, Item: m.Item, From: m.State,
-	})
+	e := m.event()
+	e.From = m.State
+	c.tell("removed", mv, e)
 	if err := c.useUp(m); err != nil {
 		return err
 	}

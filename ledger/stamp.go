@@ -60,14 +60,7 @@ const stampSize = 8 + 4 + 8 + 8
 
 // MarshalBinary implements encoding.BinaryMarshaler; ledgers hold stamps so.
 func (s Stamp) MarshalBinary() ([]byte, error) {
-	return s.AppendBinary(make([]byte, 0, s.BinarySize()))
-}
-
-// BinarySize is the length of what MarshalBinary returns, in bytes.
-func (s Stamp) BinarySize() int { return stampSize + len(s.BootID) }
-
-// AppendBinary implements encoding.BinaryAppender; its error is always nil.
-func (s Stamp) AppendBinary(b []byte) ([]byte, error) {
+	b := make([]byte, 0, stampSize+len(s.BootID))
 	b = binary.BigEndian.AppendUint64(b, uint64(s.Wall.Unix()))
 	b = binary.BigEndian.AppendUint32(b, uint32(s.Wall.Nanosecond()))
 	b = binary.BigEndian.AppendUint64(b, uint64(s.Mono))
