@@ -120,7 +120,9 @@ func (l *Ledger) closeClaims(ctx context.Context, id string, keepOpen bool) (*Ru
 }
 
 // unfinished refuses for a run that doesn't go on.
-func unfinished(r *Run) error { return fmt.Errorf("%w: it is %s: %s", ErrRunUnfinished, r.State, r.Reason) }
+func unfinished(r *Run) error {
+	return fmt.Errorf("%w: it is %s: %s", ErrRunUnfinished, r.State, r.Reason)
+}
 
 // What becomes of the items of a run that is being finished.
 const (

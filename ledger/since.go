@@ -3,6 +3,9 @@ package ledger
 import (
 	"context"
 	"fmt"
+	"iter"
+	"maps"
+	"strings"
 	"time"
 )
 
@@ -60,4 +63,184 @@ func (l *Ledger) gapSince(ctx context.Context, first *Dispatch) (why string, err
 		return err
 	})
 	return why, err
+}
+
+// Touches are the times at which something happened to m: it was made, sent, answered,
+// looked up or changed.
+func (m *Mutation) Touches() iter.Seq[time.Time] {
+	return func(yield func(time.Time) bool) {
+		if !yield(m.CreatedAt) || !yield(m.UpdatedAt) {
+			return
+		}
+		for i := range m.Dispatches {
+			if d := &m.Dispatches[i]; !yield(d.Started.Wall) || !yield(d.Ended.Wall) {
+				return
+			}
+		}
+		for i := range m.Observations {
+			if !yield(m.Observations[i].At.Wall) {
+				return
+			}
+		}
+	}
+}
+
+// Touched selects mutations by when something happened to them. Its zero value selects
+// all.
+type Touched struct {
+	// Since and Until belong to it; a zero one is no limit.
+	Since, Until time.Time
+}
+
+// All reports whether it selects all.
+func (t Touched) All() bool { return t.Since.IsZero() && t.Until.IsZero() }
+
+// Selects reports whether something happened to m in that time.
+func (t Touched) Selects(m *Mutation) bool {
+	if t.All() {
+		return true
+	}
+	for at := range m.Touches() {
+		if !at.IsZero() && !at.Before(t.Since) && (t.Until.IsZero() || !at.After(t.Until)) {
+			return true
+		}
+	}
+	return false
+}
+
+// Bounds of sending a state again.
+const (
+	// naturalAge is how long after its first sending a state may be set again: the longer
+	// ago, the likelier it is that somebody has set another one past the ledger.
+	naturalAge = 24 * time.Hour
+)
+
+// NaturalOpen reports whether m, which sets a state, may be sent once more because doing
+// so again changes nothing:
+//
+//  1. the rule says so;
+//  2. fewer than three resends were made, and none met a failure verdict;
+//  3. each sending so far ended at least settle ago, so that none of them can undo what
+//     comes after this one;
+//  4. the first one began less than a day ago, and since this start of the machine.
+//
+// Whether a later mutation has set the state of the same target is asked apart, see
+// LaterOfTarget.
+func NaturalOpen(m *Mutation, now Stamp, process Process) bool {
+	p := m.Policy
+	return p.Resend && p.Natural && !m.ResendClosed && m.ResendTries < m.maxResends() &&
+		len(m.Dispatches) > 0 && now.sameBoot(m.Dispatches[0].Started) && now.Age(m.Dispatches[0].Started) < naturalAge && Settled(m, now, process)
+}
+
+// LaterOfTarget names a mutation that may have changed what m changes after m was first
+// sent, and says why; "" if there is none. It looks at all mutations of the connector and
+// the account that were sent since: another one is of another target only if its identity
+// has the same names and another value, and it goes to another URL, query apart; and it has
+// changed nothing only if each of its sendings since then met a definite failure.
+// Under another version of the rule, identity and account may be other words for the same,
+// so that they tell nothing apart.
+func (l *Ledger) LaterOfTarget(ctx context.Context, m *Mutation) (string, error) {
+	first := m.Dispatches[0].Started
+	return l.touchedSince(ctx, m, func(*Mutation) bool { return true }, func(other *Mutation) string {
+		if !otherTarget(m, other) && other.sentAfter(first) {
+			return "mutation " + other.ID + " may have changed the same since"
+		}
+		return ""
+	})
+}
+
+// otherTarget reports whether two mutations of one connector certainly don't change the
+// same.
+func otherTarget(m, other *Mutation) bool {
+	if m.ConnectorHash != other.ConnectorHash || m.ConnectorHosts != other.ConnectorHosts {
+		return false
+	}
+	if m.Account != other.Account {
+		return true
+	}
+	if len(m.Identity) == 0 || len(m.Identity) != len(other.Identity) {
+		return false
+	}
+	for name := range m.Identity {
+		if _, named := other.Identity[name]; !named {
+			return false
+		}
+	}
+	// Two settings of one thing may be told apart by a step or a state in their identity.
+	return !maps.Equal(m.Identity, other.Identity) && place(m) != place(other)
+}
+
+// place is where m is sent, without the query.
+func place(m *Mutation) string {
+	at, _, _ := strings.Cut(m.Request.URL, "?")
+	return at
+}
+
+// sentAfter reports whether m may have been sent after then, with an effect.
+func (m *Mutation) sentAfter(then Stamp) bool {
+	for i := range m.Dispatches {
+		d := &m.Dispatches[i]
+		if d.Verdict.Failure() {
+			continue
+		}
+		if _, later := d.Started.MonoSince(then); later {
+			return true
+		}
+		if d.Started.BootID == "" || d.Started.BootID != then.BootID {
+			return true // Of another boot: the wall clock alone proves no order.
+		}
+	}
+	return false
+}
+
+// SentAlike names another mutation of m's operation that may have made what was made since
+// m was first sent, and says why; "" if there is none. Of those whose sendings may have taken
+// effect since then it asks alike, which says whether what was found may be of that one as
+// well as of m. Another version of the rule may call the operation by another name, so that
+// alike is asked about whatever was sent under one, too.
+//
+// One that failed made nothing, and of one that was asked about it is known what it made:
+// that is its evidence, and nobody else's. An answer alone doesn't name what it made.
+func (l *Ledger) SentAlike(ctx context.Context, m *Mutation, alike func(other *Mutation) bool) (string, error) {
+	first := m.Dispatches[0].Started
+	mayHaveMadeIt := func(other *Mutation) bool {
+		return (other.Operation == m.Operation || other.ConnectorHash != m.ConnectorHash) &&
+			other.State != Failed && !other.namesItsObject() && other.mayTakeEffectAfter(first)
+	}
+	return l.touchedSince(ctx, m, mayHaveMadeIt, func(other *Mutation) string {
+		if !alike(other) {
+			return ""
+		}
+		return "it may be what mutation " + other.ID + " made, which can't be told apart"
+	})
+}
+
+// namesItsObject reports whether what m made was found, and is its evidence. Several objects by a tie that
+// isn't strong are nobody's: which of them is m's, if any, isn't known.
+func (m *Mutation) namesItsObject() bool {
+	if m.State != Applied {
+		return false
+	}
+	for i := range m.Observations {
+		o := &m.Observations[i]
+		if (o.Seen == SeenApplied || o.Seen == SeenDuplicate && o.Strong) && len(o.Objects) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// mayTakeEffectAfter reports whether a sending of m may have taken effect after then. A
+// success took effect before its answer had come; what ended otherwise may do so later.
+func (m *Mutation) mayTakeEffectAfter(then Stamp) bool {
+	for i := range m.Dispatches {
+		d := &m.Dispatches[i]
+		ago, known := then.MonoSince(d.Ended)
+		before := known && ago > 0 || d.Ended.BootID != "" && d.Ended.BootID != then.BootID
+		succeeded := d.Verdict == VerdictApplied || d.Verdict == VerdictCommitted
+		if !d.Verdict.Failure() && !d.unsent() && (!succeeded || !before) {
+			return true
+		}
+	}
+	return false
 }
