@@ -6,28 +6,21 @@ import (
 	"fmt"
 )
 
-// Claim decides, in one transaction with the gate, whether a mutation may be
-// sent, and if so records the dispatch durably before it returns. Its order:
+// Claim decides whether a mutation may be sent, and records the dispatch durably before it returns. It
+// takes these steps in one transaction:
 //
-//  0. the record: looked for under every version of its rule under which the item
-//     has mutations; the claim has no key for one of them → stale;
-//  1. the run: over, or its time limit or grace is over → run-aborted;
-//  2. the item: done or skipped → item-done, waiting for a person →
-//     item-attention; the attempt isn't the current one → attempt;
-//  3. the run's mutations: none → read-only-run; one, and this is another →
-//     one-mutation; failing, and this is not the mutation and payload that
-//     failed → run-aborted;
-//  4. the scope: stopped by an unresolved mutation → blocked, and a managed run
-//     is over by that unless the request is held;
-//  5. the record: two fit → ambiguous-record; none → drift, or sent; else as
-//     docs/semantics.md §2 (repeats) and §7 (replays) say.
+//  0. the record under each version of the rule that the item has; without a key for one → stale;
+//  1. the run is over, or its time limit or grace is → run-aborted;
+//  2. the item is done or skipped → item-done; waits for a person → item-attention; has another
+//     attempt → attempt;
+//  3. the run makes no mutation → read-only-run; has made its only one → one-mutation; is failing,
+//     and this isn't the payload that failed → run-aborted;
+//  4. an unresolved mutation stops the scope → blocked, and a managed run that won't wait is over;
+//  5. two records fit → ambiguous-record; none → drift, or sent; else as docs/semantics.md §2
+//     (repeats) and §7 (replays) say.
 //
-// What only rules can tell was computed before, from what Ahead read. If that has changed
-// where it matters, the answer is stale: nothing is decided.
-//
-// A refusal is no error. Errors are ErrInvalid for a claim that is wrong in
-// itself, ErrNotFound for an unknown run, and those of the Store: whatever the
-// error, nothing may be sent.
+// A refusal is no error. After an error nothing may be sent: ErrInvalid for a wrong claim, ErrNotFound
+// for an unknown run, or the Store's.
 func (l *Ledger) Claim(ctx context.Context, q Claim) (Claimed, error) {
 	return l.claiming(ctx, &q, (*claiming).decide)
 }
@@ -56,8 +49,7 @@ func (l *Ledger) claiming(ctx context.Context, q *Claim, decide func(*claiming) 
 	return out, err
 }
 
-// errTurn drops what a claim changed that waits for its turn: it may never be made, and whoever
-// comes meanwhile would find the item taken for nothing.
+// errTurn drops what a claim changed that waits for its turn: it may never be made.
 var errTurn = errors.New("it waits for its turn")
 
 // check reports what is wrong with the claim itself.
@@ -86,8 +78,7 @@ type claiming struct {
 	m    *Mutation
 	// matches are the records that fit under any version of the rule.
 	matches []*Mutation
-	// drifted is what to note of a dispatch; steadied says that the run notes that the
-	// operation needs no further look.
+	// drifted is what to note of a dispatch; steadied says that the run's Steady has changed.
 	drifted  string
 	steadied bool
 }
@@ -100,8 +91,7 @@ func (c *claiming) decide() (*Claimed, error) {
 	return c.byRecord()
 }
 
-// refusedBy reads what the claim is about and takes steps in order, each of which returns a
-// refusal or nothing.
+// refusedBy reads what the claim is about, and takes steps until one refuses.
 func (c *claiming) refusedBy(steps ...func() (*Claimed, error)) (*Claimed, error) {
 	if err := c.load(); err != nil {
 		return nil, err
@@ -183,8 +173,7 @@ func (c *claiming) checkItem() (*Claimed, error) {
 	return nil, nil
 }
 
-// endByItem is endByLogic for what the item refuses: a run of many items goes on with
-// the others.
+// endByItem is endByLogic, but a run of many items goes on with the others.
 func (c *claiming) endByItem(out *Claimed) (*Claimed, error) {
 	if c.run != nil && c.run.Many() {
 		return out, nil
@@ -260,8 +249,7 @@ func (c *claiming) takeAgain() (err error) {
 	return err
 }
 
-// endByLogic ends a managed run that asked for what no retry can make right,
-// unless its host wants to be told instead.
+// endByLogic ends a managed run whose request no retry can make right, unless its host wants the answer.
 func (c *claiming) endByLogic(out *Claimed) (*Claimed, error) {
 	if c.run != nil && c.run.OnFailure == FailureReturn {
 		return out, nil
@@ -285,11 +273,9 @@ func (c *claiming) endWith(out *Claimed, state RunState, class Class) (*Claimed,
 	return out, c.takeAgain()
 }
 
-// Join decides about a request that waited for another run's, or an unmanaged
-// scope's, sending or replay of the mutation, and would get its answer. What Claim
-// refuses because of the run, the item or a repeat is refused here, too, the mutation
-// counts as one of the run's, and one of many items takes the item. Nothing is ever dispatched: DecideJoin says
-// that the request may have the answer. Errors are as for Claim.
+// Join decides about a request that waited for somebody else's sending or replay of the mutation. It refuses
+// what Claim refuses because of run, item or repeat; it uses the run and takes the item as Claim does.
+// DecideJoin says that the request may have the answer. Nothing is ever dispatched. Errors are as for Claim.
 func (l *Ledger) Join(ctx context.Context, q Claim) (Claimed, error) {
 	return l.claiming(ctx, &q, (*claiming).join)
 }

@@ -10,9 +10,9 @@ import (
 // Clone returns a copy of m that shares nothing with it. A nil record is nil.
 func (m *Mutation) Clone() *Mutation { return m.CloneAfter(nil) }
 
-// CloneAfter is Clone for the next version of old, which may be nil. The copy shares with
-// old, but not with m, the identity and the fields of request and answer where both have the
-// same: nobody may ever change those of either.
+// CloneAfter is Clone for the next version of old (or nil). It shares with old what is the same of identity
+// and
+// fields, which nobody may change.
 func (m *Mutation) CloneAfter(old *Mutation) *Mutation {
 	c := m.Draft()
 	if c == nil {
@@ -37,9 +37,8 @@ func (m *Mutation) CloneAfter(old *Mutation) *Mutation {
 	return c
 }
 
-// Draft returns a copy of m for a command that moves the record on. It shares with m what no
-// command changes in place: the identity, and the fields of request and answer. A nil record
-// is nil.
+// Draft returns a copy of m for a command. It shares with m what no command changes in place: identity and
+// fields. A nil record is nil.
 func (m *Mutation) Draft() *Mutation {
 	if m == nil {
 		return nil

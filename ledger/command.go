@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// command is one command at work: a transaction, the moment at which it is
-// evaluated, and the limits that hold.
+// command is one command at work: a transaction, and the moment at which it is evaluated.
 type command struct {
 	Tx
 	now    Stamp
@@ -46,8 +45,7 @@ func (c *command) at(actor, why string) move { return move{now: c.now, actor: ac
 // owner reports whether the dispatch belongs to this process.
 func (c *command) owns(d *Dispatch) bool { return d.Owner == c.Process().ID }
 
-// facts gathers what the table may ask about m, seen from dispatch d (the
-// current one for nil), and adds what the command knows.
+// facts gathers what the table may ask about m, seen from dispatch d (nil for the current one).
 func (c *command) facts(m *Mutation, d *Dispatch, known Facts) Facts {
 	at := len(m.Dispatches) - 1
 	for i := range m.Dispatches {
@@ -73,8 +71,7 @@ func (m *Mutation) facts() Facts {
 		FactEscalated.If(m.Escalated())
 }
 
-// openBefore reports whether one of the first n dispatches is unresolved,
-// whether it ended or not.
+// openBefore reports whether one of the first n dispatches is unresolved.
 func (m *Mutation) openBefore(n int) bool {
 	for _, d := range m.Dispatches[:n] {
 		if !d.Resolved {
@@ -84,8 +81,7 @@ func (m *Mutation) openBefore(n int) bool {
 	return false
 }
 
-// sending reports whether a dispatch from index i on has neither ended nor lost
-// its owner.
+// sending reports whether this process sends a dispatch from index i on.
 func (c *command) sending(m *Mutation, i int) bool {
 	for ; i < len(m.Dispatches); i++ {
 		if d := &m.Dispatches[i]; d.Verdict == "" && !d.Lost && c.owns(d) {
@@ -127,8 +123,7 @@ func (c *command) tell(what string, mv move, about Event) {
 	c.Append(about)
 }
 
-// tellEscalation notes that this command opened or closed the record's escalation.
-// Commands of one moment may note it twice; readers tell by the number.
+// tellEscalation notes that this command opened or closed a question. It may be noted twice, by one number.
 func (e *Event) tellEscalation(m *Mutation, now time.Time) {
 	switch q := m.Escalation; {
 	case q == nil:
@@ -154,8 +149,7 @@ func bound(s string) string {
 	return s[:cut] + "…"
 }
 
-// keepBody stores content that travels with the command, and names it in b. Whoever named
-// it there already must have named this content.
+// keepBody stores content that travels with the command, and names it in b, which may name it already.
 func (c *command) keepBody(b *Body, content []byte) error {
 	if len(content) == 0 {
 		return nil

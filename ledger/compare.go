@@ -6,15 +6,12 @@ import (
 	"time"
 )
 
-// Compared is what a caller found when it compared the payload of its claim with the
-// one that is stored. The zero value covers nothing.
+// Compared is what a caller found by comparing payloads. The zero value covers nothing.
 type Compared struct {
-	// Payload is the digest of the stored payload that was compared with, Rule the version of
-	// the rule that its record has. It says nothing about a record with others.
+	// Payload is the digest of the stored payload, Rule its record's version of the rule.
 	Payload string
 	Rule    ItemRule
-	// Covers says that the stored result answers the claim: the difference is none,
-	// or one over which the rule replays.
+	// Covers says that the stored result answers the claim.
 	Covers bool
 	// Diff is kept with a mismatch.
 	Diff Diff
@@ -33,8 +30,7 @@ type Diff struct {
 	More bool `json:"more,omitempty"`
 }
 
-// Change is one place in which payloads differ. Values are as JSON writes them,
-// shortened, with secrets masked.
+// Change is one place in which payloads differ. Values are shortened JSON, with secrets masked.
 type Change struct {
 	// Place is as a rule writes it, such as json.items[2].price.
 	Place string `json:"place"`
@@ -117,8 +113,7 @@ func (c *Compared) with(m *Mutation) bool {
 	return c != nil && c.Payload == m.PayloadDigest && c.Rule == m.rule()
 }
 
-// undecidedBy reports whether the claim of m depends on a comparison of payloads that it doesn't
-// carry: it would be refused for the difference.
+// undecidedBy reports whether the claim would be refused for its payload, without a comparison.
 func (m *Mutation) undecidedBy(q *Claim) bool {
 	if !m.Forgotten.IsZero() || q.Compared.with(m) {
 		return false

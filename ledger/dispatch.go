@@ -6,8 +6,7 @@ import (
 	"slices"
 )
 
-// maxDispatches is how many dispatches a record lists before the oldest ones
-// that can't matter any more are dropped; their events remain.
+// maxDispatches is how many dispatches a record lists; older ones that don't matter are in the events.
 const maxDispatches = 32
 
 // addDispatch appends d. What steps of an earlier one gave tells nothing about it.
@@ -29,9 +28,8 @@ func (m *Mutation) addDispatch(d Dispatch) {
 	m.Dispatches = kept
 }
 
-// generationFailed reports whether every dispatch of the present generation
-// ended in a definite failure verdict, proven not sent included: then, and only
-// then, the next claim raises the generation.
+// generationFailed reports whether every dispatch of the present generation failed for certain: then the
+// next claim raises it.
 func (m *Mutation) generationFailed() bool {
 	sent := false
 	for i := range m.Dispatches {
@@ -45,8 +43,7 @@ func (m *Mutation) generationFailed() bool {
 	return sent
 }
 
-// carriesOther reports whether the present generation, which stays open, has
-// carried another payload than digest: with a native key it must never carry two.
+// carriesOther reports whether the open generation of a native key has carried another payload.
 func (m *Mutation) carriesOther(digest string) bool {
 	if !m.Policy.NativeKey || m.generationFailed() {
 		return false
@@ -59,8 +56,8 @@ func (m *Mutation) carriesOther(digest string) bool {
 	return false
 }
 
-// Covers reports whether the stored result answers a request with these digests:
-// the same payload, one that differs in minor places only, or an accepted one.
+// Covers reports whether a request with these digests has the same payload, a minor variant, or an accepted
+// one.
 func (m *Mutation) Covers(payload, significant string) bool {
 	if payload == m.PayloadDigest || (significant != "" && significant == m.SignificantDigest) {
 		return true
@@ -77,11 +74,9 @@ const (
 	maxKeptBytes = 16 << 10
 )
 
-// Prepared keeps what the preparing steps of a dispatch gave, each value as JSON, before
-// the step that can take effect is sent. With an error that step must not be sent: the
-// dispatch is then proven not to have taken effect, whether or not the values became
-// durable. Only the process that owns the dispatch may call it, once, while the record
-// is in flight by this dispatch.
+// Prepared keeps what a dispatch's preparing steps gave, as JSON, before the step that takes effect. After an
+// error that step must not be sent, and the dispatch has had no effect, whatever became durable. Only its
+// process may call it, once, while the record is in flight by it.
 func (l *Ledger) Prepared(ctx context.Context, key Key, dispatchID string, kept map[string]string) (*Mutation, error) {
 	size := 0
 	for name, value := range kept {
@@ -103,8 +98,7 @@ func (l *Ledger) Prepared(ctx context.Context, key Key, dispatchID string, kept 
 	})
 }
 
-// unsent reports whether the newest dispatch is proven to have had no effect, and no
-// earlier one is unresolved.
+// unsent reports whether the newest dispatch had no effect for certain, and no earlier one is unresolved.
 func (m *Mutation) unsent() bool {
 	d := m.Current()
 	return d != nil && d.unsent() && (d.Verdict == "" || d.Verdict.Failure()) && !m.openBefore(len(m.Dispatches)-1)

@@ -18,15 +18,13 @@ var (
 	ErrEvidence = errors.New("the object is evidence for another mutation")
 	// ErrUnavailable: the store can't commit; nothing may be sent on its word.
 	ErrUnavailable = errors.New("ledger unavailable")
-	// ErrLowSpace: too little free disk; new mutations are refused before they
-	// are claimed. It is an ErrUnavailable.
+	// ErrLowSpace: too little free disk for new mutations. It is an ErrUnavailable.
 	ErrLowSpace = fmt.Errorf("%w: low disk space", ErrUnavailable)
 	// ErrBodyDropped: retention removed the content, or its loss was accepted.
 	ErrBodyDropped = errors.New("the content was dropped by retention or by an accepted loss")
 )
 
-// Errors of opening a Store. Each refuses to start, and its text names the
-// command that goes on deliberately.
+// Errors of opening a Store. Each text names the command that goes on deliberately.
 var (
 	// ErrLocked: another process has the ledger open.
 	ErrLocked = errors.New("ledger in use")
@@ -102,8 +100,7 @@ func (e *BlockedError) Error() string {
 // Unwrap makes it an ErrBlocked.
 func (e *BlockedError) Unwrap() error { return ErrBlocked }
 
-// Fault is what is wrong with one field of a decision, and how to mend it. Fields are named
-// as in JSON.
+// Fault is what is wrong with one field of a decision, named as in JSON, and how to mend it.
 type Fault struct{ Field, What, How string }
 
 // InvalidError is the refusal of a decision that is wrong whatever the record says.

@@ -2,9 +2,8 @@ package ledger
 
 import "time"
 
-// Event is one appended line of history. Events are never edited; each holds
-// the hash of the one before it, so that a ledger that lost its end, or whose
-// history was changed, is found out.
+// Event is one line of history, never edited. Each holds the hash of the one before it, so that a lost end
+// or a change is found out.
 type Event struct {
 	// Seq counts from 1 without gaps; the Store sets it.
 	Seq uint64 `cbor:"1,keyasint" json:"seq"`
@@ -25,12 +24,10 @@ type Event struct {
 
 	From State `cbor:"11,keyasint,omitempty" json:"from,omitempty"`
 	To   State `cbor:"12,keyasint,omitempty" json:"to,omitempty"`
-	// Evidence is readable, bounded to 4 KiB, and free of secrets; longer
-	// content is named by its digest.
+	// Evidence is readable, free of secrets, and at most 4 KiB.
 	Evidence string `cbor:"13,keyasint,omitempty" json:"evidence,omitempty"`
 
-	// Escalation is the number of the mutation's escalation that this opened, or closed if
-	// EscalationClosed is set; 0 for neither.
+	// Escalation is the number of the question that this opened, or closed (EscalationClosed); 0 for neither.
 	Escalation       int  `cbor:"14,keyasint,omitempty" json:"escalation,omitempty"`
 	EscalationClosed bool `cbor:"15,keyasint,omitempty" json:"escalation_closed,omitempty"`
 }
@@ -52,10 +49,8 @@ const (
 // PersonActor names a person in an event.
 func PersonActor(name string) string { return "person:" + name }
 
-// Deliver notes that the answer of m, as it was then, reached the run whole,
-// without waiting: a delivery that is not known to be durable counts as not
-// delivered. clientKey is the digest of the client's own Idempotency-Key, ""
-// without one.
+// Deliver notes, without waiting, that the answer of m reached the run whole; what isn't durable counts as not
+// delivered. clientKey is the digest of the client's own Idempotency-Key, "" without one.
 func (l *Ledger) Deliver(run string, m *Mutation, clientKey string) {
 	if run == "" {
 		return
@@ -69,9 +64,8 @@ func (l *Ledger) Deliver(run string, m *Mutation, clientKey string) {
 	})
 }
 
-// Replayed appends, without waiting, that a stored answer was given to the run ("" for
-// an unmanaged scope), and if it was delivered, notes that as Deliver does, unless the
-// same is known.
+// Replayed appends, without waiting, that a stored answer was given to the run ("" for an unmanaged scope). If
+// it was delivered, that is noted as by Deliver.
 func (l *Ledger) Replayed(run string, m *Mutation, clientKey string, delivered bool) {
 	e := Event{Actor: ActorProxy, What: "replayed", Mutation: m.ID, Run: run, Workflow: m.Workflow, Item: m.Item}
 	d, key := deliveryOf(m, clientKey), m.Key
@@ -107,8 +101,7 @@ func deliver(tx Tx, run string, k Key, d Delivery) error {
 	return tx.PutDelivery(run, k, d)
 }
 
-// Refuse appends a refusal to the history, without waiting. At is set if it is
-// zero, Actor if it is empty.
+// Refuse appends a refusal to the history, without waiting. At and Actor have defaults.
 func (l *Ledger) Refuse(e Event) {
 	l.note(func(tx Tx, at time.Time) error {
 		if e.At.IsZero() {

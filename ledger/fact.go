@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// Facts are what a row of the transition table may depend on, as a set of bits.
-// The zero value knows nothing in favour of a move.
+// Facts are what a row of the table may depend on, as a set of bits. The zero value allows no more moves.
 type Facts uint32
 
 // The facts.
@@ -37,17 +36,15 @@ const (
 	FactResendOpen
 	// FactDeniable: a person may say that it did not happen, see Deniable.
 	FactDeniable
-	// FactDisputed: a request with another payload was refused, and nothing else is asked
-	// about.
+	// FactDisputed: another payload was refused, and nothing else is asked about.
 	FactDisputed
 	// FactEscalated: an escalation is open.
 	FactEscalated
-	// FactRedispatch: the rule lets the mutation be sent again by itself, see
-	// RedispatchOpen.
+	// FactRedispatch: it may be sent again by itself, see RedispatchOpen.
 	FactRedispatch
-	// FactUnsent: the newest dispatch has steps, nothing was kept of the first ones, so
-	// that the one which can take effect was not sent; and no earlier dispatch is
-	// unresolved.
+	// FactUnsent: nothing was kept of the newest dispatch's first steps, so that the last one was not sent,
+	// and
+	// no earlier dispatch is unresolved.
 	FactUnsent
 
 	// factEnd is one past the last fact.
@@ -154,8 +151,7 @@ func Triggers() []Trigger {
 	}, PersonTriggers()...)
 }
 
-// PersonTriggers lists what a person may decide, in the order in which actions
-// are offered.
+// PersonTriggers lists what a person may decide, in the order of the actions.
 func PersonTriggers() []Trigger {
 	return []Trigger{OnCheckAgain, OnHappened, OnDidNotHappen, OnNewKey, OnSkip, OnAccept, OnAcknowledge}
 }

@@ -13,23 +13,16 @@ const (
 	OutcomeFailed = "failed"
 )
 
-// FinishRun ends a run as its host reports it.
+// FinishRun ends a run as its host reports it. The same outcome again returns the run as it is. Any other run
+// that has ended answers ErrRunEnded.
 //
-// Done is refused with ErrRunUnfinished unless the run is running and each of
-// its mutations is applied, skipped, or failed with its answer delivered under
-// on_failure return or as a 307 or 308; callers wait for those in flight first.
-// It closes the item too, unless keepOpen is set; then no mutation of the
-// item, whichever run made it, may be unresolved, watching or in flight. An item that
-// came to wait for a person meanwhile goes on waiting.
+// Done is ErrRunUnfinished unless the run is running and its mutations are applied, skipped, or failed with
+// the answer delivered (on_failure return, 307, 308). It closes the item too, unless keepOpen is set or a
+// person is asked there; then no mutation of the item may be unresolved, watching or in flight. A run of many
+// items takes several commands.
 //
-// A run of many items is finished in several commands; see Items.
-//
-// Failed aborts the run, whatever its mutations, and the item becomes failed; with many
-// items each stays open. A run that is failing is aborted for what it failed by, as at the
-// end of its grace, so that its class says whether starting it again makes sense.
-// Finishing again with the same outcome returns the run as it is, and so does finishing as
-// failed what ended in its grace; any other run that has ended answers ErrRunEnded. One that is over
-// unrecorded (see Unrecorded) is ended before that.
+// Failed aborts the run, and the item becomes failed, but those of many stay open. A run that is failing is
+// aborted by what it failed by. What the run is over by, unrecorded, comes first.
 func (l *Ledger) FinishRun(ctx context.Context, id, outcome string, keepOpen bool) (*Run, error) {
 	if outcome != OutcomeDone && outcome != OutcomeFailed {
 		return nil, invalid("outcome %q: want done or failed", outcome)
@@ -54,8 +47,7 @@ func (l *Ledger) FinishRun(ctx context.Context, id, outcome string, keepOpen boo
 	return r, err
 }
 
-// endUnrecorded ends a run that is over although its record can't say so yet, by what ended it: how its
-// host reports it says nothing of that.
+// endUnrecorded ends a run that is over unrecorded, by what ended it, whatever its host reports.
 func (l *Ledger) endUnrecorded(ctx context.Context, id string) error {
 	over, is := l.unrecorded.Over(id)
 	if !is {
@@ -109,8 +101,7 @@ func (c *command) finishRun(r *Run, outcome string, keepOpen bool) error {
 	return c.putItem(item)
 }
 
-// runSettled reports why a mutation of the run keeps it from finishing: one that it sent, or
-// one of an earlier run whose answer it was given.
+// runSettled reports which mutation keeps the run from finishing: its own, or one whose answer it was given.
 func runSettled(v View, r *Run) error {
 	keys, err := v.RunMutations(r.ID)
 	if err != nil {

@@ -8,10 +8,8 @@ import (
 	"time"
 )
 
-// Gap is a time of which the ledger knows nothing: an older copy was restored, or a
-// loss was accepted. Whatever is not in the ledger may have been sent in it. While the
-// gap is open, a mutation that would be sent, and may have been sent in the gap, becomes
-// one whose outcome is unknown: it is asked about, or a person is.
+// Gap is a time of which the ledger knows nothing: an older copy was restored, or a loss was accepted. While
+// it is open, a mutation that would be sent and may have been sent in it counts as unknown.
 type Gap struct {
 	// Number counts from 1.
 	Number int `cbor:"1,keyasint" json:"number"`
@@ -58,8 +56,7 @@ func (g *Gap) Open() bool { return g.Closed.IsZero() }
 // owner is the process that dispatches of the gap belong to: none that lives.
 func (g *Gap) owner() string { return fmt.Sprintf("gap %d", g.Number) }
 
-// covers reports whether a mutation of the scope may have been sent in g, as far as
-// its record (nil for none) and its item (nil for none) tell.
+// covers reports whether a mutation of the scope may have been sent in g. Record and item may be nil.
 func (g *Gap) covers(workflow, item string, m *Mutation, i *Item) bool {
 	if !g.Open() {
 		return false
@@ -76,12 +73,10 @@ func (g *Gap) covers(workflow, item string, m *Mutation, i *Item) bool {
 	return m == nil || !m.knownSince(g)
 }
 
-// Covers reports whether a claim of m, a mutation of the item, is refused because of g: it may have
-// been sent in it, and is asked about first.
+// Covers reports whether a claim of m is refused because of g.
 func (g *Gap) Covers(m *Mutation, i *Item) bool { return g.covers(m.Workflow, m.Item, m, i) }
 
-// knownSince reports whether m was asked about because of g, or sent after it. That is told by
-// what was known when it was sent, and not by a clock, which may have been ahead before.
+// knownSince reports whether m was asked about because of g, or sent after it, whatever the clocks said.
 func (m *Mutation) knownSince(g *Gap) bool {
 	return slices.ContainsFunc(m.Dispatches, func(d Dispatch) bool {
 		return d.Gap == g.Number || d.Gap == 0 && d.Gaps >= g.Number
@@ -118,8 +113,7 @@ func (c *command) gapOf(workflow, item string, m *Mutation, i *Item) (*Gap, erro
 	return nil, nil //nolint:nilnil // no gap is no failure
 }
 
-// queuedInGap is the gap in which what is queued to be sent may have been sent already, nil
-// for none. An undo that is idempotent may be sent again whatever became of it.
+// queuedInGap is the gap in which a queued m may have been sent already, nil for none.
 func (c *command) queuedInGap(m *Mutation) (*Gap, error) {
 	if m.Undo != nil && m.Policy.Idempotent {
 		return nil, nil //nolint:nilnil // no gap is no failure
@@ -131,8 +125,7 @@ func (c *command) queuedInGap(m *Mutation) (*Gap, error) {
 	return c.gapOf(m.Workflow, m.Item, m, i)
 }
 
-// redispatchedIn records, in the place of a queued sending, that it may have been made in g:
-// it is asked about like any other lost sending.
+// redispatchedIn records, instead of a queued sending, that it may have been made in g.
 func (c *command) redispatchedIn(g *Gap, m *Mutation, r Redispatch) error {
 	from, mv := m.State, c.at(ActorRecovery, g.why())
 	if err := c.move(m, OnRedispatch, c.facts(m, nil, 0), mv); err != nil {
@@ -162,8 +155,7 @@ func (c *command) lostIn(g *Gap, m *Mutation, from State, on Trigger, dispatch s
 	return c.store(m, InFlight, OnOwnerLost, mv, dispatch, "")
 }
 
-// inGap records that the mutation may have been sent in g, so that it is asked about
-// like any other lost sending, and refuses the claim.
+// inGap records that the mutation may have been sent in g, and refuses the claim.
 func (c *claiming) inGap(g *Gap) (*Claimed, error) {
 	first := c.m == nil
 	from, err := c.prepare()
@@ -196,14 +188,13 @@ func (c *claiming) inGap(g *Gap) (*Claimed, error) {
 	return out, nil
 }
 
-// Restored opens a gap from since, or from the last moment that the ledger knows of if
-// that is earlier. The same restore, said again, opens none and returns the newest that it opened.
+// Restored opens a gap from since, or from the ledger's last moment if that is earlier. Said again, it opens
+// none and returns the newest.
 func (l *Ledger) Restored(ctx context.Context, since time.Time, actor, reason string) (Gap, error) {
 	return l.RestoredBehind(ctx, since, 0, actor, reason)
 }
 
-// RestoredBehind is Restored for a copy that is known to end before what was acknowledged, and
-// holds that many gaps itself: these are of earlier restores, whatever was said then.
+// RestoredBehind is Restored for a copy that ends before what was acknowledged, and holds that many gaps.
 func (l *Ledger) RestoredBehind(ctx context.Context, since time.Time, held int, actor, reason string) (Gap, error) {
 	if actor == "" || reason == "" {
 		return Gap{}, invalid("a restore needs an actor and a reason")
@@ -252,9 +243,9 @@ func (l *Ledger) lastKnown(ctx context.Context) (last time.Time, err error) {
 	return last, err
 }
 
-// MarkGaps marks what was active at the beginning of a gap that was opened: runs are
-// over, and unresolved mutations may have been sent once more. It runs before Recover,
-// at each start, and goes on where an earlier one was cut short.
+// MarkGaps ends the runs of before a new gap, and adds to unresolved mutations what may have been sent in it.
+// It
+// runs before Recover, at each start, and goes on where it was cut short.
 func (l *Ledger) MarkGaps(ctx context.Context) error {
 	var gaps []Gap
 	if err := l.View(ctx, func(v View) (err error) { gaps, err = v.Gaps(); return err }); err != nil {
@@ -318,9 +309,8 @@ func all[T any](f Filter, list func(Filter) (Page[T], error)) (out []T, err erro
 	}
 }
 
-// markSent adds the sending that may have been made in g to an unresolved record, and
-// takes a failed one out of the queue: what it waited for may have been done. An undo stays
-// there, as no run asks for it again: that it may have been done is seen when its turn comes.
+// markSent adds the sending that may have been made in g to an unresolved record, and takes a failed one out
+// of the queue. An undo stays there: that it may have been sent is seen when its turn comes.
 func (c *command) markSent(key Key, g *Gap) error {
 	m, err := c.Mutation(key)
 	if err != nil || m.knownSince(g) {
@@ -345,15 +335,13 @@ func (c *command) markSent(key Key, g *Gap) error {
 	return c.store(m, m.State, "gap", mv, m.Current().ID, "")
 }
 
-// ConfirmGap says that a person knows what happened in all open gaps, for one item,
-// a workflow, or, without either, everything.
+// ConfirmGap says that a person knows what happened in all open gaps, in this scope or everywhere.
 type ConfirmGap struct {
 	Workflow, Item, Actor, Reason string
 }
 
-// ConfirmGaps ends what gaps stand in the way of in a scope, and lets the items in that
-// an accepted loss held. Mutations that were asked about because of a gap stay what they
-// are: each is settled by itself. It returns how many items were let in.
+// ConfirmGaps ends the effect of gaps in a scope, lets in the items that an accepted loss held, and returns
+// how many. Mutations that are asked about because of a gap stay so.
 func (l *Ledger) ConfirmGaps(ctx context.Context, q ConfirmGap) (released int, err error) {
 	var e InvalidError
 	e.decided(q.Actor, q.Reason)

@@ -22,15 +22,13 @@ type Ledger struct {
 type Config struct {
 	// RetryGrace is how long a run stays failing (default 60 s; negative for not at all).
 	RetryGrace time.Duration
-	// RetryGraceTries is how often the same mutation may be tried in it (default 5; negative
-	// for never).
+	// RetryGraceTries is how often the same mutation may be tried in it (default 5; negative: never).
 	RetryGraceTries int
 	// Reconcile bounds the runner's work on one record.
 	Reconcile ReconcileLimits
 	// Now stamps commands; required.
 	Now func() Stamp
-	// Wall is the wall clock of Now alone, which costs less where the others aren't asked for;
-	// Now's by default.
+	// Wall is the wall clock of Now alone, which costs less; Now's by default.
 	Wall func() time.Time
 	// NewID makes run and dispatch ids: unguessable, [a-z0-9]; required.
 	NewID func() string
@@ -70,8 +68,7 @@ func New(s Store, c Config) *Ledger {
 // ID is the ledger's own id.
 func (l *Ledger) ID() string { return l.Process().Ledger }
 
-// Read evaluates fn as a command that changes nothing, for reading a few records. It sees what is
-// being committed, and then returns once that is durable. So it waits for nothing else.
+// Read reads a few records by a command. It sees what is being committed, and waits until that is durable.
 func (l *Ledger) Read(ctx context.Context, fn func(View) error) error { return read(ctx, l.Store, fn) }
 
 func read(ctx context.Context, s Store, fn func(View) error) error {

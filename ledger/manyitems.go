@@ -19,12 +19,10 @@ const (
 // Many reports whether the run works on many items.
 func (r *Run) Many() bool { return r.Items == ItemsMany }
 
-// closeStep is how many items one command lets go, so that a run of thousands fits
-// the store's transactions.
+// closeStep is how many items one command lets go, which a transaction must hold.
 const closeStep = 100
 
-// takeItem makes the item of a claim the run's own. A refusal is of this request alone: the
-// run goes on with its other items.
+// takeItem makes the claim's item the run's own. A refusal is of this request alone.
 func (c *claiming) takeItem() (*Claimed, error) {
 	if c.run == nil || !c.run.Many() || c.item != nil && c.item.ActiveRun == c.run.ID {
 		return nil, nil
@@ -69,8 +67,7 @@ func (c *claiming) reread() error {
 	return nil
 }
 
-// failItemOf makes the item of the mutation that ended a run of many items failed, whichever
-// run made that mutation.
+// failItemOf makes the item of the mutation that ended a run of many items failed.
 func (c *command) failItemOf(r *Run, e ending, key *Key) error {
 	if !e.failed || key == nil {
 		return nil
@@ -88,9 +85,8 @@ func (c *command) failItemOf(r *Run, e ending, key *Key) error {
 	return c.putItem(item)
 }
 
-// finishMany finishes a run of many items as done: no claim of it is admitted from the
-// first command on, then its mutations are looked at, and then its items are closed,
-// a few at a time. Whatever ends it in between, ExpireRuns goes on with it.
+// finishMany finishes a run of many items: it claims nothing any more, its mutations are looked at, and its
+// items are closed, a few at a time. Whatever ends that, ExpireRuns goes on with it.
 func (l *Ledger) finishMany(ctx context.Context, id string, keepOpen bool) (*Run, error) {
 	r, err := l.closeClaims(ctx, id, keepOpen)
 	if err != nil || r.State == RunFinished {
@@ -169,8 +165,7 @@ func (l *Ledger) reopenClaims(ctx context.Context, id string) error {
 	return err
 }
 
-// closeSome lets a few of the run's items go, and ends the run after the last. It
-// returns how many it looked at.
+// closeSome lets a few items go, ends the run after the last, and returns how many it looked at.
 func (c *command) closeSome(id string) (*Run, int, error) {
 	r, err := c.Run(id)
 	switch {
@@ -197,8 +192,7 @@ func (c *command) closeSome(id string) (*Run, int, error) {
 	return r, len(items), nil
 }
 
-// letGo closes one item of a run that is being finished. One in which somebody else's
-// mutation is unsettled stays open.
+// letGo closes one item, unless somebody else's mutation is unsettled there.
 func (c *command) letGo(r *Run, item *Item) error {
 	item.ActiveRun, item.Shared = "", false
 	if r.Closing == ClosingDone && item.State == ItemOpen {

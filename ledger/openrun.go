@@ -23,13 +23,10 @@ const (
 	IfDoneRead IfDone = "run"
 )
 
-// OpenRun opens a managed run, and its item if this is the item's first.
-//
-// It answers ErrInvalid for a command that is wrong in itself, ErrAttempt for an
-// attempt that isn't the item's current one, whatever the item's state, ErrItemDone
-// for an item that is done or skipped, ErrItemAttention, ErrItemBusy
-// (with Takeover the running run is ended instead), and a *BlockedError while an
-// unresolved mutation stops the scope. A failed item is opened by it.
+// OpenRun opens a managed run, and its item if there is none, or it failed. It answers ErrInvalid, ErrAttempt
+// for
+// another attempt than the current one, ErrItemDone, ErrItemAttention, ErrItemBusy (unless Takeover ends that
+// run), and a *BlockedError while an unresolved mutation stops the scope.
 func (l *Ledger) OpenRun(ctx context.Context, o OpenRun) (*Run, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -130,8 +127,7 @@ func (c *command) opened(r *Run) error {
 	return nil
 }
 
-// openReading opens a run of an item that can't produce new effects: it may read,
-// and doesn't make the item busy.
+// openReading opens a run of an item that is over: it reads only, and doesn't make the item busy.
 func (c *command) openReading(id string, o OpenRun, item *Item) (*Run, error) {
 	r := c.newRun(id, o, item.Attempt)
 	r.Mutations, r.ItemDone = MutationsNone, true
@@ -152,8 +148,7 @@ func (c *command) admitItem(o OpenRun) (*Item, error) {
 			return nil, err
 		}
 	}
-	// Ahead of the item's state: whoever asks for another attempt must not hear that it
-	// is done, as that says something of the current one only.
+	// Before the item's state: that says something of the current attempt only.
 	if o.Attempt != 0 && o.Attempt != item.Attempt {
 		return nil, fmt.Errorf("%w: item %q is at attempt %d, not %d", ErrAttempt, item.Item, item.Attempt, o.Attempt)
 	}
@@ -168,9 +163,8 @@ func (c *command) admitItem(o OpenRun) (*Item, error) {
 	return item, nil
 }
 
-// admitScope refuses a run whose scope is stopped. After an unknown of a once
-// run no other once run of the workflow may start, whatever the block scope: its
-// item would be a new one, and the same work would be done again.
+// admitScope refuses a run whose scope is stopped. After an unknown of a once run no other once run of the
+// workflow starts: its item would be a new one, and the same work be done again.
 func (c *command) admitScope(o OpenRun) error {
 	all, err := c.blockers(o.Workflow)
 	if err != nil {

@@ -49,10 +49,9 @@ func blockerOf(m *Mutation) Blocker {
 	}
 }
 
-// repeated reports whether this run asks a second time for what it was answered
-// already, or is being answered: a second intent, not a replay. Not a repeat are
-// a request with the same client Idempotency-Key as before, a rule with repeat:
-// replay, and a request whose earlier caller has gone or was another run's.
+// repeated reports whether this run asks a second time for what it was answered, or is being answered. It
+// doesn't with the same client Idempotency-Key, by a rule with repeat: replay, or when the earlier caller has
+// gone or was another run's.
 func (c *claiming) repeated() (bool, error) {
 	if c.run == nil || c.q.RepeatReplay {
 		return false, nil
@@ -123,8 +122,7 @@ func (c *claiming) withoutResult() (*Claimed, error) {
 	return out, c.useRun(false)
 }
 
-// mismatch refuses another payload under the same identity: the item waits for a
-// person, the run is paused, and nothing is sent.
+// mismatch refuses another payload of the same identity: item and run wait for a person.
 func (c *claiming) mismatch(why string) (*Claimed, error) {
 	diff := c.diff()
 	detail := func(words string) string {
@@ -161,8 +159,7 @@ func (c *claiming) ofFailed() (*Claimed, error) {
 	return c.dispatch()
 }
 
-// ofInFlight joins the sending of this process. One of another process is waited
-// for like any unresolved mutation.
+// ofInFlight joins the sending of this process; one of another process blocks.
 func (c *claiming) ofInFlight() (*Claimed, error) {
 	again, err := c.repeated()
 	if err != nil {
@@ -239,9 +236,9 @@ func (c *claiming) dispatch() (*Claimed, error) {
 	return &Claimed{Decision: DecideDispatch, Dispatch: &d, Drift: c.drifted}, c.useRun(true)
 }
 
-// repin lets a failed record that is sent again take the rule that it is sent by: it
-// alone knows where its key and its marker are, what its answers mean, and how long they
-// are late. No earlier sending is open then, so that nobody needs the rule of before.
+// repin lets a failed record take the rule that it is sent by now: that knows its key, its marker and its
+// answers.
+// No earlier sending is open that would need the rule of before.
 func (c *claiming) repin() error {
 	r := &c.q.Record
 	if c.m == nil {
@@ -252,8 +249,7 @@ func (c *claiming) repin() error {
 		c.m.Policy = r.Policy
 		return nil
 	}
-	// The record's key stays that of the rule it was first claimed under, which its item
-	// must go on knowing.
+	// The record's key stays that of the rule of its first claim, which the item must go on knowing.
 	if err := c.item.knowRules(c); err != nil {
 		return err
 	}
@@ -267,9 +263,8 @@ func (c *claiming) repin() error {
 	return nil
 }
 
-// prepare makes the record of a first claim, or lets a failed one take what this
-// claim carries, and returns the state it comes from. Its rule stays what it was; see
-// repin.
+// prepare makes the record of a first claim, or lets a failed one take what this claim carries, but its rule
+// (see repin). It returns the state that it comes from.
 func (c *claiming) prepare() (State, error) {
 	if c.m == nil {
 		c.m = newMutation(c.q, c.now)
@@ -306,8 +301,7 @@ func (c *claiming) prepare() (State, error) {
 	return from, nil
 }
 
-// noteRule stores the item, new if there was none, if it doesn't know the rule of the
-// new mutation.
+// noteRule stores the item if it is new, or doesn't know the rule of the new mutation.
 func (c *claiming) noteRule() (err error) {
 	if c.item == nil {
 		if c.item, err = c.newItem(c.q.Workflow, c.q.Item); err != nil {
@@ -323,8 +317,7 @@ func (c *claiming) noteRule() (err error) {
 	return nil
 }
 
-// beginGeneration gives the record the vendor key of its new generation: the
-// script's own where the rule keeps it, else the derived one.
+// beginGeneration sets the new generation's vendor key: the script's own where the rule keeps it.
 func (c *claiming) beginGeneration() error {
 	if own := c.q.Record.VendorKey; own != "" {
 		c.m.VendorKey = own
@@ -333,8 +326,7 @@ func (c *claiming) beginGeneration() error {
 	return c.m.deriveVendorKey()
 }
 
-// newMutation is the record of a first claim: what the claim says, and nothing
-// that only the ledger may decide.
+// newMutation is the record of a first claim, as far as the claim says it.
 func newMutation(q *Claim, now Stamp) *Mutation {
 	r := &q.Record
 	return &Mutation{
@@ -363,8 +355,7 @@ func (c *claiming) keepContent() error {
 	return c.PutConnector(c.q.Record.ConnectorHash, c.q.Connector)
 }
 
-// useRun notes what the claim means for its run: the one mutation it may make, a
-// try within its grace, or the end of its grace by a stored success.
+// useRun notes what the claim means for its run: its only mutation, a try in its grace, or that grace's end.
 func (c *claiming) useRun(sent bool) error {
 	r := c.run
 	if r == nil {

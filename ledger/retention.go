@@ -10,27 +10,21 @@ import (
 	"time"
 )
 
-// Retention says how long what was settled is kept whole, and what becomes of it then.
-// The zero value keeps all.
+// Retention says how long what was settled is kept whole. The zero value keeps all.
 type Retention struct {
 	// Keep is how long after its last change; 0 keeps all.
 	Keep time.Duration
-	// Forget removes the record, so that the same request would be sent again. Otherwise
-	// its contents are dropped, and the same request is refused as forgotten.
+	// Forget removes the record: the same request would be sent. Else contents go, and it is refused.
 	Forget bool
 }
 
 // Forgettable reports whether r lets go of m, as far as the record tells:
 //
-//  1. it is settled: applied, failed or skipped, and nothing is under way or asked
-//     about it;
-//  2. its last change, and all that its rule lets an API take to settle, is longer
-//     ago than r.Keep;
-//  3. there is something to let go of: its contents, or, where all is forgotten, the
-//     record that was left of them.
+//  1. it is applied, failed or skipped, and nothing is under way or asked about it;
+//  2. its last change is longer ago than r.Keep and settle;
+//  3. there is something to let go of: contents or, where all is forgotten, the record.
 //
-// A record that is forgotten whole loses its contents first, and is removed after as long
-// again, and not before its API forgot its vendor key.
+// The record goes after the contents, as long again later, once its API forgot its vendor key.
 func (r Retention) Forgettable(m *Mutation, now Stamp) bool {
 	switch m.State {
 	case Applied, Failed, Skipped:
@@ -59,9 +53,8 @@ type ForgetCounts struct {
 	Dropped, Removed int
 }
 
-// Forget lets go of those of the records that r lets go of, in one transaction. A record
-// whose item a run works on stays, since that run may ask for it, and so does one of
-// which an effect is to be undone.
+// Forget lets go of what r lets go of, in one transaction. A record stays while a run works on its item, or an
+// effect of it is to be undone.
 func (l *Ledger) Forget(ctx context.Context, keys []Key, r Retention) (ForgetCounts, error) {
 	return evaluate(ctx, l, func(c *command) (counts ForgetCounts, err error) {
 		for _, key := range keys {
@@ -101,8 +94,7 @@ func (c *command) forget(key Key, r Retention, counts *ForgetCounts) error {
 	return c.store(m, m.State, "forgotten", mv, "", "")
 }
 
-// worksOn reports whether a run works on the item. A run of many items that was ended leaves
-// them its own, of which it may have thousands.
+// worksOn reports whether a run works on the item. A run of many items that was ended still names it.
 func (c *command) worksOn(item *Item) (bool, error) {
 	if item == nil || item.ActiveRun == "" {
 		return false, nil
@@ -111,8 +103,7 @@ func (c *command) worksOn(item *Item) (bool, error) {
 	return r != nil && !r.State.Ended(), err
 }
 
-// remove takes the record away, and its item with the last one if it was done or
-// skipped; their events stay, and its marker is nobody's from then on.
+// remove takes the record away, and with the last one an item that is over; their events stay.
 func (c *command) remove(m *Mutation, item *Item, mv move) error {
 	e := m.event()
 	e.From = m.State
@@ -141,8 +132,7 @@ func (m *Mutation) dropContents(now time.Time) {
 	}
 }
 
-// forgotten refuses what was applied so long ago that its answer is dropped. Its rule
-// may have an answer for that.
+// forgotten refuses what was applied, and its answer dropped, unless the rule answers for that.
 func (c *claiming) forgotten() (*Claimed, error) {
 	if c.covered() && c.q.OnNoResult {
 		return &Claimed{Decision: DecideStandIn}, c.useRun(false)
@@ -151,14 +141,11 @@ func (c *claiming) forgotten() (*Claimed, error) {
 		c.m.ID, c.m.Target, c.m.Forgotten.UTC().Format(time.RFC3339)))
 }
 
-// A record that retention removed leaves in the outside world what it made, with its marker
-// and vendor key on it. One that is made of the same key afterwards must not take that for its
-// own, or owe its undoing, so that it gets others. That a marker was used up is kept as
-// evidence of no connector, which takes few bytes, and says no more than the marker does. What
-// was found to be of it stays its evidence.
+// What a removed record made is still there, with its marker and vendor key. A later record of the key must
+// not take
+// that for its own, so it gets others. A used marker is kept as evidence of no connector.
 
-// markedBy is from what the marker and the vendor keys of a mutation are derived: its key,
-// or, of a record that was made after others of the key were removed, that and their number.
+// markedBy is from what marker and vendor keys derive: the key, and how many records of it were removed.
 func markedBy(k Key, remade int) Key {
 	if remade == 0 {
 		return k
@@ -185,8 +172,8 @@ func (c *command) useUp(m *Mutation) error {
 	return c.PutEvidence("", "", Marker(markedBy(m.Key, m.Remade)), m.Key)
 }
 
-// Owns reports whether an upstream object whose evidence is for owner is m's own. Of a key of which
-// records were removed before m was made it may be theirs: then it is m's only if m itself found it.
+// Owns reports whether an object that is evidence for owner is m's own. Where records of its key were removed
+// before, it is only if m itself found it.
 func (m *Mutation) Owns(owner Key, object string) bool {
 	if owner != m.Key || m.Remade == 0 {
 		return owner == m.Key

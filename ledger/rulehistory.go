@@ -25,15 +25,15 @@ func (m *Mutation) rule() ItemRule {
 // RuleKey is the key that a claim's request has under an earlier version of its rule.
 type RuleKey struct {
 	Rule ItemRule
-	// Key is zero where that version reads no such mutation in the request: then no
-	// record of it can be of this one.
+	// Key is zero where that version reads no such mutation in the request.
 	Key Key
 }
 
-// EarlierRules lists the versions of the rules under which the item may have the
-// mutation that is claimed under now; was are the operation's earlier names. Under another
-// version it may be what that calls by another name: not everybody who renames an
-// operation, or divides one, says what it was.
+// EarlierRules lists the versions of the rules under which the item may have the mutation that is claimed
+// under
+// now; was are the operation's earlier names. Another version may name it otherwise: not everybody who renames
+// an
+// operation says so.
 func (i *Item) EarlierRules(now ItemRule, was []string) []ItemRule {
 	if i == nil {
 		return nil
@@ -78,8 +78,7 @@ func (l *Ledger) Ahead(ctx context.Context, q *Claim) (Ahead, error) {
 	return a, err
 }
 
-// readAhead looks for the records of the claim under every version of its rule under which the
-// item (nil for none) has mutations.
+// readAhead looks for records under every version of the rule that the item (or nil) has mutations of.
 func readAhead(v View, q *Claim, item *Item) (a Ahead, err error) {
 	if err := item.knowRules(v); err != nil {
 		return a, err
@@ -105,8 +104,7 @@ func readAhead(v View, q *Claim, item *Item) (a Ahead, err error) {
 	return a, nil
 }
 
-// findRecord looks for the record of the claim. It is stale if the item has mutations under a
-// version of the rule that the claim has no key for: one of them may be meant.
+// findRecord looks for the record of the claim, which is stale without a key under some version.
 func (c *claiming) findRecord() (*Claimed, error) {
 	a, err := readAhead(c, c.q, c.item)
 	if err != nil {
@@ -153,8 +151,7 @@ func (i *Item) note(m *Mutation) bool {
 	return true
 }
 
-// ambiguous refuses a claim that two records fit: one of them may have been done
-// instead of the other, so that neither is sent nor replayed.
+// ambiguous refuses a claim that two records fit: either may have been done instead of the other.
 func (c *claiming) ambiguous() (*Claimed, error) {
 	var ids []string
 	for _, m := range c.matches {

@@ -17,10 +17,9 @@ const (
 	maxSince = 20_000
 )
 
-// touchedSince shows the other mutations of m's connector that matter and to which
-// something happened since m was first sent, until told says something of one; "" if it said
-// nothing. What can't be looked through is said, too: more than the bounds allow, and a time
-// of which the ledger knows nothing.
+// touchedSince shows told the mutations of m's connector that matter and were touched since m was first sent,
+// until
+// it says something; "" if it said nothing. What can't be looked through is said, too.
 func (l *Ledger) touchedSince(ctx context.Context, m *Mutation, matters func(other *Mutation) bool, told func(other *Mutation) string) (string, error) {
 	first, since := m.Dispatches[0].Started, m.Dispatches[0].Started.Wall
 	if shown, ok := l.config.Now().WallOf(first); ok && shown.Before(since) {
@@ -65,8 +64,7 @@ func (l *Ledger) gapSince(ctx context.Context, first *Dispatch) (why string, err
 	return why, err
 }
 
-// Touches are the times at which something happened to m: it was made, sent, answered,
-// looked up or changed.
+// Touches are the times at which something happened to m.
 func (m *Mutation) Touches() iter.Seq[time.Time] {
 	return func(yield func(time.Time) bool) {
 		if !yield(m.CreatedAt) || !yield(m.UpdatedAt) {
@@ -85,8 +83,7 @@ func (m *Mutation) Touches() iter.Seq[time.Time] {
 	}
 }
 
-// Touched selects mutations by when something happened to them. Its zero value selects
-// all.
+// Touched selects mutations by when something happened to them; the zero value all.
 type Touched struct {
 	// Since and Until belong to it; a zero one is no limit.
 	Since, Until time.Time
@@ -110,35 +107,28 @@ func (t Touched) Selects(m *Mutation) bool {
 
 // Bounds of sending a state again.
 const (
-	// naturalAge is how long after its first sending a state may be set again: the longer
-	// ago, the likelier it is that somebody has set another one past the ledger.
+	// naturalAge is how long after its first sending a state may be set again, before others have likely set
+	// it.
 	naturalAge = 24 * time.Hour
 )
 
-// NaturalOpen reports whether m, which sets a state, may be sent once more because doing
-// so again changes nothing:
+// NaturalOpen reports whether m, which sets a state, may be sent again without changing anything:
 //
-//  1. the rule says so;
-//  2. fewer than three resends were made, and none met a failure verdict;
-//  3. each sending so far ended at least settle ago, so that none of them can undo what
-//     comes after this one;
-//  4. the first one began less than a day ago, and since this start of the machine.
+//  1. the rule says so, and fewer than three resends were made, none of which failed;
+//  2. each sending ended at least settle ago, so that none can undo the next;
+//  3. the first one began less than a day ago, and since this start of the machine.
 //
-// Whether a later mutation has set the state of the same target is asked apart, see
-// LaterOfTarget.
+// LaterOfTarget tells whether a later mutation has set the same.
 func NaturalOpen(m *Mutation, now Stamp, process Process) bool {
 	p := m.Policy
 	return p.Resend && p.Natural && !m.ResendClosed && m.ResendTries < m.maxResends() &&
 		len(m.Dispatches) > 0 && now.sameBoot(m.Dispatches[0].Started) && now.Age(m.Dispatches[0].Started) < naturalAge && Settled(m, now, process)
 }
 
-// LaterOfTarget names a mutation that may have changed what m changes after m was first
-// sent, and says why; "" if there is none. It looks at all mutations of the connector and
-// the account that were sent since: another one is of another target only if its identity
-// has the same names and another value, and it goes to another URL, query apart; and it has
-// changed nothing only if each of its sendings since then met a definite failure.
-// Under another version of the rule, identity and account may be other words for the same,
-// so that they tell nothing apart.
+// LaterOfTarget names a mutation that may have changed the same after m was first sent, and why; "" for none.
+// One of
+// the connector and account counts, unless its URL and an identity value differ, or all its sendings failed.
+// Under another version of the rule identity and account tell nothing.
 func (l *Ledger) LaterOfTarget(ctx context.Context, m *Mutation) (string, error) {
 	first := m.Dispatches[0].Started
 	return l.touchedSince(ctx, m, func(*Mutation) bool { return true }, func(other *Mutation) string {
@@ -149,8 +139,7 @@ func (l *Ledger) LaterOfTarget(ctx context.Context, m *Mutation) (string, error)
 	})
 }
 
-// otherTarget reports whether two mutations of one connector certainly don't change the
-// same.
+// otherTarget reports whether two mutations of one connector certainly change different things.
 func otherTarget(m, other *Mutation) bool {
 	if m.ConnectorHash != other.ConnectorHash || m.ConnectorHosts != other.ConnectorHosts {
 		return false
@@ -193,14 +182,11 @@ func (m *Mutation) sentAfter(then Stamp) bool {
 	return false
 }
 
-// SentAlike names another mutation of m's operation that may have made what was made since
-// m was first sent, and says why; "" if there is none. Of those whose sendings may have taken
-// effect since then it asks alike, which says whether what was found may be of that one as
-// well as of m. Another version of the rule may call the operation by another name, so that
-// alike is asked about whatever was sent under one, too.
-//
-// One that failed made nothing, and of one that was asked about it is known what it made:
-// that is its evidence, and nobody else's. An answer alone doesn't name what it made.
+// SentAlike names another mutation that may have made what was made since m was first sent, and why; "" for
+// none. It
+// asks alike about those of the operation, or of another version of the rule, that may have taken effect
+// since.
+// What failed made nothing, and what names its object made that.
 func (l *Ledger) SentAlike(ctx context.Context, m *Mutation, alike func(other *Mutation) bool) (string, error) {
 	first := m.Dispatches[0].Started
 	mayHaveMadeIt := func(other *Mutation) bool {
@@ -215,8 +201,8 @@ func (l *Ledger) SentAlike(ctx context.Context, m *Mutation, alike func(other *M
 	})
 }
 
-// namesItsObject reports whether what m made was found, and is its evidence. Several objects by a tie that
-// isn't strong are nobody's: which of them is m's, if any, isn't known.
+// namesItsObject reports whether what m made is its evidence. Several objects without a strong tie are
+// nobody's.
 func (m *Mutation) namesItsObject() bool {
 	if m.State != Applied {
 		return false
@@ -230,8 +216,8 @@ func (m *Mutation) namesItsObject() bool {
 	return false
 }
 
-// mayTakeEffectAfter reports whether a sending of m may have taken effect after then. A
-// success took effect before its answer had come; what ended otherwise may do so later.
+// mayTakeEffectAfter reports whether a sending of m may have taken effect after then; a success did before its
+// end.
 func (m *Mutation) mayTakeEffectAfter(then Stamp) bool {
 	for i := range m.Dispatches {
 		d := &m.Dispatches[i]

@@ -22,19 +22,18 @@ func (c *Changes) Add(later Changes) {
 	c.Mutations = append(c.Mutations, later.Mutations...)
 }
 
-// Standings answer from memory what stands in a request's way. What they answer is shared, and
-// must not be changed.
+// Standings answer from memory what stands in a request's way. What they answer must not be changed.
 type Standings interface {
-	// Standing answers the gate: the run, and of the blockers of its workflow at least those
-	// that may stop it. A run that is over is read, and known for a day.
+	// Standing is the run, and those blockers of its workflow that may stop it. One that is over is known for
+	// a day.
 	Standing(run string) (Run, []Blocker, error)
 	// StandingByToken does so for proxy credentials.
 	StandingByToken(sha256 string) (Run, []Blocker, error)
 	// BlockersOf answers the gate of an unmanaged scope.
 	BlockersOf(workflow string) ([]Blocker, error)
-	// Watch tells of each change after which one of these three may refuse what it admitted, or
-	// name another blocker, once they answer by it, until stop is called. It doesn't wait: told
-	// needs room for one, and who reads from it asks anew each time.
+	// Watch tells of each change after which one of these three may answer otherwise, until stop is called. It
+	// doesn't
+	// wait: told needs room for one, and who reads from it asks anew.
 	Watch(told chan<- struct{}) (stop func())
 	// Running lists the runs that aren't over, by their ids.
 	Running() ([]Run, error)

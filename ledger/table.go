@@ -5,8 +5,7 @@ type Row struct {
 	// From is "" for a mutation without a record.
 	From State
 	On   Trigger
-	// Has are the facts that must hold, Not those that must not; the others
-	// don't matter.
+	// Has are the facts that must hold, Not those that must not.
 	Has, Not Facts
 	To       State
 	Effects  Effects
@@ -156,8 +155,7 @@ var rowsFrom = func() map[State][]*Row {
 // Table returns a copy of the transition table.
 func Table() []Row { return append([]Row(nil), table...) }
 
-// Next returns the one row that fits, or a *NotAllowedError: for none, and for
-// more than one, which the table's test excludes.
+// Next returns the one row that fits, or a *NotAllowedError: for none, or more than one.
 func Next(from State, on Trigger, f Facts) (Row, error) {
 	var found *Row
 	for _, row := range rowsFrom[from] {
