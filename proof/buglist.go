@@ -6,9 +6,7 @@ var bugs = []bug{
 		name: "sent before the claim is synced", stage: "histories",
 		sentence: twice + `|one vendor key carried two payloads|went out before its claim was durable`,
 		edits: []edit{{
-			"ledger Ledger.claiming", "err := l.update(ctx, func(c *command) (err error) {\n\t\tcl := ",
-			"var err error\n\tif err := l.Healthy(); err != nil {\n\t\treturn Claimed{}, err\n\t}\n\tl.Note(func(tx Tx) (failed error) {\n\t\tc := l.command(tx)\n" +
-				"\t\tdefer func() { err = failed }()\n\t\tcl := ",
+			"ledger Ledger.claiming", "evaluate(ctx, l, func(c *command) (Claimed, error) {", noting("Claimed"),
 		}},
 	},
 	{
@@ -87,9 +85,7 @@ var bugs = []bug{
 		name: "the commit of a sending in steps goes out before what the first ones gave is kept", stage: "histories",
 		sentence: `went out before what its steps gave was durable`,
 		edits: []edit{{
-			"ledger Ledger.Prepared", "\terr := l.update(ctx, func(c *command) error {\n\t\tvar d *Dispatch\n\t\tvar err error\n",
-			"\tvar err error\n\tif err = l.Healthy(); err != nil {\n\t\treturn nil, err\n\t}\n\tl.Note(func(tx Tx) (failed error) {\n\t\tc := l.command(tx)\n" +
-				"\t\tdefer func() { err = failed }()\n\t\tvar d *Dispatch\n\t\tvar err error\n",
+			"ledger Ledger.Prepared", "evaluate(ctx, l, func(c *command) (*Mutation, error) {", noting("*Mutation"),
 		}},
 	},
 	{
@@ -241,7 +237,7 @@ var bugs = []bug{
 	{
 		name: "the answer of what is forgotten is given", stage: "histories", sentence: `was given the answer of [a-z]+, which was dropped`,
 		edits: []edit{
-			{"ledger claiming.ofApplied", "\t\treturn c.forgotten()\n", "\t\treturn Claimed{Decision: DecideReplay}, c.useRun(false)\n"},
+			{"ledger claiming.ofApplied", "\t\treturn c.forgotten()\n", "\t\treturn &Claimed{Decision: DecideReplay}, c.useRun(false)\n"},
 			{"ledger Mutation.dropContents", "m.Result.Header, m.Result.Body.Dropped = nil, m.Result.Body.SHA256 != \"\"", "m.Result.Header = nil"},
 		},
 	},

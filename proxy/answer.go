@@ -160,19 +160,15 @@ func (p *Proxy) joined(x *exchange, r *http.Request, w *work, call *call) *http.
 		}
 		return p.answered(x, r, w, s)
 	}
-	w.claim.DispatchID = p.config.NewID()
-	joined := ledger.Claimed{Decision: ledger.DecideStale}
-	for range 2 {
-		if joined.Decision != ledger.DecideStale {
-			break
+	joined, f := p.ahead(ctx, w, func(ctx context.Context) (ledger.Claimed, *refusal) {
+		joined, err := p.ledger.Join(ctx, w.claim)
+		if err != nil {
+			return ledger.Claimed{}, ledgerRefusal(err)
 		}
-		if f := p.readAhead(ctx, w); f != nil {
-			return p.refused(x, r, f)
-		}
-		var err error
-		if joined, err = p.ledger.Join(ctx, w.claim); err != nil {
-			return p.refused(x, r, ledgerRefusal(err))
-		}
+		return joined, nil
+	})
+	if f != nil {
+		return p.refused(x, r, f)
 	}
 	if joined.Decision != ledger.DecideJoin {
 		return p.answered(x, r, w, p.decided(ctx, x, w, joined))

@@ -36,42 +36,28 @@ func (p *Proxy) claimAndSend(ctx context.Context, x *exchange, w *work) *reply {
 	defer p.under.mutations.Add(-1)
 	needsTurn := w.match.Connector.Rate.Bounds()
 	var until patience
-	for stale := 0; ; {
+	for {
 		// Much may have happened while the body came in.
 		if f := p.gate(x); f != nil {
 			return &reply{refusal: f}
 		}
-		if f := p.outdated(w); f != nil {
+		claimed, f := p.ahead(ctx, w, func(ctx context.Context) (ledger.Claimed, *refusal) { return p.tryClaim(ctx, w, needsTurn) })
+		if f != nil {
 			return &reply{refusal: f}
-		}
-		// What would be sent is told, and not recorded, while sending is kept back.
-		h := p.halted()
-		w.claim.AwaitsTurn = needsTurn || h.Sending
-		if f := p.readAhead(ctx, w); f != nil {
-			return &reply{refusal: f}
-		}
-		claimed, err := p.tryClaim(ctx, w)
-		if err != nil {
-			return &reply{refusal: ledgerRefusal(err)}
-		}
-		if claimed.Decision == ledger.DecideStale && stale == 0 {
-			stale++
-			continue
 		}
 		if claimed.Decision == ledger.DecideTurn {
-			if h.Sending {
+			if h := p.halted(); h.Sending {
 				return &reply{refusal: h.refusal()}
 			}
 			if f := p.awaitTurn(x.client, w); f != nil {
 				return &reply{refusal: f}
 			}
-			needsTurn, until, stale = false, patience{}, 0
+			needsTurn, until = false, patience{}
 			continue
 		}
 		p.knowRepeat(x, w, &claimed)
 		again, left := p.awaitOther(x.client, w, claimed, &until)
 		if again {
-			stale = 0
 			continue
 		}
 		if left {
@@ -80,6 +66,20 @@ func (p *Proxy) claimAndSend(ctx context.Context, x *exchange, w *work) *reply {
 		}
 		return p.decided(ctx, x, w, claimed)
 	}
+}
+
+// ahead reads what the claim needs, and claims; once more if that is stale by then.
+func (p *Proxy) ahead(ctx context.Context, w *work, claim func(context.Context) (ledger.Claimed, *refusal)) (claimed ledger.Claimed, f *refusal) {
+	for range 2 {
+		if f = p.readAhead(ctx, w); f != nil {
+			return claimed, f
+		}
+		w.claim.DispatchID = p.config.NewID()
+		if claimed, f = claim(ctx); f != nil || claimed.Decision != ledger.DecideStale {
+			return claimed, f
+		}
+	}
+	return claimed, nil
 }
 
 // awaitOther waits for what may change the ledger's decision soon, and reports whether to ask
@@ -227,11 +227,16 @@ func (p *Proxy) storeBody(ctx context.Context, w *work) *refusal {
 	return nil
 }
 
-func (p *Proxy) tryClaim(ctx context.Context, w *work) (ledger.Claimed, error) {
-	w.claim.DispatchID = p.config.NewID()
+// tryClaim claims by rules that are in force still.
+func (p *Proxy) tryClaim(ctx context.Context, w *work, needsTurn bool) (ledger.Claimed, *refusal) {
+	if f := p.outdated(w); f != nil {
+		return ledger.Claimed{}, f
+	}
+	// What would be sent is told, and not recorded, while sending is kept back.
+	w.claim.AwaitsTurn = needsTurn || p.halted().Sending
 	claimed, err := p.ledger.Claim(ctx, w.claim)
 	if err != nil {
-		return ledger.Claimed{}, fmt.Errorf("claim: %w", err)
+		return ledger.Claimed{}, ledgerRefusal(fmt.Errorf("claim: %w", err))
 	}
 	return claimed, nil
 }
