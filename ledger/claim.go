@@ -101,7 +101,7 @@ func (c *claiming) refusedBy(steps ...func() (*Claimed, error)) (*Claimed, error
 			return refusal, err
 		}
 	}
-	return nil, nil //nolint:nilnil // nothing refuses
+	return nil, nil
 }
 
 // load reads run and item.

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"time"
 )
@@ -193,8 +194,7 @@ func (m *Mutation) closeResends(d *Dispatch) {
 func (c *command) moveByEnd(m *Mutation, d *Dispatch, f *Finish, on Trigger, known Facts) (*Mutation, *Run, error) {
 	tooLarge := f.TooLarge
 	if (d.Verdict == VerdictApplied || d.Verdict == VerdictAccepted) && !tooLarge {
-		m.keepResult(f.Result, "answer")
-		if err := c.keepBody(&m.Result.Body, f.Body); err != nil {
+		if err := c.keepResult(m, f.Result, "answer", f.Body); err != nil {
 			return nil, nil, err
 		}
 	} else if on == OnLateSuccess {
@@ -231,12 +231,10 @@ func (c *command) moveByEnd(m *Mutation, d *Dispatch, f *Finish, on Trigger, kno
 }
 
 // keepResult takes the answer at hand.
-func (m *Mutation) keepResult(r *Result, source string) {
-	kept := *r
-	if kept.Source == "" {
-		kept.Source = source
-	}
-	m.Result = &kept
+func (c *command) keepResult(m *Mutation, r *Result, source string, body []byte) error {
+	m.Result = copied(r)
+	m.Result.Source = cmp.Or(r.Source, source)
+	return c.keepBody(&m.Result.Body, body)
 }
 
 // escalateFailure asks a person about a failure that no retry makes right; it stops nothing. In a run's grace

@@ -110,13 +110,13 @@ func (c *command) gapOf(workflow, item string, m *Mutation, i *Item) (*Gap, erro
 			return &gaps[n], nil
 		}
 	}
-	return nil, nil //nolint:nilnil // no gap is no failure
+	return nil, nil
 }
 
 // queuedInGap is the gap in which a queued m may have been sent already, nil for none.
 func (c *command) queuedInGap(m *Mutation) (*Gap, error) {
 	if m.Undo != nil && m.Policy.Idempotent {
-		return nil, nil //nolint:nilnil // no gap is no failure
+		return nil, nil
 	}
 	i, err := found(c.Item(m.Workflow, m.Item))
 	if err != nil {

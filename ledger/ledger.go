@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -50,18 +51,8 @@ func New(s Store, c Config) *Ledger {
 	if c.Wall == nil {
 		c.Wall = func() time.Time { return c.Now().Wall }
 	}
-	if c.RetryGrace == 0 {
-		c.RetryGrace = 60 * time.Second
-	}
-	if c.RetryGraceTries == 0 {
-		c.RetryGraceTries = 5
-	}
-	if c.Reconcile.MaxAttempts == 0 {
-		c.Reconcile.MaxAttempts = 8
-	}
-	if c.Reconcile.MaxAge == 0 {
-		c.Reconcile.MaxAge = 24 * time.Hour
-	}
+	c.RetryGrace, c.RetryGraceTries = cmp.Or(c.RetryGrace, 60*time.Second), cmp.Or(c.RetryGraceTries, 5)
+	c.Reconcile.MaxAttempts, c.Reconcile.MaxAge = cmp.Or(c.Reconcile.MaxAttempts, 8), cmp.Or(c.Reconcile.MaxAge, 24*time.Hour)
 	return &Ledger{Store: s, Standings: newStanding(s, c.Wall), config: c}
 }
 

@@ -63,8 +63,7 @@ func (c *command) observe(q *Observe) (*Mutation, *Run, error) {
 	}
 	m.NextTryAt = q.NextTryAt
 	if known.Has(FactResult) && q.Result != nil {
-		m.keepResult(q.Result, "observation")
-		if err := c.keepBody(&m.Result.Body, q.Body); err != nil {
+		if err := c.keepResult(m, q.Result, "observation", q.Body); err != nil {
 			return nil, nil, err
 		}
 	}

@@ -1,8 +1,10 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -55,22 +57,14 @@ func (o OpenRun) check() error {
 	case o.TTL < 0:
 		return invalid("ttl %s is negative", o.TTL)
 	}
-	switch o.Mutations {
-	case "", MutationsMany, MutationsOne, MutationsNone:
-	default:
+	switch {
+	case !slices.Contains([]Mutations{"", MutationsMany, MutationsOne, MutationsNone}, o.Mutations):
 		return invalid("mutations %q: want many, one or none", o.Mutations)
-	}
-	switch o.OnFailure {
-	case "", FailureAbort, FailureReturn:
-	default:
+	case !slices.Contains([]OnFailure{"", FailureAbort, FailureReturn}, o.OnFailure):
 		return invalid("on_failure %q: want abort or return", o.OnFailure)
-	}
-	if o.IfDone != IfDoneRefuse && o.IfDone != IfDoneRead {
+	case !slices.Contains([]IfDone{IfDoneRefuse, IfDoneRead}, o.IfDone):
 		return invalid("if_done %q: want run, or nothing", o.IfDone)
-	}
-	switch o.BlockScope {
-	case "", BlockWorkflow, BlockItem, BlockMutation:
-	default:
+	case !slices.Contains([]BlockScope{"", BlockWorkflow, BlockItem, BlockMutation}, o.BlockScope):
 		return invalid("block_scope %q: want workflow, item or mutation", o.BlockScope)
 	}
 	return nil
@@ -201,21 +195,10 @@ func (c *command) makeRoom(item *Item, takeover bool) error {
 }
 
 func (c *command) newRun(id string, o OpenRun, attempt int) *Run {
-	r := &Run{
+	return &Run{
 		ID: id, Workflow: o.Workflow, Item: o.Item, Attempt: attempt, Once: o.Once, Items: o.Items, State: RunRunning,
-		Mutations: o.Mutations, OnFailure: o.OnFailure, BlockScope: o.BlockScope, Title: o.Title,
+		Mutations: cmp.Or(o.Mutations, MutationsMany), OnFailure: cmp.Or(o.OnFailure, FailureAbort), BlockScope: o.BlockScope, Title: o.Title,
 		ResumeHint: o.ResumeHint, Labels: o.Labels, TokenSHA256: o.TokenSHA256, OpenedAt: c.now.Wall,
+		ExpiresAt: c.now.Wall.Add(cmp.Or(o.TTL, DefaultRunTTL)),
 	}
-	if r.Mutations == "" {
-		r.Mutations = MutationsMany
-	}
-	if r.OnFailure == "" {
-		r.OnFailure = FailureAbort
-	}
-	ttl := o.TTL
-	if ttl == 0 {
-		ttl = DefaultRunTTL
-	}
-	r.ExpiresAt = c.now.Wall.Add(ttl)
-	return r
 }

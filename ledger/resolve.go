@@ -65,8 +65,7 @@ func (c *command) resolve(r *Resolve) (*Mutation, *Run, error) {
 	known := FactResult.If(r.Result != nil) | FactDeniable.If(Deniable(m, c.now, c.Process(), r.Force))
 	from, mv, asked := m.State, c.at(PersonActor(r.Actor), r.Reason), m.asked()
 	if r.Result != nil {
-		m.keepResult(r.Result, "person")
-		if err := c.keepBody(&m.Result.Body, r.Body); err != nil {
+		if err := c.keepResult(m, r.Result, "person", r.Body); err != nil {
 			return nil, nil, err
 		}
 	}

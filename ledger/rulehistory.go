@@ -119,7 +119,7 @@ func (c *claiming) findRecord() (*Claimed, error) {
 	if len(c.matches) == 1 {
 		c.q.Key = c.m.Key
 	}
-	return nil, nil //nolint:nilnil // nothing refuses
+	return nil, nil
 }
 
 // knowRules fills the item's rules from its mutations, if they aren't known.

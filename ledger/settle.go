@@ -129,7 +129,8 @@ func (c *command) countsAsAbsence(m *Mutation, o *Observation, proof bool) (bool
 func (m *Mutation) confirmations(now Stamp) int {
 	n := 0
 	for i := range m.Observations {
-		if m.Observations[i].confirms(now) {
+		o := &m.Observations[i]
+		if _, sameBoot := now.MonoSince(o.At); o.Seen == SeenAbsent && o.Counted && !o.Voided && sameBoot {
 			n++
 		}
 	}
@@ -169,12 +170,6 @@ func (m *Mutation) lastConfirmation(now Stamp) *Observation {
 		}
 	}
 	return nil
-}
-
-// confirms reports whether o is a valid confirmation made before now in its boot.
-func (o *Observation) confirms(now Stamp) bool {
-	_, sameBoot := now.MonoSince(o.At)
-	return o.Seen == SeenAbsent && o.Counted && !o.Voided && sameBoot
 }
 
 // addObservation appends o, and drops the oldest that counts for nothing if there are too many.
