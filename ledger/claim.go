@@ -228,7 +228,7 @@ func (c *claiming) checkScope() (*Claimed, error) {
 // blocked refuses because of unresolved mutations, its own or others.
 func (c *claiming) blocked(by []Blocker) (*Claimed, error) {
 	first := by[0]
-	out := refused("blocked", "Mutation %s of item %q has an unknown outcome (%s); nothing goes on until it is settled.",
+	out := refused("blocked", "Mutation %s of item %q has an unknown outcome (%s); nothing goes on until it is known.",
 		first.ID, first.Item, first.State)
 	out.Decision, out.Blockers = DecideBlocked, by
 	if c.run == nil || c.q.Hold {

@@ -55,7 +55,7 @@ func (c *command) facts(m *Mutation, d *Dispatch, known Facts) Facts {
 	}
 	return known | m.facts() |
 		FactEarlier.If(at > 0 && m.openBefore(at)) |
-		FactJudged.If(!c.sending(m, 0)) |
+		FactEnded.If(!c.sending(m, 0)) |
 		FactUnsent.If(m.unsent()) |
 		FactNewer.If(c.sending(m, at+1))
 }

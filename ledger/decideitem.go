@@ -138,7 +138,7 @@ func (c *command) decideItem(d DecideItem) (*Item, error) {
 	case !allows(item.State, d.Action):
 		return nil, fmt.Errorf("%w: item %q is %s", ErrItemState, item.Item, item.State)
 	}
-	if err := itemSettled(c, item.Workflow, item.Item); err != nil {
+	if err := mayClose(c, item.Workflow, item.Item); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrItemUnsettled, err)
 	}
 	if err := c.answerCause(item, d); err != nil {

@@ -28,12 +28,12 @@ func (c *claiming) drift() (*Claimed, string, error) {
 		slices.Contains(c.run.Steady, operation) || c.driftAccepted() {
 		return nil, "", nil
 	}
-	unasked, settled, err := c.unasked()
+	unasked, complete, err := c.unasked()
 	if err != nil {
 		return nil, "", err
 	}
 	if len(unasked) == 0 {
-		if settled {
+		if complete {
 			c.steady(operation)
 		}
 		return nil, "", nil
@@ -72,8 +72,8 @@ func (c *claiming) steady(operation string) {
 }
 
 // unasked are mutations of the operation, applied by an earlier run, that this run has not asked for.
-// settled says that their number can't grow.
-func (c *claiming) unasked() (list []*Mutation, settled bool, err error) {
+// complete says that their number can't grow.
+func (c *claiming) unasked() (list []*Mutation, complete bool, err error) {
 	if c.item.noMutations() {
 		return nil, true, nil
 	}
@@ -81,13 +81,13 @@ func (c *claiming) unasked() (list []*Mutation, settled bool, err error) {
 	if err != nil {
 		return nil, false, err
 	}
-	settled = true
+	complete = true
 	for _, m := range all {
 		if !c.names(m.Operation) || m.Connector != c.q.Record.Connector || m.Attempt != c.q.Attempt || m.Run == c.run.ID {
 			continue
 		}
 		if c.mayApply(m) {
-			settled = false
+			complete = false
 		}
 		if m.State != Applied {
 			continue
@@ -100,7 +100,7 @@ func (c *claiming) unasked() (list []*Mutation, settled bool, err error) {
 			list = append(list, m)
 		}
 	}
-	return list, settled, nil
+	return list, complete, nil
 }
 
 // mayApply reports whether m may become applied without any run asking for it.

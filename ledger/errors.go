@@ -60,7 +60,7 @@ var (
 	ErrAttempt = errors.New("not the current attempt")
 	// ErrBlocked: the scope is stopped by an unresolved mutation.
 	ErrBlocked = errors.New("stopped by an unresolved mutation")
-	// ErrRunUnfinished: a mutation of the run isn't settled.
+	// ErrRunUnfinished: a mutation of the run keeps it from finishing.
 	ErrRunUnfinished = errors.New("the run is unfinished")
 	// ErrRunEnded: the run is over.
 	ErrRunEnded = errors.New("the run is over")

@@ -18,8 +18,8 @@ const (
 	FactEarlier
 	// FactInline: the inline try follows.
 	FactInline
-	// FactJudged: no dispatch of the record is being sent.
-	FactJudged
+	// FactEnded: no dispatch of the record is being sent.
+	FactEnded
 	// FactNewer: a newer dispatch than the one at hand is being sent.
 	FactNewer
 	// FactResult: an answer for the script is at hand.
@@ -56,7 +56,7 @@ const AllFacts = factEnd - 1
 
 // factNames are in the order of the bits.
 var factNames = [...]string{
-	"committed", "reconciler", "earlier dispatch unresolved", "inline try follows", "judged",
+	"committed", "reconciler", "earlier dispatch unresolved", "inline try follows", "sendings ended",
 	"newer dispatch in flight", "result at hand", "result missing", "believable", "on_absent: fail or redispatch",
 	"strong tie", "resend open", "deniable", "payload disputed", "escalated", "redispatch open",
 	"first step not kept",

@@ -47,7 +47,7 @@ func (c *command) fenced(key Key, dispatchID string) (*Mutation, *Dispatch, erro
 
 // Finish records the end of a dispatch, and moves record and run by the table:
 //
-//  1. a success with its whole answer settles the record, of an older dispatch too; while a newer
+//  1. a success with its whole answer ends the record as applied, of an older dispatch too; while a newer
 //     one is in flight it makes it committed;
 //  2. a success without its answer makes it committed, and asks for the result;
 //  3. any other verdict of an older dispatch is recorded only;

@@ -78,11 +78,11 @@ func (c *command) finishRun(r *Run, outcome string, keepOpen bool) error {
 		return unfinished(r)
 	}
 	keepOpen = keepOpen || r.ItemDone
-	if err := runSettled(c, r); err != nil {
+	if err := mayFinish(c, r); err != nil {
 		return err
 	}
 	if !keepOpen {
-		if err := itemSettled(c, r.Workflow, r.Item); err != nil {
+		if err := mayClose(c, r.Workflow, r.Item); err != nil {
 			return err
 		}
 	}
@@ -101,8 +101,8 @@ func (c *command) finishRun(r *Run, outcome string, keepOpen bool) error {
 	return c.putItem(item)
 }
 
-// runSettled reports which mutation keeps the run from finishing: its own, or one whose answer it was given.
-func runSettled(v View, r *Run) error {
+// mayFinish reports which mutation keeps the run from finishing: its own, or one whose answer it was given.
+func mayFinish(v View, r *Run) error {
 	keys, err := v.RunMutations(r.ID)
 	if err != nil {
 		return err
@@ -120,7 +120,7 @@ func runSettled(v View, r *Run) error {
 		if err != nil {
 			return err
 		}
-		ok, err := settledFor(v, r, m)
+		ok, err := letsFinish(v, r, m)
 		if err != nil {
 			return err
 		}
@@ -131,8 +131,8 @@ func runSettled(v View, r *Run) error {
 	return nil
 }
 
-// settledFor reports whether m lets its run finish.
-func settledFor(v View, r *Run, m *Mutation) (bool, error) {
+// letsFinish reports whether m lets its run finish.
+func letsFinish(v View, r *Run, m *Mutation) (bool, error) {
 	switch m.State {
 	case Applied, Skipped:
 		return true, nil
@@ -148,8 +148,8 @@ func settledFor(v View, r *Run, m *Mutation) (bool, error) {
 	}
 }
 
-// itemSettled reports why a mutation keeps the item from being closed.
-func itemSettled(v View, workflow, item string) error {
+// mayClose reports why a mutation keeps the item from being closed.
+func mayClose(v View, workflow, item string) error {
 	all, err := mutationsOf(v, workflow, item)
 	if err != nil {
 		return err

@@ -184,7 +184,7 @@ func (c *claiming) inGap(g *Gap) (*Claimed, error) {
 	if err != nil {
 		return nil, err
 	}
-	out.Detail = fmt.Sprintf("Of mutation %s, %s; nothing goes on until it is settled.", c.m.ID, mv.why)
+	out.Detail = fmt.Sprintf("Of mutation %s, %s; nothing goes on until that is known.", c.m.ID, mv.why)
 	return out, nil
 }
 

@@ -130,8 +130,8 @@ const (
 
 // closeMany goes on with a run that is being finished.
 func (l *Ledger) closeMany(ctx context.Context, r *Run) (*Run, error) {
-	// Nothing of the run is claimed any more, so that what is settled stays so.
-	err := l.View(ctx, func(v View) error { return runSettled(v, r) })
+	// Nothing of the run is claimed any more, so that what is known stays so.
+	err := l.View(ctx, func(v View) error { return mayFinish(v, r) })
 	if err != nil {
 		if errors.Is(err, ErrRunUnfinished) {
 			err = errors.Join(err, l.reopenClaims(ctx, r.ID))
@@ -192,11 +192,11 @@ func (c *command) closeSome(id string) (*Run, int, error) {
 	return r, len(items), nil
 }
 
-// letGo closes one item, unless somebody else's mutation is unsettled there.
+// letGo closes one item, unless the outcome of somebody else's mutation is open there.
 func (c *command) letGo(r *Run, item *Item) error {
 	item.ActiveRun, item.Shared = "", false
 	if r.Closing == ClosingDone && item.State == ItemOpen {
-		err := itemSettled(c, item.Workflow, item.Item)
+		err := mayClose(c, item.Workflow, item.Item)
 		switch {
 		case err == nil:
 			item.State = ItemDone

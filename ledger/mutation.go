@@ -264,7 +264,7 @@ type Dispatch struct {
 	Verdict Verdict `cbor:"12,keyasint,omitempty" json:"verdict,omitempty"`
 	Class   Class   `cbor:"13,keyasint,omitempty" json:"class,omitempty"`
 	Reason  string  `cbor:"14,keyasint,omitempty" json:"reason,omitempty"`
-	// Resolved says that its own verdict, an absence or a person settled it.
+	// Resolved says that its own verdict, an absence or a person answers for it.
 	Resolved bool `cbor:"15,keyasint,omitempty" json:"resolved,omitempty"`
 	// PassedOn marks a 307 or 308 that was handed to the script.
 	PassedOn bool `cbor:"16,keyasint,omitempty" json:"passed_on,omitempty"`
@@ -356,7 +356,7 @@ func (m *Mutation) Unresolved() bool {
 	case NeedsReconcile, Indeterminate:
 		return !m.Watching
 	case InFlight:
-		return len(m.Dispatches) == 0 || m.unsettled(len(m.Dispatches))
+		return len(m.Dispatches) == 0 || m.unknownAmong(len(m.Dispatches))
 	case Applied, Failed, Skipped:
 		return false
 	}
@@ -368,8 +368,8 @@ func (m *Mutation) Queued() bool {
 	return m.State == NeedsReconcile || m.State == Failed && !m.RedispatchSince.IsZero()
 }
 
-// unsettled reports whether one of the first n dispatches ended without its effect or answer being known.
-func (m *Mutation) unsettled(n int) bool {
+// unknownAmong reports whether one of the first n dispatches ended without its effect or answer being known.
+func (m *Mutation) unknownAmong(n int) bool {
 	for _, d := range m.Dispatches[:n] {
 		if !d.Resolved && (d.Lost || d.Verdict == VerdictUncertain || d.Verdict == VerdictCommitted) {
 			return true

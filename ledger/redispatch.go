@@ -183,7 +183,7 @@ func (c *command) waitsFor(m *Mutation, r Redispatch) (string, error) {
 	if newer != nil {
 		return newer.ID + " takes back a newer effect of the same mutation, and comes first", nil
 	}
-	return c.undoneUnsettled(m, r.Caution)
+	return c.undoneActive(m, r.Caution)
 }
 
 // closedFor says why m may not be sent again for its item; "" if it may.

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Retention says how long what was settled is kept whole. The zero value keeps all.
+// Retention says how long what has its outcome is kept whole. The zero value keeps all.
 type Retention struct {
 	// Keep is how long after its last change; 0 keeps all.
 	Keep time.Duration

@@ -115,7 +115,7 @@ func (s *standing) Standing(run string) (Run, []Blocker, error) {
 	if r, blockers, ok := s.look(func() string { return run }); ok {
 		return r, blockers, nil
 	}
-	return s.past(func(v View) (*Run, error) { return v.Run(run) })
+	return s.readOver(func(v View) (*Run, error) { return v.Run(run) })
 }
 
 // StandingByToken implements Standings.
@@ -126,7 +126,7 @@ func (s *standing) StandingByToken(sha256 string) (Run, []Blocker, error) {
 	if r, blockers, ok := s.look(func() string { return s.tokens[sha256] }); ok {
 		return r, blockers, nil
 	}
-	return s.past(func(v View) (*Run, error) { return v.RunByToken(sha256) })
+	return s.readOver(func(v View) (*Run, error) { return v.RunByToken(sha256) })
 }
 
 // look finds a run that isn't over.
@@ -140,9 +140,9 @@ func (s *standing) look(id func() string) (Run, []Blocker, bool) {
 	return *r, s.blockers.forRun(r), true
 }
 
-// past reads a run that isn't in memory: it is unknown, or over. One that isn't over was not durable
+// readOver reads a run that isn't in memory: it is unknown, or over. One that isn't over was not durable
 // when the memory was asked.
-func (s *standing) past(find func(View) (*Run, error)) (Run, []Blocker, error) {
+func (s *standing) readOver(find func(View) (*Run, error)) (Run, []Blocker, error) {
 	if s.lost != nil {
 		return Run{}, nil, s.lost
 	}

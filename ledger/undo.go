@@ -201,10 +201,10 @@ func (m *Mutation) givenUp() bool {
 	return m.Escalated() || m.Escalation != nil && m.Escalation.Kind == EscalationUndo && !m.Queued() && !m.Escalation.OpenedAt.Before(m.Undo.Since)
 }
 
-// undoneUnsettled says why an undo has to wait, "" if it hasn't: a sending that may still take effect would
+// undoneActive says why an undo has to wait, "" if it hasn't: a sending that may still take effect would
 // come
 // behind it.
-func (c *command) undoneUnsettled(m *Mutation, now Caution) (string, error) {
+func (c *command) undoneActive(m *Mutation, now Caution) (string, error) {
 	if m.Undo == nil {
 		return "", nil
 	}
@@ -282,7 +282,7 @@ func notOwed(m *Mutation) string {
 	case m.State == InFlight:
 		return "it is being sent"
 	}
-	return "whether it was done is unknown; settle that first"
+	return "whether it was done is unknown; that must be known first"
 }
 
 // notAllowed is the refusal of a person's decision.

@@ -119,11 +119,11 @@ var bugs = []bug{
 	},
 	{
 		name: "an item is closed over an open mutation", stage: "histories", sentence: `an (item is [a-z]+|attempt was begun) over a mutation that is open`,
-		edits: []edit{{"ledger itemSettled", "if m.State == InFlight || m.Watching || m.Unresolved() {", "if false {"}},
+		edits: []edit{{"ledger mayClose", "if m.State == InFlight || m.Watching || m.Unresolved() {", "if false {"}},
 	},
 	{
 		name: "a run is finished over an open mutation", stage: "histories", sentence: `a run is finished over a mutation that is open`,
-		edits: []edit{{"ledger settledFor", "\tdefault:\n\t\treturn false, nil\n", "\tdefault:\n\t\treturn true, nil\n"}},
+		edits: []edit{{"ledger letsFinish", "\tdefault:\n\t\treturn false, nil\n", "\tdefault:\n\t\treturn true, nil\n"}},
 	},
 	{
 		name: "a run goes on after its end", stage: "histories", sentence: `after it was (over|stopped)`,
