@@ -25,7 +25,7 @@ const (
 	asks      = FactReconciler
 	earlier   = FactEarlier
 	inline    = FactInline
-	ended    = FactEnded
+	ended     = FactEnded
 	result    = FactResult
 	believed  = FactBelievable
 	again     = FactRedispatch
