@@ -125,8 +125,8 @@ type Finish struct {
 	PassedOn bool
 	// Unauthorized marks a 401, which opens the retry grace.
 	Unauthorized bool
-	// Pending says that an inline try follows, so that an uncertain end leaves the record in flight.
-	Pending bool
+	// Inline says that the inline try follows, so that an uncertain end leaves the record in flight.
+	Inline bool
 	// NextTryAt is when the runner shall look, if the outcome is unknown.
 	NextTryAt time.Time
 }

@@ -134,7 +134,7 @@ func (c *command) recordEnd(d *Dispatch, f *Finish, verdict Verdict) {
 // ended names the trigger of the dispatch's end, "" if the record stays as it is, and its facts.
 func (c *command) ended(m *Mutation, d *Dispatch, f *Finish) (Trigger, Facts) {
 	newest := m.Current().ID == d.ID
-	known := FactInline.If(f.Pending)
+	known := FactInline.If(f.Inline)
 	switch {
 	case m.State == Skipped, m.State == Applied && (m.ResultState == ResultKnown || len(m.Obligations) > 0):
 		// Of what is taken back, no answer is kept: it may be of just that.

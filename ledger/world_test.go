@@ -184,7 +184,7 @@ func class(c ledger.Class) func(*ledger.Finish) {
 	return func(f *ledger.Finish) { f.Dispatch.Class = c }
 }
 
-func pending(f *ledger.Finish) { f.Pending = true }
+func pending(f *ledger.Finish) { f.Inline = true }
 
 func tooLarge(f *ledger.Finish) { f.TooLarge, f.Result = true, nil }
 

@@ -194,7 +194,7 @@ func (l *linearized) join(q *asked) (answered, error) {
 }
 
 func (l *linearized) finish(q *asked) (answered, error) {
-	f := ledger.Finish{Key: l.key(q), Pending: q.is("pending"), Dispatch: ledger.Dispatch{
+	f := ledger.Finish{Key: l.key(q), Inline: q.is("pending"), Dispatch: ledger.Dispatch{
 		ID: q.Dispatch, Verdict: ledger.VerdictUncertain, Class: ledger.ClassTransient, Reason: "because of a test",
 		Wire: ledger.Wire{BytesWritten: 1},
 	}}
