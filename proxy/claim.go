@@ -136,7 +136,7 @@ func (p *Proxy) pause(client context.Context, until <-chan struct{}) bool {
 const maxMissed = 8
 
 // knowRepeat knows a second intent beside one of its run that is still being answered, under the key
-// that its mutation has by another version of the rule. Those of the same key the flights tell apart.
+// that its mutation has by another version of the rule. Those of the same key calls tells apart.
 func (p *Proxy) knowRepeat(x *exchange, w *work, c *ledger.Claimed) {
 	if c.Mutation == nil || c.Decision != ledger.DecideJoin && c.Decision != ledger.DecideReplay {
 		return
