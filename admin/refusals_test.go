@@ -72,6 +72,7 @@ func (w *world) attention() {
 	record.PayloadDigest, record.SignificantDigest = digest("other"), digest("other")
 	claimed, err := w.ledger.Claim(w.t.Context(), ledger.Claim{
 		Scope: ledger.Scope{Workflow: "billing", Item: "order-1", Attempt: 1, Run: again.ID}, Key: m.Key, DispatchID: "d-other", Record: record,
+		Compared: ledger.ComparedWith(m),
 	})
 	if err != nil || claimed.Decision != ledger.DecideMismatch {
 		w.t.Fatalf("claimed %+v, %v", claimed, err)

@@ -225,7 +225,7 @@ func (a *App) recordsOf(ctx context.Context, request *rules.Request, op *rules.O
 		accounts = saidToBe(x.Account)
 	}
 	past, err := proxy.HistoryKeys(ctx, a.versions.connector, accounts, x.Scope, request, op,
-		item.PastRules(ledger.ItemRule{
+		item.EarlierRules(ledger.ItemRule{
 			Connector: x.Connector, Operation: x.Operation, Hash: op.Connector.Hash, Hosts: op.Connector.HostsInForce,
 		}, op.Was))
 	switch {

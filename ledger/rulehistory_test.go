@@ -10,9 +10,9 @@ import (
 )
 
 // version makes a claim under another version of the rule.
-func version(hash string, past ...ledger.Past) func(*ledger.Claim) {
+func version(hash string, keys ...ledger.RuleKey) func(*ledger.Claim) {
 	return func(q *ledger.Claim) {
-		q.Record.ConnectorHash, q.CanDerive, q.Past = hash, true, past
+		q.Record.ConnectorHash, q.EarlierKeys = hash, keys
 	}
 }
 
@@ -21,8 +21,8 @@ func hosts(inForce string) func(*ledger.Claim) {
 	return func(q *ledger.Claim) { q.Record.ConnectorHosts = inForce }
 }
 
-func under(hash, name string) ledger.Past {
-	p := ledger.Past{Rule: ledger.ItemRule{Connector: "bank", Operation: "transfer", Hash: hash}}
+func under(hash, name string) ledger.RuleKey {
+	p := ledger.RuleKey{Rule: ledger.ItemRule{Connector: "bank", Operation: "transfer", Hash: hash}}
 	if name != "" {
 		p.Key = key(name)
 	}
@@ -38,7 +38,7 @@ func TestARecordIsMetUnderAStoredVersionOfItsRule(t *testing.T) {
 	}
 	renamed := func(q *ledger.Claim) {
 		q.Record.Operation, q.Was = "pay", []string{"transfer"}
-		q.Record.ConnectorHash, q.CanDerive = "v2", true
+		q.Record.ConnectorHash = "v2"
 	}
 	for _, c := range []struct {
 		name     string
@@ -49,20 +49,20 @@ func TestARecordIsMetUnderAStoredVersionOfItsRule(t *testing.T) {
 		problem  string
 		of       string
 	}{
-		{"the same version asks nothing", first, "a", []func(*ledger.Claim){version("v1")}, ledger.DecideReplay, "", "a"},
-		{"the same version under other hosts is asked", first, "b", []func(*ledger.Claim){version("v1"), hosts("x")}, ledger.DecideRules, "", ""},
+		{"the same version needs no key", first, "a", []func(*ledger.Claim){version("v1")}, ledger.DecideReplay, "", "a"},
+		{"the same version under other hosts needs one", first, "b", []func(*ledger.Claim){version("v1"), hosts("x")}, ledger.DecideStale, "", ""},
 		{"its record is taken", first, "b", []func(*ledger.Claim){version("v1", under("v1", "a")), hosts("x")}, ledger.DecideReplay, "", "a"},
-		{"another version is asked for the keys of the first", first, "b", []func(*ledger.Claim){version("v2")}, ledger.DecideRules, "", ""},
+		{"another version needs the key under the first", first, "b", []func(*ledger.Claim){version("v2")}, ledger.DecideStale, "", ""},
 		{"the record of the first is taken", first, "b", []func(*ledger.Claim){version("v2", under("v1", "a"))}, ledger.DecideReplay, "", "a"},
 		{"the first reads no such mutation", first, "b", []func(*ledger.Claim){version("v2", under("v1", ""))}, ledger.DecideDispatch, "", "b"},
 		{"the first has no such record", first, "b", []func(*ledger.Claim){version("v2", under("v1", "c"))}, ledger.DecideDispatch, "", "b"},
 		{"the same key under both", first, "a", []func(*ledger.Claim){version("v2", under("v1", "a"))}, ledger.DecideReplay, "", "a"},
 		{"two records fit", both, "b", []func(*ledger.Claim){version("v2", under("v1", "a"))}, ledger.DecideRefused, "ambiguous-record", "b"},
 		{"two records fit under a third", both, "c", []func(*ledger.Claim){version("v3", under("v1", "a"), under("v2", "b"))}, ledger.DecideRefused, "ambiguous-record", "a"},
-		{"an operation that was renamed", first, "b", []func(*ledger.Claim){renamed}, ledger.DecideRules, "", ""},
-		{"an operation that doesn't say it was renamed", first, "b", []func(*ledger.Claim){renamed, func(q *ledger.Claim) { q.Was = nil }}, ledger.DecideRules, "", ""},
+		{"an operation that was renamed", first, "b", []func(*ledger.Claim){renamed}, ledger.DecideStale, "", ""},
+		{"an operation that doesn't say it was renamed", first, "b", []func(*ledger.Claim){renamed, func(q *ledger.Claim) { q.Was = nil }}, ledger.DecideStale, "", ""},
 		{"another operation of the same version", first, "b", []func(*ledger.Claim){renamed, func(q *ledger.Claim) { q.Was, q.Record.ConnectorHash = nil, "v1" }}, ledger.DecideDispatch, "", "b"},
-		{"the renamed operation's record is taken", first, "b", []func(*ledger.Claim){renamed, func(q *ledger.Claim) { q.Past = []ledger.Past{under("v1", "a")} }}, ledger.DecideReplay, "", "a"},
+		{"the renamed operation's record is taken", first, "b", []func(*ledger.Claim){renamed, func(q *ledger.Claim) { q.EarlierKeys = []ledger.RuleKey{under("v1", "a")} }}, ledger.DecideReplay, "", "a"},
 		{"another payload for the record of the first", first, "b", []func(*ledger.Claim){version("v2", under("v1", "a")), payload("other")}, ledger.DecideMismatch, "payload-mismatch", "a"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -70,14 +70,20 @@ func TestARecordIsMetUnderAStoredVersionOfItsRule(t *testing.T) {
 			w := newWorld(t)
 			c.before(w)
 			r := w.open()
-			out := w.claim(r, c.claim, append(c.change, allowDrift)...)
+			q := w.claimOf(r, c.claim, append(c.change, allowDrift)...)
+			a, err := w.Ahead(t.Context(), &q)
+			w.ok(err)
+			if m := a.Compare(&q); m != nil {
+				q.Compared = ledger.ComparedWith(m)
+			}
+			out := w.claimBare(q)
 			if out.Decision != c.decision || out.Problem != c.problem {
 				t.Fatalf("%q %q (%s), want %q %q", out.Decision, out.Problem, out.Detail, c.decision, c.problem)
 			}
 			switch {
-			case c.decision == ledger.DecideRules:
-				if len(out.Rules) != 1 || out.Rules[0].Hash != "v1" || out.Rules[0].Operation != "transfer" || w.run(r.ID).State != ledger.RunRunning {
-					t.Errorf("asked for %+v", out.Rules)
+			case c.decision == ledger.DecideStale:
+				if len(a.Rules) != 1 || a.Rules[0].Hash != "v1" || a.Rules[0].Operation != "transfer" || w.run(r.ID).State != ledger.RunRunning {
+					t.Errorf("keys are missing under %+v", a.Rules)
 				}
 			case out.Mutation == nil || out.Mutation.Key != key(c.of):
 				t.Errorf("decided about %+v", out.Mutation)
@@ -129,7 +135,7 @@ func TestVersionsThatWereNotNotedAreFound(t *testing.T) {
 		i.Version++
 		return tx.PutItem(i)
 	}))
-	if out := w.claim(w.open(), "b", version("v2")); out.Decision != ledger.DecideRules {
+	if out := w.claimBare(w.claimOf(w.open(), "b", version("v2"))); out.Decision != ledger.DecideStale {
 		t.Errorf("%q", out.Decision)
 	}
 }
